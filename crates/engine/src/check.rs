@@ -1,0 +1,216 @@
+//! Offline validation of what people write: structure first, with the place of every mistake.
+//!
+//! All mistakes of a document are found in one pass. A mistake says what stands there and what is needed; a hint
+//! says what was probably meant. What a schema cannot say (unique names, references that lead somewhere) is checked
+//! where the meaning is known: in [`crate::spec`] and [`crate::resolve`].
+
+use serde_json::Value;
+
+use crate::schema::{Additional, Rule, Schema, Size};
+use crate::yaml::{Content, Field, Node, Position};
+
+/// One mistake in one value.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Mistake {
+    /// Where it stands.
+    pub position: Position,
+    /// What is wrong, beginning with the path of the field.
+    pub message: String,
+    /// What was probably meant.
+    pub hint: Option<String>,
+}
+
+/// Checks a value against a schema and returns every mistake, in the order of the file.
+pub fn check(node: &Node, schema: &Schema) -> Vec<Mistake> {
+    let mut walk = Walk { schema, mistakes: Vec::new() };
+    walk.value(node, schema.root(), &mut Vec::new());
+    walk.mistakes.sort_by_key(|mistake| mistake.position);
+    walk.mistakes
+}
+
+/// Returns the candidate that is closest to what was written, if any is close.
+pub fn suggest<'a>(written: &str, candidates: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
+    let distance = |candidate: &str| strsim::damerau_levenshtein(&written.to_lowercase(), &candidate.to_lowercase());
+    let best = candidates.into_iter().map(|candidate| (distance(candidate), candidate)).min()?;
+    (best.0 <= 1 + written.len() / 4).then_some(best.1)
+}
+
+struct Walk<'a> {
+    schema: &'a Schema,
+    mistakes: Vec<Mistake>,
+}
+
+impl<'a> Walk<'a> {
+    fn value(&mut self, node: &'a Node, rule: &'a Rule, path: &mut Vec<String>) {
+        let rule = self.schema.resolve(rule);
+        if !rule.any_of.is_empty() {
+            return self.alternatives(node, rule, path);
+        }
+        if !fits(&node.content, &rule.types) {
+            let message = format!("{} is {}, but must be {}", text(path), described(&node.content), any(&rule.types));
+            return self.add(node.position, message, type_hint(&node.content, &rule.types));
+        }
+        self.allowed_values(node, rule, path);
+        match &node.content {
+            Content::Map(_) => self.object(node, rule, path),
+            Content::List(items) => self.list(node, items, rule, path),
+            Content::String(value) => self.string(node, value, rule, path),
+            Content::Number(number) => self.number(node, number.as_f64(), rule, path),
+            Content::Null | Content::Bool(_) => {}
+        }
+    }
+
+    /// The alternative with the fewest mistakes is the one that was meant.
+    fn alternatives(&mut self, node: &'a Node, rule: &'a Rule, path: &mut Vec<String>) {
+        let mut best: Option<Vec<Mistake>> = None;
+        for alternative in &rule.any_of {
+            let mut walk = Walk { schema: self.schema, mistakes: Vec::new() };
+            walk.value(node, alternative, path);
+            if best.as_ref().is_none_or(|best| walk.mistakes.len() < best.len()) {
+                best = Some(walk.mistakes);
+            }
+        }
+        self.mistakes.extend(best.unwrap_or_default());
+    }
+
+    fn object(&mut self, node: &'a Node, rule: &'a Rule, path: &mut Vec<String>) {
+        for (key, field) in node.fields() {
+            path.push(key.to_owned());
+            match (rule.properties.get(key), &rule.additional) {
+                // In Kubernetes an explicit null is the same as nothing at all.
+                (Some(_), _) if field.node.content == Content::Null => {}
+                (Some(below), _) => self.value(&field.node, below, path),
+                (None, Additional::Obeying(below)) => self.value(&field.node, below, path),
+                (None, Additional::Free) => {}
+                (None, Additional::Forbidden) => self.unknown(key, field, rule, path),
+            }
+            path.pop();
+        }
+        for missing in rule.required.iter().filter(|name| node.get(name).is_none_or(|n| n.content == Content::Null)) {
+            let message = format!("{} has no {missing:?}", text(path));
+            self.add(node.position, message, rule.slips.get(missing).cloned());
+        }
+    }
+
+    fn unknown(&mut self, key: &str, field: &Field, rule: &Rule, path: &[String]) {
+        let parent = &path[..path.len() - 1];
+        let near = suggest(key, rule.properties.keys().map(String::as_str));
+        let hint = rule.slips.get(key).cloned().or_else(|| near.map(|name| format!("did you mean {name:?}?")));
+        self.add(field.key, format!("unknown field {key:?} in {}", text(parent)), hint);
+    }
+
+    fn list(&mut self, node: &'a Node, items: &'a [Node], rule: &'a Rule, path: &mut Vec<String>) {
+        self.size(node, items.len(), &rule.count, "items", path);
+        let Some(below) = &rule.items else { return };
+        for (index, item) in items.iter().enumerate() {
+            path.push(format!("[{index}]"));
+            self.value(item, below, path);
+            path.pop();
+        }
+    }
+
+    fn string(&mut self, node: &Node, value: &str, rule: &Rule, path: &[String]) {
+        self.size(node, value.chars().count(), &rule.length, "characters", path);
+        if let Some(pattern) = rule.pattern.as_ref().filter(|pattern| !pattern.is_match(value)) {
+            self.add(node.position, format!("{} is {value:?}, which does not match {pattern}", text(path)), None);
+        }
+    }
+
+    fn number(&mut self, node: &Node, value: Option<f64>, rule: &Rule, path: &[String]) {
+        let Some(value) = value else { return };
+        let message = match (rule.range.min, rule.range.max) {
+            (Some(min), Some(max)) if value < min || value > max => format!("between {min} and {max}"),
+            (Some(min), None) if value < min => format!("at least {min}"),
+            (None, Some(max)) if value > max => format!("at most {max}"),
+            _ => return,
+        };
+        self.add(node.position, format!("{} is {value}, but must be {message}", text(path)), None);
+    }
+
+    fn size(&mut self, node: &Node, size: usize, bounds: &Size, what: &str, path: &[String]) {
+        let size = size as u64;
+        let message = match bounds {
+            Size { min: Some(min), .. } if size < *min => format!("at least {min}"),
+            Size { max: Some(max), .. } if size > *max => format!("at most {max}"),
+            _ => return,
+        };
+        self.add(node.position, format!("{} has {size} {what}, but must have {message}", text(path)), None);
+    }
+
+    fn allowed_values(&mut self, node: &Node, rule: &Rule, path: &[String]) {
+        if rule.values.is_empty() || rule.values.contains(&node.to_value()) {
+            return;
+        }
+        let names: Vec<&str> = rule.values.iter().filter_map(Value::as_str).collect();
+        let near = node.as_str().and_then(|written| suggest(written, names.iter().copied()));
+        let listed = names.join(", ");
+        let message = format!("{} is {}, but must be one of {listed}", text(path), described(&node.content));
+        self.add(node.position, message, near.map(|name| format!("did you mean {name:?}?")));
+    }
+
+    fn add(&mut self, position: Position, message: String, hint: Option<String>) {
+        self.mistakes.push(Mistake { position, message, hint });
+    }
+}
+
+fn fits(content: &Content, types: &[String]) -> bool {
+    let name = match content.type_name() {
+        "list" => "array",
+        name => name,
+    };
+    types.is_empty() || types.iter().any(|ty| ty == name || (ty == "number" && name == "integer"))
+}
+
+/// Writes a path as `spec.listeners[0].port`.
+fn text(path: &[String]) -> String {
+    if path.is_empty() {
+        return "the document".to_owned();
+    }
+    let mut text = String::new();
+    for part in path {
+        if !text.is_empty() && !part.starts_with('[') {
+            text.push('.');
+        }
+        text.push_str(part);
+    }
+    text
+}
+
+fn described(content: &Content) -> String {
+    match content {
+        Content::Null => "null".to_owned(),
+        Content::Bool(value) => format!("the boolean {value}"),
+        Content::Number(value) => format!("the number {value}"),
+        Content::String(value) if value.len() > 60 => "a long string".to_owned(),
+        Content::String(value) => format!("the string {value:?}"),
+        Content::List(_) => "a list".to_owned(),
+        Content::Map(_) => "an object".to_owned(),
+    }
+}
+
+fn any(types: &[String]) -> String {
+    let names: Vec<&str> = types
+        .iter()
+        .map(|ty| match ty.as_str() {
+            "array" => "a list",
+            "object" => "an object",
+            "integer" => "an integer",
+            "string" => "a string",
+            "boolean" => "true or false",
+            "number" => "a number",
+            other => other,
+        })
+        .collect();
+    names.join(" or ")
+}
+
+fn type_hint(content: &Content, types: &[String]) -> Option<String> {
+    let wants = |name: &str| types.iter().any(|ty| ty == name);
+    match content {
+        Content::Bool(_) | Content::Number(_) if wants("string") => {
+            Some("put it in quotes; YAML reads yes, on, 0644 and 1e3 as booleans and numbers".to_owned())
+        }
+        Content::String(_) if wants("integer") || wants("boolean") => Some("remove the quotes".to_owned()),
+        _ => None,
+    }
+}

@@ -1,0 +1,205 @@
+//! What we own on a cluster: the set, and how it is written down.
+//!
+//! An inventory is a small head and content-addressed shards. Shards are written first and the head last, by
+//! compare-and-swap, so that a reader sees either the old set or the new one, and never half of one.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::io::{Read, Write};
+
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+use flate2::Compression;
+use flate2::read::GzDecoder;
+use flate2::write::GzEncoder;
+use serde::{Deserialize, Serialize};
+
+use crate::object::{Gvk, ObjectId};
+use crate::text::digest;
+
+/// The version of the format; a head with a higher one was written by a newer gatewright.
+pub const SCHEMA: u32 = 1;
+
+/// Entries of one shard. At some 100 bytes each, compressed, a shard stays far below the 1 MiB of a `ConfigMap`.
+const SHARD_ENTRIES: usize = 4000;
+
+/// The largest shard that is unpacked: a record that was tampered with must not fill the memory.
+const MAX_SHARD_BYTES: u64 = 64 << 20;
+
+/// One object that we own, or are about to.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Entry {
+    /// The kind, with the version that it was last applied with.
+    pub gvk: Gvk,
+    /// Its uid; `None` while the entry is *pending*: written ahead of a create whose outcome is not known yet.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub uid: Option<String>,
+    /// The spec that it was rendered from.
+    pub unit: ObjectId,
+    /// The files that had a say in it.
+    #[serde(default)]
+    pub files: BTreeSet<String>,
+}
+
+/// All that one sync owns on one cluster.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Inventory {
+    /// The installation that it belongs to.
+    pub installation: String,
+    /// The source that it was last rendered from.
+    pub source: String,
+    /// What identified the cluster when it was written; empty if not known yet.
+    pub cluster: String,
+    /// Grows with every write.
+    pub epoch: u64,
+    /// The objects.
+    pub entries: BTreeMap<ObjectId, Entry>,
+}
+
+/// An inventory as records.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Encoded {
+    /// The head.
+    pub head: BTreeMap<String, String>,
+    /// The shards, by the digest in their name.
+    pub shards: BTreeMap<String, BTreeMap<String, String>>,
+}
+
+/// The head, as JSON.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Head {
+    schema: u32,
+    installation: String,
+    source: String,
+    cluster: String,
+    epoch: u64,
+    shards: Vec<String>,
+}
+
+/// An inventory that cannot be read.
+#[derive(Debug, thiserror::Error)]
+pub enum InventoryError {
+    /// The head is no head.
+    #[error("the head of the inventory cannot be read")]
+    Head(#[source] serde_json::Error),
+    /// It was written by a newer version.
+    #[error("the inventory has format {0}, and this version knows {SCHEMA}: use a newer gatewright")]
+    Newer(u32),
+    /// A shard that the head names is not there.
+    #[error("shard {0} of the inventory is missing")]
+    Missing(String),
+    /// A shard is not what the head says.
+    #[error("shard {0} of the inventory is damaged")]
+    Damaged(String),
+}
+
+impl Inventory {
+    /// Returns the units that own something.
+    pub fn units(&self) -> BTreeSet<&ObjectId> {
+        self.entries.values().map(|entry| &entry.unit).collect()
+    }
+
+    /// Writes it as records.
+    pub fn encode(&self) -> Encoded {
+        let entries: Vec<_> = self.entries.iter().map(|(id, entry)| (id.key(), entry)).collect();
+        let shards: BTreeMap<_, _> = entries.chunks(SHARD_ENTRIES).map(encode_shard).collect();
+        let order: Vec<String> = entries.chunks(SHARD_ENTRIES).map(|chunk| encode_shard(chunk).0).collect();
+        let head = Head {
+            schema: SCHEMA,
+            installation: self.installation.clone(),
+            source: self.source.clone(),
+            cluster: self.cluster.clone(),
+            epoch: self.epoch,
+            shards: order,
+        };
+        let head = serde_json::to_string(&head).expect("a head is plain data");
+        Encoded { head: BTreeMap::from([("head".to_owned(), head)]), shards }
+    }
+
+    /// Returns the digests of the shards that a head names.
+    pub fn shards_of(head: &BTreeMap<String, String>) -> Result<Vec<String>, InventoryError> {
+        Ok(read_head(head)?.shards)
+    }
+
+    /// Reads it back.
+    pub fn decode(encoded: &Encoded) -> Result<Self, InventoryError> {
+        let head = read_head(&encoded.head)?;
+        let mut entries = BTreeMap::new();
+        for name in head.shards {
+            let shard = encoded.shards.get(&name).ok_or_else(|| InventoryError::Missing(name.clone()))?;
+            entries.extend(decode_shard(&name, shard).ok_or(InventoryError::Damaged(name))?);
+        }
+        let Head { installation, source, cluster, epoch, .. } = head;
+        Ok(Self { installation, source, cluster, epoch, entries })
+    }
+}
+
+fn read_head(head: &BTreeMap<String, String>) -> Result<Head, InventoryError> {
+    let text = head.get("head").map(String::as_str).unwrap_or_default();
+    let head: Head = serde_json::from_str(text).map_err(InventoryError::Head)?;
+    if head.schema > SCHEMA { Err(InventoryError::Newer(head.schema)) } else { Ok(head) }
+}
+
+fn encode_shard(entries: &[(String, &Entry)]) -> (String, BTreeMap<String, String>) {
+    let map: BTreeMap<&str, &Entry> = entries.iter().map(|(key, entry)| (key.as_str(), *entry)).collect();
+    let json = serde_json::to_vec(&map).expect("entries are plain data");
+    let mut encoder = GzEncoder::new(Vec::new(), Compression::default());
+    encoder.write_all(&json).expect("writing to memory does not fail");
+    let bytes = encoder.finish().expect("writing to memory does not fail");
+    (digest(&json)[..16].to_owned(), BTreeMap::from([("entries".to_owned(), STANDARD.encode(bytes))]))
+}
+
+fn decode_shard(name: &str, shard: &BTreeMap<String, String>) -> Option<BTreeMap<ObjectId, Entry>> {
+    let bytes = STANDARD.decode(shard.get("entries")?).ok()?;
+    let mut json = Vec::new();
+    GzDecoder::new(bytes.as_slice()).take(MAX_SHARD_BYTES).read_to_end(&mut json).ok()?;
+    if digest(&json).get(..16)? != name {
+        return None;
+    }
+    let entries: BTreeMap<String, Entry> = serde_json::from_slice(&json).ok()?;
+    entries.into_iter().map(|(key, entry)| Some((key.parse().ok()?, entry))).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn inventory(objects: usize) -> Inventory {
+        let unit = ObjectId::new("gateway.networking.k8s.io", "Gateway", "infra", "edge");
+        let entry = |n: usize| Entry {
+            gvk: Gvk::new("v1", "Service"),
+            uid: (n % 2 == 0).then(|| format!("uid-{n}")),
+            unit: unit.clone(),
+            files: BTreeSet::from(["a.yaml".to_owned()]),
+        };
+        let entries = (0..objects).map(|n| (ObjectId::new("", "Service", "infra", &format!("s{n}")), entry(n)));
+        Inventory { installation: "i".into(), source: "s".into(), cluster: "c".into(), epoch: 3, entries: entries.collect() }
+    }
+
+    #[test]
+    fn an_inventory_reads_back() {
+        for size in [0, 1, SHARD_ENTRIES + 1] {
+            let inventory = inventory(size);
+            let encoded = inventory.encode();
+            assert_eq!(encoded.shards.len(), size.div_ceil(SHARD_ENTRIES));
+            assert_eq!(Inventory::decode(&encoded).expect("it was just written"), inventory);
+        }
+    }
+
+    #[test]
+    fn a_shard_that_was_changed_is_noticed() {
+        let mut encoded = inventory(1).encode();
+        let other = inventory(2).encode().shards.into_values().next().expect("there is one");
+        encoded.shards.values_mut().for_each(|shard| *shard = other.clone());
+        assert!(matches!(Inventory::decode(&encoded), Err(InventoryError::Damaged(_))));
+        encoded.shards.clear();
+        assert!(matches!(Inventory::decode(&encoded), Err(InventoryError::Missing(_))));
+    }
+
+    #[test]
+    fn a_newer_format_is_not_guessed_at() {
+        let head = r#"{"schema":99,"installation":"","source":"","cluster":"","epoch":0,"shards":[]}"#;
+        let head = BTreeMap::from([("head".to_owned(), head.to_owned())]);
+        assert!(matches!(Inventory::shards_of(&head), Err(InventoryError::Newer(99))));
+    }
+}

@@ -1,0 +1,212 @@
+//! Whose object is it? The marks that we put on objects, and those of other tools.
+//!
+//! Our annotation holds the identity of the object that it was made for, so that a copy of the metadata (by an
+//! operator, or by a person with `kubectl get -o yaml`) claims nothing.
+
+use std::fmt;
+
+use serde_json::Value;
+
+use crate::object::{Object, metadata};
+use crate::unit::OWN_PREFIX;
+
+/// The label to list our objects by: `<sync>.<8 hex digits of the installation>`.
+pub const SYNC_LABEL: &str = "gatewright.dev/sync";
+/// The annotation that proves ownership: `<installation>/<sync>#<group>/<Kind>/<namespace>/<name>`.
+pub const OWNER_ANNOTATION: &str = "gatewright.dev/owner";
+
+/// Who marks objects: one sync of one installation.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Marker {
+    /// Random, made once, kept in the state of the installation.
+    pub installation: String,
+    /// Name of the sync.
+    pub sync: String,
+}
+
+/// Whose object it is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Owner {
+    /// Ours: this installation, this sync, this very object.
+    Us,
+    /// Nobody has put a mark on it.
+    Nobody,
+    /// Another sync of this installation.
+    OtherSync(String),
+    /// Another installation of gatewright.
+    OtherInstallation(String),
+    /// Another tool or controller, in words.
+    Other(String),
+}
+
+impl fmt::Display for Owner {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Us => f.write_str("this sync"),
+            Self::Nobody => f.write_str("nobody"),
+            Self::OtherSync(sync) => write!(f, "sync {sync:?} of this installation"),
+            Self::OtherInstallation(installation) => write!(f, "another installation of gatewright ({installation})"),
+            Self::Other(name) => f.write_str(name),
+        }
+    }
+}
+
+/// Marks by which other tools know their objects: where, key, name of the tool.
+const TOOLS: [(&str, &str, &str); 12] = [
+    ("labels", "kustomize.toolkit.fluxcd.io/name", "Flux"),
+    ("labels", "helm.toolkit.fluxcd.io/name", "Flux"),
+    ("annotations", "argocd.argoproj.io/tracking-id", "Argo CD"),
+    ("labels", "argocd.argoproj.io/instance", "Argo CD"),
+    ("annotations", "config.k8s.io/owning-inventory", "a cli-utils inventory"),
+    ("labels", "kapp.k14s.io/app", "kapp"),
+    ("annotations", "meta.helm.sh/release-name", "Helm"),
+    ("labels", "kluctl.io/discriminator", "kluctl"),
+    ("labels", "fleet.cattle.io/bundle-name", "Fleet"),
+    ("annotations", "objectset.rio.cattle.io/id", "Fleet"),
+    ("labels", "applyset.kubernetes.io/part-of", "an ApplySet"),
+    ("labels", "olm.owner", "OLM"),
+];
+
+/// Marks by which people ask tools not to delete an object: where, key, value in lower case.
+const KEEP: [(&str, &str, &str); 9] = [
+    ("annotations", "gatewright.dev/prune", "disabled"),
+    ("labels", "gatewright.dev/prune", "disabled"),
+    ("annotations", "kustomize.toolkit.fluxcd.io/prune", "disabled"),
+    ("labels", "kustomize.toolkit.fluxcd.io/prune", "disabled"),
+    ("annotations", "helm.sh/resource-policy", "keep"),
+    ("annotations", "cli-utils.sigs.k8s.io/on-remove", "keep"),
+    ("annotations", "client.lifecycle.config.k8s.io/deletion", "detach"),
+    ("annotations", "kapp.k14s.io/delete-strategy", "orphan"),
+    ("annotations", "kluctl.io/skip-delete", "true"),
+];
+
+impl Marker {
+    /// Returns the value of [`SYNC_LABEL`].
+    pub fn label(&self) -> String {
+        format!("{}.{}", self.sync, self.installation.get(..8).unwrap_or(&self.installation))
+    }
+
+    /// Puts our marks on an object; nothing else may come after.
+    pub fn mark(&self, object: Object) -> Object {
+        let owner = self.owner_of(&object);
+        object
+            .with_metadata("labels", [(SYNC_LABEL.to_owned(), self.label())])
+            .with_metadata("annotations", [(OWNER_ANNOTATION.to_owned(), owner)])
+    }
+
+    /// Reads off a live object whose it is.
+    pub fn owner(&self, object: &Object) -> Owner {
+        let body = object.body();
+        if let Some(owner) = object.annotation(OWNER_ANNOTATION).and_then(|mark| self.read(mark, object)) {
+            return owner;
+        }
+        if let Some(owner) = controller(body) {
+            return Owner::Other(owner);
+        }
+        let tool = TOOLS.iter().find(|(field, key, _)| metadata(body, field, key).is_some());
+        tool.map_or(Owner::Nobody, |(_, _, name)| Owner::Other((*name).to_owned()))
+    }
+
+    /// A mark of another identity is a copy, and says nothing.
+    fn read(&self, mark: &str, object: &Object) -> Option<Owner> {
+        let (owner, key) = mark.split_once('#')?;
+        let (installation, sync) = owner.split_once('/')?;
+        if key != object.id().key() {
+            return None;
+        }
+        Some(match (installation == self.installation, sync == self.sync) {
+            (true, true) => Owner::Us,
+            (true, false) => Owner::OtherSync(sync.to_owned()),
+            (false, _) => Owner::OtherInstallation(installation.to_owned()),
+        })
+    }
+
+    fn owner_of(&self, object: &Object) -> String {
+        format!("{}/{}#{}", self.installation, self.sync, object.id().key())
+    }
+}
+
+/// Returns the mark that asks for an object to be kept, if it carries one.
+pub fn keep_mark(body: &Value) -> Option<&'static str> {
+    let is_set = |field: &str, key: &str, value: &str| {
+        metadata(body, field, key).is_some_and(|text| text.eq_ignore_ascii_case(value))
+    };
+    let mark = KEEP.iter().find(|(field, key, value)| is_set(field, key, value)).map(|(_, key, _)| *key);
+    mark.or_else(|| {
+        let options = metadata(body, "annotations", "argocd.argoproj.io/sync-options").unwrap_or_default();
+        let keeps = options.split(',').any(|option| matches!(option.trim(), "Prune=false" | "Prune=confirm"));
+        keeps.then_some("argocd.argoproj.io/sync-options")
+    })
+}
+
+/// Removes our marks, for places that must not show them.
+pub fn strip(body: &mut Value) {
+    for field in ["labels", "annotations"] {
+        let Some(metadata) = body.get_mut("metadata").and_then(Value::as_object_mut) else { return };
+        let Some(map) = metadata.get_mut(field).and_then(Value::as_object_mut) else { continue };
+        map.retain(|key, _| !key.starts_with(OWN_PREFIX));
+        if map.is_empty() {
+            metadata.remove(field);
+        }
+    }
+}
+
+/// Any ownerReference means that a controller made the object, or that it will be collected with its owner.
+fn controller(body: &Value) -> Option<String> {
+    let reference = body.pointer("/metadata/ownerReferences/0")?;
+    let text = |field: &str| reference[field].as_str().unwrap_or("?").to_owned();
+    Some(format!("{} {:?}, its ownerReference", text("kind"), text("name")))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    fn marker(installation: &str, sync: &str) -> Marker {
+        Marker { installation: installation.to_owned(), sync: sync.to_owned() }
+    }
+
+    fn object(name: &str) -> Object {
+        let body = json!({"apiVersion": "v1", "kind": "Service", "metadata": {"name": name, "namespace": "infra"}});
+        Object::new(body).expect("it has all that it needs")
+    }
+
+    #[test]
+    fn a_mark_tells_who_put_it_there() {
+        let us = marker("0123456789abcdef", "edge");
+        let marked = us.mark(object("a"));
+        assert_eq!(marked.label(SYNC_LABEL), Some("edge.01234567"));
+        assert_eq!(us.owner(&marked), Owner::Us);
+        assert_eq!(marker("0123456789abcdef", "other").owner(&marked), Owner::OtherSync("edge".into()));
+        assert_eq!(marker("ffff", "edge").owner(&marked), Owner::OtherInstallation("0123456789abcdef".into()));
+        assert_eq!(us.owner(&object("a")), Owner::Nobody);
+    }
+
+    #[test]
+    fn a_copied_mark_claims_nothing() {
+        let us = marker("0123456789abcdef", "edge");
+        let mut copy = us.mark(object("a")).into_body();
+        copy["metadata"]["name"] = json!("b");
+        assert_eq!(us.owner(&Object::new(copy).expect("it is an object")), Owner::Nobody);
+    }
+
+    #[test]
+    fn other_owners_are_named() {
+        let us = marker("0123456789abcdef", "edge");
+        let helm = object("a").with_metadata("annotations", [("meta.helm.sh/release-name".into(), "x".into())]);
+        assert_eq!(us.owner(&helm), Owner::Other("Helm".into()));
+        let mut owned = object("a").into_body();
+        owned["metadata"]["ownerReferences"] = json!([{"kind": "Gateway", "name": "edge"}]);
+        let owned = Object::new(owned).expect("it is an object");
+        assert_eq!(us.owner(&owned).to_string(), "Gateway \"edge\", its ownerReference");
+    }
+
+    #[test]
+    fn keep_marks_of_every_tool_are_honored() {
+        let with = |key: &str, value: &str| object("a").with_metadata("annotations", [(key.into(), value.into())]);
+        assert!(keep_mark(with("helm.sh/resource-policy", "Keep").body()).is_some());
+        assert!(keep_mark(with("argocd.argoproj.io/sync-options", "Delete=false, Prune=false").body()).is_some());
+        assert!(keep_mark(with("helm.sh/resource-policy", "delete").body()).is_none());
+    }
+}

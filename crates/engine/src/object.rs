@@ -1,0 +1,217 @@
+//! Kubernetes objects as values: what they are, what they are called, how they are ordered.
+
+use std::fmt;
+use std::str::FromStr;
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+/// The identity of an object on a cluster: group and kind, but no version, because a new API version of the same
+/// kind is the same object.
+///
+/// Its text form is `Kind namespace/name` for people ([`fmt::Display`]) and `group/Kind/namespace/name` for marks
+/// and inventories ([`ObjectId::key`]). The namespace of a cluster-scoped object is empty.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub struct ObjectId {
+    /// API group; empty for the core group.
+    pub group: String,
+    /// Kind, as in `kind:`.
+    pub kind: String,
+    /// Namespace, empty if cluster-scoped.
+    pub namespace: String,
+    /// Name.
+    pub name: String,
+}
+
+impl ObjectId {
+    /// Puts an identity together.
+    pub fn new(group: &str, kind: &str, namespace: &str, name: &str) -> Self {
+        Self { group: group.into(), kind: kind.into(), namespace: namespace.into(), name: name.into() }
+    }
+
+    /// Returns the unambiguous text form `group/Kind/namespace/name`, empty parts kept.
+    pub fn key(&self) -> String {
+        format!("{}/{}/{}/{}", self.group, self.kind, self.namespace, self.name)
+    }
+
+    /// Returns `Kind/namespace/name`, the form that commands take.
+    pub fn path(&self) -> String {
+        match self.namespace.as_str() {
+            "" => format!("{}/{}", self.kind, self.name),
+            namespace => format!("{}/{namespace}/{}", self.kind, self.name),
+        }
+    }
+}
+
+impl fmt::Display for ObjectId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.namespace.as_str() {
+            "" => write!(f, "{} {}", self.kind, self.name),
+            namespace => write!(f, "{} {namespace}/{}", self.kind, self.name),
+        }
+    }
+}
+
+/// The text was not of the form `group/Kind/namespace/name`.
+#[derive(Debug, thiserror::Error, PartialEq, Eq)]
+#[error("{0:?} is not of the form group/Kind/namespace/name")]
+pub struct KeyError(String);
+
+impl FromStr for ObjectId {
+    type Err = KeyError;
+
+    fn from_str(text: &str) -> Result<Self, KeyError> {
+        let parts: Vec<&str> = text.split('/').collect();
+        match parts.as_slice() {
+            [group, kind, namespace, name] if !kind.is_empty() && !name.is_empty() => {
+                Ok(Self::new(group, kind, namespace, name))
+            }
+            _ => Err(KeyError(text.to_owned())),
+        }
+    }
+}
+
+/// A group, version and kind: what an API server needs to find the endpoint.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub struct Gvk {
+    /// API group; empty for the core group.
+    pub group: String,
+    /// Version, such as `v1`.
+    pub version: String,
+    /// Kind.
+    pub kind: String,
+}
+
+impl Gvk {
+    /// Reads `apiVersion` and `kind`.
+    pub fn new(api_version: &str, kind: &str) -> Self {
+        let (group, version) = api_version.split_once('/').unwrap_or(("", api_version));
+        Self { group: group.into(), version: version.into(), kind: kind.into() }
+    }
+
+    /// Returns `group/version`, or the bare version for the core group.
+    pub fn api_version(&self) -> String {
+        match self.group.as_str() {
+            "" => self.version.clone(),
+            group => format!("{group}/{}", self.version),
+        }
+    }
+}
+
+impl fmt::Display for Gvk {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} {}", self.api_version(), self.kind)
+    }
+}
+
+/// An object with its identity read out once.
+///
+/// The body is always a JSON object whose `apiVersion`, `kind` and `metadata` agree with the identity.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Object {
+    id: ObjectId,
+    version: String,
+    body: Value,
+}
+
+/// A value that is not a Kubernetes object.
+#[derive(Debug, thiserror::Error, PartialEq, Eq)]
+pub enum ObjectError {
+    /// A string field that every object has is absent, empty or of another type.
+    #[error("{0} is missing or not a string")]
+    Missing(&'static str),
+}
+
+impl Object {
+    /// Reads the identity out of a body.
+    pub fn new(body: Value) -> Result<Self, ObjectError> {
+        let text = |pointer: &'static str| body.pointer(pointer).and_then(Value::as_str);
+        let need = |pointer: &'static str, name: &'static str| {
+            text(pointer).filter(|text| !text.is_empty()).ok_or(ObjectError::Missing(name))
+        };
+        let gvk = Gvk::new(need("/apiVersion", "apiVersion")?, need("/kind", "kind")?);
+        let name = need("/metadata/name", "metadata.name")?;
+        let id = ObjectId::new(&gvk.group, &gvk.kind, text("/metadata/namespace").unwrap_or(""), name);
+        Ok(Self { id, version: gvk.version, body })
+    }
+
+    /// Returns the identity.
+    pub fn id(&self) -> &ObjectId {
+        &self.id
+    }
+
+    /// Returns group, version and kind.
+    pub fn gvk(&self) -> Gvk {
+        Gvk { group: self.id.group.clone(), version: self.version.clone(), kind: self.id.kind.clone() }
+    }
+
+    /// Returns the whole object as JSON.
+    pub fn body(&self) -> &Value {
+        &self.body
+    }
+
+    /// Returns the whole object as JSON, consuming it.
+    pub fn into_body(self) -> Value {
+        self.body
+    }
+
+    /// Puts the object into a namespace.
+    #[must_use]
+    pub fn in_namespace(mut self, namespace: &str) -> Self {
+        self.body["metadata"]["namespace"] = Value::from(namespace);
+        namespace.clone_into(&mut self.id.namespace);
+        self
+    }
+
+    /// Returns the object with labels or annotations (`field`) added; what `entries` says wins.
+    #[must_use]
+    pub fn with_metadata(mut self, field: &str, entries: impl IntoIterator<Item = (String, String)>) -> Self {
+        for (key, value) in entries {
+            self.body["metadata"][field][key] = Value::from(value);
+        }
+        self
+    }
+
+    /// Returns a label.
+    pub fn label(&self, key: &str) -> Option<&str> {
+        metadata(&self.body, "labels", key)
+    }
+
+    /// Returns an annotation.
+    pub fn annotation(&self, key: &str) -> Option<&str> {
+        metadata(&self.body, "annotations", key)
+    }
+}
+
+/// Returns one label or annotation (`field`) of an object's body.
+pub fn metadata<'a>(body: &'a Value, field: &str, key: &str) -> Option<&'a str> {
+    body.get("metadata")?.get(field)?.get(key)?.as_str()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn a_key_reads_back() {
+        for id in [ObjectId::new("apps", "Deployment", "infra", "edge"), ObjectId::new("", "Namespace", "", "infra")] {
+            assert_eq!(id.key().parse::<ObjectId>(), Ok(id));
+        }
+        assert!("Deployment/infra/edge".parse::<ObjectId>().is_err());
+    }
+
+    #[test]
+    fn a_body_without_a_name_is_no_object() {
+        let body = json!({"apiVersion": "v1", "kind": "Service", "metadata": {"name": ""}});
+        assert_eq!(Object::new(body), Err(ObjectError::Missing("metadata.name")));
+    }
+
+    #[test]
+    fn an_object_knows_itself() {
+        let body = json!({"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "edge"}});
+        let object = Object::new(body).expect("it has all that it needs").in_namespace("infra");
+        assert_eq!(object.id().to_string(), "Deployment infra/edge");
+        assert_eq!(object.gvk().to_string(), "apps/v1 Deployment");
+    }
+}

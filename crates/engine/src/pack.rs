@@ -1,0 +1,247 @@
+//! Packs: what knows how to turn one family of specs into objects.
+//!
+//! A pack is a folder of data (`pack.yaml`, defaults, Tera templates) and, where values must be computed, a
+//! [`ValuesGenerator`] in Rust. The renderer knows nothing of gateways, and a generator knows nothing of templates.
+
+pub mod kgateway;
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use serde::Deserialize;
+use serde_json::Value;
+
+use crate::merge::origin::{Layer, LayerName, Merged};
+use crate::merge::{Line, Table};
+use crate::object::Object;
+use crate::problem::Problem;
+use crate::render::{Renderer, TemplateError};
+use crate::schema::{Schema, SchemaError};
+use crate::spec::gateway::Gateway;
+use crate::spec::listener_set::ListenerSet;
+use crate::spec::{Document, Kind, Kinds, gateway_api_kinds};
+use crate::yaml::{self, Node, YamlError};
+
+/// The spec that a unit is rendered from, with all that belongs to it.
+#[derive(Clone, Debug)]
+pub struct Subject<'a> {
+    /// The Gateway as it was written.
+    pub document: &'a Document,
+    /// The Gateway.
+    pub gateway: &'a Gateway,
+    /// Its namespace.
+    pub namespace: &'a str,
+    /// Its class.
+    pub class: &'a str,
+    /// The sets that attach to it, in the order of their names.
+    pub listener_sets: &'a [ListenerSet],
+}
+
+impl Subject<'_> {
+    /// Returns a problem with the spec as a whole.
+    pub fn problem(&self, message: &str) -> Problem {
+        Problem::document(self.document.place(), message).about(self.document.id.clone())
+    }
+}
+
+/// Computes the values that templates need from a spec and its parameters.
+pub trait ValuesGenerator: Send + Sync {
+    /// Returns the lowest layer of parameters, before what `above` says is merged over it.
+    fn defaults(&self, subject: &Subject<'_>, above: &[Layer<'_>]) -> Merged;
+
+    /// Returns the values of every template, or `None` if somebody else provisions this one (*self-managed*).
+    fn values(&self, subject: &Subject<'_>, parameters: &Merged) -> Result<Option<Value>, Vec<Problem>>;
+}
+
+/// Changes objects after they are rendered, before they are marked; it may add objects.
+pub trait ObjectPostProcessor: Send + Sync {
+    /// Returns what becomes of the objects of one unit. `layers` are the parameters, the lowest layer first.
+    fn process(
+        &self,
+        subject: &Subject<'_>,
+        layers: &[Layer<'_>],
+        objects: Vec<Object>,
+    ) -> Result<Vec<Object>, Vec<Problem>>;
+}
+
+/// What `pack.yaml` says.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct Manifest {
+    /// The name, as in `packs.<name>` of the config.
+    pub name: String,
+    /// The `controllerName`s of classes whose Gateways it renders.
+    pub controllers: Vec<String>,
+    /// Classes that exist without a document, because the control plane makes them: name to controller.
+    #[serde(default)]
+    pub classes: BTreeMap<String, String>,
+    /// The kind of its parameters.
+    pub parameters: ParameterKind,
+    /// How layers of parameters merge.
+    #[serde(default)]
+    pub merge: Vec<Line>,
+    /// The templates, in the order in which they are rendered.
+    pub templates: Vec<String>,
+}
+
+/// A kind of parameters.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct ParameterKind {
+    /// API group.
+    pub group: String,
+    /// Kind.
+    pub kind: String,
+    /// Versions that are read.
+    pub versions: Vec<String>,
+}
+
+/// A pack, ready for use.
+pub struct Pack {
+    /// What it claims, and how it merges.
+    pub manifest: Manifest,
+    /// The merge rules.
+    pub table: Table,
+    /// What parameters must look like.
+    pub schema: Schema,
+    /// Values to objects.
+    pub renderer: Renderer,
+    /// Spec and parameters to values.
+    pub generator: Arc<dyn ValuesGenerator>,
+    /// Objects to objects.
+    pub post_processor: Option<Arc<dyn ObjectPostProcessor>>,
+    /// The layer of the config file, if it says anything.
+    pub parameters: Option<(Arc<str>, Node)>,
+}
+
+/// A pack that cannot be used.
+#[derive(Debug, thiserror::Error)]
+pub enum PackError {
+    /// There is no built-in pack of that name.
+    #[error("there is no pack {0:?}")]
+    Unknown(String),
+    /// A file that the pack needs is not there.
+    #[error("the pack has no file {0:?}")]
+    Missing(String),
+    /// A file of the pack is no YAML.
+    #[error("cannot read {file:?}, line {line}")]
+    Yaml {
+        /// The file.
+        file: String,
+        /// The line.
+        line: u32,
+        /// What is wrong.
+        #[source]
+        source: YamlError,
+    },
+    /// `pack.yaml` does not say what it must.
+    #[error("cannot read pack.yaml")]
+    Manifest(#[source] serde_json::Error),
+    /// The settings of the pack are not what they must be.
+    #[error("cannot use the settings of the pack")]
+    Settings(#[source] serde_json::Error),
+    /// A template cannot be used.
+    #[error("cannot use the templates")]
+    Template(#[source] TemplateError),
+    /// The schema of the parameters cannot be used.
+    #[error("cannot use the schema of the parameters")]
+    Schema(#[source] SchemaError),
+}
+
+impl Pack {
+    /// Returns a built-in pack with the settings of the config file (`packs.<name>`; `null` for none).
+    pub fn builtin(name: &str, settings: &Value) -> Result<Self, PackError> {
+        match name {
+            "kgateway" => kgateway::pack(settings),
+            _ => Err(PackError::Unknown(name.to_owned())),
+        }
+    }
+
+    /// Puts a pack together from its files.
+    pub fn new(
+        files: &BTreeMap<&str, &str>,
+        schema: Schema,
+        generator: Arc<dyn ValuesGenerator>,
+    ) -> Result<Self, PackError> {
+        let manifest: Manifest =
+            serde_json::from_value(document(files, "pack.yaml")?.to_value()).map_err(PackError::Manifest)?;
+        let text = |name: &String| Ok((name.clone(), file(files, name)?.to_owned()));
+        let templates = manifest.templates.iter().map(text).collect::<Result<Vec<_>, PackError>>()?;
+        Ok(Self {
+            table: Table::new(&manifest.merge),
+            renderer: Renderer::new(&templates).map_err(PackError::Template)?,
+            manifest,
+            schema,
+            generator,
+            post_processor: None,
+            parameters: None,
+        })
+    }
+
+    /// Sets the layer of the config file: parameters for every unit, below those of classes.
+    #[must_use]
+    pub fn with_parameters(self, file: impl Into<Arc<str>>, node: Node) -> Self {
+        Self { parameters: Some((file.into(), node)), ..self }
+    }
+
+    /// Returns the layer of the config file.
+    pub(crate) fn settings_layer(&self) -> Option<Layer<'_>> {
+        let (file, node) = self.parameters.as_ref()?;
+        Some(Layer::new(LayerName::Settings, Arc::clone(file), node))
+    }
+}
+
+/// Reads the only document of a file of a pack.
+pub(crate) fn document(files: &BTreeMap<&str, &str>, name: &str) -> Result<Node, PackError> {
+    let mut documents = yaml::parse(file(files, name)?).map_err(|source| PackError::Yaml {
+        file: name.to_owned(),
+        line: source.position.line,
+        source,
+    })?;
+    documents.pop().ok_or_else(|| PackError::Missing(name.to_owned()))
+}
+
+fn file<'a>(files: &BTreeMap<&str, &'a str>, name: &str) -> Result<&'a str, PackError> {
+    files.get(name).copied().ok_or_else(|| PackError::Missing(name.to_owned()))
+}
+
+/// Packs side by side, and the kinds of documents that they read.
+pub struct Packs {
+    packs: Vec<Pack>,
+    kinds: Kinds,
+}
+
+impl Packs {
+    /// Puts packs side by side; of two that claim one controller the first holds.
+    pub fn new(packs: Vec<Pack>) -> Result<Self, PackError> {
+        let mut kinds = gateway_api_kinds().map_err(PackError::Schema)?;
+        let mut all = Vec::new();
+        for mut pack in packs {
+            let ParameterKind { group, kind, versions } = pack.manifest.parameters.clone();
+            let schema = std::mem::replace(&mut pack.schema, Schema::anything());
+            kinds.insert((group, kind), Kind { versions, namespaced: true, schema });
+            all.push(pack);
+        }
+        Ok(Self { packs: all, kinds })
+    }
+
+    /// Returns the kinds that can be read.
+    pub fn kinds(&self) -> &Kinds {
+        &self.kinds
+    }
+
+    /// Returns the pack that renders the Gateways of a controller.
+    pub fn of_controller(&self, controller: &str) -> Option<&Pack> {
+        self.packs.iter().find(|pack| pack.manifest.controllers.iter().any(|name| name == controller))
+    }
+
+    /// Returns the controller of a class that exists without a document.
+    pub fn builtin_class(&self, class: &str) -> Option<&str> {
+        self.packs.iter().find_map(|pack| pack.manifest.classes.get(class)).map(String::as_str)
+    }
+
+    /// Returns the names of the classes that exist without a document.
+    pub fn builtin_classes(&self) -> impl Iterator<Item = &str> {
+        self.packs.iter().flat_map(|pack| pack.manifest.classes.keys()).map(String::as_str)
+    }
+}

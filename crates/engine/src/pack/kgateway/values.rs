@@ -1,0 +1,147 @@
+//! The values of the templates of a proxy.
+
+use std::net::IpAddr;
+
+use serde_json::{Value, json};
+
+use super::names::{Metadata, safe};
+use super::parameters::Kube;
+use super::{Settings, bootstrap, container, ports};
+use crate::pack::Subject;
+use crate::problem::Problem;
+
+/// Ports below this one need a privilege, or a sysctl that lifts the need.
+const FIRST_UNPRIVILEGED_PORT: u16 = 1024;
+const UNPRIVILEGED_SYSCTL: &str = "net.ipv4.ip_unprivileged_port_start";
+
+/// Computes the values of all templates, or says everything that is in the way.
+pub(super) fn values(settings: &Settings, subject: &Subject<'_>, kube: &Kube) -> Result<Value, Vec<Problem>> {
+    let fail = |message: String| vec![subject.problem(&message)];
+    let numbers = ports::numbers(subject, &kube.service);
+    if numbers.is_empty() {
+        return Err(vec![subject.problem("no listener has a port that a proxy could listen on").hint(
+            "ports 8082, 9091 and 19000 are the proxy's own; add a listener, or a port in spec.kube.service.ports",
+        )]);
+    }
+    let name = safe(&subject.gateway.metadata.name);
+    let metadata = Metadata::new(settings, subject, kube);
+    let mut values = json!({
+        "name": name,
+        "namespace": subject.namespace,
+        "selector": metadata.selector,
+        "labels": metadata.labels,
+        "annotations": metadata.annotations,
+        "serviceAccount": {"labels": metadata.account_labels, "annotations": metadata.account_annotations},
+        "bootstrap": bootstrap::values(settings, subject, kube, &name),
+        "service": service(subject, kube, &numbers).map_err(fail)?,
+        "deployment": said(json!({"replicas": kube.deployment.replicas, "strategy": kube.deployment.strategy})),
+        "container": container_values(settings, kube, &numbers, &name).map_err(fail)?,
+        "pod": pod(kube, &numbers),
+    });
+    values["service"]["labels"] = json!(metadata.service_labels);
+    values["service"]["annotations"] = json!(metadata.service_annotations);
+    values["pod"]["labels"] = json!(metadata.pod_labels);
+    values["pod"]["annotations"] = json!(metadata.pod_annotations);
+    Ok(values)
+}
+
+fn service(subject: &Subject<'_>, kube: &Kube, numbers: &[u16]) -> Result<Value, String> {
+    let service = &kube.service;
+    Ok(json!({
+        "spec": said(json!({
+            "type": service.kind,
+            "externalTrafficPolicy": service.external_traffic_policy,
+            "clusterIP": service.cluster_ip,
+            "loadBalancerClass": service.load_balancer_class,
+            "loadBalancerIP": load_balancer_ip(subject, service.kind.as_deref())?,
+            "loadBalancerSourceRanges": service.load_balancer_source_ranges,
+            "ports": ports::of_service(numbers, service),
+        })),
+    }))
+}
+
+fn container_values(settings: &Settings, kube: &Kube, numbers: &[u16], name: &str) -> Result<Value, String> {
+    let envoy = &kube.envoy_container;
+    let pods = &kube.pod_template;
+    Ok(json!({
+        "args": container::args(envoy)?,
+        "image": container::image(&envoy.image)?,
+        "pullPolicy": envoy.image.pull_policy,
+        "env": container::env(settings, envoy, name),
+        "ports": ports::of_container(numbers, kube.stats.enabled != Some(false)),
+        "startupProbe": pods.startup_probe,
+        "readinessProbe": pods.readiness_probe,
+        "livenessProbe": pods.liveness_probe,
+        "preStop": container::pre_stop(pods),
+        "resources": envoy.resources,
+        "securityContext": envoy.security_context,
+        "volumeMounts": envoy.extra_volume_mounts,
+    }))
+}
+
+fn pod(kube: &Kube, numbers: &[u16]) -> Value {
+    let pods = &kube.pod_template;
+    json!({
+        "volumes": pods.extra_volumes,
+        "spec": said(json!({
+            "imagePullSecrets": pods.image_pull_secrets,
+            "securityContext": security_context(kube, numbers),
+            "nodeSelector": pods.node_selector,
+            "affinity": pods.affinity,
+            "tolerations": pods.tolerations,
+            "topologySpreadConstraints": pods.topology_spread_constraints,
+            "priorityClassName": pods.priority_class_name,
+            "terminationGracePeriodSeconds": pods.termination_grace_period_seconds.filter(|seconds| *seconds != 0),
+        })),
+    })
+}
+
+/// The context of the pod, with the sysctl that lets Envoy listen on ports below 1024 without privileges.
+fn security_context(kube: &Kube, numbers: &[u16]) -> Option<Value> {
+    let context = kube.pod_template.security_context.clone();
+    let needs_sysctl = numbers.iter().any(|port| *port < FIRST_UNPRIVILEGED_PORT);
+    if !needs_sysctl || kube.omit_default_security_context == Some(true) {
+        return context;
+    }
+    let mut context = context.unwrap_or_else(|| json!({}));
+    let wanted = json!({"name": UNPRIVILEGED_SYSCTL, "value": "0"});
+    let mut sysctls = context["sysctls"].as_array().cloned().unwrap_or_default();
+    match sysctls.iter_mut().find(|sysctl| sysctl["name"] == UNPRIVILEGED_SYSCTL) {
+        Some(sysctl) => *sysctl = wanted,
+        None => sysctls.push(wanted),
+    }
+    context["sysctls"] = Value::Array(sysctls);
+    Some(context)
+}
+
+/// The address that the Gateway asks for, where the Service has a field for one.
+fn load_balancer_ip(subject: &Subject<'_>, service_type: Option<&str>) -> Result<Option<String>, String> {
+    let addresses = &subject.gateway.spec.addresses;
+    if service_type != Some("LoadBalancer") || addresses.is_empty() {
+        return Ok(None);
+    }
+    let invalid = || "spec.addresses holds no IP address that a load balancer could get".to_owned();
+    let is_ip = |kind: Option<&str>| kind.is_none_or(|kind| kind == "IPAddress");
+    let mut wanted = addresses.iter().filter(|address| is_ip(address.kind.as_deref()));
+    let (Some(address), None) = (wanted.next(), wanted.next()) else {
+        let several = addresses.iter().filter(|address| is_ip(address.kind.as_deref())).count() > 1;
+        return Err(if several { format!("spec.addresses asks for {} addresses; only one can be given", addresses.len()) } else { invalid() });
+    };
+    let value = address.value.clone().unwrap_or_default();
+    value.parse::<IpAddr>().map(|_| Some(value)).map_err(|_| invalid())
+}
+
+/// Drops the fields that nobody said. What users wrote further down (an `emptyDir: {}`) is theirs and stays.
+fn said(value: Value) -> Value {
+    let says = |value: &Value| match value {
+        Value::Null => false,
+        Value::String(text) => !text.is_empty(),
+        Value::Array(items) => !items.is_empty(),
+        Value::Object(fields) => !fields.is_empty(),
+        Value::Bool(_) | Value::Number(_) => true,
+    };
+    match value {
+        Value::Object(fields) => Value::Object(fields.into_iter().filter(|(_, value)| says(value)).collect()),
+        other => other,
+    }
+}

@@ -1,0 +1,118 @@
+//! Findings about one spec or one object that do not stop the rest.
+//!
+//! A [`Problem`] is data: it is collected with its place, reported, and the round goes on without what it
+//! spoils. What stops an operation is an error; what we choose not to do is a refusal (see [`crate::plan`]).
+
+use std::collections::BTreeSet;
+use std::fmt;
+use std::sync::Arc;
+
+use serde::Serialize;
+
+use crate::object::ObjectId;
+
+/// A position in a file of a source.
+///
+/// Lines and columns count from 1; 0 means that only the file is known.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+pub struct Place {
+    /// Path of the file, relative to the root of its source, or as given on the command line.
+    pub file: Arc<str>,
+    /// Line, from 1.
+    pub line: u32,
+    /// Column in characters, from 1.
+    pub column: u32,
+}
+
+impl Place {
+    /// Names a whole file.
+    pub fn file(file: impl Into<Arc<str>>) -> Self {
+        Self { file: file.into(), line: 0, column: 0 }
+    }
+}
+
+impl fmt::Display for Place {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.line {
+            0 => f.write_str(&self.file),
+            line => write!(f, "{}:{line}", self.file),
+        }
+    }
+}
+
+/// Something wrong with one spec or object.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+pub struct Problem {
+    /// Where it stands.
+    pub place: Place,
+    /// The object it is about, when the document got far enough to have a name.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub object: Option<ObjectId>,
+    /// What is wrong: lower case, no full stop, user text in quotes.
+    pub message: String,
+    /// What to do about it, a sentence of its own.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub hint: Option<String>,
+    /// How far the damage goes.
+    pub scope: Scope,
+}
+
+/// What a problem spoils.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Scope {
+    /// Nothing is held back; a person should know.
+    Notice,
+    /// The document at this place is not used, nor what depends on it.
+    Document,
+    /// The whole file cannot be read, so nobody knows what it holds.
+    File,
+}
+
+impl Problem {
+    /// A problem with one document.
+    pub fn document(place: Place, message: impl Into<String>) -> Self {
+        Self { place, object: None, message: message.into(), hint: None, scope: Scope::Document }
+    }
+
+    /// A problem that makes a whole file unreadable.
+    pub fn file(place: Place, message: impl Into<String>) -> Self {
+        Self { scope: Scope::File, ..Self::document(place, message) }
+    }
+
+    /// A remark that holds nothing back.
+    pub fn notice(place: Place, message: impl Into<String>) -> Self {
+        Self { scope: Scope::Notice, ..Self::document(place, message) }
+    }
+
+    /// Adds what to do next.
+    #[must_use]
+    pub fn hint(self, hint: impl Into<String>) -> Self {
+        Self { hint: Some(hint.into()), ..self }
+    }
+
+    /// Adds the object that the problem is about.
+    #[must_use]
+    pub fn about(self, object: ObjectId) -> Self {
+        Self { object: Some(object), ..self }
+    }
+}
+
+impl fmt::Display for Problem {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: ", self.place)?;
+        if let Some(object) = &self.object {
+            write!(f, "{object}: ")?;
+        }
+        f.write_str(&self.message)?;
+        match &self.hint {
+            Some(hint) => write!(f, " ({hint})"),
+            None => Ok(()),
+        }
+    }
+}
+
+/// Returns the files that could not be read at all.
+pub fn unreadable_files(problems: &[Problem]) -> BTreeSet<Arc<str>> {
+    problems.iter().filter(|p| p.scope == Scope::File).map(|p| Arc::clone(&p.place.file)).collect()
+}

@@ -1,0 +1,124 @@
+//! Values and templates to objects.
+//!
+//! Templates are Tera. A value can only enter a template through an encoding filter ([`functions`]); printing one as
+//! it is is an error, so that no value can change the structure of a document. What comes out is parsed as strictly
+//! as what users write: a duplicate key or a document without a name is an error with the template's name.
+
+pub mod functions;
+
+use std::error::Error as StdError;
+use std::io;
+
+use serde_json::Value;
+use tera::{Context, Tera};
+
+use crate::object::{Object, ObjectError};
+use crate::yaml::{self, YamlError};
+
+/// Templates, ready to be filled.
+pub struct Renderer {
+    tera: Tera,
+    templates: Vec<String>,
+}
+
+/// A template that cannot be used.
+#[derive(Debug, thiserror::Error)]
+#[error("cannot load the template")]
+pub struct TemplateError(#[source] tera::Error);
+
+/// Filling a template failed.
+#[derive(Debug, thiserror::Error)]
+pub enum RenderError {
+    /// The values do not fit the templates' language.
+    #[error("cannot pass the values to the templates")]
+    Values(#[source] tera::Error),
+    /// A template asks for a value that is not there, or uses one in a way that is not allowed.
+    #[error("cannot fill template {0:?}")]
+    Fill(String, #[source] tera::Error),
+    /// What came out is no YAML.
+    #[error("template {0:?} yields no YAML, line {1} of its output")]
+    Yaml(String, u32, #[source] YamlError),
+    /// What came out is no object.
+    #[error("template {0:?} yields no object")]
+    Object(String, #[source] ObjectError),
+}
+
+impl Renderer {
+    /// Loads templates, `(name, text)`, in the order in which they are to be rendered.
+    pub fn new(templates: &[(String, String)]) -> Result<Self, TemplateError> {
+        let mut tera = Tera::new();
+        // Every template escapes; the escape function refuses. Filters that encode mark their result as safe.
+        tera.autoescape_on([""]);
+        tera.set_escape_fn(|_, _| Err(io::Error::other("a value must pass through an encoding filter, as in {{ name | json }}")));
+        functions::register(&mut tera);
+        tera.add_raw_templates(templates.iter().map(|(name, text)| (name.as_str(), text.as_str()))).map_err(TemplateError)?;
+        Ok(Self { tera, templates: templates.iter().map(|(name, _)| name.clone()).collect() })
+    }
+
+    /// Fills every template with the same values and returns the objects, in the order of the templates.
+    pub fn render(&self, values: &Value) -> Result<Vec<Object>, RenderError> {
+        let context = Context::from_serialize(values).map_err(RenderError::Values)?;
+        let mut objects = Vec::with_capacity(self.templates.len());
+        for name in &self.templates {
+            let text = self.tera.render(name, &context).map_err(|source| RenderError::Fill(name.clone(), source))?;
+            let fail = |source: YamlError| RenderError::Yaml(name.clone(), source.position.line, source);
+            for body in yaml::parse_values(&text).map_err(fail)? {
+                objects.push(Object::new(body).map_err(|source| RenderError::Object(name.clone(), source))?);
+            }
+        }
+        Ok(objects)
+    }
+}
+
+impl RenderError {
+    /// Returns the error and its causes as one line.
+    pub fn line(&self) -> String {
+        let mut line = self.to_string();
+        let mut next = self.source();
+        while let Some(cause) = next {
+            let cause_text = cause.to_string();
+            line = format!("{line}: {}", cause_text.split_whitespace().collect::<Vec<_>>().join(" "));
+            next = cause.source();
+        }
+        line
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    fn render(template: &str, values: &Value) -> Result<Vec<Object>, RenderError> {
+        let text = format!("apiVersion: v1\nkind: ConfigMap\nmetadata: {{name: x}}\ndata:\n{template}");
+        Renderer::new(&[("t.yaml".to_owned(), text)]).expect("the template loads").render(values)
+    }
+
+    #[test]
+    fn no_value_changes_the_structure() {
+        for text in ["a: b\nkind: Secret", "{{ x }}", "\"", "'", "# no", "- x", "\u{2028}", "a\u{85}b", "---\n", "\0\u{1b}", "{% if %}", "*a", "&a"] {
+            let objects = render("  k: {{ v | json }}\n", &json!({ "v": text })).expect("it renders");
+            assert_eq!(objects[0].body()["data"]["k"], text);
+        }
+    }
+
+    #[test]
+    fn a_value_without_an_encoding_filter_is_refused() {
+        for template in ["  k: {{ v }}\n", "  k: {{ v | safe }}\n", "  k: {{ v | upper }}\n"] {
+            let error = render(template, &json!({"v": "x"})).expect_err("it is not encoded");
+            assert!(error.line().contains("encoding filter"), "{}", error.line());
+        }
+    }
+
+    #[test]
+    fn a_missing_value_is_an_error() {
+        let error = render("  k: {{ missing | json }}\n", &json!({})).expect_err("it is not there");
+        assert!(error.line().contains("not there"), "{}", error.line());
+    }
+
+    #[test]
+    fn a_template_that_writes_a_key_twice_is_refused() {
+        let error = render("  k: 1\n  k: 2\n", &json!({})).expect_err("the key is there twice");
+        assert!(matches!(error, RenderError::Yaml(..)));
+    }
+}

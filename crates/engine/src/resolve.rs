@@ -1,0 +1,190 @@
+//! Which pack renders a Gateway, and which parameters govern it.
+//!
+//! A reference that leads nowhere, or to something that cannot be used, is a problem of the Gateway (the standard's
+//! `InvalidParameters`): it is held as it is, and the others go on. Rules: Gateway API, GEP-1762 and the
+//! `parametersRef` of `GatewayClass` and of `Gateway.spec.infrastructure`.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use crate::check::suggest;
+use crate::merge::origin::{Layer, LayerName};
+use crate::object::ObjectId;
+use crate::pack::{Pack, Packs, ParameterKind};
+use crate::problem::Problem;
+use crate::spec::gateway::{Gateway, GatewayClass};
+use crate::spec::listener_set::ListenerSet;
+use crate::spec::{Document, GATEWAY_API, Specs};
+use crate::yaml::Node;
+
+/// A Gateway with everything that decides what becomes of it.
+pub struct Resolved<'a> {
+    /// The Gateway as it was written.
+    pub document: &'a Document,
+    /// The Gateway.
+    pub gateway: Gateway,
+    /// What renders it.
+    pub pack: &'a Pack,
+    /// The sets that attach to it.
+    pub listener_sets: Vec<ListenerSet>,
+    /// Its parameters, the lowest layer first, without the built-in one.
+    pub layers: Vec<Layer<'a>>,
+    /// The files that had a say.
+    pub files: BTreeSet<Arc<str>>,
+}
+
+/// What became of one Gateway.
+pub enum Resolution<'a> {
+    /// It can be rendered.
+    Ready(Box<Resolved<'a>>),
+    /// Its class belongs to a controller that no pack renders for.
+    NotOurs {
+        /// The controller.
+        controller: String,
+    },
+    /// Something that it needs is missing or broken.
+    Broken(Vec<Problem>),
+}
+
+/// Resolves all Gateways of a source, in the order of their identities.
+pub fn resolve<'a>(specs: &'a Specs, packs: &'a Packs) -> Vec<(&'a Document, Resolution<'a>)> {
+    let sets = listener_sets(specs);
+    let gateways = specs.of_kind(GATEWAY_API, "Gateway");
+    gateways
+        .map(|document| {
+            let attached = sets.get(&document.id).map(Vec::as_slice).unwrap_or_default();
+            (document, Context { specs, packs, document }.resolve(attached).unwrap_or_else(|problem| Resolution::Broken(vec![*problem])))
+        })
+        .collect()
+}
+
+/// Returns the sets of each Gateway, in the order of their names.
+fn listener_sets(specs: &Specs) -> BTreeMap<ObjectId, Vec<(&Document, ListenerSet)>> {
+    let mut sets: BTreeMap<ObjectId, Vec<_>> = BTreeMap::new();
+    for document in specs.of_kind(GATEWAY_API, "ListenerSet") {
+        let Ok(set) = document.read::<ListenerSet>() else { continue };
+        let parent = &set.spec.parent_ref;
+        let namespace = parent.namespace.as_deref().unwrap_or(&document.id.namespace);
+        let (group, kind) = (parent.group.as_deref().unwrap_or(GATEWAY_API), parent.kind.as_deref().unwrap_or("Gateway"));
+        sets.entry(ObjectId::new(group, kind, namespace, &parent.name)).or_default().push((document, set));
+    }
+    sets
+}
+
+struct Context<'a> {
+    specs: &'a Specs,
+    packs: &'a Packs,
+    document: &'a Document,
+}
+
+impl<'a> Context<'a> {
+    fn resolve(&self, sets: &[(&'a Document, ListenerSet)]) -> Result<Resolution<'a>, Box<Problem>> {
+        let gateway: Gateway = self.document.read()?;
+        self.check_listener_names(&gateway)?;
+        let (controller, class) = self.class(&gateway)?;
+        let Some(pack) = self.packs.of_controller(&controller) else { return Ok(Resolution::NotOurs { controller }) };
+        let mut files = BTreeSet::from([Arc::clone(&self.document.file)]);
+        let mut layers: Vec<_> = pack.settings_layer().into_iter().collect();
+        if let Some(class) = class {
+            files.insert(Arc::clone(&class.file));
+            layers.extend(self.class_layer(class, &pack.manifest.parameters, &mut files)?);
+        }
+        layers.extend(self.gateway_layer(&gateway, &pack.manifest.parameters, &mut files)?);
+        files.extend(sets.iter().map(|(document, _)| Arc::clone(&document.file)));
+        let listener_sets = sets.iter().map(|(_, set)| set.clone()).collect();
+        Ok(Resolution::Ready(Box::new(Resolved { document: self.document, gateway, pack, listener_sets, layers, files })))
+    }
+
+    /// Finds the class: a document of the source, or one that its control plane makes itself.
+    fn class(&self, gateway: &Gateway) -> Result<(String, Option<&'a Document>), Box<Problem>> {
+        let name = &gateway.spec.gateway_class_name;
+        let id = ObjectId::new(GATEWAY_API, "GatewayClass", "", name);
+        if let Some(document) = self.specs.documents.get(&id) {
+            return Ok((document.read::<GatewayClass>()?.spec.controller_name, Some(document)));
+        }
+        if let Some(place) = self.specs.broken.get(&id) {
+            let message = format!("its GatewayClass {name:?} is broken, see {place}");
+            return Err(Box::new(self.problem(&["spec", "gatewayClassName"], message)));
+        }
+        if let Some(controller) = self.packs.builtin_class(name) {
+            return Ok((controller.to_owned(), None));
+        }
+        let known = self.specs.of_kind(GATEWAY_API, "GatewayClass").map(|document| document.id.name.as_str());
+        let known: BTreeSet<&str> = known.chain(self.packs.builtin_classes()).collect();
+        let hint = match suggest(name, known.iter().copied()) {
+            Some(near) => format!("did you mean {near:?}?"),
+            None => format!("known classes: {}", known.into_iter().collect::<Vec<_>>().join(", ")),
+        };
+        let problem = self.problem(&["spec", "gatewayClassName"], format!("there is no GatewayClass {name:?} in the source"));
+        Err(Box::new(problem.hint(hint)))
+    }
+
+    fn class_layer(
+        &self,
+        class: &'a Document,
+        kind: &ParameterKind,
+        files: &mut BTreeSet<Arc<str>>,
+    ) -> Result<Option<Layer<'a>>, Box<Problem>> {
+        let Some(reference) = class.read::<GatewayClass>()?.spec.parameters_ref else { return Ok(None) };
+        let at = |message: String| {
+            let place = class.place_of(&["spec", "parametersRef"]);
+            Box::new(Problem::document(place, message).about(self.document.id.clone()))
+        };
+        check_kind(kind, &reference.group, &reference.kind).map_err(at)?;
+        let Some(namespace) = reference.namespace.filter(|namespace| !namespace.is_empty()) else {
+            return Err(at("the parametersRef of the class needs a namespace".to_owned()));
+        };
+        let id = ObjectId::new(&kind.group, &kind.kind, &namespace, &reference.name);
+        self.parameters(LayerName::Class, &id, files).map(Some).map_err(at)
+    }
+
+    fn gateway_layer(
+        &self,
+        gateway: &Gateway,
+        kind: &ParameterKind,
+        files: &mut BTreeSet<Arc<str>>,
+    ) -> Result<Option<Layer<'a>>, Box<Problem>> {
+        let infrastructure = gateway.spec.infrastructure.as_ref();
+        let Some(reference) = infrastructure.and_then(|it| it.parameters_ref.as_ref()) else { return Ok(None) };
+        let at = |message: String| Box::new(self.problem(&["spec", "infrastructure", "parametersRef"], message));
+        check_kind(kind, &reference.group, &reference.kind).map_err(at)?;
+        let id = ObjectId::new(&kind.group, &kind.kind, &self.document.id.namespace, &reference.name);
+        self.parameters(LayerName::Gateway, &id, files).map(Some).map_err(at)
+    }
+
+    fn parameters(&self, name: LayerName, id: &ObjectId, files: &mut BTreeSet<Arc<str>>) -> Result<Layer<'a>, String> {
+        if let Some(place) = self.specs.broken.get(id) {
+            return Err(format!("its {id} is broken, see {place}"));
+        }
+        let document = self.specs.documents.get(id).ok_or_else(|| format!("there is no {id} in the source"))?;
+        files.insert(Arc::clone(&document.file));
+        let spec: &Node = document.root.get("spec").ok_or_else(|| format!("{id} has no spec"))?;
+        Ok(Layer::new(name, Arc::clone(&document.file), spec))
+    }
+
+    fn check_listener_names(&self, gateway: &Gateway) -> Result<(), Box<Problem>> {
+        let mut seen = BTreeSet::new();
+        match gateway.spec.listeners.iter().position(|listener| !seen.insert(&listener.name)) {
+            None => Ok(()),
+            Some(index) => {
+                let name = &gateway.spec.listeners[index].name;
+                let message = format!("the listener name {name:?} stands here a second time");
+                Err(Box::new(self.problem(&["spec", "listeners", &index.to_string(), "name"], message)))
+            }
+        }
+    }
+
+    fn problem(&self, path: &[&str], message: String) -> Problem {
+        Problem::document(self.document.place_of(path), message).about(self.document.id.clone())
+    }
+}
+
+fn check_kind(expected: &ParameterKind, group: &str, kind: &str) -> Result<(), String> {
+    if group != expected.group {
+        return Err(format!("invalid group {group:?} of the parametersRef, {:?} is needed", expected.group));
+    }
+    if kind != expected.kind {
+        return Err(format!("invalid kind {kind:?} of the parametersRef, {:?} is needed", expected.kind));
+    }
+    Ok(())
+}

@@ -1,0 +1,230 @@
+//! JSON schemas, as far as Kubernetes and our own settings use them, in a form that is quick to walk.
+//!
+//! Schemas come from Rust types (through `schemars`; `k8s-openapi` has them for every Kubernetes type) or from the
+//! file of a pack. Two readings are Kubernetes': an object that names its properties has no others unless it says
+//! so, and `x-kubernetes-int-or-string` takes both. What is not listed in [`Rule`] is ignored, not refused.
+
+use std::collections::BTreeMap;
+
+use regex::Regex;
+use schemars::JsonSchema;
+use schemars::generate::SchemaSettings;
+use serde_json::Value;
+
+/// A schema, ready to check values with.
+#[derive(Debug)]
+pub struct Schema {
+    root: Rule,
+    definitions: BTreeMap<String, Rule>,
+}
+
+/// What a value must be like. Empty means anything.
+#[derive(Debug, Default)]
+pub(crate) struct Rule {
+    reference: Option<String>,
+    pub(crate) types: Vec<String>,
+    pub(crate) properties: BTreeMap<String, Self>,
+    pub(crate) additional: Additional,
+    pub(crate) required: Vec<String>,
+    pub(crate) items: Option<Box<Self>>,
+    pub(crate) values: Vec<Value>,
+    pub(crate) range: Range,
+    pub(crate) length: Size,
+    pub(crate) count: Size,
+    pub(crate) pattern: Option<Regex>,
+    /// At least one of these must hold.
+    pub(crate) any_of: Vec<Self>,
+    /// Our own: what to tell somebody who writes, or forgets, a field of this name.
+    pub(crate) slips: BTreeMap<String, String>,
+}
+
+/// Bounds of a number, both inclusive.
+#[derive(Debug, Default)]
+pub(crate) struct Range {
+    pub(crate) min: Option<f64>,
+    pub(crate) max: Option<f64>,
+}
+
+/// Bounds of a length, both inclusive.
+#[derive(Debug, Default)]
+pub(crate) struct Size {
+    pub(crate) min: Option<u64>,
+    pub(crate) max: Option<u64>,
+}
+
+/// What fields an object may have beside its properties.
+#[derive(Debug, Default)]
+pub(crate) enum Additional {
+    /// None.
+    #[default]
+    Forbidden,
+    /// Any.
+    Free,
+    /// Any whose value obeys this rule.
+    Obeying(Box<Rule>),
+}
+
+/// A schema that cannot be used.
+#[derive(Debug, thiserror::Error)]
+pub enum SchemaError {
+    /// A pattern is no regular expression that we know.
+    #[error("the pattern {0:?} is not a regular expression")]
+    Pattern(String, #[source] regex::Error),
+    /// A `$ref` leads nowhere.
+    #[error("the reference {0:?} leads to no definition")]
+    Reference(String),
+}
+
+impl Schema {
+    /// Reads a JSON schema.
+    pub fn new(schema: &Value) -> Result<Self, SchemaError> {
+        let definitions = schema.get("$defs").or_else(|| schema.get("definitions")).and_then(Value::as_object);
+        let definitions = definitions.into_iter().flatten().map(|(name, definition)| Ok((name.clone(), rule(definition)?)));
+        let schema = Self { root: rule(schema)?, definitions: definitions.collect::<Result<_, _>>()? };
+        schema.check_references(&schema.root)?;
+        for definition in schema.definitions.values() {
+            schema.check_references(definition)?;
+        }
+        Ok(schema)
+    }
+
+    /// Returns the schema that everything obeys.
+    pub fn anything() -> Self {
+        Self { root: Rule { additional: Additional::Free, ..Rule::default() }, definitions: BTreeMap::new() }
+    }
+
+    /// Makes the schema of a Rust type, as it is *read* (so that what has a default is not required).
+    pub fn of<T: JsonSchema>() -> Result<Self, SchemaError> {
+        let schema = SchemaSettings::draft2020_12().for_deserialize().into_generator().into_root_schema_for::<T>();
+        Self::new(schema.as_value())
+    }
+
+    pub(crate) fn root(&self) -> &Rule {
+        self.resolve(&self.root)
+    }
+
+    /// Follows references until there is something to obey.
+    pub(crate) fn resolve<'a>(&'a self, mut rule: &'a Rule) -> &'a Rule {
+        while let Some(definition) = rule.reference.as_ref().and_then(|name| self.definitions.get(name)) {
+            rule = definition;
+        }
+        rule
+    }
+
+    fn check_references(&self, rule: &Rule) -> Result<(), SchemaError> {
+        if let Some(name) = rule.reference.as_ref().filter(|name| !self.definitions.contains_key(*name)) {
+            return Err(SchemaError::Reference(name.clone()));
+        }
+        let additional = match &rule.additional {
+            Additional::Obeying(rule) => Some(&**rule),
+            Additional::Forbidden | Additional::Free => None,
+        };
+        let below = rule.properties.values().chain(rule.items.as_deref()).chain(additional).chain(&rule.any_of);
+        below.into_iter().try_for_each(|rule| self.check_references(rule))
+    }
+}
+
+fn rule(schema: &Value) -> Result<Rule, SchemaError> {
+    let mut rule = Rule {
+        reference: reference(schema),
+        types: types(schema),
+        properties: rules(schema, "properties")?,
+        required: strings(schema, "required"),
+        items: schema.get("items").map(|items| self::rule(items).map(Box::new)).transpose()?,
+        values: values(schema),
+        range: Range { min: number(schema, "minimum"), max: number(schema, "maximum") },
+        length: size(schema, "minLength", "maxLength"),
+        count: size(schema, "minItems", "maxItems"),
+        pattern: pattern(schema)?,
+        any_of: Vec::new(),
+        slips: slips(schema),
+        additional: Additional::Forbidden,
+    };
+    rule.additional = additional(schema, &rule)?;
+    add_alternatives(&mut rule, schema)?;
+    Ok(rule)
+}
+
+fn reference(schema: &Value) -> Option<String> {
+    let text = schema.get("$ref")?.as_str()?;
+    Some(text.rsplit('/').next()?.replace("~1", "/").replace("~0", "~"))
+}
+
+fn types(schema: &Value) -> Vec<String> {
+    if schema.get("x-kubernetes-int-or-string").and_then(Value::as_bool) == Some(true) {
+        return vec!["integer".into(), "number".into(), "string".into()];
+    }
+    match schema.get("type") {
+        Some(Value::String(name)) => vec![name.clone()],
+        Some(Value::Array(names)) => {
+            names.iter().filter_map(Value::as_str).filter(|name| *name != "null").map(str::to_owned).collect()
+        }
+        _ => Vec::new(),
+    }
+}
+
+fn rules(schema: &Value, key: &str) -> Result<BTreeMap<String, Rule>, SchemaError> {
+    let map = schema.get(key).and_then(Value::as_object);
+    map.into_iter().flatten().map(|(name, schema)| Ok((name.clone(), rule(schema)?))).collect()
+}
+
+fn strings(schema: &Value, key: &str) -> Vec<String> {
+    let list = schema.get(key).and_then(Value::as_array);
+    list.into_iter().flatten().filter_map(Value::as_str).map(str::to_owned).collect()
+}
+
+fn values(schema: &Value) -> Vec<Value> {
+    let listed = schema.get("enum").and_then(Value::as_array).into_iter().flatten();
+    listed.chain(schema.get("const")).filter(|value| !value.is_null()).cloned().collect()
+}
+
+fn number(schema: &Value, key: &str) -> Option<f64> {
+    schema.get(key).and_then(Value::as_f64)
+}
+
+fn size(schema: &Value, min: &str, max: &str) -> Size {
+    let bound = |key: &str| schema.get(key).and_then(Value::as_u64);
+    Size { min: bound(min), max: bound(max) }
+}
+
+fn pattern(schema: &Value) -> Result<Option<Regex>, SchemaError> {
+    let Some(text) = schema.get("pattern").and_then(Value::as_str) else { return Ok(None) };
+    Regex::new(text).map(Some).map_err(|source| SchemaError::Pattern(text.to_owned(), source))
+}
+
+fn slips(schema: &Value) -> BTreeMap<String, String> {
+    let map = schema.get("x-gatewright-slips").and_then(Value::as_object);
+    let hint = |(field, hint): (&String, &Value)| Some((field.clone(), hint.as_str()?.to_owned()));
+    map.into_iter().flatten().filter_map(hint).collect()
+}
+
+fn additional(schema: &Value, rule: &Rule) -> Result<Additional, SchemaError> {
+    let preserves = schema.get("x-kubernetes-preserve-unknown-fields").and_then(Value::as_bool) == Some(true);
+    Ok(match schema.get("additionalProperties") {
+        Some(Value::Bool(false)) => Additional::Forbidden,
+        Some(Value::Bool(true)) => Additional::Free,
+        Some(below) => Additional::Obeying(Box::new(self::rule(below)?)),
+        None if preserves || rule.properties.is_empty() => Additional::Free,
+        None => Additional::Forbidden,
+    })
+}
+
+/// Folds `anyOf` and `oneOf` into the rule: the alternative "or null" says nothing, a lone alternative is the rule
+/// itself, and alternatives that are constants are a list of values.
+fn add_alternatives(rule: &mut Rule, schema: &Value) -> Result<(), SchemaError> {
+    let listed = |key: &str| schema.get(key).and_then(Value::as_array).into_iter().flatten();
+    let is_null = |schema: &&Value| schema.get("type").and_then(Value::as_str) != Some("null");
+    let mut alternatives: Vec<Rule> =
+        listed("anyOf").chain(listed("oneOf")).filter(is_null).map(self::rule).collect::<Result<_, _>>()?;
+    if alternatives.len() == 1 && rule.properties.is_empty() {
+        let slips = std::mem::take(&mut rule.slips);
+        *rule = alternatives.remove(0);
+        rule.slips.extend(slips);
+    } else if !alternatives.is_empty() && alternatives.iter().all(|rule| !rule.values.is_empty()) {
+        rule.types = vec!["string".into()];
+        rule.values = alternatives.into_iter().flat_map(|rule| rule.values).collect();
+    } else {
+        rule.any_of = alternatives;
+    }
+    Ok(())
+}

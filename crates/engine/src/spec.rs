@@ -1,0 +1,258 @@
+//! What users write: the documents of a source, checked and sorted.
+//!
+//! A file that cannot be parsed, a document that breaks its schema and an object that stands in two places are
+//! problems with a place; everything else goes on. Documents of kinds that nobody here knows are kept apart as
+//! *unclaimed*: they are somebody's, and a person should see that they are not applied.
+
+pub mod gateway;
+pub mod listener_set;
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use ignore::gitignore::{Gitignore, GitignoreBuilder};
+use serde::Deserialize;
+use serde::de::DeserializeOwned;
+
+use crate::check;
+use crate::object::{Gvk, ObjectId};
+use crate::problem::{Place, Problem};
+use crate::schema::{Schema, SchemaError};
+use crate::tree::{Entry, IGNORE_FILE, Tree};
+use crate::yaml::{self, Node, Position};
+
+/// The API group of the Gateway API.
+pub const GATEWAY_API: &str = "gateway.networking.k8s.io";
+
+/// One object that somebody wrote.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Document {
+    /// Which object.
+    pub id: ObjectId,
+    /// With which version.
+    pub gvk: Gvk,
+    /// In which file.
+    pub file: Arc<str>,
+    /// The whole document.
+    pub root: Node,
+}
+
+impl Document {
+    /// Returns the place of a position in this document.
+    pub fn at(&self, position: Position) -> Place {
+        Place { file: Arc::clone(&self.file), line: position.line, column: position.column }
+    }
+
+    /// Returns the place where the document begins.
+    pub fn place(&self) -> Place {
+        self.at(self.root.position)
+    }
+
+    /// Returns the place of a field, or of the nearest thing around it that exists.
+    pub fn place_of(&self, path: &[&str]) -> Place {
+        let deepest = (0..=path.len()).rev().find_map(|end| self.root.at(path[..end].iter().copied()));
+        self.at(deepest.unwrap_or(&self.root).position)
+    }
+
+    /// Reads the document as a type whose schema it has passed.
+    pub fn read<T: DeserializeOwned>(&self) -> Result<T, Problem> {
+        serde_json::from_value(self.root.to_value())
+            .map_err(|error| Problem::document(self.place(), error.to_string()).about(self.id.clone()))
+    }
+}
+
+/// `metadata` of an object, as far as it matters here.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(default)]
+pub struct Metadata {
+    /// Name.
+    pub name: String,
+    /// Namespace, if it says one.
+    pub namespace: Option<String>,
+}
+
+/// A kind of documents that can be used.
+#[derive(Debug)]
+pub struct Kind {
+    /// Versions that are read.
+    pub versions: Vec<String>,
+    /// Whether its objects live in a namespace.
+    pub namespaced: bool,
+    /// What a document must look like.
+    pub schema: Schema,
+}
+
+/// The kinds that can be used, by group and kind.
+pub type Kinds = BTreeMap<(String, String), Kind>;
+
+/// Returns the kinds of the Gateway API that every gateway pack starts from.
+pub fn gateway_api_kinds() -> Result<Kinds, SchemaError> {
+    let versions = |versions: &[&str]| versions.iter().map(|&version| version.to_owned()).collect();
+    let kind = |versions: Vec<String>, namespaced, schema| Kind { versions, namespaced, schema };
+    let name = |kind: &str| (GATEWAY_API.to_owned(), kind.to_owned());
+    Ok(BTreeMap::from([
+        (name("GatewayClass"), kind(versions(&["v1", "v1beta1"]), false, Schema::of::<gateway::GatewayClass>()?)),
+        (name("Gateway"), kind(versions(&["v1", "v1beta1"]), true, Schema::of::<gateway::Gateway>()?)),
+        (name("ListenerSet"), kind(versions(&["v1"]), true, Schema::of::<listener_set::ListenerSet>()?)),
+    ]))
+}
+
+/// All documents of a source.
+#[derive(Debug, Default)]
+pub struct Specs {
+    /// Those of a known kind that passed their schema.
+    pub documents: BTreeMap<ObjectId, Document>,
+    /// Those of a known kind that did not: their identity, so that what depends on them can be held.
+    pub broken: BTreeMap<ObjectId, Place>,
+    /// Those of other kinds.
+    pub unclaimed: Vec<Document>,
+    /// What is wrong.
+    pub problems: Vec<Problem>,
+}
+
+/// Reads all documents of a source.
+///
+/// With a `target_namespace` every namespaced document counts as if it were written for that namespace.
+pub fn load(tree: &Tree, kinds: &Kinds, target_namespace: Option<&str>) -> Specs {
+    let mut specs = Specs::default();
+    let ignored = Ignored::of(tree, &mut specs.problems);
+    for (path, entry) in tree.files().filter(|(path, _)| !ignored.matches(path)) {
+        let file: Arc<str> = path.into();
+        match entry {
+            Entry::Unreadable(reason) => specs.problems.push(Problem::file(Place::file(file), reason.clone())),
+            Entry::Text(text) => match yaml::parse(text) {
+                Ok(roots) => roots.into_iter().for_each(|root| specs.add(&file, root, kinds, target_namespace)),
+                Err(error) => specs.problems.push(Problem::file(place(&file, error.position), error.message)),
+            },
+        }
+    }
+    specs
+}
+
+impl Specs {
+    /// Returns the documents of one kind, in the order of their names.
+    pub fn of_kind<'a>(&'a self, group: &'a str, kind: &'a str) -> impl Iterator<Item = &'a Document> {
+        self.documents.values().filter(move |document| document.id.group == group && document.id.kind == kind)
+    }
+
+    fn add(&mut self, file: &Arc<str>, root: Node, kinds: &Kinds, target_namespace: Option<&str>) {
+        if root.get("kind").and_then(Node::as_str) == Some("List") && root.get("items").is_some() {
+            let items = root.get("items").map(Node::items).unwrap_or_default().to_vec();
+            return items.into_iter().for_each(|item| self.add(file, item, kinds, target_namespace));
+        }
+        let mut document = match identify(file, root) {
+            Ok(document) => document,
+            Err(problem) => return self.problems.push(problem),
+        };
+        let key = (document.id.group.clone(), document.id.kind.clone());
+        let Some(kind) = kinds.get(&key) else { return self.add_unclaimed(document, kinds) };
+        document.id.namespace = match (kind.namespaced, target_namespace) {
+            (false, _) => String::new(),
+            (true, Some(target)) => target.to_owned(),
+            (true, None) if document.id.namespace.is_empty() => "default".to_owned(),
+            (true, None) => document.id.namespace,
+        };
+        let problems = validate(&document, kind);
+        let is_broken = !problems.is_empty();
+        self.problems.extend(problems);
+        self.place(document, is_broken);
+    }
+
+    fn add_unclaimed(&mut self, document: Document, kinds: &Kinds) {
+        let same_group = kinds.keys().filter(|(group, _)| *group == document.id.group).map(|(_, kind)| kind.as_str());
+        if let Some(near) = check::suggest(&document.id.kind, same_group) {
+            let message = format!("unknown kind {:?} in {}", document.id.kind, document.gvk.api_version());
+            let place = document.place_of(&["kind"]);
+            self.problems.push(Problem::document(place, message).hint(format!("did you mean {near:?}?")));
+        }
+        self.unclaimed.push(document);
+    }
+
+    /// Files a document; of two with one identity neither is used, because either might be the wrong one.
+    fn place(&mut self, document: Document, is_broken: bool) {
+        let place = document.place();
+        let first = self.documents.get(&document.id).map(Document::place);
+        if let Some(first) = first.or_else(|| self.broken.get(&document.id).cloned()) {
+            let id = document.id.clone();
+            self.documents.remove(&id);
+            let message = format!("the same object stands at {first} too");
+            let problem = Problem::document(place, message).about(id.clone());
+            self.problems.push(problem.hint("remove one of the two; until then neither is used"));
+            self.broken.insert(id, first);
+        } else if is_broken {
+            self.broken.insert(document.id, place);
+        } else {
+            self.documents.insert(document.id.clone(), document);
+        }
+    }
+}
+
+fn identify(file: &Arc<str>, root: Node) -> Result<Document, Problem> {
+    let text = |path: &[&str]| root.at(path.iter().copied()).and_then(Node::as_str).unwrap_or_default();
+    let (api_version, kind, name) = (text(&["apiVersion"]), text(&["kind"]), text(&["metadata", "name"]));
+    for (value, field) in [(api_version, "apiVersion"), (kind, "kind"), (name, "metadata.name")] {
+        if value.is_empty() {
+            let problem = Problem::document(place(file, root.position), format!("the document has no {field}"));
+            return Err(problem.hint(format!("a file that holds no Kubernetes objects can be listed in {IGNORE_FILE}")));
+        }
+    }
+    let gvk = Gvk::new(api_version, kind);
+    let id = ObjectId::new(&gvk.group, kind, text(&["metadata", "namespace"]), name);
+    Ok(Document { id, gvk, file: Arc::clone(file), root })
+}
+
+fn validate(document: &Document, kind: &Kind) -> Vec<Problem> {
+    if !kind.versions.contains(&document.gvk.version) {
+        let message = format!("version {:?} of {} is not known", document.gvk.version, document.gvk.kind);
+        let hint = format!("use {}/{}", document.gvk.group, kind.versions[0]);
+        return vec![Problem::document(document.place_of(&["apiVersion"]), message).hint(hint).about(document.id.clone())];
+    }
+    let problem = |mistake: check::Mistake| Problem {
+        hint: mistake.hint,
+        ..Problem::document(document.at(mistake.position), mistake.message).about(document.id.clone())
+    };
+    check::check(&document.root, &kind.schema).into_iter().map(problem).collect()
+}
+
+fn place(file: &Arc<str>, position: Position) -> Place {
+    Place { file: Arc::clone(file), line: position.line, column: position.column }
+}
+
+/// The ignore files of a source, each speaking for the folder that it stands in.
+struct Ignored {
+    files: Vec<(String, Gitignore)>,
+}
+
+impl Ignored {
+    fn of(tree: &Tree, problems: &mut Vec<Problem>) -> Self {
+        let mut files = Vec::new();
+        for (path, entry) in tree.files() {
+            let Some(folder) = path.strip_suffix(IGNORE_FILE) else { continue };
+            let mut builder = GitignoreBuilder::new("");
+            if let Entry::Text(text) = entry {
+                for (line, number) in text.lines().zip(1..) {
+                    if let Err(error) = builder.add_line(None, line) {
+                        let place = Place { line: number, ..Place::file(path) };
+                        problems.push(Problem::notice(place, format!("the pattern is not used: {error}")));
+                    }
+                }
+            }
+            if let Ok(patterns) = builder.build() {
+                files.push((folder.to_owned(), patterns));
+            }
+        }
+        Self { files }
+    }
+
+    /// The deepest ignore file that has an opinion decides, as in git.
+    fn matches(&self, path: &str) -> bool {
+        if path.ends_with(IGNORE_FILE) {
+            return true;
+        }
+        let opinions = self.files.iter().rev().filter_map(|(folder, patterns)| {
+            let opinion = patterns.matched_path_or_any_parents(path.strip_prefix(folder.as_str())?, false);
+            (!opinion.is_none()).then(|| opinion.is_ignore())
+        });
+        opinions.into_iter().next().unwrap_or(false)
+    }
+}

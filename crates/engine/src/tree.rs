@@ -1,0 +1,192 @@
+//! A source as a value: paths and the text behind them.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+/// The largest file that is read as a spec. A megabyte is some ten thousand lines; a file above this limit is no
+/// spec, and reading it would only cost memory.
+pub const MAX_FILE_BYTES: u64 = 32 * 1024 * 1024;
+
+/// The name of the file that excludes paths, with gitignore's syntax; it may stand in any folder.
+pub const IGNORE_FILE: &str = ".gatewrightignore";
+
+/// The files of a source at one revision that may hold specs.
+///
+/// Paths are relative to the root of the source, with `/` between parts, whatever the platform. Only YAML and JSON
+/// files and [`IGNORE_FILE`] are kept; the rest of a repository is none of our business.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Tree {
+    files: BTreeMap<String, Entry>,
+}
+
+/// What stands behind a path.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Entry {
+    /// Readable text.
+    Text(Arc<str>),
+    /// Something that should be a spec but cannot be read: the reason, lower case.
+    Unreadable(String),
+}
+
+/// Reading a folder failed.
+#[derive(Debug, thiserror::Error)]
+#[error("cannot read {path:?}")]
+pub struct ReadError {
+    path: PathBuf,
+    #[source]
+    source: io::Error,
+}
+
+impl Tree {
+    /// Tells whether a path may hold specs, so that a source need not load anything else.
+    ///
+    /// Nothing below a hidden folder (`.git`, `.github`) does.
+    pub fn wants(path: &str) -> bool {
+        let (folders, name) = path.rsplit_once('/').unwrap_or(("", path));
+        if folders.split('/').any(|folder| folder.starts_with('.')) {
+            return false;
+        }
+        let extension = name.rsplit_once('.').map(|(_, extension)| extension.to_ascii_lowercase());
+        name == IGNORE_FILE || matches!(extension.as_deref(), Some("yaml" | "yml" | "json"))
+    }
+
+    /// Adds a file, if it may hold specs.
+    pub fn insert(&mut self, path: impl Into<String>, bytes: Vec<u8>) {
+        let path = path.into();
+        if !Self::wants(&path) {
+            return;
+        }
+        let entry = match String::from_utf8(bytes) {
+            Ok(text) => Entry::Text(text.into()),
+            Err(_) => Entry::Unreadable("the file is not UTF-8 text".to_owned()),
+        };
+        self.files.insert(path, entry);
+    }
+
+    /// Adds a file that cannot be read, with the reason.
+    pub fn insert_unreadable(&mut self, path: impl Into<String>, reason: impl Into<String>) {
+        let path = path.into();
+        if Self::wants(&path) {
+            self.files.insert(path, Entry::Unreadable(reason.into()));
+        }
+    }
+
+    /// Returns the files in the order of their paths.
+    pub fn files(&self) -> impl Iterator<Item = (&str, &Entry)> {
+        self.files.iter().map(|(path, entry)| (path.as_str(), entry))
+    }
+
+    /// Tells whether there is nothing in it.
+    pub fn is_empty(&self) -> bool {
+        self.files.is_empty()
+    }
+
+    /// Returns the part below a folder, its paths still relative to the root of the source; `.` is the whole.
+    #[must_use]
+    pub fn below(&self, folder: &str) -> Self {
+        let folder = folder.trim_start_matches("./").trim_matches('/');
+        if folder.is_empty() || folder == "." {
+            return self.clone();
+        }
+        let within = |path: &str| path.strip_prefix(folder).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'));
+        let keep = |path: &str| within(path) || is_ignore_file_above(path, folder);
+        let files = self.files.iter().filter(|(path, _)| keep(path));
+        Self { files: files.map(|(path, entry)| (path.clone(), entry.clone())).collect() }
+    }
+
+    /// Reads a folder, or a single file, from disk. The one effect in this package.
+    ///
+    /// Symbolic links are not followed, and hidden folders (`.git`) are left out, so that nothing outside of the
+    /// folder can get in. A file that cannot be read is an [`Entry::Unreadable`], not an error.
+    pub fn read_dir(root: &Path) -> Result<Self, ReadError> {
+        let mut tree = Self::default();
+        let metadata = fs::metadata(root).map_err(|source| ReadError { path: root.to_owned(), source })?;
+        if metadata.is_file() {
+            let name = root.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
+            tree.read_file(root, name);
+        } else {
+            tree.read_folder(root, "")?;
+        }
+        Ok(tree)
+    }
+
+    fn read_folder(&mut self, folder: &Path, prefix: &str) -> Result<(), ReadError> {
+        let fail = |source| ReadError { path: folder.to_owned(), source };
+        for entry in fs::read_dir(folder).map_err(fail)? {
+            let entry = entry.map_err(fail)?;
+            let file_type = entry.file_type().map_err(fail)?;
+            let name = entry.file_name().to_string_lossy().into_owned();
+            let path = if prefix.is_empty() { name.clone() } else { format!("{prefix}/{name}") };
+            if file_type.is_dir() && !name.starts_with('.') {
+                self.read_folder(&entry.path(), &path)?;
+            } else if file_type.is_file() && Self::wants(&path) {
+                self.read_file(&entry.path(), path);
+            } else if file_type.is_symlink() {
+                self.insert_unreadable(path, "the file is a symbolic link, and links are not followed");
+            }
+        }
+        Ok(())
+    }
+
+    fn read_file(&mut self, file: &Path, path: String) {
+        match fs::metadata(file) {
+            Ok(metadata) if metadata.len() > MAX_FILE_BYTES => {
+                self.insert_unreadable(path, format!("the file is larger than {} MiB", MAX_FILE_BYTES >> 20));
+            }
+            _ => match fs::read(file) {
+                Ok(bytes) => self.insert(path, bytes),
+                Err(error) => self.insert_unreadable(path, format!("the file cannot be read: {error}")),
+            },
+        }
+    }
+}
+
+/// Ignore files in the folders above a sub-path go on to speak for it.
+fn is_ignore_file_above(path: &str, folder: &str) -> bool {
+    match path.strip_suffix(IGNORE_FILE) {
+        Some("") => true,
+        Some(parent) => folder.starts_with(parent),
+        None => false,
+    }
+}
+
+impl<P: Into<String>, T: Into<Vec<u8>>> FromIterator<(P, T)> for Tree {
+    fn from_iter<I: IntoIterator<Item = (P, T)>>(files: I) -> Self {
+        let mut tree = Self::default();
+        for (path, text) in files {
+            tree.insert(path, text.into());
+        }
+        tree
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn paths(tree: &Tree) -> Vec<&str> {
+        tree.files().map(|(path, _)| path).collect()
+    }
+
+    #[test]
+    fn only_what_may_be_a_spec_is_kept() {
+        let tree = Tree::from_iter([("a.yaml", ""), ("b/c.YML", ""), ("README.md", ""), (".github/x.yaml", ""), ("d.json", ""), ("Makefile", "")]);
+        assert_eq!(paths(&tree), ["a.yaml", "b/c.YML", "d.json"]);
+    }
+
+    #[test]
+    fn a_sub_path_keeps_the_ignore_files_above_it() {
+        let all = [(".gatewrightignore", ""), ("a/.gatewrightignore", ""), ("a/b/x.yaml", ""), ("ab/y.yaml", ""), ("c/.gatewrightignore", "")];
+        let tree = Tree::from_iter(all).below("a/b");
+        assert_eq!(paths(&tree), [".gatewrightignore", "a/.gatewrightignore", "a/b/x.yaml"]);
+    }
+
+    #[test]
+    fn bytes_that_are_no_text_are_unreadable() {
+        let tree = Tree::from_iter([("a.yaml", vec![0xff, 0xfe])]);
+        assert!(matches!(tree.files().next(), Some((_, Entry::Unreadable(_)))));
+    }
+}
