@@ -111,9 +111,12 @@ impl<'a> Walk<'a> {
 
     fn string(&mut self, node: &Node, value: &str, rule: &Rule, path: &[String]) {
         self.size(node, value.chars().count(), &rule.length, "characters", path);
-        if let Some(pattern) = rule.pattern.as_ref().filter(|pattern| !pattern.is_match(value)) {
-            self.add(node.position, format!("{} is {value:?}, which does not match {pattern}", text(path)), None);
-        }
+        let Some(pattern) = rule.pattern.as_ref().filter(|pattern| !pattern.is_match(value)) else { return };
+        let message = match &rule.form {
+            Some(form) => format!("{} is {value:?}, but must be {form}", text(path)),
+            None => format!("{} is {value:?}, which does not match {pattern}", text(path)),
+        };
+        self.add(node.position, message, None);
     }
 
     fn number(&mut self, node: &Node, value: Option<f64>, rule: &Rule, path: &[String]) {

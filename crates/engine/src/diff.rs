@@ -9,7 +9,7 @@ pub mod managers;
 use std::collections::BTreeSet;
 use std::fmt;
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use crate::text::digest;
@@ -27,7 +27,7 @@ pub enum Segment {
 }
 
 /// One difference.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Difference {
     /// Where, as `spec.template.spec.containers[kgateway-proxy].image`.
     pub path: String,

@@ -3,12 +3,14 @@
 pub mod check;
 pub mod diff;
 pub mod error;
+pub mod health;
 pub mod inventory;
 pub mod live;
 pub mod marks;
 pub mod merge;
 pub mod object;
 pub mod pack;
+pub mod plan;
 pub mod problem;
 pub mod render;
 pub mod resolve;

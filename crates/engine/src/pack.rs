@@ -51,6 +51,11 @@ pub trait ValuesGenerator: Send + Sync {
 
     /// Returns the values of every template, or `None` if somebody else provisions this one (*self-managed*).
     fn values(&self, subject: &Subject<'_>, parameters: &Merged) -> Result<Option<Value>, Vec<Problem>>;
+
+    /// Returns remarks about parameters that are allowed and yet hardly what was meant; they hold nothing back.
+    fn lint(&self, _subject: &Subject<'_>, _parameters: &Merged) -> Vec<Problem> {
+        Vec::new()
+    }
 }
 
 /// Changes objects after they are rendered, before they are marked; it may add objects.

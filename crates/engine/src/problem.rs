@@ -7,14 +7,14 @@ use std::collections::BTreeSet;
 use std::fmt;
 use std::sync::Arc;
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use crate::object::ObjectId;
 
 /// A position in a file of a source.
 ///
 /// Lines and columns count from 1; 0 means that only the file is known.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct Place {
     /// Path of the file, relative to the root of its source, or as given on the command line.
     pub file: Arc<str>,
@@ -41,24 +41,24 @@ impl fmt::Display for Place {
 }
 
 /// Something wrong with one spec or object.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct Problem {
     /// Where it stands.
     pub place: Place,
     /// The object it is about, when the document got far enough to have a name.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub object: Option<ObjectId>,
     /// What is wrong: lower case, no full stop, user text in quotes.
     pub message: String,
     /// What to do about it, a sentence of its own.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub hint: Option<String>,
     /// How far the damage goes.
     pub scope: Scope,
 }
 
 /// What a problem spoils.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Scope {
     /// Nothing is held back; a person should know.

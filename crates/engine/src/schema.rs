@@ -34,6 +34,8 @@ pub(crate) struct Rule {
     pub(crate) pattern: Option<Regex>,
     /// At least one of these must hold.
     pub(crate) any_of: Vec<Self>,
+    /// Our own: what a text must be, in words, instead of its pattern.
+    pub(crate) form: Option<String>,
     /// Our own: what to tell somebody who writes, or forgets, a field of this name.
     pub(crate) slips: BTreeMap<String, String>,
 }
@@ -137,6 +139,7 @@ fn rule(schema: &Value) -> Result<Rule, SchemaError> {
         count: size(schema, "minItems", "maxItems"),
         pattern: pattern(schema)?,
         any_of: Vec::new(),
+        form: schema.get("x-gatewright-form").and_then(Value::as_str).map(str::to_owned),
         slips: slips(schema),
         additional: Additional::Forbidden,
     };

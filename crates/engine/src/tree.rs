@@ -74,6 +74,13 @@ impl Tree {
         }
     }
 
+    /// Adds the files of another tree, below a folder.
+    pub fn absorb(&mut self, folder: &str, other: Self) {
+        let folder = folder.trim_end_matches('/');
+        let path = |path: String| if folder.is_empty() { path } else { format!("{folder}/{path}") };
+        self.files.extend(other.files.into_iter().map(|(name, entry)| (path(name), entry)));
+    }
+
     /// Returns the files in the order of their paths.
     pub fn files(&self) -> impl Iterator<Item = (&str, &Entry)> {
         self.files.iter().map(|(path, entry)| (path.as_str(), entry))

@@ -43,7 +43,7 @@ pub struct Unit {
 }
 
 /// What became of a snapshot.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub struct Rendering {
     /// What is wanted on a cluster.
     pub units: Vec<Unit>,
@@ -76,13 +76,18 @@ pub fn render(tree: &Tree, packs: &Packs, options: &Options) -> Rendering {
     }
     rendering.refuse_collisions();
     rendering.problems.sort();
+    // What is wrong with one line is said once, however many Gateways depend on it.
+    rendering.problems.dedup();
     rendering.unclaimed.sort();
     rendering
 }
 
 impl Rendering {
     fn add(&mut self, resolved: &Resolved<'_>, options: &Options) {
-        match objects(resolved, options) {
+        let subject = subject(resolved);
+        let parameters = parameters(resolved, &subject);
+        self.problems.extend(resolved.pack.generator.lint(&subject, &parameters));
+        match objects(resolved, &subject, &parameters, options) {
             Ok(Some(objects)) => self.units.push(Unit {
                 id: resolved.document.id.clone(),
                 place: resolved.document.place(),
@@ -122,13 +127,17 @@ impl Rendering {
 }
 
 /// Returns the objects of one spec, or `None` if somebody else provisions it.
-fn objects(resolved: &Resolved<'_>, options: &Options) -> Result<Option<Vec<Object>>, Vec<Problem>> {
-    let subject = subject(resolved);
-    let Some(values) = values(resolved, &subject)? else { return Ok(None) };
+fn objects(
+    resolved: &Resolved<'_>,
+    subject: &Subject<'_>,
+    parameters: &Merged,
+    options: &Options,
+) -> Result<Option<Vec<Object>>, Vec<Problem>> {
+    let Some(values) = resolved.pack.generator.values(subject, parameters)? else { return Ok(None) };
     let fail = |message: String| vec![subject.problem(&message)];
     let mut objects = resolved.pack.renderer.render(&values).map_err(|error| fail(error.line()))?;
     if let Some(post_processor) = &resolved.pack.post_processor {
-        objects = post_processor.process(&subject, &resolved.layers, objects)?;
+        objects = post_processor.process(subject, &resolved.layers, objects)?;
     }
     let finished = objects.into_iter().map(|object| finish(object, subject.namespace, options));
     let objects: Vec<Object> = finished.collect();

@@ -3,13 +3,13 @@
 //! The format is `FieldsV1` (KEP-555): `f:<field>` for fields, `k:<json>` for list elements by key, `v:<json>` for
 //! elements of sets.
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::Segment;
 
 /// Somebody who wrote a field.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Manager {
     /// The name of the field manager, such as `kubectl-edit`.
     pub name: String,

@@ -6,6 +6,7 @@
 
 mod bootstrap;
 mod container;
+mod lint;
 mod names;
 pub mod parameters;
 mod ports;
@@ -15,7 +16,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use schemars::JsonSchema;
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 use super::{Pack, PackError, Subject, ValuesGenerator, document};
@@ -42,7 +43,7 @@ const WAYPOINT_CLASS: &str = "kgateway-waypoint";
 const RELEASE: &str = "v2.4.0";
 
 /// `packs.kgateway` of the config, beside `parameters`.
-#[derive(Clone, Debug, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default, deny_unknown_fields)]
 pub struct Settings {
     /// Where images come from.
@@ -59,7 +60,7 @@ pub struct Settings {
 }
 
 /// Where images come from.
-#[derive(Clone, Debug, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default, deny_unknown_fields)]
 pub struct ImageSettings {
     /// The registry.
@@ -71,7 +72,7 @@ pub struct ImageSettings {
 }
 
 /// Where the control plane answers.
-#[derive(Clone, Debug, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct XdsSettings {
     /// Host name.
@@ -152,6 +153,10 @@ impl ValuesGenerator for Generator {
         let spec: parameters::Spec = serde_json::from_value(parameters.to_value())
             .map_err(|error| vec![subject.problem(&format!("cannot use the merged parameters: {error}"))])?;
         values::values(&self.settings, subject, &spec.kube.unwrap_or_default()).map(Some)
+    }
+
+    fn lint(&self, _subject: &Subject<'_>, parameters: &Merged) -> Vec<Problem> {
+        lint::lint(parameters)
     }
 }
 

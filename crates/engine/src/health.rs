@@ -1,0 +1,173 @@
+//! Whether an object does what it was made for, read off the object alone.
+//!
+//! The rules are those of kstatus for the kinds that we render: a Deployment is current when its newest generation
+//! is fully rolled out and available. Kinds that never become anything (a `ConfigMap`) are current at once.
+
+use std::fmt;
+
+use serde_json::Value;
+
+/// The state of one object.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Health {
+    /// It is what it should be.
+    Current,
+    /// It is on the way; what is awaited.
+    InProgress(String),
+    /// It will not get there by itself; why.
+    Failed(String),
+}
+
+impl fmt::Display for Health {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Current => f.write_str("current"),
+            Self::InProgress(what) | Self::Failed(what) => f.write_str(what),
+        }
+    }
+}
+
+/// What counts as healthy beyond the rules of a kind.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Demands {
+    /// A Service of type `LoadBalancer` needs an address.
+    pub load_balancer: bool,
+}
+
+/// Reads the state of an object.
+pub fn health(body: &Value, demands: Demands) -> Health {
+    if body.pointer("/metadata/deletionTimestamp").is_some_and(|time| !time.is_null()) {
+        return Health::InProgress("it is being deleted".to_owned());
+    }
+    match body["kind"].as_str().unwrap_or_default() {
+        "Deployment" | "StatefulSet" | "DaemonSet" if !is_observed(body) => {
+            Health::InProgress("its controller has not seen the change yet".to_owned())
+        }
+        "Deployment" => deployment(body),
+        "StatefulSet" => replicas(body, "updatedReplicas", "readyReplicas"),
+        "DaemonSet" => daemon_set(body),
+        "Service" if demands.load_balancer => load_balancer(body),
+        _ => Health::Current,
+    }
+}
+
+fn is_observed(body: &Value) -> bool {
+    number(body, "/status/observedGeneration") >= number(body, "/metadata/generation")
+}
+
+fn deployment(body: &Value) -> Health {
+    if let Some(condition) = condition(body, "Progressing", "False") {
+        return Health::Failed(said(condition, "its rollout does not progress"));
+    }
+    if let Some(condition) = condition(body, "ReplicaFailure", "True") {
+        return Health::Failed(said(condition, "its pods cannot be made"));
+    }
+    let rolled_out = replicas(body, "updatedReplicas", "availableReplicas");
+    if rolled_out != Health::Current {
+        return rolled_out;
+    }
+    let surplus = number(body, "/status/replicas") - number(body, "/status/updatedReplicas");
+    match condition(body, "Available", "True") {
+        _ if surplus > 0 => Health::InProgress(format!("pods of the old version are still there: {surplus}")),
+        None if wanted(body) > 0 => Health::InProgress("it is not available yet".to_owned()),
+        _ => Health::Current,
+    }
+}
+
+fn replicas(body: &Value, updated: &str, ready: &str) -> Health {
+    let wanted = wanted(body);
+    let count = |field: &str| number(body, &format!("/status/{field}"));
+    if count(updated) < wanted {
+        return Health::InProgress(format!("{} of {wanted} pods are updated", count(updated)));
+    }
+    if count(ready) < wanted {
+        return Health::InProgress(format!("{} of {wanted} pods are ready", count(ready)));
+    }
+    Health::Current
+}
+
+fn daemon_set(body: &Value) -> Health {
+    let wanted = number(body, "/status/desiredNumberScheduled");
+    let ready = number(body, "/status/numberAvailable").min(number(body, "/status/updatedNumberScheduled"));
+    match ready < wanted {
+        true => Health::InProgress(format!("{ready} of {wanted} pods are ready")),
+        false => Health::Current,
+    }
+}
+
+fn load_balancer(body: &Value) -> Health {
+    let is_load_balancer = body.pointer("/spec/type").and_then(Value::as_str) == Some("LoadBalancer");
+    match is_load_balancer && addresses(body).is_empty() {
+        true => Health::InProgress("no load balancer has given it an address".to_owned()),
+        false => Health::Current,
+    }
+}
+
+/// Returns the addresses under which a Service can be reached: those of the load balancer, or of the cluster.
+pub fn addresses(body: &Value) -> Vec<String> {
+    let ingress = body.pointer("/status/loadBalancer/ingress").and_then(Value::as_array).into_iter().flatten();
+    let given = ingress.filter_map(|ingress| ingress["hostname"].as_str().or_else(|| ingress["ip"].as_str()));
+    let given: Vec<String> = given.map(str::to_owned).collect();
+    if !given.is_empty() || body.pointer("/spec/type").and_then(Value::as_str) == Some("LoadBalancer") {
+        return given;
+    }
+    let own = body.pointer("/spec/clusterIPs").and_then(Value::as_array).into_iter().flatten();
+    own.filter_map(Value::as_str).filter(|ip| *ip != "None").map(str::to_owned).collect()
+}
+
+fn wanted(body: &Value) -> i64 {
+    body.pointer("/spec/replicas").and_then(Value::as_i64).unwrap_or(1)
+}
+
+fn number(body: &Value, pointer: &str) -> i64 {
+    body.pointer(pointer).and_then(Value::as_i64).unwrap_or_default()
+}
+
+fn condition<'a>(body: &'a Value, kind: &str, status: &str) -> Option<&'a Value> {
+    let conditions = body.pointer("/status/conditions").and_then(Value::as_array)?;
+    conditions.iter().find(|condition| condition["type"] == kind && condition["status"] == status)
+}
+
+fn said(condition: &Value, otherwise: &str) -> String {
+    condition["message"].as_str().filter(|text| !text.is_empty()).unwrap_or(otherwise).to_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    fn check(body: Value, expected: &str) {
+        assert_eq!(health(&body, Demands { load_balancer: true }).to_string(), expected, "{body}");
+    }
+
+    fn rollout(status: Value) -> Value {
+        json!({"kind": "Deployment", "metadata": {"generation": 2}, "spec": {"replicas": 3}, "status": status})
+    }
+
+    #[test]
+    fn a_deployment_is_current_when_all_of_it_is_available() {
+        let available = json!([{"type": "Available", "status": "True"}]);
+        check(rollout(json!({"observedGeneration": 1})), "its controller has not seen the change yet");
+        check(rollout(json!({"observedGeneration": 2, "updatedReplicas": 1})), "1 of 3 pods are updated");
+        check(rollout(json!({"observedGeneration": 2, "updatedReplicas": 3, "availableReplicas": 2})), "2 of 3 pods are ready");
+        let all = json!({"observedGeneration": 2, "replicas": 4, "updatedReplicas": 3, "availableReplicas": 3, "conditions": available});
+        check(rollout(all), "pods of the old version are still there: 1");
+        let all = json!({"observedGeneration": 2, "replicas": 3, "updatedReplicas": 3, "availableReplicas": 3, "conditions": available});
+        check(rollout(all), "current");
+        let stuck = json!([{"type": "Progressing", "status": "False", "message": "deadline exceeded"}]);
+        check(rollout(json!({"observedGeneration": 2, "conditions": stuck})), "deadline exceeded");
+    }
+
+    #[test]
+    fn a_load_balancer_needs_an_address() {
+        let service = json!({"kind": "Service", "spec": {"type": "LoadBalancer", "clusterIPs": ["10.0.0.1"]}});
+        check(service, "no load balancer has given it an address");
+        check(json!({"kind": "Service", "spec": {"type": "ClusterIP", "clusterIPs": ["10.0.0.1"]}}), "current");
+    }
+
+    #[test]
+    fn a_config_map_is_current_at_once() {
+        check(json!({"kind": "ConfigMap"}), "current");
+    }
+}

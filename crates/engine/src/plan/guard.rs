@@ -1,0 +1,103 @@
+//! Guards: what stops a whole sync on a cluster before anything is done.
+
+use std::collections::BTreeSet;
+
+use super::{Action, Guard, Hold, Observed, Plan, Policies};
+use crate::inventory::Inventory;
+use crate::object::ObjectId;
+use crate::problem::Scope;
+use crate::text::count;
+use crate::unit::Rendering;
+
+/// Below this number of deleted units a percentage means nothing: one of two is half of all.
+const PERCENT_COUNTS_FROM: usize = 3;
+
+/// Returns every guard that stops this plan.
+pub(super) fn holds(
+    plan: &Plan,
+    rendering: &Rendering,
+    observed: &Observed,
+    owned: &Inventory,
+    policies: &Policies,
+) -> Vec<Hold> {
+    [
+        other_installation(owned, policies),
+        cluster_identity(observed, owned),
+        empty_render(rendering, owned, policies),
+        max_delete(plan, owned, policies),
+        problem(rendering, policies),
+    ]
+    .into_iter()
+    .flatten()
+    .collect()
+}
+
+fn hold(guard: Guard, message: String, hint: &str) -> Option<Hold> {
+    Some(Hold { guard, message, hint: hint.to_owned() })
+}
+
+fn other_installation(owned: &Inventory, policies: &Policies) -> Option<Hold> {
+    let ours = &policies.marker.installation;
+    if owned.installation.is_empty() || owned.installation == *ours {
+        return None;
+    }
+    hold(
+        Guard::OtherInstallation,
+        format!("sync {:?} on this cluster belongs to installation {}, and this one is {ours}", policies.marker.sync, owned.installation),
+        "give this sync another name, or copy the state directory (file installation) of the other host",
+    )
+}
+
+fn cluster_identity(observed: &Observed, owned: &Inventory) -> Option<Hold> {
+    if owned.cluster.is_empty() || observed.cluster.is_empty() || owned.cluster == observed.cluster {
+        return None;
+    }
+    hold(
+        Guard::ClusterIdentity,
+        format!("the inventory was written for cluster {}, but {} answers", owned.cluster, observed.cluster),
+        "check the kubeconfig; if the cluster was restored from another one's backup, delete the ConfigMaps gatewright.* in gatewright-system",
+    )
+}
+
+fn empty_render(rendering: &Rendering, owned: &Inventory, policies: &Policies) -> Option<Hold> {
+    let is_empty = rendering.units.is_empty() && rendering.broken.is_empty() && rendering.self_managed.is_empty();
+    if !is_empty || owned.entries.is_empty() || policies.allow_empty {
+        return None;
+    }
+    hold(
+        Guard::EmptyRender,
+        format!("the source renders to nothing, but {} owned here", are(owned.entries.len(), "object")),
+        "check the source's ref and path; if all of it is to go, set prune.allowEmpty: true for the sync",
+    )
+}
+
+fn max_delete(plan: &Plan, owned: &Inventory, policies: &Policies) -> Option<Hold> {
+    let prunes = plan.steps.iter().filter(|step| matches!(step.action, Action::Prune(_)));
+    let units: BTreeSet<&ObjectId> = prunes.map(|step| &step.unit).collect();
+    let all = owned.units().len().max(1);
+    let percent = units.len() * 100 / all;
+    let limits = policies.max_delete;
+    let is_many = units.len() > limits.units;
+    let is_much = units.len() >= PERCENT_COUNTS_FROM && percent > limits.percent;
+    if !is_many && !is_much {
+        return None;
+    }
+    let allowed = format!("{} and {} % are allowed at once", count(limits.units, "unit"), limits.percent);
+    hold(
+        Guard::MaxDelete,
+        format!("objects of {} of {all} ({percent} %) would be deleted, and {allowed}", count(units.len(), "unit")),
+        "check the source; if they are to go, raise prune.maxDelete for the sync",
+    )
+}
+
+fn problem(rendering: &Rendering, policies: &Policies) -> Option<Hold> {
+    let first = rendering.problems.iter().find(|problem| problem.scope != Scope::Notice)?;
+    if !policies.hold_on_problem {
+        return None;
+    }
+    hold(Guard::Problem, format!("the source has problems, the first is {first}"), "mend the source, or set onProblem: hold-unit for the sync")
+}
+
+fn are(number: usize, thing: &str) -> String {
+    format!("{} {}", count(number, thing), if number == 1 { "is" } else { "are" })
+}

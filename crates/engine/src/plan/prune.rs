@@ -1,0 +1,106 @@
+//! What is owned and not wanted any more.
+//!
+//! A delete needs the inventory, the mark and the uid to agree, and the absence of the spec to be certain: a spec
+//! that is broken, or that may stand in a file that cannot be read, deletes nothing.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use super::{Action, Observed, Over, Plan, Policies, Reason, Refusal, Step, owner};
+use crate::inventory::{Entry, Inventory};
+use crate::live::Live;
+use crate::marks::{Owner, keep_mark};
+use crate::object::ObjectId;
+use crate::problem::unreadable_files;
+use crate::unit::Rendering;
+
+/// Adds a step or a refusal for everything that is owned and not wanted.
+pub(super) fn add(plan: &mut Plan, rendering: &Rendering, observed: &Observed, owned: &Inventory, policies: &Policies) {
+    let wanted: BTreeSet<&ObjectId> =
+        rendering.units.iter().flat_map(|unit| unit.objects.iter().map(crate::object::Object::id)).collect();
+    let context = Context { rendering, observed, owned, policies, unreadable: unreadable_files(&rendering.problems) };
+    let unwanted = owned.entries.iter().filter(|(id, entry)| !wanted.contains(id) && policies.is_about(&entry.unit));
+    for (id, entry) in unwanted {
+        match context.decide(id, entry) {
+            Ok(action) => plan.steps.push(Step {
+                unit: entry.unit.clone(),
+                id: id.clone(),
+                gvk: entry.gvk.clone(),
+                action,
+                object: None,
+                differences: Vec::new(),
+            }),
+            Err(reason) => plan.refusals.push(Refusal { unit: entry.unit.clone(), id: id.clone(), reason }),
+        }
+    }
+}
+
+struct Context<'a> {
+    rendering: &'a Rendering,
+    observed: &'a Observed,
+    owned: &'a Inventory,
+    policies: &'a Policies,
+    unreadable: BTreeSet<Arc<str>>,
+}
+
+impl Context<'_> {
+    fn decide(&self, id: &ObjectId, entry: &Entry) -> Result<Action, Reason> {
+        if let Some(message) = self.observed.unknown.get(id) {
+            return Err(Reason::Unknown(message.clone()));
+        }
+        let Some(live) = self.observed.live.get(id) else { return Ok(Action::Forget) };
+        self.check_spec(entry)?;
+        let owner = owner(live, self.observed, self.owned, &self.policies.marker);
+        let is_same = entry.uid.as_ref().is_none_or(|uid| *uid == live.uid);
+        match (owner, is_same) {
+            (Owner::Us, true) => self.check_live(id, live),
+            // Somebody has made a new object in its place: ours is gone.
+            (_, false) => Ok(Action::Forget),
+            (Owner::Nobody | Owner::OtherSync(_) | Owner::OtherInstallation(_) | Owner::Other(_), true) => {
+                Err(Reason::Unmarked)
+            }
+        }
+    }
+
+    /// Is it certain that nobody wants it any more?
+    fn check_spec(&self, entry: &Entry) -> Result<(), Reason> {
+        if self.rendering.broken.contains(&entry.unit) {
+            return Err(Reason::Broken);
+        }
+        if self.rendering.self_managed.contains(&entry.unit) {
+            return Err(Reason::SelfManaged);
+        }
+        let is_wanted = self.rendering.units.iter().any(|unit| unit.id == entry.unit);
+        if is_wanted {
+            return Ok(());
+        }
+        // An unreadable file that fed no unit so far may hold anything, a moved spec for example.
+        let feeds = |file: &&Arc<str>| {
+            let fed = self.owned.entries.values().any(|entry| entry.files.contains(file.as_ref()));
+            !fed || entry.files.contains(file.as_ref())
+        };
+        match self.unreadable.iter().find(feeds) {
+            Some(file) => Err(Reason::Unreadable(file.to_string())),
+            None => Ok(()),
+        }
+    }
+
+    fn check_live(&self, id: &ObjectId, live: &Live) -> Result<Action, Reason> {
+        if let Some(mark) = keep_mark(live.object.body()) {
+            return Err(Reason::Kept(mark.to_owned()));
+        }
+        if let Some(reason) = self.policies.forbids(id) {
+            return Err(reason);
+        }
+        if !self.policies.prune {
+            return Err(Reason::PruneDisabled);
+        }
+        if self.policies.first_round {
+            return Err(Reason::FirstRound);
+        }
+        match live.is_terminating() {
+            true => Err(Reason::Terminating),
+            false => Ok(Action::Prune(Over::of(live))),
+        }
+    }
+}

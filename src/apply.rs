@@ -1,0 +1,181 @@
+//! The Applier: carries out a plan on a cluster and decides nothing.
+//!
+//! Units go beside each other; within a unit the order of the plan holds, and what follows a failure is not tried.
+//! The inventory was written ahead, so that whatever happens in here, nothing that was made is unknown.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use futures::FutureExt;
+use gatewright_engine::error::Chain;
+use gatewright_engine::live::Live;
+use gatewright_engine::marks::{Marker, Owner, keep_mark};
+use gatewright_engine::object::ObjectId;
+use gatewright_engine::plan::{Action, Plan, Step};
+use serde::{Deserialize, Serialize};
+use tokio_util::sync::CancellationToken;
+
+use crate::cluster::{Cluster, ClusterError, Mode, Precondition, Reason};
+use crate::observe::beside;
+
+/// What became of one step.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case", tag = "result", content = "message")]
+pub enum Outcome {
+    /// It was done.
+    Done,
+    /// Somebody else changed the object in the meantime; the next round looks again.
+    Stale(String),
+    /// It failed.
+    Failed(String),
+    /// It was not tried, because something before it failed or the round was stopped.
+    Skipped,
+}
+
+/// What became of the steps of a plan.
+#[derive(Clone, Debug, Default)]
+#[must_use]
+pub struct Applied {
+    /// By object.
+    pub outcomes: BTreeMap<ObjectId, Outcome>,
+    /// The objects as they are now, of those that were written.
+    pub live: BTreeMap<ObjectId, Live>,
+    /// The cluster could not be talked to any more.
+    pub lost: Option<String>,
+}
+
+impl Applied {
+    /// Tells whether every step was done.
+    pub fn is_complete(&self) -> bool {
+        self.outcomes.values().all(|outcome| *outcome == Outcome::Done)
+    }
+
+    /// Returns the units of which a step was not done.
+    pub fn unfinished<'a>(&self, plan: &'a Plan) -> BTreeSet<&'a ObjectId> {
+        let is_open = |step: &&Step| self.outcomes.get(&step.id).is_some_and(|outcome| *outcome != Outcome::Done);
+        plan.steps.iter().filter(is_open).map(|step| &step.unit).collect()
+    }
+
+    fn record(&mut self, id: &ObjectId, result: Result<Option<Live>, ClusterError>) -> bool {
+        let outcome = match result {
+            Ok(live) => {
+                self.live.extend(live.map(|live| (id.clone(), live)));
+                Outcome::Done
+            }
+            Err(error) if error.reason == Reason::Conflict => Outcome::Stale(Chain(&error).to_string()),
+            Err(error) => {
+                let text = Chain(&error).to_string();
+                if error.is_unreachable() {
+                    self.lost.get_or_insert_with(|| text.clone());
+                }
+                Outcome::Failed(text)
+            }
+        };
+        let is_done = outcome == Outcome::Done;
+        self.outcomes.insert(id.clone(), outcome);
+        is_done
+    }
+
+    fn absorb(&mut self, other: Self) {
+        self.outcomes.extend(other.outcomes);
+        self.live.extend(other.live);
+        self.lost = self.lost.take().or(other.lost);
+    }
+}
+
+/// Carries out everything but the deletions: namespaces first, then the units beside each other.
+///
+/// `stop` ends it after the requests that are under way.
+pub async fn apply(cluster: &dyn Cluster, plan: &Plan, stop: &CancellationToken) -> Applied {
+    let mut applied = Applied::default();
+    let (namespaces, others): (Vec<&Step>, Vec<&Step>) =
+        writes(plan).partition(|step| step.action == Action::CreateNamespace);
+    for step in namespaces {
+        applied.record(&step.id, make_namespace(cluster, step).await);
+    }
+    let mut units: BTreeMap<&ObjectId, Vec<&Step>> = BTreeMap::new();
+    others.into_iter().for_each(|step| units.entry(&step.unit).or_default().push(step));
+    let runs = units.into_values().map(|steps| unit(cluster, steps, stop).boxed()).collect();
+    beside(runs).await.into_iter().for_each(|unit| applied.absorb(unit));
+    applied
+}
+
+fn writes(plan: &Plan) -> impl Iterator<Item = &Step> {
+    plan.changes().filter(|step| !matches!(step.action, Action::Prune(_)))
+}
+
+async fn unit(cluster: &dyn Cluster, steps: Vec<&Step>, stop: &CancellationToken) -> Applied {
+    let mut applied = Applied::default();
+    let mut goes_on = true;
+    for step in steps {
+        if !goes_on || stop.is_cancelled() {
+            applied.outcomes.insert(step.id.clone(), Outcome::Skipped);
+            continue;
+        }
+        goes_on = applied.record(&step.id, write(cluster, step).await);
+    }
+    applied
+}
+
+async fn write(cluster: &dyn Cluster, step: &Step) -> Result<Option<Live>, ClusterError> {
+    let Some(object) = &step.object else { return Ok(None) };
+    let only_if = match &step.action {
+        Action::Update(over) | Action::Adopt(over) => {
+            Precondition::Unchanged { uid: over.uid.clone(), resource_version: over.resource_version.clone() }
+        }
+        Action::Create | Action::CreateNamespace => Precondition::Absent,
+        Action::Keep | Action::Prune(_) | Action::Forget => return Ok(None),
+    };
+    cluster.apply(object, &only_if, Mode::Real).await.map(Some)
+}
+
+/// A namespace that somebody else has made in the meantime is as good.
+async fn make_namespace(cluster: &dyn Cluster, step: &Step) -> Result<Option<Live>, ClusterError> {
+    match write(cluster, step).await {
+        Err(error) if error.reason == Reason::Conflict => Ok(None),
+        other => other,
+    }
+}
+
+/// Carries out the deletions, in the order of the plan, units beside each other.
+///
+/// Time has passed since the plan: each object is read again, and deleted only if it still is ours, the same one, and
+/// nobody asks for it to be kept.
+pub async fn prune(cluster: &dyn Cluster, plan: &Plan, marker: &Marker, stop: &CancellationToken) -> Applied {
+    let mut units: BTreeMap<&ObjectId, Vec<&Step>> = BTreeMap::new();
+    let prunes = plan.steps.iter().filter(|step| matches!(step.action, Action::Prune(_)));
+    prunes.for_each(|step| units.entry(&step.unit).or_default().push(step));
+    let runs = units.into_values().map(|steps| prune_unit(cluster, steps, marker, stop).boxed()).collect();
+    let mut applied = Applied::default();
+    beside(runs).await.into_iter().for_each(|unit| applied.absorb(unit));
+    applied
+}
+
+async fn prune_unit(cluster: &dyn Cluster, steps: Vec<&Step>, marker: &Marker, stop: &CancellationToken) -> Applied {
+    let mut applied = Applied::default();
+    for step in steps {
+        if stop.is_cancelled() {
+            applied.outcomes.insert(step.id.clone(), Outcome::Skipped);
+            continue;
+        }
+        match delete(cluster, step, marker).await {
+            Ok(outcome) => drop(applied.outcomes.insert(step.id.clone(), outcome)),
+            Err(error) => drop(applied.record(&step.id, Err(error))),
+        }
+    }
+    applied
+}
+
+async fn delete(cluster: &dyn Cluster, step: &Step, marker: &Marker) -> Result<Outcome, ClusterError> {
+    let Action::Prune(over) = &step.action else { return Ok(Outcome::Skipped) };
+    let Some(live) = cluster.get(&step.gvk, &step.id).await? else { return Ok(Outcome::Done) };
+    if live.uid != over.uid {
+        return Ok(Outcome::Stale("another object stands in its place now".to_owned()));
+    }
+    if cluster.carries_marks() && marker.owner(&live.object) != Owner::Us {
+        return Ok(Outcome::Stale("it does not carry our mark any more".to_owned()));
+    }
+    if let Some(mark) = keep_mark(live.object.body()) {
+        return Ok(Outcome::Stale(format!("it carries {mark} now")));
+    }
+    cluster.delete(&step.gvk, &step.id, &live.uid, &live.resource_version).await.map(|()| Outcome::Done)
+}

@@ -1,0 +1,213 @@
+//! The command line: one file per subcommand, its doc comment is its help.
+
+pub mod check;
+pub mod config;
+pub mod history;
+pub mod plan;
+pub mod render;
+pub mod run;
+mod session;
+pub mod status;
+pub mod sync;
+
+use std::error::Error as StdError;
+use std::io::{self, IsTerminal, Write};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use clap::{Parser, Subcommand};
+use gatewright_engine::error::Chain;
+
+use crate::clock::SystemClock;
+use crate::config::environment::Environment;
+use crate::config::{Config, ConfigError};
+
+/// Exit code: usage or configuration.
+pub const EXIT_USAGE: u8 = 64;
+/// Exit code: something failed.
+pub const EXIT_FAILED: u8 = 1;
+/// Exit code: changes are pending.
+pub const EXIT_PENDING: u8 = 2;
+
+/// Provisions gateway infrastructure on a fleet of Kubernetes clusters, from git, without running in them.
+#[derive(Debug, Parser)]
+#[command(name = "gatewright", version, max_term_width = 100)]
+pub struct Cli {
+    /// The config file; ./gatewright.yaml if it exists, else /etc/gatewright/gatewright.yaml.
+    #[arg(long, short, global = true, value_name = "FILE")]
+    config: Option<PathBuf>,
+    /// How much to log: error, warn, info, debug, or a filter such as info,gatewright::source=debug.
+    #[arg(long, global = true, value_name = "LEVEL")]
+    log_level: Option<String>,
+    /// No colors, also on a terminal.
+    #[arg(long, global = true)]
+    no_color: bool,
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    Run(run::Args),
+    Sync(sync::Args),
+    Plan(plan::Args),
+    Render(render::Args),
+    Check(check::Args),
+    Status(status::Args),
+    History(history::Args),
+    Config(config::Args),
+}
+
+/// Why a command ended without doing what it should.
+#[derive(Debug)]
+pub struct Failure {
+    /// The exit code.
+    pub code: u8,
+    /// What went wrong, causes included.
+    pub message: String,
+    /// What to do next.
+    pub hint: Option<String>,
+}
+
+impl Failure {
+    /// Something failed while doing what was asked.
+    pub fn of(error: &dyn StdError) -> Self {
+        Self { code: EXIT_FAILED, message: Chain(error).to_string(), hint: None }
+    }
+
+    /// What was asked cannot be done as it was asked.
+    pub fn usage(message: impl Into<String>) -> Self {
+        Self { code: EXIT_USAGE, message: message.into(), hint: None }
+    }
+
+    /// Adds what to do next.
+    #[must_use]
+    pub fn hint(self, hint: impl Into<String>) -> Self {
+        Self { hint: Some(hint.into()), ..self }
+    }
+}
+
+impl From<ConfigError> for Failure {
+    fn from(error: ConfigError) -> Self {
+        let message = match &error {
+            ConfigError::Problems(_) => error.to_string(),
+            ConfigError::Read(..) => Chain(&error).to_string(),
+        };
+        Self { code: EXIT_USAGE, message, hint: None }
+    }
+}
+
+/// What every command gets.
+#[derive(Debug)]
+pub struct Context {
+    environment: Environment,
+    config: Option<PathBuf>,
+    log_level: Option<String>,
+    color: bool,
+    clock: Arc<SystemClock>,
+}
+
+/// Runs the command line of this process and returns its exit code.
+pub fn main() -> u8 {
+    let environment = Environment::read();
+    let cli = match Cli::try_parse() {
+        Ok(cli) => cli,
+        Err(error) => {
+            let code = if error.use_stderr() { EXIT_USAGE } else { 0 };
+            // A closed pipe while printing help is nothing to report.
+            drop(error.print());
+            return code;
+        }
+    };
+    let context = Context {
+        color: !cli.no_color && !environment.no_color && io::stdout().is_terminal(),
+        config: cli.config.or_else(|| environment.config.clone()),
+        log_level: cli.log_level,
+        environment,
+        clock: Arc::new(SystemClock::new()),
+    };
+    match context.dispatch(cli.command) {
+        Ok(code) => code,
+        Err(failure) => {
+            let hint = failure.hint.map(|hint| format!("\n  {hint}")).unwrap_or_default();
+            drop(writeln!(io::stderr(), "gatewright: {}{hint}", failure.message));
+            failure.code
+        }
+    }
+}
+
+impl Context {
+    fn dispatch(self, command: Command) -> Result<u8, Failure> {
+        match command {
+            Command::Run(args) => run::run(&self, &args),
+            Command::Sync(args) => sync::run(&self, &args),
+            Command::Plan(args) => plan::run(&self, &args),
+            Command::Render(args) => render::run(&self, &args),
+            Command::Check(args) => check::run(&self, &args),
+            Command::Status(args) => status::run(&self, &args),
+            Command::History(args) => history::run(&self, &args),
+            Command::Config(args) => config::run(&self, &args),
+        }
+    }
+
+    /// Returns the config file that was asked for, or the one that is there.
+    fn config_file(&self) -> PathBuf {
+        let near = Path::new("gatewright.yaml");
+        match &self.config {
+            Some(file) => file.clone(),
+            None if near.is_file() => near.to_owned(),
+            None => PathBuf::from("/etc/gatewright/gatewright.yaml"),
+        }
+    }
+
+    /// Reads the config file.
+    fn load(&self) -> Result<Config, Failure> {
+        let file = self.config_file();
+        let config = crate::config::load(&file, &self.environment).map_err(|error| {
+            let is_missing = matches!(&error, ConfigError::Read(_, source) if source.kind() == io::ErrorKind::NotFound);
+            let failure = Failure::from(error);
+            if is_missing && self.config.is_none() {
+                return failure.hint("name one with --config FILE; examples/quickstart/gatewright.yaml is one to start from");
+            }
+            failure
+        })?;
+        Ok(self.with_flags(config))
+    }
+
+    /// Flags win over everything else.
+    fn with_flags(&self, mut config: Config) -> Config {
+        if let Some(level) = &self.log_level {
+            config.settings.log.level.clone_from(level);
+        }
+        config
+    }
+
+    /// Starts logging.
+    fn log(&self, settings: &crate::telemetry::Settings) -> Result<(), Failure> {
+        let colors = self.color && io::stderr().is_terminal();
+        crate::telemetry::init(settings, colors).map_err(|error| {
+            let failure = Failure::usage(Chain(&error).to_string());
+            match error.hint() {
+                Some(hint) => failure.hint(hint),
+                None => failure,
+            }
+        })
+    }
+
+    /// Commands for people log only what is wrong, unless they are asked for more.
+    fn log_quietly(&self, config: &Config) -> Result<(), Failure> {
+        let level = self.log_level.clone().unwrap_or_else(|| "warn".to_owned());
+        self.log(&crate::telemetry::Settings { level, ..config.settings.log.clone() })
+    }
+}
+
+/// Prints a text; a reader that went away (`| head`) is no failure.
+fn print(text: &str) {
+    drop(io::stdout().write_all(text.as_bytes()).and_then(|()| io::stdout().flush()));
+}
+
+/// Of several exit codes, the one that says most: 1, 3, 4, 2, 0.
+fn worst(codes: impl IntoIterator<Item = u8>) -> u8 {
+    let codes: Vec<u8> = codes.into_iter().collect();
+    [1, 3, 4, 2].into_iter().find(|code| codes.contains(code)).unwrap_or(0)
+}

@@ -1,0 +1,38 @@
+//! `gatewright check`.
+
+use std::path::PathBuf;
+
+use gatewright_engine::text::count;
+use gatewright_engine::unit::Options;
+
+use super::render::{complain, load};
+use super::{Context, Failure, print};
+
+/// Checks specs without a cluster: structure, names, references, and that everything renders.
+///
+/// Exit codes: 0 nothing is wrong, 1 something is, 64 usage.
+#[derive(Debug, clap::Args)]
+pub struct Args {
+    /// Files or folders with specs.
+    #[arg(required = true, value_name = "PATH")]
+    paths: Vec<PathBuf>,
+}
+
+/// Runs the command.
+pub fn run(context: &Context, args: &Args) -> Result<u8, Failure> {
+    let rendering = load(context, &args.paths, &Options::default())?;
+    let code = complain(&rendering);
+    let objects = rendering.units.iter().map(|unit| unit.objects.len()).sum();
+    let mut line = format!("{} from {}", count(objects, "object"), count(rendering.units.len(), "Gateway"));
+    if !rendering.self_managed.is_empty() {
+        line += &format!(", {} self-managed", rendering.self_managed.len());
+    }
+    if !rendering.broken.is_empty() {
+        line += &format!(", {} with problems", count(rendering.broken.len(), "Gateway"));
+    }
+    if !rendering.unclaimed.is_empty() {
+        line += &format!(", {} that no pack claims", count(rendering.unclaimed.len(), "document"));
+    }
+    print(&format!("{line}\n"));
+    Ok(code)
+}

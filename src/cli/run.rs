@@ -1,0 +1,31 @@
+//! `gatewright run`.
+
+use std::sync::Arc;
+
+use super::{Context, Failure, session};
+use crate::clock::Clock;
+use crate::daemon::{self, Host};
+use crate::service::Notifier;
+
+/// Runs as a daemon: rounds on schedule, until SIGTERM; SIGHUP reads the config file again.
+///
+/// A round that is under way when the daemon is told to stop finishes its step and keeps the inventory true.
+#[derive(Debug, clap::Args)]
+pub struct Args {}
+
+/// Runs the command.
+pub fn run(context: &Context, _: &Args) -> Result<u8, Failure> {
+    let config = context.load()?;
+    context.log(&config.settings.log)?;
+    let host = Host {
+        notifier: Notifier::new(context.environment.notify_socket.clone()),
+        watchdog: context.environment.watchdog,
+        clock: Arc::clone(&context.clock) as Arc<dyn Clock>,
+    };
+    let reload = || context.load().map_err(|failure| failure.message);
+    let runtime = session::runtime()?;
+    let result = runtime.block_on(daemon::run(config, &host, &reload));
+    // A blocking call (git, a slow disk) that is under way must not keep the process.
+    runtime.shutdown_timeout(std::time::Duration::from_secs(5));
+    result.map(|()| 0).map_err(|error| Failure { hint: error.hint(), ..Failure::of(&error) })
+}

@@ -1,0 +1,90 @@
+//! `gatewright status`.
+
+use std::collections::BTreeMap;
+use std::fmt::Write;
+
+use gatewright_engine::text::count;
+
+use super::{Context, Failure, print};
+use crate::feed::Trouble;
+use crate::journal;
+use crate::report::{ClusterReport, Report, UnitReport};
+use crate::state::State;
+
+/// Shows how every sync stood after its last round, with the addresses and ports of each Gateway.
+///
+/// It reads what the last rounds have left behind, and asks no cluster.
+#[derive(Debug, clap::Args)]
+pub struct Args {
+    /// Print it as JSON.
+    #[arg(long, value_name = "FORMAT", default_value = "text")]
+    format: super::plan::Format,
+}
+
+/// Where the daemon notes which sources it cannot read.
+pub const TROUBLES: &str = "status/.sources.json";
+
+/// Runs the command.
+pub fn run(context: &Context, args: &Args) -> Result<u8, Failure> {
+    let config = context.load()?;
+    let state = State::open(&config.state_dir);
+    let troubles: BTreeMap<String, Trouble> = state.read_json(TROUBLES).unwrap_or_default();
+    let reports: BTreeMap<&str, Option<Report>> =
+        config.settings.syncs.keys().map(|name| (name.as_str(), journal::last(&state, name))).collect();
+    if args.format == super::plan::Format::Json {
+        let json = serde_json::json!({"schema": "gatewright.dev/status/v1alpha1", "sources": troubles, "syncs": reports});
+        print(&format!("{json}\n"));
+        return Ok(0);
+    }
+    let mut out = String::new();
+    for (name, trouble) in &troubles {
+        // Writing to a string does not fail.
+        let _ = writeln!(out, "source {name} cannot be read since {}: {}", trouble.since.strftime("%F %T UTC"), trouble.message);
+    }
+    for (name, report) in &reports {
+        match report {
+            None => drop(writeln!(out, "sync {name}: no round yet")),
+            Some(report) => drop(write_sync(&mut out, report)),
+        }
+    }
+    print(&out);
+    Ok(0)
+}
+
+fn write_sync(out: &mut String, report: &Report) -> std::fmt::Result {
+    let at = report.finished.strftime("%F %T UTC");
+    writeln!(out, "sync {} at {}, {at}", report.sync, report.revision)?;
+    if !report.problems.is_empty() {
+        writeln!(out, "  {} in the source", count(report.problems.len(), "problem"))?;
+    }
+    for (name, cluster) in &report.clusters {
+        write_cluster(out, name, cluster)?;
+    }
+    Ok(())
+}
+
+fn write_cluster(out: &mut String, name: &str, cluster: &ClusterReport) -> std::fmt::Result {
+    let state = word(&cluster.state);
+    match &cluster.error {
+        Some(error) => writeln!(out, "  cluster {name}: {state}: {}", error.message)?,
+        None => writeln!(out, "  cluster {name}: {state}")?,
+    }
+    for hold in &cluster.holds {
+        writeln!(out, "    held by guard {}: {}", hold.guard, hold.message)?;
+    }
+    let width = cluster.units.iter().map(|unit| unit.unit.to_string().len()).max().unwrap_or_default();
+    cluster.units.iter().try_for_each(|unit| write_unit(out, unit, width))
+}
+
+fn write_unit(out: &mut String, unit: &UnitReport, width: usize) -> std::fmt::Result {
+    let addresses = if unit.addresses.is_empty() { "no address".to_owned() } else { unit.addresses.join(",") };
+    let ports: Vec<String> = unit.ports.iter().map(u16::to_string).collect();
+    let message = unit.message.as_ref().map(|message| format!("  {message}")).unwrap_or_default();
+    let name = unit.unit.to_string();
+    writeln!(out, "    {name:width$}  {:9}  {addresses}  {}{message}", word(&unit.state), ports.join(","))
+}
+
+/// The word for a state is the one that JSON has for it.
+fn word(state: &impl serde::Serialize) -> String {
+    serde_json::to_value(state).ok().and_then(|value| value.as_str().map(str::to_owned)).unwrap_or_default()
+}

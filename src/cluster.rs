@@ -1,0 +1,151 @@
+//! A target: a Kubernetes API server, or a directory that receives rendered manifests.
+//!
+//! Everything above sees the [`Cluster`] trait, so that inventory, diff, plan, guards, prune and report are one code
+//! for both. The trait speaks of single requests: what to ask and what to change is decided elsewhere.
+
+pub mod directory;
+pub mod exec;
+pub mod kube;
+pub mod kubeconfig;
+pub mod memory;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::error::Error as StdError;
+
+use async_trait::async_trait;
+use gatewright_engine::live::Live;
+use gatewright_engine::object::{Gvk, Object, ObjectId};
+
+/// What must be true on the cluster for a write to happen.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Precondition {
+    /// No object of that name exists.
+    Absent,
+    /// The object is this one, and nobody has changed it since it was read.
+    Unchanged {
+        /// Its uid.
+        uid: String,
+        /// Its resource version.
+        resource_version: String,
+    },
+}
+
+/// Whether a write is carried out or only rehearsed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Mode {
+    /// The server answers as if it had been done, and does nothing.
+    DryRun,
+    /// It is done.
+    Real,
+}
+
+/// How an object of a kind is addressed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum KindScope {
+    /// In a namespace.
+    Namespaced,
+    /// By name alone.
+    Cluster,
+}
+
+/// A small text record that gatewright keeps on a cluster for itself: a ConfigMap in [`SYSTEM_NAMESPACE`], or a file
+/// below `.gatewright/`.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Record {
+    /// What it says.
+    pub data: BTreeMap<String, String>,
+    /// What a later write must quote, so that two writers notice each other.
+    pub version: String,
+}
+
+/// The namespace of our own records on an API server.
+pub const SYSTEM_NAMESPACE: &str = "gatewright-system";
+
+/// A target of rounds.
+#[async_trait]
+pub trait Cluster: Send + Sync {
+    /// Returns what identifies the cluster for as long as it lives: the uid of `kube-system`, or the digest of a
+    /// directory's own identity file.
+    async fn identity(&self) -> Result<String, ClusterError>;
+
+    /// Finds out which of these kinds the cluster has; a kind that it has not is absent from the answer.
+    async fn kinds(&self, kinds: &BTreeSet<Gvk>) -> Result<BTreeMap<Gvk, KindScope>, ClusterError>;
+
+    /// Lists all objects of a kind with this label, in all namespaces.
+    async fn list(&self, kind: &Gvk, label: (&str, &str)) -> Result<Vec<Live>, ClusterError>;
+
+    /// Reads one object; `None` if it does not exist.
+    async fn get(&self, kind: &Gvk, id: &ObjectId) -> Result<Option<Live>, ClusterError>;
+
+    /// Applies an object, server side, and returns what it became.
+    async fn apply(&self, object: &Object, only_if: &Precondition, mode: Mode) -> Result<Live, ClusterError>;
+
+    /// Deletes an object, only if it is still the one that was read. An object that is already gone is no error.
+    async fn delete(&self, kind: &Gvk, id: &ObjectId, uid: &str, resource_version: &str) -> Result<(), ClusterError>;
+
+    /// Reads a record of ours.
+    async fn read_record(&self, name: &str) -> Result<Option<Record>, ClusterError>;
+
+    /// Writes a record of ours if its version still is `over` (`None`: if it does not exist), and returns the new
+    /// version. The place where records live is made when it is missing.
+    async fn write_record(
+        &self,
+        name: &str,
+        data: &BTreeMap<String, String>,
+        over: Option<&str>,
+    ) -> Result<String, ClusterError>;
+
+    /// Deletes a record of ours; one that is already gone is no error.
+    async fn delete_record(&self, name: &str) -> Result<(), ClusterError>;
+
+    /// Tells whether objects on it come to life: pods that run, addresses that are given out.
+    fn has_health(&self) -> bool;
+
+    /// Tells whether the objects carry our marks. Where they do not, the inventory alone says what is ours.
+    fn carries_marks(&self) -> bool;
+}
+
+/// Why a cluster did not do what it was asked.
+#[derive(Debug, thiserror::Error)]
+#[error("cannot {action}")]
+pub struct ClusterError {
+    /// What was attempted, on which object: `apply Service infra/edge`.
+    pub action: String,
+    /// What kind of failure it was.
+    pub reason: Reason,
+    /// What to do next, a sentence of its own.
+    pub hint: Option<String>,
+    /// The cause, with the server's own words where there are any; never with a secret in it.
+    #[source]
+    pub source: Box<dyn StdError + Send + Sync>,
+}
+
+/// Kinds of failure that a caller treats differently.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Reason {
+    /// Nobody answered, or not in time, or what answered is no API server.
+    Unreachable,
+    /// The configuration of the cluster cannot be used: kubeconfig, context, credential plugin.
+    Misconfigured,
+    /// 401: the credentials were refused.
+    Unauthorized,
+    /// 403: the credentials do not allow this.
+    Forbidden,
+    /// 404: the object, its namespace or its kind does not exist.
+    NotFound,
+    /// 409 or a failed precondition: somebody else was there first.
+    Conflict,
+    /// 422 or 400: the object is not valid.
+    Invalid,
+    /// 429, 500, 503, 504 after all retries.
+    Overloaded,
+    /// Anything else.
+    Other,
+}
+
+impl ClusterError {
+    /// Tells whether the cluster as a whole cannot be talked to.
+    pub fn is_unreachable(&self) -> bool {
+        matches!(self.reason, Reason::Unreachable)
+    }
+}

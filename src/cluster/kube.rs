@@ -1,0 +1,127 @@
+//! A cluster that is a Kubernetes API server.
+//!
+//! Requests are single and conditional; what to ask and what to change is decided elsewhere. There are no watches and
+//! no caches but one: which kinds the server has. Nothing is connected before the first request, so that a cluster
+//! that cannot be reached, or whose credential plugin hangs, delays nobody but those who ask it.
+
+mod failure;
+#[cfg(test)]
+mod faults;
+mod objects;
+mod records;
+mod resource;
+mod session;
+mod transport;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
+use std::sync::Arc;
+use std::time::Duration;
+
+use async_trait::async_trait;
+use gatewright_engine::live::Live;
+use gatewright_engine::object::{Gvk, Object, ObjectId};
+use kube::api::GetParams;
+use kube::core::Request as Address;
+
+use crate::clock::Clock;
+use crate::cluster::kubeconfig::{Settings, StandardLookup};
+use crate::cluster::{Cluster, ClusterError, KindScope, Mode, Precondition, Record};
+use failure::Failure;
+use objects::Server;
+use resource::{Attempt, Discovery};
+use session::Sessions;
+use transport::Transport;
+
+/// An API server as a target of rounds.
+pub struct KubeCluster {
+    name: String,
+    transport: Transport,
+    discovery: Discovery,
+}
+
+impl fmt::Debug for KubeCluster {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("KubeCluster").field("name", &self.name).finish_non_exhaustive()
+    }
+}
+
+impl KubeCluster {
+    /// Prepares a cluster. Reads no file and connects to nothing: that happens at the first request.
+    ///
+    /// `name` is what the configuration calls it. `settings.path` is resolved; without one, `standard` is read.
+    pub fn new(name: &str, settings: Settings, standard: StandardLookup, clock: Arc<dyn Clock>) -> Self {
+        let limit = settings.timeout.0.max(Duration::from_secs(1));
+        let transport = Transport::new(Sessions::new(name, settings, standard, limit, clock), limit);
+        Self { name: name.to_owned(), transport, discovery: Discovery::default() }
+    }
+
+    fn server(&self) -> Server<'_> {
+        Server { transport: &self.transport, discovery: &self.discovery }
+    }
+
+    async fn uid_of_system(&self) -> Result<String, Failure> {
+        let request = Address::new("/api/v1/namespaces").get("kube-system", &GetParams::default());
+        let request = request.map_err(|error| Failure::Impossible(error.to_string()))?;
+        let namespace = self.transport.ask_afresh(request).await?;
+        match namespace["metadata"]["uid"].as_str().filter(|uid| !uid.is_empty()) {
+            Some(uid) => Ok(uid.to_owned()),
+            None => Err(Failure::Stranger { what: "its namespace kube-system has no uid".to_owned(), code: None }),
+        }
+    }
+}
+
+#[async_trait]
+impl Cluster for KubeCluster {
+    /// Also looks whether the kubeconfig has changed, so that a round begins with what it says now.
+    async fn identity(&self) -> Result<String, ClusterError> {
+        let attempt = Attempt::to("read the identity of the cluster");
+        self.uid_of_system().await.map_err(|failure| failure.into_error(&attempt))
+    }
+
+    async fn kinds(&self, kinds: &BTreeSet<Gvk>) -> Result<BTreeMap<Gvk, KindScope>, ClusterError> {
+        let attempt = Attempt::to("find out which kinds the cluster has");
+        self.discovery.find_all(&self.transport, kinds).await.map_err(|failure| failure.into_error(&attempt))
+    }
+
+    async fn list(&self, kind: &Gvk, label: (&str, &str)) -> Result<Vec<Live>, ClusterError> {
+        self.server().list(kind, label).await
+    }
+
+    async fn get(&self, kind: &Gvk, id: &ObjectId) -> Result<Option<Live>, ClusterError> {
+        self.server().get(kind, id).await
+    }
+
+    async fn apply(&self, object: &Object, only_if: &Precondition, mode: Mode) -> Result<Live, ClusterError> {
+        self.server().apply(object, only_if, mode).await
+    }
+
+    async fn delete(&self, kind: &Gvk, id: &ObjectId, uid: &str, resource_version: &str) -> Result<(), ClusterError> {
+        self.server().delete(kind, id, uid, resource_version).await
+    }
+
+    async fn read_record(&self, name: &str) -> Result<Option<Record>, ClusterError> {
+        records::read(&self.transport, name).await
+    }
+
+    async fn write_record(
+        &self,
+        name: &str,
+        data: &BTreeMap<String, String>,
+        over: Option<&str>,
+    ) -> Result<String, ClusterError> {
+        records::write(&self.transport, name, data, over).await
+    }
+
+    async fn delete_record(&self, name: &str) -> Result<(), ClusterError> {
+        records::delete(&self.transport, name).await
+    }
+
+    fn has_health(&self) -> bool {
+        true
+    }
+
+    fn carries_marks(&self) -> bool {
+        true
+    }
+}

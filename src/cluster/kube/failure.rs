@@ -1,0 +1,274 @@
+//! What can go wrong with a request, and what that means to the caller.
+
+use std::error::Error as StdError;
+use std::io::{self, ErrorKind};
+use std::time::Duration;
+
+use http::StatusCode;
+use kube::core::Status;
+use kube::core::response::StatusCause;
+
+use super::resource::Attempt;
+use crate::cluster::exec::PluginError;
+use crate::cluster::kubeconfig::KubeconfigError;
+use crate::cluster::{ClusterError, Reason};
+
+/// Why a request has no result. All of it can be shown: nothing secret is in it but what a [`Refusal`] quotes.
+#[derive(Clone, Debug, thiserror::Error)]
+pub(super) enum Failure {
+    /// The kubeconfig is of no use.
+    #[error(transparent)]
+    Kubeconfig(#[from] KubeconfigError),
+    /// The credential plugin gave nothing.
+    #[error(transparent)]
+    Plugin(#[from] PluginError),
+    /// The TLS library does not take the certificates, or there is no such proxy.
+    #[error("no client can be made of {place}: {problem}")]
+    NoClient { place: String, problem: String },
+    /// No answer, or not all of it, in time.
+    #[error("{server} gave no answer within {limit:?}")]
+    Silent { server: String, limit: Duration },
+    /// No connection, or it broke.
+    #[error("no connection to {server}: {problem}")]
+    NoConnection { server: String, problem: String, again: bool },
+    /// Something answered, but no API server.
+    #[error("what answers is no API server: {what}")]
+    Stranger { what: String, code: Option<StatusCode> },
+    /// The API server said no.
+    #[error("{0}")]
+    Refused(Box<Refusal>),
+    /// The request cannot be made.
+    #[error("{0}")]
+    Impossible(String),
+    /// The API server does not have the kind.
+    #[error("the cluster has no kind {0}")]
+    NoKind(String),
+}
+
+/// What an API server said instead of doing it.
+#[derive(Clone, Debug, Default, thiserror::Error)]
+#[error("{}", self.text())]
+pub(super) struct Refusal {
+    pub(super) code: u16,
+    pub(super) status: Status,
+    /// `Retry-After`.
+    pub(super) wait: Option<Duration>,
+    /// Whom the server took us for, in the words of the kubeconfig.
+    pub(super) place: String,
+}
+
+impl Refusal {
+    fn text(&self) -> String {
+        match (self.status.message.trim(), self.status.reason.as_str()) {
+            ("", "") => format!("the server answered {}", self.code),
+            ("", reason) => format!("the server answered {} {reason}", self.code),
+            (message, _) => message.to_owned(),
+        }
+    }
+
+    /// The server's words may quote values; of them only the names of fields remain.
+    fn without_values(mut self) -> Self {
+        let mut fields: Vec<String> = self.causes().map(|cause| cause.field.clone()).collect();
+        // `… Kind=Secret): .data.key: expected string, got …`
+        let path = self.status.message.split_once("): .").and_then(|(_, rest)| rest.split_once(": "));
+        fields.extend(path.map(|(path, _)| format!(".{path}")));
+        fields.retain(|field| !field.is_empty());
+        let because = if fields.is_empty() { String::new() } else { format!(", because of {}", fields.join(", ")) };
+        self.status.message = format!("the server answered {}{because}", self.code);
+        self.status.details = None;
+        self
+    }
+
+    fn causes(&self) -> impl Iterator<Item = &StatusCause> {
+        self.status.details.iter().flat_map(|details| &details.causes)
+    }
+
+    /// Tells whether the server objects to a field.
+    pub(super) fn objects_to(&self, field: &str) -> bool {
+        self.causes().any(|cause| cause.field == field)
+    }
+
+    fn misses(&self, name: &str) -> bool {
+        let details = self.status.details.as_ref().filter(|_| self.code == 404);
+        details.is_some_and(|details| details.name == name && details.kind != "namespaces")
+    }
+
+    pub(super) fn missing_namespace(&self) -> Option<&str> {
+        let details = self.status.details.as_ref().filter(|details| self.code == 404 && details.kind == "namespaces");
+        details.map(|details| details.name.as_str())
+    }
+
+    fn is_terminating(&self) -> bool {
+        self.causes().any(|cause| cause.reason == "NamespaceTerminating")
+    }
+
+    /// Tells whether the object does not fit the schema of its kind. Of an apply that is said with a 500, and only in
+    /// words.
+    fn misses_schema(&self) -> bool {
+        let says = |words: &str| self.status.message.starts_with(words);
+        self.code == 500 && (says("failed to create typed patch object") || says("failed to convert new object"))
+    }
+
+    /// Returns the right that is missing: `patch services in namespace "infra"`. All API servers say it in one form,
+    /// and admission policies and quotas, which answer 403 too, do not.
+    fn missing_right(&self) -> Option<String> {
+        let (_, rest) = self.status.message.split_once(" cannot ")?;
+        let (verb, rest) = rest.split_once(" resource \"")?;
+        let (resource, rest) = rest.split_once("\" in API group \"")?;
+        let (group, rest) = rest.split_once('"')?;
+        let dot = if group.is_empty() { "" } else { "." };
+        let namespace = rest.split_once("in the namespace \"").and_then(|(_, rest)| rest.split_once('"'));
+        let place = namespace.map_or("everywhere".to_owned(), |(namespace, _)| format!("in namespace {namespace:?}"));
+        Some(format!("{verb} {resource}{dot}{group} {place}"))
+    }
+
+    fn hint(&self) -> Option<String> {
+        if let Some(namespace) = self.missing_namespace() {
+            return Some(format!("make the namespace {namespace:?}, or set createNamespaces: true"));
+        }
+        if self.is_terminating() {
+            return Some("wait until the namespace is gone, and is made again".to_owned());
+        }
+        match self.code {
+            401 => Some(format!("renew the credentials of {}: they are wrong or have expired", self.place)),
+            403 => {
+                let right = self.missing_right()?;
+                Some(format!("grant the right to {right} to the user of {}", self.place))
+            }
+            _ => None,
+        }
+    }
+}
+
+impl Failure {
+    /// Turns what the client library reports, which says little itself, into what lies at the bottom of it.
+    pub(super) fn of_connection(server: &str, error: &(dyn StdError + 'static)) -> Self {
+        let mut bottom = error;
+        let mut kind = None;
+        loop {
+            kind = bottom.downcast_ref::<io::Error>().map(io::Error::kind).or(kind);
+            match bottom.source() {
+                Some(source) => bottom = source,
+                None => break,
+            }
+        }
+        let problem = bottom.to_string();
+        // Waiting for as long again seldom helps, and a certificate stays what it is.
+        let again = matches!(
+            kind,
+            Some(
+                ErrorKind::ConnectionRefused
+                    | ErrorKind::ConnectionReset
+                    | ErrorKind::ConnectionAborted
+                    | ErrorKind::BrokenPipe
+                    | ErrorKind::UnexpectedEof
+            )
+        ) || problem.contains("closed before message completed");
+        Self::NoConnection { server: server.to_owned(), problem, again }
+    }
+
+    /// Returns the refusal with this code, if it is one.
+    pub(super) fn refusal(&self, code: u16) -> Option<&Refusal> {
+        match self {
+            Self::Refused(refusal) if refusal.code == code => Some(refusal),
+            _ => None,
+        }
+    }
+
+    /// Makes a conflict of a refusal that is one, whatever number the server gave it.
+    pub(super) fn into_conflict(mut self) -> Self {
+        if let Self::Refused(refusal) = &mut self {
+            refusal.code = 409;
+        }
+        self
+    }
+
+    /// Tells whether the object of this name does not exist. A 404 that does not say so says nothing about it.
+    pub(super) fn misses(&self, name: &str) -> bool {
+        matches!(self, Self::Refused(refusal) if refusal.misses(name))
+    }
+
+    /// Returns how long to wait before another try: what the server wants, else `otherwise`; `None` if a try is no use.
+    ///
+    /// Trying again is always safe: every write carries the condition that makes its second time a conflict.
+    pub(super) fn pause(&self, otherwise: Duration) -> Option<Duration> {
+        match self {
+            Self::Refused(refusal) => {
+                // A webhook that is down stays down longer than we would wait, and slows down each object of a round.
+                let webhook = refusal.code == 500 && refusal.status.message.contains("webhook");
+                let passing = is_passing(refusal.code) && !webhook && !refusal.misses_schema();
+                passing.then(|| refusal.wait.unwrap_or(otherwise))
+            }
+            Self::Stranger { code: Some(code), .. } => is_passing(code.as_u16()).then_some(otherwise),
+            Self::NoConnection { again: true, .. } => Some(otherwise),
+            _ => None,
+        }
+    }
+
+    fn reason(&self) -> Reason {
+        match self {
+            Self::Kubeconfig(_) | Self::Plugin(_) | Self::NoClient { .. } => Reason::Misconfigured,
+            Self::Silent { .. } | Self::NoConnection { .. } | Self::Stranger { .. } => Reason::Unreachable,
+            Self::Impossible(_) => Reason::Invalid,
+            Self::NoKind(_) => Reason::NotFound,
+            Self::Refused(refusal) if refusal.is_terminating() => Reason::Other,
+            Self::Refused(refusal) if refusal.misses_schema() => Reason::Invalid,
+            Self::Refused(refusal) => match refusal.code {
+                401 => Reason::Unauthorized,
+                403 => Reason::Forbidden,
+                404 => Reason::NotFound,
+                409 => Reason::Conflict,
+                400 | 422 => Reason::Invalid,
+                code if is_passing(code) => Reason::Overloaded,
+                _ => Reason::Other,
+            },
+        }
+    }
+
+    fn hint(&self) -> Option<String> {
+        match self {
+            Self::Kubeconfig(error) => Some(error.hint.clone()),
+            Self::Plugin(error) => error.hint.clone(),
+            Self::NoClient { .. } => {
+                Some("compare its certificates and proxy-url with a kubeconfig that works".to_owned())
+            }
+            Self::NoConnection { problem, .. } => Some(about_connection(problem).to_owned()),
+            Self::Silent { .. } => Some("look for a firewall on the way, or raise kubeconfig.timeout".to_owned()),
+            Self::Stranger { .. } => {
+                Some("look for a proxy or a login page at the address of the kubeconfig".to_owned())
+            }
+            Self::NoKind(_) => {
+                Some("install the CRDs that define it, or use a version that the cluster has".to_owned())
+            }
+            Self::Refused(refusal) => refusal.hint(),
+            Self::Impossible(_) => None,
+        }
+    }
+
+    /// Says it to the caller.
+    pub(super) fn into_error(self, attempt: &Attempt) -> ClusterError {
+        let (reason, hint) = (self.reason(), self.hint());
+        let source = match self {
+            Self::Refused(refusal) if attempt.secret => Self::Refused(Box::new(refusal.without_values())),
+            other => other,
+        };
+        ClusterError { action: attempt.action.clone(), reason, hint, source: Box::new(source) }
+    }
+}
+
+fn is_passing(code: u16) -> bool {
+    matches!(code, 429 | 500 | 502 | 503 | 504)
+}
+
+fn about_connection(problem: &str) -> &'static str {
+    let says = |words: &str| problem.contains(words);
+    if says("certificate") {
+        "compare the certificate-authority and tls-server-name in the kubeconfig with what the server shows"
+    } else if says("InvalidContentType") {
+        "write the address with http:// in the kubeconfig if the server speaks no TLS"
+    } else if says("lookup") || says("resolve") {
+        "check the host name in the kubeconfig, and the name server of this host"
+    } else {
+        "check that the API server runs, and the address and proxy-url in the kubeconfig"
+    }
+}

@@ -1,0 +1,138 @@
+//! One request to an API server: when it may go, how long it may take, how often it is tried, and what came back.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use http::header::{AUTHORIZATION, CONTENT_TYPE, RETRY_AFTER};
+use http::{HeaderMap, Request, StatusCode};
+use http_body_util::{BodyExt as _, LengthLimitError, Limited};
+use kube::client::Body;
+use kube::core::Status;
+use serde_json::Value;
+use tokio::sync::Semaphore;
+use tokio::time::{Instant, sleep, timeout_at};
+
+use super::failure::{Failure, Refusal};
+use super::session::{Session, Sessions};
+
+/// More requests at once only add latency.
+const AT_ONCE: usize = 8;
+
+/// How often a request is tried in all.
+const TRIES: u32 = 3;
+
+/// The wait before the second try, if the server does not say; it doubles.
+const FIRST_PAUSE: Duration = Duration::from_millis(500);
+
+/// More than a page of the largest objects that etcd takes.
+const MAX_ANSWER: usize = 256 * 1024 * 1024;
+
+/// How much is quoted of words that are no `Status`, in characters.
+const MAX_QUOTE: usize = 200;
+
+/// Carries requests to one API server.
+pub(super) struct Transport {
+    sessions: Sessions,
+    places: Semaphore,
+    limit: Duration,
+}
+
+impl Transport {
+    /// Sends nothing yet. `limit` is how long a request may take, all tries together, once it is its turn.
+    pub(super) fn new(sessions: Sessions, limit: Duration) -> Self {
+        Self { sessions, places: Semaphore::new(AT_ONCE), limit }
+    }
+
+    /// Sends a request and returns the JSON that comes back.
+    pub(super) async fn ask(&self, request: Request<Vec<u8>>) -> Result<Value, Failure> {
+        let _place = self.places.acquire().await.expect("nobody closes the semaphore");
+        let session = self.sessions.current().await?;
+        self.ask_in(session, request).await
+    }
+
+    /// Does the same after a look whether the kubeconfig has changed.
+    pub(super) async fn ask_afresh(&self, request: Request<Vec<u8>>) -> Result<Value, Failure> {
+        let _place = self.places.acquire().await.expect("nobody closes the semaphore");
+        let session = self.sessions.checked().await?;
+        self.ask_in(session, request).await
+    }
+
+    async fn ask_in(&self, session: Arc<Session>, request: Request<Vec<u8>>) -> Result<Value, Failure> {
+        let deadline = Instant::now() + self.limit;
+        let late = Failure::Silent { server: session.server.clone(), limit: self.limit };
+        timeout_at(deadline, self.tries(session, &request, deadline)).await.unwrap_or(Err(late))
+    }
+
+    async fn tries(
+        &self,
+        mut session: Arc<Session>,
+        request: &Request<Vec<u8>>,
+        deadline: Instant,
+    ) -> Result<Value, Failure> {
+        let mut renewed = false;
+        let mut pause = FIRST_PAUSE;
+        let mut tried = 0;
+        loop {
+            let failure = match once(&session, request.clone()).await {
+                Ok(answer) => return Ok(answer),
+                Err(failure) => failure,
+            };
+            if failure.refusal(401).is_some() && !renewed {
+                renewed = true;
+                let Some(other) = self.sessions.renewed(&session).await? else { return Err(failure) };
+                session = other;
+                continue;
+            }
+            tried += 1;
+            let Some(wait) = failure.pause(pause) else { return Err(failure) };
+            // What the server said is worth more than that time ran out.
+            if tried == TRIES || Instant::now() + wait >= deadline {
+                return Err(failure);
+            }
+            sleep(wait).await;
+            pause *= 2;
+        }
+    }
+}
+
+async fn once(session: &Session, mut request: Request<Vec<u8>>) -> Result<Value, Failure> {
+    if let Some(authorization) = &session.authorization {
+        request.headers_mut().insert(AUTHORIZATION, authorization.clone());
+    }
+    let broken = |error: &(dyn std::error::Error + 'static)| Failure::of_connection(&session.server, error);
+    let response = session.client.send(request.map(Body::from)).await.map_err(|error| broken(&error))?;
+    let (head, body) = response.into_parts();
+    let bytes = match Limited::new(body, MAX_ANSWER).collect().await {
+        Ok(collected) => collected.to_bytes(),
+        Err(error) if error.is::<LengthLimitError>() => return Err(stranger(session, None, "sends more and more")),
+        Err(error) => return Err(broken(&*error)),
+    };
+    if head.status.is_success() {
+        return serde_json::from_slice(&bytes).map_err(|_| stranger(session, None, "sends something else than JSON"));
+    }
+    Err(refusal(session, head.status, &head.headers, &bytes))
+}
+
+/// Reads an answer that is no success: the `Status` of an API server, plain text of one, or something of somebody else.
+fn refusal(session: &Session, code: StatusCode, headers: &HeaderMap, body: &[u8]) -> Failure {
+    let header = |name| headers.get(name).and_then(|value: &http::HeaderValue| value.to_str().ok());
+    let text: String = String::from_utf8_lossy(body).trim().chars().take(MAX_QUOTE).collect();
+    let said = serde_json::from_slice::<Value>(body).ok().filter(|said| said["kind"] == "Status");
+    let status = match said.and_then(|said| serde_json::from_value::<Status>(said).ok()) {
+        Some(status) => status,
+        None if header(CONTENT_TYPE).is_some_and(|kind| kind.starts_with("text/plain")) && !code.is_redirection() => {
+            Status::failure(&text, "")
+        }
+        // A page is not for reading in a terminal.
+        None if text.is_empty() || text.starts_with('<') => {
+            return stranger(session, Some(code), &format!("answers {code}"));
+        }
+        None => return stranger(session, Some(code), &format!("answers {code}: {text}")),
+    };
+    let wait = header(RETRY_AFTER).and_then(|seconds| seconds.parse().ok()).map(Duration::from_secs);
+    Failure::Refused(Box::new(Refusal { code: code.as_u16(), status, wait, place: session.place.clone() }))
+}
+
+fn stranger(session: &Session, code: Option<StatusCode>, what: &str) -> Failure {
+    Failure::Stranger { what: format!("{} {what}", session.server), code }
+}

@@ -1,0 +1,119 @@
+//! From a context's cluster and user to a checked [`Access`].
+
+use std::net::IpAddr;
+
+use base64::Engine as _;
+use base64::prelude::BASE64_STANDARD;
+use gatewright_engine::text::hex;
+use http::Uri;
+use kube::config::Cluster;
+use serde_json::{Value, json};
+use sha2::{Digest as _, Sha256};
+
+use super::choice::Choice;
+use super::material::{Piece, certificates};
+use super::{Access, KubeconfigError, Login, Place, Settings, user};
+
+/// Checks everything that a context stands for.
+pub(super) fn check(
+    choice: &Choice<'_>,
+    name: &str,
+    settings: &Settings,
+    mut digest: Sha256,
+) -> Result<Access, KubeconfigError> {
+    let Choice { place, cluster, user } = choice;
+    let server = server(place, cluster, settings, name)?;
+    let piece = Piece {
+        what: "certificate-authority",
+        inline: cluster.certificate_authority_data.as_deref(),
+        file: cluster.certificate_authority.as_deref(),
+    };
+    let authority = piece.read(place, &mut digest)?;
+    let no_pem = || place.error("its certificate-authority holds no PEM certificate", piece.hint());
+    let authorities = authority.as_deref().map(|pem| certificates(pem).ok_or_else(no_pem)).transpose()?;
+    let allow = format!("clusters.{name}.kubeconfig.exec.allow");
+    let described = described(cluster, authority.as_deref());
+    let credentials = user::credentials(place, *user, described, settings, &allow, &mut digest)?;
+    // Behind plain http there is `kubectl proxy`, which brings the credentials itself.
+    let anonymous = credentials.identity.is_none() && matches!(credentials.login, Login::None);
+    if anonymous && server.scheme_str() == Some("https") {
+        let hint = "give its user a token, a client certificate or an exec plugin";
+        return Err(place.error("it has no credentials, and would be anonymous", hint));
+    }
+    Ok(Access {
+        place: place.clone(),
+        server,
+        server_name: cluster.tls_server_name.clone().filter(|name| !name.is_empty()),
+        proxy: proxy(place, cluster)?,
+        compression: !cluster.disable_compression.unwrap_or(false),
+        authorities,
+        insecure: cluster.insecure_skip_tls_verify.unwrap_or(false),
+        identity: credentials.identity,
+        login: credentials.login,
+        acting_as: credentials.acting_as,
+        fingerprint: hex(&digest.finalize()),
+    })
+}
+
+fn server(place: &Place, cluster: &Cluster, settings: &Settings, name: &str) -> Result<Uri, KubeconfigError> {
+    let text = cluster.server.as_deref().unwrap_or_default();
+    let example = "write it as https://host:port";
+    if text.is_empty() {
+        return Err(place.error("its cluster has no server", example));
+    }
+    if text.contains('@') {
+        return Err(
+            place.error("the address of its server has credentials in it", "move them to the user of the context")
+        );
+    }
+    let uri = text
+        .parse::<Uri>()
+        .ok()
+        .filter(|uri| matches!(uri.scheme_str(), Some("http" | "https")) && uri.host().is_some());
+    let Some(uri) = uri else {
+        return Err(place.error(format!("its server {text:?} is not the address of an API server"), example));
+    };
+    let setting = format!("set clusters.{name}.kubeconfig.allowInsecureTls: true to take the risk");
+    if cluster.insecure_skip_tls_verify == Some(true) && !settings.allow_insecure_tls {
+        let hint = format!("give it a certificate-authority; or {setting}");
+        return Err(place.error("insecure-skip-tls-verify would send credentials to whoever answers", hint));
+    }
+    if uri.scheme_str() == Some("http") && !is_this_machine(&uri) && !settings.allow_insecure_tls {
+        let problem = format!("its server {text:?} would be spoken to without encryption");
+        return Err(place.error(problem, format!("use its https address; or {setting}")));
+    }
+    Ok(uri)
+}
+
+fn is_this_machine(uri: &Uri) -> bool {
+    let host = uri.host().unwrap_or_default().trim_matches(['[', ']']);
+    host == "localhost" || host.parse::<IpAddr>().is_ok_and(|address| address.is_loopback())
+}
+
+/// A proxy's address may hold a password, so it is never repeated.
+fn proxy(place: &Place, cluster: &Cluster) -> Result<Option<Uri>, KubeconfigError> {
+    let Some(text) = cluster.proxy_url.as_deref().filter(|text| !text.is_empty()) else { return Ok(None) };
+    let uri = text.parse::<Uri>().ok().filter(|uri| matches!(uri.scheme_str(), Some("http" | "https" | "socks5")));
+    let problem = || {
+        place
+            .error("its proxy-url is not the address of a proxy", "write it as http://, https:// or socks5://host:port")
+    };
+    uri.ok_or_else(problem).map(Some)
+}
+
+/// What a plugin with `provideClusterInfo` is told, in the words of the protocol.
+fn described(cluster: &Cluster, authority: Option<&str>) -> Value {
+    let mut described = json!({"server": cluster.server});
+    let mut set = |key: &str, value: Option<Value>| {
+        if let Some(value) = value {
+            described[key] = value;
+        }
+    };
+    set("certificate-authority-data", authority.map(|pem| BASE64_STANDARD.encode(pem).into()));
+    set("insecure-skip-tls-verify", cluster.insecure_skip_tls_verify.map(Value::from));
+    set("tls-server-name", cluster.tls_server_name.clone().map(Value::from));
+    set("proxy-url", cluster.proxy_url.clone().map(Value::from));
+    let extension = cluster.extensions.iter().flatten().find(|e| e.name == "client.authentication.k8s.io/exec");
+    set("config", extension.map(|extension| extension.extension.clone()));
+    described
+}

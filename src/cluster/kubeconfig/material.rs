@@ -1,0 +1,104 @@
+//! Files and PEM: what a kubeconfig consists of and refers to.
+
+use std::fs;
+use std::io::{Error, ErrorKind};
+use std::path::Path;
+
+use base64::Engine as _;
+use base64::prelude::BASE64_STANDARD;
+use gatewright_engine::yaml;
+use kube::config::Kubeconfig;
+use sha2::{Digest as _, Sha256};
+
+use super::{KubeconfigError, Place, StandardLookup};
+
+/// Reads the file, or all of the standard files that exist, and merges them as kubectl does.
+///
+/// The digest has taken in what was read, and takes in what else is.
+pub(super) fn read(
+    path: Option<&Path>,
+    standard: &StandardLookup,
+) -> Result<(Kubeconfig, Place, Sha256), KubeconfigError> {
+    let mut digest = Sha256::new();
+    if let Some(path) = path {
+        return Ok((read_file(path, &mut digest)?, Place::of(path), digest));
+    }
+    let mut place = Place::default();
+    let mut merged = Kubeconfig::default();
+    for file in standard.files.iter().filter(|file| file.exists()) {
+        place.files.push(file.clone());
+        let next = read_file(file, &mut digest)?;
+        merged = merged.merge(next).map_err(|error| place.unparsable(&error))?;
+    }
+    if place.files.is_empty() {
+        let place = Place { files: standard.files.clone(), context: None };
+        return Err(place.error("none of these files exists", "name the file in the setting kubeconfig.path"));
+    }
+    Ok((merged, place, digest))
+}
+
+fn read_file(file: &Path, digest: &mut Sha256) -> Result<Kubeconfig, KubeconfigError> {
+    let place = Place::of(file);
+    let text = fs::read_to_string(file).map_err(|error| KubeconfigError {
+        problem: "it cannot be read".to_owned(),
+        ..place.unreadable("file", file, error)
+    })?;
+    digest.update(&text);
+    // This parser says what is wrong without quoting values, the other one knows what a kubeconfig is.
+    yaml::parse(&text).map_err(|error| {
+        let (line, column) = (error.position.line, error.position.column);
+        place.error(format!("it is not YAML: line {line}, column {column}: {}", error.message), "correct the file")
+    })?;
+    Kubeconfig::read_from(file).map_err(|error| place.unparsable(&error))
+}
+
+/// Where a piece of material comes from: base64 in the kubeconfig itself, which wins, or a file.
+pub(super) struct Piece<'a> {
+    /// What it is: `client key`.
+    pub(super) what: &'a str,
+    pub(super) inline: Option<&'a str>,
+    pub(super) file: Option<&'a str>,
+}
+
+impl Piece<'_> {
+    /// Reads the text; `None` if the kubeconfig has none.
+    pub(super) fn read(&self, place: &Place, digest: &mut Sha256) -> Result<Option<String>, KubeconfigError> {
+        let full = |text: &&str| !text.is_empty();
+        if let Some(inline) = self.inline.filter(full) {
+            let decoded = BASE64_STANDARD.decode(inline.trim()).ok().and_then(|bytes| String::from_utf8(bytes).ok());
+            let problem = || place.error(format!("its {}-data is not base64 of a PEM text", self.what), self.hint());
+            return decoded.ok_or_else(problem).map(Some);
+        }
+        let Some(file) = self.file.filter(full).map(Path::new) else { return Ok(None) };
+        let text = fs::read(file).and_then(|bytes| {
+            String::from_utf8(bytes).map_err(|_| Error::new(ErrorKind::InvalidData, "it is not text"))
+        });
+        let text = text.map_err(|error| place.unreadable(self.what, file, error))?;
+        digest.update(&text);
+        Ok(Some(text))
+    }
+
+    /// Returns what to do about a piece that is of no use.
+    pub(super) fn hint(&self) -> String {
+        format!("copy {} from a kubeconfig that works with kubectl, or fetch a new one", self.what)
+    }
+}
+
+/// Returns the certificates in a PEM text, each DER; `None` if there are none, or one is broken.
+pub(super) fn certificates(pem: &str) -> Option<Vec<Vec<u8>>> {
+    let mut found = Vec::new();
+    for section in pem.split("-----BEGIN CERTIFICATE-----").skip(1) {
+        let (encoded, _) = section.split_once("-----END CERTIFICATE-----")?;
+        let encoded: String = encoded.split_whitespace().collect();
+        found.push(BASE64_STANDARD.decode(encoded).ok().filter(|der| !der.is_empty())?);
+    }
+    (!found.is_empty()).then_some(found)
+}
+
+/// Tells whether a PEM text holds a private key that can be used without a password.
+pub(super) fn has_private_key(pem: &str) -> bool {
+    let clear = |line: &str| {
+        line.starts_with("-----BEGIN ") && line.ends_with("PRIVATE KEY-----") && !line.contains("ENCRYPTED")
+    };
+    pem.lines().any(|line| clear(line.trim()))
+}

@@ -1,0 +1,110 @@
+//! The user of a context: who we are, and what proves it.
+
+use std::path::Path;
+
+use kube::config::AuthInfo;
+use secrecy::{ExposeSecret, SecretString};
+use serde_json::Value;
+use sha2::Sha256;
+
+use super::material::{Piece, certificates, has_private_key};
+use super::{KubeconfigError, Login, Place, Settings};
+use crate::cluster::exec::{Identity, Plugin};
+
+/// What a user's entry comes to.
+pub(super) struct Credentials {
+    pub(super) identity: Option<Identity>,
+    pub(super) login: Login,
+    pub(super) acting_as: AuthInfo,
+}
+
+/// Reads and checks a user's entry. `cluster` is what plugins are told, `allow` the name of the setting that lists them.
+pub(super) fn credentials(
+    place: &Place,
+    user: Option<&AuthInfo>,
+    cluster: Value,
+    settings: &Settings,
+    allow: &str,
+    digest: &mut Sha256,
+) -> Result<Credentials, KubeconfigError> {
+    let Some(user) = user else {
+        return Ok(Credentials { identity: None, login: Login::None, acting_as: AuthInfo::default() });
+    };
+    if let Some(provider) = &user.auth_provider {
+        let problem = format!("its user has the auth-provider {:?}, which Kubernetes has given up", provider.name);
+        return Err(place.error(problem, "use an exec plugin such as kubelogin, or a token"));
+    }
+    let identity = identity(place, user, digest)?;
+    let login = login(place, user, cluster, settings, allow, digest)?;
+    let acting_as = AuthInfo {
+        impersonate: user.impersonate.clone(),
+        impersonate_uid: user.impersonate_uid.clone(),
+        impersonate_groups: user.impersonate_groups.clone(),
+        impersonate_user_extra: user.impersonate_user_extra.clone(),
+        ..AuthInfo::default()
+    };
+    Ok(Credentials { identity, login, acting_as })
+}
+
+fn identity(place: &Place, user: &AuthInfo, digest: &mut Sha256) -> Result<Option<Identity>, KubeconfigError> {
+    let certificate = Piece {
+        what: "client-certificate",
+        inline: user.client_certificate_data.as_deref(),
+        file: user.client_certificate.as_deref(),
+    };
+    let key = Piece {
+        what: "client-key",
+        inline: user.client_key_data.as_ref().map(ExposeSecret::expose_secret),
+        file: user.client_key.as_deref(),
+    };
+    match (certificate.read(place, digest)?, key.read(place, digest)?) {
+        (None, None) => Ok(None),
+        (Some(_), None) => Err(place.error("its user has a client-certificate without a client-key", "add the key")),
+        (None, Some(_)) => {
+            Err(place.error("its user has a client-key without a client-certificate", "add the certificate"))
+        }
+        (Some(pem), Some(_)) if certificates(&pem).is_none() => {
+            Err(place.error("its client-certificate is no PEM certificate", certificate.hint()))
+        }
+        (Some(_), Some(pem)) if !has_private_key(&pem) => {
+            Err(place.error("its client-key is no PEM private key without a password", key.hint()))
+        }
+        (Some(certificate), Some(key)) => Ok(Some(Identity { certificate, key: key.into() })),
+    }
+}
+
+/// A file wins over the token beside it, as with kubectl.
+fn login(
+    place: &Place,
+    user: &AuthInfo,
+    cluster: Value,
+    settings: &Settings,
+    allow: &str,
+    digest: &mut Sha256,
+) -> Result<Login, KubeconfigError> {
+    if let Some(file) = user.token_file.as_deref().filter(|file| !file.is_empty()) {
+        let piece = Piece { what: "tokenFile", inline: None, file: Some(file) };
+        let token = piece.read(place, digest)?.unwrap_or_default();
+        return Ok(Login::FreshToken(token_of(place, &format!("tokenFile {}", Path::new(file).display()), &token)?));
+    }
+    if let Some(token) = user.token.as_ref().filter(|token| !token.expose_secret().is_empty()) {
+        return Ok(Login::Token(token_of(place, "token", token.expose_secret())?));
+    }
+    if let Some(exec) = &user.exec {
+        let plugin = Plugin::new(exec, cluster, &settings.exec.allow, allow).map_err(|error| place.plugin(error))?;
+        return Ok(Login::Plugin(plugin));
+    }
+    match (user.username.as_deref().filter(|name| !name.is_empty()), &user.password) {
+        (Some(name), Some(password)) => Ok(Login::Password(name.to_owned(), password.clone())),
+        (Some(_), None) => Err(place.error("its user has a username without a password", "add the password")),
+        (None, _) => Ok(Login::None),
+    }
+}
+
+/// Such files end with a line break, which no header may have.
+fn token_of(place: &Place, what: &str, text: &str) -> Result<SecretString, KubeconfigError> {
+    let token = text.trim();
+    let clean = !token.is_empty() && token.chars().all(|character| character.is_ascii_graphic());
+    let problem = || place.error(format!("its {what} is empty or no token"), "fetch a new token");
+    if clean { Ok(token.into()) } else { Err(problem()) }
+}

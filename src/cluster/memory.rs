@@ -1,0 +1,368 @@
+//! A cluster in memory, for tests of whole rounds.
+//!
+//! It honors preconditions as an API server does, counts requests, and fails when it is told to. It does not know
+//! fields: what is applied replaces what is there, and nothing is filled in. Namespaces need not exist.
+
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use async_trait::async_trait;
+use gatewright_engine::live::Live;
+use gatewright_engine::object::{Gvk, Object, ObjectId};
+
+use crate::cluster::directory::scope::scope_of;
+use crate::cluster::{Cluster, ClusterError, KindScope, Mode, Precondition, Reason, Record};
+
+/// A request, as it is counted and made to fail.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Verb {
+    /// [`Cluster::identity`].
+    Identity,
+    /// [`Cluster::kinds`].
+    Kinds,
+    /// [`Cluster::list`].
+    List,
+    /// [`Cluster::get`].
+    Get,
+    /// [`Cluster::apply`] with [`Mode::DryRun`].
+    DryRun,
+    /// [`Cluster::apply`] with [`Mode::Real`].
+    Apply,
+    /// [`Cluster::delete`].
+    Delete,
+    /// [`Cluster::read_record`].
+    ReadRecord,
+    /// [`Cluster::write_record`].
+    WriteRecord,
+    /// [`Cluster::delete_record`].
+    DeleteRecord,
+}
+
+/// A cluster in memory.
+#[derive(Debug, Default)]
+pub struct MemoryCluster {
+    state: Mutex<State>,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    identity: String,
+    objects: BTreeMap<ObjectId, Live>,
+    records: BTreeMap<String, Record>,
+    missing: BTreeSet<Gvk>,
+    requests: BTreeMap<Verb, usize>,
+    failures: VecDeque<Failure>,
+    counter: u64,
+}
+
+#[derive(Debug)]
+struct Failure {
+    verb: Verb,
+    id: Option<ObjectId>,
+    reason: Reason,
+    /// Whether the request has been carried out all the same, and only its answer is lost.
+    done: bool,
+}
+
+/// The error behind every [`ClusterError`] of a cluster in memory.
+#[derive(Debug, thiserror::Error)]
+#[error("{0}")]
+struct Refused(&'static str);
+
+impl MemoryCluster {
+    /// Makes an empty cluster with this identity.
+    pub fn new(identity: &str) -> Self {
+        let state = State { identity: identity.to_owned(), ..State::default() };
+        Self { state: Mutex::new(state) }
+    }
+
+    /// Puts an object there as somebody else would, and returns it with its uid and new version.
+    pub fn put(&self, object: Object) -> Live {
+        self.state().store(object)
+    }
+
+    /// Takes an object away as somebody else would.
+    pub fn remove(&self, id: &ObjectId) -> Option<Live> {
+        self.state().objects.remove(id)
+    }
+
+    /// Returns all objects.
+    pub fn objects(&self) -> BTreeMap<ObjectId, Live> {
+        self.state().objects.clone()
+    }
+
+    /// Takes a kind away, as if its CRD had never been installed.
+    pub fn forget_kind(&self, kind: Gvk) {
+        self.state().missing.insert(kind);
+    }
+
+    /// Makes the next request of this verb fail, or, with an `id`, the next one for that object.
+    pub fn fail_next(&self, verb: Verb, id: Option<ObjectId>, reason: Reason) {
+        self.state().failures.push_back(Failure { verb, id, reason, done: false });
+    }
+
+    /// Has the next such request carried out, and loses the answer: whoever asked cannot know.
+    pub fn lose_next_answer(&self, verb: Verb, id: Option<ObjectId>) {
+        self.state().failures.push_back(Failure { verb, id, reason: Reason::Unreachable, done: true });
+    }
+
+    /// Returns how often each verb was asked since the last call.
+    pub fn take_requests(&self) -> BTreeMap<Verb, usize> {
+        std::mem::take(&mut self.state().requests)
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        // A test that panicked has left nothing half done here.
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Counts a request and answers it, or fails as it was told to.
+    fn answer<T>(
+        &self,
+        verb: Verb,
+        id: Option<&ObjectId>,
+        work: impl FnOnce(&mut State) -> Result<T, (Reason, &'static str)>,
+    ) -> Result<T, ClusterError> {
+        let mut state = self.state();
+        *state.requests.entry(verb).or_default() += 1;
+        let error = |(reason, problem)| {
+            let on = id.map(|id| format!(" on {id}")).unwrap_or_default();
+            ClusterError {
+                action: format!("carry out {verb:?}{on}"),
+                reason,
+                hint: None,
+                source: Box::new(Refused(problem)),
+            }
+        };
+        let hit = |failure: &Failure| failure.verb == verb && (failure.id.is_none() || failure.id.as_ref() == id);
+        let failure = state.failures.iter().position(hit).and_then(|index| state.failures.remove(index));
+        match failure {
+            None => work(&mut state).map_err(error),
+            Some(failure) => {
+                if failure.done {
+                    drop(work(&mut state));
+                }
+                Err(error((failure.reason, "it was told to fail")))
+            }
+        }
+    }
+}
+
+impl State {
+    fn next(&mut self) -> u64 {
+        self.counter += 1;
+        self.counter
+    }
+
+    fn store(&mut self, object: Object) -> Live {
+        let live = self.stored(object);
+        self.objects.insert(live.object.id().clone(), live.clone());
+        live
+    }
+
+    /// What an object becomes: an identical one stays what it is.
+    fn stored(&mut self, object: Object) -> Live {
+        let id = object.id().clone();
+        let uid = match self.objects.get(&id) {
+            Some(live) if live.object == object => return live.clone(),
+            Some(live) => live.uid.clone(),
+            None => format!("uid-{}", self.next()),
+        };
+        Live { object, uid, resource_version: self.next().to_string() }
+    }
+
+    fn check(&self, id: &ObjectId, only_if: &Precondition) -> Result<(), (Reason, &'static str)> {
+        let agrees = match (self.objects.get(id), only_if) {
+            (live, Precondition::Absent) => live.is_none(),
+            (None, Precondition::Unchanged { .. }) => false,
+            (Some(live), Precondition::Unchanged { uid, resource_version }) => {
+                live.uid == *uid && live.resource_version == *resource_version
+            }
+        };
+        if agrees { Ok(()) } else { Err((Reason::Conflict, "somebody else was there first")) }
+    }
+
+    fn has(&self, kind: &Gvk) -> Result<(), (Reason, &'static str)> {
+        if self.missing.contains(kind) { Err((Reason::NotFound, "the cluster has no such kind")) } else { Ok(()) }
+    }
+}
+
+#[async_trait]
+impl Cluster for MemoryCluster {
+    async fn identity(&self) -> Result<String, ClusterError> {
+        self.answer(Verb::Identity, None, |state| Ok(state.identity.clone()))
+    }
+
+    async fn kinds(&self, kinds: &BTreeSet<Gvk>) -> Result<BTreeMap<Gvk, KindScope>, ClusterError> {
+        self.answer(Verb::Kinds, None, |state| {
+            let known = kinds.iter().filter(|kind| !state.missing.contains(kind));
+            Ok(known.map(|kind| (kind.clone(), scope_of(kind))).collect())
+        })
+    }
+
+    async fn list(&self, kind: &Gvk, label: (&str, &str)) -> Result<Vec<Live>, ClusterError> {
+        self.answer(Verb::List, None, |state| {
+            state.has(kind)?;
+            let of_kind = |live: &&Live| live.object.id().group == kind.group && live.object.id().kind == kind.kind;
+            let labeled = |live: &&Live| live.object.label(label.0) == Some(label.1);
+            Ok(state.objects.values().filter(of_kind).filter(labeled).cloned().collect())
+        })
+    }
+
+    async fn get(&self, kind: &Gvk, id: &ObjectId) -> Result<Option<Live>, ClusterError> {
+        self.answer(Verb::Get, Some(id), |state| {
+            state.has(kind)?;
+            Ok(state.objects.get(id).cloned())
+        })
+    }
+
+    async fn apply(&self, object: &Object, only_if: &Precondition, mode: Mode) -> Result<Live, ClusterError> {
+        let (id, verb) = match mode {
+            Mode::DryRun => (object.id(), Verb::DryRun),
+            Mode::Real => (object.id(), Verb::Apply),
+        };
+        self.answer(verb, Some(id), |state| {
+            state.has(&object.gvk())?;
+            state.check(id, only_if)?;
+            Ok(match mode {
+                Mode::DryRun => state.stored(object.clone()),
+                Mode::Real => state.store(object.clone()),
+            })
+        })
+    }
+
+    async fn delete(&self, kind: &Gvk, id: &ObjectId, uid: &str, resource_version: &str) -> Result<(), ClusterError> {
+        let only_if = Precondition::Unchanged { uid: uid.to_owned(), resource_version: resource_version.to_owned() };
+        self.answer(Verb::Delete, Some(id), |state| {
+            state.has(kind)?;
+            if state.objects.contains_key(id) {
+                state.check(id, &only_if)?;
+                state.objects.remove(id);
+            }
+            Ok(())
+        })
+    }
+
+    async fn read_record(&self, name: &str) -> Result<Option<Record>, ClusterError> {
+        self.answer(Verb::ReadRecord, None, |state| Ok(state.records.get(name).cloned()))
+    }
+
+    async fn write_record(
+        &self,
+        name: &str,
+        data: &BTreeMap<String, String>,
+        over: Option<&str>,
+    ) -> Result<String, ClusterError> {
+        self.answer(Verb::WriteRecord, None, |state| {
+            if state.records.get(name).map(|record| record.version.as_str()) != over {
+                return Err((Reason::Conflict, "somebody else has written it"));
+            }
+            let version = state.next().to_string();
+            state.records.insert(name.to_owned(), Record { data: data.clone(), version: version.clone() });
+            Ok(version)
+        })
+    }
+
+    async fn delete_record(&self, name: &str) -> Result<(), ClusterError> {
+        self.answer(Verb::DeleteRecord, None, |state| {
+            state.records.remove(name);
+            Ok(())
+        })
+    }
+
+    fn has_health(&self) -> bool {
+        false
+    }
+
+    fn carries_marks(&self) -> bool {
+        true
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn service(port: u16) -> Object {
+        let metadata = json!({"name": "edge", "namespace": "infra", "labels": {"a": "b"}});
+        let body = json!({"apiVersion": "v1", "kind": "Service", "metadata": metadata, "spec": {"port": port}});
+        Object::new(body).expect("it has all that it needs")
+    }
+
+    fn unchanged(live: &Live) -> Precondition {
+        Precondition::Unchanged { uid: live.uid.clone(), resource_version: live.resource_version.clone() }
+    }
+
+    fn reason<T: std::fmt::Debug>(result: Result<T, ClusterError>) -> Option<Reason> {
+        result.err().map(|error| error.reason)
+    }
+
+    #[tokio::test]
+    async fn preconditions_hold_as_on_a_server() {
+        let cluster = MemoryCluster::new("c");
+        let apply = async |port, only_if, mode| cluster.apply(&service(port), &only_if, mode).await;
+        assert!(apply(80, Precondition::Absent, Mode::DryRun).await.is_ok());
+        assert!(cluster.objects().is_empty(), "a dry run changes nothing");
+        let created = apply(80, Precondition::Absent, Mode::Real).await.expect("nothing is there");
+        assert_eq!(reason(apply(80, Precondition::Absent, Mode::Real).await), Some(Reason::Conflict));
+        assert_eq!(
+            apply(80, unchanged(&created), Mode::Real).await.ok(),
+            Some(created.clone()),
+            "identical is identical"
+        );
+        let theirs = cluster.put(service(90));
+        assert_eq!(theirs.uid, created.uid);
+        assert_eq!(reason(apply(81, unchanged(&created), Mode::Real).await), Some(Reason::Conflict));
+        assert!(apply(81, unchanged(&theirs), Mode::Real).await.is_ok());
+
+        let (kind, id) = (service(80).gvk(), service(80).id().clone());
+        assert_eq!(
+            reason(cluster.delete(&kind, &id, &theirs.uid, &theirs.resource_version).await),
+            Some(Reason::Conflict)
+        );
+        assert!(cluster.remove(&id).is_some());
+        assert!(cluster.delete(&kind, &id, "a", "b").await.is_ok(), "gone is gone");
+        assert_eq!(cluster.list(&kind, ("a", "b")).await.map(|listed| listed.len()).ok(), Some(0));
+    }
+
+    #[tokio::test]
+    async fn requests_are_counted_and_fail_when_told_to() {
+        let cluster = MemoryCluster::new("c");
+        let id = service(80).id().clone();
+        cluster.fail_next(Verb::Apply, Some(ObjectId::new("", "Service", "infra", "other")), Reason::Invalid);
+        cluster.fail_next(Verb::Apply, Some(id.clone()), Reason::Forbidden);
+        cluster.lose_next_answer(Verb::Apply, None);
+        let apply = async || cluster.apply(&service(80), &Precondition::Absent, Mode::Real).await;
+        assert_eq!(reason(apply().await), Some(Reason::Forbidden));
+        assert!(cluster.objects().is_empty());
+        assert_eq!(reason(apply().await), Some(Reason::Unreachable));
+        assert!(cluster.objects().contains_key(&id), "only the answer was lost");
+        assert_eq!(reason(apply().await), Some(Reason::Conflict));
+        assert_eq!(cluster.take_requests(), BTreeMap::from([(Verb::Apply, 3)]));
+        assert_eq!(cluster.take_requests(), BTreeMap::new());
+    }
+
+    #[tokio::test]
+    async fn a_kind_that_is_missing_is_no_absent_object() {
+        let cluster = MemoryCluster::new("c");
+        let kind = service(80).gvk();
+        cluster.forget_kind(kind.clone());
+        assert_eq!(cluster.kinds(&BTreeSet::from([kind.clone()])).await.ok(), Some(BTreeMap::new()));
+        assert_eq!(reason(cluster.get(&kind, service(80).id()).await), Some(Reason::NotFound));
+    }
+
+    #[tokio::test]
+    async fn records_are_compared_and_swapped() {
+        let cluster = MemoryCluster::new("c");
+        let write = async |over: Option<&str>| cluster.write_record("r", &BTreeMap::new(), over).await;
+        let first = write(None).await.expect("nobody was here before");
+        assert_eq!(reason(write(None).await), Some(Reason::Conflict));
+        let second = write(Some(&first)).await.expect("it is the one that was written");
+        assert_eq!(reason(write(Some(&first)).await), Some(Reason::Conflict));
+        assert_eq!(cluster.read_record("r").await.ok().flatten().map(|record| record.version), Some(second));
+        assert!(cluster.delete_record("r").await.is_ok());
+        assert_eq!(cluster.read_record("r").await.ok(), Some(None));
+    }
+}

@@ -1,0 +1,175 @@
+//! The daemon's file to a [`Config`], checked whole before anything starts.
+//!
+//! Every mistake is found in one pass and has its line. Later sources of a setting win: defaults, the file, the
+//! environment (`GATEWRIGHT_STATE_DIR`, …), flags. This is the only module that reads the environment.
+
+pub mod environment;
+pub mod settings;
+mod validate;
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use gatewright_engine::check::check;
+use gatewright_engine::pack::{Pack, PackError, Packs};
+use gatewright_engine::problem::{Place, Problem};
+use gatewright_engine::schema::Schema;
+use gatewright_engine::yaml::{self, Node};
+use serde_json::Value;
+
+use crate::cluster::kubeconfig::StandardLookup;
+use crate::paths::Paths;
+use environment::Environment;
+use settings::{ClusterSettings, Settings, SourceSettings, SyncSettings};
+
+/// A configuration that is known to make sense.
+#[derive(Clone, Debug)]
+pub struct Config {
+    /// The file that it was read from.
+    pub file: PathBuf,
+    /// Where the state is kept.
+    pub state_dir: PathBuf,
+    /// Where reports are kept.
+    pub reports_dir: PathBuf,
+    /// All settings, every path absolute.
+    pub settings: Settings,
+    /// The kubeconfig files that kubectl would take.
+    pub standard_lookup: StandardLookup,
+    /// The file as it was parsed, for the places of pack parameters.
+    root: Node,
+}
+
+/// A configuration that cannot be used: all that is wrong with it.
+#[derive(Debug, thiserror::Error)]
+pub enum ConfigError {
+    /// The file cannot be read.
+    #[error("cannot read the config file {0:?}")]
+    Read(PathBuf, #[source] std::io::Error),
+    /// It says something that cannot be.
+    #[error("the config file cannot be used:{}", Lines(.0))]
+    Problems(Vec<Problem>),
+}
+
+/// A pack cannot be used.
+#[derive(Debug, thiserror::Error)]
+#[error("cannot use pack {name:?}")]
+pub struct UnusablePack {
+    name: String,
+    #[source]
+    source: PackError,
+}
+
+struct Lines<'a>(&'a [Problem]);
+
+impl fmt::Display for Lines<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.iter().try_for_each(|problem| write!(f, "\n  {problem}"))
+    }
+}
+
+/// Reads and checks a config file.
+pub fn load(file: &Path, environment: &Environment) -> Result<Config, ConfigError> {
+    let text = std::fs::read_to_string(file).map_err(|source| ConfigError::Read(file.to_owned(), source))?;
+    parse(file, &text, environment)
+}
+
+/// Checks the text of a config file; `file` says what relative paths are relative to.
+pub fn parse(file: &Path, text: &str, environment: &Environment) -> Result<Config, ConfigError> {
+    let reader = Reader { file: file.to_string_lossy().into() };
+    let root = reader.root(text)?;
+    let mut settings: Settings = serde_path_to_error::deserialize(root.to_value()).map_err(|error| {
+        let path = error.path().to_string();
+        let place = reader.place(&root, &path.split('.').collect::<Vec<_>>());
+        ConfigError::Problems(vec![Problem::file(place, format!("{path}: {}", error.inner()))])
+    })?;
+    let mut problems = environment.apply(&mut settings);
+    let base = std::path::absolute(file).ok().and_then(|path| path.parent().map(Path::to_owned)).unwrap_or_default();
+    let paths = Paths { base, credentials: environment.credentials.clone() };
+    problems.extend(validate::validate(&reader, &root, &mut settings, &paths));
+    if !problems.is_empty() {
+        problems.sort();
+        return Err(ConfigError::Problems(problems));
+    }
+    let state_dir = settings.state_dir.as_ref().map_or_else(|| environment.state_dir(), |path| paths.base.join(path));
+    Ok(Config {
+        file: file.to_owned(),
+        reports_dir: state_dir.join(&settings.reports.dir),
+        state_dir,
+        settings,
+        standard_lookup: StandardLookup { files: environment.kubeconfigs.clone() },
+        root,
+    })
+}
+
+/// Says where things stand in the file.
+struct Reader {
+    file: Arc<str>,
+}
+
+impl Reader {
+    fn root(&self, text: &str) -> Result<Node, ConfigError> {
+        let at = |position: yaml::Position| Place { file: Arc::clone(&self.file), line: position.line, column: position.column };
+        let fail = |problem: Problem| ConfigError::Problems(vec![problem]);
+        let mut documents =
+            yaml::parse(text).map_err(|error| fail(Problem::file(at(error.position), error.message.clone())))?;
+        let root = match (documents.pop(), documents.is_empty()) {
+            (Some(root), true) => root,
+            (Some(_), false) => return Err(fail(Problem::file(Place::file(Arc::clone(&self.file)), "the file holds more than one document"))),
+            (None, _) => return Err(fail(Problem::file(Place::file(Arc::clone(&self.file)), "the file is empty"))),
+        };
+        let schema = Schema::of::<Settings>().expect("the schema of our own settings is usable; a test holds this");
+        let mistakes = check(&root, &schema);
+        if mistakes.is_empty() {
+            return Ok(root);
+        }
+        let problem = |mistake: gatewright_engine::check::Mistake| Problem {
+            hint: mistake.hint,
+            ..Problem::file(at(mistake.position), mistake.message)
+        };
+        Err(ConfigError::Problems(mistakes.into_iter().map(problem).collect()))
+    }
+
+    /// Returns the place of a field, or of the nearest thing around it that exists.
+    fn place(&self, root: &Node, path: &[&str]) -> Place {
+        let deepest = (0..=path.len()).rev().find_map(|end| root.at(path[..end].iter().copied()));
+        let position = deepest.map(|node| node.position).unwrap_or_default();
+        Place { file: Arc::clone(&self.file), line: position.line, column: position.column }
+    }
+}
+
+impl Config {
+    /// Returns the clusters that a sync selects, by name.
+    pub fn clusters_of(&self, sync: &SyncSettings) -> BTreeMap<&str, &ClusterSettings> {
+        let clusters = self.settings.clusters.iter();
+        clusters
+            .filter(|(name, cluster)| sync.clusters.selects(name, &cluster.labels))
+            .map(|(name, cluster)| (name.as_str(), cluster))
+            .collect()
+    }
+
+    /// Returns the source of a sync.
+    pub fn source_of(&self, sync: &SyncSettings) -> Option<&SourceSettings> {
+        self.settings.sources.get(&sync.source)
+    }
+
+    /// Builds the packs with their settings.
+    pub fn packs(&self) -> Result<Packs, UnusablePack> {
+        packs(Some((&self.file, &self.root)))
+    }
+}
+
+/// Builds the built-in packs, with the settings of a config file if there is one.
+pub fn packs(config: Option<(&Path, &Node)>) -> Result<Packs, UnusablePack> {
+    let name = "kgateway";
+    let fail = |source| UnusablePack { name: name.to_owned(), source };
+    let settings = config.and_then(|(_, root)| root.at(["packs", name]));
+    let value = settings.map_or(Value::Null, Node::to_value);
+    let mut pack = Pack::builtin(name, &value).map_err(fail)?;
+    let parameters = settings.and_then(|settings| settings.get("parameters"));
+    if let (Some((file, _)), Some(parameters)) = (config, parameters) {
+        pack = pack.with_parameters(file.to_string_lossy().as_ref(), parameters.clone());
+    }
+    Packs::new(vec![pack]).map_err(fail)
+}

@@ -1,0 +1,93 @@
+//! The environment, read once.
+
+use std::ffi::OsString;
+use std::os::unix::fs::MetadataExt;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use gatewright_engine::problem::{Place, Problem};
+
+use super::settings::Settings;
+
+/// What the environment says.
+#[derive(Clone, Debug, Default)]
+pub struct Environment {
+    /// `GATEWRIGHT_CONFIG`: the config file.
+    pub config: Option<PathBuf>,
+    /// `GATEWRIGHT_STATE_DIR`, `GATEWRIGHT_LOG_LEVEL`, `GATEWRIGHT_LOG_FORMAT`, `GATEWRIGHT_HTTP_LISTEN`.
+    pub overrides: Vec<(&'static str, String)>,
+    /// The kubeconfig files that kubectl would take: `$KUBECONFIG`, else `~/.kube/config`.
+    pub kubeconfigs: Vec<PathBuf>,
+    /// systemd's `$CREDENTIALS_DIRECTORY`.
+    pub credentials: Option<PathBuf>,
+    /// systemd's `$NOTIFY_SOCKET`.
+    pub notify_socket: Option<OsString>,
+    /// systemd's `$WATCHDOG_USEC`.
+    pub watchdog: Option<Duration>,
+    /// `NO_COLOR` is set.
+    pub no_color: bool,
+    home: Option<PathBuf>,
+    state_home: Option<PathBuf>,
+    is_root: bool,
+}
+
+/// Variables that override a setting.
+const OVERRIDES: [&str; 4] =
+    ["GATEWRIGHT_STATE_DIR", "GATEWRIGHT_LOG_LEVEL", "GATEWRIGHT_LOG_FORMAT", "GATEWRIGHT_HTTP_LISTEN"];
+
+impl Environment {
+    /// Reads it.
+    #[expect(clippy::disallowed_methods, reason = "this is the one place that reads the environment (invariant 5)")]
+    pub fn read() -> Self {
+        let var = |name: &str| std::env::var_os(name).filter(|value| !value.is_empty());
+        let path = |name: &str| var(name).map(PathBuf::from);
+        let home = path("HOME");
+        let kubeconfigs = match var("KUBECONFIG") {
+            Some(list) => std::env::split_paths(&list).collect(),
+            None => home.iter().map(|home| home.join(".kube/config")).collect(),
+        };
+        let overrides = OVERRIDES.into_iter().filter_map(|name| Some((name, var(name)?.to_string_lossy().into_owned())));
+        Self {
+            config: path("GATEWRIGHT_CONFIG"),
+            overrides: overrides.collect(),
+            kubeconfigs,
+            credentials: path("CREDENTIALS_DIRECTORY"),
+            notify_socket: var("NOTIFY_SOCKET"),
+            watchdog: var("WATCHDOG_USEC").and_then(|text| text.to_str()?.parse().ok()).map(Duration::from_micros),
+            no_color: var("NO_COLOR").is_some(),
+            home,
+            state_home: path("XDG_STATE_HOME"),
+            is_root: std::fs::metadata("/proc/self").is_ok_and(|metadata| metadata.uid() == 0),
+        }
+    }
+
+    /// Returns where the state is kept when nobody says so.
+    pub fn state_dir(&self) -> PathBuf {
+        let user_state = self.state_home.clone().or_else(|| self.home.as_ref().map(|home| home.join(".local/state")));
+        match user_state {
+            Some(folder) if !self.is_root => folder.join("gatewright"),
+            _ => PathBuf::from("/var/lib/gatewright"),
+        }
+    }
+
+    /// Puts what the environment says over the settings.
+    pub(super) fn apply(&self, settings: &mut Settings) -> Vec<Problem> {
+        let mut problems = Vec::new();
+        for (name, value) in &self.overrides {
+            let mut fail = |message: String| problems.push(Problem::file(Place::file(*name), message));
+            match *name {
+                "GATEWRIGHT_STATE_DIR" => settings.state_dir = std::path::absolute(value).ok(),
+                "GATEWRIGHT_LOG_LEVEL" => settings.log.level.clone_from(value),
+                "GATEWRIGHT_LOG_FORMAT" => match serde_json::from_value(value.as_str().into()) {
+                    Ok(format) => settings.log.format = format,
+                    Err(_) => fail(format!("{value:?} is not one of auto, text, json")),
+                },
+                _ => match value.parse() {
+                    Ok(listen) => settings.http.listen = listen,
+                    Err(error) => fail(format!("{error}")),
+                },
+            }
+        }
+        problems
+    }
+}

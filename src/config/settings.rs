@@ -1,0 +1,344 @@
+//! The settings as they stand in the file.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::PathBuf;
+use std::time::Duration;
+
+use gatewright_engine::pack::kgateway;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::cluster::kubeconfig;
+use crate::duration::Period;
+use crate::source::{directory, git};
+use crate::{http, schedule, telemetry};
+
+/// The whole file.
+#[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields, default)]
+pub struct Settings {
+    /// Where the state is kept; /var/lib/gatewright for root, else below the user's state directory.
+    pub state_dir: Option<PathBuf>,
+    /// Metrics and health.
+    pub http: http::Settings,
+    /// Logs.
+    pub log: telemetry::Settings,
+    /// Reports of rounds.
+    pub reports: ReportSettings,
+    /// Where specs come from.
+    pub sources: BTreeMap<String, SourceSettings>,
+    /// Where objects go.
+    pub clusters: BTreeMap<String, ClusterSettings>,
+    /// What goes where, and when.
+    pub syncs: BTreeMap<String, SyncSettings>,
+    /// Settings of packs.
+    pub packs: PackSettings,
+}
+
+/// Reports of rounds.
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields, default)]
+pub struct ReportSettings {
+    /// Below the state directory, unless absolute.
+    pub dir: PathBuf,
+    /// How long they are kept.
+    pub keep: Period,
+}
+
+impl Default for ReportSettings {
+    fn default() -> Self {
+        Self { dir: PathBuf::from("reports"), keep: Period(Duration::from_secs(30 * 24 * 3600)) }
+    }
+}
+
+/// A source; one of the two.
+#[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields, default)]
+pub struct SourceSettings {
+    /// A git repository.
+    pub git: Option<git::settings::Settings>,
+    /// A directory.
+    pub directory: Option<directory::Settings>,
+    /// How often to look; 30s by default. Directories are watched as well.
+    pub poll: Option<Period>,
+}
+
+/// A cluster; one of the two.
+#[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields, default)]
+pub struct ClusterSettings {
+    /// A Kubernetes API server.
+    pub kubeconfig: Option<kubeconfig::Settings>,
+    /// A directory that receives manifests.
+    pub directory: Option<DirectoryTarget>,
+    /// For selectors of syncs.
+    pub labels: BTreeMap<String, String>,
+}
+
+/// A directory that receives manifests.
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct DirectoryTarget {
+    /// The directory; made when it is missing.
+    pub path: PathBuf,
+}
+
+/// Which clusters; everything that is said must hold, and nothing said is none.
+#[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields, default)]
+pub struct ClusterSelector {
+    /// By name.
+    pub names: Option<BTreeSet<String>>,
+    /// By label.
+    pub match_labels: Option<BTreeMap<String, String>>,
+    /// By expression over a label.
+    pub match_expressions: Option<Vec<Expression>>,
+}
+
+/// An expression over a label.
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Expression {
+    /// The label.
+    pub key: String,
+    /// What must hold.
+    pub operator: Operator,
+    /// For `In` and `NotIn`.
+    #[serde(default)]
+    pub values: BTreeSet<String>,
+}
+
+/// What must hold for a label.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub enum Operator {
+    /// It has one of the values.
+    In,
+    /// It has none of the values.
+    NotIn,
+    /// It is there.
+    Exists,
+    /// It is not there.
+    DoesNotExist,
+}
+
+impl ClusterSelector {
+    /// Tells whether a cluster is selected.
+    pub fn selects(&self, name: &str, labels: &BTreeMap<String, String>) -> bool {
+        let is_nothing = self.names.is_none() && self.match_labels.is_none() && self.match_expressions.is_none();
+        let by_name = self.names.as_ref().is_none_or(|names| names.contains(name));
+        let wanted = self.match_labels.iter().flatten();
+        let by_labels = wanted.into_iter().all(|(key, value)| labels.get(key) == Some(value));
+        let expressions = self.match_expressions.iter().flatten();
+        !is_nothing && by_name && by_labels && expressions.into_iter().all(|expression| expression.holds(labels))
+    }
+}
+
+impl Expression {
+    fn holds(&self, labels: &BTreeMap<String, String>) -> bool {
+        let value = labels.get(&self.key);
+        let is_listed = value.is_some_and(|value| self.values.contains(value));
+        match self.operator {
+            Operator::In => is_listed,
+            Operator::NotIn => !is_listed,
+            Operator::Exists => value.is_some(),
+            Operator::DoesNotExist => value.is_none(),
+        }
+    }
+}
+
+/// What goes where, and when.
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct SyncSettings {
+    /// The source.
+    pub source: String,
+    /// The folder within the source.
+    #[serde(default = "whole_source")]
+    pub path: String,
+    /// The clusters.
+    pub clusters: ClusterSelector,
+    /// Whether differences are removed or only reported.
+    #[serde(default)]
+    pub mode: Mode,
+    /// When.
+    #[serde(default)]
+    pub schedule: schedule::Settings,
+    /// What becomes of the specs themselves.
+    #[serde(default)]
+    pub specs: SpecsMode,
+    /// What becomes of documents that no pack claims.
+    #[serde(default)]
+    pub unclaimed: Unclaimed,
+    /// What a problem of the source holds back.
+    #[serde(default)]
+    pub on_problem: OnProblem,
+    /// Whether missing namespaces are made.
+    #[serde(default)]
+    pub create_namespaces: bool,
+    /// The namespace that all specs count as written for.
+    #[serde(default)]
+    pub target_namespace: Option<String>,
+    /// Labels for every object.
+    #[serde(default)]
+    pub common_labels: BTreeMap<String, String>,
+    /// Annotations for every object.
+    #[serde(default)]
+    pub common_annotations: BTreeMap<String, String>,
+    /// What may be written.
+    #[serde(default)]
+    pub allow: Allow,
+    /// What may become ours.
+    #[serde(default)]
+    pub adopt: AdoptSettings,
+    /// What may be deleted.
+    #[serde(default)]
+    pub prune: PruneSettings,
+    /// What is awaited.
+    #[serde(default)]
+    pub wait: WaitSettings,
+}
+
+fn whole_source() -> String {
+    ".".to_owned()
+}
+
+/// Whether differences are removed or only reported.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Mode {
+    /// They are removed.
+    #[default]
+    Apply,
+    /// They are reported, and nothing is changed.
+    Report,
+}
+
+/// What becomes of the specs themselves.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum SpecsMode {
+    /// They are rendered, and not written to the cluster.
+    #[default]
+    Render,
+}
+
+/// What becomes of documents that no pack claims.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Unclaimed {
+    /// They are listed.
+    #[default]
+    Report,
+    /// Each is a problem.
+    Error,
+}
+
+/// What a problem of the source holds back.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum OnProblem {
+    /// The units that it feeds.
+    #[default]
+    HoldUnit,
+    /// Everything.
+    HoldSync,
+}
+
+/// What may be written; `*` is anything.
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields, default)]
+pub struct Allow {
+    /// Namespaces.
+    pub namespaces: BTreeSet<String>,
+    /// Kinds.
+    pub kinds: BTreeSet<String>,
+}
+
+impl Default for Allow {
+    fn default() -> Self {
+        let any = || BTreeSet::from(["*".to_owned()]);
+        Self { namespaces: any(), kinds: any() }
+    }
+}
+
+/// What may become ours.
+#[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields, default)]
+pub struct AdoptSettings {
+    /// When an existing object without our mark may become ours.
+    pub policy: AdoptPolicy,
+}
+
+/// When an existing object without our mark may become ours.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum AdoptPolicy {
+    /// Not at all.
+    Never,
+    /// If nobody else has marked it.
+    #[default]
+    IfUnowned,
+    /// Even if it belongs to another tool.
+    Always,
+}
+
+/// What may be deleted.
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields, default)]
+pub struct PruneSettings {
+    /// Whether anything is.
+    pub enabled: bool,
+    /// How much at once.
+    pub max_delete: MaxDelete,
+    /// Whether an empty source may empty a cluster.
+    pub allow_empty: bool,
+}
+
+impl Default for PruneSettings {
+    fn default() -> Self {
+        Self { enabled: true, max_delete: MaxDelete::default(), allow_empty: false }
+    }
+}
+
+/// How much may be deleted at once.
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields, default)]
+pub struct MaxDelete {
+    /// Units (Gateways).
+    pub units: usize,
+    /// Percent of the units that are owned; counts only from three deleted units on.
+    #[schemars(range(min = 0, max = 100))]
+    pub percent: usize,
+}
+
+impl Default for MaxDelete {
+    fn default() -> Self {
+        Self { units: 5, percent: 25 }
+    }
+}
+
+/// What is awaited.
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields, default)]
+pub struct WaitSettings {
+    /// Whether a round waits for what it changed to be healthy.
+    pub enabled: bool,
+    /// For how long.
+    pub timeout: Period,
+    /// Whether a Service of type LoadBalancer needs an address to be healthy.
+    pub load_balancer: bool,
+}
+
+impl Default for WaitSettings {
+    fn default() -> Self {
+        Self { enabled: true, timeout: Period(Duration::from_secs(600)), load_balancer: false }
+    }
+}
+
+/// Settings of packs.
+#[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields, default)]
+pub struct PackSettings {
+    /// kgateway's Envoy.
+    pub kgateway: kgateway::Settings,
+}

@@ -1,0 +1,299 @@
+//! The daemon: sources polled, rounds on schedule, signals obeyed.
+//!
+//! A *generation* is everything that runs under one configuration. SIGHUP reads the file again: if it is good, the
+//! generation is stopped as it would be at the end, and the next one takes over; if not, nothing changes. Between a
+//! source and a sync goes only the news that there is something new; what a round sees it reads itself.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use gatewright_engine::error::Chain;
+use gatewright_engine::pack::Packs;
+use tokio::task::JoinSet;
+use tokio_util::sync::CancellationToken;
+use tracing::{error, info, warn};
+
+use crate::assemble;
+use crate::clock::Clock;
+use crate::config::settings::{Mode as SyncMode, SyncSettings};
+use crate::config::{Config, UnusablePack};
+use crate::feed::{Feed, Trouble};
+use crate::fleet::Order;
+use crate::http::{self, HttpError, Listen, Shown};
+use crate::metrics::Metrics;
+use crate::report::Mode;
+use crate::schedule::drive::{Nudger, drive, nudges};
+use crate::schedule::timer::{Nudge, Timer};
+use crate::schedule::{Schedule, ScheduleError};
+use crate::service::{Notifier, Progress, Readiness, Signal, SignalError, Signals, keep_alive};
+use crate::state::{State, StateError};
+
+mod rounds;
+mod sources;
+
+use rounds::Sync;
+use sources::Feeds;
+
+/// What the process gets from outside.
+pub struct Host {
+    /// The service manager.
+    pub notifier: Notifier,
+    /// How often the service manager wants to hear from us.
+    pub watchdog: Option<Duration>,
+    /// The clock.
+    pub clock: Arc<dyn Clock>,
+}
+
+/// Why the daemon cannot run.
+#[derive(Debug, thiserror::Error)]
+pub enum DaemonError {
+    /// The state cannot be used.
+    #[error("cannot use the state directory")]
+    State(#[source] StateError),
+    /// The pages cannot be served.
+    #[error("cannot serve metrics and health")]
+    Http(#[source] HttpError),
+    /// Signals cannot be received.
+    #[error("cannot receive signals")]
+    Signal(#[source] SignalError),
+    /// A pack cannot be used.
+    #[error("cannot start")]
+    Pack(#[source] UnusablePack),
+    /// A source cannot be set up.
+    #[error("cannot start")]
+    Source(#[source] assemble::SourceSetupError),
+    /// A schedule makes no sense.
+    #[error("cannot use the schedule of sync {0:?}")]
+    Schedule(String, #[source] ScheduleError),
+}
+
+impl DaemonError {
+    /// Returns what to do next.
+    pub fn hint(&self) -> Option<String> {
+        match self {
+            Self::Http(error) => error.hint().map(str::to_owned),
+            Self::Schedule(_, error) => error.hint(),
+            Self::State(StateError::Locked(..)) => Some("stop the other process, or give this one another stateDir".to_owned()),
+            _ => None,
+        }
+    }
+}
+
+/// What all generations share.
+struct Shared {
+    state: State,
+    installation: String,
+    metrics: Arc<Metrics>,
+    progress: Progress,
+    readiness: Readiness,
+    clock: Arc<dyn Clock>,
+}
+
+/// Runs until SIGTERM. `reload` reads the configuration again.
+pub async fn run(
+    config: Config,
+    host: &Host,
+    reload: &(dyn Fn() -> Result<Config, String> + Send + std::marker::Sync),
+) -> Result<(), DaemonError> {
+    let state = State::open(&config.state_dir);
+    let _lock = state.lock().map_err(DaemonError::State)?;
+    let installation = state.make_installation().map_err(DaemonError::State)?;
+    let shared = Arc::new(Shared {
+        state,
+        installation,
+        metrics: Arc::new(Metrics::new(env!("CARGO_PKG_VERSION"))),
+        progress: Progress::new(Arc::clone(&host.clock)),
+        readiness: Readiness::default(),
+        clock: Arc::clone(&host.clock),
+    });
+    let mut signals = Signals::new().map_err(DaemonError::Signal)?;
+    let stop = CancellationToken::new();
+    serve(&config, &shared, &stop).await?;
+    let mut generation = Generation::start(config, &shared)?;
+    shared.metrics.reloaded(true);
+    shared.readiness.set(true);
+    host.notifier.ready(&generation.status());
+    info!(version = env!("CARGO_PKG_VERSION"), syncs = generation.config.settings.syncs.len(), "started");
+    loop {
+        let signal = tokio::select! {
+            signal = signals.next() => signal,
+            never = watchdog(host, &shared.progress) => match never {},
+        };
+        match signal {
+            Signal::Stop => break,
+            Signal::Reload => generation = replace(generation, host, &shared, reload).await,
+        }
+    }
+    info!("stops");
+    host.notifier.stopping();
+    generation.stop().await;
+    stop.cancel();
+    Ok(())
+}
+
+async fn watchdog(host: &Host, progress: &Progress) -> std::convert::Infallible {
+    match host.watchdog {
+        Some(interval) => keep_alive(&host.notifier, progress, interval).await,
+        None => std::future::pending().await,
+    }
+}
+
+async fn serve(config: &Config, shared: &Arc<Shared>, stop: &CancellationToken) -> Result<(), DaemonError> {
+    let Listen::At(address) = config.settings.http.listen else { return Ok(()) };
+    let listener = http::bind(address).await.map_err(DaemonError::Http)?;
+    let router = http::router(Shown {
+        metrics: Arc::clone(&shared.metrics),
+        progress: shared.progress.clone(),
+        readiness: shared.readiness.clone(),
+    });
+    let stop = stop.clone();
+    tokio::spawn(async move {
+        if let Err(error) = http::serve(listener, router, stop).await {
+            error!(error = %Chain(&error), "metrics and health are not served any more");
+        }
+    });
+    Ok(())
+}
+
+/// Validates, then swaps; a configuration that is no good changes nothing.
+async fn replace(
+    old: Generation,
+    host: &Host,
+    shared: &Arc<Shared>,
+    reload: &(dyn Fn() -> Result<Config, String> + Send + std::marker::Sync),
+) -> Generation {
+    host.notifier.reloading();
+    let prepared = reload().and_then(|config| Prepared::new(config, shared).map_err(|error| Chain(&error).to_string()));
+    let generation = match prepared {
+        Ok(prepared) => {
+            if prepared.config.settings.http != old.config.settings.http || prepared.config.state_dir != old.config.state_dir {
+                warn!("http and stateDir are read at the start only; restart the service to change them");
+            }
+            old.stop().await;
+            shared.metrics.reloaded(true);
+            info!("the configuration was read again");
+            prepared.start(shared)
+        }
+        Err(message) => {
+            shared.metrics.reloaded(false);
+            error!(error = message, "the configuration is no good; the old one stays in force");
+            old
+        }
+    };
+    host.notifier.ready(&generation.status());
+    generation
+}
+
+/// Everything that runs under one configuration.
+struct Generation {
+    config: Arc<Config>,
+    tasks: JoinSet<()>,
+    stop: CancellationToken,
+}
+
+/// A generation that is known to be able to start.
+struct Prepared {
+    config: Arc<Config>,
+    feeds: Feeds,
+    syncs: Vec<(Sync, Timer)>,
+}
+
+impl Generation {
+    fn start(config: Config, shared: &Arc<Shared>) -> Result<Self, DaemonError> {
+        Prepared::new(config, shared).map(|prepared| prepared.start(shared))
+    }
+
+    fn status(&self) -> String {
+        let settings = &self.config.settings;
+        format!("{} syncs, {} clusters, {} sources", settings.syncs.len(), settings.clusters.len(), settings.sources.len())
+    }
+
+    /// Rounds that are under way finish their step and record; the rest ends at once.
+    async fn stop(mut self) {
+        self.stop.cancel();
+        while self.tasks.join_next().await.is_some() {}
+    }
+}
+
+impl Prepared {
+    fn new(config: Config, shared: &Arc<Shared>) -> Result<Self, DaemonError> {
+        let packs = Arc::new(config.packs().map_err(DaemonError::Pack)?);
+        let config = Arc::new(config);
+        let feeds = Feeds::new(&config, shared).map_err(DaemonError::Source)?;
+        let build = |(name, settings): (&String, _)| (name.clone(), assemble::cluster(&config, name, settings, &shared.clock));
+        let clusters: BTreeMap<_, _> = config.settings.clusters.iter().map(build).collect();
+        let syncs = config.settings.syncs.iter().map(|(name, settings)| {
+            let selected = config.clusters_of(settings).into_keys().map(|name| (name.to_owned(), Arc::clone(&clusters[name])));
+            let order = order(name, settings, selected.collect(), shared);
+            let schedule = Schedule::parse(&settings.schedule).map_err(|error| DaemonError::Schedule(name.clone(), error))?;
+            let last = crate::journal::last(&shared.state, name).map(|report| report.started);
+            let timer = Timer::new(schedule, name, shared.clock.now(), last);
+            Ok((Sync::new(order, Arc::clone(&packs), config.reports_dir.clone(), config.settings.reports.keep.0), timer))
+        });
+        let syncs = syncs.collect::<Result<Vec<_>, DaemonError>>()?;
+        Ok(Self { config, feeds, syncs })
+    }
+
+    fn start(self, shared: &Arc<Shared>) -> Generation {
+        let stop = CancellationToken::new();
+        let mut tasks = JoinSet::new();
+        let mut nudgers: BTreeMap<String, Vec<Nudger>> = BTreeMap::new();
+        for (sync, timer) in self.syncs {
+            let (nudger, nudges) = nudges();
+            nudgers.entry(sync.source().to_owned()).or_default().push(nudger);
+            let (shared, stop, slot) = (Arc::clone(shared), stop.clone(), self.feeds.slot(sync.source()));
+            tasks.spawn(async move {
+                let pulse = shared.progress.watch(sync.name());
+                let sync = Arc::new(sync);
+                let round = |cause| Arc::clone(&sync).round(cause, slot.clone(), Arc::clone(&shared), stop.clone());
+                drive(timer, shared.clock.as_ref(), nudges, &pulse, &stop, round).await;
+            });
+        }
+        self.feeds.start(&nudgers, shared, &stop, &mut tasks);
+        Generation { config: self.config, tasks, stop }
+    }
+}
+
+fn order(name: &str, settings: &SyncSettings, clusters: crate::fleet::Clusters, shared: &Shared) -> Order {
+    Order {
+        sync: name.to_owned(),
+        settings: settings.clone(),
+        clusters,
+        installation: shared.installation.clone(),
+        mode: if settings.mode == SyncMode::Apply { Mode::Apply } else { Mode::Plan },
+        only: None,
+        wait: true,
+    }
+}
+
+/// What a sync sees of its source.
+#[derive(Debug, Default)]
+struct Seen {
+    snapshot: Option<Arc<crate::source::Snapshot>>,
+    trouble: Option<Trouble>,
+}
+
+/// Where a source leaves what it has found for its syncs.
+#[derive(Clone, Debug, Default)]
+struct Slot(Arc<Mutex<Seen>>);
+
+impl Slot {
+    fn put(&self, feed: &Feed) {
+        let mut seen = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        *seen = Seen { snapshot: feed.snapshot(), trouble: feed.trouble().cloned() };
+    }
+
+    fn get(&self) -> (Option<Arc<crate::source::Snapshot>>, Option<Trouble>) {
+        let seen = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        (seen.snapshot.clone(), seen.trouble.clone())
+    }
+}
+
+/// Tells every sync of a source that there is something new.
+fn nudge_all(nudgers: &[Nudger]) {
+    nudgers.iter().for_each(|nudger| nudger.nudge(Nudge::Revision));
+}
+
+/// The packs of a generation, shared by its syncs.
+type SharedPacks = Arc<Packs>;

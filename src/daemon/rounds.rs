@@ -1,0 +1,172 @@
+//! The rounds of one sync under the daemon.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use gatewright_engine::error::Chain;
+use gatewright_engine::unit::Rendering;
+use tokio_util::sync::CancellationToken;
+use tracing::{Instrument, error, info, info_span, warn};
+
+use super::{Shared, SharedPacks, Slot};
+use crate::fleet::{self, Order, render_for};
+use crate::journal;
+use crate::report::{ClusterReport, ClusterState, Report, UnitState};
+use crate::schedule::timer::{Cause, Outcome};
+use crate::source::Snapshot;
+
+/// One sync and what it needs for a round.
+pub(super) struct Sync {
+    order: Order,
+    packs: SharedPacks,
+    reports: PathBuf,
+    keep: Duration,
+    /// The last rendering, by revision: a source that has not changed is not rendered again.
+    rendered: Mutex<Option<(String, Arc<Rendering>)>>,
+}
+
+impl Sync {
+    pub(super) fn new(order: Order, packs: SharedPacks, reports: PathBuf, keep: Duration) -> Self {
+        Self { order, packs, reports, keep, rendered: Mutex::new(None) }
+    }
+
+    pub(super) fn name(&self) -> &str {
+        &self.order.sync
+    }
+
+    pub(super) fn source(&self) -> &str {
+        &self.order.settings.source
+    }
+
+    /// Runs a round in a task of its own, so that a bug in it does not end the schedule.
+    pub(super) async fn round(self: Arc<Self>, cause: Cause, slot: Slot, shared: Arc<Shared>, stop: CancellationToken) -> Outcome {
+        let span = info_span!("round", sync = self.name(), %cause);
+        let name = self.name().to_owned();
+        let round = async move { self.try_round(&slot, &shared, &stop).await }.instrument(span);
+        tokio::spawn(round).await.unwrap_or_else(|error| {
+            error!(sync = name, %error, "the round ended in a bug");
+            Outcome::Failed
+        })
+    }
+
+    async fn try_round(self: Arc<Self>, slot: &Slot, shared: &Shared, stop: &CancellationToken) -> Outcome {
+        let (snapshot, trouble) = slot.get();
+        let Some(snapshot) = snapshot else {
+            warn!(sync = self.name(), source = self.source(), "no round, because the source has never been read");
+            return Outcome::Failed;
+        };
+        let Some(rendering) = self.rendering(&snapshot).await else { return Outcome::Failed };
+        let rendering = Rendering::clone(&rendering);
+        let mut report = fleet::run(&self.order, &snapshot, rendering, &shared.state, shared.clock.as_ref(), stop).await;
+        report.stale_source = trouble.map(|trouble| format!("since {}: {}", trouble.since.strftime("%F %T UTC"), trouble.message));
+        self.tell(&report, shared);
+        if report.exit_code() == 0 || report.exit_code() == 3 { Outcome::Done } else { Outcome::Failed }
+    }
+
+    async fn rendering(self: &Arc<Self>, snapshot: &Arc<Snapshot>) -> Option<Arc<Rendering>> {
+        let cached = self.rendered.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        if let Some((_, rendering)) = cached.filter(|(revision, _)| *revision == snapshot.revision) {
+            return Some(rendering);
+        }
+        let (sync, source) = (Arc::clone(self), Arc::clone(snapshot));
+        let task = tokio::task::spawn_blocking(move || render_for(&source, &sync.order.settings, &sync.packs));
+        match task.await {
+            Ok(rendering) => {
+                let rendering = Arc::new(rendering);
+                let entry = Some((snapshot.revision.clone(), Arc::clone(&rendering)));
+                *self.rendered.lock().unwrap_or_else(PoisonError::into_inner) = entry;
+                Some(rendering)
+            }
+            Err(error) => {
+                error!(sync = self.name(), %error, "rendering ended in a bug");
+                None
+            }
+        }
+    }
+
+    /// Log, metrics, files: everything that tells of a round.
+    fn tell(&self, report: &Report, shared: &Shared) {
+        self.log(report);
+        for (name, cluster) in &report.clusters {
+            self.measure(name, cluster, report, shared);
+        }
+        let seconds = report.finished.duration_since(report.started).as_secs_f64();
+        shared.metrics.round_took(self.name(), seconds);
+        if let Err(error) = journal::record(&shared.state, &self.reports, report) {
+            error!(error = %Chain(&error), "cannot keep the report");
+        }
+        journal::expire(&self.reports, shared.clock.now(), self.keep);
+    }
+
+    /// One line a round; details only where something is wrong.
+    fn log(&self, report: &Report) {
+        for problem in &report.problems {
+            warn!(%problem, "problem in the source");
+        }
+        for (cluster, state) in &report.clusters {
+            for hold in &state.holds {
+                warn!(cluster, guard = %hold.guard, hold.message, hold.hint, "held");
+            }
+            for refusal in &state.refusals {
+                warn!(cluster, object = %refusal.id, reason = %refusal.reason, "refused");
+            }
+            if let Some(failure) = &state.error {
+                let hint = failure.hint.as_deref().unwrap_or_default();
+                warn!(cluster, error = failure.message, hint, "no round on this cluster");
+            }
+            for unit in state.units.iter().filter(|unit| unit.message.is_some()) {
+                warn!(cluster, unit = %unit.unit, message = unit.message, "not healthy");
+            }
+        }
+        let counts: Vec<String> = report.counts().iter().map(|(action, number)| format!("{action}={number}")).collect();
+        let is = |wanted: ClusterState| report.clusters.values().filter(|cluster| cluster.state == wanted).count();
+        info!(
+            sync = report.sync,
+            revision = report.revision,
+            mode = ?report.mode,
+            changes = counts.join(" "),
+            clusters = report.clusters.len(),
+            held = is(ClusterState::Held),
+            failed = is(ClusterState::Failed),
+            unreachable = is(ClusterState::Unreachable),
+            problems = report.problems.len(),
+            "round"
+        );
+    }
+
+    fn measure(&self, name: &str, cluster: &ClusterReport, report: &Report, shared: &Shared) {
+        let (sync, metrics) = (self.name(), &shared.metrics);
+        let result = match cluster.state {
+            ClusterState::Done | ClusterState::Planned => "done",
+            ClusterState::Held => "held",
+            ClusterState::Failed => "failed",
+            ClusterState::Unreachable => "unreachable",
+            ClusterState::Stopped => "stopped",
+        };
+        metrics.round(sync, name, result);
+        metrics.cluster_up(name, cluster.state != ClusterState::Unreachable);
+        if result == "done" {
+            #[expect(clippy::cast_precision_loss, reason = "metrics are floats; milliseconds need far fewer digits")]
+            metrics.succeeded(sync, name, report.finished.as_millisecond() as f64 / 1000.0);
+        }
+        let mut actions: BTreeMap<&str, u32> = BTreeMap::new();
+        let is_done = |step: &&crate::report::StepReport| step.outcome == Some(crate::apply::Outcome::Done);
+        cluster.steps.iter().filter(is_done).for_each(|step| *actions.entry(&step.action).or_default() += 1);
+        actions.into_iter().for_each(|(action, number)| metrics.changed(sync, name, action, number));
+        let mut states: BTreeMap<&str, u32> = BTreeMap::new();
+        for unit in &cluster.units {
+            let state = match unit.state {
+                UnitState::Current => "current",
+                UnitState::Changed | UnitState::Pending | UnitState::Pruned => "changed",
+                UnitState::Held => "held",
+                UnitState::Unhealthy | UnitState::Failed => "failed",
+            };
+            *states.entry(state).or_default() += 1;
+        }
+        metrics.objects(sync, name, &states);
+        let guards: Vec<String> = cluster.holds.iter().map(|hold| hold.guard.to_string()).collect();
+        metrics.holds(sync, name, &guards.iter().map(|guard| (guard.as_str(), 1)).collect());
+    }
+}

@@ -1,0 +1,155 @@
+//! Polling the sources of a generation.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use gatewright_engine::error::Chain;
+use tokio::sync::Notify;
+use tokio::task::JoinSet;
+use tokio::time::timeout;
+use tokio_util::sync::CancellationToken;
+use tracing::{error, info, warn};
+
+use super::{Shared, Slot, nudge_all};
+use crate::assemble::{self, SourceSetupError};
+use crate::cli::status::TROUBLES;
+use crate::config::Config;
+use crate::feed::{Feed, Trouble};
+use crate::schedule::drive::Nudger;
+use crate::source::watch::{Watcher, watch};
+
+/// How often a source is asked when its settings say nothing.
+const POLL: Duration = Duration::from_secs(30);
+/// The longest pause after failures.
+const LONGEST_PAUSE: Duration = Duration::from_secs(900);
+/// A loop that waits longer than this at once looks stuck.
+const LONGEST_WAIT: Duration = Duration::from_secs(15);
+
+/// The sources of a generation.
+pub(super) struct Feeds {
+    feeds: BTreeMap<String, Polled>,
+}
+
+struct Polled {
+    feed: Feed,
+    identity: String,
+    slot: Slot,
+    poll: Duration,
+    folder: Option<PathBuf>,
+}
+
+impl Feeds {
+    pub(super) fn new(config: &Config, shared: &Shared) -> Result<Self, SourceSetupError> {
+        let mut feeds = BTreeMap::new();
+        for (name, settings) in &config.settings.sources {
+            let identity = assemble::source_identity(config, name);
+            let feed = Feed::new(name, assemble::source(config, name)?, &identity, &shared.state);
+            let slot = Slot::default();
+            slot.put(&feed);
+            let poll = settings.poll.map_or(POLL, |period| period.0);
+            let folder = settings.directory.as_ref().map(|directory| directory.path.clone());
+            feeds.insert(name.clone(), Polled { feed, identity, slot, poll, folder });
+        }
+        Ok(Self { feeds })
+    }
+
+    /// Returns where the syncs of a source find what it has found.
+    pub(super) fn slot(&self, source: &str) -> Slot {
+        self.feeds.get(source).map(|polled| polled.slot.clone()).unwrap_or_default()
+    }
+
+    pub(super) fn start(
+        self,
+        nudgers: &BTreeMap<String, Vec<Nudger>>,
+        shared: &Arc<Shared>,
+        stop: &CancellationToken,
+        tasks: &mut JoinSet<()>,
+    ) {
+        for (name, polled) in self.feeds {
+            let nudgers = nudgers.get(&name).cloned().unwrap_or_default();
+            let (shared, stop) = (Arc::clone(shared), stop.clone());
+            tasks.spawn(async move { polled.run(&name, &nudgers, &shared, &stop).await });
+        }
+    }
+}
+
+impl Polled {
+    async fn run(mut self, name: &str, nudgers: &[Nudger], shared: &Shared, stop: &CancellationToken) {
+        let pulse = shared.progress.watch(&format!("source {name}"));
+        let changed = Arc::new(Notify::new());
+        let _watcher = self.folder.as_deref().and_then(|folder| watcher(name, folder, &changed));
+        let mut failures: u32 = 0;
+        while !stop.is_cancelled() {
+            pulse.touch();
+            let poll = self.feed.poll(shared.clock.now(), &self.identity, &shared.state);
+            let result = tokio::select! {
+                result = poll => result,
+                () = stop.cancelled() => return,
+            };
+            failures = if result.is_ok() { 0 } else { failures.saturating_add(1) };
+            self.tell(name, result, nudgers, shared);
+            let pause = (self.poll * 2_u32.saturating_pow(failures.min(10))).min(LONGEST_PAUSE.max(self.poll));
+            let mut left = pause;
+            while !left.is_zero() && !stop.is_cancelled() {
+                pulse.touch();
+                let wait = left.min(LONGEST_WAIT);
+                left = left.saturating_sub(wait);
+                let is_nudged = tokio::select! {
+                    nudged = timeout(wait, changed.notified()) => nudged.is_ok(),
+                    () = stop.cancelled() => return,
+                };
+                if is_nudged {
+                    break;
+                }
+            }
+        }
+    }
+
+    fn tell(&self, name: &str, result: Result<bool, crate::source::SourceError>, nudgers: &[Nudger], shared: &Shared) {
+        self.slot.put(&self.feed);
+        #[expect(clippy::cast_precision_loss, reason = "metrics are floats; milliseconds need far fewer digits")]
+        let now = shared.clock.now().as_millisecond() as f64 / 1000.0;
+        match result {
+            Ok(is_new) => {
+                shared.metrics.polled(name, if is_new { "new" } else { "unchanged" });
+                shared.metrics.source_succeeded(name, now);
+                note_trouble(name, None, shared);
+                if is_new {
+                    let revision = self.feed.snapshot().map(|snapshot| snapshot.revision.clone()).unwrap_or_default();
+                    info!(source = name, revision, "new revision");
+                    nudge_all(nudgers);
+                }
+            }
+            Err(error) => {
+                shared.metrics.polled(name, "failed");
+                note_trouble(name, self.feed.trouble(), shared);
+                let hint = error.hint.as_deref().unwrap_or_default();
+                warn!(source = name, error = %Chain(&error), hint, "the source cannot be read; its last good revision stays in force");
+            }
+        }
+    }
+}
+
+/// `status` is another process: it learns from a file which sources cannot be read.
+fn note_trouble(name: &str, trouble: Option<&Trouble>, shared: &Shared) {
+    let mut troubles: BTreeMap<String, Trouble> = shared.state.read_json(TROUBLES).unwrap_or_default();
+    if troubles.get(name) == trouble {
+        return;
+    }
+    match trouble {
+        Some(trouble) => drop(troubles.insert(name.to_owned(), trouble.clone())),
+        None => drop(troubles.remove(name)),
+    }
+    if let Err(error) = shared.state.write_json(TROUBLES, &troubles) {
+        error!(error = %Chain(&error), "cannot note which sources cannot be read");
+    }
+}
+
+/// A watch only makes things faster: without it the folder is polled all the same.
+fn watcher(name: &str, folder: &std::path::Path, changed: &Arc<Notify>) -> Option<Watcher> {
+    let changed = Arc::clone(changed);
+    let watcher = watch(folder, move || changed.notify_one());
+    watcher.map_err(|error| warn!(source = name, error = %Chain(&error), "cannot watch the directory; it is polled")).ok()
+}

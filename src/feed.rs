@@ -1,0 +1,108 @@
+//! A source with a memory: the last good snapshot stays in force while the source cannot be read.
+
+use std::sync::Arc;
+
+use gatewright_engine::error::Chain;
+use gatewright_engine::text::digest;
+use gatewright_engine::tree::{Entry, Tree};
+use jiff::Timestamp;
+use serde::{Deserialize, Serialize};
+
+use crate::source::{Snapshot, Source, SourceError};
+use crate::state::State;
+
+/// A source and what it last said.
+pub struct Feed {
+    name: String,
+    source: Box<dyn Source>,
+    last: Option<Arc<Snapshot>>,
+    trouble: Option<Trouble>,
+}
+
+/// Since when a source cannot be read, and why.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Trouble {
+    /// Since when.
+    pub since: Timestamp,
+    /// Why, the last time.
+    pub message: String,
+}
+
+/// A snapshot on disk, so that a restart while the source is down changes nothing.
+#[derive(Debug, Serialize, Deserialize)]
+struct Stored {
+    /// What the source was when it was taken: another address makes it another source.
+    identity: String,
+    revision: String,
+    files: Vec<(String, String)>,
+    unreadable: Vec<(String, String)>,
+}
+
+impl Feed {
+    /// Takes a source, with what is remembered of it. `identity` says which source it is, whatever its name.
+    pub fn new(name: &str, source: Box<dyn Source>, identity: &str, state: &State) -> Self {
+        let stored = state.read_json::<Stored>(path(name)).filter(|stored| stored.identity == digest(identity.as_bytes()));
+        let last = stored.map(|stored| Arc::new(snapshot(stored)));
+        Self { name: name.to_owned(), source, last, trouble: None }
+    }
+
+    /// Returns the snapshot that is in force.
+    pub fn snapshot(&self) -> Option<Arc<Snapshot>> {
+        self.last.clone()
+    }
+
+    /// Returns what is wrong with the source, if something is.
+    pub fn trouble(&self) -> Option<&Trouble> {
+        self.trouble.as_ref()
+    }
+
+    /// Asks the source. Tells whether there is a new snapshot; a failure leaves the last one in force.
+    pub async fn poll(&mut self, now: Timestamp, identity: &str, state: &State) -> Result<bool, SourceError> {
+        let have = self.last.as_ref().map(|snapshot| snapshot.revision.clone());
+        match self.source.poll(have.as_deref()).await {
+            Ok(None) => {
+                self.trouble = None;
+                Ok(false)
+            }
+            Ok(Some(snapshot)) => {
+                self.trouble = None;
+                if let Err(error) = state.write_json(path(&self.name), &stored(&snapshot, identity)) {
+                    tracing::warn!(source = self.name, error = %Chain(&error), "cannot remember the snapshot");
+                }
+                self.last = Some(Arc::new(snapshot));
+                Ok(true)
+            }
+            Err(error) => {
+                let since = self.trouble.as_ref().map_or(now, |trouble| trouble.since);
+                self.trouble = Some(Trouble { since, message: Chain(&error).to_string() });
+                Err(error)
+            }
+        }
+    }
+}
+
+fn path(name: &str) -> String {
+    format!("sources/{name}.json")
+}
+
+fn stored(snapshot: &Snapshot, identity: &str) -> Stored {
+    let mut stored = Stored {
+        identity: digest(identity.as_bytes()),
+        revision: snapshot.revision.clone(),
+        files: Vec::new(),
+        unreadable: Vec::new(),
+    };
+    for (path, entry) in snapshot.tree.files() {
+        match entry {
+            Entry::Text(text) => stored.files.push((path.to_owned(), text.to_string())),
+            Entry::Unreadable(reason) => stored.unreadable.push((path.to_owned(), reason.clone())),
+        }
+    }
+    stored
+}
+
+fn snapshot(stored: Stored) -> Snapshot {
+    let mut tree = Tree::from_iter(stored.files);
+    stored.unreadable.into_iter().for_each(|(path, reason)| tree.insert_unreadable(path, reason));
+    Snapshot { revision: stored.revision, tree }
+}

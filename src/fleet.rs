@@ -1,0 +1,205 @@
+//! One round of one sync over all its clusters: beside each other, each isolated from the rest.
+//!
+//! A cluster that is down, slow or wrong delays and changes no other: each has a task of its own, and a bug in one
+//! (a panic) is that cluster's failure.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use gatewright_engine::health::Demands;
+use gatewright_engine::marks::Marker;
+use gatewright_engine::object::ObjectId;
+use gatewright_engine::pack::Packs;
+use gatewright_engine::plan::{Adopt, MaxDelete, Policies};
+use gatewright_engine::problem::Problem;
+use gatewright_engine::unit::{Options, Rendering, render};
+use jiff::Timestamp;
+use serde::{Deserialize, Serialize};
+use tokio::task::JoinSet;
+use tokio_util::sync::CancellationToken;
+use tracing::{Instrument, error, info_span};
+
+use crate::clock::Clock;
+use crate::cluster::Cluster;
+use crate::config::settings::{AdoptPolicy, OnProblem, SyncSettings, Unclaimed};
+use crate::report::{self, ClusterReport, ClusterState, Mode, Report, SCHEMA};
+use crate::round::{self, Task};
+use crate::source::Snapshot;
+use crate::state::State;
+use crate::wait::Patience;
+
+/// The clusters of a process, by name.
+pub type Clusters = BTreeMap<String, Arc<dyn Cluster>>;
+
+/// What a round is about.
+#[derive(Clone)]
+pub struct Order {
+    /// Name of the sync.
+    pub sync: String,
+    /// Its settings.
+    pub settings: SyncSettings,
+    /// The clusters.
+    pub clusters: Clusters,
+    /// The id of this installation.
+    pub installation: String,
+    /// Whether anything is changed.
+    pub mode: Mode,
+    /// The units to which the round is limited.
+    pub only: Option<BTreeSet<ObjectId>>,
+    /// Whether to wait for health.
+    pub wait: bool,
+}
+
+/// What this host remembers of a sync on a cluster.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+struct Memory {
+    cluster: String,
+}
+
+/// Renders a snapshot for a sync.
+///
+/// Blocking: a large source takes seconds.
+pub fn render_for(snapshot: &Snapshot, settings: &SyncSettings, packs: &Packs) -> Rendering {
+    let options = Options {
+        target_namespace: settings.target_namespace.clone(),
+        common_labels: settings.common_labels.clone(),
+        common_annotations: settings.common_annotations.clone(),
+    };
+    let mut rendering = render(&snapshot.tree.below(&settings.path), packs, &options);
+    if settings.unclaimed == Unclaimed::Error {
+        let problem = |(id, place): &(ObjectId, _)| {
+            Problem::document(gatewright_engine::problem::Place::clone(place), "no pack claims this document").about(id.clone())
+        };
+        rendering.problems.extend(rendering.unclaimed.iter().map(problem));
+    }
+    rendering
+}
+
+/// Runs a round.
+pub async fn run(
+    order: &Order,
+    snapshot: &Snapshot,
+    rendering: Rendering,
+    state: &State,
+    clock: &dyn Clock,
+    stop: &CancellationToken,
+) -> Report {
+    let started = clock.now();
+    let marker = Marker { installation: order.installation.clone(), sync: order.sync.clone() };
+    let unclaimed = rendering.unclaimed.iter().map(|(id, place)| report::Unclaimed { id: id.clone(), place: place.clone() });
+    let unclaimed = unclaimed.collect();
+    let problems = rendering.problems.clone();
+    let marked = Arc::new(marked(rendering, &marker));
+    let mut tasks = JoinSet::new();
+    for (name, cluster) in &order.clusters {
+        let (cluster, name, rendering) = (Arc::clone(cluster), name.clone(), Arc::clone(&marked));
+        let policies = order.policies(&marker, is_first_round(order, &name, cluster.as_ref(), state));
+        let (mode, patience, stop) = (order.mode, order.patience(), stop.clone());
+        let span = info_span!("cluster", sync = order.sync, cluster = name);
+        let run = async move {
+            let task = Task { rendering: &rendering, policies, mode, patience, stop: &stop };
+            (name, round::run(cluster.as_ref(), &task).await)
+        };
+        tasks.spawn(run.instrument(span));
+    }
+    let clusters = collect(order, tasks).await;
+    remember(order, &clusters, state);
+    Report {
+        schema: SCHEMA.to_owned(),
+        sync: order.sync.clone(),
+        source: order.settings.source.clone(),
+        revision: snapshot.revision.clone(),
+        stale_source: None,
+        mode: order.mode,
+        started,
+        finished: finished(clock, started),
+        problems,
+        unclaimed,
+        clusters,
+    }
+}
+
+/// The clock of a host may be set back during a round; its reports do not run backwards.
+fn finished(clock: &dyn Clock, started: Timestamp) -> Timestamp {
+    clock.now().max(started)
+}
+
+async fn collect(order: &Order, mut tasks: JoinSet<(String, ClusterReport)>) -> BTreeMap<String, ClusterReport> {
+    let mut clusters = BTreeMap::new();
+    while let Some(result) = tasks.join_next().await {
+        match result {
+            Ok((name, report)) => drop(clusters.insert(name, report)),
+            Err(error) => error!(sync = order.sync, %error, "a round ended in a bug"),
+        }
+    }
+    for name in order.clusters.keys() {
+        clusters.entry(name.clone()).or_insert_with(|| {
+            let message = "internal error: the round ended in a bug, see the log".to_owned();
+            ClusterReport::failed(ClusterState::Failed, message, Some("the other clusters are not affected; please report it".to_owned()))
+        });
+    }
+    clusters
+}
+
+/// Marks are put on last, after everything that may change an object.
+fn marked(mut rendering: Rendering, marker: &Marker) -> Rendering {
+    for unit in &mut rendering.units {
+        unit.objects = std::mem::take(&mut unit.objects).into_iter().map(|object| marker.mark(object)).collect();
+    }
+    rendering
+}
+
+impl Order {
+    fn policies(&self, marker: &Marker, first_round: bool) -> Policies {
+        let settings = &self.settings;
+        Policies {
+            marker: marker.clone(),
+            source: settings.source.clone(),
+            adopt: match settings.adopt.policy {
+                AdoptPolicy::Never => Adopt::Never,
+                AdoptPolicy::IfUnowned => Adopt::IfUnowned,
+                AdoptPolicy::Always => Adopt::Always,
+            },
+            prune: settings.prune.enabled,
+            max_delete: MaxDelete {
+                units: settings.prune.max_delete.units,
+                percent: settings.prune.max_delete.percent,
+            },
+            allow_empty: settings.prune.allow_empty,
+            create_namespaces: settings.create_namespaces,
+            namespaces: settings.allow.namespaces.clone(),
+            kinds: settings.allow.kinds.clone(),
+            only: self.only.clone(),
+            first_round,
+            hold_on_problem: settings.on_problem == OnProblem::HoldSync,
+        }
+    }
+
+    fn patience(&self) -> Option<Patience> {
+        let wait = &self.settings.wait;
+        let demands = Demands { load_balancer: wait.load_balancer };
+        (wait.enabled && self.wait).then_some(Patience { timeout: wait.timeout.0, demands })
+    }
+}
+
+fn memory_path(order: &Order, cluster: &str) -> String {
+    format!("seen/{}/{cluster}.json", order.sync)
+}
+
+/// A host that has not seen a cluster before deletes nothing there yet. A directory keeps its own inventory, and works
+/// with a fresh state, as in CI.
+fn is_first_round(order: &Order, name: &str, cluster: &dyn Cluster, state: &State) -> bool {
+    cluster.carries_marks() && state.read_json::<Memory>(memory_path(order, name)).is_none()
+}
+
+fn remember(order: &Order, clusters: &BTreeMap<String, ClusterReport>, state: &State) {
+    let done = clusters.iter().filter(|(_, report)| order.mode == Mode::Apply && report.state == ClusterState::Done);
+    for (name, _) in done {
+        let path = memory_path(order, name);
+        if state.read_json::<Memory>(&path).is_none()
+            && let Err(error) = state.write_json(&path, &Memory::default())
+        {
+            error!(error = %gatewright_engine::error::Chain(&error), "cannot remember a cluster");
+        }
+    }
+}

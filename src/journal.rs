@@ -1,0 +1,81 @@
+//! Reports on disk: the last one of each sync, and a history of those that say something new.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use gatewright_engine::text::digest;
+use jiff::{SignedDuration, Timestamp};
+use serde::{Deserialize, Serialize};
+
+use crate::report::{Report, text};
+use crate::state::{State, StateError};
+
+/// The last report of a sync, and what it said apart from the time.
+#[derive(Debug, Serialize, Deserialize)]
+struct Last {
+    digest: String,
+    report: Report,
+}
+
+fn last_path(sync: &str) -> String {
+    format!("status/{sync}.json")
+}
+
+/// Returns the last report of a sync.
+pub fn last(state: &State, sync: &str) -> Option<Report> {
+    state.read_json::<Last>(last_path(sync)).map(|last| last.report)
+}
+
+/// Keeps a report: as the last one, and in the history if it says something that the one before did not.
+///
+/// Returns the path in the history.
+pub fn record(state: &State, folder: &Path, report: &Report) -> Result<Option<PathBuf>, StateError> {
+    let digest = content_digest(report);
+    let is_new = state.read_json::<Last>(last_path(&report.sync)).is_none_or(|last| last.digest != digest);
+    state.write_json(last_path(&report.sync), &Last { digest, report: report.clone() })?;
+    if !is_new {
+        return Ok(None);
+    }
+    // Colons are no good in file names, and the text of a time stamp sorts by time.
+    let time = report.started.strftime("%Y%m%dT%H%M%S%.3fZ").to_string();
+    let stem = format!("{time}-{}", report.sync);
+    let path = folder.join(format!("{stem}.json"));
+    let json = serde_json::to_vec_pretty(report).map_err(|error| StateError::Write(path.clone(), error.into()))?;
+    state.write(&path, &json)?;
+    state.write(&folder.join(format!("{stem}.txt")), text::write(report, text::Look::default()).as_bytes())?;
+    Ok(Some(path))
+}
+
+/// What a report says apart from when: a round that changes nothing says the same as the one before.
+fn content_digest(report: &Report) -> String {
+    let timeless = Report { started: Timestamp::UNIX_EPOCH, finished: Timestamp::UNIX_EPOCH, ..report.clone() };
+    digest(&serde_json::to_vec(&timeless).unwrap_or_default())
+}
+
+/// Returns the reports of the history, the newest first; of one sync, or of all.
+pub fn history(folder: &Path, sync: Option<&str>) -> Vec<(PathBuf, Report)> {
+    let entries = fs::read_dir(folder).into_iter().flatten().flatten().map(|entry| entry.path());
+    let mut files: Vec<PathBuf> = entries.filter(|path| path.extension().is_some_and(|ext| ext == "json")).collect();
+    files.sort_by(|a, b| b.cmp(a));
+    let read = |path: PathBuf| {
+        let report: Report = serde_json::from_slice(&fs::read(&path).ok()?).ok()?;
+        sync.is_none_or(|sync| report.sync == sync).then_some((path, report))
+    };
+    files.into_iter().filter_map(read).collect()
+}
+
+/// Deletes reports that are older than they are kept.
+pub fn expire(folder: &Path, now: Timestamp, keep: Duration) {
+    let Ok(keep) = SignedDuration::try_from(keep) else { return };
+    let Ok(limit) = now.checked_sub(keep) else { return };
+    let limit = limit.strftime("%Y%m%dT%H%M%S").to_string();
+    for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
+        let name = entry.file_name().to_string_lossy().into_owned();
+        // Only names that we gave: a time stamp, then the sync.
+        let is_ours = name.len() > limit.len() && name.as_bytes()[8] == b'T' && name.contains("Z-");
+        if is_ours && name.get(..limit.len()).is_some_and(|time| time < limit.as_str()) {
+            drop(fs::remove_file(entry.path()));
+        }
+    }
+}

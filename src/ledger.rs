@@ -1,0 +1,88 @@
+//! Reading and writing inventories on a cluster: shards first, the head last, by compare-and-swap.
+
+use std::collections::BTreeMap;
+
+use gatewright_engine::inventory::{Encoded, Inventory, InventoryError};
+
+use crate::cluster::{Cluster, ClusterError, Reason};
+
+/// An inventory as it stands on a cluster.
+#[derive(Clone, Debug, Default)]
+pub struct Ledger {
+    /// What it says; empty if there is none.
+    pub inventory: Inventory,
+    /// The version of the head, `None` if there is none yet.
+    version: Option<String>,
+    shards: Vec<String>,
+}
+
+/// Returns the name of the record that holds the head.
+fn head_name(sync: &str) -> String {
+    format!("gatewright.{sync}")
+}
+
+fn shard_name(sync: &str, digest: &str) -> String {
+    format!("gatewright.{sync}.{digest}")
+}
+
+fn unusable(sync: &str, source: InventoryError) -> ClusterError {
+    ClusterError {
+        action: format!("read the inventory of sync {sync:?}"),
+        reason: Reason::Invalid,
+        hint: Some("nothing is changed; restore the ConfigMaps gatewright.* in gatewright-system from a backup".to_owned()),
+        source: Box::new(source),
+    }
+}
+
+/// Reads the inventory of a sync.
+pub async fn load(cluster: &dyn Cluster, sync: &str) -> Result<Ledger, ClusterError> {
+    let Some(head) = cluster.read_record(&head_name(sync)).await? else { return Ok(Ledger::default()) };
+    let names = Inventory::shards_of(&head.data).map_err(|error| unusable(sync, error))?;
+    let mut shards = BTreeMap::new();
+    for name in &names {
+        if let Some(shard) = cluster.read_record(&shard_name(sync, name)).await? {
+            shards.insert(name.clone(), shard.data);
+        }
+    }
+    let inventory = Inventory::decode(&Encoded { head: head.data, shards }).map_err(|error| unusable(sync, error))?;
+    Ok(Ledger { inventory, version: Some(head.version), shards: names })
+}
+
+impl Ledger {
+    /// Writes an inventory, if it differs from what is there.
+    ///
+    /// A conflict means that another process has written in the meantime; nothing is lost then, and nothing was
+    /// written.
+    pub async fn save(&mut self, cluster: &dyn Cluster, sync: &str, inventory: &Inventory) -> Result<(), ClusterError> {
+        let unchanged = Inventory { epoch: self.inventory.epoch, ..inventory.clone() } == self.inventory;
+        if unchanged && (self.version.is_some() || inventory.entries.is_empty()) {
+            return Ok(());
+        }
+        let inventory = Inventory { epoch: self.inventory.epoch + 1, ..inventory.clone() };
+        let encoded = inventory.encode();
+        for (digest, shard) in encoded.shards.iter().filter(|(digest, _)| !self.shards.contains(digest)) {
+            write_shard(cluster, &shard_name(sync, digest), shard).await?;
+        }
+        let version = cluster.write_record(&head_name(sync), &encoded.head, self.version.as_deref()).await?;
+        let stale = self.shards.iter().filter(|digest| !encoded.shards.contains_key(*digest));
+        for digest in stale {
+            cluster.delete_record(&shard_name(sync, digest)).await?;
+        }
+        self.version = Some(version);
+        self.shards = encoded.shards.into_keys().collect();
+        self.inventory = inventory;
+        Ok(())
+    }
+}
+
+/// A shard is named after its content, so one that is there already is the right one.
+async fn write_shard(
+    cluster: &dyn Cluster,
+    name: &str,
+    shard: &BTreeMap<String, String>,
+) -> Result<(), ClusterError> {
+    match cluster.write_record(name, shard, None).await {
+        Err(error) if error.reason == Reason::Conflict => Ok(()),
+        other => other.map(|_| ()),
+    }
+}

@@ -1,0 +1,31 @@
+//! gatewright: the daemon and its command line, around the engine.
+//!
+//! In reading order: [`config`] says what is wanted where, [`source`] yields snapshots, [`cluster`] is what they are
+//! applied to. [`fleet`] runs one round over all clusters of a sync and [`round`] one on a single cluster: it looks
+//! ([`observe`]), plans (the engine), writes the inventory ahead ([`ledger`]), carries out ([`apply`]) and waits
+//! ([`mod@wait`]). [`report`] is what came of it. [`daemon`] repeats rounds on a [`schedule`], [`cli`] runs them on request.
+
+pub mod apply;
+pub mod assemble;
+pub mod cli;
+pub mod clock;
+pub mod cluster;
+pub mod config;
+pub mod daemon;
+pub mod duration;
+pub mod feed;
+pub mod fleet;
+pub mod http;
+pub mod journal;
+pub mod ledger;
+pub mod metrics;
+pub mod observe;
+pub mod paths;
+pub mod report;
+pub mod round;
+pub mod schedule;
+pub mod service;
+pub mod source;
+pub mod state;
+pub mod telemetry;
+pub mod wait;

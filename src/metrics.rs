@@ -1,0 +1,240 @@
+//! The numbers that the daemon shows to Prometheus.
+//!
+//! Methods take plain texts and numbers, so that whoever knows something can say it. Labels name what the config file
+//! names, never objects or revisions: the number of series grows with syncs times clusters and no further. What leaves
+//! the configuration is forgotten, because a series that nobody writes any more keeps its last value for ever.
+
+mod series;
+
+use std::collections::BTreeMap;
+use std::fmt;
+
+use prometheus_client::encoding::{EncodeLabelSet, text};
+use prometheus_client::metrics::counter::Counter;
+use prometheus_client::metrics::gauge::Gauge;
+use prometheus_client::metrics::histogram::Histogram;
+use prometheus_client::metrics::info::Info;
+use prometheus_client::registry::{Registry, Unit};
+
+use crate::metrics::series::{Seconds, Series};
+
+/// The media type of [`Metrics::encode`].
+pub const CONTENT_TYPE: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
+
+/// All metrics of the process.
+#[derive(Debug)]
+pub struct Metrics {
+    registry: Registry,
+    rounds: Series<Round, Counter>,
+    durations: Series<Sync, Histogram>,
+    successes: Series<Target, Seconds>,
+    objects: Series<Objects, Gauge>,
+    changes: Series<Change, Counter>,
+    holds: Series<Hold, Gauge>,
+    polls: Series<Poll, Counter>,
+    source_successes: Series<Source, Seconds>,
+    clusters: Series<Cluster, Gauge>,
+    reloaded: Gauge,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, EncodeLabelSet)]
+struct Sync {
+    sync: String,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, EncodeLabelSet)]
+struct Cluster {
+    cluster: String,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, EncodeLabelSet)]
+struct Source {
+    source: String,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, EncodeLabelSet)]
+struct Target {
+    sync: String,
+    cluster: String,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, EncodeLabelSet)]
+struct Round {
+    sync: String,
+    cluster: String,
+    result: String,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, EncodeLabelSet)]
+struct Objects {
+    sync: String,
+    cluster: String,
+    state: String,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, EncodeLabelSet)]
+struct Change {
+    sync: String,
+    cluster: String,
+    action: String,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, EncodeLabelSet)]
+struct Hold {
+    sync: String,
+    cluster: String,
+    guard: String,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, EncodeLabelSet)]
+struct Poll {
+    source: String,
+    result: String,
+}
+
+impl Metrics {
+    /// Makes the metrics of this version; everything else is unknown until it is said.
+    pub fn new(version: &str) -> Self {
+        let mut registry = Registry::with_prefix("gatewright");
+        let build = Info::new(vec![("version".to_owned(), version.to_owned())]);
+        registry.register("build", "The running version", build);
+        let reloaded = Gauge::default();
+        let help = "Whether the last attempt to load the configuration succeeded";
+        registry.register("config_last_reload_successful", help, reloaded.clone());
+        Self {
+            rounds: Series::new(&mut registry, "rounds", "Rounds of a sync on a cluster, by how they ended", None),
+            durations: Series::new(
+                &mut registry,
+                "round_duration",
+                "How long rounds of a sync took on all its clusters together",
+                Some(Unit::Seconds),
+            ),
+            successes: Series::new(
+                &mut registry,
+                "last_success_timestamp",
+                "When a round of a sync last ended well on a cluster",
+                Some(Unit::Seconds),
+            ),
+            objects: Series::new(&mut registry, "objects", "Objects after the last round, by state", None),
+            changes: Series::new(&mut registry, "changes", "Changes made to objects, by action", None),
+            holds: Series::new(&mut registry, "holds", "What a guard holds until a person decides", None),
+            polls: Series::new(&mut registry, "source_polls", "Polls of a source, by result", None),
+            source_successes: Series::new(
+                &mut registry,
+                "source_last_success_timestamp",
+                "When a source was last read, changed or not",
+                Some(Unit::Seconds),
+            ),
+            clusters: Series::new(
+                &mut registry,
+                "cluster_up",
+                "Whether a cluster answered when it was last asked",
+                None,
+            ),
+            reloaded,
+            registry,
+        }
+    }
+
+    /// Counts a round that ended on one cluster: `done`, `failed`, `held` or `unreachable`.
+    pub fn round(&self, sync: &str, cluster: &str, result: &str) {
+        let labels = Round { sync: sync.to_owned(), cluster: cluster.to_owned(), result: result.to_owned() };
+        self.rounds.with(labels, |count| _ = count.inc());
+    }
+
+    /// Notes how long a round took on all clusters together, in seconds.
+    pub fn round_took(&self, sync: &str, seconds: f64) {
+        self.durations.with(Sync { sync: sync.to_owned() }, |histogram| histogram.observe(seconds));
+    }
+
+    /// Notes that a round ended well on a cluster, in seconds since 1970.
+    pub fn succeeded(&self, sync: &str, cluster: &str, at: f64) {
+        let labels = Target { sync: sync.to_owned(), cluster: cluster.to_owned() };
+        self.successes.with(labels, |time| _ = time.set(at));
+    }
+
+    /// Sets how many objects a round left in which state: `current`, `changed`, `held`, `failed`. States that are not
+    /// named are forgotten.
+    pub fn objects(&self, sync: &str, cluster: &str, states: &BTreeMap<&str, u32>) {
+        let fresh = states.iter().map(|(state, count)| {
+            (Objects { sync: sync.to_owned(), cluster: cluster.to_owned(), state: (*state).to_owned() }, *count)
+        });
+        self.objects.replace(|labels| labels.sync == sync && labels.cluster == cluster, fresh);
+    }
+
+    /// Counts changes that were made: `create`, `update`, `prune` and so on.
+    pub fn changed(&self, sync: &str, cluster: &str, action: &str, count: u32) {
+        let labels = Change { sync: sync.to_owned(), cluster: cluster.to_owned(), action: action.to_owned() };
+        self.changes.with(labels, |counter| _ = counter.inc_by(u64::from(count)));
+    }
+
+    /// Sets what each guard holds after a round. Guards that are not named hold nothing, and are forgotten.
+    pub fn holds(&self, sync: &str, cluster: &str, guards: &BTreeMap<&str, u32>) {
+        let fresh = guards.iter().map(|(guard, count)| {
+            (Hold { sync: sync.to_owned(), cluster: cluster.to_owned(), guard: (*guard).to_owned() }, *count)
+        });
+        self.holds.replace(|labels| labels.sync == sync && labels.cluster == cluster, fresh);
+    }
+
+    /// Counts a poll of a source: `changed`, `unchanged` or the kind of failure.
+    pub fn polled(&self, source: &str, result: &str) {
+        let labels = Poll { source: source.to_owned(), result: result.to_owned() };
+        self.polls.with(labels, |count| _ = count.inc());
+    }
+
+    /// Notes that a source was read, in seconds since 1970.
+    pub fn source_succeeded(&self, source: &str, at: f64) {
+        self.source_successes.with(Source { source: source.to_owned() }, |time| _ = time.set(at));
+    }
+
+    /// Notes whether a cluster answered.
+    pub fn cluster_up(&self, cluster: &str, up: bool) {
+        self.clusters.with(Cluster { cluster: cluster.to_owned() }, |gauge| _ = gauge.set(i64::from(up)));
+    }
+
+    /// Notes whether the configuration could be loaded, at the start and at each reload.
+    pub fn reloaded(&self, successful: bool) {
+        self.reloaded.set(i64::from(successful));
+    }
+
+    /// Drops every series of a sync that is no longer configured.
+    pub fn forget_sync(&self, sync: &str) {
+        self.forget_targets(|its, _| its == sync);
+        self.durations.forget(|labels| labels.sync == sync);
+    }
+
+    /// Drops every series of a sync on a cluster that it no longer selects.
+    pub fn forget_target(&self, sync: &str, cluster: &str) {
+        self.forget_targets(|its, its_cluster| its == sync && its_cluster == cluster);
+    }
+
+    /// Drops every series of a cluster that is no longer configured.
+    pub fn forget_cluster(&self, cluster: &str) {
+        self.forget_targets(|_, its| its == cluster);
+        self.clusters.forget(|labels| labels.cluster == cluster);
+    }
+
+    /// Drops every series of a source that is no longer configured.
+    pub fn forget_source(&self, source: &str) {
+        self.polls.forget(|labels| labels.source == source);
+        self.source_successes.forget(|labels| labels.source == source);
+    }
+
+    fn forget_targets(&self, gone: impl Fn(&str, &str) -> bool) {
+        self.rounds.forget(|labels| gone(&labels.sync, &labels.cluster));
+        self.successes.forget(|labels| gone(&labels.sync, &labels.cluster));
+        self.objects.forget(|labels| gone(&labels.sync, &labels.cluster));
+        self.changes.forget(|labels| gone(&labels.sync, &labels.cluster));
+        self.holds.forget(|labels| gone(&labels.sync, &labels.cluster));
+    }
+
+    /// Writes all metrics as `OpenMetrics` text, of type [`CONTENT_TYPE`].
+    pub fn encode(&self) -> Result<String, fmt::Error> {
+        let mut page = String::new();
+        text::encode(&mut page, &self.registry)?;
+        Ok(page)
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,259 @@
+//! What a round saw, did and refused: one value, built while working, with views in text and JSON.
+//!
+//! The JSON view is this value; its form is versioned by [`SCHEMA`].
+
+pub mod text;
+
+use std::collections::BTreeMap;
+
+use gatewright_engine::diff::Difference;
+use gatewright_engine::object::ObjectId;
+use gatewright_engine::plan::{Hold, Plan, Reason, Refusal};
+use gatewright_engine::problem::{Place, Problem, Scope};
+use jiff::Timestamp;
+use serde::{Deserialize, Serialize};
+
+use crate::apply::Outcome;
+
+/// The version of the JSON view.
+pub const SCHEMA: &str = "gatewright.dev/report/v1alpha1";
+
+/// One round of one sync over its clusters.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+#[must_use]
+pub struct Report {
+    /// The version of this form.
+    pub schema: String,
+    /// The sync.
+    pub sync: String,
+    /// The source.
+    pub source: String,
+    /// The revision that was in force.
+    pub revision: String,
+    /// Why the source could not be asked this time, if so: the revision is the last good one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub stale_source: Option<String>,
+    /// Whether anything was to be changed.
+    pub mode: Mode,
+    /// When it began.
+    pub started: Timestamp,
+    /// When it ended.
+    pub finished: Timestamp,
+    /// What is wrong with the source.
+    pub problems: Vec<Problem>,
+    /// Documents that no pack claims.
+    pub unclaimed: Vec<Unclaimed>,
+    /// What happened, by cluster.
+    pub clusters: BTreeMap<String, ClusterReport>,
+}
+
+/// Whether anything was to be changed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Mode {
+    /// Nothing: this is what would happen.
+    Plan,
+    /// Yes.
+    Apply,
+}
+
+/// A document that no pack claims.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Unclaimed {
+    /// The object.
+    pub id: ObjectId,
+    /// Where it stands.
+    pub place: Place,
+}
+
+/// One round on one cluster.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct ClusterReport {
+    /// How it ended.
+    pub state: ClusterState,
+    /// What stopped it, if something did.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub error: Option<Failure>,
+    /// The steps of the plan.
+    pub steps: Vec<StepReport>,
+    /// What was refused.
+    pub refusals: Vec<Refusal>,
+    /// Guards that stopped everything.
+    pub holds: Vec<Hold>,
+    /// The state of every unit.
+    pub units: Vec<UnitReport>,
+}
+
+/// How a round on a cluster ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum ClusterState {
+    /// As planned.
+    Done,
+    /// Planned, and nothing was to be changed.
+    Planned,
+    /// A guard stopped it.
+    Held,
+    /// Something failed.
+    Failed,
+    /// Nobody answered.
+    Unreachable,
+    /// It was told to stop before it was through.
+    Stopped,
+}
+
+/// What stopped a round on a cluster.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Failure {
+    /// What, and why.
+    pub message: String,
+    /// What to do.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub hint: Option<String>,
+}
+
+/// One step and what became of it.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct StepReport {
+    /// The unit.
+    pub unit: ObjectId,
+    /// The object.
+    pub id: ObjectId,
+    /// `create`, `update`, `adopt`, `keep`, `prune`, `forget`.
+    pub action: String,
+    /// What differed.
+    pub differences: Vec<Difference>,
+    /// What became of it; absent in a plan.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub outcome: Option<Outcome>,
+}
+
+/// The state of one unit on one cluster.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct UnitReport {
+    /// The spec.
+    pub unit: ObjectId,
+    /// How it is.
+    pub state: UnitState,
+    /// What is wrong or awaited.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub message: Option<String>,
+    /// Where it can be reached.
+    pub addresses: Vec<String>,
+    /// On which ports.
+    pub ports: Vec<u16>,
+}
+
+/// How a unit is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum UnitState {
+    /// As it should be, and it was so before.
+    Current,
+    /// It was changed, and is as it should be.
+    Changed,
+    /// It would be changed.
+    Pending,
+    /// It is applied, and not healthy.
+    Unhealthy,
+    /// Something was refused, so it stays as it is.
+    Held,
+    /// Something failed.
+    Failed,
+    /// It was deleted.
+    Pruned,
+}
+
+impl Report {
+    /// Counts the steps that change something, by action.
+    pub fn counts(&self) -> BTreeMap<&str, usize> {
+        let mut counts = BTreeMap::new();
+        let steps = self.clusters.values().flat_map(|cluster| &cluster.steps);
+        steps.filter(|step| step.action != "keep").for_each(|step| *counts.entry(step.action.as_str()).or_default() += 1);
+        counts
+    }
+
+    /// Tells whether a plan would change something.
+    pub fn has_changes(&self) -> bool {
+        let mut steps = self.clusters.values().flat_map(|cluster| &cluster.steps);
+        steps.any(|step| !matches!(step.action.as_str(), "keep" | "forget"))
+    }
+
+    /// Returns the exit code: 1 failed, 3 held, 4 a cluster unreachable, else 0; the first in this order.
+    pub fn exit_code(&self) -> u8 {
+        let is_broken = self.problems.iter().any(|problem| problem.scope != Scope::Notice);
+        let codes: Vec<u8> = self.clusters.values().map(ClusterReport::exit_code).collect();
+        let has = |code: u8| codes.contains(&code);
+        match () {
+            () if is_broken || has(1) => 1,
+            () if has(3) => 3,
+            () if has(4) => 4,
+            () => 0,
+        }
+    }
+}
+
+impl ClusterReport {
+    /// Begins a report with what was planned.
+    pub fn of(plan: &Plan) -> Self {
+        let step = |step: &gatewright_engine::plan::Step| StepReport {
+            unit: step.unit.clone(),
+            id: step.id.clone(),
+            action: step.action.word().to_owned(),
+            differences: step.differences.clone(),
+            outcome: None,
+        };
+        Self {
+            state: if plan.holds.is_empty() { ClusterState::Planned } else { ClusterState::Held },
+            error: None,
+            steps: plan.steps.iter().map(step).collect(),
+            refusals: plan.refusals.clone(),
+            holds: plan.holds.clone(),
+            units: Vec::new(),
+        }
+    }
+
+    /// Reports a cluster on which nothing could be planned.
+    pub fn failed(state: ClusterState, message: String, hint: Option<String>) -> Self {
+        Self { error: Some(Failure { message, hint }), state, ..Self::of(&Plan::default()) }
+    }
+
+    fn exit_code(&self) -> u8 {
+        let is_unhealthy = self.units.iter().any(|unit| matches!(unit.state, UnitState::Unhealthy | UnitState::Failed));
+        let codes: Vec<u8> = self.refusals.iter().map(|refusal| weight(&refusal.reason)).collect();
+        match self.state {
+            ClusterState::Unreachable => 4,
+            ClusterState::Failed | ClusterState::Stopped => 1,
+            _ if is_unhealthy || codes.contains(&1) => 1,
+            ClusterState::Held => 3,
+            _ if codes.contains(&3) => 3,
+            ClusterState::Done | ClusterState::Planned => 0,
+        }
+    }
+}
+
+/// What a refusal means for the exit code: something is wrong (1), we were careful (3), or all is well (0).
+fn weight(reason: &Reason) -> u8 {
+    match reason {
+        Reason::Invalid(_)
+        | Reason::Forbidden(_)
+        | Reason::NoSuchKind(_)
+        | Reason::Failed(_)
+        | Reason::Unknown(_)
+        | Reason::NoNamespace(_)
+        | Reason::NamespaceTerminating(_) => 1,
+        Reason::Foreign(_) | Reason::NotAllowed(_) | Reason::Unmarked => 3,
+        Reason::Terminating
+        | Reason::Kept(_)
+        | Reason::Broken
+        | Reason::Unreadable(_)
+        | Reason::SelfManaged
+        | Reason::PruneDisabled
+        | Reason::FirstRound
+        | Reason::UnitHeld => 0,
+    }
+}

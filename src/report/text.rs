@@ -1,0 +1,233 @@
+//! The text view: what will happen, or has happened, for a person who reads from the top.
+
+use std::fmt::{self, Write};
+
+use gatewright_engine::diff::Difference;
+use gatewright_engine::problem::Problem;
+use gatewright_engine::text::count;
+use owo_colors::{OwoColorize, Style};
+use serde_json::Value;
+
+use super::{ClusterReport, ClusterState, Report, StepReport, UnitState};
+use crate::apply::Outcome;
+
+/// Values longer than this are folded.
+const LONGEST_VALUE: usize = 100;
+/// Lines of a text value that are shown.
+const MOST_LINES: usize = 12;
+
+/// How the text looks.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Look {
+    /// Colors for a terminal.
+    pub color: bool,
+    /// Also what stays as it is.
+    pub verbose: bool,
+}
+
+impl Look {
+    fn paint(self, text: &str, style: Style) -> String {
+        if self.color { text.style(style).to_string() } else { text.to_owned() }
+    }
+}
+
+/// Writes a report.
+pub fn write(report: &Report, look: Look) -> String {
+    let mut out = String::new();
+    // Writing to a string does not fail.
+    let _ = Writer { out: &mut out, look }.report(report);
+    out
+}
+
+struct Writer<'a> {
+    out: &'a mut String,
+    look: Look,
+}
+
+impl Writer<'_> {
+    fn report(&mut self, report: &Report) -> fmt::Result {
+        writeln!(self.out, "sync {} at {}", report.sync, report.revision)?;
+        if let Some(reason) = &report.stale_source {
+            self.warn(&format!("source {} could not be read, this is its last good revision: {reason}", report.source))?;
+        }
+        self.problems(&report.problems)?;
+        if !report.unclaimed.is_empty() {
+            writeln!(self.out, "\nNot claimed by any pack, not applied:")?;
+            for unclaimed in &report.unclaimed {
+                writeln!(self.out, "  {}  {}", unclaimed.id, unclaimed.place)?;
+            }
+        }
+        for (name, cluster) in &report.clusters {
+            writeln!(self.out, "\n{}", self.look.paint(&format!("cluster {name}"), Style::new().bold()))?;
+            self.cluster(cluster)?;
+        }
+        Ok(())
+    }
+
+    fn problems(&mut self, problems: &[Problem]) -> fmt::Result {
+        if problems.is_empty() {
+            return Ok(());
+        }
+        writeln!(self.out, "\n{}", self.look.paint(&count(problems.len(), "problem"), Style::new().red().bold()))?;
+        for problem in problems {
+            let object = problem.object.as_ref().map(|id| format!("{id}: ")).unwrap_or_default();
+            writeln!(self.out, "  {}: {object}{}", problem.place, problem.message)?;
+            if let Some(hint) = &problem.hint {
+                writeln!(self.out, "    {hint}")?;
+            }
+        }
+        Ok(())
+    }
+
+    fn cluster(&mut self, cluster: &ClusterReport) -> fmt::Result {
+        if let Some(error) = &cluster.error {
+            let word = if cluster.state == ClusterState::Unreachable { "unreachable: " } else { "" };
+            self.warn(&format!("{word}{}", error.message))?;
+            if let Some(hint) = &error.hint {
+                writeln!(self.out, "    {hint}")?;
+            }
+        }
+        for hold in &cluster.holds {
+            self.warn(&format!("held by guard {}: {}", hold.guard, hold.message))?;
+            writeln!(self.out, "    nothing is changed here; {}", hold.hint)?;
+        }
+        let mut unit = None;
+        let is_verbose = self.look.verbose;
+        for step in cluster.steps.iter().filter(|step| is_verbose || step.action != "keep") {
+            if unit != Some(&step.unit) && step.unit != step.id {
+                writeln!(self.out, "  {}", step.unit)?;
+            }
+            unit = Some(&step.unit);
+            self.step(step)?;
+        }
+        for refusal in &cluster.refusals {
+            let line = format!("    ! {}: {}", refusal.id, refusal.reason);
+            writeln!(self.out, "{}", self.look.paint(&line, Style::new().yellow()))?;
+        }
+        self.units(cluster)?;
+        self.summary(cluster)
+    }
+
+    fn step(&mut self, step: &StepReport) -> fmt::Result {
+        let (sign, style) = match step.action.as_str() {
+            "create" => ("+", Style::new().green()),
+            "update" => ("~", Style::new().yellow()),
+            "adopt" => ("&", Style::new().cyan()),
+            "prune" => ("-", Style::new().red()),
+            "forget" => ("x", Style::new().dimmed()),
+            _ => ("=", Style::new().dimmed()),
+        };
+        let line = self.look.paint(&format!("    {sign} {} {}", step.action, step.id), style);
+        match &step.outcome {
+            None | Some(Outcome::Done) => writeln!(self.out, "{line}")?,
+            Some(Outcome::Failed(why)) => writeln!(self.out, "{line}  FAILED: {why}")?,
+            Some(Outcome::Stale(why)) => writeln!(self.out, "{line}  changed meanwhile: {why}")?,
+            Some(Outcome::Skipped) => writeln!(self.out, "{line}  not tried")?,
+        }
+        step.differences.iter().try_for_each(|difference| self.difference(difference))
+    }
+
+    fn difference(&mut self, difference: &Difference) -> fmt::Result {
+        let by = match difference.managers.first() {
+            Some(manager) => {
+                let at = manager.time.as_deref().map(|time| format!(" at {time}")).unwrap_or_default();
+                format!("  (last written by {}{at})", manager.name)
+            }
+            None => String::new(),
+        };
+        match (&difference.before, &difference.after) {
+            (Some(Value::String(before)), Some(Value::String(after))) if is_text(before) || is_text(after) => {
+                writeln!(self.out, "        {}:{by}", difference.path)?;
+                self.lines(before, after)
+            }
+            (before, after) => {
+                let text = |value: &Option<Value>| value.as_ref().map_or_else(|| "nothing".to_owned(), folded);
+                writeln!(self.out, "        {}: {} -> {}{by}", difference.path, text(before), text(after))
+            }
+        }
+    }
+
+    /// The changed lines of a text.
+    fn lines(&mut self, before: &str, after: &str) -> fmt::Result {
+        let diff = similar::TextDiff::from_lines(before, after);
+        let changes: Vec<_> = diff.iter_all_changes().filter(|change| change.tag() != similar::ChangeTag::Equal).collect();
+        for change in changes.iter().take(MOST_LINES) {
+            let line = format!("          {} {}", change.tag(), change.value().trim_end());
+            let style = if change.tag() == similar::ChangeTag::Insert { Style::new().green() } else { Style::new().red() };
+            writeln!(self.out, "{}", self.look.paint(&line, style))?;
+        }
+        match changes.len().saturating_sub(MOST_LINES) {
+            0 => Ok(()),
+            more => writeln!(self.out, "          … {} more", count(more, "line")),
+        }
+    }
+
+    fn units(&mut self, cluster: &ClusterReport) -> fmt::Result {
+        for unit in cluster.units.iter().filter(|unit| matches!(unit.state, UnitState::Unhealthy | UnitState::Failed)) {
+            let message = unit.message.as_deref().unwrap_or("it is not healthy");
+            self.warn(&format!("{}: {message}", unit.unit))?;
+        }
+        Ok(())
+    }
+
+    fn summary(&mut self, cluster: &ClusterReport) -> fmt::Result {
+        if cluster.error.is_some() {
+            return Ok(());
+        }
+        let word = match cluster.state {
+            ClusterState::Planned => "plan",
+            ClusterState::Done => "done",
+            ClusterState::Held => "held",
+            ClusterState::Stopped => "stopped",
+            ClusterState::Failed | ClusterState::Unreachable => "failed",
+        };
+        let changes = changes(cluster);
+        let unchanged = cluster.steps.iter().filter(|step| step.action == "keep").count();
+        let refused = match cluster.refusals.len() {
+            0 => String::new(),
+            refused => format!("; {} refused", count(refused, "object")),
+        };
+        match changes.is_empty() {
+            true => writeln!(self.out, "  {word}: no changes, {} up to date{refused}", count(unchanged, "object")),
+            false => writeln!(self.out, "  {word}: {}, {unchanged} unchanged{refused}", changes.join(", ")),
+        }
+    }
+
+    fn warn(&mut self, text: &str) -> fmt::Result {
+        writeln!(self.out, "  {}", self.look.paint(text, Style::new().red()))
+    }
+}
+
+/// Counts what changes: `12 objects to create`; namespaces apart, because they are not ours.
+fn changes(cluster: &ClusterReport) -> Vec<String> {
+    let is_planned = matches!(cluster.state, ClusterState::Planned | ClusterState::Held);
+    let words = |action: &str| match (action, is_planned) {
+        (action, true) => format!("to {action}"),
+        ("prune", false) => "deleted".to_owned(),
+        ("adopt", false) => "adopted".to_owned(),
+        (action, false) => format!("{action}d"),
+    };
+    let number = |action: &str, is_namespace: bool| {
+        let counts = |step: &&StepReport| {
+            let is_over = is_planned || matches!(step.outcome, Some(Outcome::Done));
+            step.action == action && (step.id.kind == "Namespace") == is_namespace && is_over
+        };
+        cluster.steps.iter().filter(counts).count()
+    };
+    let objects = ["create", "update", "adopt", "prune"].map(|action| (action, "object", number(action, false)));
+    let namespaces = [("create", "namespace", number("create", true))];
+    let all = objects.into_iter().chain(namespaces).filter(|(_, _, number)| *number > 0);
+    all.map(|(action, thing, number)| format!("{} {}", count(number, thing), words(action))).collect()
+}
+
+fn is_text(text: &str) -> bool {
+    text.contains('\n')
+}
+
+fn folded(value: &Value) -> String {
+    let text = value.to_string();
+    match text.char_indices().nth(LONGEST_VALUE) {
+        None => text,
+        Some((end, _)) => format!("{}… ({} characters)", &text[..end], text.chars().count()),
+    }
+}

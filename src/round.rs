@@ -1,0 +1,247 @@
+//! One round of one sync on one cluster: observe, plan, write ahead, apply, wait, prune, record.
+//!
+//! The order is what makes it safe. The inventory is written before the first object is, and shortened only after a
+//! deletion is known to have happened, so that a process that dies anywhere in here leaves an inventory that holds
+//! everything it made.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use gatewright_engine::error::Chain;
+use gatewright_engine::health::addresses;
+use gatewright_engine::inventory::Inventory;
+use gatewright_engine::live::Live;
+use gatewright_engine::object::{Gvk, ObjectId};
+use gatewright_engine::plan::{Action, Observed, Plan, Policies, plan};
+use gatewright_engine::unit::{Rendering, Unit};
+use tokio_util::sync::CancellationToken;
+use tracing::{debug, info};
+
+use crate::apply::{Applied, Outcome, apply, prune};
+use crate::cluster::{Cluster, ClusterError};
+use crate::ledger::{self, Ledger};
+use crate::observe::{Scope, observe};
+use crate::report::{ClusterReport, ClusterState, Mode, UnitReport, UnitState};
+use crate::wait::{Patience, Unhealthy, wait};
+
+/// How often a round plans again when somebody else was faster.
+const ATTEMPTS: usize = 4;
+
+/// Everything that a round on a cluster is about.
+pub struct Task<'a> {
+    /// What is wanted, marks included.
+    pub rendering: &'a Rendering,
+    /// What the sync may do.
+    pub policies: Policies,
+    /// Whether anything is changed.
+    pub mode: Mode,
+    /// How long to wait for health; `None`: not at all.
+    pub patience: Option<Patience>,
+    /// Told when the process is to end.
+    pub stop: &'a CancellationToken,
+}
+
+/// Runs a round. What goes wrong is part of the report.
+pub async fn run(cluster: &dyn Cluster, task: &Task<'_>) -> ClusterReport {
+    match try_run(cluster, task).await {
+        Ok(report) => report,
+        Err(error) => {
+            let state = if error.is_unreachable() { ClusterState::Unreachable } else { ClusterState::Failed };
+            ClusterReport::failed(state, Chain(&error).to_string(), error.hint.clone())
+        }
+    }
+}
+
+async fn try_run(cluster: &dyn Cluster, task: &Task<'_>) -> Result<ClusterReport, ClusterError> {
+    let sync = &task.policies.marker.sync;
+    let mut ledger = ledger::load(cluster, sync).await?;
+    let (mut plan, mut observed) = look(cluster, task, &ledger.inventory).await?;
+    if task.mode == Mode::Plan || !plan.holds.is_empty() {
+        let mut report = ClusterReport::of(&plan);
+        report.units = units(task, &plan, &observed.live, None, &Unhealthy::new());
+        return Ok(report);
+    }
+    let mut applied = Applied::default();
+    for attempt in 1..=ATTEMPTS {
+        ledger.save(cluster, sync, &plan.inventory).await?;
+        applied = apply(cluster, &plan, task.stop).await;
+        let is_stale = applied.outcomes.values().any(|outcome| matches!(outcome, Outcome::Stale(_)));
+        if !is_stale || attempt == ATTEMPTS || task.stop.is_cancelled() {
+            break;
+        }
+        // Somebody else was faster: what was written so far is in the inventory, and is seen as ours now.
+        debug!(sync, attempt, "plans again, because an object was changed meanwhile");
+        note_uids(&mut plan.inventory, &applied);
+        ledger.save(cluster, sync, &plan.inventory).await?;
+        (plan, observed) = look(cluster, task, &ledger.inventory).await?;
+        if !plan.holds.is_empty() {
+            return Ok(ClusterReport::of(&plan));
+        }
+    }
+    finish(cluster, task, ledger, plan, observed, applied).await
+}
+
+async fn look(cluster: &dyn Cluster, task: &Task<'_>, owned: &Inventory) -> Result<(Plan, Observed), ClusterError> {
+    let scope = Scope {
+        units: &task.rendering.units,
+        owned,
+        policies: &task.policies,
+        rehearse_creates: task.mode == Mode::Plan,
+    };
+    let observed = observe(cluster, scope).await?;
+    let plan = plan(task.rendering, &observed, owned, &task.policies);
+    Ok((plan, observed))
+}
+
+/// Waits, prunes and records.
+async fn finish(
+    cluster: &dyn Cluster,
+    task: &Task<'_>,
+    mut ledger: Ledger,
+    mut plan: Plan,
+    observed: Observed,
+    mut applied: Applied,
+) -> Result<ClusterReport, ClusterError> {
+    let sync = &task.policies.marker.sync;
+    if plan.inventory.cluster.is_empty() {
+        // A directory has an identity only after its first write.
+        plan.inventory.cluster = cluster.identity().await?;
+    }
+    note_uids(&mut plan.inventory, &applied);
+    ledger.save(cluster, sync, &plan.inventory).await?;
+    let mut live = observed.live;
+    live.extend(applied.live.clone());
+    let unhealthy = match task.patience {
+        Some(patience) if cluster.has_health() && applied.lost.is_none() => {
+            let changed = changed(&plan, &applied);
+            wait(cluster, &task.policies.marker, &changed, patience, &mut live, task.stop).await?
+        }
+        _ => Unhealthy::new(),
+    };
+    let pruned = if applied.is_complete() && unhealthy.is_empty() && !task.stop.is_cancelled() {
+        prune(cluster, &plan, &task.policies.marker, task.stop).await
+    } else {
+        not_pruned(&plan)
+    };
+    forget(&mut plan, &pruned);
+    ledger.save(cluster, sync, &plan.inventory).await?;
+    applied.outcomes.extend(pruned.outcomes);
+    applied.lost = applied.lost.or(pruned.lost);
+    Ok(report(task, &plan, &applied, &live, &unhealthy))
+}
+
+/// The uids of what was made or changed are known now.
+fn note_uids(inventory: &mut Inventory, applied: &Applied) {
+    for (id, live) in &applied.live {
+        if let Some(entry) = inventory.entries.get_mut(id) {
+            entry.uid = Some(live.uid.clone());
+        }
+    }
+}
+
+/// The objects that this round has written: only their health gates what follows.
+fn changed(plan: &Plan, applied: &Applied) -> BTreeMap<ObjectId, Gvk> {
+    let is_written = |id: &ObjectId| applied.outcomes.get(id) == Some(&Outcome::Done);
+    let steps = plan.changes().filter(|step| step.action != Action::CreateNamespace && is_written(&step.id));
+    steps.map(|step| (step.id.clone(), step.gvk.clone())).collect()
+}
+
+fn not_pruned(plan: &Plan) -> Applied {
+    let prunes = plan.steps.iter().filter(|step| matches!(step.action, Action::Prune(_)));
+    Applied { outcomes: prunes.map(|step| (step.id.clone(), Outcome::Skipped)).collect(), ..Applied::default() }
+}
+
+/// Only what is known to be gone leaves the inventory.
+fn forget(plan: &mut Plan, pruned: &Applied) {
+    for step in &plan.steps {
+        let is_gone = match step.action {
+            Action::Forget => true,
+            Action::Prune(_) => pruned.outcomes.get(&step.id) == Some(&Outcome::Done),
+            Action::CreateNamespace | Action::Create | Action::Update(_) | Action::Adopt(_) | Action::Keep => false,
+        };
+        if is_gone {
+            plan.inventory.entries.remove(&step.id);
+        }
+    }
+}
+
+fn report(
+    task: &Task<'_>,
+    plan: &Plan,
+    applied: &Applied,
+    live: &BTreeMap<ObjectId, Live>,
+    unhealthy: &Unhealthy,
+) -> ClusterReport {
+    let mut report = ClusterReport::of(plan);
+    for step in &mut report.steps {
+        step.outcome = applied.outcomes.get(&step.id).cloned();
+        if step.action != "keep" && step.outcome == Some(Outcome::Done) {
+            info!(object = %step.id, action = step.action, "changed");
+        }
+    }
+    let is_failed = applied.outcomes.values().any(|outcome| matches!(outcome, Outcome::Failed(_) | Outcome::Stale(_)));
+    report.state = match () {
+        () if applied.lost.is_some() => ClusterState::Unreachable,
+        () if is_failed => ClusterState::Failed,
+        () if task.stop.is_cancelled() => ClusterState::Stopped,
+        () => ClusterState::Done,
+    };
+    report.units = units(task, plan, live, Some(applied), unhealthy);
+    report
+}
+
+/// The state of every unit that is wanted or was owned.
+fn units(
+    task: &Task<'_>,
+    plan: &Plan,
+    live: &BTreeMap<ObjectId, Live>,
+    applied: Option<&Applied>,
+    unhealthy: &Unhealthy,
+) -> Vec<UnitReport> {
+    let held = plan.held_units();
+    let unfinished = applied.map(|applied| applied.unfinished(plan)).unwrap_or_default();
+    let changed: BTreeSet<&ObjectId> = plan.changes().map(|step| &step.unit).collect();
+    let wanted = task.rendering.units.iter().filter(|unit| task.policies.is_about(&unit.id));
+    let mut reports: Vec<UnitReport> = wanted
+        .map(|unit| {
+            let sick = unit.objects.iter().find_map(|object| unhealthy.get_key_value(object.id()));
+            let state = match () {
+                () if unfinished.contains(&unit.id) => UnitState::Failed,
+                () if held.contains(&unit.id) || !plan.holds.is_empty() => UnitState::Held,
+                () if sick.is_some() => UnitState::Unhealthy,
+                () if changed.contains(&unit.id) && applied.is_some() => UnitState::Changed,
+                () if changed.contains(&unit.id) => UnitState::Pending,
+                () => UnitState::Current,
+            };
+            let message = sick.map(|(id, what)| format!("{id}: {what}"));
+            UnitReport { message, ..unit_report(unit, state, live) }
+        })
+        .collect();
+    let gone = changed.iter().filter(|id| !task.rendering.units.iter().any(|unit| unit.id == ***id));
+    reports.extend(gone.filter(|id| id.kind != "Namespace").map(|id| UnitReport {
+        unit: (*id).clone(),
+        state: match (applied, unfinished.contains(*id)) {
+            (Some(_), false) => UnitState::Pruned,
+            (Some(_), true) => UnitState::Failed,
+            (None, _) => UnitState::Pending,
+        },
+        message: None,
+        addresses: Vec::new(),
+        ports: Vec::new(),
+    }));
+    reports
+}
+
+fn unit_report(unit: &Unit, state: UnitState, live: &BTreeMap<ObjectId, Live>) -> UnitReport {
+    let service = unit.objects.iter().find(|object| object.id().kind == "Service");
+    let ports = service.and_then(|service| service.body().pointer("/spec/ports")?.as_array());
+    let ports = ports.into_iter().flatten().filter_map(|port| u16::try_from(port["port"].as_u64()?).ok());
+    let addresses = service.and_then(|service| live.get(service.id())).map(|live| addresses(live.object.body()));
+    UnitReport {
+        unit: unit.id.clone(),
+        state,
+        message: None,
+        addresses: addresses.unwrap_or_default(),
+        ports: ports.collect(),
+    }
+}
+

@@ -1,0 +1,163 @@
+//! A directory of the local disk as a source.
+//!
+//! A directory has no commits, so nothing says that what is read belongs together: somebody may be copying files into
+//! it right now.
+//! Hence it is read until two readings in a row are equal, and what came of it is named by its content.
+//! Waiting for changes is not done here: see [`watch`](super::watch).
+
+use std::error::Error as StdError;
+use std::fmt::Write as _;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use async_trait::async_trait;
+use gatewright_engine::tree::{Entry, Tree};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use sha2::{Digest, Sha256};
+
+use super::{Reason, Snapshot, Source, SourceError};
+use crate::paths::{NoCredentials, Paths};
+
+/// How often a directory is read before it is given up as one that never rests.
+const READINGS: usize = 6;
+
+/// How long a writer is given between two readings.
+const PAUSE: Duration = Duration::from_millis(100);
+
+/// Where the directory is.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct Settings {
+    /// The directory, or a single file; a relative path is relative to the config file.
+    pub path: PathBuf,
+}
+
+impl Settings {
+    /// Makes the path absolute.
+    pub fn resolve(&mut self, paths: &Paths) -> Result<(), NoCredentials> {
+        self.path = paths.resolve(&self.path)?;
+        Ok(())
+    }
+}
+
+/// A directory that is read at each poll.
+#[derive(Clone, Debug)]
+pub struct DirectorySource {
+    path: PathBuf,
+}
+
+/// The directory changed with every reading.
+#[derive(Debug, thiserror::Error)]
+#[error("it keeps changing while it is read")]
+struct Restless;
+
+impl DirectorySource {
+    /// Takes the settings of one source; the path is absolute by now.
+    pub fn new(settings: Settings) -> Self {
+        Self { path: settings.path }
+    }
+
+    async fn read(&self) -> Result<Tree, SourceError> {
+        let path = self.path.clone();
+        let reading = tokio::task::spawn_blocking(move || Tree::read_dir(&path));
+        let result = reading.await.map_err(|stopped| self.error(Reason::Invalid, None, stopped))?;
+        result.map_err(|error| {
+            let kind = error.source().and_then(|cause| cause.downcast_ref::<io::Error>()).map(io::Error::kind);
+            let (reason, hint) = advice(kind, &self.path);
+            self.error(reason, hint, error)
+        })
+    }
+
+    fn error(
+        &self,
+        reason: Reason,
+        hint: Option<String>,
+        source: impl Into<Box<dyn StdError + Send + Sync>>,
+    ) -> SourceError {
+        SourceError { what: self.path.display().to_string(), reason, hint, source: source.into() }
+    }
+}
+
+#[async_trait]
+impl Source for DirectorySource {
+    async fn poll(&self, have: Option<&str>) -> Result<Option<Snapshot>, SourceError> {
+        let mut tree = self.read().await?;
+        for _ in 1..READINGS {
+            let revision = revision(&tree);
+            if have == Some(revision.as_str()) {
+                // It is what it was, and that was at rest.
+                return Ok(None);
+            }
+            tokio::time::sleep(PAUSE).await;
+            let again = self.read().await?;
+            if again == tree {
+                return Ok(Some(Snapshot { revision, tree }));
+            }
+            tree = again;
+        }
+        let hint = "Let whatever writes the directory fill a new one beside it, and rename that when it is complete.";
+        Err(self.error(Reason::Invalid, Some(hint.to_owned()), Restless))
+    }
+}
+
+/// Says what an unreadable directory means and what to do about it.
+fn advice(kind: Option<io::ErrorKind>, path: &Path) -> (Reason, Option<String>) {
+    match kind {
+        Some(io::ErrorKind::NotFound) => {
+            let hint = format!("Create {}, or correct `directory.path` of the source.", path.display());
+            (Reason::NotFound, Some(hint))
+        }
+        Some(io::ErrorKind::PermissionDenied) => {
+            let hint = format!("Let the user that gatewright runs as read {} and every folder in it.", path.display());
+            (Reason::Invalid, Some(hint))
+        }
+        _ => (Reason::Invalid, None),
+    }
+}
+
+/// Names a tree by what is in it.
+///
+/// Lengths stand before what they measure, so that no two trees run together into the same bytes.
+fn revision(tree: &Tree) -> String {
+    let mut digest = Sha256::new();
+    for (path, entry) in tree.files() {
+        let (kind, text): (u8, &str) = match entry {
+            Entry::Text(text) => (0, text),
+            Entry::Unreadable(reason) => (1, reason),
+        };
+        digest.update((path.len() as u64).to_be_bytes());
+        digest.update(path);
+        digest.update([kind]);
+        digest.update((text.len() as u64).to_be_bytes());
+        digest.update(text);
+    }
+    let mut revision = "sha256:".to_owned();
+    for byte in digest.finalize().iter().take(6) {
+        write!(revision, "{byte:02x}").expect("writing to a string cannot fail");
+    }
+    revision
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_revision_tells_trees_apart_by_paths_and_by_content() {
+        let of = |files: &[(&str, &str)]| revision(&files.iter().copied().collect());
+        let revisions = [
+            of(&[]),
+            of(&[("a.yaml", "")]),
+            of(&[("b.yaml", "")]),
+            of(&[("a.yaml", "b.yaml")]),
+            of(&[("a.yaml", ""), ("b.yaml", "")]),
+        ];
+        for (index, revision) in revisions.iter().enumerate() {
+            assert_eq!(revision.len(), "sha256:".len() + 12);
+            assert!(!revisions[..index].contains(revision), "{revision} came twice");
+        }
+        assert_eq!(of(&[("b.yaml", "x"), ("a.yaml", "y")]), of(&[("a.yaml", "y"), ("b.yaml", "x")]));
+    }
+}

@@ -1,0 +1,105 @@
+//! The bare repository on disk that a remote one is fetched into.
+//!
+//! It is a cache: whatever is wrong with it, it is thrown away and fetched again.
+//! It holds the newest commit and what is left of older ones, never their whole history, and no work tree.
+//! libgit2 does not tidy up, so a mirror that has become untidy is thrown away as well.
+
+use std::fs::{self, File, TryLockError};
+use std::io;
+use std::path::{Path, PathBuf};
+use std::thread;
+use std::time::Duration;
+
+use git2::{Oid, Repository, RepositoryInitOptions};
+use tokio_util::sync::CancellationToken;
+
+use super::failure::Failure;
+use crate::source::Reason;
+
+/// How many packs and their indexes a mirror may have: each fetch leaves two files, one that was cut short leaves one.
+const MAX_PACK_FILES: usize = 400;
+
+/// How often a lock that somebody else holds is tried.
+const LOCK_PAUSE: Duration = Duration::from_millis(50);
+
+/// Where the mirror of one source is, and the exclusive right to it.
+#[derive(Debug)]
+pub(super) struct Place {
+    folder: PathBuf,
+    /// Another process may look at the same source. The kernel unlocks when the file is closed, whatever happens.
+    _lock: File,
+}
+
+/// A mirror cannot be used.
+#[derive(Debug, thiserror::Error)]
+enum PlaceError {
+    #[error("cannot write to {folder:?}, which holds copies of repositories")]
+    Disk { folder: PathBuf, source: io::Error },
+    #[error("another process is busy with the same repository")]
+    Busy,
+}
+
+impl Place {
+    /// Waits for the exclusive right to the mirror of a name below a folder, until cancelled.
+    pub(super) fn take(folder: &Path, name: &str, cancelled: &CancellationToken) -> Result<Self, Failure> {
+        let fail = |source| disk_failure(folder, source);
+        fs::create_dir_all(folder).map_err(fail)?;
+        let path = folder.join(format!("{name}.lock"));
+        let lock = File::options().create(true).truncate(false).write(true).open(path).map_err(fail)?;
+        loop {
+            match lock.try_lock() {
+                Ok(()) => return Ok(Self { folder: folder.join(format!("{name}.git")), _lock: lock }),
+                Err(TryLockError::Error(error)) => return Err(fail(error)),
+                Err(TryLockError::WouldBlock) if cancelled.is_cancelled() => {
+                    return Err(Failure::new(Reason::Unreachable, PlaceError::Busy));
+                }
+                Err(TryLockError::WouldBlock) => thread::sleep(LOCK_PAUSE),
+            }
+        }
+    }
+
+    /// Opens the mirror, which is empty if there was none.
+    pub(super) fn open(&self) -> Result<Repository, Failure> {
+        if self.folder.exists() {
+            return Repository::open_bare(&self.folder).map_err(|error| Failure::of_mirror(&error));
+        }
+        create(&self.folder)
+    }
+
+    /// Throws the mirror away.
+    pub(super) fn discard(&self) -> Result<(), Failure> {
+        remove(&self.folder)
+    }
+}
+
+/// Tells whether a mirror has a commit, with all its files.
+///
+/// What a server sends is put in its place at once and as a whole, so that the commit speaks for the rest.
+pub(super) fn has(repository: &Repository, commit: Oid) -> bool {
+    repository.find_object(commit, None).is_ok()
+}
+
+/// Tells whether a mirror has become so untidy that it should be thrown away.
+pub(super) fn is_worn(repository: &Repository) -> bool {
+    let packs = fs::read_dir(repository.path().join("objects/pack"));
+    packs.is_ok_and(|files| files.count() > MAX_PACK_FILES)
+}
+
+fn create(folder: &Path) -> Result<Repository, Failure> {
+    let mut options = RepositoryInitOptions::new();
+    // Templates are the machine's, and may bring hooks.
+    options.bare(true).no_reinit(true).external_template(false);
+    Repository::init_opts(folder, &options).map_err(|error| Failure::of_mirror(&error))
+}
+
+fn remove(folder: &Path) -> Result<(), Failure> {
+    match fs::remove_dir_all(folder) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => Err(disk_failure(folder, error)),
+        Ok(()) | Err(_) => Ok(()),
+    }
+}
+
+fn disk_failure(folder: &Path, source: io::Error) -> Failure {
+    let hint = "Let the user that gatewright runs as write to `stateDir`, and look whether its disk is full.";
+    Failure::new(Reason::Invalid, PlaceError::Disk { folder: folder.to_owned(), source }).hint(hint)
+}

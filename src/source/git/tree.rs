@@ -1,0 +1,156 @@
+//! Reading the files of a commit straight from the object database.
+//!
+//! There is no work tree, so nothing in a repository can write outside of one, and neither filters, attributes nor
+//! hooks ever run.
+//! Links are not followed and submodules not entered: both would read what the commit does not hold.
+
+use std::path::Path;
+
+use gatewright_engine::tree::{IGNORE_FILE, MAX_FILE_BYTES, Tree};
+use git2::{ErrorCode, ObjectType, Oid, Repository, TreeEntry};
+
+use super::failure::Failure;
+use crate::source::Reason;
+
+/// The most folders and files that are looked at. A few objects can describe billions of paths.
+const MAX_ENTRIES: usize = 1_000_000;
+
+/// The deepest folder.
+const MAX_DEPTH: usize = 100;
+
+/// The most bytes that the files may have together.
+const MAX_BYTES: usize = 256 * 1024 * 1024;
+
+/// What a file that Git LFS keeps elsewhere begins with.
+const LFS_POINTER: &[u8] = b"version https://git-lfs.github.com/spec/";
+
+/// The kinds of entry, by their mode. The lowest bits only say who may read a file.
+const KIND: i32 = 0o170_000;
+const REGULAR: i32 = 0o100_000;
+const SYMLINK: i32 = 0o120_000;
+
+/// The commit cannot be used.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub(super) enum Unusable {
+    #[error("there is no commit {0}")]
+    NoCommit(Oid),
+    #[error("the commit has no {0:?}")]
+    NoPath(String),
+    #[error("the repository has more than {0}")]
+    TooLarge(String),
+}
+
+impl From<Unusable> for Failure {
+    fn from(error: Unusable) -> Self {
+        let (reason, hint) = match &error {
+            Unusable::NoCommit(_) => (Reason::NotFound, "Correct `ref`."),
+            Unusable::NoPath(_) => (Reason::NotFound, "Correct `path`, or `ref` if the folder is on another branch."),
+            Unusable::TooLarge(_) => (Reason::Invalid, "Point `path` at the folder that holds the specs."),
+        };
+        Self::new(reason, error).hint(hint)
+    }
+}
+
+/// Reads what may hold specs of a commit, at and below a path.
+pub(super) fn read(repository: &Repository, commit: Oid, path: &str) -> Result<Tree, Failure> {
+    let object = repository.find_object(commit, None).map_err(|error| match error.code() {
+        ErrorCode::NotFound => Unusable::NoCommit(commit).into(),
+        _ => Failure::of_mirror(&error),
+    })?;
+    let root = object.peel_to_tree().map_err(|_| Unusable::NoCommit(commit))?;
+    if !path.is_empty() && !holds(&root, path) {
+        return Err(Unusable::NoPath(path.to_owned()).into());
+    }
+    let mut reader = Reader { repository, path, tree: Tree::default(), entries: 0, bytes: 0 };
+    // A list and not recursion, so that no repository can exhaust the stack.
+    let mut folders = vec![(String::new(), root.id(), 0)];
+    while let Some((prefix, id, depth)) = folders.pop() {
+        if depth > MAX_DEPTH {
+            return Err(Unusable::TooLarge(format!("{MAX_DEPTH} folders inside each other")).into());
+        }
+        let inner = reader.read_folder(&prefix, id)?;
+        folders.extend(inner.into_iter().map(|(prefix, id)| (prefix, id, depth + 1)));
+    }
+    Ok(reader.tree.below(path))
+}
+
+/// Tells whether there is a folder or a regular file of that path.
+fn holds(root: &git2::Tree<'_>, path: &str) -> bool {
+    root.get_path(Path::new(path))
+        .is_ok_and(|entry| entry.kind() == Some(ObjectType::Tree) || entry.filemode() & KIND == REGULAR)
+}
+
+struct Reader<'a> {
+    repository: &'a Repository,
+    path: &'a str,
+    tree: Tree,
+    entries: usize,
+    bytes: usize,
+}
+
+impl Reader<'_> {
+    /// Reads the files of one folder, and returns the folders in it that matter.
+    fn read_folder(&mut self, prefix: &str, id: Oid) -> Result<Vec<(String, Oid)>, Failure> {
+        let folder = self.repository.find_tree(id).map_err(|error| Failure::of_mirror(&error))?;
+        let mut inner = Vec::new();
+        for entry in &folder {
+            self.entries += 1;
+            if self.entries > MAX_ENTRIES {
+                return Err(Unusable::TooLarge(format!("{MAX_ENTRIES} files and folders")).into());
+            }
+            let name = String::from_utf8_lossy(entry.name_bytes());
+            let path = if prefix.is_empty() { name.to_string() } else { format!("{prefix}/{name}") };
+            if entry.kind() == Some(ObjectType::Tree) {
+                if !name.starts_with('.') && (is_within(&path, self.path) || is_within(self.path, &path)) {
+                    inner.push((path, entry.id()));
+                }
+            } else if Tree::wants(&path) && (is_within(&path, self.path) || name == IGNORE_FILE) {
+                self.read_file(path, &entry)?;
+            }
+        }
+        Ok(inner)
+    }
+
+    fn read_file(&mut self, path: String, entry: &TreeEntry<'_>) -> Result<(), Failure> {
+        match entry.filemode() & KIND {
+            REGULAR => {}
+            SYMLINK => {
+                self.tree.insert_unreadable(path, "the file is a symbolic link, and links are not followed");
+                return Ok(());
+            }
+            _ => return Ok(()),
+        }
+        let content = self.load(entry.id()).map_err(|error| Failure::of_mirror(&error))?;
+        match content {
+            None => {
+                let reason = format!("the file is larger than {} MiB", MAX_FILE_BYTES >> 20);
+                self.tree.insert_unreadable(path, reason);
+            }
+            Some(content) if content.starts_with(LFS_POINTER) => {
+                self.tree.insert_unreadable(path, "the file is kept by Git LFS, which is not supported");
+            }
+            Some(content) => {
+                self.bytes += content.len();
+                self.tree.insert(path, content);
+            }
+        }
+        if self.bytes > MAX_BYTES {
+            return Err(Unusable::TooLarge(format!("{} MiB of YAML and JSON", MAX_BYTES >> 20)).into());
+        }
+        Ok(())
+    }
+
+    /// Returns the content of a file, or nothing if it is too large to be looked at.
+    fn load(&self, id: Oid) -> Result<Option<Vec<u8>>, git2::Error> {
+        let (size, _) = self.repository.odb()?.read_header(id)?;
+        if u64::try_from(size).unwrap_or(u64::MAX) > MAX_FILE_BYTES {
+            return Ok(None);
+        }
+        Ok(Some(self.repository.find_blob(id)?.content().to_vec()))
+    }
+}
+
+/// Tells whether a path is a folder or stands below it; everything is below the empty one.
+fn is_within(path: &str, folder: &str) -> bool {
+    folder.is_empty() || path.strip_prefix(folder).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+}

@@ -1,0 +1,140 @@
+//! What this installation remembers on its own disk: who it is, what it saw last, and what it did.
+//!
+//! Everything here is a convenience or a detector. What is owned stands in the inventories on the clusters; losing
+//! this folder costs time and a new identity, never an object.
+
+use std::fs::{self, File, TryLockError};
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+
+use gatewright_engine::text::hex;
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+
+/// The state folder.
+#[derive(Clone, Debug)]
+pub struct State {
+    folder: PathBuf,
+}
+
+/// Held while a process may change clusters; released when it is dropped, or when the process ends.
+#[derive(Debug)]
+pub struct Lock {
+    _file: File,
+}
+
+/// The state cannot be used.
+#[derive(Debug, thiserror::Error)]
+pub enum StateError {
+    /// A file cannot be read.
+    #[error("cannot read {0:?}")]
+    Read(PathBuf, #[source] io::Error),
+    /// A file cannot be written.
+    #[error("cannot write {0:?}")]
+    Write(PathBuf, #[source] io::Error),
+    /// Another process uses the folder.
+    #[error("the state directory {0:?} is in use by another gatewright, process {1}")]
+    Locked(PathBuf, String),
+}
+
+impl State {
+    /// Opens the folder; it is made when something is written.
+    pub fn open(folder: impl Into<PathBuf>) -> Self {
+        Self { folder: folder.into() }
+    }
+
+    /// Returns a path below the folder.
+    pub fn path(&self, path: impl AsRef<Path>) -> PathBuf {
+        self.folder.join(path)
+    }
+
+    /// Makes sure that no other process changes clusters with this state.
+    pub fn lock(&self) -> Result<Lock, StateError> {
+        let path = self.path("lock");
+        let write = |error| StateError::Write(path.clone(), error);
+        fs::create_dir_all(&self.folder).map_err(write)?;
+        let mut file = File::options().read(true).write(true).create(true).truncate(false).open(&path).map_err(write)?;
+        match file.try_lock() {
+            Ok(()) => {
+                file.set_len(0).map_err(write)?;
+                write!(file, "{}", std::process::id()).map_err(write)?;
+                Ok(Lock { _file: file })
+            }
+            Err(TryLockError::WouldBlock) => {
+                let holder = fs::read_to_string(&path).unwrap_or_default();
+                Err(StateError::Locked(self.folder.clone(), if holder.is_empty() { "unknown".to_owned() } else { holder }))
+            }
+            Err(TryLockError::Error(error)) => Err(write(error)),
+        }
+    }
+
+    /// Returns the random id of this installation, if it has one already.
+    pub fn installation(&self) -> Result<Option<String>, StateError> {
+        let path = self.path("installation");
+        match fs::read_to_string(&path) {
+            Ok(text) => Ok(Some(text.trim().to_owned()).filter(|id| !id.is_empty())),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+            Err(error) => Err(StateError::Read(path, error)),
+        }
+    }
+
+    /// Returns the random id of this installation, made when it is asked for the first time.
+    pub fn make_installation(&self) -> Result<String, StateError> {
+        if let Some(id) = self.installation()? {
+            return Ok(id);
+        }
+        let id = hex(&rand::random::<[u8; 16]>());
+        self.write(&self.path("installation"), id.as_bytes())?;
+        Ok(id)
+    }
+
+    /// Reads a JSON file below the folder; one that is not there, or from another time, says nothing.
+    pub fn read_json<T: DeserializeOwned>(&self, path: impl AsRef<Path>) -> Option<T> {
+        let bytes = fs::read(self.path(path)).ok()?;
+        serde_json::from_slice(&bytes).ok()
+    }
+
+    /// Writes a JSON file below the folder, whole or not at all.
+    pub fn write_json(&self, path: impl AsRef<Path>, value: &impl Serialize) -> Result<(), StateError> {
+        let path = self.path(path);
+        let json = serde_json::to_vec_pretty(value).map_err(|error| StateError::Write(path.clone(), error.into()))?;
+        self.write(&path, &json)
+    }
+
+    /// Writes a file, whole or not at all.
+    pub fn write(&self, path: &Path, bytes: &[u8]) -> Result<(), StateError> {
+        let fail = |error| StateError::Write(path.to_owned(), error);
+        let folder = path.parent().unwrap_or(&self.folder);
+        fs::create_dir_all(folder).map_err(fail)?;
+        let mut file = tempfile::NamedTempFile::new_in(folder).map_err(fail)?;
+        file.write_all(bytes).map_err(fail)?;
+        file.as_file().sync_all().map_err(fail)?;
+        file.persist(path).map_err(|error| fail(error.error))?;
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_installation_keeps_its_id() {
+        let folder = tempfile::tempdir().expect("a temporary folder");
+        let state = State::open(folder.path().join("new"));
+        assert_eq!(state.installation().expect("nothing is wrong"), None);
+        let id = state.make_installation().expect("it is written");
+        assert_eq!(id.len(), 32);
+        assert_eq!(state.make_installation().expect("it is read"), id);
+    }
+
+    #[test]
+    fn two_processes_do_not_share_a_state() {
+        let folder = tempfile::tempdir().expect("a temporary folder");
+        let state = State::open(folder.path());
+        let lock = state.lock().expect("nobody holds it");
+        assert!(matches!(state.lock(), Err(StateError::Locked(..))));
+        drop(lock);
+        assert!(state.lock().is_ok());
+    }
+}

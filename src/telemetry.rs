@@ -1,0 +1,226 @@
+//! Where the log goes and what it looks like: one line an event on standard error.
+//!
+//! People at a terminal get text, everything else JSON with the fields of the event and of the spans around it. What
+//! is worth saying, and at which level, is decided where it happens.
+
+use std::io::{IsTerminal, stderr};
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use tracing::Subscriber;
+use tracing::level_filters::LevelFilter;
+use tracing_subscriber::EnvFilter;
+use tracing_subscriber::filter::Directive;
+use tracing_subscriber::fmt::{MakeWriter, fmt};
+use tracing_subscriber::util::SubscriberInitExt;
+
+/// A client that logs each failed request as an error of its own. We report failures where we know what they mean.
+const SILENCED: &str = "kube_client::client::builder";
+
+/// Libraries whose finer levels tell about the bytes of a connection.
+const QUIETED: [&str; 8] = ["h2", "hyper", "hyper_util", "kube_client", "reqwest", "rustls", "tower", "tower_http"];
+
+/// The log as the config file describes it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields, rename_all = "camelCase")]
+#[schemars(rename = "Log")]
+pub struct Settings {
+    /// off, error, warn, info, debug or trace; or a list in which later parts name modules, as in
+    /// `info,gatewright::source=debug`.
+    pub level: String,
+    /// What a line looks like.
+    pub format: Format,
+}
+
+impl Default for Settings {
+    fn default() -> Self {
+        Self { level: "info".to_owned(), format: Format::Auto }
+    }
+}
+
+/// What a line of the log looks like.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub enum Format {
+    /// Text on a terminal, JSON otherwise.
+    #[default]
+    Auto,
+    /// Text for people.
+    Text,
+    /// One JSON object a line.
+    Json,
+}
+
+/// Why there is no log.
+#[derive(Debug, thiserror::Error)]
+pub enum TelemetryError {
+    /// A part of the level names neither a level nor a target with a level.
+    #[error("{part:?} in the log level {level:?} is not a level")]
+    Level {
+        /// The part.
+        part: String,
+        /// The whole.
+        level: String,
+    },
+    /// Something else is logging in this process already.
+    #[error("cannot start the log")]
+    Taken(#[source] tracing_subscriber::util::TryInitError),
+}
+
+impl TelemetryError {
+    /// Returns what to do next, a sentence of its own.
+    pub fn hint(&self) -> Option<&'static str> {
+        match self {
+            Self::Level { .. } => {
+                Some("write off, error, warn, info, debug or trace, or target=level, with commas between")
+            }
+            Self::Taken(_) => None,
+        }
+    }
+}
+
+/// Starts the log for the rest of the process.
+///
+/// `colors` is whether text may be colored: what `$NO_COLOR` and the flags say. Text that does not go to a terminal is
+/// never colored.
+pub fn init(settings: &Settings, colors: bool) -> Result<(), TelemetryError> {
+    let terminal = stderr().is_terminal();
+    let shape = match settings.format {
+        Format::Auto if terminal => Shape::Text { colors },
+        Format::Text => Shape::Text { colors: colors && terminal },
+        Format::Auto | Format::Json => Shape::Json,
+    };
+    subscriber(filter(&settings.level)?, shape, stderr).try_init().map_err(TelemetryError::Taken)
+}
+
+/// A format that leaves nothing open.
+#[derive(Clone, Copy, Debug)]
+enum Shape {
+    Text { colors: bool },
+    Json,
+}
+
+fn subscriber<W>(filter: EnvFilter, shape: Shape, writer: W) -> Box<dyn Subscriber + Send + Sync>
+where
+    W: for<'a> MakeWriter<'a> + Send + Sync + 'static,
+{
+    // A log that cannot be written must not stop the work; by default the library would panic over it.
+    let log = fmt().with_env_filter(filter).with_writer(writer).log_internal_errors(false);
+    match shape {
+        Shape::Text { colors } => Box::new(log.with_ansi(colors).with_target(false).finish()),
+        Shape::Json => Box::new(log.json().flatten_event(true).with_current_span(false).with_span_list(true).finish()),
+    }
+}
+
+/// Reads the level, and quiets libraries below it. What the user says about a library counts.
+fn filter(level: &str) -> Result<EnvFilter, TelemetryError> {
+    let mut written = Vec::new();
+    let mut general = LevelFilter::ERROR;
+    for part in level.split(',').map(str::trim) {
+        let wrong = || TelemetryError::Level { part: part.to_owned(), level: level.to_owned() };
+        // A word alone would be read as a target, and a misspelled level would log nothing but that target.
+        if !part.contains('=') {
+            general = part.parse().ok().filter(|_| !part.is_empty()).ok_or_else(wrong)?;
+        }
+        written.push(part.parse::<Directive>().map_err(|_| wrong())?);
+    }
+    let quiet = QUIETED.iter().map(|target| format!("{target}={}", general.min(LevelFilter::WARN)));
+    let ours = quiet.chain([format!("{SILENCED}=off")]);
+    let ours = ours.filter_map(|directive| directive.parse::<Directive>().ok());
+    // A later directive for the same target replaces an earlier one.
+    let base = EnvFilter::builder().with_default_directive(LevelFilter::ERROR.into()).parse_lossy("");
+    Ok(ours.chain(written).fold(base, EnvFilter::add_directive))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::{self, Write};
+    use std::sync::{Arc, Mutex};
+
+    use serde_json::{Value, json};
+
+    use super::*;
+
+    /// Collects what is written.
+    #[derive(Clone, Default)]
+    struct Page(Arc<Mutex<Vec<u8>>>);
+
+    impl Write for Page {
+        fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+            self.0.lock().expect("no test panics while it writes").write(bytes)
+        }
+
+        fn flush(&mut self) -> io::Result<()> {
+            Ok(())
+        }
+    }
+
+    /// Returns what a level lets through of events that stand for many.
+    fn check(level: &str, shape: Shape) -> String {
+        let page = Page::default();
+        let writer = {
+            let page = page.clone();
+            move || page.clone()
+        };
+        let filter = filter(level).expect("the level of a test is right");
+        tracing::subscriber::with_default(subscriber(filter, shape, writer), || {
+            let span = tracing::info_span!("round", sync = "gateways");
+            let entered = span.enter();
+            tracing::info!(cluster = "eu-1", "changed");
+            tracing::debug!("kept");
+            tracing::error!(target: "kube_client::client::builder", "failed with status 404");
+            tracing::warn!(target: "hyper::proto", "odd header");
+            tracing::debug!(target: "hyper::proto", "bytes");
+            drop(entered);
+        });
+        let bytes = page.0.lock().expect("no test panics while it writes").clone();
+        String::from_utf8(bytes).expect("the log is UTF-8")
+    }
+
+    /// The messages of a log in JSON.
+    fn messages(log: &str) -> Vec<String> {
+        let lines = log.lines().map(|line| serde_json::from_str::<Value>(line).expect("each line is JSON"));
+        lines.map(|line| line["message"].as_str().unwrap_or_default().to_owned()).collect()
+    }
+
+    #[test]
+    fn a_level_says_how_much_is_logged_and_libraries_stay_quiet() {
+        assert_eq!(messages(&check("info", Shape::Json)), ["changed", "odd header"]);
+        assert_eq!(messages(&check("debug", Shape::Json)), ["changed", "kept", "odd header"]);
+        assert_eq!(messages(&check("error", Shape::Json)), [""; 0]);
+        assert_eq!(messages(&check("off", Shape::Json)), [""; 0]);
+    }
+
+    #[test]
+    fn what_the_user_says_about_a_library_counts() {
+        let log = check("info, hyper=debug, kube_client::client::builder=error", Shape::Json);
+        assert_eq!(messages(&log), ["changed", "failed with status 404", "odd header", "bytes"]);
+    }
+
+    #[test]
+    fn a_misspelled_level_is_an_error_and_no_target() {
+        for level in ["inof", "", "info,", "info,gatewright", "gatewright=loud"] {
+            let error = filter(level).expect_err("that is no level");
+            assert!(error.hint().is_some(), "{error}");
+        }
+    }
+
+    #[test]
+    fn a_line_of_json_has_the_fields_of_the_event_and_its_spans() {
+        let log = check("info", Shape::Json);
+        let line: Value = log.lines().next().and_then(|line| serde_json::from_str(line).ok()).unwrap_or_default();
+        assert_eq!(line["level"], json!("INFO"));
+        assert_eq!(line["cluster"], json!("eu-1"));
+        assert_eq!(line["spans"], json!([{"name": "round", "sync": "gateways"}]));
+        let time: jiff::Timestamp = line["timestamp"].as_str().unwrap_or_default().parse().expect("RFC 3339");
+        assert!(line["timestamp"].as_str().is_some_and(|text| text.ends_with('Z')), "{time} is UTC");
+    }
+
+    #[test]
+    fn text_is_colored_only_when_it_may_be() {
+        assert!(check("info", Shape::Text { colors: true }).contains('\u{1b}'));
+        let plain = check("info", Shape::Text { colors: false });
+        assert!(!plain.contains('\u{1b}'));
+        assert!(plain.contains("INFO round{sync=\"gateways\"}: changed cluster=\"eu-1\""), "{plain}");
+    }
+}

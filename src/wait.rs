@@ -1,0 +1,90 @@
+//! Waiting for what a round has changed to be healthy, by LISTs per kind and no watch.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
+
+use gatewright_engine::health::{Demands, Health, health};
+use gatewright_engine::live::Live;
+use gatewright_engine::marks::{Marker, SYNC_LABEL};
+use gatewright_engine::object::{Gvk, ObjectId};
+use tokio::time::{Instant, sleep};
+use tokio_util::sync::CancellationToken;
+
+use crate::cluster::{Cluster, ClusterError};
+
+/// The first pause between two looks; it doubles up to [`LONGEST_PAUSE`].
+const FIRST_PAUSE: Duration = Duration::from_millis(500);
+const LONGEST_PAUSE: Duration = Duration::from_secs(5);
+
+/// What is awaited, and for how long.
+#[derive(Clone, Copy, Debug)]
+pub struct Patience {
+    /// For how long.
+    pub timeout: Duration,
+    /// What counts as healthy.
+    pub demands: Demands,
+}
+
+/// How waiting ended: the objects that are not healthy, with what is wrong; empty is good.
+pub type Unhealthy = BTreeMap<ObjectId, String>;
+
+/// Waits until all objects are healthy, one of them has failed for good, or time is up.
+///
+/// `seen` is filled with the newest state of every object that was looked at.
+pub async fn wait(
+    cluster: &dyn Cluster,
+    marker: &Marker,
+    objects: &BTreeMap<ObjectId, Gvk>,
+    patience: Patience,
+    seen: &mut BTreeMap<ObjectId, Live>,
+    stop: &CancellationToken,
+) -> Result<Unhealthy, ClusterError> {
+    let deadline = Instant::now() + patience.timeout;
+    let mut pause = FIRST_PAUSE;
+    loop {
+        look(cluster, marker, objects, seen).await?;
+        let (unhealthy, has_failed) = judge(objects, seen, patience.demands);
+        if unhealthy.is_empty() || has_failed || stop.is_cancelled() || Instant::now() >= deadline {
+            return Ok(unhealthy);
+        }
+        tokio::select! {
+            () = sleep(pause.min(deadline - Instant::now())) => {}
+            () = stop.cancelled() => {}
+        }
+        pause = (pause * 2).min(LONGEST_PAUSE);
+    }
+}
+
+async fn look(
+    cluster: &dyn Cluster,
+    marker: &Marker,
+    objects: &BTreeMap<ObjectId, Gvk>,
+    seen: &mut BTreeMap<ObjectId, Live>,
+) -> Result<(), ClusterError> {
+    let kinds: BTreeSet<&Gvk> = objects.values().collect();
+    let label = marker.label();
+    for gvk in kinds {
+        for live in cluster.list(gvk, (SYNC_LABEL, &label)).await? {
+            if objects.contains_key(live.object.id()) {
+                seen.insert(live.object.id().clone(), live);
+            }
+        }
+    }
+    Ok(())
+}
+
+fn judge(objects: &BTreeMap<ObjectId, Gvk>, seen: &BTreeMap<ObjectId, Live>, demands: Demands) -> (Unhealthy, bool) {
+    let mut unhealthy = Unhealthy::new();
+    let mut has_failed = false;
+    for id in objects.keys() {
+        let state = seen.get(id).map_or_else(
+            || Health::InProgress("it is not there".to_owned()),
+            |live| health(live.object.body(), demands),
+        );
+        has_failed |= matches!(state, Health::Failed(_));
+        if state != Health::Current {
+            unhealthy.insert(id.clone(), state.to_string());
+        }
+    }
+    (unhealthy, has_failed)
+}

@@ -1,0 +1,205 @@
+//! Cases: a folder of specs, and what becomes of it.
+//!
+//! A case is a folder below `tests/golden` whose name is a sentence.
+//! `in/` holds the specs, or `in.path` names a folder of the repository that does.
+//! `settings.yaml`, if there, says what a config file would.
+//! Expected are `objects.yaml` (all objects, in the order in which they are applied), `problems.txt` (one a line) and
+//! `units.txt` (what became of every spec).
+//!
+//! `GATEWRIGHT_BLESS=1 cargo test --test it golden` writes what is expected anew; the change is to be reviewed.
+
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use gatewright_engine::error::Chain;
+use gatewright_engine::object::{Object, ObjectId};
+use gatewright_engine::pack::{Pack, Packs};
+use gatewright_engine::plan::order::rank;
+use gatewright_engine::tree::Tree;
+use gatewright_engine::unit::{self, Options, Rendering};
+use gatewright_engine::yaml::{self, Node};
+use serde_json::Value;
+
+use crate::cluster::binaries::in_repository;
+
+/// One case.
+pub(crate) struct Case {
+    folder: PathBuf,
+    /// The name of its folder.
+    pub(crate) name: String,
+    /// What became of its specs.
+    pub(crate) rendering: Rendering,
+}
+
+/// Renders all cases, in the order of their names.
+pub(crate) fn cases() -> Vec<Case> {
+    let folder = in_repository("tests/golden");
+    let entries = fs::read_dir(&folder).expect("the cases can be listed");
+    let mut folders: Vec<PathBuf> = entries.map(|entry| entry.expect("the cases can be listed").path()).collect();
+    folders.sort();
+    folders.into_iter().map(Case::read).collect()
+}
+
+impl Case {
+    fn read(folder: PathBuf) -> Self {
+        let name = folder.file_name().expect("a case has a name").to_string_lossy().into_owned();
+        let specs = specs(&folder);
+        let tree = Tree::read_dir(&specs).unwrap_or_else(|error| panic_about(&name, &Chain(&error).to_string()));
+        assert!(!tree.is_empty(), "{name}: there are no specs in {}", specs.display());
+        let settings = Settings::read(&folder.join("settings.yaml"));
+        let rendering = unit::render(&tree, &settings.packs(&name), &settings.options());
+        Self { folder, name, rendering }
+    }
+
+    /// The files that are expected, and what they ought to hold.
+    fn outcome(&self) -> [(&'static str, String); 3] {
+        let problems: String = self.rendering.problems.iter().map(|problem| format!("{problem}\n")).collect();
+        [("objects.yaml", self.objects()), ("problems.txt", problems), ("units.txt", self.units())]
+    }
+
+    fn objects(&self) -> String {
+        let mut documents = Vec::new();
+        for unit in &self.rendering.units {
+            let mut objects: Vec<&Object> = unit.objects.iter().collect();
+            objects.sort_by_key(|object| (rank(&object.id().kind), object.id()));
+            documents.extend(objects.into_iter().map(|object| yaml::to_string(object.body())));
+        }
+        documents.join("---\n")
+    }
+
+    fn units(&self) -> String {
+        let mut lines: BTreeMap<&ObjectId, String> = BTreeMap::new();
+        for unit in &self.rendering.units {
+            let files: Vec<&str> = unit.files.iter().map(|file| &**file).collect();
+            lines.insert(&unit.id, format!("{} objects from {}", unit.objects.len(), files.join(", ")));
+        }
+        lines.extend(self.rendering.broken.iter().map(|id| (id, "broken".to_owned())));
+        lines.extend(self.rendering.self_managed.iter().map(|id| (id, "self-managed".to_owned())));
+        lines.extend(self.rendering.unclaimed.iter().map(|(id, place)| (id, format!("unclaimed, {place}"))));
+        lines.iter().map(|(id, outcome)| format!("{id}: {outcome}\n")).collect()
+    }
+}
+
+/// What a case's `settings.yaml` says: `pack` as in `packs.kgateway` of the config, and what a sync says.
+struct Settings(Option<Node>);
+
+impl Settings {
+    const FIELDS: [&str; 4] = ["pack", "targetNamespace", "commonLabels", "commonAnnotations"];
+
+    fn read(file: &Path) -> Self {
+        let Ok(text) = fs::read_to_string(file) else { return Self(None) };
+        let node = yaml::parse(&text).expect("the settings of a case are YAML").remove(0);
+        let unknown: Vec<&str> = node.fields().map(|(name, _)| name).filter(|n| !Self::FIELDS.contains(n)).collect();
+        assert!(unknown.is_empty(), "{}: unknown: {}", file.display(), unknown.join(", "));
+        Self(Some(node))
+    }
+
+    fn get(&self, field: &str) -> Option<&Node> {
+        self.0.as_ref().and_then(|node| node.get(field))
+    }
+
+    fn packs(&self, case: &str) -> Packs {
+        let settings = self.get("pack").map_or(Value::Null, Node::to_value);
+        let pack = Pack::builtin("kgateway", &settings);
+        let mut pack = pack.unwrap_or_else(|error| panic_about(case, &Chain(&error).to_string()));
+        if let Some(parameters) = self.get("pack").and_then(|pack| pack.get("parameters")) {
+            pack = pack.with_parameters("settings.yaml", parameters.clone());
+        }
+        Packs::new(vec![pack]).expect("the schemas of the built-in pack are sound")
+    }
+
+    fn options(&self) -> Options {
+        let pairs = |field: &str| {
+            let fields = self.get(field).into_iter().flat_map(Node::fields);
+            fields.map(|(key, field)| (key.to_owned(), field.node.as_str().unwrap_or_default().to_owned())).collect()
+        };
+        Options {
+            target_namespace: self.get("targetNamespace").and_then(Node::as_str).map(str::to_owned),
+            common_labels: pairs("commonLabels"),
+            common_annotations: pairs("commonAnnotations"),
+        }
+    }
+}
+
+/// Returns the folder with the specs of a case.
+fn specs(case: &Path) -> PathBuf {
+    match fs::read_to_string(case.join("in.path")) {
+        Ok(path) => in_repository(path.trim()),
+        Err(_) => case.join("in"),
+    }
+}
+
+#[expect(clippy::panic, reason = "a case that cannot be read at all fails with its name")]
+fn panic_about(case: &str, message: &str) -> ! {
+    panic!("{case}: {message}")
+}
+
+#[expect(clippy::disallowed_methods, reason = "the one switch of the cases, for the person who runs them")]
+fn blesses() -> bool {
+    std::env::var_os("GATEWRIGHT_BLESS").is_some()
+}
+
+/// Says where two texts part.
+fn difference(expected: &str, actual: &str) -> String {
+    let line = expected.lines().zip(actual.lines()).take_while(|(expected, actual)| expected == actual).count();
+    let show = |text: &str| text.lines().nth(line).unwrap_or("(the end)").to_owned();
+    format!("line {}:\n  expected: {}\n  rendered: {}", line + 1, show(expected), show(actual))
+}
+
+#[test]
+fn golden_cases_render_as_expected() {
+    let mut failures = String::new();
+    for case in cases() {
+        for (name, actual) in case.outcome() {
+            let file = case.folder.join(name);
+            if blesses() {
+                fs::write(&file, &actual).expect("the cases can be written");
+            }
+            match fs::read_to_string(&file) {
+                Ok(expected) if expected == actual => {}
+                Ok(expected) => { writeln!(failures, "{}/{name}, {}", case.name, difference(&expected, &actual)) }
+                    .expect("text can be written to"),
+                Err(error) => writeln!(failures, "{}/{name}: {error}", case.name).expect("text can be written to"),
+            }
+        }
+    }
+    assert!(failures.is_empty(), "{failures}GATEWRIGHT_BLESS=1 writes them anew; review the change");
+}
+
+#[test]
+fn golden_cases_hold_nothing_that_is_forgotten() {
+    const KNOWN: [&str; 6] = ["in", "in.path", "objects.yaml", "problems.txt", "settings.yaml", "units.txt"];
+    for case in cases() {
+        for entry in fs::read_dir(&case.folder).expect("the cases can be listed") {
+            let name = entry.expect("the cases can be listed").file_name().to_string_lossy().into_owned();
+            assert!(KNOWN.contains(&name.as_str()), "{}: nobody reads {name:?}", case.name);
+        }
+    }
+}
+
+#[test]
+fn golden_cases_hold_every_example() {
+    let covered: Vec<PathBuf> = cases().iter().map(|case| specs(&case.folder)).collect();
+    let steps = fs::read_dir(in_repository("examples/tutorial")).expect("the tutorial can be listed");
+    let steps = steps.map(|entry| entry.expect("the tutorial can be listed").path()).filter(|path| path.is_dir());
+    for example in steps.chain([in_repository("examples/quickstart/specs")]) {
+        assert!(covered.contains(&example), "no case renders {}", example.display());
+    }
+}
+
+#[test]
+fn examples_have_no_problems() {
+    for case in cases().iter().filter(|case| case.folder.join("in.path").exists()) {
+        assert!(case.rendering.problems.is_empty(), "{}: {:?}", case.name, case.rendering.problems);
+        assert!(case.rendering.broken.is_empty() && case.rendering.unclaimed.is_empty(), "{}", case.name);
+    }
+}
+
+#[test]
+fn rendering_twice_gives_the_same_bytes() {
+    for (first, second) in cases().iter().zip(cases()) {
+        assert_eq!(first.outcome(), second.outcome(), "{}", first.name);
+    }
+}
