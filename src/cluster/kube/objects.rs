@@ -105,7 +105,7 @@ impl Server<'_> {
         let address = self.address(kind, id).await?;
         match self.ask(address.get(&id.name, &GetParams::default())).await {
             Ok(body) => live(body).map(Some),
-            Err(failure) if failure.misses(&id.name) => Ok(None),
+            Err(failure) if failure.misses(&id.name) || misses_namespace(&failure, id) => Ok(None),
             Err(failure) => Err(failure),
         }
     }
@@ -166,6 +166,12 @@ impl Server<'_> {
             _ => failure,
         }
     }
+}
+
+/// A namespace that is asked for itself is absent; one that an object should be in says nothing of the object.
+fn misses_namespace(failure: &Failure, id: &ObjectId) -> bool {
+    let missing = failure.refusal(404).and_then(|refusal| refusal.missing_namespace());
+    id.group.is_empty() && id.kind == "Namespace" && missing == Some(id.name.as_str())
 }
 
 /// Puts the condition into the body, where the server looks for it.

@@ -1,0 +1,17 @@
+//! Tests of the whole: the program and the library on real API servers, git servers, Envoy and systemd's tools.
+//!
+//! One binary, so that servers are shared; a module that is not listed here fails `tidy`.
+
+#[path = "../support/cluster.rs"]
+mod cluster;
+
+#[path = "../support/support.rs"]
+mod support;
+
+mod cluster_kube;
+mod golden;
+mod program;
+mod quickstart;
+mod source;
+mod systemd;
+mod tidy;
