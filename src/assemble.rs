@@ -3,9 +3,9 @@
 use std::sync::Arc;
 
 use crate::clock::Clock;
+use crate::cluster::Cluster;
 use crate::cluster::directory::DirectoryCluster;
 use crate::cluster::kube::KubeCluster;
-use crate::cluster::Cluster;
 use crate::config::Config;
 use crate::config::settings::ClusterSettings;
 use crate::source::Source;
@@ -49,12 +49,7 @@ pub fn source_identity(config: &Config, name: &str) -> String {
 }
 
 /// Builds a cluster; nothing is connected yet.
-pub fn cluster(
-    config: &Config,
-    name: &str,
-    settings: &ClusterSettings,
-    clock: &Arc<dyn Clock>,
-) -> Arc<dyn Cluster> {
+pub fn cluster(config: &Config, name: &str, settings: &ClusterSettings, clock: &Arc<dyn Clock>) -> Arc<dyn Cluster> {
     match (&settings.kubeconfig, &settings.directory) {
         (_, Some(directory)) => Arc::new(DirectoryCluster::new(&directory.path)),
         (kubeconfig, None) => {

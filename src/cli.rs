@@ -167,7 +167,8 @@ impl Context {
             let is_missing = matches!(&error, ConfigError::Read(_, source) if source.kind() == io::ErrorKind::NotFound);
             let failure = Failure::from(error);
             if is_missing && self.config.is_none() {
-                return failure.hint("name one with --config FILE; examples/quickstart/gatewright.yaml is one to start from");
+                return failure
+                    .hint("name one with --config FILE; examples/quickstart/gatewright.yaml is one to start from");
             }
             failure
         })?;

@@ -110,13 +110,22 @@ struct Reader {
 
 impl Reader {
     fn root(&self, text: &str) -> Result<Node, ConfigError> {
-        let at = |position: yaml::Position| Place { file: Arc::clone(&self.file), line: position.line, column: position.column };
+        let at = |position: yaml::Position| Place {
+            file: Arc::clone(&self.file),
+            line: position.line,
+            column: position.column,
+        };
         let fail = |problem: Problem| ConfigError::Problems(vec![problem]);
         let mut documents =
             yaml::parse(text).map_err(|error| fail(Problem::file(at(error.position), error.message.clone())))?;
         let root = match (documents.pop(), documents.is_empty()) {
             (Some(root), true) => root,
-            (Some(_), false) => return Err(fail(Problem::file(Place::file(Arc::clone(&self.file)), "the file holds more than one document"))),
+            (Some(_), false) => {
+                return Err(fail(Problem::file(
+                    Place::file(Arc::clone(&self.file)),
+                    "the file holds more than one document",
+                )));
+            }
             (None, _) => return Err(fail(Problem::file(Place::file(Arc::clone(&self.file)), "the file is empty"))),
         };
         let schema = Schema::of::<Settings>().expect("the schema of our own settings is usable; a test holds this");

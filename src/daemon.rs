@@ -9,7 +9,6 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use gatewright_engine::error::Chain;
-use gatewright_engine::pack::Packs;
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 use tracing::{error, info, warn};
@@ -21,6 +20,7 @@ use crate::config::{Config, UnusablePack};
 use crate::feed::{Feed, Trouble};
 use crate::fleet::Order;
 use crate::http::{self, HttpError, Listen, Shown};
+use crate::journal;
 use crate::metrics::Metrics;
 use crate::report::Mode;
 use crate::schedule::drive::{Nudger, drive, nudges};
@@ -32,7 +32,7 @@ use crate::state::{State, StateError};
 mod rounds;
 mod sources;
 
-use rounds::Sync;
+use rounds::{Renderings, Sync};
 use sources::Feeds;
 
 /// What the process gets from outside.
@@ -74,7 +74,9 @@ impl DaemonError {
         match self {
             Self::Http(error) => error.hint().map(str::to_owned),
             Self::Schedule(_, error) => error.hint(),
-            Self::State(StateError::Locked(..)) => Some("stop the other process, or give this one another stateDir".to_owned()),
+            Self::State(StateError::Locked(..)) => {
+                Some("stop the other process, or give this one another stateDir".to_owned())
+            }
             _ => None,
         }
     }
@@ -167,7 +169,9 @@ async fn replace(
     let prepared = reload().and_then(|config| Prepared::new(config, shared).map_err(|error| Chain(&error).to_string()));
     let generation = match prepared {
         Ok(prepared) => {
-            if prepared.config.settings.http != old.config.settings.http || prepared.config.state_dir != old.config.state_dir {
+            if prepared.config.settings.http != old.config.settings.http
+                || prepared.config.state_dir != old.config.state_dir
+            {
                 warn!("http and stateDir are read at the start only; restart the service to change them");
             }
             old.stop().await;
@@ -206,7 +210,12 @@ impl Generation {
 
     fn status(&self) -> String {
         let settings = &self.config.settings;
-        format!("{} syncs, {} clusters, {} sources", settings.syncs.len(), settings.clusters.len(), settings.sources.len())
+        format!(
+            "{} syncs, {} clusters, {} sources",
+            settings.syncs.len(),
+            settings.clusters.len(),
+            settings.sources.len()
+        )
     }
 
     /// Rounds that are under way finish their step and record; the rest ends at once.
@@ -221,17 +230,24 @@ impl Prepared {
         let packs = Arc::new(config.packs().map_err(DaemonError::Pack)?);
         let config = Arc::new(config);
         let feeds = Feeds::new(&config, shared).map_err(DaemonError::Source)?;
-        let build = |(name, settings): (&String, _)| (name.clone(), assemble::cluster(&config, name, settings, &shared.clock));
+        let build =
+            |(name, settings): (&String, _)| (name.clone(), assemble::cluster(&config, name, settings, &shared.clock));
         let clusters: BTreeMap<_, _> = config.settings.clusters.iter().map(build).collect();
-        let syncs = config.settings.syncs.iter().map(|(name, settings)| {
-            let selected = config.clusters_of(settings).into_keys().map(|name| (name.to_owned(), Arc::clone(&clusters[name])));
-            let order = order(name, settings, selected.collect(), shared);
-            let schedule = Schedule::parse(&settings.schedule).map_err(|error| DaemonError::Schedule(name.clone(), error))?;
-            let last = crate::journal::last(&shared.state, name).map(|report| report.started);
-            let timer = Timer::new(schedule, name, shared.clock.now(), last);
-            Ok((Sync::new(order, Arc::clone(&packs), config.reports_dir.clone(), config.settings.reports.keep.0), timer))
-        });
-        let syncs = syncs.collect::<Result<Vec<_>, DaemonError>>()?;
+        let mut syncs = Vec::new();
+        for (name, settings) in &config.settings.syncs {
+            let schedule =
+                Schedule::parse(&settings.schedule).map_err(|error| DaemonError::Schedule(name.clone(), error))?;
+            let renderings = Arc::new(Renderings::new(settings.clone(), Arc::clone(&packs)));
+            // Each cluster has rounds of its own, so that one that is slow or down never delays the others.
+            for cluster in config.clusters_of(settings).into_keys() {
+                let target = [(cluster.to_owned(), Arc::clone(&clusters[cluster]))].into();
+                let order = order(name, settings, target, shared);
+                let last = journal::last(&shared.state, name, cluster).map(|report| report.started);
+                let title = format!("{name}/{cluster}");
+                let timer = Timer::new(schedule.clone(), &title, shared.clock.now(), last);
+                syncs.push((Sync::new(title, order, Arc::clone(&renderings), &config), timer));
+            }
+        }
         Ok(Self { config, feeds, syncs })
     }
 
@@ -244,7 +260,7 @@ impl Prepared {
             nudgers.entry(sync.source().to_owned()).or_default().push(nudger);
             let (shared, stop, slot) = (Arc::clone(shared), stop.clone(), self.feeds.slot(sync.source()));
             tasks.spawn(async move {
-                let pulse = shared.progress.watch(sync.name());
+                let pulse = shared.progress.watch(sync.title());
                 let sync = Arc::new(sync);
                 let round = |cause| Arc::clone(&sync).round(cause, slot.clone(), Arc::clone(&shared), stop.clone());
                 drive(timer, shared.clock.as_ref(), nudges, &pulse, &stop, round).await;
@@ -294,6 +310,3 @@ impl Slot {
 fn nudge_all(nudgers: &[Nudger]) {
     nudgers.iter().for_each(|nudger| nudger.nudge(Nudge::Revision));
 }
-
-/// The packs of a generation, shared by its syncs.
-type SharedPacks = Arc<Packs>;

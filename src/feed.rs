@@ -41,7 +41,8 @@ struct Stored {
 impl Feed {
     /// Takes a source, with what is remembered of it. `identity` says which source it is, whatever its name.
     pub fn new(name: &str, source: Box<dyn Source>, identity: &str, state: &State) -> Self {
-        let stored = state.read_json::<Stored>(path(name)).filter(|stored| stored.identity == digest(identity.as_bytes()));
+        let stored =
+            state.read_json::<Stored>(path(name)).filter(|stored| stored.identity == digest(identity.as_bytes()));
         let last = stored.map(|stored| Arc::new(snapshot(stored)));
         Self { name: name.to_owned(), source, last, trouble: None }
     }

@@ -68,7 +68,8 @@ pub fn render_for(snapshot: &Snapshot, settings: &SyncSettings, packs: &Packs) -
     let mut rendering = render(&snapshot.tree.below(&settings.path), packs, &options);
     if settings.unclaimed == Unclaimed::Error {
         let problem = |(id, place): &(ObjectId, _)| {
-            Problem::document(gatewright_engine::problem::Place::clone(place), "no pack claims this document").about(id.clone())
+            Problem::document(gatewright_engine::problem::Place::clone(place), "no pack claims this document")
+                .about(id.clone())
         };
         rendering.problems.extend(rendering.unclaimed.iter().map(problem));
     }
@@ -86,7 +87,8 @@ pub async fn run(
 ) -> Report {
     let started = clock.now();
     let marker = Marker { installation: order.installation.clone(), sync: order.sync.clone() };
-    let unclaimed = rendering.unclaimed.iter().map(|(id, place)| report::Unclaimed { id: id.clone(), place: place.clone() });
+    let unclaimed =
+        rendering.unclaimed.iter().map(|(id, place)| report::Unclaimed { id: id.clone(), place: place.clone() });
     let unclaimed = unclaimed.collect();
     let problems = rendering.problems.clone();
     let marked = Arc::new(marked(rendering, &marker));
@@ -135,7 +137,11 @@ async fn collect(order: &Order, mut tasks: JoinSet<(String, ClusterReport)>) -> 
     for name in order.clusters.keys() {
         clusters.entry(name.clone()).or_insert_with(|| {
             let message = "internal error: the round ended in a bug, see the log".to_owned();
-            ClusterReport::failed(ClusterState::Failed, message, Some("the other clusters are not affected; please report it".to_owned()))
+            ClusterReport::failed(
+                ClusterState::Failed,
+                message,
+                Some("the other clusters are not affected; please report it".to_owned()),
+            )
         });
     }
     clusters

@@ -1,4 +1,4 @@
-//! Reports on disk: the last one of each sync, and a history of those that say something new.
+//! Reports on disk: the last one of each sync on each cluster, and a history of those that say something new.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -11,40 +11,53 @@ use serde::{Deserialize, Serialize};
 use crate::report::{Report, text};
 use crate::state::{State, StateError};
 
-/// The last report of a sync, and what it said apart from the time.
+/// The last report of a sync on a cluster, and what it said apart from the time.
 #[derive(Debug, Serialize, Deserialize)]
 struct Last {
     digest: String,
     report: Report,
 }
 
-fn last_path(sync: &str) -> String {
-    format!("status/{sync}.json")
+fn last_path(sync: &str, cluster: &str) -> String {
+    format!("status/{sync}/{cluster}.json")
 }
 
-/// Returns the last report of a sync.
-pub fn last(state: &State, sync: &str) -> Option<Report> {
-    state.read_json::<Last>(last_path(sync)).map(|last| last.report)
+/// Returns the last report of a sync on a cluster; it speaks of that cluster only.
+pub fn last(state: &State, sync: &str, cluster: &str) -> Option<Report> {
+    state.read_json::<Last>(last_path(sync, cluster)).map(|last| last.report)
 }
 
 /// Keeps a report: as the last one, and in the history if it says something that the one before did not.
 ///
 /// Returns the path in the history.
 pub fn record(state: &State, folder: &Path, report: &Report) -> Result<Option<PathBuf>, StateError> {
-    let digest = content_digest(report);
-    let is_new = state.read_json::<Last>(last_path(&report.sync)).is_none_or(|last| last.digest != digest);
-    state.write_json(last_path(&report.sync), &Last { digest, report: report.clone() })?;
+    let mut is_new = false;
+    for (cluster, of_cluster) in &report.clusters {
+        let clusters = [(cluster.clone(), of_cluster.clone())].into();
+        let report = Report { clusters, ..report.clone() };
+        let (path, digest) = (last_path(&report.sync, cluster), content_digest(&report));
+        is_new |= state.read_json::<Last>(&path).is_none_or(|last| last.digest != digest);
+        state.write_json(&path, &Last { digest, report })?;
+    }
     if !is_new {
         return Ok(None);
     }
-    // Colons are no good in file names, and the text of a time stamp sorts by time.
-    let time = report.started.strftime("%Y%m%dT%H%M%S%.3fZ").to_string();
-    let stem = format!("{time}-{}", report.sync);
+    let stem = file_stem(report);
     let path = folder.join(format!("{stem}.json"));
     let json = serde_json::to_vec_pretty(report).map_err(|error| StateError::Write(path.clone(), error.into()))?;
     state.write(&path, &json)?;
     state.write(&folder.join(format!("{stem}.txt")), text::write(report, text::Look::default()).as_bytes())?;
     Ok(Some(path))
+}
+
+/// Colons are no good in file names, and the text of a time stamp sorts by time.
+fn file_stem(report: &Report) -> String {
+    let time = report.started.strftime("%Y%m%dT%H%M%S%.3fZ");
+    let mut clusters = report.clusters.keys();
+    match (clusters.next(), clusters.next()) {
+        (Some(only), None) => format!("{time}-{}-{only}", report.sync),
+        _ => format!("{time}-{}", report.sync),
+    }
 }
 
 /// What a report says apart from when: a round that changes nothing says the same as the one before.

@@ -29,7 +29,9 @@ fn unusable(sync: &str, source: InventoryError) -> ClusterError {
     ClusterError {
         action: format!("read the inventory of sync {sync:?}"),
         reason: Reason::Invalid,
-        hint: Some("nothing is changed; restore the ConfigMaps gatewright.* in gatewright-system from a backup".to_owned()),
+        hint: Some(
+            "nothing is changed; restore the ConfigMaps gatewright.* in gatewright-system from a backup".to_owned(),
+        ),
         source: Box::new(source),
     }
 }
@@ -76,11 +78,7 @@ impl Ledger {
 }
 
 /// A shard is named after its content, so one that is there already is the right one.
-async fn write_shard(
-    cluster: &dyn Cluster,
-    name: &str,
-    shard: &BTreeMap<String, String>,
-) -> Result<(), ClusterError> {
+async fn write_shard(cluster: &dyn Cluster, name: &str, shard: &BTreeMap<String, String>) -> Result<(), ClusterError> {
     match cluster.write_record(name, shard, None).await {
         Err(error) if error.reason == Reason::Conflict => Ok(()),
         other => other.map(|_| ()),

@@ -45,8 +45,7 @@ pub struct Scope<'a> {
 pub async fn observe(cluster: &dyn Cluster, scope: Scope<'_>) -> Result<Observed, ClusterError> {
     let identity = cluster.identity().await?;
     let wanted: Vec<&Object> = scope.wanted().collect();
-    let mut observed =
-        Observed { cluster: identity, carries_marks: cluster.carries_marks(), ..Observed::default() };
+    let mut observed = Observed { cluster: identity, carries_marks: cluster.carries_marks(), ..Observed::default() };
     let kinds = scope.kinds();
     let known = cluster.kinds(&kinds).await?;
     for gvk in kinds.iter().filter(|gvk| !known.contains_key(*gvk)) {
@@ -130,7 +129,8 @@ async fn get(
 /// Only the namespaces of objects that would be made: where something lives, there is a namespace.
 async fn namespaces(cluster: &dyn Cluster, wanted: &[&Object], observed: &mut Observed) -> Result<(), ClusterError> {
     let absent = wanted.iter().filter(|object| !observed.live.contains_key(object.id()));
-    let names: BTreeSet<&str> = absent.map(|object| object.id().namespace.as_str()).filter(|name| !name.is_empty()).collect();
+    let names: BTreeSet<&str> =
+        absent.map(|object| object.id().namespace.as_str()).filter(|name| !name.is_empty()).collect();
     let gvk = Gvk::new("v1", "Namespace");
     for name in names {
         let state = match cluster.get(&gvk, &ObjectId::new("", "Namespace", "", name)).await {
@@ -197,7 +197,8 @@ fn precondition(object: &Object, observed: &Observed, rehearse_creates: bool) ->
         }
         // In a namespace that is not there yet nothing can be rehearsed.
         None => {
-            let is_possible = observed.namespaces.get(&object.id().namespace).is_none_or(|s| *s == NamespaceState::Present);
+            let is_possible =
+                observed.namespaces.get(&object.id().namespace).is_none_or(|s| *s == NamespaceState::Present);
             (rehearse_creates && is_possible).then_some(Precondition::Absent)
         }
     }

@@ -173,7 +173,9 @@ impl Report {
     pub fn counts(&self) -> BTreeMap<&str, usize> {
         let mut counts = BTreeMap::new();
         let steps = self.clusters.values().flat_map(|cluster| &cluster.steps);
-        steps.filter(|step| step.action != "keep").for_each(|step| *counts.entry(step.action.as_str()).or_default() += 1);
+        steps
+            .filter(|step| step.action != "keep")
+            .for_each(|step| *counts.entry(step.action.as_str()).or_default() += 1);
         counts
     }
 

@@ -21,7 +21,7 @@ use crate::cluster::{Cluster, ClusterError};
 use crate::ledger::{self, Ledger};
 use crate::observe::{Scope, observe};
 use crate::report::{ClusterReport, ClusterState, Mode, UnitReport, UnitState};
-use crate::wait::{Patience, Unhealthy, wait};
+use crate::wait::{Patience, Unhealthy, sick, wait};
 
 /// How often a round plans again when somebody else was faster.
 const ATTEMPTS: usize = 4;
@@ -110,13 +110,13 @@ async fn finish(
     ledger.save(cluster, sync, &plan.inventory).await?;
     let mut live = observed.live;
     live.extend(applied.live.clone());
-    let unhealthy = match task.patience {
-        Some(patience) if cluster.has_health() && applied.lost.is_none() => {
-            let changed = changed(&plan, &applied);
-            wait(cluster, &task.policies.marker, &changed, patience, &mut live, task.stop).await?
-        }
-        _ => Unhealthy::new(),
-    };
+    let mut unhealthy = Unhealthy::new();
+    let mut bystanders = Unhealthy::new();
+    if let Some(patience) = task.patience.filter(|_| cluster.has_health() && applied.lost.is_none()) {
+        let changed = changed(&plan, &applied);
+        unhealthy = wait(cluster, &task.policies.marker, &changed, patience, &mut live, task.stop).await?;
+        bystanders = sick(&kept(&plan), &live, patience.demands);
+    }
     let pruned = if applied.is_complete() && unhealthy.is_empty() && !task.stop.is_cancelled() {
         prune(cluster, &plan, &task.policies.marker, task.stop).await
     } else {
@@ -126,6 +126,7 @@ async fn finish(
     ledger.save(cluster, sync, &plan.inventory).await?;
     applied.outcomes.extend(pruned.outcomes);
     applied.lost = applied.lost.or(pruned.lost);
+    unhealthy.extend(bystanders);
     Ok(report(task, &plan, &applied, &live, &unhealthy))
 }
 
@@ -142,6 +143,12 @@ fn note_uids(inventory: &mut Inventory, applied: &Applied) {
 fn changed(plan: &Plan, applied: &Applied) -> BTreeMap<ObjectId, Gvk> {
     let is_written = |id: &ObjectId| applied.outcomes.get(id) == Some(&Outcome::Done);
     let steps = plan.changes().filter(|step| step.action != Action::CreateNamespace && is_written(&step.id));
+    steps.map(|step| (step.id.clone(), step.gvk.clone())).collect()
+}
+
+/// The objects that were left as they are: a sick one is reported, awaited by nobody, and in nobody's way.
+fn kept(plan: &Plan) -> BTreeMap<ObjectId, Gvk> {
+    let steps = plan.steps.iter().filter(|step| step.action == Action::Keep);
     steps.map(|step| (step.id.clone(), step.gvk.clone())).collect()
 }
 
@@ -244,4 +251,3 @@ fn unit_report(unit: &Unit, state: UnitState, live: &BTreeMap<ObjectId, Live>) -
         ports: ports.collect(),
     }
 }
-

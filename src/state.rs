@@ -53,7 +53,8 @@ impl State {
         let path = self.path("lock");
         let write = |error| StateError::Write(path.clone(), error);
         fs::create_dir_all(&self.folder).map_err(write)?;
-        let mut file = File::options().read(true).write(true).create(true).truncate(false).open(&path).map_err(write)?;
+        let mut file =
+            File::options().read(true).write(true).create(true).truncate(false).open(&path).map_err(write)?;
         match file.try_lock() {
             Ok(()) => {
                 file.set_len(0).map_err(write)?;
@@ -62,7 +63,10 @@ impl State {
             }
             Err(TryLockError::WouldBlock) => {
                 let holder = fs::read_to_string(&path).unwrap_or_default();
-                Err(StateError::Locked(self.folder.clone(), if holder.is_empty() { "unknown".to_owned() } else { holder }))
+                Err(StateError::Locked(
+                    self.folder.clone(),
+                    if holder.is_empty() { "unknown".to_owned() } else { holder },
+                ))
             }
             Err(TryLockError::Error(error)) => Err(write(error)),
         }

@@ -73,6 +73,11 @@ async fn look(
     Ok(())
 }
 
+/// Returns those of some objects that are not healthy, with what is wrong.
+pub fn sick(objects: &BTreeMap<ObjectId, Gvk>, seen: &BTreeMap<ObjectId, Live>, demands: Demands) -> Unhealthy {
+    judge(objects, seen, demands).0
+}
+
 fn judge(objects: &BTreeMap<ObjectId, Gvk>, seen: &BTreeMap<ObjectId, Live>, demands: Demands) -> (Unhealthy, bool) {
     let mut unhealthy = Unhealthy::new();
     let mut has_failed = false;

@@ -34,7 +34,8 @@ pub fn run(context: &Context, args: &Args) -> Result<u8, Failure> {
 }
 
 fn line(report: &Report) -> String {
-    let counts: Vec<String> = report.counts().into_iter().map(|(action, number)| format!("{action} {number}")).collect();
+    let counts: Vec<String> =
+        report.counts().into_iter().map(|(action, number)| format!("{action} {number}")).collect();
     let did = if counts.is_empty() { "no changes".to_owned() } else { counts.join(", ") };
     let problems = match report.problems.len() {
         0 => String::new(),

@@ -41,7 +41,8 @@ pub fn run(context: &Context, args: &Args) -> Result<u8, Failure> {
     let session = Session::new(context, &config)?;
     // A plan writes nothing, not even who we are: before the first sync a stand-in does.
     let installation = session.state.installation().map_err(|error| Failure::of(&error))?;
-    let installation = installation.unwrap_or_else(|| digest(config.state_dir.to_string_lossy().as_bytes())[..32].to_owned());
+    let installation =
+        installation.unwrap_or_else(|| digest(config.state_dir.to_string_lossy().as_bytes())[..32].to_owned());
     let mut codes = Vec::new();
     for (name, sync) in session.syncs(&args.selection)? {
         let prepared = session.prepare(name, sync, &args.selection, &installation, Mode::Plan)?;

@@ -28,8 +28,11 @@ pub struct Args {
 pub fn run(context: &Context, args: &Args) -> Result<u8, Failure> {
     let options = Options { target_namespace: args.target_namespace.clone(), ..Options::default() };
     let rendering = load(context, &args.paths, &options)?;
-    let mut objects: Vec<_> = rendering.units.iter().flat_map(|unit| unit.objects.iter().map(move |o| (&unit.id, o))).collect();
-    objects.sort_by(|(a_unit, a), (b_unit, b)| (a_unit, rank(&a.id().kind), a.id()).cmp(&(b_unit, rank(&b.id().kind), b.id())));
+    let mut objects: Vec<_> =
+        rendering.units.iter().flat_map(|unit| unit.objects.iter().map(move |o| (&unit.id, o))).collect();
+    objects.sort_by(|(a_unit, a), (b_unit, b)| {
+        (a_unit, rank(&a.id().kind), a.id()).cmp(&(b_unit, rank(&b.id().kind), b.id()))
+    });
     for (_, object) in objects {
         print(&format!("---\n{}", yaml::to_string(object.body())));
     }
@@ -50,7 +53,8 @@ pub(super) fn load(context: &Context, paths: &[PathBuf], options: &Options) -> R
         tree.absorb(&folder.map(|folder| folder.to_string_lossy().into_owned()).unwrap_or_default(), part);
     }
     if tree.is_empty() {
-        return Err(Failure::usage("there are no YAML or JSON files in what was named").hint("name a folder with specs, such as examples/quickstart/specs"));
+        return Err(Failure::usage("there are no YAML or JSON files in what was named")
+            .hint("name a folder with specs, such as examples/quickstart/specs"));
     }
     Ok(render(&tree, &packs, options))
 }

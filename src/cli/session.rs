@@ -99,7 +99,8 @@ impl<'a> Session<'a> {
         mode: Mode,
     ) -> Result<Prepared, Failure> {
         let clusters = self.clusters(sync, selection)?;
-        let source = assemble::source(self.config, &sync.source).map_err(|error| Failure { code: super::EXIT_USAGE, ..Failure::of(&error) })?;
+        let source = assemble::source(self.config, &sync.source)
+            .map_err(|error| Failure { code: super::EXIT_USAGE, ..Failure::of(&error) })?;
         let snapshot = self.runtime.block_on(source.poll(None)).map_err(|error| {
             let hint = error.hint.clone();
             Failure { hint, ..Failure::of(&error) }
@@ -122,20 +123,29 @@ impl<'a> Session<'a> {
         let unknown = selection.cluster.iter().find(|name| !all.contains_key(name.as_str()));
         if let Some(name) = unknown {
             let known = all.keys().copied().collect::<Vec<_>>().join(", ");
-            return Err(Failure::usage(format!("the sync selects no cluster {name:?}")).hint(format!("it selects {known}")));
+            return Err(
+                Failure::usage(format!("the sync selects no cluster {name:?}")).hint(format!("it selects {known}"))
+            );
         }
-        let is_wanted = |name: &&str| selection.cluster.is_empty() || selection.cluster.iter().any(|wanted| wanted == name);
+        let is_wanted =
+            |name: &&str| selection.cluster.is_empty() || selection.cluster.iter().any(|wanted| wanted == name);
         let clock: Arc<dyn Clock> = Arc::clone(&self.context.clock) as Arc<dyn Clock>;
         let wanted = all.into_iter().filter(|(name, _)| is_wanted(name));
-        Ok(wanted.map(|(name, settings)| (name.to_owned(), assemble::cluster(self.config, name, settings, &clock))).collect())
+        Ok(wanted
+            .map(|(name, settings)| (name.to_owned(), assemble::cluster(self.config, name, settings, &clock)))
+            .collect())
     }
 
     /// Runs the round of a sync.
     pub(super) fn round(&self, prepared: &Prepared) -> Result<Report, Failure> {
         let rendering = render_for(&prepared.snapshot, &prepared.order.settings, &self.packs);
-        if let Some(unit) = prepared.order.only.iter().flatten().find(|id| {
-            !rendering.units.iter().any(|unit| unit.id == **id) && !rendering.broken.contains(id)
-        }) {
+        if let Some(unit) = prepared
+            .order
+            .only
+            .iter()
+            .flatten()
+            .find(|id| !rendering.units.iter().any(|unit| unit.id == **id) && !rendering.broken.contains(id))
+        {
             return Err(Failure::usage(format!("{unit} is not in the source")));
         }
         let stop = CancellationToken::new();

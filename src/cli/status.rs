@@ -6,6 +6,7 @@ use std::fmt::Write;
 use gatewright_engine::text::count;
 
 use super::{Context, Failure, print};
+use crate::config::settings::SyncSettings;
 use crate::feed::Trouble;
 use crate::journal;
 use crate::report::{ClusterReport, Report, UnitReport};
@@ -29,45 +30,58 @@ pub fn run(context: &Context, args: &Args) -> Result<u8, Failure> {
     let config = context.load()?;
     let state = State::open(&config.state_dir);
     let troubles: BTreeMap<String, Trouble> = state.read_json(TROUBLES).unwrap_or_default();
-    let reports: BTreeMap<&str, Option<Report>> =
-        config.settings.syncs.keys().map(|name| (name.as_str(), journal::last(&state, name))).collect();
+    let of_sync = |(name, settings): (&String, &SyncSettings)| {
+        let clusters = config.clusters_of(settings).into_keys();
+        let reports = clusters.map(|cluster| (cluster.to_owned(), journal::last(&state, name, cluster)));
+        (name.clone(), reports.collect())
+    };
+    let reports: BTreeMap<String, BTreeMap<String, Option<Report>>> =
+        config.settings.syncs.iter().map(of_sync).collect();
     if args.format == super::plan::Format::Json {
-        let json = serde_json::json!({"schema": "gatewright.dev/status/v1alpha1", "sources": troubles, "syncs": reports});
+        let json =
+            serde_json::json!({"schema": "gatewright.dev/status/v1alpha1", "sources": troubles, "syncs": reports});
         print(&format!("{json}\n"));
         return Ok(0);
     }
     let mut out = String::new();
     for (name, trouble) in &troubles {
         // Writing to a string does not fail.
-        let _ = writeln!(out, "source {name} cannot be read since {}: {}", trouble.since.strftime("%F %T UTC"), trouble.message);
+        let _ = writeln!(
+            out,
+            "source {name} cannot be read since {}: {}",
+            trouble.since.strftime("%F %T UTC"),
+            trouble.message
+        );
     }
-    for (name, report) in &reports {
-        match report {
-            None => drop(writeln!(out, "sync {name}: no round yet")),
-            Some(report) => drop(write_sync(&mut out, report)),
-        }
+    for (name, clusters) in &reports {
+        let _ = write_sync(&mut out, name, clusters);
     }
     print(&out);
     Ok(0)
 }
 
-fn write_sync(out: &mut String, report: &Report) -> std::fmt::Result {
-    let at = report.finished.strftime("%F %T UTC");
-    writeln!(out, "sync {} at {}, {at}", report.sync, report.revision)?;
-    if !report.problems.is_empty() {
-        writeln!(out, "  {} in the source", count(report.problems.len(), "problem"))?;
-    }
-    for (name, cluster) in &report.clusters {
-        write_cluster(out, name, cluster)?;
+fn write_sync(out: &mut String, name: &str, clusters: &BTreeMap<String, Option<Report>>) -> std::fmt::Result {
+    writeln!(out, "sync {name}")?;
+    for (cluster, report) in clusters {
+        let Some(report) = report else {
+            writeln!(out, "  cluster {cluster}: no round yet")?;
+            continue;
+        };
+        if let Some(state) = report.clusters.get(cluster) {
+            write_cluster(out, cluster, state, report)?;
+        }
     }
     Ok(())
 }
 
-fn write_cluster(out: &mut String, name: &str, cluster: &ClusterReport) -> std::fmt::Result {
-    let state = word(&cluster.state);
+fn write_cluster(out: &mut String, name: &str, cluster: &ClusterReport, report: &Report) -> std::fmt::Result {
+    let (state, at) = (word(&cluster.state), report.finished.strftime("%F %T UTC"));
     match &cluster.error {
-        Some(error) => writeln!(out, "  cluster {name}: {state}: {}", error.message)?,
-        None => writeln!(out, "  cluster {name}: {state}")?,
+        Some(error) => writeln!(out, "  cluster {name}: {state} at {at}: {}", error.message)?,
+        None => writeln!(out, "  cluster {name}: {state} at {at}, {}", report.revision)?,
+    }
+    if !report.problems.is_empty() {
+        writeln!(out, "    {} in the source", count(report.problems.len(), "problem"))?;
     }
     for hold in &cluster.holds {
         writeln!(out, "    held by guard {}: {}", hold.guard, hold.message)?;

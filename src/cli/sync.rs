@@ -33,7 +33,10 @@ pub fn run(context: &Context, args: &Args) -> Result<u8, Failure> {
     context.log_quietly(&config)?;
     let session = Session::new(context, &config)?;
     let syncs = session.syncs(&args.selection)?;
-    let locked = |error| Failure::of(&error).hint("a daemon with this state directory does the rounds by itself; stop it to do one by hand");
+    let locked = |error| {
+        Failure::of(&error)
+            .hint("a daemon with this state directory does the rounds by itself; stop it to do one by hand")
+    };
     let _lock = session.state.lock().map_err(locked)?;
     let installation = session.state.make_installation().map_err(|error| Failure::of(&error))?;
     let mut codes = Vec::new();

@@ -46,7 +46,8 @@ impl Environment {
             Some(list) => std::env::split_paths(&list).collect(),
             None => home.iter().map(|home| home.join(".kube/config")).collect(),
         };
-        let overrides = OVERRIDES.into_iter().filter_map(|name| Some((name, var(name)?.to_string_lossy().into_owned())));
+        let overrides =
+            OVERRIDES.into_iter().filter_map(|name| Some((name, var(name)?.to_string_lossy().into_owned())));
         Self {
             config: path("GATEWRIGHT_CONFIG"),
             overrides: overrides.collect(),

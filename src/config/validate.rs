@@ -48,7 +48,9 @@ impl Checks<'_> {
         for name in names {
             let is_valid = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-';
             if name.is_empty() || name.len() > MAX_NAME || !name.chars().all(is_valid) {
-                let message = format!("{name:?} in {what} is no name: up to {MAX_NAME} lower-case letters, digits and dashes are");
+                let message = format!(
+                    "{name:?} in {what} is no name: up to {MAX_NAME} lower-case letters, digits and dashes are"
+                );
                 self.problem(&[what, name], message, None);
             }
         }
@@ -80,7 +82,11 @@ impl Checks<'_> {
             (None, Some(directory)) => directory.path = paths.base.join(&directory.path),
             _ => {
                 let hint = "kubeconfig: {} takes the kubeconfig that kubectl would take".to_owned();
-                self.problem(&["clusters", name], format!("cluster {name:?} needs one of kubeconfig and directory"), Some(hint));
+                self.problem(
+                    &["clusters", name],
+                    format!("cluster {name:?} needs one of kubeconfig and directory"),
+                    Some(hint),
+                );
             }
         }
     }
@@ -102,7 +108,11 @@ impl Checks<'_> {
             self.problem(&["syncs", name, "clusters"], format!("sync {name:?} selects no cluster"), Some(hint));
         }
         if let Err(error) = Schedule::parse(&sync.schedule) {
-            self.problem(&["syncs", name, "schedule"], gatewright_engine::error::Chain(&error).to_string(), error.hint());
+            self.problem(
+                &["syncs", name, "schedule"],
+                gatewright_engine::error::Chain(&error).to_string(),
+                error.hint(),
+            );
         }
     }
 

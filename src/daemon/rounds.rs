@@ -6,33 +6,72 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use gatewright_engine::error::Chain;
+use gatewright_engine::pack::Packs;
 use gatewright_engine::unit::Rendering;
+use tokio::sync::OnceCell;
+use tokio::task::JoinError;
 use tokio_util::sync::CancellationToken;
 use tracing::{Instrument, error, info, info_span, warn};
 
-use super::{Shared, SharedPacks, Slot};
+use super::{Shared, Slot};
+use crate::config::Config;
+use crate::config::settings::SyncSettings;
 use crate::fleet::{self, Order, render_for};
 use crate::journal;
 use crate::report::{ClusterReport, ClusterState, Report, UnitState};
 use crate::schedule::timer::{Cause, Outcome};
 use crate::source::Snapshot;
 
-/// One sync and what it needs for a round.
+/// The renderings of a sync, shared by its clusters: a source that has not changed is not rendered again.
+pub(super) struct Renderings {
+    settings: SyncSettings,
+    packs: Arc<Packs>,
+    last: Mutex<Option<(String, Arc<OnceCell<Arc<Rendering>>>)>>,
+}
+
+impl Renderings {
+    pub(super) fn new(settings: SyncSettings, packs: Arc<Packs>) -> Self {
+        Self { settings, packs, last: Mutex::new(None) }
+    }
+
+    /// Returns the rendering of a snapshot; clusters that ask at the same time wait for the first.
+    async fn of(self: &Arc<Self>, snapshot: &Arc<Snapshot>) -> Result<Arc<Rendering>, JoinError> {
+        let (renderings, source) = (Arc::clone(self), Arc::clone(snapshot));
+        let render = move || Arc::new(render_for(&source, &renderings.settings, &renderings.packs));
+        let cell = self.cell(&snapshot.revision);
+        cell.get_or_try_init(|| tokio::task::spawn_blocking(render)).await.cloned()
+    }
+
+    fn cell(&self, revision: &str) -> Arc<OnceCell<Arc<Rendering>>> {
+        let mut last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
+        match last.as_ref().filter(|(known, _)| known == revision) {
+            Some((_, cell)) => Arc::clone(cell),
+            None => Arc::clone(&last.insert((revision.to_owned(), Arc::default())).1),
+        }
+    }
+}
+
+/// One sync on one cluster, and what it needs for a round.
 pub(super) struct Sync {
+    title: String,
     order: Order,
-    packs: SharedPacks,
+    renderings: Arc<Renderings>,
     reports: PathBuf,
     keep: Duration,
-    /// The last rendering, by revision: a source that has not changed is not rendered again.
-    rendered: Mutex<Option<(String, Arc<Rendering>)>>,
 }
 
 impl Sync {
-    pub(super) fn new(order: Order, packs: SharedPacks, reports: PathBuf, keep: Duration) -> Self {
-        Self { order, packs, reports, keep, rendered: Mutex::new(None) }
+    pub(super) fn new(title: String, order: Order, renderings: Arc<Renderings>, config: &Config) -> Self {
+        let (reports, keep) = (config.reports_dir.clone(), config.settings.reports.keep.0);
+        Self { title, order, renderings, reports, keep }
     }
 
-    pub(super) fn name(&self) -> &str {
+    /// The sync and the cluster.
+    pub(super) fn title(&self) -> &str {
+        &self.title
+    }
+
+    fn name(&self) -> &str {
         &self.order.sync
     }
 
@@ -41,9 +80,15 @@ impl Sync {
     }
 
     /// Runs a round in a task of its own, so that a bug in it does not end the schedule.
-    pub(super) async fn round(self: Arc<Self>, cause: Cause, slot: Slot, shared: Arc<Shared>, stop: CancellationToken) -> Outcome {
-        let span = info_span!("round", sync = self.name(), %cause);
-        let name = self.name().to_owned();
+    pub(super) async fn round(
+        self: Arc<Self>,
+        cause: Cause,
+        slot: Slot,
+        shared: Arc<Shared>,
+        stop: CancellationToken,
+    ) -> Outcome {
+        let span = info_span!("round", sync = self.title(), %cause);
+        let name = self.title().to_owned();
         let round = async move { self.try_round(&slot, &shared, &stop).await }.instrument(span);
         tokio::spawn(round).await.unwrap_or_else(|error| {
             error!(sync = name, %error, "the round ended in a bug");
@@ -57,33 +102,19 @@ impl Sync {
             warn!(sync = self.name(), source = self.source(), "no round, because the source has never been read");
             return Outcome::Failed;
         };
-        let Some(rendering) = self.rendering(&snapshot).await else { return Outcome::Failed };
-        let rendering = Rendering::clone(&rendering);
-        let mut report = fleet::run(&self.order, &snapshot, rendering, &shared.state, shared.clock.as_ref(), stop).await;
-        report.stale_source = trouble.map(|trouble| format!("since {}: {}", trouble.since.strftime("%F %T UTC"), trouble.message));
-        self.tell(&report, shared);
-        if report.exit_code() == 0 || report.exit_code() == 3 { Outcome::Done } else { Outcome::Failed }
-    }
-
-    async fn rendering(self: &Arc<Self>, snapshot: &Arc<Snapshot>) -> Option<Arc<Rendering>> {
-        let cached = self.rendered.lock().unwrap_or_else(PoisonError::into_inner).clone();
-        if let Some((_, rendering)) = cached.filter(|(revision, _)| *revision == snapshot.revision) {
-            return Some(rendering);
-        }
-        let (sync, source) = (Arc::clone(self), Arc::clone(snapshot));
-        let task = tokio::task::spawn_blocking(move || render_for(&source, &sync.order.settings, &sync.packs));
-        match task.await {
-            Ok(rendering) => {
-                let rendering = Arc::new(rendering);
-                let entry = Some((snapshot.revision.clone(), Arc::clone(&rendering)));
-                *self.rendered.lock().unwrap_or_else(PoisonError::into_inner) = entry;
-                Some(rendering)
-            }
+        let rendering = match self.renderings.of(&snapshot).await {
+            Ok(rendering) => Rendering::clone(&rendering),
             Err(error) => {
                 error!(sync = self.name(), %error, "rendering ended in a bug");
-                None
+                return Outcome::Failed;
             }
-        }
+        };
+        let mut report =
+            fleet::run(&self.order, &snapshot, rendering, &shared.state, shared.clock.as_ref(), stop).await;
+        report.stale_source =
+            trouble.map(|trouble| format!("since {}: {}", trouble.since.strftime("%F %T UTC"), trouble.message));
+        self.tell(&report, shared);
+        if report.exit_code() == 0 || report.exit_code() == 3 { Outcome::Done } else { Outcome::Failed }
     }
 
     /// Log, metrics, files: everything that tells of a round.
@@ -124,10 +155,10 @@ impl Sync {
         let is = |wanted: ClusterState| report.clusters.values().filter(|cluster| cluster.state == wanted).count();
         info!(
             sync = report.sync,
+            cluster = report.clusters.keys().cloned().collect::<Vec<_>>().join(","),
             revision = report.revision,
             mode = ?report.mode,
             changes = counts.join(" "),
-            clusters = report.clusters.len(),
             held = is(ClusterState::Held),
             failed = is(ClusterState::Failed),
             unreachable = is(ClusterState::Unreachable),

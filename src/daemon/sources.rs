@@ -151,5 +151,7 @@ fn note_trouble(name: &str, trouble: Option<&Trouble>, shared: &Shared) {
 fn watcher(name: &str, folder: &std::path::Path, changed: &Arc<Notify>) -> Option<Watcher> {
     let changed = Arc::clone(changed);
     let watcher = watch(folder, move || changed.notify_one());
-    watcher.map_err(|error| warn!(source = name, error = %Chain(&error), "cannot watch the directory; it is polled")).ok()
+    watcher
+        .map_err(|error| warn!(source = name, error = %Chain(&error), "cannot watch the directory; it is polled"))
+        .ok()
 }

@@ -48,7 +48,10 @@ impl Writer<'_> {
     fn report(&mut self, report: &Report) -> fmt::Result {
         writeln!(self.out, "sync {} at {}", report.sync, report.revision)?;
         if let Some(reason) = &report.stale_source {
-            self.warn(&format!("source {} could not be read, this is its last good revision: {reason}", report.source))?;
+            self.warn(&format!(
+                "source {} could not be read, this is its last good revision: {reason}",
+                report.source
+            ))?;
         }
         self.problems(&report.problems)?;
         if !report.unclaimed.is_empty() {
@@ -150,10 +153,12 @@ impl Writer<'_> {
     /// The changed lines of a text.
     fn lines(&mut self, before: &str, after: &str) -> fmt::Result {
         let diff = similar::TextDiff::from_lines(before, after);
-        let changes: Vec<_> = diff.iter_all_changes().filter(|change| change.tag() != similar::ChangeTag::Equal).collect();
+        let changes: Vec<_> =
+            diff.iter_all_changes().filter(|change| change.tag() != similar::ChangeTag::Equal).collect();
         for change in changes.iter().take(MOST_LINES) {
             let line = format!("          {} {}", change.tag(), change.value().trim_end());
-            let style = if change.tag() == similar::ChangeTag::Insert { Style::new().green() } else { Style::new().red() };
+            let style =
+                if change.tag() == similar::ChangeTag::Insert { Style::new().green() } else { Style::new().red() };
             writeln!(self.out, "{}", self.look.paint(&line, style))?;
         }
         match changes.len().saturating_sub(MOST_LINES) {

@@ -196,7 +196,11 @@ mod tests {
         check(
             json!({"ports": [{"name": "a", "port": 1}, {"name": "b", "port": 2}]}),
             json!({"ports": [{"name": "b", "port": 3}, {"name": "c", "port": 4}]}),
-            &[r#"ports[a]: {"name":"a","port":1} -> -"#, "ports[b].port: 2 -> 3", r#"ports[c]: - -> {"name":"c","port":4}"#],
+            &[
+                r#"ports[a]: {"name":"a","port":1} -> -"#,
+                "ports[b].port: 2 -> 3",
+                r#"ports[c]: - -> {"name":"c","port":4}"#,
+            ],
         );
         check(
             json!({"c": [{"name": "a"}, {"name": "b"}]}),

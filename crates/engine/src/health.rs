@@ -150,7 +150,10 @@ mod tests {
         let available = json!([{"type": "Available", "status": "True"}]);
         check(rollout(json!({"observedGeneration": 1})), "its controller has not seen the change yet");
         check(rollout(json!({"observedGeneration": 2, "updatedReplicas": 1})), "1 of 3 pods are updated");
-        check(rollout(json!({"observedGeneration": 2, "updatedReplicas": 3, "availableReplicas": 2})), "2 of 3 pods are ready");
+        check(
+            rollout(json!({"observedGeneration": 2, "updatedReplicas": 3, "availableReplicas": 2})),
+            "2 of 3 pods are ready",
+        );
         let all = json!({"observedGeneration": 2, "replicas": 4, "updatedReplicas": 3, "availableReplicas": 3, "conditions": available});
         check(rollout(all), "pods of the old version are still there: 1");
         let all = json!({"observedGeneration": 2, "replicas": 3, "updatedReplicas": 3, "availableReplicas": 3, "conditions": available});

@@ -173,7 +173,13 @@ mod tests {
             files: BTreeSet::from(["a.yaml".to_owned()]),
         };
         let entries = (0..objects).map(|n| (ObjectId::new("", "Service", "infra", &format!("s{n}")), entry(n)));
-        Inventory { installation: "i".into(), source: "s".into(), cluster: "c".into(), epoch: 3, entries: entries.collect() }
+        Inventory {
+            installation: "i".into(),
+            source: "s".into(),
+            cluster: "c".into(),
+            epoch: 3,
+            entries: entries.collect(),
+        }
     }
 
     #[test]

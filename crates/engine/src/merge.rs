@@ -212,7 +212,11 @@ mod tests {
     fn one_choice_drops_the_other() {
         let rule = || Rule::Exclusive(vec!["exec".into(), "httpGet".into()]);
         check(rule(), &["a: {httpGet: {port: 1}, m: 1}", "a: {exec: {}}"], json!({"exec": {}, "m": 1}));
-        check(rule(), &["a: {httpGet: {port: 1, path: /}}", "a: {httpGet: {port: 2}}"], json!({"httpGet": {"port": 2}}));
+        check(
+            rule(),
+            &["a: {httpGet: {port: 1, path: /}}", "a: {httpGet: {port: 2}}"],
+            json!({"httpGet": {"port": 2}}),
+        );
         check(rule(), &["a: {httpGet: {port: 1}}", "a: {m: 2}"], json!({"httpGet": {"port": 1}, "m": 2}));
     }
 
@@ -229,7 +233,8 @@ mod tests {
     fn every_value_knows_who_said_it() {
         let (low, high) = ("a:\n  x: 1\n  k: 1\n", "a:\n  k: 2\n");
         let nodes: Vec<_> = [low, high].iter().map(|text| yaml::parse(text).expect(text).remove(0)).collect();
-        let layers = [Layer::new(LayerName::Class, "c.yaml", &nodes[0]), Layer::new(LayerName::Gateway, "g.yaml", &nodes[1])];
+        let layers =
+            [Layer::new(LayerName::Class, "c.yaml", &nodes[0]), Layer::new(LayerName::Gateway, "g.yaml", &nodes[1])];
         let merged = merge(&layers, &Table::default());
         let origin = |path: &str| merged.at(path).map(|value| value.origin.to_string());
         assert_eq!(origin("a.x").as_deref(), Some("class, c.yaml:2"));

@@ -260,7 +260,9 @@ impl fmt::Display for Reason {
             Self::Unreadable(file) => write!(f, "kept: {file} cannot be read, and may hold its spec"),
             Self::SelfManaged => f.write_str("kept: its spec says that somebody else provisions it"),
             Self::PruneDisabled => f.write_str("kept: pruning is switched off"),
-            Self::FirstRound => f.write_str("kept: this host sees the cluster for the first time; the next round deletes it"),
+            Self::FirstRound => {
+                f.write_str("kept: this host sees the cluster for the first time; the next round deletes it")
+            }
             Self::UnitHeld => f.write_str("withheld: another object of the unit was refused"),
         }
     }
@@ -354,7 +356,8 @@ impl Policies {
         if !id.namespace.is_empty() && !allows(&self.namespaces, &id.namespace) {
             return Some(Reason::NotAllowed(format!("namespace {:?} is not in allow.namespaces", id.namespace)));
         }
-        (!allows(&self.kinds, &id.kind)).then(|| Reason::NotAllowed(format!("kind {:?} is not in allow.kinds", id.kind)))
+        (!allows(&self.kinds, &id.kind))
+            .then(|| Reason::NotAllowed(format!("kind {:?} is not in allow.kinds", id.kind)))
     }
 }
 

@@ -5,6 +5,7 @@
 //! as what users write: a duplicate key or a document without a name is an error with the template's name.
 
 pub mod functions;
+mod holes;
 
 use std::error::Error as StdError;
 use std::io;
@@ -13,12 +14,14 @@ use serde_json::Value;
 use tera::{Context, Tera};
 
 use crate::object::{Object, ObjectError};
-use crate::yaml::{self, YamlError};
+use crate::yaml::YamlError;
+use holes::Texts;
 
 /// Templates, ready to be filled.
 pub struct Renderer {
     tera: Tera,
     templates: Vec<String>,
+    texts: Texts,
 }
 
 /// A template that cannot be used.
@@ -49,10 +52,14 @@ impl Renderer {
         let mut tera = Tera::new();
         // Every template escapes; the escape function refuses. Filters that encode mark their result as safe.
         tera.autoescape_on([""]);
-        tera.set_escape_fn(|_, _| Err(io::Error::other("a value must pass through an encoding filter, as in {{ name | json }}")));
+        tera.set_escape_fn(|_, _| {
+            Err(io::Error::other("a value must pass through an encoding filter, as in {{ name | json }}"))
+        });
         functions::register(&mut tera);
-        tera.add_raw_templates(templates.iter().map(|(name, text)| (name.as_str(), text.as_str()))).map_err(TemplateError)?;
-        Ok(Self { tera, templates: templates.iter().map(|(name, _)| name.clone()).collect() })
+        tera.add_raw_templates(templates.iter().map(|(name, text)| (name.as_str(), text.as_str())))
+            .map_err(TemplateError)?;
+        let templates = templates.iter().map(|(name, _)| name.clone()).collect();
+        Ok(Self { tera, templates, texts: Texts::default() })
     }
 
     /// Fills every template with the same values and returns the objects, in the order of the templates.
@@ -62,7 +69,7 @@ impl Renderer {
         for name in &self.templates {
             let text = self.tera.render(name, &context).map_err(|source| RenderError::Fill(name.clone(), source))?;
             let fail = |source: YamlError| RenderError::Yaml(name.clone(), source.position.line, source);
-            for body in yaml::parse_values(&text).map_err(fail)? {
+            for body in self.texts.read(&text).map_err(fail)? {
                 objects.push(Object::new(body).map_err(|source| RenderError::Object(name.clone(), source))?);
             }
         }
@@ -96,7 +103,21 @@ mod tests {
 
     #[test]
     fn no_value_changes_the_structure() {
-        for text in ["a: b\nkind: Secret", "{{ x }}", "\"", "'", "# no", "- x", "\u{2028}", "a\u{85}b", "---\n", "\0\u{1b}", "{% if %}", "*a", "&a"] {
+        for text in [
+            "a: b\nkind: Secret",
+            "{{ x }}",
+            "\"",
+            "'",
+            "# no",
+            "- x",
+            "\u{2028}",
+            "a\u{85}b",
+            "---\n",
+            "\0\u{1b}",
+            "{% if %}",
+            "*a",
+            "&a",
+        ] {
             let objects = render("  k: {{ v | json }}\n", &json!({ "v": text })).expect("it renders");
             assert_eq!(objects[0].body()["data"]["k"], text);
         }

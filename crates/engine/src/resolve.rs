@@ -53,7 +53,12 @@ pub fn resolve<'a>(specs: &'a Specs, packs: &'a Packs) -> Vec<(&'a Document, Res
     gateways
         .map(|document| {
             let attached = sets.get(&document.id).map(Vec::as_slice).unwrap_or_default();
-            (document, Context { specs, packs, document }.resolve(attached).unwrap_or_else(|problem| Resolution::Broken(vec![*problem])))
+            (
+                document,
+                Context { specs, packs, document }
+                    .resolve(attached)
+                    .unwrap_or_else(|problem| Resolution::Broken(vec![*problem])),
+            )
         })
         .collect()
 }
@@ -65,7 +70,8 @@ fn listener_sets(specs: &Specs) -> BTreeMap<ObjectId, Vec<(&Document, ListenerSe
         let Ok(set) = document.read::<ListenerSet>() else { continue };
         let parent = &set.spec.parent_ref;
         let namespace = parent.namespace.as_deref().unwrap_or(&document.id.namespace);
-        let (group, kind) = (parent.group.as_deref().unwrap_or(GATEWAY_API), parent.kind.as_deref().unwrap_or("Gateway"));
+        let (group, kind) =
+            (parent.group.as_deref().unwrap_or(GATEWAY_API), parent.kind.as_deref().unwrap_or("Gateway"));
         sets.entry(ObjectId::new(group, kind, namespace, &parent.name)).or_default().push((document, set));
     }
     sets
@@ -92,7 +98,14 @@ impl<'a> Context<'a> {
         layers.extend(self.gateway_layer(&gateway, &pack.manifest.parameters, &mut files)?);
         files.extend(sets.iter().map(|(document, _)| Arc::clone(&document.file)));
         let listener_sets = sets.iter().map(|(_, set)| set.clone()).collect();
-        Ok(Resolution::Ready(Box::new(Resolved { document: self.document, gateway, pack, listener_sets, layers, files })))
+        Ok(Resolution::Ready(Box::new(Resolved {
+            document: self.document,
+            gateway,
+            pack,
+            listener_sets,
+            layers,
+            files,
+        })))
     }
 
     /// Finds the class: a document of the source, or one that its control plane makes itself.
@@ -115,7 +128,8 @@ impl<'a> Context<'a> {
             Some(near) => format!("did you mean {near:?}?"),
             None => format!("known classes: {}", known.into_iter().collect::<Vec<_>>().join(", ")),
         };
-        let problem = self.problem(&["spec", "gatewayClassName"], format!("there is no GatewayClass {name:?} in the source"));
+        let problem =
+            self.problem(&["spec", "gatewayClassName"], format!("there is no GatewayClass {name:?} in the source"));
         Err(Box::new(problem.hint(hint)))
     }
 

@@ -81,7 +81,8 @@ impl Schema {
     /// Reads a JSON schema.
     pub fn new(schema: &Value) -> Result<Self, SchemaError> {
         let definitions = schema.get("$defs").or_else(|| schema.get("definitions")).and_then(Value::as_object);
-        let definitions = definitions.into_iter().flatten().map(|(name, definition)| Ok((name.clone(), rule(definition)?)));
+        let definitions =
+            definitions.into_iter().flatten().map(|(name, definition)| Ok((name.clone(), rule(definition)?)));
         let schema = Self { root: rule(schema)?, definitions: definitions.collect::<Result<_, _>>()? };
         schema.check_references(&schema.root)?;
         for definition in schema.definitions.values() {

@@ -205,7 +205,9 @@ fn validate(document: &Document, kind: &Kind) -> Vec<Problem> {
     if !kind.versions.contains(&document.gvk.version) {
         let message = format!("version {:?} of {} is not known", document.gvk.version, document.gvk.kind);
         let hint = format!("use {}/{}", document.gvk.group, kind.versions[0]);
-        return vec![Problem::document(document.place_of(&["apiVersion"]), message).hint(hint).about(document.id.clone())];
+        return vec![
+            Problem::document(document.place_of(&["apiVersion"]), message).hint(hint).about(document.id.clone()),
+        ];
     }
     let problem = |mistake: check::Mistake| Problem {
         hint: mistake.hint,

@@ -98,7 +98,8 @@ impl Tree {
         if folder.is_empty() || folder == "." {
             return self.clone();
         }
-        let within = |path: &str| path.strip_prefix(folder).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'));
+        let within =
+            |path: &str| path.strip_prefix(folder).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'));
         let keep = |path: &str| within(path) || is_ignore_file_above(path, folder);
         let files = self.files.iter().filter(|(path, _)| keep(path));
         Self { files: files.map(|(path, entry)| (path.clone(), entry.clone())).collect() }
@@ -180,13 +181,26 @@ mod tests {
 
     #[test]
     fn only_what_may_be_a_spec_is_kept() {
-        let tree = Tree::from_iter([("a.yaml", ""), ("b/c.YML", ""), ("README.md", ""), (".github/x.yaml", ""), ("d.json", ""), ("Makefile", "")]);
+        let tree = Tree::from_iter([
+            ("a.yaml", ""),
+            ("b/c.YML", ""),
+            ("README.md", ""),
+            (".github/x.yaml", ""),
+            ("d.json", ""),
+            ("Makefile", ""),
+        ]);
         assert_eq!(paths(&tree), ["a.yaml", "b/c.YML", "d.json"]);
     }
 
     #[test]
     fn a_sub_path_keeps_the_ignore_files_above_it() {
-        let all = [(".gatewrightignore", ""), ("a/.gatewrightignore", ""), ("a/b/x.yaml", ""), ("ab/y.yaml", ""), ("c/.gatewrightignore", "")];
+        let all = [
+            (".gatewrightignore", ""),
+            ("a/.gatewrightignore", ""),
+            ("a/b/x.yaml", ""),
+            ("ab/y.yaml", ""),
+            ("c/.gatewrightignore", ""),
+        ];
         let tree = Tree::from_iter(all).below("a/b");
         assert_eq!(paths(&tree), [".gatewrightignore", "a/.gatewrightignore", "a/b/x.yaml"]);
     }

@@ -142,7 +142,9 @@ fn objects(
     let finished = objects.into_iter().map(|object| finish(object, subject.namespace, options));
     let objects: Vec<Object> = finished.collect();
     match objects.iter().find(|object| has_own_prefix(object)) {
-        Some(object) => Err(fail(format!("{} has a label or annotation below {OWN_PREFIX}, which is ours", object.id()))),
+        Some(object) => {
+            Err(fail(format!("{} has a label or annotation below {OWN_PREFIX}, which is ours", object.id())))
+        }
         None => Ok(Some(objects)),
     }
 }

@@ -261,7 +261,10 @@ impl<'de> Visitor<'de> for ContentVisitor {
         let mut fields = BTreeMap::new();
         while let Some(key) = entries.next_key::<Node>()? {
             let name = key_text(&key.content).ok_or_else(|| {
-                de::Error::custom(format!("a {} cannot be a key; is a {{{{ template }}}} left in the file?", key.content.type_name()))
+                de::Error::custom(format!(
+                    "a {} cannot be a key; is a {{{{ template }}}} left in the file?",
+                    key.content.type_name()
+                ))
             })?;
             let node = entries.next_value()?;
             if fields.insert(name.clone(), Field { key: key.position, node }).is_some() {

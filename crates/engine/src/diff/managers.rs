@@ -52,7 +52,9 @@ fn owns(fields: &Value, path: &[Segment]) -> bool {
             });
             matches && owns(below, rest)
         }),
-        Segment::Index(_) => fields.is_empty() || fields.keys().any(|name| name.starts_with("v:") || name.starts_with("i:")),
+        Segment::Index(_) => {
+            fields.is_empty() || fields.keys().any(|name| name.starts_with("v:") || name.starts_with("i:"))
+        }
     }
 }
 
@@ -67,16 +69,24 @@ mod tests {
 
     #[test]
     fn the_manager_of_a_field_is_named() {
-        let entry = |manager: &str, time: &str, fields: Value| json!({"manager": manager, "time": time, "fieldsV1": fields});
+        let entry =
+            |manager: &str, time: &str, fields: Value| json!({"manager": manager, "time": time, "fieldsV1": fields});
         let body = json!({"metadata": {"managedFields": [
             entry("gatewright", "2026-01-01T00:00:00Z", json!({"f:spec": {"f:replicas": {}}})),
             entry("kubectl-edit", "2026-01-02T00:00:00Z", json!({"f:spec": {"f:ports": {"k:{\"port\":80,\"protocol\":\"TCP\"}": {"f:nodePort": {}}}}})),
             entry("kubectl-scale", "2026-01-03T00:00:00Z", json!({"f:spec": {"f:replicas": {}}})),
         ]}});
-        let names = |path: &[Segment]| of_path(&body, path, "gatewright").into_iter().map(|m| m.name).collect::<Vec<_>>();
+        let names =
+            |path: &[Segment]| of_path(&body, path, "gatewright").into_iter().map(|m| m.name).collect::<Vec<_>>();
         assert_eq!(names(&[field("spec"), field("replicas")]), ["kubectl-scale"]);
-        assert_eq!(names(&[field("spec"), field("ports"), Segment::Key("port", "80".into()), field("nodePort")]), ["kubectl-edit"]);
-        assert_eq!(names(&[field("spec"), field("ports"), Segment::Key("port", "81".into()), field("nodePort")]), [""; 0]);
+        assert_eq!(
+            names(&[field("spec"), field("ports"), Segment::Key("port", "80".into()), field("nodePort")]),
+            ["kubectl-edit"]
+        );
+        assert_eq!(
+            names(&[field("spec"), field("ports"), Segment::Key("port", "81".into()), field("nodePort")]),
+            [""; 0]
+        );
         assert_eq!(names(&[field("spec"), field("type")]), [""; 0]);
     }
 }

@@ -168,7 +168,11 @@ impl Generator {
         if !pull_policy.is_empty() {
             image["pullPolicy"] = Value::from(pull_policy.as_str());
         }
-        Merged::of_value(LayerName::Settings, "packs.kgateway.image", &json!({"kube": {"envoyContainer": {"image": image}}}))
+        Merged::of_value(
+            LayerName::Settings,
+            "packs.kgateway.image",
+            &json!({"kube": {"envoyContainer": {"image": image}}}),
+        )
     }
 }
 

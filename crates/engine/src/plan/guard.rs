@@ -21,7 +21,7 @@ pub(super) fn holds(
     policies: &Policies,
 ) -> Vec<Hold> {
     [
-        other_installation(owned, policies),
+        other_installation(observed, owned, policies),
         cluster_identity(observed, owned),
         empty_render(rendering, owned, policies),
         max_delete(plan, owned, policies),
@@ -36,14 +36,18 @@ fn hold(guard: Guard, message: String, hint: &str) -> Option<Hold> {
     Some(Hold { guard, message, hint: hint.to_owned() })
 }
 
-fn other_installation(owned: &Inventory, policies: &Policies) -> Option<Hold> {
+/// A directory keeps its own inventory, and any installation may go on with it: that is how it works in CI.
+fn other_installation(observed: &Observed, owned: &Inventory, policies: &Policies) -> Option<Hold> {
     let ours = &policies.marker.installation;
-    if owned.installation.is_empty() || owned.installation == *ours {
+    if !observed.carries_marks || owned.installation.is_empty() || owned.installation == *ours {
         return None;
     }
     hold(
         Guard::OtherInstallation,
-        format!("sync {:?} on this cluster belongs to installation {}, and this one is {ours}", policies.marker.sync, owned.installation),
+        format!(
+            "sync {:?} on this cluster belongs to installation {}, and this one is {ours}",
+            policies.marker.sync, owned.installation
+        ),
         "give this sync another name, or copy the state directory (file installation) of the other host",
     )
 }
@@ -95,7 +99,11 @@ fn problem(rendering: &Rendering, policies: &Policies) -> Option<Hold> {
     if !policies.hold_on_problem {
         return None;
     }
-    hold(Guard::Problem, format!("the source has problems, the first is {first}"), "mend the source, or set onProblem: hold-unit for the sync")
+    hold(
+        Guard::Problem,
+        format!("the source has problems, the first is {first}"),
+        "mend the source, or set onProblem: hold-unit for the sync",
+    )
 }
 
 fn are(number: usize, thing: &str) -> String {

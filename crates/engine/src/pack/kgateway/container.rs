@@ -44,7 +44,8 @@ pub(super) fn args(envoy: &EnvoyContainer) -> Result<Vec<String>, String> {
 /// Returns the environment: ours, then the users'.
 pub(super) fn env(settings: &Settings, envoy: &EnvoyContainer, deployment: &str) -> Vec<Value> {
     let field = |name: &str, path: &str| json!({"name": name, "valueFrom": {"fieldRef": {"fieldPath": path}}});
-    let (theirs_otel, theirs): (Vec<&Value>, Vec<&Value>) = envoy.env.iter().partition(|variable| variable["name"] == OTEL);
+    let (theirs_otel, theirs): (Vec<&Value>, Vec<&Value>) =
+        envoy.env.iter().partition(|variable| variable["name"] == OTEL);
     let ours = [
         field("POD_NAME", "metadata.name"),
         field("POD_NAMESPACE", "metadata.namespace"),
@@ -58,7 +59,8 @@ pub(super) fn env(settings: &Settings, envoy: &EnvoyContainer, deployment: &str)
 
 /// What describes a proxy to a telemetry back end (OpenTelemetry's semantic conventions for Kubernetes).
 fn resource_attributes(settings: &Settings, deployment: &str, theirs: &[&Value]) -> String {
-    let mut attributes = vec!["service.namespace=$(POD_NAMESPACE)".to_owned(), "service.instance.id=$(POD_UID)".to_owned()];
+    let mut attributes =
+        vec!["service.namespace=$(POD_NAMESPACE)".to_owned(), "service.instance.id=$(POD_UID)".to_owned()];
     if !settings.version.is_empty() {
         attributes.push(format!("service.version={}", settings.version));
     }
@@ -96,7 +98,8 @@ mod tests {
     #[test]
     fn an_image_leaves_out_what_is_not_said() {
         let some = |text: &str| Some(text.to_owned());
-        let mut envoy = Image { registry: some("ghcr.io"), repository: some("envoy"), tag: some("v1"), ..Image::default() };
+        let mut envoy =
+            Image { registry: some("ghcr.io"), repository: some("envoy"), tag: some("v1"), ..Image::default() };
         assert_eq!(image(&envoy).as_deref(), Ok("ghcr.io/envoy:v1"));
         envoy.tag = some("");
         envoy.digest = some("sha256:0");

@@ -75,7 +75,8 @@ impl Metadata {
 /// Labels and annotations for every object (GEP-1867), without the standard's own keys.
 fn infrastructure(subject: &Subject<'_>) -> (Map, Map) {
     let own = format!("{GATEWAY_API}/");
-    let without_own = |map: &Map| map.iter().filter(|(key, _)| !key.starts_with(&own)).map(|(k, v)| (k.clone(), v.clone())).collect();
+    let without_own =
+        |map: &Map| map.iter().filter(|(key, _)| !key.starts_with(&own)).map(|(k, v)| (k.clone(), v.clone())).collect();
     let infrastructure = subject.gateway.spec.infrastructure.clone().unwrap_or_default();
     (without_own(&infrastructure.labels), without_own(&infrastructure.annotations))
 }
@@ -83,7 +84,9 @@ fn infrastructure(subject: &Subject<'_>) -> (Map, Map) {
 fn scraping(kube: &Kube) -> Map {
     match kube.stats.enabled {
         Some(false) => Map::new(),
-        _ => map([("prometheus.io/path", "/metrics"), ("prometheus.io/port", "9091"), ("prometheus.io/scrape", "true")]),
+        _ => {
+            map([("prometheus.io/path", "/metrics"), ("prometheus.io/port", "9091"), ("prometheus.io/scrape", "true")])
+        }
     }
 }
 

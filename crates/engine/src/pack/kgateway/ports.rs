@@ -49,7 +49,8 @@ pub(super) fn of_service(numbers: &[u16], service: &Service) -> Vec<Value> {
 
 /// Returns the ports of the container.
 pub(super) fn of_container(numbers: &[u16], scrape: bool) -> Vec<Value> {
-    let listened = numbers.iter().map(|&number| json!({"name": name(number), "protocol": "TCP", "containerPort": number}));
+    let listened =
+        numbers.iter().map(|&number| json!({"name": name(number), "protocol": "TCP", "containerPort": number}));
     let metrics = scrape.then(|| json!({"name": "http-monitoring", "containerPort": 9091}));
     listened.chain(metrics).collect()
 }

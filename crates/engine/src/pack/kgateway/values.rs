@@ -125,7 +125,11 @@ fn load_balancer_ip(subject: &Subject<'_>, service_type: Option<&str>) -> Result
     let mut wanted = addresses.iter().filter(|address| is_ip(address.kind.as_deref()));
     let (Some(address), None) = (wanted.next(), wanted.next()) else {
         let several = addresses.iter().filter(|address| is_ip(address.kind.as_deref())).count() > 1;
-        return Err(if several { format!("spec.addresses asks for {} addresses; only one can be given", addresses.len()) } else { invalid() });
+        return Err(if several {
+            format!("spec.addresses asks for {} addresses; only one can be given", addresses.len())
+        } else {
+            invalid()
+        });
     };
     let value = address.value.clone().unwrap_or_default();
     value.parse::<IpAddr>().map(|_| Some(value)).map_err(|_| invalid())

@@ -1,0 +1,303 @@
+//! Filled templates to values, without reading the same YAML a thousand times.
+//!
+//! Two Gateways that take the same branches of a template differ only in the values that were put in. So the filters
+//! mark values where they enter a text. The text around them, with something of the same sort in the place of each
+//! ([`Sort`]), is read once; after that only the values are. That also means that no value is ever read as YAML, and
+//! so none can change the structure of a document.
+//!
+//! What comes out depends on nothing but the text and the values. A text that holes do not fit into (a value as one
+//! half of a number, one below a tag) is read as the YAML that it is, every time.
+
+use std::borrow::Cow;
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use serde_json::{Map, Value};
+
+use crate::yaml::{self, YamlError};
+
+/// Where a value begins and ends. Neither stands in JSON nor, as text of a template, in YAML.
+pub(super) const BEGIN: char = '\u{1}';
+pub(super) const END: char = '\u{2}';
+
+/// More texts than any pack has branches for; beyond that a template prints something of its own every time.
+const MAX_TEXTS: usize = 256;
+
+/// What a value is, as far as the text around it can tell the difference.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Sort {
+    /// A number, a boolean or null.
+    Plain,
+    Quoted,
+    List,
+    Map,
+}
+
+impl Sort {
+    const ALL: [Self; 4] = [Self::Plain, Self::Quoted, Self::List, Self::Map];
+
+    fn of(json: &str) -> Self {
+        match json.as_bytes().first() {
+            Some(b'"') => Self::Quoted,
+            Some(b'[') => Self::List,
+            Some(b'{') => Self::Map,
+            _ => Self::Plain,
+        }
+    }
+
+    /// What stands around the number in the place of the value.
+    fn brackets(self) -> (&'static str, &'static str) {
+        match self {
+            Self::Plain => ("", ""),
+            Self::Quoted => ("\"", "\""),
+            Self::List => ("[\"", "\"]"),
+            Self::Map => ("{\"", "\":0}"),
+        }
+    }
+}
+
+/// The place of a value: which one, and of what sort.
+///
+/// In a text it is a number of 20 digits, one that no Kubernetes field can hold, because it takes more than 63 bits.
+#[derive(Clone, Copy)]
+struct Hole {
+    index: usize,
+    sort: Sort,
+}
+
+impl Hole {
+    const PREFIX: &str = "1000000000000";
+    const DIGITS: usize = 7;
+    const MAX: usize = 1_000_000;
+
+    fn write(self, text: &mut String) {
+        let (before, after) = self.sort.brackets();
+        let sort = Sort::ALL.iter().position(|sort| *sort == self.sort).unwrap_or_default();
+        text.push_str(&format!("{before}{}{:07}{after}", Self::PREFIX, sort * Self::MAX + self.index));
+    }
+
+    /// Reads the digits behind the prefix.
+    fn read(digits: &str) -> Option<Self> {
+        let number: usize = digits.parse().ok()?;
+        Some(Self { index: number % Self::MAX, sort: *Sort::ALL.get(number / Self::MAX)? })
+    }
+
+    /// Reads a text that is nothing but the number.
+    fn whole(text: &str) -> Option<Self> {
+        let digits = text.strip_prefix(Self::PREFIX)?;
+        if digits.len() == Self::DIGITS { Self::read(digits) } else { None }
+    }
+}
+
+/// The texts that were read before.
+#[derive(Default)]
+pub(super) struct Texts {
+    /// `None` for a text that holes do not fit into.
+    known: Mutex<BTreeMap<String, Option<Arc<Vec<Part>>>>>,
+}
+
+impl Texts {
+    /// Reads a filled template.
+    pub(super) fn read(&self, filled: &str) -> Result<Vec<Value>, YamlError> {
+        let Some((text, values)) = split(filled) else { return yaml::parse_values(filled) };
+        let parts = self.parts(text, values.len());
+        match parts.and_then(|parts| fill_all(&parts, &values)) {
+            Some(documents) => Ok(documents),
+            None => yaml::parse_values(&closed(filled)),
+        }
+    }
+
+    fn parts(&self, text: String, holes: usize) -> Option<Arc<Vec<Part>>> {
+        let lock = || self.known.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(parts) = lock().get(&text) {
+            return parts.clone();
+        }
+        let parts = Part::read(&text, holes).map(Arc::new);
+        let mut known = lock();
+        if known.len() >= MAX_TEXTS {
+            known.clear();
+        }
+        known.insert(text, parts.clone());
+        parts
+    }
+}
+
+/// Returns the text as YAML, each value as JSON in ASCII.
+pub(super) fn closed(filled: &str) -> String {
+    let mut text = String::with_capacity(filled.len());
+    for (index, part) in filled.split([BEGIN, END]).enumerate() {
+        match index % 2 {
+            0 => text.push_str(part),
+            _ => text.push_str(&ascii(part)),
+        }
+    }
+    text
+}
+
+/// Escapes what is not ASCII, so that nothing in a value is a line break or an indicator, whatever the parser.
+///
+/// Not as JSON does it, in two halves, where one escape can name the character: Envoy's parser takes YAML only.
+fn ascii(json: &str) -> Cow<'_, str> {
+    let is_plain = |c: char| c.is_ascii() && c != '\u{7f}';
+    if json.chars().all(is_plain) {
+        return Cow::Borrowed(json);
+    }
+    let mut ascii = String::with_capacity(json.len() * 2);
+    for c in json.chars() {
+        match u32::from(c) {
+            _ if is_plain(c) => ascii.push(c),
+            code @ 0..=0xffff => ascii.push_str(&format!("\\u{code:04x}")),
+            code => ascii.push_str(&format!("\\U{code:08x}")),
+        }
+    }
+    Cow::Owned(ascii)
+}
+
+/// Takes the values out of a filled template and leaves holes.
+fn split(filled: &str) -> Option<(String, Vec<&str>)> {
+    let mut pieces = filled.split(BEGIN);
+    let mut text = pieces.next()?.to_owned();
+    let mut values = Vec::new();
+    for piece in pieces {
+        let (value, rest) = piece.split_once(END)?;
+        Hole { index: values.len(), sort: Sort::of(value) }.write(&mut text);
+        text.push_str(rest);
+        values.push(value);
+    }
+    (values.len() < Hole::MAX && !text.contains(END)).then_some((text, values))
+}
+
+/// A part of a text that was read.
+enum Part {
+    /// A value of the template itself.
+    Fixed(Value),
+    Hole(usize),
+    Text(Vec<Piece>),
+    List(Vec<Self>),
+    Map(Vec<(Key, Self)>),
+}
+
+enum Key {
+    Hole(usize),
+    Text(Vec<Piece>),
+}
+
+enum Piece {
+    Fixed(String),
+    Hole(usize),
+}
+
+impl Part {
+    /// Reads a text; `None` if one of its holes is lost, as in a comment or as a part of a longer number.
+    fn read(text: &str, holes: usize) -> Option<Vec<Self>> {
+        let mut found = BTreeSet::new();
+        let documents = yaml::parse_values(text).ok()?;
+        let parts = documents.into_iter().map(|document| Self::new(document, &mut found)).collect::<Option<Vec<_>>>()?;
+        (found.len() == holes).then_some(parts)
+    }
+
+    fn new(value: Value, found: &mut BTreeSet<usize>) -> Option<Self> {
+        let mut at = |hole: Hole| {
+            found.insert(hole.index);
+            Some(Self::Hole(hole.index))
+        };
+        match value {
+            Value::Null | Value::Bool(_) => Some(Self::Fixed(value)),
+            Value::Number(number) => match sorted(&number.to_string(), Sort::Plain) {
+                Some(hole) => at(hole),
+                None => Some(Self::Fixed(Value::Number(number))),
+            },
+            Value::String(text) => match sorted(&text, Sort::Quoted) {
+                Some(hole) => at(hole),
+                None if text.contains(Hole::PREFIX) => pieces(&text, found).map(Self::Text),
+                None => Some(Self::Fixed(Value::String(text))),
+            },
+            Value::Array(items) => match items.as_slice() {
+                [Value::String(text)] if let Some(hole) = sorted(text, Sort::List) => at(hole),
+                _ => items.into_iter().map(|item| Self::new(item, found)).collect::<Option<_>>().map(Self::List),
+            },
+            Value::Object(fields) => match fields.keys().next().and_then(|key| sorted(key, Sort::Map)) {
+                Some(hole) if fields.len() == 1 => at(hole),
+                _ => {
+                    let field = |(key, value): (String, Value)| Some((Key::new(&key, found)?, Self::new(value, found)?));
+                    fields.into_iter().map(field).collect::<Option<_>>().map(Self::Map)
+                }
+            },
+        }
+    }
+
+    /// Puts values in; `None` if a key is there twice.
+    fn fill(&self, values: &[&str]) -> Option<Value> {
+        Some(match self {
+            Self::Fixed(value) => value.clone(),
+            Self::Hole(index) => serde_json::from_str(values.get(*index)?).ok()?,
+            Self::Text(pieces) => Value::String(joined(pieces, values)?),
+            Self::List(parts) => Value::Array(parts.iter().map(|part| part.fill(values)).collect::<Option<_>>()?),
+            Self::Map(fields) => {
+                let mut map = Map::new();
+                for (key, part) in fields {
+                    if map.insert(key.fill(values)?, part.fill(values)?).is_some() {
+                        return None;
+                    }
+                }
+                Value::Object(map)
+            }
+        })
+    }
+}
+
+impl Key {
+    fn new(text: &str, found: &mut BTreeSet<usize>) -> Option<Self> {
+        match sorted(text, Sort::Quoted) {
+            Some(hole) => {
+                found.insert(hole.index);
+                Some(Self::Hole(hole.index))
+            }
+            None => pieces(text, found).map(Self::Text),
+        }
+    }
+
+    fn fill(&self, values: &[&str]) -> Option<String> {
+        match self {
+            Self::Hole(index) => serde_json::from_str(values.get(*index)?).ok(),
+            Self::Text(pieces) => joined(pieces, values),
+        }
+    }
+}
+
+fn sorted(text: &str, sort: Sort) -> Option<Hole> {
+    Hole::whole(text).filter(|hole| hole.sort == sort)
+}
+
+fn fill_all(parts: &[Part], values: &[&str]) -> Option<Vec<Value>> {
+    let documents = parts.iter().map(|part| part.fill(values)).collect::<Option<Vec<_>>>()?;
+    Some(documents.into_iter().filter(|document| !document.is_null()).collect())
+}
+
+fn joined(pieces: &[Piece], values: &[&str]) -> Option<String> {
+    let mut text = String::new();
+    for piece in pieces {
+        match piece {
+            Piece::Fixed(fixed) => text.push_str(fixed),
+            Piece::Hole(index) => text.push_str(&ascii(values.get(*index)?)),
+        }
+    }
+    Some(text)
+}
+
+/// Cuts a text at its holes; `None` if one is not whole.
+fn pieces(text: &str, found: &mut BTreeSet<usize>) -> Option<Vec<Piece>> {
+    let mut pieces = Vec::new();
+    let mut rest = text;
+    while let Some((before, after)) = rest.split_once(Hole::PREFIX) {
+        let (digits, after) = after.split_at_checked(Hole::DIGITS)?;
+        let hole = Hole::read(digits)?;
+        let (opening, closing) = hole.sort.brackets();
+        pieces.push(Piece::Fixed(before.strip_suffix(opening)?.to_owned()));
+        pieces.push(Piece::Hole(hole.index));
+        found.insert(hole.index);
+        rest = after.strip_prefix(closing)?;
+    }
+    pieces.push(Piece::Fixed(rest.to_owned()));
+    Some(pieces)
+}
