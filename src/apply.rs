@@ -93,7 +93,9 @@ pub async fn apply(cluster: &dyn Cluster, plan: &Plan, stop: &CancellationToken)
         applied.record(&step.id, make_namespace(cluster, step).await);
     }
     let mut units: BTreeMap<&ObjectId, Vec<&Step>> = BTreeMap::new();
-    others.into_iter().for_each(|step| units.entry(&step.unit).or_default().push(step));
+    for step in others {
+        units.entry(&step.unit).or_default().push(step);
+    }
     let runs = units.into_values().map(|steps| unit(cluster, steps, stop).boxed()).collect();
     beside(runs).await.into_iter().for_each(|unit| applied.absorb(unit));
     applied
@@ -143,7 +145,9 @@ async fn make_namespace(cluster: &dyn Cluster, step: &Step) -> Result<Option<Liv
 pub async fn prune(cluster: &dyn Cluster, plan: &Plan, marker: &Marker, stop: &CancellationToken) -> Applied {
     let mut units: BTreeMap<&ObjectId, Vec<&Step>> = BTreeMap::new();
     let prunes = plan.steps.iter().filter(|step| matches!(step.action, Action::Prune(_)));
-    prunes.for_each(|step| units.entry(&step.unit).or_default().push(step));
+    for step in prunes {
+        units.entry(&step.unit).or_default().push(step);
+    }
     let runs = units.into_values().map(|steps| prune_unit(cluster, steps, marker, stop).boxed()).collect();
     let mut applied = Applied::default();
     beside(runs).await.into_iter().for_each(|unit| applied.absorb(unit));

@@ -254,19 +254,19 @@ impl Prepared {
     fn start(self, shared: &Arc<Shared>) -> Generation {
         let stop = CancellationToken::new();
         let mut tasks = JoinSet::new();
-        let mut nudgers: BTreeMap<String, Vec<Nudger>> = BTreeMap::new();
+        let mut by_source: BTreeMap<String, Vec<Nudger>> = BTreeMap::new();
         for (sync, timer) in self.syncs {
-            let (nudger, nudges) = nudges();
-            nudgers.entry(sync.source().to_owned()).or_default().push(nudger);
+            let (nudger, arriving) = nudges();
+            by_source.entry(sync.source().to_owned()).or_default().push(nudger);
             let (shared, stop, slot) = (Arc::clone(shared), stop.clone(), self.feeds.slot(sync.source()));
             tasks.spawn(async move {
                 let pulse = shared.progress.watch(sync.title());
                 let sync = Arc::new(sync);
                 let round = |cause| Arc::clone(&sync).round(cause, slot.clone(), Arc::clone(&shared), stop.clone());
-                drive(timer, shared.clock.as_ref(), nudges, &pulse, &stop, round).await;
+                drive(timer, shared.clock.as_ref(), arriving, &pulse, &stop, round).await;
             });
         }
-        self.feeds.start(&nudgers, shared, &stop, &mut tasks);
+        self.feeds.start(&by_source, shared, &stop, &mut tasks);
         Generation { config: self.config, tasks, stop }
     }
 }
@@ -308,5 +308,7 @@ impl Slot {
 
 /// Tells every sync of a source that there is something new.
 fn nudge_all(nudgers: &[Nudger]) {
-    nudgers.iter().for_each(|nudger| nudger.nudge(Nudge::Revision));
+    for nudger in nudgers {
+        nudger.nudge(Nudge::Revision);
+    }
 }

@@ -91,10 +91,10 @@ pub async fn run(
         rendering.unclaimed.iter().map(|(id, place)| report::Unclaimed { id: id.clone(), place: place.clone() });
     let unclaimed = unclaimed.collect();
     let problems = rendering.problems.clone();
-    let marked = Arc::new(marked(rendering, &marker));
+    let wanted = Arc::new(marked(rendering, &marker));
     let mut tasks = JoinSet::new();
     for (name, cluster) in &order.clusters {
-        let (cluster, name, rendering) = (Arc::clone(cluster), name.clone(), Arc::clone(&marked));
+        let (cluster, name, rendering) = (Arc::clone(cluster), name.clone(), Arc::clone(&wanted));
         let policies = order.policies(&marker, is_first_round(order, &name, cluster.as_ref(), state));
         let (mode, patience, stop) = (order.mode, order.patience(), stop.clone());
         let span = info_span!("cluster", sync = order.sync, cluster = name);

@@ -183,7 +183,9 @@ async fn rehearse(
         }
         // A status that was written between the LIST and the dry run is the usual reason: look again.
         let again = objects.iter().map(|object| (object.id().clone(), object.gvk())).collect();
-        objects.iter().for_each(|object| drop(observed.live.remove(object.id())));
+        for object in &objects {
+            observed.live.remove(object.id());
+        }
         get(cluster, again, observed).await?;
     }
     Ok(())

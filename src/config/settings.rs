@@ -47,7 +47,7 @@ pub struct ReportSettings {
 
 impl Default for ReportSettings {
     fn default() -> Self {
-        Self { dir: PathBuf::from("reports"), keep: Period(Duration::from_secs(30 * 24 * 3600)) }
+        Self { dir: PathBuf::from("reports"), keep: Period(Duration::from_hours(30 * 24)) }
     }
 }
 
@@ -331,7 +331,7 @@ pub struct WaitSettings {
 
 impl Default for WaitSettings {
     fn default() -> Self {
-        Self { enabled: true, timeout: Period(Duration::from_secs(600)), load_balancer: false }
+        Self { enabled: true, timeout: Period(Duration::from_mins(10)), load_balancer: false }
     }
 }
 

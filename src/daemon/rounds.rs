@@ -22,11 +22,14 @@ use crate::report::{ClusterReport, ClusterState, Report, UnitState};
 use crate::schedule::timer::{Cause, Outcome};
 use crate::source::Snapshot;
 
+/// A rendering that is there, or that somebody is at work on.
+type Rendered = OnceCell<Arc<Rendering>>;
+
 /// The renderings of a sync, shared by its clusters: a source that has not changed is not rendered again.
 pub(super) struct Renderings {
     settings: SyncSettings,
     packs: Arc<Packs>,
-    last: Mutex<Option<(String, Arc<OnceCell<Arc<Rendering>>>)>>,
+    last: Mutex<Option<(String, Arc<Rendered>)>>,
 }
 
 impl Renderings {
@@ -42,7 +45,7 @@ impl Renderings {
         cell.get_or_try_init(|| tokio::task::spawn_blocking(render)).await.cloned()
     }
 
-    fn cell(&self, revision: &str) -> Arc<OnceCell<Arc<Rendering>>> {
+    fn cell(&self, revision: &str) -> Arc<Rendered> {
         let mut last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
         match last.as_ref().filter(|(known, _)| known == revision) {
             Some((_, cell)) => Arc::clone(cell),
@@ -119,7 +122,7 @@ impl Sync {
 
     /// Log, metrics, files: everything that tells of a round.
     fn tell(&self, report: &Report, shared: &Shared) {
-        self.log(report);
+        Self::log(report);
         for (name, cluster) in &report.clusters {
             self.measure(name, cluster, report, shared);
         }
@@ -132,7 +135,7 @@ impl Sync {
     }
 
     /// One line a round; details only where something is wrong.
-    fn log(&self, report: &Report) {
+    fn log(report: &Report) {
         for problem in &report.problems {
             warn!(%problem, "problem in the source");
         }
@@ -185,7 +188,9 @@ impl Sync {
         let mut actions: BTreeMap<&str, u32> = BTreeMap::new();
         let is_done = |step: &&crate::report::StepReport| step.outcome == Some(crate::apply::Outcome::Done);
         cluster.steps.iter().filter(is_done).for_each(|step| *actions.entry(&step.action).or_default() += 1);
-        actions.into_iter().for_each(|(action, number)| metrics.changed(sync, name, action, number));
+        for (action, number) in actions {
+            metrics.changed(sync, name, action, number);
+        }
         let mut states: BTreeMap<&str, u32> = BTreeMap::new();
         for unit in &cluster.units {
             let state = match unit.state {

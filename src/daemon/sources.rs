@@ -23,7 +23,7 @@ use crate::source::watch::{Watcher, watch};
 /// How often a source is asked when its settings say nothing.
 const POLL: Duration = Duration::from_secs(30);
 /// The longest pause after failures.
-const LONGEST_PAUSE: Duration = Duration::from_secs(900);
+const LONGEST_PAUSE: Duration = Duration::from_mins(15);
 /// A loop that waits longer than this at once looks stuck.
 const LONGEST_WAIT: Duration = Duration::from_secs(15);
 

@@ -171,6 +171,7 @@ mod tests {
     use super::*;
     use serde_json::json;
 
+    #[expect(clippy::needless_pass_by_value, reason = "literals read better without a borrow")]
     fn check(before: Value, after: Value, expected: &[&str]) {
         let lines: Vec<String> = differences(&before, &after, "gatewright")
             .into_iter()

@@ -89,18 +89,18 @@ fn replicas(body: &Value, updated: &str, ready: &str) -> Health {
 fn daemon_set(body: &Value) -> Health {
     let wanted = number(body, "/status/desiredNumberScheduled");
     let ready = number(body, "/status/numberAvailable").min(number(body, "/status/updatedNumberScheduled"));
-    match ready < wanted {
-        true => Health::InProgress(format!("{ready} of {wanted} pods are ready")),
-        false => Health::Current,
+    if ready < wanted {
+        return Health::InProgress(format!("{ready} of {wanted} pods are ready"));
     }
+    Health::Current
 }
 
 fn load_balancer(body: &Value) -> Health {
     let is_load_balancer = body.pointer("/spec/type").and_then(Value::as_str) == Some("LoadBalancer");
-    match is_load_balancer && addresses(body).is_empty() {
-        true => Health::InProgress("no load balancer has given it an address".to_owned()),
-        false => Health::Current,
+    if is_load_balancer && addresses(body).is_empty() {
+        return Health::InProgress("no load balancer has given it an address".to_owned());
     }
+    Health::Current
 }
 
 /// Returns the addresses under which a Service can be reached: those of the load balancer, or of the cluster.
@@ -137,10 +137,12 @@ mod tests {
     use super::*;
     use serde_json::json;
 
+    #[expect(clippy::needless_pass_by_value, reason = "literals read better without a borrow")]
     fn check(body: Value, expected: &str) {
         assert_eq!(health(&body, Demands { load_balancer: true }).to_string(), expected, "{body}");
     }
 
+    #[expect(clippy::needless_pass_by_value, reason = "literals read better without a borrow")]
     fn rollout(status: Value) -> Value {
         json!({"kind": "Deployment", "metadata": {"generation": 2}, "spec": {"replicas": 3}, "status": status})
     }

@@ -100,6 +100,9 @@ impl Inventory {
     }
 
     /// Writes it as records.
+    ///
+    /// # Panics
+    /// Never: an inventory is plain data.
     pub fn encode(&self) -> Encoded {
         let entries: Vec<_> = self.entries.iter().map(|(id, entry)| (id.key(), entry)).collect();
         let shards: BTreeMap<_, _> = entries.chunks(SHARD_ENTRIES).map(encode_shard).collect();
@@ -168,7 +171,7 @@ mod tests {
         let unit = ObjectId::new("gateway.networking.k8s.io", "Gateway", "infra", "edge");
         let entry = |n: usize| Entry {
             gvk: Gvk::new("v1", "Service"),
-            uid: (n % 2 == 0).then(|| format!("uid-{n}")),
+            uid: n.is_multiple_of(2).then(|| format!("uid-{n}")),
             unit: unit.clone(),
             files: BTreeSet::from(["a.yaml".to_owned()]),
         };

@@ -92,13 +92,11 @@ pub(crate) fn over(lower: Merged, higher: Merged, table: &Table) -> Merged {
         return higher;
     }
     match &table.rule {
-        Rule::Deep => deep(lower, higher, table),
         Rule::Keyed if higher.is_empty() => higher,
-        Rule::Keyed => deep(lower, higher, table),
+        Rule::Nonzero if higher.is_zero() => lower,
+        Rule::Deep | Rule::Keyed | Rule::Nonzero => deep(lower, higher, table),
         Rule::Append => append(lower, higher),
         Rule::Replace => higher,
-        Rule::Nonzero if higher.is_zero() => lower,
-        Rule::Nonzero => deep(lower, higher, table),
         Rule::Exclusive(fields) => exclusive(lower, higher, fields, table),
         Rule::Coupled(one, other) => coupled(lower, higher, (one, other), table),
         Rule::Drop => Merged::empty(),
@@ -137,7 +135,9 @@ fn append(lower: Merged, higher: Merged) -> Merged {
 
 fn exclusive(mut lower: Merged, higher: Merged, fields: &[String], table: &Table) -> Merged {
     if fields.iter().any(|field| higher.get(field).is_some()) {
-        fields.iter().for_each(|field| lower.remove(field));
+        for field in fields {
+            lower.remove(field);
+        }
     }
     deep(lower, higher, table)
 }
@@ -173,6 +173,7 @@ mod tests {
     use serde_json::json;
 
     /// Merges texts, the lowest first, with `rule` at the path `a`.
+    #[expect(clippy::needless_pass_by_value, reason = "literals read better without a borrow")]
     fn check(rule: Rule, texts: &[&str], expected: Value) {
         let table = Table::new(&[Line { paths: vec!["a".into()], rule }]);
         let nodes: Vec<_> = texts.iter().map(|text| yaml::parse(text).expect(text).remove(0)).collect();

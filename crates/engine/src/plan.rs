@@ -89,6 +89,7 @@ pub struct MaxDelete {
 
 /// What a sync may do.
 #[derive(Clone, Debug)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a setting that stands for itself")]
 pub struct Policies {
     /// Who we are.
     pub marker: Marker,
@@ -366,10 +367,10 @@ pub fn owner(live: &Live, observed: &Observed, owned: &Inventory, marker: &Marke
     if observed.carries_marks {
         return marker.owner(&live.object);
     }
-    match owned.entries.contains_key(live.object.id()) {
-        true => Owner::Us,
-        false => Owner::Other("somebody else: gatewright has not written this file".to_owned()),
+    if owned.entries.contains_key(live.object.id()) {
+        return Owner::Us;
     }
+    Owner::Other("somebody else: gatewright has not written this file".to_owned())
 }
 
 impl Plan {

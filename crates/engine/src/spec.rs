@@ -55,9 +55,9 @@ impl Document {
     }
 
     /// Reads the document as a type whose schema it has passed.
-    pub fn read<T: DeserializeOwned>(&self) -> Result<T, Problem> {
+    pub fn read<T: DeserializeOwned>(&self) -> Result<T, Box<Problem>> {
         serde_json::from_value(self.root.to_value())
-            .map_err(|error| Problem::document(self.place(), error.to_string()).about(self.id.clone()))
+            .map_err(|error| Problem::document(self.place(), error.to_string()).about(self.id.clone()).into())
     }
 }
 
@@ -142,7 +142,7 @@ impl Specs {
         }
         let mut document = match identify(file, root) {
             Ok(document) => document,
-            Err(problem) => return self.problems.push(problem),
+            Err(problem) => return self.problems.push(*problem),
         };
         let key = (document.id.group.clone(), document.id.kind.clone());
         let Some(kind) = kinds.get(&key) else { return self.add_unclaimed(document, kinds) };
@@ -187,13 +187,14 @@ impl Specs {
     }
 }
 
-fn identify(file: &Arc<str>, root: Node) -> Result<Document, Problem> {
+fn identify(file: &Arc<str>, root: Node) -> Result<Document, Box<Problem>> {
     let text = |path: &[&str]| root.at(path.iter().copied()).and_then(Node::as_str).unwrap_or_default();
     let (api_version, kind, name) = (text(&["apiVersion"]), text(&["kind"]), text(&["metadata", "name"]));
     for (value, field) in [(api_version, "apiVersion"), (kind, "kind"), (name, "metadata.name")] {
         if value.is_empty() {
             let problem = Problem::document(place(file, root.position), format!("the document has no {field}"));
-            return Err(problem.hint(format!("a file that holds no Kubernetes objects can be listed in {IGNORE_FILE}")));
+            let hint = format!("a file that holds no Kubernetes objects can be listed in {IGNORE_FILE}");
+            return Err(Box::new(problem.hint(hint)));
         }
     }
     let gvk = Gvk::new(api_version, kind);

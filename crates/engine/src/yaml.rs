@@ -82,6 +82,9 @@ pub fn parse_values(text: &str) -> Result<Vec<Value>, YamlError> {
 }
 
 /// Writes a value as YAML that reads back as the same value, keys sorted.
+///
+/// # Panics
+/// Never: every JSON value has a form in YAML.
 pub fn to_string(value: &Value) -> String {
     serde_saphyr::to_string(value).expect("a JSON value is always writable as YAML")
 }
@@ -300,6 +303,7 @@ mod tests {
     use super::*;
     use serde_json::json;
 
+    #[expect(clippy::needless_pass_by_value, reason = "literals read better without a borrow")]
     fn check(text: &str, expected: Value) {
         let documents = parse(text).expect(text);
         assert_eq!(documents.iter().map(Node::to_value).collect::<Value>(), expected, "{text}");
@@ -355,11 +359,12 @@ mod tests {
     #[test]
     fn bombs_are_refused() {
         fails(&format!("a: {}{}", "[".repeat(200), "]".repeat(200)), 1, "nests too deep");
-        let mut bomb = "a0: &a0 [x, x, x, x, x, x, x, x, x]\n".to_owned();
+        let mut lines = vec!["a0: &a0 [x, x, x, x, x, x, x, x, x]".to_owned()];
         for i in 1..10 {
             let aliases = vec![format!("*a{}", i - 1); 9].join(", ");
-            bomb += &format!("a{i}: &a{i} [{aliases}]\n");
+            lines.push(format!("a{i}: &a{i} [{aliases}]"));
         }
+        let bomb = lines.join("\n");
         fails(&bomb, 7, "aliases expand to too much");
     }
 

@@ -6,7 +6,7 @@
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::Segment;
+use super::{Segment, plain};
 
 /// Somebody who wrote a field.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -45,8 +45,7 @@ fn owns(fields: &Value, path: &[Segment]) -> bool {
         Segment::Key(key, value) => fields.iter().any(|(name, below)| {
             let element = name.strip_prefix("k:").and_then(|json| serde_json::from_str::<Value>(json).ok());
             let matches = element.is_some_and(|element| match element.get(key) {
-                Some(Value::String(text)) => text == value,
-                Some(other) => other.to_string() == *value,
+                Some(element) => plain(element) == *value,
                 // The list has another key than the one that we compared by: any element may be the one.
                 None => true,
             });

@@ -32,8 +32,8 @@ pub(super) fn holds(
     .collect()
 }
 
-fn hold(guard: Guard, message: String, hint: &str) -> Option<Hold> {
-    Some(Hold { guard, message, hint: hint.to_owned() })
+fn hold(guard: Guard, message: String, hint: &str) -> Hold {
+    Hold { guard, message, hint: hint.to_owned() }
 }
 
 /// A directory keeps its own inventory, and any installation may go on with it: that is how it works in CI.
@@ -42,25 +42,25 @@ fn other_installation(observed: &Observed, owned: &Inventory, policies: &Policie
     if !observed.carries_marks || owned.installation.is_empty() || owned.installation == *ours {
         return None;
     }
-    hold(
+    Some(hold(
         Guard::OtherInstallation,
         format!(
             "sync {:?} on this cluster belongs to installation {}, and this one is {ours}",
             policies.marker.sync, owned.installation
         ),
         "give this sync another name, or copy the state directory (file installation) of the other host",
-    )
+    ))
 }
 
 fn cluster_identity(observed: &Observed, owned: &Inventory) -> Option<Hold> {
     if owned.cluster.is_empty() || observed.cluster.is_empty() || owned.cluster == observed.cluster {
         return None;
     }
-    hold(
+    Some(hold(
         Guard::ClusterIdentity,
         format!("the inventory was written for cluster {}, but {} answers", owned.cluster, observed.cluster),
         "check the kubeconfig; if the cluster was restored from another one's backup, delete the ConfigMaps gatewright.* in gatewright-system",
-    )
+    ))
 }
 
 fn empty_render(rendering: &Rendering, owned: &Inventory, policies: &Policies) -> Option<Hold> {
@@ -68,11 +68,11 @@ fn empty_render(rendering: &Rendering, owned: &Inventory, policies: &Policies) -
     if !is_empty || owned.entries.is_empty() || policies.allow_empty {
         return None;
     }
-    hold(
+    Some(hold(
         Guard::EmptyRender,
         format!("the source renders to nothing, but {} owned here", are(owned.entries.len(), "object")),
         "check the source's ref and path; if all of it is to go, set prune.allowEmpty: true for the sync",
-    )
+    ))
 }
 
 fn max_delete(plan: &Plan, owned: &Inventory, policies: &Policies) -> Option<Hold> {
@@ -87,11 +87,11 @@ fn max_delete(plan: &Plan, owned: &Inventory, policies: &Policies) -> Option<Hol
         return None;
     }
     let allowed = format!("{} and {} % are allowed at once", count(limits.units, "unit"), limits.percent);
-    hold(
+    Some(hold(
         Guard::MaxDelete,
         format!("objects of {} of {all} ({percent} %) would be deleted, and {allowed}", count(units.len(), "unit")),
         "check the source; if they are to go, raise prune.maxDelete for the sync",
-    )
+    ))
 }
 
 fn problem(rendering: &Rendering, policies: &Policies) -> Option<Hold> {
@@ -99,11 +99,11 @@ fn problem(rendering: &Rendering, policies: &Policies) -> Option<Hold> {
     if !policies.hold_on_problem {
         return None;
     }
-    hold(
+    Some(hold(
         Guard::Problem,
         format!("the source has problems, the first is {first}"),
         "mend the source, or set onProblem: hold-unit for the sync",
-    )
+    ))
 }
 
 fn are(number: usize, thing: &str) -> String {

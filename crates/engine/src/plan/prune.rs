@@ -98,9 +98,9 @@ impl Context<'_> {
         if self.policies.first_round {
             return Err(Reason::FirstRound);
         }
-        match live.is_terminating() {
-            true => Err(Reason::Terminating),
-            false => Ok(Action::Prune(Over::of(live))),
+        if live.is_terminating() {
+            return Err(Reason::Terminating);
         }
+        Ok(Action::Prune(Over::of(live)))
     }
 }
