@@ -29,6 +29,9 @@ pub const EXIT_FAILED: u8 = 1;
 /// Exit code: changes are pending.
 pub const EXIT_PENDING: u8 = 2;
 
+/// Where the config file is looked for when nobody says where it is.
+const USUAL_FILES: [&str; 2] = ["./gatewright.yaml", "/etc/gatewright/gatewright.yaml"];
+
 /// Provisions gateway infrastructure on a fleet of Kubernetes clusters, from git, without running in them.
 #[derive(Debug, Parser)]
 #[command(name = "gatewright", version, max_term_width = 100)]
@@ -75,6 +78,11 @@ impl Failure {
         Self { code: EXIT_FAILED, message: Chain(error).to_string(), hint: None }
     }
 
+    /// Something that the configuration says cannot be used.
+    pub fn of_configuration(error: &dyn StdError) -> Self {
+        Self { code: EXIT_USAGE, ..Self::of(error) }
+    }
+
     /// What was asked cannot be done as it was asked.
     pub fn usage(message: impl Into<String>) -> Self {
         Self { code: EXIT_USAGE, message: message.into(), hint: None }
@@ -84,6 +92,13 @@ impl Failure {
     #[must_use]
     pub fn hint(self, hint: impl Into<String>) -> Self {
         Self { hint: Some(hint.into()), ..self }
+    }
+
+    /// Tells the person at the terminal, and returns the exit code.
+    fn tell(&self) -> u8 {
+        let hint = self.hint.as_ref().map(|hint| format!("\n  {hint}")).unwrap_or_default();
+        complain(&format!("gatewright: {}{hint}\n", self.message));
+        self.code
     }
 }
 
@@ -128,11 +143,7 @@ pub fn main() -> u8 {
     };
     match context.dispatch(cli.command) {
         Ok(code) => code,
-        Err(failure) => {
-            let hint = failure.hint.map(|hint| format!("\n  {hint}")).unwrap_or_default();
-            drop(writeln!(io::stderr(), "gatewright: {}{hint}", failure.message));
-            failure.code
-        }
+        Err(failure) => failure.tell(),
     }
 }
 
@@ -150,28 +161,18 @@ impl Context {
         }
     }
 
-    /// Returns the config file that was asked for, or the one that is there.
-    fn config_file(&self) -> PathBuf {
-        let near = Path::new("gatewright.yaml");
-        match &self.config {
-            Some(file) => file.clone(),
-            None if near.is_file() => near.to_owned(),
-            None => PathBuf::from("/etc/gatewright/gatewright.yaml"),
-        }
+    /// Returns the config file that was asked for, or the first that is there.
+    fn config_file(&self) -> Result<&Path, Failure> {
+        let usual = USUAL_FILES.map(Path::new).into_iter().find(|file| file.exists());
+        self.config.as_deref().or(usual).ok_or_else(|| {
+            Failure::usage(format!("there is no config file: neither {} exists", USUAL_FILES.join(" nor ")))
+                .hint("name one with --config FILE; examples/quickstart/gatewright.yaml is one to start from")
+        })
     }
 
     /// Reads the config file.
     fn load(&self) -> Result<Config, Failure> {
-        let file = self.config_file();
-        let config = crate::config::load(&file, &self.environment).map_err(|error| {
-            let is_missing = matches!(&error, ConfigError::Read(_, source) if source.kind() == io::ErrorKind::NotFound);
-            let failure = Failure::from(error);
-            if is_missing && self.config.is_none() {
-                return failure
-                    .hint("name one with --config FILE; examples/quickstart/gatewright.yaml is one to start from");
-            }
-            failure
-        })?;
+        let config = crate::config::load(self.config_file()?, &self.environment)?;
         Ok(self.with_flags(config))
     }
 
@@ -207,8 +208,13 @@ fn print(text: &str) {
     drop(io::stdout().write_all(text.as_bytes()).and_then(|()| io::stdout().flush()));
 }
 
-/// Of several exit codes, the one that says most: 1, 3, 4, 2, 0.
+/// Writes a text to standard error; when that is closed nobody can be told.
+fn complain(text: &str) {
+    drop(io::stderr().write_all(text.as_bytes()));
+}
+
+/// Of several exit codes, the one that says most: 64, 1, 3, 4, 2, 0.
 fn worst(codes: impl IntoIterator<Item = u8>) -> u8 {
     let codes: Vec<u8> = codes.into_iter().collect();
-    [1, 3, 4, 2].into_iter().find(|code| codes.contains(code)).unwrap_or(0)
+    [EXIT_USAGE, EXIT_FAILED, 3, 4, EXIT_PENDING].into_iter().find(|code| codes.contains(code)).unwrap_or(0)
 }

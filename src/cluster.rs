@@ -64,8 +64,8 @@ pub const SYSTEM_NAMESPACE: &str = "gatewright-system";
 /// A target of rounds.
 #[async_trait]
 pub trait Cluster: Send + Sync {
-    /// Returns what identifies the cluster for as long as it lives: the uid of `kube-system`, or the digest of a
-    /// directory's own identity file.
+    /// Returns what identifies the cluster for as long as it lives: the uid of `kube-system`, or the random id of a
+    /// directory. Empty: not known yet, because nothing was ever written to the directory.
     async fn identity(&self) -> Result<String, ClusterError>;
 
     /// Finds out which of these kinds the cluster has; a kind that it has not is absent from the answer.

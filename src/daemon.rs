@@ -18,7 +18,7 @@ use crate::clock::Clock;
 use crate::config::settings::{Mode as SyncMode, SyncSettings};
 use crate::config::{Config, UnusablePack};
 use crate::feed::{Feed, Trouble};
-use crate::fleet::Order;
+use crate::fleet::{self, Order};
 use crate::http::{self, HttpError, Listen, Shown};
 use crate::journal;
 use crate::metrics::Metrics;
@@ -252,6 +252,7 @@ impl Prepared {
     }
 
     fn start(self, shared: &Arc<Shared>) -> Generation {
+        fleet::warn_of_abandoned(&self.config, &shared.state);
         let stop = CancellationToken::new();
         let mut tasks = JoinSet::new();
         let mut by_source: BTreeMap<String, Vec<Nudger>> = BTreeMap::new();

@@ -4,6 +4,7 @@
 //! (a panic) is that cluster's failure.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
 use std::sync::Arc;
 
 use gatewright_engine::health::Demands;
@@ -17,10 +18,11 @@ use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
-use tracing::{Instrument, error, info_span};
+use tracing::{Instrument, error, info_span, warn};
 
 use crate::clock::Clock;
 use crate::cluster::Cluster;
+use crate::config::Config;
 use crate::config::settings::{AdoptPolicy, OnProblem, SyncSettings, Unclaimed};
 use crate::report::{self, ClusterReport, ClusterState, Mode, Report, SCHEMA};
 use crate::round::{self, Task};
@@ -49,6 +51,9 @@ pub struct Order {
     /// Whether to wait for health.
     pub wait: bool,
 }
+
+/// Where this host remembers which clusters it has applied to.
+const SEEN: &str = "seen";
 
 /// What this host remembers of a sync on a cluster.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
@@ -189,7 +194,31 @@ impl Order {
 }
 
 fn memory_path(order: &Order, cluster: &str) -> String {
-    format!("seen/{}/{cluster}.json", order.sync)
+    format!("{SEEN}/{}/{cluster}.json", order.sync)
+}
+
+/// Says which syncs and clusters were once applied to and are not configured any more.
+///
+/// What they own stays where it is: taking a line out of a file must not empty a cluster.
+pub fn warn_of_abandoned(config: &Config, state: &State) {
+    for (sync, cluster) in seen(state) {
+        let settings = config.settings.syncs.get(&sync);
+        let is_selected = settings.is_some_and(|settings| config.clusters_of(settings).contains_key(cluster.as_str()));
+        if !is_selected {
+            warn!(sync, cluster, "not configured any more; what was applied there stays as it is");
+        }
+    }
+}
+
+fn seen(state: &State) -> Vec<(String, String)> {
+    let list = |folder: &Path| std::fs::read_dir(folder).into_iter().flatten().flatten().map(|entry| entry.path());
+    let name = |path: &Path| path.file_stem().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
+    let mut seen = Vec::new();
+    for folder in list(&state.path(SEEN)) {
+        seen.extend(list(&folder).map(|file| (name(&folder), name(&file))));
+    }
+    seen.sort();
+    seen
 }
 
 /// A host that has not seen a cluster before deletes nothing there yet. A directory keeps its own inventory, and works

@@ -3,13 +3,14 @@
 use gatewright_engine::text::digest;
 
 use super::session::{Selection, Session};
-use super::{Context, EXIT_PENDING, Failure, print, worst};
+use super::{Context, EXIT_FAILED, EXIT_PENDING, Failure, print, worst};
 use crate::report::{Mode, Report, text};
 
 /// Shows what the next round would do, on every cluster, and changes nothing.
 ///
-/// Exit codes: 0 (with --detailed-exitcode: no changes), 2 changes are pending (only with --detailed-exitcode),
-/// 1 failed, 3 held by a guard, 4 a cluster was unreachable, 64 usage.
+/// Exit codes: 0 planned (with --detailed-exitcode: no changes), 1 failed, 2 changes are pending (only with
+/// --detailed-exitcode), 3 held by a guard, 4 a cluster was unreachable, 64 usage or configuration; of several the
+/// first of 1, 3, 4, 2, 0.
 #[derive(Debug, clap::Args)]
 pub struct Args {
     #[command(flatten)]
@@ -30,7 +31,7 @@ pub struct Args {
 pub enum Format {
     /// For people.
     Text,
-    /// For programs; one JSON document per sync and line.
+    /// For programs: one JSON document per sync, each on a line of its own. docs/schema has their schema.
     Json,
 }
 
@@ -43,14 +44,18 @@ pub fn run(context: &Context, args: &Args) -> Result<u8, Failure> {
     let installation = session.state.installation().map_err(|error| Failure::of(&error))?;
     let installation =
         installation.unwrap_or_else(|| digest(config.state_dir.to_string_lossy().as_bytes())[..32].to_owned());
-    let mut codes = Vec::new();
-    for (name, sync) in session.syncs(&args.selection)? {
-        let prepared = session.prepare(name, sync, &args.selection, &installation, Mode::Plan)?;
-        let report = session.round(&prepared)?;
+    let ready = session.prepare(&args.selection, &installation)?;
+    let mut codes = ready.codes;
+    for prepared in ready.rounds {
+        let report = session.round(&prepared, Mode::Plan);
         show(context, &report, args.format, args.verbose);
         codes.push(report.exit_code());
         if args.detailed_exitcode && report.has_changes() {
             codes.push(EXIT_PENDING);
+        }
+        if session.is_stopped() {
+            codes.push(EXIT_FAILED);
+            break;
         }
     }
     Ok(worst(codes))

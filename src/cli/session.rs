@@ -1,23 +1,27 @@
-//! What `sync`, `plan` and the daemon share: sources, clusters and packs built from a configuration.
+//! What `sync` and `plan` share: sources read, clusters built, and rounds run one after the other.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::error::Error as StdError;
+use std::io;
 use std::sync::Arc;
 
+use gatewright_engine::error::Chain;
 use gatewright_engine::object::ObjectId;
 use gatewright_engine::pack::Packs;
 use gatewright_engine::spec::GATEWAY_API;
+use gatewright_engine::unit::Rendering;
 use tokio::runtime::Runtime;
 use tokio_util::sync::CancellationToken;
 
-use super::{Context, Failure};
+use super::{Context, EXIT_FAILED, Failure, complain};
 use crate::assemble;
 use crate::clock::Clock;
-use crate::config::Config;
 use crate::config::settings::SyncSettings;
+use crate::config::{Config, did_you_mean};
 use crate::fleet::{self, Order, render_for};
 use crate::report::{Mode, Report};
 use crate::service::Signals;
-use crate::source::Snapshot;
+use crate::source::{Snapshot, SourceError};
 use crate::state::State;
 
 /// Threads parse specs and templates, recursively; the depth is limited, and this is room for it.
@@ -55,114 +59,229 @@ pub(super) struct Session<'a> {
     context: &'a Context,
     packs: Packs,
     runtime: Runtime,
+    stop: CancellationToken,
 }
 
-/// One sync, ready for a round.
+/// One sync, ready for rounds: what its source holds does not change any more.
 pub(super) struct Prepared {
     /// The round.
     pub order: Order,
     snapshot: Snapshot,
+    rendering: Rendering,
+}
+
+/// What became of the syncs that a command is about.
+pub(super) struct Ready {
+    /// Those that can have a round.
+    pub rounds: Vec<Prepared>,
+    /// The exit codes of the others; why is told already.
+    pub codes: Vec<u8>,
+}
+
+/// What a person said to a question.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Answer {
+    /// Go on.
+    Yes,
+    /// Do not.
+    No,
 }
 
 impl<'a> Session<'a> {
-    /// Prepares a command.
+    /// Prepares a command. From here on a signal ends it when what is under way is finished.
     pub(super) fn new(context: &'a Context, config: &'a Config) -> Result<Self, Failure> {
-        let packs = config.packs().map_err(|error| Failure { code: super::EXIT_USAGE, ..Failure::of(&error) })?;
-        Ok(Self { config, state: State::open(&config.state_dir), context, packs, runtime: runtime()? })
+        let packs = config.packs().map_err(|error| Failure::of_configuration(&error))?;
+        let (runtime, stop) = (runtime()?, CancellationToken::new());
+        let signals = runtime.block_on(async { Signals::new() }).map_err(|error| Failure::of(&error))?;
+        runtime.spawn(stop_on_signal(signals, stop.clone()));
+        Ok(Self { config, state: State::open(&config.state_dir), context, packs, runtime, stop })
     }
 
-    /// Returns the syncs that a command is about.
-    pub(super) fn syncs(&self, selection: &Selection) -> Result<BTreeMap<&'a str, &'a SyncSettings>, Failure> {
-        let syncs = &self.config.settings.syncs;
-        if syncs.is_empty() {
-            return Err(Failure::usage(format!("{:?} configures no syncs", self.config.file)));
-        }
-        let Some(name) = &selection.sync else {
-            return Ok(syncs.iter().map(|(name, sync)| (name.as_str(), sync)).collect());
-        };
-        match syncs.get_key_value(name) {
-            Some((name, sync)) => Ok(BTreeMap::from([(name.as_str(), sync)])),
-            None => {
-                let known = syncs.keys().cloned().collect::<Vec<_>>().join(", ");
-                Err(Failure::usage(format!("there is no sync {name:?}")).hint(format!("configured: {known}")))
+    /// Tells whether a signal has asked for the end.
+    pub(super) fn is_stopped(&self) -> bool {
+        self.stop.is_cancelled()
+    }
+
+    /// Reads the sources of all syncs that a command is about. One that cannot be read is told and left out, so that
+    /// the others go on.
+    pub(super) fn prepare(&self, selection: &Selection, installation: &str) -> Result<Ready, Failure> {
+        let mut ready = Ready { rounds: Vec::new(), codes: Vec::new() };
+        for (name, sync) in self.syncs(selection)? {
+            match self.prepare_one(name, sync, selection, installation) {
+                Ok(prepared) => ready.rounds.push(prepared),
+                Err(failure) if self.is_stopped() => return Err(failure),
+                Err(failure) => ready.codes.push(failure.tell()),
             }
         }
+        self.limit(&mut ready, selection)?;
+        Ok(ready)
     }
 
-    /// Reads the source of a sync and puts its round together.
-    pub(super) fn prepare(
+    /// Returns the syncs that a command is about: by name, and by the clusters that they select.
+    fn syncs(&self, selection: &Selection) -> Result<BTreeMap<&'a str, &'a SyncSettings>, Failure> {
+        let settings = &self.config.settings;
+        if settings.syncs.is_empty() {
+            let message = format!("no syncs are configured in {:?}", self.config.file);
+            return Err(Failure::usage(message).hint("a sync says which source goes to which clusters"));
+        }
+        let mut syncs: BTreeMap<&str, &SyncSettings> =
+            settings.syncs.iter().map(|(name, sync)| (name.as_str(), sync)).collect();
+        if let Some(name) = &selection.sync {
+            if !syncs.contains_key(name.as_str()) {
+                return Err(unknown("sync", name, settings.syncs.keys()));
+            }
+            syncs.retain(|known, _| known == name);
+        }
+        let selects = |sync: &SyncSettings, cluster: &str| self.config.clusters_of(sync).contains_key(cluster);
+        for cluster in &selection.cluster {
+            if !settings.clusters.contains_key(cluster) {
+                return Err(unknown("cluster", cluster, settings.clusters.keys()));
+            }
+            if !syncs.values().any(|sync| selects(sync, cluster)) {
+                let who = selection
+                    .sync
+                    .as_ref()
+                    .map_or("no sync selects".to_owned(), |name| format!("sync {name:?} does not select"));
+                return Err(Failure::usage(format!("{who} cluster {cluster:?}")));
+            }
+        }
+        let wanted = &selection.cluster;
+        syncs.retain(|_, sync| wanted.is_empty() || wanted.iter().any(|cluster| selects(sync, cluster)));
+        Ok(syncs)
+    }
+
+    fn prepare_one(
         &self,
         name: &str,
         sync: &SyncSettings,
         selection: &Selection,
         installation: &str,
-        mode: Mode,
     ) -> Result<Prepared, Failure> {
-        let clusters = self.clusters(sync, selection)?;
-        let source = assemble::source(self.config, &sync.source)
-            .map_err(|error| Failure { code: super::EXIT_USAGE, ..Failure::of(&error) })?;
-        let snapshot = self.runtime.block_on(source.poll(None)).map_err(|error| {
-            let hint = error.hint.clone();
-            Failure { hint, ..Failure::of(&error) }
+        let source = assemble::source(self.config, &sync.source).map_err(|error| Failure::of_configuration(&error))?;
+        let snapshot = self.runtime.block_on(async {
+            tokio::select! {
+                polled = source.poll(None) => polled.map_err(|error| unreadable(name, &sync.source, &error)),
+                () = self.stop.cancelled() => Err(stopped()),
+            }
         })?;
         let snapshot = snapshot.ok_or_else(|| Failure::usage(format!("source {:?} yields nothing", sync.source)))?;
         let order = Order {
             sync: name.to_owned(),
             settings: sync.clone(),
-            clusters,
+            clusters: self.clusters(sync, &selection.cluster),
             installation: installation.to_owned(),
-            mode,
-            only: (!selection.only.is_empty()).then(|| selection.only.iter().cloned().collect::<BTreeSet<_>>()),
+            mode: Mode::Plan,
+            only: None,
             wait: true,
         };
-        Ok(Prepared { order, snapshot })
+        let rendering = render_for(&snapshot, sync, &self.packs);
+        Ok(Prepared { order, snapshot, rendering })
     }
 
-    fn clusters(&self, sync: &SyncSettings, selection: &Selection) -> Result<fleet::Clusters, Failure> {
-        let all = self.config.clusters_of(sync);
-        let unknown = selection.cluster.iter().find(|name| !all.contains_key(name.as_str()));
-        if let Some(name) = unknown {
-            let known = all.keys().copied().collect::<Vec<_>>().join(", ");
-            return Err(
-                Failure::usage(format!("the sync selects no cluster {name:?}")).hint(format!("it selects {known}"))
-            );
-        }
-        let is_wanted =
-            |name: &&str| selection.cluster.is_empty() || selection.cluster.iter().any(|wanted| wanted == name);
+    fn clusters(&self, sync: &SyncSettings, wanted: &[String]) -> fleet::Clusters {
         let clock: Arc<dyn Clock> = Arc::clone(&self.context.clock) as Arc<dyn Clock>;
-        let wanted = all.into_iter().filter(|(name, _)| is_wanted(name));
-        Ok(wanted
+        let all = self.config.clusters_of(sync).into_iter();
+        let chosen = all.filter(|(name, _)| wanted.is_empty() || wanted.iter().any(|wanted| wanted == name));
+        chosen
             .map(|(name, settings)| (name.to_owned(), assemble::cluster(self.config, name, settings, &clock)))
-            .collect())
+            .collect()
     }
 
-    /// Runs the round of a sync.
-    pub(super) fn round(&self, prepared: &Prepared) -> Result<Report, Failure> {
-        let rendering = render_for(&prepared.snapshot, &prepared.order.settings, &self.packs);
-        if let Some(unit) = prepared
-            .order
-            .only
-            .iter()
-            .flatten()
-            .find(|id| !rendering.units.iter().any(|unit| unit.id == **id) && !rendering.broken.contains(id))
-        {
-            return Err(Failure::usage(format!("{unit} is not in the source")));
+    /// Limits the rounds to the units that were asked for; each must be somewhere.
+    fn limit(&self, ready: &mut Ready, selection: &Selection) -> Result<(), Failure> {
+        if selection.only.is_empty() {
+            return Ok(());
         }
-        let stop = CancellationToken::new();
-        let clock = self.context.clock.as_ref();
-        self.runtime.block_on(async {
-            let mut signals = Signals::new().map_err(|error| Failure::of(&error))?;
-            let round = fleet::run(&prepared.order, &prepared.snapshot, rendering, &self.state, clock, &stop);
-            tokio::pin!(round);
-            loop {
-                tokio::select! {
-                    report = &mut round => return Ok(report),
-                    // The step that is under way is finished, and the inventory is kept true.
-                    _ = signals.next() => stop.cancel(),
-                }
-            }
-        })
+        let units: BTreeSet<&ObjectId> = ready.rounds.iter().flat_map(Prepared::units).collect();
+        if let Some(unit) = selection.only.iter().find(|unit| !units.contains(unit))
+            && ready.codes.is_empty()
+        {
+            let written: BTreeSet<String> = units.iter().map(|id| written(id)).collect();
+            let (unit, message) = (written(unit), "is in no source of the syncs that this is about");
+            let hint = did_you_mean(&unit, written.iter().map(String::as_str));
+            return Err(Failure::usage(format!("{unit} {message}")).hint(hint));
+        }
+        let wanted: BTreeSet<ObjectId> = selection.only.iter().cloned().collect();
+        ready.rounds.retain(|prepared| prepared.units().any(|unit| wanted.contains(unit)));
+        for prepared in &mut ready.rounds {
+            prepared.order.only = Some(wanted.clone());
+        }
+        Ok(())
     }
+
+    /// Runs a round.
+    pub(super) fn round(&self, prepared: &Prepared, mode: Mode) -> Report {
+        let order = Order { mode, ..prepared.order.clone() };
+        let (snapshot, rendering) = (&prepared.snapshot, prepared.rendering.clone());
+        let clock = self.context.clock.as_ref();
+        self.runtime.block_on(fleet::run(&order, snapshot, rendering, &self.state, clock, &self.stop))
+    }
+
+    /// Waits for a line from the terminal. Whoever interrupts the question has not agreed.
+    pub(super) fn ask(&self) -> Answer {
+        let (sender, line) = tokio::sync::oneshot::channel();
+        // Nothing can interrupt a read, so it has a thread of its own that nobody waits for.
+        std::thread::spawn(move || {
+            let mut line = String::new();
+            drop(io::stdin().read_line(&mut line));
+            drop(sender.send(line));
+        });
+        let line = self.runtime.block_on(async {
+            tokio::select! {
+                line = line => line.unwrap_or_default(),
+                () = self.stop.cancelled() => String::new(),
+            }
+        });
+        if line.trim() == "yes" { Answer::Yes } else { Answer::No }
+    }
+}
+
+impl Prepared {
+    /// Returns the units of the source, those that are broken included.
+    fn units(&self) -> impl Iterator<Item = &ObjectId> {
+        self.rendering
+            .units
+            .iter()
+            .map(|unit| &unit.id)
+            .chain(&self.rendering.broken)
+            .chain(&self.rendering.self_managed)
+    }
+}
+
+fn stopped() -> Failure {
+    Failure { code: EXIT_FAILED, message: "stopped by a signal, nothing was changed".to_owned(), hint: None }
+}
+
+/// Finishes the step that is under way, so that the inventory is kept true. Who asks twice does not get that: then
+/// the inventory still holds everything that exists, because it is written ahead.
+async fn stop_on_signal(mut signals: Signals, stop: CancellationToken) {
+    signals.next().await;
+    stop.cancel();
+    complain("gatewright: stopping after the step that is under way\n");
+    signals.next().await;
+    std::process::exit(EXIT_FAILED.into());
+}
+
+/// Makes the failure of a source: it is named as in the config file, and its address is said once.
+fn unreadable(sync: &str, source: &str, error: &SourceError) -> Failure {
+    let mut cause: &dyn StdError = &*error.source;
+    if let (text, Some(deeper)) = (cause.to_string(), cause.source())
+        && text == format!("cannot read {:?}", error.what)
+    {
+        cause = deeper;
+    }
+    let message =
+        format!("no round of sync {sync:?}, cannot read source {source:?} ({}): {}", error.what, Chain(cause));
+    Failure { code: EXIT_FAILED, message, hint: error.hint.clone() }
+}
+
+fn unknown<'a>(what: &str, name: &str, known: impl Iterator<Item = &'a String>) -> Failure {
+    Failure::usage(format!("there is no {what} {name:?}")).hint(did_you_mean(name, known.map(String::as_str)))
+}
+
+/// Writes a unit as `--only` takes it.
+fn written(unit: &ObjectId) -> String {
+    format!("{}/{}/{}", unit.kind, unit.namespace, unit.name)
 }
 
 /// Makes the runtime of this process.

@@ -1,17 +1,23 @@
 //! `gatewright sync`.
 
-use std::io::{self, IsTerminal, Write};
+use std::io::{self, IsTerminal};
 
-use super::plan::show;
-use super::session::{Prepared, Selection, Session};
-use super::{Context, EXIT_FAILED, Failure, print, worst};
+use gatewright_engine::error::Chain;
+
+use super::plan::{Format, show};
+use super::session::{Answer, Prepared, Selection, Session};
+use super::{Context, EXIT_FAILED, Failure, complain, print, worst};
+use crate::config::settings;
 use crate::journal;
-use crate::report::{Mode, Report};
+use crate::report::{Mode, Report, text};
 
 /// Runs one round now: shows the plan, applies it, waits, and deletes what is not wanted any more.
 ///
-/// On a terminal it asks before it changes an API server. Exit codes: 0 done, 1 failed, 3 held by a guard, 4 a cluster
-/// was unreachable, 64 usage.
+/// On a terminal it asks before it changes an API server, and anything but "yes" changes nothing and exits with 1. A
+/// sync with `mode: report` is planned and reported only.
+///
+/// Exit codes: 0 done, 1 failed, 3 held by a guard, 4 a cluster was unreachable, 64 usage or configuration; of several
+/// the first of 1, 3, 4, 0.
 #[derive(Debug, clap::Args)]
 pub struct Args {
     #[command(flatten)]
@@ -22,9 +28,9 @@ pub struct Args {
     /// Do not wait until what was changed is healthy.
     #[arg(long)]
     no_wait: bool,
-    /// Print the report as JSON.
+    /// How to print the report.
     #[arg(long, value_name = "FORMAT", default_value = "text")]
-    format: super::plan::Format,
+    format: Format,
 }
 
 /// Runs the command.
@@ -32,56 +38,65 @@ pub fn run(context: &Context, args: &Args) -> Result<u8, Failure> {
     let config = context.load()?;
     context.log_quietly(&config)?;
     let session = Session::new(context, &config)?;
-    let syncs = session.syncs(&args.selection)?;
     let locked = |error| {
         Failure::of(&error)
             .hint("a daemon with this state directory does the rounds by itself; stop it to do one by hand")
     };
     let _lock = session.state.lock().map_err(locked)?;
     let installation = session.state.make_installation().map_err(|error| Failure::of(&error))?;
-    let mut codes = Vec::new();
-    for (name, sync) in syncs {
-        let mut prepared = session.prepare(name, sync, &args.selection, &installation, Mode::Apply)?;
+    let ready = session.prepare(&args.selection, &installation)?;
+    let mut codes = ready.codes;
+    for mut prepared in ready.rounds {
         prepared.order.wait = !args.no_wait;
-        if asks(args, &prepared) && !agrees(context, &session, &mut prepared)? {
+        codes.push(round(context, args, &session, &prepared));
+        if session.is_stopped() {
             codes.push(EXIT_FAILED);
-            continue;
+            break;
         }
-        let report = session.round(&prepared)?;
-        show(context, &report, args.format, false);
-        keep(&session, &report);
-        codes.push(report.exit_code());
     }
     Ok(worst(codes))
 }
 
-/// A directory is asked about neither: everything in it can be rendered again.
+fn round(context: &Context, args: &Args, session: &Session<'_>, prepared: &Prepared) -> u8 {
+    let mode = match prepared.order.settings.mode {
+        settings::Mode::Apply => Mode::Apply,
+        settings::Mode::Report => Mode::Plan,
+    };
+    if mode == Mode::Apply && asks(args, prepared) && !agrees(context, args, session, prepared) {
+        complain(&format!("gatewright: sync {:?} was cancelled, nothing was changed\n", prepared.order.sync));
+        return EXIT_FAILED;
+    }
+    let report = session.round(prepared, mode);
+    show(context, &report, args.format, false);
+    keep(session, &report);
+    report.exit_code()
+}
+
+/// A directory is never asked about: everything in it can be rendered again.
 fn asks(args: &Args, prepared: &Prepared) -> bool {
     let has_api_server = prepared.order.clusters.values().any(|cluster| cluster.has_health());
     !args.yes && has_api_server && io::stdin().is_terminal() && io::stdout().is_terminal()
 }
 
-fn agrees(context: &Context, session: &Session<'_>, prepared: &mut Prepared) -> Result<bool, Failure> {
-    prepared.order.mode = Mode::Plan;
-    let plan = session.round(prepared)?;
-    prepared.order.mode = Mode::Apply;
-    show(context, &plan, super::plan::Format::Text, false);
-    if !plan.has_changes() {
-        return Ok(true);
+/// Shows the plan and waits for the word. Where nothing would change there is nothing to ask.
+fn agrees(context: &Context, args: &Args, session: &Session<'_>, prepared: &Prepared) -> bool {
+    let plan = session.round(prepared, Mode::Plan);
+    if !plan.has_changes() || session.is_stopped() {
+        return !session.is_stopped();
     }
-    print("\nApply these changes? Only \"yes\" is taken for it: ");
-    let mut answer = String::new();
-    drop(io::stdin().read_line(&mut answer));
-    let is_yes = answer.trim() == "yes";
-    if !is_yes {
-        drop(writeln!(io::stderr(), "gatewright: nothing was changed"));
+    let look = text::Look { color: context.color, verbose: false };
+    let question = format!("{}\nApply these changes? Only \"yes\" will be accepted: ", text::write(&plan, look));
+    match args.format {
+        Format::Text => print(&question),
+        // Only the report belongs on standard output.
+        Format::Json => complain(&question),
     }
-    Ok(is_yes)
+    session.ask() == Answer::Yes
 }
 
 /// A report that cannot be kept is no reason to fail: what it tells has happened.
 fn keep(session: &Session<'_>, report: &Report) {
     if let Err(error) = journal::record(&session.state, &session.config.reports_dir, report) {
-        tracing::warn!(error = %gatewright_engine::error::Chain(&error), "cannot keep the report");
+        tracing::warn!(error = %Chain(&error), "cannot keep the report");
     }
 }

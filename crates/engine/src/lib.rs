@@ -1,4 +1,42 @@
-//! The merging, rendering and planning core of gatewright.
+//! The merging, rendering and planning core of gatewright: specs in, objects and plans out.
+//!
+//! It has no effects: no runtime, network, cluster, clock or environment, so that others can embed it. The one
+//! exception is [`tree::Tree::read_dir`], which reads a folder.
+//!
+//! # Reading order
+//!
+//! A source is a [`tree`] of texts. [`spec`] reads it as documents, [`yaml`] keeping every position, [`check`] and
+//! [`schema`] finding every mistake, each a [`problem`] with its place. [`resolve`] finds out which [`pack`] renders a
+//! Gateway and which parameters govern it, [`merge`] puts those over each other, and [`render`] turns values and
+//! templates into [`object`]s. [`mod@unit`] is that whole way in one function.
+//!
+//! What is wanted then meets what is there: [`marks`] says whose an object is, [`inventory`] what we own, [`diff`] what
+//! differs, [`health`] how it is, and [`plan`] what will be done, which is complete: carrying it out takes no decision.
+//!
+//! # Example
+//!
+//! ```
+//! use gatewright_engine::pack::{Pack, Packs};
+//! use gatewright_engine::tree::Tree;
+//! use gatewright_engine::unit::{Options, render};
+//! use serde_json::Value;
+//!
+//! let gateway = "
+//! apiVersion: gateway.networking.k8s.io/v1
+//! kind: Gateway
+//! metadata: {name: edge, namespace: infra}
+//! spec:
+//!   gatewayClassName: kgateway
+//!   listeners: [{name: http, port: 8080, protocol: HTTP}]
+//! ";
+//! let packs = Packs::new(vec![Pack::builtin("kgateway", &Value::Null)?])?;
+//! let rendering = render(&Tree::from_iter([("edge.yaml", gateway)]), &packs, &Options::default());
+//!
+//! assert!(rendering.problems.is_empty());
+//! let kinds: Vec<_> = rendering.units[0].objects.iter().map(|object| object.id().kind.as_str()).collect();
+//! assert_eq!(kinds, ["ServiceAccount", "ConfigMap", "Service", "Deployment"]);
+//! # Ok::<(), gatewright_engine::pack::PackError>(())
+//! ```
 
 pub mod check;
 pub mod diff;

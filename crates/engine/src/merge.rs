@@ -4,7 +4,7 @@
 //! another table and not other code. Without a rule, mappings merge field by field and everything else is replaced by
 //! the higher layer. An explicit `null` says nothing: it leaves what the lower layers said.
 //!
-//! Inputs are never changed; every value of the result knows its [`Origin`].
+//! Inputs are never changed; every value of the result knows its [`origin::Origin`].
 
 pub mod origin;
 

@@ -69,7 +69,7 @@ fn listener_sets(specs: &Specs) -> BTreeMap<ObjectId, Vec<(&Document, ListenerSe
     for document in specs.of_kind(GATEWAY_API, "ListenerSet") {
         let Ok(set) = document.read::<ListenerSet>() else { continue };
         let parent = &set.spec.parent_ref;
-        let namespace = parent.namespace.as_deref().unwrap_or(&document.id.namespace);
+        let namespace = specs.namespace(parent.namespace.as_deref().unwrap_or(&document.id.namespace));
         let (group, kind) =
             (parent.group.as_deref().unwrap_or(GATEWAY_API), parent.kind.as_deref().unwrap_or("Gateway"));
         sets.entry(ObjectId::new(group, kind, namespace, &parent.name)).or_default().push((document, set));
@@ -148,7 +148,7 @@ impl<'a> Context<'a> {
         let Some(namespace) = reference.namespace.filter(|namespace| !namespace.is_empty()) else {
             return Err(at("the parametersRef of the class needs a namespace".to_owned()));
         };
-        let id = ObjectId::new(&kind.group, &kind.kind, &namespace, &reference.name);
+        let id = ObjectId::new(&kind.group, &kind.kind, self.specs.namespace(&namespace), &reference.name);
         self.parameters(LayerName::Class, &id, files).map(Some).map_err(at)
     }
 

@@ -2,7 +2,7 @@
 //!
 //! Schemas come from Rust types (through `schemars`; `k8s-openapi` has them for every Kubernetes type) or from the
 //! file of a pack. Two readings are Kubernetes': an object that names its properties has no others unless it says
-//! so, and `x-kubernetes-int-or-string` takes both. What is not listed in [`Rule`] is ignored, not refused.
+//! so, and `x-kubernetes-int-or-string` takes both. Other keywords are ignored, not refused.
 
 use std::collections::BTreeMap;
 

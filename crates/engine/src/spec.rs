@@ -108,20 +108,22 @@ pub struct Specs {
     pub unclaimed: Vec<Document>,
     /// What is wrong.
     pub problems: Vec<Problem>,
+    /// The namespace that every namespaced document counts as written for, whatever it says.
+    pub target_namespace: Option<String>,
 }
 
 /// Reads all documents of a source.
 ///
 /// With a `target_namespace` every namespaced document counts as if it were written for that namespace.
 pub fn load(tree: &Tree, kinds: &Kinds, target_namespace: Option<&str>) -> Specs {
-    let mut specs = Specs::default();
+    let mut specs = Specs { target_namespace: target_namespace.map(str::to_owned), ..Specs::default() };
     let ignored = Ignored::of(tree, &mut specs.problems);
     for (path, entry) in tree.files().filter(|(path, _)| !ignored.matches(path)) {
         let file: Arc<str> = path.into();
         match entry {
             Entry::Unreadable(reason) => specs.problems.push(Problem::file(Place::file(file), reason.clone())),
             Entry::Text(text) => match yaml::parse(text) {
-                Ok(roots) => roots.into_iter().for_each(|root| specs.add(&file, root, kinds, target_namespace)),
+                Ok(roots) => roots.into_iter().for_each(|root| specs.add(&file, root, kinds)),
                 Err(error) => specs.problems.push(Problem::file(place(&file, error.position), error.message)),
             },
         }
@@ -135,10 +137,15 @@ impl Specs {
         self.documents.values().filter(move |document| document.id.group == group && document.id.kind == kind)
     }
 
-    fn add(&mut self, file: &Arc<str>, root: Node, kinds: &Kinds, target_namespace: Option<&str>) {
+    /// Returns the namespace that a reference means: the one that it says, unless all are written for another.
+    pub fn namespace<'a>(&'a self, said: &'a str) -> &'a str {
+        self.target_namespace.as_deref().unwrap_or(said)
+    }
+
+    fn add(&mut self, file: &Arc<str>, root: Node, kinds: &Kinds) {
         if root.get("kind").and_then(Node::as_str) == Some("List") && root.get("items").is_some() {
             let items = root.get("items").map(Node::items).unwrap_or_default().to_vec();
-            return items.into_iter().for_each(|item| self.add(file, item, kinds, target_namespace));
+            return items.into_iter().for_each(|item| self.add(file, item, kinds));
         }
         let mut document = match identify(file, root) {
             Ok(document) => document,
@@ -146,11 +153,10 @@ impl Specs {
         };
         let key = (document.id.group.clone(), document.id.kind.clone());
         let Some(kind) = kinds.get(&key) else { return self.add_unclaimed(document, kinds) };
-        document.id.namespace = match (kind.namespaced, target_namespace) {
+        document.id.namespace = match (kind.namespaced, document.id.namespace.as_str()) {
             (false, _) => String::new(),
-            (true, Some(target)) => target.to_owned(),
-            (true, None) if document.id.namespace.is_empty() => "default".to_owned(),
-            (true, None) => document.id.namespace,
+            (true, "") => self.namespace("default").to_owned(),
+            (true, said) => self.namespace(said).to_owned(),
         };
         let problems = validate(&document, kind);
         let is_broken = !problems.is_empty();

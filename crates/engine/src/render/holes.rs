@@ -192,7 +192,8 @@ impl Part {
     fn read(text: &str, holes: usize) -> Option<Vec<Self>> {
         let mut found = BTreeSet::new();
         let documents = yaml::parse_values(text).ok()?;
-        let parts = documents.into_iter().map(|document| Self::new(document, &mut found)).collect::<Option<Vec<_>>>()?;
+        let parts =
+            documents.into_iter().map(|document| Self::new(document, &mut found)).collect::<Option<Vec<_>>>()?;
         (found.len() == holes).then_some(parts)
     }
 
@@ -219,7 +220,8 @@ impl Part {
             Value::Object(fields) => match fields.keys().next().and_then(|key| sorted(key, Sort::Map)) {
                 Some(hole) if fields.len() == 1 => at(hole),
                 _ => {
-                    let field = |(key, value): (String, Value)| Some((Key::new(&key, found)?, Self::new(value, found)?));
+                    let field =
+                        |(key, value): (String, Value)| Some((Key::new(&key, found)?, Self::new(value, found)?));
                     fields.into_iter().map(field).collect::<Option<_>>().map(Self::Map)
                 }
             },
