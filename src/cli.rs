@@ -10,6 +10,7 @@ mod session;
 pub mod status;
 pub mod sync;
 
+use std::collections::BTreeMap;
 use std::error::Error as StdError;
 use std::io::{self, IsTerminal, Write};
 use std::path::{Path, PathBuf};
@@ -20,7 +21,7 @@ use gatewright_engine::error::Chain;
 
 use crate::clock::SystemClock;
 use crate::config::environment::Environment;
-use crate::config::{Config, ConfigError};
+use crate::config::{Config, ConfigError, did_you_mean};
 
 /// Exit code: usage or configuration.
 pub const EXIT_USAGE: u8 = 64;
@@ -30,7 +31,7 @@ pub const EXIT_FAILED: u8 = 1;
 pub const EXIT_PENDING: u8 = 2;
 
 /// Where the config file is looked for when nobody says where it is.
-const USUAL_FILES: [&str; 2] = ["./gatewright.yaml", "/etc/gatewright/gatewright.yaml"];
+const USUAL_FILES: [&str; 2] = ["gatewright.yaml", "/etc/gatewright/gatewright.yaml"];
 
 /// Provisions gateway infrastructure on a fleet of Kubernetes clusters, from git, without running in them.
 #[derive(Debug, Parser)]
@@ -165,7 +166,8 @@ impl Context {
     fn config_file(&self) -> Result<&Path, Failure> {
         let usual = USUAL_FILES.map(Path::new).into_iter().find(|file| file.exists());
         self.config.as_deref().or(usual).ok_or_else(|| {
-            Failure::usage(format!("there is no config file: neither {} exists", USUAL_FILES.join(" nor ")))
+            let [near, system] = USUAL_FILES;
+            Failure::usage(format!("there is no config file: neither ./{near} nor {system} exists"))
                 .hint("name one with --config FILE; examples/quickstart/gatewright.yaml is one to start from")
         })
     }
@@ -200,6 +202,17 @@ impl Context {
     fn log_quietly(&self, config: &Config) -> Result<(), Failure> {
         let level = self.log_level.clone().unwrap_or_else(|| "warn".to_owned());
         self.log(&crate::telemetry::Settings { level, ..config.settings.log.clone() })
+    }
+}
+
+/// Refuses a name that stands nowhere in a section of the config file.
+fn check_name<T>(what: &str, name: Option<&str>, known: &BTreeMap<String, T>) -> Result<(), Failure> {
+    match name.filter(|name| !known.contains_key(*name)) {
+        None => Ok(()),
+        Some(name) => {
+            let hint = did_you_mean(name, known.keys().map(String::as_str));
+            Err(Failure::usage(format!("there is no {what} {name:?}")).hint(hint))
+        }
     }
 }
 

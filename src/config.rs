@@ -1,7 +1,8 @@
 //! The daemon's file to a [`Config`], checked whole before anything starts.
 //!
-//! Every mistake is found in one pass and has its line. Later sources of a setting win: defaults, the file, the
-//! environment (`GATEWRIGHT_STATE_DIR`, …), flags. This is the only module that reads the environment.
+//! All mistakes of form are found in one pass, and then all of meaning; each has its line. Later sources of a setting
+//! win: defaults, the file, the environment (`GATEWRIGHT_STATE_DIR`, …), flags. This is the only module that reads the
+//! environment.
 
 pub mod environment;
 pub mod settings;
@@ -12,7 +13,7 @@ use std::fmt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use gatewright_engine::check::check;
+use gatewright_engine::check::{check, suggest};
 use gatewright_engine::pack::{Pack, PackError, Packs};
 use gatewright_engine::problem::{Place, Problem};
 use gatewright_engine::schema::Schema;
@@ -23,6 +24,9 @@ use crate::cluster::kubeconfig::StandardLookup;
 use crate::paths::Paths;
 use environment::Environment;
 use settings::{ClusterSettings, Settings, SourceSettings, SyncSettings};
+
+/// How many names are listed for somebody who wrote another one.
+const MOST_NAMES: usize = 8;
 
 /// A configuration that is known to make sense.
 #[derive(Clone, Debug)]
@@ -48,7 +52,7 @@ pub enum ConfigError {
     #[error("cannot read the config file {0:?}")]
     Read(PathBuf, #[source] std::io::Error),
     /// It says something that cannot be.
-    #[error("the config file cannot be used:{}", Lines(.0))]
+    #[error("the configuration cannot be used:{}", Lines(.0))]
     Problems(Vec<Problem>),
 }
 
@@ -87,20 +91,38 @@ pub fn parse(file: &Path, text: &str, environment: &Environment) -> Result<Confi
     let mut problems = environment.apply(&mut settings);
     let base = std::path::absolute(file).ok().and_then(|path| path.parent().map(Path::to_owned)).unwrap_or_default();
     let paths = Paths { base, credentials: environment.credentials.clone() };
-    problems.extend(validate::validate(&reader, &root, &mut settings, &paths));
+    problems.extend(validate::validate(&reader, &root, &mut settings, &paths, environment));
     if !problems.is_empty() {
         problems.sort();
         return Err(ConfigError::Problems(problems));
     }
-    let state_dir = settings.state_dir.as_ref().map_or_else(|| environment.state_dir(), |path| paths.base.join(path));
+    let state_dir = settings.state_dir.as_ref().map_or_else(|| environment.state_dir(), |path| plain(&paths.base.join(path)));
     Ok(Config {
         file: file.to_owned(),
-        reports_dir: state_dir.join(&settings.reports.dir),
+        reports_dir: plain(&state_dir.join(&settings.reports.dir)),
         state_dir,
         settings,
         standard_lookup: StandardLookup { files: environment.kubeconfigs.clone() },
         root,
     })
+}
+
+/// Leaves out the parts of a path that say nothing: `/etc/./gatewright` is `/etc/gatewright`.
+fn plain(path: &Path) -> PathBuf {
+    path.components().collect()
+}
+
+/// Says what was probably meant by a name, or else which names there are.
+pub fn did_you_mean<'a>(written: &str, known: impl Iterator<Item = &'a str> + Clone) -> String {
+    if let Some(near) = suggest(written, known.clone()) {
+        return format!("did you mean {near:?}?");
+    }
+    let names: Vec<&str> = known.clone().take(MOST_NAMES).collect();
+    match (names.as_slice(), known.count().saturating_sub(MOST_NAMES)) {
+        ([], _) => "there are none".to_owned(),
+        (names, 0) => format!("there are: {}", names.join(", ")),
+        (names, more) => format!("there are: {} and {more} more", names.join(", ")),
+    }
 }
 
 /// Says where things stand in the file.
@@ -118,15 +140,11 @@ impl Reader {
         let fail = |problem: Problem| ConfigError::Problems(vec![problem]);
         let mut documents =
             yaml::parse(text).map_err(|error| fail(Problem::file(at(error.position), error.message.clone())))?;
+        let whole = |message: &str| fail(Problem::file(Place::file(Arc::clone(&self.file)), message));
         let root = match (documents.pop(), documents.is_empty()) {
             (Some(root), true) => root,
-            (Some(_), false) => {
-                return Err(fail(Problem::file(
-                    Place::file(Arc::clone(&self.file)),
-                    "the file holds more than one document",
-                )));
-            }
-            (None, _) => return Err(fail(Problem::file(Place::file(Arc::clone(&self.file)), "the file is empty"))),
+            (Some(_), false) => return Err(whole("the file holds more than one document")),
+            (None, _) => return Err(whole("the file is empty")),
         };
         let schema = Schema::of::<Settings>().expect("the schema of our own settings is usable; a test holds this");
         let mistakes = check(&root, &schema);

@@ -33,7 +33,7 @@ mod rounds;
 mod sources;
 
 use rounds::{Renderings, Sync};
-use sources::Feeds;
+use sources::{Feeds, Troubles};
 
 /// What the process gets from outside.
 pub struct Host {
@@ -44,6 +44,9 @@ pub struct Host {
     /// The clock.
     pub clock: Arc<dyn Clock>,
 }
+
+/// Reads the configuration again, or says what is wrong with it.
+pub type Reload<'a> = dyn Fn() -> Result<Config, String> + Send + std::marker::Sync + 'a;
 
 /// Why the daemon cannot run.
 #[derive(Debug, thiserror::Error)]
@@ -89,19 +92,17 @@ struct Shared {
     metrics: Arc<Metrics>,
     progress: Progress,
     readiness: Readiness,
+    troubles: Troubles,
     clock: Arc<dyn Clock>,
 }
 
 /// Runs until SIGTERM. `reload` reads the configuration again.
-pub async fn run(
-    config: Config,
-    host: &Host,
-    reload: &(dyn Fn() -> Result<Config, String> + Send + std::marker::Sync),
-) -> Result<(), DaemonError> {
+pub async fn run(config: Config, host: &Host, reload: &Reload<'_>) -> Result<(), DaemonError> {
     let state = State::open(&config.state_dir);
     let _lock = state.lock().map_err(DaemonError::State)?;
     let installation = state.make_installation().map_err(DaemonError::State)?;
     let shared = Arc::new(Shared {
+        troubles: Troubles::load(&state),
         state,
         installation,
         metrics: Arc::new(Metrics::new(env!("CARGO_PKG_VERSION"))),
@@ -112,26 +113,38 @@ pub async fn run(
     let mut signals = Signals::new().map_err(DaemonError::Signal)?;
     let stop = CancellationToken::new();
     serve(&config, &shared, &stop).await?;
-    let mut generation = Generation::start(config, &shared)?;
+    let generation = Generation::start(config, &shared)?;
     shared.metrics.reloaded(true);
     shared.readiness.set(true);
     host.notifier.ready(&generation.status());
     info!(version = env!("CARGO_PKG_VERSION"), syncs = generation.config.settings.syncs.len(), "started");
+    // Pings go on while rounds of an old configuration, or the last ones, come to their end.
+    tokio::select! {
+        () = obey(generation, host, &shared, &mut signals, reload) => {}
+        never = watchdog(host, &shared.progress) => match never {},
+    }
+    stop.cancel();
+    Ok(())
+}
+
+/// Does what signals say, until one says to stop and everything has.
+async fn obey(
+    mut generation: Generation,
+    host: &Host,
+    shared: &Arc<Shared>,
+    signals: &mut Signals,
+    reload: &Reload<'_>,
+) {
     loop {
-        let signal = tokio::select! {
-            signal = signals.next() => signal,
-            never = watchdog(host, &shared.progress) => match never {},
-        };
-        match signal {
+        match signals.next().await {
             Signal::Stop => break,
-            Signal::Reload => generation = replace(generation, host, &shared, reload).await,
+            Signal::Reload => generation = replace(generation, host, shared, reload).await,
         }
     }
     info!("stops");
+    shared.readiness.set(false);
     host.notifier.stopping();
     generation.stop().await;
-    stop.cancel();
-    Ok(())
 }
 
 async fn watchdog(host: &Host, progress: &Progress) -> std::convert::Infallible {
@@ -159,22 +172,20 @@ async fn serve(config: &Config, shared: &Arc<Shared>, stop: &CancellationToken) 
 }
 
 /// Validates, then swaps; a configuration that is no good changes nothing.
-async fn replace(
-    old: Generation,
-    host: &Host,
-    shared: &Arc<Shared>,
-    reload: &(dyn Fn() -> Result<Config, String> + Send + std::marker::Sync),
-) -> Generation {
+async fn replace(old: Generation, host: &Host, shared: &Arc<Shared>, reload: &Reload<'_>) -> Generation {
     host.notifier.reloading();
     let prepared = reload().and_then(|config| Prepared::new(config, shared).map_err(|error| Chain(&error).to_string()));
     let generation = match prepared {
         Ok(prepared) => {
-            if prepared.config.settings.http != old.config.settings.http
-                || prepared.config.state_dir != old.config.state_dir
+            let (new, config) = (Arc::clone(&prepared.config), Arc::clone(&old.config));
+            if new.settings.http != config.settings.http
+                || new.settings.log != config.settings.log
+                || new.state_dir != config.state_dir
             {
-                warn!("http and stateDir are read at the start only; restart the service to change them");
+                warn!("http, log and stateDir are read at the start only; restart the service to change them");
             }
             old.stop().await;
+            forget(&shared.metrics, &config, &new);
             shared.metrics.reloaded(true);
             info!("the configuration was read again");
             prepared.start(shared)
@@ -187,6 +198,21 @@ async fn replace(
     };
     host.notifier.ready(&generation.status());
     generation
+}
+
+/// Drops the metrics of what is no longer configured: what they say will never change again.
+fn forget(metrics: &Metrics, old: &Config, new: &Config) {
+    let (was, is) = (&old.settings, &new.settings);
+    was.sources.keys().filter(|name| !is.sources.contains_key(*name)).for_each(|name| metrics.forget_source(name));
+    was.clusters.keys().filter(|name| !is.clusters.contains_key(*name)).for_each(|name| metrics.forget_cluster(name));
+    for (name, sync) in &was.syncs {
+        let Some(remaining) = is.syncs.get(name).map(|sync| new.clusters_of(sync)) else {
+            metrics.forget_sync(name);
+            continue;
+        };
+        let left = old.clusters_of(sync).into_keys().filter(|cluster| !remaining.contains_key(cluster));
+        left.for_each(|cluster| metrics.forget_target(name, cluster));
+    }
 }
 
 /// Everything that runs under one configuration.

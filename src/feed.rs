@@ -39,12 +39,13 @@ struct Stored {
 }
 
 impl Feed {
-    /// Takes a source, with what is remembered of it. `identity` says which source it is, whatever its name.
-    pub fn new(name: &str, source: Box<dyn Source>, identity: &str, state: &State) -> Self {
+    /// Takes a source, with what is remembered of it. `identity` says which source it is, whatever its name; `trouble`
+    /// is what was wrong with it when it was last asked.
+    pub fn new(name: &str, source: Box<dyn Source>, identity: &str, trouble: Option<Trouble>, state: &State) -> Self {
         let stored =
             state.read_json::<Stored>(path(name)).filter(|stored| stored.identity == digest(identity.as_bytes()));
         let last = stored.map(|stored| Arc::new(snapshot(stored)));
-        Self { name: name.to_owned(), source, last, trouble: None }
+        Self { name: name.to_owned(), source, last, trouble }
     }
 
     /// Returns the snapshot that is in force.

@@ -66,16 +66,15 @@ fn content_digest(report: &Report) -> String {
     digest(&serde_json::to_vec(&timeless).unwrap_or_default())
 }
 
-/// Returns the reports of the history, the newest first; of one sync, or of all.
-pub fn history(folder: &Path, sync: Option<&str>) -> Vec<(PathBuf, Report)> {
+/// Returns the reports of the history, the newest first; of one sync, or of all. A file is read when it is asked for.
+pub fn history(folder: &Path, sync: Option<&str>) -> impl Iterator<Item = (PathBuf, Report)> {
     let entries = fs::read_dir(folder).into_iter().flatten().flatten().map(|entry| entry.path());
     let mut files: Vec<PathBuf> = entries.filter(|path| path.extension().is_some_and(|ext| ext == "json")).collect();
     files.sort_by(|a, b| b.cmp(a));
-    let read = |path: PathBuf| {
+    files.into_iter().filter_map(move |path| {
         let report: Report = serde_json::from_slice(&fs::read(&path).ok()?).ok()?;
         sync.is_none_or(|sync| report.sync == sync).then_some((path, report))
-    };
-    files.into_iter().filter_map(read).collect()
+    })
 }
 
 /// Deletes reports that are older than they are kept.

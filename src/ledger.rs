@@ -6,6 +6,10 @@ use gatewright_engine::inventory::{Encoded, Inventory, InventoryError};
 
 use crate::cluster::{Cluster, ClusterError, Reason};
 
+/// In the record of a head: shards that are of no use any more. They are still there if the process that wrote the
+/// head ended before it had deleted them; the next one to write does it then.
+const FORMER: &str = "former";
+
 /// An inventory as it stands on a cluster.
 #[derive(Clone, Debug, Default)]
 pub struct Ledger {
@@ -14,6 +18,8 @@ pub struct Ledger {
     /// The version of the head, `None` if there is none yet.
     version: Option<String>,
     shards: Vec<String>,
+    /// Shards that may have been left behind.
+    former: Vec<String>,
 }
 
 /// Returns the name of the record that holds the head.
@@ -46,8 +52,10 @@ pub async fn load(cluster: &dyn Cluster, sync: &str) -> Result<Ledger, ClusterEr
             shards.insert(name.clone(), shard.data);
         }
     }
+    let former = head.data.get(FORMER).map(String::as_str).unwrap_or_default();
+    let former = former.split_whitespace().map(str::to_owned).collect();
     let inventory = Inventory::decode(&Encoded { head: head.data, shards }).map_err(|error| unusable(sync, error))?;
-    Ok(Ledger { inventory, version: Some(head.version), shards: names })
+    Ok(Ledger { inventory, version: Some(head.version), shards: names, former })
 }
 
 impl Ledger {
@@ -57,21 +65,27 @@ impl Ledger {
     /// written.
     pub async fn save(&mut self, cluster: &dyn Cluster, sync: &str, inventory: &Inventory) -> Result<(), ClusterError> {
         let unchanged = Inventory { epoch: self.inventory.epoch, ..inventory.clone() } == self.inventory;
-        if unchanged && (self.version.is_some() || inventory.entries.is_empty()) {
+        let needless = self.version.is_none() && inventory.entries.is_empty();
+        if unchanged || needless {
             return Ok(());
         }
         let inventory = Inventory { epoch: self.inventory.epoch + 1, ..inventory.clone() };
-        let encoded = inventory.encode();
+        let mut encoded = inventory.encode();
+        let former = self.shards.iter().chain(&self.former).filter(|digest| !encoded.shards.contains_key(*digest));
+        let former: Vec<String> = former.cloned().collect();
+        if !former.is_empty() {
+            encoded.head.insert(FORMER.to_owned(), former.join(" "));
+        }
         for (digest, shard) in encoded.shards.iter().filter(|(digest, _)| !self.shards.contains(digest)) {
             write_shard(cluster, &shard_name(sync, digest), shard).await?;
         }
         let version = cluster.write_record(&head_name(sync), &encoded.head, self.version.as_deref()).await?;
-        let stale = self.shards.iter().filter(|digest| !encoded.shards.contains_key(*digest));
-        for digest in stale {
+        for digest in &former {
             cluster.delete_record(&shard_name(sync, digest)).await?;
         }
         self.version = Some(version);
         self.shards = encoded.shards.into_keys().collect();
+        self.former.clear();
         self.inventory = inventory;
         Ok(())
     }

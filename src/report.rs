@@ -169,20 +169,21 @@ pub enum UnitState {
 }
 
 impl Report {
-    /// Counts the steps that change something, by action.
+    /// Counts the steps that changed something, or in a plan would change something, by action.
     pub fn counts(&self) -> BTreeMap<&str, usize> {
         let mut counts = BTreeMap::new();
         let steps = self.clusters.values().flat_map(|cluster| &cluster.steps);
-        steps
-            .filter(|step| step.action != "keep")
-            .for_each(|step| *counts.entry(step.action.as_str()).or_default() += 1);
+        let is_over = |step: &&StepReport| self.mode == Mode::Plan || step.outcome == Some(Outcome::Done);
+        for step in steps.filter(|step| step.is_change()).filter(is_over) {
+            *counts.entry(step.action.as_str()).or_default() += 1;
+        }
         counts
     }
 
-    /// Tells whether a plan would change something.
+    /// Tells whether a plan would change something; where a guard holds it, it would not.
     pub fn has_changes(&self) -> bool {
-        let mut steps = self.clusters.values().flat_map(|cluster| &cluster.steps);
-        steps.any(|step| !matches!(step.action.as_str(), "keep" | "forget"))
+        let clusters = self.clusters.values().filter(|cluster| cluster.state != ClusterState::Held);
+        clusters.flat_map(|cluster| &cluster.steps).any(StepReport::is_change)
     }
 
     /// Returns the exit code: 1 failed, 3 held, 4 a cluster unreachable, else 0; the first in this order.
@@ -196,6 +197,13 @@ impl Report {
             () if has(4) => 4,
             () => 0,
         }
+    }
+}
+
+impl StepReport {
+    /// Tells whether the step is about to change the cluster, or has.
+    pub fn is_change(&self) -> bool {
+        !matches!(self.action.as_str(), "keep" | "forget")
     }
 }
 

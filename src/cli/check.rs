@@ -5,12 +5,12 @@ use std::path::PathBuf;
 use gatewright_engine::text::count;
 use gatewright_engine::unit::Options;
 
-use super::render::{complain, load};
+use super::render::{load, tell_problems};
 use super::{Context, Failure, print};
 
 /// Checks specs without a cluster: structure, names, references, and that everything renders.
 ///
-/// Exit codes: 0 nothing is wrong, 1 something is, 64 usage.
+/// Problems go to standard error. Exit codes: 0 nothing is wrong, 1 something is, 64 usage.
 #[derive(Debug, clap::Args)]
 pub struct Args {
     /// Files or folders with specs.
@@ -21,7 +21,7 @@ pub struct Args {
 /// Runs the command.
 pub fn run(context: &Context, args: &Args) -> Result<u8, Failure> {
     let rendering = load(context, &args.paths, &Options::default())?;
-    let code = complain(&rendering);
+    let code = tell_problems(&rendering);
     let objects = rendering.units.iter().map(|unit| unit.objects.len()).sum();
     let mut line = format!("{} from {}", count(objects, "object"), count(rendering.units.len(), "Gateway"));
     if !rendering.self_managed.is_empty() {

@@ -1,8 +1,10 @@
 //! `gatewright config`.
 
-use super::{Context, Failure, print};
 use gatewright_engine::text::count;
 use gatewright_engine::yaml;
+use serde_json::Value;
+
+use super::{Context, Failure, print};
 
 /// Checks or shows the configuration.
 #[derive(Debug, clap::Args)]
@@ -14,15 +16,19 @@ pub struct Args {
 #[derive(Debug, clap::Subcommand)]
 enum Command {
     /// Checks the config file and everything it refers to by name. Connects to nothing.
+    ///
+    /// Exit codes: 0 it can be used, 64 it cannot, and every mistake is listed with its line.
     Check,
-    /// Prints the configuration that is in force: defaults, file, environment and flags.
+    /// Prints the configuration that is in force: defaults, file, environment and flags, every path absolute.
+    ///
+    /// What it prints is a config file itself. Exit codes: 0, or 64 when the configuration cannot be used.
     Show,
 }
 
 /// Runs the command.
 pub fn run(context: &Context, args: &Args) -> Result<u8, Failure> {
     let config = context.load()?;
-    config.packs().map_err(|error| Failure { code: super::EXIT_USAGE, ..Failure::of(&error) })?;
+    config.packs().map_err(|error| Failure::of_configuration(&error))?;
     let settings = &config.settings;
     match args.command {
         Command::Check => {
@@ -37,8 +43,20 @@ pub fn run(context: &Context, args: &Args) -> Result<u8, Failure> {
             let mut shown = serde_json::to_value(settings).map_err(|error| Failure::of(&error))?;
             shown["stateDir"] = config.state_dir.to_string_lossy().into();
             shown["reports"]["dir"] = config.reports_dir.to_string_lossy().into();
-            print(&yaml::to_string(&shown));
+            print(&yaml::to_string(&without_nulls(shown)));
         }
     }
     Ok(0)
+}
+
+/// A setting that says nothing is left out.
+fn without_nulls(value: Value) -> Value {
+    match value {
+        Value::Object(fields) => {
+            let said = fields.into_iter().filter(|(_, value)| !value.is_null());
+            said.map(|(name, value)| (name, without_nulls(value))).collect()
+        }
+        Value::Array(items) => items.into_iter().map(without_nulls).collect(),
+        scalar => scalar,
+    }
 }

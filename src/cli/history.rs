@@ -2,11 +2,15 @@
 
 use gatewright_engine::text::count;
 
-use super::{Context, Failure, print};
+use super::plan::{Format, show};
+use super::{Context, Failure, check_name, complain, print};
 use crate::journal;
-use crate::report::Report;
+use crate::report::{Mode, Report};
 
 /// Lists the rounds that changed something or said something new, the newest first.
+///
+/// Each line ends with the file of the whole report; the same name with .txt is the report as text. Exit codes: 0, or
+/// 64 usage or configuration.
 #[derive(Debug, clap::Args)]
 pub struct Args {
     /// The sync; all of them if absent.
@@ -15,19 +19,24 @@ pub struct Args {
     /// How many.
     #[arg(long, short = 'n', value_name = "NUMBER", default_value_t = 20)]
     limit: usize,
-    /// Print whole reports as JSON, one a line.
+    /// How to print it; as JSON these are whole reports.
     #[arg(long, value_name = "FORMAT", default_value = "text")]
-    format: super::plan::Format,
+    format: Format,
 }
 
 /// Runs the command.
 pub fn run(context: &Context, args: &Args) -> Result<u8, Failure> {
     let config = context.load()?;
-    let history = journal::history(&config.reports_dir, args.sync.as_deref());
-    for (path, report) in history.iter().take(args.limit) {
+    let mut history = journal::history(&config.reports_dir, args.sync.as_deref()).take(args.limit).peekable();
+    if history.peek().is_none() {
+        // A sync that is configured no more may still have a past.
+        check_name("sync", args.sync.as_deref(), &config.settings.syncs)?;
+        complain("gatewright: there are no reports of rounds yet\n");
+    }
+    for (path, report) in history {
         match args.format {
-            super::plan::Format::Text => print(&format!("{}  {}\n", line(report), path.display())),
-            super::plan::Format::Json => super::plan::show(context, report, args.format, false),
+            Format::Text => print(&format!("{}  {}\n", line(&report), path.display())),
+            Format::Json => show(context, &report, args.format, false),
         }
     }
     Ok(0)
@@ -36,11 +45,17 @@ pub fn run(context: &Context, args: &Args) -> Result<u8, Failure> {
 fn line(report: &Report) -> String {
     let counts: Vec<String> =
         report.counts().into_iter().map(|(action, number)| format!("{action} {number}")).collect();
-    let did = if counts.is_empty() { "no changes".to_owned() } else { counts.join(", ") };
+    let did = match (counts.is_empty(), report.mode) {
+        (true, _) => "no changes".to_owned(),
+        (false, Mode::Apply) => counts.join(", "),
+        (false, Mode::Plan) => format!("planned {}", counts.join(", ")),
+    };
     let problems = match report.problems.len() {
         0 => String::new(),
         number => format!(", {}", count(number, "problem")),
     };
-    let time = report.started.strftime("%F %T");
-    format!("{time}  {}  {}  {did}{problems}  exit {}", report.sync, report.revision, report.exit_code())
+    let time = report.started.strftime("%F %T UTC");
+    let clusters: Vec<&str> = report.clusters.keys().map(String::as_str).collect();
+    let (sync, clusters) = (&report.sync, clusters.join(","));
+    format!("{time}  {sync}  {clusters}  {}  {did}{problems}  exit {}", report.revision, report.exit_code())
 }

@@ -10,6 +10,8 @@ use crate::service::Notifier;
 /// Runs as a daemon: rounds on schedule, until SIGTERM; SIGHUP reads the config file again.
 ///
 /// A round that is under way when the daemon is told to stop finishes its step and keeps the inventory true.
+///
+/// Exit codes: 0 it was told to stop, 1 it could not start, 64 usage or configuration.
 #[derive(Debug, clap::Args)]
 pub struct Args {}
 

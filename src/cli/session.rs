@@ -5,6 +5,7 @@ use std::error::Error as StdError;
 use std::io;
 use std::sync::Arc;
 
+use futures::future::join_all;
 use gatewright_engine::error::Chain;
 use gatewright_engine::object::ObjectId;
 use gatewright_engine::pack::Packs;
@@ -13,7 +14,7 @@ use gatewright_engine::unit::Rendering;
 use tokio::runtime::Runtime;
 use tokio_util::sync::CancellationToken;
 
-use super::{Context, EXIT_FAILED, Failure, complain};
+use super::{Context, EXIT_FAILED, Failure, check_name, complain};
 use crate::assemble;
 use crate::clock::Clock;
 use crate::config::settings::SyncSettings;
@@ -105,14 +106,24 @@ impl<'a> Session<'a> {
     /// Reads the sources of all syncs that a command is about. One that cannot be read is told and left out, so that
     /// the others go on.
     pub(super) fn prepare(&self, selection: &Selection, installation: &str) -> Result<Ready, Failure> {
+        let syncs = self.syncs(selection)?;
         let mut ready = Ready { rounds: Vec::new(), codes: Vec::new() };
-        for (name, sync) in self.syncs(selection)? {
-            match self.prepare_one(name, sync, selection, installation) {
-                Ok(prepared) => ready.rounds.push(prepared),
-                Err(failure) if self.is_stopped() => return Err(failure),
-                Err(failure) => ready.codes.push(failure.tell()),
+        for (source, result) in self.read(syncs.values().map(|sync| sync.source.as_str()).collect())? {
+            let of_source = syncs.iter().filter(|(_, sync)| sync.source == source);
+            match result {
+                Ok(snapshot) => ready.rounds.extend(of_source.map(|(name, sync)| {
+                    let rendering = render_for(&snapshot, sync, &self.packs);
+                    let order = self.order(name, sync, selection, installation);
+                    Prepared { order, snapshot: snapshot.clone(), rendering }
+                })),
+                Err(mut failure) => {
+                    let names: Vec<String> = of_source.map(|(name, _)| format!("{name:?}")).collect();
+                    failure.message = format!("no round of sync {}: {}", names.join(", "), failure.message);
+                    ready.codes.push(failure.tell());
+                }
             }
         }
+        ready.rounds.sort_by(|a, b| a.order.sync.cmp(&b.order.sync));
         self.limit(&mut ready, selection)?;
         Ok(ready)
     }
@@ -124,19 +135,13 @@ impl<'a> Session<'a> {
             let message = format!("no syncs are configured in {:?}", self.config.file);
             return Err(Failure::usage(message).hint("a sync says which source goes to which clusters"));
         }
-        let mut syncs: BTreeMap<&str, &SyncSettings> =
-            settings.syncs.iter().map(|(name, sync)| (name.as_str(), sync)).collect();
-        if let Some(name) = &selection.sync {
-            if !syncs.contains_key(name.as_str()) {
-                return Err(unknown("sync", name, settings.syncs.keys()));
-            }
-            syncs.retain(|known, _| known == name);
-        }
+        check_name("sync", selection.sync.as_deref(), &settings.syncs)?;
+        let is_named = |name: &String| selection.sync.as_ref().is_none_or(|wanted| wanted == name);
+        let named = settings.syncs.iter().filter(|(name, _)| is_named(name));
+        let mut syncs: BTreeMap<&str, &SyncSettings> = named.map(|(name, sync)| (name.as_str(), sync)).collect();
         let selects = |sync: &SyncSettings, cluster: &str| self.config.clusters_of(sync).contains_key(cluster);
         for cluster in &selection.cluster {
-            if !settings.clusters.contains_key(cluster) {
-                return Err(unknown("cluster", cluster, settings.clusters.keys()));
-            }
+            check_name("cluster", Some(cluster), &settings.clusters)?;
             if !syncs.values().any(|sync| selects(sync, cluster)) {
                 let who = selection
                     .sync
@@ -150,22 +155,27 @@ impl<'a> Session<'a> {
         Ok(syncs)
     }
 
-    fn prepare_one(
-        &self,
-        name: &str,
-        sync: &SyncSettings,
-        selection: &Selection,
-        installation: &str,
-    ) -> Result<Prepared, Failure> {
-        let source = assemble::source(self.config, &sync.source).map_err(|error| Failure::of_configuration(&error))?;
-        let snapshot = self.runtime.block_on(async {
+    /// Reads sources beside each other, each once, however many syncs it has.
+    fn read<'b>(&self, sources: BTreeSet<&'b str>) -> Result<BTreeMap<&'b str, Result<Snapshot, Failure>>, Failure> {
+        let reads = sources.into_iter().map(async |name| (name, self.snapshot(name).await));
+        self.runtime.block_on(async {
             tokio::select! {
-                polled = source.poll(None) => polled.map_err(|error| unreadable(name, &sync.source, &error)),
-                () = self.stop.cancelled() => Err(stopped()),
+                snapshots = join_all(reads) => Ok(snapshots.into_iter().collect()),
+                () = self.stop.cancelled() => {
+                    Err(Failure { code: EXIT_FAILED, message: "stopped by a signal, nothing was changed".to_owned(), hint: None })
+                }
             }
-        })?;
-        let snapshot = snapshot.ok_or_else(|| Failure::usage(format!("source {:?} yields nothing", sync.source)))?;
-        let order = Order {
+        })
+    }
+
+    async fn snapshot(&self, name: &str) -> Result<Snapshot, Failure> {
+        let source = assemble::source(self.config, name).map_err(|error| Failure::of_configuration(&error))?;
+        let snapshot = source.poll(None).await.map_err(|error| unreadable(name, &error))?;
+        snapshot.ok_or_else(|| Failure::usage(format!("source {name:?} yields nothing")))
+    }
+
+    fn order(&self, name: &str, sync: &SyncSettings, selection: &Selection, installation: &str) -> Order {
+        Order {
             sync: name.to_owned(),
             settings: sync.clone(),
             clusters: self.clusters(sync, &selection.cluster),
@@ -173,9 +183,7 @@ impl<'a> Session<'a> {
             mode: Mode::Plan,
             only: None,
             wait: true,
-        };
-        let rendering = render_for(&snapshot, sync, &self.packs);
-        Ok(Prepared { order, snapshot, rendering })
+        }
     }
 
     fn clusters(&self, sync: &SyncSettings, wanted: &[String]) -> fleet::Clusters {
@@ -196,10 +204,10 @@ impl<'a> Session<'a> {
         if let Some(unit) = selection.only.iter().find(|unit| !units.contains(unit))
             && ready.codes.is_empty()
         {
-            let written: BTreeSet<String> = units.iter().map(|id| written(id)).collect();
-            let (unit, message) = (written(unit), "is in no source of the syncs that this is about");
-            let hint = did_you_mean(&unit, written.iter().map(String::as_str));
-            return Err(Failure::usage(format!("{unit} {message}")).hint(hint));
+            let there: BTreeSet<String> = units.into_iter().map(written).collect();
+            let name = written(unit);
+            let hint = did_you_mean(&name, there.iter().map(String::as_str));
+            return Err(Failure::usage(format!("{name} is in no source of these syncs")).hint(hint));
         }
         let wanted: BTreeSet<ObjectId> = selection.only.iter().cloned().collect();
         ready.rounds.retain(|prepared| prepared.units().any(|unit| wanted.contains(unit)));
@@ -248,10 +256,6 @@ impl Prepared {
     }
 }
 
-fn stopped() -> Failure {
-    Failure { code: EXIT_FAILED, message: "stopped by a signal, nothing was changed".to_owned(), hint: None }
-}
-
 /// Finishes the step that is under way, so that the inventory is kept true. Who asks twice does not get that: then
 /// the inventory still holds everything that exists, because it is written ahead.
 async fn stop_on_signal(mut signals: Signals, stop: CancellationToken) {
@@ -263,20 +267,15 @@ async fn stop_on_signal(mut signals: Signals, stop: CancellationToken) {
 }
 
 /// Makes the failure of a source: it is named as in the config file, and its address is said once.
-fn unreadable(sync: &str, source: &str, error: &SourceError) -> Failure {
+fn unreadable(source: &str, error: &SourceError) -> Failure {
     let mut cause: &dyn StdError = &*error.source;
     if let (text, Some(deeper)) = (cause.to_string(), cause.source())
         && text == format!("cannot read {:?}", error.what)
     {
         cause = deeper;
     }
-    let message =
-        format!("no round of sync {sync:?}, cannot read source {source:?} ({}): {}", error.what, Chain(cause));
+    let message = format!("cannot read source {source:?} ({}): {}", error.what, Chain(cause));
     Failure { code: EXIT_FAILED, message, hint: error.hint.clone() }
-}
-
-fn unknown<'a>(what: &str, name: &str, known: impl Iterator<Item = &'a String>) -> Failure {
-    Failure::usage(format!("there is no {what} {name:?}")).hint(did_you_mean(name, known.map(String::as_str)))
 }
 
 /// Writes a unit as `--only` takes it.

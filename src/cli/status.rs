@@ -1,96 +1,141 @@
 //! `gatewright status`.
 
-use std::collections::BTreeMap;
-use std::fmt::Write;
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt::{self, Write};
 
+use gatewright_engine::object::ObjectId;
+use gatewright_engine::plan::Reason;
 use gatewright_engine::text::count;
 
-use super::{Context, Failure, print};
-use crate::config::settings::SyncSettings;
+use super::plan::Format;
+use super::{Context, Failure, check_name, print};
+use crate::config::Config;
 use crate::feed::Trouble;
 use crate::journal;
-use crate::report::{ClusterReport, Report, UnitReport};
+use crate::report::text::why;
+use crate::report::{ClusterReport, Report, UnitReport, UnitState};
 use crate::state::State;
 
 /// Shows how every sync stood after its last round, with the addresses and ports of each Gateway.
 ///
-/// It reads what the last rounds have left behind, and asks no cluster.
+/// It reads what the last rounds have left behind, and asks no cluster. Exit codes: 0 however things stand, 64 usage
+/// or configuration.
 #[derive(Debug, clap::Args)]
 pub struct Args {
-    /// Print it as JSON.
+    /// The sync; all of them if absent.
+    #[arg(value_name = "SYNC")]
+    sync: Option<String>,
+    /// How to print it.
     #[arg(long, value_name = "FORMAT", default_value = "text")]
-    format: super::plan::Format,
+    format: Format,
 }
 
 /// Where the daemon notes which sources it cannot read.
 pub const TROUBLES: &str = "status/.sources.json";
 
+/// The last report of each sync, by cluster; `None` where there was no round yet.
+type Reports = BTreeMap<String, BTreeMap<String, Option<Report>>>;
+
 /// Runs the command.
 pub fn run(context: &Context, args: &Args) -> Result<u8, Failure> {
     let config = context.load()?;
+    check_name("sync", args.sync.as_deref(), &config.settings.syncs)?;
     let state = State::open(&config.state_dir);
     let troubles: BTreeMap<String, Trouble> = state.read_json(TROUBLES).unwrap_or_default();
-    let of_sync = |(name, settings): (&String, &SyncSettings)| {
-        let clusters = config.clusters_of(settings).into_keys();
-        let reports = clusters.map(|cluster| (cluster.to_owned(), journal::last(&state, name, cluster)));
-        (name.clone(), reports.collect())
-    };
-    let reports: BTreeMap<String, BTreeMap<String, Option<Report>>> =
-        config.settings.syncs.iter().map(of_sync).collect();
-    if args.format == super::plan::Format::Json {
-        let json =
-            serde_json::json!({"schema": "gatewright.dev/status/v1alpha1", "sources": troubles, "syncs": reports});
-        print(&format!("{json}\n"));
-        return Ok(0);
+    let reports = last_reports(&config, &state, args.sync.as_deref());
+    match args.format {
+        Format::Json => {
+            let schema = "gatewright.dev/status/v1alpha1";
+            print(&format!("{}\n", serde_json::json!({"schema": schema, "sources": troubles, "syncs": reports})));
+        }
+        Format::Text => {
+            let mut out = String::new();
+            // Writing to a string does not fail.
+            let _ = write_all(&mut out, &troubles, &reports);
+            print(&out);
+        }
     }
-    let mut out = String::new();
-    for (name, trouble) in &troubles {
-        // Writing to a string does not fail.
-        let _ = writeln!(
-            out,
-            "source {name} cannot be read since {}: {}",
-            trouble.since.strftime("%F %T UTC"),
-            trouble.message
-        );
-    }
-    for (name, clusters) in &reports {
-        let _ = write_sync(&mut out, name, clusters);
-    }
-    print(&out);
     Ok(0)
 }
 
-fn write_sync(out: &mut String, name: &str, clusters: &BTreeMap<String, Option<Report>>) -> std::fmt::Result {
+fn last_reports(config: &Config, state: &State, sync: Option<&str>) -> Reports {
+    let syncs = config.settings.syncs.iter().filter(|(name, _)| sync.is_none_or(|sync| sync == *name));
+    let of_sync = syncs.map(|(name, settings)| {
+        let clusters = config.clusters_of(settings).into_keys();
+        let reports = clusters.map(|cluster| (cluster.to_owned(), journal::last(state, name, cluster)));
+        (name.clone(), reports.collect())
+    });
+    of_sync.collect()
+}
+
+fn write_all(out: &mut String, troubles: &BTreeMap<String, Trouble>, reports: &Reports) -> fmt::Result {
+    for (name, trouble) in troubles {
+        let since = trouble.since.strftime("%F %T UTC");
+        writeln!(out, "source {name} cannot be read since {since}: {}", trouble.message)?;
+    }
+    reports.iter().try_for_each(|(name, clusters)| write_sync(out, name, clusters))
+}
+
+fn write_sync(out: &mut String, name: &str, clusters: &BTreeMap<String, Option<Report>>) -> fmt::Result {
     writeln!(out, "sync {name}")?;
     for (cluster, report) in clusters {
-        let Some(report) = report else {
-            writeln!(out, "  cluster {cluster}: no round yet")?;
-            continue;
-        };
-        if let Some(state) = report.clusters.get(cluster) {
-            write_cluster(out, cluster, state, report)?;
+        match report.as_ref().and_then(|report| Some((report, report.clusters.get(cluster)?))) {
+            None => writeln!(out, "  cluster {cluster}: no round yet")?,
+            Some((report, state)) => write_cluster(out, cluster, state, report)?,
         }
     }
     Ok(())
 }
 
-fn write_cluster(out: &mut String, name: &str, cluster: &ClusterReport, report: &Report) -> std::fmt::Result {
+fn write_cluster(out: &mut String, name: &str, cluster: &ClusterReport, report: &Report) -> fmt::Result {
     let (state, at) = (word(&cluster.state), report.finished.strftime("%F %T UTC"));
     match &cluster.error {
-        Some(error) => writeln!(out, "  cluster {name}: {state} at {at}: {}", error.message)?,
+        Some(error) => {
+            writeln!(out, "  cluster {name}: {state} at {at}: {}", error.message)?;
+            error.hint.iter().try_for_each(|hint| writeln!(out, "    {hint}"))?;
+        }
         None => writeln!(out, "  cluster {name}: {state} at {at}, {}", report.revision)?,
     }
-    if !report.problems.is_empty() {
-        writeln!(out, "    {} in the source", count(report.problems.len(), "problem"))?;
+    if let Some(first) = report.problems.first() {
+        let number = count(report.problems.len(), "problem");
+        let words = if report.problems.len() == 1 { "" } else { ", the first is" };
+        writeln!(out, "    {number} in the source{words}: {first}")?;
     }
     for hold in &cluster.holds {
         writeln!(out, "    held by guard {}: {}", hold.guard, hold.message)?;
+        writeln!(out, "      {}", hold.hint)?;
     }
-    let width = cluster.units.iter().map(|unit| unit.unit.to_string().len()).max().unwrap_or_default();
-    cluster.units.iter().try_for_each(|unit| write_unit(out, unit, width))
+    let units = units(cluster);
+    let width = units.iter().map(|unit| unit.unit.to_string().len()).max().unwrap_or_default();
+    units.iter().try_for_each(|unit| write_unit(out, unit, width))
 }
 
-fn write_unit(out: &mut String, unit: &UnitReport, width: usize) -> std::fmt::Result {
+/// Returns the units with why they are held; one whose spec is broken stands only in the refusals.
+fn units(cluster: &ClusterReport) -> Vec<UnitReport> {
+    let reason = |unit: &ObjectId| {
+        let mut refusals = cluster.refusals.iter().filter(|refusal| refusal.unit == *unit);
+        refusals
+            .find(|refusal| refusal.reason != Reason::UnitHeld)
+            .map(|refusal| format!("{}: {}", refusal.id, why(refusal)))
+    };
+    let known: BTreeSet<&ObjectId> = cluster.units.iter().map(|unit| &unit.unit).collect();
+    let broken: BTreeSet<&ObjectId> = cluster.refusals.iter().map(|refusal| &refusal.unit).collect();
+    let broken = broken.difference(&known).map(|unit| UnitReport {
+        unit: (*unit).clone(),
+        state: UnitState::Held,
+        message: None,
+        addresses: Vec::new(),
+        ports: Vec::new(),
+    });
+    let mut units: Vec<UnitReport> = cluster.units.iter().cloned().chain(broken).collect();
+    for unit in units.iter_mut().filter(|unit| unit.message.is_none()) {
+        unit.message = reason(&unit.unit);
+    }
+    units.sort_by(|a, b| a.unit.cmp(&b.unit));
+    units
+}
+
+fn write_unit(out: &mut String, unit: &UnitReport, width: usize) -> fmt::Result {
     let addresses = if unit.addresses.is_empty() { "no address".to_owned() } else { unit.addresses.join(",") };
     let ports: Vec<String> = unit.ports.iter().map(u16::to_string).collect();
     let message = unit.message.as_ref().map(|message| format!("  {message}")).unwrap_or_default();

@@ -2,12 +2,14 @@
 
 use std::collections::BTreeMap;
 
-use gatewright_engine::check::suggest;
-use gatewright_engine::problem::Problem;
+use gatewright_engine::error::Chain;
+use gatewright_engine::problem::{Place, Problem};
 use gatewright_engine::yaml::Node;
+use tracing::level_filters::LevelFilter;
 
-use super::Reader;
+use super::environment::Environment;
 use super::settings::{ClusterSettings, Settings, SourceSettings, SyncSettings};
+use super::{Reader, did_you_mean, plain};
 use crate::paths::{NoCredentials, Paths};
 use crate::schedule::Schedule;
 
@@ -15,8 +17,15 @@ use crate::schedule::Schedule;
 const MAX_NAME: usize = 40;
 
 /// Checks what a schema cannot, and makes all paths absolute.
-pub(super) fn validate(reader: &Reader, root: &Node, settings: &mut Settings, paths: &Paths) -> Vec<Problem> {
+pub(super) fn validate(
+    reader: &Reader,
+    root: &Node,
+    settings: &mut Settings,
+    paths: &Paths,
+    environment: &Environment,
+) -> Vec<Problem> {
     let mut checks = Checks { reader, root, problems: Vec::new() };
+    checks.log_level(&settings.log.level, environment);
     checks.names("sources", settings.sources.keys());
     checks.names("clusters", settings.clusters.keys());
     checks.names("syncs", settings.syncs.keys());
@@ -44,15 +53,30 @@ impl Checks<'_> {
         self.problems.push(Problem { hint, ..Problem::file(place, message) });
     }
 
-    fn names<'a>(&mut self, what: &str, names: impl Iterator<Item = &'a String>) {
+    fn names<'a>(&mut self, section: &str, names: impl Iterator<Item = &'a String>) {
         for name in names {
             let is_valid = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-';
             if name.is_empty() || name.len() > MAX_NAME || !name.chars().all(is_valid) {
-                let message = format!(
-                    "{name:?} in {what} is no name: up to {MAX_NAME} lower-case letters, digits and dashes are"
-                );
-                self.problem(&[what, name], message, None);
+                let message = format!("{name:?} cannot be the name of a {}", section.trim_end_matches('s'));
+                let hint = format!("write up to {MAX_NAME} lower-case letters, digits and dashes");
+                self.problem(&[section, name], message, Some(hint));
             }
+        }
+    }
+
+    /// What is no level shows only when the log starts; that would be too late for `config check`.
+    fn log_level(&mut self, level: &str, environment: &Environment) {
+        let is_level = |part: &str| part.rsplit('=').next().is_some_and(|word| word.parse::<LevelFilter>().is_ok());
+        let Some(part) = level.split(',').map(str::trim).find(|part| part.is_empty() || !is_level(part)) else {
+            return;
+        };
+        let message = format!("the log level {part:?} is not known");
+        let hint = Some("write off, error, warn, info, debug or trace, or module=level".to_owned());
+        let variable = "GATEWRIGHT_LOG_LEVEL";
+        if environment.overrides.iter().any(|(name, _)| *name == variable) {
+            self.problems.push(Problem { hint, ..Problem::file(Place::file(variable), message) });
+        } else {
+            self.problem(&["log", "level"], message, hint);
         }
     }
 
@@ -61,11 +85,21 @@ impl Checks<'_> {
             (Some(git), None) => {
                 self.credentials(&["sources", name, "git"], git.resolve(paths));
                 if let Err(conflict) = git.check() {
-                    self.problem(&["sources", name, "git"], conflict.to_string(), None);
+                    self.problem(&["sources", name, "git"], format!("source {name:?}: {conflict}"), None);
                 }
             }
-            (None, Some(directory)) => self.credentials(&["sources", name, "directory"], directory.resolve(paths)),
-            _ => self.problem(&["sources", name], format!("source {name:?} needs one of git and directory"), None),
+            (None, Some(directory)) => {
+                self.credentials(&["sources", name, "directory"], directory.resolve(paths));
+                directory.path = plain(&directory.path);
+            }
+            (Some(_), Some(_)) => {
+                let message = format!("source {name:?} has both git and directory");
+                self.problem(&["sources", name], message, Some("remove one of the two".to_owned()));
+            }
+            (None, None) => {
+                let message = format!("source {name:?} has neither git nor directory");
+                self.problem(&["sources", name], message, Some("add one of the two".to_owned()));
+            }
         }
     }
 
@@ -74,54 +108,56 @@ impl Checks<'_> {
             (Some(kubeconfig), None) => {
                 if let Some(path) = &mut kubeconfig.path {
                     match paths.resolve(path) {
-                        Ok(resolved) => *path = resolved,
+                        Ok(resolved) => *path = plain(&resolved),
                         Err(error) => self.credentials(&["clusters", name, "kubeconfig", "path"], Err(error)),
                     }
                 }
             }
-            (None, Some(directory)) => directory.path = paths.base.join(&directory.path),
-            _ => {
-                let hint = "kubeconfig: {} takes the kubeconfig that kubectl would take".to_owned();
-                self.problem(
-                    &["clusters", name],
-                    format!("cluster {name:?} needs one of kubeconfig and directory"),
-                    Some(hint),
-                );
+            (None, Some(directory)) => directory.path = plain(&paths.base.join(&directory.path)),
+            (Some(_), Some(_)) => {
+                let message = format!("cluster {name:?} has both kubeconfig and directory");
+                self.problem(&["clusters", name], message, Some("remove one of the two".to_owned()));
+            }
+            (None, None) => {
+                let message = format!("cluster {name:?} has neither kubeconfig nor directory");
+                let hint = "add one of the two; kubeconfig: {} takes the file that kubectl would take".to_owned();
+                self.problem(&["clusters", name], message, Some(hint));
             }
         }
     }
 
     fn credentials(&mut self, path: &[&str], result: Result<(), NoCredentials>) {
         if let Err(error) = result {
-            let hint = "add LoadCredential= to the unit, or give a path".to_owned();
+            let hint = "add LoadCredential=NAME:PATH to the unit, or write a path here".to_owned();
             self.problem(path, error.to_string(), Some(hint));
         }
     }
 
     fn sync(&mut self, name: &str, sync: &SyncSettings, settings: &Settings) {
-        self.reference(&["syncs", name, "source"], "source", &sync.source, &settings.sources);
-        for cluster in sync.clusters.names.iter().flatten() {
-            self.reference(&["syncs", name, "clusters", "names"], "cluster", cluster, &settings.clusters);
+        if !settings.sources.contains_key(&sync.source) {
+            self.unknown(&["syncs", name, "source"], "source", &sync.source, &settings.sources);
         }
-        if !settings.clusters.iter().any(|(name, cluster)| sync.clusters.selects(name, &cluster.labels)) {
+        let named = sync.clusters.names.iter().flatten();
+        let lost: Vec<&String> = named.filter(|cluster| !settings.clusters.contains_key(*cluster)).collect();
+        for cluster in &lost {
+            let names = ["syncs", name, "clusters", "names"];
+            let listed = self.root.at(names).map(Node::items).unwrap_or_default();
+            let index = listed.iter().position(|node| node.as_str() == Some(cluster)).unwrap_or_default().to_string();
+            let path: Vec<&str> = names.into_iter().chain([index.as_str()]).collect();
+            self.unknown(&path, "cluster", cluster, &settings.clusters);
+        }
+        let selects = |(name, cluster): (&String, &ClusterSettings)| sync.clusters.selects(name, &cluster.labels);
+        if lost.is_empty() && !settings.clusters.iter().any(selects) {
             let hint = "name clusters, or select them by matchLabels".to_owned();
             self.problem(&["syncs", name, "clusters"], format!("sync {name:?} selects no cluster"), Some(hint));
         }
         if let Err(error) = Schedule::parse(&sync.schedule) {
-            self.problem(
-                &["syncs", name, "schedule"],
-                gatewright_engine::error::Chain(&error).to_string(),
-                error.hint(),
-            );
+            self.problem(&["syncs", name, "schedule"], Chain(&error).to_string(), error.hint());
         }
     }
 
-    fn reference<T>(&mut self, path: &[&str], what: &str, name: &str, known: &BTreeMap<String, T>) {
-        if known.contains_key(name) {
-            return;
-        }
-        let near = suggest(name, known.keys().map(String::as_str));
-        let hint = near.map(|near| format!("did you mean {near:?}?"));
-        self.problem(path, format!("there is no {what} {name:?}"), hint);
+    fn unknown<T>(&mut self, path: &[&str], what: &str, name: &str, known: &BTreeMap<String, T>) {
+        let hint = did_you_mean(name, known.keys().map(String::as_str));
+        self.problem(path, format!("there is no {what} {name:?}"), Some(hint));
     }
 }

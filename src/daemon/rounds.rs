@@ -151,7 +151,7 @@ impl Sync {
                 warn!(cluster, error = failure.message, hint, "no round on this cluster");
             }
             for unit in state.units.iter().filter(|unit| unit.message.is_some()) {
-                warn!(cluster, unit = %unit.unit, message = unit.message, "not healthy");
+                warn!(cluster, unit = %unit.unit, problem = unit.message, "not healthy");
             }
         }
         let counts: Vec<String> = report.counts().iter().map(|(action, number)| format!("{action}={number}")).collect();

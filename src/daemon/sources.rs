@@ -2,13 +2,14 @@
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
-use std::sync::Arc;
+use std::pin::pin;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use gatewright_engine::error::Chain;
 use tokio::sync::Notify;
 use tokio::task::JoinSet;
-use tokio::time::timeout;
+use tokio::time::{sleep, timeout};
 use tokio_util::sync::CancellationToken;
 use tracing::{error, info, warn};
 
@@ -18,7 +19,10 @@ use crate::cli::status::TROUBLES;
 use crate::config::Config;
 use crate::feed::{Feed, Trouble};
 use crate::schedule::drive::Nudger;
+use crate::service::Pulse;
+use crate::source::SourceError;
 use crate::source::watch::{Watcher, watch};
+use crate::state::State;
 
 /// How often a source is asked when its settings say nothing.
 const POLL: Duration = Duration::from_secs(30);
@@ -45,7 +49,8 @@ impl Feeds {
         let mut feeds = BTreeMap::new();
         for (name, settings) in &config.settings.sources {
             let identity = assemble::source_identity(config, name);
-            let feed = Feed::new(name, assemble::source(config, name)?, &identity, &shared.state);
+            let feed =
+                Feed::new(name, assemble::source(config, name)?, &identity, shared.troubles.of(name), &shared.state);
             let slot = Slot::default();
             slot.put(&feed);
             let poll = settings.poll.map_or(POLL, |period| period.0);
@@ -67,6 +72,7 @@ impl Feeds {
         stop: &CancellationToken,
         tasks: &mut JoinSet<()>,
     ) {
+        shared.troubles.keep_only(|name| self.feeds.contains_key(name), &shared.state);
         for (name, polled) in self.feeds {
             let nudgers = nudgers.get(&name).cloned().unwrap_or_default();
             let (shared, stop) = (Arc::clone(shared), stop.clone());
@@ -83,14 +89,14 @@ impl Polled {
         let mut failures: u32 = 0;
         while !stop.is_cancelled() {
             pulse.touch();
-            let poll = self.feed.poll(shared.clock.now(), &self.identity, &shared.state);
             let result = tokio::select! {
-                result = poll => result,
+                result = self.ask(shared, &pulse) => result,
                 () = stop.cancelled() => return,
             };
             failures = if result.is_ok() { 0 } else { failures.saturating_add(1) };
             self.tell(name, result, nudgers, shared);
-            let pause = (self.poll * 2_u32.saturating_pow(failures.min(10))).min(LONGEST_PAUSE.max(self.poll));
+            let pause =
+                self.poll.saturating_mul(2_u32.saturating_pow(failures.min(10))).min(LONGEST_PAUSE.max(self.poll));
             let mut left = pause;
             while !left.is_zero() && !stop.is_cancelled() {
                 pulse.touch();
@@ -107,7 +113,18 @@ impl Polled {
         }
     }
 
-    fn tell(&self, name: &str, result: Result<bool, crate::source::SourceError>, nudgers: &[Nudger], shared: &Shared) {
+    /// Polls once. A repository that takes minutes to fetch is no standstill: the source itself has a deadline.
+    async fn ask(&mut self, shared: &Shared, pulse: &Pulse) -> Result<bool, SourceError> {
+        let mut poll = pin!(self.feed.poll(shared.clock.now(), &self.identity, &shared.state));
+        loop {
+            tokio::select! {
+                result = &mut poll => return result,
+                () = sleep(LONGEST_WAIT) => pulse.touch(),
+            }
+        }
+    }
+
+    fn tell(&self, name: &str, result: Result<bool, SourceError>, nudgers: &[Nudger], shared: &Shared) {
         self.slot.put(&self.feed);
         #[expect(clippy::cast_precision_loss, reason = "metrics are floats; milliseconds need far fewer digits")]
         let now = shared.clock.now().as_millisecond() as f64 / 1000.0;
@@ -115,7 +132,7 @@ impl Polled {
             Ok(is_new) => {
                 shared.metrics.polled(name, if is_new { "new" } else { "unchanged" });
                 shared.metrics.source_succeeded(name, now);
-                note_trouble(name, None, shared);
+                shared.troubles.note(name, None, &shared.state);
                 if is_new {
                     let revision = self.feed.snapshot().map(|snapshot| snapshot.revision.clone()).unwrap_or_default();
                     info!(source = name, revision, "new revision");
@@ -124,7 +141,7 @@ impl Polled {
             }
             Err(error) => {
                 shared.metrics.polled(name, "failed");
-                note_trouble(name, self.feed.trouble(), shared);
+                shared.troubles.note(name, self.feed.trouble(), &shared.state);
                 let hint = error.hint.as_deref().unwrap_or_default();
                 warn!(source = name, error = %Chain(&error), hint, "the source cannot be read; its last good revision stays in force");
             }
@@ -132,18 +149,42 @@ impl Polled {
     }
 }
 
-/// `status` is another process: it learns from a file which sources cannot be read.
-fn note_trouble(name: &str, trouble: Option<&Trouble>, shared: &Shared) {
-    let mut troubles: BTreeMap<String, Trouble> = shared.state.read_json(TROUBLES).unwrap_or_default();
-    if troubles.get(name) == trouble {
-        return;
+/// Which sources cannot be read. `status` is another process: it learns it from a file.
+pub(super) struct Troubles(Mutex<BTreeMap<String, Trouble>>);
+
+impl Troubles {
+    /// Takes up what was noted before a restart: an outage began when it was first seen.
+    pub(super) fn load(state: &State) -> Self {
+        Self(Mutex::new(state.read_json(TROUBLES).unwrap_or_default()))
     }
-    match trouble {
-        Some(trouble) => drop(troubles.insert(name.to_owned(), trouble.clone())),
-        None => drop(troubles.remove(name)),
+
+    fn of(&self, name: &str) -> Option<Trouble> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).get(name).cloned()
     }
-    if let Err(error) = shared.state.write_json(TROUBLES, &troubles) {
-        error!(error = %Chain(&error), "cannot note which sources cannot be read");
+
+    fn note(&self, name: &str, trouble: Option<&Trouble>, state: &State) {
+        self.change(state, |troubles| match trouble {
+            Some(trouble) => drop(troubles.insert(name.to_owned(), trouble.clone())),
+            None => drop(troubles.remove(name)),
+        });
+    }
+
+    /// Forgets sources that are no longer configured.
+    fn keep_only(&self, is_known: impl Fn(&str) -> bool, state: &State) {
+        self.change(state, |troubles| troubles.retain(|name, _| is_known(name)));
+    }
+
+    /// Writes under the lock, so that the file is never older than what it stands for.
+    fn change(&self, state: &State, change: impl FnOnce(&mut BTreeMap<String, Trouble>)) {
+        let mut troubles = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let before = troubles.clone();
+        change(&mut troubles);
+        if *troubles == before {
+            return;
+        }
+        if let Err(error) = state.write_json(TROUBLES, &*troubles) {
+            error!(error = %Chain(&error), "cannot note which sources cannot be read");
+        }
     }
 }
 

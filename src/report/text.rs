@@ -1,8 +1,11 @@
 //! The text view: what will happen, or has happened, for a person who reads from the top.
 
+use std::collections::BTreeMap;
 use std::fmt::{self, Write};
 
 use gatewright_engine::diff::Difference;
+use gatewright_engine::object::ObjectId;
+use gatewright_engine::plan::{Reason, Refusal};
 use gatewright_engine::problem::Problem;
 use gatewright_engine::text::count;
 use owo_colors::{OwoColorize, Style};
@@ -103,10 +106,7 @@ impl Writer<'_> {
             unit = Some(&step.unit);
             self.step(step)?;
         }
-        for refusal in &cluster.refusals {
-            let line = format!("    ! {}: {}", refusal.id, refusal.reason);
-            writeln!(self.out, "{}", self.look.paint(&line, Style::new().yellow()))?;
-        }
+        self.refusals(cluster)?;
         self.units(cluster)?;
         self.summary(cluster)
     }
@@ -123,8 +123,10 @@ impl Writer<'_> {
         let line = self.look.paint(&format!("    {sign} {} {}", step.action, step.id), style);
         match &step.outcome {
             None | Some(Outcome::Done) => writeln!(self.out, "{line}")?,
-            Some(Outcome::Failed(why)) => writeln!(self.out, "{line}  FAILED: {why}")?,
-            Some(Outcome::Stale(why)) => writeln!(self.out, "{line}  changed meanwhile: {why}")?,
+            Some(Outcome::Failed(reason)) => writeln!(self.out, "{line}  FAILED: {}", cause(reason, &step.id))?,
+            Some(Outcome::Stale(reason)) => {
+                writeln!(self.out, "{line}  changed meanwhile: {}", cause(reason, &step.id))?
+            }
             Some(Outcome::Skipped) => writeln!(self.out, "{line}  not tried")?,
         }
         step.differences.iter().try_for_each(|difference| self.difference(difference))
@@ -167,10 +169,54 @@ impl Writer<'_> {
         }
     }
 
+    /// What is not done, by unit; what was withheld only because of the rest is counted, and not listed.
+    fn refusals(&mut self, cluster: &ClusterReport) -> fmt::Result {
+        let mut units: BTreeMap<&ObjectId, Vec<&Refusal>> = BTreeMap::new();
+        cluster.refusals.iter().for_each(|refusal| units.entry(&refusal.unit).or_default().push(refusal));
+        let mut misses_right = false;
+        for (unit, refusals) in units {
+            writeln!(self.out, "  {unit}")?;
+            let (withheld, refused): (Vec<&Refusal>, Vec<&Refusal>) =
+                refusals.into_iter().partition(|refusal| refusal.reason == Reason::UnitHeld && !self.look.verbose);
+            // Four objects that are kept for one reason are one line.
+            let mut reasons: Vec<(String, Vec<&ObjectId>)> = Vec::new();
+            for refusal in refused {
+                let reason = why(refusal);
+                misses_right |= reason.contains("is forbidden: User");
+                match reasons.iter_mut().find(|(known, _)| *known == reason && !self.look.verbose) {
+                    Some((_, ids)) => ids.push(&refusal.id),
+                    None => reasons.push((reason, vec![&refusal.id])),
+                }
+            }
+            for (reason, ids) in reasons {
+                match ids.as_slice() {
+                    [id] => self.refusal(&format!("{id}: {reason}"))?,
+                    ids => self.refusal(&format!("{}: {reason}", count(ids.len(), "object")))?,
+                }
+            }
+            match withheld.len() {
+                0 => {}
+                number => self.refusal(&format!("{}: withheld with it", count(number, "other object")))?,
+            }
+        }
+        if misses_right {
+            writeln!(self.out, "  grant the missing rights to the user of the kubeconfig; the next round tries again")?;
+        }
+        Ok(())
+    }
+
+    fn refusal(&mut self, text: &str) -> fmt::Result {
+        writeln!(self.out, "{}", self.look.paint(&format!("    ! {text}"), Style::new().yellow()))
+    }
+
     fn units(&mut self, cluster: &ClusterReport) -> fmt::Result {
-        for unit in cluster.units.iter().filter(|unit| matches!(unit.state, UnitState::Unhealthy | UnitState::Failed)) {
-            let message = unit.message.as_deref().unwrap_or("it is not healthy");
-            self.warn(&format!("{}: {message}", unit.unit))?;
+        for unit in &cluster.units {
+            match (unit.state, &unit.message) {
+                (_, Some(message)) => self.warn(&format!("{}: {message}", unit.unit))?,
+                (UnitState::Unhealthy, None) => self.warn(&format!("{}: it is not healthy", unit.unit))?,
+                // The steps tell what failed.
+                _ => {}
+            }
         }
         Ok(())
     }
@@ -184,22 +230,67 @@ impl Writer<'_> {
             ClusterState::Done => "done",
             ClusterState::Held => "held",
             ClusterState::Stopped => "stopped",
-            ClusterState::Failed | ClusterState::Unreachable => "failed",
+            ClusterState::Failed => "failed",
+            ClusterState::Unreachable => "lost on the way",
         };
         let changes = changes(cluster);
         let unchanged = cluster.steps.iter().filter(|step| step.action == "keep").count();
-        let refused = match cluster.refusals.len() {
-            0 => String::new(),
-            refused => format!("; {} refused", count(refused, "object")),
+        let mut parts = match (changes.is_empty(), unchanged) {
+            (true, 0) if !cluster.refusals.is_empty() => vec!["no changes".to_owned()],
+            (true, _) => vec!["no changes".to_owned(), format!("{} up to date", count(unchanged, "object"))],
+            (false, 0) => changes,
+            (false, _) => changes.into_iter().chain([format!("{unchanged} unchanged")]).collect(),
         };
-        match changes.is_empty() {
-            true => writeln!(self.out, "  {word}: no changes, {} up to date{refused}", count(unchanged, "object")),
-            false => writeln!(self.out, "  {word}: {}, {unchanged} unchanged{refused}", changes.join(", ")),
+        let kept = cluster.refusals.iter().filter(|refusal| is_kept(&refusal.reason)).count();
+        for (number, word) in [(kept, "kept"), (cluster.refusals.len() - kept, "refused")] {
+            if number > 0 {
+                parts.push(format!("{} {word}", count(number, "object")));
+            }
         }
+        writeln!(self.out, "  {word}: {}", parts.join(", "))
     }
 
     fn warn(&mut self, text: &str) -> fmt::Result {
         writeln!(self.out, "  {}", self.look.paint(text, Style::new().red()))
+    }
+}
+
+/// Says why something is refused, and names the object only where the line does not.
+pub fn why(refusal: &Refusal) -> String {
+    cause(&refusal.reason.to_string(), &refusal.id)
+}
+
+/// Leaves out of an error what was attempted on an object (`cannot apply Service infra/edge: `): the line says it.
+fn cause(error: &str, id: &ObjectId) -> String {
+    let end = format!(" {id}: ");
+    let attempt = error.split_once(&end).and_then(|(before, rest)| Some((before.rfind("cannot ")?, rest)));
+    match attempt {
+        Some((start, rest)) => format!("{}{rest}", &error[..start]),
+        None => error.to_owned(),
+    }
+}
+
+/// Tells whether an object stays as it is because that is right or safe, and not because something is wrong with it.
+fn is_kept(reason: &Reason) -> bool {
+    match reason {
+        Reason::Kept(_)
+        | Reason::Unmarked
+        | Reason::Broken
+        | Reason::Unreadable(_)
+        | Reason::SelfManaged
+        | Reason::PruneDisabled
+        | Reason::FirstRound => true,
+        Reason::Foreign(_)
+        | Reason::NotAllowed(_)
+        | Reason::NoNamespace(_)
+        | Reason::NamespaceTerminating(_)
+        | Reason::Terminating
+        | Reason::Invalid(_)
+        | Reason::Forbidden(_)
+        | Reason::NoSuchKind(_)
+        | Reason::Failed(_)
+        | Reason::Unknown(_)
+        | Reason::UnitHeld => false,
     }
 }
 

@@ -9,6 +9,12 @@ mod cluster;
 mod support;
 
 mod cluster_kube;
+mod daemon;
+mod errors;
+mod commands;
+mod crash;
+mod rounds;
+mod ownership;
 mod golden;
 mod program;
 mod quickstart;

@@ -102,7 +102,13 @@ fn on_an_api_server_it_goes_as_the_readme_says() {
     run(&["sync"]).exits(0).says("12 objects created, 2 namespaces created");
     let first = objects(&server);
     assert_eq!(first.len(), 12);
-    let available = server.kubectl_ok(&["get", "deployments", "-A", "-o", "jsonpath={.items[*].status.conditions[?(@.type=='Available')].status}"]);
+    let available = server.kubectl_ok(&[
+        "get",
+        "deployments",
+        "-A",
+        "-o",
+        "jsonpath={.items[*].status.conditions[?(@.type=='Available')].status}",
+    ]);
     assert_eq!(available, "True True True");
     run(&["status"]).exits(0).says("Gateway shop/storefront");
 

@@ -2,7 +2,8 @@
 //!
 //! Templates are Tera. A value can only enter a template through an encoding filter ([`functions`]); printing one as
 //! it is is an error, so that no value can change the structure of a document. What comes out is parsed as strictly
-//! as what users write: a duplicate key or a document without a name is an error with the template's name.
+//! as what users write, though only once for many Gateways ([`holes`]): a duplicate key or a document without a name
+//! is an error with the template's name.
 
 pub mod functions;
 mod holes;
@@ -121,6 +122,23 @@ mod tests {
             let objects = render("  k: {{ v | json }}\n", &json!({ "v": text })).expect("it renders");
             assert_eq!(objects[0].body()["data"]["k"], text);
         }
+    }
+
+    #[test]
+    fn the_keys_of_a_value_are_sorted_in_a_text_too() {
+        let value: Value = (0..50).map(|n| (format!("k{n}"), json!({"b": 1, "a": 2}))).collect::<serde_json::Map<_, _>>().into();
+        let objects = render("  k: |\n    {{ v | json }}\n", &json!({ "v": value })).expect("it renders");
+        assert_eq!(objects[0].body()["data"]["k"], format!("{value}\n"));
+    }
+
+    #[test]
+    fn an_encoded_value_can_be_encoded_again() {
+        let template = "  a: {{ v | json | json }}\n  b: {% set x = v | json %}{{ x | json }}\n  c: {% set x = v | json %}{{ x }}\n";
+        let objects = render(template, &json!({"v": {"k": "é\u{1}"}})).expect("it renders");
+        let data = &objects[0].body()["data"];
+        assert_eq!(data["a"], r#"{"k":"\u00e9\u0001"}"#);
+        assert_eq!(data["b"], data["a"]);
+        assert_eq!(data["c"], json!({"k": "é\u{1}"}));
     }
 
     #[test]

@@ -99,6 +99,9 @@ fn options() -> serde_saphyr::Options {
             max_depth: MAX_DEPTH,
         },
         legacy_octal_numbers: true,
+        // Nobody reads either, and comments would count against limits.
+        emit_comments: false,
+        with_snippet: false,
     }
 }
 
@@ -264,10 +267,7 @@ impl<'de> Visitor<'de> for ContentVisitor {
         let mut fields = BTreeMap::new();
         while let Some(key) = entries.next_key::<Node>()? {
             let name = key_text(&key.content).ok_or_else(|| {
-                de::Error::custom(format!(
-                    "a {} cannot be a key; is a {{{{ template }}}} left in the file?",
-                    key.content.type_name()
-                ))
+                de::Error::custom("a list or an object cannot be a key; is a {{ template }} left in the file?")
             })?;
             let node = entries.next_value()?;
             if fields.insert(name.clone(), Field { key: key.position, node }).is_some() {

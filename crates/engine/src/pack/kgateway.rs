@@ -155,8 +155,8 @@ impl ValuesGenerator for Generator {
         values::values(&self.settings, subject, &spec.kube.unwrap_or_default()).map(Some)
     }
 
-    fn lint(&self, _subject: &Subject<'_>, parameters: &Merged) -> Vec<Problem> {
-        lint::lint(parameters)
+    fn lint(&self, subject: &Subject<'_>, parameters: &Merged) -> Vec<Problem> {
+        lint::lint(subject, parameters)
     }
 }
 

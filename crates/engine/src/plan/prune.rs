@@ -18,7 +18,9 @@ use crate::unit::Rendering;
 pub(super) fn add(plan: &mut Plan, rendering: &Rendering, observed: &Observed, owned: &Inventory, policies: &Policies) {
     let wanted: BTreeSet<&ObjectId> =
         rendering.units.iter().flat_map(|unit| unit.objects.iter().map(crate::object::Object::id)).collect();
-    let context = Context { rendering, observed, owned, policies, unreadable: unreadable_files(&rendering.problems) };
+    let held = plan.held_units().into_iter().cloned().collect();
+    let unreadable = unreadable_files(&rendering.problems);
+    let context = Context { rendering, observed, owned, policies, held, unreadable };
     let unwanted = owned.entries.iter().filter(|(id, entry)| !wanted.contains(id) && policies.is_about(&entry.unit));
     for (id, entry) in unwanted {
         match context.decide(id, entry) {
@@ -40,6 +42,8 @@ struct Context<'a> {
     observed: &'a Observed,
     owned: &'a Inventory,
     policies: &'a Policies,
+    /// Units of which something was refused: they stay as they are, as a whole.
+    held: BTreeSet<ObjectId>,
     unreadable: BTreeSet<Arc<str>>,
 }
 
@@ -72,7 +76,7 @@ impl Context<'_> {
         }
         let is_wanted = self.rendering.units.iter().any(|unit| unit.id == entry.unit);
         if is_wanted {
-            return Ok(());
+            return if self.held.contains(&entry.unit) { Err(Reason::UnitHeld) } else { Ok(()) };
         }
         // An unreadable file that fed no unit so far may hold anything, a moved spec for example.
         let feeds = |file: &&Arc<str>| {

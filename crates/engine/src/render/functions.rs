@@ -1,5 +1,7 @@
 //! What templates may call, beside Tera's own.
 
+use std::fmt::Display;
+
 use tera::{Kwargs, State, Tera, TeraResult, Value};
 
 use super::holes;
@@ -19,38 +21,47 @@ fn json(value: &Value) -> TeraResult<Value> {
             "the value is not there; a field that may be missing is asked for with {% if %}",
         ));
     }
-    let mut text = String::from(holes::BEGIN);
-    write(value, &mut text)
-        .map_err(|error| tera::Error::message(format!("the value cannot be written as JSON: {error}")))?;
-    text.push(holes::END);
-    Ok(Value::safe_string(&text))
+    let cannot = |error: &dyn Display| tera::Error::message(format!("the value cannot be written as JSON: {error}"));
+    let mut text = String::from(holes::BEGIN).into_bytes();
+    write(value, &mut text).map_err(|error| cannot(&error))?;
+    text.push(holes::END as u8);
+    String::from_utf8(text).map(|text| Value::safe_string(&text)).map_err(|error| cannot(&error))
 }
 
 /// Writes JSON with sorted keys: Tera's own maps differ in their order from run to run.
-fn write(value: &Value, text: &mut String) -> serde_json::Result<()> {
+fn write(value: &Value, text: &mut Vec<u8>) -> serde_json::Result<()> {
     if let Some(items) = value.as_array() {
-        text.push('[');
+        text.push(b'[');
         for (index, item) in items.iter().enumerate() {
-            text.push_str(if index == 0 { "" } else { "," });
+            separate(index, text);
             write(item, text)?;
         }
-        text.push(']');
+        text.push(b']');
     } else if let Some(map) = value.as_map() {
-        let mut entries: Vec<_> = map.iter().map(|(key, value)| (key.to_string(), value)).collect();
-        entries.sort_unstable_by(|(one, _), (other, _)| one.cmp(other));
-        text.push('{');
+        let mut entries: Vec<_> = map.iter().collect();
+        entries.sort_unstable_by_key(|(key, _)| *key);
+        text.push(b'{');
         for (index, (key, value)) in entries.into_iter().enumerate() {
-            text.push_str(if index == 0 { "" } else { "," });
-            text.push_str(&serde_json::to_string(&key)?);
-            text.push(':');
+            separate(index, text);
+            match key.as_str() {
+                Some(key) => serde_json::to_writer(&mut *text, key)?,
+                None => serde_json::to_writer(&mut *text, &key.to_string())?,
+            }
+            text.push(b':');
             write(value, text)?;
         }
-        text.push('}');
+        text.push(b'}');
     } else if let Some(string) = value.as_str().filter(|_| value.is_safe()) {
         // What a template has put together itself may hold encoded values.
-        text.push_str(&serde_json::to_string(&holes::closed(string))?);
+        serde_json::to_writer(text, &holes::closed(string))?;
     } else {
-        text.push_str(&serde_json::to_string(value)?);
+        serde_json::to_writer(text, value)?;
     }
     Ok(())
+}
+
+fn separate(index: usize, text: &mut Vec<u8>) {
+    if index > 0 {
+        text.push(b',');
+    }
 }

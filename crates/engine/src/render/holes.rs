@@ -92,8 +92,9 @@ impl Hole {
 /// The texts that were read before.
 #[derive(Default)]
 pub(super) struct Texts {
-    /// `None` for a text that holes do not fit into.
-    known: Mutex<BTreeMap<String, Option<Arc<Vec<Part>>>>>,
+    /// By length and text, because texts of one template have long beginnings in common. `None` for a text that
+    /// holes do not fit into.
+    known: Mutex<BTreeMap<(usize, String), Option<Arc<Vec<Part>>>>>,
 }
 
 impl Texts {
@@ -109,15 +110,16 @@ impl Texts {
 
     fn parts(&self, text: String, holes: usize) -> Option<Arc<Vec<Part>>> {
         let lock = || self.known.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(parts) = lock().get(&text) {
+        let key = (text.len(), text);
+        if let Some(parts) = lock().get(&key) {
             return parts.clone();
         }
-        let parts = Part::read(&text, holes).map(Arc::new);
+        let parts = Part::read(&key.1, holes).map(Arc::new);
         let mut known = lock();
         if known.len() >= MAX_TEXTS {
             known.clear();
         }
-        known.insert(text, parts.clone());
+        known.insert(key, parts.clone());
         parts
     }
 }
@@ -232,7 +234,7 @@ impl Part {
     fn fill(&self, values: &[&str]) -> Option<Value> {
         Some(match self {
             Self::Fixed(value) => value.clone(),
-            Self::Hole(index) => serde_json::from_str(values.get(*index)?).ok()?,
+            Self::Hole(index) => decoded(values.get(*index)?)?,
             Self::Text(pieces) => Value::String(joined(pieces, values)?),
             Self::List(parts) => Value::Array(parts.iter().map(|part| part.fill(values)).collect::<Option<_>>()?),
             Self::Map(fields) => {
@@ -264,6 +266,25 @@ impl Key {
             Self::Hole(index) => serde_json::from_str(values.get(*index)?).ok(),
             Self::Text(pieces) => joined(pieces, values),
         }
+    }
+}
+
+/// Reads a value.
+fn decoded(json: &str) -> Option<Value> {
+    let value: Value = serde_json::from_str(json).ok()?;
+    if !has_fraction(&value) {
+        return Some(value);
+    }
+    // `serde_json` may miss a fraction by its last digit.
+    yaml::parse_values(&ascii(json)).ok()?.pop()
+}
+
+fn has_fraction(value: &Value) -> bool {
+    match value {
+        Value::Number(number) => number.is_f64(),
+        Value::Array(items) => items.iter().any(has_fraction),
+        Value::Object(fields) => fields.values().any(has_fraction),
+        Value::Null | Value::Bool(_) | Value::String(_) => false,
     }
 }
 
@@ -303,3 +324,6 @@ fn pieces(text: &str, found: &mut BTreeSet<usize>) -> Option<Vec<Piece>> {
     pieces.push(Piece::Fixed(rest.to_owned()));
     Some(pieces)
 }
+
+#[cfg(test)]
+mod tests;

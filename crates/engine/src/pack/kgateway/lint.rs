@@ -1,11 +1,24 @@
-//! Parameters that are allowed, and yet hardly what somebody meant.
+//! What is allowed, and yet hardly what somebody meant.
 
+use super::ports::RESERVED;
 use crate::merge::origin::{Merged, MergedContent};
+use crate::pack::Subject;
 use crate::problem::Problem;
 
-/// Returns a remark for every such parameter.
-pub(super) fn lint(parameters: &Merged) -> Vec<Problem> {
-    host_in_repository(parameters).into_iter().collect()
+/// Returns a remark for everything of that sort.
+pub(super) fn lint(subject: &Subject<'_>, parameters: &Merged) -> Vec<Problem> {
+    reserved_ports(subject).chain(host_in_repository(parameters)).collect()
+}
+
+/// A listener on a port that the proxy itself takes: it opens nothing.
+fn reserved_ports<'a>(subject: &'a Subject<'_>) -> impl Iterator<Item = Problem> + 'a {
+    let listeners = subject.gateway.spec.listeners.iter().enumerate();
+    listeners.filter(|(_, listener)| RESERVED.contains(&listener.port)).map(|(index, listener)| {
+        let message = format!("port {} of the listener {:?} is one of the proxy's own", listener.port, listener.name);
+        let place = subject.document.place_of(&["spec", "listeners", &index.to_string(), "port"]);
+        let hint = "nothing is opened for this listener; give it another port";
+        Problem::notice(place, message).about(subject.document.id.clone()).hint(hint)
+    })
 }
 
 /// A repository that begins with a host name, although a registry goes before it: no such image exists anywhere.
@@ -40,19 +53,19 @@ mod tests {
     use crate::merge::origin::LayerName;
     use serde_json::json;
 
-    fn check(registry: &str, repository: &str, remarks: usize) {
+    fn check(registry: &str, repository: &str, remark: bool) {
         let image = json!({"kube": {"envoyContainer": {"image": {"registry": registry, "repository": repository}}}});
         let parameters = Merged::of_value(LayerName::Gateway, "p.yaml", &image);
-        assert_eq!(lint(&parameters).len(), remarks, "{registry:?}, {repository:?}");
+        assert_eq!(host_in_repository(&parameters).is_some(), remark, "{registry:?}, {repository:?}");
     }
 
     #[test]
     fn a_host_belongs_into_the_registry() {
-        check("cr.kgateway.dev", "ghcr.io/org/envoy", 1);
-        check("cr.kgateway.dev", "mirror:5000/envoy", 1);
-        check("cr.kgateway.dev", "localhost/envoy", 1);
-        check("", "ghcr.io/org/envoy", 0);
-        check("cr.kgateway.dev", "org/envoy", 0);
-        check("cr.kgateway.dev", "envoy.wrapper", 0);
+        check("cr.kgateway.dev", "ghcr.io/org/envoy", true);
+        check("cr.kgateway.dev", "mirror:5000/envoy", true);
+        check("cr.kgateway.dev", "localhost/envoy", true);
+        check("", "ghcr.io/org/envoy", false);
+        check("cr.kgateway.dev", "org/envoy", false);
+        check("cr.kgateway.dev", "envoy.wrapper", false);
     }
 }

@@ -9,7 +9,7 @@ use crate::pack::Subject;
 use crate::spec::gateway::Listener;
 
 /// Ports that Envoy itself listens on: metrics, readiness, administration.
-const RESERVED: [u16; 3] = [9091, 8082, 19000];
+pub(super) const RESERVED: [u16; 3] = [9091, 8082, 19000];
 
 /// Port names have at most 15 characters (RFC 6335).
 const MAX_NAME: usize = 15;

@@ -19,7 +19,8 @@ pub(super) fn values(settings: &Settings, subject: &Subject<'_>, kube: &Kube) ->
     let fail = |message: String| vec![subject.problem(&message)];
     let numbers = ports::numbers(subject, &kube.service);
     if numbers.is_empty() {
-        return Err(vec![subject.problem("no listener has a port that a proxy could listen on").hint(
+        let problem = problem(subject, "listeners", "no listener has a port that a proxy could listen on");
+        return Err(vec![problem.hint(
             "ports 8082, 9091 and 19000 are the proxy's own; add a listener, or a port in spec.kube.service.ports",
         )]);
     }
@@ -33,7 +34,7 @@ pub(super) fn values(settings: &Settings, subject: &Subject<'_>, kube: &Kube) ->
         "annotations": metadata.annotations,
         "serviceAccount": {"labels": metadata.account_labels, "annotations": metadata.account_annotations},
         "bootstrap": bootstrap::values(settings, subject, kube, &name),
-        "service": service(subject, kube, &numbers).map_err(fail)?,
+        "service": service(subject, kube, &numbers).map_err(|message| vec![problem(subject, "addresses", &message)])?,
         "deployment": said(json!({"replicas": kube.deployment.replicas, "strategy": kube.deployment.strategy})),
         "container": container_values(settings, kube, &numbers, &name).map_err(fail)?,
         "pod": pod(kube, &numbers),
@@ -43,6 +44,12 @@ pub(super) fn values(settings: &Settings, subject: &Subject<'_>, kube: &Kube) ->
     values["pod"]["labels"] = json!(metadata.pod_labels);
     values["pod"]["annotations"] = json!(metadata.pod_annotations);
     Ok(values)
+}
+
+/// Returns a problem with a field of the Gateway's `spec`.
+fn problem(subject: &Subject<'_>, field: &str, message: &str) -> Problem {
+    let place = subject.document.place_of(&["spec", field]);
+    Problem::document(place, message).about(subject.document.id.clone())
 }
 
 fn service(subject: &Subject<'_>, kube: &Kube, numbers: &[u16]) -> Result<Value, String> {

@@ -1,0 +1,292 @@
+//! A process that ends in the middle of a round leaves nothing that the next one cannot put right.
+//!
+//! Here the real program is killed at random moments; in `steps` rounds end at each of their side effects in turn.
+
+mod steps;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
+use std::process::{Child, Stdio};
+use std::sync::Arc;
+use std::thread;
+use std::time::Duration;
+
+use gatewright::clock::{Clock, SystemClock};
+use gatewright::cluster::Cluster;
+use gatewright::cluster::kube::KubeCluster;
+use gatewright::cluster::kubeconfig::{Settings, StandardLookup};
+use gatewright_engine::inventory::{Encoded, Inventory};
+use gatewright_engine::object::{Gvk, ObjectId};
+use rand::rngs::StdRng;
+use rand::{Rng, SeedableRng};
+use serde_json::Value;
+use tokio::runtime::{Builder, Runtime};
+
+use crate::cluster::ApiServer;
+use crate::program::Desk;
+
+/// Where the random moments come from; another seed is another set of moments.
+const SEED: u64 = 3;
+
+const KINDS: &str = "serviceaccounts,configmaps,services,deployments";
+
+/// What the round that is killed is about to do.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Work {
+    Create,
+    Update,
+    Prune,
+}
+
+/// How often each is killed: twenty times in all.
+const KILLS: [(Work, u32); 3] = [(Work::Create, 8), (Work::Update, 6), (Work::Prune, 6)];
+
+/// A quick start of its own on a server that many share.
+struct Site<'a> {
+    server: &'a ApiServer,
+    desk: Desk,
+    name: String,
+}
+
+/// When a round is killed. What it writes takes a small part of its time, and would seldom be met by the clock alone.
+#[derive(Clone, Copy, Debug)]
+enum Moment {
+    /// This long after its start.
+    Started(Duration),
+    /// This long after the first trace that it leaves on the server.
+    Traced(Duration),
+}
+
+/// The first trace of a round: a record or an object that is another one then.
+struct Trace {
+    cluster: KubeCluster,
+    runtime: Runtime,
+    /// `None` for a record.
+    kind: Option<Gvk>,
+    id: ObjectId,
+    before: Option<String>,
+}
+
+/// What is on the server of one site.
+struct Seen {
+    /// Objects with the site's label, `Kind/namespace/name` to uid.
+    owned: BTreeMap<String, String>,
+    inventory: Inventory,
+    /// The version of what is somebody else's, and of the same kind and in the same namespace as ours.
+    bystander: String,
+    /// The first port of the Service that an update changes.
+    port: Option<u64>,
+}
+
+impl<'a> Site<'a> {
+    fn new(server: &'a ApiServer, name: &str) -> Self {
+        let desk = Desk::quickstart("gatewright.yaml");
+        for file in ["class.yaml", "infra/gateways.yaml", "shop/storefront.yaml"] {
+            let text = desk.read(&format!("specs/{file}"));
+            let text = text.replace("namespace: infra", &format!("namespace: {name}-infra"));
+            desk.write(&format!("specs/{file}"), &text.replace("namespace: shop", &format!("namespace: {name}-shop")));
+        }
+        let sync = format!("{name}: {{source: specs, clusters: {{names: [c]}}, createNamespaces: true}}");
+        let config = format!(
+            "sources: {{specs: {{directory: {{path: ./specs}}}}}}\nclusters: {{c: {{kubeconfig: {{}}}}}}\n\
+             stateDir: ./state\nsyncs:\n  {sync}\n"
+        );
+        desk.write("gatewright.yaml", &config);
+        let bystander = format!(
+            "{{apiVersion: v1, kind: Namespace, metadata: {{name: {name}-infra}}}}\n---\n\
+             {{apiVersion: v1, kind: ConfigMap, metadata: {{name: bystander, namespace: {name}-infra}}}}\n"
+        );
+        server.kubectl_stdin(&["create", "--validate=false", "-f", "-"], &bystander);
+        Self { server, desk, name: name.to_owned() }
+    }
+
+    /// Makes the change that the round to be killed is to carry out.
+    fn prepare(&self, work: Work) {
+        if work == Work::Create {
+            return;
+        }
+        self.desk.run_with(&self.server.kubeconfig("admin"), &["sync", "--no-wait"]).exits(0);
+        match work {
+            Work::Create => {}
+            Work::Update => {
+                self.desk.replace("specs/shop/storefront.yaml", "port: 8080", "port: 8081");
+                self.desk.replace("specs/infra/gateways.yaml", "port: 80\n", "port: 81\n");
+            }
+            Work::Prune => fs::remove_file(self.desk.path("specs/shop/storefront.yaml")).expect("it is there"),
+        }
+    }
+
+    /// Starts a round and kills it at `moment`, if it has not come to its end by then.
+    fn kill_at(&self, work: Work, moment: Moment) {
+        let trace = self.trace(work);
+        let mut round = self.start();
+        let wait = match moment {
+            Moment::Started(wait) => wait,
+            Moment::Traced(wait) => {
+                trace.wait_for(&mut round);
+                wait
+            }
+        };
+        thread::sleep(wait);
+        round.kill().expect("a child can be killed until it is waited for");
+        round.wait().expect("a child can be waited for");
+    }
+
+    /// Runs a round that nobody kills; returns when it left its first trace, and when it was over.
+    fn time(&self, work: Work) -> (Duration, Duration) {
+        let trace = self.trace(work);
+        let clock = SystemClock::new();
+        let mut round = self.start();
+        trace.wait_for(&mut round);
+        let traced = clock.elapsed();
+        assert!(round.wait().expect("a child can be waited for").success());
+        (traced, clock.elapsed())
+    }
+
+    fn start(&self) -> Child {
+        let mut command = self.desk.command(&["sync", "--no-wait"]);
+        command.env("KUBECONFIG", self.server.kubeconfig("admin")).stdout(Stdio::null()).stderr(Stdio::null());
+        command.spawn().expect("the program starts")
+    }
+
+    fn trace(&self, work: Work) -> Trace {
+        let settings = Settings { path: Some(self.server.kubeconfig("admin")), ..Settings::default() };
+        let cluster = KubeCluster::new("c", settings, StandardLookup::default(), Arc::new(SystemClock::new()));
+        let runtime = Builder::new_current_thread().enable_all().build().expect("a runtime can be made");
+        let namespace = format!("{}-shop", self.name);
+        let (kind, id) = match work {
+            Work::Create => ("", ObjectId::new("", "", "", &format!("gatewright.{}", self.name))),
+            Work::Update => ("v1 Service", ObjectId::new("", "Service", &namespace, "storefront")),
+            Work::Prune => ("apps/v1 Deployment", ObjectId::new("apps", "Deployment", &namespace, "storefront")),
+        };
+        let kind = kind.split_once(' ').map(|(version, kind)| Gvk::new(version, kind));
+        let mut trace = Trace { cluster, runtime, kind, id, before: None };
+        trace.before = trace.look();
+        trace
+    }
+
+    fn look(&self) -> Seen {
+        let json = self.server.kubectl_ok(&["get", KINDS, "-A", "-o", "json"]);
+        let list: Value = serde_json::from_str(&json).expect("kubectl prints JSON");
+        let items = list["items"].as_array().expect("a list has items");
+        let text = |item: &Value, field: &str| item["metadata"][field].as_str().unwrap_or_default().to_owned();
+        let key = |item: &Value| {
+            let kind = item["kind"].as_str().unwrap_or_default();
+            format!("{kind}/{}/{}", text(item, "namespace"), text(item, "name"))
+        };
+        let is_ours = |item: &&Value| {
+            let label = item["metadata"]["labels"]["gatewright.dev/sync"].as_str();
+            label.is_some_and(|label| label.starts_with(&format!("{}.", self.name)))
+        };
+        let find = |name: &str| items.iter().find(|item| key(item) == name);
+        let bystander = find(&format!("ConfigMap/{}-infra/bystander", self.name)).expect("nobody deletes it");
+        let port = find(&format!("Service/{}-shop/storefront", self.name));
+        Seen {
+            owned: items.iter().filter(is_ours).map(|item| (key(item), text(item, "uid"))).collect(),
+            inventory: self.inventory(items),
+            bystander: text(bystander, "resourceVersion"),
+            port: port.and_then(|service| service["spec"]["ports"][0]["port"].as_u64()),
+        }
+    }
+
+    /// Reads the inventory out of its `ConfigMap`s.
+    fn inventory(&self, items: &[Value]) -> Inventory {
+        let head = format!("gatewright.{}", self.name);
+        let mut records = BTreeMap::new();
+        for item in items.iter().filter(|item| item["metadata"]["namespace"] == "gatewright-system") {
+            let name = item["metadata"]["name"].as_str().unwrap_or_default().to_owned();
+            let data: BTreeMap<String, String> =
+                serde_json::from_value(item["data"].clone()).expect("a ConfigMap holds text");
+            records.insert(name, data);
+        }
+        let Some(data) = records.remove(&head) else { return Inventory::default() };
+        let shard = |(name, data): (String, _)| Some((name.strip_prefix(&format!("{head}."))?.to_owned(), data));
+        let shards = records.into_iter().filter_map(shard).collect();
+        Inventory::decode(&Encoded { head: data, shards }).expect("the inventory is always whole")
+    }
+}
+
+impl Trace {
+    fn look(&self) -> Option<String> {
+        self.runtime.block_on(async {
+            match &self.kind {
+                Some(kind) => self.cluster.get(kind, &self.id).await.ok().flatten().map(|live| live.resource_version),
+                None => self.cluster.read_record(&self.id.name).await.ok().flatten().map(|record| record.version),
+            }
+        })
+    }
+
+    /// Returns when a round has left it, or is over.
+    fn wait_for(&self, round: &mut Child) {
+        while self.look() == self.before && round.try_wait().is_ok_and(|ended| ended.is_none()) {}
+    }
+}
+
+impl Seen {
+    fn known(&self) -> BTreeSet<String> {
+        self.inventory.entries.keys().map(ObjectId::path).collect()
+    }
+}
+
+/// The objects of the quick start after `work`.
+fn wanted(name: &str, work: Work) -> BTreeSet<String> {
+    let mut gateways = vec![format!("{name}-infra/edge"), format!("{name}-infra/internal")];
+    gateways.extend((work != Work::Prune).then(|| format!("{name}-shop/storefront")));
+    let kinds = ["ServiceAccount", "ConfigMap", "Service", "Deployment"];
+    gateways.iter().flat_map(|gateway| kinds.map(|kind| format!("{kind}/{gateway}"))).collect()
+}
+
+/// Kills a round at a moment, and has the next ones put it right.
+fn kill(server: &ApiServer, name: &str, work: Work, moment: Moment) {
+    let context = format!("{name}, killed at {moment:?} (seed {SEED})");
+    let site = Site::new(server, name);
+    site.prepare(work);
+    let before = site.look();
+    site.kill_at(work, moment);
+
+    let after = site.look();
+    let owned: BTreeSet<String> = after.owned.keys().cloned().collect();
+    assert!(owned.is_subset(&after.known()), "{context}: {owned:?} are not all of {:?}", after.known());
+
+    eprintln!("DBG {context}: before {} after {} known {} port {:?}", before.owned.len(), after.owned.len(), after.known().len(), after.port);
+    let kubeconfig = server.kubeconfig("admin");
+    let first = site.desk.run_with(&kubeconfig, &["sync", "--no-wait"]);
+    assert_eq!(first.code, 0, "{context}: {}{}", first.out, first.err);
+    let second = site.desk.run_with(&kubeconfig, &["sync", "--no-wait"]);
+    assert!(second.code == 0 && second.out.contains("no changes"), "{context}: {}{}", second.out, second.err);
+
+    let end = site.look();
+    assert_eq!(end.owned.keys().cloned().collect::<BTreeSet<_>>(), wanted(name, work), "{context}");
+    assert_eq!(end.known(), wanted(name, work), "{context}");
+    let port = match work {
+        Work::Create => Some(8080),
+        Work::Update => Some(8081),
+        Work::Prune => None,
+    };
+    assert_eq!(end.port, port, "{context}");
+    assert_eq!(end.bystander, before.bystander, "{context}: it was written to");
+    for (object, uid) in before.owned.iter().chain(&after.owned) {
+        let is_same = end.owned.get(object).is_none_or(|now| now == uid);
+        assert!(is_same, "{context}: {object} was made anew");
+    }
+}
+
+#[test]
+fn a_sync_may_be_killed_at_any_moment() {
+    let server = ApiServer::start();
+    let mut random = StdRng::seed_from_u64(SEED);
+    for (work, times) in KILLS {
+        let whole = Site::new(&server, &format!("whole-{work:?}").to_lowercase());
+        whole.prepare(work);
+        let (traced, over) = whole.time(work);
+        eprintln!("DBG {traced:?} {over:?}");
+        for number in 0..times {
+            let part = random.random_range(0.0..1.0);
+            let moment = match number % 3 {
+                0 => Moment::Started(over.mul_f64(part)),
+                _ => Moment::Traced((over - traced).mul_f64(part)),
+            };
+            kill(&server, &format!("{work:?}-{number}").to_lowercase(), work, moment);
+        }
+    }
+}

@@ -1,0 +1,243 @@
+//! An end at each side effect of a round, on both sides of it: the next round finishes the work, and does nothing twice.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use gatewright::clock::SystemClock;
+use gatewright::cluster::Cluster;
+use gatewright::cluster::kube::KubeCluster;
+use gatewright::cluster::kubeconfig::{Settings, StandardLookup};
+use gatewright::cluster::memory::MemoryCluster;
+use gatewright::report::{ClusterReport, ClusterState};
+use gatewright_engine::live::Live;
+use gatewright_engine::marks::SYNC_LABEL;
+use gatewright_engine::object::{Gvk, ObjectId};
+use serde_json::json;
+
+use crate::cluster::{ApiServer, unique};
+use crate::rounds::installation::{Installation, Specs, gateways};
+use crate::rounds::mortal::{Death, Effect, End, Mortal, Side};
+
+/// What a round is to change: an installation has made what was before, and is to make what is after of it.
+struct Change {
+    before: Specs,
+    after: Specs,
+    /// What another round has to do later.
+    later: Specs,
+}
+
+impl Change {
+    fn new(namespace: &str, before: &[(&str, u16)], after: &[(&str, u16)]) -> Self {
+        let of = |list: &[(&str, u16)]| gateways(namespace, list);
+        Self { before: of(before), after: of(after), later: of(&[after, &[("later", 80)]].concat()) }
+    }
+}
+
+/// An installation, its cluster, and all that was done to it by whom.
+struct Scene {
+    installation: Installation,
+    cluster: Arc<dyn Cluster>,
+    done: Vec<Effect>,
+}
+
+impl Scene {
+    /// Runs a round that ends as `death` says; tells whether it came through.
+    async fn round(&mut self, specs: &Specs, death: Death) -> bool {
+        let mortal = Mortal::new(&self.cluster, Some(death));
+        let cluster: Arc<dyn Cluster> = mortal.clone();
+        let survived = mortal.survives(self.installation.round(specs, &cluster)).await;
+        self.done.extend(mortal.done());
+        survived
+    }
+
+    /// Runs a round that nothing happens to, and returns what it did.
+    async fn whole_round(&mut self, specs: &Specs) -> (ClusterReport, Vec<Effect>) {
+        let immortal = Mortal::new(&self.cluster, None);
+        let cluster: Arc<dyn Cluster> = immortal.clone();
+        let report = self.installation.round(specs, &cluster).await;
+        self.done.extend(immortal.done());
+        (report, immortal.done())
+    }
+
+    /// All objects with our label.
+    async fn owned(&self) -> BTreeMap<ObjectId, Live> {
+        let kinds = [("v1", "ServiceAccount"), ("v1", "ConfigMap"), ("v1", "Service"), ("apps/v1", "Deployment")];
+        let label = self.installation.marker.label();
+        let mut owned = BTreeMap::new();
+        for (version, kind) in kinds {
+            let list = self.cluster.list(&Gvk::new(version, kind), (SYNC_LABEL, &label)).await;
+            let list = list.expect("the cluster itself is well");
+            owned.extend(list.into_iter().map(|live| (live.object.id().clone(), live)));
+        }
+        owned
+    }
+
+    /// Nothing that is ours is unknown, and nothing is taken for something else.
+    async fn assert_known(&self, moment: &str) {
+        let inventory = self.installation.inventory(self.cluster.as_ref()).await;
+        for (id, live) in self.owned().await {
+            let entry = inventory.entries.get(&id);
+            assert!(entry.is_some(), "{moment}: {id} is not in the inventory");
+            let uid = entry.and_then(|entry| entry.uid.as_ref());
+            assert!(uid.is_none_or(|uid| *uid == live.uid), "{moment}: the inventory has another {id}");
+        }
+    }
+
+    /// Everything is as it is wanted, and there is nothing else.
+    async fn assert_converged(&self, specs: &Specs, moment: &str) {
+        let wanted = self.installation.wanted(specs);
+        let owned = self.owned().await;
+        assert_eq!(owned.keys().cloned().collect::<BTreeSet<_>>(), wanted, "{moment}");
+        let inventory = self.installation.inventory(self.cluster.as_ref()).await;
+        let known: BTreeMap<_, _> = inventory.entries.into_iter().map(|(id, entry)| (id, entry.uid)).collect();
+        let exists = owned.into_iter().map(|(id, live)| (id, Some(live.uid))).collect();
+        assert_eq!(known, exists, "{moment}");
+        self.assert_nothing_is_done_twice(moment);
+        self.assert_no_record_is_forgotten(moment).await;
+    }
+
+    /// Nothing of one round is done by the next one again. What was there before is never made or deleted.
+    fn assert_nothing_is_done_twice(&self, moment: &str) {
+        let is_object = |effect: &&Effect| !matches!(effect, Effect::WriteRecord(_) | Effect::DeleteRecord(_));
+        let mut seen = BTreeSet::new();
+        for effect in self.done.iter().filter(is_object) {
+            assert!(seen.insert(effect), "{moment}: {effect:?} twice, in {:?}", self.done);
+        }
+    }
+
+    /// Of the records that were written only those are left that the head knows of.
+    async fn assert_no_record_is_forgotten(&self, moment: &str) {
+        let (left, inventory) = self.records_left().await;
+        let head = self.cluster.read_record(&self.head()).await.expect("records can be read");
+        let former = head.and_then(|head| head.data.get("former").cloned()).unwrap_or_default();
+        let former = former.split(' ').map(|digest| format!("{}.{digest}", self.head()));
+        let known: BTreeSet<_> = inventory.iter().cloned().chain(former).collect();
+        assert!(left.is_subset(&known), "{moment}: {left:?} are not all of {known:?}: {:?}", self.done);
+        assert!(left.is_superset(&inventory), "{moment}: {left:?} are too few for {inventory:?}");
+    }
+
+    /// The records that were written and not deleted, and those that make up the inventory.
+    async fn records_left(&self) -> (BTreeSet<String>, BTreeSet<String>) {
+        let mut left = BTreeSet::new();
+        for effect in &self.done {
+            match effect {
+                Effect::WriteRecord(name) => drop(left.insert(name.clone())),
+                Effect::DeleteRecord(name) => drop(left.remove(name)),
+                Effect::Create(_) | Effect::Update(_) | Effect::Delete(_) => {}
+            }
+        }
+        let inventory = self.installation.inventory(self.cluster.as_ref()).await;
+        let shards = inventory.encode().shards.into_keys().map(|digest| format!("{}.{digest}", self.head()));
+        (left, shards.chain([self.head()]).collect())
+    }
+
+    fn head(&self) -> String {
+        format!("gatewright.{}", self.installation.marker.sync)
+    }
+}
+
+/// Lets a round of `change` die, and has the next one put it right. Tells whether it came through instead.
+async fn dies(mut scene: Scene, change: &Change, death: Death) -> bool {
+    let moment = format!("{death:?}");
+    if !change.before.is_empty() {
+        let (report, _) = scene.whole_round(&change.before).await;
+        assert_eq!(report.state, ClusterState::Done, "{report:?}");
+        // It is no doing twice if the next round does another thing to the same object.
+        scene.done.retain(|effect| matches!(effect, Effect::WriteRecord(_) | Effect::DeleteRecord(_)));
+    }
+    let existed = scene.owned().await;
+    let survived = scene.round(&change.after, death).await;
+    scene.assert_known(&moment).await;
+
+    let (report, _) = scene.whole_round(&change.after).await;
+    assert_eq!(report.state, ClusterState::Done, "{moment}: {report:?}");
+    scene.assert_converged(&change.after, &moment).await;
+    for (id, live) in scene.owned().await {
+        let same = existed.get(&id).is_none_or(|before| before.uid == live.uid);
+        assert!(same, "{moment}: {id} was made anew");
+    }
+    let (_, done) = scene.whole_round(&change.after).await;
+    assert_eq!(done, [], "{moment}: there was nothing left to do");
+
+    scene.whole_round(&change.later).await;
+    let (left, inventory) = scene.records_left().await;
+    assert_eq!(left, inventory, "{moment}: the next change tidies up, {:?}", scene.done);
+    survived
+}
+
+/// Lets a round of `change` die at each of its side effects, in each way; returns how many it has.
+async fn dies_everywhere(change: &Change, ends: &[End], scene: impl Fn() -> Scene) -> usize {
+    for at in 1.. {
+        let mut survived = false;
+        for (side, end) in
+            [Side::Before, Side::After].into_iter().flat_map(|side| ends.iter().map(move |end| (side, *end)))
+        {
+            survived = dies(scene(), change, Death { at, side, end }).await;
+        }
+        if survived {
+            return at - 1;
+        }
+    }
+    unreachable!("a round has an end")
+}
+
+async fn dies_everywhere_in_memory(change: &Change) -> usize {
+    let scene = || Scene {
+        installation: Installation::new("edge", &json!({})),
+        cluster: Arc::new(MemoryCluster::new("c")),
+        done: Vec::new(),
+    };
+    dies_everywhere(change, &[End::Killed, End::CutOff], scene).await
+}
+
+#[tokio::test]
+async fn a_round_that_creates_may_die_anywhere() {
+    let effects = dies_everywhere_in_memory(&Change::new("infra", &[], &[("a", 80), ("b", 8080)])).await;
+    // A shard and the head, the namespace and eight objects, a shard and the head, and one shard less.
+    assert_eq!(effects, 2 + 9 + 3);
+}
+
+#[tokio::test]
+async fn a_round_that_updates_may_die_anywhere() {
+    let effects =
+        dies_everywhere_in_memory(&Change::new("infra", &[("a", 80), ("b", 8080)], &[("a", 81), ("b", 8081)])).await;
+    assert_eq!(effects, 4, "the Service and the Deployment of each");
+}
+
+#[tokio::test]
+async fn a_round_that_prunes_may_die_anywhere() {
+    let effects =
+        dies_everywhere_in_memory(&Change::new("infra", &[("a", 80), ("b", 80), ("c", 80)], &[("b", 80)])).await;
+    // A shard that the first round has deleted is deleted again: nobody knows that it was.
+    assert_eq!(effects, 8 + 3 + 1);
+}
+
+#[tokio::test]
+async fn a_round_that_does_all_of_it_may_die_anywhere() {
+    let change = Change::new("infra", &[("a", 80), ("b", 80), ("c", 80)], &[("b", 81), ("c", 80), ("d", 80)]);
+    let effects = dies_everywhere_in_memory(&change).await;
+    assert_eq!(effects, 4 + 4 + 2 + 3 + 4 + 3);
+}
+
+#[tokio::test]
+async fn a_round_on_an_api_server_may_die_anywhere() {
+    let server = ApiServer::start();
+    let scene = |sync: &str| {
+        let settings = Settings { path: Some(server.kubeconfig("admin")), ..Settings::default() };
+        let cluster = KubeCluster::new(sync, settings, StandardLookup::default(), Arc::new(SystemClock::new()));
+        let installation = Installation::new(sync, &json!({}));
+        Scene { installation, cluster: Arc::new(cluster), done: Vec::new() }
+    };
+    for at in 1.. {
+        let mut survived = false;
+        for side in [Side::Before, Side::After] {
+            let name = unique("step");
+            let change = Change::new(&name, &[], &[("edge", 80)]);
+            survived = dies(scene(&name), &change, Death { at, side, end: End::Killed }).await;
+        }
+        if survived {
+            assert_eq!(at - 1, 2 + 5 + 3);
+            return;
+        }
+    }
+}

@@ -1,0 +1,133 @@
+//! An installation with one sync, whose rounds run in this process and on any cluster.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::{Arc, OnceLock};
+
+use gatewright::clock::SystemClock;
+use gatewright::cluster::{Cluster, Record};
+use gatewright::config::settings::SyncSettings;
+use gatewright::fleet::{self, Order, render_for};
+use gatewright::report::{ClusterReport, Mode};
+use gatewright::source::Snapshot;
+use gatewright::state::State;
+use gatewright_engine::inventory::{Encoded, Inventory};
+use gatewright_engine::marks::Marker;
+use gatewright_engine::object::ObjectId;
+use gatewright_engine::pack::{Pack, Packs};
+use gatewright_engine::unit::Rendering;
+use serde_json::{Value, json};
+use tempfile::TempDir;
+use tokio_util::sync::CancellationToken;
+
+/// The files of a source: path and text.
+pub(crate) type Specs = BTreeMap<String, String>;
+
+/// One sync with its state folder.
+pub(crate) struct Installation {
+    /// Who it is.
+    pub(crate) marker: Marker,
+    settings: SyncSettings,
+    state: TempDir,
+}
+
+impl Installation {
+    /// Makes a new one; `settings` is what the config says of the sync beyond source and clusters.
+    pub(crate) fn new(sync: &str, settings: &Value) -> Self {
+        let mut all = json!({"source": "specs", "clusters": {"names": ["test"]}, "createNamespaces": true});
+        for (key, value) in settings.as_object().into_iter().flatten() {
+            all[key] = value.clone();
+        }
+        let settings = serde_json::from_value(all).expect("a test knows the settings");
+        let state = tempfile::tempdir().expect("temporary folders can be made");
+        let installation = State::open(state.path()).make_installation().expect("a new folder can be written");
+        Self { marker: Marker { installation, sync: sync.to_owned() }, settings, state }
+    }
+
+    /// Runs a round that changes the cluster.
+    pub(crate) async fn round(&self, specs: &Specs, cluster: &Arc<dyn Cluster>) -> ClusterReport {
+        self.run(specs, cluster, Mode::Apply).await
+    }
+
+    /// Runs a round that only says what it would do.
+    pub(crate) async fn plan(&self, specs: &Specs, cluster: &Arc<dyn Cluster>) -> ClusterReport {
+        self.run(specs, cluster, Mode::Plan).await
+    }
+
+    async fn run(&self, specs: &Specs, cluster: &Arc<dyn Cluster>, mode: Mode) -> ClusterReport {
+        let order = Order {
+            sync: self.marker.sync.clone(),
+            settings: self.settings.clone(),
+            clusters: BTreeMap::from([("test".to_owned(), Arc::clone(cluster))]),
+            installation: self.marker.installation.clone(),
+            mode,
+            only: None,
+            wait: false,
+        };
+        let (snapshot, stop) = (snapshot(specs), CancellationToken::new());
+        let state = State::open(self.state.path());
+        let mut report = fleet::run(&order, &snapshot, self.rendering(specs), &state, &SystemClock::new(), &stop).await;
+        report.clusters.remove("test").expect("every cluster has a report")
+    }
+
+    /// Returns what specs become, without marks.
+    pub(crate) fn rendering(&self, specs: &Specs) -> Rendering {
+        render_for(&snapshot(specs), &self.settings, packs())
+    }
+
+    /// Returns the objects that specs want.
+    pub(crate) fn wanted(&self, specs: &Specs) -> BTreeSet<ObjectId> {
+        let units = self.rendering(specs).units;
+        units.iter().flat_map(|unit| unit.objects.iter().map(|object| object.id().clone())).collect()
+    }
+
+    /// Reads the inventory off a cluster, as a stranger would who knows the format; empty if there is none.
+    pub(crate) async fn inventory(&self, cluster: &dyn Cluster) -> Inventory {
+        let name = format!("gatewright.{}", self.marker.sync);
+        let Some(head) = read(cluster, &name).await else { return Inventory::default() };
+        let mut shards = BTreeMap::new();
+        for digest in Inventory::shards_of(&head.data).expect("the head is always whole") {
+            let shard =
+                read(cluster, &format!("{name}.{digest}")).await.expect("a shard outlives the head that names it");
+            shards.insert(digest, shard.data);
+        }
+        Inventory::decode(&Encoded { head: head.data, shards }).expect("the inventory is always whole")
+    }
+}
+
+/// Reads a record, past failures that a test has in store.
+async fn read(cluster: &dyn Cluster, name: &str) -> Option<Record> {
+    for _ in 0..30 {
+        if let Ok(record) = cluster.read_record(name).await {
+            return record;
+        }
+    }
+    unreachable!("a test has no more failures in store")
+}
+
+fn snapshot(specs: &Specs) -> Snapshot {
+    let files = specs.iter().map(|(path, text)| (path.as_str(), text.as_str()));
+    Snapshot { revision: "test".to_owned(), tree: files.collect() }
+}
+
+fn packs() -> &'static Packs {
+    static PACKS: OnceLock<Packs> = OnceLock::new();
+    PACKS.get_or_init(|| {
+        let pack = Pack::builtin("kgateway", &Value::Null).expect("the built-in pack is sound");
+        Packs::new(vec![pack]).expect("the built-in pack is sound")
+    })
+}
+
+/// Returns a Gateway with one port.
+pub(crate) fn gateway(namespace: &str, name: &str, port: u16) -> String {
+    json!({
+        "apiVersion": "gateway.networking.k8s.io/v1", "kind": "Gateway",
+        "metadata": {"name": name, "namespace": namespace},
+        "spec": {"gatewayClassName": "kgateway", "listeners": [{"name": "http", "protocol": "HTTP", "port": port}]},
+    })
+    .to_string()
+}
+
+/// Returns a source with a file for each Gateway.
+pub(crate) fn gateways(namespace: &str, gateways: &[(&str, u16)]) -> Specs {
+    gateways.iter().map(|(name, port)| (format!("{name}.json"), gateway(namespace, name, *port))).collect()
+}
