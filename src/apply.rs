@@ -39,6 +39,8 @@ pub struct Applied {
     pub outcomes: BTreeMap<ObjectId, Outcome>,
     /// The objects as they are now, of those that were written.
     pub live: BTreeMap<ObjectId, Live>,
+    /// Objects whose deletion was asked for and of which it is not known that it is over: a finalizer may hold them.
+    pub going: BTreeSet<ObjectId>,
     /// The cluster could not be talked to any more.
     pub lost: Option<String>,
 }
@@ -78,6 +80,7 @@ impl Applied {
     fn absorb(&mut self, other: Self) {
         self.outcomes.extend(other.outcomes);
         self.live.extend(other.live);
+        self.going.extend(other.going);
         self.lost = self.lost.take().or(other.lost);
     }
 }
@@ -154,17 +157,26 @@ pub async fn prune(cluster: &dyn Cluster, plan: &Plan, marker: &Marker, stop: &C
     applied
 }
 
+/// What is left of a unit keeps all that it needs: after a failure nothing more is deleted.
 async fn prune_unit(cluster: &dyn Cluster, steps: Vec<&Step>, marker: &Marker, stop: &CancellationToken) -> Applied {
     let mut applied = Applied::default();
+    let mut goes_on = true;
     for step in steps {
-        if stop.is_cancelled() {
+        if !goes_on || stop.is_cancelled() {
             applied.outcomes.insert(step.id.clone(), Outcome::Skipped);
             continue;
         }
-        match delete(cluster, step, marker).await {
-            Ok(outcome) => drop(applied.outcomes.insert(step.id.clone(), outcome)),
-            Err(error) => drop(applied.record(&step.id, Err(error))),
-        }
+        goes_on = match delete(cluster, step, marker).await {
+            Err(error) => applied.record(&step.id, Err(error)),
+            Ok(outcome) => {
+                let is_done = outcome == Outcome::Done;
+                applied.outcomes.insert(step.id.clone(), outcome);
+                if is_done && !matches!(cluster.get(&step.gvk, &step.id).await, Ok(None)) {
+                    applied.going.insert(step.id.clone());
+                }
+                is_done
+            }
+        };
     }
     applied
 }

@@ -40,7 +40,7 @@ pub struct Cli {
     /// The config file; ./gatewright.yaml if it exists, else /etc/gatewright/gatewright.yaml.
     #[arg(long, short, global = true, value_name = "FILE")]
     config: Option<PathBuf>,
-    /// How much to log: error, warn, info, debug, or a filter such as info,gatewright::source=debug.
+    /// How much to log: error, warn, info, debug, or a filter such as `info,gatewright::source=debug`.
     #[arg(long, global = true, value_name = "LEVEL")]
     log_level: Option<String>,
     /// No colors, also on a terminal.

@@ -96,7 +96,8 @@ pub fn parse(file: &Path, text: &str, environment: &Environment) -> Result<Confi
         problems.sort();
         return Err(ConfigError::Problems(problems));
     }
-    let state_dir = settings.state_dir.as_ref().map_or_else(|| environment.state_dir(), |path| plain(&paths.base.join(path)));
+    let state_dir =
+        settings.state_dir.as_ref().map_or_else(|| environment.state_dir(), |path| plain(&paths.base.join(path)));
     Ok(Config {
         file: file.to_owned(),
         reports_dir: plain(&state_dir.join(&settings.reports.dir)),

@@ -91,10 +91,16 @@ impl Ledger {
     }
 }
 
-/// A shard is named after its content, so one that is there already is the right one.
+/// A shard is named after its content, so one that is there already is the right one, unless somebody has changed it.
 async fn write_shard(cluster: &dyn Cluster, name: &str, shard: &BTreeMap<String, String>) -> Result<(), ClusterError> {
-    match cluster.write_record(name, shard, None).await {
-        Err(error) if error.reason == Reason::Conflict => Ok(()),
-        other => other.map(|_| ()),
+    let conflict = match cluster.write_record(name, shard, None).await {
+        Err(error) if error.reason == Reason::Conflict => error,
+        other => return other.map(|_| ()),
+    };
+    match cluster.read_record(name).await? {
+        Some(record) if record.data == *shard => Ok(()),
+        Some(record) => cluster.write_record(name, shard, Some(&record.version)).await.map(|_| ()),
+        // Not every conflict means that it is there: two creations may be in each other's way at a quota.
+        None => Err(conflict),
     }
 }

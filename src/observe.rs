@@ -55,6 +55,8 @@ pub async fn observe(cluster: &dyn Cluster, scope: Scope<'_>) -> Result<Observed
     }
     let known: BTreeSet<Gvk> = known.into_keys().collect();
     list(cluster, &known, &scope.policies.marker, &mut observed).await?;
+    let unknown = scope.without_kind(&observed, &known);
+    observed.unknown.extend(unknown);
     get(cluster, scope.missing(&observed, &known), &mut observed).await?;
     namespaces(cluster, &wanted, &mut observed).await?;
     rehearse(cluster, scope, &known, &mut observed).await?;
@@ -70,6 +72,15 @@ impl<'a> Scope<'a> {
 
     fn kinds(self) -> BTreeSet<Gvk> {
         self.wanted().map(Object::gvk).chain(self.owned.entries.values().map(|entry| entry.gvk.clone())).collect()
+    }
+
+    /// Objects that are owned, not wanted, and of a kind that the cluster does not show. They need not be absent: a part
+    /// of the API may be out of order.
+    fn without_kind(self, observed: &Observed, known: &BTreeSet<Gvk>) -> BTreeMap<ObjectId, String> {
+        let wanted: BTreeSet<&ObjectId> = self.wanted().map(Object::id).collect();
+        let is_open = |id: &ObjectId| !observed.live.contains_key(id) && !wanted.contains(id);
+        let owned = self.owned.entries.iter().filter(|(id, entry)| !known.contains(&entry.gvk) && is_open(id));
+        owned.map(|(id, entry)| (id.clone(), format!("the cluster has no {}", entry.gvk))).collect()
     }
 
     /// Objects that are wanted or owned and that no LIST has shown.

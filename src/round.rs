@@ -162,7 +162,9 @@ fn forget(plan: &mut Plan, pruned: &Applied) {
     for step in &plan.steps {
         let is_gone = match step.action {
             Action::Forget => true,
-            Action::Prune(_) => pruned.outcomes.get(&step.id) == Some(&Outcome::Done),
+            Action::Prune(_) => {
+                pruned.outcomes.get(&step.id) == Some(&Outcome::Done) && !pruned.going.contains(&step.id)
+            }
             Action::CreateNamespace | Action::Create | Action::Update(_) | Action::Adopt(_) | Action::Keep => false,
         };
         if is_gone {

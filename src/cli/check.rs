@@ -23,16 +23,15 @@ pub fn run(context: &Context, args: &Args) -> Result<u8, Failure> {
     let rendering = load(context, &args.paths, &Options::default())?;
     let code = tell_problems(&rendering);
     let objects = rendering.units.iter().map(|unit| unit.objects.len()).sum();
-    let mut line = format!("{} from {}", count(objects, "object"), count(rendering.units.len(), "Gateway"));
-    if !rendering.self_managed.is_empty() {
-        line += &format!(", {} self-managed", rendering.self_managed.len());
-    }
-    if !rendering.broken.is_empty() {
-        line += &format!(", {} with problems", count(rendering.broken.len(), "Gateway"));
-    }
-    if !rendering.unclaimed.is_empty() {
-        line += &format!(", {} that no pack claims", count(rendering.unclaimed.len(), "document"));
-    }
+    let rendered = format!("{} from {}", count(objects, "object"), count(rendering.units.len(), "Gateway"));
+    let others = [
+        (rendering.self_managed.len(), "Gateway", "self-managed"),
+        (rendering.broken.len(), "Gateway", "with problems"),
+        (rendering.unclaimed.len(), "document", "that no pack claims"),
+    ];
+    let others = others.into_iter().filter(|(number, ..)| *number > 0);
+    let others = others.map(|(number, thing, words)| format!("{} {words}", count(number, thing)));
+    let line = [rendered].into_iter().chain(others).collect::<Vec<_>>().join(", ");
     print(&format!("{line}\n"));
     Ok(code)
 }

@@ -2,7 +2,7 @@
 
 use gatewright_engine::text::digest;
 
-use super::session::{Selection, Session};
+use super::session::{Selection, Session, unusable};
 use super::{Context, EXIT_FAILED, EXIT_PENDING, Failure, print, worst};
 use crate::report::{Mode, Report, text};
 
@@ -41,7 +41,7 @@ pub fn run(context: &Context, args: &Args) -> Result<u8, Failure> {
     context.log_quietly(&config)?;
     let session = Session::new(context, &config)?;
     // A plan writes nothing, not even who we are: before the first sync a stand-in does.
-    let installation = session.state.installation().map_err(|error| Failure::of(&error))?;
+    let installation = session.state.installation().map_err(|error| unusable(&error))?;
     let installation =
         installation.unwrap_or_else(|| digest(config.state_dir.to_string_lossy().as_bytes())[..32].to_owned());
     let ready = session.prepare(&args.selection, &installation)?;

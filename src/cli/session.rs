@@ -23,7 +23,7 @@ use crate::fleet::{self, Order, render_for};
 use crate::report::{Mode, Report};
 use crate::service::Signals;
 use crate::source::{Snapshot, SourceError};
-use crate::state::State;
+use crate::state::{State, StateError};
 
 /// Threads parse specs and templates, recursively; the depth is limited, and this is room for it.
 const STACK: usize = 8 << 20;
@@ -124,7 +124,7 @@ impl<'a> Session<'a> {
             }
         }
         ready.rounds.sort_by(|a, b| a.order.sync.cmp(&b.order.sync));
-        self.limit(&mut ready, selection)?;
+        limit(&mut ready, selection)?;
         Ok(ready)
     }
 
@@ -132,7 +132,7 @@ impl<'a> Session<'a> {
     fn syncs(&self, selection: &Selection) -> Result<BTreeMap<&'a str, &'a SyncSettings>, Failure> {
         let settings = &self.config.settings;
         if settings.syncs.is_empty() {
-            let message = format!("no syncs are configured in {:?}", self.config.file);
+            let message = format!("no syncs are configured in {}", self.config.file.display());
             return Err(Failure::usage(message).hint("a sync says which source goes to which clusters"));
         }
         check_name("sync", selection.sync.as_deref(), &settings.syncs)?;
@@ -158,12 +158,11 @@ impl<'a> Session<'a> {
     /// Reads sources beside each other, each once, however many syncs it has.
     fn read<'b>(&self, sources: BTreeSet<&'b str>) -> Result<BTreeMap<&'b str, Result<Snapshot, Failure>>, Failure> {
         let reads = sources.into_iter().map(async |name| (name, self.snapshot(name).await));
+        let message = "stopped by a signal, nothing was changed".to_owned();
         self.runtime.block_on(async {
             tokio::select! {
                 snapshots = join_all(reads) => Ok(snapshots.into_iter().collect()),
-                () = self.stop.cancelled() => {
-                    Err(Failure { code: EXIT_FAILED, message: "stopped by a signal, nothing was changed".to_owned(), hint: None })
-                }
+                () = self.stop.cancelled() => Err(Failure { code: EXIT_FAILED, message, hint: None }),
             }
         })
     }
@@ -193,28 +192,6 @@ impl<'a> Session<'a> {
         chosen
             .map(|(name, settings)| (name.to_owned(), assemble::cluster(self.config, name, settings, &clock)))
             .collect()
-    }
-
-    /// Limits the rounds to the units that were asked for; each must be somewhere.
-    fn limit(&self, ready: &mut Ready, selection: &Selection) -> Result<(), Failure> {
-        if selection.only.is_empty() {
-            return Ok(());
-        }
-        let units: BTreeSet<&ObjectId> = ready.rounds.iter().flat_map(Prepared::units).collect();
-        if let Some(unit) = selection.only.iter().find(|unit| !units.contains(unit))
-            && ready.codes.is_empty()
-        {
-            let there: BTreeSet<String> = units.into_iter().map(written).collect();
-            let name = written(unit);
-            let hint = did_you_mean(&name, there.iter().map(String::as_str));
-            return Err(Failure::usage(format!("{name} is in no source of these syncs")).hint(hint));
-        }
-        let wanted: BTreeSet<ObjectId> = selection.only.iter().cloned().collect();
-        ready.rounds.retain(|prepared| prepared.units().any(|unit| wanted.contains(unit)));
-        for prepared in &mut ready.rounds {
-            prepared.order.only = Some(wanted.clone());
-        }
-        Ok(())
     }
 
     /// Runs a round.
@@ -256,6 +233,28 @@ impl Prepared {
     }
 }
 
+/// Limits the rounds to the units that were asked for; each must be somewhere.
+fn limit(ready: &mut Ready, selection: &Selection) -> Result<(), Failure> {
+    if selection.only.is_empty() {
+        return Ok(());
+    }
+    let units: BTreeSet<&ObjectId> = ready.rounds.iter().flat_map(Prepared::units).collect();
+    if let Some(unit) = selection.only.iter().find(|unit| !units.contains(unit))
+        && ready.codes.is_empty()
+    {
+        let there: BTreeSet<String> = units.into_iter().map(written).collect();
+        let name = written(unit);
+        let hint = did_you_mean(&name, there.iter().map(String::as_str));
+        return Err(Failure::usage(format!("{name} is in no source of these syncs")).hint(hint));
+    }
+    let wanted: BTreeSet<ObjectId> = selection.only.iter().cloned().collect();
+    ready.rounds.retain(|prepared| prepared.units().any(|unit| wanted.contains(unit)));
+    for prepared in &mut ready.rounds {
+        prepared.order.only = Some(wanted.clone());
+    }
+    Ok(())
+}
+
 /// Finishes the step that is under way, so that the inventory is kept true. Who asks twice does not get that: then
 /// the inventory still holds everything that exists, because it is written ahead.
 async fn stop_on_signal(mut signals: Signals, stop: CancellationToken) {
@@ -276,6 +275,18 @@ fn unreadable(source: &str, error: &SourceError) -> Failure {
     }
     let message = format!("cannot read source {source:?} ({}): {}", error.what, Chain(cause));
     Failure { code: EXIT_FAILED, message, hint: error.hint.clone() }
+}
+
+/// Makes the failure of a state directory.
+pub(super) fn unusable(error: &StateError) -> Failure {
+    Failure::of(error).hint(match error {
+        StateError::Locked(..) => {
+            "a daemon with this state directory does the rounds by itself; stop it to do one by hand"
+        }
+        StateError::Read(..) | StateError::Write(..) => {
+            "let this user write there, or name another folder by stateDir or $GATEWRIGHT_STATE_DIR"
+        }
+    })
 }
 
 /// Writes a unit as `--only` takes it.

@@ -5,7 +5,7 @@ use std::io::{self, IsTerminal};
 use gatewright_engine::error::Chain;
 
 use super::plan::{Format, show};
-use super::session::{Answer, Prepared, Selection, Session};
+use super::session::{Answer, Prepared, Selection, Session, unusable};
 use super::{Context, EXIT_FAILED, Failure, complain, print, worst};
 use crate::config::settings;
 use crate::journal;
@@ -38,12 +38,8 @@ pub fn run(context: &Context, args: &Args) -> Result<u8, Failure> {
     let config = context.load()?;
     context.log_quietly(&config)?;
     let session = Session::new(context, &config)?;
-    let locked = |error| {
-        Failure::of(&error)
-            .hint("a daemon with this state directory does the rounds by itself; stop it to do one by hand")
-    };
-    let _lock = session.state.lock().map_err(locked)?;
-    let installation = session.state.make_installation().map_err(|error| Failure::of(&error))?;
+    let _lock = session.state.lock().map_err(|error| unusable(&error))?;
+    let installation = session.state.make_installation().map_err(|error| unusable(&error))?;
     let ready = session.prepare(&args.selection, &installation)?;
     let mut codes = ready.codes;
     for mut prepared in ready.rounds {

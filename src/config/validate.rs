@@ -1,6 +1,7 @@
 //! What a schema cannot say about settings: names that lead somewhere, choices of exactly one, paths.
 
 use std::collections::BTreeMap;
+use std::time::Duration;
 
 use gatewright_engine::error::Chain;
 use gatewright_engine::problem::{Place, Problem};
@@ -15,6 +16,9 @@ use crate::schedule::Schedule;
 
 /// Names become labels, folders and parts of object names; 40 characters leave room for what is added.
 const MAX_NAME: usize = 40;
+
+/// Asking a server more often than this helps nobody.
+const SHORTEST_POLL: Duration = Duration::from_secs(1);
 
 /// Checks what a schema cannot, and makes all paths absolute.
 pub(super) fn validate(
@@ -81,6 +85,10 @@ impl Checks<'_> {
     }
 
     fn source(&mut self, name: &str, source: &mut SourceSettings, paths: &Paths) {
+        if source.poll.is_some_and(|poll| poll.0 < SHORTEST_POLL) {
+            let message = format!("source {name:?} would be asked more often than once a second");
+            self.problem(&["sources", name, "poll"], message, Some("30s is the default".to_owned()));
+        }
         match (&mut source.git, &mut source.directory) {
             (Some(git), None) => {
                 self.credentials(&["sources", name, "git"], git.resolve(paths));
@@ -137,13 +145,13 @@ impl Checks<'_> {
         if !settings.sources.contains_key(&sync.source) {
             self.unknown(&["syncs", name, "source"], "source", &sync.source, &settings.sources);
         }
-        let named = sync.clusters.names.iter().flatten();
-        let lost: Vec<&String> = named.filter(|cluster| !settings.clusters.contains_key(*cluster)).collect();
+        let wanted = sync.clusters.names.iter().flatten();
+        let lost: Vec<&String> = wanted.filter(|cluster| !settings.clusters.contains_key(*cluster)).collect();
         for cluster in &lost {
-            let names = ["syncs", name, "clusters", "names"];
-            let listed = self.root.at(names).map(Node::items).unwrap_or_default();
-            let index = listed.iter().position(|node| node.as_str() == Some(cluster)).unwrap_or_default().to_string();
-            let path: Vec<&str> = names.into_iter().chain([index.as_str()]).collect();
+            let place = ["syncs", name, "clusters", "names"];
+            let items = self.root.at(place).map(Node::items).unwrap_or_default();
+            let index = items.iter().position(|node| node.as_str() == Some(cluster)).unwrap_or_default().to_string();
+            let path: Vec<&str> = place.into_iter().chain([index.as_str()]).collect();
             self.unknown(&path, "cluster", cluster, &settings.clusters);
         }
         let selects = |(name, cluster): (&String, &ClusterSettings)| sync.clusters.selects(name, &cluster.labels);

@@ -122,20 +122,26 @@ impl Sync {
 
     /// Log, metrics, files: everything that tells of a round.
     fn tell(&self, report: &Report, shared: &Shared) {
-        Self::log(report);
         for (name, cluster) in &report.clusters {
             self.measure(name, cluster, report, shared);
         }
         let seconds = report.finished.duration_since(report.started).as_secs_f64();
         shared.metrics.round_took(self.name(), seconds);
-        if let Err(error) = journal::record(&shared.state, &self.reports, report) {
-            error!(error = %Chain(&error), "cannot keep the report");
+        match journal::record(&shared.state, &self.reports, report) {
+            // What was wrong in the last round too is in its report, and was logged then.
+            Ok(None) => {}
+            Ok(Some(_)) => Self::log_details(report),
+            Err(error) => {
+                Self::log_details(report);
+                error!(error = %Chain(&error), "cannot keep the report");
+            }
         }
+        Self::log(report);
         journal::expire(&self.reports, shared.clock.now(), self.keep);
     }
 
-    /// One line a round; details only where something is wrong.
-    fn log(report: &Report) {
+    /// What is wrong, one line each.
+    fn log_details(report: &Report) {
         for problem in &report.problems {
             warn!(%problem, "problem in the source");
         }
@@ -154,6 +160,10 @@ impl Sync {
                 warn!(cluster, unit = %unit.unit, problem = unit.message, "not healthy");
             }
         }
+    }
+
+    /// One line a round.
+    fn log(report: &Report) {
         let counts: Vec<String> = report.counts().iter().map(|(action, number)| format!("{action}={number}")).collect();
         let is = |wanted: ClusterState| report.clusters.values().filter(|cluster| cluster.state == wanted).count();
         info!(

@@ -107,6 +107,7 @@ impl Writer<'_> {
             self.step(step)?;
         }
         self.refusals(cluster)?;
+        self.missing_rights(cluster)?;
         self.units(cluster)?;
         self.summary(cluster)
     }
@@ -125,7 +126,7 @@ impl Writer<'_> {
             None | Some(Outcome::Done) => writeln!(self.out, "{line}")?,
             Some(Outcome::Failed(reason)) => writeln!(self.out, "{line}  FAILED: {}", cause(reason, &step.id))?,
             Some(Outcome::Stale(reason)) => {
-                writeln!(self.out, "{line}  changed meanwhile: {}", cause(reason, &step.id))?
+                writeln!(self.out, "{line}  changed meanwhile: {}", cause(reason, &step.id))?;
             }
             Some(Outcome::Skipped) => writeln!(self.out, "{line}  not tried")?,
         }
@@ -169,37 +170,37 @@ impl Writer<'_> {
         }
     }
 
-    /// What is not done, by unit; what was withheld only because of the rest is counted, and not listed.
+    /// What is not done, by unit. Four objects that are kept for one reason are one line, unless all are to be shown.
     fn refusals(&mut self, cluster: &ClusterReport) -> fmt::Result {
-        let mut units: BTreeMap<&ObjectId, Vec<&Refusal>> = BTreeMap::new();
-        cluster.refusals.iter().for_each(|refusal| units.entry(&refusal.unit).or_default().push(refusal));
-        let mut misses_right = false;
-        for (unit, refusals) in units {
-            writeln!(self.out, "  {unit}")?;
-            let (withheld, refused): (Vec<&Refusal>, Vec<&Refusal>) =
-                refusals.into_iter().partition(|refusal| refusal.reason == Reason::UnitHeld && !self.look.verbose);
-            // Four objects that are kept for one reason are one line.
-            let mut reasons: Vec<(String, Vec<&ObjectId>)> = Vec::new();
-            for refusal in refused {
-                let reason = why(refusal);
-                misses_right |= reason.contains("is forbidden: User");
-                match reasons.iter_mut().find(|(known, _)| *known == reason && !self.look.verbose) {
-                    Some((_, ids)) => ids.push(&refusal.id),
-                    None => reasons.push((reason, vec![&refusal.id])),
-                }
+        let mut units: BTreeMap<&ObjectId, Vec<(String, Vec<&ObjectId>)>> = BTreeMap::new();
+        // What is withheld only because of the rest comes after it.
+        let (withheld, refused): (Vec<&Refusal>, Vec<&Refusal>) =
+            cluster.refusals.iter().partition(|refusal| refusal.reason == Reason::UnitHeld);
+        for refusal in refused.into_iter().chain(withheld) {
+            let (reasons, reason) = (units.entry(&refusal.unit).or_default(), why(refusal));
+            match reasons.iter_mut().find(|(known, _)| *known == reason && !self.look.verbose) {
+                Some((_, ids)) => ids.push(&refusal.id),
+                None => reasons.push((reason, vec![&refusal.id])),
             }
+        }
+        for (unit, reasons) in &units {
+            writeln!(self.out, "  {unit}")?;
             for (reason, ids) in reasons {
                 match ids.as_slice() {
                     [id] => self.refusal(&format!("{id}: {reason}"))?,
                     ids => self.refusal(&format!("{}: {reason}", count(ids.len(), "object")))?,
                 }
             }
-            match withheld.len() {
-                0 => {}
-                number => self.refusal(&format!("{}: withheld with it", count(number, "other object")))?,
-            }
         }
-        if misses_right {
+        Ok(())
+    }
+
+    /// Said once, however many objects need a right that is missing.
+    fn missing_rights(&mut self, cluster: &ClusterReport) -> fmt::Result {
+        let is_right = |reason: &str| reason.contains("is forbidden: User");
+        let is_refused = cluster.refusals.iter().any(|refusal| is_right(&refusal.reason.to_string()));
+        let failed = |step: &StepReport| matches!(&step.outcome, Some(Outcome::Failed(reason)) if is_right(reason));
+        if is_refused || cluster.steps.iter().any(failed) {
             writeln!(self.out, "  grant the missing rights to the user of the kubeconfig; the next round tries again")?;
         }
         Ok(())

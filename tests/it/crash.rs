@@ -11,7 +11,7 @@ use std::sync::Arc;
 use std::thread;
 use std::time::Duration;
 
-use gatewright::clock::{Clock, SystemClock};
+use gatewright::clock::SystemClock;
 use gatewright::cluster::Cluster;
 use gatewright::cluster::kube::KubeCluster;
 use gatewright::cluster::kubeconfig::{Settings, StandardLookup};
@@ -38,8 +38,11 @@ enum Work {
     Prune,
 }
 
-/// How often each is killed: twenty times in all.
-const KILLS: [(Work, u32); 3] = [(Work::Create, 8), (Work::Update, 6), (Work::Prune, 6)];
+/// How often each is killed (twenty times in all), and about how many milliseconds it writes.
+const KILLS: [(Work, u32, u64); 3] = [(Work::Create, 8, 35), (Work::Update, 6, 5), (Work::Prune, 6, 15)];
+
+/// About how many milliseconds a round takes.
+const WHOLE: u64 = 400;
 
 /// A quick start of its own on a server that many share.
 struct Site<'a> {
@@ -130,17 +133,6 @@ impl<'a> Site<'a> {
         thread::sleep(wait);
         round.kill().expect("a child can be killed until it is waited for");
         round.wait().expect("a child can be waited for");
-    }
-
-    /// Runs a round that nobody kills; returns when it left its first trace, and when it was over.
-    fn time(&self, work: Work) -> (Duration, Duration) {
-        let trace = self.trace(work);
-        let clock = SystemClock::new();
-        let mut round = self.start();
-        trace.wait_for(&mut round);
-        let traced = clock.elapsed();
-        assert!(round.wait().expect("a child can be waited for").success());
-        (traced, clock.elapsed())
     }
 
     fn start(&self) -> Child {
@@ -248,7 +240,6 @@ fn kill(server: &ApiServer, name: &str, work: Work, moment: Moment) {
     let owned: BTreeSet<String> = after.owned.keys().cloned().collect();
     assert!(owned.is_subset(&after.known()), "{context}: {owned:?} are not all of {:?}", after.known());
 
-    eprintln!("DBG {context}: before {} after {} known {} port {:?}", before.owned.len(), after.owned.len(), after.known().len(), after.port);
     let kubeconfig = server.kubeconfig("admin");
     let first = site.desk.run_with(&kubeconfig, &["sync", "--no-wait"]);
     assert_eq!(first.code, 0, "{context}: {}{}", first.out, first.err);
@@ -275,16 +266,11 @@ fn kill(server: &ApiServer, name: &str, work: Work, moment: Moment) {
 fn a_sync_may_be_killed_at_any_moment() {
     let server = ApiServer::start();
     let mut random = StdRng::seed_from_u64(SEED);
-    for (work, times) in KILLS {
-        let whole = Site::new(&server, &format!("whole-{work:?}").to_lowercase());
-        whole.prepare(work);
-        let (traced, over) = whole.time(work);
-        eprintln!("DBG {traced:?} {over:?}");
+    for (work, times, writing) in KILLS {
         for number in 0..times {
-            let part = random.random_range(0.0..1.0);
             let moment = match number % 3 {
-                0 => Moment::Started(over.mul_f64(part)),
-                _ => Moment::Traced((over - traced).mul_f64(part)),
+                0 => Moment::Started(Duration::from_micros(random.random_range(0..WHOLE * 1000))),
+                _ => Moment::Traced(Duration::from_micros(random.random_range(0..writing * 1000))),
             };
             kill(&server, &format!("{work:?}-{number}").to_lowercase(), work, moment);
         }

@@ -30,7 +30,7 @@ fn steps(report: &ClusterReport) -> Vec<String> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(40))]
+    #![proptest_config(ProptestConfig::with_cases(3000))]
 
     #[test]
     fn nothing_is_lost_and_rounds_converge(days in prop::collection::vec(prop::collection::vec(event(), 0..5), 1..5)) {

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use gatewright::cluster::memory::{MemoryCluster, Verb};
 use gatewright::cluster::{Cluster, Reason};
-use gatewright::report::ClusterState;
+use gatewright::report::{ClusterReport, ClusterState};
 use gatewright_engine::live::Live;
 use gatewright_engine::marks::{OWNER_ANNOTATION, Owner, SYNC_LABEL};
 use gatewright_engine::object::{Object, ObjectId};
@@ -177,7 +177,7 @@ impl World {
         let known = self.known().await;
         let unknown: Vec<ObjectId> = self.marked().into_keys().filter(|id| !known.contains(id)).collect();
         assert_eq!(unknown, [], "not in the inventory: {report:?}");
-        assert_order(&mortal.done(), &before);
+        assert_order(&mortal.done(), &before, &report);
     }
 
     /// Tells whether the file of a Gateway is there and says nothing.
@@ -212,17 +212,22 @@ impl World {
 }
 
 /// What a Deployment needs is there before it, and goes after it.
-fn assert_order(done: &[Effect], before: &BTreeMap<ObjectId, Live>) {
+fn assert_order(done: &[Effect], before: &BTreeMap<ObjectId, Live>, report: &ClusterReport) {
+    let needs =
+        |id: &ObjectId| ["ServiceAccount", "ConfigMap"].map(|kind| ObjectId::new("", kind, &id.namespace, &id.name));
     for (at, effect) in done.iter().enumerate() {
-        let (Effect::Create(id) | Effect::Delete(id)) = effect else { continue };
-        if id.kind != "Deployment" {
-            continue;
+        let Effect::Create(id) = effect else { continue };
+        for need in needs(id).into_iter().filter(|_| id.kind == "Deployment") {
+            let is_there = before.contains_key(&need) || done[..at].contains(&Effect::Create(need));
+            assert!(is_there, "{effect:?} at {at} in {done:?}");
         }
-        for kind in ["ServiceAccount", "ConfigMap"] {
-            let needed = ObjectId::new("", kind, &id.namespace, &id.name);
-            let (create, delete) = (Effect::Create(needed.clone()), Effect::Delete(needed.clone()));
-            let is_there = before.contains_key(&needed) || done[..at].contains(&create);
-            assert!(is_there && !done[..at].contains(&delete), "{effect:?} at {at} in {done:?}");
+    }
+    let prunes = report.steps.iter().filter(|step| step.action == "prune" && step.id.kind == "Deployment");
+    for step in prunes {
+        let after = done.iter().position(|effect| *effect == Effect::Delete(step.id.clone()));
+        for need in needs(&step.id) {
+            let place = done.iter().position(|effect| *effect == Effect::Delete(need.clone()));
+            assert!(place.is_none_or(|place| after.is_some_and(|after| after < place)), "{need} in {done:?}");
         }
     }
 }

@@ -58,8 +58,14 @@ impl Context<'_> {
         let is_same = entry.uid.as_ref().is_none_or(|uid| *uid == live.uid);
         match (owner, is_same) {
             (Owner::Us, true) => self.check_live(id, live),
+            // Somebody has put it back from a copy, marks and all: not the one that we made, nor to be lost sight of.
+            (Owner::Us, false) => {
+                Err(Reason::Kept("our mark, but is not the object that was made here (another uid)".to_owned()))
+            }
             // Somebody has made a new object in its place: ours is gone.
-            (_, false) => Ok(Action::Forget),
+            (Owner::Nobody | Owner::OtherSync(_) | Owner::OtherInstallation(_) | Owner::Other(_), false) => {
+                Ok(Action::Forget)
+            }
             (Owner::Nobody | Owner::OtherSync(_) | Owner::OtherInstallation(_) | Owner::Other(_), true) => {
                 Err(Reason::Unmarked)
             }

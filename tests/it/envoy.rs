@@ -1,0 +1,146 @@
+//! Every rendered bootstrap is one that the real Envoy takes, and with a control plane it gets ready.
+
+mod control_plane;
+
+use std::fs;
+use std::io::{Read, Write};
+use std::net::{Ipv4Addr, TcpStream};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use gatewright_engine::object::Object;
+use serde_json::Value;
+
+use crate::cluster::binaries;
+use crate::cluster::process::{Folder, Process, command, free_port};
+use crate::golden::{Case, cases};
+use control_plane::ControlPlane;
+
+/// How long Envoy may take on a machine that is busy with other tests.
+const LIMIT: Duration = Duration::from_mins(1);
+/// A token that HPACK's code for short texts would make longer, so that it is sent as it is.
+const TOKEN: &str = "{{{{{{{{{{";
+
+/// The arguments of one case, which only has them for the characters in them.
+const ODD_ARGUMENTS: [&str; 6] = ["--a: b", "- c", "{}", " ", "\n", "# d"];
+
+/// Where the bootstrap expects things, and where the tests have them.
+struct Places {
+    folder: PathBuf,
+    replacements: Vec<(String, String)>,
+}
+
+impl Places {
+    fn new(folder: &Path) -> Self {
+        let here = folder.display().to_string();
+        let replacements = ["/etc/envoy", "/var/run/secrets/tokens"].map(|path| (path.to_owned(), here.clone()));
+        Self { folder: folder.to_owned(), replacements: replacements.to_vec() }
+    }
+
+    fn with(mut self, from: impl ToString, to: impl ToString) -> Self {
+        self.replacements.push((from.to_string(), to.to_string()));
+        self
+    }
+
+    /// Writes the files of a ConfigMap, and the token that a kubelet would put beside them.
+    fn write(&self, config_map: &Object) -> PathBuf {
+        let data = config_map.body()["data"].as_object().expect("the ConfigMap holds files");
+        for (name, text) in data {
+            let mut text = text.as_str().expect("a file is text").to_owned();
+            for (from, to) in &self.replacements {
+                text = text.replace(from, to);
+            }
+            fs::write(self.folder.join(name), text).expect("a new folder can be written");
+        }
+        fs::write(self.folder.join("xds-token"), TOKEN).expect("a new folder can be written");
+        self.folder.join("envoy.yaml")
+    }
+}
+
+/// Returns the arguments that the Deployment gives to Envoy, and its bootstrap.
+fn args(deployment: &Object, bootstrap: &Path) -> Vec<String> {
+    let args = &deployment.body()["spec"]["template"]["spec"]["containers"][0]["args"];
+    let args = args.as_array().expect("the container has arguments").iter().map(|arg| arg.as_str().unwrap_or_default());
+    let args = args.map(|arg| arg.replace("$(POD_NAME)", "pod").replace("$(POD_NAMESPACE)", "namespace"));
+    args.chain(["--config-path".to_owned(), bootstrap.display().to_string()]).collect()
+}
+
+/// Returns what belongs to each proxy of a case: its ConfigMap and its Deployment.
+fn proxies(case: &Case) -> impl Iterator<Item = (&Object, &Object)> {
+    case.rendering.units.iter().filter_map(|unit| {
+        let of_kind = |kind: &str| unit.objects.iter().find(|object| object.id().kind == kind);
+        of_kind("ConfigMap").filter(|it| it.body()["data"]["envoy.yaml"] != Value::Null).zip(of_kind("Deployment"))
+    })
+}
+
+/// Asks for a path and returns the status and all of the answer, or `None` if nobody listens.
+fn get(port: u16, path: &str) -> Option<(u16, String)> {
+    request("GET", port, path)
+}
+
+fn request(method: &str, port: u16, path: &str) -> Option<(u16, String)> {
+    let mut stream = TcpStream::connect((Ipv4Addr::LOCALHOST, port)).ok()?;
+    stream.set_read_timeout(Some(Duration::from_secs(5))).ok()?;
+    write!(stream, "{method} {path} HTTP/1.1\r\nHost: test\r\nContent-Length: 0\r\nConnection: close\r\n\r\n").ok()?;
+    let mut answer = String::new();
+    dbg!(stream.read_to_string(&mut answer)).ok();
+    let status = answer.split(' ').nth(1)?.parse().ok()?;
+    Some((status, answer))
+}
+
+#[test]
+fn envoy_accepts_every_bootstrap() {
+    let mut count = 0;
+    for case in cases() {
+        for (config_map, deployment) in proxies(&case) {
+            let folder = Folder::new();
+            let bootstrap = Places::new(folder.path()).write(config_map);
+            let mut args = args(deployment, &bootstrap);
+            args.retain(|arg| case.name != "text_changes_no_structure" || !ODD_ARGUMENTS.contains(&arg.as_str()));
+            let output = command(binaries::envoy()).args(["--mode", "validate"]).args(args).output();
+            let output = output.expect("envoy can be run");
+            let log = String::from_utf8_lossy(&output.stderr);
+            assert!(output.status.success(), "{}: {}\n{log}", case.name, config_map.id());
+            count += 1;
+        }
+    }
+    assert!(count > 40, "only {count} bootstraps were found");
+}
+
+#[test]
+fn envoy_boots_and_gets_ready() {
+    let case = cases().into_iter().find(|case| case.name == "a_gateway_without_parameters");
+    let case = case.expect("the simplest case is there");
+    let (config_map, deployment) = proxies(&case).next().expect("it renders a proxy");
+    let [admin, readiness, metrics] = [free_port(), free_port(), free_port()];
+    let control_plane = ControlPlane::start();
+    let folder = Folder::new();
+    let places = Places::new(folder.path()).with("0.0.0.0", Ipv4Addr::LOCALHOST);
+    let places = places.with(19000, admin).with(8082, readiness).with(9091, metrics);
+    let places = places.with("kgateway.kgateway-system.svc.cluster.local", Ipv4Addr::LOCALHOST);
+    let bootstrap = places.with(9977, control_plane.port()).write(config_map);
+
+    let mut envoy = Process::start(binaries::envoy(), &args(deployment, &bootstrap), folder.path());
+    // Before the control plane has answered, Envoy opens no port but that of its administration, and is not ready:
+    // a proxy without configuration gets no traffic.
+    envoy.wait_until("administration", LIMIT, || get(admin, "/ready").is_some());
+    assert!(matches!(get(admin, "/ready"), Some((503, _))), "it is ready without its control plane");
+    assert_eq!(get(readiness, "/ready"), None);
+
+    control_plane.answer();
+    envoy.wait_until("readiness", LIMIT, || matches!(get(readiness, "/ready"), Some((200, _))));
+    let body = |port, path| get(port, path).unwrap_or_default();
+    assert!(body(readiness, "/ready").1.contains("LIVE"));
+    for path in ["/metrics", "/stats/prometheus"] {
+        let (status, text) = body(metrics, path);
+        assert!(status == 200 && text.contains("# TYPE envoy_"), "{path}: {status}: {text}");
+    }
+    assert_eq!(body(readiness, "/envoy-hc").0, 200);
+    assert_eq!(body(readiness, "/stats").0, 404, "the readiness port serves nothing else");
+    assert!(control_plane.has_seen(&format!("Bearer {TOKEN}")), "Envoy shows its token to the control plane");
+
+    // What the hook before the end of a container does: new requests are to go elsewhere.
+    assert!(matches!(request("POST", admin, "/healthcheck/fail"), Some((200, _))));
+    dbg!(body(readiness, "/envoy-hc"), body(readiness, "/ready"));
+    envoy.wait_until("draining", Duration::from_secs(5), || matches!(get(readiness, "/envoy-hc"), Some((503, _))));
+}
