@@ -12,7 +12,7 @@ use gatewright_engine::marks::Marker;
 use gatewright_engine::object::ObjectId;
 use gatewright_engine::pack::Packs;
 use gatewright_engine::plan::{Adopt, MaxDelete, Policies};
-use gatewright_engine::problem::Problem;
+use gatewright_engine::problem::{Place, Problem};
 use gatewright_engine::unit::{Options, Rendering, render};
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
@@ -70,10 +70,16 @@ pub fn render_for(snapshot: &Snapshot, settings: &SyncSettings, packs: &Packs) -
         common_labels: settings.common_labels.clone(),
         common_annotations: settings.common_annotations.clone(),
     };
-    let mut rendering = render(&snapshot.tree.below(&settings.path), packs, &options);
+    let tree = snapshot.tree.below(&settings.path);
+    let mut rendering = render(&tree, packs, &options);
+    if tree.is_empty() && !snapshot.tree.is_empty() && !settings.prune.allow_empty {
+        let place = Place::file(settings.path.as_str());
+        let problem = Problem::document(place, "there are no specs below this path of the source");
+        rendering.problems.push(problem.hint("correct the path of the sync"));
+    }
     if settings.unclaimed == Unclaimed::Error {
         let problem = |(id, place): &(ObjectId, _)| {
-            Problem::document(gatewright_engine::problem::Place::clone(place), "no pack claims this document")
+            Problem::document(Place::clone(place), "no pack claims this document")
                 .about(id.clone())
         };
         rendering.problems.extend(rendering.unclaimed.iter().map(problem));

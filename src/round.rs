@@ -5,19 +5,20 @@
 //! everything it made.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::error::Error;
 
 use gatewright_engine::error::Chain;
 use gatewright_engine::health::addresses;
 use gatewright_engine::inventory::Inventory;
 use gatewright_engine::live::Live;
 use gatewright_engine::object::{Gvk, ObjectId};
-use gatewright_engine::plan::{Action, Observed, Plan, Policies, plan};
+use gatewright_engine::plan::{Action, Observed, Plan, Policies, Step, plan};
 use gatewright_engine::unit::{Rendering, Unit};
 use tokio_util::sync::CancellationToken;
 use tracing::{debug, info};
 
 use crate::apply::{Applied, Outcome, apply, prune};
-use crate::cluster::{Cluster, ClusterError};
+use crate::cluster::{Cluster, ClusterError, Reason};
 use crate::ledger::{self, Ledger};
 use crate::observe::{Scope, observe};
 use crate::report::{ClusterReport, ClusterState, Mode, UnitReport, UnitState};
@@ -46,21 +47,38 @@ pub async fn run(cluster: &dyn Cluster, task: &Task<'_>) -> ClusterReport {
         Ok(report) => report,
         Err(error) => {
             let state = if error.is_unreachable() { ClusterState::Unreachable } else { ClusterState::Failed };
-            ClusterReport::failed(state, Chain(&error).to_string(), error.hint.clone())
+            // When nothing at all can be asked, it does not matter which question happened to be the first.
+            let cause: &dyn Error = match error.reason {
+                Reason::Unreachable | Reason::Misconfigured | Reason::Unauthorized => &*error.source,
+                _ => &error,
+            };
+            ClusterReport::failed(state, Chain(cause).to_string(), error.hint.clone())
         }
     }
 }
 
 async fn try_run(cluster: &dyn Cluster, task: &Task<'_>) -> Result<ClusterReport, ClusterError> {
     let sync = &task.policies.marker.sync;
-    let mut ledger = ledger::load(cluster, sync).await?;
-    let (mut plan, mut observed) = look(cluster, task, &ledger.inventory).await?;
+    let first_look = async {
+        let ledger = ledger::load(cluster, sync).await?;
+        let (plan, observed) = look(cluster, task, &ledger.inventory).await?;
+        Ok::<_, ClusterError>((ledger, plan, observed))
+    };
+    // Nothing is under way yet that could be left half done, and a silent server must not keep the process.
+    let (mut ledger, mut plan, mut observed) = tokio::select! {
+        biased;
+        () = task.stop.cancelled() => {
+            return Ok(ClusterReport { state: ClusterState::Stopped, ..ClusterReport::of(&Plan::default()) });
+        }
+        looked = first_look => looked?,
+    };
     if task.mode == Mode::Plan || !plan.holds.is_empty() {
         let mut report = ClusterReport::of(&plan);
         report.units = units(task, &plan, &observed.live, None, &Unhealthy::new());
         return Ok(report);
     }
     let mut applied = Applied::default();
+    let mut done = BTreeMap::new();
     for attempt in 1..=ATTEMPTS {
         ledger.save(cluster, sync, &plan.inventory).await?;
         applied = apply(cluster, &plan, task.stop).await;
@@ -72,11 +90,14 @@ async fn try_run(cluster: &dyn Cluster, task: &Task<'_>) -> Result<ClusterReport
         debug!(sync, attempt, "plans again, because an object was changed meanwhile");
         note_uids(&mut plan.inventory, &applied);
         ledger.save(cluster, sync, &plan.inventory).await?;
+        let is_done = |step: &Step| applied.outcomes.get(&step.id) == Some(&Outcome::Done);
+        done.extend(plan.steps.into_iter().filter(is_done).map(|step| (step.id.clone(), step)));
         (plan, observed) = look(cluster, task, &ledger.inventory).await?;
         if !plan.holds.is_empty() {
             return Ok(ClusterReport::of(&plan));
         }
     }
+    carry_over(&mut plan, &mut applied, done);
     finish(cluster, task, ledger, plan, observed, applied).await
 }
 
@@ -90,6 +111,24 @@ async fn look(cluster: &dyn Cluster, task: &Task<'_>, owned: &Inventory) -> Resu
     let observed = observe(cluster, scope).await?;
     let plan = plan(task.rendering, &observed, owned, &task.policies);
     Ok((plan, observed))
+}
+
+/// What was done before the last plan was made is as it should be for that plan, and a change of this round all the
+/// same: it is awaited and reported.
+fn carry_over(plan: &mut Plan, applied: &mut Applied, mut done: BTreeMap<ObjectId, Step>) {
+    for step in plan.steps.iter_mut().filter(|step| step.action == Action::Keep) {
+        if let Some(earlier) = done.remove(&step.id) {
+            applied.outcomes.insert(step.id.clone(), Outcome::Done);
+            *step = earlier;
+        }
+    }
+    // A namespace that is there is in no plan.
+    for step in done.into_values().filter(|step| step.action == Action::CreateNamespace) {
+        applied.outcomes.entry(step.id.clone()).or_insert_with(|| {
+            plan.steps.insert(0, step);
+            Outcome::Done
+        });
+    }
 }
 
 /// Waits, prunes and records.

@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::error::Error as StdError;
 use std::io;
 use std::sync::Arc;
+use std::time::Duration;
 
 use futures::future::join_all;
 use gatewright_engine::error::Chain;
@@ -27,6 +28,9 @@ use crate::state::{State, StateError};
 
 /// Threads parse specs and templates, recursively; the depth is limited, and this is room for it.
 const STACK: usize = 8 << 20;
+
+/// How long a thread may go on when a command is over.
+const LAST_WAIT: Duration = Duration::from_secs(1);
 
 /// Which part of which syncs a command is about.
 #[derive(Debug, clap::Args)]
@@ -59,7 +63,8 @@ pub(super) struct Session<'a> {
     pub state: State,
     context: &'a Context,
     packs: Packs,
-    runtime: Runtime,
+    /// There until the end.
+    runtime: Option<Runtime>,
     stop: CancellationToken,
 }
 
@@ -95,7 +100,11 @@ impl<'a> Session<'a> {
         let (runtime, stop) = (runtime()?, CancellationToken::new());
         let signals = runtime.block_on(async { Signals::new() }).map_err(|error| Failure::of(&error))?;
         runtime.spawn(stop_on_signal(signals, stop.clone()));
-        Ok(Self { config, state: State::open(&config.state_dir), context, packs, runtime, stop })
+        Ok(Self { config, state: State::open(&config.state_dir), context, packs, runtime: Some(runtime), stop })
+    }
+
+    fn block_on<F: Future>(&self, future: F) -> F::Output {
+        self.runtime.as_ref().expect("it is taken only when this is dropped").block_on(future)
     }
 
     /// Tells whether a signal has asked for the end.
@@ -159,7 +168,7 @@ impl<'a> Session<'a> {
     fn read<'b>(&self, sources: BTreeSet<&'b str>) -> Result<BTreeMap<&'b str, Result<Snapshot, Failure>>, Failure> {
         let reads = sources.into_iter().map(async |name| (name, self.snapshot(name).await));
         let message = "stopped by a signal, nothing was changed".to_owned();
-        self.runtime.block_on(async {
+        self.block_on(async {
             tokio::select! {
                 snapshots = join_all(reads) => Ok(snapshots.into_iter().collect()),
                 () = self.stop.cancelled() => Err(Failure { code: EXIT_FAILED, message, hint: None }),
@@ -199,7 +208,7 @@ impl<'a> Session<'a> {
         let order = Order { mode, ..prepared.order.clone() };
         let (snapshot, rendering) = (&prepared.snapshot, prepared.rendering.clone());
         let clock = self.context.clock.as_ref();
-        self.runtime.block_on(fleet::run(&order, snapshot, rendering, &self.state, clock, &self.stop))
+        self.block_on(fleet::run(&order, snapshot, rendering, &self.state, clock, &self.stop))
     }
 
     /// Waits for a line from the terminal. Whoever interrupts the question has not agreed.
@@ -211,13 +220,22 @@ impl<'a> Session<'a> {
             drop(io::stdin().read_line(&mut line));
             drop(sender.send(line));
         });
-        let line = self.runtime.block_on(async {
+        let line = self.block_on(async {
             tokio::select! {
                 line = line => line.unwrap_or_default(),
                 () = self.stop.cancelled() => String::new(),
             }
         });
         if line.trim() == "yes" { Answer::Yes } else { Answer::No }
+    }
+}
+
+impl Drop for Session<'_> {
+    /// A blocking call (git, a slow disk) that is under way must not keep the process.
+    fn drop(&mut self) {
+        if let Some(runtime) = self.runtime.take() {
+            runtime.shutdown_timeout(LAST_WAIT);
+        }
     }
 }
 

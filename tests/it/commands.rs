@@ -2,7 +2,9 @@
 
 use std::fs;
 use std::io::{Read as _, Write as _};
+use std::net::TcpListener;
 use std::process::Stdio;
+use std::time::{Duration, Instant};
 
 use gatewright_engine::check::check;
 use gatewright_engine::schema::Schema;
@@ -312,6 +314,27 @@ fn a_state_directory_that_cannot_be_used_is_an_error_before_anything_is_done() {
     desk.run(&["plan"]).exits(1).complains("gatewright: cannot read ").complains("Not a directory").complains(hint);
     desk.run(&["sync"]).exits(1).complains("gatewright: cannot write ").complains("Not a directory").complains(hint);
     assert!(!desk.path("rendered").exists());
+}
+
+#[test]
+#[expect(clippy::disallowed_methods, reason = "a real program ends in real time")]
+fn an_interrupt_ends_a_command_that_waits_for_a_source() {
+    let silent = TcpListener::bind("127.0.0.1:0").expect("the loopback address has free ports");
+    let url = format!("https://{}/a.git", silent.local_addr().expect("a bound socket has an address"));
+    let desk = desk("gateways", &[("fine", folder())]);
+    desk.replace("gatewright.yaml", "{directory: {path: specs}}", &format!("{{git: {{url: \"{url}\", timeout: 5m}}}}"));
+    let program = desk.command(&["sync"]).stderr(Stdio::piped()).spawn().expect("the program starts");
+    let _connection = silent.accept().expect("it asks the source");
+    let asked = Instant::now();
+    command("kill").args(["-INT", &program.id().to_string()]).status().expect("kill is part of every system");
+    let output = program.wait_with_output().expect("it ends");
+    let text = String::from_utf8(output.stderr).expect("the program prints text");
+    assert_eq!(
+        (output.status.code(), text.contains("stopped by a signal, nothing was changed")),
+        (Some(1), true),
+        "{text}"
+    );
+    assert!(asked.elapsed() < Duration::from_secs(20), "{:?}", asked.elapsed());
 }
 
 #[test]

@@ -9,7 +9,6 @@
 //! `GATEWRIGHT_BLESS=1 cargo test --test it golden` writes what is expected anew; the change is to be reviewed.
 
 use std::collections::BTreeMap;
-use std::fmt::Write as _;
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -55,7 +54,7 @@ impl Case {
 
     /// The files that are expected, and what they ought to hold.
     fn outcome(&self) -> [(&'static str, String); 3] {
-        let problems: String = self.rendering.problems.iter().map(|problem| format!("{problem}\n")).collect();
+        let problems = lines(&self.rendering.problems);
         [("objects.yaml", self.objects()), ("problems.txt", problems), ("units.txt", self.units())]
     }
 
@@ -70,16 +69,21 @@ impl Case {
     }
 
     fn units(&self) -> String {
-        let mut lines: BTreeMap<&ObjectId, String> = BTreeMap::new();
+        let mut outcomes: BTreeMap<&ObjectId, String> = BTreeMap::new();
         for unit in &self.rendering.units {
             let files: Vec<&str> = unit.files.iter().map(|file| &**file).collect();
-            lines.insert(&unit.id, format!("{} objects from {}", unit.objects.len(), files.join(", ")));
+            outcomes.insert(&unit.id, format!("{} objects from {}", unit.objects.len(), files.join(", ")));
         }
-        lines.extend(self.rendering.broken.iter().map(|id| (id, "broken".to_owned())));
-        lines.extend(self.rendering.self_managed.iter().map(|id| (id, "self-managed".to_owned())));
-        lines.extend(self.rendering.unclaimed.iter().map(|(id, place)| (id, format!("unclaimed, {place}"))));
-        lines.iter().map(|(id, outcome)| format!("{id}: {outcome}\n")).collect()
+        outcomes.extend(self.rendering.broken.iter().map(|id| (id, "broken".to_owned())));
+        outcomes.extend(self.rendering.self_managed.iter().map(|id| (id, "self-managed".to_owned())));
+        outcomes.extend(self.rendering.unclaimed.iter().map(|(id, place)| (id, format!("unclaimed, {place}"))));
+        lines(outcomes.iter().map(|(id, outcome)| format!("{id}: {outcome}")))
     }
+}
+
+/// Writes each item on a line.
+fn lines(items: impl IntoIterator<Item: ToString>) -> String {
+    items.into_iter().flat_map(|item| [item.to_string(), "\n".to_owned()]).collect()
 }
 
 /// What a case's `settings.yaml` says: `pack` as in `packs.kgateway` of the config, and what a sync says.
@@ -150,7 +154,7 @@ fn difference(expected: &str, actual: &str) -> String {
 
 #[test]
 fn golden_cases_render_as_expected() {
-    let mut failures = String::new();
+    let mut failures = Vec::new();
     for case in cases() {
         for (name, actual) in case.outcome() {
             let file = case.folder.join(name);
@@ -159,13 +163,12 @@ fn golden_cases_render_as_expected() {
             }
             match fs::read_to_string(&file) {
                 Ok(expected) if expected == actual => {}
-                Ok(expected) => { writeln!(failures, "{}/{name}, {}", case.name, difference(&expected, &actual)) }
-                    .expect("text can be written to"),
-                Err(error) => writeln!(failures, "{}/{name}: {error}", case.name).expect("text can be written to"),
+                Ok(expected) => failures.push(format!("{}/{name}, {}", case.name, difference(&expected, &actual))),
+                Err(error) => failures.push(format!("{}/{name}: {error}", case.name)),
             }
         }
     }
-    assert!(failures.is_empty(), "{failures}GATEWRIGHT_BLESS=1 writes them anew; review the change");
+    assert!(failures.is_empty(), "{}\nGATEWRIGHT_BLESS=1 writes them anew; review the change", failures.join("\n"));
 }
 
 #[test]

@@ -4,12 +4,15 @@ pub(crate) mod installation;
 pub(crate) mod mortal;
 mod world;
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use gatewright::cluster::Cluster;
+use gatewright::apply::Outcome;
 use gatewright::cluster::directory::DirectoryCluster;
-use gatewright::cluster::memory::MemoryCluster;
-use gatewright::report::{ClusterReport, ClusterState};
+use gatewright::cluster::memory::{MemoryCluster, Verb};
+use gatewright::cluster::{Cluster, Reason};
+use gatewright::report::{ClusterReport, ClusterState, StepReport, UnitState};
+use gatewright_engine::object::{Gvk, Object, ObjectId};
 use proptest::prelude::*;
 use serde_json::json;
 
@@ -23,21 +26,26 @@ fn block_on(work: impl Future<Output = ()>) {
 
 /// What a plan comes to: unit, object, action and what differs.
 fn steps(report: &ClusterReport) -> Vec<String> {
-    let paths = |step: &gatewright::report::StepReport| {
+    let paths = |step: &StepReport| {
         step.differences.iter().map(|difference| difference.path.clone()).collect::<Vec<_>>().join(" ")
     };
     report.steps.iter().map(|step| format!("{}: {} {} {}", step.unit, step.action, step.id, paths(step))).collect()
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(3000))]
+    #![proptest_config(ProptestConfig::with_cases(40))]
 
     #[test]
-    fn nothing_is_lost_and_rounds_converge(days in prop::collection::vec(prop::collection::vec(event(), 0..5), 1..5)) {
+    fn nothing_is_lost_and_rounds_converge(
+        days in prop::collection::vec(prop::collection::vec(event(), 0..5), 1..5),
+        adopts in any::<bool>(),
+    ) {
         block_on(async {
-            let mut world = World::new();
+            let mut world = World::new(adopts);
             for events in &days {
-                events.iter().for_each(|event| world.happens(event));
+                for event in events {
+                    world.happens(event);
+                }
                 world.round().await;
             }
             let failures = days.iter().flatten().filter(|event| matches!(event, Event::Fail(..) | Event::Lose(_)));
@@ -48,6 +56,65 @@ proptest! {
             world.assert_converged().await;
         });
     }
+}
+
+#[tokio::test]
+async fn a_round_that_plans_again_reports_all_that_it_did() {
+    let memory = Arc::new(MemoryCluster::new("c"));
+    let cluster: Arc<dyn Cluster> = Arc::clone(&memory) as Arc<dyn Cluster>;
+    let installation = Installation::new("edge", &json!({}));
+    let service = ObjectId::new("", "Service", "infra", "edge");
+    memory.fail_next(Verb::Apply, Some(service), Reason::Conflict);
+    let report = installation.round(&gateways("infra", &[("edge", 80)]), &cluster).await;
+    let done = |step: &&StepReport| step.action == "create" && step.outcome == Some(Outcome::Done);
+    assert_eq!(report.steps.iter().filter(done).count(), 5, "{report:?}");
+    assert_eq!(report.units.iter().map(|unit| unit.state).collect::<Vec<_>>(), [UnitState::Changed]);
+}
+
+#[tokio::test]
+async fn what_was_never_adopted_is_not_taken_for_ours() {
+    let memory = Arc::new(MemoryCluster::new("c"));
+    let cluster: Arc<dyn Cluster> = Arc::clone(&memory) as Arc<dyn Cluster>;
+    let installation = Installation::new("edge", &json!({}));
+    installation.round(&gateways("infra", &[("other", 80)]), &cluster).await;
+    let metadata = json!({"name": "edge", "namespace": "infra"});
+    let theirs = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata});
+    let theirs = memory.put(Object::new(theirs).expect("it has all that it needs"));
+    memory.fail_next(Verb::Apply, Some(theirs.object.id().clone()), Reason::Forbidden);
+    let report = installation.round(&gateways("infra", &[("other", 80), ("edge", 80)]), &cluster).await;
+    assert_eq!(report.state, ClusterState::Failed, "{report:?}");
+
+    let report = installation.round(&gateways("infra", &[("other", 80)]), &cluster).await;
+    assert_eq!((report.state, report.refusals.len()), (ClusterState::Done, 0), "{report:?}");
+    assert_eq!(memory.objects().get(theirs.object.id()), Some(&theirs));
+    assert_eq!(installation.inventory(memory.as_ref()).await.entries.len(), 4);
+}
+
+#[tokio::test]
+async fn what_is_not_allowed_is_not_asked_for() {
+    let memory = Arc::new(MemoryCluster::new("c"));
+    let cluster: Arc<dyn Cluster> = Arc::clone(&memory) as Arc<dyn Cluster>;
+    let installation = Installation::new("edge", &json!({"allow": {"namespaces": ["other"]}}));
+    let report = installation.round(&gateways("infra", &[("edge", 80)]), &cluster).await;
+    assert_eq!(report.refusals.len(), 4, "{report:?}");
+    let requests: Vec<Verb> = memory.take_requests().into_keys().collect();
+    assert_eq!(requests, [Verb::Identity, Verb::Kinds, Verb::ReadRecord], "nothing is asked about what it is about");
+}
+
+#[tokio::test]
+async fn a_kind_that_is_out_of_order_is_not_forgotten() {
+    let memory = Arc::new(MemoryCluster::new("c"));
+    let cluster: Arc<dyn Cluster> = Arc::clone(&memory) as Arc<dyn Cluster>;
+    let installation = Installation::new("edge", &json!({}));
+    installation.round(&gateways("infra", &[("a", 80), ("b", 80)]), &cluster).await;
+    memory.forget_kind(Gvk::new("apps/v1", "Deployment"));
+    let report = installation.round(&gateways("infra", &[("b", 80)]), &cluster).await;
+    let deployment = ObjectId::new("apps", "Deployment", "infra", "a");
+    let refusal = report.refusals.iter().find(|refusal| refusal.id == deployment);
+    let refusal = refusal.map(|refusal| refusal.reason.to_string());
+    assert_eq!(refusal.as_deref(), Some("cannot read it: the cluster has no apps/v1 Deployment"));
+    assert!(installation.inventory(memory.as_ref()).await.entries.contains_key(&deployment));
+    assert!(report.steps.iter().all(|step| step.action != "prune"), "it needs the rest of its unit: {report:?}");
 }
 
 proptest! {
@@ -64,7 +131,7 @@ proptest! {
                 (Installation::new("edge", &settings), Arc::new(MemoryCluster::new("c"))),
                 (Installation::new("edge", &settings), Arc::new(DirectoryCluster::new(folder.path().join("rendered")))),
             ];
-            for day in [Default::default()].iter().chain(&days) {
+            for day in [BTreeMap::default()].iter().chain(&days) {
                 let day: Vec<(&str, u16)> = day.iter().map(|(name, port)| (name.as_str(), *port)).collect();
                 let specs = gateways("infra", &day);
                 let mut plans = Vec::new();

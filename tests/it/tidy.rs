@@ -116,7 +116,7 @@ impl File {
     }
 
     /// The file that has to declare this one as a module, and the name of that module.
-    fn parent(&self) -> Option<(&'static File, &str)> {
+    fn parent(&self) -> Option<(&'static Self, &str)> {
         let (folder, name) = self.path.rsplit_once('/')?;
         let name = name.strip_suffix(".rs")?;
         let parents = [format!("{folder}.rs"), format!("{folder}/lib.rs"), format!("{folder}/main.rs")];

@@ -47,8 +47,10 @@ impl<'a> Walk<'a> {
             return self.alternatives(node, rule, path);
         }
         if !fits(&node.content, &rule.types) {
-            let message = format!("{} is {}, but must be {}", text(path), described(&node.content), any(&rule.types));
-            return self.add(node.position, message, type_hint(&node.content, &rule.types));
+            let needed = rule.form.clone().unwrap_or_else(|| any(&rule.types));
+            let message = format!("{} is {}, but must be {needed}", text(path), described(&node.content));
+            let hint = if rule.form.is_some() { None } else { type_hint(&node.content, &rule.types) };
+            return self.add(node.position, message, hint);
         }
         self.allowed_values(node, rule, path);
         match &node.content {
@@ -213,7 +215,10 @@ fn type_hint(content: &Content, types: &[String]) -> Option<String> {
         Content::Bool(_) | Content::Number(_) if wants("string") => {
             Some("put it in quotes; YAML reads yes, on, 0644 and 1e3 as booleans and numbers".to_owned())
         }
-        Content::String(_) if wants("integer") || wants("boolean") => Some("remove the quotes".to_owned()),
+        Content::String(text) if wants("integer") && text.parse::<i64>().is_ok() => Some("remove the quotes".to_owned()),
+        Content::String(text) if wants("boolean") && matches!(text.as_str(), "true" | "false") => {
+            Some("remove the quotes".to_owned())
+        }
         _ => None,
     }
 }

@@ -406,8 +406,17 @@ impl Plan {
     }
 
     fn add_step(&mut self, step: Step, unit: &Unit, observed: &Observed) {
-        // Without a live object the entry is pending: what becomes of the create is not known yet.
-        let uid = observed.live.get(&step.id).map(|live| live.uid.clone());
+        let uid = match &step.action {
+            // It is not ours before it carries our mark, unless it was once.
+            Action::Adopt(_) => self.inventory.entries.get(&step.id).and_then(|entry| entry.uid.clone()),
+            // Without a live object the entry is pending: what becomes of the create is not known yet.
+            Action::CreateNamespace
+            | Action::Create
+            | Action::Update(_)
+            | Action::Keep
+            | Action::Prune(_)
+            | Action::Forget => observed.live.get(&step.id).map(|live| live.uid.clone()),
+        };
         let files = unit.files.iter().map(ToString::to_string).collect();
         let entry = Entry { gvk: step.gvk.clone(), uid, unit: unit.id.clone(), files };
         self.inventory.entries.insert(step.id.clone(), entry);

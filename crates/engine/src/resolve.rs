@@ -86,7 +86,7 @@ struct Context<'a> {
 impl<'a> Context<'a> {
     fn resolve(&self, sets: &[(&'a Document, ListenerSet)]) -> Result<Resolution<'a>, Box<Problem>> {
         let gateway: Gateway = self.document.read()?;
-        self.check_listener_names(&gateway)?;
+        self.check_listeners(&gateway)?;
         let (controller, class) = self.class(&gateway)?;
         let Some(pack) = self.packs.of_controller(&controller) else { return Ok(Resolution::NotOurs { controller }) };
         let mut files = BTreeSet::from([Arc::clone(&self.document.file)]);
@@ -170,13 +170,25 @@ impl<'a> Context<'a> {
         if let Some(place) = self.specs.broken.get(id) {
             return Err(format!("its {id} is broken, see {place}"));
         }
-        let document = self.specs.documents.get(id).ok_or_else(|| format!("there is no {id} in the source"))?;
+        let document = self.specs.documents.get(id).ok_or_else(|| self.absent(id))?;
         files.insert(Arc::clone(&document.file));
         let spec: &Node = document.root.get("spec").ok_or_else(|| format!("{id} has no spec"))?;
         Ok(Layer::new(name, Arc::clone(&document.file), spec))
     }
 
-    fn check_listener_names(&self, gateway: &Gateway) -> Result<(), Box<Problem>> {
+    /// Says that an object is not there, and which one may have been meant.
+    fn absent(&self, id: &ObjectId) -> String {
+        let beside = self.specs.of_kind(&id.group, &id.kind).filter(|other| other.id.namespace == id.namespace);
+        let near = suggest(&id.name, beside.map(|other| other.id.name.as_str()));
+        let meant = near.map(|near| format!("; did you mean {near:?}?")).unwrap_or_default();
+        format!("there is no {id} in the source{meant}")
+    }
+
+    fn check_listeners(&self, gateway: &Gateway) -> Result<(), Box<Problem>> {
+        if let Some(index) = gateway.spec.listeners.iter().position(|listener| listener.port == 0) {
+            let path = ["spec", "listeners", &index.to_string(), "port"];
+            return Err(Box::new(self.problem(&path, "a listener of a Gateway needs a port from 1 to 65535".to_owned())));
+        }
         let mut seen = BTreeSet::new();
         match gateway.spec.listeners.iter().position(|listener| !seen.insert(&listener.name)) {
             None => Ok(()),

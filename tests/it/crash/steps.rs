@@ -5,14 +5,16 @@ use std::sync::Arc;
 
 use gatewright::clock::SystemClock;
 use gatewright::cluster::Cluster;
+use gatewright::cluster::directory::DirectoryCluster;
 use gatewright::cluster::kube::KubeCluster;
 use gatewright::cluster::kubeconfig::{Settings, StandardLookup};
 use gatewright::cluster::memory::MemoryCluster;
 use gatewright::report::{ClusterReport, ClusterState};
 use gatewright_engine::live::Live;
 use gatewright_engine::marks::SYNC_LABEL;
-use gatewright_engine::object::{Gvk, ObjectId};
+use gatewright_engine::object::{Gvk, Object, ObjectId};
 use serde_json::json;
+use tempfile::TempDir;
 
 use crate::cluster::{ApiServer, unique};
 use crate::rounds::installation::{Installation, Specs, gateways};
@@ -38,9 +40,15 @@ struct Scene {
     installation: Installation,
     cluster: Arc<dyn Cluster>,
     done: Vec<Effect>,
+    /// What goes with the scene.
+    _folder: Option<TempDir>,
 }
 
 impl Scene {
+    fn new(sync: &str, cluster: Arc<dyn Cluster>, folder: Option<TempDir>) -> Self {
+        Self { installation: Installation::new(sync, &json!({})), cluster, done: Vec::new(), _folder: folder }
+    }
+
     /// Runs a round that ends as `death` says; tells whether it came through.
     async fn round(&mut self, specs: &Specs, death: Death) -> bool {
         let mortal = Mortal::new(&self.cluster, Some(death));
@@ -182,11 +190,7 @@ async fn dies_everywhere(change: &Change, ends: &[End], scene: impl Fn() -> Scen
 }
 
 async fn dies_everywhere_in_memory(change: &Change) -> usize {
-    let scene = || Scene {
-        installation: Installation::new("edge", &json!({})),
-        cluster: Arc::new(MemoryCluster::new("c")),
-        done: Vec::new(),
-    };
+    let scene = || Scene::new("edge", Arc::new(MemoryCluster::new("c")), None);
     dies_everywhere(change, &[End::Killed, End::CutOff], scene).await
 }
 
@@ -195,6 +199,19 @@ async fn a_round_that_creates_may_die_anywhere() {
     let effects = dies_everywhere_in_memory(&Change::new("infra", &[], &[("a", 80), ("b", 8080)])).await;
     // A shard and the head, the namespace and eight objects, a shard and the head, and one shard less.
     assert_eq!(effects, 2 + 9 + 3);
+}
+
+#[tokio::test]
+async fn a_round_that_adopts_may_die_anywhere() {
+    let scene = || {
+        let metadata = json!({"name": "a", "namespace": "infra"});
+        let object = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata});
+        let memory = MemoryCluster::new("c");
+        memory.put(Object::new(object).expect("it has all that it needs"));
+        Scene::new("edge", Arc::new(memory), None)
+    };
+    let change = Change::new("infra", &[], &[("a", 80)]);
+    assert_eq!(dies_everywhere(&change, &[End::Killed, End::CutOff], scene).await, 2 + 5 + 3);
 }
 
 #[tokio::test]
@@ -216,7 +233,19 @@ async fn a_round_that_prunes_may_die_anywhere() {
 async fn a_round_that_does_all_of_it_may_die_anywhere() {
     let change = Change::new("infra", &[("a", 80), ("b", 80), ("c", 80)], &[("b", 81), ("c", 80), ("d", 80)]);
     let effects = dies_everywhere_in_memory(&change).await;
-    assert_eq!(effects, 4 + 4 + 2 + 3 + 4 + 3);
+    assert_eq!(effects, 4 + 2 + 4 + 3 + 4 + 3);
+}
+
+#[tokio::test]
+async fn a_round_on_a_directory_may_die_anywhere() {
+    let scene = || {
+        let folder = tempfile::tempdir().expect("temporary folders can be made");
+        let cluster = DirectoryCluster::new(folder.path().join("rendered"));
+        Scene::new("edge", Arc::new(cluster), Some(folder))
+    };
+    let change = Change::new("infra", &[("a", 80), ("b", 80)], &[("b", 81), ("c", 80)]);
+    let effects = dies_everywhere(&change, &[End::Killed], scene).await;
+    assert_eq!(effects, 4 + 2 + 4 + 3 + 4 + 3);
 }
 
 #[tokio::test]
@@ -225,8 +254,7 @@ async fn a_round_on_an_api_server_may_die_anywhere() {
     let scene = |sync: &str| {
         let settings = Settings { path: Some(server.kubeconfig("admin")), ..Settings::default() };
         let cluster = KubeCluster::new(sync, settings, StandardLookup::default(), Arc::new(SystemClock::new()));
-        let installation = Installation::new(sync, &json!({}));
-        Scene { installation, cluster: Arc::new(cluster), done: Vec::new() }
+        Scene::new(sync, Arc::new(cluster), None)
     };
     for at in 1.. {
         let mut survived = false;

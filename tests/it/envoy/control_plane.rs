@@ -68,7 +68,7 @@ impl ControlPlane {
 fn serve(mut stream: TcpStream, state: &State) -> io::Result<()> {
     stream.read_exact(&mut [0; PREFACE])?;
     // No dynamic table, so that header values need no state to be read; and windows wide enough for all that comes.
-    let settings = [&setting(1, 0)[..], &setting(4, i32::MAX as u32)].concat();
+    let settings = [&setting(1, 0)[..], &setting(4, 0x7fff_ffff)].concat();
     write(&mut stream, SETTINGS, 0, 0, &settings)?;
     write(&mut stream, WINDOW_UPDATE, 0, 0, &(1_u32 << 30).to_be_bytes())?;
     let mut answered: Vec<&str> = Vec::new();

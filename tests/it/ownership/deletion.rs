@@ -83,6 +83,25 @@ fn what_somebody_made_anew_is_not_deleted() {
 }
 
 #[test]
+fn what_a_finalizer_holds_is_not_forgotten() {
+    let site = Site::new("");
+    site.want(&["edge", "other"], 80);
+    site.sync().exits(0).says("8 objects created");
+    let finalizer = |list: &str| format!(r#"{{"metadata": {{"finalizers": {list}}}}}"#);
+    site.kubectl(&["patch", "service", "edge", "--type=merge", "-p", &finalizer(r#"["example.com/load-balancer"]"#)]);
+    let service = ObjectId::new("", "Service", &site.name, "edge");
+
+    site.drop(&["edge"]);
+    site.sync().exits(0).says("4 objects deleted");
+    assert_eq!(site.left_of("edge"), ["Service"]);
+    assert!(site.inventory().entries.contains_key(&service));
+    site.sync().exits(0).says("no changes").says(&format!("Service {}/edge: it is being deleted", site.name));
+    site.kubectl(&["patch", "service", "edge", "--type=merge", "-p", &finalizer("null")]);
+    site.sync().exits(0);
+    assert!(!site.inventory().entries.contains_key(&service));
+}
+
+#[test]
 fn no_more_is_deleted_at_once_than_the_guard_allows() {
     let site = Site::new("");
     site.want(&["a", "b", "c", "d", "e", "f", "g"], 80);

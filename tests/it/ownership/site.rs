@@ -59,7 +59,9 @@ impl Site {
 
     /// Has Gateways with this port in the source, each in a file of its name.
     pub(super) fn want(&self, names: &[&str], port: u16) {
-        names.iter().for_each(|name| self.spec(name, &gateway(&self.name, name, port)));
+        for name in names {
+            self.spec(name, &gateway(&self.name, name, port));
+        }
     }
 
     /// Writes a file of the source.

@@ -79,34 +79,38 @@ pub(crate) struct World {
     memory: Arc<MemoryCluster>,
     cluster: Arc<dyn Cluster>,
     specs: Specs,
+    /// Whether what nobody owns may be adopted.
+    adopts: bool,
 }
 
 impl World {
-    pub(crate) fn new() -> Self {
+    pub(crate) fn new(adopts: bool) -> Self {
         let memory = Arc::new(MemoryCluster::new("c"));
         let settings = json!({
-            "adopt": {"policy": "never"}, "prune": {"maxDelete": {"units": 9, "percent": 100}, "allowEmpty": true},
+            "adopt": {"policy": if adopts { "if-unowned" } else { "never" }},
+            "prune": {"maxDelete": {"units": 9, "percent": 100}, "allowEmpty": true},
         });
         let cluster: Arc<dyn Cluster> = Arc::clone(&memory) as Arc<dyn Cluster>;
-        Self { installation: Installation::new("edge", &settings), memory, cluster, specs: Specs::new() }
+        Self { installation: Installation::new("edge", &settings), memory, cluster, specs: Specs::new(), adopts }
     }
 
     pub(crate) fn happens(&mut self, event: &Event) {
         match event {
             Event::Want(name, port) => {
-                let name = name_of(name);
+                let name = name_of(*name);
                 self.specs.insert(format!("{name}.json"), gateway("infra", name, *port));
             }
-            Event::Drop(name) => drop(self.specs.remove(&format!("{}.json", name_of(name)))),
+            Event::Drop(name) => drop(self.specs.remove(&format!("{}.json", name_of(*name)))),
             Event::Break(name) => {
-                let file = self.specs.get_mut(&format!("{}.json", name_of(name)));
-                file.into_iter().for_each(|text| text.push('}'));
+                if let Some(text) = self.specs.get_mut(&format!("{}.json", name_of(*name))) {
+                    text.push('}');
+                }
             }
-            Event::Delete(object) => drop(self.pick(object).and_then(|live| self.memory.remove(live.object.id()))),
-            Event::Edit(object) => self.put(object, |body| body["spec"]["edited"] = json!(true)),
-            Event::Unmark(object) => self.put(object, unmark),
+            Event::Delete(object) => drop(self.pick(*object).and_then(|live| self.memory.remove(live.object.id()))),
+            Event::Edit(object) => self.put(*object, |body| body["spec"]["edited"] = json!(true)),
+            Event::Unmark(object) => self.put(*object, unmark),
             Event::Replace(object, is_marked) => {
-                let Some(live) = self.pick(object) else { return };
+                let Some(live) = self.pick(*object) else { return };
                 self.memory.remove(live.object.id());
                 let mut body = live.object.into_body();
                 if !is_marked {
@@ -114,19 +118,19 @@ impl World {
                 }
                 self.memory.put(Object::new(body).expect("it was an object before"));
             }
-            Event::Squat(name) => self.squat(name_of(name)),
+            Event::Squat(name) => self.squat(name_of(*name)),
             Event::Fail(verb, reason) => self.memory.fail_next(*verb, None, *reason),
             Event::Lose(verb) => self.memory.lose_next_answer(*verb, None),
         }
     }
 
     /// One of the objects with our mark, if there are any.
-    fn pick(&self, index: &Index) -> Option<Live> {
+    fn pick(&self, index: Index) -> Option<Live> {
         let marked: Vec<Live> = self.marked().into_values().collect();
         (!marked.is_empty()).then(|| index.get(&marked).clone())
     }
 
-    fn put(&self, object: &Index, change: impl FnOnce(&mut Value)) {
+    fn put(&self, object: Index, change: impl FnOnce(&mut Value)) {
         let Some(live) = self.pick(object) else { return };
         let mut body = live.object.into_body();
         change(&mut body);
@@ -166,10 +170,12 @@ impl World {
         let report = self.installation.round(&self.specs, &cluster).await;
 
         let after = self.memory.objects();
-        for (id, live) in &unmarked {
-            assert_eq!(after.get(id), Some(live), "{id} is not ours: {report:?}");
-        }
         let wanted = self.installation.wanted(&self.specs);
+        for (id, live) in &unmarked {
+            let now = after.get(id);
+            let is_adopted = self.adopts && wanted.contains(id) && now.is_some_and(|now| now.uid == live.uid);
+            assert!(now == Some(live) || is_adopted, "{id} is not ours: {report:?}");
+        }
         for id in before.keys().filter(|id| !after.contains_key(*id)) {
             let is_unwanted = known.contains(id) && !wanted.contains(id) && !self.is_broken(&id.name);
             assert!(is_unwanted, "{id} was deleted: {report:?}");
@@ -218,7 +224,8 @@ fn assert_order(done: &[Effect], before: &BTreeMap<ObjectId, Live>, report: &Clu
     for (at, effect) in done.iter().enumerate() {
         let Effect::Create(id) = effect else { continue };
         for need in needs(id).into_iter().filter(|_| id.kind == "Deployment") {
-            let is_there = before.contains_key(&need) || done[..at].contains(&Effect::Create(need));
+            let is_adopted = done[..at].contains(&Effect::Update(need.clone()));
+            let is_there = before.contains_key(&need) || is_adopted || done[..at].contains(&Effect::Create(need));
             assert!(is_there, "{effect:?} at {at} in {done:?}");
         }
     }
@@ -232,7 +239,7 @@ fn assert_order(done: &[Effect], before: &BTreeMap<ObjectId, Live>, report: &Clu
     }
 }
 
-fn name_of(index: &Index) -> &'static str {
+fn name_of(index: Index) -> &'static str {
     let name: &&str = index.get(&NAMES);
     name
 }

@@ -18,12 +18,21 @@ use crate::unit::Rendering;
 pub(super) fn add(plan: &mut Plan, rendering: &Rendering, observed: &Observed, owned: &Inventory, policies: &Policies) {
     let wanted: BTreeSet<&ObjectId> =
         rendering.units.iter().flat_map(|unit| unit.objects.iter().map(crate::object::Object::id)).collect();
-    let held = plan.held_units().into_iter().cloned().collect();
+    let mut held: BTreeSet<ObjectId> = plan.held_units().into_iter().cloned().collect();
+    let is_unseen = |id: &ObjectId| observed.unknown.contains_key(id);
+    held.extend(owned.entries.iter().filter(|(id, _)| is_unseen(id)).map(|(_, entry)| entry.unit.clone()));
     let unreadable = unreadable_files(&rendering.problems);
     let context = Context { rendering, observed, owned, policies, held, unreadable };
     let unwanted = owned.entries.iter().filter(|(id, entry)| !wanted.contains(id) && policies.is_about(&entry.unit));
-    for (id, entry) in unwanted {
-        match context.decide(id, entry) {
+    let decided: Vec<_> = unwanted.map(|(id, entry)| (id, entry, context.decide(id, entry))).collect();
+    // What cannot be seen may be there, and need the rest of its unit.
+    let unclear = decided.iter().filter(|(.., decision)| matches!(decision, Err(Reason::Unknown(_))));
+    let unclear: BTreeSet<&ObjectId> = unclear.map(|(_, entry, _)| &entry.unit).collect();
+    for (id, entry, decision) in decided {
+        match decision {
+            Ok(Action::Prune(_)) if unclear.contains(&entry.unit) => {
+                plan.refusals.push(Refusal { unit: entry.unit.clone(), id: id.clone(), reason: Reason::UnitHeld });
+            }
             Ok(action) => plan.steps.push(Step {
                 unit: entry.unit.clone(),
                 id: id.clone(),
@@ -42,7 +51,7 @@ struct Context<'a> {
     observed: &'a Observed,
     owned: &'a Inventory,
     policies: &'a Policies,
-    /// Units of which something was refused: they stay as they are, as a whole.
+    /// Units of which something was refused or could not be seen: they stay as they are, as a whole.
     held: BTreeSet<ObjectId>,
     unreadable: BTreeSet<Arc<str>>,
 }
@@ -54,21 +63,21 @@ impl Context<'_> {
         }
         let Some(live) = self.observed.live.get(id) else { return Ok(Action::Forget) };
         self.check_spec(entry)?;
-        let owner = owner(live, self.observed, self.owned, &self.policies.marker);
-        let is_same = entry.uid.as_ref().is_none_or(|uid| *uid == live.uid);
-        match (owner, is_same) {
-            (Owner::Us, true) => self.check_live(id, live),
+        let is_same = entry.uid.as_ref().map(|uid| *uid == live.uid);
+        match (owner(live, self.observed, self.owned, &self.policies.marker), is_same) {
+            (Owner::Us, None | Some(true)) => self.check_live(id, live),
             // Somebody has put it back from a copy, marks and all: not the one that we made, nor to be lost sight of.
-            (Owner::Us, false) => {
+            (Owner::Us, Some(false)) => {
                 Err(Reason::Kept("our mark, but is not the object that was made here (another uid)".to_owned()))
             }
-            // Somebody has made a new object in its place: ours is gone.
-            (Owner::Nobody | Owner::OtherSync(_) | Owner::OtherInstallation(_) | Owner::Other(_), false) => {
-                Ok(Action::Forget)
-            }
-            (Owner::Nobody | Owner::OtherSync(_) | Owner::OtherInstallation(_) | Owner::Other(_), true) => {
+            (Owner::Nobody | Owner::OtherSync(_) | Owner::OtherInstallation(_) | Owner::Other(_), Some(true)) => {
                 Err(Reason::Unmarked)
             }
+            // Somebody has made a new object in its place, and ours is gone; or it never came to be ours.
+            (
+                Owner::Nobody | Owner::OtherSync(_) | Owner::OtherInstallation(_) | Owner::Other(_),
+                None | Some(false),
+            ) => Ok(Action::Forget),
         }
     }
 
@@ -80,9 +89,11 @@ impl Context<'_> {
         if self.rendering.self_managed.contains(&entry.unit) {
             return Err(Reason::SelfManaged);
         }
-        let is_wanted = self.rendering.units.iter().any(|unit| unit.id == entry.unit);
-        if is_wanted {
-            return if self.held.contains(&entry.unit) { Err(Reason::UnitHeld) } else { Ok(()) };
+        if self.held.contains(&entry.unit) {
+            return Err(Reason::UnitHeld);
+        }
+        if self.rendering.units.iter().any(|unit| unit.id == entry.unit) {
+            return Ok(());
         }
         // An unreadable file that fed no unit so far may hold anything, a moved spec for example.
         let feeds = |file: &&Arc<str>| {

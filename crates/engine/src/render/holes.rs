@@ -10,6 +10,7 @@
 
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
+use std::fmt::Write;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use serde_json::{Map, Value};
@@ -22,6 +23,8 @@ pub(super) const END: char = '\u{2}';
 
 /// More texts than any pack has branches for; beyond that a template prints something of its own every time.
 const MAX_TEXTS: usize = 256;
+
+const WRITABLE: &str = "a `String` takes all that is written";
 
 /// What a value is, as far as the text around it can tell the difference.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -73,7 +76,8 @@ impl Hole {
     fn write(self, text: &mut String) {
         let (before, after) = self.sort.brackets();
         let sort = Sort::ALL.iter().position(|sort| *sort == self.sort).unwrap_or_default();
-        text.push_str(&format!("{before}{}{:07}{after}", Self::PREFIX, sort * Self::MAX + self.index));
+        let number = sort * Self::MAX + self.index;
+        write!(text, "{before}{}{number:07}{after}", Self::PREFIX).expect(WRITABLE);
     }
 
     /// Reads the digits behind the prefix.
@@ -92,10 +96,12 @@ impl Hole {
 /// The texts that were read before.
 #[derive(Default)]
 pub(super) struct Texts {
-    /// By length and text, because texts of one template have long beginnings in common. `None` for a text that
-    /// holes do not fit into.
-    known: Mutex<BTreeMap<(usize, String), Option<Arc<Vec<Part>>>>>,
+    known: Mutex<Known>,
 }
+
+/// By length and text, because texts of one template have long beginnings in common. `None` for a text that holes do
+/// not fit into.
+type Known = BTreeMap<(usize, String), Option<Arc<Vec<Part>>>>;
 
 impl Texts {
     /// Reads a filled template.
@@ -148,8 +154,8 @@ fn ascii(json: &str) -> Cow<'_, str> {
     for c in json.chars() {
         match u32::from(c) {
             _ if is_plain(c) => ascii.push(c),
-            code @ 0..=0xffff => ascii.push_str(&format!("\\u{code:04x}")),
-            code => ascii.push_str(&format!("\\U{code:08x}")),
+            code @ 0..=0xffff => write!(ascii, "\\u{code:04x}").expect(WRITABLE),
+            code => write!(ascii, "\\U{code:08x}").expect(WRITABLE),
         }
     }
     Cow::Owned(ascii)

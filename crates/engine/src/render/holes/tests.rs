@@ -55,10 +55,9 @@ proptest! {
         for template in TEMPLATES {
             let filled = fill(template, &value);
             // Where a value would change the structure, the YAML says something else, or nothing; that is the point.
-            if let (Ok(expected), Ok(actual)) = (yaml::parse_values(&closed(&filled)), read(&filled)) {
-                if !template.contains("x-V") && !template.contains("'V'") {
-                    prop_assert_eq!(actual, expected, "{}", template);
-                }
+            let is_safe = !template.contains("x-V") && !template.contains("'V'");
+            if let (true, Ok(expected), Ok(actual)) = (is_safe, yaml::parse_values(&closed(&filled)), read(&filled)) {
+                prop_assert_eq!(actual, expected, "{}", template);
             }
         }
     }
