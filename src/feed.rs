@@ -11,6 +11,9 @@ use serde::{Deserialize, Serialize};
 use crate::source::{Snapshot, Source, SourceError};
 use crate::state::State;
 
+/// Where the daemon notes, for `status`, which sources it cannot read.
+pub const TROUBLES: &str = "status/.sources.json";
+
 /// A source and what it last said.
 pub struct Feed {
     name: String,

@@ -79,8 +79,7 @@ pub fn render_for(snapshot: &Snapshot, settings: &SyncSettings, packs: &Packs) -
     }
     if settings.unclaimed == Unclaimed::Error {
         let problem = |(id, place): &(ObjectId, _)| {
-            Problem::document(Place::clone(place), "no pack claims this document")
-                .about(id.clone())
+            Problem::document(Place::clone(place), "no pack claims this document").about(id.clone())
         };
         rendering.problems.extend(rendering.unclaimed.iter().map(problem));
     }

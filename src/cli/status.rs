@@ -10,7 +10,7 @@ use gatewright_engine::text::count;
 use super::plan::Format;
 use super::{Context, Failure, check_name, print};
 use crate::config::Config;
-use crate::feed::Trouble;
+use crate::feed::{TROUBLES, Trouble};
 use crate::journal;
 use crate::report::text::why;
 use crate::report::{ClusterReport, Report, UnitReport, UnitState};
@@ -29,9 +29,6 @@ pub struct Args {
     #[arg(long, value_name = "FORMAT", default_value = "text")]
     format: Format,
 }
-
-/// Where the daemon notes which sources it cannot read.
-pub const TROUBLES: &str = "status/.sources.json";
 
 /// The last report of each sync, by cluster; `None` where there was no round yet.
 type Reports = BTreeMap<String, BTreeMap<String, Option<Report>>>;

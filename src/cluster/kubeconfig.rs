@@ -163,7 +163,9 @@ impl Place {
 
     fn unreadable(&self, what: &str, path: &Path, error: std::io::Error) -> KubeconfigError {
         let hint = match error.kind() {
-            std::io::ErrorKind::NotFound => "correct the path: a relative one starts at the folder of the file that it stands in",
+            std::io::ErrorKind::NotFound => {
+                "correct the path: a relative one starts at the folder of the file that it stands in"
+            }
             std::io::ErrorKind::PermissionDenied => "let the user that the service runs as read it",
             _ => "see to it that it can be read",
         };

@@ -15,9 +15,8 @@ use tracing::{error, info, warn};
 
 use super::{Shared, Slot, nudge_all};
 use crate::assemble::{self, SourceSetupError};
-use crate::cli::status::TROUBLES;
 use crate::config::Config;
-use crate::feed::{Feed, Trouble};
+use crate::feed::{Feed, TROUBLES, Trouble};
 use crate::schedule::drive::Nudger;
 use crate::service::Pulse;
 use crate::source::SourceError;

@@ -215,7 +215,9 @@ fn type_hint(content: &Content, types: &[String]) -> Option<String> {
         Content::Bool(_) | Content::Number(_) if wants("string") => {
             Some("put it in quotes; YAML reads yes, on, 0644 and 1e3 as booleans and numbers".to_owned())
         }
-        Content::String(text) if wants("integer") && text.parse::<i64>().is_ok() => Some("remove the quotes".to_owned()),
+        Content::String(text) if wants("integer") && text.parse::<i64>().is_ok() => {
+            Some("remove the quotes".to_owned())
+        }
         Content::String(text) if wants("boolean") && matches!(text.as_str(), "true" | "false") => {
             Some("remove the quotes".to_owned())
         }

@@ -2,7 +2,7 @@
 //!
 //! Templates are Tera. A value can only enter a template through an encoding filter ([`functions`]); printing one as
 //! it is is an error, so that no value can change the structure of a document. What comes out is parsed as strictly
-//! as what users write, though only once for many Gateways ([`holes`]): a duplicate key or a document without a name
+//! as what users write, though only once for many Gateways (`holes`): a duplicate key or a document without a name
 //! is an error with the template's name.
 
 pub mod functions;
@@ -126,7 +126,8 @@ mod tests {
 
     #[test]
     fn the_keys_of_a_value_are_sorted_in_a_text_too() {
-        let value: Value = (0..50).map(|n| (format!("k{n}"), json!({"b": 1, "a": 2}))).collect::<serde_json::Map<_, _>>().into();
+        let value: Value =
+            (0..50).map(|n| (format!("k{n}"), json!({"b": 1, "a": 2}))).collect::<serde_json::Map<_, _>>().into();
         let objects = render("  k: |\n    {{ v | json }}\n", &json!({ "v": value })).expect("it renders");
         assert_eq!(objects[0].body()["data"]["k"], format!("{value}\n"));
     }

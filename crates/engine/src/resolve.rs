@@ -187,7 +187,9 @@ impl<'a> Context<'a> {
     fn check_listeners(&self, gateway: &Gateway) -> Result<(), Box<Problem>> {
         if let Some(index) = gateway.spec.listeners.iter().position(|listener| listener.port == 0) {
             let path = ["spec", "listeners", &index.to_string(), "port"];
-            return Err(Box::new(self.problem(&path, "a listener of a Gateway needs a port from 1 to 65535".to_owned())));
+            return Err(Box::new(
+                self.problem(&path, "a listener of a Gateway needs a port from 1 to 65535".to_owned()),
+            ));
         }
         let mut seen = BTreeSet::new();
         match gateway.spec.listeners.iter().position(|listener| !seen.insert(&listener.name)) {
