@@ -33,7 +33,7 @@ fn steps(report: &ClusterReport) -> Vec<String> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(40))]
+    #![proptest_config(ProptestConfig::with_cases(48))]
 
     #[test]
     fn nothing_is_lost_and_rounds_converge(
@@ -69,6 +69,28 @@ async fn a_round_that_plans_again_reports_all_that_it_did() {
     let done = |step: &&StepReport| step.action == "create" && step.outcome == Some(Outcome::Done);
     assert_eq!(report.steps.iter().filter(done).count(), 5, "{report:?}");
     assert_eq!(report.units.iter().map(|unit| unit.state).collect::<Vec<_>>(), [UnitState::Changed]);
+}
+
+#[tokio::test]
+async fn what_follows_a_failure_is_not_tried() {
+    let memory = Arc::new(MemoryCluster::new("c"));
+    let cluster: Arc<dyn Cluster> = Arc::clone(&memory) as Arc<dyn Cluster>;
+    let installation = Installation::new("edge", &json!({}));
+    let all = gateways("infra", &[("edge", 80), ("other", 80)]);
+    let of_edge = || memory.objects().into_keys().filter(|id| id.name == "edge").map(|id| id.kind).collect::<Vec<_>>();
+
+    memory.fail_next(Verb::Apply, Some(ObjectId::new("", "ConfigMap", "infra", "edge")), Reason::Forbidden);
+    assert_eq!(installation.round(&all, &cluster).await.state, ClusterState::Failed);
+    assert_eq!((of_edge(), memory.objects().len()), (vec!["ServiceAccount".to_owned()], 1 + 4 + 1));
+    // The first round that is through is the one after which this host may delete.
+    assert_eq!(installation.round(&all, &cluster).await.state, ClusterState::Done);
+
+    memory.fail_next(Verb::Delete, Some(ObjectId::new("apps", "Deployment", "infra", "edge")), Reason::Forbidden);
+    let left = gateways("infra", &[("other", 80)]);
+    assert_eq!(installation.round(&left, &cluster).await.state, ClusterState::Failed);
+    assert_eq!(of_edge().len(), 4, "what is left of a unit keeps what it needs");
+    assert_eq!(installation.round(&left, &cluster).await.state, ClusterState::Done);
+    assert_eq!(of_edge().len(), 0);
 }
 
 #[tokio::test]
