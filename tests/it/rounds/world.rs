@@ -185,7 +185,7 @@ impl World {
         let known = self.known().await;
         let unknown: Vec<ObjectId> = self.marked().into_keys().filter(|id| !known.contains(id)).collect();
         assert_eq!(unknown, [], "not in the inventory: {report:?}");
-        assert_order(&mortal.done(), &before, &report);
+        assert_order(&mortal.done(), &before, &after, &report);
     }
 
     /// Tells whether the file of a Gateway is there and says nothing.
@@ -220,15 +220,22 @@ impl World {
 }
 
 /// What a Deployment needs is there before it, and goes after it.
-fn assert_order(done: &[Effect], before: &BTreeMap<ObjectId, Live>, report: &ClusterReport) {
+fn assert_order(
+    done: &[Effect],
+    before: &BTreeMap<ObjectId, Live>,
+    after: &BTreeMap<ObjectId, Live>,
+    report: &ClusterReport,
+) {
     let needs =
         |id: &ObjectId| ["ServiceAccount", "ConfigMap"].map(|kind| ObjectId::new("", kind, &id.namespace, &id.name));
     for (at, effect) in done.iter().enumerate() {
         let Effect::Create(id) = effect else { continue };
         for need in needs(id).into_iter().filter(|_| id.kind == "Deployment") {
-            let is_adopted = done[..at].contains(&Effect::Update(need.clone()));
-            let is_there = before.contains_key(&need) || is_adopted || done[..at].contains(&Effect::Create(need));
-            assert!(is_there, "{effect:?} at {at} in {done:?}");
+            let (create, adopt) = (Effect::Create(need.clone()), Effect::Update(need.clone()));
+            let is_done = done[..at].contains(&create) || done[..at].contains(&adopt);
+            // The answer may have been lost.
+            let is_made = after.contains_key(&need) && !done.contains(&create);
+            assert!(before.contains_key(&need) || is_done || is_made, "{effect:?} at {at} in {done:?}");
         }
     }
     let prunes = report.steps.iter().filter(|step| step.action == "prune" && step.id.kind == "Deployment");

@@ -24,15 +24,8 @@ pub(super) fn add(plan: &mut Plan, rendering: &Rendering, observed: &Observed, o
     let unreadable = unreadable_files(&rendering.problems);
     let context = Context { rendering, observed, owned, policies, held, unreadable };
     let unwanted = owned.entries.iter().filter(|(id, entry)| !wanted.contains(id) && policies.is_about(&entry.unit));
-    let decided: Vec<_> = unwanted.map(|(id, entry)| (id, entry, context.decide(id, entry))).collect();
-    // What cannot be seen may be there, and need the rest of its unit.
-    let unclear = decided.iter().filter(|(.., decision)| matches!(decision, Err(Reason::Unknown(_))));
-    let unclear: BTreeSet<&ObjectId> = unclear.map(|(_, entry, _)| &entry.unit).collect();
-    for (id, entry, decision) in decided {
-        match decision {
-            Ok(Action::Prune(_)) if unclear.contains(&entry.unit) => {
-                plan.refusals.push(Refusal { unit: entry.unit.clone(), id: id.clone(), reason: Reason::UnitHeld });
-            }
+    for (id, entry) in unwanted {
+        match context.decide(id, entry) {
             Ok(action) => plan.steps.push(Step {
                 unit: entry.unit.clone(),
                 id: id.clone(),

@@ -110,6 +110,8 @@ fn what_holes_do_not_fit_into_is_read_as_yaml() {
     check("a: !!binary V\n", json!("eA=="), json!({"a": "x"}));
     check("a:\n  <<: V\n  b: 1\n", json!({"c": 2}), json!({"a": {"b": 1, "c": 2}}));
     check("a: Vm\n", json!(100), json!({"a": "100m"}));
+    check("a: 10000000000000000000\nb: V\n", json!(1), json!({"a": 10_000_000_000_000_000_000_u64, "b": 1}));
+    check("a: x10000000000001000000\nb: V\n", json!("c"), json!({"a": "x10000000000001000000", "b": "c"}));
     check("a: 10000000000000000007\nb: V\n", json!(1), json!({"a": 10_000_000_000_000_000_007_u64, "b": 1}));
     check("a: '1000000000000'\nb: V\n", json!(1), json!({"a": "1000000000000", "b": 1}));
 }
