@@ -176,6 +176,7 @@ impl Order {
                 AdoptPolicy::IfUnowned => Adopt::IfUnowned,
                 AdoptPolicy::Always => Adopt::Always,
             },
+            prune_adopted: settings.adopt.prune,
             prune: settings.prune.enabled,
             max_delete: MaxDelete {
                 units: settings.prune.max_delete.units,

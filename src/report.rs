@@ -262,6 +262,7 @@ fn weight(reason: &Reason) -> u8 {
         | Reason::Broken
         | Reason::Unreadable(_)
         | Reason::SelfManaged
+        | Reason::Adopted
         | Reason::PruneDisabled
         | Reason::FirstRound
         | Reason::UnitHeld => 0,

@@ -267,6 +267,8 @@ impl Default for Allow {
 pub struct AdoptSettings {
     /// When an existing object without our mark may become ours.
     pub policy: AdoptPolicy,
+    /// Whether such an object is deleted when it is not wanted any more; otherwise it stays.
+    pub prune: bool,
 }
 
 /// When an existing object without our mark may become ours.

@@ -279,6 +279,7 @@ fn is_kept(reason: &Reason) -> bool {
         | Reason::Broken
         | Reason::Unreadable(_)
         | Reason::SelfManaged
+        | Reason::Adopted
         | Reason::PruneDisabled
         | Reason::FirstRound => true,
         Reason::Foreign(_)

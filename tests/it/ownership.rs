@@ -64,6 +64,15 @@ fn what_nobody_owns_is_adopted_only_if_that_is_the_policy() {
     assert_eq!(adopted["data"]["theirs"], "1", "what we do not set stays theirs");
     assert!(adopted["metadata"]["annotations"]["gatewright.dev/owner"].is_string());
     site.sync().exits(0).says("no changes, 4 objects up to date");
+
+    // What was there before us outlives us, unless the sync says otherwise.
+    site.want(&["other"], 80);
+    site.drop(&["edge"]);
+    site.sync().exits(0).says(&format!("ConfigMap {}/edge: kept: it was adopted", site.name)).says("3 objects deleted");
+    assert_eq!(site.get("configmap/edge")["metadata"]["uid"], adopted["metadata"]["uid"]);
+    site.configure(&site.name, "adopt: {prune: true}");
+    site.sync().exits(0).says("1 object deleted");
+    assert_eq!(site.left_of("edge"), [""; 0]);
 }
 
 #[test]

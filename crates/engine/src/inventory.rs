@@ -35,6 +35,9 @@ pub struct Entry {
     pub uid: Option<String>,
     /// The spec that it was rendered from.
     pub unit: ObjectId,
+    /// It existed before it was ours.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub adopted: bool,
     /// The files that had a say in it.
     #[serde(default)]
     pub files: BTreeSet<String>,
@@ -173,6 +176,7 @@ mod tests {
             gvk: Gvk::new("v1", "Service"),
             uid: n.is_multiple_of(2).then(|| format!("uid-{n}")),
             unit: unit.clone(),
+            adopted: false,
             files: BTreeSet::from(["a.yaml".to_owned()]),
         };
         let entries = (0..objects).map(|n| (ObjectId::new("", "Service", "infra", &format!("s{n}")), entry(n)));

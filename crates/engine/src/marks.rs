@@ -95,16 +95,14 @@ impl Marker {
     }
 
     /// Reads off a live object whose it is.
+    ///
+    /// An object that bears our mark and another tool's is the other's too, and so it is not ours to change.
     pub fn owner(&self, object: &Object) -> Owner {
-        let body = object.body();
-        if let Some(owner) = object.annotation(OWNER_ANNOTATION).and_then(|mark| self.read(mark, object)) {
-            return owner;
+        let mark = object.annotation(OWNER_ANNOTATION).and_then(|mark| self.read(mark, object));
+        match mark {
+            Some(Owner::Us) | None => other_owner(object.body()).map_or(mark.unwrap_or(Owner::Nobody), Owner::Other),
+            Some(other) => other,
         }
-        if let Some(owner) = controller(body) {
-            return Owner::Other(owner);
-        }
-        let tool = TOOLS.iter().find(|(field, key, _)| metadata(body, field, key).is_some());
-        tool.map_or(Owner::Nobody, |(_, _, name)| Owner::Other((*name).to_owned()))
     }
 
     /// A mark of another identity is a copy, and says nothing.
@@ -149,6 +147,12 @@ pub fn strip(body: &mut Value) {
             metadata.remove(field);
         }
     }
+}
+
+/// Names another tool or controller that has marked an object.
+fn other_owner(body: &Value) -> Option<String> {
+    let tool = || TOOLS.iter().find(|(field, key, _)| metadata(body, field, key).is_some());
+    controller(body).or_else(|| tool().map(|(_, _, name)| (*name).to_owned()))
 }
 
 /// Any ownerReference means that a controller made the object, or that it will be collected with its owner.
@@ -200,6 +204,9 @@ mod tests {
         owned["metadata"]["ownerReferences"] = json!([{"kind": "Gateway", "name": "edge"}]);
         let owned = Object::new(owned).expect("it is an object");
         assert_eq!(us.owner(&owned).to_string(), "Gateway \"edge\", its ownerReference");
+        let both =
+            us.mark(object("a")).with_metadata("annotations", [("meta.helm.sh/release-name".into(), "x".into())]);
+        assert_eq!(us.owner(&both), Owner::Other("Helm".into()));
     }
 
     #[test]

@@ -97,6 +97,8 @@ pub struct Policies {
     pub source: String,
     /// Adoption.
     pub adopt: Adopt,
+    /// Whether what was adopted may be deleted like what was made.
+    pub prune_adopted: bool,
     /// Whether anything is deleted at all.
     pub prune: bool,
     /// How much may be deleted at once.
@@ -232,6 +234,8 @@ pub enum Reason {
     Unreadable(String),
     /// Its spec says that somebody else provisions it; what exists stays as it is.
     SelfManaged,
+    /// It existed before it was ours, and the sync does not delete such objects.
+    Adopted,
     /// Pruning is switched off.
     PruneDisabled,
     /// This host sees the cluster for the first time.
@@ -260,6 +264,7 @@ impl fmt::Display for Reason {
             Self::Broken => f.write_str("kept: its spec is broken"),
             Self::Unreadable(file) => write!(f, "kept: {file} cannot be read, and may hold its spec"),
             Self::SelfManaged => f.write_str("kept: its spec says that somebody else provisions it"),
+            Self::Adopted => f.write_str("kept: it was adopted, and adopt.prune is false"),
             Self::PruneDisabled => f.write_str("kept: pruning is switched off"),
             Self::FirstRound => {
                 f.write_str("kept: this host sees the cluster for the first time; the next round deletes it")
@@ -418,7 +423,13 @@ impl Plan {
             | Action::Forget => observed.live.get(&step.id).map(|live| live.uid.clone()),
         };
         let files = unit.files.iter().map(ToString::to_string).collect();
-        let entry = Entry { gvk: step.gvk.clone(), uid, unit: unit.id.clone(), files };
+        let was_adopted = self.inventory.entries.get(&step.id).is_some_and(|entry| entry.adopted);
+        let adopted = match step.action {
+            Action::Adopt(_) => true,
+            Action::Update(_) | Action::Keep => was_adopted,
+            Action::Create | Action::CreateNamespace | Action::Prune(_) | Action::Forget => false,
+        };
+        let entry = Entry { gvk: step.gvk.clone(), uid, unit: unit.id.clone(), adopted, files };
         self.inventory.entries.insert(step.id.clone(), entry);
         self.steps.push(step);
     }

@@ -58,6 +58,7 @@ impl Context<'_> {
         self.check_spec(entry)?;
         let is_same = entry.uid.as_ref().map(|uid| *uid == live.uid);
         match (owner(live, self.observed, self.owned, &self.policies.marker), is_same) {
+            (Owner::Us, None | Some(true)) if entry.adopted && !self.policies.prune_adopted => Err(Reason::Adopted),
             (Owner::Us, None | Some(true)) => self.check_live(id, live),
             // Somebody has put it back from a copy, marks and all: not the one that we made, nor to be lost sight of.
             (Owner::Us, Some(false)) => {
