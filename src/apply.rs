@@ -95,10 +95,7 @@ pub async fn apply(cluster: &dyn Cluster, plan: &Plan, stop: &CancellationToken)
     for step in namespaces {
         applied.record(&step.id, make_namespace(cluster, step).await);
     }
-    let mut units: BTreeMap<&ObjectId, Vec<&Step>> = BTreeMap::new();
-    for step in others {
-        units.entry(&step.unit).or_default().push(step);
-    }
+    let units = by_unit(others);
     let runs = units.into_values().map(|steps| unit(cluster, steps, stop).boxed()).collect();
     beside(runs).await.into_iter().for_each(|unit| applied.absorb(unit));
     applied
@@ -106,6 +103,15 @@ pub async fn apply(cluster: &dyn Cluster, plan: &Plan, stop: &CancellationToken)
 
 fn writes(plan: &Plan) -> impl Iterator<Item = &Step> {
     plan.changes().filter(|step| !matches!(step.action, Action::Prune(_)))
+}
+
+/// Puts the steps of each unit together, in the order of the plan.
+fn by_unit<'a>(steps: impl IntoIterator<Item = &'a Step>) -> BTreeMap<&'a ObjectId, Vec<&'a Step>> {
+    let mut units: BTreeMap<_, Vec<_>> = BTreeMap::new();
+    for step in steps {
+        units.entry(&step.unit).or_default().push(step);
+    }
+    units
 }
 
 async fn unit(cluster: &dyn Cluster, steps: Vec<&Step>, stop: &CancellationToken) -> Applied {
@@ -146,11 +152,7 @@ async fn make_namespace(cluster: &dyn Cluster, step: &Step) -> Result<Option<Liv
 /// Time has passed since the plan: each object is read again, and deleted only if it still is ours, the same one, and
 /// nobody asks for it to be kept.
 pub async fn prune(cluster: &dyn Cluster, plan: &Plan, marker: &Marker, stop: &CancellationToken) -> Applied {
-    let mut units: BTreeMap<&ObjectId, Vec<&Step>> = BTreeMap::new();
-    let prunes = plan.steps.iter().filter(|step| matches!(step.action, Action::Prune(_)));
-    for step in prunes {
-        units.entry(&step.unit).or_default().push(step);
-    }
+    let units = by_unit(plan.steps.iter().filter(|step| matches!(step.action, Action::Prune(_))));
     let runs = units.into_values().map(|steps| prune_unit(cluster, steps, marker, stop).boxed()).collect();
     let mut applied = Applied::default();
     beside(runs).await.into_iter().for_each(|unit| applied.absorb(unit));
