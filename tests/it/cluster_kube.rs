@@ -142,6 +142,14 @@ async fn an_identical_apply_changes_nothing() {
 }
 
 #[tokio::test]
+async fn control_characters_arrive_as_they_are() {
+    let (cluster, namespace) = admin("controls");
+    let text = "del \u{7f}, padding \u{80}, next line \u{85}, separator \u{2028} \u{2029} \u{feff} \u{ffff}, tab \t, escape \u{1b}, \u{1f310}";
+    let created = create(&cluster, &config_map(&namespace, "a", &json!({ "x": text }))).await;
+    assert_eq!(created.object.body()["data"]["x"], text);
+}
+
+#[tokio::test]
 async fn fields_that_are_no_longer_wanted_go() {
     let (cluster, namespace) = admin("fields");
     let created = create(&cluster, &config_map(&namespace, "a", &json!({"x": "1", "y": "2"}))).await;

@@ -376,7 +376,7 @@ mod tests {
 
     #[test]
     fn what_is_written_reads_back_the_same() {
-        let value = json!({"a": "yes", "b": "1e3", "c": "0644", "d": "x: y #", "e": "multi\nline\n", "f": ["~", null, 1.5, "\u{85}\t"], "n": ""});
+        let value = json!({"a": "yes", "b": "1e3", "c": "0644", "d": "x: y #", "e": "multi\nline\n", "f": ["~", null, 1.5, "\u{85}\t", "a \u{2028} b \u{7f} \u{feff}"], "n": ""});
         assert_eq!(parse_values(&to_string(&value)), Ok(vec![value]));
     }
 }

@@ -120,7 +120,7 @@ impl Server<'_> {
             field_validation: Some(ValidationDirective::Strict),
         };
         let body = conditional(object, only_if)?;
-        match self.ask(address.patch(&id.name, &params, &Patch::Apply(&body))).await {
+        match self.ask(address.patch(&id.name, &params, &Patch::Apply(&body)).map(printable)).await {
             Ok(body) => live(body),
             // The server's way to say that the object of this name is another one by now.
             Err(failure) if failure.refusal(422).is_some_and(|refusal| refusal.objects_to("metadata.uid")) => {
@@ -166,6 +166,21 @@ impl Server<'_> {
             _ => failure,
         }
     }
+}
+
+/// Escapes what JSON may hold as it is and YAML may not, or takes for the end of a line: the server reads an apply as
+/// YAML.
+fn printable(request: Request<Vec<u8>>) -> Request<Vec<u8>> {
+    let is_special =
+        |c: char| matches!(c, '\u{7f}'..='\u{9f}' | '\u{2028}' | '\u{2029}' | '\u{feff}' | '\u{fffe}' | '\u{ffff}');
+    request.map(|body| match String::from_utf8(body) {
+        Ok(text) if text.contains(is_special) => {
+            let escape = |c: char| if is_special(c) { format!("\\u{:04x}", u32::from(c)) } else { c.to_string() };
+            text.chars().map(escape).collect::<String>().into_bytes()
+        }
+        Ok(text) => text.into_bytes(),
+        Err(error) => error.into_bytes(),
+    })
 }
 
 /// A namespace that is asked for itself is absent; one that an object should be in says nothing of the object.
