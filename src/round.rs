@@ -45,16 +45,19 @@ pub struct Task<'a> {
 pub async fn run(cluster: &dyn Cluster, task: &Task<'_>) -> ClusterReport {
     match try_run(cluster, task).await {
         Ok(report) => report,
-        Err(error) => {
-            let state = if error.is_unreachable() { ClusterState::Unreachable } else { ClusterState::Failed };
-            // When nothing at all can be asked, it does not matter which question happened to be the first.
-            let cause: &dyn Error = match error.reason {
-                Reason::Unreachable | Reason::Misconfigured | Reason::Unauthorized => &*error.source,
-                _ => &error,
-            };
-            ClusterReport::failed(state, Chain(cause).to_string(), error.hint.clone())
-        }
+        Err(error) => failed(&error),
     }
+}
+
+/// Reports a cluster on which something could not be done at all.
+fn failed(error: &ClusterError) -> ClusterReport {
+    let state = if error.is_unreachable() { ClusterState::Unreachable } else { ClusterState::Failed };
+    // When nothing at all can be asked, it does not matter which question happened to be the first.
+    let cause: &dyn Error = match error.reason {
+        Reason::Unreachable | Reason::Misconfigured | Reason::Unauthorized => &*error.source,
+        _ => error,
+    };
+    ClusterReport::failed(state, Chain(cause).to_string(), error.hint.clone())
 }
 
 async fn try_run(cluster: &dyn Cluster, task: &Task<'_>) -> Result<ClusterReport, ClusterError> {
@@ -98,7 +101,7 @@ async fn try_run(cluster: &dyn Cluster, task: &Task<'_>) -> Result<ClusterReport
         }
     }
     carry_over(&mut plan, &mut applied, done);
-    finish(cluster, task, ledger, plan, observed, applied).await
+    Ok(finish(cluster, task, ledger, plan, observed, applied).await)
 }
 
 async fn look(cluster: &dyn Cluster, task: &Task<'_>, owned: &Inventory) -> Result<(Plan, Observed), ClusterError> {
@@ -131,7 +134,7 @@ fn carry_over(plan: &mut Plan, applied: &mut Applied, mut done: BTreeMap<ObjectI
     }
 }
 
-/// Waits, prunes and records.
+/// Waits, prunes and records. Whatever goes wrong here, what was done before it is in the report.
 async fn finish(
     cluster: &dyn Cluster,
     task: &Task<'_>,
@@ -139,34 +142,55 @@ async fn finish(
     mut plan: Plan,
     observed: Observed,
     mut applied: Applied,
-) -> Result<ClusterReport, ClusterError> {
+) -> ClusterReport {
+    let mut live = observed.live;
+    live.extend(applied.live.clone());
+    let mut unhealthy = Unhealthy::new();
+    let settled = settle(cluster, task, &mut ledger, &mut plan, &mut applied, (&mut live, &mut unhealthy)).await;
+    for (id, outcome) in not_pruned(&plan).outcomes {
+        applied.outcomes.entry(id).or_insert(outcome);
+    }
+    let report = report(task, &plan, &applied, &live, &unhealthy);
+    match settled {
+        Ok(()) => report,
+        Err(error) => {
+            let failed = failed(&error);
+            ClusterReport { state: failed.state, error: failed.error, ..report }
+        }
+    }
+}
+
+async fn settle(
+    cluster: &dyn Cluster,
+    task: &Task<'_>,
+    ledger: &mut Ledger,
+    plan: &mut Plan,
+    applied: &mut Applied,
+    (live, unhealthy): (&mut BTreeMap<ObjectId, Live>, &mut Unhealthy),
+) -> Result<(), ClusterError> {
     let sync = &task.policies.marker.sync;
     if plan.inventory.cluster.is_empty() {
         // A directory has an identity only after its first write.
         plan.inventory.cluster = cluster.identity().await?;
     }
-    note_uids(&mut plan.inventory, &applied);
+    note_uids(&mut plan.inventory, applied);
     ledger.save(cluster, sync, &plan.inventory).await?;
-    let mut live = observed.live;
-    live.extend(applied.live.clone());
-    let mut unhealthy = Unhealthy::new();
     let mut bystanders = Unhealthy::new();
     if let Some(patience) = task.patience.filter(|_| cluster.has_health() && applied.lost.is_none()) {
-        let changed = changed(&plan, &applied);
-        unhealthy = wait(cluster, &task.policies.marker, &changed, patience, &mut live, task.stop).await?;
-        bystanders = sick(&kept(&plan), &live, patience.demands);
+        let changed = changed(plan, applied);
+        *unhealthy = wait(cluster, &task.policies.marker, &changed, patience, live, task.stop).await?;
+        bystanders = sick(&kept(plan), live, patience.demands);
     }
-    let pruned = if applied.is_complete() && unhealthy.is_empty() && !task.stop.is_cancelled() {
-        prune(cluster, &plan, &task.policies.marker, task.stop).await
+    if applied.is_complete() && unhealthy.is_empty() && !task.stop.is_cancelled() {
+        let pruned = prune(cluster, plan, &task.policies.marker, task.stop).await;
+        forget(plan, &pruned);
+        applied.outcomes.extend(pruned.outcomes);
+        applied.lost = applied.lost.take().or(pruned.lost);
     } else {
-        not_pruned(&plan)
-    };
-    forget(&mut plan, &pruned);
-    ledger.save(cluster, sync, &plan.inventory).await?;
-    applied.outcomes.extend(pruned.outcomes);
-    applied.lost = applied.lost.or(pruned.lost);
+        forget(plan, &not_pruned(plan));
+    }
     unhealthy.extend(bystanders);
-    Ok(report(task, &plan, &applied, &live, &unhealthy))
+    ledger.save(cluster, sync, &plan.inventory).await
 }
 
 /// The uids of what was made or changed are known now.

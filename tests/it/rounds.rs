@@ -94,6 +94,24 @@ async fn what_follows_a_failure_is_not_tried() {
 }
 
 #[tokio::test]
+async fn what_was_done_is_reported_also_if_it_cannot_be_recorded() {
+    let memory = Arc::new(MemoryCluster::new("c"));
+    let cluster: Arc<dyn Cluster> = Arc::clone(&memory) as Arc<dyn Cluster>;
+    let installation = Installation::new("edge", &json!({}));
+    installation.round(&gateways("infra", &[("edge", 80), ("other", 80)]), &cluster).await;
+
+    // A round that only deletes writes its inventory once, at the end.
+    memory.fail_next(Verb::WriteRecord, None, Reason::Unreachable);
+    let left = gateways("infra", &[("other", 80)]);
+    let report = installation.round(&left, &cluster).await;
+    assert_eq!(report.state, ClusterState::Unreachable);
+    assert!(report.error.is_some());
+    let deleted = report.steps.iter().filter(|step| step.action == "prune" && step.outcome == Some(Outcome::Done));
+    assert_eq!(deleted.count(), 4);
+    assert_eq!(installation.round(&left, &cluster).await.state, ClusterState::Done);
+}
+
+#[tokio::test]
 async fn what_was_never_adopted_is_not_taken_for_ours() {
     let memory = Arc::new(MemoryCluster::new("c"));
     let cluster: Arc<dyn Cluster> = Arc::clone(&memory) as Arc<dyn Cluster>;
