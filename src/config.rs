@@ -197,7 +197,7 @@ pub fn packs(config: Option<(&Path, &Node)>) -> Result<Packs, UnusablePack> {
     let mut pack = Pack::builtin(name, &value).map_err(fail)?;
     let parameters = settings.and_then(|settings| settings.get("parameters"));
     if let (Some((file, _)), Some(parameters)) = (config, parameters) {
-        pack = pack.with_parameters(file.to_string_lossy().as_ref(), parameters.clone());
+        pack = pack.with_settings(file.to_string_lossy().as_ref(), parameters.clone());
     }
     Packs::new(vec![pack]).map_err(fail)
 }

@@ -109,7 +109,7 @@ impl Settings {
         let pack = Pack::builtin("kgateway", &settings);
         let mut pack = pack.unwrap_or_else(|error| panic_about(case, &Chain(&error).to_string()));
         if let Some(parameters) = self.get("pack").and_then(|pack| pack.get("parameters")) {
-            pack = pack.with_parameters("settings.yaml", parameters.clone());
+            pack = pack.with_settings("settings.yaml", parameters.clone());
         }
         Packs::new(vec![pack]).expect("the schemas of the built-in pack are sound")
     }

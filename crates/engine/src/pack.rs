@@ -101,22 +101,33 @@ pub struct ParameterKind {
     pub versions: Vec<String>,
 }
 
-/// A pack, ready for use.
-pub struct Pack {
-    /// What it claims, and how it merges.
-    pub manifest: Manifest,
-    /// The merge rules.
-    pub table: Table,
-    /// What parameters must look like.
+/// One kind of parameters, and what is made of them: an entry of the registry that kgateway's EP-11376 asks for.
+pub struct Parameters {
+    /// Group, kind and versions.
+    pub kind: ParameterKind,
+    /// What they must look like.
     pub schema: Schema,
-    /// Values to objects.
-    pub renderer: Renderer,
+    /// How layers of them merge.
+    pub table: Table,
     /// Spec and parameters to values.
     pub generator: Arc<dyn ValuesGenerator>,
     /// Objects to objects.
     pub post_processor: Option<Arc<dyn ObjectPostProcessor>>,
+}
+
+/// A pack, ready for use.
+pub struct Pack {
+    /// What it claims, and how it merges.
+    pub manifest: Manifest,
+    /// Values to objects.
+    pub renderer: Renderer,
+    /// Its own kind of parameters, which also governs where nobody refers to any.
+    pub own: Parameters,
+    /// Further kinds that a `parametersRef` may name; their layers lie over each other and over those of `own`, so
+    /// that one embeds the fields of the other.
+    pub others: Vec<Parameters>,
     /// The layer of the config file, if it says anything.
-    pub parameters: Option<(Arc<str>, Node)>,
+    pub settings: Option<(Arc<str>, Node)>,
 }
 
 /// A pack that cannot be used.
@@ -172,26 +183,37 @@ impl Pack {
             serde_json::from_value(document(files, "pack.yaml")?.to_value()).map_err(PackError::Manifest)?;
         let text = |name: &String| Ok((name.clone(), file(files, name)?.to_owned()));
         let templates = manifest.templates.iter().map(text).collect::<Result<Vec<_>, PackError>>()?;
+        let (kind, table) = (manifest.parameters.clone(), Table::new(&manifest.merge));
         Ok(Self {
-            table: Table::new(&manifest.merge),
             renderer: Renderer::new(&templates).map_err(PackError::Template)?,
             manifest,
-            schema,
-            generator,
-            post_processor: None,
-            parameters: None,
+            own: Parameters { kind, schema, table, generator, post_processor: None },
+            others: Vec::new(),
+            settings: None,
         })
+    }
+
+    /// Adds a kind of parameters: a reference to it leads to its generator, which may ask that of [`Self::own`].
+    #[must_use]
+    pub fn with_kind(mut self, parameters: Parameters) -> Self {
+        self.others.push(parameters);
+        self
+    }
+
+    /// Returns the kinds of parameters that a reference may name.
+    pub fn kinds(&self) -> impl Iterator<Item = &Parameters> {
+        std::iter::once(&self.own).chain(&self.others)
     }
 
     /// Sets the layer of the config file: parameters for every unit, below those of classes.
     #[must_use]
-    pub fn with_parameters(self, file: impl Into<Arc<str>>, node: Node) -> Self {
-        Self { parameters: Some((file.into(), node)), ..self }
+    pub fn with_settings(self, file: impl Into<Arc<str>>, node: Node) -> Self {
+        Self { settings: Some((file.into(), node)), ..self }
     }
 
     /// Returns the layer of the config file.
     pub(crate) fn settings_layer(&self) -> Option<Layer<'_>> {
-        let (file, node) = self.parameters.as_ref()?;
+        let (file, node) = self.settings.as_ref()?;
         Some(Layer::new(LayerName::Settings, Arc::clone(file), node))
     }
 }
@@ -222,9 +244,11 @@ impl Packs {
         let mut kinds = gateway_api_kinds().map_err(PackError::Schema)?;
         let mut all = Vec::new();
         for mut pack in packs {
-            let ParameterKind { group, kind, versions } = pack.manifest.parameters.clone();
-            let schema = std::mem::replace(&mut pack.schema, Schema::anything());
-            kinds.insert((group, kind), Kind { versions, namespaced: true, schema });
+            for parameters in std::iter::once(&mut pack.own).chain(&mut pack.others) {
+                let ParameterKind { group, kind, versions } = parameters.kind.clone();
+                let schema = std::mem::replace(&mut parameters.schema, Schema::anything());
+                kinds.insert((group, kind), Kind { versions, namespaced: true, schema });
+            }
             all.push(pack);
         }
         Ok(Self { packs: all, kinds })

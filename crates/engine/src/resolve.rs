@@ -10,7 +10,7 @@ use std::sync::Arc;
 use crate::check::suggest;
 use crate::merge::origin::{Layer, LayerName};
 use crate::object::ObjectId;
-use crate::pack::{Pack, Packs, ParameterKind};
+use crate::pack::{Pack, Packs, ParameterKind, Parameters};
 use crate::problem::Problem;
 use crate::spec::gateway::{Gateway, GatewayClass};
 use crate::spec::listener_set::ListenerSet;
@@ -25,6 +25,8 @@ pub struct Resolved<'a> {
     pub gateway: Gateway,
     /// What renders it.
     pub pack: &'a Pack,
+    /// The kind of its parameters: that of the Gateway's reference, else that of the class's, else the pack's own.
+    pub kind: &'a Parameters,
     /// The sets that attach to it.
     pub listener_sets: Vec<ListenerSet>,
     /// Its parameters, the lowest layer first, without the built-in one.
@@ -91,17 +93,25 @@ impl<'a> Context<'a> {
         let Some(pack) = self.packs.of_controller(&controller) else { return Ok(Resolution::NotOurs { controller }) };
         let mut files = BTreeSet::from([Arc::clone(&self.document.file)]);
         let mut layers: Vec<_> = pack.settings_layer().into_iter().collect();
+        let mut kind = &pack.own;
         if let Some(class) = class {
             files.insert(Arc::clone(&class.file));
-            layers.extend(self.class_layer(class, &pack.manifest.parameters, &mut files)?);
+            if let Some((named, layer)) = self.class_layer(class, pack, &mut files)? {
+                kind = named;
+                layers.push(layer);
+            }
         }
-        layers.extend(self.gateway_layer(&gateway, &pack.manifest.parameters, &mut files)?);
+        if let Some((named, layer)) = self.gateway_layer(&gateway, pack, &mut files)? {
+            kind = named;
+            layers.push(layer);
+        }
         files.extend(sets.iter().map(|(document, _)| Arc::clone(&document.file)));
         let listener_sets = sets.iter().map(|(_, set)| set.clone()).collect();
         Ok(Resolution::Ready(Box::new(Resolved {
             document: self.document,
             gateway,
             pack,
+            kind,
             listener_sets,
             layers,
             files,
@@ -136,34 +146,36 @@ impl<'a> Context<'a> {
     fn class_layer(
         &self,
         class: &'a Document,
-        kind: &ParameterKind,
+        pack: &'a Pack,
         files: &mut BTreeSet<Arc<str>>,
-    ) -> Result<Option<Layer<'a>>, Box<Problem>> {
+    ) -> Result<Option<(&'a Parameters, Layer<'a>)>, Box<Problem>> {
         let Some(reference) = class.read::<GatewayClass>()?.spec.parameters_ref else { return Ok(None) };
         let at = |message: String| {
             let place = class.place_of(&["spec", "parametersRef"]);
             Box::new(Problem::document(place, message).about(self.document.id.clone()))
         };
-        check_kind(kind, &reference.group, &reference.kind).map_err(at)?;
+        let named = kind_of(pack, &reference.group, &reference.kind).map_err(at)?;
         let Some(namespace) = reference.namespace.filter(|namespace| !namespace.is_empty()) else {
             return Err(at("the parametersRef of the class needs a namespace".to_owned()));
         };
-        let id = ObjectId::new(&kind.group, &kind.kind, self.specs.namespace(&namespace), &reference.name);
-        self.parameters(LayerName::Class, &id, files).map(Some).map_err(at)
+        let ParameterKind { group, kind, .. } = &named.kind;
+        let id = ObjectId::new(group, kind, self.specs.namespace(&namespace), &reference.name);
+        self.parameters(LayerName::Class, &id, files).map(|layer| Some((named, layer))).map_err(at)
     }
 
     fn gateway_layer(
         &self,
         gateway: &Gateway,
-        kind: &ParameterKind,
+        pack: &'a Pack,
         files: &mut BTreeSet<Arc<str>>,
-    ) -> Result<Option<Layer<'a>>, Box<Problem>> {
+    ) -> Result<Option<(&'a Parameters, Layer<'a>)>, Box<Problem>> {
         let infrastructure = gateway.spec.infrastructure.as_ref();
         let Some(reference) = infrastructure.and_then(|it| it.parameters_ref.as_ref()) else { return Ok(None) };
         let at = |message: String| Box::new(self.problem(&["spec", "infrastructure", "parametersRef"], message));
-        check_kind(kind, &reference.group, &reference.kind).map_err(at)?;
-        let id = ObjectId::new(&kind.group, &kind.kind, &self.document.id.namespace, &reference.name);
-        self.parameters(LayerName::Gateway, &id, files).map(Some).map_err(at)
+        let named = kind_of(pack, &reference.group, &reference.kind).map_err(at)?;
+        let ParameterKind { group, kind, .. } = &named.kind;
+        let id = ObjectId::new(group, kind, &self.document.id.namespace, &reference.name);
+        self.parameters(LayerName::Gateway, &id, files).map(|layer| Some((named, layer))).map_err(at)
     }
 
     fn parameters(&self, name: LayerName, id: &ObjectId, files: &mut BTreeSet<Arc<str>>) -> Result<Layer<'a>, String> {
@@ -207,12 +219,18 @@ impl<'a> Context<'a> {
     }
 }
 
-fn check_kind(expected: &ParameterKind, group: &str, kind: &str) -> Result<(), String> {
-    if group != expected.group {
-        return Err(format!("invalid group {group:?} of the parametersRef, {:?} is needed", expected.group));
+/// Finds the kind of parameters that a reference names.
+fn kind_of<'a>(pack: &'a Pack, group: &str, kind: &str) -> Result<&'a Parameters, String> {
+    let is_named = |known: &&Parameters| known.kind.group == group && known.kind.kind == kind;
+    if let Some(named) = pack.kinds().find(is_named) {
+        return Ok(named);
     }
-    if kind != expected.kind {
-        return Err(format!("invalid kind {kind:?} of the parametersRef, {:?} is needed", expected.kind));
+    let or = |names: Vec<String>| names.join(" or ");
+    if pack.kinds().all(|known| known.kind.group != group) {
+        let groups = pack.kinds().map(|known| format!("{:?}", known.kind.group)).collect();
+        return Err(format!("invalid group {group:?} of the parametersRef, {} is needed", or(groups)));
     }
-    Ok(())
+    let beside = pack.kinds().filter(|known| known.kind.group == group);
+    let kinds = beside.map(|known| format!("{:?}", known.kind.kind)).collect();
+    Err(format!("invalid kind {kind:?} of the parametersRef, {} is needed", or(kinds)))
 }

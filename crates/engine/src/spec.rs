@@ -11,8 +11,11 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use ignore::gitignore::{Gitignore, GitignoreBuilder};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
+use schemars::JsonSchema;
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
+use serde_json::Value;
 
 use crate::check;
 use crate::object::{Gvk, ObjectId};
@@ -69,6 +72,24 @@ pub struct Metadata {
     pub name: String,
     /// Namespace, if it says one.
     pub namespace: Option<String>,
+}
+
+/// A resource whose `spec` is an `S`: parameters of any kind, with the schema of the whole document.
+#[derive(Clone, Debug, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct Resource<S> {
+    /// Group and version.
+    pub api_version: String,
+    /// Kind.
+    pub kind: String,
+    /// Name and namespace.
+    #[schemars(with = "ObjectMeta")]
+    pub metadata: Metadata,
+    /// What it says.
+    pub spec: S,
+    /// Written by controllers; ignored.
+    #[serde(default)]
+    pub status: Option<Value>,
 }
 
 /// A kind of documents that can be used.

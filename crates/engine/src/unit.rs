@@ -86,7 +86,7 @@ impl Rendering {
     fn add(&mut self, resolved: &Resolved<'_>, options: &Options) {
         let subject = subject(resolved);
         let parameters = parameters(resolved, &subject);
-        self.problems.extend(resolved.pack.generator.lint(&subject, &parameters));
+        self.problems.extend(resolved.kind.generator.lint(&subject, &parameters));
         match objects(resolved, &subject, &parameters, options) {
             Ok(Some(objects)) => self.units.push(Unit {
                 id: resolved.document.id.clone(),
@@ -133,10 +133,10 @@ fn objects(
     parameters: &Merged,
     options: &Options,
 ) -> Result<Option<Vec<Object>>, Vec<Problem>> {
-    let Some(values) = resolved.pack.generator.values(subject, parameters)? else { return Ok(None) };
+    let Some(values) = resolved.kind.generator.values(subject, parameters)? else { return Ok(None) };
     let fail = |message: String| vec![subject.problem(&message)];
     let mut objects = resolved.pack.renderer.render(&values).map_err(|error| fail(error.line()))?;
-    if let Some(post_processor) = &resolved.pack.post_processor {
+    if let Some(post_processor) = &resolved.kind.post_processor {
         objects = post_processor.process(subject, &resolved.layers, objects)?;
     }
     let finished = objects.into_iter().map(|object| finish(object, subject.namespace, options));
@@ -151,13 +151,13 @@ fn objects(
 
 /// Returns the values that the templates of one Gateway get, or `None` if somebody else provisions it.
 pub fn values(resolved: &Resolved<'_>, subject: &Subject<'_>) -> Result<Option<Value>, Vec<Problem>> {
-    resolved.pack.generator.values(subject, &parameters(resolved, subject))
+    resolved.kind.generator.values(subject, &parameters(resolved, subject))
 }
 
 /// Returns the merged parameters of one Gateway.
 pub fn parameters(resolved: &Resolved<'_>, subject: &Subject<'_>) -> Merged {
-    let defaults = resolved.pack.generator.defaults(subject, &resolved.layers);
-    merge_over(defaults, &resolved.layers, &resolved.pack.table)
+    let defaults = resolved.kind.generator.defaults(subject, &resolved.layers);
+    merge_over(defaults, &resolved.layers, &resolved.kind.table)
 }
 
 /// Returns what generators and post-processors see of a resolved Gateway.

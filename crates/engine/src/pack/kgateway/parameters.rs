@@ -10,30 +10,14 @@ use k8s_openapi::api::core::v1::{
     Affinity, EnvVar, LocalObjectReference, PodSecurityContext, Probe, ResourceRequirements, SecurityContext,
     Toleration, TopologySpreadConstraint, Volume, VolumeMount,
 };
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::Value;
 
-use crate::spec::Metadata;
+use crate::spec::Resource;
 
 /// Parameters of a data plane.
-#[derive(Clone, Debug, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
-pub struct GatewayParameters {
-    /// `gateway.kgateway.dev/v1alpha1`.
-    pub api_version: String,
-    /// `GatewayParameters`.
-    pub kind: String,
-    /// Name and namespace.
-    #[schemars(with = "ObjectMeta")]
-    pub metadata: Metadata,
-    /// The parameters.
-    pub spec: Spec,
-    /// Written by controllers; ignored.
-    #[serde(default)]
-    pub status: Option<Value>,
-}
+pub type GatewayParameters = Resource<Spec>;
 
 /// The parameters: either how to make a proxy, or that somebody else makes it.
 #[derive(Clone, Debug, Default, Deserialize, JsonSchema)]

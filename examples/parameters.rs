@@ -1,0 +1,79 @@
+//! A parameter kind of somebody else: `cargo run --example parameters` prints the Deployment that it leads to.
+//!
+//! `AcmeParameters` embeds `GatewayParameters` and adds two fields. It merges by the table of the kgateway pack, and
+//! is rendered by its templates.
+
+use std::io::{self, Write};
+use std::sync::Arc;
+
+use gatewright_engine::merge::Table;
+use gatewright_engine::merge::origin::{Layer, Merged};
+use gatewright_engine::pack::kgateway::parameters::Spec as GatewaySpec;
+use gatewright_engine::pack::{Pack, Packs, ParameterKind, Parameters, Subject, ValuesGenerator};
+use gatewright_engine::problem::Problem;
+use gatewright_engine::schema::Schema;
+use gatewright_engine::spec::Resource;
+use gatewright_engine::tree::Tree;
+use gatewright_engine::unit::{Options, render};
+use gatewright_engine::yaml;
+use schemars::JsonSchema;
+use serde::Deserialize;
+use serde_json::Value;
+
+const SPECS: &str = "
+apiVersion: gateway.networking.k8s.io/v1
+kind: Gateway
+metadata: {name: shop, namespace: infra}
+spec:
+  gatewayClassName: kgateway
+  listeners: [{name: http, port: 8080, protocol: HTTP}]
+  infrastructure: {parametersRef: {group: acme.example, kind: AcmeParameters, name: shop}}
+---
+apiVersion: acme.example/v1
+kind: AcmeParameters
+metadata: {name: shop, namespace: infra}
+spec: {tenant: shop, costCenter: 4711, kube: {deployment: {replicas: 3}}}
+";
+
+/// What an `AcmeParameters` says: all that `GatewayParameters` can, and two fields more.
+#[derive(Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+struct Spec {
+    #[serde(flatten)]
+    _gateway: GatewaySpec,
+    tenant: String,
+    cost_center: Option<u32>,
+}
+
+/// Adds Acme's labels to the values of the kgateway pack.
+struct Generator(Arc<dyn ValuesGenerator>);
+
+impl ValuesGenerator for Generator {
+    fn defaults(&self, subject: &Subject<'_>, above: &[Layer<'_>]) -> Merged {
+        self.0.defaults(subject, above)
+    }
+
+    fn values(&self, subject: &Subject<'_>, parameters: &Merged) -> Result<Option<Value>, Vec<Problem>> {
+        let Some(mut values) = self.0.values(subject, parameters)? else { return Ok(None) };
+        let spec: Spec = serde_json::from_value(parameters.to_value())
+            .map_err(|error| vec![subject.problem(&format!("cannot use AcmeParameters: {error}"))])?;
+        values["labels"]["acme.example/tenant"] = spec.tenant.into();
+        values["labels"]["acme.example/cost-center"] = spec.cost_center.unwrap_or_default().to_string().into();
+        Ok(Some(values))
+    }
+}
+
+fn main() -> Result<(), Box<dyn std::error::Error>> {
+    let pack = Pack::builtin("kgateway", &Value::Null)?;
+    let kind =
+        ParameterKind { group: "acme.example".into(), kind: "AcmeParameters".into(), versions: vec!["v1".into()] };
+    let (table, generator) = (Table::new(&pack.manifest.merge), Generator(Arc::clone(&pack.own.generator)));
+    let schema = Schema::of::<Resource<Spec>>()?;
+    let acme = Parameters { kind, schema, table, generator: Arc::new(generator), post_processor: None };
+    let packs = Packs::new(vec![pack.with_kind(acme)])?;
+    let rendering = render(&Tree::from_iter([("shop.yaml", SPECS)]), &packs, &Options::default());
+    rendering.problems.iter().try_for_each(|problem| writeln!(io::stderr(), "{problem}"))?;
+    let mut objects = rendering.units.iter().flat_map(|unit| &unit.objects);
+    let deployment = objects.find(|object| object.id().kind == "Deployment").ok_or("nothing is rendered")?;
+    Ok(write!(io::stdout(), "{}", yaml::to_string(deployment.body()))?)
+}
