@@ -8,6 +8,11 @@ mod cluster;
 #[path = "../support/support.rs"]
 mod support;
 
+#[path = "../support/cases.rs"]
+#[expect(dead_code, reason = "what is compared is for the conformance test alone")]
+mod cases;
+
+mod accepted;
 mod cluster_kube;
 mod commands;
 mod config;
