@@ -11,7 +11,7 @@ use gatewright_engine::health::Demands;
 use gatewright_engine::marks::Marker;
 use gatewright_engine::object::ObjectId;
 use gatewright_engine::pack::Packs;
-use gatewright_engine::plan::{Adopt, MaxDelete, Policies};
+use gatewright_engine::plan::policies::{Adopt, MaxDelete, Policies};
 use gatewright_engine::problem::{Place, Problem};
 use gatewright_engine::unit::{Options, Rendering, render};
 use jiff::Timestamp;

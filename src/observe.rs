@@ -12,7 +12,8 @@ use gatewright_engine::error::Chain;
 use gatewright_engine::inventory::Inventory;
 use gatewright_engine::marks::{Marker, SYNC_LABEL};
 use gatewright_engine::object::{Gvk, Object, ObjectId};
-use gatewright_engine::plan::{NamespaceState, Observed, Obstacle, Policies};
+use gatewright_engine::plan::policies::Policies;
+use gatewright_engine::plan::{NamespaceState, Observed, Obstacle};
 use gatewright_engine::unit::Unit;
 
 use crate::cluster::{Cluster, ClusterError, Mode, Precondition, Reason};

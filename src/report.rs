@@ -8,7 +8,9 @@ use std::collections::BTreeMap;
 
 use gatewright_engine::diff::Difference;
 use gatewright_engine::object::ObjectId;
-use gatewright_engine::plan::{Hold, Plan, Reason, Refusal};
+use gatewright_engine::plan::Plan;
+use gatewright_engine::plan::guard::Hold;
+use gatewright_engine::plan::refusal::{Reason, Refusal};
 use gatewright_engine::problem::{Place, Problem, Scope};
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::{self, Write};
 
 use gatewright_engine::object::ObjectId;
-use gatewright_engine::plan::Reason;
+use gatewright_engine::plan::refusal::Reason;
 use gatewright_engine::text::count;
 
 use super::plan::Format;

@@ -5,7 +5,7 @@ use std::fmt::{self, Write};
 
 use gatewright_engine::diff::Difference;
 use gatewright_engine::object::ObjectId;
-use gatewright_engine::plan::{Reason, Refusal};
+use gatewright_engine::plan::refusal::{Reason, Refusal};
 use gatewright_engine::problem::Problem;
 use gatewright_engine::text::count;
 use owo_colors::{OwoColorize, Style};

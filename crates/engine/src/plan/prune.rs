@@ -6,7 +6,9 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use super::{Action, Observed, Over, Plan, Policies, Reason, Refusal, Step, owner};
+use super::policies::Policies;
+use super::refusal::{Reason, Refusal};
+use super::{Action, Observed, Over, Plan, Step, owner};
 use crate::inventory::{Entry, Inventory};
 use crate::live::Live;
 use crate::marks::{Owner, keep_mark};
