@@ -69,6 +69,7 @@ pub fn render_for(snapshot: &Snapshot, settings: &SyncSettings, packs: &Packs) -
         target_namespace: settings.target_namespace.clone(),
         common_labels: settings.common_labels.clone(),
         common_annotations: settings.common_annotations.clone(),
+        apply_unclaimed: settings.unclaimed == Unclaimed::Apply,
     };
     let tree = snapshot.tree.below(&settings.path);
     let mut rendering = render(&tree, packs, &options);
@@ -109,7 +110,7 @@ pub async fn run(
         let (mode, patience, stop) = (order.mode, order.patience(), stop.clone());
         let span = info_span!("cluster", sync = order.sync, cluster = name);
         let run = async move {
-            let task = Task { rendering: &rendering, policies, mode, patience, stop: &stop };
+            let task = Task { rendering: &rendering, policies: &policies, mode, patience, stop: &stop };
             (name, round::run(cluster.as_ref(), &task).await)
         };
         tasks.spawn(run.instrument(span));

@@ -261,6 +261,8 @@ fn weight(reason: &Reason) -> u8 {
         Reason::Foreign(_) | Reason::NotAllowed(_) | Reason::Unmarked => 3,
         Reason::Terminating
         | Reason::Kept(_)
+        | Reason::HoldsOthers
+        | Reason::NotApplied
         | Reason::Broken
         | Reason::Unreadable(_)
         | Reason::SelfManaged

@@ -231,6 +231,8 @@ pub enum Unclaimed {
     Report,
     /// Each is a problem.
     Error,
+    /// They are applied as they are.
+    Apply,
 }
 
 /// What a problem of the source holds back.

@@ -276,6 +276,8 @@ fn is_kept(reason: &Reason) -> bool {
     match reason {
         Reason::Kept(_)
         | Reason::Unmarked
+        | Reason::HoldsOthers
+        | Reason::NotApplied
         | Reason::Broken
         | Reason::Unreadable(_)
         | Reason::SelfManaged
@@ -296,7 +298,7 @@ fn is_kept(reason: &Reason) -> bool {
     }
 }
 
-/// Counts what changes: `12 objects to create`; namespaces apart, because they are not ours.
+/// Counts what changes: `12 objects to create`; new namespaces apart, because most of them are not ours.
 fn changes(cluster: &ClusterReport) -> Vec<String> {
     let is_planned = matches!(cluster.state, ClusterState::Planned | ClusterState::Held);
     let words = |action: &str| match (action, is_planned) {
@@ -308,7 +310,8 @@ fn changes(cluster: &ClusterReport) -> Vec<String> {
     let number = |action: &str, is_namespace: bool| {
         let counts = |step: &&StepReport| {
             let is_over = is_planned || matches!(step.outcome, Some(Outcome::Done));
-            step.action == action && (step.id.kind == "Namespace") == is_namespace && is_over
+            let is_new_namespace = step.id.kind == "Namespace" && action == "create";
+            step.action == action && is_new_namespace == is_namespace && is_over
         };
         cluster.steps.iter().filter(counts).count()
     };

@@ -90,7 +90,7 @@ fn lines(items: impl IntoIterator<Item: ToString>) -> String {
 struct Settings(Option<Node>);
 
 impl Settings {
-    const FIELDS: [&str; 4] = ["pack", "targetNamespace", "commonLabels", "commonAnnotations"];
+    const FIELDS: [&str; 5] = ["pack", "targetNamespace", "commonLabels", "commonAnnotations", "unclaimed"];
 
     fn read(file: &Path) -> Self {
         let Ok(text) = fs::read_to_string(file) else { return Self(None) };
@@ -123,6 +123,7 @@ impl Settings {
             target_namespace: self.get("targetNamespace").and_then(Node::as_str).map(str::to_owned),
             common_labels: pairs("commonLabels"),
             common_annotations: pairs("commonAnnotations"),
+            apply_unclaimed: self.get("unclaimed").and_then(Node::as_str) == Some("apply"),
         }
     }
 }

@@ -25,3 +25,4 @@ mod source;
 mod systemd;
 mod tidy;
 mod tutorial;
+mod unclaimed;

@@ -157,7 +157,10 @@ pub struct Plan {
 /// Makes the plan for one cluster.
 pub fn plan(rendering: &Rendering, observed: &Observed, owned: &Inventory, policies: &Policies) -> Plan {
     let mut plan = Plan { inventory: ahead(observed, owned, policies), ..Plan::default() };
-    for unit in rendering.units.iter().filter(|unit| policies.is_about(&unit.id)) {
+    let mut units: Vec<&Unit> = rendering.units.iter().filter(|unit| policies.is_about(&unit.id)).collect();
+    // Namespaces come first, because what goes into them depends on what becomes of them.
+    units.sort_by_key(|unit| order::wave(&unit.id));
+    for unit in units {
         plan.add_unit(unit, observed, owned, policies);
     }
     plan.add_namespaces(observed);
@@ -206,7 +209,8 @@ impl Plan {
 
     /// A unit goes as a whole or not at all: half of a data plane helps nobody.
     fn add_unit(&mut self, unit: &Unit, observed: &Observed, owned: &Inventory, policies: &Policies) {
-        let decide = |object: &Object| Decision { unit, observed, owned, policies }.decide(object);
+        let decision = Decision { unit, observed, owned, policies, before: &self.steps };
+        let decide = |object: &Object| decision.decide(object);
         let decided: Vec<_> = unit.objects.iter().map(|object| (object.id().clone(), decide(object))).collect();
         let is_held = decided.iter().any(|(_, decision)| decision.is_err());
         for (id, decision) in decided {
@@ -248,10 +252,18 @@ impl Plan {
     fn add_namespaces(&mut self, observed: &Observed) {
         let created = self.steps.iter().filter(|step| step.action == Action::Create);
         let namespaces: BTreeSet<String> = created.map(|step| step.id.namespace.clone()).collect();
-        let is_absent = |name: &&String| observed.namespaces.get(*name) == Some(&NamespaceState::Absent);
+        let is_made = |name: &str| is_created(&self.steps, name);
+        let is_absent =
+            |name: &&String| observed.namespaces.get(*name) == Some(&NamespaceState::Absent) && !is_made(name);
         let steps: Vec<Step> = namespaces.iter().filter(is_absent).map(|name| namespace_step(name)).collect();
         self.steps.extend(steps);
     }
+}
+
+/// Tells whether one of the steps makes a namespace that stands in the source.
+fn is_created(steps: &[Step], namespace: &str) -> bool {
+    let is_it = |id: &ObjectId| id.group.is_empty() && id.kind == "Namespace" && id.name == namespace;
+    steps.iter().any(|step| step.action == Action::Create && is_it(&step.id))
 }
 
 fn namespace_step(name: &str) -> Step {

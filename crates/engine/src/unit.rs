@@ -1,6 +1,10 @@
 //! From a source to units: the whole way of a snapshot through the engine.
 //!
-//! A unit is all objects that are rendered from one spec: what is held, awaited, counted and released together.
+//! A unit is all objects that are rendered from one spec, or one document that no pack claims: what is held, awaited,
+//! counted and released together.
+
+mod unclaimed;
+mod written;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -27,6 +31,8 @@ pub struct Options {
     pub common_labels: BTreeMap<String, String>,
     /// Annotations for every object.
     pub common_annotations: BTreeMap<String, String>,
+    /// Whether documents that no pack claims are applied as they are.
+    pub apply_unclaimed: bool,
 }
 
 /// All objects of one spec.
@@ -40,6 +46,8 @@ pub struct Unit {
     pub files: BTreeSet<Arc<str>>,
     /// The objects, in the order of the templates.
     pub objects: Vec<Object>,
+    /// For a document of a kind that no pack knows: where it goes if its kind has namespaces.
+    pub home: Option<String>,
 }
 
 /// What became of a snapshot.
@@ -51,8 +59,10 @@ pub struct Rendering {
     pub broken: BTreeSet<ObjectId>,
     /// Specs that somebody else provisions.
     pub self_managed: BTreeSet<ObjectId>,
-    /// Documents that no pack claims, with their place.
+    /// Documents that no pack claims and that are not applied, with their place.
     pub unclaimed: Vec<(ObjectId, Place)>,
+    /// Everything that stands in the source, in whatever state: it is not deleted for want of a setting.
+    pub documents: BTreeSet<ObjectId>,
     /// What is wrong.
     pub problems: Vec<Problem>,
 }
@@ -63,18 +73,26 @@ pub fn render(tree: &Tree, packs: &Packs, options: &Options) -> Rendering {
     let is_gateway = |id: &&ObjectId| id.group == GATEWAY_API && id.kind == "Gateway";
     let mut rendering = Rendering {
         broken: specs.broken.keys().filter(is_gateway).cloned().collect(),
-        unclaimed: specs.unclaimed.iter().map(|document| (document.id.clone(), document.place())).collect(),
+        documents: specs.documents.keys().chain(specs.broken.keys()).cloned().collect(),
         problems: specs.problems.clone(),
         ..Rendering::default()
     };
+    let mut unclaimed: Vec<&Document> = specs.unclaimed.iter().collect();
+    let mut foreign = BTreeSet::new();
     for (document, resolution) in resolve(&specs, packs) {
         match resolution {
             Resolution::Ready(resolved) => rendering.add(&resolved, options),
-            Resolution::NotOurs { .. } => rendering.unclaimed.push((document.id.clone(), document.place())),
+            Resolution::NotOurs { .. } => {
+                foreign.insert(&document.id);
+                unclaimed.push(document);
+            }
             Resolution::Broken(problems) => rendering.add_broken(document, problems),
         }
     }
+    unclaimed.extend(unclaimed::foreign(&specs, packs, &foreign));
+    rendering.add_unclaimed(unclaimed, packs, options);
     rendering.refuse_collisions();
+    rendering.units.sort_by(|a, b| a.id.cmp(&b.id));
     rendering.problems.sort();
     // What is wrong with one line is said once, however many Gateways depend on it.
     rendering.problems.dedup();
@@ -93,6 +111,7 @@ impl Rendering {
                 place: resolved.document.place(),
                 files: resolved.files.clone(),
                 objects,
+                home: None,
             }),
             Ok(None) => {
                 self.self_managed.insert(resolved.document.id.clone());
@@ -115,8 +134,10 @@ impl Rendering {
         let mut problems = Vec::new();
         for (object, units) in owners.into_iter().filter(|(_, units)| units.len() > 1) {
             problems.extend(units.iter().map(|unit| {
-                let others = units.iter().filter(|other| other.id != unit.id).map(|other| other.id.to_string());
-                let message = format!("{object} is rendered for {} too", others.collect::<Vec<_>>().join(" and "));
+                let message = match units.iter().find(|other| other.id == unit.id && other.place != unit.place) {
+                    Some(twin) => format!("the same object stands at {} too", twin.place),
+                    None => format!("{object} is rendered for {} too", others(unit, &units)),
+                };
                 Problem::document(unit.place.clone(), message).about(unit.id.clone())
             }));
         }
@@ -124,6 +145,12 @@ impl Rendering {
         self.units.retain(|unit| !problems.iter().any(|problem| problem.object.as_ref() == Some(&unit.id)));
         self.problems.extend(problems);
     }
+}
+
+/// Names the other units that want the same object.
+fn others(unit: &Unit, units: &[&Unit]) -> String {
+    let others = units.iter().filter(|other| other.id != unit.id).map(|other| other.id.to_string());
+    others.collect::<Vec<_>>().join(" and ")
 }
 
 /// Returns the objects of one spec, or `None` if somebody else provisions it.
@@ -171,7 +198,7 @@ pub fn subject<'a>(resolved: &'a Resolved<'_>) -> Subject<'a> {
     }
 }
 
-/// Puts an object into the namespace of its Gateway and adds what the sync adds to all.
+/// Puts an object where it belongs, and adds what the sync adds to all.
 fn finish(object: Object, namespace: &str, options: &Options) -> Object {
     let pairs = |map: &BTreeMap<String, String>| map.clone().into_iter();
     object

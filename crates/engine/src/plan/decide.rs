@@ -1,8 +1,10 @@
 //! What happens to one wanted object.
 
+use serde_json::Value;
+
 use super::policies::{Adopt, Policies};
 use super::refusal::Reason;
-use super::{Action, FIELD_MANAGER, NamespaceState, Observed, Obstacle, Over, Step, owner};
+use super::{Action, FIELD_MANAGER, NamespaceState, Observed, Obstacle, Over, Step, is_created, owner};
 use crate::diff::{Difference, differences};
 use crate::inventory::Inventory;
 use crate::live::Live;
@@ -16,6 +18,8 @@ pub(super) struct Decision<'a> {
     pub(super) observed: &'a Observed,
     pub(super) owned: &'a Inventory,
     pub(super) policies: &'a Policies,
+    /// What is decided already.
+    pub(super) before: &'a [Step],
 }
 
 impl Decision<'_> {
@@ -36,15 +40,15 @@ impl Decision<'_> {
     }
 
     fn create(&self, object: &Object) -> Result<Step, Reason> {
+        self.check_rehearsal(object)?;
         let namespace = &object.id().namespace;
         match self.observed.namespaces.get(namespace) {
-            Some(NamespaceState::Absent) if !self.policies.create_namespaces => {
+            Some(NamespaceState::Absent) if !self.policies.create_namespaces && !is_created(self.before, namespace) => {
                 return Err(Reason::NoNamespace(namespace.clone()));
             }
             Some(NamespaceState::Terminating) => return Err(Reason::NamespaceTerminating(namespace.clone())),
             Some(NamespaceState::Absent | NamespaceState::Present) | None => {}
         }
-        self.check_rehearsal(object)?;
         Ok(self.step(object, Action::Create, Vec::new()))
     }
 
@@ -76,9 +80,22 @@ impl Decision<'_> {
             Some(Ok(after)) => Ok(Some(after)),
             Some(Err(Obstacle::Invalid(message))) => Err(Reason::Invalid(message.clone())),
             Some(Err(Obstacle::Forbidden(message))) => Err(Reason::Forbidden(message.clone())),
-            Some(Err(Obstacle::NoSuchKind(kind))) => Err(Reason::NoSuchKind(kind.clone())),
+            Some(Err(Obstacle::NoSuchKind(kind))) => {
+                let hint = if self.is_kind_made(object) { " yet: the next round goes on" } else { "" };
+                Err(Reason::NoSuchKind(format!("{kind}{hint}")))
+            }
             Some(Err(Obstacle::Failed(message))) => Err(Reason::Failed(message.clone())),
         }
+    }
+
+    /// Tells whether this round makes the kind of an object.
+    fn is_kind_made(&self, object: &Object) -> bool {
+        let is_it = |body: &Value| {
+            body.pointer("/spec/group") == Some(&object.id().group.as_str().into())
+                && body.pointer("/spec/names/kind") == Some(&object.id().kind.as_str().into())
+        };
+        let made = self.before.iter().filter(|step| step.id.kind == "CustomResourceDefinition");
+        made.filter_map(|step| step.object.as_ref()).any(|object| is_it(object.body()))
     }
 
     fn step(&self, object: &Object, action: Action, differences: Vec<Difference>) -> Step {

@@ -108,7 +108,9 @@ fn cluster_identity(observed: &Observed, owned: &Inventory) -> Option<Hold> {
 
 fn empty_render(rendering: &Rendering, owned: &Inventory, policies: &Policies) -> Option<Hold> {
     let is_empty = rendering.units.is_empty() && rendering.broken.is_empty() && rendering.self_managed.is_empty();
-    if !is_empty || owned.entries.is_empty() || policies.allow_empty {
+    // What still stands in the source is not deleted anyway.
+    let is_safe = owned.entries.keys().all(|id| rendering.documents.contains(id));
+    if !is_empty || is_safe || policies.allow_empty {
         return None;
     }
     Some(hold(

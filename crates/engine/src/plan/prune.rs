@@ -16,6 +16,14 @@ use crate::object::ObjectId;
 use crate::problem::unreadable_files;
 use crate::unit::Rendering;
 
+/// Kinds that hold what others have made, and take it along when they go: group and kind.
+const HOLDS_OTHERS: [(&str, &str); 4] = [
+    ("", "Namespace"),
+    ("", "PersistentVolume"),
+    ("", "PersistentVolumeClaim"),
+    ("apiextensions.k8s.io", "CustomResourceDefinition"),
+];
+
 /// Adds a step or a refusal for everything that is owned and not wanted.
 pub(super) fn add(plan: &mut Plan, rendering: &Rendering, observed: &Observed, owned: &Inventory, policies: &Policies) {
     let wanted: BTreeSet<&ObjectId> =
@@ -57,7 +65,7 @@ impl Context<'_> {
             return Err(Reason::Unknown(message.clone()));
         }
         let Some(live) = self.observed.live.get(id) else { return Ok(Action::Forget) };
-        self.check_spec(entry)?;
+        self.check_spec(id, entry)?;
         let is_same = entry.uid.as_ref().map(|uid| *uid == live.uid);
         match (owner(live, self.observed, self.owned, &self.policies.marker), is_same) {
             (Owner::Us, None | Some(true)) if entry.adopted && !self.policies.prune_adopted => Err(Reason::Adopted),
@@ -78,12 +86,15 @@ impl Context<'_> {
     }
 
     /// Is it certain that nobody wants it any more?
-    fn check_spec(&self, entry: &Entry) -> Result<(), Reason> {
+    fn check_spec(&self, id: &ObjectId, entry: &Entry) -> Result<(), Reason> {
         if self.rendering.broken.contains(&entry.unit) {
             return Err(Reason::Broken);
         }
         if self.rendering.self_managed.contains(&entry.unit) {
             return Err(Reason::SelfManaged);
+        }
+        if self.rendering.documents.contains(id) {
+            return Err(Reason::NotApplied);
         }
         if self.held.contains(&entry.unit) {
             return Err(Reason::UnitHeld);
@@ -108,6 +119,9 @@ impl Context<'_> {
         }
         if let Some(reason) = self.policies.forbids(id) {
             return Err(reason);
+        }
+        if HOLDS_OTHERS.contains(&(id.group.as_str(), id.kind.as_str())) {
+            return Err(Reason::HoldsOthers);
         }
         if !self.policies.prune {
             return Err(Reason::PruneDisabled);

@@ -45,6 +45,10 @@ pub enum Reason {
     Kept(String),
     /// It does not carry our mark any more.
     Unmarked,
+    /// It holds what others have made, and goes with it.
+    HoldsOthers,
+    /// It stands in the source, and the sync does not write it any more.
+    NotApplied,
     /// Its spec is broken, so what exists stays as it is.
     Broken,
     /// A file that may hold its spec cannot be read.
@@ -78,6 +82,8 @@ impl fmt::Display for Reason {
             Self::Unknown(message) => write!(f, "cannot read it: {message}"),
             Self::Kept(mark) => write!(f, "kept: it carries {mark}"),
             Self::Unmarked => f.write_str("kept: it does not carry our mark any more"),
+            Self::HoldsOthers => f.write_str("kept: its kind holds what others have made; delete it by hand"),
+            Self::NotApplied => f.write_str("kept: it stands in the source, and the sync does not write it any more"),
             Self::Broken => f.write_str("kept: its spec is broken"),
             Self::Unreadable(file) => write!(f, "kept: {file} cannot be read, and may hold its spec"),
             Self::SelfManaged => f.write_str("kept: its spec says that somebody else provisions it"),
