@@ -23,7 +23,7 @@ use tracing::{Instrument, error, info_span, warn};
 use crate::clock::Clock;
 use crate::cluster::Cluster;
 use crate::config::Config;
-use crate::config::settings::{AdoptPolicy, OnProblem, SyncSettings, Unclaimed};
+use crate::config::settings::{AdoptPolicy, OnProblem, SpecsMode, SyncSettings, Unclaimed};
 use crate::report::{self, ClusterReport, ClusterState, Mode, Report, SCHEMA};
 use crate::round::{self, Task};
 use crate::source::Snapshot;
@@ -70,6 +70,7 @@ pub fn render_for(snapshot: &Snapshot, settings: &SyncSettings, packs: &Packs) -
         common_labels: settings.common_labels.clone(),
         common_annotations: settings.common_annotations.clone(),
         apply_unclaimed: settings.unclaimed == Unclaimed::Apply,
+        apply_specs: settings.specs == SpecsMode::Apply,
     };
     let tree = snapshot.tree.below(&settings.path);
     let mut rendering = render(&tree, packs, &options);
@@ -161,7 +162,7 @@ async fn collect(order: &Order, mut tasks: JoinSet<(String, ClusterReport)>) -> 
 /// Marks are put on last, after everything that may change an object.
 fn marked(mut rendering: Rendering, marker: &Marker) -> Rendering {
     for unit in &mut rendering.units {
-        unit.objects = std::mem::take(&mut unit.objects).into_iter().map(|object| marker.mark(object)).collect();
+        unit.map(|object| marker.mark(object));
     }
     rendering
 }

@@ -128,6 +128,9 @@ pub struct StepReport {
     pub action: String,
     /// What differed.
     pub differences: Vec<Difference>,
+    /// What else is to be known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub note: Option<String>,
     /// What became of it; absent in a plan.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub outcome: Option<Outcome>,
@@ -217,6 +220,7 @@ impl ClusterReport {
             id: step.id.clone(),
             action: step.action.word().to_owned(),
             differences: step.differences.clone(),
+            note: step.note.clone(),
             outcome: None,
         };
         Self {

@@ -127,7 +127,7 @@ async fn located(cluster: &dyn Cluster, task: &Task<'_>) -> Result<Option<Render
             warn!(%problem, "problem in the source on this cluster");
         }
         for unit in rendering.units.iter_mut().filter(|unit| unit.home.is_some()) {
-            unit.objects = std::mem::take(&mut unit.objects).into_iter().map(|object| marker.mark(object)).collect();
+            unit.map(|object| marker.mark(object));
         }
         rendering
     }))

@@ -25,6 +25,9 @@ pub struct Args {
     /// Also what `unclaimed: apply` applies: documents that no pack claims, as they are.
     #[arg(long)]
     unclaimed: bool,
+    /// Also what `specs: apply` applies: the specs themselves.
+    #[arg(long)]
+    specs: bool,
 }
 
 /// Runs the command.
@@ -32,12 +35,12 @@ pub fn run(context: &Context, args: &Args) -> Result<u8, Failure> {
     let options = Options {
         target_namespace: args.target_namespace.clone(),
         apply_unclaimed: args.unclaimed,
+        apply_specs: args.specs,
         ..Options::default()
     };
     let rendering = load(context, &args.paths, &options)?;
     let units = rendering.units.iter();
-    let mut objects: Vec<_> =
-        units.flat_map(|unit| unit.objects.iter().map(move |object| (&unit.id, object))).collect();
+    let mut objects: Vec<_> = units.flat_map(|unit| unit.all().map(move |object| (&unit.id, object))).collect();
     objects.sort_by_key(|(unit, object)| (wave(unit), *unit, rank(&object.id().kind), object.id()));
     for (_, object) in &objects {
         print(&format!("---\n{}", yaml::to_string(object.body())));

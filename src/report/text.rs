@@ -130,6 +130,9 @@ impl Writer<'_> {
             }
             Some(Outcome::Skipped) => writeln!(self.out, "{line}  not tried")?,
         }
+        if let Some(note) = &step.note {
+            writeln!(self.out, "        {note}")?;
+        }
         step.differences.iter().try_for_each(|difference| self.difference(difference))
     }
 

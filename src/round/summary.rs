@@ -54,7 +54,7 @@ pub(super) fn units(
     let wanted = task.rendering.units.iter().filter(|unit| task.policies.is_about(&unit.id));
     let mut reports: Vec<UnitReport> = wanted
         .map(|unit| {
-            let sick = unit.objects.iter().find_map(|object| unhealthy.get_key_value(object.id()));
+            let sick = unit.all().find_map(|object| unhealthy.get_key_value(object.id()));
             let state = match () {
                 () if unfinished.contains(&unit.id) => UnitState::Failed,
                 () if held.contains(&unit.id) || !plan.holds.is_empty() => UnitState::Held,

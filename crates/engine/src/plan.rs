@@ -138,6 +138,8 @@ pub struct Step {
     pub object: Option<Object>,
     /// What differs.
     pub differences: Vec<Difference>,
+    /// What else is to be known.
+    pub note: Option<String>,
 }
 
 /// All that will happen on one cluster.
@@ -211,7 +213,7 @@ impl Plan {
     fn add_unit(&mut self, unit: &Unit, observed: &Observed, owned: &Inventory, policies: &Policies) {
         let decision = Decision { unit, observed, owned, policies, before: &self.steps };
         let decide = |object: &Object| decision.decide(object);
-        let decided: Vec<_> = unit.objects.iter().map(|object| (object.id().clone(), decide(object))).collect();
+        let decided: Vec<_> = unit.all().map(|object| (object.id().clone(), decide(object))).collect();
         let is_held = decided.iter().any(|(_, decision)| decision.is_err());
         for (id, decision) in decided {
             match decision {
@@ -277,5 +279,6 @@ fn namespace_step(name: &str) -> Step {
         action: Action::CreateNamespace,
         object: Some(object),
         differences: Vec::new(),
+        note: None,
     }
 }

@@ -23,14 +23,20 @@ pub(crate) fn server() -> &'static ApiServer {
 pub(crate) struct Site {
     pub(crate) desk: Desk,
     pub(crate) name: String,
+    pub(crate) server: &'static ApiServer,
 }
 
 impl Site {
     /// Makes a namespace and a config for it; `settings` is what it says of the sync, in YAML's flow style.
     pub(crate) fn new(settings: &str) -> Self {
+        Self::on(server(), settings)
+    }
+
+    /// The same on another server.
+    pub(crate) fn on(server: &'static ApiServer, settings: &str) -> Self {
         let name = unique("owned");
-        server().kubectl_ok(&["create", "namespace", &name]);
-        let site = Self { desk: Desk::empty("gatewright.yaml"), name };
+        server.kubectl_ok(&["create", "namespace", &name]);
+        let site = Self { desk: Desk::empty("gatewright.yaml"), name, server };
         site.configure(&site.name, settings);
         fs::create_dir(site.desk.path("specs")).expect("a new folder can be written");
         site
@@ -38,7 +44,7 @@ impl Site {
 
     /// Makes another installation with the same files: what somebody has who copies all of it but the state.
     pub(crate) fn copied(&self) -> Self {
-        let copy = Self { desk: Desk::empty("gatewright.yaml"), name: self.name.clone() };
+        let copy = Self { desk: Desk::empty("gatewright.yaml"), name: self.name.clone(), server: self.server };
         copy.desk.write("gatewright.yaml", &self.desk.read("gatewright.yaml"));
         for file in fs::read_dir(self.desk.path("specs")).expect("it was made at the start") {
             let name = format!("specs/{}", file.expect("it can be listed").file_name().to_string_lossy());
@@ -49,7 +55,8 @@ impl Site {
 
     /// Writes the config, with another name for the sync if wanted.
     pub(crate) fn configure(&self, sync: &str, settings: &str) {
-        let sync = format!("{sync}: {{source: specs, clusters: {{names: [c]}}, wait: {{enabled: false}}, {settings}}}");
+        let wait = if settings.contains("wait:") { "" } else { "wait: {enabled: false}, " };
+        let sync = format!("{sync}: {{source: specs, clusters: {{names: [c]}}, {wait}{settings}}}");
         let config = format!(
             "stateDir: ./state\nsources: {{specs: {{directory: {{path: ./specs}}}}}}\n\
              clusters: {{c: {{kubeconfig: {{}}}}}}\nsyncs:\n  {sync}\n"
@@ -77,7 +84,7 @@ impl Site {
     }
 
     pub(crate) fn run(&self, arguments: &[&str]) -> Run {
-        self.desk.run_with(&server().kubeconfig("admin"), arguments)
+        self.desk.run_with(&self.server.kubeconfig("admin"), arguments)
     }
 
     pub(crate) fn sync(&self) -> Run {
@@ -86,12 +93,12 @@ impl Site {
 
     /// Runs kubectl in the namespace.
     pub(crate) fn kubectl(&self, arguments: &[&str]) -> String {
-        server().kubectl_ok(&[&["-n", self.name.as_str()], arguments].concat())
+        self.server.kubectl_ok(&[&["-n", self.name.as_str()], arguments].concat())
     }
 
     /// Creates an object in the namespace, as somebody else would.
     pub(crate) fn create(&self, object: &Value) {
-        server().kubectl_stdin(&["-n", &self.name, "create", "--validate=false", "-f", "-"], &object.to_string());
+        self.server.kubectl_stdin(&["-n", &self.name, "create", "--validate=false", "-f", "-"], &object.to_string());
     }
 
     /// Reads an object of the namespace, such as `configmap/edge`.
@@ -122,7 +129,7 @@ impl Site {
 
     /// Our own records of this sync, by name.
     pub(crate) fn records(&self) -> BTreeMap<String, Value> {
-        let json = server().kubectl_ok(&["get", "configmaps", "-n", "gatewright-system", "-o", "json"]);
+        let json = self.server.kubectl_ok(&["get", "configmaps", "-n", "gatewright-system", "-o", "json"]);
         let list: Value = serde_json::from_str(&json).expect("kubectl prints JSON");
         let items = list["items"].as_array().cloned().unwrap_or_default();
         let name = |item: &Value| item["metadata"]["name"].as_str().unwrap_or_default().to_owned();
@@ -153,7 +160,7 @@ impl Site {
         });
         let list = json!({"apiVersion": "v1", "kind": "List", "items": records.collect::<Vec<_>>()});
         let arguments = ["apply", "--server-side", "--force-conflicts", "--validate=false", "-f", "-"];
-        server().kubectl_stdin(&arguments, &list.to_string());
+        self.server.kubectl_stdin(&arguments, &list.to_string());
     }
 }
 

@@ -106,6 +106,7 @@ impl Decision<'_> {
             action,
             object: Some(object.clone()),
             differences,
+            note: self.unit.notes.get(object.id()).cloned(),
         }
     }
 }

@@ -4,10 +4,9 @@ use super::{Action, Step};
 use crate::object::ObjectId;
 
 /// Kinds by rank; what is not listed comes with the workloads.
-const RANKS: [(&str, u8); 21] = [
+const RANKS: [(&str, u8); 20] = [
     ("Namespace", 0),
     ("CustomResourceDefinition", 0),
-    ("GatewayParameters", 1),
     ("GatewayClass", 2),
     ("Gateway", 2),
     ("ListenerSet", 3),
@@ -32,6 +31,9 @@ const WORKLOAD: u8 = 8;
 
 /// Returns the rank of a kind; lower ranks are written first.
 pub fn rank(kind: &str) -> u8 {
+    if is_parameters(kind) {
+        return 1;
+    }
     RANKS.iter().find(|(name, _)| *name == kind).map_or(WORKLOAD, |(_, rank)| *rank)
 }
 
@@ -39,9 +41,15 @@ pub fn rank(kind: &str) -> u8 {
 pub fn wave(unit: &ObjectId) -> u8 {
     match unit.kind.as_str() {
         "Namespace" | "CustomResourceDefinition" => 0,
+        kind if is_parameters(kind) => 0,
         "GatewayClass" => 1,
         _ => 2,
     }
+}
+
+/// Parameters of any pack: what refers to them comes after them.
+fn is_parameters(kind: &str) -> bool {
+    kind.ends_with("Parameters")
 }
 
 /// Sorts steps: namespaces, then unit by unit in the order of apply, then what is deleted, in reverse.

@@ -27,7 +27,7 @@ const HOLDS_OTHERS: [(&str, &str); 4] = [
 /// Adds a step or a refusal for everything that is owned and not wanted.
 pub(super) fn add(plan: &mut Plan, rendering: &Rendering, observed: &Observed, owned: &Inventory, policies: &Policies) {
     let wanted: BTreeSet<&ObjectId> =
-        rendering.units.iter().flat_map(|unit| unit.objects.iter().map(crate::object::Object::id)).collect();
+        rendering.units.iter().flat_map(|unit| unit.all().map(crate::object::Object::id)).collect();
     let mut held: BTreeSet<ObjectId> = plan.held_units().into_iter().cloned().collect();
     let is_unseen = |id: &ObjectId| observed.unknown.contains_key(id);
     held.extend(owned.entries.iter().filter(|(id, _)| is_unseen(id)).map(|(_, entry)| entry.unit.clone()));
@@ -43,10 +43,12 @@ pub(super) fn add(plan: &mut Plan, rendering: &Rendering, observed: &Observed, o
                 action,
                 object: None,
                 differences: Vec::new(),
+                note: None,
             }),
             Err(reason) => plan.refusals.push(Refusal { unit: entry.unit.clone(), id: id.clone(), reason }),
         }
     }
+    context.keep_what_is_needed(plan);
 }
 
 struct Context<'a> {
@@ -60,6 +62,23 @@ struct Context<'a> {
 }
 
 impl Context<'_> {
+    /// Where a spec stays in the cluster, its parameters stay too.
+    fn keep_what_is_needed(&self, plan: &mut Plan) {
+        let kept: BTreeSet<ObjectId> =
+            plan.refusals.iter().filter(|refusal| refusal.id == refusal.unit).map(|r| r.unit.clone()).collect();
+        let is_needed = |step: &Step| {
+            matches!(step.action, Action::Prune(_)) && kept.contains(&step.unit) && self.is_spec(&step.id)
+        };
+        let (needed, others) = std::mem::take(&mut plan.steps).into_iter().partition(is_needed);
+        plan.steps = others;
+        let needed: Vec<Step> = needed;
+        plan.refusals.extend(needed.into_iter().map(|step| Refusal {
+            unit: step.unit,
+            id: step.id,
+            reason: Reason::UnitHeld,
+        }));
+    }
+
     fn decide(&self, id: &ObjectId, entry: &Entry) -> Result<Action, Reason> {
         if let Some(message) = self.observed.unknown.get(id) {
             return Err(Reason::Unknown(message.clone()));
@@ -87,13 +106,15 @@ impl Context<'_> {
 
     /// Is it certain that nobody wants it any more?
     fn check_spec(&self, id: &ObjectId, entry: &Entry) -> Result<(), Reason> {
-        if self.rendering.broken.contains(&entry.unit) {
+        if self.rendering.broken.contains(&entry.unit) || self.rendering.broken.contains(id) {
             return Err(Reason::Broken);
         }
-        if self.rendering.self_managed.contains(&entry.unit) {
+        if self.rendering.self_managed.contains(&entry.unit) && !self.is_spec(id) {
             return Err(Reason::SelfManaged);
         }
-        if self.rendering.documents.contains(id) {
+        // What the specs in the cluster need stays as long as they do.
+        let is_left_over = self.is_spec(id) && !self.rendering.applies_specs;
+        if self.rendering.documents.contains(id) || (is_left_over && self.rendering.documents.contains(&entry.unit)) {
             return Err(Reason::NotApplied);
         }
         if self.held.contains(&entry.unit) {
@@ -111,6 +132,10 @@ impl Context<'_> {
             Some(file) => Err(Reason::Unreadable(file.to_string())),
             None => Ok(()),
         }
+    }
+
+    fn is_spec(&self, id: &ObjectId) -> bool {
+        self.rendering.spec_kinds.contains(&(id.group.clone(), id.kind.clone()))
     }
 
     fn check_live(&self, id: &ObjectId, live: &Live) -> Result<Action, Reason> {

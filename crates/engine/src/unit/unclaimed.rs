@@ -1,7 +1,6 @@
 //! Documents that no pack claims: they are listed, or each is a unit of its own and applied as it is.
 
 use std::collections::BTreeSet;
-use std::sync::Arc;
 
 use super::written::written;
 use super::{Options, Rendering, Unit, finish};
@@ -105,11 +104,5 @@ fn unit(document: &Document, id: &ObjectId, home: Option<String>, options: &Opti
         ));
     }
     let object = finish(written(document)?, &id.namespace, options);
-    Ok(Unit {
-        id: id.clone(),
-        place: document.place(),
-        files: BTreeSet::from([Arc::clone(&document.file)]),
-        objects: vec![object],
-        home,
-    })
+    Ok(Unit { id: id.clone(), objects: vec![object], home, ..Unit::of(document) })
 }
