@@ -10,6 +10,7 @@ use gatewright_engine::error::Chain;
 use gatewright_engine::live::Live;
 use gatewright_engine::marks::{Marker, Owner, keep_mark};
 use gatewright_engine::object::ObjectId;
+use gatewright_engine::plan::order::wave;
 use gatewright_engine::plan::{Action, Plan, Step};
 use serde::{Deserialize, Serialize};
 use tokio_util::sync::CancellationToken;
@@ -85,7 +86,7 @@ impl Applied {
     }
 }
 
-/// Carries out everything but the deletions: namespaces first, then the units beside each other.
+/// Carries out everything but the deletions: namespaces first, then the units of each wave beside each other.
 ///
 /// `stop` ends it after the requests that are under way.
 pub async fn apply(cluster: &dyn Cluster, plan: &Plan, stop: &CancellationToken) -> Applied {
@@ -95,14 +96,24 @@ pub async fn apply(cluster: &dyn Cluster, plan: &Plan, stop: &CancellationToken)
     for step in namespaces {
         applied.record(&step.id, make_namespace(cluster, step).await);
     }
-    let units = by_unit(others);
-    let runs = units.into_values().map(|steps| unit(cluster, steps, stop).boxed()).collect();
-    beside(runs).await.into_iter().for_each(|unit| applied.absorb(unit));
+    for steps in waves(others).into_values() {
+        let runs = by_unit(steps).into_values().map(|steps| unit(cluster, steps, stop).boxed()).collect();
+        beside(runs).await.into_iter().for_each(|unit| applied.absorb(unit));
+    }
     applied
 }
 
 fn writes(plan: &Plan) -> impl Iterator<Item = &Step> {
     plan.changes().filter(|step| !matches!(step.action, Action::Prune(_)))
+}
+
+/// Puts the steps together that go beside each other, in the order of the plan.
+fn waves<'a>(steps: impl IntoIterator<Item = &'a Step>) -> BTreeMap<u8, Vec<&'a Step>> {
+    let mut waves: BTreeMap<u8, Vec<_>> = BTreeMap::new();
+    for step in steps {
+        waves.entry(wave(&step.unit)).or_default().push(step);
+    }
+    waves
 }
 
 /// Puts the steps of each unit together, in the order of the plan.
@@ -152,10 +163,13 @@ async fn make_namespace(cluster: &dyn Cluster, step: &Step) -> Result<Option<Liv
 /// Time has passed since the plan: each object is read again, and deleted only if it still is ours, the same one, and
 /// nobody asks for it to be kept.
 pub async fn prune(cluster: &dyn Cluster, plan: &Plan, marker: &Marker, stop: &CancellationToken) -> Applied {
-    let units = by_unit(plan.steps.iter().filter(|step| matches!(step.action, Action::Prune(_))));
-    let runs = units.into_values().map(|steps| prune_unit(cluster, steps, marker, stop).boxed()).collect();
     let mut applied = Applied::default();
-    beside(runs).await.into_iter().for_each(|unit| applied.absorb(unit));
+    let prunes = plan.steps.iter().filter(|step| matches!(step.action, Action::Prune(_)));
+    for steps in waves(prunes).into_values().rev() {
+        let units = by_unit(steps).into_values();
+        let runs = units.map(|steps| prune_unit(cluster, steps, marker, stop).boxed()).collect();
+        beside(runs).await.into_iter().for_each(|unit| applied.absorb(unit));
+    }
     applied
 }
 

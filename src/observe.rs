@@ -12,7 +12,8 @@ use gatewright_engine::error::Chain;
 use gatewright_engine::inventory::Inventory;
 use gatewright_engine::marks::{Marker, SYNC_LABEL};
 use gatewright_engine::object::{Gvk, Object, ObjectId};
-use gatewright_engine::plan::{NamespaceState, Observed, Obstacle, Policies};
+use gatewright_engine::plan::policies::Policies;
+use gatewright_engine::plan::{NamespaceState, Observed, Obstacle};
 use gatewright_engine::unit::Unit;
 
 use crate::cluster::{Cluster, ClusterError, Mode, Precondition, Reason};
@@ -67,7 +68,7 @@ impl<'a> Scope<'a> {
     fn wanted(self) -> impl Iterator<Item = &'a Object> {
         let units = self.units.iter().filter(move |unit| self.policies.is_about(&unit.id));
         // What may not be written is not asked for either.
-        units.flat_map(|unit| &unit.objects).filter(move |object| self.policies.forbids(object.id()).is_none())
+        units.flat_map(Unit::all).filter(move |object| self.policies.forbids(object.id()).is_none())
     }
 
     fn kinds(self) -> BTreeSet<Gvk> {

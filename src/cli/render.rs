@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use gatewright_engine::plan::order::rank;
+use gatewright_engine::plan::order::{rank, wave};
 use gatewright_engine::problem::Scope;
 use gatewright_engine::tree::Tree;
 use gatewright_engine::unit::{Options, Rendering, render};
@@ -22,21 +22,31 @@ pub struct Args {
     /// Put all objects into this namespace.
     #[arg(long, value_name = "NAMESPACE")]
     target_namespace: Option<String>,
+    /// Also what `unclaimed: apply` applies: documents that no pack claims, as they are.
+    #[arg(long)]
+    unclaimed: bool,
+    /// Also what `specs: apply` applies: the specs themselves.
+    #[arg(long)]
+    specs: bool,
 }
 
 /// Runs the command.
 pub fn run(context: &Context, args: &Args) -> Result<u8, Failure> {
-    let options = Options { target_namespace: args.target_namespace.clone(), ..Options::default() };
+    let options = Options {
+        target_namespace: args.target_namespace.clone(),
+        apply_unclaimed: args.unclaimed,
+        apply_specs: args.specs,
+        ..Options::default()
+    };
     let rendering = load(context, &args.paths, &options)?;
     let units = rendering.units.iter();
-    let mut objects: Vec<_> =
-        units.flat_map(|unit| unit.objects.iter().map(move |object| (&unit.id, object))).collect();
-    objects.sort_by_key(|(unit, object)| (*unit, rank(&object.id().kind), object.id()));
+    let mut objects: Vec<_> = units.flat_map(|unit| unit.all().map(move |object| (&unit.id, object))).collect();
+    objects.sort_by_key(|(unit, object)| (wave(unit), *unit, rank(&object.id().kind), object.id()));
     for (_, object) in &objects {
         print(&format!("---\n{}", yaml::to_string(object.body())));
     }
     if objects.is_empty() && rendering.problems.is_empty() {
-        complain("gatewright: there is no Gateway to render in what was named\n");
+        complain("gatewright: there is nothing to render in what was named\n");
     }
     Ok(tell_problems(&rendering))
 }

@@ -5,7 +5,7 @@ use std::fmt::{self, Write};
 
 use gatewright_engine::diff::Difference;
 use gatewright_engine::object::ObjectId;
-use gatewright_engine::plan::{Reason, Refusal};
+use gatewright_engine::plan::refusal::{Reason, Refusal};
 use gatewright_engine::problem::Problem;
 use gatewright_engine::text::count;
 use owo_colors::{OwoColorize, Style};
@@ -129,6 +129,9 @@ impl Writer<'_> {
                 writeln!(self.out, "{line}  changed meanwhile: {}", cause(reason, &step.id))?;
             }
             Some(Outcome::Skipped) => writeln!(self.out, "{line}  not tried")?,
+        }
+        if let Some(note) = &step.note {
+            writeln!(self.out, "        {note}")?;
         }
         step.differences.iter().try_for_each(|difference| self.difference(difference))
     }
@@ -276,6 +279,8 @@ fn is_kept(reason: &Reason) -> bool {
     match reason {
         Reason::Kept(_)
         | Reason::Unmarked
+        | Reason::HoldsOthers
+        | Reason::NotApplied
         | Reason::Broken
         | Reason::Unreadable(_)
         | Reason::SelfManaged
@@ -296,7 +301,7 @@ fn is_kept(reason: &Reason) -> bool {
     }
 }
 
-/// Counts what changes: `12 objects to create`; namespaces apart, because they are not ours.
+/// Counts what changes: `12 objects to create`; new namespaces apart, because most of them are not ours.
 fn changes(cluster: &ClusterReport) -> Vec<String> {
     let is_planned = matches!(cluster.state, ClusterState::Planned | ClusterState::Held);
     let words = |action: &str| match (action, is_planned) {
@@ -308,7 +313,8 @@ fn changes(cluster: &ClusterReport) -> Vec<String> {
     let number = |action: &str, is_namespace: bool| {
         let counts = |step: &&StepReport| {
             let is_over = is_planned || matches!(step.outcome, Some(Outcome::Done));
-            step.action == action && (step.id.kind == "Namespace") == is_namespace && is_over
+            let is_new_namespace = step.id.kind == "Namespace" && action == "create";
+            step.action == action && is_new_namespace == is_namespace && is_over
         };
         cluster.steps.iter().filter(counts).count()
     };

@@ -27,6 +27,8 @@ mod properties;
 mod quickstart;
 mod rounds;
 mod source;
+mod specs;
 mod systemd;
 mod tidy;
 mod tutorial;
+mod unclaimed;

@@ -87,6 +87,19 @@ pub struct Manifest {
     pub merge: Vec<Line>,
     /// The templates, in the order in which they are rendered.
     pub templates: Vec<String>,
+    /// How its control plane is told that somebody else provisions a Gateway; absent if it cannot be told.
+    #[serde(default)]
+    pub self_managed: Option<SelfManaged>,
+}
+
+/// How a control plane is told that somebody else provisions a Gateway.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct SelfManaged {
+    /// The `spec` of parameters that say so.
+    pub spec: Value,
+    /// The field manager of the control plane's own deployer.
+    pub deployer: String,
 }
 
 /// A kind of parameters.

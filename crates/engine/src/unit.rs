@@ -1,6 +1,11 @@
 //! From a source to units: the whole way of a snapshot through the engine.
 //!
-//! A unit is all objects that are rendered from one spec: what is held, awaited, counted and released together.
+//! A unit is all objects that are rendered from one spec, or one document that no pack claims: what is held, awaited,
+//! counted and released together.
+
+mod specs;
+mod unclaimed;
+mod written;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -14,6 +19,7 @@ use crate::problem::{Place, Problem};
 use crate::resolve::{Resolution, Resolved, resolve};
 use crate::spec::{self, Document, GATEWAY_API};
 use crate::tree::Tree;
+use specs::{Specifications, Writer};
 
 /// The prefix of our own labels and annotations.
 pub const OWN_PREFIX: &str = "gatewright.dev/";
@@ -27,6 +33,19 @@ pub struct Options {
     pub common_labels: BTreeMap<String, String>,
     /// Annotations for every object.
     pub common_annotations: BTreeMap<String, String>,
+    /// Whether documents that no pack claims are applied as they are.
+    pub apply_unclaimed: bool,
+    /// Whether the specs themselves are written to the cluster.
+    pub apply_specs: bool,
+}
+
+/// Who else provisions a Gateway, if its control plane is not told to leave that to us.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Deployer {
+    /// Its field manager.
+    pub manager: String,
+    /// Whether it can be told.
+    pub yields: bool,
 }
 
 /// All objects of one spec.
@@ -38,8 +57,16 @@ pub struct Unit {
     pub place: Place,
     /// The files that had a say in it.
     pub files: BTreeSet<Arc<str>>,
+    /// Specs that are written to the cluster: before the objects, and deleted after them.
+    pub specs: Vec<Object>,
     /// The objects, in the order of the templates.
     pub objects: Vec<Object>,
+    /// What is to be said about some of them.
+    pub notes: BTreeMap<ObjectId, String>,
+    /// Who else would provision it.
+    pub deployer: Option<Deployer>,
+    /// For a document of a kind that no pack knows: where it goes if its kind has namespaces.
+    pub home: Option<String>,
 }
 
 /// What became of a snapshot.
@@ -51,8 +78,14 @@ pub struct Rendering {
     pub broken: BTreeSet<ObjectId>,
     /// Specs that somebody else provisions.
     pub self_managed: BTreeSet<ObjectId>,
-    /// Documents that no pack claims, with their place.
+    /// Documents that no pack claims and that are not applied, with their place.
     pub unclaimed: Vec<(ObjectId, Place)>,
+    /// Everything that stands in the source, in whatever state: it is not deleted for want of a setting.
+    pub documents: BTreeSet<ObjectId>,
+    /// Whether the specs are among what is wanted.
+    pub applies_specs: bool,
+    /// The kinds of specs, by group and kind.
+    pub spec_kinds: BTreeSet<(String, String)>,
     /// What is wrong.
     pub problems: Vec<Problem>,
 }
@@ -63,18 +96,30 @@ pub fn render(tree: &Tree, packs: &Packs, options: &Options) -> Rendering {
     let is_gateway = |id: &&ObjectId| id.group == GATEWAY_API && id.kind == "Gateway";
     let mut rendering = Rendering {
         broken: specs.broken.keys().filter(is_gateway).cloned().collect(),
-        unclaimed: specs.unclaimed.iter().map(|document| (document.id.clone(), document.place())).collect(),
+        documents: specs.documents.keys().chain(specs.broken.keys()).cloned().collect(),
         problems: specs.problems.clone(),
+        applies_specs: options.apply_specs,
+        spec_kinds: packs.kinds().keys().cloned().collect(),
         ..Rendering::default()
     };
+    let mut writer = Writer::new(&specs, options);
+    let mut unclaimed: Vec<&Document> = specs.unclaimed.iter().collect();
+    let mut foreign = BTreeSet::new();
     for (document, resolution) in resolve(&specs, packs) {
         match resolution {
-            Resolution::Ready(resolved) => rendering.add(&resolved, options),
-            Resolution::NotOurs { .. } => rendering.unclaimed.push((document.id.clone(), document.place())),
+            Resolution::Ready(resolved) => rendering.add(&resolved, &mut writer, options),
+            Resolution::NotOurs { .. } => {
+                foreign.insert(&document.id);
+                unclaimed.push(document);
+            }
             Resolution::Broken(problems) => rendering.add_broken(document, problems),
         }
     }
+    unclaimed.extend(unclaimed::foreign(&specs, packs, &foreign));
+    rendering.add_unclaimed(unclaimed, packs, options);
+    writer.finish(&mut rendering, packs);
     rendering.refuse_collisions();
+    rendering.units.sort_by(|a, b| a.id.cmp(&b.id));
     rendering.problems.sort();
     // What is wrong with one line is said once, however many Gateways depend on it.
     rendering.problems.dedup();
@@ -83,21 +128,29 @@ pub fn render(tree: &Tree, packs: &Packs, options: &Options) -> Rendering {
 }
 
 impl Rendering {
-    fn add(&mut self, resolved: &Resolved<'_>, options: &Options) {
+    fn add(&mut self, resolved: &Resolved<'_>, writer: &mut Writer<'_>, options: &Options) {
         let subject = subject(resolved);
         let parameters = parameters(resolved, &subject);
         self.problems.extend(resolved.kind.generator.lint(&subject, &parameters));
-        match objects(resolved, &subject, &parameters, options) {
-            Ok(Some(objects)) => self.units.push(Unit {
-                id: resolved.document.id.clone(),
-                place: resolved.document.place(),
-                files: resolved.files.clone(),
-                objects,
-            }),
-            Ok(None) => {
-                self.self_managed.insert(resolved.document.id.clone());
-            }
-            Err(problems) => self.add_broken(resolved.document, problems),
+        let objects = match objects(resolved, &subject, &parameters, options) {
+            Ok(objects) => objects,
+            Err(problems) => return self.add_broken(resolved.document, problems),
+        };
+        let specs = match &objects {
+            Some(_) => writer.rendered(resolved),
+            None => writer.self_managed(resolved),
+        };
+        let Specifications { objects: specs, notes } = match specs {
+            Ok(specs) => specs,
+            Err(problem) => return self.add_broken(resolved.document, vec![*problem]),
+        };
+        if objects.is_none() {
+            self.self_managed.insert(resolved.document.id.clone());
+        }
+        let deployer = objects.as_ref().and_then(|_| Deployer::of(resolved.pack));
+        let (files, objects) = (resolved.files.clone(), objects.unwrap_or_default());
+        if !objects.is_empty() || !specs.is_empty() {
+            self.units.push(Unit { files, specs, objects, notes, deployer, ..Unit::of(resolved.document) });
         }
     }
 
@@ -110,13 +163,15 @@ impl Rendering {
     fn refuse_collisions(&mut self) {
         let mut owners: BTreeMap<&ObjectId, Vec<&Unit>> = BTreeMap::new();
         for unit in &self.units {
-            unit.objects.iter().for_each(|object| owners.entry(object.id()).or_default().push(unit));
+            unit.all().for_each(|object| owners.entry(object.id()).or_default().push(unit));
         }
         let mut problems = Vec::new();
         for (object, units) in owners.into_iter().filter(|(_, units)| units.len() > 1) {
             problems.extend(units.iter().map(|unit| {
-                let others = units.iter().filter(|other| other.id != unit.id).map(|other| other.id.to_string());
-                let message = format!("{object} is rendered for {} too", others.collect::<Vec<_>>().join(" and "));
+                let message = match units.iter().find(|other| other.id == unit.id && other.place != unit.place) {
+                    Some(twin) => format!("the same object stands at {} too", twin.place),
+                    None => format!("{object} is rendered for {} too", others(unit, &units)),
+                };
                 Problem::document(unit.place.clone(), message).about(unit.id.clone())
             }));
         }
@@ -124,6 +179,40 @@ impl Rendering {
         self.units.retain(|unit| !problems.iter().any(|problem| problem.object.as_ref() == Some(&unit.id)));
         self.problems.extend(problems);
     }
+}
+
+impl Unit {
+    /// Begins the unit of a document.
+    fn of(document: &Document) -> Self {
+        Self {
+            id: document.id.clone(),
+            place: document.place(),
+            files: BTreeSet::from([Arc::clone(&document.file)]),
+            specs: Vec::new(),
+            objects: Vec::new(),
+            notes: BTreeMap::new(),
+            deployer: None,
+            home: None,
+        }
+    }
+
+    /// Returns everything of it that is wanted on a cluster: the specs, then the objects.
+    pub fn all(&self) -> impl Iterator<Item = &Object> {
+        self.specs.iter().chain(&self.objects)
+    }
+
+    /// Changes every object.
+    pub fn map(&mut self, change: impl Fn(Object) -> Object) {
+        for objects in [&mut self.specs, &mut self.objects] {
+            *objects = std::mem::take(objects).into_iter().map(&change).collect();
+        }
+    }
+}
+
+/// Names the other units that want the same object.
+fn others(unit: &Unit, units: &[&Unit]) -> String {
+    let others = units.iter().filter(|other| other.id != unit.id).map(|other| other.id.to_string());
+    others.collect::<Vec<_>>().join(" and ")
 }
 
 /// Returns the objects of one spec, or `None` if somebody else provisions it.
@@ -171,7 +260,7 @@ pub fn subject<'a>(resolved: &'a Resolved<'_>) -> Subject<'a> {
     }
 }
 
-/// Puts an object into the namespace of its Gateway and adds what the sync adds to all.
+/// Puts an object where it belongs, and adds what the sync adds to all.
 fn finish(object: Object, namespace: &str, options: &Options) -> Object {
     let pairs = |map: &BTreeMap<String, String>| map.clone().into_iter();
     object

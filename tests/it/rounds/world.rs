@@ -7,7 +7,7 @@ use gatewright::cluster::memory::{MemoryCluster, Verb};
 use gatewright::cluster::{Cluster, Reason};
 use gatewright::report::{ClusterReport, ClusterState};
 use gatewright_engine::live::Live;
-use gatewright_engine::marks::{OWNER_ANNOTATION, Owner, SYNC_LABEL};
+use gatewright_engine::marks::{OWNER_ANNOTATION, OWNER_LABEL, Owner, SYNC_LABEL};
 use gatewright_engine::object::{Object, ObjectId};
 use proptest::prelude::*;
 use proptest::sample::Index;
@@ -254,7 +254,7 @@ fn name_of(index: Index) -> &'static str {
 }
 
 fn unmark(body: &mut Value) {
-    for (field, key) in [("labels", SYNC_LABEL), ("annotations", OWNER_ANNOTATION)] {
+    for (field, key) in [("labels", SYNC_LABEL), ("labels", OWNER_LABEL), ("annotations", OWNER_ANNOTATION)] {
         body["metadata"][field].as_object_mut().and_then(|marks| marks.remove(key));
     }
 }

@@ -1,0 +1,52 @@
+//! A document as it goes to a cluster: what a person wrote, without what only servers write.
+
+use serde_json::Value;
+
+use super::OWN_PREFIX;
+use crate::object::Object;
+use crate::problem::Problem;
+use crate::spec::Document;
+
+/// Metadata that servers write. A copy of an object that was read off a cluster has it, and it would be wrong on
+/// another one: an owner by its old uid, for example, has the object collected.
+const SERVER_METADATA: [&str; 9] = [
+    "creationTimestamp",
+    "deletionGracePeriodSeconds",
+    "deletionTimestamp",
+    "generation",
+    "managedFields",
+    "ownerReferences",
+    "resourceVersion",
+    "selfLink",
+    "uid",
+];
+
+/// The one key below our prefix that people may write: it asks for an object to be kept.
+const KEEP: &str = "gatewright.dev/prune";
+
+/// Returns a document as an object.
+pub(super) fn written(document: &Document) -> Result<Object, Box<Problem>> {
+    let problem = |path: &[&str], message: String| {
+        Box::new(Problem::document(document.place_of(path), message).about(document.id.clone()))
+    };
+    let mut body = document.root.to_value();
+    if let Some(fields) = body.as_object_mut() {
+        fields.remove("status");
+    }
+    for field in ["labels", "annotations"] {
+        let path = ["metadata", field];
+        match body.pointer(&format!("/metadata/{field}")) {
+            None | Some(Value::Null) => {}
+            Some(Value::Object(map)) => {
+                if let Some(key) = map.keys().find(|key| key.starts_with(OWN_PREFIX) && *key != KEEP) {
+                    return Err(problem(&path, format!("{key:?} is below {OWN_PREFIX}, which is ours")));
+                }
+            }
+            Some(_) => return Err(problem(&path, format!("metadata.{field} is no mapping"))),
+        }
+    }
+    if let Some(metadata) = body.get_mut("metadata").and_then(Value::as_object_mut) {
+        metadata.retain(|key, value| !SERVER_METADATA.contains(&key.as_str()) && !value.is_null());
+    }
+    Object::new(body).map_err(|error| problem(&[], error.to_string()))
+}
