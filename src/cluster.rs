@@ -14,6 +14,7 @@ use std::error::Error as StdError;
 
 use async_trait::async_trait;
 use gatewright_engine::live::Live;
+use gatewright_engine::object::scope::is_cluster_scoped;
 use gatewright_engine::object::{Gvk, Object, ObjectId};
 
 /// What must be true on the cluster for a write to happen.
@@ -46,6 +47,13 @@ pub enum KindScope {
     Namespaced,
     /// By name alone.
     Cluster,
+}
+
+impl KindScope {
+    /// Says where objects of a kind belong when there is no server to ask.
+    pub fn guessed(kind: &Gvk) -> Self {
+        if is_cluster_scoped(kind) { Self::Cluster } else { Self::Namespaced }
+    }
 }
 
 /// A small text record that gatewright keeps on a cluster for itself: a ConfigMap in [`SYSTEM_NAMESPACE`], or a file

@@ -9,7 +9,6 @@
 
 mod file;
 mod records;
-pub(super) mod scope;
 mod store;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -22,7 +21,6 @@ use gatewright_engine::object::{Gvk, Object, ObjectId};
 use tokio::task::spawn_blocking;
 
 use crate::cluster::{Cluster, ClusterError, KindScope, Mode, Precondition, Reason, Record};
-use scope::scope_of;
 
 /// A directory as a target of rounds.
 #[derive(Clone, Debug)]
@@ -87,7 +85,7 @@ impl Cluster for DirectoryCluster {
 
     /// A directory takes everything.
     async fn kinds(&self, kinds: &BTreeSet<Gvk>) -> Result<BTreeMap<Gvk, KindScope>, ClusterError> {
-        Ok(kinds.iter().map(|kind| (kind.clone(), scope_of(kind))).collect())
+        Ok(kinds.iter().map(|kind| (kind.clone(), KindScope::guessed(kind))).collect())
     }
 
     /// Returns every object of the kind, because files carry no labels of ours. What is no object is passed over.

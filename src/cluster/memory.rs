@@ -10,7 +10,6 @@ use async_trait::async_trait;
 use gatewright_engine::live::Live;
 use gatewright_engine::object::{Gvk, Object, ObjectId};
 
-use crate::cluster::directory::scope::scope_of;
 use crate::cluster::{Cluster, ClusterError, KindScope, Mode, Precondition, Reason, Record};
 
 /// A request, as it is counted and made to fail.
@@ -196,7 +195,7 @@ impl Cluster for MemoryCluster {
     async fn kinds(&self, kinds: &BTreeSet<Gvk>) -> Result<BTreeMap<Gvk, KindScope>, ClusterError> {
         self.answer(Verb::Kinds, None, |state| {
             let known = kinds.iter().filter(|kind| !state.missing.contains(kind));
-            Ok(known.map(|kind| (kind.clone(), scope_of(kind))).collect())
+            Ok(known.map(|kind| (kind.clone(), KindScope::guessed(kind))).collect())
         })
     }
 
