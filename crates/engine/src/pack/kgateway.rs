@@ -200,3 +200,6 @@ fn unsupported(subject: &Subject<'_>, parameters: &Merged) -> Vec<Problem> {
     })
     .collect()
 }
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,3 @@
+//! Tests of the pack as a whole.
+
+mod merging;
