@@ -37,6 +37,8 @@ pub enum Rule {
     Coupled(String, String),
     /// Nothing is left if both layers say something.
     Drop,
+    /// What the lower layer says, even if that is nothing: a mapping that both layers have keeps the lower one's field.
+    Unmerged,
 }
 
 /// Rules by path.
@@ -100,6 +102,7 @@ pub(crate) fn over(lower: Merged, higher: Merged, table: &Table) -> Merged {
         Rule::Exclusive(fields) => exclusive(lower, higher, fields, table),
         Rule::Coupled(one, other) => coupled(lower, higher, (one, other), table),
         Rule::Drop => Merged::empty(),
+        Rule::Unmerged => lower,
     }
 }
 
@@ -108,8 +111,12 @@ fn deep(lower: Merged, higher: Merged, table: &Table) -> Merged {
     match (lower.content, higher.content) {
         (MergedContent::Map(mut fields), MergedContent::Map(above)) => {
             for (key, higher) in above {
+                let table = table.below.get(&key).unwrap_or(&nothing);
+                if table.rule == Rule::Unmerged {
+                    continue;
+                }
                 let lower = fields.remove(&key).unwrap_or_else(Merged::empty);
-                let merged = over(lower, higher, table.below.get(&key).unwrap_or(&nothing));
+                let merged = over(lower, higher, table);
                 if !merged.is_null() {
                     fields.insert(key, merged);
                 }

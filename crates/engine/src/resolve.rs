@@ -156,7 +156,7 @@ impl<'a> Context<'a> {
         let Some(reference) = class.read::<GatewayClass>()?.spec.parameters_ref else { return Ok(None) };
         let at = |message: String| {
             let place = class.place_of(&["spec", "parametersRef"]);
-            Box::new(Problem::document(place, message).about(self.document.id.clone()))
+            Box::new(Problem::invalid_parameters(place, message).about(self.document.id.clone()))
         };
         let named = kind_of(pack, &reference.group, &reference.kind).map_err(at)?;
         let Some(namespace) = reference.namespace.filter(|namespace| !namespace.is_empty()) else {
@@ -175,7 +175,10 @@ impl<'a> Context<'a> {
     ) -> Result<Option<(&'a Parameters, Layer<'a>)>, Box<Problem>> {
         let infrastructure = gateway.spec.infrastructure.as_ref();
         let Some(reference) = infrastructure.and_then(|it| it.parameters_ref.as_ref()) else { return Ok(None) };
-        let at = |message: String| Box::new(self.problem(&["spec", "infrastructure", "parametersRef"], message));
+        let at = |message: String| {
+            let place = self.document.place_of(&["spec", "infrastructure", "parametersRef"]);
+            Box::new(Problem::invalid_parameters(place, message).about(self.document.id.clone()))
+        };
         let named = kind_of(pack, &reference.group, &reference.kind).map_err(at)?;
         let ParameterKind { group, kind, .. } = &named.kind;
         let id = ObjectId::new(group, kind, &self.document.id.namespace, &reference.name);

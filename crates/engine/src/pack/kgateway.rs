@@ -55,7 +55,7 @@ pub struct Settings {
     /// The label `app.kubernetes.io/version`, and the version in telemetry; empty leaves both out.
     pub version: String,
     /// Parameters of every Gateway: the shape of `GatewayParameters.spec`, below those of classes.
-    #[schemars(with = "Option<parameters::Spec>")]
+    #[schemars(schema_with = "parameters::layer")]
     pub parameters: Value,
 }
 
@@ -200,3 +200,6 @@ fn unsupported(subject: &Subject<'_>, parameters: &Merged) -> Vec<Problem> {
     })
     .collect()
 }
+
+#[cfg(test)]
+mod tests;
