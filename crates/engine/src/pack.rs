@@ -19,7 +19,7 @@ use crate::render::{Renderer, TemplateError};
 use crate::schema::{Schema, SchemaError};
 use crate::spec::gateway::Gateway;
 use crate::spec::listener_set::ListenerSet;
-use crate::spec::{Document, Kind, Kinds, gateway_api_kinds};
+use crate::spec::{Document, Kind, Kinds, Sense, gateway_api_kinds};
 use crate::yaml::{self, Node, YamlError};
 
 /// The spec that a unit is rendered from, with all that belongs to it.
@@ -120,6 +120,8 @@ pub struct Parameters {
     pub kind: ParameterKind,
     /// What they must look like.
     pub schema: Schema,
+    /// What the schema cannot say.
+    pub sense: Option<Sense>,
     /// How layers of them merge.
     pub table: Table,
     /// Spec and parameters to values.
@@ -200,7 +202,7 @@ impl Pack {
         Ok(Self {
             renderer: Renderer::new(&templates).map_err(PackError::Template)?,
             manifest,
-            own: Parameters { kind, schema, table, generator, post_processor: None },
+            own: Parameters { kind, schema, sense: None, table, generator, post_processor: None },
             others: Vec::new(),
             settings: None,
         })
@@ -260,7 +262,7 @@ impl Packs {
             for parameters in std::iter::once(&mut pack.own).chain(&mut pack.others) {
                 let ParameterKind { group, kind, versions } = parameters.kind.clone();
                 let schema = std::mem::replace(&mut parameters.schema, Schema::anything());
-                kinds.insert((group, kind), Kind { versions, namespaced: true, schema });
+                kinds.insert((group, kind), Kind { versions, namespaced: true, schema, sense: parameters.sense });
             }
             all.push(pack);
         }

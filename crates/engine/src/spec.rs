@@ -72,6 +72,8 @@ pub struct Metadata {
     pub name: String,
     /// Namespace, if it says one.
     pub namespace: Option<String>,
+    /// Annotations, if it has any.
+    pub annotations: Option<BTreeMap<String, String>>,
 }
 
 /// A resource whose `spec` is an `S`: parameters of any kind, with the schema of the whole document.
@@ -101,7 +103,12 @@ pub struct Kind {
     pub namespaced: bool,
     /// What a document must look like.
     pub schema: Schema,
+    /// What its schema cannot say.
+    pub sense: Option<Sense>,
 }
+
+/// Says what is wrong with a document that obeys its schema, such as a field that rules another out.
+pub type Sense = fn(&Node) -> Vec<check::Mistake>;
 
 /// The kinds that can be used, by group and kind.
 pub type Kinds = BTreeMap<(String, String), Kind>;
@@ -109,7 +116,7 @@ pub type Kinds = BTreeMap<(String, String), Kind>;
 /// Returns the kinds of the Gateway API that every gateway pack starts from.
 pub fn gateway_api_kinds() -> Result<Kinds, SchemaError> {
     let versions = |versions: &[&str]| versions.iter().map(|&version| version.to_owned()).collect();
-    let kind = |versions: Vec<String>, namespaced, schema| Kind { versions, namespaced, schema };
+    let kind = |versions: Vec<String>, namespaced, schema| Kind { versions, namespaced, schema, sense: None };
     let name = |kind: &str| (GATEWAY_API.to_owned(), kind.to_owned());
     Ok(BTreeMap::from([
         (name("GatewayClass"), kind(versions(&["v1", "v1beta1"]), false, Schema::of::<gateway::GatewayClass>()?)),
@@ -241,7 +248,11 @@ fn validate(document: &Document, kind: &Kind) -> Vec<Problem> {
         hint: mistake.hint,
         ..Problem::document(document.at(mistake.position), mistake.message).about(document.id.clone())
     };
-    check::check(&document.root, &kind.schema).into_iter().map(problem).collect()
+    let mut mistakes = check::check(&document.root, &kind.schema);
+    if let Some(sense) = kind.sense.filter(|_| mistakes.is_empty()) {
+        mistakes = sense(&document.root);
+    }
+    mistakes.into_iter().map(problem).collect()
 }
 
 fn place(file: &Arc<str>, position: Position) -> Place {
