@@ -53,6 +53,7 @@ pub mod problem;
 pub mod render;
 pub mod resolve;
 pub mod schema;
+pub mod selector;
 pub mod spec;
 pub mod text;
 pub mod tree;
