@@ -69,6 +69,7 @@ pub fn render_for(snapshot: &Snapshot, settings: &SyncSettings, packs: &Packs) -
         target_namespace: settings.target_namespace.clone(),
         common_labels: settings.common_labels.clone(),
         common_annotations: settings.common_annotations.clone(),
+        cluster: None,
     };
     let tree = snapshot.tree.below(&settings.path);
     let mut rendering = render(&tree, packs, &options);

@@ -47,6 +47,7 @@ pub mod live;
 pub mod marks;
 pub mod merge;
 pub mod object;
+pub mod overlay;
 pub mod pack;
 pub mod plan;
 pub mod problem;

@@ -97,7 +97,7 @@ mod tests {
 
     #[test]
     fn everything_that_is_said_must_hold() {
-        check(r#"{}"#, false);
+        check("{}", false);
         check(r#"{"names": ["eu-1", "eu-2"]}"#, true);
         check(r#"{"names": ["eu-2"]}"#, false);
         check(r#"{"matchLabels": {"region": "eu"}}"#, true);

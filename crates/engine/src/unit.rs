@@ -9,16 +9,17 @@ use serde_json::Value;
 
 use crate::merge::{merge_over, origin::Merged};
 use crate::object::{Object, ObjectId};
+use crate::overlay::{self, ClusterFacts, Overlays};
 use crate::pack::{Packs, Subject};
 use crate::problem::{Place, Problem};
 use crate::resolve::{Resolution, Resolved, resolve};
-use crate::spec::{self, Document, GATEWAY_API};
+use crate::spec::{self, Document, GATEWAY_API, Specs};
 use crate::tree::Tree;
 
 /// The prefix of our own labels and annotations.
 pub const OWN_PREFIX: &str = "gatewright.dev/";
 
-/// What a sync says about all that it renders.
+/// What a sync says about all that it renders, and where to.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Options {
     /// The namespace that all specs count as written for.
@@ -27,6 +28,8 @@ pub struct Options {
     pub common_labels: BTreeMap<String, String>,
     /// Annotations for every object.
     pub common_annotations: BTreeMap<String, String>,
+    /// The cluster; without one, only overlays for all clusters are in force.
+    pub cluster: Option<ClusterFacts>,
 }
 
 /// All objects of one spec.
@@ -57,34 +60,61 @@ pub struct Rendering {
     pub problems: Vec<Problem>,
 }
 
+/// The specs of a source, read once for any number of clusters.
+#[derive(Clone, Debug)]
+pub struct Source {
+    /// The documents.
+    pub specs: Specs,
+    /// The overlays among them.
+    pub overlays: Overlays,
+}
+
+impl Source {
+    /// Reads a snapshot.
+    pub fn load(tree: &Tree, packs: &Packs, target_namespace: Option<&str>) -> Self {
+        let specs = spec::load(tree, packs.kinds(), target_namespace);
+        Self { overlays: Overlays::read(&specs, packs), specs }
+    }
+
+    /// Renders it for one cluster.
+    pub fn render(&self, packs: &Packs, options: &Options) -> Rendering {
+        let Self { specs, overlays } = self;
+        let is_gateway = |id: &&ObjectId| id.group == GATEWAY_API && id.kind == "Gateway";
+        let mut rendering = Rendering {
+            broken: specs.broken.keys().filter(is_gateway).cloned().collect(),
+            unclaimed: specs.unclaimed.iter().map(|document| (document.id.clone(), document.place())).collect(),
+            problems: [specs.problems.as_slice(), &overlays.problems].concat(),
+            ..Rendering::default()
+        };
+        let assignment = overlays.on(options.cluster.as_ref(), specs);
+        for (document, resolution) in resolve(specs, packs, &assignment) {
+            match resolution {
+                Resolution::Ready(resolved) => rendering.add(&resolved, options),
+                Resolution::NotOurs { .. } => rendering.unclaimed.push((document.id.clone(), document.place())),
+                Resolution::Broken(problems) => rendering.add_broken(document, problems),
+            }
+        }
+        rendering.refuse_collisions();
+        rendering.problems.sort();
+        // What is wrong with one line is said once, however many Gateways depend on it.
+        rendering.problems.dedup();
+        rendering.unclaimed.sort();
+        rendering
+    }
+}
+
 /// Renders a snapshot. Same inputs, same bytes.
 pub fn render(tree: &Tree, packs: &Packs, options: &Options) -> Rendering {
-    let specs = spec::load(tree, packs.kinds(), options.target_namespace.as_deref());
-    let is_gateway = |id: &&ObjectId| id.group == GATEWAY_API && id.kind == "Gateway";
-    let mut rendering = Rendering {
-        broken: specs.broken.keys().filter(is_gateway).cloned().collect(),
-        unclaimed: specs.unclaimed.iter().map(|document| (document.id.clone(), document.place())).collect(),
-        problems: specs.problems.clone(),
-        ..Rendering::default()
-    };
-    for (document, resolution) in resolve(&specs, packs) {
-        match resolution {
-            Resolution::Ready(resolved) => rendering.add(&resolved, options),
-            Resolution::NotOurs { .. } => rendering.unclaimed.push((document.id.clone(), document.place())),
-            Resolution::Broken(problems) => rendering.add_broken(document, problems),
-        }
-    }
-    rendering.refuse_collisions();
-    rendering.problems.sort();
-    // What is wrong with one line is said once, however many Gateways depend on it.
-    rendering.problems.dedup();
-    rendering.unclaimed.sort();
-    rendering
+    Source::load(tree, packs, options.target_namespace.as_deref()).render(packs, options)
 }
 
 impl Rendering {
     fn add(&mut self, resolved: &Resolved<'_>, options: &Options) {
         let subject = subject(resolved);
+        let ties = overlay::of_parameters(resolved, &subject);
+        if !ties.is_empty() {
+            return self.add_broken(resolved.document, ties);
+        }
         let parameters = parameters(resolved, &subject);
         self.problems.extend(resolved.kind.generator.lint(&subject, &parameters));
         match objects(resolved, &subject, &parameters, options) {
