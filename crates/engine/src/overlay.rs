@@ -5,6 +5,7 @@
 //! problem, and what they both govern is held. Targets are compared with Gateways as they stand in the source, so that
 //! no overlay depends on what another has patched.
 
+mod names;
 mod ties;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -13,7 +14,7 @@ use std::sync::Arc;
 
 use serde::de::DeserializeOwned;
 
-use crate::check::{check_layer, suggest};
+use crate::check::check_layer;
 use crate::merge::origin::{Layer, LayerName};
 use crate::object::ObjectId;
 use crate::pack::Packs;
@@ -117,7 +118,7 @@ impl Overlays {
         for document in specs.of_kind(GROUP, KIND) {
             match Overlay::read(document) {
                 Ok(overlay) => {
-                    overlays.problems.extend(overlay.lost_names(specs, packs));
+                    overlays.problems.extend(names::lost(&overlay, specs, packs));
                     overlays.usable.push(overlay);
                 }
                 Err(problems) => {
@@ -138,6 +139,11 @@ impl Overlays {
         let broken = self.broken.iter().filter(|broken| selects(broken.clusters.as_ref(), cluster));
         let places = usable.map(|overlay| overlay.document.place()).chain(broken.map(|broken| broken.place.clone()));
         Variant { overlays: places.collect() }
+    }
+
+    /// Returns a notice for each cluster that overlays name and that is not among those that there are.
+    pub fn lost_clusters(&self, known: &BTreeSet<String>) -> Vec<Problem> {
+        self.usable.iter().flat_map(|overlay| names::lost_clusters(overlay, known)).collect()
     }
 
     /// Finds out which overlays govern which Gateways on a cluster.
@@ -227,37 +233,6 @@ impl Overlay {
                 problem.hint(format!("leave it out to have the overlay for all {things}"))
             })
             .collect()
-    }
-
-    /// A name that nothing has is probably another one, misspelled; but a source may be read in parts.
-    fn lost_names(&self, specs: &Specs, packs: &Packs) -> Vec<Problem> {
-        let Some(target) = &self.spec.target else { return Vec::new() };
-        let all = || specs.documents.keys().chain(specs.broken.keys());
-        let of_kind = |kind: &'static str| all().filter(move |id| id.group == GATEWAY_API && id.kind == kind);
-        let mut problems = Vec::new();
-        let mut report = |field: &str, index: usize, message: String, near: Option<String>| {
-            let place = self.document.place_of(&["spec", "target", field, &index.to_string()]);
-            let problem = Problem::notice(place, message).about(self.document.id.clone());
-            problems.push(Problem { hint: near.map(|near| format!("did you mean {near:?}?")), ..problem });
-        };
-        for (index, wanted) in target.gateways.iter().flatten().enumerate() {
-            let is_beside =
-                |id: &&ObjectId| wanted.namespace.as_ref().is_none_or(|ns| specs.namespace(ns) == id.namespace);
-            let names: BTreeSet<&str> = of_kind("Gateway").filter(is_beside).map(|id| id.name.as_str()).collect();
-            if !names.contains(wanted.name.as_str()) {
-                let near = suggest(&wanted.name, names.iter().copied()).map(str::to_owned);
-                report("gateways", index, format!("there is no {wanted} in the source"), near);
-            }
-        }
-        let classes: BTreeSet<&str> =
-            of_kind("GatewayClass").map(|id| id.name.as_str()).chain(packs.builtin_classes()).collect();
-        for (index, wanted) in target.gateway_classes.iter().flatten().enumerate() {
-            if !classes.contains(wanted.as_str()) {
-                let near = suggest(wanted, classes.iter().copied()).map(str::to_owned);
-                report("gatewayClasses", index, format!("there is no GatewayClass {wanted:?} in the source"), near);
-            }
-        }
-        problems
     }
 }
 
