@@ -14,6 +14,7 @@ use std::path::{Path, PathBuf};
 
 use gatewright_engine::error::Chain;
 use gatewright_engine::object::{Object, ObjectId};
+use gatewright_engine::overlay::ClusterFacts;
 use gatewright_engine::pack::{Pack, Packs};
 use gatewright_engine::plan::order::{rank, wave};
 use gatewright_engine::tree::Tree;
@@ -88,11 +89,13 @@ fn lines(items: impl IntoIterator<Item: ToString>) -> String {
     items.into_iter().flat_map(|item| [item.to_string(), "\n".to_owned()]).collect()
 }
 
-/// What a case's `settings.yaml` says: `pack` as in `packs.kgateway` of the config, and what a sync says.
+/// What a case's `settings.yaml` says: `pack` as in `packs.kgateway` of the config, what a sync says, and the cluster
+/// with its name and labels.
 struct Settings(Option<Node>);
 
 impl Settings {
-    const FIELDS: [&str; 6] = ["pack", "targetNamespace", "commonLabels", "commonAnnotations", "unclaimed", "specs"];
+    const FIELDS: [&str; 7] =
+        ["pack", "targetNamespace", "commonLabels", "commonAnnotations", "unclaimed", "specs", "cluster"];
 
     fn read(file: &Path) -> Self {
         let Ok(text) = fs::read_to_string(file) else { return Self(None) };
@@ -117,9 +120,10 @@ impl Settings {
     }
 
     fn options(&self) -> Options {
-        let pairs = |field: &str| {
-            let fields = self.get(field).into_iter().flat_map(Node::fields);
-            fields.map(|(key, field)| (key.to_owned(), field.node.as_str().unwrap_or_default().to_owned())).collect()
+        let pairs = |field: &str| self.get(field).map(pairs).unwrap_or_default();
+        let facts = |node: &Node| ClusterFacts {
+            name: node.get("name").and_then(Node::as_str).unwrap_or_default().to_owned(),
+            labels: node.get("labels").map(self::pairs).unwrap_or_default(),
         };
         Options {
             target_namespace: self.get("targetNamespace").and_then(Node::as_str).map(str::to_owned),
@@ -127,8 +131,14 @@ impl Settings {
             common_annotations: pairs("commonAnnotations"),
             apply_unclaimed: self.get("unclaimed").and_then(Node::as_str) == Some("apply"),
             apply_specs: self.get("specs").and_then(Node::as_str) == Some("apply"),
+            cluster: self.get("cluster").map(facts),
         }
     }
+}
+
+fn pairs(node: &Node) -> BTreeMap<String, String> {
+    let text = |node: &Node| node.as_str().unwrap_or_default().to_owned();
+    node.fields().map(|(key, field)| (key.to_owned(), text(&field.node))).collect()
 }
 
 /// Returns the folder with the specs of a case.

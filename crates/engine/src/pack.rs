@@ -19,7 +19,7 @@ use crate::render::{Renderer, TemplateError};
 use crate::schema::{Schema, SchemaError};
 use crate::spec::gateway::Gateway;
 use crate::spec::listener_set::ListenerSet;
-use crate::spec::{Document, Kind, Kinds, Sense, gateway_api_kinds};
+use crate::spec::{Document, Kind, Kinds, Sense, base_kinds};
 use crate::yaml::{self, Node, YamlError};
 
 /// The spec that a unit is rendered from, with all that belongs to it.
@@ -256,7 +256,7 @@ pub struct Packs {
 impl Packs {
     /// Puts packs side by side; of two that claim one controller the first holds.
     pub fn new(packs: Vec<Pack>) -> Result<Self, PackError> {
-        let mut kinds = gateway_api_kinds().map_err(PackError::Schema)?;
+        let mut kinds = base_kinds().map_err(PackError::Schema)?;
         let mut all = Vec::new();
         for mut pack in packs {
             for parameters in std::iter::once(&mut pack.own).chain(&mut pack.others) {

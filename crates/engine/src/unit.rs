@@ -15,17 +15,18 @@ use serde_json::Value;
 use crate::merge::{merge_over, origin::Merged};
 use crate::object::scope::is_cluster_scoped;
 use crate::object::{Object, ObjectId};
+use crate::overlay::{self, ClusterFacts, Overlays};
 use crate::pack::{Packs, Subject};
 use crate::problem::{Place, Problem};
 use crate::resolve::{Resolution, Resolved, resolve};
-use crate::spec::{self, Document, GATEWAY_API};
+use crate::spec::{self, Document, GATEWAY_API, Specs};
 use crate::tree::Tree;
 use specs::{Specifications, Writer};
 
 /// The prefix of our own labels and annotations.
 pub const OWN_PREFIX: &str = "gatewright.dev/";
 
-/// What a sync says about all that it renders.
+/// What a sync says about all that it renders, and where to.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Options {
     /// The namespace that all specs count as written for.
@@ -38,6 +39,8 @@ pub struct Options {
     pub apply_unclaimed: bool,
     /// Whether the specs themselves are written to the cluster.
     pub apply_specs: bool,
+    /// The cluster; without one, only overlays for all clusters are in force.
+    pub cluster: Option<ClusterFacts>,
 }
 
 /// Who else provisions a Gateway, if its control plane is not told to leave that to us.
@@ -91,46 +94,73 @@ pub struct Rendering {
     pub problems: Vec<Problem>,
 }
 
+/// The specs of a source, read once for any number of clusters.
+#[derive(Clone, Debug)]
+pub struct Source {
+    /// The documents.
+    pub specs: Specs,
+    /// The overlays among them.
+    pub overlays: Overlays,
+}
+
+impl Source {
+    /// Reads a snapshot.
+    pub fn load(tree: &Tree, packs: &Packs, target_namespace: Option<&str>) -> Self {
+        let specs = spec::load(tree, packs.kinds(), target_namespace);
+        Self { overlays: Overlays::read(&specs, packs), specs }
+    }
+
+    /// Renders it for one cluster.
+    pub fn render(&self, packs: &Packs, options: &Options) -> Rendering {
+        let Self { specs, overlays } = self;
+        let is_gateway = |id: &&ObjectId| id.group == GATEWAY_API && id.kind == "Gateway";
+        let mut rendering = Rendering {
+            broken: specs.broken.keys().filter(is_gateway).cloned().collect(),
+            documents: specs.documents.keys().chain(specs.broken.keys()).cloned().collect(),
+            problems: [specs.problems.as_slice(), &overlays.problems].concat(),
+            applies_specs: options.apply_specs,
+            spec_kinds: packs.kinds().keys().cloned().collect(),
+            ..Rendering::default()
+        };
+        let mut writer = Writer::new(specs, options);
+        let mut unclaimed: Vec<&Document> = specs.unclaimed.iter().collect();
+        let mut foreign = BTreeSet::new();
+        let assignment = overlays.on(options.cluster.as_ref(), specs);
+        for (document, resolution) in resolve(specs, packs, &assignment) {
+            match resolution {
+                Resolution::Ready(resolved) => rendering.add(&resolved, &mut writer, options),
+                Resolution::NotOurs { .. } => {
+                    foreign.insert(&document.id);
+                    unclaimed.push(document);
+                }
+                Resolution::Broken(problems) => rendering.add_broken(document, problems),
+            }
+        }
+        unclaimed.extend(unclaimed::foreign(specs, packs, &foreign));
+        rendering.add_unclaimed(unclaimed, packs, options);
+        writer.finish(&mut rendering, packs);
+        rendering.refuse_collisions();
+        rendering.units.sort_by(|a, b| a.id.cmp(&b.id));
+        rendering.problems.sort();
+        // What is wrong with one line is said once, however many Gateways depend on it.
+        rendering.problems.dedup();
+        rendering.unclaimed.sort();
+        rendering
+    }
+}
+
 /// Renders a snapshot. Same inputs, same bytes.
 pub fn render(tree: &Tree, packs: &Packs, options: &Options) -> Rendering {
-    let specs = spec::load(tree, packs.kinds(), options.target_namespace.as_deref());
-    let is_gateway = |id: &&ObjectId| id.group == GATEWAY_API && id.kind == "Gateway";
-    let mut rendering = Rendering {
-        broken: specs.broken.keys().filter(is_gateway).cloned().collect(),
-        documents: specs.documents.keys().chain(specs.broken.keys()).cloned().collect(),
-        problems: specs.problems.clone(),
-        applies_specs: options.apply_specs,
-        spec_kinds: packs.kinds().keys().cloned().collect(),
-        ..Rendering::default()
-    };
-    let mut writer = Writer::new(&specs, options);
-    let mut unclaimed: Vec<&Document> = specs.unclaimed.iter().collect();
-    let mut foreign = BTreeSet::new();
-    for (document, resolution) in resolve(&specs, packs) {
-        match resolution {
-            Resolution::Ready(resolved) => rendering.add(&resolved, &mut writer, options),
-            Resolution::NotOurs { .. } => {
-                foreign.insert(&document.id);
-                unclaimed.push(document);
-            }
-            Resolution::Broken(problems) => rendering.add_broken(document, problems),
-        }
-    }
-    unclaimed.extend(unclaimed::foreign(&specs, packs, &foreign));
-    rendering.add_unclaimed(unclaimed, packs, options);
-    writer.finish(&mut rendering, packs);
-    rendering.refuse_collisions();
-    rendering.units.sort_by(|a, b| a.id.cmp(&b.id));
-    rendering.problems.sort();
-    // What is wrong with one line is said once, however many Gateways depend on it.
-    rendering.problems.dedup();
-    rendering.unclaimed.sort();
-    rendering
+    Source::load(tree, packs, options.target_namespace.as_deref()).render(packs, options)
 }
 
 impl Rendering {
     fn add(&mut self, resolved: &Resolved<'_>, writer: &mut Writer<'_>, options: &Options) {
         let subject = subject(resolved);
+        let ties = overlay::of_parameters(resolved, &subject);
+        if !ties.is_empty() {
+            return self.add_broken(resolved.document, ties);
+        }
         let parameters = parameters(resolved, &subject);
         self.problems.extend(resolved.kind.generator.lint(&subject, &parameters));
         let objects = match objects(resolved, &subject, &parameters, options) {

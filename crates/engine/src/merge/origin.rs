@@ -20,6 +20,8 @@ pub enum LayerName {
     Class,
     /// The parameters of a Gateway.
     Gateway,
+    /// A `ClusterOverlay`.
+    Overlay,
 }
 
 impl fmt::Display for LayerName {
@@ -29,6 +31,7 @@ impl fmt::Display for LayerName {
             Self::Settings => "settings",
             Self::Class => "class",
             Self::Gateway => "gateway",
+            Self::Overlay => "overlay",
         })
     }
 }
