@@ -102,7 +102,7 @@ fn compare(suite: &Suite, path: &str, rendered: &Value, expected: &Value, lines:
         }
         (rendered, expected) if is_equal(rendered, expected) => {}
         (rendered, expected) => {
-            lines.push(format!("{path}: {} is rendered, {} expected", show(rendered), show(expected)))
+            lines.push(format!("{path}: {} is rendered, {} expected", show(rendered), show(expected)));
         }
     }
 }

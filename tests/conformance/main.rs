@@ -53,7 +53,7 @@ fn run(suite: &Suite, words: &[String]) -> bool {
             continue;
         }
         all += 1;
-        match verdict(suite, suite.case(&stem, &folder), &mut used) {
+        match verdict(suite, &stem, suite.case(&stem, &folder), &mut used) {
             Verdict::Equal => {
                 equal += 1;
                 say(&format!("{name}: equal"));
@@ -61,13 +61,18 @@ fn run(suite: &Suite, words: &[String]) -> bool {
             Verdict::Deliberate(reasons) => {
                 deliberate += 1;
                 say(&format!("{name}: deliberately different"));
-                reasons.iter().for_each(|reason| say(&format!("    {reason}")));
+                for reason in reasons {
+                    say(&format!("    {reason}"));
+                }
             }
             Verdict::Different(lines) => {
                 say(&format!("{name}: DIFFERENT"));
-                lines.iter().take(MOST_LINES).for_each(|line| say(&format!("    {line}")));
-                let rest = lines.len().saturating_sub(MOST_LINES);
-                (rest > 0).then(|| say(&format!("    and {rest} more")));
+                for line in lines.iter().take(MOST_LINES) {
+                    say(&format!("    {line}"));
+                }
+                if lines.len() > MOST_LINES {
+                    say(&format!("    and {} more", lines.len() - MOST_LINES));
+                }
             }
         }
     }
@@ -78,7 +83,7 @@ fn run(suite: &Suite, words: &[String]) -> bool {
     equal + deliberate == all && deliberate <= MOST_DELIBERATE && !is_stale
 }
 
-fn verdict(suite: &Suite, case: Case, used: &mut BTreeSet<usize>) -> Verdict {
+fn verdict(suite: &Suite, stem: &str, case: Case, used: &mut BTreeSet<usize>) -> Verdict {
     let problems: Vec<String> = case.rendering.problems.iter().map(ToString::to_string).collect();
     let rendered: Vec<_> = case.rendering.units.into_iter().flat_map(|unit| unit.objects).collect();
     let lines = match (case.expected, rendered.is_empty()) {
@@ -91,7 +96,7 @@ fn verdict(suite: &Suite, case: Case, used: &mut BTreeSet<usize>) -> Verdict {
     };
     let (mut reasons, mut rest) = (BTreeSet::new(), Vec::new());
     for line in lines {
-        let is_this = |it: &Deliberate| is_meant(&it.cases, &case.stem) && line.starts_with(&it.line);
+        let is_this = |it: &Deliberate| is_meant(&it.cases, stem) && line.starts_with(&it.line);
         match suite.differences.iter().position(is_this) {
             Some(index) => {
                 used.insert(index);
@@ -114,6 +119,8 @@ fn says_stale(suite: &Suite, used: &BTreeSet<usize>) -> bool {
         concerns && !used.contains(index)
     };
     let stale: Vec<_> = suite.differences.iter().enumerate().filter(is_stale).collect();
-    stale.iter().for_each(|(_, it)| say(&format!("{}: no case differs in {:?} any more", suite.name, it.line)));
+    for (_, it) in &stale {
+        say(&format!("{}: no case differs in {:?} any more", suite.name, it.line));
+    }
     !stale.is_empty()
 }

@@ -27,7 +27,8 @@ fn objects() -> Vec<(String, Object)> {
         for (stem, folder) in suite.cases() {
             let case = suite.case(&stem, &folder);
             let units = case.rendering.units.into_iter();
-            objects.extend(units.flat_map(|unit| unit.objects).map(|object| (case.name.clone(), object)));
+            let name = format!("{}/{stem}", suite.name);
+            objects.extend(units.flat_map(|unit| unit.objects).map(|object| (name.clone(), object)));
         }
     }
     for case in golden::cases() {

@@ -29,6 +29,7 @@ mod quickstart;
 mod rounds;
 mod source;
 mod specs;
+mod strategic_merge;
 mod systemd;
 mod tidy;
 mod tutorial;

@@ -74,10 +74,6 @@ pub(crate) struct Deliberate {
 
 /// One case.
 pub(crate) struct Case {
-    /// `<suite>/<case>`.
-    pub(crate) name: String,
-    /// The name within its suite.
-    pub(crate) stem: String,
     /// What became of its specs.
     pub(crate) rendering: Rendering,
     /// The objects that the real system made, or `None` if it refused.
@@ -156,7 +152,7 @@ impl Suite {
             documents.into_iter().filter(|document| !document.is_null()).collect()
         });
         let rendering = unit::render(&tree, &packs, &Options::default());
-        Case { name, stem: stem.to_owned(), rendering, expected }
+        Case { rendering, expected }
     }
 
     fn settings_of(&self, stem: &str) -> Value {
