@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 use std::time::Duration;
 
-use gatewright_engine::pack::kgateway;
+use gatewright_engine::pack::{agentgateway, kgateway};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -343,4 +343,6 @@ impl Default for WaitSettings {
 pub struct PackSettings {
     /// kgateway's Envoy.
     pub kgateway: kgateway::Settings,
+    /// agentgateway's proxy.
+    pub agentgateway: agentgateway::Settings,
 }
