@@ -25,6 +25,9 @@ use crate::paths::Paths;
 use environment::Environment;
 use settings::{ClusterSettings, Settings, SourceSettings, SyncSettings};
 
+/// The packs that are there without further ado, by the name of their settings.
+const BUILTIN_PACKS: [&str; 2] = ["kgateway", "agentgateway"];
+
 /// How many names are listed for somebody who wrote another one.
 const MOST_NAMES: usize = 8;
 
@@ -190,14 +193,20 @@ impl Config {
 
 /// Builds the built-in packs, with the settings of a config file if there is one.
 pub fn packs(config: Option<(&Path, &Node)>) -> Result<Packs, UnusablePack> {
-    let name = "kgateway";
-    let fail = |source| UnusablePack { name: name.to_owned(), source };
+    let fail = |name: &'static str| move |source| UnusablePack { name: name.to_owned(), source };
+    let built = BUILTIN_PACKS.map(|name| pack(name, config).map_err(fail(name)));
+    let packs = built.into_iter().collect::<Result<Vec<_>, _>>()?;
+    Packs::new(packs).map_err(fail(BUILTIN_PACKS[0]))
+}
+
+/// Builds one pack.
+fn pack(name: &str, config: Option<(&Path, &Node)>) -> Result<Pack, PackError> {
     let settings = config.and_then(|(_, root)| root.at(["packs", name]));
     let value = settings.map_or(Value::Null, Node::to_value);
-    let mut pack = Pack::builtin(name, &value).map_err(fail)?;
+    let pack = Pack::builtin(name, &value)?;
     let parameters = settings.and_then(|settings| settings.get("parameters"));
-    if let (Some((file, _)), Some(parameters)) = (config, parameters) {
-        pack = pack.with_settings(file.to_string_lossy().as_ref(), parameters.clone());
-    }
-    Packs::new(vec![pack]).map_err(fail)
+    Ok(match (config, parameters) {
+        (Some((file, _)), Some(parameters)) => pack.with_settings(file.to_string_lossy().as_ref(), parameters.clone()),
+        _ => pack,
+    })
 }

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 use std::time::Duration;
 
-use gatewright_engine::pack::kgateway;
+use gatewright_engine::pack::{agentgateway, kgateway};
 use gatewright_engine::selector::ClusterSelector;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -285,4 +285,6 @@ impl Default for WaitSettings {
 pub struct PackSettings {
     /// kgateway's Envoy.
     pub kgateway: kgateway::Settings,
+    /// agentgateway's proxy.
+    pub agentgateway: agentgateway::Settings,
 }

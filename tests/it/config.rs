@@ -32,8 +32,9 @@ syncs:
 ";
 
 /// What a program does without a setting, where the setting itself stays open until then; all of it is documented.
-const OPEN: [(&str, &str); 6] = [
+const OPEN: [(&str, &str); 7] = [
     ("/stateDir", "/var/lib/gatewright"),
+    ("/packs/agentgateway/parameters", "{}"),
     ("/packs/kgateway/parameters", "{}"),
     ("/sources/platform/poll", "30s"),
     ("/sources/lab/poll", "30s"),

@@ -2,7 +2,7 @@
 //!
 //! A case is a folder below `tests/golden` whose name is a sentence.
 //! `in/` holds the specs, or `in.path` names a folder of the repository that does.
-//! `settings.yaml`, if there, says what a config file would.
+//! `settings.yaml`, if there, says what a config file would. All built-in packs are there, as in the program.
 //! Expected are `objects.yaml` (all objects, in the order in which they are applied), `problems.txt` (one a line) and
 //! `units.txt` (what became of every spec).
 //!
@@ -89,13 +89,13 @@ fn lines(items: impl IntoIterator<Item: ToString>) -> String {
     items.into_iter().flat_map(|item| [item.to_string(), "\n".to_owned()]).collect()
 }
 
-/// What a case's `settings.yaml` says: `pack` as in `packs.kgateway` of the config, what a sync says, and the cluster
-/// with its name and labels.
+/// What a case's `settings.yaml` says: `packs` as in the config, `pack` for `packs.kgateway`, what a sync says, and the
+/// cluster with its name and labels.
 struct Settings(Option<Node>);
 
 impl Settings {
-    const FIELDS: [&str; 7] =
-        ["pack", "targetNamespace", "commonLabels", "commonAnnotations", "unclaimed", "specs", "cluster"];
+    const FIELDS: [&str; 8] =
+        ["pack", "packs", "targetNamespace", "commonLabels", "commonAnnotations", "unclaimed", "specs", "cluster"];
 
     fn read(file: &Path) -> Self {
         let Ok(text) = fs::read_to_string(file) else { return Self(None) };
@@ -110,13 +110,19 @@ impl Settings {
     }
 
     fn packs(&self, case: &str) -> Packs {
-        let settings = self.get("pack").map_or(Value::Null, Node::to_value);
-        let pack = Pack::builtin("kgateway", &settings);
-        let mut pack = pack.unwrap_or_else(|error| panic_about(case, &Chain(&error).to_string()));
-        if let Some(parameters) = self.get("pack").and_then(|pack| pack.get("parameters")) {
-            pack = pack.with_settings("settings.yaml", parameters.clone());
+        let named = |name| self.get("packs").and_then(|packs| packs.get(name));
+        let kgateway = Self::pack("kgateway", self.get("pack").or(named("kgateway")), case);
+        let packs = vec![kgateway, Self::pack("agentgateway", named("agentgateway"), case)];
+        Packs::new(packs).expect("the schemas of the built-in packs are sound")
+    }
+
+    fn pack(name: &str, settings: Option<&Node>, case: &str) -> Pack {
+        let pack = Pack::builtin(name, &settings.map_or(Value::Null, Node::to_value));
+        let pack = pack.unwrap_or_else(|error| panic_about(case, &Chain(&error).to_string()));
+        match settings.and_then(|settings| settings.get("parameters")) {
+            Some(parameters) => pack.with_settings("settings.yaml", parameters.clone()),
+            None => pack,
         }
-        Packs::new(vec![pack]).expect("the schemas of the built-in pack are sound")
     }
 
     fn options(&self) -> Options {

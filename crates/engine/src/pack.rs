@@ -3,6 +3,7 @@
 //! A pack is a folder of data (`pack.yaml`, defaults, Tera templates) and, where values must be computed, a
 //! [`ValuesGenerator`] in Rust. The renderer knows nothing of gateways, and a generator knows nothing of templates.
 
+pub mod agentgateway;
 pub mod kgateway;
 
 use std::collections::BTreeMap;
@@ -183,6 +184,7 @@ impl Pack {
     /// Returns a built-in pack with the settings of the config file (`packs.<name>`; `null` for none).
     pub fn builtin(name: &str, settings: &Value) -> Result<Self, PackError> {
         match name {
+            "agentgateway" => agentgateway::pack(settings),
             "kgateway" => kgateway::pack(settings),
             _ => Err(PackError::Unknown(name.to_owned())),
         }

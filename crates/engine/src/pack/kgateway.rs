@@ -5,12 +5,12 @@
 //! Istio's sidecars, TLS to the control plane.
 
 mod bootstrap;
-mod container;
+pub(in crate::pack) mod container;
 mod lint;
-mod names;
+pub(in crate::pack) mod names;
 pub mod parameters;
-mod ports;
-mod values;
+pub(in crate::pack) mod ports;
+pub(in crate::pack) mod values;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

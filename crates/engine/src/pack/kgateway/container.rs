@@ -11,7 +11,7 @@ const CONTAINER: &str = "kgateway-proxy";
 const OTEL: &str = "OTEL_RESOURCE_ATTRIBUTES";
 
 /// Returns `registry/repository:tag@digest`, without the parts that are empty.
-pub(super) fn image(image: &Image) -> Result<String, String> {
+pub(in crate::pack) fn image(image: &Image) -> Result<String, String> {
     let said = |part: &Option<String>| part.clone().filter(|text| !text.is_empty());
     let repository = said(&image.repository).ok_or("an image needs a repository")?;
     let registry = said(&image.registry).map(|registry| format!("{registry}/")).unwrap_or_default();

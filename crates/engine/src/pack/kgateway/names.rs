@@ -8,10 +8,10 @@ use crate::pack::Subject;
 use crate::spec::GATEWAY_API;
 use crate::text::safe_name;
 
-pub(super) type Map = BTreeMap<String, String>;
+pub(in crate::pack) type Map = BTreeMap<String, String>;
 
 /// Returns the name of all objects of a Gateway: its own, or a shortened one that is as unique.
-pub(super) fn safe(name: &str) -> String {
+pub(in crate::pack) fn safe(name: &str) -> String {
     safe_name(name)
 }
 
@@ -60,7 +60,7 @@ impl Metadata {
 }
 
 /// Labels and annotations for every object (GEP-1867), without the standard's own keys.
-fn infrastructure(subject: &Subject<'_>) -> (Map, Map) {
+pub(in crate::pack) fn infrastructure(subject: &Subject<'_>) -> (Map, Map) {
     let own = format!("{GATEWAY_API}/");
     let without_own =
         |map: &Map| map.iter().filter(|(key, _)| !key.starts_with(&own)).map(|(k, v)| (k.clone(), v.clone())).collect();
@@ -77,11 +77,11 @@ fn scraping(kube: &Kube) -> Map {
     }
 }
 
-fn map<const N: usize>(entries: [(&str, &str); N]) -> Map {
+pub(in crate::pack) fn map<const N: usize>(entries: [(&str, &str); N]) -> Map {
     entries.into_iter().filter(|(_, value)| !value.is_empty()).map(|(k, v)| (k.to_owned(), v.to_owned())).collect()
 }
 
-fn first_wins<const N: usize>(layers: [&Map; N]) -> Map {
+pub(in crate::pack) fn first_wins<const N: usize>(layers: [&Map; N]) -> Map {
     let mut all = Map::new();
     for (key, value) in layers.into_iter().flatten() {
         all.entry(key.clone()).or_insert_with(|| value.clone());

@@ -55,14 +55,14 @@ pub(super) fn of_container(numbers: &[u16], scrape: bool) -> Vec<Value> {
     listened.chain(metrics).collect()
 }
 
-fn name(number: u16) -> String {
+pub(in crate::pack) fn name(number: u16) -> String {
     let mut name = format!("listener-{number}");
     name.truncate(MAX_NAME);
     name
 }
 
 /// A set may leave the port to the protocol.
-fn port_of_set(listener: &Listener) -> Option<u16> {
+pub(in crate::pack) fn port_of_set(listener: &Listener) -> Option<u16> {
     match (listener.port, listener.protocol.as_str()) {
         (0, "HTTP") => Some(80),
         (0, "HTTPS") => Some(443),

@@ -122,7 +122,10 @@ fn security_context(kube: &Kube, numbers: &[u16]) -> Option<Value> {
 }
 
 /// The address that the Gateway asks for, where the Service has a field for one.
-fn load_balancer_ip(subject: &Subject<'_>, service_type: Option<&str>) -> Result<Option<String>, String> {
+pub(in crate::pack) fn load_balancer_ip(
+    subject: &Subject<'_>,
+    service_type: Option<&str>,
+) -> Result<Option<String>, String> {
     let addresses = &subject.gateway.spec.addresses;
     if service_type != Some("LoadBalancer") || addresses.is_empty() {
         return Ok(None);
@@ -143,7 +146,7 @@ fn load_balancer_ip(subject: &Subject<'_>, service_type: Option<&str>) -> Result
 }
 
 /// Drops the fields that nobody said. What users wrote further down (an `emptyDir: {}`) is theirs and stays.
-fn said(value: Value) -> Value {
+pub(in crate::pack) fn said(value: Value) -> Value {
     let says = |value: &Value| match value {
         Value::Null => false,
         Value::String(text) => !text.is_empty(),
