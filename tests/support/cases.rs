@@ -58,6 +58,9 @@ struct Exception {
     /// Texts that settings take from files: a JSON pointer into the settings, and a path from the suite's folder.
     #[serde(default)]
     texts: BTreeMap<String, String>,
+    /// Texts that stand nowhere but in the output: a JSON pointer into the settings, and a key of a ConfigMap.
+    #[serde(default)]
+    outputs: BTreeMap<String, String>,
 }
 
 /// A difference that is meant to be.
@@ -142,25 +145,30 @@ impl Suite {
     pub(crate) fn case(&self, stem: &str, folder: &Path) -> Case {
         let name = format!("{}/{stem}", self.name);
         let tree = Tree::from_iter([("in.yaml".to_owned(), read(&folder.join("in.yaml")))]);
-        let pack = Pack::builtin(&self.pack, &self.settings_of(stem));
-        let pack = pack.unwrap_or_else(|error| die(&name, &Chain(&error).to_string()));
-        let packs = Packs::new(vec![pack]).unwrap_or_else(|error| die(&name, &Chain(&error).to_string()));
         let refused = folder.join("expected-error.yaml").exists();
-        let expected = (!refused).then(|| {
+        let expected: Option<Vec<Value>> = (!refused).then(|| {
             let documents = yaml::parse_values(&read(&folder.join("out.yaml")));
             let documents = documents.unwrap_or_else(|error| die(&name, &error.to_string()));
             documents.into_iter().filter(|document| !document.is_null()).collect()
         });
+        let settings = self.settings_of(stem, expected.as_deref().unwrap_or_default());
+        let packs = Pack::builtin(&self.pack, &settings).and_then(|pack| Packs::new(vec![pack]));
+        let packs = packs.unwrap_or_else(|error| die(&name, &Chain(&error).to_string()));
         let rendering = unit::render(&tree, &packs, &Options::default());
         Case { rendering, expected }
     }
 
-    fn settings_of(&self, stem: &str) -> Value {
+    fn settings_of(&self, stem: &str, output: &[Value]) -> Value {
         let mut settings = self.settings.clone();
         for exception in self.exceptions.iter().filter(|exception| is_meant(&exception.cases, stem)) {
             put_over(&mut settings, &exception.settings);
-            for (pointer, file) in &exception.texts {
-                let text = read(&self.folder.join(file));
+            let files = exception.texts.iter().map(|(at, file)| (at, read(&self.folder.join(file))));
+            let in_output = |key: &String| {
+                let found = output.iter().find_map(|object| object["data"][key].as_str());
+                found.unwrap_or_else(|| die(stem, &format!("no ConfigMap of the output has {key:?}"))).to_owned()
+            };
+            let outputs = exception.outputs.iter().map(|(at, key)| (at, in_output(key)));
+            for (pointer, text) in files.chain(outputs) {
                 let at = settings.pointer_mut(pointer);
                 *at.unwrap_or_else(|| die(&self.name, &format!("the settings have no {pointer}"))) = text.into();
             }
