@@ -21,6 +21,7 @@ mod daemon;
 mod envoy;
 mod errors;
 mod golden;
+mod merging;
 mod overlays;
 mod ownership;
 mod program;
