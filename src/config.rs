@@ -4,6 +4,7 @@
 //! win: defaults, the file, the environment (`GATEWRIGHT_STATE_DIR`, …), flags. This is the only module that reads the
 //! environment.
 
+mod authorities;
 pub mod environment;
 pub mod settings;
 mod validate;
@@ -14,11 +15,12 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use gatewright_engine::check::{check, suggest};
+use gatewright_engine::error::Chain;
 use gatewright_engine::pack::{Pack, PackError, Packs};
 use gatewright_engine::problem::{Place, Problem};
 use gatewright_engine::schema::Schema;
 use gatewright_engine::yaml::{self, Node};
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use crate::cluster::kubeconfig::StandardLookup;
 use crate::paths::Paths;
@@ -43,6 +45,8 @@ pub struct Config {
     pub standard_lookup: StandardLookup,
     /// The file as it was parsed, for the places of pack parameters.
     root: Node,
+    /// The text of the file that `packs.kgateway.xds.tls.caFile` names.
+    xds_authorities: Option<String>,
 }
 
 /// A configuration that cannot be used: all that is wrong with it.
@@ -92,6 +96,11 @@ pub fn parse(file: &Path, text: &str, environment: &Environment) -> Result<Confi
     let base = std::path::absolute(file).ok().and_then(|path| path.parent().map(Path::to_owned)).unwrap_or_default();
     let paths = Paths { base, credentials: environment.credentials.clone() };
     problems.extend(validate::validate(&reader, &root, &mut settings, &paths, environment));
+    let xds_authorities = authorities::read(&mut settings.packs.kgateway.xds, &paths).unwrap_or_else(|error| {
+        let place = reader.place(&root, &["packs", "kgateway", "xds", "tls"]);
+        problems.push(Problem::file(place, Chain(&error).to_string()));
+        None
+    });
     if !problems.is_empty() {
         problems.sort();
         return Err(ConfigError::Problems(problems));
@@ -105,6 +114,7 @@ pub fn parse(file: &Path, text: &str, environment: &Environment) -> Result<Confi
         settings,
         standard_lookup: StandardLookup { files: environment.kubeconfigs.clone() },
         root,
+        xds_authorities,
     })
 }
 
@@ -184,20 +194,23 @@ impl Config {
 
     /// Builds the packs with their settings.
     pub fn packs(&self) -> Result<Packs, UnusablePack> {
-        packs(Some((&self.file, &self.root)))
+        packs(Some(self))
     }
 }
 
 /// Builds the built-in packs, with the settings of a config file if there is one.
-pub fn packs(config: Option<(&Path, &Node)>) -> Result<Packs, UnusablePack> {
+pub fn packs(config: Option<&Config>) -> Result<Packs, UnusablePack> {
     let name = "kgateway";
     let fail = |source| UnusablePack { name: name.to_owned(), source };
-    let settings = config.and_then(|(_, root)| root.at(["packs", name]));
-    let value = settings.map_or(Value::Null, Node::to_value);
+    let settings = config.and_then(|config| config.root.at(["packs", name]));
+    let mut value = settings.map_or(Value::Null, Node::to_value);
+    if let Some(authorities) = config.and_then(|config| config.xds_authorities.as_ref()) {
+        value["xds"]["tls"] = json!({"ca": authorities});
+    }
     let mut pack = Pack::builtin(name, &value).map_err(fail)?;
     let parameters = settings.and_then(|settings| settings.get("parameters"));
-    if let (Some((file, _)), Some(parameters)) = (config, parameters) {
-        pack = pack.with_settings(file.to_string_lossy().as_ref(), parameters.clone());
+    if let (Some(config), Some(parameters)) = (config, parameters) {
+        pack = pack.with_settings(config.file.to_string_lossy().as_ref(), parameters.clone());
     }
     Packs::new(vec![pack]).map_err(fail)
 }

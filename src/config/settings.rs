@@ -342,5 +342,5 @@ impl Default for WaitSettings {
 #[serde(rename_all = "camelCase", deny_unknown_fields, default)]
 pub struct PackSettings {
     /// kgateway's Envoy.
-    pub kgateway: kgateway::Settings,
+    pub kgateway: kgateway::settings::Settings,
 }

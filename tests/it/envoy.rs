@@ -130,7 +130,7 @@ fn envoy_boots_and_gets_ready() {
     let folder = Folder::new();
     let places = Places::new(folder.path()).with("0.0.0.0", "127.0.0.1");
     let places = places.with_port(19000, admin).with_port(8082, readiness).with_port(9091, metrics);
-    let places = places.with("kgateway.kgateway-system.svc.cluster.local", "127.0.0.1");
+    let places = places.with("kgateway.kgateway-system.svc.cluster.local.", "127.0.0.1");
     let bootstrap = places.with_port(9977, control_plane.port()).write(config_map);
 
     let mut envoy = Process::start(binaries::envoy(), &args(deployment, &bootstrap), folder.path());

@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 
 use sha2::{Digest, Sha256};
 
-use super::Settings;
 use super::parameters::Kube;
+use super::settings::Settings;
 use crate::pack::Subject;
 use crate::spec::GATEWAY_API;
 use crate::text::hex;
@@ -22,10 +22,14 @@ pub(super) fn safe(name: &str) -> String {
     if name.len() <= MAX_LENGTH {
         return name.to_owned();
     }
+    format!("{}-{}", cut(name, KEPT), &hex(&Sha256::digest(name.as_bytes()))[..12])
+}
+
+/// Cuts a name, and takes off the dash that it may end with then.
+pub(super) fn cut(name: &str, length: usize) -> &str {
     // Names of objects are ASCII; a name that is not would be refused by the API server anyway.
-    let kept = name.get(..KEPT).unwrap_or(name);
-    let kept = kept.strip_suffix('-').unwrap_or(kept);
-    format!("{kept}-{}", &hex(&Sha256::digest(name.as_bytes()))[..12])
+    let kept = name.get(..length).unwrap_or(name);
+    kept.strip_suffix('-').unwrap_or(kept)
 }
 
 /// All labels and annotations of one proxy, `*_labels` and `*_annotations` by where they go.
@@ -94,10 +98,14 @@ fn map<const N: usize>(entries: [(&str, &str); N]) -> Map {
     entries.into_iter().filter(|(_, value)| !value.is_empty()).map(|(k, v)| (k.to_owned(), v.to_owned())).collect()
 }
 
+/// As kgateway's templates do: an empty text counts as nothing, so that a later layer may fill it.
 fn first_wins<const N: usize>(layers: [&Map; N]) -> Map {
     let mut all = Map::new();
     for (key, value) in layers.into_iter().flatten() {
-        all.entry(key.clone()).or_insert_with(|| value.clone());
+        let first: &mut String = all.entry(key.clone()).or_default();
+        if first.is_empty() {
+            first.clone_from(value);
+        }
     }
     all
 }
