@@ -8,6 +8,7 @@ mod cluster;
 #[path = "../support/support.rs"]
 mod support;
 
+mod accepted;
 mod cluster_kube;
 mod commands;
 mod config;
