@@ -36,6 +36,10 @@ pub struct Subject<'a> {
     pub class: &'a str,
     /// The sets that attach to it, in the order of their names.
     pub listener_sets: &'a [ListenerSet],
+    /// The same sets as they were written.
+    pub listener_set_documents: &'a [&'a Document],
+    /// Its parameters, the lowest layer first, without the built-in one.
+    pub layers: &'a [Layer<'a>],
 }
 
 impl Subject<'_> {
@@ -172,6 +176,9 @@ pub enum PackError {
     /// The settings of the pack are not what they must be.
     #[error("cannot use the settings of the pack")]
     Settings(#[source] serde_json::Error),
+    /// The authorities that vouch for the control plane are none.
+    #[error("cannot use xds.tls")]
+    Authorities(#[source] kgateway::settings::CaError),
     /// A template cannot be used.
     #[error("cannot use the templates")]
     Template(#[source] TemplateError),

@@ -30,6 +30,8 @@ pub struct Resolved<'a> {
     pub kind: &'a Parameters,
     /// The sets that attach to it.
     pub listener_sets: Vec<ListenerSet>,
+    /// The same sets as they were written.
+    pub listener_set_documents: Vec<&'a Document>,
     /// Its parameters, the lowest layer first, without the built-in one.
     pub layers: Vec<Layer<'a>>,
     /// The overlays that govern it, the lowest first; their parameters are the last layers.
@@ -127,6 +129,7 @@ impl<'a> Context<'a> {
         }
         files.extend(overlays.iter().map(|overlay| Arc::clone(&overlay.document.file)));
         files.extend(sets.iter().map(|(document, _)| Arc::clone(&document.file)));
+        let listener_set_documents = sets.iter().map(|(document, _)| *document).collect();
         let listener_sets = sets.iter().map(|(_, set)| set.clone()).collect();
         Ok(Resolution::Ready(Box::new(Resolved {
             document: self.document,
@@ -134,6 +137,7 @@ impl<'a> Context<'a> {
             pack,
             kind,
             listener_sets,
+            listener_set_documents,
             layers,
             overlays,
             files,

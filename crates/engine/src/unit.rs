@@ -288,6 +288,8 @@ pub fn subject<'a>(resolved: &'a Resolved<'_>) -> Subject<'a> {
         namespace: &resolved.document.id.namespace,
         class: &resolved.gateway.spec.gateway_class_name,
         listener_sets: &resolved.listener_sets,
+        listener_set_documents: &resolved.listener_set_documents,
+        layers: &resolved.layers,
     }
 }
 

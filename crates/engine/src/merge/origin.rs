@@ -184,7 +184,7 @@ impl Merged {
     }
 
     /// The value that a Go field has when nobody has set it.
-    pub(super) fn is_zero(&self) -> bool {
+    pub(crate) fn is_zero(&self) -> bool {
         match &self.content {
             MergedContent::Leaf(Value::String(text)) => text.is_empty(),
             MergedContent::Leaf(Value::Number(number)) => number.as_f64() == Some(0.0),

@@ -1,5 +1,6 @@
 //! Tests of the pack as a whole.
 
+mod hostile;
 mod merging;
 mod strict;
 
