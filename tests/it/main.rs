@@ -24,6 +24,7 @@ mod rounds;
 mod source;
 mod specs;
 mod systemd;
+mod take_over;
 mod tidy;
 mod tutorial;
 mod unclaimed;
