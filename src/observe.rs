@@ -3,6 +3,8 @@
 //! One LIST per kind by our label, one GET for each wanted object that the LIST does not show (a label does not prove
 //! absence), one dry run for each that exists. What was not seen is said to be unknown, never to be absent.
 
+mod gateways;
+
 use std::collections::{BTreeMap, BTreeSet};
 
 use futures::FutureExt;
@@ -60,15 +62,20 @@ pub async fn observe(cluster: &dyn Cluster, scope: Scope<'_>) -> Result<Observed
     observed.unknown.extend(unknown);
     get(cluster, scope.missing(&observed, &known), &mut observed).await?;
     namespaces(cluster, &wanted, &mut observed).await?;
+    gateways::look(cluster, scope, &mut observed).await?;
     rehearse(cluster, scope, &known, &mut observed).await?;
+    gateways::rehearse(cluster, scope, &mut observed).await?;
     Ok(observed)
 }
 
 impl<'a> Scope<'a> {
+    fn about(self) -> impl Iterator<Item = &'a Unit> {
+        self.units.iter().filter(move |unit| self.policies.is_about(&unit.id))
+    }
+
     fn wanted(self) -> impl Iterator<Item = &'a Object> {
-        let units = self.units.iter().filter(move |unit| self.policies.is_about(&unit.id));
         // What may not be written is not asked for either.
-        units.flat_map(Unit::all).filter(move |object| self.policies.forbids(object.id()).is_none())
+        self.about().flat_map(Unit::all).filter(move |object| self.policies.forbids(object.id()).is_none())
     }
 
     fn kinds(self) -> BTreeSet<Gvk> {

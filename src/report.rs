@@ -301,7 +301,7 @@ fn weight(reason: &Reason) -> u8 {
         | Reason::Unknown(_)
         | Reason::NoNamespace(_)
         | Reason::NamespaceTerminating(_) => 1,
-        Reason::Foreign(_) | Reason::NotAllowed(_) | Reason::Unmarked => 3,
+        Reason::Foreign(_) | Reason::LiveDeployer(_) | Reason::NotAllowed(_) | Reason::Unmarked => 3,
         Reason::Terminating
         | Reason::Kept(_)
         | Reason::HoldsOthers

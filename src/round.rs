@@ -8,6 +8,7 @@ mod summary;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::error::Error;
+use std::time::Duration;
 
 use gatewright_engine::error::Chain;
 use gatewright_engine::inventory::Inventory;
@@ -16,10 +17,11 @@ use gatewright_engine::object::{Gvk, Object, ObjectId};
 use gatewright_engine::plan::policies::Policies;
 use gatewright_engine::plan::{Action, Observed, Plan, Step, plan};
 use gatewright_engine::unit::Rendering;
+use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 use tracing::{debug, warn};
 
-use crate::apply::{Applied, Outcome, apply, prune};
+use crate::apply::{Applied, Limits, Outcome, apply, prune};
 use crate::cluster::{Cluster, ClusterError, KindScope, Reason};
 use crate::ledger::{self, Ledger};
 use crate::observe::{Scope, observe};
@@ -41,6 +43,8 @@ pub struct Task<'a> {
     pub mode: Mode,
     /// How long to wait for health; `None`: not at all.
     pub patience: Option<Patience>,
+    /// How long to wait until Gateways are accepted of which something is taken over.
+    pub acceptance: Duration,
     /// Told when the process is to end.
     pub stop: &'a CancellationToken,
 }
@@ -87,11 +91,12 @@ async fn try_run(cluster: &dyn Cluster, task: &Task<'_>) -> Result<ClusterReport
         report.units = units(task, &plan, &observed.live, None, &Unhealthy::new());
         return Ok(report);
     }
+    let limits = Limits { acceptance: Instant::now() + task.acceptance, stop: task.stop };
     let mut applied = Applied::default();
     let mut done = BTreeMap::new();
     for attempt in 1..=ATTEMPTS {
         ledger.save(cluster, sync, &plan.inventory).await?;
-        applied = apply(cluster, &plan, task.stop).await;
+        applied = apply(cluster, &plan, limits).await;
         let is_stale = applied.outcomes.values().any(|outcome| matches!(outcome, Outcome::Stale(_)));
         if !is_stale || attempt == ATTEMPTS || task.stop.is_cancelled() {
             break;
@@ -257,7 +262,12 @@ fn forget(plan: &mut Plan, pruned: &Applied) {
             Action::Prune(_) => {
                 pruned.outcomes.get(&step.id) == Some(&Outcome::Done) && !pruned.going.contains(&step.id)
             }
-            Action::CreateNamespace | Action::Create | Action::Update(_) | Action::Adopt(_) | Action::Keep => false,
+            Action::CreateNamespace
+            | Action::Create
+            | Action::Update(_)
+            | Action::Adopt(_)
+            | Action::TakeOver(_)
+            | Action::Keep => false,
         };
         if is_gone {
             plan.inventory.entries.remove(&step.id);

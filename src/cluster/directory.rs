@@ -18,6 +18,7 @@ use std::path::PathBuf;
 use async_trait::async_trait;
 use gatewright_engine::live::Live;
 use gatewright_engine::object::{Gvk, Object, ObjectId};
+use serde_json::Value;
 use tokio::task::spawn_blocking;
 
 use crate::cluster::{Cluster, ClusterError, KindScope, Mode, Precondition, Reason, Record};
@@ -102,6 +103,19 @@ impl Cluster for DirectoryCluster {
     async fn apply(&self, object: &Object, only_if: &Precondition, mode: Mode) -> Result<Live, ClusterError> {
         let (action, object, only_if) = (format!("write {}", object.id()), object.clone(), only_if.clone());
         self.work(action, move |root| store::apply(&root, object, &only_if, mode)).await
+    }
+
+    /// A file is written as a whole, and nobody else owns parts of it.
+    async fn patch(
+        &self,
+        _kind: &Gvk,
+        id: &ObjectId,
+        _uid: &str,
+        _resource_version: &str,
+        _operations: &[Value],
+        _mode: Mode,
+    ) -> Result<Live, ClusterError> {
+        Err(error(format!("patch {id}"), Problem::Unusable("files in a directory are not patched".to_owned())))
     }
 
     async fn delete(&self, _kind: &Gvk, id: &ObjectId, uid: &str, resource_version: &str) -> Result<(), ClusterError> {

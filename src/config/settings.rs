@@ -211,6 +211,8 @@ pub struct AdoptSettings {
     pub policy: AdoptPolicy,
     /// Whether such an object is deleted when it is not wanted any more; otherwise it stays.
     pub prune: bool,
+    /// Whether Gateways that a deployer in the cluster provisions are taken over from it.
+    pub deployer: bool,
 }
 
 /// When an existing object without our mark may become ours.

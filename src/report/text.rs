@@ -288,6 +288,7 @@ fn is_kept(reason: &Reason) -> bool {
         | Reason::PruneDisabled
         | Reason::FirstRound => true,
         Reason::Foreign(_)
+        | Reason::LiveDeployer(_)
         | Reason::NotAllowed(_)
         | Reason::NoNamespace(_)
         | Reason::NamespaceTerminating(_)

@@ -63,7 +63,8 @@ pub(super) fn units(
                 () if changed.contains(&unit.id) => UnitState::Pending,
                 () => UnitState::Current,
             };
-            let message = sick.map(|(id, what)| format!("{id}: {what}"));
+            let postponed = applied.and_then(|applied| applied.postponed.get(&unit.id)).cloned();
+            let message = postponed.or_else(|| sick.map(|(id, what)| format!("{id}: {what}")));
             UnitReport { message, ..unit_report(unit, state, live) }
         })
         .collect();

@@ -32,6 +32,7 @@ mod source;
 mod specs;
 mod strategic_merge;
 mod systemd;
+mod take_over;
 mod tidy;
 mod tutorial;
 mod unclaimed;

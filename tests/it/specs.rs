@@ -1,6 +1,6 @@
 //! `specs: apply`: the specs themselves are written to the cluster, for the control plane that reads them there.
 
-mod control_plane;
+pub(crate) mod control_plane;
 
 use serde_json::{Value, json};
 

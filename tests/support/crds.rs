@@ -36,7 +36,11 @@ impl ApiServer {
             let text =
                 fs::read_to_string(cases().join("crds").join(file)).unwrap_or_else(|_| minimal(kind).to_string());
             self.kubectl_stdin(&["create", "--validate=false", "-f", "-"], &text);
+            // Its first conditions may take a moment, and without any kubectl does not wait.
             let name = format!("crd/{plural}.{group}");
+            self.kubectl_ok(&["wait", "--for=create", &name, "--timeout=60s"]);
+            let conditions = "jsonpath={.status.conditions}";
+            self.kubectl_ok(&["wait", &format!("--for={conditions}"), &name, "--timeout=60s"]);
             self.kubectl_ok(&["wait", "--for=condition=Established", &name, "--timeout=60s"]);
         }
     }

@@ -7,11 +7,13 @@
 //! Nothing without our mark is changed or deleted, and what is not deleted stays in the inventory.
 
 mod decide;
+mod fields;
 pub mod guard;
 pub mod order;
 pub mod policies;
 mod prune;
 pub mod refusal;
+pub mod take_over;
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -25,6 +27,7 @@ use decide::Decision;
 use guard::Hold;
 use policies::Policies;
 use refusal::{Reason, Refusal};
+use take_over::{GatewayState, TakeOver};
 
 /// Our field manager; fixed for ever, because it is how an API server knows which fields are ours.
 pub const FIELD_MANAGER: &str = "gatewright";
@@ -40,6 +43,8 @@ pub struct Observed {
     pub live: BTreeMap<ObjectId, Live>,
     /// What wanted objects would become, or why they cannot.
     pub rehearsed: BTreeMap<ObjectId, Result<Live, Obstacle>>,
+    /// What the cluster says of Gateways of which a deployer holds objects, by unit.
+    pub gateways: BTreeMap<ObjectId, GatewayState>,
     /// The namespaces of wanted objects.
     pub namespaces: BTreeMap<String, NamespaceState>,
     /// Objects that could not be read: nobody knows whether they exist.
@@ -81,6 +86,8 @@ pub enum Action {
     Update(Over),
     /// It becomes ours, and is changed where it differs.
     Adopt(Over),
+    /// The same, from a deployer that would not have let go of it.
+    TakeOver(Box<TakeOver>),
     /// It is as it should be.
     Keep,
     /// It is deleted.
@@ -110,7 +117,7 @@ impl Action {
         match self {
             Self::CreateNamespace | Self::Create => "create",
             Self::Update(_) => "update",
-            Self::Adopt(_) => "adopt",
+            Self::Adopt(_) | Self::TakeOver(_) => "adopt",
             Self::Keep => "keep",
             Self::Prune(_) => "prune",
             Self::Forget => "forget",
@@ -229,7 +236,9 @@ impl Plan {
     fn add_step(&mut self, step: Step, unit: &Unit, observed: &Observed) {
         let uid = match &step.action {
             // It is not ours before it carries our mark, unless it was once.
-            Action::Adopt(_) => self.inventory.entries.get(&step.id).and_then(|entry| entry.uid.clone()),
+            Action::Adopt(_) | Action::TakeOver(_) => {
+                self.inventory.entries.get(&step.id).and_then(|entry| entry.uid.clone())
+            }
             // Without a live object the entry is pending: what becomes of the create is not known yet.
             Action::CreateNamespace
             | Action::Create
@@ -241,7 +250,7 @@ impl Plan {
         let files = unit.files.iter().map(ToString::to_string).collect();
         let was_adopted = self.inventory.entries.get(&step.id).is_some_and(|entry| entry.adopted);
         let adopted = match step.action {
-            Action::Adopt(_) => true,
+            Action::Adopt(_) | Action::TakeOver(_) => true,
             Action::Update(_) | Action::Keep => was_adopted,
             Action::Create | Action::CreateNamespace | Action::Prune(_) | Action::Forget => false,
         };

@@ -14,7 +14,7 @@ use serde_json::Value;
 
 use crate::merge::{merge_over, origin::Merged};
 use crate::object::scope::is_cluster_scoped;
-use crate::object::{Object, ObjectId};
+use crate::object::{Gvk, Object, ObjectId};
 use crate::overlay::{self, ClusterFacts, Overlays};
 use crate::pack::{Packs, Subject};
 use crate::problem::{Place, Problem};
@@ -48,8 +48,17 @@ pub struct Options {
 pub struct Deployer {
     /// Its field manager.
     pub manager: String,
-    /// Whether it can be told.
-    pub yields: bool,
+    /// How it is told; absent if it cannot be told.
+    pub told_by: Option<Declaration>,
+}
+
+/// Parameters that tell a control plane that somebody else provisions a Gateway.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Declaration {
+    /// Their kind.
+    pub gvk: Gvk,
+    /// What their `spec` says.
+    pub spec: Value,
 }
 
 /// All objects of one spec.

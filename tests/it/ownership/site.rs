@@ -103,7 +103,8 @@ impl Site {
 
     /// Reads an object of the namespace, such as `configmap/edge`.
     pub(crate) fn get(&self, object: &str) -> Value {
-        serde_json::from_str(&self.kubectl(&["get", object, "-o", "json"])).expect("kubectl prints JSON")
+        serde_json::from_str(&self.kubectl(&["get", object, "-o", "json", "--show-managed-fields"]))
+            .expect("kubectl prints JSON")
     }
 
     /// What is in the namespace, as `Kind/name`, each with its uid and version.

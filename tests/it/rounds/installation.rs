@@ -81,7 +81,7 @@ impl Installation {
     /// Returns the objects that specs want.
     pub(crate) fn wanted(&self, specs: &Specs) -> BTreeSet<ObjectId> {
         let units = self.rendering(specs).units;
-        units.iter().flat_map(|unit| unit.objects.iter().map(|object| object.id().clone())).collect()
+        units.iter().flat_map(|unit| unit.all().map(|object| object.id().clone())).collect()
     }
 
     /// Reads the inventory off a cluster, as a stranger would who knows the format; empty if there is none.

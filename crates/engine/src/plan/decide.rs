@@ -4,6 +4,7 @@ use serde_json::Value;
 
 use super::policies::{Adopt, Policies};
 use super::refusal::Reason;
+use super::take_over::{Awaited, GatewayState, TakeOver, holder, other_owner, patch};
 use super::{Action, FIELD_MANAGER, NamespaceState, Observed, Obstacle, Over, Step, is_created, owner};
 use crate::diff::{Difference, differences};
 use crate::inventory::Inventory;
@@ -53,6 +54,9 @@ impl Decision<'_> {
     }
 
     fn change(&self, object: &Object, live: &Live) -> Result<Step, Reason> {
+        if let Some(manager) = self.holder(object, live) {
+            return self.take_over(object, live, &manager);
+        }
         let owner = owner(live, self.observed, self.owned, &self.policies.marker);
         let is_adoption = match (&owner, self.policies.adopt) {
             (Owner::Us, _) => false,
@@ -72,6 +76,63 @@ impl Decision<'_> {
             (false, false) => self.step(object, Action::Update(Over::of(live)), differences),
             (false, true) => self.step(object, Action::Keep, differences),
         })
+    }
+
+    /// Names the deployer that provisions an object in the cluster. Without a Gateway there nobody does.
+    fn holder(&self, object: &Object, live: &Live) -> Option<String> {
+        let is_rendered = self.unit.objects.iter().any(|rendered| rendered.id() == object.id());
+        let is_left_alone = self.observed.gateways.get(&self.unit.id) == Some(&GatewayState::Absent)
+            && live.object.body().pointer("/metadata/ownerReferences").is_none();
+        holder(self.unit, live).filter(|_| is_rendered && !is_left_alone)
+    }
+
+    fn take_over(&self, object: &Object, live: &Live, manager: &str) -> Result<Step, Reason> {
+        let refuse = |what: &str| Reason::LiveDeployer(format!("{manager} provisions it for {}; {what}", self.unit.id));
+        let awaits = self.awaits().map_err(|what| refuse(&what))?;
+        if !self.policies.adopt_deployer {
+            return Err(refuse("`gatewright adopt` takes it over"));
+        }
+        if let Some(other) = other_owner(self.unit, live) {
+            return Err(Reason::Foreign(other));
+        }
+        match self.policies.marker.owner(&without_owners(live)) {
+            Owner::Us | Owner::Nobody => {}
+            Owner::Other(_) if self.policies.adopt == Adopt::Always => {}
+            other @ (Owner::Other(_) | Owner::OtherSync(_) | Owner::OtherInstallation(_)) => {
+                return Err(Reason::Foreign(other.to_string()));
+            }
+        }
+        let after = self.check_rehearsal(object)?;
+        let after = after.map_or(object.body(), |after| after.object.body());
+        let differences = differences(live.object.body(), after, FIELD_MANAGER);
+        let condition = awaits.as_ref().map(|gateway| format!(", once {} is accepted as self-managed", gateway.id));
+        let note = format!("taken over from {manager}{}", condition.unwrap_or_default());
+        let patch = patch(live, object, manager);
+        let action = Action::TakeOver(Box::new(TakeOver { over: Over::of(live), patch, awaits }));
+        Ok(Step { note: Some(note), ..self.step(object, action, differences) })
+    }
+
+    /// What must be accepted before anything of this unit is taken over; or why that cannot be.
+    fn awaits(&self) -> Result<Option<Awaited>, String> {
+        if let Some(gateway) = self.unit.specs.iter().find(|object| *object.id() == self.unit.id) {
+            let parameters = gateway.body().pointer("/spec/infrastructure/parametersRef").cloned();
+            let (id, gvk) = (gateway.id().clone(), gateway.gvk());
+            return Ok(Some(Awaited { id, gvk, parameters: parameters.unwrap_or_default() }));
+        }
+        let can_be_told = self.unit.deployer.as_ref().is_some_and(|deployer| deployer.told_by.is_some());
+        match self.observed.gateways.get(&self.unit.id) {
+            Some(GatewayState::Absent | GatewayState::SelfManaged { accepted: true }) => Ok(None),
+            Some(GatewayState::SelfManaged { accepted: false }) => {
+                Err("it has not seen yet that the Gateway is self-managed, and the next round looks again".to_owned())
+            }
+            Some(GatewayState::Unknown(message)) => Err(format!("its Gateway cannot be read: {message}")),
+            Some(GatewayState::Deployed) | None if can_be_told => {
+                Err("set specs: apply for the sync, which makes it self-managed, and run `gatewright adopt`".to_owned())
+            }
+            Some(GatewayState::Deployed) | None => {
+                Err("it cannot be told to leave that to others, so take the Gateway out of the source".to_owned())
+            }
+        }
     }
 
     fn check_rehearsal(&self, object: &Object) -> Result<Option<&Live>, Reason> {
@@ -109,4 +170,13 @@ impl Decision<'_> {
             note: self.unit.notes.get(object.id()).cloned(),
         }
     }
+}
+
+/// A live object as its marks tell of it, whoever its owner is.
+fn without_owners(live: &Live) -> Object {
+    let mut body = live.object.body().clone();
+    if let Some(metadata) = body["metadata"].as_object_mut() {
+        metadata.remove("ownerReferences");
+    }
+    Object::new(body).unwrap_or_else(|_| live.object.clone())
 }

@@ -37,6 +37,8 @@ pub struct Policies {
     pub source: String,
     /// Adoption.
     pub adopt: Adopt,
+    /// Whether objects may be taken over from a deployer that provisions their Gateway.
+    pub adopt_deployer: bool,
     /// Whether what was adopted may be deleted like what was made.
     pub prune_adopted: bool,
     /// Whether anything is deleted at all.

@@ -23,6 +23,8 @@ pub struct Refusal {
 pub enum Reason {
     /// It belongs to somebody else.
     Foreign(String),
+    /// A deployer in the cluster provisions it; who, and what to do.
+    LiveDeployer(String),
     /// The sync may not write this namespace or kind.
     NotAllowed(String),
     /// Its namespace does not exist.
@@ -69,6 +71,7 @@ impl fmt::Display for Reason {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Foreign(owner) => write!(f, "foreign: it belongs to {owner}"),
+            Self::LiveDeployer(what) => write!(f, "live deployer: {what}"),
             Self::NotAllowed(what) => write!(f, "not allowed: {what}"),
             Self::NoNamespace(name) => {
                 write!(f, "namespace {name:?} does not exist (make it, or set createNamespaces: true for the sync)")

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use serde_json::{Value, json};
 
 use super::written::written;
-use super::{Deployer, Options, Rendering, Unit, finish};
+use super::{Declaration, Deployer, Options, Rendering, Unit, finish};
 use crate::object::{Gvk, Object, ObjectId};
 use crate::pack::{Pack, Packs};
 use crate::problem::Problem;
@@ -42,10 +42,17 @@ impl Deployer {
     /// Returns who else would provision the Gateways of a pack, under which name.
     pub(super) fn of(pack: &Pack) -> Option<Self> {
         let manifest = &pack.manifest;
-        match &manifest.self_managed {
-            Some(self_managed) => Some(Self { manager: self_managed.deployer.clone(), yields: true }),
-            None => manifest.controllers.first().map(|manager| Self { manager: manager.clone(), yields: false }),
-        }
+        let named = manifest.self_managed.as_ref().map(|self_managed| &self_managed.deployer);
+        let manager = named.or(manifest.controllers.first())?.clone();
+        Some(Self { manager, told_by: Declaration::of(pack) })
+    }
+}
+
+impl Declaration {
+    fn of(pack: &Pack) -> Option<Self> {
+        let (kind, self_managed) = (&pack.manifest.parameters, pack.manifest.self_managed.as_ref()?);
+        let (group, version) = (kind.group.clone(), kind.versions.first()?.clone());
+        Some(Self { gvk: Gvk { group, version, kind: kind.kind.clone() }, spec: self_managed.spec.clone() })
     }
 }
 
@@ -67,7 +74,9 @@ impl<'a> Writer<'a> {
             return Ok(Specifications::default());
         }
         let (document, pack) = (resolved.document, resolved.pack);
-        let parameters = self_managed(document, pack).ok_or_else(|| {
+        let deployer = Deployer::of(pack);
+        let told_by = deployer.as_ref().and_then(|deployer| deployer.told_by.as_ref());
+        let parameters = told_by.and_then(|declaration| self_managed(document, declaration)).ok_or_else(|| {
             let message = format!(
                 "with specs: apply the control plane would provision it too, and that of pack {:?} cannot be told not to",
                 pack.manifest.name
@@ -76,11 +85,11 @@ impl<'a> Writer<'a> {
             Box::new(problem.hint("set specs: render for the sync"))
         })?;
         let mut gateway = self.write(document)?.into_body();
-        let kind = &pack.manifest.parameters;
+        let id = parameters.id();
         gateway["spec"]["infrastructure"]["parametersRef"] =
-            json!({"group": kind.group, "kind": kind.kind, "name": parameters.id().name});
+            json!({"group": id.group, "kind": id.kind, "name": id.name});
         let gateway = object(document, gateway)?;
-        let deployer = Deployer::of(pack).map(|deployer| deployer.manager).unwrap_or_default();
+        let deployer = deployer.map(|deployer| deployer.manager).unwrap_or_default();
         let note =
             format!("its copy here is self-managed: {} tells {deployer} to make nothing for it", parameters.id());
         let notes = BTreeMap::from([(gateway.id().clone(), note)]);
@@ -193,11 +202,8 @@ impl<'a> Writer<'a> {
     }
 }
 
-/// Returns the parameters that tell the control plane of a pack to leave a Gateway to us, if it can be told.
-fn self_managed(gateway: &Document, pack: &Pack) -> Option<Object> {
-    let (kind, spec) = (&pack.manifest.parameters, &pack.manifest.self_managed.as_ref()?.spec);
-    let version = kind.versions.first()?.clone();
-    let gvk = Gvk { group: kind.group.clone(), version, kind: kind.kind.clone() };
+/// Returns the parameters that tell a control plane to leave a Gateway to us.
+fn self_managed(gateway: &Document, Declaration { gvk, spec }: &Declaration) -> Option<Object> {
     let name = safe_name(&format!("{}-self-managed", gateway.id.name));
     let description = format!("Gateway {} is provisioned from outside the cluster.", gateway.id.name);
     let metadata = json!({"name": name, "namespace": gateway.id.namespace, "annotations": {DESCRIPTION: description}});
