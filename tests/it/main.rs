@@ -21,6 +21,7 @@ mod ownership;
 mod program;
 mod properties;
 mod quickstart;
+mod rights;
 mod rounds;
 mod source;
 mod systemd;
