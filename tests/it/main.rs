@@ -27,6 +27,7 @@ mod ownership;
 mod program;
 mod properties;
 mod quickstart;
+mod rights;
 mod rounds;
 mod source;
 mod specs;
