@@ -4,6 +4,7 @@
 //! [`ValuesGenerator`] in Rust. The renderer knows nothing of gateways, and a generator knows nothing of templates.
 
 pub mod kgateway;
+pub mod overlay;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -21,6 +22,7 @@ use crate::spec::gateway::Gateway;
 use crate::spec::listener_set::ListenerSet;
 use crate::spec::{Document, Kind, Kinds, gateway_api_kinds};
 use crate::yaml::{self, Node, YamlError};
+use overlay::Overlay;
 
 /// The spec that a unit is rendered from, with all that belongs to it.
 #[derive(Clone, Debug)]
@@ -87,6 +89,9 @@ pub struct Manifest {
     pub merge: Vec<Line>,
     /// The templates, in the order in which they are rendered.
     pub templates: Vec<String>,
+    /// The parameters that patch what is rendered.
+    #[serde(default)]
+    pub overlays: Vec<Overlay>,
 }
 
 /// A kind of parameters.
