@@ -5,6 +5,7 @@
 
 pub mod agentgateway;
 pub mod kgateway;
+pub mod overlay;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -22,6 +23,7 @@ use crate::spec::gateway::Gateway;
 use crate::spec::listener_set::ListenerSet;
 use crate::spec::{Document, Kind, Kinds, Sense, base_kinds};
 use crate::yaml::{self, Node, YamlError};
+use overlay::Overlay;
 
 /// The spec that a unit is rendered from, with all that belongs to it.
 #[derive(Clone, Debug)]
@@ -95,6 +97,9 @@ pub struct Manifest {
     /// How its control plane is told that somebody else provisions a Gateway; absent if it cannot be told.
     #[serde(default)]
     pub self_managed: Option<SelfManaged>,
+    /// The parameters that patch what is rendered.
+    #[serde(default)]
+    pub overlays: Vec<Overlay>,
 }
 
 /// How a control plane is told that somebody else provisions a Gateway.

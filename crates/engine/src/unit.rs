@@ -16,7 +16,7 @@ use crate::merge::{merge_over, origin::Merged};
 use crate::object::scope::is_cluster_scoped;
 use crate::object::{Gvk, Object, ObjectId};
 use crate::overlay::{self, ClusterFacts, Overlays};
-use crate::pack::{Packs, Subject};
+use crate::pack::{self, Packs, Subject};
 use crate::problem::{Place, Problem};
 use crate::resolve::{Resolution, Resolved, resolve};
 use crate::spec::{self, Document, GATEWAY_API, Specs};
@@ -172,7 +172,7 @@ impl Rendering {
         }
         let parameters = parameters(resolved, &subject);
         self.problems.extend(resolved.kind.generator.lint(&subject, &parameters));
-        let objects = match objects(resolved, &subject, &parameters, options) {
+        let objects = match objects(resolved, &subject, &parameters, options, &mut self.problems) {
             Ok(objects) => objects,
             Err(problems) => return self.add_broken(resolved.document, problems),
         };
@@ -255,16 +255,21 @@ fn others(unit: &Unit, units: &[&Unit]) -> String {
     others.collect::<Vec<_>>().join(" and ")
 }
 
-/// Returns the objects of one spec, or `None` if somebody else provisions it.
+/// Returns the objects of one spec, or `None` if somebody else provisions it; remarks that hold nothing back become
+/// `notices`.
 fn objects(
     resolved: &Resolved<'_>,
     subject: &Subject<'_>,
     parameters: &Merged,
     options: &Options,
+    notices: &mut Vec<Problem>,
 ) -> Result<Option<Vec<Object>>, Vec<Problem>> {
     let Some(values) = resolved.kind.generator.values(subject, parameters)? else { return Ok(None) };
     let fail = |message: String| vec![subject.problem(&message)];
-    let mut objects = resolved.pack.renderer.render(&values).map_err(|error| fail(error.line()))?;
+    let objects = resolved.pack.renderer.render(&values).map_err(|error| fail(error.line()))?;
+    let overlaid = pack::overlay::apply(&resolved.pack.manifest.overlays, subject, &resolved.layers, objects)?;
+    notices.extend(overlaid.notices);
+    let mut objects = overlaid.objects;
     if let Some(post_processor) = &resolved.kind.post_processor {
         objects = post_processor.process(subject, &resolved.layers, objects)?;
     }
