@@ -88,7 +88,10 @@ impl Places {
 
 /// Returns the arguments that the Deployment gives to Envoy, and its bootstrap.
 fn args(deployment: &Object, bootstrap: &Path) -> Vec<String> {
-    let args = &deployment.body()["spec"]["template"]["spec"]["containers"][0]["args"];
+    let containers = deployment.body()["spec"]["template"]["spec"]["containers"].as_array();
+    // Overlays put containers of their own before it.
+    let proxy = containers.and_then(|all| all.iter().find(|container| container["name"] == "kgateway-proxy"));
+    let args = &proxy.expect("there is a proxy")["args"];
     let args = args.as_array().expect("the container has arguments").iter().map(|arg| arg.as_str().unwrap_or_default());
     let args = args.map(|arg| arg.replace("$(POD_NAME)", "pod").replace("$(POD_NAMESPACE)", "namespace"));
     args.chain(["--config-path".to_owned(), bootstrap.display().to_string()]).collect()
