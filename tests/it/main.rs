@@ -15,6 +15,7 @@ mod crash;
 mod daemon;
 mod envoy;
 mod errors;
+mod generate;
 mod golden;
 mod ownership;
 mod program;
