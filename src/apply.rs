@@ -3,6 +3,8 @@
 //! Units go beside each other; within a unit the order of the plan holds, and what follows a failure is not tried.
 //! The inventory was written ahead, so that whatever happens in here, nothing that was made is unknown.
 
+mod generate;
+
 use std::collections::{BTreeMap, BTreeSet};
 
 use futures::FutureExt;
@@ -187,8 +189,14 @@ impl Run<'_> {
                 let patched = self.cluster.patch(&step.gvk, &step.id, uid, version, &it.patch, Mode::Real).await?;
                 unchanged(&patched.uid, &patched.resource_version)
             }
+            Action::Generate(it) => {
+                let only_if =
+                    it.over.as_ref().map_or(Precondition::Absent, |over| unchanged(&over.uid, &over.resource_version));
+                let made = it.value.filled(object, &generate::value(&it.value, &step.id)?);
+                return self.cluster.apply(&made, &only_if, Mode::Real).await.map(Some);
+            }
             Action::Create | Action::CreateNamespace => Precondition::Absent,
-            Action::Keep | Action::Prune(_) | Action::Forget => return Ok(None),
+            Action::Keep | Action::Omit | Action::Prune(_) | Action::Forget => return Ok(None),
         };
         self.cluster.apply(object, &only_if, Mode::Real).await.map(Some)
     }
@@ -214,7 +222,9 @@ fn awaited(step: &Step) -> Option<&Awaited> {
         | Action::Create
         | Action::Update(_)
         | Action::Adopt(_)
+        | Action::Generate(_)
         | Action::Keep
+        | Action::Omit
         | Action::Prune(_)
         | Action::Forget => None,
     }

@@ -17,6 +17,7 @@ use gatewright_engine::object::{Gvk, Object, ObjectId};
 use gatewright_engine::plan::policies::Policies;
 use gatewright_engine::plan::{NamespaceState, Observed, Obstacle};
 use gatewright_engine::unit::Unit;
+use gatewright_engine::unit::generated::Generated;
 
 use crate::cluster::{Cluster, ClusterError, Mode, Precondition, Reason};
 
@@ -174,14 +175,22 @@ async fn rehearse(
         .wanted()
         .filter(|object| known.contains(&object.gvk()) && !observed.unknown.contains_key(object.id()))
         .collect();
+    let generated = scope.about().flat_map(|unit| &unit.generated);
+    let generated: BTreeMap<&ObjectId, &Generated> = generated.map(|it| (it.object.id(), it)).collect();
     for _ in 0..REHEARSALS {
-        let candidates: Vec<(&Object, Precondition)> = objects
+        let candidates: Vec<(&Object, Option<Object>, Precondition)> = objects
             .into_iter()
-            .filter_map(|object| Some((object, precondition(object, observed, scope.rehearse_creates)?)))
+            .filter_map(|object| {
+                let only_if = precondition(object, observed, scope.rehearse_creates)?;
+                // What has a value that is made once is rehearsed with the value that it has.
+                let live = observed.live.get(object.id());
+                let kept = generated.get(object.id()).and_then(|generated| generated.kept(live?));
+                Some((object, kept, only_if))
+            })
             .collect();
         let mut runs = Vec::with_capacity(candidates.len());
-        for (object, only_if) in &candidates {
-            let rehearsal = cluster.apply(object, only_if, Mode::DryRun);
+        for (object, kept, only_if) in &candidates {
+            let rehearsal = cluster.apply(kept.as_ref().unwrap_or(object), only_if, Mode::DryRun);
             runs.push(rehearsal.map(|result| (*object, result)).boxed());
         }
         let mut moved = Vec::new();

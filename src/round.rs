@@ -267,7 +267,9 @@ fn forget(plan: &mut Plan, pruned: &Applied) {
             | Action::Update(_)
             | Action::Adopt(_)
             | Action::TakeOver(_)
-            | Action::Keep => false,
+            | Action::Generate(_)
+            | Action::Keep
+            | Action::Omit => false,
         };
         if is_gone {
             plan.inventory.entries.remove(&step.id);

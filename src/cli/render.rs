@@ -2,12 +2,13 @@
 
 use std::path::PathBuf;
 
+use gatewright_engine::object::Object;
 use gatewright_engine::overlay::ClusterFacts;
 use gatewright_engine::pack::Packs;
 use gatewright_engine::plan::order::{rank, wave};
 use gatewright_engine::problem::{Problem, Scope};
 use gatewright_engine::tree::Tree;
-use gatewright_engine::unit::{Options, Source};
+use gatewright_engine::unit::{Options, Rendering, Source, Unit};
 use gatewright_engine::yaml;
 
 use super::{Context, EXIT_FAILED, EXIT_USAGE, Failure, check_name, complain, print};
@@ -47,17 +48,28 @@ pub fn run(context: &Context, args: &Args) -> Result<u8, Failure> {
         ..Options::default()
     };
     let rendering = specs.source.render(&specs.packs, &options);
-    let units = rendering.units.iter();
-    let mut objects: Vec<_> = units.flat_map(|unit| unit.all().map(move |object| (&unit.id, object))).collect();
-    objects.sort_by_key(|(unit, object)| (wave(unit), *unit, rank(&object.id().kind), object.id()));
-    for (_, object) in &objects {
-        print(&format!("---\n{}", yaml::to_string(object.body())));
+    let documents = documents(&rendering);
+    for document in &documents {
+        print(document);
     }
-    if objects.is_empty() && rendering.problems.is_empty() {
+    if documents.is_empty() && rendering.problems.is_empty() {
         complain("gatewright: there is nothing to render in what was named\n");
     }
     rendering.problems.iter().for_each(|problem| complain(&format!("{problem}\n")));
     Ok(exit_code(&rendering.problems))
+}
+
+/// Writes every object as a YAML document, in the order of apply. A value that is made once on each cluster is in none;
+/// a comment says so.
+pub fn documents(rendering: &Rendering) -> Vec<String> {
+    let mut objects: Vec<(&Unit, &Object)> =
+        rendering.units.iter().flat_map(|unit| unit.all().map(move |object| (unit, object))).collect();
+    objects.sort_by_key(|(unit, object)| (wave(&unit.id), &unit.id, rank(&object.id().kind), object.id()));
+    let document = |(unit, object): (&Unit, &Object)| {
+        let promise = unit.generated(object.id()).map(|generated| format!("# {}\n", generated.promise()));
+        format!("---\n{}{}", promise.unwrap_or_default(), yaml::to_string(object.body()))
+    };
+    objects.into_iter().map(document).collect()
 }
 
 /// Specs from disk, and what is needed to render them.

@@ -70,7 +70,8 @@ pub(super) async fn rehearse(
 
 /// The live objects of a unit that a deployer holds.
 fn held<'a>(unit: &'a Unit, observed: &'a Observed) -> impl Iterator<Item = &'a Live> {
-    let live = unit.objects.iter().filter_map(|object| observed.live.get(object.id()));
+    let rendered = unit.objects.iter().chain(unit.generated.iter().map(|generated| &generated.object));
+    let live = rendered.filter_map(|object| observed.live.get(object.id()));
     live.filter(|live| holder(unit, live).is_some())
 }
 

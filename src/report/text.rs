@@ -114,7 +114,7 @@ impl Writer<'_> {
 
     fn step(&mut self, step: &StepReport) -> fmt::Result {
         let (sign, style) = match step.action.as_str() {
-            "create" => ("+", Style::new().green()),
+            "create" | "generate" => ("+", Style::new().green()),
             "update" => ("~", Style::new().yellow()),
             "adopt" => ("&", Style::new().cyan()),
             "prune" => ("-", Style::new().red()),
@@ -319,7 +319,8 @@ fn changes(cluster: &ClusterReport) -> Vec<String> {
         };
         cluster.steps.iter().filter(counts).count()
     };
-    let objects = ["create", "update", "adopt", "prune"].map(|action| (action, "object", number(action, false)));
+    let objects =
+        ["create", "generate", "update", "adopt", "prune"].map(|action| (action, "object", number(action, false)));
     let namespaces = [("create", "namespace", number("create", true))];
     let all = objects.into_iter().chain(namespaces).filter(|(_, _, number)| *number > 0);
     all.map(|(action, thing, number)| format!("{} {}", count(number, thing), words(action))).collect()

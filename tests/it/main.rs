@@ -20,6 +20,7 @@ mod crash;
 mod daemon;
 mod envoy;
 mod errors;
+mod generate;
 mod golden;
 mod merging;
 mod overlays;

@@ -6,6 +6,7 @@ use serde_json::{Value, json};
 
 use control_plane::{KIND, Reference, VERSION, accept, document, gateway, generation_of, server};
 
+use crate::commands::obeys_the_schema;
 use crate::ownership::site::Site;
 
 const SETTINGS: &str = "specs: apply, prune: {maxDelete: {units: 9, percent: 100}}";
@@ -43,6 +44,7 @@ fn specs_are_written_and_the_copy_of_a_gateway_is_self_managed() {
     site.run(&["plan"]).exits(0).says(&note).says("8 objects to create");
     let json = site.run(&["plan", "--format", "json"]).exits(0);
     assert!(json.out.contains("its copy here is self-managed"), "{}", json.out);
+    obeys_the_schema(&serde_json::from_str(&json.out).expect("it is JSON"));
     site.sync().exits(0).says(&note).says("8 objects created");
     let live = site.get("gateway/edge");
     assert_eq!(live["spec"]["infrastructure"]["parametersRef"]["name"], "edge-self-managed");

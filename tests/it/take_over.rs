@@ -14,6 +14,7 @@ use gatewright_engine::object::ObjectId;
 use gatewright_engine::yaml;
 use serde_json::{Value, json};
 
+use crate::commands::obeys_the_schema;
 use crate::ownership::site::Site;
 use crate::rounds::installation::Installation;
 use crate::rounds::mortal::{Death, Effect, End, Mortal, Side};
@@ -71,6 +72,8 @@ fn what_a_live_deployer_holds_is_not_touched() {
     site.run(&["plan"]).exits(3).says(&format!("4 objects: {refusal}{hint}")).says("4 objects refused");
     site.sync().exits(3).says(&refusal);
     site.run(&["adopt"]).exits(3).says(hint);
+    let json = site.run(&["plan", "--format", "json"]).exits(3);
+    obeys_the_schema(&serde_json::from_str(&json.out).expect("it is JSON"));
     configure(&site, "adopt: {policy: always, deployer: true}");
     site.sync().exits(3).says(hint);
 

@@ -22,6 +22,7 @@ use crate::inventory::{Entry, Inventory};
 use crate::live::Live;
 use crate::marks::{Marker, Owner};
 use crate::object::{Gvk, Object, ObjectId};
+use crate::pack;
 use crate::unit::{Rendering, Unit};
 use decide::Decision;
 use guard::Hold;
@@ -88,12 +89,25 @@ pub enum Action {
     Adopt(Over),
     /// The same, from a deployer that would not have let go of it.
     TakeOver(Box<TakeOver>),
+    /// It is made, or changed where it lacks it, with a value that is made when this is carried out.
+    Generate(Box<Generate>),
     /// It is as it should be.
     Keep,
+    /// It is not written to this kind of cluster.
+    Omit,
     /// It is deleted.
     Prune(Over),
     /// It is gone already, and leaves the inventory.
     Forget,
+}
+
+/// A value that is made once.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Generate {
+    /// What it is.
+    pub value: pack::Generated,
+    /// The live object without it, if there is one.
+    pub over: Option<Over>,
 }
 
 /// The live object that an action is about: the preconditions of a write.
@@ -118,7 +132,9 @@ impl Action {
             Self::CreateNamespace | Self::Create => "create",
             Self::Update(_) => "update",
             Self::Adopt(_) | Self::TakeOver(_) => "adopt",
+            Self::Generate(_) => "generate",
             Self::Keep => "keep",
+            Self::Omit => "omit",
             Self::Prune(_) => "prune",
             Self::Forget => "forget",
         }
@@ -126,7 +142,7 @@ impl Action {
 
     /// Tells whether anything on the cluster changes.
     pub fn changes(&self) -> bool {
-        !matches!(self, Self::Keep | Self::Forget)
+        !matches!(self, Self::Keep | Self::Omit | Self::Forget)
     }
 }
 
@@ -219,7 +235,10 @@ impl Plan {
     /// A unit goes as a whole or not at all: half of a data plane helps nobody.
     fn add_unit(&mut self, unit: &Unit, observed: &Observed, owned: &Inventory, policies: &Policies) {
         let decision = Decision { unit, observed, owned, policies, before: &self.steps };
-        let decide = |object: &Object| decision.decide(object);
+        let decide = |object: &Object| match unit.generated(object.id()) {
+            Some(generated) => decision.decide_generated(generated),
+            None => decision.decide(object),
+        };
         let decided: Vec<_> = unit.all().map(|object| (object.id().clone(), decide(object))).collect();
         let is_held = decided.iter().any(|(_, decision)| decision.is_err());
         for (id, decision) in decided {
@@ -234,26 +253,21 @@ impl Plan {
     }
 
     fn add_step(&mut self, step: Step, unit: &Unit, observed: &Observed) {
-        let uid = match &step.action {
+        let known = self.inventory.entries.get(&step.id);
+        let (was_adopted, known_uid) = known.map_or((false, None), |entry| (entry.adopted, entry.uid.clone()));
+        let live_uid = observed.live.get(&step.id).map(|live| live.uid.clone());
+        let (uid, adopted) = match &step.action {
+            Action::Omit => return self.steps.push(step),
+            // It was ours before the deployer came by.
+            Action::TakeOver(_) if known_uid.is_some() && known_uid == live_uid => (known_uid, was_adopted),
             // It is not ours before it carries our mark, unless it was once.
-            Action::Adopt(_) | Action::TakeOver(_) => {
-                self.inventory.entries.get(&step.id).and_then(|entry| entry.uid.clone())
-            }
+            Action::Adopt(_) | Action::TakeOver(_) => (known_uid, true),
+            Action::Generate(it) if it.over.is_some() && known.is_none() => (None, true),
+            Action::Update(_) | Action::Generate(_) | Action::Keep => (live_uid, was_adopted),
             // Without a live object the entry is pending: what becomes of the create is not known yet.
-            Action::CreateNamespace
-            | Action::Create
-            | Action::Update(_)
-            | Action::Keep
-            | Action::Prune(_)
-            | Action::Forget => observed.live.get(&step.id).map(|live| live.uid.clone()),
+            Action::CreateNamespace | Action::Create | Action::Prune(_) | Action::Forget => (live_uid, false),
         };
         let files = unit.files.iter().map(ToString::to_string).collect();
-        let was_adopted = self.inventory.entries.get(&step.id).is_some_and(|entry| entry.adopted);
-        let adopted = match step.action {
-            Action::Adopt(_) | Action::TakeOver(_) => true,
-            Action::Update(_) | Action::Keep => was_adopted,
-            Action::Create | Action::CreateNamespace | Action::Prune(_) | Action::Forget => false,
-        };
         let entry = Entry { gvk: step.gvk.clone(), uid, unit: unit.id.clone(), adopted, files };
         self.inventory.entries.insert(step.id.clone(), entry);
         self.steps.push(step);
@@ -261,7 +275,8 @@ impl Plan {
 
     /// Namespaces of objects that are to be made; what they are for was decided with the objects.
     fn add_namespaces(&mut self, observed: &Observed) {
-        let created = self.steps.iter().filter(|step| step.action == Action::Create);
+        let makes = |step: &&Step| matches!(step.action, Action::Create | Action::Generate(_));
+        let created = self.steps.iter().filter(makes);
         let namespaces: BTreeSet<String> = created.map(|step| step.id.namespace.clone()).collect();
         let is_made = |name: &str| is_created(&self.steps, name);
         let is_absent =

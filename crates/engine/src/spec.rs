@@ -140,6 +140,8 @@ pub struct Specs {
     /// What is meant to be an overlay and is not: nobody refers to overlays, so what they say of themselves tells what
     /// is to be held.
     pub broken_overlays: Vec<Document>,
+    /// Gateways of which a listener set is broken, and where: nobody knows all of their ports.
+    pub broken_sets: BTreeMap<ObjectId, Place>,
     /// Those of other kinds.
     pub unclaimed: Vec<Document>,
     /// What is wrong.
@@ -180,6 +182,10 @@ impl Specs {
 
     fn add(&mut self, file: &Arc<str>, root: Node, kinds: &Kinds) {
         if root.get("kind").and_then(Node::as_str) == Some("List") && root.get("items").is_some() {
+            if root.get("sops").is_some() {
+                let problem = Problem::file(place(file, root.position), "the list is still encrypted with sops");
+                return self.problems.push(problem.hint("gatewright decrypts nothing; keep secrets out of it"));
+            }
             let items = root.get("items").map(Node::items).unwrap_or_default().to_vec();
             return items.into_iter().for_each(|item| self.add(file, item, kinds));
         }
@@ -222,9 +228,27 @@ impl Specs {
         }
     }
 
+    fn has(&self, id: &ObjectId) -> bool {
+        self.documents.contains_key(id) || self.broken.contains_key(id)
+    }
+
+    /// A listener set that cannot be used concerns its Gateway, which can often still be read off it.
+    fn note_parent(&mut self, document: &Document, is_broken: bool) {
+        if !is_broken || document.id.kind != "ListenerSet" {
+            return;
+        }
+        let text = |field: &str| document.root.at(["spec", "parentRef", field]).and_then(Node::as_str);
+        let namespace = self.namespace(text("namespace").unwrap_or(&document.id.namespace)).to_owned();
+        let (group, kind) = (text("group").unwrap_or(GATEWAY_API), text("kind").unwrap_or("Gateway"));
+        if let Some(name) = text("name") {
+            self.broken_sets.insert(ObjectId::new(group, kind, &namespace, name), document.place());
+        }
+    }
+
     /// Files a document; of two with one identity neither is used, because either might be the wrong one.
     fn place(&mut self, document: Document, is_broken: bool) {
         let place = document.place();
+        self.note_parent(&document, is_broken || self.has(&document.id));
         let first = self.documents.get(&document.id).map(Document::place);
         if let Some(first) = first.or_else(|| self.broken.get(&document.id).cloned()) {
             let id = document.id.clone();

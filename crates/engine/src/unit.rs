@@ -3,6 +3,7 @@
 //! A unit is all objects that are rendered from one spec, or one document that no pack claims: what is held, awaited,
 //! counted and released together.
 
+pub mod generated;
 mod specs;
 mod unclaimed;
 mod written;
@@ -21,6 +22,7 @@ use crate::problem::{Place, Problem};
 use crate::resolve::{Resolution, Resolved, resolve};
 use crate::spec::{self, Document, GATEWAY_API, Specs};
 use crate::tree::Tree;
+use generated::Generated;
 use specs::{Specifications, Writer};
 
 /// The prefix of our own labels and annotations.
@@ -74,6 +76,8 @@ pub struct Unit {
     pub specs: Vec<Object>,
     /// The objects, in the order of the templates.
     pub objects: Vec<Object>,
+    /// Objects with a value that is made once, on each cluster.
+    pub generated: Vec<Generated>,
     /// What is to be said about some of them.
     pub notes: BTreeMap<ObjectId, String>,
     /// Who else would provision it.
@@ -172,11 +176,11 @@ impl Rendering {
         }
         let parameters = parameters(resolved, &subject);
         self.problems.extend(resolved.kind.generator.lint(&subject, &parameters));
-        let objects = match objects(resolved, &subject, &parameters, options, &mut self.problems) {
-            Ok(objects) => objects,
+        let rendered = match rendered(resolved, &subject, &parameters, options, &mut self.problems) {
+            Ok(rendered) => rendered,
             Err(problems) => return self.add_broken(resolved.document, problems),
         };
-        let specs = match &objects {
+        let specs = match &rendered {
             Some(_) => writer.rendered(resolved),
             None => writer.self_managed(resolved),
         };
@@ -184,13 +188,14 @@ impl Rendering {
             Ok(specs) => specs,
             Err(problem) => return self.add_broken(resolved.document, vec![*problem]),
         };
-        if objects.is_none() {
+        if rendered.is_none() {
             self.self_managed.insert(resolved.document.id.clone());
         }
-        let deployer = objects.as_ref().and_then(|_| Deployer::of(resolved.pack));
-        let (files, objects) = (resolved.files.clone(), objects.unwrap_or_default());
+        let deployer = rendered.as_ref().and_then(|_| Deployer::of(resolved.pack));
+        let Rendered { objects, generated } = rendered.unwrap_or_default();
+        let files = resolved.files.clone();
         if !objects.is_empty() || !specs.is_empty() {
-            self.units.push(Unit { files, specs, objects, notes, deployer, ..Unit::of(resolved.document) });
+            self.units.push(Unit { files, specs, objects, generated, notes, deployer, ..Unit::of(resolved.document) });
         }
     }
 
@@ -230,21 +235,30 @@ impl Unit {
             files: BTreeSet::from([Arc::clone(&document.file)]),
             specs: Vec::new(),
             objects: Vec::new(),
+            generated: Vec::new(),
             notes: BTreeMap::new(),
             deployer: None,
             home: None,
         }
     }
 
-    /// Returns everything of it that is wanted on a cluster: the specs, then the objects.
+    /// Returns everything of it that is wanted on a cluster; what has a generated value is without it.
     pub fn all(&self) -> impl Iterator<Item = &Object> {
-        self.specs.iter().chain(&self.objects)
+        self.specs.iter().chain(self.generated.iter().map(|generated| &generated.object)).chain(&self.objects)
+    }
+
+    /// Returns one of its objects as an object with a value that is made once, if it is one.
+    pub fn generated(&self, id: &ObjectId) -> Option<&Generated> {
+        self.generated.iter().find(|generated| generated.object.id() == id)
     }
 
     /// Changes every object.
     pub fn map(&mut self, change: impl Fn(Object) -> Object) {
         for objects in [&mut self.specs, &mut self.objects] {
             *objects = std::mem::take(objects).into_iter().map(&change).collect();
+        }
+        for generated in &mut self.generated {
+            generated.object = change(generated.object.clone());
         }
     }
 }
@@ -255,15 +269,22 @@ fn others(unit: &Unit, units: &[&Unit]) -> String {
     others.collect::<Vec<_>>().join(" and ")
 }
 
+/// What templates yield.
+#[derive(Default)]
+struct Rendered {
+    objects: Vec<Object>,
+    generated: Vec<Generated>,
+}
+
 /// Returns the objects of one spec, or `None` if somebody else provisions it; remarks that hold nothing back become
 /// `notices`.
-fn objects(
+fn rendered(
     resolved: &Resolved<'_>,
     subject: &Subject<'_>,
     parameters: &Merged,
     options: &Options,
     notices: &mut Vec<Problem>,
-) -> Result<Option<Vec<Object>>, Vec<Problem>> {
+) -> Result<Option<Rendered>, Vec<Problem>> {
     let Some(values) = resolved.kind.generator.values(subject, parameters)? else { return Ok(None) };
     let fail = |message: String| vec![subject.problem(&message)];
     let objects = resolved.pack.renderer.render(&values).map_err(|error| fail(error.line()))?;
@@ -273,13 +294,21 @@ fn objects(
     if let Some(post_processor) = &resolved.kind.post_processor {
         objects = post_processor.process(subject, &resolved.layers, objects)?;
     }
+    let mut generated = Vec::new();
+    for (value, renderer) in &resolved.pack.generated {
+        for object in renderer.render(&values).map_err(|error| fail(error.line()))? {
+            let object = finish(object, subject.namespace, options);
+            generated.push(Generated::of(object, value).map_err(fail)?);
+        }
+    }
     let finished = objects.into_iter().map(|object| finish(object, subject.namespace, options));
     let objects: Vec<Object> = finished.collect();
-    match objects.iter().find(|object| has_own_prefix(object)) {
+    let all = objects.iter().chain(generated.iter().map(|generated| &generated.object));
+    match all.into_iter().find(|object| has_own_prefix(object)) {
         Some(object) => {
             Err(fail(format!("{} has a label or annotation below {OWN_PREFIX}, which is ours", object.id())))
         }
-        None => Ok(Some(objects)),
+        None => Ok(Some(Rendered { objects, generated })),
     }
 }
 

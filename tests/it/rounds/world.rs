@@ -86,9 +86,10 @@ pub(crate) struct World {
 }
 
 impl World {
-    pub(crate) fn new(adopts: bool) -> Self {
+    pub(crate) fn new(adopts: bool, applies_specs: bool) -> Self {
         let memory = Arc::new(MemoryCluster::new("c"));
         let settings = json!({
+            "specs": if applies_specs { "apply" } else { "render" },
             "adopt": {"policy": if adopts { "if-unowned" } else { "never" }},
             "prune": {"maxDelete": {"units": 9, "percent": 100}, "allowEmpty": true},
         });
@@ -203,10 +204,10 @@ impl World {
         let rendering = self.installation.rendering(&self.specs);
         for unit in &rendering.units {
             let is_foreign = |object: &&Object| live.get(object.id()).is_some_and(|live| !self.is_ours(&live.object));
-            if unit.objects.iter().any(|object| is_foreign(&object)) {
+            if unit.all().any(|object| is_foreign(&object)) {
                 continue;
             }
-            for object in &unit.objects {
+            for object in unit.all() {
                 let object = self.installation.marker.mark(object.clone());
                 assert_eq!(live.get(object.id()).map(|live| &live.object), Some(&object), "{plan:?}");
             }

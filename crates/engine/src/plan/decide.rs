@@ -5,13 +5,14 @@ use serde_json::Value;
 use super::policies::{Adopt, Policies};
 use super::refusal::Reason;
 use super::take_over::{Awaited, GatewayState, TakeOver, holder, other_owner, patch};
-use super::{Action, FIELD_MANAGER, NamespaceState, Observed, Obstacle, Over, Step, is_created, owner};
+use super::{Action, FIELD_MANAGER, Generate, NamespaceState, Observed, Obstacle, Over, Step, is_created, owner};
 use crate::diff::{Difference, differences};
 use crate::inventory::Inventory;
 use crate::live::Live;
 use crate::marks::Owner;
 use crate::object::Object;
 use crate::unit::Unit;
+use crate::unit::generated::Generated;
 
 /// What a decision is made from.
 pub(super) struct Decision<'a> {
@@ -38,6 +39,31 @@ impl Decision<'_> {
             Some(live) if live.is_terminating() => Err(Reason::Terminating),
             Some(live) => self.change(object, live),
         }
+    }
+
+    /// Decides about an object with a value that is made once: where it has one it is kept, and never where it would be
+    /// a file.
+    pub(super) fn decide_generated(&self, generated: &Generated) -> Result<Step, Reason> {
+        let object = &generated.object;
+        if !self.observed.carries_marks {
+            let note = format!("{}, and never written to a file", generated.promise());
+            let step = self.step(object, Action::Omit, Vec::new());
+            return Ok(Step { object: None, note: Some(note), ..step });
+        }
+        let live = self.observed.live.get(object.id());
+        if let Some(kept) = live.and_then(|live| generated.kept(live)) {
+            return self.decide(&kept);
+        }
+        let step = self.decide(object)?;
+        let over = match step.action {
+            Action::Update(over) | Action::Adopt(over) => Some(over),
+            Action::Keep => live.map(Over::of),
+            // What a deployer holds has its value, or else it can be made when it is ours.
+            Action::TakeOver(_) => return Ok(step),
+            _ => None,
+        };
+        let action = Action::Generate(Box::new(Generate { value: generated.value.clone(), over }));
+        Ok(Step { action, note: Some(generated.promise()), ..step })
     }
 
     fn create(&self, object: &Object) -> Result<Step, Reason> {
@@ -80,7 +106,7 @@ impl Decision<'_> {
 
     /// Names the deployer that provisions an object in the cluster. Without a Gateway there nobody does.
     fn holder(&self, object: &Object, live: &Live) -> Option<String> {
-        let is_rendered = self.unit.objects.iter().any(|rendered| rendered.id() == object.id());
+        let is_rendered = !self.unit.specs.iter().any(|spec| spec.id() == object.id());
         let is_left_alone = self.observed.gateways.get(&self.unit.id) == Some(&GatewayState::Absent)
             && live.object.body().pointer("/metadata/ownerReferences").is_none();
         holder(self.unit, live).filter(|_| is_rendered && !is_left_alone)

@@ -58,7 +58,13 @@ pub(super) fn sort(steps: &mut [Step]) {
         let phase = |step: &Step| match step.action {
             Action::CreateNamespace => 0,
             Action::Prune(_) | Action::Forget => 2,
-            Action::Create | Action::Update(_) | Action::Adopt(_) | Action::TakeOver(_) | Action::Keep => 1,
+            Action::Create
+            | Action::Update(_)
+            | Action::Adopt(_)
+            | Action::TakeOver(_)
+            | Action::Generate(_)
+            | Action::Keep
+            | Action::Omit => 1,
         };
         let rank = |step: &Step| match phase(step) {
             2 => u8::MAX - rank(&step.id.kind),

@@ -1,5 +1,7 @@
 //! A document as it goes to a cluster: what a person wrote, without what only servers write.
 
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
 use serde_json::Value;
 
 use super::OWN_PREFIX;
@@ -48,5 +50,27 @@ pub(super) fn written(document: &Document) -> Result<Object, Box<Problem>> {
     if let Some(metadata) = body.get_mut("metadata").and_then(Value::as_object_mut) {
         metadata.retain(|key, value| !SERVER_METADATA.contains(&key.as_str()) && !value.is_null());
     }
-    Object::new(body).map_err(|error| problem(&[], error.to_string()))
+    let object = Object::new(body).map_err(|error| problem(&[], error.to_string()))?;
+    Ok(if object.id().group.is_empty() && object.id().kind == "Secret" { without_plain_text(object) } else { object })
+}
+
+/// Writes `stringData` of a Secret as `data`, as a server does. Otherwise a key that leaves the document would stay in the
+/// cluster: a server does not remember who has written what in plain text.
+fn without_plain_text(object: Object) -> Object {
+    let mut body = object.body().clone();
+    let Some(Value::Object(texts)) = body.as_object_mut().and_then(|fields| fields.remove("stringData")) else {
+        return object;
+    };
+    if texts.values().any(|text| !text.is_string()) || body.get("data").is_some_and(|data| !is_mapping(data)) {
+        // The server says what is wrong with it.
+        return object;
+    }
+    for (key, text) in texts {
+        body["data"][key] = STANDARD.encode(text.as_str().unwrap_or_default()).into();
+    }
+    Object::new(body).unwrap_or(object)
+}
+
+fn is_mapping(value: &Value) -> bool {
+    value.is_object() || value.is_null()
 }
