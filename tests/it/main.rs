@@ -22,6 +22,7 @@ mod properties;
 mod quickstart;
 mod rounds;
 mod source;
+mod strategic_merge;
 mod systemd;
 mod tidy;
 mod tutorial;

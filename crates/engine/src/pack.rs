@@ -5,6 +5,7 @@
 
 pub mod agentgateway;
 pub mod kgateway;
+pub mod overlay;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -22,6 +23,7 @@ use crate::spec::gateway::Gateway;
 use crate::spec::listener_set::ListenerSet;
 use crate::spec::{Document, Kind, Kinds, Sense, gateway_api_kinds};
 use crate::yaml::{self, Node, YamlError};
+use overlay::Overlay;
 
 /// The spec that a unit is rendered from, with all that belongs to it.
 #[derive(Clone, Debug)]
@@ -88,6 +90,9 @@ pub struct Manifest {
     pub merge: Vec<Line>,
     /// The templates, in the order in which they are rendered.
     pub templates: Vec<String>,
+    /// The parameters that patch what is rendered.
+    #[serde(default)]
+    pub overlays: Vec<Overlay>,
 }
 
 /// A kind of parameters.

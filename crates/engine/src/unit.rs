@@ -9,7 +9,7 @@ use serde_json::Value;
 
 use crate::merge::{merge_over, origin::Merged};
 use crate::object::{Object, ObjectId};
-use crate::pack::{Packs, Subject};
+use crate::pack::{Packs, Subject, overlay};
 use crate::problem::{Place, Problem};
 use crate::resolve::{Resolution, Resolved, resolve};
 use crate::spec::{self, Document, GATEWAY_API};
@@ -87,7 +87,7 @@ impl Rendering {
         let subject = subject(resolved);
         let parameters = parameters(resolved, &subject);
         self.problems.extend(resolved.kind.generator.lint(&subject, &parameters));
-        match objects(resolved, &subject, &parameters, options) {
+        match objects(resolved, &subject, &parameters, options, &mut self.problems) {
             Ok(Some(objects)) => self.units.push(Unit {
                 id: resolved.document.id.clone(),
                 place: resolved.document.place(),
@@ -126,16 +126,21 @@ impl Rendering {
     }
 }
 
-/// Returns the objects of one spec, or `None` if somebody else provisions it.
+/// Returns the objects of one spec, or `None` if somebody else provisions it; remarks that hold nothing back become
+/// `notices`.
 fn objects(
     resolved: &Resolved<'_>,
     subject: &Subject<'_>,
     parameters: &Merged,
     options: &Options,
+    notices: &mut Vec<Problem>,
 ) -> Result<Option<Vec<Object>>, Vec<Problem>> {
     let Some(values) = resolved.kind.generator.values(subject, parameters)? else { return Ok(None) };
     let fail = |message: String| vec![subject.problem(&message)];
-    let mut objects = resolved.pack.renderer.render(&values).map_err(|error| fail(error.line()))?;
+    let objects = resolved.pack.renderer.render(&values).map_err(|error| fail(error.line()))?;
+    let overlaid = overlay::apply(&resolved.pack.manifest.overlays, subject, &resolved.layers, objects)?;
+    notices.extend(overlaid.notices);
+    let mut objects = overlaid.objects;
     if let Some(post_processor) = &resolved.kind.post_processor {
         objects = post_processor.process(subject, &resolved.layers, objects)?;
     }

@@ -1,8 +1,7 @@
 //! The pack of kgateway: Gateway and `GatewayParameters` to an Envoy that takes its configuration from kgateway.
 //!
 //! The shape of the objects is that of kgateway's own deployer, so that a data plane can be taken over without a
-//! restart. Left out so far, and refused with a sentence rather than ignored: overlays, autoscalers and budgets,
-//! Istio's sidecars, TLS to the control plane.
+//! restart. Left out so far: Istio's sidecars, TLS to the control plane.
 
 mod bootstrap;
 pub(in crate::pack) mod container;
@@ -146,10 +145,6 @@ impl ValuesGenerator for Generator {
         if parameters.get("selfManaged").is_some() {
             return Ok(None);
         }
-        let unsupported = unsupported(subject, parameters);
-        if !unsupported.is_empty() {
-            return Err(unsupported);
-        }
         let spec: parameters::Spec = serde_json::from_value(parameters.to_value())
             .map_err(|error| vec![subject.problem(&format!("cannot use the merged parameters: {error}"))])?;
         values::values(&self.settings, subject, &spec.kube.unwrap_or_default()).map(Some)
@@ -179,24 +174,4 @@ impl Generator {
 fn omits_security_context(layer: &Layer<'_>) -> bool {
     let flag = layer.node.at(["kube", "omitDefaultSecurityContext"]);
     flag.is_some_and(|flag| flag.content == crate::yaml::Content::Bool(true))
-}
-
-/// What kgateway renders and this pack does not yet: better no object than half of what was asked for.
-fn unsupported(subject: &Subject<'_>, parameters: &Merged) -> Vec<Problem> {
-    const FIELDS: [&str; 6] = [
-        "deploymentOverlay",
-        "serviceOverlay",
-        "serviceAccountOverlay",
-        "podDisruptionBudget",
-        "horizontalPodAutoscaler",
-        "verticalPodAutoscaler",
-    ];
-    let said = FIELDS.iter().filter_map(|field| Some((field, parameters.at(&format!("kube.{field}"))?)));
-    said.map(|(field, value)| {
-        let message = format!("spec.kube.{field} is not supported yet");
-        Problem::document(value.origin.place.clone(), message)
-            .about(subject.document.id.clone())
-            .hint("the Gateway is left as it is; remove the field to have it rendered without")
-    })
-    .collect()
 }
