@@ -11,7 +11,7 @@ use gatewright_engine::health::Demands;
 use gatewright_engine::marks::Marker;
 use gatewright_engine::object::ObjectId;
 use gatewright_engine::pack::Packs;
-use gatewright_engine::plan::{Adopt, MaxDelete, Policies};
+use gatewright_engine::plan::policies::{Adopt, MaxDelete, Policies};
 use gatewright_engine::problem::{Place, Problem};
 use gatewright_engine::unit::{Options, Rendering, render};
 use jiff::Timestamp;
@@ -23,7 +23,7 @@ use tracing::{Instrument, error, info_span, warn};
 use crate::clock::Clock;
 use crate::cluster::Cluster;
 use crate::config::Config;
-use crate::config::settings::{AdoptPolicy, OnProblem, SyncSettings, Unclaimed};
+use crate::config::settings::{AdoptPolicy, OnProblem, SpecsMode, SyncSettings, Unclaimed};
 use crate::report::{self, ClusterReport, ClusterState, Mode, Report, SCHEMA};
 use crate::round::{self, Task};
 use crate::source::Snapshot;
@@ -69,6 +69,8 @@ pub fn render_for(snapshot: &Snapshot, settings: &SyncSettings, packs: &Packs) -
         target_namespace: settings.target_namespace.clone(),
         common_labels: settings.common_labels.clone(),
         common_annotations: settings.common_annotations.clone(),
+        apply_unclaimed: settings.unclaimed == Unclaimed::Apply,
+        apply_specs: settings.specs == SpecsMode::Apply,
     };
     let tree = snapshot.tree.below(&settings.path);
     let mut rendering = render(&tree, packs, &options);
@@ -107,9 +109,10 @@ pub async fn run(
         let (cluster, name, rendering) = (Arc::clone(cluster), name.clone(), Arc::clone(&wanted));
         let policies = order.policies(&marker, is_first_round(order, &name, cluster.as_ref(), state));
         let (mode, patience, stop) = (order.mode, order.patience(), stop.clone());
+        let acceptance = order.settings.wait.timeout.0;
         let span = info_span!("cluster", sync = order.sync, cluster = name);
         let run = async move {
-            let task = Task { rendering: &rendering, policies, mode, patience, stop: &stop };
+            let task = Task { rendering: &rendering, policies: &policies, mode, patience, acceptance, stop: &stop };
             (name, round::run(cluster.as_ref(), &task).await)
         };
         tasks.spawn(run.instrument(span));
@@ -160,7 +163,7 @@ async fn collect(order: &Order, mut tasks: JoinSet<(String, ClusterReport)>) -> 
 /// Marks are put on last, after everything that may change an object.
 fn marked(mut rendering: Rendering, marker: &Marker) -> Rendering {
     for unit in &mut rendering.units {
-        unit.objects = std::mem::take(&mut unit.objects).into_iter().map(|object| marker.mark(object)).collect();
+        unit.map(|object| marker.mark(object));
     }
     rendering
 }
@@ -176,6 +179,7 @@ impl Order {
                 AdoptPolicy::IfUnowned => Adopt::IfUnowned,
                 AdoptPolicy::Always => Adopt::Always,
             },
+            adopt_deployer: settings.adopt.deployer,
             prune_adopted: settings.adopt.prune,
             prune: settings.prune.enabled,
             max_delete: MaxDelete {

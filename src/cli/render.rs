@@ -2,10 +2,11 @@
 
 use std::path::PathBuf;
 
-use gatewright_engine::plan::order::rank;
+use gatewright_engine::object::Object;
+use gatewright_engine::plan::order::{rank, wave};
 use gatewright_engine::problem::Scope;
 use gatewright_engine::tree::Tree;
-use gatewright_engine::unit::{Options, Rendering, render};
+use gatewright_engine::unit::{Options, Rendering, Unit, render};
 use gatewright_engine::yaml;
 
 use super::{Context, EXIT_FAILED, EXIT_USAGE, Failure, complain, print};
@@ -22,23 +23,44 @@ pub struct Args {
     /// Put all objects into this namespace.
     #[arg(long, value_name = "NAMESPACE")]
     target_namespace: Option<String>,
+    /// Also what `unclaimed: apply` applies: documents that no pack claims, as they are.
+    #[arg(long)]
+    unclaimed: bool,
+    /// Also what `specs: apply` applies: the specs themselves.
+    #[arg(long)]
+    specs: bool,
 }
 
 /// Runs the command.
 pub fn run(context: &Context, args: &Args) -> Result<u8, Failure> {
-    let options = Options { target_namespace: args.target_namespace.clone(), ..Options::default() };
+    let options = Options {
+        target_namespace: args.target_namespace.clone(),
+        apply_unclaimed: args.unclaimed,
+        apply_specs: args.specs,
+        ..Options::default()
+    };
     let rendering = load(context, &args.paths, &options)?;
-    let units = rendering.units.iter();
-    let mut objects: Vec<_> =
-        units.flat_map(|unit| unit.objects.iter().map(move |object| (&unit.id, object))).collect();
-    objects.sort_by_key(|(unit, object)| (*unit, rank(&object.id().kind), object.id()));
-    for (_, object) in &objects {
-        print(&format!("---\n{}", yaml::to_string(object.body())));
+    let documents = documents(&rendering);
+    for document in &documents {
+        print(document);
     }
-    if objects.is_empty() && rendering.problems.is_empty() {
-        complain("gatewright: there is no Gateway to render in what was named\n");
+    if documents.is_empty() && rendering.problems.is_empty() {
+        complain("gatewright: there is nothing to render in what was named\n");
     }
     Ok(tell_problems(&rendering))
+}
+
+/// Writes every object as a YAML document, in the order of apply. A value that is made once on each cluster is in none;
+/// a comment says so.
+pub fn documents(rendering: &Rendering) -> Vec<String> {
+    let mut objects: Vec<(&Unit, &Object)> =
+        rendering.units.iter().flat_map(|unit| unit.all().map(move |object| (unit, object))).collect();
+    objects.sort_by_key(|(unit, object)| (wave(&unit.id), &unit.id, rank(&object.id().kind), object.id()));
+    let document = |(unit, object): (&Unit, &Object)| {
+        let promise = unit.generated(object.id()).map(|generated| format!("# {}\n", generated.promise()));
+        format!("---\n{}{}", promise.unwrap_or_default(), yaml::to_string(object.body()))
+    };
+    objects.into_iter().map(document).collect()
 }
 
 /// Reads and renders specs from disk, with the pack settings of a config file if one was named.

@@ -220,6 +220,8 @@ pub enum SpecsMode {
     /// They are rendered, and not written to the cluster.
     #[default]
     Render,
+    /// They are written to the cluster too, so that its control plane sees them.
+    Apply,
 }
 
 /// What becomes of documents that no pack claims.
@@ -231,6 +233,8 @@ pub enum Unclaimed {
     Report,
     /// Each is a problem.
     Error,
+    /// They are applied as they are.
+    Apply,
 }
 
 /// What a problem of the source holds back.
@@ -269,6 +273,8 @@ pub struct AdoptSettings {
     pub policy: AdoptPolicy,
     /// Whether such an object is deleted when it is not wanted any more; otherwise it stays.
     pub prune: bool,
+    /// Whether Gateways that a deployer in the cluster provisions are taken over from it.
+    pub deployer: bool,
 }
 
 /// When an existing object without our mark may become ours.

@@ -15,7 +15,7 @@ use std::path::{Path, PathBuf};
 use gatewright_engine::error::Chain;
 use gatewright_engine::object::{Object, ObjectId};
 use gatewright_engine::pack::{Pack, Packs};
-use gatewright_engine::plan::order::rank;
+use gatewright_engine::plan::order::{rank, wave};
 use gatewright_engine::tree::Tree;
 use gatewright_engine::unit::{self, Options, Rendering};
 use gatewright_engine::yaml::{self, Node};
@@ -60,8 +60,10 @@ impl Case {
 
     fn objects(&self) -> String {
         let mut documents = Vec::new();
-        for unit in &self.rendering.units {
-            let mut objects: Vec<&Object> = unit.objects.iter().collect();
+        let mut units: Vec<_> = self.rendering.units.iter().collect();
+        units.sort_by_key(|unit| (wave(&unit.id), &unit.id));
+        for unit in units {
+            let mut objects: Vec<&Object> = unit.all().collect();
             objects.sort_by_key(|object| (rank(&object.id().kind), object.id()));
             documents.extend(objects.into_iter().map(|object| yaml::to_string(object.body())));
         }
@@ -72,7 +74,7 @@ impl Case {
         let mut outcomes: BTreeMap<&ObjectId, String> = BTreeMap::new();
         for unit in &self.rendering.units {
             let files: Vec<&str> = unit.files.iter().map(|file| &**file).collect();
-            outcomes.insert(&unit.id, format!("{} objects from {}", unit.objects.len(), files.join(", ")));
+            outcomes.insert(&unit.id, format!("{} objects from {}", unit.all().count(), files.join(", ")));
         }
         outcomes.extend(self.rendering.broken.iter().map(|id| (id, "broken".to_owned())));
         outcomes.extend(self.rendering.self_managed.iter().map(|id| (id, "self-managed".to_owned())));
@@ -90,7 +92,8 @@ fn lines(items: impl IntoIterator<Item: ToString>) -> String {
 struct Settings(Option<Node>);
 
 impl Settings {
-    const FIELDS: [&str; 5] = ["pack", "packs", "targetNamespace", "commonLabels", "commonAnnotations"];
+    const FIELDS: [&str; 7] =
+        ["pack", "packs", "targetNamespace", "commonLabels", "commonAnnotations", "unclaimed", "specs"];
 
     fn read(file: &Path) -> Self {
         let Ok(text) = fs::read_to_string(file) else { return Self(None) };
@@ -129,6 +132,8 @@ impl Settings {
             target_namespace: self.get("targetNamespace").and_then(Node::as_str).map(str::to_owned),
             common_labels: pairs("commonLabels"),
             common_annotations: pairs("commonAnnotations"),
+            apply_unclaimed: self.get("unclaimed").and_then(Node::as_str) == Some("apply"),
+            apply_specs: self.get("specs").and_then(Node::as_str) == Some("apply"),
         }
     }
 }

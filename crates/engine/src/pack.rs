@@ -93,6 +93,46 @@ pub struct Manifest {
     /// The parameters that patch what is rendered.
     #[serde(default)]
     pub overlays: Vec<Overlay>,
+    /// How its control plane is told that somebody else provisions a Gateway; absent if it cannot be told.
+    #[serde(default)]
+    pub self_managed: Option<SelfManaged>,
+    /// Secrets with a value that is made once, on each cluster.
+    #[serde(default)]
+    pub generate: Vec<Generated>,
+}
+
+/// A Secret with a value that is made once. Templates do not see the value.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct Generated {
+    /// The template that yields the Secret without the value, or nothing.
+    pub template: String,
+    /// The field of `data` for the value.
+    pub key: String,
+    /// How many random bytes it has.
+    pub bytes: u16,
+    /// How they are written.
+    pub encoding: Encoding,
+}
+
+/// How random bytes are written as text.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Encoding {
+    /// Two lower-case digits a byte.
+    Hex,
+    /// Base64 with padding.
+    Base64,
+}
+
+/// How a control plane is told that somebody else provisions a Gateway.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct SelfManaged {
+    /// The `spec` of parameters that say so.
+    pub spec: Value,
+    /// The field manager of the control plane's own deployer.
+    pub deployer: String,
 }
 
 /// A kind of parameters.
@@ -129,6 +169,8 @@ pub struct Pack {
     pub manifest: Manifest,
     /// Values to objects.
     pub renderer: Renderer,
+    /// The same for each of `generate`.
+    pub generated: Vec<(Generated, Renderer)>,
     /// Its own kind of parameters, which also governs where nobody refers to any.
     pub own: Parameters,
     /// Further kinds that a `parametersRef` may name; their layers lie over each other and over those of `own`, so
@@ -137,6 +179,9 @@ pub struct Pack {
     /// The layer of the config file, if it says anything.
     pub settings: Option<(Arc<str>, Node)>,
 }
+
+/// Nobody guesses as many random bytes as this.
+const FEWEST_BYTES: u16 = 16;
 
 /// A pack that cannot be used.
 #[derive(Debug, thiserror::Error)]
@@ -164,6 +209,9 @@ pub enum PackError {
     /// The settings of the pack are not what they must be.
     #[error("cannot use the settings of the pack")]
     Settings(#[source] serde_json::Error),
+    /// A value that is to be made could be guessed.
+    #[error("a generated value of {0} bytes can be guessed, {FEWEST_BYTES} are needed")]
+    Guessable(u16),
     /// A template cannot be used.
     #[error("cannot use the templates")]
     Template(#[source] TemplateError),
@@ -193,8 +241,17 @@ impl Pack {
         let text = |name: &String| Ok((name.clone(), file(files, name)?.to_owned()));
         let templates = manifest.templates.iter().map(text).collect::<Result<Vec<_>, PackError>>()?;
         let (kind, table) = (manifest.parameters.clone(), Table::new(&manifest.merge));
+        let generated = manifest.generate.iter().map(|value| {
+            if value.bytes < FEWEST_BYTES {
+                return Err(PackError::Guessable(value.bytes));
+            }
+            let renderer = Renderer::new(&[text(&value.template)?]).map_err(PackError::Template)?;
+            Ok((value.clone(), renderer))
+        });
+        let generated = generated.collect::<Result<Vec<_>, PackError>>()?;
         Ok(Self {
             renderer: Renderer::new(&templates).map_err(PackError::Template)?,
+            generated,
             manifest,
             own: Parameters { kind, schema, sense: None, table, generator, post_processor: None },
             others: Vec::new(),

@@ -70,13 +70,17 @@ fn listener_sets(specs: &Specs) -> BTreeMap<ObjectId, Vec<(&Document, ListenerSe
     let mut sets: BTreeMap<ObjectId, Vec<_>> = BTreeMap::new();
     for document in specs.of_kind(GATEWAY_API, "ListenerSet") {
         let Ok(set) = document.read::<ListenerSet>() else { continue };
-        let parent = &set.spec.parent_ref;
-        let namespace = specs.namespace(parent.namespace.as_deref().unwrap_or(&document.id.namespace));
-        let (group, kind) =
-            (parent.group.as_deref().unwrap_or(GATEWAY_API), parent.kind.as_deref().unwrap_or("Gateway"));
-        sets.entry(ObjectId::new(group, kind, namespace, &parent.name)).or_default().push((document, set));
+        sets.entry(parent(specs, document, &set)).or_default().push((document, set));
     }
     sets
+}
+
+/// Returns the Gateway that a set attaches to.
+pub(crate) fn parent(specs: &Specs, document: &Document, set: &ListenerSet) -> ObjectId {
+    let parent = &set.spec.parent_ref;
+    let namespace = specs.namespace(parent.namespace.as_deref().unwrap_or(&document.id.namespace));
+    let (group, kind) = (parent.group.as_deref().unwrap_or(GATEWAY_API), parent.kind.as_deref().unwrap_or("Gateway"));
+    ObjectId::new(group, kind, namespace, &parent.name)
 }
 
 struct Context<'a> {

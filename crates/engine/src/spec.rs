@@ -172,6 +172,10 @@ impl Specs {
 
     fn add(&mut self, file: &Arc<str>, root: Node, kinds: &Kinds) {
         if root.get("kind").and_then(Node::as_str) == Some("List") && root.get("items").is_some() {
+            if root.get("sops").is_some() {
+                let problem = Problem::file(place(file, root.position), "the list is still encrypted with sops");
+                return self.problems.push(problem.hint("gatewright decrypts nothing; keep secrets out of it"));
+            }
             let items = root.get("items").map(Node::items).unwrap_or_default().to_vec();
             return items.into_iter().for_each(|item| self.add(file, item, kinds));
         }

@@ -14,6 +14,22 @@ pub fn digest(bytes: &[u8]) -> String {
     hex(&Sha256::digest(bytes))
 }
 
+/// Names of many objects and values of labels have at most 63 bytes (RFC 1123), the name of a Gateway 253.
+const MAX_NAME: usize = 63;
+/// What is kept of a longer name, before `-` and 12 digits of its digest.
+const KEPT: usize = 50;
+
+/// Returns a name that fits everywhere: itself, or a shortened one that is as unique.
+pub fn safe_name(name: &str) -> String {
+    if name.len() <= MAX_NAME {
+        return name.to_owned();
+    }
+    // Names of objects are ASCII; a name that is not would be refused by the API server anyway.
+    let kept = name.get(..KEPT).unwrap_or(name);
+    let kept = kept.strip_suffix('-').unwrap_or(kept);
+    format!("{kept}-{}", &digest(name.as_bytes())[..12])
+}
+
 /// Writes a number of things: `1 object`, `3 objects`.
 pub fn count(number: usize, thing: &str) -> String {
     match number {

@@ -1,6 +1,12 @@
 //! From a source to units: the whole way of a snapshot through the engine.
 //!
-//! A unit is all objects that are rendered from one spec: what is held, awaited, counted and released together.
+//! A unit is all objects that are rendered from one spec, or one document that no pack claims: what is held, awaited,
+//! counted and released together.
+
+pub mod generated;
+mod specs;
+mod unclaimed;
+mod written;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -8,12 +14,14 @@ use std::sync::Arc;
 use serde_json::Value;
 
 use crate::merge::{merge_over, origin::Merged};
-use crate::object::{Object, ObjectId};
+use crate::object::{Gvk, Object, ObjectId};
 use crate::pack::{Packs, Subject, overlay};
 use crate::problem::{Place, Problem};
 use crate::resolve::{Resolution, Resolved, resolve};
 use crate::spec::{self, Document, GATEWAY_API};
 use crate::tree::Tree;
+use generated::Generated;
+use specs::{Specifications, Writer};
 
 /// The prefix of our own labels and annotations.
 pub const OWN_PREFIX: &str = "gatewright.dev/";
@@ -27,6 +35,28 @@ pub struct Options {
     pub common_labels: BTreeMap<String, String>,
     /// Annotations for every object.
     pub common_annotations: BTreeMap<String, String>,
+    /// Whether documents that no pack claims are applied as they are.
+    pub apply_unclaimed: bool,
+    /// Whether the specs themselves are written to the cluster.
+    pub apply_specs: bool,
+}
+
+/// Who else provisions a Gateway, if its control plane is not told to leave that to us.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Deployer {
+    /// Its field manager.
+    pub manager: String,
+    /// How it is told; absent if it cannot be told.
+    pub told_by: Option<Declaration>,
+}
+
+/// Parameters that tell a control plane that somebody else provisions a Gateway.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Declaration {
+    /// Their kind.
+    pub gvk: Gvk,
+    /// What their `spec` says.
+    pub spec: Value,
 }
 
 /// All objects of one spec.
@@ -38,8 +68,18 @@ pub struct Unit {
     pub place: Place,
     /// The files that had a say in it.
     pub files: BTreeSet<Arc<str>>,
+    /// Specs that are written to the cluster: before the objects, and deleted after them.
+    pub specs: Vec<Object>,
     /// The objects, in the order of the templates.
     pub objects: Vec<Object>,
+    /// Objects with a value that is made once, on each cluster.
+    pub generated: Vec<Generated>,
+    /// What is to be said about some of them.
+    pub notes: BTreeMap<ObjectId, String>,
+    /// Who else would provision it.
+    pub deployer: Option<Deployer>,
+    /// For a document of a kind that no pack knows: where it goes if its kind has namespaces.
+    pub home: Option<String>,
 }
 
 /// What became of a snapshot.
@@ -51,8 +91,14 @@ pub struct Rendering {
     pub broken: BTreeSet<ObjectId>,
     /// Specs that somebody else provisions.
     pub self_managed: BTreeSet<ObjectId>,
-    /// Documents that no pack claims, with their place.
+    /// Documents that no pack claims and that are not applied, with their place.
     pub unclaimed: Vec<(ObjectId, Place)>,
+    /// Everything that stands in the source, in whatever state: it is not deleted for want of a setting.
+    pub documents: BTreeSet<ObjectId>,
+    /// Whether the specs are among what is wanted.
+    pub applies_specs: bool,
+    /// The kinds of specs, by group and kind.
+    pub spec_kinds: BTreeSet<(String, String)>,
     /// What is wrong.
     pub problems: Vec<Problem>,
 }
@@ -63,18 +109,30 @@ pub fn render(tree: &Tree, packs: &Packs, options: &Options) -> Rendering {
     let is_gateway = |id: &&ObjectId| id.group == GATEWAY_API && id.kind == "Gateway";
     let mut rendering = Rendering {
         broken: specs.broken.keys().filter(is_gateway).cloned().collect(),
-        unclaimed: specs.unclaimed.iter().map(|document| (document.id.clone(), document.place())).collect(),
+        documents: specs.documents.keys().chain(specs.broken.keys()).cloned().collect(),
         problems: specs.problems.clone(),
+        applies_specs: options.apply_specs,
+        spec_kinds: packs.kinds().keys().cloned().collect(),
         ..Rendering::default()
     };
+    let mut writer = Writer::new(&specs, options);
+    let mut unclaimed: Vec<&Document> = specs.unclaimed.iter().collect();
+    let mut foreign = BTreeSet::new();
     for (document, resolution) in resolve(&specs, packs) {
         match resolution {
-            Resolution::Ready(resolved) => rendering.add(&resolved, options),
-            Resolution::NotOurs { .. } => rendering.unclaimed.push((document.id.clone(), document.place())),
+            Resolution::Ready(resolved) => rendering.add(&resolved, &mut writer, options),
+            Resolution::NotOurs { .. } => {
+                foreign.insert(&document.id);
+                unclaimed.push(document);
+            }
             Resolution::Broken(problems) => rendering.add_broken(document, problems),
         }
     }
+    unclaimed.extend(unclaimed::foreign(&specs, packs, &foreign));
+    rendering.add_unclaimed(unclaimed, packs, options);
+    writer.finish(&mut rendering, packs);
     rendering.refuse_collisions();
+    rendering.units.sort_by(|a, b| a.id.cmp(&b.id));
     rendering.problems.sort();
     // What is wrong with one line is said once, however many Gateways depend on it.
     rendering.problems.dedup();
@@ -83,21 +141,30 @@ pub fn render(tree: &Tree, packs: &Packs, options: &Options) -> Rendering {
 }
 
 impl Rendering {
-    fn add(&mut self, resolved: &Resolved<'_>, options: &Options) {
+    fn add(&mut self, resolved: &Resolved<'_>, writer: &mut Writer<'_>, options: &Options) {
         let subject = subject(resolved);
         let parameters = parameters(resolved, &subject);
         self.problems.extend(resolved.kind.generator.lint(&subject, &parameters));
-        match objects(resolved, &subject, &parameters, options, &mut self.problems) {
-            Ok(Some(objects)) => self.units.push(Unit {
-                id: resolved.document.id.clone(),
-                place: resolved.document.place(),
-                files: resolved.files.clone(),
-                objects,
-            }),
-            Ok(None) => {
-                self.self_managed.insert(resolved.document.id.clone());
-            }
-            Err(problems) => self.add_broken(resolved.document, problems),
+        let rendered = match rendered(resolved, &subject, &parameters, options, &mut self.problems) {
+            Ok(rendered) => rendered,
+            Err(problems) => return self.add_broken(resolved.document, problems),
+        };
+        let specs = match &rendered {
+            Some(_) => writer.rendered(resolved),
+            None => writer.self_managed(resolved),
+        };
+        let Specifications { objects: specs, notes } = match specs {
+            Ok(specs) => specs,
+            Err(problem) => return self.add_broken(resolved.document, vec![*problem]),
+        };
+        if rendered.is_none() {
+            self.self_managed.insert(resolved.document.id.clone());
+        }
+        let deployer = rendered.as_ref().and_then(|_| Deployer::of(resolved.pack));
+        let Rendered { objects, generated } = rendered.unwrap_or_default();
+        let files = resolved.files.clone();
+        if !objects.is_empty() || !specs.is_empty() {
+            self.units.push(Unit { files, specs, objects, generated, notes, deployer, ..Unit::of(resolved.document) });
         }
     }
 
@@ -110,13 +177,15 @@ impl Rendering {
     fn refuse_collisions(&mut self) {
         let mut owners: BTreeMap<&ObjectId, Vec<&Unit>> = BTreeMap::new();
         for unit in &self.units {
-            unit.objects.iter().for_each(|object| owners.entry(object.id()).or_default().push(unit));
+            unit.all().for_each(|object| owners.entry(object.id()).or_default().push(unit));
         }
         let mut problems = Vec::new();
         for (object, units) in owners.into_iter().filter(|(_, units)| units.len() > 1) {
             problems.extend(units.iter().map(|unit| {
-                let others = units.iter().filter(|other| other.id != unit.id).map(|other| other.id.to_string());
-                let message = format!("{object} is rendered for {} too", others.collect::<Vec<_>>().join(" and "));
+                let message = match units.iter().find(|other| other.id == unit.id && other.place != unit.place) {
+                    Some(twin) => format!("the same object stands at {} too", twin.place),
+                    None => format!("{object} is rendered for {} too", others(unit, &units)),
+                };
                 Problem::document(unit.place.clone(), message).about(unit.id.clone())
             }));
         }
@@ -126,15 +195,65 @@ impl Rendering {
     }
 }
 
+impl Unit {
+    /// Begins the unit of a document.
+    fn of(document: &Document) -> Self {
+        Self {
+            id: document.id.clone(),
+            place: document.place(),
+            files: BTreeSet::from([Arc::clone(&document.file)]),
+            specs: Vec::new(),
+            objects: Vec::new(),
+            generated: Vec::new(),
+            notes: BTreeMap::new(),
+            deployer: None,
+            home: None,
+        }
+    }
+
+    /// Returns everything of it that is wanted on a cluster; what has a generated value is without it.
+    pub fn all(&self) -> impl Iterator<Item = &Object> {
+        self.specs.iter().chain(self.generated.iter().map(|generated| &generated.object)).chain(&self.objects)
+    }
+
+    /// Returns one of its objects as an object with a value that is made once, if it is one.
+    pub fn generated(&self, id: &ObjectId) -> Option<&Generated> {
+        self.generated.iter().find(|generated| generated.object.id() == id)
+    }
+
+    /// Changes every object.
+    pub fn map(&mut self, change: impl Fn(Object) -> Object) {
+        for objects in [&mut self.specs, &mut self.objects] {
+            *objects = std::mem::take(objects).into_iter().map(&change).collect();
+        }
+        for generated in &mut self.generated {
+            generated.object = change(generated.object.clone());
+        }
+    }
+}
+
+/// Names the other units that want the same object.
+fn others(unit: &Unit, units: &[&Unit]) -> String {
+    let others = units.iter().filter(|other| other.id != unit.id).map(|other| other.id.to_string());
+    others.collect::<Vec<_>>().join(" and ")
+}
+
+/// What templates yield.
+#[derive(Default)]
+struct Rendered {
+    objects: Vec<Object>,
+    generated: Vec<Generated>,
+}
+
 /// Returns the objects of one spec, or `None` if somebody else provisions it; remarks that hold nothing back become
 /// `notices`.
-fn objects(
+fn rendered(
     resolved: &Resolved<'_>,
     subject: &Subject<'_>,
     parameters: &Merged,
     options: &Options,
     notices: &mut Vec<Problem>,
-) -> Result<Option<Vec<Object>>, Vec<Problem>> {
+) -> Result<Option<Rendered>, Vec<Problem>> {
     let Some(values) = resolved.kind.generator.values(subject, parameters)? else { return Ok(None) };
     let fail = |message: String| vec![subject.problem(&message)];
     let objects = resolved.pack.renderer.render(&values).map_err(|error| fail(error.line()))?;
@@ -144,13 +263,21 @@ fn objects(
     if let Some(post_processor) = &resolved.kind.post_processor {
         objects = post_processor.process(subject, &resolved.layers, objects)?;
     }
+    let mut generated = Vec::new();
+    for (value, renderer) in &resolved.pack.generated {
+        for object in renderer.render(&values).map_err(|error| fail(error.line()))? {
+            let object = finish(object, subject.namespace, options);
+            generated.push(Generated::of(object, value).map_err(fail)?);
+        }
+    }
     let finished = objects.into_iter().map(|object| finish(object, subject.namespace, options));
     let objects: Vec<Object> = finished.collect();
-    match objects.iter().find(|object| has_own_prefix(object)) {
+    let all = objects.iter().chain(generated.iter().map(|generated| &generated.object));
+    match all.into_iter().find(|object| has_own_prefix(object)) {
         Some(object) => {
             Err(fail(format!("{} has a label or annotation below {OWN_PREFIX}, which is ours", object.id())))
         }
-        None => Ok(Some(objects)),
+        None => Ok(Some(Rendered { objects, generated })),
     }
 }
 
@@ -176,7 +303,7 @@ pub fn subject<'a>(resolved: &'a Resolved<'_>) -> Subject<'a> {
     }
 }
 
-/// Puts an object into the namespace of its Gateway and adds what the sync adds to all.
+/// Puts an object where it belongs, and adds what the sync adds to all.
 fn finish(object: Object, namespace: &str, options: &Options) -> Object {
     let pairs = |map: &BTreeMap<String, String>| map.clone().into_iter();
     object

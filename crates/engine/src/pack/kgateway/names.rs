@@ -2,30 +2,17 @@
 
 use std::collections::BTreeMap;
 
-use sha2::{Digest, Sha256};
-
 use super::Settings;
 use super::parameters::Kube;
 use crate::pack::Subject;
 use crate::spec::GATEWAY_API;
-use crate::text::hex;
-
-/// Names and label values have at most 63 bytes (RFC 1123), the name of a Gateway 253.
-const MAX_LENGTH: usize = 63;
-/// What is kept of a longer name, before `-` and 12 digits of its digest.
-const KEPT: usize = 50;
+use crate::text::safe_name;
 
 pub(in crate::pack) type Map = BTreeMap<String, String>;
 
 /// Returns the name of all objects of a Gateway: its own, or a shortened one that is as unique.
 pub(in crate::pack) fn safe(name: &str) -> String {
-    if name.len() <= MAX_LENGTH {
-        return name.to_owned();
-    }
-    // Names of objects are ASCII; a name that is not would be refused by the API server anyway.
-    let kept = name.get(..KEPT).unwrap_or(name);
-    let kept = kept.strip_suffix('-').unwrap_or(kept);
-    format!("{kept}-{}", &hex(&Sha256::digest(name.as_bytes()))[..12])
+    safe_name(name)
 }
 
 /// All labels and annotations of one proxy, `*_labels` and `*_annotations` by where they go.

@@ -1,8 +1,6 @@
 //! Which kinds are in no namespace, where there is no server to ask.
 
-use gatewright_engine::object::Gvk;
-
-use crate::cluster::KindScope;
+use super::Gvk;
 
 /// Kinds that are in no namespace: those of Kubernetes itself, and those that gateways and model servers come with.
 const CLUSTER_SCOPED: [(&str, &str); 27] = [
@@ -35,11 +33,7 @@ const CLUSTER_SCOPED: [(&str, &str); 27] = [
     ("storage.k8s.io", "VolumeAttachment"),
 ];
 
-/// Decides where objects of a kind belong; a kind that is not known is namespaced, as most are.
-pub(crate) fn scope_of(kind: &Gvk) -> KindScope {
-    if CLUSTER_SCOPED.contains(&(kind.group.as_str(), kind.kind.as_str())) {
-        KindScope::Cluster
-    } else {
-        KindScope::Namespaced
-    }
+/// Tells whether objects of a kind are in no namespace; a kind that is not known has namespaces, as most have.
+pub fn is_cluster_scoped(kind: &Gvk) -> bool {
+    CLUSTER_SCOPED.contains(&(kind.group.as_str(), kind.kind.as_str()))
 }
