@@ -29,12 +29,13 @@ use crate::problem::Problem;
 use crate::schema::Schema;
 use crate::yaml::Node;
 
-const FILES: [(&str, &str); 7] = [
+const FILES: [(&str, &str); 8] = [
     ("pack.yaml", include_str!("../../../../templates/agentgateway/pack.yaml")),
     ("defaults.yaml", include_str!("../../../../templates/agentgateway/defaults.yaml")),
     ("serviceaccount.yaml", include_str!("../../../../templates/agentgateway/serviceaccount.yaml")),
     ("configmap.yaml", include_str!("../../../../templates/agentgateway/configmap.yaml")),
     ("xds-ca.yaml", include_str!("../../../../templates/agentgateway/xds-ca.yaml")),
+    ("secret.yaml", include_str!("../../../../templates/agentgateway/secret.yaml")),
     ("service.yaml", include_str!("../../../../templates/agentgateway/service.yaml")),
     ("workload.yaml", include_str!("../../../../templates/agentgateway/workload.yaml")),
 ];
