@@ -15,7 +15,7 @@ use serde_json::Value;
 
 use crate::merge::{merge_over, origin::Merged};
 use crate::object::{Gvk, Object, ObjectId};
-use crate::pack::{Packs, Subject, overlay};
+use crate::pack::{self, Packs, Subject};
 use crate::problem::{Place, Problem};
 use crate::resolve::{Resolution, Resolved, resolve};
 use crate::spec::{self, Document, GATEWAY_API};
@@ -257,7 +257,7 @@ fn rendered(
     let Some(values) = resolved.kind.generator.values(subject, parameters)? else { return Ok(None) };
     let fail = |message: String| vec![subject.problem(&message)];
     let objects = resolved.pack.renderer.render(&values).map_err(|error| fail(error.line()))?;
-    let overlaid = overlay::apply(&resolved.pack.manifest.overlays, subject, &resolved.layers, objects)?;
+    let overlaid = pack::overlay::apply(&resolved.pack.manifest.overlays, subject, &resolved.layers, objects)?;
     notices.extend(overlaid.notices);
     let mut objects = overlaid.objects;
     if let Some(post_processor) = &resolved.kind.post_processor {
