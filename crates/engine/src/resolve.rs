@@ -93,6 +93,10 @@ impl<'a> Context<'a> {
     fn resolve(&self, sets: &[(&'a Document, ListenerSet)]) -> Result<Resolution<'a>, Box<Problem>> {
         let gateway: Gateway = self.document.read()?;
         self.check_listeners(&gateway)?;
+        if let Some(place) = self.specs.broken_sets.get(&self.document.id) {
+            let problem = self.problem(&[], format!("a ListenerSet of it is broken, see {place}"));
+            return Err(Box::new(problem));
+        }
         let (controller, class) = self.class(&gateway)?;
         let Some(pack) = self.packs.of_controller(&controller) else { return Ok(Resolution::NotOurs { controller }) };
         let mut files = BTreeSet::from([Arc::clone(&self.document.file)]);

@@ -132,6 +132,8 @@ pub struct Specs {
     pub documents: BTreeMap<ObjectId, Document>,
     /// Those of a known kind that did not: their identity, so that what depends on them can be held.
     pub broken: BTreeMap<ObjectId, Place>,
+    /// Gateways of which a listener set is broken, and where: nobody knows all of their ports.
+    pub broken_sets: BTreeMap<ObjectId, Place>,
     /// Those of other kinds.
     pub unclaimed: Vec<Document>,
     /// What is wrong.
@@ -206,9 +208,27 @@ impl Specs {
         self.unclaimed.push(document);
     }
 
+    fn has(&self, id: &ObjectId) -> bool {
+        self.documents.contains_key(id) || self.broken.contains_key(id)
+    }
+
+    /// A listener set that cannot be used concerns its Gateway, which can often still be read off it.
+    fn note_parent(&mut self, document: &Document, is_broken: bool) {
+        if !is_broken || document.id.kind != "ListenerSet" {
+            return;
+        }
+        let text = |field: &str| document.root.at(["spec", "parentRef", field]).and_then(Node::as_str);
+        let namespace = self.namespace(text("namespace").unwrap_or(&document.id.namespace)).to_owned();
+        let (group, kind) = (text("group").unwrap_or(GATEWAY_API), text("kind").unwrap_or("Gateway"));
+        if let Some(name) = text("name") {
+            self.broken_sets.insert(ObjectId::new(group, kind, &namespace, name), document.place());
+        }
+    }
+
     /// Files a document; of two with one identity neither is used, because either might be the wrong one.
     fn place(&mut self, document: Document, is_broken: bool) {
         let place = document.place();
+        self.note_parent(&document, is_broken || self.has(&document.id));
         let first = self.documents.get(&document.id).map(Document::place);
         if let Some(first) = first.or_else(|| self.broken.get(&document.id).cloned()) {
             let id = document.id.clone();
