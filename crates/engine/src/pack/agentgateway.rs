@@ -29,12 +29,13 @@ use crate::problem::Problem;
 use crate::schema::Schema;
 use crate::yaml::Node;
 
-const FILES: [(&str, &str); 7] = [
+const FILES: [(&str, &str); 8] = [
     ("pack.yaml", include_str!("../../../../templates/agentgateway/pack.yaml")),
     ("defaults.yaml", include_str!("../../../../templates/agentgateway/defaults.yaml")),
     ("serviceaccount.yaml", include_str!("../../../../templates/agentgateway/serviceaccount.yaml")),
     ("configmap.yaml", include_str!("../../../../templates/agentgateway/configmap.yaml")),
     ("xds-ca.yaml", include_str!("../../../../templates/agentgateway/xds-ca.yaml")),
+    ("secret.yaml", include_str!("../../../../templates/agentgateway/secret.yaml")),
     ("service.yaml", include_str!("../../../../templates/agentgateway/service.yaml")),
     ("workload.yaml", include_str!("../../../../templates/agentgateway/workload.yaml")),
 ];
@@ -180,8 +181,7 @@ impl ValuesGenerator for Generator {
     }
 
     fn values(&self, subject: &Subject<'_>, parameters: &Merged) -> Result<Option<Value>, Vec<Problem>> {
-        let mut problems = sense::problems(subject, parameters);
-        problems.extend(unsupported(subject, parameters));
+        let problems = sense::problems(subject, parameters);
         if !problems.is_empty() {
             return Err(problems);
         }
@@ -208,16 +208,4 @@ impl Generator {
         }
         Merged::of_value(LayerName::Settings, "packs.agentgateway.image", &json!({"image": image}))
     }
-}
-
-/// What agentgateway's deployer does and this pack does not yet: better no object than half of what was asked for.
-fn unsupported(subject: &Subject<'_>, parameters: &Merged) -> Vec<Problem> {
-    const PATCHES: [&str; 6] =
-        ["deployment", "daemonSet", "service", "serviceAccount", "podDisruptionBudget", "horizontalPodAutoscaler"];
-    let said = PATCHES.iter().filter_map(|field| Some((field, parameters.get(field)?)));
-    said.map(|(field, value)| {
-        let message = format!("spec.{field} is not supported yet");
-        Problem::document(value.origin.place.clone(), message).about(subject.document.id.clone())
-    })
-    .collect()
 }
