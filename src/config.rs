@@ -14,6 +14,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use gatewright_engine::check::{check, suggest};
+use gatewright_engine::enforce;
 use gatewright_engine::pack::{Pack, PackError, Packs};
 use gatewright_engine::problem::{Place, Problem};
 use gatewright_engine::schema::Schema;
@@ -94,6 +95,9 @@ pub fn parse(file: &Path, text: &str, environment: &Environment) -> Result<Confi
     problems.extend(validate::validate(&reader, &root, &mut settings, &paths, environment));
     if !problems.is_empty() {
         problems.sort();
+        return Err(ConfigError::Problems(problems));
+    }
+    if let Err(UnusablePack { source: PackError::Rules(problems), .. }) = packs(Some((file, &root))) {
         return Err(ConfigError::Problems(problems));
     }
     let state_dir =
@@ -198,6 +202,9 @@ pub fn packs(config: Option<(&Path, &Node)>) -> Result<Packs, UnusablePack> {
     let parameters = settings.and_then(|settings| settings.get("parameters"));
     if let (Some((file, _)), Some(parameters)) = (config, parameters) {
         pack = pack.with_settings(file.to_string_lossy().as_ref(), parameters.clone());
+    }
+    if let (Some((file, _)), Some(bounds)) = (config, settings.and_then(|settings| settings.get("enforce"))) {
+        pack = pack.with_enforce(enforce::bounds(file.to_string_lossy().as_ref(), bounds));
     }
     Packs::new(vec![pack]).map_err(fail)
 }

@@ -12,11 +12,12 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use gatewright_engine::enforce;
 use gatewright_engine::error::Chain;
 use gatewright_engine::object::{Object, ObjectId};
-use gatewright_engine::overlay::ClusterFacts;
 use gatewright_engine::pack::{Pack, Packs};
 use gatewright_engine::plan::order::rank;
+use gatewright_engine::selector::ClusterFacts;
 use gatewright_engine::tree::Tree;
 use gatewright_engine::unit::{self, Options, Rendering};
 use gatewright_engine::yaml::{self, Node};
@@ -112,6 +113,9 @@ impl Settings {
         let mut pack = pack.unwrap_or_else(|error| panic_about(case, &Chain(&error).to_string()));
         if let Some(parameters) = self.get("pack").and_then(|pack| pack.get("parameters")) {
             pack = pack.with_settings("settings.yaml", parameters.clone());
+        }
+        if let Some(bounds) = self.get("pack").and_then(|pack| pack.get("enforce")) {
+            pack = pack.with_enforce(enforce::bounds("settings.yaml", bounds));
         }
         Packs::new(vec![pack]).expect("the schemas of the built-in pack are sound")
     }

@@ -7,12 +7,14 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
+use crate::enforce::{self, Facts};
 use crate::merge::{merge_over, origin::Merged};
 use crate::object::{Object, ObjectId};
-use crate::overlay::{self, ClusterFacts, Overlays};
+use crate::overlay::{self, Overlays};
 use crate::pack::{Packs, Subject};
 use crate::problem::{Place, Problem};
 use crate::resolve::{Resolution, Resolved, resolve};
+use crate::selector::ClusterFacts;
 use crate::spec::{self, Document, GATEWAY_API, Specs};
 use crate::tree::Tree;
 
@@ -116,6 +118,11 @@ impl Rendering {
             return self.add_broken(resolved.document, ties);
         }
         let parameters = parameters(resolved, &subject);
+        let facts = Facts { parameters: &parameters, gateway: resolved.document, cluster: options.cluster.as_ref() };
+        let breaches = enforce::check(resolved.rules(), &facts);
+        if !breaches.is_empty() {
+            return self.add_broken(resolved.document, breaches);
+        }
         self.problems.extend(resolved.kind.generator.lint(&subject, &parameters));
         match objects(resolved, &subject, &parameters, options) {
             Ok(Some(objects)) => self.units.push(Unit {
