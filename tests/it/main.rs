@@ -23,6 +23,7 @@ mod properties;
 mod quickstart;
 mod rounds;
 mod source;
+mod strategic_merge;
 mod systemd;
 mod tidy;
 mod tutorial;

@@ -149,7 +149,7 @@ fn plain(value: &Value) -> String {
 }
 
 /// A path in the words that people use.
-struct Path<'a>(&'a [Segment]);
+pub(crate) struct Path<'a>(pub(crate) &'a [Segment]);
 
 impl fmt::Display for Path<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
