@@ -5,7 +5,11 @@
 //! problem, and what they both govern is held. Targets are compared with Gateways as they stand in the source, so that
 //! no overlay depends on what another has patched.
 
+mod change;
+mod gateway;
 mod names;
+mod nodes;
+mod object;
 mod ties;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -19,6 +23,7 @@ use crate::enforce::{Rule, Vocabulary};
 use crate::merge::origin::{Layer, LayerName};
 use crate::object::ObjectId;
 use crate::pack::Packs;
+use crate::patch::PatchType;
 use crate::problem::{Place, Problem};
 use crate::schema::Schema;
 use crate::selector::{ClusterFacts, ClusterSelector, labels_match};
@@ -26,6 +31,9 @@ use crate::spec::overlay::{ClusterOverlay, GROUP, GatewayName, KIND, OverlaySpec
 use crate::spec::{Document, GATEWAY_API, Specs};
 use crate::yaml::{Field, Node};
 
+use change::Change;
+pub(crate) use gateway::patch as patch_gateways;
+pub(crate) use object::{Touched, patch as patch_objects, untouched};
 pub(crate) use ties::of_parameters;
 
 /// An overlay that can be used.
@@ -187,8 +195,24 @@ impl Overlay {
         let spec = document.read::<ClusterOverlay>().map_err(|problem| vec![*problem])?.spec;
         let mut overlay = Self { document: document.clone(), spec, rules: Vec::new() };
         let mut problems = overlay.empty_selectors();
+        problems.extend(overlay.wrong_patches());
         problems.extend(overlay.read_rules(words));
         if problems.is_empty() { Ok(overlay) } else { Err(problems) }
+    }
+
+    /// Returns the patches that can fit nothing.
+    fn wrong_patches(&self) -> Vec<Problem> {
+        let forms = Change::of_spec(self).chain(Change::of_objects(self)).filter_map(|change| change.check());
+        let mut problems: Vec<Problem> = forms.collect();
+        for (change, patch) in Change::of_objects(self).zip(&self.spec.object_patches) {
+            if patch.data_key.is_some() && change.kind == PatchType::Strategic {
+                problems.push(change.problem("a document in data is patched by type merge or json"));
+            }
+            if patch.data_key.is_some() && patch.target.kind != "ConfigMap" {
+                problems.push(change.problem("only a ConfigMap has data in which a key can be patched"));
+            }
+        }
+        problems
     }
 
     /// Reads what it enforces, and returns what cannot be.

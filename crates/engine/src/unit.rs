@@ -10,7 +10,7 @@ use serde_json::Value;
 use crate::enforce::{self, Facts};
 use crate::merge::{merge_over, origin::Merged};
 use crate::object::{Object, ObjectId};
-use crate::overlay::{self, Overlays};
+use crate::overlay::{self, Overlays, Touched};
 use crate::pack::{Packs, Subject};
 use crate::problem::{Place, Problem};
 use crate::resolve::{Resolution, Resolved, resolve};
@@ -80,21 +80,27 @@ impl Source {
 
     /// Renders it for one cluster.
     pub fn render(&self, packs: &Packs, options: &Options) -> Rendering {
-        let Self { specs, overlays } = self;
+        let assignment = self.overlays.on(options.cluster.as_ref(), &self.specs);
+        let specs = overlay::patch_gateways(&self.specs, &assignment, packs.kinds());
         let is_gateway = |id: &&ObjectId| id.group == GATEWAY_API && id.kind == "Gateway";
         let mut rendering = Rendering {
             broken: specs.broken.keys().filter(is_gateway).cloned().collect(),
             unclaimed: specs.unclaimed.iter().map(|document| (document.id.clone(), document.place())).collect(),
-            problems: [specs.problems.as_slice(), &overlays.problems].concat(),
+            problems: [specs.problems.as_slice(), &self.overlays.problems].concat(),
             ..Rendering::default()
         };
-        let assignment = overlays.on(options.cluster.as_ref(), specs);
-        for (document, resolution) in resolve(specs, packs, &assignment) {
+        let mut touched = Touched::new();
+        for (document, resolution) in resolve(&specs, packs, &assignment) {
             match resolution {
-                Resolution::Ready(resolved) => rendering.add(&resolved, options),
+                Resolution::Ready(resolved) => rendering.add(&resolved, options, &mut touched),
                 Resolution::NotOurs { .. } => rendering.unclaimed.push((document.id.clone(), document.place())),
                 Resolution::Broken(problems) => rendering.add_broken(document, problems),
             }
+        }
+        for (problem, units) in overlay::untouched(&assignment, &rendering.units, &rendering.broken, &touched) {
+            rendering.problems.push(problem);
+            rendering.units.retain(|unit| !units.contains(&unit.id));
+            rendering.broken.extend(units);
         }
         rendering.refuse_collisions();
         rendering.problems.sort();
@@ -111,7 +117,7 @@ pub fn render(tree: &Tree, packs: &Packs, options: &Options) -> Rendering {
 }
 
 impl Rendering {
-    fn add(&mut self, resolved: &Resolved<'_>, options: &Options) {
+    fn add(&mut self, resolved: &Resolved<'_>, options: &Options, touched: &mut Touched) {
         let subject = subject(resolved);
         let ties = overlay::of_parameters(resolved, &subject);
         if !ties.is_empty() {
@@ -124,7 +130,7 @@ impl Rendering {
             return self.add_broken(resolved.document, breaches);
         }
         self.problems.extend(resolved.kind.generator.lint(&subject, &parameters));
-        match objects(resolved, &subject, &parameters, options) {
+        match objects(resolved, &subject, &parameters, (options, touched)) {
             Ok(Some(objects)) => self.units.push(Unit {
                 id: resolved.document.id.clone(),
                 place: resolved.document.place(),
@@ -168,7 +174,7 @@ fn objects(
     resolved: &Resolved<'_>,
     subject: &Subject<'_>,
     parameters: &Merged,
-    options: &Options,
+    (options, touched): (&Options, &mut Touched),
 ) -> Result<Option<Vec<Object>>, Vec<Problem>> {
     let Some(values) = resolved.kind.generator.values(subject, parameters)? else { return Ok(None) };
     let fail = |message: String| vec![subject.problem(&message)];
@@ -177,7 +183,7 @@ fn objects(
         objects = post_processor.process(subject, &resolved.layers, objects)?;
     }
     let finished = objects.into_iter().map(|object| finish(object, subject.namespace, options));
-    let objects: Vec<Object> = finished.collect();
+    let objects = overlay::patch_objects(&resolved.overlays, finished.collect(), touched)?;
     match objects.iter().find(|object| has_own_prefix(object)) {
         Some(object) => {
             Err(fail(format!("{} has a label or annotation below {OWN_PREFIX}, which is ours", object.id())))
