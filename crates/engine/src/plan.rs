@@ -9,6 +9,7 @@
 pub mod guard;
 pub mod order;
 mod prune;
+mod unreadable;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -20,6 +21,7 @@ use crate::inventory::{Entry, Inventory};
 use crate::live::Live;
 use crate::marks::{Marker, Owner};
 use crate::object::{Gvk, Object, ObjectId};
+use crate::problem::unreadable_files;
 use crate::unit::{Rendering, Unit};
 
 /// Our field manager; fixed for ever, because it is how an API server knows which fields are ours.
@@ -230,7 +232,7 @@ pub enum Reason {
     Unmarked,
     /// Its spec is broken, so what exists stays as it is.
     Broken,
-    /// A file that may hold its spec cannot be read.
+    /// A file that may hold its spec, or an overlay of it, cannot be read.
     Unreadable(String),
     /// Its spec says that somebody else provisions it; what exists stays as it is.
     SelfManaged,
@@ -262,7 +264,7 @@ impl fmt::Display for Reason {
             Self::Kept(mark) => write!(f, "kept: it carries {mark}"),
             Self::Unmarked => f.write_str("kept: it does not carry our mark any more"),
             Self::Broken => f.write_str("kept: its spec is broken"),
-            Self::Unreadable(file) => write!(f, "kept: {file} cannot be read, and may hold its spec"),
+            Self::Unreadable(file) => write!(f, "kept: {file} cannot be read, and may speak of it"),
             Self::SelfManaged => f.write_str("kept: its spec says that somebody else provisions it"),
             Self::Adopted => f.write_str("kept: it was adopted, and adopt.prune is false"),
             Self::PruneDisabled => f.write_str("kept: pruning is switched off"),
@@ -330,8 +332,14 @@ pub struct Plan {
 /// Makes the plan for one cluster.
 pub fn plan(rendering: &Rendering, observed: &Observed, owned: &Inventory, policies: &Policies) -> Plan {
     let mut plan = Plan { inventory: ahead(observed, owned, policies), ..Plan::default() };
+    let unreadable = unreadable_files(&rendering.problems);
     for unit in rendering.units.iter().filter(|unit| policies.is_about(&unit.id)) {
-        plan.add_unit(unit, observed, owned, policies);
+        let lost = unreadable::fed_by(unit, owned, &unreadable);
+        if lost.is_empty() {
+            plan.add_unit(unit, observed, owned, policies);
+        } else {
+            plan.hold_unit(unit, lost, observed, owned, policies);
+        }
     }
     plan.add_namespaces(observed);
     prune::add(&mut plan, rendering, observed, owned, policies);
