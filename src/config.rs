@@ -15,6 +15,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use gatewright_engine::check::{check, suggest};
+use gatewright_engine::enforce;
 use gatewright_engine::error::Chain;
 use gatewright_engine::pack::{Pack, PackError, Packs};
 use gatewright_engine::problem::{Place, Problem};
@@ -110,7 +111,7 @@ pub fn parse(file: &Path, text: &str, environment: &Environment) -> Result<Confi
     }
     let state_dir =
         settings.state_dir.as_ref().map_or_else(|| environment.state_dir(), |path| plain(&paths.base.join(path)));
-    Ok(Config {
+    let config = Config {
         file: file.to_owned(),
         reports_dir: plain(&state_dir.join(&settings.reports.dir)),
         state_dir,
@@ -118,7 +119,11 @@ pub fn parse(file: &Path, text: &str, environment: &Environment) -> Result<Confi
         standard_lookup: StandardLookup { files: environment.kubeconfigs.clone() },
         root,
         xds_authorities,
-    })
+    };
+    match config.packs() {
+        Err(UnusablePack { source: PackError::Rules(problems), .. }) => Err(ConfigError::Problems(problems)),
+        _ => Ok(config),
+    }
 }
 
 /// Leaves out the parts of a path that say nothing: `/etc/./gatewright` is `/etc/gatewright`.
@@ -217,9 +222,12 @@ fn pack(name: &str, config: Option<&Config>) -> Result<Pack, PackError> {
     if let Some(authorities) = config.xds_authorities.as_ref().filter(|_| name == "kgateway") {
         value["xds"]["tls"] = json!({"ca": authorities});
     }
-    let pack = Pack::builtin(name, &value)?;
-    Ok(match settings.and_then(|settings| settings.get("parameters")) {
-        Some(parameters) => pack.with_settings(config.file.to_string_lossy().as_ref(), parameters.clone()),
-        None => pack,
-    })
+    let mut pack = Pack::builtin(name, &value)?;
+    if let Some(parameters) = settings.and_then(|settings| settings.get("parameters")) {
+        pack = pack.with_settings(config.file.to_string_lossy().as_ref(), parameters.clone());
+    }
+    if let Some(bounds) = settings.and_then(|settings| settings.get("enforce")) {
+        pack = pack.with_enforce(enforce::bounds(config.file.to_string_lossy().as_ref(), bounds));
+    }
+    Ok(pack)
 }

@@ -7,9 +7,10 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use gatewright_engine::object::ObjectId;
-use gatewright_engine::overlay::{ClusterFacts, Variant};
+use gatewright_engine::overlay::Variant;
 use gatewright_engine::pack::Packs;
 use gatewright_engine::problem::{Place, Problem};
+use gatewright_engine::selector::ClusterFacts;
 use gatewright_engine::unit::{Options, Rendering, Source};
 
 use crate::config::Config;

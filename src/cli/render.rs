@@ -3,10 +3,10 @@
 use std::path::PathBuf;
 
 use gatewright_engine::object::Object;
-use gatewright_engine::overlay::ClusterFacts;
 use gatewright_engine::pack::Packs;
 use gatewright_engine::plan::order::{rank, wave};
 use gatewright_engine::problem::{Problem, Scope};
+use gatewright_engine::selector::ClusterFacts;
 use gatewright_engine::tree::Tree;
 use gatewright_engine::unit::{Options, Rendering, Source, Unit};
 use gatewright_engine::yaml;

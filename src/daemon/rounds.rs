@@ -6,8 +6,9 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use gatewright_engine::error::Chain;
-use gatewright_engine::overlay::{ClusterFacts, Variant};
+use gatewright_engine::overlay::Variant;
 use gatewright_engine::pack::Packs;
+use gatewright_engine::selector::ClusterFacts;
 use gatewright_engine::unit::Rendering;
 use tokio::sync::OnceCell;
 use tokio::task::JoinError;

@@ -12,11 +12,12 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use gatewright_engine::enforce;
 use gatewright_engine::error::Chain;
 use gatewright_engine::object::{Object, ObjectId};
-use gatewright_engine::overlay::ClusterFacts;
 use gatewright_engine::pack::{Pack, Packs};
 use gatewright_engine::plan::order::{rank, wave};
+use gatewright_engine::selector::ClusterFacts;
 use gatewright_engine::tree::Tree;
 use gatewright_engine::unit::{self, Options, Rendering};
 use gatewright_engine::yaml::{self, Node};
@@ -118,11 +119,14 @@ impl Settings {
 
     fn pack(name: &str, settings: Option<&Node>, case: &str) -> Pack {
         let pack = Pack::builtin(name, &settings.map_or(Value::Null, Node::to_value));
-        let pack = pack.unwrap_or_else(|error| panic_about(case, &Chain(&error).to_string()));
-        match settings.and_then(|settings| settings.get("parameters")) {
-            Some(parameters) => pack.with_settings("settings.yaml", parameters.clone()),
-            None => pack,
+        let mut pack = pack.unwrap_or_else(|error| panic_about(case, &Chain(&error).to_string()));
+        if let Some(parameters) = settings.and_then(|settings| settings.get("parameters")) {
+            pack = pack.with_settings("settings.yaml", parameters.clone());
         }
+        if let Some(bounds) = settings.and_then(|settings| settings.get("enforce")) {
+            pack = pack.with_enforce(enforce::bounds("settings.yaml", bounds));
+        }
+        pack
     }
 
     fn options(&self) -> Options {

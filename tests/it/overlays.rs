@@ -94,3 +94,29 @@ fn check_looks_at_every_cluster() {
     let run = run.says("cluster eu-1: 0 objects from 0 Gateways, 1 Gateway with problems\n");
     run.says("clusters eu-2, us-1: 4 objects from 1 Gateway\n");
 }
+
+#[test]
+fn what_an_unreadable_overlay_said_stays_in_force() {
+    let desk = regions();
+    let eu = "{clusters: {matchLabels: {region: eu}}, parameters: {kube: {deployment: {replicas: 3}}}}";
+    desk.write("specs/eu.yaml", &overlay("eu", eu));
+    desk.run(&["sync"]).exits(0);
+
+    desk.write("specs/eu.yaml", "{{ no YAML }}");
+    desk.replace("specs/edge.yaml", "8080", "9090");
+    // Twice, because a round that does nothing must not forget why.
+    for _ in 0..2 {
+        let run = desk.run(&["sync"]).exits(1).says("kept: eu.yaml cannot be read, and may speak of it");
+        run.says("cluster us-1");
+    }
+    let replicas = |cluster: &str| deployment(&desk, cluster)["spec"]["replicas"].clone();
+    assert_eq!(["eu-1", "us-1"].map(replicas), [Value::from(3), Value::from(1)]);
+    let has_port = |cluster: &str| desk.read(&format!("{cluster}/infra/service-edge.yaml")).contains("port: 9090");
+    // The cluster that the overlay was not for goes on.
+    assert_eq!(["eu-1", "us-1"].map(has_port), [false, true]);
+
+    desk.write("specs/eu.yaml", &overlay("eu", eu));
+    desk.run(&["sync"]).exits(0);
+    assert_eq!(["eu-1", "us-1"].map(replicas), [Value::from(3), Value::from(1)]);
+    assert_eq!(["eu-1", "us-1"].map(has_port), [true, true]);
+}

@@ -41,6 +41,7 @@
 
 pub mod check;
 pub mod diff;
+pub mod enforce;
 pub mod error;
 pub mod health;
 pub mod inventory;

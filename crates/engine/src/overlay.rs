@@ -5,7 +5,11 @@
 //! problem, and what they both govern is held. Targets are compared with Gateways as they stand in the source, so that
 //! no overlay depends on what another has patched.
 
+mod change;
+mod gateway;
 mod names;
+mod nodes;
+mod object;
 mod ties;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -15,26 +19,22 @@ use std::sync::Arc;
 use serde::de::DeserializeOwned;
 
 use crate::check::check_layer;
+use crate::enforce::{Rule, Vocabulary};
 use crate::merge::origin::{Layer, LayerName};
 use crate::object::ObjectId;
 use crate::pack::Packs;
+use crate::patch::PatchType;
 use crate::problem::{Place, Problem};
 use crate::schema::Schema;
-use crate::selector::{ClusterSelector, labels_match};
+use crate::selector::{ClusterFacts, ClusterSelector, labels_match};
 use crate::spec::overlay::{ClusterOverlay, GROUP, GatewayName, KIND, OverlaySpec, Target};
 use crate::spec::{Document, GATEWAY_API, Specs};
 use crate::yaml::{Field, Node};
 
+use change::Change;
+pub(crate) use gateway::patch as patch_gateways;
+pub(crate) use object::{Touched, patch as patch_objects, untouched};
 pub(crate) use ties::of_parameters;
-
-/// What overlays can know of a cluster.
-#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
-pub struct ClusterFacts {
-    /// Its name in the config.
-    pub name: String,
-    /// Its labels there.
-    pub labels: BTreeMap<String, String>,
-}
 
 /// An overlay that can be used.
 #[derive(Clone, Debug)]
@@ -43,6 +43,8 @@ pub struct Overlay {
     pub document: Document,
     /// What it says.
     pub spec: OverlaySpec,
+    /// What it enforces, ready to be checked.
+    pub(crate) rules: Vec<Rule>,
 }
 
 /// Which of two overlays wins; the greater one does.
@@ -94,6 +96,8 @@ pub struct Overlays {
     /// The lowest first.
     usable: Vec<Overlay>,
     broken: Vec<Broken>,
+    /// Whether a rule for all clusters looks at the cluster.
+    reads_cluster: bool,
     /// What is wrong with them, beyond their form.
     pub problems: Vec<Problem>,
 }
@@ -102,6 +106,8 @@ pub struct Overlays {
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Variant {
     overlays: BTreeSet<Place>,
+    /// The cluster itself, where that makes a difference.
+    cluster: Option<ClusterFacts>,
 }
 
 /// The overlays that are in force on one cluster, by the Gateways that they govern.
@@ -114,9 +120,10 @@ pub struct Assignment<'a> {
 impl Overlays {
     /// Reads the overlays of a source.
     pub fn read(specs: &Specs, packs: &Packs) -> Self {
-        let mut overlays = Self::default();
+        let words = Vocabulary::of_all(packs.kinds());
+        let mut overlays = Self { reads_cluster: packs.rules().any(Rule::reads_cluster), ..Self::default() };
         for document in specs.of_kind(GROUP, KIND) {
-            match Overlay::read(document) {
+            match Overlay::read(document, &words) {
                 Ok(overlay) => {
                     overlays.problems.extend(names::lost(&overlay, specs, packs));
                     overlays.usable.push(overlay);
@@ -135,10 +142,13 @@ impl Overlays {
 
     /// Returns what a rendering for a cluster depends on: where it is the same, the rendering is.
     pub fn variant(&self, cluster: Option<&ClusterFacts>) -> Variant {
-        let usable = self.usable.iter().filter(|overlay| overlay.is_in_force(cluster));
+        let usable: Vec<&Overlay> = self.usable.iter().filter(|overlay| overlay.is_in_force(cluster)).collect();
+        let reads_cluster = |overlay: &&Overlay| overlay.rules.iter().any(Rule::reads_cluster);
+        let is_special = self.reads_cluster || usable.iter().any(reads_cluster);
         let broken = self.broken.iter().filter(|broken| selects(broken.clusters.as_ref(), cluster));
-        let places = usable.map(|overlay| overlay.document.place()).chain(broken.map(|broken| broken.place.clone()));
-        Variant { overlays: places.collect() }
+        let places = usable.iter().map(|overlay| overlay.document.place());
+        let places = places.chain(broken.map(|broken| broken.place.clone()));
+        Variant { overlays: places.collect(), cluster: cluster.filter(|_| is_special).cloned() }
     }
 
     /// Returns a notice for each cluster that overlays name and that is not among those that there are.
@@ -181,11 +191,44 @@ impl<'a> Assignment<'a> {
 }
 
 impl Overlay {
-    fn read(document: &Document) -> Result<Self, Vec<Problem>> {
+    fn read(document: &Document, words: &Vocabulary<'_>) -> Result<Self, Vec<Problem>> {
         let spec = document.read::<ClusterOverlay>().map_err(|problem| vec![*problem])?.spec;
-        let overlay = Self { document: document.clone(), spec };
-        let problems = overlay.empty_selectors();
+        let mut overlay = Self { document: document.clone(), spec, rules: Vec::new() };
+        let mut problems = overlay.empty_selectors();
+        problems.extend(overlay.wrong_patches());
+        problems.extend(overlay.read_rules(words));
         if problems.is_empty() { Ok(overlay) } else { Err(problems) }
+    }
+
+    /// Returns the patches that can fit nothing.
+    fn wrong_patches(&self) -> Vec<Problem> {
+        let forms = Change::of_spec(self).chain(Change::of_objects(self)).filter_map(|change| change.check());
+        let mut problems: Vec<Problem> = forms.collect();
+        for (change, patch) in Change::of_objects(self).zip(&self.spec.object_patches) {
+            if patch.data_key.is_some() && change.kind == PatchType::Strategic {
+                problems.push(change.problem("a document in data is patched by type merge or json"));
+            }
+            if patch.data_key.is_some() && patch.target.kind != "ConfigMap" {
+                problems.push(change.problem("only a ConfigMap has data in which a key can be patched"));
+            }
+        }
+        problems
+    }
+
+    /// Reads what it enforces, and returns what cannot be.
+    fn read_rules(&mut self, words: &Vocabulary<'_>) -> Vec<Problem> {
+        let mut problems = Vec::new();
+        for (index, bound) in self.spec.enforce.iter().enumerate() {
+            let path = ["spec", "enforce", &index.to_string(), "rule"];
+            match Rule::new(bound, self.document.place_of(&path), words) {
+                Ok(rule) => self.rules.push(rule),
+                Err(error) => {
+                    let place = self.document.place_of(&path);
+                    problems.push(error.at(place).about(self.document.id.clone()));
+                }
+            }
+        }
+        problems
     }
 
     /// Returns which of two wins.

@@ -8,6 +8,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use crate::check::suggest;
+use crate::enforce::Rule;
 use crate::merge::origin::{Layer, LayerName};
 use crate::object::ObjectId;
 use crate::overlay::{Assignment, Overlay};
@@ -38,6 +39,13 @@ pub struct Resolved<'a> {
     pub overlays: Vec<&'a Overlay>,
     /// The files that had a say.
     pub files: BTreeSet<Arc<str>>,
+}
+
+impl Resolved<'_> {
+    /// Returns what must hold for its parameters: what the config file says, and then the overlays.
+    pub(crate) fn rules(&self) -> impl Iterator<Item = &Rule> {
+        self.pack.rules.iter().chain(self.overlays.iter().flat_map(|overlay| &overlay.rules))
+    }
 }
 
 /// What became of one Gateway.

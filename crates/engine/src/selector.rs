@@ -8,6 +8,15 @@ use std::collections::{BTreeMap, BTreeSet};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+/// What can be known of a cluster without asking it.
+#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub struct ClusterFacts {
+    /// Its name in the config.
+    pub name: String,
+    /// Its labels there.
+    pub labels: BTreeMap<String, String>,
+}
+
 /// Which clusters; everything that is said must hold, and nothing said is none.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields, default)]

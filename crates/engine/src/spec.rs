@@ -39,11 +39,17 @@ pub struct Document {
     pub file: Arc<str>,
     /// The whole document.
     pub root: Node,
+    /// Where those parts stand that patches have put there: a position in line 0 counts them, from 1.
+    pub patched: Vec<Place>,
 }
 
 impl Document {
     /// Returns the place of a position in this document.
     pub fn at(&self, position: Position) -> Place {
+        let index = usize::try_from(position.column).unwrap_or_default().wrapping_sub(1);
+        if let Some(place) = self.patched.get(index).filter(|_| position.line == 0) {
+            return place.clone();
+        }
         Place { file: Arc::clone(&self.file), line: position.line, column: position.column }
     }
 
@@ -274,14 +280,15 @@ fn identify(file: &Arc<str>, root: Node) -> Result<Document, Box<(Document, Prob
     let missing = fields.iter().find(|(value, _)| value.is_empty()).map(|(_, field)| *field);
     let gvk = Gvk::new(api_version, kind);
     let id = ObjectId::new(&gvk.group, kind, text(&["metadata", "namespace"]), name);
-    let document = Document { id, gvk, file: Arc::clone(file), root };
+    let document = Document { id, gvk, file: Arc::clone(file), root, patched: Vec::new() };
     let Some(field) = missing else { return Ok(document) };
     let problem = Problem::document(document.place(), format!("the document has no {field}"));
     let hint = format!("a file that holds no Kubernetes objects can be listed in {IGNORE_FILE}");
     Err(Box::new((document, problem.hint(hint))))
 }
 
-fn validate(document: &Document, kind: &Kind) -> Vec<Problem> {
+/// Returns what is wrong with the form of a document.
+pub(crate) fn validate(document: &Document, kind: &Kind) -> Vec<Problem> {
     if !kind.versions.contains(&document.gvk.version) {
         let message = format!("version {:?} of {} is not known", document.gvk.version, document.gvk.kind);
         let hint = format!("use {}/{}", document.gvk.group, kind.versions[0]);

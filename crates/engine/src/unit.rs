@@ -13,13 +13,15 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
+use crate::enforce::{self, Facts};
 use crate::merge::{merge_over, origin::Merged};
 use crate::object::scope::is_cluster_scoped;
 use crate::object::{Gvk, Object, ObjectId};
-use crate::overlay::{self, ClusterFacts, Overlays};
+use crate::overlay::{self, Overlays, Touched};
 use crate::pack::{self, Packs, Subject};
 use crate::problem::{Place, Problem};
 use crate::resolve::{Resolution, Resolved, resolve};
+use crate::selector::ClusterFacts;
 use crate::spec::{self, Document, GATEWAY_API, Specs};
 use crate::tree::Tree;
 use generated::Generated;
@@ -125,23 +127,24 @@ impl Source {
 
     /// Renders it for one cluster.
     pub fn render(&self, packs: &Packs, options: &Options) -> Rendering {
-        let Self { specs, overlays } = self;
+        let assignment = self.overlays.on(options.cluster.as_ref(), &self.specs);
+        let specs = overlay::patch_gateways(&self.specs, &assignment, packs.kinds());
         let is_gateway = |id: &&ObjectId| id.group == GATEWAY_API && id.kind == "Gateway";
         let mut rendering = Rendering {
             broken: specs.broken.keys().filter(is_gateway).cloned().collect(),
             documents: specs.documents.keys().chain(specs.broken.keys()).cloned().collect(),
-            problems: [specs.problems.as_slice(), &overlays.problems].concat(),
+            problems: [specs.problems.as_slice(), &self.overlays.problems].concat(),
             applies_specs: options.apply_specs,
             spec_kinds: packs.kinds().keys().cloned().collect(),
             ..Rendering::default()
         };
-        let mut writer = Writer::new(specs, options);
+        let mut writer = Writer::new(&specs, options);
         let mut unclaimed: Vec<&Document> = specs.unclaimed.iter().collect();
         let mut foreign = BTreeSet::new();
-        let assignment = overlays.on(options.cluster.as_ref(), specs);
-        for (document, resolution) in resolve(specs, packs, &assignment) {
+        let mut touched = Touched::new();
+        for (document, resolution) in resolve(&specs, packs, &assignment) {
             match resolution {
-                Resolution::Ready(resolved) => rendering.add(&resolved, &mut writer, options),
+                Resolution::Ready(resolved) => rendering.add(&resolved, &mut writer, (options, &mut touched)),
                 Resolution::NotOurs { .. } => {
                     foreign.insert(&document.id);
                     unclaimed.push(document);
@@ -149,9 +152,14 @@ impl Source {
                 Resolution::Broken(problems) => rendering.add_broken(document, problems),
             }
         }
-        unclaimed.extend(unclaimed::foreign(specs, packs, &foreign));
+        unclaimed.extend(unclaimed::foreign(&specs, packs, &foreign));
         rendering.add_unclaimed(unclaimed, packs, options);
         writer.finish(&mut rendering, packs);
+        for (problem, units) in overlay::untouched(&assignment, &rendering.units, &rendering.broken, &touched) {
+            rendering.problems.push(problem);
+            rendering.units.retain(|unit| !units.contains(&unit.id));
+            rendering.broken.extend(units);
+        }
         rendering.refuse_collisions();
         rendering.units.sort_by(|a, b| a.id.cmp(&b.id));
         rendering.problems.sort();
@@ -168,15 +176,20 @@ pub fn render(tree: &Tree, packs: &Packs, options: &Options) -> Rendering {
 }
 
 impl Rendering {
-    fn add(&mut self, resolved: &Resolved<'_>, writer: &mut Writer<'_>, options: &Options) {
+    fn add(&mut self, resolved: &Resolved<'_>, writer: &mut Writer<'_>, (options, touched): (&Options, &mut Touched)) {
         let subject = subject(resolved);
         let ties = overlay::of_parameters(resolved, &subject);
         if !ties.is_empty() {
             return self.add_broken(resolved.document, ties);
         }
         let parameters = parameters(resolved, &subject);
+        let facts = Facts { parameters: &parameters, gateway: resolved.document, cluster: options.cluster.as_ref() };
+        let breaches = enforce::check(resolved.rules(), &facts);
+        if !breaches.is_empty() {
+            return self.add_broken(resolved.document, breaches);
+        }
         self.problems.extend(resolved.kind.generator.lint(&subject, &parameters));
-        let rendered = match rendered(resolved, &subject, &parameters, options, &mut self.problems) {
+        let rendered = match rendered(resolved, &subject, &parameters, (options, touched), &mut self.problems) {
             Ok(rendered) => rendered,
             Err(problems) => return self.add_broken(resolved.document, problems),
         };
@@ -282,7 +295,7 @@ fn rendered(
     resolved: &Resolved<'_>,
     subject: &Subject<'_>,
     parameters: &Merged,
-    options: &Options,
+    (options, touched): (&Options, &mut Touched),
     notices: &mut Vec<Problem>,
 ) -> Result<Option<Rendered>, Vec<Problem>> {
     let Some(values) = resolved.kind.generator.values(subject, parameters)? else { return Ok(None) };
@@ -302,7 +315,7 @@ fn rendered(
         }
     }
     let finished = objects.into_iter().map(|object| finish(object, subject.namespace, options));
-    let objects: Vec<Object> = finished.collect();
+    let objects = overlay::patch_objects(&resolved.overlays, finished.collect(), touched)?;
     let all = objects.iter().chain(generated.iter().map(|generated| &generated.object));
     match all.into_iter().find(|object| has_own_prefix(object)) {
         Some(object) => {

@@ -143,6 +143,15 @@ impl Merged {
         path.split('.').try_fold(self, |merged, field| merged.get(field))
     }
 
+    /// Returns the items of a list or the fields of a mapping.
+    pub(crate) fn parts(&self) -> Vec<&Self> {
+        match &self.content {
+            MergedContent::Leaf(_) => Vec::new(),
+            MergedContent::List(items) => items.iter().collect(),
+            MergedContent::Map(fields) => fields.values().collect(),
+        }
+    }
+
     /// Returns the value without its origins.
     pub fn to_value(&self) -> Value {
         match &self.content {

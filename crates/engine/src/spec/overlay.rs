@@ -10,6 +10,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::Metadata;
+use crate::patch::PatchType;
 use crate::selector::{ClusterSelector, Expression};
 
 /// The API group of what only gatewright reads.
@@ -91,7 +92,7 @@ pub struct GatewayName {
 pub struct SpecPatch {
     /// How to read the patch; absent: `json` if it is a list, else `merge`.
     #[serde(default, rename = "type")]
-    pub kind: Option<PatchKind>,
+    pub kind: Option<PatchType>,
     /// The patch.
     pub patch: Value,
 }
@@ -104,7 +105,7 @@ pub struct ObjectPatch {
     pub target: ObjectTarget,
     /// How to read the patch; absent: `json` if it is a list, else `strategic`, or `merge` with a `dataKey`.
     #[serde(default, rename = "type")]
-    pub kind: Option<PatchKind>,
+    pub kind: Option<PatchType>,
     /// The key of a `ConfigMap`'s `data` whose YAML or JSON is patched instead of the object.
     #[serde(default)]
     #[schemars(length(min = 1))]
@@ -126,18 +127,6 @@ pub struct ObjectTarget {
     /// Name; absent: any.
     #[serde(default)]
     pub name: Option<String>,
-}
-
-/// How a patch is read, in the words of kubectl.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
-#[serde(rename_all = "lowercase")]
-pub enum PatchKind {
-    /// Kubernetes' own: lists of named things merge by name.
-    Strategic,
-    /// RFC 7386: mappings merge, everything else is replaced, `null` removes.
-    Merge,
-    /// RFC 6902: a list of operations.
-    Json,
 }
 
 /// Something that must hold for the merged parameters of a Gateway.

@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::parameters;
+use crate::spec::overlay::Bound;
 
 /// The release of kgateway that the defaults belong to.
 const RELEASE: &str = "v2.4.0";
@@ -32,6 +33,8 @@ pub struct Settings {
     /// Parameters of every Gateway: the shape of `GatewayParameters.spec`, below those of classes.
     #[schemars(schema_with = "parameters::layer")]
     pub parameters: Value,
+    /// What must hold for the merged parameters of every Gateway.
+    pub enforce: Vec<Bound>,
 }
 
 /// Where images come from.
@@ -133,6 +136,7 @@ impl Default for Settings {
             managed_by: "gatewright".to_owned(),
             version: RELEASE.trim_start_matches('v').to_owned(),
             parameters: Value::Null,
+            enforce: Vec::new(),
         }
     }
 }
