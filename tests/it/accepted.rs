@@ -22,10 +22,8 @@ fn objects() -> Vec<(String, Object)> {
     let mut objects = Vec::new();
     for suite in cases::suites(&cases::folder()) {
         for (stem, folder) in suite.cases() {
-            let case = suite.case(&stem, &folder);
-            let units = case.rendering.units.into_iter();
             let name = format!("{}/{stem}", suite.name);
-            objects.extend(units.flat_map(|unit| unit.objects).map(|object| (name.clone(), object)));
+            objects.extend(suite.case(&stem, &folder).objects().into_iter().map(|object| (name.clone(), object)));
         }
     }
     for case in golden::cases() {
