@@ -8,7 +8,9 @@ use std::fmt;
 use serde_json::Value;
 
 use crate::object::{Object, metadata};
-use crate::unit::OWN_PREFIX;
+
+/// The prefix of our own labels and annotations.
+pub const OWN_PREFIX: &str = "gatewright.dev/";
 
 /// The label to list our objects by: `<sync>.<8 hex digits of the installation>`.
 pub const SYNC_LABEL: &str = "gatewright.dev/sync";

@@ -8,6 +8,7 @@ use std::sync::Arc;
 use serde_json::Value;
 
 use crate::enforce::{self, Facts};
+use crate::marks::OWN_PREFIX;
 use crate::merge::{merge_over, origin::Merged};
 use crate::object::{Object, ObjectId};
 use crate::overlay::{self, Overlays, Touched};
@@ -17,9 +18,6 @@ use crate::resolve::{Resolution, Resolved, resolve};
 use crate::selector::ClusterFacts;
 use crate::spec::{self, Document, GATEWAY_API, Specs};
 use crate::tree::Tree;
-
-/// The prefix of our own labels and annotations.
-pub const OWN_PREFIX: &str = "gatewright.dev/";
 
 /// What a sync says about all that it renders, and where to.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -97,7 +95,9 @@ impl Source {
                 Resolution::Broken(problems) => rendering.add_broken(document, problems),
             }
         }
-        for (problem, units) in overlay::untouched(&assignment, &rendering.units, &rendering.broken, &touched) {
+        let objects = |unit: &Unit| unit.objects.iter().map(|object| object.id().clone()).collect();
+        let rendered = rendering.units.iter().map(|unit| (unit.id.clone(), objects(unit))).collect();
+        for (problem, units) in overlay::untouched(&assignment, &rendered, &rendering.broken, &touched) {
             rendering.problems.push(problem);
             rendering.units.retain(|unit| !units.contains(&unit.id));
             rendering.broken.extend(units);
@@ -119,7 +119,8 @@ pub fn render(tree: &Tree, packs: &Packs, options: &Options) -> Rendering {
 impl Rendering {
     fn add(&mut self, resolved: &Resolved<'_>, options: &Options, touched: &mut Touched) {
         let subject = subject(resolved);
-        let ties = overlay::of_parameters(resolved, &subject);
+        let defaults = || resolved.kind.generator.defaults(&subject, &resolved.layers);
+        let ties = overlay::of_parameters(&resolved.overlays, &resolved.layers, &resolved.kind.table, defaults);
         if !ties.is_empty() {
             return self.add_broken(resolved.document, ties);
         }
