@@ -14,6 +14,7 @@ use std::sync::Arc;
 use serde_json::Value;
 
 use crate::enforce::{self, Facts};
+use crate::marks::OWN_PREFIX;
 use crate::merge::{merge_over, origin::Merged};
 use crate::object::scope::is_cluster_scoped;
 use crate::object::{Gvk, Object, ObjectId};
@@ -26,9 +27,6 @@ use crate::spec::{self, Document, GATEWAY_API, Specs};
 use crate::tree::Tree;
 use generated::Generated;
 use specs::{Specifications, Writer};
-
-/// The prefix of our own labels and annotations.
-pub const OWN_PREFIX: &str = "gatewright.dev/";
 
 /// What a sync says about all that it renders, and where to.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -155,7 +153,9 @@ impl Source {
         unclaimed.extend(unclaimed::foreign(&specs, packs, &foreign));
         rendering.add_unclaimed(unclaimed, packs, options);
         writer.finish(&mut rendering, packs);
-        for (problem, units) in overlay::untouched(&assignment, &rendering.units, &rendering.broken, &touched) {
+        let objects = |unit: &Unit| unit.objects.iter().map(|object| object.id().clone()).collect();
+        let rendered = rendering.units.iter().map(|unit| (unit.id.clone(), objects(unit))).collect();
+        for (problem, units) in overlay::untouched(&assignment, &rendered, &rendering.broken, &touched) {
             rendering.problems.push(problem);
             rendering.units.retain(|unit| !units.contains(&unit.id));
             rendering.broken.extend(units);
@@ -178,7 +178,8 @@ pub fn render(tree: &Tree, packs: &Packs, options: &Options) -> Rendering {
 impl Rendering {
     fn add(&mut self, resolved: &Resolved<'_>, writer: &mut Writer<'_>, (options, touched): (&Options, &mut Touched)) {
         let subject = subject(resolved);
-        let ties = overlay::of_parameters(resolved, &subject);
+        let defaults = || resolved.kind.generator.defaults(&subject, &resolved.layers);
+        let ties = overlay::of_parameters(&resolved.overlays, &resolved.layers, &resolved.kind.table, defaults);
         if !ties.is_empty() {
             return self.add_broken(resolved.document, ties);
         }
