@@ -4,6 +4,7 @@
 //! win: defaults, the file, the environment (`GATEWRIGHT_STATE_DIR`, …), flags. This is the only module that reads the
 //! environment.
 
+mod authorities;
 pub mod environment;
 pub mod settings;
 mod validate;
@@ -14,11 +15,12 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use gatewright_engine::check::{check, suggest};
+use gatewright_engine::error::Chain;
 use gatewright_engine::pack::{Pack, PackError, Packs};
 use gatewright_engine::problem::{Place, Problem};
 use gatewright_engine::schema::Schema;
 use gatewright_engine::yaml::{self, Node};
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use crate::cluster::kubeconfig::StandardLookup;
 use crate::paths::Paths;
@@ -46,6 +48,8 @@ pub struct Config {
     pub standard_lookup: StandardLookup,
     /// The file as it was parsed, for the places of pack parameters.
     root: Node,
+    /// The text of the file that `packs.NAME.xds.tls.caFile` names, by pack.
+    authorities: BTreeMap<&'static str, String>,
 }
 
 /// A configuration that cannot be used: all that is wrong with it.
@@ -95,6 +99,10 @@ pub fn parse(file: &Path, text: &str, environment: &Environment) -> Result<Confi
     let base = std::path::absolute(file).ok().and_then(|path| path.parent().map(Path::to_owned)).unwrap_or_default();
     let paths = Paths { base, credentials: environment.credentials.clone() };
     problems.extend(validate::validate(&reader, &root, &mut settings, &paths, environment));
+    let authorities = authorities::read_all(&mut settings.packs, &paths, |name, error| {
+        let place = reader.place(&root, &["packs", name, "xds", "tls"]);
+        problems.push(Problem::file(place, Chain(&error).to_string()));
+    });
     if !problems.is_empty() {
         problems.sort();
         return Err(ConfigError::Problems(problems));
@@ -108,6 +116,7 @@ pub fn parse(file: &Path, text: &str, environment: &Environment) -> Result<Confi
         settings,
         standard_lookup: StandardLookup { files: environment.kubeconfigs.clone() },
         root,
+        authorities,
     })
 }
 
@@ -187,12 +196,12 @@ impl Config {
 
     /// Builds the packs with their settings.
     pub fn packs(&self) -> Result<Packs, UnusablePack> {
-        packs(Some((&self.file, &self.root)))
+        packs(Some(self))
     }
 }
 
 /// Builds the built-in packs, with the settings of a config file if there is one.
-pub fn packs(config: Option<(&Path, &Node)>) -> Result<Packs, UnusablePack> {
+pub fn packs(config: Option<&Config>) -> Result<Packs, UnusablePack> {
     let fail = |name: &'static str| move |source| UnusablePack { name: name.to_owned(), source };
     let built = BUILTIN_PACKS.map(|name| pack(name, config).map_err(fail(name)));
     let packs = built.into_iter().collect::<Result<Vec<_>, _>>()?;
@@ -200,13 +209,18 @@ pub fn packs(config: Option<(&Path, &Node)>) -> Result<Packs, UnusablePack> {
 }
 
 /// Builds one pack.
-fn pack(name: &str, config: Option<(&Path, &Node)>) -> Result<Pack, PackError> {
-    let settings = config.and_then(|(_, root)| root.at(["packs", name]));
-    let value = settings.map_or(Value::Null, Node::to_value);
+fn pack(name: &str, config: Option<&Config>) -> Result<Pack, PackError> {
+    let settings = config.and_then(|config| config.root.at(["packs", name]));
+    let mut value = settings.map_or(Value::Null, Node::to_value);
+    if let Some(authorities) = config.and_then(|config| config.authorities.get(name)) {
+        value["xds"]["tls"] = json!({"ca": authorities});
+    }
     let pack = Pack::builtin(name, &value)?;
     let parameters = settings.and_then(|settings| settings.get("parameters"));
     Ok(match (config, parameters) {
-        (Some((file, _)), Some(parameters)) => pack.with_settings(file.to_string_lossy().as_ref(), parameters.clone()),
+        (Some(config), Some(parameters)) => {
+            pack.with_settings(config.file.to_string_lossy().as_ref(), parameters.clone())
+        }
         _ => pack,
     })
 }

@@ -348,7 +348,7 @@ impl Default for WaitSettings {
 #[serde(rename_all = "camelCase", deny_unknown_fields, default)]
 pub struct PackSettings {
     /// kgateway's Envoy.
-    pub kgateway: kgateway::Settings,
+    pub kgateway: kgateway::settings::Settings,
     /// agentgateway's proxy.
     pub agentgateway: agentgateway::Settings,
 }

@@ -229,7 +229,7 @@ fn broken_documents(namespace: &str) -> Vec<(String, String, &'static str)> {
         ),
         (
             format!("{good}{reference}"),
-            format!("a.yaml:10: {id}: there is no GatewayParameters {namespace}/smal in the source"),
+            format!("a.yaml:10: {id}: InvalidParameters: there is no GatewayParameters {namespace}/smal in the source"),
             "",
         ),
         (format!("{good}---\nfoo: [bar\n"), "a.yaml:11: unclosed bracket '['\n".to_owned(), ""),

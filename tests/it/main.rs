@@ -8,6 +8,7 @@ mod cluster;
 #[path = "../support/support.rs"]
 mod support;
 
+mod accepted;
 mod cluster_kube;
 mod commands;
 mod config;
@@ -21,6 +22,7 @@ mod ownership;
 mod program;
 mod properties;
 mod quickstart;
+mod rights;
 mod rounds;
 mod source;
 mod specs;

@@ -40,6 +40,8 @@ pub enum Rule {
     ByKey(String),
     /// Nothing is left if both layers say something.
     Drop,
+    /// What the lower layer says, even if that is nothing: a mapping that both layers have keeps the lower one's field.
+    Unmerged,
 }
 
 /// Rules by path.
@@ -105,6 +107,7 @@ pub(crate) fn over(lower: Merged, higher: Merged, table: &Table) -> Merged {
         Rule::ByKey(_) if higher.is_empty() => lower,
         Rule::ByKey(key) => by_key(lower, higher, key),
         Rule::Drop => Merged::empty(),
+        Rule::Unmerged => lower,
     }
 }
 
@@ -113,8 +116,12 @@ fn deep(lower: Merged, higher: Merged, table: &Table) -> Merged {
     match (lower.content, higher.content) {
         (MergedContent::Map(mut fields), MergedContent::Map(above)) => {
             for (key, higher) in above {
+                let table = table.below.get(&key).unwrap_or(&nothing);
+                if table.rule == Rule::Unmerged {
+                    continue;
+                }
                 let lower = fields.remove(&key).unwrap_or_else(Merged::empty);
-                let merged = over(lower, higher, table.below.get(&key).unwrap_or(&nothing));
+                let merged = over(lower, higher, table);
                 if !merged.is_null() {
                     fields.insert(key, merged);
                 }

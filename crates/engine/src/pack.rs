@@ -38,6 +38,10 @@ pub struct Subject<'a> {
     pub class: &'a str,
     /// The sets that attach to it, in the order of their names.
     pub listener_sets: &'a [ListenerSet],
+    /// The same sets as they were written.
+    pub listener_set_documents: &'a [&'a Document],
+    /// Its parameters, the lowest layer first, without the built-in one.
+    pub layers: &'a [Layer<'a>],
 }
 
 impl Subject<'_> {
@@ -212,6 +216,9 @@ pub enum PackError {
     /// A value that is to be made could be guessed.
     #[error("a generated value of {0} bytes can be guessed, {FEWEST_BYTES} are needed")]
     Guessable(u16),
+    /// The authorities that vouch for the control plane are none.
+    #[error("cannot use xds.tls")]
+    Authorities(#[source] kgateway::settings::CaError),
     /// A template cannot be used.
     #[error("cannot use the templates")]
     Template(#[source] TemplateError),

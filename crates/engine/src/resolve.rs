@@ -29,6 +29,8 @@ pub struct Resolved<'a> {
     pub kind: &'a Parameters,
     /// The sets that attach to it.
     pub listener_sets: Vec<ListenerSet>,
+    /// The same sets as they were written.
+    pub listener_set_documents: Vec<&'a Document>,
     /// Its parameters, the lowest layer first, without the built-in one.
     pub layers: Vec<Layer<'a>>,
     /// The files that had a say.
@@ -114,6 +116,7 @@ impl<'a> Context<'a> {
             layers.push(layer);
         }
         files.extend(sets.iter().map(|(document, _)| Arc::clone(&document.file)));
+        let listener_set_documents = sets.iter().map(|(document, _)| *document).collect();
         let listener_sets = sets.iter().map(|(_, set)| set.clone()).collect();
         Ok(Resolution::Ready(Box::new(Resolved {
             document: self.document,
@@ -121,6 +124,7 @@ impl<'a> Context<'a> {
             pack,
             kind,
             listener_sets,
+            listener_set_documents,
             layers,
             files,
         })))
@@ -160,7 +164,7 @@ impl<'a> Context<'a> {
         let Some(reference) = class.read::<GatewayClass>()?.spec.parameters_ref else { return Ok(None) };
         let at = |message: String| {
             let place = class.place_of(&["spec", "parametersRef"]);
-            Box::new(Problem::document(place, message).about(self.document.id.clone()))
+            Box::new(Problem::invalid_parameters(place, message).about(self.document.id.clone()))
         };
         let named = kind_of(pack, &reference.group, &reference.kind).map_err(at)?;
         let Some(namespace) = reference.namespace.filter(|namespace| !namespace.is_empty()) else {
@@ -179,7 +183,10 @@ impl<'a> Context<'a> {
     ) -> Result<Option<(&'a Parameters, Layer<'a>)>, Box<Problem>> {
         let infrastructure = gateway.spec.infrastructure.as_ref();
         let Some(reference) = infrastructure.and_then(|it| it.parameters_ref.as_ref()) else { return Ok(None) };
-        let at = |message: String| Box::new(self.problem(&["spec", "infrastructure", "parametersRef"], message));
+        let at = |message: String| {
+            let place = self.document.place_of(&["spec", "infrastructure", "parametersRef"]);
+            Box::new(Problem::invalid_parameters(place, message).about(self.document.id.clone()))
+        };
         let named = kind_of(pack, &reference.group, &reference.kind).map_err(at)?;
         let ParameterKind { group, kind, .. } = &named.kind;
         let id = ObjectId::new(group, kind, &self.document.id.namespace, &reference.name);

@@ -24,10 +24,14 @@ pub fn safe_name(name: &str) -> String {
     if name.len() <= MAX_NAME {
         return name.to_owned();
     }
+    format!("{}-{}", cut(name, KEPT), &digest(name.as_bytes())[..12])
+}
+
+/// Cuts a name, and takes off the dash that it may end with then.
+pub fn cut(name: &str, length: usize) -> &str {
     // Names of objects are ASCII; a name that is not would be refused by the API server anyway.
-    let kept = name.get(..KEPT).unwrap_or(name);
-    let kept = kept.strip_suffix('-').unwrap_or(kept);
-    format!("{kept}-{}", &digest(name.as_bytes())[..12])
+    let kept = name.get(..length).unwrap_or(name);
+    kept.strip_suffix('-').unwrap_or(kept)
 }
 
 /// Writes a number of things: `1 object`, `3 objects`.

@@ -14,6 +14,7 @@ use std::sync::Arc;
 use serde_json::Value;
 
 use crate::merge::{merge_over, origin::Merged};
+use crate::object::scope::is_cluster_scoped;
 use crate::object::{Gvk, Object, ObjectId};
 use crate::pack::{self, Packs, Subject};
 use crate::problem::{Place, Problem};
@@ -300,14 +301,17 @@ pub fn subject<'a>(resolved: &'a Resolved<'_>) -> Subject<'a> {
         namespace: &resolved.document.id.namespace,
         class: &resolved.gateway.spec.gateway_class_name,
         listener_sets: &resolved.listener_sets,
+        listener_set_documents: &resolved.listener_set_documents,
+        layers: &resolved.layers,
     }
 }
 
 /// Puts an object where it belongs, and adds what the sync adds to all.
 fn finish(object: Object, namespace: &str, options: &Options) -> Object {
     let pairs = |map: &BTreeMap<String, String>| map.clone().into_iter();
+    let home = if is_cluster_scoped(&object.gvk()) { "" } else { namespace };
     object
-        .in_namespace(namespace)
+        .in_namespace(home)
         .with_metadata("labels", pairs(&options.common_labels))
         .with_metadata("annotations", pairs(&options.common_annotations))
 }

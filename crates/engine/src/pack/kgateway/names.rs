@@ -2,8 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use super::Settings;
 use super::parameters::Kube;
+use super::settings::Settings;
 use crate::pack::Subject;
 use crate::spec::GATEWAY_API;
 use crate::text::safe_name;
@@ -81,10 +81,14 @@ pub(in crate::pack) fn map<const N: usize>(entries: [(&str, &str); N]) -> Map {
     entries.into_iter().filter(|(_, value)| !value.is_empty()).map(|(k, v)| (k.to_owned(), v.to_owned())).collect()
 }
 
+/// As kgateway's templates do: an empty text counts as nothing, so that a later layer may fill it.
 pub(in crate::pack) fn first_wins<const N: usize>(layers: [&Map; N]) -> Map {
     let mut all = Map::new();
     for (key, value) in layers.into_iter().flatten() {
-        all.entry(key.clone()).or_insert_with(|| value.clone());
+        let first: &mut String = all.entry(key.clone()).or_default();
+        if first.is_empty() {
+            first.clone_from(value);
+        }
     }
     all
 }

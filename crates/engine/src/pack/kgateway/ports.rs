@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 
 use serde_json::{Value, json};
 
+use super::lists::last_wins;
 use super::parameters::Service;
 use crate::pack::Subject;
 use crate::spec::gateway::Listener;
@@ -52,7 +53,8 @@ pub(super) fn of_container(numbers: &[u16], scrape: bool) -> Vec<Value> {
     let listened =
         numbers.iter().map(|&number| json!({"name": name(number), "protocol": "TCP", "containerPort": number}));
     let metrics = scrape.then(|| json!({"name": "http-monitoring", "containerPort": 9091}));
-    listened.chain(metrics).collect()
+    // Who names the port of the metrics in the parameters wants it in the Service; the container has it once.
+    last_wins(listened.chain(metrics), &["containerPort"])
 }
 
 pub(in crate::pack) fn name(number: u16) -> String {

@@ -54,7 +54,15 @@ fn apply_to(workload: &str, layers: &[&str]) -> Result<Overlaid, Vec<Problem>> {
     let specs: Specs = spec::load(&Tree::from_iter([("g.yaml", GATEWAY)]), packs.kinds(), None);
     let document = specs.documents.values().next().expect("the Gateway is sound");
     let gateway = document.read().expect("the Gateway is sound");
-    let subject = Subject { document, gateway: &gateway, namespace: "infra", class: "c", listener_sets: &[] };
+    let subject = Subject {
+        document,
+        gateway: &gateway,
+        namespace: "infra",
+        class: "c",
+        listener_sets: &[],
+        listener_set_documents: &[],
+        layers: &[],
+    };
     let nodes: Vec<Node> = layers.iter().map(|text| yaml::parse(text).expect(text).remove(0)).collect();
     let layers: Vec<_> = nodes.iter().map(|node| Layer::new(LayerName::Gateway, "p.yaml", node)).collect();
     apply(&overlays(), &subject, &layers, objects(workload))
