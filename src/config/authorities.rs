@@ -6,7 +6,7 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-use gatewright_engine::pack::kgateway::settings::{CaError, TlsSettings, authorities};
+use gatewright_engine::pack::gateway::authorities::{CaError, TlsSettings, authorities};
 
 use super::settings::PackSettings;
 use crate::paths::{NoCredentials, Paths};

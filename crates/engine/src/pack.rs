@@ -4,6 +4,7 @@
 //! [`ValuesGenerator`] in Rust. The renderer knows nothing of gateways, and a generator knows nothing of templates.
 
 pub mod agentgateway;
+pub mod gateway;
 pub mod kgateway;
 pub mod overlay;
 
@@ -218,7 +219,7 @@ pub enum PackError {
     Guessable(u16),
     /// The authorities that vouch for the control plane are none.
     #[error("cannot use xds.tls")]
-    Authorities(#[source] kgateway::settings::CaError),
+    Authorities(#[source] gateway::authorities::CaError),
     /// A template cannot be used.
     #[error("cannot use the templates")]
     Template(#[source] TemplateError),

@@ -21,7 +21,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
-use super::kgateway::settings::TlsSettings;
+use super::gateway::authorities::TlsSettings;
 use super::{Pack, PackError, Subject, ValuesGenerator, document};
 use crate::merge::origin::{Layer, LayerName, Merged};
 use crate::merge::{Table, over};

@@ -5,16 +5,15 @@
 
 mod bootstrap;
 mod certificates;
-pub(in crate::pack) mod container;
+mod container;
 mod istio;
 mod lint;
-pub(in crate::pack) mod lists;
-pub(in crate::pack) mod names;
+mod names;
 pub mod parameters;
-pub(in crate::pack) mod ports;
+mod ports;
 mod rbac;
 pub mod settings;
-pub(in crate::pack) mod values;
+mod values;
 mod volumes;
 
 use std::collections::BTreeMap;

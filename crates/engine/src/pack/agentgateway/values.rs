@@ -6,10 +6,9 @@ use super::identity::{Istio, Spiffe};
 use super::parameters::Spec;
 use super::{Settings, config, container, ports};
 use crate::pack::Subject;
-use crate::pack::kgateway::names::{Map, first_wins, infrastructure, map, safe};
-use crate::pack::kgateway::values::load_balancer_ip;
+use crate::pack::gateway::{Map, first_wins, infrastructure, load_balancer_ip, map};
 use crate::problem::Problem;
-use crate::text::digest;
+use crate::text::{digest, safe_name};
 
 /// Computes the values of all templates, or says everything that is in the way.
 ///
@@ -81,12 +80,12 @@ struct Names {
 
 impl Names {
     fn new(subject: &Subject<'_>, spec: &Spec) -> Self {
-        let all = safe(&subject.gateway.metadata.name);
+        let all = safe_name(&subject.gateway.metadata.name);
         Self {
             xds_ca: format!("{all}-xds-ca"),
             // Who brings a key needs none of ours.
             session_key: (!container::brings(spec, container::SESSION_KEY))
-                .then(|| safe(&format!("{all}-session-key"))),
+                .then(|| safe_name(&format!("{all}-session-key"))),
             all,
         }
     }
