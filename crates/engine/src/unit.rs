@@ -11,7 +11,8 @@ use crate::enforce::{self, Facts};
 use crate::marks::OWN_PREFIX;
 use crate::merge::{merge_over, origin::Merged};
 use crate::object::{Object, ObjectId};
-use crate::overlay::{self, Overlays, Touched};
+use crate::overlay::object::Touched;
+use crate::overlay::{self, Overlays};
 use crate::pack::{Packs, Subject};
 use crate::problem::{Place, Problem};
 use crate::resolve::{Resolution, Resolved, resolve};
@@ -79,7 +80,7 @@ impl Source {
     /// Renders it for one cluster.
     pub fn render(&self, packs: &Packs, options: &Options) -> Rendering {
         let assignment = self.overlays.on(options.cluster.as_ref(), &self.specs);
-        let specs = overlay::patch_gateways(&self.specs, &assignment, packs.kinds());
+        let specs = overlay::gateway::patch(&self.specs, &assignment, packs.kinds());
         let is_gateway = |id: &&ObjectId| id.group == GATEWAY_API && id.kind == "Gateway";
         let mut rendering = Rendering {
             broken: specs.broken.keys().filter(is_gateway).cloned().collect(),
@@ -97,7 +98,7 @@ impl Source {
         }
         let objects = |unit: &Unit| unit.objects.iter().map(|object| object.id().clone()).collect();
         let rendered = rendering.units.iter().map(|unit| (unit.id.clone(), objects(unit))).collect();
-        for (problem, units) in overlay::untouched(&assignment, &rendered, &rendering.broken, &touched) {
+        for (problem, units) in overlay::object::untouched(&assignment, &rendered, &rendering.broken, &touched) {
             rendering.problems.push(problem);
             rendering.units.retain(|unit| !units.contains(&unit.id));
             rendering.broken.extend(units);
@@ -120,7 +121,7 @@ impl Rendering {
     fn add(&mut self, resolved: &Resolved<'_>, options: &Options, touched: &mut Touched) {
         let subject = subject(resolved);
         let defaults = || resolved.kind.generator.defaults(&subject, &resolved.layers);
-        let ties = overlay::of_parameters(&resolved.overlays, &resolved.layers, &resolved.kind.table, defaults);
+        let ties = overlay::ties::of_parameters(&resolved.overlays, &resolved.layers, &resolved.kind.table, defaults);
         if !ties.is_empty() {
             return self.add_broken(resolved.document, ties);
         }
@@ -184,7 +185,7 @@ fn objects(
         objects = post_processor.process(subject, &resolved.layers, objects)?;
     }
     let finished = objects.into_iter().map(|object| finish(object, subject.namespace, options));
-    let objects = overlay::patch_objects(&resolved.overlays, finished.collect(), touched)?;
+    let objects = overlay::object::patch(&resolved.overlays, finished.collect(), touched)?;
     match objects.iter().find(|object| has_own_prefix(object)) {
         Some(object) => {
             Err(fail(format!("{} has a label or annotation below {OWN_PREFIX}, which is ours", object.id())))
