@@ -10,7 +10,7 @@ use std::sync::Arc;
 use gatewright_engine::health::Demands;
 use gatewright_engine::marks::Marker;
 use gatewright_engine::object::ObjectId;
-use gatewright_engine::plan::{Adopt, MaxDelete, Policies};
+use gatewright_engine::plan::policies::{Adopt, MaxDelete, Policies};
 use gatewright_engine::unit::Rendering;
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
@@ -81,9 +81,10 @@ pub async fn run(
         let (cluster, name) = (Arc::clone(cluster), name.clone());
         let policies = order.policies(&marker, is_first_round(order, &name, cluster.as_ref(), state));
         let (mode, patience, stop) = (order.mode, order.patience(), stop.clone());
+        let acceptance = order.settings.wait.timeout.0;
         let span = info_span!("cluster", sync = order.sync, cluster = name);
         let run = async move {
-            let task = Task { rendering: &rendering, policies, mode, patience, stop: &stop };
+            let task = Task { rendering: &rendering, policies: &policies, mode, patience, acceptance, stop: &stop };
             (name, round::run(cluster.as_ref(), &task).await)
         };
         tasks.spawn(run.instrument(span));
@@ -137,7 +138,7 @@ fn marked(wanted: &Wanted, marker: &Marker) -> Wanted {
     let of = |rendering: &Arc<Rendering>| {
         let mut rendering = Rendering::clone(rendering);
         for unit in &mut rendering.units {
-            unit.objects = std::mem::take(&mut unit.objects).into_iter().map(|object| marker.mark(object)).collect();
+            unit.map(|object| marker.mark(object));
         }
         Arc::new(rendering)
     };
@@ -156,6 +157,7 @@ impl Order {
                 AdoptPolicy::IfUnowned => Adopt::IfUnowned,
                 AdoptPolicy::Always => Adopt::Always,
             },
+            adopt_deployer: settings.adopt.deployer,
             prune_adopted: settings.adopt.prune,
             prune: settings.prune.enabled,
             max_delete: MaxDelete {

@@ -14,7 +14,7 @@ use gatewright_engine::selector::ClusterFacts;
 use gatewright_engine::unit::{Options, Rendering, Source};
 
 use crate::config::Config;
-use crate::config::settings::{SyncSettings, Unclaimed};
+use crate::config::settings::{SpecsMode, SyncSettings, Unclaimed};
 use crate::report::ProblemReport;
 use crate::source::Snapshot;
 
@@ -40,6 +40,8 @@ impl Reading {
             target_namespace: settings.target_namespace.clone(),
             common_labels: settings.common_labels.clone(),
             common_annotations: settings.common_annotations.clone(),
+            apply_unclaimed: settings.unclaimed == Unclaimed::Apply,
+            apply_specs: settings.specs == SpecsMode::Apply,
             cluster: None,
         };
         let tree = snapshot.tree.below(&settings.path);

@@ -9,7 +9,9 @@ use std::fmt;
 
 use gatewright_engine::diff::Difference;
 use gatewright_engine::object::ObjectId;
-use gatewright_engine::plan::{Hold, Plan, Reason, Refusal};
+use gatewright_engine::plan::Plan;
+use gatewright_engine::plan::guard::Hold;
+use gatewright_engine::plan::refusal::{Reason, Refusal};
 use gatewright_engine::problem::{Place, Problem, Scope};
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
@@ -134,10 +136,13 @@ pub struct StepReport {
     pub unit: ObjectId,
     /// The object.
     pub id: ObjectId,
-    /// `create`, `update`, `adopt`, `keep`, `prune`, `forget`.
+    /// `create`, `update`, `adopt`, `generate`, `keep`, `omit`, `prune`, `forget`.
     pub action: String,
     /// What differed.
     pub differences: Vec<Difference>,
+    /// What else is to be known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub note: Option<String>,
     /// What became of it; absent in a plan.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub outcome: Option<Outcome>,
@@ -242,7 +247,7 @@ impl Report {
 impl StepReport {
     /// Tells whether the step is about to change the cluster, or has.
     pub fn is_change(&self) -> bool {
-        !matches!(self.action.as_str(), "keep" | "forget")
+        !matches!(self.action.as_str(), "keep" | "omit" | "forget")
     }
 }
 
@@ -254,6 +259,7 @@ impl ClusterReport {
             id: step.id.clone(),
             action: step.action.word().to_owned(),
             differences: step.differences.clone(),
+            note: step.note.clone(),
             outcome: None,
         };
         Self {
@@ -295,9 +301,11 @@ fn weight(reason: &Reason) -> u8 {
         | Reason::Unknown(_)
         | Reason::NoNamespace(_)
         | Reason::NamespaceTerminating(_) => 1,
-        Reason::Foreign(_) | Reason::NotAllowed(_) | Reason::Unmarked => 3,
+        Reason::Foreign(_) | Reason::LiveDeployer(_) | Reason::NotAllowed(_) | Reason::Unmarked => 3,
         Reason::Terminating
         | Reason::Kept(_)
+        | Reason::HoldsOthers
+        | Reason::NotApplied
         | Reason::Broken
         | Reason::Unreadable(_)
         | Reason::SelfManaged

@@ -2,12 +2,13 @@
 
 use std::path::PathBuf;
 
+use gatewright_engine::object::Object;
 use gatewright_engine::pack::Packs;
-use gatewright_engine::plan::order::rank;
+use gatewright_engine::plan::order::{rank, wave};
 use gatewright_engine::problem::{Problem, Scope};
 use gatewright_engine::selector::ClusterFacts;
 use gatewright_engine::tree::Tree;
-use gatewright_engine::unit::{Options, Source};
+use gatewright_engine::unit::{Options, Rendering, Source, Unit};
 use gatewright_engine::yaml;
 
 use super::{Context, EXIT_FAILED, EXIT_USAGE, Failure, check_name, complain, print};
@@ -24,6 +25,12 @@ pub struct Args {
     /// Put all objects into this namespace.
     #[arg(long, value_name = "NAMESPACE")]
     target_namespace: Option<String>,
+    /// Also what `unclaimed: apply` applies: documents that no pack claims, as they are.
+    #[arg(long)]
+    unclaimed: bool,
+    /// Also what `specs: apply` applies: the specs themselves.
+    #[arg(long)]
+    specs: bool,
     /// Render for this cluster of the config file; otherwise only overlays for all clusters are in force.
     #[arg(long, value_name = "NAME")]
     cluster: Option<String>,
@@ -33,20 +40,36 @@ pub struct Args {
 pub fn run(context: &Context, args: &Args) -> Result<u8, Failure> {
     let specs = Specs::load(context, &args.paths, args.target_namespace.as_deref(), args.cluster.is_some())?;
     let cluster = args.cluster.as_deref().map(|name| specs.cluster(name)).transpose()?;
-    let options = Options { target_namespace: args.target_namespace.clone(), cluster, ..Options::default() };
+    let options = Options {
+        target_namespace: args.target_namespace.clone(),
+        apply_unclaimed: args.unclaimed,
+        apply_specs: args.specs,
+        cluster,
+        ..Options::default()
+    };
     let rendering = specs.source.render(&specs.packs, &options);
-    let units = rendering.units.iter();
-    let mut objects: Vec<_> =
-        units.flat_map(|unit| unit.objects.iter().map(move |object| (&unit.id, object))).collect();
-    objects.sort_by_key(|(unit, object)| (*unit, rank(&object.id().kind), object.id()));
-    for (_, object) in &objects {
-        print(&format!("---\n{}", yaml::to_string(object.body())));
+    let documents = documents(&rendering);
+    for document in &documents {
+        print(document);
     }
-    if objects.is_empty() && rendering.problems.is_empty() {
-        complain("gatewright: there is no Gateway to render in what was named\n");
+    if documents.is_empty() && rendering.problems.is_empty() {
+        complain("gatewright: there is nothing to render in what was named\n");
     }
     rendering.problems.iter().for_each(|problem| complain(&format!("{problem}\n")));
     Ok(exit_code(&rendering.problems))
+}
+
+/// Writes every object as a YAML document, in the order of apply. A value that is made once on each cluster is in none;
+/// a comment says so.
+pub fn documents(rendering: &Rendering) -> Vec<String> {
+    let mut objects: Vec<(&Unit, &Object)> =
+        rendering.units.iter().flat_map(|unit| unit.all().map(move |object| (unit, object))).collect();
+    objects.sort_by_key(|(unit, object)| (wave(&unit.id), &unit.id, rank(&object.id().kind), object.id()));
+    let document = |(unit, object): (&Unit, &Object)| {
+        let promise = unit.generated(object.id()).map(|generated| format!("# {}\n", generated.promise()));
+        format!("---\n{}{}", promise.unwrap_or_default(), yaml::to_string(object.body()))
+    };
+    objects.into_iter().map(document).collect()
 }
 
 /// Specs from disk, and what is needed to render them.

@@ -10,7 +10,6 @@ use futures::future::join_all;
 use gatewright_engine::error::Chain;
 use gatewright_engine::object::ObjectId;
 use gatewright_engine::pack::Packs;
-use gatewright_engine::spec::GATEWAY_API;
 use tokio::runtime::Runtime;
 use tokio_util::sync::CancellationToken;
 
@@ -43,16 +42,16 @@ pub(super) struct Selection {
     pub cluster: Vec<String>,
     /// Only this unit, such as Gateway/infra/edge; may be given several times.
     #[arg(long, value_name = "UNIT", value_parser = parse_unit)]
-    pub only: Vec<ObjectId>,
+    pub only: Vec<String>,
 }
 
-fn parse_unit(text: &str) -> Result<ObjectId, String> {
-    match text.split('/').collect::<Vec<_>>().as_slice() {
-        ["Gateway", namespace, name] if !namespace.is_empty() && !name.is_empty() => {
-            Ok(ObjectId::new(GATEWAY_API, "Gateway", namespace, name))
-        }
-        _ => Err("a unit is written as Gateway/NAMESPACE/NAME".to_owned()),
-    }
+/// Checks that a text has the form of [`ObjectId::path`].
+fn parse_unit(text: &str) -> Result<String, String> {
+    let parts: Vec<&str> = text.split('/').collect();
+    let is_unit = (2..=3).contains(&parts.len())
+        && parts.iter().all(|part| !part.is_empty())
+        && text.starts_with(|first: char| first.is_ascii_uppercase());
+    if is_unit { Ok(text.to_owned()) } else { Err("a unit is written as Gateway/NAMESPACE/NAME".to_owned()) }
 }
 
 /// A command at work.
@@ -256,15 +255,15 @@ fn limit(ready: &mut Ready, selection: &Selection) -> Result<(), Failure> {
         return Ok(());
     }
     let units: BTreeSet<&ObjectId> = ready.rounds.iter().flat_map(Prepared::units).collect();
-    if let Some(unit) = selection.only.iter().find(|unit| !units.contains(unit))
+    let there: BTreeSet<String> = units.iter().map(|unit| unit.path()).collect();
+    if let Some(name) = selection.only.iter().find(|name| !there.contains(*name))
         && ready.codes.is_empty()
     {
-        let there: BTreeSet<String> = units.into_iter().map(written).collect();
-        let name = written(unit);
-        let hint = did_you_mean(&name, there.iter().map(String::as_str));
+        let hint = did_you_mean(name, there.iter().map(String::as_str));
         return Err(Failure::usage(format!("{name} is in no source of these syncs")).hint(hint));
     }
-    let wanted: BTreeSet<ObjectId> = selection.only.iter().cloned().collect();
+    let wanted: BTreeSet<ObjectId> =
+        units.into_iter().filter(|unit| selection.only.contains(&unit.path())).cloned().collect();
     ready.rounds.retain(|prepared| prepared.units().any(|unit| wanted.contains(unit)));
     for prepared in &mut ready.rounds {
         prepared.order.only = Some(wanted.clone());
@@ -304,11 +303,6 @@ pub(super) fn unusable(error: &StateError) -> Failure {
             "let this user write there, or name another folder by stateDir or $GATEWRIGHT_STATE_DIR"
         }
     })
-}
-
-/// Writes a unit as `--only` takes it.
-fn written(unit: &ObjectId) -> String {
-    format!("{}/{}/{}", unit.kind, unit.namespace, unit.name)
 }
 
 /// Makes the runtime of this process.

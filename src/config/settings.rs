@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 use std::time::Duration;
 
-use gatewright_engine::pack::kgateway;
+use gatewright_engine::pack::{agentgateway, kgateway};
 use gatewright_engine::selector::ClusterSelector;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -158,6 +158,8 @@ pub enum SpecsMode {
     /// They are rendered, and not written to the cluster.
     #[default]
     Render,
+    /// They are written to the cluster too, so that its control plane sees them.
+    Apply,
 }
 
 /// What becomes of documents that no pack claims.
@@ -169,6 +171,8 @@ pub enum Unclaimed {
     Report,
     /// Each is a problem.
     Error,
+    /// They are applied as they are.
+    Apply,
 }
 
 /// What a problem of the source holds back.
@@ -207,6 +211,8 @@ pub struct AdoptSettings {
     pub policy: AdoptPolicy,
     /// Whether such an object is deleted when it is not wanted any more; otherwise it stays.
     pub prune: bool,
+    /// Whether Gateways that a deployer in the cluster provisions are taken over from it.
+    pub deployer: bool,
 }
 
 /// When an existing object without our mark may become ours.
@@ -280,5 +286,7 @@ impl Default for WaitSettings {
 #[serde(rename_all = "camelCase", deny_unknown_fields, default)]
 pub struct PackSettings {
     /// kgateway's Envoy.
-    pub kgateway: kgateway::Settings,
+    pub kgateway: kgateway::settings::Settings,
+    /// agentgateway's proxy.
+    pub agentgateway: agentgateway::Settings,
 }

@@ -229,7 +229,7 @@ fn broken_documents(namespace: &str) -> Vec<(String, String, &'static str)> {
         ),
         (
             format!("{good}{reference}"),
-            format!("a.yaml:10: {id}: there is no GatewayParameters {namespace}/smal in the source"),
+            format!("a.yaml:10: {id}: InvalidParameters: there is no GatewayParameters {namespace}/smal in the source"),
             "",
         ),
         (format!("{good}---\nfoo: [bar\n"), "a.yaml:11: unclosed bracket '['\n".to_owned(), ""),
@@ -396,5 +396,5 @@ fn nothing_to_render_is_said() {
     let render = |path: &str| desk.run(&["render", path]);
     render("empty").exits(64).complains("there are no YAML or JSON files in empty\n  name a folder with specs");
     render("nowhere").exits(64).complains("cannot read \"nowhere\": No such file or directory");
-    render("other").exits(0).complains("there is no Gateway to render in what was named");
+    render("other").exits(0).complains("there is nothing to render in what was named");
 }

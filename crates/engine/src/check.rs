@@ -6,7 +6,7 @@
 
 use serde_json::Value;
 
-use crate::schema::{Additional, Found, Rule, Schema, Size};
+use crate::schema::{Additional, Found, Range, Rule, Schema, Size};
 use crate::yaml::{Content, Field, Node, Position};
 
 /// One mistake in one value.
@@ -109,6 +109,25 @@ impl<'a> Walk<'a> {
             let message = format!("{} has no {missing:?}", text(path));
             self.add(node.position, message, rule.slips.get(missing).cloned());
         }
+        self.one_of(node, rule, path);
+    }
+
+    /// Of some fields there must be exactly one. A field of an unknown name may be the one that was meant.
+    fn one_of(&mut self, node: &Node, rule: &Rule, path: &[String]) {
+        if rule.one_of.is_empty() {
+            return;
+        }
+        let said = node.fields().filter(|(_, field)| field.node.content != Content::Null);
+        let is_listed = |key: &str| rule.one_of.iter().any(|name| name == key);
+        let (mut listed, others): (Vec<_>, Vec<_>) = said.partition(|(key, _)| is_listed(key));
+        listed.sort_by_key(|(_, field)| field.key);
+        let needed = format!("exactly one of {}", rule.one_of.join(", "));
+        if let [_, .., (_, last)] = listed.as_slice() {
+            let names: Vec<&str> = listed.iter().map(|(key, _)| *key).collect();
+            self.add(last.key, format!("{} has {}, but must have {needed}", text(path), names.join(" and ")), None);
+        } else if listed.is_empty() && others.iter().all(|(key, _)| rule.properties.contains_key(*key)) {
+            self.add(node.position, format!("{} must have {needed}", text(path)), None);
+        }
     }
 
     fn unknown(&mut self, key: &str, field: &Field, rule: &Rule, path: &[String]) {
@@ -141,14 +160,10 @@ impl<'a> Walk<'a> {
     }
 
     fn number(&mut self, node: &Node, value: Option<f64>, rule: &Rule, path: &[String]) {
-        let Some(value) = value else { return };
-        let message = match (rule.range.min, rule.range.max) {
-            (Some(min), Some(max)) if value < min || value > max => format!("between {min} and {max}"),
-            (Some(min), None) if value < min => format!("at least {min}"),
-            (None, Some(max)) if value > max => format!("at most {max}"),
-            _ => return,
-        };
-        self.add(node.position, format!("{} is {value}, but must be {message}", text(path)), None);
+        let needed = value.and_then(|value| outside(value, &rule.range).or_else(|| outside(value, &rule.format)));
+        if let (Some(value), Some(needed)) = (value, needed) {
+            self.add(node.position, format!("{} is {value}, but must be {needed}", text(path)), None);
+        }
     }
 
     fn size(&mut self, node: &Node, size: usize, bounds: &Size, what: &str, path: &[String]) {
@@ -174,6 +189,16 @@ impl<'a> Walk<'a> {
 
     fn add(&mut self, position: Position, message: String, hint: Option<String>) {
         self.mistakes.push(Mistake { position, message, hint });
+    }
+}
+
+/// Says what a number that is out of bounds must be.
+fn outside(value: f64, range: &Range) -> Option<String> {
+    match (range.min, range.max) {
+        (Some(min), Some(max)) if value < min || value > max => Some(format!("between {min} and {max}")),
+        (Some(min), None) if value < min => Some(format!("at least {min}")),
+        (None, Some(max)) if value > max => Some(format!("at most {max}")),
+        _ => None,
     }
 }
 

@@ -29,6 +29,7 @@ mod order;
 #[cfg(test)]
 mod tests;
 mod types;
+pub mod unknown;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -37,8 +38,9 @@ use serde_json::{Map, Value};
 use crate::diff::{Path, Segment};
 use crate::object::Gvk;
 use ambiguity::Ambiguity;
-use fault::{Fault, Mistake};
+use fault::{Fault, Mistake, Side};
 use types::Type;
+use unknown::UnknownField;
 
 /// The sort of a patch.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -110,6 +112,12 @@ pub fn ambiguous(object: &Value, gvk: &Gvk) -> Vec<Ambiguity> {
     Type::of(gvk).map(|ty| ambiguity::find(object, ty)).unwrap_or_default()
 }
 
+/// Returns the fields of a strategic merge patch that the type does not have, in the order of the fields. Of a kind whose
+/// type is not known there are none.
+pub fn unknown_fields(patch: &Value, gvk: &Gvk) -> Vec<UnknownField> {
+    Type::of(gvk).map(|ty| unknown::find(patch, ty)).unwrap_or_default()
+}
+
 fn merge(object: &Value, patch: &Value) -> Result<Value, PatchError> {
     let mut object = object.clone();
     json_patch::merge(&mut object, &Value::Object(mapping(patch)?));
@@ -133,6 +141,20 @@ fn mapping(value: &Value) -> Result<Map<String, Value>, PatchError> {
         Value::Object(fields) => Ok(fields.clone()),
         Value::Null => Ok(Map::new()),
         _ => Err(Mistake::from(Fault::NoMapping).into()),
+    }
+}
+
+impl PatchError {
+    /// Returns where in the patch it goes wrong, as far as the patch says something there; for operations, nowhere.
+    pub fn path(&self) -> &[Segment] {
+        match self {
+            // The item is the object's, so that its index says nothing about the patch.
+            Self::Fault { path, fault: Fault::NoKey { side: Side::Object, .. } } => {
+                path.split_last().map_or(&[], |(_, list)| list)
+            }
+            Self::Fault { path, .. } => path,
+            Self::Kind(_) | Self::Operations(_) | Self::Operation { .. } => &[],
+        }
     }
 }
 

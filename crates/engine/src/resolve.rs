@@ -31,6 +31,8 @@ pub struct Resolved<'a> {
     pub kind: &'a Parameters,
     /// The sets that attach to it.
     pub listener_sets: Vec<ListenerSet>,
+    /// The same sets as they were written.
+    pub listener_set_documents: Vec<&'a Document>,
     /// Its parameters, the lowest layer first, without the built-in one.
     pub layers: Vec<Layer<'a>>,
     /// The overlays that govern it, the lowest first; their parameters are the last layers.
@@ -85,13 +87,17 @@ fn listener_sets(specs: &Specs) -> BTreeMap<ObjectId, Vec<(&Document, ListenerSe
     let mut sets: BTreeMap<ObjectId, Vec<_>> = BTreeMap::new();
     for document in specs.of_kind(GATEWAY_API, "ListenerSet") {
         let Ok(set) = document.read::<ListenerSet>() else { continue };
-        let parent = &set.spec.parent_ref;
-        let namespace = specs.namespace(parent.namespace.as_deref().unwrap_or(&document.id.namespace));
-        let (group, kind) =
-            (parent.group.as_deref().unwrap_or(GATEWAY_API), parent.kind.as_deref().unwrap_or("Gateway"));
-        sets.entry(ObjectId::new(group, kind, namespace, &parent.name)).or_default().push((document, set));
+        sets.entry(parent(specs, document, &set)).or_default().push((document, set));
     }
     sets
+}
+
+/// Returns the Gateway that a set attaches to.
+pub(crate) fn parent(specs: &Specs, document: &Document, set: &ListenerSet) -> ObjectId {
+    let parent = &set.spec.parent_ref;
+    let namespace = specs.namespace(parent.namespace.as_deref().unwrap_or(&document.id.namespace));
+    let (group, kind) = (parent.group.as_deref().unwrap_or(GATEWAY_API), parent.kind.as_deref().unwrap_or("Gateway"));
+    ObjectId::new(group, kind, namespace, &parent.name)
 }
 
 struct Context<'a> {
@@ -108,6 +114,10 @@ impl<'a> Context<'a> {
     ) -> Result<Resolution<'a>, Box<Problem>> {
         let gateway: Gateway = self.document.read()?;
         self.check_listeners(&gateway)?;
+        if let Some(place) = self.specs.broken_sets.get(&self.document.id) {
+            let problem = self.problem(&[], format!("a ListenerSet of it is broken, see {place}"));
+            return Err(Box::new(problem));
+        }
         let (controller, class) = self.class(&gateway)?;
         let Some(pack) = self.packs.of_controller(&controller) else { return Ok(Resolution::NotOurs { controller }) };
         let mut files = BTreeSet::from([Arc::clone(&self.document.file)]);
@@ -131,6 +141,7 @@ impl<'a> Context<'a> {
         }
         files.extend(overlays.iter().map(|overlay| Arc::clone(&overlay.document.file)));
         files.extend(sets.iter().map(|(document, _)| Arc::clone(&document.file)));
+        let listener_set_documents = sets.iter().map(|(document, _)| *document).collect();
         let listener_sets = sets.iter().map(|(_, set)| set.clone()).collect();
         Ok(Resolution::Ready(Box::new(Resolved {
             document: self.document,
@@ -138,6 +149,7 @@ impl<'a> Context<'a> {
             pack,
             kind,
             listener_sets,
+            listener_set_documents,
             layers,
             overlays,
             files,
@@ -195,7 +207,7 @@ impl<'a> Context<'a> {
         let Some(reference) = class.read::<GatewayClass>()?.spec.parameters_ref else { return Ok(None) };
         let at = |message: String| {
             let place = class.place_of(&["spec", "parametersRef"]);
-            Box::new(Problem::document(place, message).about(self.document.id.clone()))
+            Box::new(Problem::invalid_parameters(place, message).about(self.document.id.clone()))
         };
         let named = kind_of(pack, &reference.group, &reference.kind).map_err(at)?;
         let Some(namespace) = reference.namespace.filter(|namespace| !namespace.is_empty()) else {
@@ -214,7 +226,10 @@ impl<'a> Context<'a> {
     ) -> Result<Option<(&'a Parameters, Layer<'a>)>, Box<Problem>> {
         let infrastructure = gateway.spec.infrastructure.as_ref();
         let Some(reference) = infrastructure.and_then(|it| it.parameters_ref.as_ref()) else { return Ok(None) };
-        let at = |message: String| Box::new(self.problem(&["spec", "infrastructure", "parametersRef"], message));
+        let at = |message: String| {
+            let place = self.document.place_of(&["spec", "infrastructure", "parametersRef"]);
+            Box::new(Problem::invalid_parameters(place, message).about(self.document.id.clone()))
+        };
         let named = kind_of(pack, &reference.group, &reference.kind).map_err(at)?;
         let ParameterKind { group, kind, .. } = &named.kind;
         let id = ObjectId::new(group, kind, &self.document.id.namespace, &reference.name);

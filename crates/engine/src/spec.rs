@@ -79,6 +79,8 @@ pub struct Metadata {
     pub name: String,
     /// Namespace, if it says one.
     pub namespace: Option<String>,
+    /// Annotations, if it has any.
+    pub annotations: Option<BTreeMap<String, String>>,
 }
 
 /// A resource whose `spec` is an `S`: parameters of any kind, with the schema of the whole document.
@@ -108,7 +110,12 @@ pub struct Kind {
     pub namespaced: bool,
     /// What a document must look like.
     pub schema: Schema,
+    /// What its schema cannot say.
+    pub sense: Option<Sense>,
 }
+
+/// Says what is wrong with a document that obeys its schema, such as a field that rules another out.
+pub type Sense = fn(&Node) -> Vec<check::Mistake>;
 
 /// The kinds that can be used, by group and kind.
 pub type Kinds = BTreeMap<(String, String), Kind>;
@@ -116,7 +123,7 @@ pub type Kinds = BTreeMap<(String, String), Kind>;
 /// Returns the kinds that every gateway pack starts from: those of the Gateway API, and overlays.
 pub fn base_kinds() -> Result<Kinds, SchemaError> {
     let versions = |versions: &[&str]| versions.iter().map(|&version| version.to_owned()).collect();
-    let kind = |versions: Vec<String>, namespaced, schema| Kind { versions, namespaced, schema };
+    let kind = |versions: Vec<String>, namespaced, schema| Kind { versions, namespaced, schema, sense: None };
     let name = |kind: &str| (GATEWAY_API.to_owned(), kind.to_owned());
     Ok(BTreeMap::from([
         (name("GatewayClass"), kind(versions(&["v1", "v1beta1"]), false, Schema::of::<gateway::GatewayClass>()?)),
@@ -139,6 +146,8 @@ pub struct Specs {
     /// What is meant to be an overlay and is not: nobody refers to overlays, so what they say of themselves tells what
     /// is to be held.
     pub broken_overlays: Vec<Document>,
+    /// Gateways of which a listener set is broken, and where: nobody knows all of their ports.
+    pub broken_sets: BTreeMap<ObjectId, Place>,
     /// Those of other kinds.
     pub unclaimed: Vec<Document>,
     /// What is wrong.
@@ -179,6 +188,10 @@ impl Specs {
 
     fn add(&mut self, file: &Arc<str>, root: Node, kinds: &Kinds) {
         if root.get("kind").and_then(Node::as_str) == Some("List") && root.get("items").is_some() {
+            if root.get("sops").is_some() {
+                let problem = Problem::file(place(file, root.position), "the list is still encrypted with sops");
+                return self.problems.push(problem.hint("gatewright decrypts nothing; keep secrets out of it"));
+            }
             let items = root.get("items").map(Node::items).unwrap_or_default().to_vec();
             return items.into_iter().for_each(|item| self.add(file, item, kinds));
         }
@@ -205,13 +218,15 @@ impl Specs {
 
     fn add_unclaimed(&mut self, document: Document, kinds: &Kinds) {
         let same_group = kinds.keys().filter(|(group, _)| *group == document.id.group).map(|(_, kind)| kind.as_str());
-        if let Some(near) = check::suggest(&document.id.kind, same_group) {
+        let near = check::suggest(&document.id.kind, same_group);
+        // What is meant for us is nobody else's.
+        let is_ours = document.id.group == overlay::GROUP;
+        if near.is_some() || is_ours {
             let message = format!("unknown kind {:?} in {}", document.id.kind, document.gvk.api_version());
-            let place = document.place_of(&["kind"]);
-            self.problems.push(Problem::document(place, message).hint(format!("did you mean {near:?}?")));
-            self.keep_overlay(document.clone());
+            let problem = Problem::document(document.place_of(&["kind"]), message);
+            self.problems.push(Problem { hint: near.map(|near| format!("did you mean {near:?}?")), ..problem });
         }
-        self.unclaimed.push(document);
+        if is_ours { self.keep_overlay(document) } else { self.unclaimed.push(document) }
     }
 
     /// Keeps a document that is not used, if it should have been an overlay.
@@ -221,9 +236,27 @@ impl Specs {
         }
     }
 
+    fn has(&self, id: &ObjectId) -> bool {
+        self.documents.contains_key(id) || self.broken.contains_key(id)
+    }
+
+    /// A listener set that cannot be used concerns its Gateway, which can often still be read off it.
+    fn note_parent(&mut self, document: &Document, is_broken: bool) {
+        if !is_broken || document.id.kind != "ListenerSet" {
+            return;
+        }
+        let text = |field: &str| document.root.at(["spec", "parentRef", field]).and_then(Node::as_str);
+        let namespace = self.namespace(text("namespace").unwrap_or(&document.id.namespace)).to_owned();
+        let (group, kind) = (text("group").unwrap_or(GATEWAY_API), text("kind").unwrap_or("Gateway"));
+        if let Some(name) = text("name") {
+            self.broken_sets.insert(ObjectId::new(group, kind, &namespace, name), document.place());
+        }
+    }
+
     /// Files a document; of two with one identity neither is used, because either might be the wrong one.
     fn place(&mut self, document: Document, is_broken: bool) {
         let place = document.place();
+        self.note_parent(&document, is_broken || self.has(&document.id));
         let first = self.documents.get(&document.id).map(Document::place);
         if let Some(first) = first.or_else(|| self.broken.get(&document.id).cloned()) {
             let id = document.id.clone();
@@ -269,7 +302,11 @@ pub(crate) fn validate(document: &Document, kind: &Kind) -> Vec<Problem> {
         hint: mistake.hint,
         ..Problem::document(document.at(mistake.position), mistake.message).about(document.id.clone())
     };
-    check::check(&document.root, &kind.schema).into_iter().map(problem).collect()
+    let mut mistakes = check::check(&document.root, &kind.schema);
+    if let Some(sense) = kind.sense.filter(|_| mistakes.is_empty()) {
+        mistakes = sense(&document.root);
+    }
+    mistakes.into_iter().map(problem).collect()
 }
 
 fn place(file: &Arc<str>, position: Position) -> Place {

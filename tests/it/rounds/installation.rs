@@ -29,6 +29,7 @@ pub(crate) struct Installation {
     /// Who it is.
     pub(crate) marker: Marker,
     settings: SyncSettings,
+    packs: &'static Packs,
     state: TempDir,
 }
 
@@ -42,7 +43,12 @@ impl Installation {
         let settings = serde_json::from_value(all).expect("a test knows the settings");
         let state = tempfile::tempdir().expect("temporary folders can be made");
         let installation = State::open(state.path()).make_installation().expect("a new folder can be written");
-        Self { marker: Marker { installation, sync: sync.to_owned() }, settings, state }
+        Self { marker: Marker { installation, sync: sync.to_owned() }, settings, packs: packs(), state }
+    }
+
+    /// The same with other packs.
+    pub(crate) fn with_packs(self, packs: &'static Packs) -> Self {
+        Self { packs, ..self }
     }
 
     /// Runs a round that changes the cluster.
@@ -75,13 +81,13 @@ impl Installation {
     /// Returns what specs become, without marks.
     pub(crate) fn rendering(&self, specs: &Specs) -> Rendering {
         let cluster = ClusterFacts { name: "test".to_owned(), ..ClusterFacts::default() };
-        Reading::new(&snapshot(specs), &self.settings, packs()).render(packs(), &cluster)
+        Reading::new(&snapshot(specs), &self.settings, self.packs).render(self.packs, &cluster)
     }
 
     /// Returns the objects that specs want.
     pub(crate) fn wanted(&self, specs: &Specs) -> BTreeSet<ObjectId> {
         let units = self.rendering(specs).units;
-        units.iter().flat_map(|unit| unit.objects.iter().map(|object| object.id().clone())).collect()
+        units.iter().flat_map(|unit| unit.all().map(|object| object.id().clone())).collect()
     }
 
     /// Reads the inventory off a cluster, as a stranger would who knows the format; empty if there is none.

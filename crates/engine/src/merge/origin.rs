@@ -52,6 +52,11 @@ impl<'a> Layer<'a> {
     pub fn new(name: LayerName, file: impl Into<Arc<str>>, node: &'a Node) -> Self {
         Self { name, file: file.into(), node }
     }
+
+    /// Returns the place of something that the layer says.
+    pub fn place_of(&self, node: &Node) -> Place {
+        Place { file: Arc::clone(&self.file), line: node.position.line, column: node.position.column }
+    }
 }
 
 /// Who set a value, and where.
@@ -99,7 +104,7 @@ impl Merged {
     /// Reads a layer.
     pub fn of(layer: &Layer<'_>) -> Self {
         let node = layer.node;
-        let place = Place { file: Arc::clone(&layer.file), line: node.position.line, column: node.position.column };
+        let place = layer.place_of(node);
         let below = |node| Self::of(&Layer { node, ..layer.clone() });
         let content = match &node.content {
             Content::List(items) => MergedContent::List(items.iter().map(below).collect()),
@@ -188,7 +193,7 @@ impl Merged {
     }
 
     /// The value that a Go field has when nobody has set it.
-    pub(super) fn is_zero(&self) -> bool {
+    pub(crate) fn is_zero(&self) -> bool {
         match &self.content {
             MergedContent::Leaf(Value::String(text)) => text.is_empty(),
             MergedContent::Leaf(Value::Number(number)) => number.as_f64() == Some(0.0),

@@ -14,7 +14,7 @@ static TYPES: LazyLock<BTreeMap<&'static str, Struct>> = LazyLock::new(|| read(i
 /// A type with named fields.
 #[derive(Debug, Default)]
 pub(super) struct Struct {
-    name: &'static str,
+    pub(super) name: &'static str,
     /// In the order of the type.
     fields: Vec<Field>,
 }
@@ -64,6 +64,11 @@ impl Type {
 }
 
 impl Struct {
+    /// Returns the names of the fields.
+    pub(super) fn names(&self) -> impl Iterator<Item = &'static str> {
+        self.fields.iter().map(|field| field.name)
+    }
+
     fn field(&self, name: &str) -> Option<&Field> {
         let exact = self.fields.iter().find(|field| field.name == name);
         exact.or_else(|| self.fields.iter().find(|field| field.name.eq_ignore_ascii_case(name)))

@@ -5,7 +5,7 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use super::{Decision, Observed, Plan, Policies, Reason, Refusal};
+use super::{Observed, Plan, Policies, Reason, Refusal};
 use crate::inventory::Inventory;
 use crate::unit::Unit;
 
@@ -29,8 +29,8 @@ impl Plan {
     ) {
         let file = lost.first().map(ToString::to_string).unwrap_or_default();
         let unit = Unit { files: unit.files.iter().cloned().chain(lost).collect(), ..unit.clone() };
-        for object in &unit.objects {
-            let reason = match (Decision { unit: &unit, observed, owned, policies }).decide(object) {
+        for (id, decided) in self.decided(&unit, observed, owned, policies) {
+            let reason = match decided {
                 Ok(step) if !step.action.changes() => {
                     self.add_step(step, &unit, observed);
                     continue;
@@ -38,7 +38,7 @@ impl Plan {
                 Ok(_) => Reason::Unreadable(file.clone()),
                 Err(reason) => reason,
             };
-            self.refusals.push(Refusal { unit: unit.id.clone(), id: object.id().clone(), reason });
+            self.refusals.push(Refusal { unit: unit.id.clone(), id, reason });
         }
     }
 }
