@@ -14,7 +14,8 @@ use std::sync::Arc;
 use serde::Deserialize;
 use serde_json::Value;
 
-use crate::enforce::{Rule, Vocabulary};
+use crate::enforce::Rule;
+use crate::enforce::words::Vocabulary;
 use crate::merge::origin::{Layer, LayerName, Merged};
 use crate::merge::{Line, Table};
 use crate::object::Object;

@@ -18,7 +18,8 @@ use crate::marks::OWN_PREFIX;
 use crate::merge::{merge_over, origin::Merged};
 use crate::object::scope::is_cluster_scoped;
 use crate::object::{Gvk, Object, ObjectId};
-use crate::overlay::{self, Overlays, Touched};
+use crate::overlay::object::Touched;
+use crate::overlay::{self, Overlays};
 use crate::pack::{self, Packs, Subject};
 use crate::problem::{Place, Problem};
 use crate::resolve::{Resolution, Resolved, resolve};
@@ -126,7 +127,7 @@ impl Source {
     /// Renders it for one cluster.
     pub fn render(&self, packs: &Packs, options: &Options) -> Rendering {
         let assignment = self.overlays.on(options.cluster.as_ref(), &self.specs);
-        let specs = overlay::patch_gateways(&self.specs, &assignment, packs.kinds());
+        let specs = overlay::gateway::patch(&self.specs, &assignment, packs.kinds());
         let is_gateway = |id: &&ObjectId| id.group == GATEWAY_API && id.kind == "Gateway";
         let mut rendering = Rendering {
             broken: specs.broken.keys().filter(is_gateway).cloned().collect(),
@@ -155,7 +156,7 @@ impl Source {
         writer.finish(&mut rendering, packs);
         let objects = |unit: &Unit| unit.objects.iter().map(|object| object.id().clone()).collect();
         let rendered = rendering.units.iter().map(|unit| (unit.id.clone(), objects(unit))).collect();
-        for (problem, units) in overlay::untouched(&assignment, &rendered, &rendering.broken, &touched) {
+        for (problem, units) in overlay::object::untouched(&assignment, &rendered, &rendering.broken, &touched) {
             rendering.problems.push(problem);
             rendering.units.retain(|unit| !units.contains(&unit.id));
             rendering.broken.extend(units);
@@ -179,7 +180,7 @@ impl Rendering {
     fn add(&mut self, resolved: &Resolved<'_>, writer: &mut Writer<'_>, (options, touched): (&Options, &mut Touched)) {
         let subject = subject(resolved);
         let defaults = || resolved.kind.generator.defaults(&subject, &resolved.layers);
-        let ties = overlay::of_parameters(&resolved.overlays, &resolved.layers, &resolved.kind.table, defaults);
+        let ties = overlay::ties::of_parameters(&resolved.overlays, &resolved.layers, &resolved.kind.table, defaults);
         if !ties.is_empty() {
             return self.add_broken(resolved.document, ties);
         }
@@ -316,7 +317,7 @@ fn rendered(
         }
     }
     let finished = objects.into_iter().map(|object| finish(object, subject.namespace, options));
-    let objects = overlay::patch_objects(&resolved.overlays, finished.collect(), touched)?;
+    let objects = overlay::object::patch(&resolved.overlays, finished.collect(), touched)?;
     let all = objects.iter().chain(generated.iter().map(|generated| &generated.object));
     match all.into_iter().find(|object| has_own_prefix(object)) {
         Some(object) => {
