@@ -8,6 +8,9 @@ use serde_json::{Value, json};
 use crate::cluster::shared;
 use crate::golden::cases;
 
+/// Groups that every API server has; kinds of others are somebody's custom resources.
+const GROUPS: [&str; 5] = ["", "apps", "autoscaling", "policy", "rbac.authorization.k8s.io"];
+
 /// It has characters that kubectl cannot send; `cluster_kube` sends them.
 const NOT_FOR_KUBECTL: &str = "text_changes_no_structure";
 
@@ -31,7 +34,12 @@ fn an_api_server_takes_every_object_of_the_cases() {
     let mut refused = Vec::new();
     for case in &cases {
         for unit in &case.rendering.units {
-            write(unit.objects.iter().map(|object| object.body().clone()).collect());
+            let known = unit.objects.iter().filter(|object| GROUPS.contains(&object.id().group.as_str()));
+            let known: Vec<Value> = known.map(|object| object.body().clone()).collect();
+            if known.is_empty() {
+                continue;
+            }
+            write(known);
             let output = server.kubectl(&["apply", "--server-side", "--dry-run=server", "-f", file]);
             if !output.status.success() {
                 refused.push(format!("{}, {}: {}", case.name, unit.id, String::from_utf8_lossy(&output.stderr)));
