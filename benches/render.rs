@@ -7,6 +7,7 @@
 use std::fs;
 
 use gatewright_engine::object::Object;
+use gatewright_engine::overlay::Assignment;
 use gatewright_engine::pack::{Pack, Packs};
 use gatewright_engine::resolve::{Resolution, Resolved, resolve};
 use gatewright_engine::spec;
@@ -155,10 +156,11 @@ fn measure<T>(rounds: usize, mut work: impl FnMut() -> T) -> f64 {
 }
 
 fn ready<'a>(specs: &'a spec::Specs, packs: &'a Packs) -> Vec<Box<Resolved<'a>>> {
-    let resolutions = resolve(specs, packs).into_iter().filter_map(|(_, resolution)| match resolution {
-        Resolution::Ready(resolved) => Some(resolved),
-        Resolution::NotOurs { .. } | Resolution::Broken(_) => None,
-    });
+    let resolutions =
+        resolve(specs, packs, &Assignment::default()).into_iter().filter_map(|(_, resolution)| match resolution {
+            Resolution::Ready(resolved) => Some(resolved),
+            Resolution::NotOurs { .. } | Resolution::Broken(_) => None,
+        });
     resolutions.collect()
 }
 

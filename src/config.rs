@@ -15,6 +15,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use gatewright_engine::check::{check, suggest};
+use gatewright_engine::enforce;
 use gatewright_engine::error::Chain;
 use gatewright_engine::pack::{Pack, PackError, Packs};
 use gatewright_engine::problem::{Place, Problem};
@@ -109,7 +110,7 @@ pub fn parse(file: &Path, text: &str, environment: &Environment) -> Result<Confi
     }
     let state_dir =
         settings.state_dir.as_ref().map_or_else(|| environment.state_dir(), |path| plain(&paths.base.join(path)));
-    Ok(Config {
+    let config = Config {
         file: file.to_owned(),
         reports_dir: plain(&state_dir.join(&settings.reports.dir)),
         state_dir,
@@ -117,7 +118,11 @@ pub fn parse(file: &Path, text: &str, environment: &Environment) -> Result<Confi
         standard_lookup: StandardLookup { files: environment.kubeconfigs.clone() },
         root,
         authorities,
-    })
+    };
+    match config.packs() {
+        Err(UnusablePack { source: PackError::Rules(problems), .. }) => Err(ConfigError::Problems(problems)),
+        _ => Ok(config),
+    }
 }
 
 /// Leaves out the parts of a path that say nothing: `/etc/./gatewright` is `/etc/gatewright`.
@@ -210,17 +215,18 @@ pub fn packs(config: Option<&Config>) -> Result<Packs, UnusablePack> {
 
 /// Builds one pack.
 fn pack(name: &str, config: Option<&Config>) -> Result<Pack, PackError> {
-    let settings = config.and_then(|config| config.root.at(["packs", name]));
+    let Some(config) = config else { return Pack::builtin(name, &Value::Null) };
+    let settings = config.root.at(["packs", name]);
     let mut value = settings.map_or(Value::Null, Node::to_value);
-    if let Some(authorities) = config.and_then(|config| config.authorities.get(name)) {
+    if let Some(authorities) = config.authorities.get(name) {
         value["xds"]["tls"] = json!({"ca": authorities});
     }
-    let pack = Pack::builtin(name, &value)?;
-    let parameters = settings.and_then(|settings| settings.get("parameters"));
-    Ok(match (config, parameters) {
-        (Some(config), Some(parameters)) => {
-            pack.with_settings(config.file.to_string_lossy().as_ref(), parameters.clone())
-        }
-        _ => pack,
-    })
+    let mut pack = Pack::builtin(name, &value)?;
+    if let Some(parameters) = settings.and_then(|settings| settings.get("parameters")) {
+        pack = pack.with_settings(config.file.to_string_lossy().as_ref(), parameters.clone());
+    }
+    if let Some(bounds) = settings.and_then(|settings| settings.get("enforce")) {
+        pack = pack.with_enforce(enforce::bounds(config.file.to_string_lossy().as_ref(), bounds));
+    }
+    Ok(pack)
 }

@@ -3,14 +3,16 @@
 use std::path::PathBuf;
 
 use gatewright_engine::object::Object;
+use gatewright_engine::pack::Packs;
 use gatewright_engine::plan::order::{rank, wave};
-use gatewright_engine::problem::Scope;
+use gatewright_engine::problem::{Problem, Scope};
+use gatewright_engine::selector::ClusterFacts;
 use gatewright_engine::tree::Tree;
-use gatewright_engine::unit::{Options, Rendering, Unit, render};
+use gatewright_engine::unit::{Options, Rendering, Source, Unit};
 use gatewright_engine::yaml;
 
-use super::{Context, EXIT_FAILED, EXIT_USAGE, Failure, complain, print};
-use crate::config;
+use super::{Context, EXIT_FAILED, EXIT_USAGE, Failure, check_name, complain, print};
+use crate::config::{self, Config};
 
 /// Renders specs to a stream of YAML documents, in the order in which they would be applied. Needs no cluster.
 ///
@@ -29,17 +31,23 @@ pub struct Args {
     /// Also what `specs: apply` applies: the specs themselves.
     #[arg(long)]
     specs: bool,
+    /// Render for this cluster of the config file; otherwise only overlays for all clusters are in force.
+    #[arg(long, value_name = "NAME")]
+    cluster: Option<String>,
 }
 
 /// Runs the command.
 pub fn run(context: &Context, args: &Args) -> Result<u8, Failure> {
+    let specs = Specs::load(context, &args.paths, args.target_namespace.as_deref(), args.cluster.is_some())?;
+    let cluster = args.cluster.as_deref().map(|name| specs.cluster(name)).transpose()?;
     let options = Options {
         target_namespace: args.target_namespace.clone(),
         apply_unclaimed: args.unclaimed,
         apply_specs: args.specs,
+        cluster,
         ..Options::default()
     };
-    let rendering = load(context, &args.paths, &options)?;
+    let rendering = specs.source.render(&specs.packs, &options);
     let documents = documents(&rendering);
     for document in &documents {
         print(document);
@@ -47,7 +55,8 @@ pub fn run(context: &Context, args: &Args) -> Result<u8, Failure> {
     if documents.is_empty() && rendering.problems.is_empty() {
         complain("gatewright: there is nothing to render in what was named\n");
     }
-    Ok(tell_problems(&rendering))
+    rendering.problems.iter().for_each(|problem| complain(&format!("{problem}\n")));
+    Ok(exit_code(&rendering.problems))
 }
 
 /// Writes every object as a YAML document, in the order of apply. A value that is made once on each cluster is in none;
@@ -63,13 +72,48 @@ pub fn documents(rendering: &Rendering) -> Vec<String> {
     objects.into_iter().map(document).collect()
 }
 
-/// Reads and renders specs from disk, with the pack settings of a config file if one was named.
-pub(super) fn load(context: &Context, paths: &[PathBuf], options: &Options) -> Result<Rendering, Failure> {
-    let packs = match &context.config {
-        Some(_) => context.load()?.packs(),
-        None => config::packs(None),
-    };
-    let packs = packs.map_err(|error| Failure::of_configuration(&error))?;
+/// Specs from disk, and what is needed to render them.
+pub(super) struct Specs {
+    /// The config file, if one was named.
+    pub config: Option<Config>,
+    /// The packs, with its settings.
+    pub packs: Packs,
+    /// The specs.
+    pub source: Source,
+}
+
+impl Specs {
+    /// Reads specs, and the config file if one was named or is needed.
+    pub(super) fn load(
+        context: &Context,
+        paths: &[PathBuf],
+        target_namespace: Option<&str>,
+        needs_config: bool,
+    ) -> Result<Self, Failure> {
+        let is_wanted = needs_config || context.config.is_some();
+        let config = is_wanted.then(|| context.load()).transpose()?;
+        let packs = config.as_ref().map_or_else(|| config::packs(None), Config::packs);
+        let packs = packs.map_err(|error| Failure::of_configuration(&error))?;
+        let source = Source::load(&read(paths)?, &packs, target_namespace);
+        Ok(Self { config, packs, source })
+    }
+
+    /// Returns what overlays can know of the clusters of the config file.
+    pub(super) fn clusters(&self) -> impl Iterator<Item = ClusterFacts> {
+        let clusters = self.config.iter().flat_map(|config| &config.settings.clusters);
+        clusters.map(|(name, settings)| ClusterFacts { name: name.clone(), labels: settings.labels.clone() })
+    }
+
+    fn cluster(&self, name: &str) -> Result<ClusterFacts, Failure> {
+        if let Some(config) = &self.config {
+            check_name("cluster", Some(name), &config.settings.clusters)?;
+        }
+        let named = self.clusters().find(|cluster| cluster.name == name);
+        named.ok_or_else(|| Failure::usage(format!("there is no cluster {name:?}")))
+    }
+}
+
+fn read(paths: &[PathBuf]) -> Result<Tree, Failure> {
     let mut tree = Tree::default();
     for path in paths {
         let part = Tree::read_dir(path).map_err(|error| Failure { code: EXIT_USAGE, ..Failure::of(&error) })?;
@@ -81,11 +125,11 @@ pub(super) fn load(context: &Context, paths: &[PathBuf], options: &Options) -> R
         return Err(Failure::usage(format!("there are no YAML or JSON files in {}", named.join(", ")))
             .hint("name a folder with specs, such as examples/quickstart/specs"));
     }
-    Ok(render(&tree, &packs, options))
+    Ok(tree)
 }
 
-/// Writes the problems to standard error and returns the exit code.
-pub(super) fn tell_problems(rendering: &Rendering) -> u8 {
-    rendering.problems.iter().for_each(|problem| complain(&format!("{problem}\n")));
-    if rendering.problems.iter().any(|problem| problem.scope != Scope::Notice) { EXIT_FAILED } else { 0 }
+/// Returns the exit code of specs with problems.
+pub(super) fn exit_code<'a>(problems: impl IntoIterator<Item = &'a Problem>) -> u8 {
+    let is_broken = problems.into_iter().any(|problem| problem.scope != Scope::Notice);
+    if is_broken { EXIT_FAILED } else { 0 }
 }

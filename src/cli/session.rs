@@ -10,7 +10,6 @@ use futures::future::join_all;
 use gatewright_engine::error::Chain;
 use gatewright_engine::object::ObjectId;
 use gatewright_engine::pack::Packs;
-use gatewright_engine::unit::Rendering;
 use tokio::runtime::Runtime;
 use tokio_util::sync::CancellationToken;
 
@@ -19,7 +18,8 @@ use crate::assemble;
 use crate::clock::Clock;
 use crate::config::settings::SyncSettings;
 use crate::config::{Config, did_you_mean};
-use crate::fleet::{self, Order, render_for};
+use crate::fleet::{self, Order};
+use crate::rendering::{Reading, Wanted, facts_of};
 use crate::report::{Mode, Report};
 use crate::service::Signals;
 use crate::source::{Snapshot, SourceError};
@@ -72,7 +72,7 @@ pub(super) struct Prepared {
     /// The round.
     pub order: Order,
     snapshot: Snapshot,
-    rendering: Rendering,
+    wanted: Wanted,
 }
 
 /// What became of the syncs that a command is about.
@@ -120,9 +120,11 @@ impl<'a> Session<'a> {
             let of_source = syncs.iter().filter(|(_, sync)| sync.source == source);
             match result {
                 Ok(snapshot) => ready.rounds.extend(of_source.map(|(name, sync)| {
-                    let rendering = render_for(&snapshot, sync, &self.packs);
                     let order = self.order(name, sync, selection, installation);
-                    Prepared { order, snapshot: snapshot.clone(), rendering }
+                    let mut clusters = facts_of(self.config, sync);
+                    clusters.retain(|cluster| order.clusters.contains_key(&cluster.name));
+                    let wanted = Reading::new(&snapshot, sync, &self.packs).render_all(&self.packs, clusters);
+                    Prepared { order, snapshot: snapshot.clone(), wanted }
                 })),
                 Err(mut failure) => {
                     let names: Vec<String> = of_source.map(|(name, _)| format!("{name:?}")).collect();
@@ -205,9 +207,8 @@ impl<'a> Session<'a> {
     /// Runs a round.
     pub(super) fn round(&self, prepared: &Prepared, mode: Mode) -> Report {
         let order = Order { mode, ..prepared.order.clone() };
-        let (snapshot, rendering) = (&prepared.snapshot, prepared.rendering.clone());
         let clock = self.context.clock.as_ref();
-        self.block_on(fleet::run(&order, snapshot, rendering, &self.state, clock, &self.stop))
+        self.block_on(fleet::run(&order, &prepared.snapshot, &prepared.wanted, &self.state, clock, &self.stop))
     }
 
     /// Waits for a line from the terminal. Whoever interrupts the question has not agreed.
@@ -241,12 +242,10 @@ impl Drop for Session<'_> {
 impl Prepared {
     /// Returns the units of the source, those that are broken included.
     fn units(&self) -> impl Iterator<Item = &ObjectId> {
-        self.rendering
-            .units
-            .iter()
-            .map(|unit| &unit.id)
-            .chain(&self.rendering.broken)
-            .chain(&self.rendering.self_managed)
+        self.wanted.values().flat_map(|rendering| {
+            let units = rendering.units.iter().map(|unit| &unit.id);
+            units.chain(&rendering.broken).chain(&rendering.self_managed)
+        })
     }
 }
 

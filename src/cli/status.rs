@@ -93,10 +93,11 @@ fn write_cluster(out: &mut String, name: &str, cluster: &ClusterReport, report: 
         }
         None => writeln!(out, "  cluster {name}: {state} at {at}, {}", report.revision)?,
     }
-    if let Some(first) = report.problems.first() {
-        let number = count(report.problems.len(), "problem");
-        let words = if report.problems.len() == 1 { "" } else { ", the first is" };
-        writeln!(out, "    {number} in the source{words}: {first}")?;
+    let problems: Vec<_> = report.problems.iter().filter(|problem| problem.is_on(name)).collect();
+    if let Some(first) = problems.first() {
+        let number = count(problems.len(), "problem");
+        let words = if problems.len() == 1 { "" } else { ", the first is" };
+        writeln!(out, "    {number} in the source{words}: {}", first.problem)?;
     }
     for hold in &cluster.holds {
         writeln!(out, "    held by guard {}: {}", hold.guard, hold.message)?;

@@ -6,12 +6,11 @@ use std::fmt::{self, Write};
 use gatewright_engine::diff::Difference;
 use gatewright_engine::object::ObjectId;
 use gatewright_engine::plan::refusal::{Reason, Refusal};
-use gatewright_engine::problem::Problem;
 use gatewright_engine::text::count;
 use owo_colors::{OwoColorize, Style};
 use serde_json::Value;
 
-use super::{ClusterReport, ClusterState, Report, StepReport, UnitState};
+use super::{ClusterReport, ClusterState, ProblemReport, Report, StepReport, UnitState, named};
 use crate::apply::Outcome;
 
 /// Values longer than this are folded.
@@ -70,14 +69,15 @@ impl Writer<'_> {
         Ok(())
     }
 
-    fn problems(&mut self, problems: &[Problem]) -> fmt::Result {
+    fn problems(&mut self, problems: &[ProblemReport]) -> fmt::Result {
         if problems.is_empty() {
             return Ok(());
         }
         writeln!(self.out, "\n{}", self.look.paint(&count(problems.len(), "problem"), Style::new().red().bold()))?;
-        for problem in problems {
+        for ProblemReport { problem, clusters } in problems {
             let object = problem.object.as_ref().map(|id| format!("{id}: ")).unwrap_or_default();
-            writeln!(self.out, "  {}: {object}{}", problem.place, problem.message)?;
+            let on = if clusters.is_empty() { String::new() } else { format!("; on {}", named(clusters)) };
+            writeln!(self.out, "  {}: {object}{}{on}", problem.place, problem.message)?;
             if let Some(hint) = &problem.hint {
                 writeln!(self.out, "    {hint}")?;
             }

@@ -181,7 +181,14 @@ fn around(section: &str, more: &str) -> String {
 }
 
 /// A section, one mistake in it, and what is said about it after the name of the file. The section `-` is a whole file.
-const MISTAKES: [(&str, &str, &str); 38] = [
+const MISTAKES: [(&str, &str, &str); 41] = [
+    (
+        "",
+        "packs: {kgateway: {enforce: [{rule: kube.deployment.replica < 9}]}}",
+        r#"7: there is no field kube.deployment.replica (did you mean "replicas"?)"#,
+    ),
+    ("", "packs: {kgateway: {enforce: [{rule: 'true', messag: x}]}}", r#"7: unknown field "messag" in packs.kgateway"#),
+    ("", "packs: {kgateway: {enforce: [{rule: 1 + 1}]}}", "7: the rule yields a sum, and not true or false"),
     ("", "lgo: {level: debug}", r#"7: unknown field "lgo" in the document (did you mean "log"?)"#),
     ("", "log: {level: inof}", r#"7: the log level "inof" is not known (write off, error, warn"#),
     ("", "log: {format: xml}", r#"7: log.format is the string "xml", but must be one of auto, text, json"#),

@@ -268,7 +268,7 @@ fn a_broken_document_holds_what_it_feeds_and_the_rest_goes_on() {
     // A file that cannot be read holds its own Gateways, and no others: this one is really gone.
     desk.write("specs/a.yaml", "{{ no YAML }}\n");
     fs::remove_file(desk.path("specs/c.yaml")).expect("it is there");
-    desk.run(&["sync"]).exits(1).says("a.yaml cannot be read, and may hold its spec").says("4 objects deleted");
+    desk.run(&["sync"]).exits(1).says("a.yaml cannot be read, and may speak of it").says("4 objects deleted");
     let left = objects(server, &namespace);
     let left_of =
         |name: &str| left.iter().filter(|line| line.contains(&format!("/{name} "))).cloned().collect::<Vec<_>>();

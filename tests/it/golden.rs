@@ -12,10 +12,12 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use gatewright_engine::enforce;
 use gatewright_engine::error::Chain;
 use gatewright_engine::object::{Object, ObjectId};
 use gatewright_engine::pack::{Pack, Packs};
 use gatewright_engine::plan::order::{rank, wave};
+use gatewright_engine::selector::ClusterFacts;
 use gatewright_engine::tree::Tree;
 use gatewright_engine::unit::{self, Options, Rendering};
 use gatewright_engine::yaml::{self, Node};
@@ -88,12 +90,13 @@ fn lines(items: impl IntoIterator<Item: ToString>) -> String {
     items.into_iter().flat_map(|item| [item.to_string(), "\n".to_owned()]).collect()
 }
 
-/// What a case's `settings.yaml` says: `packs` as in the config, `pack` for `packs.kgateway`, and what a sync says.
+/// What a case's `settings.yaml` says: `packs` as in the config, `pack` for `packs.kgateway`, what a sync says, and the
+/// cluster with its name and labels.
 struct Settings(Option<Node>);
 
 impl Settings {
-    const FIELDS: [&str; 7] =
-        ["pack", "packs", "targetNamespace", "commonLabels", "commonAnnotations", "unclaimed", "specs"];
+    const FIELDS: [&str; 8] =
+        ["pack", "packs", "targetNamespace", "commonLabels", "commonAnnotations", "unclaimed", "specs", "cluster"];
 
     fn read(file: &Path) -> Self {
         let Ok(text) = fs::read_to_string(file) else { return Self(None) };
@@ -116,17 +119,21 @@ impl Settings {
 
     fn pack(name: &str, settings: Option<&Node>, case: &str) -> Pack {
         let pack = Pack::builtin(name, &settings.map_or(Value::Null, Node::to_value));
-        let pack = pack.unwrap_or_else(|error| panic_about(case, &Chain(&error).to_string()));
-        match settings.and_then(|settings| settings.get("parameters")) {
-            Some(parameters) => pack.with_settings("settings.yaml", parameters.clone()),
-            None => pack,
+        let mut pack = pack.unwrap_or_else(|error| panic_about(case, &Chain(&error).to_string()));
+        if let Some(parameters) = settings.and_then(|settings| settings.get("parameters")) {
+            pack = pack.with_settings("settings.yaml", parameters.clone());
         }
+        if let Some(bounds) = settings.and_then(|settings| settings.get("enforce")) {
+            pack = pack.with_enforce(enforce::bounds("settings.yaml", bounds));
+        }
+        pack
     }
 
     fn options(&self) -> Options {
-        let pairs = |field: &str| {
-            let fields = self.get(field).into_iter().flat_map(Node::fields);
-            fields.map(|(key, field)| (key.to_owned(), field.node.as_str().unwrap_or_default().to_owned())).collect()
+        let pairs = |field: &str| self.get(field).map(pairs).unwrap_or_default();
+        let facts = |node: &Node| ClusterFacts {
+            name: node.get("name").and_then(Node::as_str).unwrap_or_default().to_owned(),
+            labels: node.get("labels").map(self::pairs).unwrap_or_default(),
         };
         Options {
             target_namespace: self.get("targetNamespace").and_then(Node::as_str).map(str::to_owned),
@@ -134,8 +141,14 @@ impl Settings {
             common_annotations: pairs("commonAnnotations"),
             apply_unclaimed: self.get("unclaimed").and_then(Node::as_str) == Some("apply"),
             apply_specs: self.get("specs").and_then(Node::as_str) == Some("apply"),
+            cluster: self.get("cluster").map(facts),
         }
     }
+}
+
+fn pairs(node: &Node) -> BTreeMap<String, String> {
+    let text = |node: &Node| node.as_str().unwrap_or_default().to_owned();
+    node.fields().map(|(key, field)| (key.to_owned(), text(&field.node))).collect()
 }
 
 /// Returns the folder with the specs of a case.

@@ -8,6 +8,10 @@ mod cluster;
 #[path = "../support/support.rs"]
 mod support;
 
+#[path = "../support/cases.rs"]
+#[expect(dead_code, reason = "what is compared is for the conformance test alone")]
+mod cases;
+
 mod accepted;
 mod cluster_kube;
 mod commands;
@@ -18,6 +22,8 @@ mod envoy;
 mod errors;
 mod generate;
 mod golden;
+mod merging;
+mod overlays;
 mod ownership;
 mod program;
 mod properties;

@@ -6,7 +6,7 @@
 
 use serde_json::Value;
 
-use crate::schema::{Additional, Range, Rule, Schema, Size};
+use crate::schema::{Additional, Found, Range, Rule, Schema, Size};
 use crate::yaml::{Content, Field, Node, Position};
 
 /// One mistake in one value.
@@ -22,8 +22,20 @@ pub struct Mistake {
 
 /// Checks a value against a schema and returns every mistake, in the order of the file.
 pub fn check(node: &Node, schema: &Schema) -> Vec<Mistake> {
-    let mut walk = Walk { schema, mistakes: Vec::new() };
+    let mut walk = Walk { schema, mistakes: Vec::new(), is_partial: false };
     walk.value(node, schema.root(), &mut Vec::new());
+    walk.mistakes.sort_by_key(|mistake| mistake.position);
+    walk.mistakes
+}
+
+/// Checks a layer of something: what the schema says of the field `field`, and no more than a part of it.
+///
+/// What is required may stand in another layer; only the items of lists have to be whole. `written` is the path that
+/// messages begin with.
+pub fn check_layer(node: &Node, schema: &Schema, field: &str, written: &[&str]) -> Vec<Mistake> {
+    let Found::Rule(rule) = schema.follow([field]) else { return Vec::new() };
+    let mut walk = Walk { schema, mistakes: Vec::new(), is_partial: true };
+    walk.value(node, rule, &mut written.iter().map(|&part| part.to_owned()).collect());
     walk.mistakes.sort_by_key(|mistake| mistake.position);
     walk.mistakes
 }
@@ -38,6 +50,8 @@ pub fn suggest<'a>(written: &str, candidates: impl IntoIterator<Item = &'a str>)
 struct Walk<'a> {
     schema: &'a Schema,
     mistakes: Vec<Mistake>,
+    /// What is required may be absent.
+    is_partial: bool,
 }
 
 impl<'a> Walk<'a> {
@@ -66,7 +80,7 @@ impl<'a> Walk<'a> {
     fn alternatives(&mut self, node: &'a Node, rule: &'a Rule, path: &mut Vec<String>) {
         let mut best: Option<Vec<Mistake>> = None;
         for alternative in &rule.any_of {
-            let mut walk = Walk { schema: self.schema, mistakes: Vec::new() };
+            let mut walk = Walk { mistakes: Vec::new(), ..*self };
             walk.value(node, alternative, path);
             if best.as_ref().is_none_or(|best| walk.mistakes.len() < best.len()) {
                 best = Some(walk.mistakes);
@@ -87,6 +101,9 @@ impl<'a> Walk<'a> {
                 (None, Additional::Forbidden) => self.unknown(key, field, rule, path),
             }
             path.pop();
+        }
+        if self.is_partial {
+            return;
         }
         for missing in rule.required.iter().filter(|name| node.get(name).is_none_or(|n| n.content == Content::Null)) {
             let message = format!("{} has no {missing:?}", text(path));
@@ -123,11 +140,13 @@ impl<'a> Walk<'a> {
     fn list(&mut self, node: &'a Node, items: &'a [Node], rule: &'a Rule, path: &mut Vec<String>) {
         self.size(node, items.len(), &rule.count, "items", path);
         let Some(below) = &rule.items else { return };
+        let is_partial = std::mem::take(&mut self.is_partial);
         for (index, item) in items.iter().enumerate() {
             path.push(format!("[{index}]"));
             self.value(item, below, path);
             path.pop();
         }
+        self.is_partial = is_partial;
     }
 
     fn string(&mut self, node: &Node, value: &str, rule: &Rule, path: &[String]) {

@@ -41,6 +41,7 @@
 
 pub mod check;
 pub mod diff;
+pub mod enforce;
 pub mod error;
 pub mod health;
 pub mod inventory;
@@ -48,6 +49,7 @@ pub mod live;
 pub mod marks;
 pub mod merge;
 pub mod object;
+pub mod overlay;
 pub mod pack;
 pub mod patch;
 pub mod plan;
@@ -55,6 +57,7 @@ pub mod problem;
 pub mod render;
 pub mod resolve;
 pub mod schema;
+pub mod selector;
 pub mod spec;
 pub mod text;
 pub mod tree;

@@ -11,7 +11,9 @@ use serde_json::Value;
 
 use crate::object::{Object, metadata};
 use crate::text::digest;
-use crate::unit::OWN_PREFIX;
+
+/// The prefix of our own labels and annotations.
+pub const OWN_PREFIX: &str = "gatewright.dev/";
 
 /// The label to list our objects by: `<sync>.<8 hex digits of the installation>`.
 pub const SYNC_LABEL: &str = "gatewright.dev/sync";

@@ -8,7 +8,7 @@
 
 pub mod origin;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use serde::Deserialize;
 use serde_json::Value;
@@ -109,6 +109,42 @@ pub(crate) fn over(lower: Merged, higher: Merged, table: &Table) -> Merged {
         Rule::Drop => Merged::empty(),
         Rule::Unmerged => lower,
     }
+}
+
+/// Returns the paths at which two merged values differ; lists that append are equal in any order.
+pub(crate) fn disagreements(one: &Merged, other: &Merged, table: &Table) -> Vec<Vec<String>> {
+    let mut found = Vec::new();
+    disagree(one, other, table, &mut Vec::new(), &mut found);
+    found
+}
+
+fn disagree(one: &Merged, other: &Merged, table: &Table, path: &mut Vec<String>, found: &mut Vec<Vec<String>>) {
+    let (absent, plain) = (Merged::empty(), Table::default());
+    match (&one.content, &other.content) {
+        (MergedContent::Map(fields), MergedContent::Map(others)) => {
+            let keys: BTreeSet<&String> = fields.keys().chain(others.keys()).collect();
+            for key in keys {
+                let (one, other) = (fields.get(key).unwrap_or(&absent), others.get(key).unwrap_or(&absent));
+                path.push(key.clone());
+                disagree(one, other, table.below.get(key).unwrap_or(&plain), path, found);
+                path.pop();
+            }
+        }
+        (MergedContent::List(_), MergedContent::List(_))
+            if table.rule == Rule::Append && sorted(one) == sorted(other) => {}
+        _ if one.to_value() == other.to_value() => {}
+        _ => found.push(path.clone()),
+    }
+}
+
+/// Writes the items of a list, in an order that does not depend on theirs.
+fn sorted(list: &Merged) -> Vec<String> {
+    let mut items: Vec<String> = match &list.content {
+        MergedContent::List(items) => items.iter().map(|item| item.to_value().to_string()).collect(),
+        MergedContent::Leaf(_) | MergedContent::Map(_) => Vec::new(),
+    };
+    items.sort();
+    items
 }
 
 fn deep(lower: Merged, higher: Merged, table: &Table) -> Merged {

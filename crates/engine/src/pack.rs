@@ -14,15 +14,17 @@ use std::sync::Arc;
 use serde::Deserialize;
 use serde_json::Value;
 
+use crate::enforce::{Rule, Vocabulary};
 use crate::merge::origin::{Layer, LayerName, Merged};
 use crate::merge::{Line, Table};
 use crate::object::Object;
-use crate::problem::Problem;
+use crate::problem::{Place, Problem};
 use crate::render::{Renderer, TemplateError};
 use crate::schema::{Schema, SchemaError};
 use crate::spec::gateway::Gateway;
 use crate::spec::listener_set::ListenerSet;
-use crate::spec::{Document, Kind, Kinds, Sense, gateway_api_kinds};
+use crate::spec::overlay::Bound;
+use crate::spec::{Document, Kind, Kinds, Sense, base_kinds};
 use crate::yaml::{self, Node, YamlError};
 use overlay::Overlay;
 
@@ -95,12 +97,12 @@ pub struct Manifest {
     pub merge: Vec<Line>,
     /// The templates, in the order in which they are rendered.
     pub templates: Vec<String>,
-    /// The parameters that patch what is rendered.
-    #[serde(default)]
-    pub overlays: Vec<Overlay>,
     /// How its control plane is told that somebody else provisions a Gateway; absent if it cannot be told.
     #[serde(default)]
     pub self_managed: Option<SelfManaged>,
+    /// The parameters that patch what is rendered.
+    #[serde(default)]
+    pub overlays: Vec<Overlay>,
     /// Secrets with a value that is made once, on each cluster.
     #[serde(default)]
     pub generate: Vec<Generated>,
@@ -183,6 +185,10 @@ pub struct Pack {
     pub others: Vec<Parameters>,
     /// The layer of the config file, if it says anything.
     pub settings: Option<(Arc<str>, Node)>,
+    /// What must hold for the parameters of every unit, and where that is said.
+    pub enforce: Vec<(Bound, Place)>,
+    /// The same, ready to be checked.
+    pub(crate) rules: Vec<Rule>,
 }
 
 /// Nobody guesses as many random bytes as this.
@@ -226,6 +232,9 @@ pub enum PackError {
     /// The schema of the parameters cannot be used.
     #[error("cannot use the schema of the parameters")]
     Schema(#[source] SchemaError),
+    /// What is to be enforced cannot be.
+    #[error("cannot use its rules:{}", .0.iter().flat_map(|problem| ["\n  ".to_owned(), problem.to_string()]).collect::<String>())]
+    Rules(Vec<Problem>),
 }
 
 impl Pack {
@@ -264,6 +273,8 @@ impl Pack {
             own: Parameters { kind, schema, sense: None, table, generator, post_processor: None },
             others: Vec::new(),
             settings: None,
+            enforce: Vec::new(),
+            rules: Vec::new(),
         })
     }
 
@@ -283,6 +294,25 @@ impl Pack {
     #[must_use]
     pub fn with_settings(self, file: impl Into<Arc<str>>, node: Node) -> Self {
         Self { settings: Some((file.into(), node)), ..self }
+    }
+
+    /// Sets what must hold for the parameters of every unit: bounds, and where they stand.
+    #[must_use]
+    pub fn with_enforce(self, enforce: Vec<(Bound, Place)>) -> Self {
+        Self { enforce, ..self }
+    }
+
+    fn read_rules(&self, kinds: &Kinds) -> Result<Vec<Rule>, PackError> {
+        let schema = |kind: &ParameterKind| Some(&kinds.get(&(kind.group.clone(), kind.kind.clone()))?.schema);
+        let words = Vocabulary::new(self.kinds().filter_map(|parameters| schema(&parameters.kind)), kinds);
+        let (mut rules, mut problems) = (Vec::new(), Vec::new());
+        for (bound, place) in &self.enforce {
+            match Rule::new(bound, place.clone(), &words) {
+                Ok(rule) => rules.push(rule),
+                Err(error) => problems.push(error.at(place.clone())),
+            }
+        }
+        if problems.is_empty() { Ok(rules) } else { Err(PackError::Rules(problems)) }
     }
 
     /// Returns the layer of the config file.
@@ -315,7 +345,7 @@ pub struct Packs {
 impl Packs {
     /// Puts packs side by side; of two that claim one controller the first holds.
     pub fn new(packs: Vec<Pack>) -> Result<Self, PackError> {
-        let mut kinds = gateway_api_kinds().map_err(PackError::Schema)?;
+        let mut kinds = base_kinds().map_err(PackError::Schema)?;
         let mut all = Vec::new();
         for mut pack in packs {
             for parameters in std::iter::once(&mut pack.own).chain(&mut pack.others) {
@@ -325,12 +355,20 @@ impl Packs {
             }
             all.push(pack);
         }
+        for pack in &mut all {
+            pack.rules = pack.read_rules(&kinds)?;
+        }
         Ok(Self { packs: all, kinds })
     }
 
     /// Returns the kinds that can be read.
     pub fn kinds(&self) -> &Kinds {
         &self.kinds
+    }
+
+    /// Returns what must hold for the parameters of units, whichever pack renders them.
+    pub(crate) fn rules(&self) -> impl Iterator<Item = &Rule> {
+        self.packs.iter().flat_map(|pack| &pack.rules)
     }
 
     /// Returns the pack that renders the Gateways of a controller.

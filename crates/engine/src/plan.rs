@@ -14,6 +14,7 @@ pub mod policies;
 mod prune;
 pub mod refusal;
 pub mod take_over;
+mod unreadable;
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -23,6 +24,7 @@ use crate::live::Live;
 use crate::marks::{Marker, Owner};
 use crate::object::{Gvk, Object, ObjectId};
 use crate::pack;
+use crate::problem::unreadable_files;
 use crate::unit::{Rendering, Unit};
 use decide::Decision;
 use guard::Hold;
@@ -185,8 +187,14 @@ pub fn plan(rendering: &Rendering, observed: &Observed, owned: &Inventory, polic
     let mut units: Vec<&Unit> = rendering.units.iter().filter(|unit| policies.is_about(&unit.id)).collect();
     // Namespaces come first, because what goes into them depends on what becomes of them.
     units.sort_by_key(|unit| order::wave(&unit.id));
+    let unreadable = unreadable_files(&rendering.problems);
     for unit in units {
-        plan.add_unit(unit, observed, owned, policies);
+        let lost = unreadable::fed_by(unit, owned, &unreadable);
+        if lost.is_empty() {
+            plan.add_unit(unit, observed, owned, policies);
+        } else {
+            plan.hold_unit(unit, lost, observed, owned, policies);
+        }
     }
     plan.add_namespaces(observed);
     prune::add(&mut plan, rendering, observed, owned, policies);
@@ -234,12 +242,7 @@ impl Plan {
 
     /// A unit goes as a whole or not at all: half of a data plane helps nobody.
     fn add_unit(&mut self, unit: &Unit, observed: &Observed, owned: &Inventory, policies: &Policies) {
-        let decision = Decision { unit, observed, owned, policies, before: &self.steps };
-        let decide = |object: &Object| match unit.generated(object.id()) {
-            Some(generated) => decision.decide_generated(generated),
-            None => decision.decide(object),
-        };
-        let decided: Vec<_> = unit.all().map(|object| (object.id().clone(), decide(object))).collect();
+        let decided = self.decided(unit, observed, owned, policies);
         let is_held = decided.iter().any(|(_, decision)| decision.is_err());
         for (id, decision) in decided {
             match decision {
@@ -250,6 +253,22 @@ impl Plan {
                 Ok(step) => self.add_step(step, unit, observed),
             }
         }
+    }
+
+    /// Decides about every object of a unit.
+    fn decided(
+        &self,
+        unit: &Unit,
+        observed: &Observed,
+        owned: &Inventory,
+        policies: &Policies,
+    ) -> Vec<(ObjectId, Result<Step, Reason>)> {
+        let decision = Decision { unit, observed, owned, policies, before: &self.steps };
+        let decide = |object: &Object| match unit.generated(object.id()) {
+            Some(generated) => decision.decide_generated(generated),
+            None => decision.decide(object),
+        };
+        unit.all().map(|object| (object.id().clone(), decide(object))).collect()
     }
 
     fn add_step(&mut self, step: Step, unit: &Unit, observed: &Observed) {

@@ -8,8 +8,10 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use crate::check::suggest;
+use crate::enforce::Rule;
 use crate::merge::origin::{Layer, LayerName};
 use crate::object::ObjectId;
+use crate::overlay::{Assignment, Overlay};
 use crate::pack::{Pack, Packs, ParameterKind, Parameters};
 use crate::problem::Problem;
 use crate::spec::gateway::{Gateway, GatewayClass};
@@ -33,8 +35,17 @@ pub struct Resolved<'a> {
     pub listener_set_documents: Vec<&'a Document>,
     /// Its parameters, the lowest layer first, without the built-in one.
     pub layers: Vec<Layer<'a>>,
+    /// The overlays that govern it, the lowest first; their parameters are the last layers.
+    pub overlays: Vec<&'a Overlay>,
     /// The files that had a say.
     pub files: BTreeSet<Arc<str>>,
+}
+
+impl Resolved<'_> {
+    /// Returns what must hold for its parameters: what the config file says, and then the overlays.
+    pub(crate) fn rules(&self) -> impl Iterator<Item = &Rule> {
+        self.pack.rules.iter().chain(self.overlays.iter().flat_map(|overlay| &overlay.rules))
+    }
 }
 
 /// What became of one Gateway.
@@ -50,8 +61,12 @@ pub enum Resolution<'a> {
     Broken(Vec<Problem>),
 }
 
-/// Resolves all Gateways of a source, in the order of their identities.
-pub fn resolve<'a>(specs: &'a Specs, packs: &'a Packs) -> Vec<(&'a Document, Resolution<'a>)> {
+/// Resolves all Gateways of a source, in the order of their identities, under the overlays of a cluster.
+pub fn resolve<'a>(
+    specs: &'a Specs,
+    packs: &'a Packs,
+    overlays: &Assignment<'a>,
+) -> Vec<(&'a Document, Resolution<'a>)> {
     let sets = listener_sets(specs);
     let gateways = specs.of_kind(GATEWAY_API, "Gateway");
     gateways
@@ -60,7 +75,7 @@ pub fn resolve<'a>(specs: &'a Specs, packs: &'a Packs) -> Vec<(&'a Document, Res
             (
                 document,
                 Context { specs, packs, document }
-                    .resolve(attached)
+                    .resolve(attached, overlays)
                     .unwrap_or_else(|problem| Resolution::Broken(vec![*problem])),
             )
         })
@@ -92,7 +107,11 @@ struct Context<'a> {
 }
 
 impl<'a> Context<'a> {
-    fn resolve(&self, sets: &[(&'a Document, ListenerSet)]) -> Result<Resolution<'a>, Box<Problem>> {
+    fn resolve(
+        &self,
+        sets: &[(&'a Document, ListenerSet)],
+        overlays: &Assignment<'a>,
+    ) -> Result<Resolution<'a>, Box<Problem>> {
         let gateway: Gateway = self.document.read()?;
         self.check_listeners(&gateway)?;
         if let Some(place) = self.specs.broken_sets.get(&self.document.id) {
@@ -115,6 +134,12 @@ impl<'a> Context<'a> {
             kind = named;
             layers.push(layer);
         }
+        let overlays = self.overlays(overlays)?.to_vec();
+        let mistakes = self.overlay_layers(&overlays, kind, &mut layers);
+        if !mistakes.is_empty() {
+            return Ok(Resolution::Broken(mistakes));
+        }
+        files.extend(overlays.iter().map(|overlay| Arc::clone(&overlay.document.file)));
         files.extend(sets.iter().map(|(document, _)| Arc::clone(&document.file)));
         let listener_set_documents = sets.iter().map(|(document, _)| *document).collect();
         let listener_sets = sets.iter().map(|(_, set)| set.clone()).collect();
@@ -126,8 +151,26 @@ impl<'a> Context<'a> {
             listener_sets,
             listener_set_documents,
             layers,
+            overlays,
             files,
         })))
+    }
+
+    /// Returns the overlays that govern the Gateway; a broken one may be about anything that it does not exclude.
+    fn overlays<'b>(&self, overlays: &'b Assignment<'a>) -> Result<&'b [&'a Overlay], Box<Problem>> {
+        match overlays.broken_for(&self.document.id) {
+            Some(place) => Err(Box::new(self.problem(&[], format!("a ClusterOverlay is broken, see {place}")))),
+            None => Ok(overlays.of(&self.document.id)),
+        }
+    }
+
+    /// Adds what overlays say to the layers, or says why it cannot be merged into this kind of parameters.
+    fn overlay_layers(&self, overlays: &[&'a Overlay], kind: &Parameters, layers: &mut Vec<Layer<'a>>) -> Vec<Problem> {
+        let name = (kind.kind.group.clone(), kind.kind.kind.clone());
+        let schema = self.packs.kinds().get(&name).map(|kind| &kind.schema);
+        let check = |overlay: &&&Overlay| schema.map(|schema| overlay.check_parameters(schema));
+        layers.extend(overlays.iter().filter_map(|overlay| overlay.layer()));
+        overlays.iter().filter_map(|overlay| check(&overlay)).flatten().collect()
     }
 
     /// Finds the class: a document of the source, or one that its control plane makes itself.

@@ -73,6 +73,18 @@ pub(crate) enum Additional {
 /// A number and a suffix, in one of three styles.
 const QUANTITY: &str =
     r"^[+-]?([0-9]+(\.[0-9]*)?|\.[0-9]+)([KMGTPE]i|[numkMGTPE]|[eE][+-]?([0-9]+(\.[0-9]*)?|\.[0-9]+))?$";
+/// What a schema says about a path.
+pub(crate) enum Found<'a> {
+    /// What stands there must obey this.
+    Rule(&'a Rule),
+    /// Anything may stand there.
+    Anything,
+    /// There is no such field.
+    Unknown,
+}
+
+/// The step of a path from a list to each of its items.
+pub(crate) const EACH: &str = "[]";
 
 /// A schema that cannot be used.
 #[derive(Debug, thiserror::Error)]
@@ -120,6 +132,27 @@ impl Schema {
             rule = definition;
         }
         rule
+    }
+
+    /// Follows a path of fields, and of [`EACH`] where it goes on with the items of a list.
+    pub(crate) fn follow<'p>(&self, path: impl IntoIterator<Item = &'p str>) -> Found<'_> {
+        let mut rule = self.root();
+        for part in path {
+            let wanted = if part == EACH { "array" } else { "object" };
+            if !rule.types.is_empty() && !rule.types.iter().any(|ty| ty == wanted) {
+                return Found::Unknown;
+            }
+            let below = match (rule.properties.get(part), &rule.additional, &rule.items) {
+                (_, _, Some(items)) if part == EACH => items,
+                (Some(below), ..) => below,
+                (None, Additional::Obeying(below), _) => below,
+                (None, Additional::Free, _) => return Found::Anything,
+                (None, Additional::Forbidden, _) if !rule.any_of.is_empty() => return Found::Anything,
+                (None, Additional::Forbidden, _) => return Found::Unknown,
+            };
+            rule = self.resolve(below);
+        }
+        Found::Rule(rule)
     }
 
     fn check_references(&self, rule: &Rule) -> Result<(), SchemaError> {

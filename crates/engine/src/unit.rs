@@ -13,21 +13,22 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
+use crate::enforce::{self, Facts};
+use crate::marks::OWN_PREFIX;
 use crate::merge::{merge_over, origin::Merged};
 use crate::object::scope::is_cluster_scoped;
 use crate::object::{Gvk, Object, ObjectId};
+use crate::overlay::{self, Overlays, Touched};
 use crate::pack::{self, Packs, Subject};
 use crate::problem::{Place, Problem};
 use crate::resolve::{Resolution, Resolved, resolve};
-use crate::spec::{self, Document, GATEWAY_API};
+use crate::selector::ClusterFacts;
+use crate::spec::{self, Document, GATEWAY_API, Specs};
 use crate::tree::Tree;
 use generated::Generated;
 use specs::{Specifications, Writer};
 
-/// The prefix of our own labels and annotations.
-pub const OWN_PREFIX: &str = "gatewright.dev/";
-
-/// What a sync says about all that it renders.
+/// What a sync says about all that it renders, and where to.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Options {
     /// The namespace that all specs count as written for.
@@ -40,6 +41,8 @@ pub struct Options {
     pub apply_unclaimed: bool,
     /// Whether the specs themselves are written to the cluster.
     pub apply_specs: bool,
+    /// The cluster; without one, only overlays for all clusters are in force.
+    pub cluster: Option<ClusterFacts>,
 }
 
 /// Who else provisions a Gateway, if its control plane is not told to leave that to us.
@@ -104,49 +107,90 @@ pub struct Rendering {
     pub problems: Vec<Problem>,
 }
 
+/// The specs of a source, read once for any number of clusters.
+#[derive(Clone, Debug)]
+pub struct Source {
+    /// The documents.
+    pub specs: Specs,
+    /// The overlays among them.
+    pub overlays: Overlays,
+}
+
+impl Source {
+    /// Reads a snapshot.
+    pub fn load(tree: &Tree, packs: &Packs, target_namespace: Option<&str>) -> Self {
+        let specs = spec::load(tree, packs.kinds(), target_namespace);
+        Self { overlays: Overlays::read(&specs, packs), specs }
+    }
+
+    /// Renders it for one cluster.
+    pub fn render(&self, packs: &Packs, options: &Options) -> Rendering {
+        let assignment = self.overlays.on(options.cluster.as_ref(), &self.specs);
+        let specs = overlay::patch_gateways(&self.specs, &assignment, packs.kinds());
+        let is_gateway = |id: &&ObjectId| id.group == GATEWAY_API && id.kind == "Gateway";
+        let mut rendering = Rendering {
+            broken: specs.broken.keys().filter(is_gateway).cloned().collect(),
+            documents: specs.documents.keys().chain(specs.broken.keys()).cloned().collect(),
+            problems: [specs.problems.as_slice(), &self.overlays.problems].concat(),
+            applies_specs: options.apply_specs,
+            spec_kinds: packs.kinds().keys().cloned().collect(),
+            ..Rendering::default()
+        };
+        let mut writer = Writer::new(&specs, options);
+        let mut unclaimed: Vec<&Document> = specs.unclaimed.iter().collect();
+        let mut foreign = BTreeSet::new();
+        let mut touched = Touched::new();
+        for (document, resolution) in resolve(&specs, packs, &assignment) {
+            match resolution {
+                Resolution::Ready(resolved) => rendering.add(&resolved, &mut writer, (options, &mut touched)),
+                Resolution::NotOurs { .. } => {
+                    foreign.insert(&document.id);
+                    unclaimed.push(document);
+                }
+                Resolution::Broken(problems) => rendering.add_broken(document, problems),
+            }
+        }
+        unclaimed.extend(unclaimed::foreign(&specs, packs, &foreign));
+        rendering.add_unclaimed(unclaimed, packs, options);
+        writer.finish(&mut rendering, packs);
+        let objects = |unit: &Unit| unit.objects.iter().map(|object| object.id().clone()).collect();
+        let rendered = rendering.units.iter().map(|unit| (unit.id.clone(), objects(unit))).collect();
+        for (problem, units) in overlay::untouched(&assignment, &rendered, &rendering.broken, &touched) {
+            rendering.problems.push(problem);
+            rendering.units.retain(|unit| !units.contains(&unit.id));
+            rendering.broken.extend(units);
+        }
+        rendering.refuse_collisions();
+        rendering.units.sort_by(|a, b| a.id.cmp(&b.id));
+        rendering.problems.sort();
+        // What is wrong with one line is said once, however many Gateways depend on it.
+        rendering.problems.dedup();
+        rendering.unclaimed.sort();
+        rendering
+    }
+}
+
 /// Renders a snapshot. Same inputs, same bytes.
 pub fn render(tree: &Tree, packs: &Packs, options: &Options) -> Rendering {
-    let specs = spec::load(tree, packs.kinds(), options.target_namespace.as_deref());
-    let is_gateway = |id: &&ObjectId| id.group == GATEWAY_API && id.kind == "Gateway";
-    let mut rendering = Rendering {
-        broken: specs.broken.keys().filter(is_gateway).cloned().collect(),
-        documents: specs.documents.keys().chain(specs.broken.keys()).cloned().collect(),
-        problems: specs.problems.clone(),
-        applies_specs: options.apply_specs,
-        spec_kinds: packs.kinds().keys().cloned().collect(),
-        ..Rendering::default()
-    };
-    let mut writer = Writer::new(&specs, options);
-    let mut unclaimed: Vec<&Document> = specs.unclaimed.iter().collect();
-    let mut foreign = BTreeSet::new();
-    for (document, resolution) in resolve(&specs, packs) {
-        match resolution {
-            Resolution::Ready(resolved) => rendering.add(&resolved, &mut writer, options),
-            Resolution::NotOurs { .. } => {
-                foreign.insert(&document.id);
-                unclaimed.push(document);
-            }
-            Resolution::Broken(problems) => rendering.add_broken(document, problems),
-        }
-    }
-    unclaimed.extend(unclaimed::foreign(&specs, packs, &foreign));
-    rendering.add_unclaimed(unclaimed, packs, options);
-    writer.finish(&mut rendering, packs);
-    rendering.refuse_collisions();
-    rendering.units.sort_by(|a, b| a.id.cmp(&b.id));
-    rendering.problems.sort();
-    // What is wrong with one line is said once, however many Gateways depend on it.
-    rendering.problems.dedup();
-    rendering.unclaimed.sort();
-    rendering
+    Source::load(tree, packs, options.target_namespace.as_deref()).render(packs, options)
 }
 
 impl Rendering {
-    fn add(&mut self, resolved: &Resolved<'_>, writer: &mut Writer<'_>, options: &Options) {
+    fn add(&mut self, resolved: &Resolved<'_>, writer: &mut Writer<'_>, (options, touched): (&Options, &mut Touched)) {
         let subject = subject(resolved);
+        let defaults = || resolved.kind.generator.defaults(&subject, &resolved.layers);
+        let ties = overlay::of_parameters(&resolved.overlays, &resolved.layers, &resolved.kind.table, defaults);
+        if !ties.is_empty() {
+            return self.add_broken(resolved.document, ties);
+        }
         let parameters = parameters(resolved, &subject);
+        let facts = Facts { parameters: &parameters, gateway: resolved.document, cluster: options.cluster.as_ref() };
+        let breaches = enforce::check(resolved.rules(), &facts);
+        if !breaches.is_empty() {
+            return self.add_broken(resolved.document, breaches);
+        }
         self.problems.extend(resolved.kind.generator.lint(&subject, &parameters));
-        let rendered = match rendered(resolved, &subject, &parameters, options, &mut self.problems) {
+        let rendered = match rendered(resolved, &subject, &parameters, (options, touched), &mut self.problems) {
             Ok(rendered) => rendered,
             Err(problems) => return self.add_broken(resolved.document, problems),
         };
@@ -252,7 +296,7 @@ fn rendered(
     resolved: &Resolved<'_>,
     subject: &Subject<'_>,
     parameters: &Merged,
-    options: &Options,
+    (options, touched): (&Options, &mut Touched),
     notices: &mut Vec<Problem>,
 ) -> Result<Option<Rendered>, Vec<Problem>> {
     let Some(values) = resolved.kind.generator.values(subject, parameters)? else { return Ok(None) };
@@ -272,7 +316,7 @@ fn rendered(
         }
     }
     let finished = objects.into_iter().map(|object| finish(object, subject.namespace, options));
-    let objects: Vec<Object> = finished.collect();
+    let objects = overlay::patch_objects(&resolved.overlays, finished.collect(), touched)?;
     let all = objects.iter().chain(generated.iter().map(|generated| &generated.object));
     match all.into_iter().find(|object| has_own_prefix(object)) {
         Some(object) => {

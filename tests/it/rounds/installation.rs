@@ -6,7 +6,8 @@ use std::sync::{Arc, OnceLock};
 use gatewright::clock::SystemClock;
 use gatewright::cluster::{Cluster, Record};
 use gatewright::config::settings::SyncSettings;
-use gatewright::fleet::{self, Order, render_for};
+use gatewright::fleet::{self, Order};
+use gatewright::rendering::{Reading, Wanted};
 use gatewright::report::{ClusterReport, Mode};
 use gatewright::source::Snapshot;
 use gatewright::state::State;
@@ -14,6 +15,7 @@ use gatewright_engine::inventory::{Encoded, Inventory};
 use gatewright_engine::marks::Marker;
 use gatewright_engine::object::ObjectId;
 use gatewright_engine::pack::{Pack, Packs};
+use gatewright_engine::selector::ClusterFacts;
 use gatewright_engine::unit::Rendering;
 use serde_json::{Value, json};
 use tempfile::TempDir;
@@ -71,13 +73,15 @@ impl Installation {
         };
         let (snapshot, stop) = (snapshot(specs), CancellationToken::new());
         let state = State::open(self.state.path());
-        let mut report = fleet::run(&order, &snapshot, self.rendering(specs), &state, &SystemClock::new(), &stop).await;
+        let wanted = Wanted::from([("test".to_owned(), Arc::new(self.rendering(specs)))]);
+        let mut report = fleet::run(&order, &snapshot, &wanted, &state, &SystemClock::new(), &stop).await;
         report.clusters.remove("test").expect("every cluster has a report")
     }
 
     /// Returns what specs become, without marks.
     pub(crate) fn rendering(&self, specs: &Specs) -> Rendering {
-        render_for(&snapshot(specs), &self.settings, self.packs)
+        let cluster = ClusterFacts { name: "test".to_owned(), ..ClusterFacts::default() };
+        Reading::new(&snapshot(specs), &self.settings, self.packs).render(self.packs, &cluster)
     }
 
     /// Returns the objects that specs want.

@@ -20,6 +20,8 @@ pub enum LayerName {
     Class,
     /// The parameters of a Gateway.
     Gateway,
+    /// A `ClusterOverlay`.
+    Overlay,
 }
 
 impl fmt::Display for LayerName {
@@ -29,6 +31,7 @@ impl fmt::Display for LayerName {
             Self::Settings => "settings",
             Self::Class => "class",
             Self::Gateway => "gateway",
+            Self::Overlay => "overlay",
         })
     }
 }
@@ -138,6 +141,15 @@ impl Merged {
     /// Follows a path of fields separated by dots.
     pub fn at(&self, path: &str) -> Option<&Self> {
         path.split('.').try_fold(self, |merged, field| merged.get(field))
+    }
+
+    /// Returns the items of a list or the fields of a mapping.
+    pub(crate) fn parts(&self) -> Vec<&Self> {
+        match &self.content {
+            MergedContent::Leaf(_) => Vec::new(),
+            MergedContent::List(items) => items.iter().collect(),
+            MergedContent::Map(fields) => fields.values().collect(),
+        }
     }
 
     /// Returns the value without its origins.

@@ -27,6 +27,7 @@ use crate::merge::origin::{Layer, LayerName, Merged};
 use crate::merge::{Table, over};
 use crate::problem::Problem;
 use crate::schema::Schema;
+use crate::spec::overlay::Bound;
 use crate::yaml::Node;
 
 const FILES: [(&str, &str); 8] = [
@@ -62,6 +63,8 @@ pub struct Settings {
     /// Parameters of every Gateway: the shape of `AgentgatewayParameters.spec`, below those of classes.
     #[schemars(with = "Option<parameters::Spec>")]
     pub parameters: Value,
+    /// What must hold for the merged parameters of every Gateway.
+    pub enforce: Vec<Bound>,
 }
 
 /// Where images come from.
@@ -114,6 +117,7 @@ impl Default for Settings {
             managed_by: "gatewright".to_owned(),
             version: RELEASE.trim_start_matches('v').to_owned(),
             parameters: Value::Null,
+            enforce: Vec::new(),
         }
     }
 }

@@ -5,7 +5,7 @@
 
 mod bootstrap;
 mod certificates;
-mod container;
+pub(in crate::pack) mod container;
 mod istio;
 mod lint;
 mod names;

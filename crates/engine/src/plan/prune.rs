@@ -120,15 +120,15 @@ impl Context<'_> {
         if self.held.contains(&entry.unit) {
             return Err(Reason::UnitHeld);
         }
+        if let Some(file) = self.unreadable.iter().find(|file| entry.files.contains(file.as_ref())) {
+            return Err(Reason::Unreadable(file.to_string()));
+        }
         if self.rendering.units.iter().any(|unit| unit.id == entry.unit) {
             return Ok(());
         }
         // An unreadable file that fed no unit so far may hold anything, a moved spec for example.
-        let feeds = |file: &&Arc<str>| {
-            let fed = self.owned.entries.values().any(|entry| entry.files.contains(file.as_ref()));
-            !fed || entry.files.contains(file.as_ref())
-        };
-        match self.unreadable.iter().find(feeds) {
+        let fed = |file: &Arc<str>| self.owned.entries.values().any(|entry| entry.files.contains(file.as_ref()));
+        match self.unreadable.iter().find(|file| !fed(file)) {
             Some(file) => Err(Reason::Unreadable(file.to_string())),
             None => Ok(()),
         }

@@ -6,6 +6,7 @@ use serde_json::Value;
 
 use super::parameters;
 use crate::pack::gateway::authorities::{CaError, TlsSettings};
+use crate::spec::overlay::Bound;
 
 /// The release of kgateway that the defaults belong to.
 const RELEASE: &str = "v2.4.0";
@@ -31,6 +32,8 @@ pub struct Settings {
     /// Parameters of every Gateway: the shape of `GatewayParameters.spec`, below those of classes.
     #[schemars(schema_with = "parameters::layer")]
     pub parameters: Value,
+    /// What must hold for the merged parameters of every Gateway.
+    pub enforce: Vec<Bound>,
 }
 
 /// Where images come from.
@@ -121,6 +124,7 @@ impl Default for Settings {
             managed_by: "gatewright".to_owned(),
             version: RELEASE.trim_start_matches('v').to_owned(),
             parameters: Value::Null,
+            enforce: Vec::new(),
         }
     }
 }

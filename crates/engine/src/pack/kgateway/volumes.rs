@@ -11,8 +11,7 @@ use super::settings::Settings;
 use super::values::Wrong;
 use crate::pack::Subject;
 use crate::pack::gateway::lists::last_wins;
-use crate::text::cut;
-use crate::text::hex;
+use crate::text::{cut, hex};
 
 /// Volumes that the template itself has.
 const OWN: [&str; 3] = ["envoy-config", "podinfo", "xds-token"];

@@ -54,6 +54,8 @@ fn apply_to(workload: &str, layers: &[&str]) -> Result<Overlaid, Vec<Problem>> {
     let specs: Specs = spec::load(&Tree::from_iter([("g.yaml", GATEWAY)]), packs.kinds(), None);
     let document = specs.documents.values().next().expect("the Gateway is sound");
     let gateway = document.read().expect("the Gateway is sound");
+    let nodes: Vec<Node> = layers.iter().map(|text| yaml::parse(text).expect(text).remove(0)).collect();
+    let layers: Vec<_> = nodes.iter().map(|node| Layer::new(LayerName::Gateway, "p.yaml", node)).collect();
     let subject = Subject {
         document,
         gateway: &gateway,
@@ -61,10 +63,8 @@ fn apply_to(workload: &str, layers: &[&str]) -> Result<Overlaid, Vec<Problem>> {
         class: "c",
         listener_sets: &[],
         listener_set_documents: &[],
-        layers: &[],
+        layers: &layers,
     };
-    let nodes: Vec<Node> = layers.iter().map(|text| yaml::parse(text).expect(text).remove(0)).collect();
-    let layers: Vec<_> = nodes.iter().map(|node| Layer::new(LayerName::Gateway, "p.yaml", node)).collect();
     apply(&overlays(), &subject, &layers, objects(workload))
 }
 
