@@ -18,6 +18,7 @@ use crate::spec::{Document, GATEWAY_API, Specs};
 use crate::yaml::Node;
 
 /// A Gateway with everything that decides what becomes of it.
+#[derive(Clone)]
 pub struct Resolved<'a> {
     /// The Gateway as it was written.
     pub document: &'a Document,
@@ -29,6 +30,8 @@ pub struct Resolved<'a> {
     pub kind: &'a Parameters,
     /// The sets that attach to it.
     pub listener_sets: Vec<ListenerSet>,
+    /// Those sets as they were written, in the same order.
+    pub set_documents: Vec<&'a Document>,
     /// Its parameters, the lowest layer first, without the built-in one.
     pub layers: Vec<Layer<'a>>,
     /// The files that had a say.
@@ -113,6 +116,7 @@ impl<'a> Context<'a> {
             pack,
             kind,
             listener_sets,
+            set_documents: sets.iter().map(|(document, _)| *document).collect(),
             layers,
             files,
         })))

@@ -127,7 +127,7 @@ impl Rendering {
 }
 
 /// Returns the objects of one spec, or `None` if somebody else provisions it.
-fn objects(
+pub(crate) fn objects(
     resolved: &Resolved<'_>,
     subject: &Subject<'_>,
     parameters: &Merged,
