@@ -2,6 +2,8 @@
 
 pub mod check;
 pub mod config;
+pub mod defaults;
+pub mod explain;
 pub mod history;
 pub mod plan;
 pub mod render;
@@ -57,6 +59,8 @@ enum Command {
     Plan(plan::Args),
     Render(render::Args),
     Check(check::Args),
+    Explain(explain::Args),
+    Defaults(defaults::Args),
     Status(status::Args),
     History(history::Args),
     Config(config::Args),
@@ -156,6 +160,8 @@ impl Context {
             Command::Plan(args) => plan::run(&self, &args),
             Command::Render(args) => render::run(&self, &args),
             Command::Check(args) => check::run(&self, &args),
+            Command::Explain(args) => explain::run(&self, &args),
+            Command::Defaults(args) => defaults::run(&self, &args),
             Command::Status(args) => status::run(&self, &args),
             Command::History(args) => history::run(&self, &args),
             Command::Config(args) => config::run(&self, &args),

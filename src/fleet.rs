@@ -65,11 +65,7 @@ struct Memory {
 ///
 /// Blocking: a large source takes seconds.
 pub fn render_for(snapshot: &Snapshot, settings: &SyncSettings, packs: &Packs) -> Rendering {
-    let options = Options {
-        target_namespace: settings.target_namespace.clone(),
-        common_labels: settings.common_labels.clone(),
-        common_annotations: settings.common_annotations.clone(),
-    };
+    let options = options(settings);
     let tree = snapshot.tree.below(&settings.path);
     let mut rendering = render(&tree, packs, &options);
     if tree.is_empty() && !snapshot.tree.is_empty() && !settings.prune.allow_empty {
@@ -84,6 +80,15 @@ pub fn render_for(snapshot: &Snapshot, settings: &SyncSettings, packs: &Packs) -
         rendering.problems.extend(rendering.unclaimed.iter().map(problem));
     }
     rendering
+}
+
+/// Returns what a sync says about all that it renders.
+pub fn options(settings: &SyncSettings) -> Options {
+    Options {
+        target_namespace: settings.target_namespace.clone(),
+        common_labels: settings.common_labels.clone(),
+        common_annotations: settings.common_annotations.clone(),
+    }
 }
 
 /// Runs a round.

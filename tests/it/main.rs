@@ -15,6 +15,7 @@ mod crash;
 mod daemon;
 mod envoy;
 mod errors;
+mod explain;
 mod golden;
 mod ownership;
 mod program;
