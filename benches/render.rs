@@ -8,11 +8,12 @@ use std::fs;
 
 use gatewright_engine::explain::{self, Inputs};
 use gatewright_engine::object::Object;
+use gatewright_engine::overlay::Assignment;
 use gatewright_engine::pack::{Pack, Packs};
 use gatewright_engine::resolve::{Resolution, Resolved, resolve};
 use gatewright_engine::spec;
 use gatewright_engine::tree::Tree;
-use gatewright_engine::unit::{self, Options};
+use gatewright_engine::unit::{self, Options, Source};
 use gatewright_engine::yaml;
 use serde_json::Value;
 
@@ -161,10 +162,11 @@ fn least<T>(rounds: usize, mut work: impl FnMut() -> T) -> f64 {
 }
 
 fn ready<'a>(specs: &'a spec::Specs, packs: &'a Packs) -> Vec<Box<Resolved<'a>>> {
-    let resolutions = resolve(specs, packs).into_iter().filter_map(|(_, resolution)| match resolution {
-        Resolution::Ready(resolved) => Some(resolved),
-        Resolution::NotOurs { .. } | Resolution::Broken(_) => None,
-    });
+    let resolutions =
+        resolve(specs, packs, &Assignment::default()).into_iter().filter_map(|(_, resolution)| match resolution {
+            Resolution::Ready(resolved) => Some(resolved),
+            Resolution::NotOurs { .. } | Resolution::Broken(_) => None,
+        });
     resolutions.collect()
 }
 
@@ -214,8 +216,8 @@ fn main() {
 
     // Of a fleet of one: finding a Gateway among others is not what this is about.
     let gateway = one_gateway();
-    let specs = spec::load(&gateway, packs.kinds(), None);
-    let inputs = Inputs { specs: &specs, packs: &packs, options: &options, config: None };
+    let source = Source::load(&gateway, &packs, None);
+    let inputs = Inputs { source: &source, packs: &packs, options: &options, config: None };
     let unit = unit::render(&gateway, &packs, &options).units.remove(0);
     for (what, kind, path) in [
         ("explaining one field that a parameter sets", "Deployment", "spec.replicas"),

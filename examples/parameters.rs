@@ -69,7 +69,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         ParameterKind { group: "acme.example".into(), kind: "AcmeParameters".into(), versions: vec!["v1".into()] };
     let (table, generator) = (Table::new(&pack.manifest.merge), Generator(Arc::clone(&pack.own.generator)));
     let schema = Schema::of::<Resource<Spec>>()?;
-    let acme = Parameters { kind, schema, table, generator: Arc::new(generator), post_processor: None };
+    let acme = Parameters { kind, schema, sense: None, table, generator: Arc::new(generator), post_processor: None };
     let packs = Packs::new(vec![pack.with_kind(acme)])?;
     let rendering = render(&Tree::from_iter([("shop.yaml", SPECS)]), &packs, &Options::default());
     rendering.problems.iter().try_for_each(|problem| writeln!(io::stderr(), "{problem}"))?;

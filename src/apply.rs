@@ -3,6 +3,8 @@
 //! Units go beside each other; within a unit the order of the plan holds, and what follows a failure is not tried.
 //! The inventory was written ahead, so that whatever happens in here, nothing that was made is unknown.
 
+mod generate;
+
 use std::collections::{BTreeMap, BTreeSet};
 
 use futures::FutureExt;
@@ -10,12 +12,16 @@ use gatewright_engine::error::Chain;
 use gatewright_engine::live::Live;
 use gatewright_engine::marks::{Marker, Owner, keep_mark};
 use gatewright_engine::object::ObjectId;
+use gatewright_engine::plan::order::wave;
+use gatewright_engine::plan::take_over::Awaited;
 use gatewright_engine::plan::{Action, Plan, Step};
 use serde::{Deserialize, Serialize};
+use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use crate::cluster::{Cluster, ClusterError, Mode, Precondition, Reason};
 use crate::observe::beside;
+use crate::wait::accepted;
 
 /// What became of one step.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -41,8 +47,19 @@ pub struct Applied {
     pub live: BTreeMap<ObjectId, Live>,
     /// Objects whose deletion was asked for and of which it is not known that it is over: a finalizer may hold them.
     pub going: BTreeSet<ObjectId>,
+    /// Why units were left half done that nothing is wrong with: the next round goes on.
+    pub postponed: BTreeMap<ObjectId, String>,
     /// The cluster could not be talked to any more.
     pub lost: Option<String>,
+}
+
+/// What ends the work before it is done.
+#[derive(Clone, Copy)]
+pub struct Limits<'a> {
+    /// When it is too late for a control plane to accept a Gateway, before what it has made is taken over.
+    pub acceptance: Instant,
+    /// Told when the process is to end.
+    pub stop: &'a CancellationToken,
 }
 
 impl Applied {
@@ -81,28 +98,40 @@ impl Applied {
         self.outcomes.extend(other.outcomes);
         self.live.extend(other.live);
         self.going.extend(other.going);
+        self.postponed.extend(other.postponed);
         self.lost = self.lost.take().or(other.lost);
     }
 }
 
-/// Carries out everything but the deletions: namespaces first, then the units beside each other.
+/// Carries out everything but the deletions: namespaces first, then the units of each wave beside each other.
 ///
-/// `stop` ends it after the requests that are under way.
-pub async fn apply(cluster: &dyn Cluster, plan: &Plan, stop: &CancellationToken) -> Applied {
+/// `limits.stop` ends it after the requests that are under way.
+pub async fn apply(cluster: &dyn Cluster, plan: &Plan, limits: Limits<'_>) -> Applied {
+    let run = Run { cluster, limits };
     let mut applied = Applied::default();
     let (namespaces, others): (Vec<&Step>, Vec<&Step>) =
         writes(plan).partition(|step| step.action == Action::CreateNamespace);
     for step in namespaces {
-        applied.record(&step.id, make_namespace(cluster, step).await);
+        applied.record(&step.id, run.make_namespace(step).await);
     }
-    let units = by_unit(others);
-    let runs = units.into_values().map(|steps| unit(cluster, steps, stop).boxed()).collect();
-    beside(runs).await.into_iter().for_each(|unit| applied.absorb(unit));
+    for steps in waves(others).into_values() {
+        let runs = by_unit(steps).into_values().map(|steps| run.unit(steps).boxed()).collect();
+        beside(runs).await.into_iter().for_each(|unit| applied.absorb(unit));
+    }
     applied
 }
 
 fn writes(plan: &Plan) -> impl Iterator<Item = &Step> {
     plan.changes().filter(|step| !matches!(step.action, Action::Prune(_)))
+}
+
+/// Puts the steps together that go beside each other, in the order of the plan.
+fn waves<'a>(steps: impl IntoIterator<Item = &'a Step>) -> BTreeMap<u8, Vec<&'a Step>> {
+    let mut waves: BTreeMap<u8, Vec<_>> = BTreeMap::new();
+    for step in steps {
+        waves.entry(wave(&step.unit)).or_default().push(step);
+    }
+    waves
 }
 
 /// Puts the steps of each unit together, in the order of the plan.
@@ -114,36 +143,90 @@ fn by_unit<'a>(steps: impl IntoIterator<Item = &'a Step>) -> BTreeMap<&'a Object
     units
 }
 
-async fn unit(cluster: &dyn Cluster, steps: Vec<&Step>, stop: &CancellationToken) -> Applied {
-    let mut applied = Applied::default();
-    let mut goes_on = true;
-    for step in steps {
-        if !goes_on || stop.is_cancelled() {
-            applied.outcomes.insert(step.id.clone(), Outcome::Skipped);
-            continue;
+/// What all units of a run share.
+#[derive(Clone, Copy)]
+struct Run<'a> {
+    cluster: &'a dyn Cluster,
+    limits: Limits<'a>,
+}
+
+impl Run<'_> {
+    async fn unit(&self, steps: Vec<&Step>) -> Applied {
+        let mut applied = Applied::default();
+        let (mut goes_on, mut is_accepted) = (true, false);
+        for step in steps {
+            if !goes_on || self.limits.stop.is_cancelled() {
+                applied.outcomes.insert(step.id.clone(), Outcome::Skipped);
+                continue;
+            }
+            if let (Some(gateway), false) = (awaited(step), is_accepted) {
+                match accepted(self.cluster, gateway, self.limits.acceptance, self.limits.stop).await {
+                    Ok(None) => is_accepted = true,
+                    Ok(Some(why)) => {
+                        let message = format!("{}: {why}; nothing more was taken over", gateway.id);
+                        applied.postponed.insert(step.unit.clone(), message);
+                        applied.outcomes.insert(step.id.clone(), Outcome::Skipped);
+                        goes_on = false;
+                        continue;
+                    }
+                    Err(error) => {
+                        goes_on = applied.record(&step.id, Err(error));
+                        continue;
+                    }
+                }
+            }
+            goes_on = applied.record(&step.id, self.write(step).await);
         }
-        goes_on = applied.record(&step.id, write(cluster, step).await);
+        applied
     }
-    applied
-}
 
-async fn write(cluster: &dyn Cluster, step: &Step) -> Result<Option<Live>, ClusterError> {
-    let Some(object) = &step.object else { return Ok(None) };
-    let only_if = match &step.action {
-        Action::Update(over) | Action::Adopt(over) => {
-            Precondition::Unchanged { uid: over.uid.clone(), resource_version: over.resource_version.clone() }
+    async fn write(&self, step: &Step) -> Result<Option<Live>, ClusterError> {
+        let Some(object) = &step.object else { return Ok(None) };
+        let only_if = match &step.action {
+            Action::Update(over) | Action::Adopt(over) => unchanged(&over.uid, &over.resource_version),
+            Action::TakeOver(it) => {
+                let (uid, version) = (&it.over.uid, &it.over.resource_version);
+                let patched = self.cluster.patch(&step.gvk, &step.id, uid, version, &it.patch, Mode::Real).await?;
+                unchanged(&patched.uid, &patched.resource_version)
+            }
+            Action::Generate(it) => {
+                let only_if =
+                    it.over.as_ref().map_or(Precondition::Absent, |over| unchanged(&over.uid, &over.resource_version));
+                let made = it.value.filled(object, &generate::value(&it.value, &step.id)?);
+                return self.cluster.apply(&made, &only_if, Mode::Real).await.map(Some);
+            }
+            Action::Create | Action::CreateNamespace => Precondition::Absent,
+            Action::Keep | Action::Omit | Action::Prune(_) | Action::Forget => return Ok(None),
+        };
+        self.cluster.apply(object, &only_if, Mode::Real).await.map(Some)
+    }
+
+    /// A namespace that somebody else has made in the meantime is as good.
+    async fn make_namespace(&self, step: &Step) -> Result<Option<Live>, ClusterError> {
+        match self.write(step).await {
+            Err(error) if error.reason == Reason::Conflict => Ok(None),
+            other => other,
         }
-        Action::Create | Action::CreateNamespace => Precondition::Absent,
-        Action::Keep | Action::Prune(_) | Action::Forget => return Ok(None),
-    };
-    cluster.apply(object, &only_if, Mode::Real).await.map(Some)
+    }
 }
 
-/// A namespace that somebody else has made in the meantime is as good.
-async fn make_namespace(cluster: &dyn Cluster, step: &Step) -> Result<Option<Live>, ClusterError> {
-    match write(cluster, step).await {
-        Err(error) if error.reason == Reason::Conflict => Ok(None),
-        other => other,
+fn unchanged(uid: &str, resource_version: &str) -> Precondition {
+    Precondition::Unchanged { uid: uid.to_owned(), resource_version: resource_version.to_owned() }
+}
+
+/// The Gateway that must be accepted before a step.
+fn awaited(step: &Step) -> Option<&Awaited> {
+    match &step.action {
+        Action::TakeOver(it) => it.awaits.as_ref(),
+        Action::CreateNamespace
+        | Action::Create
+        | Action::Update(_)
+        | Action::Adopt(_)
+        | Action::Generate(_)
+        | Action::Keep
+        | Action::Omit
+        | Action::Prune(_)
+        | Action::Forget => None,
     }
 }
 
@@ -152,10 +235,13 @@ async fn make_namespace(cluster: &dyn Cluster, step: &Step) -> Result<Option<Liv
 /// Time has passed since the plan: each object is read again, and deleted only if it still is ours, the same one, and
 /// nobody asks for it to be kept.
 pub async fn prune(cluster: &dyn Cluster, plan: &Plan, marker: &Marker, stop: &CancellationToken) -> Applied {
-    let units = by_unit(plan.steps.iter().filter(|step| matches!(step.action, Action::Prune(_))));
-    let runs = units.into_values().map(|steps| prune_unit(cluster, steps, marker, stop).boxed()).collect();
     let mut applied = Applied::default();
-    beside(runs).await.into_iter().for_each(|unit| applied.absorb(unit));
+    let prunes = plan.steps.iter().filter(|step| matches!(step.action, Action::Prune(_)));
+    for steps in waves(prunes).into_values().rev() {
+        let units = by_unit(steps).into_values();
+        let runs = units.map(|steps| prune_unit(cluster, steps, marker, stop).boxed()).collect();
+        beside(runs).await.into_iter().for_each(|unit| applied.absorb(unit));
+    }
     applied
 }
 

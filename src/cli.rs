@@ -1,5 +1,6 @@
 //! The command line: one file per subcommand, its doc comment is its help.
 
+pub mod adopt;
 pub mod check;
 pub mod config;
 pub mod defaults;
@@ -57,6 +58,7 @@ enum Command {
     Run(run::Args),
     Sync(sync::Args),
     Plan(plan::Args),
+    Adopt(adopt::Args),
     Render(render::Args),
     Check(check::Args),
     Explain(explain::Args),
@@ -158,6 +160,7 @@ impl Context {
             Command::Run(args) => run::run(&self, &args),
             Command::Sync(args) => sync::run(&self, &args),
             Command::Plan(args) => plan::run(&self, &args),
+            Command::Adopt(args) => adopt::run(&self, &args),
             Command::Render(args) => render::run(&self, &args),
             Command::Check(args) => check::run(&self, &args),
             Command::Explain(args) => explain::run(&self, &args),

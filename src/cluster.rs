@@ -14,7 +14,9 @@ use std::error::Error as StdError;
 
 use async_trait::async_trait;
 use gatewright_engine::live::Live;
+use gatewright_engine::object::scope::is_cluster_scoped;
 use gatewright_engine::object::{Gvk, Object, ObjectId};
+use serde_json::Value;
 
 /// What must be true on the cluster for a write to happen.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -48,6 +50,13 @@ pub enum KindScope {
     Cluster,
 }
 
+impl KindScope {
+    /// Says where objects of a kind belong when there is no server to ask.
+    pub fn guessed(kind: &Gvk) -> Self {
+        if is_cluster_scoped(kind) { Self::Cluster } else { Self::Namespaced }
+    }
+}
+
 /// A small text record that gatewright keeps on a cluster for itself: a ConfigMap in [`SYSTEM_NAMESPACE`], or a file
 /// below `.gatewright/`.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -79,6 +88,18 @@ pub trait Cluster: Send + Sync {
 
     /// Applies an object, server side, and returns what it became.
     async fn apply(&self, object: &Object, only_if: &Precondition, mode: Mode) -> Result<Live, ClusterError>;
+
+    /// Changes an object by a JSON patch (RFC 6902), only if it is still the one that was read, and returns what it
+    /// became.
+    async fn patch(
+        &self,
+        kind: &Gvk,
+        id: &ObjectId,
+        uid: &str,
+        resource_version: &str,
+        operations: &[Value],
+        mode: Mode,
+    ) -> Result<Live, ClusterError>;
 
     /// Deletes an object, only if it is still the one that was read. An object that is already gone is no error.
     async fn delete(&self, kind: &Gvk, id: &ObjectId, uid: &str, resource_version: &str) -> Result<(), ClusterError>;

@@ -4,6 +4,7 @@
 //! win: defaults, the file, the environment (`GATEWRIGHT_STATE_DIR`, …), flags. This is the only module that reads the
 //! environment.
 
+mod authorities;
 pub mod environment;
 pub mod settings;
 mod validate;
@@ -14,16 +15,21 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use gatewright_engine::check::{check, suggest};
+use gatewright_engine::enforce;
+use gatewright_engine::error::Chain;
 use gatewright_engine::pack::{Pack, PackError, Packs};
 use gatewright_engine::problem::{Place, Problem};
 use gatewright_engine::schema::Schema;
 use gatewright_engine::yaml::{self, Node};
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use crate::cluster::kubeconfig::StandardLookup;
 use crate::paths::Paths;
 use environment::Environment;
 use settings::{ClusterSettings, Settings, SourceSettings, SyncSettings};
+
+/// The packs that are there without further ado, by the name of their settings.
+const BUILTIN_PACKS: [&str; 2] = ["kgateway", "agentgateway"];
 
 /// How many names are listed for somebody who wrote another one.
 const MOST_NAMES: usize = 8;
@@ -43,6 +49,8 @@ pub struct Config {
     pub standard_lookup: StandardLookup,
     /// The file as it was parsed, for the places of pack parameters.
     root: Node,
+    /// The text of the file that `packs.kgateway.xds.tls.caFile` names.
+    xds_authorities: Option<String>,
 }
 
 /// A configuration that cannot be used: all that is wrong with it.
@@ -92,20 +100,30 @@ pub fn parse(file: &Path, text: &str, environment: &Environment) -> Result<Confi
     let base = std::path::absolute(file).ok().and_then(|path| path.parent().map(Path::to_owned)).unwrap_or_default();
     let paths = Paths { base, credentials: environment.credentials.clone() };
     problems.extend(validate::validate(&reader, &root, &mut settings, &paths, environment));
+    let xds_authorities = authorities::read(&mut settings.packs.kgateway.xds, &paths).unwrap_or_else(|error| {
+        let place = reader.place(&root, &["packs", "kgateway", "xds", "tls"]);
+        problems.push(Problem::file(place, Chain(&error).to_string()));
+        None
+    });
     if !problems.is_empty() {
         problems.sort();
         return Err(ConfigError::Problems(problems));
     }
     let state_dir =
         settings.state_dir.as_ref().map_or_else(|| environment.state_dir(), |path| plain(&paths.base.join(path)));
-    Ok(Config {
+    let config = Config {
         file: file.to_owned(),
         reports_dir: plain(&state_dir.join(&settings.reports.dir)),
         state_dir,
         settings,
         standard_lookup: StandardLookup { files: environment.kubeconfigs.clone() },
         root,
-    })
+        xds_authorities,
+    };
+    match config.packs() {
+        Err(UnusablePack { source: PackError::Rules(problems), .. }) => Err(ConfigError::Problems(problems)),
+        _ => Ok(config),
+    }
 }
 
 /// Leaves out the parts of a path that say nothing: `/etc/./gatewright` is `/etc/gatewright`.
@@ -189,20 +207,32 @@ impl Config {
 
     /// Builds the packs with their settings.
     pub fn packs(&self) -> Result<Packs, UnusablePack> {
-        packs(Some((&self.file, &self.root)))
+        packs(Some(self))
     }
 }
 
 /// Builds the built-in packs, with the settings of a config file if there is one.
-pub fn packs(config: Option<(&Path, &Node)>) -> Result<Packs, UnusablePack> {
-    let name = "kgateway";
-    let fail = |source| UnusablePack { name: name.to_owned(), source };
-    let settings = config.and_then(|(_, root)| root.at(["packs", name]));
-    let value = settings.map_or(Value::Null, Node::to_value);
-    let mut pack = Pack::builtin(name, &value).map_err(fail)?;
-    let parameters = settings.and_then(|settings| settings.get("parameters"));
-    if let (Some((file, _)), Some(parameters)) = (config, parameters) {
-        pack = pack.with_settings(file.to_string_lossy().as_ref(), parameters.clone());
+pub fn packs(config: Option<&Config>) -> Result<Packs, UnusablePack> {
+    let fail = |name: &'static str| move |source| UnusablePack { name: name.to_owned(), source };
+    let built = BUILTIN_PACKS.map(|name| pack(name, config).map_err(fail(name)));
+    let packs = built.into_iter().collect::<Result<Vec<_>, _>>()?;
+    Packs::new(packs).map_err(fail(BUILTIN_PACKS[0]))
+}
+
+/// Builds one pack.
+fn pack(name: &str, config: Option<&Config>) -> Result<Pack, PackError> {
+    let Some(config) = config else { return Pack::builtin(name, &Value::Null) };
+    let settings = config.root.at(["packs", name]);
+    let mut value = settings.map_or(Value::Null, Node::to_value);
+    if let Some(authorities) = config.xds_authorities.as_ref().filter(|_| name == "kgateway") {
+        value["xds"]["tls"] = json!({"ca": authorities});
     }
-    Packs::new(vec![pack]).map_err(fail)
+    let mut pack = Pack::builtin(name, &value)?;
+    if let Some(parameters) = settings.and_then(|settings| settings.get("parameters")) {
+        pack = pack.with_settings(config.file.to_string_lossy().as_ref(), parameters.clone());
+    }
+    if let Some(bounds) = settings.and_then(|settings| settings.get("enforce")) {
+        pack = pack.with_enforce(enforce::bounds(config.file.to_string_lossy().as_ref(), bounds));
+    }
+    Ok(pack)
 }

@@ -22,6 +22,7 @@ use crate::fleet::{self, Order};
 use crate::http::{self, HttpError, Listen, Shown};
 use crate::journal;
 use crate::metrics::Metrics;
+use crate::rendering::facts_of;
 use crate::report::Mode;
 use crate::schedule::drive::{Nudger, drive, nudges};
 use crate::schedule::timer::{Nudge, Timer};
@@ -265,13 +266,13 @@ impl Prepared {
                 Schedule::parse(&settings.schedule).map_err(|error| DaemonError::Schedule(name.clone(), error))?;
             let renderings = Arc::new(Renderings::new(settings.clone(), Arc::clone(&packs)));
             // Each cluster has rounds of its own, so that one that is slow or down never delays the others.
-            for cluster in config.clusters_of(settings).into_keys() {
-                let target = [(cluster.to_owned(), Arc::clone(&clusters[cluster]))].into();
+            for cluster in facts_of(&config, settings) {
+                let target = [(cluster.name.clone(), Arc::clone(&clusters[&cluster.name]))].into();
                 let order = order(name, settings, target, shared);
-                let last = journal::last(&shared.state, name, cluster).map(|report| report.started);
-                let title = format!("{name}/{cluster}");
-                let timer = Timer::new(schedule.clone(), &title, shared.clock.now(), last);
-                syncs.push((Sync::new(title, order, Arc::clone(&renderings), &config), timer));
+                let last = journal::last(&shared.state, name, &cluster.name).map(|report| report.started);
+                let sync = Sync::new(cluster, order, Arc::clone(&renderings), &config);
+                let timer = Timer::new(schedule.clone(), sync.title(), shared.clock.now(), last);
+                syncs.push((sync, timer));
             }
         }
         Ok(Self { config, feeds, syncs })

@@ -10,10 +10,8 @@ use std::sync::Arc;
 use gatewright_engine::health::Demands;
 use gatewright_engine::marks::Marker;
 use gatewright_engine::object::ObjectId;
-use gatewright_engine::pack::Packs;
-use gatewright_engine::plan::{Adopt, MaxDelete, Policies};
-use gatewright_engine::problem::{Place, Problem};
-use gatewright_engine::unit::{Options, Rendering, render};
+use gatewright_engine::plan::policies::{Adopt, MaxDelete, Policies};
+use gatewright_engine::unit::Rendering;
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 use tokio::task::JoinSet;
@@ -23,7 +21,8 @@ use tracing::{Instrument, error, info_span, warn};
 use crate::clock::Clock;
 use crate::cluster::Cluster;
 use crate::config::Config;
-use crate::config::settings::{AdoptPolicy, OnProblem, SyncSettings, Unclaimed};
+use crate::config::settings::{AdoptPolicy, OnProblem, SyncSettings};
+use crate::rendering::{Wanted, problems};
 use crate::report::{self, ClusterReport, ClusterState, Mode, Report, SCHEMA};
 use crate::round::{self, Task};
 use crate::source::Snapshot;
@@ -61,60 +60,31 @@ struct Memory {
     cluster: String,
 }
 
-/// Renders a snapshot for a sync.
-///
-/// Blocking: a large source takes seconds.
-pub fn render_for(snapshot: &Snapshot, settings: &SyncSettings, packs: &Packs) -> Rendering {
-    let options = options(settings);
-    let tree = snapshot.tree.below(&settings.path);
-    let mut rendering = render(&tree, packs, &options);
-    if tree.is_empty() && !snapshot.tree.is_empty() && !settings.prune.allow_empty {
-        let place = Place::file(settings.path.as_str());
-        let problem = Problem::document(place, "there are no specs below this path of the source");
-        rendering.problems.push(problem.hint("correct the path of the sync"));
-    }
-    if settings.unclaimed == Unclaimed::Error {
-        let problem = |(id, place): &(ObjectId, _)| {
-            Problem::document(Place::clone(place), "no pack claims this document").about(id.clone())
-        };
-        rendering.problems.extend(rendering.unclaimed.iter().map(problem));
-    }
-    rendering
-}
-
-/// Returns what a sync says about all that it renders.
-pub fn options(settings: &SyncSettings) -> Options {
-    Options {
-        target_namespace: settings.target_namespace.clone(),
-        common_labels: settings.common_labels.clone(),
-        common_annotations: settings.common_annotations.clone(),
-    }
-}
-
 /// Runs a round.
 pub async fn run(
     order: &Order,
     snapshot: &Snapshot,
-    rendering: Rendering,
+    wanted: &Wanted,
     state: &State,
     clock: &dyn Clock,
     stop: &CancellationToken,
 ) -> Report {
     let started = clock.now();
     let marker = Marker { installation: order.installation.clone(), sync: order.sync.clone() };
-    let unclaimed =
-        rendering.unclaimed.iter().map(|(id, place)| report::Unclaimed { id: id.clone(), place: place.clone() });
+    let unclaimed = wanted.values().flat_map(|rendering| &rendering.unclaimed).collect::<BTreeSet<_>>().into_iter();
+    let unclaimed = unclaimed.map(|(id, place)| report::Unclaimed { id: id.clone(), place: place.clone() });
     let unclaimed = unclaimed.collect();
-    let problems = rendering.problems.clone();
-    let wanted = Arc::new(marked(rendering, &marker));
+    let renderings = marked(wanted, &marker);
     let mut tasks = JoinSet::new();
     for (name, cluster) in &order.clusters {
-        let (cluster, name, rendering) = (Arc::clone(cluster), name.clone(), Arc::clone(&wanted));
+        let Some(rendering) = renderings.get(name).cloned() else { continue };
+        let (cluster, name) = (Arc::clone(cluster), name.clone());
         let policies = order.policies(&marker, is_first_round(order, &name, cluster.as_ref(), state));
         let (mode, patience, stop) = (order.mode, order.patience(), stop.clone());
+        let acceptance = order.settings.wait.timeout.0;
         let span = info_span!("cluster", sync = order.sync, cluster = name);
         let run = async move {
-            let task = Task { rendering: &rendering, policies, mode, patience, stop: &stop };
+            let task = Task { rendering: &rendering, policies: &policies, mode, patience, acceptance, stop: &stop };
             (name, round::run(cluster.as_ref(), &task).await)
         };
         tasks.spawn(run.instrument(span));
@@ -130,7 +100,7 @@ pub async fn run(
         mode: order.mode,
         started,
         finished: finished(clock, started),
-        problems,
+        problems: problems(wanted),
         unclaimed,
         clusters,
     }
@@ -162,12 +132,18 @@ async fn collect(order: &Order, mut tasks: JoinSet<(String, ClusterReport)>) -> 
     clusters
 }
 
-/// Marks are put on last, after everything that may change an object.
-fn marked(mut rendering: Rendering, marker: &Marker) -> Rendering {
-    for unit in &mut rendering.units {
-        unit.objects = std::mem::take(&mut unit.objects).into_iter().map(|object| marker.mark(object)).collect();
-    }
-    rendering
+/// Marks are put on last, after everything that may change an object; what clusters share they still share then.
+fn marked(wanted: &Wanted, marker: &Marker) -> Wanted {
+    let mut done: BTreeMap<*const Rendering, Arc<Rendering>> = BTreeMap::new();
+    let of = |rendering: &Arc<Rendering>| {
+        let mut rendering = Rendering::clone(rendering);
+        for unit in &mut rendering.units {
+            unit.map(|object| marker.mark(object));
+        }
+        Arc::new(rendering)
+    };
+    let mut once = |rendering| Arc::clone(done.entry(Arc::as_ptr(rendering)).or_insert_with(|| of(rendering)));
+    wanted.iter().map(|(name, rendering)| (name.clone(), once(rendering))).collect()
 }
 
 impl Order {
@@ -181,6 +157,7 @@ impl Order {
                 AdoptPolicy::IfUnowned => Adopt::IfUnowned,
                 AdoptPolicy::Always => Adopt::Always,
             },
+            adopt_deployer: settings.adopt.deployer,
             prune_adopted: settings.adopt.prune,
             prune: settings.prune.enabled,
             max_delete: MaxDelete {

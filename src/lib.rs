@@ -1,8 +1,8 @@
 //! gatewright: the daemon and its command line, around the engine.
 //!
 //! In reading order: [`config`] says what is wanted where, [`source`] yields snapshots, [`cluster`] is what they are
-//! applied to. [`fleet`] runs one round over all clusters of a sync and [`round`] one on a single cluster: it looks
-//! ([`observe`]), plans (the engine), writes the inventory ahead ([`ledger`]), carries out ([`apply`]) and waits
+//! applied to. [`rendering`] is what a sync wants on each of them. [`fleet`] runs one round over all clusters of a sync and
+//! [`round`] one on a single cluster: it looks ([`observe`]), plans (the engine), writes the inventory ahead ([`ledger`]), carries out ([`apply`]) and waits
 //! ([`mod@wait`]). [`report`] is what came of it. [`daemon`] repeats rounds on a [`schedule`], [`cli`] runs them on request.
 
 pub mod apply;
@@ -21,6 +21,7 @@ pub mod ledger;
 pub mod metrics;
 pub mod observe;
 pub mod paths;
+pub mod rendering;
 pub mod report;
 pub mod round;
 pub mod schedule;

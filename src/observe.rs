@@ -3,6 +3,8 @@
 //! One LIST per kind by our label, one GET for each wanted object that the LIST does not show (a label does not prove
 //! absence), one dry run for each that exists. What was not seen is said to be unknown, never to be absent.
 
+mod gateways;
+
 use std::collections::{BTreeMap, BTreeSet};
 
 use futures::FutureExt;
@@ -12,8 +14,10 @@ use gatewright_engine::error::Chain;
 use gatewright_engine::inventory::Inventory;
 use gatewright_engine::marks::{Marker, SYNC_LABEL};
 use gatewright_engine::object::{Gvk, Object, ObjectId};
-use gatewright_engine::plan::{NamespaceState, Observed, Obstacle, Policies};
+use gatewright_engine::plan::policies::Policies;
+use gatewright_engine::plan::{NamespaceState, Observed, Obstacle};
 use gatewright_engine::unit::Unit;
+use gatewright_engine::unit::generated::Generated;
 
 use crate::cluster::{Cluster, ClusterError, Mode, Precondition, Reason};
 
@@ -59,15 +63,20 @@ pub async fn observe(cluster: &dyn Cluster, scope: Scope<'_>) -> Result<Observed
     observed.unknown.extend(unknown);
     get(cluster, scope.missing(&observed, &known), &mut observed).await?;
     namespaces(cluster, &wanted, &mut observed).await?;
+    gateways::look(cluster, scope, &mut observed).await?;
     rehearse(cluster, scope, &known, &mut observed).await?;
+    gateways::rehearse(cluster, scope, &mut observed).await?;
     Ok(observed)
 }
 
 impl<'a> Scope<'a> {
+    fn about(self) -> impl Iterator<Item = &'a Unit> {
+        self.units.iter().filter(move |unit| self.policies.is_about(&unit.id))
+    }
+
     fn wanted(self) -> impl Iterator<Item = &'a Object> {
-        let units = self.units.iter().filter(move |unit| self.policies.is_about(&unit.id));
         // What may not be written is not asked for either.
-        units.flat_map(|unit| &unit.objects).filter(move |object| self.policies.forbids(object.id()).is_none())
+        self.about().flat_map(Unit::all).filter(move |object| self.policies.forbids(object.id()).is_none())
     }
 
     fn kinds(self) -> BTreeSet<Gvk> {
@@ -166,14 +175,22 @@ async fn rehearse(
         .wanted()
         .filter(|object| known.contains(&object.gvk()) && !observed.unknown.contains_key(object.id()))
         .collect();
+    let generated = scope.about().flat_map(|unit| &unit.generated);
+    let generated: BTreeMap<&ObjectId, &Generated> = generated.map(|it| (it.object.id(), it)).collect();
     for _ in 0..REHEARSALS {
-        let candidates: Vec<(&Object, Precondition)> = objects
+        let candidates: Vec<(&Object, Option<Object>, Precondition)> = objects
             .into_iter()
-            .filter_map(|object| Some((object, precondition(object, observed, scope.rehearse_creates)?)))
+            .filter_map(|object| {
+                let only_if = precondition(object, observed, scope.rehearse_creates)?;
+                // What has a value that is made once is rehearsed with the value that it has.
+                let live = observed.live.get(object.id());
+                let kept = generated.get(object.id()).and_then(|generated| generated.kept(live?));
+                Some((object, kept, only_if))
+            })
             .collect();
         let mut runs = Vec::with_capacity(candidates.len());
-        for (object, only_if) in &candidates {
-            let rehearsal = cluster.apply(object, only_if, Mode::DryRun);
+        for (object, kept, only_if) in &candidates {
+            let rehearsal = cluster.apply(kept.as_ref().unwrap_or(object), only_if, Mode::DryRun);
             runs.push(rehearsal.map(|result| (*object, result)).boxed());
         }
         let mut moved = Vec::new();

@@ -5,10 +5,13 @@
 pub mod text;
 
 use std::collections::BTreeMap;
+use std::fmt;
 
 use gatewright_engine::diff::Difference;
 use gatewright_engine::object::ObjectId;
-use gatewright_engine::plan::{Hold, Plan, Reason, Refusal};
+use gatewright_engine::plan::Plan;
+use gatewright_engine::plan::guard::Hold;
+use gatewright_engine::plan::refusal::{Reason, Refusal};
 use gatewright_engine::problem::{Place, Problem, Scope};
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
@@ -41,7 +44,7 @@ pub struct Report {
     /// When it ended.
     pub finished: Timestamp,
     /// What is wrong with the source.
-    pub problems: Vec<Problem>,
+    pub problems: Vec<ProblemReport>,
     /// Documents that no pack claims.
     pub unclaimed: Vec<Unclaimed>,
     /// What happened, by cluster.
@@ -56,6 +59,17 @@ pub enum Mode {
     Plan,
     /// Yes.
     Apply,
+}
+
+/// Something that is wrong with the source.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ProblemReport {
+    /// What.
+    #[serde(flatten)]
+    pub problem: Problem,
+    /// The clusters on which it is, because of the overlays there; empty if it is on all of them.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub clusters: Vec<String>,
 }
 
 /// A document that no pack claims.
@@ -122,10 +136,13 @@ pub struct StepReport {
     pub unit: ObjectId,
     /// The object.
     pub id: ObjectId,
-    /// `create`, `update`, `adopt`, `keep`, `prune`, `forget`.
+    /// `create`, `update`, `adopt`, `generate`, `keep`, `omit`, `prune`, `forget`.
     pub action: String,
     /// What differed.
     pub differences: Vec<Difference>,
+    /// What else is to be known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub note: Option<String>,
     /// What became of it; absent in a plan.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub outcome: Option<Outcome>,
@@ -168,6 +185,33 @@ pub enum UnitState {
     Pruned,
 }
 
+impl ProblemReport {
+    /// Tells whether a cluster has it.
+    pub fn is_on(&self, cluster: &str) -> bool {
+        self.clusters.is_empty() || self.clusters.iter().any(|name| name == cluster)
+    }
+}
+
+impl fmt::Display for ProblemReport {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.clusters.as_slice() {
+            [] => self.problem.fmt(f),
+            clusters => write!(f, "{}; on {}", self.problem, named(clusters)),
+        }
+    }
+}
+
+/// Names clusters: `cluster a`, `clusters a, b`, and no more than a line has room for.
+pub fn named(clusters: &[String]) -> String {
+    const MOST: usize = 8;
+    let word = if clusters.len() == 1 { "cluster" } else { "clusters" };
+    let listed = clusters.iter().take(MOST).map(String::as_str).collect::<Vec<_>>().join(", ");
+    match clusters.len().saturating_sub(MOST) {
+        0 => format!("{word} {listed}"),
+        more => format!("{word} {listed} and {more} more"),
+    }
+}
+
 impl Report {
     /// Counts the steps that changed something, or in a plan would change something, by action.
     pub fn counts(&self) -> BTreeMap<&str, usize> {
@@ -188,7 +232,7 @@ impl Report {
 
     /// Returns the exit code: 1 failed, 3 held, 4 a cluster unreachable, else 0; the first in this order.
     pub fn exit_code(&self) -> u8 {
-        let is_broken = self.problems.iter().any(|problem| problem.scope != Scope::Notice);
+        let is_broken = self.problems.iter().any(|report| report.problem.scope != Scope::Notice);
         let codes: Vec<u8> = self.clusters.values().map(ClusterReport::exit_code).collect();
         let has = |code: u8| codes.contains(&code);
         match () {
@@ -203,7 +247,7 @@ impl Report {
 impl StepReport {
     /// Tells whether the step is about to change the cluster, or has.
     pub fn is_change(&self) -> bool {
-        !matches!(self.action.as_str(), "keep" | "forget")
+        !matches!(self.action.as_str(), "keep" | "omit" | "forget")
     }
 }
 
@@ -215,6 +259,7 @@ impl ClusterReport {
             id: step.id.clone(),
             action: step.action.word().to_owned(),
             differences: step.differences.clone(),
+            note: step.note.clone(),
             outcome: None,
         };
         Self {
@@ -256,9 +301,11 @@ fn weight(reason: &Reason) -> u8 {
         | Reason::Unknown(_)
         | Reason::NoNamespace(_)
         | Reason::NamespaceTerminating(_) => 1,
-        Reason::Foreign(_) | Reason::NotAllowed(_) | Reason::Unmarked => 3,
+        Reason::Foreign(_) | Reason::LiveDeployer(_) | Reason::NotAllowed(_) | Reason::Unmarked => 3,
         Reason::Terminating
         | Reason::Kept(_)
+        | Reason::HoldsOthers
+        | Reason::NotApplied
         | Reason::Broken
         | Reason::Unreadable(_)
         | Reason::SelfManaged

@@ -4,39 +4,47 @@
 //! deletion is known to have happened, so that a process that dies anywhere in here leaves an inventory that holds
 //! everything it made.
 
+mod summary;
+
 use std::collections::{BTreeMap, BTreeSet};
 use std::error::Error;
+use std::time::Duration;
 
 use gatewright_engine::error::Chain;
-use gatewright_engine::health::addresses;
 use gatewright_engine::inventory::Inventory;
 use gatewright_engine::live::Live;
-use gatewright_engine::object::{Gvk, ObjectId};
-use gatewright_engine::plan::{Action, Observed, Plan, Policies, Step, plan};
-use gatewright_engine::unit::{Rendering, Unit};
+use gatewright_engine::object::{Gvk, Object, ObjectId};
+use gatewright_engine::plan::policies::Policies;
+use gatewright_engine::plan::{Action, Observed, Plan, Step, plan};
+use gatewright_engine::unit::Rendering;
+use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
-use tracing::{debug, info};
+use tracing::{debug, warn};
 
-use crate::apply::{Applied, Outcome, apply, prune};
-use crate::cluster::{Cluster, ClusterError, Reason};
+use crate::apply::{Applied, Limits, Outcome, apply, prune};
+use crate::cluster::{Cluster, ClusterError, KindScope, Reason};
 use crate::ledger::{self, Ledger};
 use crate::observe::{Scope, observe};
-use crate::report::{ClusterReport, ClusterState, Mode, UnitReport, UnitState};
+use crate::report::{ClusterReport, ClusterState, Mode};
 use crate::wait::{Patience, Unhealthy, sick, wait};
+use summary::{report, units};
 
 /// How often a round plans again when somebody else was faster.
 const ATTEMPTS: usize = 4;
 
 /// Everything that a round on a cluster is about.
+#[derive(Clone, Copy)]
 pub struct Task<'a> {
     /// What is wanted, marks included.
     pub rendering: &'a Rendering,
     /// What the sync may do.
-    pub policies: Policies,
+    pub policies: &'a Policies,
     /// Whether anything is changed.
     pub mode: Mode,
     /// How long to wait for health; `None`: not at all.
     pub patience: Option<Patience>,
+    /// How long to wait until Gateways are accepted of which something is taken over.
+    pub acceptance: Duration,
     /// Told when the process is to end.
     pub stop: &'a CancellationToken,
 }
@@ -63,28 +71,32 @@ fn failed(error: &ClusterError) -> ClusterReport {
 async fn try_run(cluster: &dyn Cluster, task: &Task<'_>) -> Result<ClusterReport, ClusterError> {
     let sync = &task.policies.marker.sync;
     let first_look = async {
+        let located = located(cluster, task).await?;
         let ledger = ledger::load(cluster, sync).await?;
-        let (plan, observed) = look(cluster, task, &ledger.inventory).await?;
-        Ok::<_, ClusterError>((ledger, plan, observed))
+        let here = Task { rendering: located.as_ref().unwrap_or(task.rendering), ..*task };
+        let (plan, observed) = look(cluster, &here, &ledger.inventory).await?;
+        Ok::<_, ClusterError>((located, ledger, plan, observed))
     };
     // Nothing is under way yet that could be left half done, and a silent server must not keep the process.
-    let (mut ledger, mut plan, mut observed) = tokio::select! {
+    let (located, mut ledger, mut plan, mut observed) = tokio::select! {
         biased;
         () = task.stop.cancelled() => {
             return Ok(ClusterReport { state: ClusterState::Stopped, ..ClusterReport::of(&Plan::default()) });
         }
         looked = first_look => looked?,
     };
+    let task = &Task { rendering: located.as_ref().unwrap_or(task.rendering), ..*task };
     if task.mode == Mode::Plan || !plan.holds.is_empty() {
         let mut report = ClusterReport::of(&plan);
         report.units = units(task, &plan, &observed.live, None, &Unhealthy::new());
         return Ok(report);
     }
+    let limits = Limits { acceptance: Instant::now() + task.acceptance, stop: task.stop };
     let mut applied = Applied::default();
     let mut done = BTreeMap::new();
     for attempt in 1..=ATTEMPTS {
         ledger.save(cluster, sync, &plan.inventory).await?;
-        applied = apply(cluster, &plan, task.stop).await;
+        applied = apply(cluster, &plan, limits).await;
         let is_stale = applied.outcomes.values().any(|outcome| matches!(outcome, Outcome::Stale(_)));
         if !is_stale || attempt == ATTEMPTS || task.stop.is_cancelled() {
             break;
@@ -104,15 +116,37 @@ async fn try_run(cluster: &dyn Cluster, task: &Task<'_>) -> Result<ClusterReport
     Ok(finish(cluster, task, ledger, plan, observed, applied).await)
 }
 
+/// Puts documents of kinds that nobody here knows into a namespace or not, as the cluster has the kind; `None` if they
+/// are right already.
+async fn located(cluster: &dyn Cluster, task: &Task<'_>) -> Result<Option<Rendering>, ClusterError> {
+    let guessed = task.rendering.units.iter().filter(|unit| unit.home.is_some() && task.policies.is_about(&unit.id));
+    let kinds: BTreeSet<Gvk> = guessed.flat_map(|unit| unit.objects.iter().map(Object::gvk)).collect();
+    if kinds.is_empty() {
+        return Ok(None);
+    }
+    let known = cluster.kinds(&kinds).await?;
+    let settled = task.rendering.settled(|kind| known.get(kind).map(|scope| *scope == KindScope::Namespaced));
+    let marker = &task.policies.marker;
+    Ok(settled.map(|mut rendering| {
+        for problem in rendering.problems.iter().filter(|problem| !task.rendering.problems.contains(problem)) {
+            warn!(%problem, "problem in the source on this cluster");
+        }
+        for unit in rendering.units.iter_mut().filter(|unit| unit.home.is_some()) {
+            unit.map(|object| marker.mark(object));
+        }
+        rendering
+    }))
+}
+
 async fn look(cluster: &dyn Cluster, task: &Task<'_>, owned: &Inventory) -> Result<(Plan, Observed), ClusterError> {
     let scope = Scope {
         units: &task.rendering.units,
         owned,
-        policies: &task.policies,
+        policies: task.policies,
         rehearse_creates: task.mode == Mode::Plan,
     };
     let observed = observe(cluster, scope).await?;
-    let plan = plan(task.rendering, &observed, owned, &task.policies);
+    let plan = plan(task.rendering, &observed, owned, task.policies);
     Ok((plan, observed))
 }
 
@@ -228,91 +262,17 @@ fn forget(plan: &mut Plan, pruned: &Applied) {
             Action::Prune(_) => {
                 pruned.outcomes.get(&step.id) == Some(&Outcome::Done) && !pruned.going.contains(&step.id)
             }
-            Action::CreateNamespace | Action::Create | Action::Update(_) | Action::Adopt(_) | Action::Keep => false,
+            Action::CreateNamespace
+            | Action::Create
+            | Action::Update(_)
+            | Action::Adopt(_)
+            | Action::TakeOver(_)
+            | Action::Generate(_)
+            | Action::Keep
+            | Action::Omit => false,
         };
         if is_gone {
             plan.inventory.entries.remove(&step.id);
         }
-    }
-}
-
-fn report(
-    task: &Task<'_>,
-    plan: &Plan,
-    applied: &Applied,
-    live: &BTreeMap<ObjectId, Live>,
-    unhealthy: &Unhealthy,
-) -> ClusterReport {
-    let mut report = ClusterReport::of(plan);
-    for step in &mut report.steps {
-        step.outcome = applied.outcomes.get(&step.id).cloned();
-        if step.action != "keep" && step.outcome == Some(Outcome::Done) {
-            info!(object = %step.id, action = step.action, "changed");
-        }
-    }
-    let is_failed = applied.outcomes.values().any(|outcome| matches!(outcome, Outcome::Failed(_) | Outcome::Stale(_)));
-    report.state = match () {
-        () if applied.lost.is_some() => ClusterState::Unreachable,
-        () if is_failed => ClusterState::Failed,
-        () if task.stop.is_cancelled() => ClusterState::Stopped,
-        () => ClusterState::Done,
-    };
-    report.units = units(task, plan, live, Some(applied), unhealthy);
-    report
-}
-
-/// The state of every unit that is wanted or was owned.
-fn units(
-    task: &Task<'_>,
-    plan: &Plan,
-    live: &BTreeMap<ObjectId, Live>,
-    applied: Option<&Applied>,
-    unhealthy: &Unhealthy,
-) -> Vec<UnitReport> {
-    let held = plan.held_units();
-    let unfinished = applied.map(|applied| applied.unfinished(plan)).unwrap_or_default();
-    let changed: BTreeSet<&ObjectId> = plan.changes().map(|step| &step.unit).collect();
-    let wanted = task.rendering.units.iter().filter(|unit| task.policies.is_about(&unit.id));
-    let mut reports: Vec<UnitReport> = wanted
-        .map(|unit| {
-            let sick = unit.objects.iter().find_map(|object| unhealthy.get_key_value(object.id()));
-            let state = match () {
-                () if unfinished.contains(&unit.id) => UnitState::Failed,
-                () if held.contains(&unit.id) || !plan.holds.is_empty() => UnitState::Held,
-                () if sick.is_some() => UnitState::Unhealthy,
-                () if changed.contains(&unit.id) && applied.is_some() => UnitState::Changed,
-                () if changed.contains(&unit.id) => UnitState::Pending,
-                () => UnitState::Current,
-            };
-            let message = sick.map(|(id, what)| format!("{id}: {what}"));
-            UnitReport { message, ..unit_report(unit, state, live) }
-        })
-        .collect();
-    let gone = changed.iter().filter(|id| !task.rendering.units.iter().any(|unit| unit.id == ***id));
-    reports.extend(gone.filter(|id| id.kind != "Namespace").map(|id| UnitReport {
-        unit: (*id).clone(),
-        state: match (applied, unfinished.contains(*id)) {
-            (Some(_), false) => UnitState::Pruned,
-            (Some(_), true) => UnitState::Failed,
-            (None, _) => UnitState::Pending,
-        },
-        message: None,
-        addresses: Vec::new(),
-        ports: Vec::new(),
-    }));
-    reports
-}
-
-fn unit_report(unit: &Unit, state: UnitState, live: &BTreeMap<ObjectId, Live>) -> UnitReport {
-    let service = unit.objects.iter().find(|object| object.id().kind == "Service");
-    let ports = service.and_then(|service| service.body().pointer("/spec/ports")?.as_array());
-    let ports = ports.into_iter().flatten().filter_map(|port| u16::try_from(port["port"].as_u64()?).ok());
-    let addresses = service.and_then(|service| live.get(service.id())).map(|live| addresses(live.object.body()));
-    UnitReport {
-        unit: unit.id.clone(),
-        state,
-        message: None,
-        addresses: addresses.unwrap_or_default(),
-        ports: ports.collect(),
     }
 }

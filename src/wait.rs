@@ -7,6 +7,7 @@ use gatewright_engine::health::{Demands, Health, health};
 use gatewright_engine::live::Live;
 use gatewright_engine::marks::{Marker, SYNC_LABEL};
 use gatewright_engine::object::{Gvk, ObjectId};
+use gatewright_engine::plan::take_over::Awaited;
 use tokio::time::{Instant, sleep};
 use tokio_util::sync::CancellationToken;
 
@@ -15,6 +16,9 @@ use crate::cluster::{Cluster, ClusterError};
 /// The first pause between two looks; it doubles up to [`LONGEST_PAUSE`].
 const FIRST_PAUSE: Duration = Duration::from_millis(500);
 const LONGEST_PAUSE: Duration = Duration::from_secs(5);
+
+/// Where a Gateway names its parameters.
+const PARAMETERS: &str = "/spec/infrastructure/parametersRef";
 
 /// What is awaited, and for how long.
 #[derive(Clone, Copy, Debug)]
@@ -49,6 +53,39 @@ pub async fn wait(
         }
         tokio::select! {
             () = sleep(pause.min(deadline - Instant::now())) => {}
+            () = stop.cancelled() => {}
+        }
+        pause = (pause * 2).min(LONGEST_PAUSE);
+    }
+}
+
+/// Waits until a control plane has accepted the newest generation of a Gateway that names these parameters. Returns
+/// what is missing when time is up.
+pub async fn accepted(
+    cluster: &dyn Cluster,
+    gateway: &Awaited,
+    deadline: Instant,
+    stop: &CancellationToken,
+) -> Result<Option<String>, ClusterError> {
+    let mut pause = FIRST_PAUSE;
+    loop {
+        let state = match cluster.get(&gateway.gvk, &gateway.id).await? {
+            None => return Ok(Some("it is not there any more".to_owned())),
+            Some(live) if live.object.body().pointer(PARAMETERS) != Some(&gateway.parameters) => {
+                return Ok(Some("somebody has changed its parametersRef".to_owned()));
+            }
+            Some(live) => health(live.object.body(), Demands::default()),
+        };
+        match state {
+            Health::Current => return Ok(None),
+            Health::InProgress(what) | Health::Failed(what) => {
+                if stop.is_cancelled() || Instant::now() >= deadline {
+                    return Ok(Some(what));
+                }
+            }
+        }
+        tokio::select! {
+            () = sleep(pause.min(deadline.saturating_duration_since(Instant::now()))) => {}
             () = stop.cancelled() => {}
         }
         pause = (pause * 2).min(LONGEST_PAUSE);

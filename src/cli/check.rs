@@ -1,14 +1,20 @@
 //! `gatewright check`.
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 
 use gatewright_engine::text::count;
-use gatewright_engine::unit::Options;
+use gatewright_engine::unit::Rendering;
 
-use super::render::{load, tell_problems};
-use super::{Context, Failure, print};
+use super::render::{Specs, exit_code};
+use super::{Context, Failure, complain, print};
+use crate::rendering::{Wanted, problems, render_all};
+use crate::report::named;
 
 /// Checks specs without a cluster: structure, names, references, and that everything renders.
+///
+/// With a config file everything is checked as each of its clusters would have it, under the overlays that are in force
+/// there; without one, under the overlays for all clusters.
 ///
 /// Problems go to standard error. Exit codes: 0 nothing is wrong, 1 something is, 64 usage.
 #[derive(Debug, clap::Args)]
@@ -20,8 +26,33 @@ pub struct Args {
 
 /// Runs the command.
 pub fn run(context: &Context, args: &Args) -> Result<u8, Failure> {
-    let rendering = load(context, &args.paths, &Options::default())?;
-    let code = tell_problems(&rendering);
+    let specs = Specs::load(context, &args.paths, None, false)?;
+    let wanted = render_all(&specs.source, &specs.packs, specs.clusters());
+    let problems = problems(&wanted);
+    let names: BTreeSet<String> = specs.clusters().map(|cluster| cluster.name).collect();
+    let lost = specs.config.as_ref().map(|_| specs.source.overlays.lost_clusters(&names)).unwrap_or_default();
+    let lines = lost.iter().map(ToString::to_string).chain(problems.iter().map(ToString::to_string));
+    for line in lines {
+        complain(&format!("{line}\n"));
+    }
+    print(&summary(&wanted));
+    Ok(exit_code(problems.iter().map(|report| &report.problem)))
+}
+
+/// One line, or one for each group of clusters on which it comes to the same.
+fn summary(wanted: &Wanted) -> String {
+    let mut lines: BTreeMap<String, Vec<String>> = BTreeMap::new();
+    for (name, rendering) in wanted {
+        lines.entry(line(rendering)).or_default().push(name.clone());
+    }
+    if let (1, Some(line)) = (lines.len(), lines.keys().next()) {
+        return format!("{line}\n");
+    }
+    let lines = lines.into_iter().flat_map(|(line, clusters)| [named(&clusters), format!(": {line}\n")]);
+    lines.collect()
+}
+
+fn line(rendering: &Rendering) -> String {
     let objects = rendering.units.iter().map(|unit| unit.objects.len()).sum();
     let rendered = format!("{} from {}", count(objects, "object"), count(rendering.units.len(), "Gateway"));
     let others = [
@@ -31,7 +62,5 @@ pub fn run(context: &Context, args: &Args) -> Result<u8, Failure> {
     ];
     let others = others.into_iter().filter(|(number, ..)| *number > 0);
     let others = others.map(|(number, thing, words)| format!("{} {words}", count(number, thing)));
-    let line = [rendered].into_iter().chain(others).collect::<Vec<_>>().join(", ");
-    print(&format!("{line}\n"));
-    Ok(code)
+    [rendered].into_iter().chain(others).collect::<Vec<_>>().join(", ")
 }

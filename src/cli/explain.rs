@@ -5,18 +5,18 @@ use std::sync::Arc;
 
 use gatewright_engine::check::suggest;
 use gatewright_engine::explain::{self, ConfigFile, Explanation, Inputs, Unexplained};
-use gatewright_engine::object::ObjectId;
+use gatewright_engine::object::{Object, ObjectId};
 use gatewright_engine::pack::Packs;
-use gatewright_engine::spec::{self, GATEWAY_API};
+use gatewright_engine::spec::GATEWAY_API;
 use gatewright_engine::text::count;
-use gatewright_engine::tree::Tree;
-use gatewright_engine::unit::{Options, Rendering, render};
+use gatewright_engine::unit::{Options, Rendering, Source, Unit};
 
 use super::plan::Format;
+use super::render::{Specs, packs};
 use super::session::Session;
-use super::{Context, EXIT_FAILED, Failure, check_name, complain, print, render as specs};
+use super::{Context, EXIT_FAILED, Failure, check_name, complain, print};
 use crate::config::{Config, did_you_mean};
-use crate::fleet;
+use crate::rendering::{Reading, facts_of};
 
 /// How many Gateways are listed for somebody who named an object that is not there.
 const MOST_GATEWAYS: usize = 10;
@@ -53,6 +53,9 @@ pub struct Args {
     /// The source of this sync of the config file, with all that the sync says about what it renders.
     #[arg(long, value_name = "NAME")]
     sync: Option<String>,
+    /// For this cluster of the config file; otherwise only overlays for all clusters are in force.
+    #[arg(long, value_name = "NAME")]
+    cluster: Option<String>,
     /// How to print it.
     #[arg(long, value_name = "FORMAT", default_value = "text")]
     format: Format,
@@ -82,7 +85,7 @@ fn parse(text: &str) -> Result<Wanted, String> {
 
 /// Where specs come from, and what is said about them.
 struct Material {
-    tree: Tree,
+    source: Source,
     packs: Packs,
     options: Options,
     config: Option<Config>,
@@ -90,20 +93,15 @@ struct Material {
 
 /// Runs the command.
 pub fn run(context: &Context, args: &Args) -> Result<u8, Failure> {
-    let material = Material::read(context, args)?;
-    let Material { tree, packs, options, config } = &material;
-    let rendering = render(tree, packs, options);
+    let Material { source, packs, options, config } = &Material::read(context, args)?;
+    let rendering = source.render(packs, options);
     let (unit, object) = find(&rendering, &args.object)?;
-    let inputs = Inputs {
-        specs: &spec::load(tree, packs.kinds(), options.target_namespace.as_deref()),
-        packs,
-        options,
-        config: config.as_ref().map(|config| ConfigFile {
-            file: Arc::from(config.file.to_string_lossy()),
-            root: config.root(),
-            sync: args.sync.as_deref(),
-        }),
-    };
+    let config = config.as_ref().map(|config| ConfigFile {
+        file: Arc::from(config.file.to_string_lossy()),
+        root: config.root(),
+        sync: args.sync.as_deref(),
+    });
+    let inputs = Inputs { source, packs, options, config };
     let explained = match object {
         Some(object) => explain::object(&inputs, unit, object, &args.field),
         None => explain::parameters(&inputs, unit, &args.field),
@@ -116,22 +114,34 @@ pub fn run(context: &Context, args: &Args) -> Result<u8, Failure> {
 impl Material {
     fn read(context: &Context, args: &Args) -> Result<Self, Failure> {
         if let Some(sync) = &args.sync {
-            return Self::of_sync(context, sync);
+            return Self::of_sync(context, sync, args.cluster.as_deref());
         }
         let here = [PathBuf::from(".")];
         let paths = if args.paths.is_empty() { &here[..] } else { &args.paths };
-        let (tree, config) = (specs::read(paths)?, specs::config(context)?);
-        Ok(Self { tree, packs: specs::packs(config.as_ref())?, options: Options::default(), config })
+        let specs = Specs::load(context, paths, None, args.cluster.is_some())?;
+        let cluster = args.cluster.as_deref().map(|name| specs.cluster(name)).transpose()?;
+        let Specs { config, packs, source } = specs;
+        Ok(Self { source, packs, options: Options { cluster, ..Options::default() }, config })
     }
 
-    fn of_sync(context: &Context, sync: &str) -> Result<Self, Failure> {
+    fn of_sync(context: &Context, sync: &str, cluster: Option<&str>) -> Result<Self, Failure> {
         let config = context.load()?;
         context.log_quietly(&config)?;
         check_name("sync", Some(sync), &config.settings.syncs)?;
+        check_name("cluster", cluster, &config.settings.clusters)?;
         let settings = &config.settings.syncs[sync];
+        let cluster = match cluster {
+            None => None,
+            Some(name) => {
+                let found = facts_of(&config, settings).into_iter().find(|cluster| cluster.name == name);
+                Some(found.ok_or_else(|| Failure::usage(format!("sync {sync:?} does not select cluster {name:?}")))?)
+            }
+        };
+        let packs = packs(Some(&config))?;
         let snapshot = Session::new(context, &config)?.source(&settings.source)?;
-        let (tree, options) = (snapshot.tree.below(&settings.path), fleet::options(settings));
-        Ok(Self { tree, packs: specs::packs(Some(&config))?, options, config: Some(config) })
+        let reading = Reading::new(&snapshot, settings, &packs);
+        let (source, options) = (reading.source().clone(), reading.options(cluster.as_ref()));
+        Ok(Self { source, packs, options, config: Some(config) })
     }
 }
 
@@ -166,34 +176,50 @@ impl Wanted {
 
 /// Finds a Gateway, or an object and its Gateway.
 fn find<'a>(rendering: &'a Rendering, wanted: &Wanted) -> Result<(&'a ObjectId, Option<&'a ObjectId>), Failure> {
-    let unclaimed =
-        rendering.unclaimed.iter().map(|(id, _)| id).filter(|id| id.group == GATEWAY_API && id.kind == "Gateway");
-    let units = rendering.units.iter().map(|unit| &unit.id);
-    let gateways = units.chain(&rendering.broken).chain(&rendering.self_managed).chain(unclaimed);
-    let objects =
-        rendering.units.iter().flat_map(|unit| unit.objects.iter().map(|object| (&unit.id, Some(object.id()))));
-    let all: Vec<_> = gateways.map(|id| (id, None)).chain(objects).collect();
+    let unclaimed = rendering.unclaimed.iter().map(|(id, _)| id).filter(|id| is_gateway(id));
+    let units = gateways(rendering).map(|unit| &unit.id);
+    let all = units.chain(&rendering.broken).chain(&rendering.self_managed).chain(unclaimed).map(|id| (id, None));
+    let objects = gateways(rendering).flat_map(|unit| rendered(unit).map(|object| (&unit.id, Some(object))));
+    let all: Vec<_> = all.chain(objects).collect();
     let id = |(unit, object): &(&'a ObjectId, Option<&'a ObjectId>)| object.unwrap_or(*unit);
     if let Some(found) = all.iter().find(|candidate| wanted.is(id(candidate))) {
         return Ok(*found);
+    }
+    if let Some(unit) = rendering.units.iter().find(|unit| wanted.is(&unit.id)) {
+        return Err(Failure::usage(format!("{} is applied as it stands at {}", unit.id, unit.place)));
     }
     let written = wanted.path();
     let paths: Vec<String> = all.iter().map(|candidate| id(candidate).path()).collect();
     let elsewhere = all.iter().map(id).find(|id| wanted.is_alike(id)).map(ObjectId::path);
     let near = elsewhere.or_else(|| suggest(&written, paths.iter().map(String::as_str)).map(str::to_owned));
     let hint = near.map(|near| format!("did you mean {near:?}?")).into_iter().chain(listed(rendering));
-    Err(Failure::usage(format!("{written:?} is not rendered from these specs"))
-        .hint(hint.collect::<Vec<_>>().join("\n  ")))
+    let failure = Failure::usage(format!("{written:?} is not rendered from these specs"));
+    Err(failure.hint(hint.collect::<Vec<_>>().join("\n  ")))
+}
+
+fn is_gateway(id: &ObjectId) -> bool {
+    id.group == GATEWAY_API && id.kind == "Gateway"
+}
+
+/// Returns the Gateways that are rendered; other units are documents that are applied as they are.
+fn gateways(rendering: &Rendering) -> impl Iterator<Item = &Unit> {
+    rendering.units.iter().filter(|unit| is_gateway(&unit.id))
+}
+
+/// Returns the objects that are rendered for a unit; specs that are applied are as they were written.
+fn rendered(unit: &Unit) -> impl Iterator<Item = &ObjectId> {
+    unit.generated.iter().map(|generated| &generated.object).chain(&unit.objects).map(Object::id)
 }
 
 /// Lists what can be explained, and what may be why something cannot.
 fn listed(rendering: &Rendering) -> Vec<String> {
     let mut lines: Vec<String> = Vec::new();
-    for unit in rendering.units.iter().take(MOST_GATEWAYS) {
-        let objects: Vec<String> = unit.objects.iter().map(|object| object.id().path()).collect();
+    for unit in gateways(rendering).take(MOST_GATEWAYS) {
+        let objects: Vec<String> = rendered(unit).map(ObjectId::path).collect();
         lines.push(format!("{} becomes {}", unit.id.path(), objects.join(", ")));
     }
-    if let Some(more) = rendering.units.len().checked_sub(MOST_GATEWAYS).filter(|more| *more > 0) {
+    let more = gateways(rendering).skip(MOST_GATEWAYS).count();
+    if more > 0 {
         lines.push(format!("and there are {}", count(more, "more Gateway")));
     }
     if lines.is_empty() {

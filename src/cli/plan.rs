@@ -15,6 +15,9 @@ use crate::report::{Mode, Report, text};
 pub struct Args {
     #[command(flatten)]
     selection: Selection,
+    /// Plan what `gatewright adopt` would do.
+    #[arg(long)]
+    adopt: bool,
     /// Exit with 2 if anything would be changed.
     #[arg(long)]
     detailed_exitcode: bool,
@@ -46,7 +49,8 @@ pub fn run(context: &Context, args: &Args) -> Result<u8, Failure> {
         installation.unwrap_or_else(|| digest(config.state_dir.to_string_lossy().as_bytes())[..32].to_owned());
     let ready = session.prepare(&args.selection, &installation)?;
     let mut codes = ready.codes;
-    for prepared in ready.rounds {
+    for mut prepared in ready.rounds {
+        prepared.order.settings.adopt.deployer |= args.adopt;
         let report = session.round(&prepared, Mode::Plan);
         show(context, &report, args.format, args.verbose);
         codes.push(report.exit_code());

@@ -2,16 +2,16 @@
 
 use std::path::{Path, PathBuf};
 
+use gatewright_engine::object::Object;
 use gatewright_engine::pack::Packs;
-use gatewright_engine::plan::order::rank;
-use gatewright_engine::problem::Scope;
-use gatewright_engine::resolve::{Resolution, resolve};
-use gatewright_engine::spec;
+use gatewright_engine::plan::order::{rank, wave};
+use gatewright_engine::problem::{Problem, Scope};
+use gatewright_engine::selector::ClusterFacts;
 use gatewright_engine::tree::Tree;
-use gatewright_engine::unit::{self, Options, Rendering, render};
+use gatewright_engine::unit::{Options, Rendering, Source, Unit};
 use gatewright_engine::yaml;
 
-use super::{Context, EXIT_FAILED, EXIT_USAGE, Failure, complain, print};
+use super::{Context, EXIT_FAILED, EXIT_USAGE, Failure, check_name, complain, print};
 use crate::config::{self, Config};
 
 /// Renders specs to a stream of YAML documents, in the order in which they would be applied. Needs no cluster.
@@ -25,6 +25,15 @@ pub struct Args {
     /// Put all objects into this namespace.
     #[arg(long, value_name = "NAMESPACE")]
     target_namespace: Option<String>,
+    /// Also what `unclaimed: apply` applies: documents that no pack claims, as they are.
+    #[arg(long)]
+    unclaimed: bool,
+    /// Also what `specs: apply` applies: the specs themselves.
+    #[arg(long)]
+    specs: bool,
+    /// Render for this cluster of the config file; otherwise only overlays for all clusters are in force.
+    #[arg(long, value_name = "NAME")]
+    cluster: Option<String>,
     /// Print the values that the templates get, one document for each Gateway, and not the objects.
     #[arg(long)]
     values: bool,
@@ -32,49 +41,90 @@ pub struct Args {
 
 /// Runs the command.
 pub fn run(context: &Context, args: &Args) -> Result<u8, Failure> {
-    let options = Options { target_namespace: args.target_namespace.clone(), ..Options::default() };
-    let (tree, packs) = (read(&args.paths)?, packs(config(context)?.as_ref())?);
-    let rendering = render(&tree, &packs, &options);
-    if args.values {
-        print(&values(&tree, &packs, &options));
-        return Ok(tell_problems(&rendering));
+    let specs = Specs::load(context, &args.paths, args.target_namespace.as_deref(), args.cluster.is_some())?;
+    let cluster = args.cluster.as_deref().map(|name| specs.cluster(name)).transpose()?;
+    let options = Options {
+        target_namespace: args.target_namespace.clone(),
+        apply_unclaimed: args.unclaimed,
+        apply_specs: args.specs,
+        cluster,
+        ..Options::default()
+    };
+    let rendering = specs.source.render(&specs.packs, &options);
+    let documents = if args.values { values(&specs, &options) } else { documents(&rendering) };
+    for document in &documents {
+        print(document);
     }
-    let units = rendering.units.iter();
-    let mut objects: Vec<_> =
-        units.flat_map(|unit| unit.objects.iter().map(move |object| (&unit.id, object))).collect();
-    objects.sort_by_key(|(unit, object)| (*unit, rank(&object.id().kind), object.id()));
-    for (_, object) in &objects {
-        print(&format!("---\n{}", yaml::to_string(object.body())));
+    if documents.is_empty() && rendering.problems.is_empty() {
+        complain("gatewright: there is nothing to render in what was named\n");
     }
-    if objects.is_empty() && rendering.problems.is_empty() {
-        complain("gatewright: there is no Gateway to render in what was named\n");
-    }
-    Ok(tell_problems(&rendering))
+    rendering.problems.iter().for_each(|problem| complain(&format!("{problem}\n")));
+    Ok(exit_code(&rendering.problems))
+}
+
+/// Writes every object as a YAML document, in the order of apply. A value that is made once on each cluster is in none;
+/// a comment says so.
+pub fn documents(rendering: &Rendering) -> Vec<String> {
+    let mut objects: Vec<(&Unit, &Object)> =
+        rendering.units.iter().flat_map(|unit| unit.all().map(move |object| (unit, object))).collect();
+    objects.sort_by_key(|(unit, object)| (wave(&unit.id), &unit.id, rank(&object.id().kind), object.id()));
+    let document = |(unit, object): (&Unit, &Object)| {
+        let promise = unit.generated(object.id()).map(|generated| format!("# {}\n", generated.promise()));
+        format!("---\n{}{}", promise.unwrap_or_default(), yaml::to_string(object.body()))
+    };
+    objects.into_iter().map(document).collect()
 }
 
 /// Writes the values of every Gateway that has some, also where the templates cannot be filled with them.
-fn values(tree: &Tree, packs: &Packs, options: &Options) -> String {
-    let specs = spec::load(tree, packs.kinds(), options.target_namespace.as_deref());
-    let resolved = resolve(&specs, packs).into_iter().filter_map(|(document, resolution)| match resolution {
-        Resolution::Ready(resolved) => Some((document, resolved)),
-        Resolution::NotOurs { .. } | Resolution::Broken(_) => None,
-    });
-    let texts = resolved.filter_map(|(document, resolved)| {
-        let values = unit::values(&resolved, &unit::subject(&resolved)).ok()??;
-        Some(format!("---\n# {} ({})\n{}", document.id, document.place(), yaml::to_string(&values)))
-    });
-    texts.collect::<Vec<_>>().concat()
+fn values(specs: &Specs, options: &Options) -> Vec<String> {
+    let all = specs.source.values(&specs.packs, options).into_iter();
+    all.map(|(id, place, values)| format!("---\n# {id} ({place})\n{}", yaml::to_string(&values))).collect()
 }
 
-/// Reads and renders specs from disk, with the pack settings of a config file if one was named.
-pub(super) fn load(context: &Context, paths: &[PathBuf], options: &Options) -> Result<Rendering, Failure> {
-    let packs = packs(config(context)?.as_ref())?;
-    Ok(render(&read(paths)?, &packs, options))
+/// Specs from disk, and what is needed to render them.
+pub(super) struct Specs {
+    /// The config file, if one was named.
+    pub config: Option<Config>,
+    /// The packs, with its settings.
+    pub packs: Packs,
+    /// The specs.
+    pub source: Source,
 }
 
-/// Reads the config file if one was named.
-pub(super) fn config(context: &Context) -> Result<Option<Config>, Failure> {
-    context.config.as_ref().map(|_| context.load()).transpose()
+impl Specs {
+    /// Reads specs, and the config file if one was named or is needed.
+    pub(super) fn load(
+        context: &Context,
+        paths: &[PathBuf],
+        target_namespace: Option<&str>,
+        needs_config: bool,
+    ) -> Result<Self, Failure> {
+        let config = config(context, needs_config)?;
+        let packs = packs(config.as_ref())?;
+        let source = Source::load(&read(paths)?, &packs, target_namespace);
+        Ok(Self { config, packs, source })
+    }
+
+    /// Returns what overlays can know of the clusters of the config file.
+    pub(super) fn clusters(&self) -> impl Iterator<Item = ClusterFacts> {
+        let clusters = self.config.iter().flat_map(|config| &config.settings.clusters);
+        clusters.map(|(name, settings)| ClusterFacts { name: name.clone(), labels: settings.labels.clone() })
+    }
+
+    /// Returns what overlays can know of one of them.
+    pub(super) fn cluster(&self, name: &str) -> Result<ClusterFacts, Failure> {
+        if let Some(config) = &self.config {
+            check_name("cluster", Some(name), &config.settings.clusters)?;
+        }
+        let named = self.clusters().find(|cluster| cluster.name == name);
+        named.ok_or_else(|| Failure::usage(format!("there is no cluster {name:?}")))
+    }
+}
+
+/// Reads the config file if one was named or is needed.
+pub(super) fn config(context: &Context, is_needed: bool) -> Result<Option<Config>, Failure> {
+    let is_wanted = is_needed || context.config.is_some();
+    is_wanted.then(|| context.load()).transpose()
 }
 
 /// Builds the packs, with the settings of a config file if there is one.
@@ -83,8 +133,7 @@ pub(super) fn packs(config: Option<&Config>) -> Result<Packs, Failure> {
     packs.map_err(|error| Failure::of_configuration(&error))
 }
 
-/// Reads specs from disk; places have the paths as they were given.
-pub(super) fn read(paths: &[PathBuf]) -> Result<Tree, Failure> {
+fn read(paths: &[PathBuf]) -> Result<Tree, Failure> {
     let mut tree = Tree::default();
     for path in paths {
         let part = Tree::read_dir(path).map_err(|error| Failure { code: EXIT_USAGE, ..Failure::of(&error) })?;
@@ -100,8 +149,8 @@ pub(super) fn read(paths: &[PathBuf]) -> Result<Tree, Failure> {
     Ok(tree)
 }
 
-/// Writes the problems to standard error and returns the exit code.
-pub(super) fn tell_problems(rendering: &Rendering) -> u8 {
-    rendering.problems.iter().for_each(|problem| complain(&format!("{problem}\n")));
-    if rendering.problems.iter().any(|problem| problem.scope != Scope::Notice) { EXIT_FAILED } else { 0 }
+/// Returns the exit code of specs with problems.
+pub(super) fn exit_code<'a>(problems: impl IntoIterator<Item = &'a Problem>) -> u8 {
+    let is_broken = problems.into_iter().any(|problem| problem.scope != Scope::Notice);
+    if is_broken { EXIT_FAILED } else { 0 }
 }

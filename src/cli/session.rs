@@ -10,8 +10,6 @@ use futures::future::join_all;
 use gatewright_engine::error::Chain;
 use gatewright_engine::object::ObjectId;
 use gatewright_engine::pack::Packs;
-use gatewright_engine::spec::GATEWAY_API;
-use gatewright_engine::unit::Rendering;
 use tokio::runtime::Runtime;
 use tokio_util::sync::CancellationToken;
 
@@ -20,7 +18,8 @@ use crate::assemble;
 use crate::clock::Clock;
 use crate::config::settings::SyncSettings;
 use crate::config::{Config, did_you_mean};
-use crate::fleet::{self, Order, render_for};
+use crate::fleet::{self, Order};
+use crate::rendering::{Reading, Wanted, facts_of};
 use crate::report::{Mode, Report};
 use crate::service::Signals;
 use crate::source::{Snapshot, SourceError};
@@ -43,16 +42,16 @@ pub(super) struct Selection {
     pub cluster: Vec<String>,
     /// Only this unit, such as Gateway/infra/edge; may be given several times.
     #[arg(long, value_name = "UNIT", value_parser = parse_unit)]
-    pub only: Vec<ObjectId>,
+    pub only: Vec<String>,
 }
 
-fn parse_unit(text: &str) -> Result<ObjectId, String> {
-    match text.split('/').collect::<Vec<_>>().as_slice() {
-        ["Gateway", namespace, name] if !namespace.is_empty() && !name.is_empty() => {
-            Ok(ObjectId::new(GATEWAY_API, "Gateway", namespace, name))
-        }
-        _ => Err("a unit is written as Gateway/NAMESPACE/NAME".to_owned()),
-    }
+/// Checks that a text has the form of [`ObjectId::path`].
+fn parse_unit(text: &str) -> Result<String, String> {
+    let parts: Vec<&str> = text.split('/').collect();
+    let is_unit = (2..=3).contains(&parts.len())
+        && parts.iter().all(|part| !part.is_empty())
+        && text.starts_with(|first: char| first.is_ascii_uppercase());
+    if is_unit { Ok(text.to_owned()) } else { Err("a unit is written as Gateway/NAMESPACE/NAME".to_owned()) }
 }
 
 /// A command at work.
@@ -73,7 +72,7 @@ pub(super) struct Prepared {
     /// The round.
     pub order: Order,
     snapshot: Snapshot,
-    rendering: Rendering,
+    wanted: Wanted,
 }
 
 /// What became of the syncs that a command is about.
@@ -121,9 +120,11 @@ impl<'a> Session<'a> {
             let of_source = syncs.iter().filter(|(_, sync)| sync.source == source);
             match result {
                 Ok(snapshot) => ready.rounds.extend(of_source.map(|(name, sync)| {
-                    let rendering = render_for(&snapshot, sync, &self.packs);
                     let order = self.order(name, sync, selection, installation);
-                    Prepared { order, snapshot: snapshot.clone(), rendering }
+                    let mut clusters = facts_of(self.config, sync);
+                    clusters.retain(|cluster| order.clusters.contains_key(&cluster.name));
+                    let wanted = Reading::new(&snapshot, sync, &self.packs).render_all(&self.packs, clusters);
+                    Prepared { order, snapshot: snapshot.clone(), wanted }
                 })),
                 Err(mut failure) => {
                     let names: Vec<String> = of_source.map(|(name, _)| format!("{name:?}")).collect();
@@ -212,9 +213,8 @@ impl<'a> Session<'a> {
     /// Runs a round.
     pub(super) fn round(&self, prepared: &Prepared, mode: Mode) -> Report {
         let order = Order { mode, ..prepared.order.clone() };
-        let (snapshot, rendering) = (&prepared.snapshot, prepared.rendering.clone());
         let clock = self.context.clock.as_ref();
-        self.block_on(fleet::run(&order, snapshot, rendering, &self.state, clock, &self.stop))
+        self.block_on(fleet::run(&order, &prepared.snapshot, &prepared.wanted, &self.state, clock, &self.stop))
     }
 
     /// Waits for a line from the terminal. Whoever interrupts the question has not agreed.
@@ -248,12 +248,10 @@ impl Drop for Session<'_> {
 impl Prepared {
     /// Returns the units of the source, those that are broken included.
     fn units(&self) -> impl Iterator<Item = &ObjectId> {
-        self.rendering
-            .units
-            .iter()
-            .map(|unit| &unit.id)
-            .chain(&self.rendering.broken)
-            .chain(&self.rendering.self_managed)
+        self.wanted.values().flat_map(|rendering| {
+            let units = rendering.units.iter().map(|unit| &unit.id);
+            units.chain(&rendering.broken).chain(&rendering.self_managed)
+        })
     }
 }
 
@@ -263,15 +261,15 @@ fn limit(ready: &mut Ready, selection: &Selection) -> Result<(), Failure> {
         return Ok(());
     }
     let units: BTreeSet<&ObjectId> = ready.rounds.iter().flat_map(Prepared::units).collect();
-    if let Some(unit) = selection.only.iter().find(|unit| !units.contains(unit))
+    let there: BTreeSet<String> = units.iter().map(|unit| unit.path()).collect();
+    if let Some(name) = selection.only.iter().find(|name| !there.contains(*name))
         && ready.codes.is_empty()
     {
-        let there: BTreeSet<String> = units.into_iter().map(written).collect();
-        let name = written(unit);
-        let hint = did_you_mean(&name, there.iter().map(String::as_str));
+        let hint = did_you_mean(name, there.iter().map(String::as_str));
         return Err(Failure::usage(format!("{name} is in no source of these syncs")).hint(hint));
     }
-    let wanted: BTreeSet<ObjectId> = selection.only.iter().cloned().collect();
+    let wanted: BTreeSet<ObjectId> =
+        units.into_iter().filter(|unit| selection.only.contains(&unit.path())).cloned().collect();
     ready.rounds.retain(|prepared| prepared.units().any(|unit| wanted.contains(unit)));
     for prepared in &mut ready.rounds {
         prepared.order.only = Some(wanted.clone());
@@ -311,11 +309,6 @@ pub(super) fn unusable(error: &StateError) -> Failure {
             "let this user write there, or name another folder by stateDir or $GATEWRIGHT_STATE_DIR"
         }
     })
-}
-
-/// Writes a unit as `--only` takes it.
-fn written(unit: &ObjectId) -> String {
-    format!("{}/{}/{}", unit.kind, unit.namespace, unit.name)
 }
 
 /// Makes the runtime of this process.

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::{self, Write};
 
 use gatewright_engine::object::ObjectId;
-use gatewright_engine::plan::Reason;
+use gatewright_engine::plan::refusal::Reason;
 use gatewright_engine::text::count;
 
 use super::plan::Format;
@@ -93,10 +93,11 @@ fn write_cluster(out: &mut String, name: &str, cluster: &ClusterReport, report: 
         }
         None => writeln!(out, "  cluster {name}: {state} at {at}, {}", report.revision)?,
     }
-    if let Some(first) = report.problems.first() {
-        let number = count(report.problems.len(), "problem");
-        let words = if report.problems.len() == 1 { "" } else { ", the first is" };
-        writeln!(out, "    {number} in the source{words}: {first}")?;
+    let problems: Vec<_> = report.problems.iter().filter(|problem| problem.is_on(name)).collect();
+    if let Some(first) = problems.first() {
+        let number = count(problems.len(), "problem");
+        let words = if problems.len() == 1 { "" } else { ", the first is" };
+        writeln!(out, "    {number} in the source{words}: {}", first.problem)?;
     }
     for hold in &cluster.holds {
         writeln!(out, "    held by guard {}: {}", hold.guard, hold.message)?;
@@ -133,8 +134,12 @@ fn units(cluster: &ClusterReport) -> Vec<UnitReport> {
 }
 
 fn write_unit(out: &mut String, unit: &UnitReport, width: usize) -> fmt::Result {
-    let addresses = if unit.addresses.is_empty() { "no address".to_owned() } else { unit.addresses.join(",") };
     let ports: Vec<String> = unit.ports.iter().map(u16::to_string).collect();
+    let has_addresses = unit.unit.kind == "Gateway" || !ports.is_empty();
+    let addresses = match unit.addresses.as_slice() {
+        [] if has_addresses => "no address".to_owned(),
+        addresses => addresses.join(","),
+    };
     let message = unit.message.as_ref().map(|message| format!("  {message}")).unwrap_or_default();
     let name = unit.unit.to_string();
     writeln!(out, "    {name:width$}  {:9}  {addresses}  {}{message}", word(&unit.state), ports.join(","))

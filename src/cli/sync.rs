@@ -21,6 +21,12 @@ use crate::report::{Mode, Report, text};
 #[derive(Debug, clap::Args)]
 pub struct Args {
     #[command(flatten)]
+    manner: Manner,
+}
+
+#[derive(Debug, clap::Args)]
+pub(super) struct Manner {
+    #[command(flatten)]
     selection: Selection,
     /// Do not ask.
     #[arg(long, short)]
@@ -35,6 +41,11 @@ pub struct Args {
 
 /// Runs the command.
 pub fn run(context: &Context, args: &Args) -> Result<u8, Failure> {
+    rounds(context, &args.manner, false)
+}
+
+/// Runs a round of each sync, which takes over what deployers in the clusters provision if it is asked to.
+pub(super) fn rounds(context: &Context, args: &Manner, takes_over: bool) -> Result<u8, Failure> {
     let config = context.load()?;
     context.log_quietly(&config)?;
     let session = Session::new(context, &config)?;
@@ -44,6 +55,7 @@ pub fn run(context: &Context, args: &Args) -> Result<u8, Failure> {
     let mut codes = ready.codes;
     for mut prepared in ready.rounds {
         prepared.order.wait = !args.no_wait;
+        prepared.order.settings.adopt.deployer |= takes_over;
         codes.push(round(context, args, &session, &prepared));
         if session.is_stopped() {
             codes.push(EXIT_FAILED);
@@ -53,7 +65,7 @@ pub fn run(context: &Context, args: &Args) -> Result<u8, Failure> {
     Ok(worst(codes))
 }
 
-fn round(context: &Context, args: &Args, session: &Session<'_>, prepared: &Prepared) -> u8 {
+fn round(context: &Context, args: &Manner, session: &Session<'_>, prepared: &Prepared) -> u8 {
     let mode = match prepared.order.settings.mode {
         settings::Mode::Apply => Mode::Apply,
         settings::Mode::Report => Mode::Plan,
@@ -69,13 +81,13 @@ fn round(context: &Context, args: &Args, session: &Session<'_>, prepared: &Prepa
 }
 
 /// A directory is never asked about: everything in it can be rendered again.
-fn asks(args: &Args, prepared: &Prepared) -> bool {
+fn asks(args: &Manner, prepared: &Prepared) -> bool {
     let has_api_server = prepared.order.clusters.values().any(|cluster| cluster.has_health());
     !args.yes && has_api_server && io::stdin().is_terminal() && io::stdout().is_terminal()
 }
 
 /// Shows the plan and waits for the word. Where nothing would change there is nothing to ask.
-fn agrees(context: &Context, args: &Args, session: &Session<'_>, prepared: &Prepared) -> bool {
+fn agrees(context: &Context, args: &Manner, session: &Session<'_>, prepared: &Prepared) -> bool {
     let plan = session.round(prepared, Mode::Plan);
     if !plan.has_changes() || session.is_stopped() {
         return !session.is_stopped();

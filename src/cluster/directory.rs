@@ -9,7 +9,6 @@
 
 mod file;
 mod records;
-pub(super) mod scope;
 mod store;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -19,10 +18,10 @@ use std::path::PathBuf;
 use async_trait::async_trait;
 use gatewright_engine::live::Live;
 use gatewright_engine::object::{Gvk, Object, ObjectId};
+use serde_json::Value;
 use tokio::task::spawn_blocking;
 
 use crate::cluster::{Cluster, ClusterError, KindScope, Mode, Precondition, Reason, Record};
-use scope::scope_of;
 
 /// A directory as a target of rounds.
 #[derive(Clone, Debug)]
@@ -87,7 +86,7 @@ impl Cluster for DirectoryCluster {
 
     /// A directory takes everything.
     async fn kinds(&self, kinds: &BTreeSet<Gvk>) -> Result<BTreeMap<Gvk, KindScope>, ClusterError> {
-        Ok(kinds.iter().map(|kind| (kind.clone(), scope_of(kind))).collect())
+        Ok(kinds.iter().map(|kind| (kind.clone(), KindScope::guessed(kind))).collect())
     }
 
     /// Returns every object of the kind, because files carry no labels of ours. What is no object is passed over.
@@ -104,6 +103,19 @@ impl Cluster for DirectoryCluster {
     async fn apply(&self, object: &Object, only_if: &Precondition, mode: Mode) -> Result<Live, ClusterError> {
         let (action, object, only_if) = (format!("write {}", object.id()), object.clone(), only_if.clone());
         self.work(action, move |root| store::apply(&root, object, &only_if, mode)).await
+    }
+
+    /// A file is written as a whole, and nobody else owns parts of it.
+    async fn patch(
+        &self,
+        _kind: &Gvk,
+        id: &ObjectId,
+        _uid: &str,
+        _resource_version: &str,
+        _operations: &[Value],
+        _mode: Mode,
+    ) -> Result<Live, ClusterError> {
+        Err(error(format!("patch {id}"), Problem::Unusable("files in a directory are not patched".to_owned())))
     }
 
     async fn delete(&self, _kind: &Gvk, id: &ObjectId, uid: &str, resource_version: &str) -> Result<(), ClusterError> {

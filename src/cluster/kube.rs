@@ -23,6 +23,7 @@ use gatewright_engine::live::Live;
 use gatewright_engine::object::{Gvk, Object, ObjectId};
 use kube::api::GetParams;
 use kube::core::Request as Address;
+use serde_json::Value;
 
 use crate::clock::Clock;
 use crate::cluster::kubeconfig::{Settings, StandardLookup};
@@ -94,6 +95,18 @@ impl Cluster for KubeCluster {
 
     async fn apply(&self, object: &Object, only_if: &Precondition, mode: Mode) -> Result<Live, ClusterError> {
         self.server().apply(object, only_if, mode).await
+    }
+
+    async fn patch(
+        &self,
+        kind: &Gvk,
+        id: &ObjectId,
+        uid: &str,
+        resource_version: &str,
+        operations: &[Value],
+        mode: Mode,
+    ) -> Result<Live, ClusterError> {
+        self.server().patch(kind, id, (uid, resource_version), operations, mode).await
     }
 
     async fn delete(&self, kind: &Gvk, id: &ObjectId, uid: &str, resource_version: &str) -> Result<(), ClusterError> {

@@ -3,14 +3,16 @@
 //! It honors preconditions as an API server does, counts requests, and fails when it is told to. It does not know
 //! fields: what is applied replaces what is there, and nothing is filled in. Namespaces need not exist.
 
+mod patch;
+
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use async_trait::async_trait;
 use gatewright_engine::live::Live;
 use gatewright_engine::object::{Gvk, Object, ObjectId};
+use serde_json::{Value, json};
 
-use crate::cluster::directory::scope::scope_of;
 use crate::cluster::{Cluster, ClusterError, KindScope, Mode, Precondition, Reason, Record};
 
 /// A request, as it is counted and made to fail.
@@ -28,6 +30,8 @@ pub enum Verb {
     DryRun,
     /// [`Cluster::apply`] with [`Mode::Real`].
     Apply,
+    /// [`Cluster::patch`] with [`Mode::Real`]; a rehearsal is a [`Verb::DryRun`].
+    Patch,
     /// [`Cluster::delete`].
     Delete,
     /// [`Cluster::read_record`].
@@ -53,6 +57,7 @@ struct State {
     requests: BTreeMap<Verb, usize>,
     failures: VecDeque<Failure>,
     counter: u64,
+    accepts_gateways: bool,
 }
 
 #[derive(Debug)]
@@ -74,6 +79,11 @@ impl MemoryCluster {
     pub fn new(identity: &str) -> Self {
         let state = State { identity: identity.to_owned(), ..State::default() };
         Self { state: Mutex::new(state) }
+    }
+
+    /// Has a control plane that accepts every Gateway at once.
+    pub fn accept_gateways(&self) {
+        self.state().accepts_gateways = true;
     }
 
     /// Puts an object there as somebody else would, and returns it with its uid and new version.
@@ -162,6 +172,7 @@ impl State {
 
     /// What an object becomes: an identical one stays what it is.
     fn stored(&mut self, object: Object) -> Live {
+        let object = self.accepted(object);
         let id = object.id().clone();
         let uid = match self.objects.get(&id) {
             Some(live) if live.object == object => return live.clone(),
@@ -169,6 +180,18 @@ impl State {
             None => format!("uid-{}", self.next()),
         };
         Live { object, uid, resource_version: self.next().to_string() }
+    }
+
+    /// What a control plane makes of an object that was just written.
+    fn accepted(&self, object: Object) -> Object {
+        if !self.accepts_gateways || object.id().kind != "Gateway" {
+            return object;
+        }
+        let mut body = object.clone().into_body();
+        body["metadata"]["generation"] = 1.into();
+        let condition = json!({"type": "Accepted", "status": "True", "observedGeneration": 1});
+        body["status"] = json!({"conditions": [condition]});
+        Object::new(body).unwrap_or(object)
     }
 
     fn check(&self, id: &ObjectId, only_if: &Precondition) -> Result<(), (Reason, &'static str)> {
@@ -196,7 +219,7 @@ impl Cluster for MemoryCluster {
     async fn kinds(&self, kinds: &BTreeSet<Gvk>) -> Result<BTreeMap<Gvk, KindScope>, ClusterError> {
         self.answer(Verb::Kinds, None, |state| {
             let known = kinds.iter().filter(|kind| !state.missing.contains(kind));
-            Ok(known.map(|kind| (kind.clone(), scope_of(kind))).collect())
+            Ok(known.map(|kind| (kind.clone(), KindScope::guessed(kind))).collect())
         })
     }
 
@@ -228,6 +251,27 @@ impl Cluster for MemoryCluster {
                 Mode::DryRun => state.stored(object.clone()),
                 Mode::Real => state.store(object.clone()),
             })
+        })
+    }
+
+    async fn patch(
+        &self,
+        kind: &Gvk,
+        id: &ObjectId,
+        uid: &str,
+        resource_version: &str,
+        operations: &[Value],
+        mode: Mode,
+    ) -> Result<Live, ClusterError> {
+        let verb = if mode == Mode::DryRun { Verb::DryRun } else { Verb::Patch };
+        let only_if = Precondition::Unchanged { uid: uid.to_owned(), resource_version: resource_version.to_owned() };
+        self.answer(verb, Some(id), |state| {
+            state.has(kind)?;
+            state.check(id, &only_if)?;
+            let body = state.objects.get(id).map(|live| live.object.body().clone());
+            let body = body.and_then(|body| patch::patched(body, operations));
+            let object = body.and_then(|body| Object::new(body).ok()).ok_or((Reason::Invalid, "no such patch"))?;
+            Ok(if mode == Mode::DryRun { state.stored(object) } else { state.store(object) })
         })
     }
 
@@ -281,8 +325,6 @@ impl Cluster for MemoryCluster {
 
 #[cfg(test)]
 mod tests {
-    use serde_json::json;
-
     use super::*;
 
     fn service(port: u16) -> Object {

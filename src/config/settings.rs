@@ -4,7 +4,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 use std::time::Duration;
 
-use gatewright_engine::pack::kgateway;
+use gatewright_engine::pack::{agentgateway, kgateway};
+use gatewright_engine::selector::ClusterSelector;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -83,69 +84,6 @@ pub struct DirectoryTarget {
     pub path: PathBuf,
 }
 
-/// Which clusters; everything that is said must hold, and nothing said is none.
-#[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase", deny_unknown_fields, default)]
-pub struct ClusterSelector {
-    /// By name.
-    pub names: Option<BTreeSet<String>>,
-    /// By label.
-    pub match_labels: Option<BTreeMap<String, String>>,
-    /// By expression over a label.
-    pub match_expressions: Option<Vec<Expression>>,
-}
-
-/// An expression over a label.
-#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-pub struct Expression {
-    /// The label.
-    pub key: String,
-    /// What must hold.
-    pub operator: Operator,
-    /// For `In` and `NotIn`.
-    #[serde(default)]
-    pub values: BTreeSet<String>,
-}
-
-/// What must hold for a label.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-pub enum Operator {
-    /// It has one of the values.
-    In,
-    /// It has none of the values.
-    NotIn,
-    /// It is there.
-    Exists,
-    /// It is not there.
-    DoesNotExist,
-}
-
-impl ClusterSelector {
-    /// Tells whether a cluster is selected.
-    pub fn selects(&self, name: &str, labels: &BTreeMap<String, String>) -> bool {
-        let is_nothing = self.names.is_none() && self.match_labels.is_none() && self.match_expressions.is_none();
-        let by_name = self.names.as_ref().is_none_or(|names| names.contains(name));
-        let wanted = self.match_labels.iter().flatten();
-        let by_labels = wanted.into_iter().all(|(key, value)| labels.get(key) == Some(value));
-        let expressions = self.match_expressions.iter().flatten();
-        !is_nothing && by_name && by_labels && expressions.into_iter().all(|expression| expression.holds(labels))
-    }
-}
-
-impl Expression {
-    fn holds(&self, labels: &BTreeMap<String, String>) -> bool {
-        let value = labels.get(&self.key);
-        let is_listed = value.is_some_and(|value| self.values.contains(value));
-        match self.operator {
-            Operator::In => is_listed,
-            Operator::NotIn => !is_listed,
-            Operator::Exists => value.is_some(),
-            Operator::DoesNotExist => value.is_none(),
-        }
-    }
-}
-
 /// What goes where, and when.
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
@@ -220,6 +158,8 @@ pub enum SpecsMode {
     /// They are rendered, and not written to the cluster.
     #[default]
     Render,
+    /// They are written to the cluster too, so that its control plane sees them.
+    Apply,
 }
 
 /// What becomes of documents that no pack claims.
@@ -231,6 +171,8 @@ pub enum Unclaimed {
     Report,
     /// Each is a problem.
     Error,
+    /// They are applied as they are.
+    Apply,
 }
 
 /// What a problem of the source holds back.
@@ -269,6 +211,8 @@ pub struct AdoptSettings {
     pub policy: AdoptPolicy,
     /// Whether such an object is deleted when it is not wanted any more; otherwise it stays.
     pub prune: bool,
+    /// Whether Gateways that a deployer in the cluster provisions are taken over from it.
+    pub deployer: bool,
 }
 
 /// When an existing object without our mark may become ours.
@@ -342,5 +286,7 @@ impl Default for WaitSettings {
 #[serde(rename_all = "camelCase", deny_unknown_fields, default)]
 pub struct PackSettings {
     /// kgateway's Envoy.
-    pub kgateway: kgateway::Settings,
+    pub kgateway: kgateway::settings::Settings,
+    /// agentgateway's proxy.
+    pub agentgateway: agentgateway::Settings,
 }

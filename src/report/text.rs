@@ -5,13 +5,12 @@ use std::fmt::{self, Write};
 
 use gatewright_engine::diff::Difference;
 use gatewright_engine::object::ObjectId;
-use gatewright_engine::plan::{Reason, Refusal};
-use gatewright_engine::problem::Problem;
+use gatewright_engine::plan::refusal::{Reason, Refusal};
 use gatewright_engine::text::count;
 use owo_colors::{OwoColorize, Style};
 use serde_json::Value;
 
-use super::{ClusterReport, ClusterState, Report, StepReport, UnitState};
+use super::{ClusterReport, ClusterState, ProblemReport, Report, StepReport, UnitState, named};
 use crate::apply::Outcome;
 
 /// Values longer than this are folded.
@@ -70,14 +69,15 @@ impl Writer<'_> {
         Ok(())
     }
 
-    fn problems(&mut self, problems: &[Problem]) -> fmt::Result {
+    fn problems(&mut self, problems: &[ProblemReport]) -> fmt::Result {
         if problems.is_empty() {
             return Ok(());
         }
         writeln!(self.out, "\n{}", self.look.paint(&count(problems.len(), "problem"), Style::new().red().bold()))?;
-        for problem in problems {
+        for ProblemReport { problem, clusters } in problems {
             let object = problem.object.as_ref().map(|id| format!("{id}: ")).unwrap_or_default();
-            writeln!(self.out, "  {}: {object}{}", problem.place, problem.message)?;
+            let on = if clusters.is_empty() { String::new() } else { format!("; on {}", named(clusters)) };
+            writeln!(self.out, "  {}: {object}{}{on}", problem.place, problem.message)?;
             if let Some(hint) = &problem.hint {
                 writeln!(self.out, "    {hint}")?;
             }
@@ -114,7 +114,7 @@ impl Writer<'_> {
 
     fn step(&mut self, step: &StepReport) -> fmt::Result {
         let (sign, style) = match step.action.as_str() {
-            "create" => ("+", Style::new().green()),
+            "create" | "generate" => ("+", Style::new().green()),
             "update" => ("~", Style::new().yellow()),
             "adopt" => ("&", Style::new().cyan()),
             "prune" => ("-", Style::new().red()),
@@ -129,6 +129,9 @@ impl Writer<'_> {
                 writeln!(self.out, "{line}  changed meanwhile: {}", cause(reason, &step.id))?;
             }
             Some(Outcome::Skipped) => writeln!(self.out, "{line}  not tried")?,
+        }
+        if let Some(note) = &step.note {
+            writeln!(self.out, "        {note}")?;
         }
         step.differences.iter().try_for_each(|difference| self.difference(difference))
     }
@@ -276,6 +279,8 @@ fn is_kept(reason: &Reason) -> bool {
     match reason {
         Reason::Kept(_)
         | Reason::Unmarked
+        | Reason::HoldsOthers
+        | Reason::NotApplied
         | Reason::Broken
         | Reason::Unreadable(_)
         | Reason::SelfManaged
@@ -283,6 +288,7 @@ fn is_kept(reason: &Reason) -> bool {
         | Reason::PruneDisabled
         | Reason::FirstRound => true,
         Reason::Foreign(_)
+        | Reason::LiveDeployer(_)
         | Reason::NotAllowed(_)
         | Reason::NoNamespace(_)
         | Reason::NamespaceTerminating(_)
@@ -296,7 +302,7 @@ fn is_kept(reason: &Reason) -> bool {
     }
 }
 
-/// Counts what changes: `12 objects to create`; namespaces apart, because they are not ours.
+/// Counts what changes: `12 objects to create`; new namespaces apart, because most of them are not ours.
 fn changes(cluster: &ClusterReport) -> Vec<String> {
     let is_planned = matches!(cluster.state, ClusterState::Planned | ClusterState::Held);
     let words = |action: &str| match (action, is_planned) {
@@ -308,11 +314,13 @@ fn changes(cluster: &ClusterReport) -> Vec<String> {
     let number = |action: &str, is_namespace: bool| {
         let counts = |step: &&StepReport| {
             let is_over = is_planned || matches!(step.outcome, Some(Outcome::Done));
-            step.action == action && (step.id.kind == "Namespace") == is_namespace && is_over
+            let is_new_namespace = step.id.kind == "Namespace" && action == "create";
+            step.action == action && is_new_namespace == is_namespace && is_over
         };
         cluster.steps.iter().filter(counts).count()
     };
-    let objects = ["create", "update", "adopt", "prune"].map(|action| (action, "object", number(action, false)));
+    let objects =
+        ["create", "generate", "update", "adopt", "prune"].map(|action| (action, "object", number(action, false)));
     let namespaces = [("create", "namespace", number("create", true))];
     let all = objects.into_iter().chain(namespaces).filter(|(_, _, number)| *number > 0);
     all.map(|(action, thing, number)| format!("{} {}", count(number, thing), words(action))).collect()

@@ -26,7 +26,7 @@ fn json(text: &str) -> Value {
 
 /// Checks a report against its published schema, strictly: a field that the schema does not know is a mistake.
 #[track_caller]
-fn obeys_the_schema(report: &Value) {
+pub(crate) fn obeys_the_schema(report: &Value) {
     let text = fs::read_to_string(in_repository("docs/schema/report-v1alpha1.json")).expect("the schema is there");
     let schema = Schema::new(&serde_json::from_str(&text).expect("the schema is JSON")).expect("it is a schema");
     let roots = yaml::parse(&report.to_string()).expect("JSON is YAML");

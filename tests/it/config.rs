@@ -32,8 +32,9 @@ syncs:
 ";
 
 /// What a program does without a setting, where the setting itself stays open until then; all of it is documented.
-const OPEN: [(&str, &str); 6] = [
+const OPEN: [(&str, &str); 7] = [
     ("/stateDir", "/var/lib/gatewright"),
+    ("/packs/agentgateway/parameters", "{}"),
     ("/packs/kgateway/parameters", "{}"),
     ("/sources/platform/poll", "30s"),
     ("/sources/lab/poll", "30s"),
@@ -180,7 +181,14 @@ fn around(section: &str, more: &str) -> String {
 }
 
 /// A section, one mistake in it, and what is said about it after the name of the file. The section `-` is a whole file.
-const MISTAKES: [(&str, &str, &str); 29] = [
+const MISTAKES: [(&str, &str, &str); 41] = [
+    (
+        "",
+        "packs: {kgateway: {enforce: [{rule: kube.deployment.replica < 9}]}}",
+        r#"7: there is no field kube.deployment.replica (did you mean "replicas"?)"#,
+    ),
+    ("", "packs: {kgateway: {enforce: [{rule: 'true', messag: x}]}}", r#"7: unknown field "messag" in packs.kgateway"#),
+    ("", "packs: {kgateway: {enforce: [{rule: 1 + 1}]}}", "7: the rule yields a sum, and not true or false"),
     ("", "lgo: {level: debug}", r#"7: unknown field "lgo" in the document (did you mean "log"?)"#),
     ("", "log: {level: inof}", r#"7: the log level "inof" is not known (write off, error, warn"#),
     ("", "log: {format: xml}", r#"7: log.format is the string "xml", but must be one of auto, text, json"#),
@@ -230,6 +238,39 @@ const MISTAKES: [(&str, &str, &str); 29] = [
         "schedule: {cron: '0 2 * * *', timezone: Europe/Berln}",
         r#"7: there is no time zone "Europe/Berln" (did you mean "Europe/Berlin"?)"#,
     ),
+    ("xds", "tls: {}", "7: packs.kgateway.xds.tls must have exactly one of ca, caFile"),
+    (
+        "xds",
+        "tls: {ca: a, caFile: b}",
+        "7: packs.kgateway.xds.tls has ca and caFile, but must have exactly one of ca, ",
+    ),
+    (
+        "xds",
+        "tls: {ca: hello}",
+        "7: cannot use the certificates: there is no certificate in it: it must hold -----BEGIN ",
+    ),
+    ("xds", "tls: {caFile: absent.pem}", "7: cannot read the certificates \""),
+    ("xds", "tls: {caFile: empty.pem}", "7: cannot use the certificates \""),
+    (
+        "xds",
+        "tls: {caFile: 'credential:ca'}",
+        "7: the credential \"ca\" is not there, because $CREDENTIALS_DIRECTORY is ",
+    ),
+    (
+        "xds",
+        "tls: {ca: '-----BEGIN CERTIFICATE----- -----BEGIN PRIVATE KEY-----'}",
+        "7: cannot use the certificates: there is a private key in it, which every pod and every reader of ConfigMaps ",
+    ),
+    (
+        "",
+        "packs: {kgateway: {listenerCertificates: {path: certificates}}}",
+        r#"7: packs.kgateway.listenerCertificates.path is "certificates", but must be an absolute path without a colon"#,
+    ),
+    (
+        "",
+        "packs: {kgateway: {rbac: {rules: [{resource: [pods]}]}}}",
+        r#"7: unknown field "resource" in packs.kgateway.rbac.rules[0] (did you mean "resources"?)"#,
+    ),
     ("-", "sources: {}\nsources: {}", r#"2: the key "sources" stands here a second time"#),
     ("-", "sources: [", "1: unclosed bracket '['"),
     ("-", "hello", r#"1: the document is the string "hello", but must be an object"#),
@@ -239,11 +280,13 @@ const MISTAKES: [(&str, &str, &str); 29] = [
 #[test]
 fn a_mistake_has_a_line_and_a_suggestion() {
     let desk = Desk::empty("gatewright.yaml");
+    desk.write("empty.pem", "");
     for (section, mistake, message) in MISTAKES {
         let text = match section {
             "-" => format!("{mistake}\n"),
             "" => around("", &format!("{mistake}\n")),
             "sync" => around("syncs", &format!("  b: {{source: lab, clusters: {{names: [out]}}, {mistake}}}\n")),
+            "xds" => around("", &format!("packs: {{kgateway: {{xds: {{{mistake}}}}}}}\n")),
             section => around(section, &format!("  {mistake}\n")),
         };
         desk.write("gatewright.yaml", &text);
@@ -348,4 +391,18 @@ fn the_environment_overrides_the_file_and_flags_override_both() {
     );
     let shown = value(&show(&[("CREDENTIALS_DIRECTORY", "/run/credentials/gatewright.service")], &[]).1);
     assert_eq!(shown["sources"]["a"]["git"]["auth"]["tokenFile"], "/run/credentials/gatewright.service/git");
+}
+
+#[test]
+fn the_authorities_of_a_control_plane_come_from_a_file() {
+    let desk = Desk::quickstart("gatewright.yaml");
+    let certificate = "-----BEGIN CERTIFICATE-----\nMII=\n-----END CERTIFICATE-----\n";
+    desk.write("certificates/ca.pem", certificate);
+    desk.write("gatewright.yaml", &around("", "packs: {kgateway: {xds: {tls: {caFile: certificates/ca.pem}}}}\n"));
+    let objects = yaml::parse_values(&desk.run(&["render", "specs"]).exits(0).out).expect("it is YAML");
+    let maps: Vec<&Value> = objects.iter().filter(|object| object["kind"] == "ConfigMap").collect();
+    assert!(maps.len() > 2 && maps.iter().all(|map| map["data"]["ca.crt"] == certificate), "{maps:?}");
+    let shown = yaml::parse_values(&desk.run(&["config", "show"]).exits(0).out).expect("it is YAML").remove(0);
+    let path = desk.path("certificates/ca.pem");
+    assert_eq!(shown["packs"]["kgateway"]["xds"]["tls"], serde_json::json!({"caFile": path}));
 }

@@ -229,7 +229,7 @@ fn broken_documents(namespace: &str) -> Vec<(String, String, &'static str)> {
         ),
         (
             format!("{good}{reference}"),
-            format!("a.yaml:10: {id}: there is no GatewayParameters {namespace}/smal in the source"),
+            format!("a.yaml:10: {id}: InvalidParameters: there is no GatewayParameters {namespace}/smal in the source"),
             "",
         ),
         (format!("{good}---\nfoo: [bar\n"), "a.yaml:11: unclosed bracket '['\n".to_owned(), ""),
@@ -268,7 +268,7 @@ fn a_broken_document_holds_what_it_feeds_and_the_rest_goes_on() {
     // A file that cannot be read holds its own Gateways, and no others: this one is really gone.
     desk.write("specs/a.yaml", "{{ no YAML }}\n");
     fs::remove_file(desk.path("specs/c.yaml")).expect("it is there");
-    desk.run(&["sync"]).exits(1).says("a.yaml cannot be read, and may hold its spec").says("4 objects deleted");
+    desk.run(&["sync"]).exits(1).says("a.yaml cannot be read, and may speak of it").says("4 objects deleted");
     let left = objects(server, &namespace);
     let left_of =
         |name: &str| left.iter().filter(|line| line.contains(&format!("/{name} "))).cloned().collect::<Vec<_>>();
@@ -396,5 +396,5 @@ fn nothing_to_render_is_said() {
     let render = |path: &str| desk.run(&["render", path]);
     render("empty").exits(64).complains("there are no YAML or JSON files in empty\n  name a folder with specs");
     render("nowhere").exits(64).complains("cannot read \"nowhere\": No such file or directory");
-    render("other").exits(0).complains("there is no Gateway to render in what was named");
+    render("other").exits(0).complains("there is nothing to render in what was named");
 }

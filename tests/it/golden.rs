@@ -2,7 +2,7 @@
 //!
 //! A case is a folder below `tests/golden` whose name is a sentence.
 //! `in/` holds the specs, or `in.path` names a folder of the repository that does.
-//! `settings.yaml`, if there, says what a config file would.
+//! `settings.yaml`, if there, says what a config file would. All built-in packs are there, as in the program.
 //! Expected are `objects.yaml` (all objects, in the order in which they are applied), `problems.txt` (one a line) and
 //! `units.txt` (what became of every spec).
 //!
@@ -12,10 +12,12 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use gatewright_engine::enforce;
 use gatewright_engine::error::Chain;
 use gatewright_engine::object::{Object, ObjectId};
 use gatewright_engine::pack::{Pack, Packs};
-use gatewright_engine::plan::order::rank;
+use gatewright_engine::plan::order::{rank, wave};
+use gatewright_engine::selector::ClusterFacts;
 use gatewright_engine::tree::Tree;
 use gatewright_engine::unit::{self, Options, Rendering};
 use gatewright_engine::yaml::{self, Node};
@@ -67,8 +69,10 @@ impl Case {
 
     fn objects(&self) -> String {
         let mut documents = Vec::new();
-        for unit in &self.rendering.units {
-            let mut objects: Vec<&Object> = unit.objects.iter().collect();
+        let mut units: Vec<_> = self.rendering.units.iter().collect();
+        units.sort_by_key(|unit| (wave(&unit.id), &unit.id));
+        for unit in units {
+            let mut objects: Vec<&Object> = unit.all().collect();
             objects.sort_by_key(|object| (rank(&object.id().kind), object.id()));
             documents.extend(objects.into_iter().map(|object| yaml::to_string(object.body())));
         }
@@ -79,7 +83,7 @@ impl Case {
         let mut outcomes: BTreeMap<&ObjectId, String> = BTreeMap::new();
         for unit in &self.rendering.units {
             let files: Vec<&str> = unit.files.iter().map(|file| &**file).collect();
-            outcomes.insert(&unit.id, format!("{} objects from {}", unit.objects.len(), files.join(", ")));
+            outcomes.insert(&unit.id, format!("{} objects from {}", unit.all().count(), files.join(", ")));
         }
         outcomes.extend(self.rendering.broken.iter().map(|id| (id, "broken".to_owned())));
         outcomes.extend(self.rendering.self_managed.iter().map(|id| (id, "self-managed".to_owned())));
@@ -93,11 +97,13 @@ fn lines(items: impl IntoIterator<Item: ToString>) -> String {
     items.into_iter().flat_map(|item| [item.to_string(), "\n".to_owned()]).collect()
 }
 
-/// What a case's `settings.yaml` says: `pack` as in `packs.kgateway` of the config, and what a sync says.
+/// What a case's `settings.yaml` says: `packs` as in the config, `pack` for `packs.kgateway`, what a sync says, and the
+/// cluster with its name and labels.
 struct Settings(Option<Node>);
 
 impl Settings {
-    const FIELDS: [&str; 4] = ["pack", "targetNamespace", "commonLabels", "commonAnnotations"];
+    const FIELDS: [&str; 8] =
+        ["pack", "packs", "targetNamespace", "commonLabels", "commonAnnotations", "unclaimed", "specs", "cluster"];
 
     fn read(file: &Path) -> Self {
         let Ok(text) = fs::read_to_string(file) else { return Self(None) };
@@ -112,26 +118,44 @@ impl Settings {
     }
 
     fn packs(&self, case: &str) -> Packs {
-        let settings = self.get("pack").map_or(Value::Null, Node::to_value);
-        let pack = Pack::builtin("kgateway", &settings);
+        let named = |name| self.get("packs").and_then(|packs| packs.get(name));
+        let kgateway = Self::pack("kgateway", self.get("pack").or(named("kgateway")), case);
+        let packs = vec![kgateway, Self::pack("agentgateway", named("agentgateway"), case)];
+        Packs::new(packs).expect("the schemas of the built-in packs are sound")
+    }
+
+    fn pack(name: &str, settings: Option<&Node>, case: &str) -> Pack {
+        let pack = Pack::builtin(name, &settings.map_or(Value::Null, Node::to_value));
         let mut pack = pack.unwrap_or_else(|error| panic_about(case, &Chain(&error).to_string()));
-        if let Some(parameters) = self.get("pack").and_then(|pack| pack.get("parameters")) {
+        if let Some(parameters) = settings.and_then(|settings| settings.get("parameters")) {
             pack = pack.with_settings("settings.yaml", parameters.clone());
         }
-        Packs::new(vec![pack]).expect("the schemas of the built-in pack are sound")
+        if let Some(bounds) = settings.and_then(|settings| settings.get("enforce")) {
+            pack = pack.with_enforce(enforce::bounds("settings.yaml", bounds));
+        }
+        pack
     }
 
     fn options(&self) -> Options {
-        let pairs = |field: &str| {
-            let fields = self.get(field).into_iter().flat_map(Node::fields);
-            fields.map(|(key, field)| (key.to_owned(), field.node.as_str().unwrap_or_default().to_owned())).collect()
+        let pairs = |field: &str| self.get(field).map(pairs).unwrap_or_default();
+        let facts = |node: &Node| ClusterFacts {
+            name: node.get("name").and_then(Node::as_str).unwrap_or_default().to_owned(),
+            labels: node.get("labels").map(self::pairs).unwrap_or_default(),
         };
         Options {
             target_namespace: self.get("targetNamespace").and_then(Node::as_str).map(str::to_owned),
             common_labels: pairs("commonLabels"),
             common_annotations: pairs("commonAnnotations"),
+            apply_unclaimed: self.get("unclaimed").and_then(Node::as_str) == Some("apply"),
+            apply_specs: self.get("specs").and_then(Node::as_str) == Some("apply"),
+            cluster: self.get("cluster").map(facts),
         }
     }
+}
+
+fn pairs(node: &Node) -> BTreeMap<String, String> {
+    let text = |node: &Node| node.as_str().unwrap_or_default().to_owned();
+    node.fields().map(|(key, field)| (key.to_owned(), text(&field.node))).collect()
 }
 
 /// Returns the folder with the specs of a case.

@@ -8,6 +8,11 @@ mod cluster;
 #[path = "../support/support.rs"]
 mod support;
 
+#[path = "../support/cases.rs"]
+#[expect(dead_code, reason = "what is compared is for the conformance test alone")]
+mod cases;
+
+mod accepted;
 mod cluster_kube;
 mod commands;
 mod config;
@@ -16,13 +21,21 @@ mod daemon;
 mod envoy;
 mod errors;
 mod explain;
+mod generate;
 mod golden;
+mod merging;
+mod overlays;
 mod ownership;
 mod program;
 mod properties;
 mod quickstart;
+mod rights;
 mod rounds;
 mod source;
+mod specs;
+mod strategic_merge;
 mod systemd;
+mod take_over;
 mod tidy;
 mod tutorial;
+mod unclaimed;

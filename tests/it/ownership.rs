@@ -2,7 +2,7 @@
 
 mod deletion;
 mod limits;
-mod site;
+pub(crate) mod site;
 
 use serde_json::{Value, json};
 

@@ -6,6 +6,7 @@ use std::fmt::Write as _;
 use gatewright_engine::merge::origin::{Layer, LayerName};
 use gatewright_engine::merge::{Table, merge};
 use gatewright_engine::object::Object;
+use gatewright_engine::overlay::Assignment;
 use gatewright_engine::pack::{Pack, Packs};
 use gatewright_engine::resolve::{Resolution, resolve};
 use gatewright_engine::spec;
@@ -225,7 +226,7 @@ proptest! {
     fn no_value_of_a_template_changes_the_structure(texts in vec(text(), 1..20)) {
         let (tree, packs) = (tree(RICH), packs());
         let specs = spec::load(&tree, packs.kinds(), None);
-        for (_, resolution) in resolve(&specs, &packs) {
+        for (_, resolution) in resolve(&specs, &packs, &Assignment::default()) {
             let Resolution::Ready(resolved) = resolution else { continue };
             let values = unit::values(&resolved, &unit::subject(&resolved)).expect("it can be rendered").expect("it is ours");
             // First a name for every text, then any text: the one must come out wherever the other did.

@@ -39,9 +39,10 @@ proptest! {
     fn nothing_is_lost_and_rounds_converge(
         days in prop::collection::vec(prop::collection::vec(event(), 0..5), 1..5),
         adopts in any::<bool>(),
+        applies_specs in any::<bool>(),
     ) {
         block_on(async {
-            let mut world = World::new(adopts);
+            let mut world = World::new(adopts, applies_specs);
             for events in &days {
                 for event in events {
                     world.happens(event);

@@ -89,7 +89,8 @@ fn walk(folder: &Path, prefix: &str, files: &mut Vec<File>) {
         let kind = entry.file_type().expect("the repository can be read");
         if kind.is_dir() && !is_skipped(&entry.path(), &name) {
             walk(&entry.path(), &format!("{path}/"), files);
-        } else if kind.is_file() {
+        } else if kind.is_file() && name != ".git" {
+            // In a worktree that is a file, which names a folder of the machine.
             // What is no text holds no words.
             files.extend(fs::read_to_string(entry.path()).map(|text| File { path, text }));
         }

@@ -1,4 +1,4 @@
-//! Where the real programs are that the tests run: the test cluster's and Envoy.
+//! Where the real programs are that the tests run: the test cluster's, Envoy, and Kubernetes' way to merge patches.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -25,9 +25,8 @@ impl Binaries {
     pub(crate) fn locate() -> &'static Self {
         static FOUND: OnceLock<Binaries> = OnceLock::new();
         FOUND.get_or_init(|| {
-            let listing = output_of("tests/cluster/build");
-            let paths: BTreeMap<&str, &str> = listing.lines().filter_map(|line| line.split_once(' ')).collect();
-            let path = |name| paths.get(name).map(PathBuf::from).expect("tests/cluster/build lists every program");
+            let paths = build(&[]);
+            let path = |name| paths.get(name).cloned().expect("tests/cluster/build lists every program");
             Self {
                 etcd: path("etcd"),
                 kube_apiserver: path("kube-apiserver"),
@@ -45,7 +44,25 @@ impl Binaries {
 /// Panics if it cannot be installed, for the same reason as [`Binaries::locate`].
 pub(crate) fn envoy() -> &'static Path {
     static FOUND: OnceLock<PathBuf> = OnceLock::new();
-    FOUND.get_or_init(|| PathBuf::from(output_of("tests/cluster/envoy").trim_end()))
+    FOUND.get_or_init(|| PathBuf::from(output_of("tests/cluster/envoy", &[]).trim_end()))
+}
+
+/// Returns the path of a program that merges patches as API servers do, which is built the first time.
+///
+/// Panics if it cannot be built, for the same reason as [`Binaries::locate`].
+pub(crate) fn strategic_merge() -> &'static Path {
+    static FOUND: OnceLock<PathBuf> = OnceLock::new();
+    FOUND.get_or_init(|| {
+        let found = build(&["strategic-merge"]).remove("strategic-merge");
+        found.expect("tests/cluster/build lists every program that it is asked for")
+    })
+}
+
+/// Builds these programs, or all, and returns where they are.
+fn build(names: &[&str]) -> BTreeMap<String, PathBuf> {
+    let listing = output_of("tests/cluster/build", names);
+    let paths = listing.lines().filter_map(|line| line.split_once(' '));
+    paths.map(|(name, path)| (name.to_owned(), PathBuf::from(path))).collect()
 }
 
 /// Returns a file or folder of the repository.
@@ -54,9 +71,9 @@ pub(crate) fn in_repository(path: &str) -> PathBuf {
 }
 
 /// Runs a script of the repository; its progress, on standard error, is for the person who waits.
-fn output_of(script: &str) -> String {
+fn output_of(script: &str, arguments: &[&str]) -> String {
     let mut command = command(in_repository(script));
-    command.current_dir(env!("CARGO_MANIFEST_DIR")).stderr(Stdio::inherit());
+    command.args(arguments).current_dir(env!("CARGO_MANIFEST_DIR")).stderr(Stdio::inherit());
     let output = command.output().expect("the scripts in tests/cluster can be run, which takes bash");
     assert!(
         output.status.success(),

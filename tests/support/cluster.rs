@@ -8,6 +8,7 @@
 
 pub(crate) mod binaries;
 pub(crate) mod controllers;
+pub(crate) mod crds;
 pub(crate) mod credentials;
 pub(crate) mod etcd;
 mod kubectl;

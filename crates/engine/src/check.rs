@@ -6,7 +6,7 @@
 
 use serde_json::Value;
 
-use crate::schema::{Additional, Rule, Schema, Size};
+use crate::schema::{Additional, Found, Range, Rule, Schema, Size};
 use crate::yaml::{Content, Field, Node, Position};
 
 /// One mistake in one value.
@@ -22,8 +22,20 @@ pub struct Mistake {
 
 /// Checks a value against a schema and returns every mistake, in the order of the file.
 pub fn check(node: &Node, schema: &Schema) -> Vec<Mistake> {
-    let mut walk = Walk { schema, mistakes: Vec::new() };
+    let mut walk = Walk { schema, mistakes: Vec::new(), is_partial: false };
     walk.value(node, schema.root(), &mut Vec::new());
+    walk.mistakes.sort_by_key(|mistake| mistake.position);
+    walk.mistakes
+}
+
+/// Checks a layer of something: what the schema says of the field `field`, and no more than a part of it.
+///
+/// What is required may stand in another layer; only the items of lists have to be whole. `written` is the path that
+/// messages begin with.
+pub fn check_layer(node: &Node, schema: &Schema, field: &str, written: &[&str]) -> Vec<Mistake> {
+    let Found::Rule(rule) = schema.follow([field]) else { return Vec::new() };
+    let mut walk = Walk { schema, mistakes: Vec::new(), is_partial: true };
+    walk.value(node, rule, &mut written.iter().map(|&part| part.to_owned()).collect());
     walk.mistakes.sort_by_key(|mistake| mistake.position);
     walk.mistakes
 }
@@ -38,6 +50,8 @@ pub fn suggest<'a>(written: &str, candidates: impl IntoIterator<Item = &'a str>)
 struct Walk<'a> {
     schema: &'a Schema,
     mistakes: Vec<Mistake>,
+    /// What is required may be absent.
+    is_partial: bool,
 }
 
 impl<'a> Walk<'a> {
@@ -66,7 +80,7 @@ impl<'a> Walk<'a> {
     fn alternatives(&mut self, node: &'a Node, rule: &'a Rule, path: &mut Vec<String>) {
         let mut best: Option<Vec<Mistake>> = None;
         for alternative in &rule.any_of {
-            let mut walk = Walk { schema: self.schema, mistakes: Vec::new() };
+            let mut walk = Walk { mistakes: Vec::new(), ..*self };
             walk.value(node, alternative, path);
             if best.as_ref().is_none_or(|best| walk.mistakes.len() < best.len()) {
                 best = Some(walk.mistakes);
@@ -88,9 +102,31 @@ impl<'a> Walk<'a> {
             }
             path.pop();
         }
+        if self.is_partial {
+            return;
+        }
         for missing in rule.required.iter().filter(|name| node.get(name).is_none_or(|n| n.content == Content::Null)) {
             let message = format!("{} has no {missing:?}", text(path));
             self.add(node.position, message, rule.slips.get(missing).cloned());
+        }
+        self.one_of(node, rule, path);
+    }
+
+    /// Of some fields there must be exactly one. A field of an unknown name may be the one that was meant.
+    fn one_of(&mut self, node: &Node, rule: &Rule, path: &[String]) {
+        if rule.one_of.is_empty() {
+            return;
+        }
+        let said = node.fields().filter(|(_, field)| field.node.content != Content::Null);
+        let is_listed = |key: &str| rule.one_of.iter().any(|name| name == key);
+        let (mut listed, others): (Vec<_>, Vec<_>) = said.partition(|(key, _)| is_listed(key));
+        listed.sort_by_key(|(_, field)| field.key);
+        let needed = format!("exactly one of {}", rule.one_of.join(", "));
+        if let [_, .., (_, last)] = listed.as_slice() {
+            let names: Vec<&str> = listed.iter().map(|(key, _)| *key).collect();
+            self.add(last.key, format!("{} has {}, but must have {needed}", text(path), names.join(" and ")), None);
+        } else if listed.is_empty() && others.iter().all(|(key, _)| rule.properties.contains_key(*key)) {
+            self.add(node.position, format!("{} must have {needed}", text(path)), None);
         }
     }
 
@@ -104,11 +140,13 @@ impl<'a> Walk<'a> {
     fn list(&mut self, node: &'a Node, items: &'a [Node], rule: &'a Rule, path: &mut Vec<String>) {
         self.size(node, items.len(), &rule.count, "items", path);
         let Some(below) = &rule.items else { return };
+        let is_partial = std::mem::take(&mut self.is_partial);
         for (index, item) in items.iter().enumerate() {
             path.push(format!("[{index}]"));
             self.value(item, below, path);
             path.pop();
         }
+        self.is_partial = is_partial;
     }
 
     fn string(&mut self, node: &Node, value: &str, rule: &Rule, path: &[String]) {
@@ -122,14 +160,10 @@ impl<'a> Walk<'a> {
     }
 
     fn number(&mut self, node: &Node, value: Option<f64>, rule: &Rule, path: &[String]) {
-        let Some(value) = value else { return };
-        let message = match (rule.range.min, rule.range.max) {
-            (Some(min), Some(max)) if value < min || value > max => format!("between {min} and {max}"),
-            (Some(min), None) if value < min => format!("at least {min}"),
-            (None, Some(max)) if value > max => format!("at most {max}"),
-            _ => return,
-        };
-        self.add(node.position, format!("{} is {value}, but must be {message}", text(path)), None);
+        let needed = value.and_then(|value| outside(value, &rule.range).or_else(|| outside(value, &rule.format)));
+        if let (Some(value), Some(needed)) = (value, needed) {
+            self.add(node.position, format!("{} is {value}, but must be {needed}", text(path)), None);
+        }
     }
 
     fn size(&mut self, node: &Node, size: usize, bounds: &Size, what: &str, path: &[String]) {
@@ -155,6 +189,16 @@ impl<'a> Walk<'a> {
 
     fn add(&mut self, position: Position, message: String, hint: Option<String>) {
         self.mistakes.push(Mistake { position, message, hint });
+    }
+}
+
+/// Says what a number that is out of bounds must be.
+fn outside(value: f64, range: &Range) -> Option<String> {
+    match (range.min, range.max) {
+        (Some(min), Some(max)) if value < min || value > max => Some(format!("between {min} and {max}")),
+        (Some(min), None) if value < min => Some(format!("at least {min}")),
+        (None, Some(max)) if value > max => Some(format!("at most {max}")),
+        _ => None,
     }
 }
 

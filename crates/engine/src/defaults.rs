@@ -36,8 +36,9 @@ pub fn defaults(pack: &Pack, class: &str) -> Defaults {
         pack,
         kind: &pack.own,
         listener_sets: Vec::new(),
-        set_documents: Vec::new(),
+        listener_set_documents: Vec::new(),
         layers: pack.settings_layer().into_iter().collect(),
+        overlays: Vec::new(),
         files: BTreeSet::new(),
     };
     let lowest = pack.own.generator.defaults(&subject(&resolved), &resolved.layers);
@@ -61,14 +62,14 @@ fn least_gateway(class: &str) -> Gateway {
     Gateway {
         api_version: format!("{GATEWAY_API}/v1"),
         kind: "Gateway".to_owned(),
-        metadata: Metadata { name: class.to_owned(), namespace: Some("default".to_owned()) },
+        metadata: Metadata { name: class.to_owned(), namespace: Some("default".to_owned()), ..Metadata::default() },
         spec: GatewaySpec { gateway_class_name: class.to_owned(), ..GatewaySpec::default() },
         status: None,
     }
 }
 
 fn document_of(gateway: &Gateway) -> Document {
-    let Metadata { name, namespace } = &gateway.metadata;
+    let Metadata { name, namespace, .. } = &gateway.metadata;
     let root = json!({
         "apiVersion": gateway.api_version,
         "kind": gateway.kind,
@@ -77,7 +78,7 @@ fn document_of(gateway: &Gateway) -> Document {
     });
     let gvk = Gvk::new(&gateway.api_version, &gateway.kind);
     let id = ObjectId::new(&gvk.group, &gvk.kind, namespace.as_deref().unwrap_or_default(), name);
-    Document { id, gvk, file: Arc::from(""), root: Node::of_value(&root) }
+    Document { id, gvk, file: Arc::from(""), root: Node::of_value(&root), patched: Vec::new() }
 }
 
 impl Defaults {

@@ -27,11 +27,11 @@ use serde_json::Value;
 use crate::diff::masked;
 use crate::merge::origin::{LayerName, Merged};
 use crate::object::ObjectId;
+use crate::overlay;
 use crate::pack::Packs;
 use crate::problem::{Place, Problem};
 use crate::resolve::{Resolution, Resolved, resolve};
-use crate::spec::Specs;
-use crate::unit::Options;
+use crate::unit::{Options, Source};
 use crate::yaml::Node;
 use inputs::Case;
 use spots::{Spot, leaves, parts};
@@ -43,7 +43,7 @@ pub const SCHEMA: &str = "gatewright.dev/explanation/v1alpha1";
 /// What everything is rendered from.
 pub struct Inputs<'a> {
     /// The source.
-    pub specs: &'a Specs,
+    pub source: &'a Source,
     /// What renders it.
     pub packs: &'a Packs,
     /// What a sync says about all that it renders.
@@ -78,6 +78,9 @@ pub struct Explanation {
     /// The template that the object is made by, as `pack/file`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub template: Option<String>,
+    /// The inputs without which, as they are, the object would not be there.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub because: Vec<Said>,
     /// The fields without parts of their own, in the order of their paths.
     pub leaves: Vec<Leaf>,
     /// What could not be tried, because whatever was put in its place was refused.
@@ -200,7 +203,8 @@ pub fn object(
         let mut trace = Trace::new(case, &objects, index, wanted);
         let (mut leaves, template) = trace.run();
         mask(object, &mut leaves);
-        Ok(Explanation { template, leaves, untried: trace.untried, ..about(case.resolved, object) })
+        let Trace { because, untried, .. } = trace;
+        Ok(Explanation { template, because, leaves, untried, ..about(case.resolved, object) })
     })
 }
 
@@ -235,7 +239,14 @@ fn with<T>(
     gateway: &ObjectId,
     explain: impl FnOnce(&Case<'_>) -> Result<T, Unexplained>,
 ) -> Result<T, Unexplained> {
-    let resolutions = resolve(inputs.specs, inputs.packs);
+    let Inputs { source, packs, options, .. } = inputs;
+    let assignment = source.overlays.on(options.cluster.as_ref(), &source.specs);
+    let specs = overlay::patch_gateways(&source.specs, &assignment, packs.kinds());
+    if specs.broken.contains_key(gateway) {
+        let problems = specs.problems.iter().filter(|problem| problem.object.as_ref() == Some(gateway));
+        return Err(Unexplained::Broken(problems.cloned().collect()));
+    }
+    let resolutions = resolve(&specs, packs, &assignment);
     match resolutions.into_iter().find(|(document, _)| document.id == *gateway) {
         None => Err(Unexplained::Absent),
         Some((_, Resolution::NotOurs { controller })) => Err(Unexplained::NotOurs(controller)),
@@ -267,6 +278,7 @@ fn about(resolved: &Resolved<'_>, object: &ObjectId) -> Explanation {
         unit: resolved.document.id.clone(),
         place: resolved.document.place(),
         template: None,
+        because: Vec::new(),
         leaves: Vec::new(),
         untried: Vec::new(),
     }

@@ -1,7 +1,8 @@
 //! Whether an object does what it was made for, read off the object alone.
 //!
 //! The rules are those of kstatus for the kinds that we render: a Deployment is current when its newest generation
-//! is fully rolled out and available. Kinds that never become anything (a `ConfigMap`) are current at once.
+//! is fully rolled out and available. Of other kinds the conditions are read that many of them share, and kinds that
+//! never become anything (a `ConfigMap`) are current at once.
 
 use std::fmt;
 
@@ -47,8 +48,51 @@ pub fn health(body: &Value, demands: Demands) -> Health {
         "StatefulSet" => replicas(body, "updatedReplicas", "readyReplicas"),
         "DaemonSet" => daemon_set(body),
         "Service" if demands.load_balancer => load_balancer(body),
-        _ => Health::Current,
+        "Gateway" | "GatewayClass" => is_accepted(body),
+        "CustomResourceDefinition" => is_true(body, "Established", "the API server does not serve it yet"),
+        "Job" => job(body),
+        _ => conditions(body),
     }
+}
+
+/// A control plane says whether it takes a Gateway; addresses are another matter.
+fn is_accepted(body: &Value) -> Health {
+    let said = condition_of(body, "Accepted");
+    let observed = said.and_then(|condition| condition["observedGeneration"].as_i64()).unwrap_or_default();
+    match said {
+        Some(said) if observed >= number(body, "/metadata/generation") => match said["status"].as_str() {
+            Some("True") => Health::Current,
+            _ => Health::InProgress(format!("it is not accepted: {}", message(said, "no reason is given"))),
+        },
+        _ => Health::InProgress("no control plane has accepted it yet".to_owned()),
+    }
+}
+
+fn is_true(body: &Value, kind: &str, otherwise: &str) -> Health {
+    match condition(body, kind, "True") {
+        Some(_) => Health::Current,
+        None => Health::InProgress(otherwise.to_owned()),
+    }
+}
+
+fn job(body: &Value) -> Health {
+    match (condition(body, "Failed", "True"), condition(body, "Complete", "True")) {
+        (Some(failed), _) => Health::Failed(message(failed, "it has failed")),
+        (None, Some(_)) => Health::Current,
+        (None, None) => Health::InProgress("it is not complete yet".to_owned()),
+    }
+}
+
+/// What kinds that nobody here knows say of themselves in the usual words.
+fn conditions(body: &Value) -> Health {
+    if body.pointer("/status/observedGeneration").is_some() && !is_observed(body) {
+        return Health::InProgress("its controller has not seen the change yet".to_owned());
+    }
+    if let Some(stalled) = condition(body, "Stalled", "True") {
+        return Health::Failed(message(stalled, "it is stalled"));
+    }
+    let open = condition(body, "Reconciling", "True").or_else(|| condition(body, "Ready", "False"));
+    open.map_or(Health::Current, |open| Health::InProgress(message(open, "it is not ready yet")))
 }
 
 fn is_observed(body: &Value) -> bool {
@@ -57,10 +101,10 @@ fn is_observed(body: &Value) -> bool {
 
 fn deployment(body: &Value) -> Health {
     if let Some(condition) = condition(body, "Progressing", "False") {
-        return Health::Failed(said(condition, "its rollout does not progress"));
+        return Health::Failed(message(condition, "its rollout does not progress"));
     }
     if let Some(condition) = condition(body, "ReplicaFailure", "True") {
-        return Health::Failed(said(condition, "its pods cannot be made"));
+        return Health::Failed(message(condition, "its pods cannot be made"));
     }
     let rolled_out = replicas(body, "updatedReplicas", "availableReplicas");
     if rolled_out != Health::Current {
@@ -128,7 +172,12 @@ fn condition<'a>(body: &'a Value, kind: &str, status: &str) -> Option<&'a Value>
     conditions.iter().find(|condition| condition["type"] == kind && condition["status"] == status)
 }
 
-fn said(condition: &Value, otherwise: &str) -> String {
+fn condition_of<'a>(body: &'a Value, kind: &str) -> Option<&'a Value> {
+    let conditions = body.pointer("/status/conditions").and_then(Value::as_array)?;
+    conditions.iter().find(|condition| condition["type"] == kind)
+}
+
+fn message(condition: &Value, otherwise: &str) -> String {
     condition["message"].as_str().filter(|text| !text.is_empty()).unwrap_or(otherwise).to_owned()
 }
 
@@ -169,6 +218,35 @@ mod tests {
         let service = json!({"kind": "Service", "spec": {"type": "LoadBalancer", "clusterIPs": ["10.0.0.1"]}});
         check(service, "no load balancer has given it an address");
         check(json!({"kind": "Service", "spec": {"type": "ClusterIP", "clusterIPs": ["10.0.0.1"]}}), "current");
+    }
+
+    #[test]
+    fn a_gateway_is_current_when_its_newest_generation_is_accepted() {
+        let gateway = |conditions: Value| json!({"kind": "Gateway", "metadata": {"generation": 2}, "status": {"conditions": conditions}});
+        let accepted = |status: &str, generation: u8| json!([{"type": "Accepted", "status": status, "observedGeneration": generation, "message": "m"}]);
+        check(gateway(json!([])), "no control plane has accepted it yet");
+        check(gateway(accepted("True", 1)), "no control plane has accepted it yet");
+        check(gateway(accepted("False", 2)), "it is not accepted: m");
+        check(gateway(accepted("True", 2)), "current");
+    }
+
+    #[test]
+    fn the_usual_conditions_are_read_off_any_kind() {
+        let widget = |generation: u8, status: Value| json!({"kind": "Widget", "metadata": {"generation": generation}, "status": status});
+        let says = |kind: &str, status: &str| json!({"conditions": [{"type": kind, "status": status, "message": "m"}]});
+        check(widget(1, says("Ready", "False")), "m");
+        check(widget(1, says("Ready", "True")), "current");
+        check(widget(1, says("Stalled", "True")), "m");
+        check(widget(2, json!({"observedGeneration": 1})), "its controller has not seen the change yet");
+        check(widget(2, json!({})), "current");
+        let job = |kind: &str| {
+            let mut job = widget(1, says(kind, "True"));
+            job["kind"] = "Job".into();
+            job
+        };
+        check(job("Complete"), "current");
+        check(job("Failed"), "m");
+        check(job("Suspended"), "it is not complete yet");
     }
 
     #[test]

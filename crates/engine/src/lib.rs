@@ -8,8 +8,8 @@
 //! A source is a [`tree`] of texts. [`spec`] reads it as documents, [`yaml`] keeping every position, [`check`] and
 //! [`schema`] finding every mistake, each a [`problem`] with its place. [`resolve`] finds out which [`pack`] renders a
 //! Gateway and which parameters govern it, [`merge`] puts those over each other, and [`render`] turns values and
-//! templates into [`object`]s. [`mod@unit`] is that whole way in one function. [`explain`] goes it backwards, from a field to what
-//! set it, and [`mod@defaults`] shows what it begins with.
+//! templates into [`object`]s. [`mod@patch`] changes those as `kubectl` would. [`mod@unit`] is that whole way in one
+//! function. [`explain`] goes it backwards, from a field to what set it, and [`mod@defaults`] shows what it begins with.
 //!
 //! What is wanted then meets what is there: [`marks`] says whose an object is, [`inventory`] what we own, [`diff`] what
 //! differs, [`health`] how it is, and [`plan`] what will be done, which is complete: carrying it out takes no decision.
@@ -42,6 +42,7 @@
 pub mod check;
 pub mod defaults;
 pub mod diff;
+pub mod enforce;
 pub mod error;
 pub mod explain;
 pub mod health;
@@ -50,12 +51,15 @@ pub mod live;
 pub mod marks;
 pub mod merge;
 pub mod object;
+pub mod overlay;
 pub mod pack;
+pub mod patch;
 pub mod plan;
 pub mod problem;
 pub mod render;
 pub mod resolve;
 pub mod schema;
+pub mod selector;
 pub mod spec;
 pub mod text;
 pub mod tree;

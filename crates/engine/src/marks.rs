@@ -1,19 +1,29 @@
 //! Whose object is it? The marks that we put on objects, and those of other tools.
 //!
 //! Our annotation holds the identity of the object that it was made for, so that a copy of the metadata (by an
-//! operator, or by a person with `kubectl get -o yaml`) claims nothing.
+//! operator, or by a person with `kubectl get -o yaml`) claims nothing. On a Deployment an annotation counts as a new
+//! generation, which is the number by which people and tools see that something was rolled out; there a label with a
+//! digest says the same.
 
 use std::fmt;
 
 use serde_json::Value;
 
 use crate::object::{Object, metadata};
+use crate::text::digest;
 use crate::unit::OWN_PREFIX;
 
 /// The label to list our objects by: `<sync>.<8 hex digits of the installation>`.
 pub const SYNC_LABEL: &str = "gatewright.dev/sync";
 /// The annotation that proves ownership: `<installation>/<sync>#<group>/<Kind>/<namespace>/<name>`.
 pub const OWNER_ANNOTATION: &str = "gatewright.dev/owner";
+
+/// The label that proves ownership where an annotation would count as a change: the first [`DIGITS`] digits of the
+/// digest of what the annotation would say.
+pub const OWNER_LABEL: &str = "gatewright.dev/owner";
+
+/// The value of a label has at most 63 characters.
+const DIGITS: usize = 40;
 
 /// Who marks objects: one sync of one installation.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -89,20 +99,38 @@ impl Marker {
     /// Puts our marks on an object; nothing else may come after.
     pub fn mark(&self, object: Object) -> Object {
         let owner = self.owner_of(&object);
-        object
-            .with_metadata("labels", [(SYNC_LABEL.to_owned(), self.label())])
-            .with_metadata("annotations", [(OWNER_ANNOTATION.to_owned(), owner)])
+        let object = object.with_metadata("labels", [(SYNC_LABEL.to_owned(), self.label())]);
+        if counts_annotations(&object) {
+            object.with_metadata("labels", [(OWNER_LABEL.to_owned(), short(&owner))])
+        } else {
+            object.with_metadata("annotations", [(OWNER_ANNOTATION.to_owned(), owner)])
+        }
     }
 
     /// Reads off a live object whose it is.
     ///
     /// An object that bears our mark and another tool's is the other's too, and so it is not ours to change.
     pub fn owner(&self, object: &Object) -> Owner {
-        let mark = object.annotation(OWNER_ANNOTATION).and_then(|mark| self.read(mark, object));
+        let mark = match object.annotation(OWNER_ANNOTATION) {
+            Some(mark) => self.read(mark, object),
+            None => object.label(OWNER_LABEL).and_then(|mark| self.read_short(mark, object)),
+        };
         match mark {
             Some(Owner::Us) | None => other_owner(object.body()).map_or(mark.unwrap_or(Owner::Nobody), Owner::Other),
             Some(other) => other,
         }
+    }
+
+    /// A digest can only be compared: with ours, and with those of our other syncs. Of another installation it cannot
+    /// be known whether it is a copy, and nobody's it is not.
+    fn read_short(&self, mark: &str, object: &Object) -> Option<Owner> {
+        let (sync, installation) = object.label(SYNC_LABEL)?.rsplit_once('.')?;
+        if !self.label().ends_with(&format!(".{installation}")) {
+            return Some(Owner::OtherInstallation(installation.to_owned()));
+        }
+        let them = Self { sync: sync.to_owned(), ..self.clone() };
+        let is_theirs = short(&them.owner_of(object)) == mark;
+        is_theirs.then(|| if sync == self.sync { Owner::Us } else { Owner::OtherSync(them.sync) })
     }
 
     /// A mark of another identity is a copy, and says nothing.
@@ -122,6 +150,15 @@ impl Marker {
     fn owner_of(&self, object: &Object) -> String {
         format!("{}/{}#{}", self.installation, self.sync, object.id().key())
     }
+}
+
+/// Tells whether API servers count a new generation when an annotation of an object changes.
+fn counts_annotations(object: &Object) -> bool {
+    object.id().group == "apps" && object.id().kind == "Deployment"
+}
+
+fn short(owner: &str) -> String {
+    digest(owner.as_bytes())[..DIGITS].to_owned()
 }
 
 /// Returns the mark that asks for an object to be kept, if it carries one.
@@ -191,6 +228,24 @@ mod tests {
     fn a_copied_mark_claims_nothing() {
         let us = marker("0123456789abcdef", "edge");
         let mut copy = us.mark(object("a")).into_body();
+        copy["metadata"]["name"] = json!("b");
+        assert_eq!(us.owner(&Object::new(copy).expect("it is an object")), Owner::Nobody);
+    }
+
+    #[test]
+    fn a_deployment_is_marked_without_an_annotation() {
+        let deployment = |name: &str| {
+            let metadata = json!({"name": name, "namespace": "infra"});
+            Object::new(json!({"apiVersion": "apps/v1", "kind": "Deployment", "metadata": metadata}))
+                .expect("it is whole")
+        };
+        let us = marker("0123456789abcdef", "edge");
+        let marked = us.mark(deployment("a"));
+        assert_eq!(marked.body()["metadata"].get("annotations"), None);
+        assert_eq!(us.owner(&marked), Owner::Us);
+        assert_eq!(marker("0123456789abcdef", "other").owner(&marked), Owner::OtherSync("edge".into()));
+        assert_eq!(marker("ffffffff00000000", "edge").owner(&marked), Owner::OtherInstallation("01234567".into()));
+        let mut copy = marked.into_body();
         copy["metadata"]["name"] = json!("b");
         assert_eq!(us.owner(&Object::new(copy).expect("it is an object")), Owner::Nobody);
     }

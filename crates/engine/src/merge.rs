@@ -8,7 +8,7 @@
 
 pub mod origin;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use serde::Deserialize;
 use serde_json::Value;
@@ -35,8 +35,13 @@ pub enum Rule {
     Exclusive(Vec<String>),
     /// As `Deep`, but a higher layer that says one of the two and not the other clears the other.
     Coupled(String, String),
+    /// Items that this field names: those of the higher layer stand in place of the lower one's of the same name, and
+    /// behind the others. An empty list says nothing.
+    ByKey(String),
     /// Nothing is left if both layers say something.
     Drop,
+    /// What the lower layer says, even if that is nothing: a mapping that both layers have keeps the lower one's field.
+    Unmerged,
 }
 
 /// Rules by path.
@@ -105,8 +110,47 @@ pub(crate) fn over(lower: Merged, higher: Merged, table: &Table) -> Merged {
         Rule::Replace => higher,
         Rule::Exclusive(fields) => exclusive(lower, higher, fields, table),
         Rule::Coupled(one, other) => coupled(lower, higher, (one, other), table),
+        Rule::ByKey(_) if higher.is_empty() => lower,
+        Rule::ByKey(key) => by_key(lower, higher, key),
         Rule::Drop => Merged::empty(),
+        Rule::Unmerged => lower,
     }
+}
+
+/// Returns the paths at which two merged values differ; lists that append are equal in any order.
+pub(crate) fn disagreements(one: &Merged, other: &Merged, table: &Table) -> Vec<Vec<String>> {
+    let mut found = Vec::new();
+    disagree(one, other, table, &mut Vec::new(), &mut found);
+    found
+}
+
+fn disagree(one: &Merged, other: &Merged, table: &Table, path: &mut Vec<String>, found: &mut Vec<Vec<String>>) {
+    let (absent, plain) = (Merged::empty(), Table::default());
+    match (&one.content, &other.content) {
+        (MergedContent::Map(fields), MergedContent::Map(others)) => {
+            let keys: BTreeSet<&String> = fields.keys().chain(others.keys()).collect();
+            for key in keys {
+                let (one, other) = (fields.get(key).unwrap_or(&absent), others.get(key).unwrap_or(&absent));
+                path.push(key.clone());
+                disagree(one, other, table.below.get(key).unwrap_or(&plain), path, found);
+                path.pop();
+            }
+        }
+        (MergedContent::List(_), MergedContent::List(_))
+            if table.rule == Rule::Append && sorted(one) == sorted(other) => {}
+        _ if one.to_value() == other.to_value() => {}
+        _ => found.push(path.clone()),
+    }
+}
+
+/// Writes the items of a list, in an order that does not depend on theirs.
+fn sorted(list: &Merged) -> Vec<String> {
+    let mut items: Vec<String> = match &list.content {
+        MergedContent::List(items) => items.iter().map(|item| item.to_value().to_string()).collect(),
+        MergedContent::Leaf(_) | MergedContent::Map(_) => Vec::new(),
+    };
+    items.sort();
+    items
 }
 
 fn deep(lower: Merged, higher: Merged, table: &Table) -> Merged {
@@ -114,8 +158,12 @@ fn deep(lower: Merged, higher: Merged, table: &Table) -> Merged {
     match (lower.content, higher.content) {
         (MergedContent::Map(mut fields), MergedContent::Map(above)) => {
             for (key, higher) in above {
+                let table = table.below.get(&key).unwrap_or(&nothing);
+                if table.rule == Rule::Unmerged {
+                    continue;
+                }
                 let lower = fields.remove(&key).unwrap_or_else(Merged::empty);
-                let merged = over(lower, higher, table.below.get(&key).unwrap_or(&nothing));
+                let merged = over(lower, higher, table);
                 if !merged.is_null() {
                     fields.insert(key, merged);
                 }
@@ -137,6 +185,15 @@ fn append(lower: Merged, higher: Merged) -> Merged {
         }
         (_, content) => Merged { content, origin: higher.origin },
     }
+}
+
+fn by_key(mut lower: Merged, higher: Merged, key: &str) -> Merged {
+    let name = |item: &Merged| item.get(key).map(Merged::to_value);
+    if let (MergedContent::List(items), MergedContent::List(above)) = (&mut lower.content, &higher.content) {
+        let named: Vec<Value> = above.iter().filter_map(name).collect();
+        items.retain(|item| name(item).is_none_or(|name| !named.contains(&name)));
+    }
+    append(lower, higher)
 }
 
 fn exclusive(mut lower: Merged, higher: Merged, fields: &[String], table: &Table) -> Merged {
@@ -234,6 +291,20 @@ mod tests {
         check(rule(), &["a: {digest: d}", "a: {tag: v1}"], json!({"tag": "v1"}));
         check(rule(), &["a: {tag: v1}", "a: {tag: v2, digest: d}"], json!({"tag": "v2", "digest": "d"}));
         check(rule(), &["a: {tag: v1}", "a: {digest: ''}"], json!({"tag": "v1", "digest": ""}));
+    }
+
+    #[test]
+    fn items_of_one_name_are_replaced_and_the_new_ones_go_behind() {
+        let rule = || Rule::ByKey("id".into());
+        let lower = "a: [{id: b, v: 1}, {id: c, v: 1}]";
+        check(
+            rule(),
+            &[lower, "a: [{id: d, v: 2}, {id: b, v: 2}]"],
+            json!([{"id": "c", "v": 1}, {"id": "d", "v": 2}, {"id": "b", "v": 2}]),
+        );
+        check(rule(), &[lower, "a: []"], json!([{"id": "b", "v": 1}, {"id": "c", "v": 1}]));
+        check(rule(), &[lower, "a: [{id: b}]", "a: [{id: c}]"], json!([{"id": "b"}, {"id": "c"}]));
+        check(rule(), &["a: [{v: 1}]", "a: [{v: 1}]"], json!([{"v": 1}, {"v": 1}]));
     }
 
     #[test]

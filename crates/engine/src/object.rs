@@ -1,5 +1,7 @@
 //! Kubernetes objects as values: what they are, what they are called, how they are ordered.
 
+pub mod scope;
+
 use std::fmt;
 use std::str::FromStr;
 
@@ -155,10 +157,13 @@ impl Object {
         self.body
     }
 
-    /// Puts the object into a namespace.
+    /// Puts the object into a namespace; an empty one is none.
     #[must_use]
     pub fn in_namespace(mut self, namespace: &str) -> Self {
-        self.body["metadata"]["namespace"] = Value::from(namespace);
+        match self.body["metadata"].as_object_mut() {
+            Some(metadata) if namespace.is_empty() => drop(metadata.remove("namespace")),
+            _ => self.body["metadata"]["namespace"] = Value::from(namespace),
+        }
         namespace.clone_into(&mut self.id.namespace);
         self
     }

@@ -3,7 +3,9 @@
 //! A pack is a folder of data (`pack.yaml`, defaults, Tera templates) and, where values must be computed, a
 //! [`ValuesGenerator`] in Rust. The renderer knows nothing of gateways, and a generator knows nothing of templates.
 
+pub mod agentgateway;
 pub mod kgateway;
+pub mod overlay;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -11,16 +13,19 @@ use std::sync::Arc;
 use serde::Deserialize;
 use serde_json::Value;
 
+use crate::enforce::{Rule, Vocabulary};
 use crate::merge::origin::{Layer, LayerName, Merged};
 use crate::merge::{Line, Table};
 use crate::object::Object;
-use crate::problem::Problem;
+use crate::problem::{Place, Problem};
 use crate::render::{Renderer, TemplateError};
 use crate::schema::{Schema, SchemaError};
 use crate::spec::gateway::Gateway;
 use crate::spec::listener_set::ListenerSet;
-use crate::spec::{Document, Kind, Kinds, gateway_api_kinds};
+use crate::spec::overlay::Bound;
+use crate::spec::{Document, Kind, Kinds, Sense, base_kinds};
 use crate::yaml::{self, Node, YamlError};
+use overlay::Overlay;
 
 /// The spec that a unit is rendered from, with all that belongs to it.
 #[derive(Clone, Debug)]
@@ -35,6 +40,10 @@ pub struct Subject<'a> {
     pub class: &'a str,
     /// The sets that attach to it, in the order of their names.
     pub listener_sets: &'a [ListenerSet],
+    /// The same sets as they were written.
+    pub listener_set_documents: &'a [&'a Document],
+    /// Its parameters, the lowest layer first, without the built-in one.
+    pub layers: &'a [Layer<'a>],
 }
 
 impl Subject<'_> {
@@ -98,6 +107,49 @@ pub struct Manifest {
     pub merge: Vec<Line>,
     /// The templates, in the order in which they are rendered.
     pub templates: Vec<String>,
+    /// How its control plane is told that somebody else provisions a Gateway; absent if it cannot be told.
+    #[serde(default)]
+    pub self_managed: Option<SelfManaged>,
+    /// The parameters that patch what is rendered.
+    #[serde(default)]
+    pub overlays: Vec<Overlay>,
+    /// Secrets with a value that is made once, on each cluster.
+    #[serde(default)]
+    pub generate: Vec<Generated>,
+}
+
+/// A Secret with a value that is made once. Templates do not see the value.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct Generated {
+    /// The template that yields the Secret without the value, or nothing.
+    pub template: String,
+    /// The field of `data` for the value.
+    pub key: String,
+    /// How many random bytes it has.
+    pub bytes: u16,
+    /// How they are written.
+    pub encoding: Encoding,
+}
+
+/// How random bytes are written as text.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Encoding {
+    /// Two lower-case digits a byte.
+    Hex,
+    /// Base64 with padding.
+    Base64,
+}
+
+/// How a control plane is told that somebody else provisions a Gateway.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct SelfManaged {
+    /// The `spec` of parameters that say so.
+    pub spec: Value,
+    /// The field manager of the control plane's own deployer.
+    pub deployer: String,
 }
 
 /// A kind of parameters.
@@ -118,6 +170,8 @@ pub struct Parameters {
     pub kind: ParameterKind,
     /// What they must look like.
     pub schema: Schema,
+    /// What the schema cannot say.
+    pub sense: Option<Sense>,
     /// How layers of them merge.
     pub table: Table,
     /// Spec and parameters to values.
@@ -132,6 +186,8 @@ pub struct Pack {
     pub manifest: Manifest,
     /// Values to objects.
     pub renderer: Renderer,
+    /// The same for each of `generate`.
+    pub generated: Vec<(Generated, Renderer)>,
     /// Its own kind of parameters, which also governs where nobody refers to any.
     pub own: Parameters,
     /// Further kinds that a `parametersRef` may name; their layers lie over each other and over those of `own`, so
@@ -139,7 +195,14 @@ pub struct Pack {
     pub others: Vec<Parameters>,
     /// The layer of the config file, if it says anything.
     pub settings: Option<(Arc<str>, Node)>,
+    /// What must hold for the parameters of every unit, and where that is said.
+    pub enforce: Vec<(Bound, Place)>,
+    /// The same, ready to be checked.
+    pub(crate) rules: Vec<Rule>,
 }
+
+/// Nobody guesses as many random bytes as this.
+const FEWEST_BYTES: u16 = 16;
 
 /// A pack that cannot be used.
 #[derive(Debug, thiserror::Error)]
@@ -167,18 +230,28 @@ pub enum PackError {
     /// The settings of the pack are not what they must be.
     #[error("cannot use the settings of the pack")]
     Settings(#[source] serde_json::Error),
+    /// The authorities that vouch for the control plane are none.
+    #[error("cannot use xds.tls")]
+    Authorities(#[source] kgateway::settings::CaError),
+    /// A value that is to be made could be guessed.
+    #[error("a generated value of {0} bytes can be guessed, {FEWEST_BYTES} are needed")]
+    Guessable(u16),
     /// A template cannot be used.
     #[error("cannot use the templates")]
     Template(#[source] TemplateError),
     /// The schema of the parameters cannot be used.
     #[error("cannot use the schema of the parameters")]
     Schema(#[source] SchemaError),
+    /// What is to be enforced cannot be.
+    #[error("cannot use its rules:{}", .0.iter().flat_map(|problem| ["\n  ".to_owned(), problem.to_string()]).collect::<String>())]
+    Rules(Vec<Problem>),
 }
 
 impl Pack {
     /// Returns a built-in pack with the settings of the config file (`packs.<name>`; `null` for none).
     pub fn builtin(name: &str, settings: &Value) -> Result<Self, PackError> {
         match name {
+            "agentgateway" => agentgateway::pack(settings),
             "kgateway" => kgateway::pack(settings),
             _ => Err(PackError::Unknown(name.to_owned())),
         }
@@ -195,12 +268,23 @@ impl Pack {
         let text = |name: &String| Ok((name.clone(), file(files, name)?.to_owned()));
         let templates = manifest.templates.iter().map(text).collect::<Result<Vec<_>, PackError>>()?;
         let (kind, table) = (manifest.parameters.clone(), Table::new(&manifest.merge));
+        let generated = manifest.generate.iter().map(|value| {
+            if value.bytes < FEWEST_BYTES {
+                return Err(PackError::Guessable(value.bytes));
+            }
+            let renderer = Renderer::new(&[text(&value.template)?]).map_err(PackError::Template)?;
+            Ok((value.clone(), renderer))
+        });
+        let generated = generated.collect::<Result<Vec<_>, PackError>>()?;
         Ok(Self {
             renderer: Renderer::new(&templates).map_err(PackError::Template)?,
+            generated,
             manifest,
-            own: Parameters { kind, schema, table, generator, post_processor: None },
+            own: Parameters { kind, schema, sense: None, table, generator, post_processor: None },
             others: Vec::new(),
             settings: None,
+            enforce: Vec::new(),
+            rules: Vec::new(),
         })
     }
 
@@ -220,6 +304,25 @@ impl Pack {
     #[must_use]
     pub fn with_settings(self, file: impl Into<Arc<str>>, node: Node) -> Self {
         Self { settings: Some((file.into(), node)), ..self }
+    }
+
+    /// Sets what must hold for the parameters of every unit: bounds, and where they stand.
+    #[must_use]
+    pub fn with_enforce(self, enforce: Vec<(Bound, Place)>) -> Self {
+        Self { enforce, ..self }
+    }
+
+    fn read_rules(&self, kinds: &Kinds) -> Result<Vec<Rule>, PackError> {
+        let schema = |kind: &ParameterKind| Some(&kinds.get(&(kind.group.clone(), kind.kind.clone()))?.schema);
+        let words = Vocabulary::new(self.kinds().filter_map(|parameters| schema(&parameters.kind)), kinds);
+        let (mut rules, mut problems) = (Vec::new(), Vec::new());
+        for (bound, place) in &self.enforce {
+            match Rule::new(bound, place.clone(), &words) {
+                Ok(rule) => rules.push(rule),
+                Err(error) => problems.push(error.at(place.clone())),
+            }
+        }
+        if problems.is_empty() { Ok(rules) } else { Err(PackError::Rules(problems)) }
     }
 
     /// Returns the layer of the config file.
@@ -252,15 +355,18 @@ pub struct Packs {
 impl Packs {
     /// Puts packs side by side; of two that claim one controller the first holds.
     pub fn new(packs: Vec<Pack>) -> Result<Self, PackError> {
-        let mut kinds = gateway_api_kinds().map_err(PackError::Schema)?;
+        let mut kinds = base_kinds().map_err(PackError::Schema)?;
         let mut all = Vec::new();
         for mut pack in packs {
             for parameters in std::iter::once(&mut pack.own).chain(&mut pack.others) {
                 let ParameterKind { group, kind, versions } = parameters.kind.clone();
                 let schema = std::mem::replace(&mut parameters.schema, Schema::anything());
-                kinds.insert((group, kind), Kind { versions, namespaced: true, schema });
+                kinds.insert((group, kind), Kind { versions, namespaced: true, schema, sense: parameters.sense });
             }
             all.push(pack);
+        }
+        for pack in &mut all {
+            pack.rules = pack.read_rules(&kinds)?;
         }
         Ok(Self { packs: all, kinds })
     }
@@ -273,6 +379,11 @@ impl Packs {
     /// Returns the packs, in their order.
     pub fn all(&self) -> &[Pack] {
         &self.packs
+    }
+
+    /// Returns what must hold for the parameters of units, whichever pack renders them.
+    pub(crate) fn rules(&self) -> impl Iterator<Item = &Rule> {
+        self.packs.iter().flat_map(|pack| &pack.rules)
     }
 
     /// Returns the pack that renders the Gateways of a controller.

@@ -75,6 +75,11 @@ impl Problem {
         Self { place, object: None, message: message.into(), hint: None, scope: Scope::Document }
     }
 
+    /// A problem with the parameters of a Gateway, by the reason that its condition `Accepted` has for this.
+    pub fn invalid_parameters(place: Place, message: impl fmt::Display) -> Self {
+        Self::document(place, format!("InvalidParameters: {message}"))
+    }
+
     /// A problem that makes a whole file unreadable.
     pub fn file(place: Place, message: impl Into<String>) -> Self {
         Self { scope: Scope::File, ..Self::document(place, message) }

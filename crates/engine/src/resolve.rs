@@ -8,8 +8,10 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use crate::check::suggest;
+use crate::enforce::Rule;
 use crate::merge::origin::{Layer, LayerName};
 use crate::object::ObjectId;
+use crate::overlay::{Assignment, Overlay};
 use crate::pack::{Pack, Packs, ParameterKind, Parameters};
 use crate::problem::Problem;
 use crate::spec::gateway::{Gateway, GatewayClass};
@@ -30,12 +32,21 @@ pub struct Resolved<'a> {
     pub kind: &'a Parameters,
     /// The sets that attach to it.
     pub listener_sets: Vec<ListenerSet>,
-    /// Those sets as they were written, in the same order.
-    pub set_documents: Vec<&'a Document>,
+    /// The same sets as they were written.
+    pub listener_set_documents: Vec<&'a Document>,
     /// Its parameters, the lowest layer first, without the built-in one.
     pub layers: Vec<Layer<'a>>,
+    /// The overlays that govern it, the lowest first; their parameters are the last layers.
+    pub overlays: Vec<&'a Overlay>,
     /// The files that had a say.
     pub files: BTreeSet<Arc<str>>,
+}
+
+impl Resolved<'_> {
+    /// Returns what must hold for its parameters: what the config file says, and then the overlays.
+    pub(crate) fn rules(&self) -> impl Iterator<Item = &Rule> {
+        self.pack.rules.iter().chain(self.overlays.iter().flat_map(|overlay| &overlay.rules))
+    }
 }
 
 /// What became of one Gateway.
@@ -51,8 +62,12 @@ pub enum Resolution<'a> {
     Broken(Vec<Problem>),
 }
 
-/// Resolves all Gateways of a source, in the order of their identities.
-pub fn resolve<'a>(specs: &'a Specs, packs: &'a Packs) -> Vec<(&'a Document, Resolution<'a>)> {
+/// Resolves all Gateways of a source, in the order of their identities, under the overlays of a cluster.
+pub fn resolve<'a>(
+    specs: &'a Specs,
+    packs: &'a Packs,
+    overlays: &Assignment<'a>,
+) -> Vec<(&'a Document, Resolution<'a>)> {
     let sets = listener_sets(specs);
     let gateways = specs.of_kind(GATEWAY_API, "Gateway");
     gateways
@@ -61,7 +76,7 @@ pub fn resolve<'a>(specs: &'a Specs, packs: &'a Packs) -> Vec<(&'a Document, Res
             (
                 document,
                 Context { specs, packs, document }
-                    .resolve(attached)
+                    .resolve(attached, overlays)
                     .unwrap_or_else(|problem| Resolution::Broken(vec![*problem])),
             )
         })
@@ -73,13 +88,17 @@ fn listener_sets(specs: &Specs) -> BTreeMap<ObjectId, Vec<(&Document, ListenerSe
     let mut sets: BTreeMap<ObjectId, Vec<_>> = BTreeMap::new();
     for document in specs.of_kind(GATEWAY_API, "ListenerSet") {
         let Ok(set) = document.read::<ListenerSet>() else { continue };
-        let parent = &set.spec.parent_ref;
-        let namespace = specs.namespace(parent.namespace.as_deref().unwrap_or(&document.id.namespace));
-        let (group, kind) =
-            (parent.group.as_deref().unwrap_or(GATEWAY_API), parent.kind.as_deref().unwrap_or("Gateway"));
-        sets.entry(ObjectId::new(group, kind, namespace, &parent.name)).or_default().push((document, set));
+        sets.entry(parent(specs, document, &set)).or_default().push((document, set));
     }
     sets
+}
+
+/// Returns the Gateway that a set attaches to.
+pub(crate) fn parent(specs: &Specs, document: &Document, set: &ListenerSet) -> ObjectId {
+    let parent = &set.spec.parent_ref;
+    let namespace = specs.namespace(parent.namespace.as_deref().unwrap_or(&document.id.namespace));
+    let (group, kind) = (parent.group.as_deref().unwrap_or(GATEWAY_API), parent.kind.as_deref().unwrap_or("Gateway"));
+    ObjectId::new(group, kind, namespace, &parent.name)
 }
 
 struct Context<'a> {
@@ -89,9 +108,17 @@ struct Context<'a> {
 }
 
 impl<'a> Context<'a> {
-    fn resolve(&self, sets: &[(&'a Document, ListenerSet)]) -> Result<Resolution<'a>, Box<Problem>> {
+    fn resolve(
+        &self,
+        sets: &[(&'a Document, ListenerSet)],
+        overlays: &Assignment<'a>,
+    ) -> Result<Resolution<'a>, Box<Problem>> {
         let gateway: Gateway = self.document.read()?;
         self.check_listeners(&gateway)?;
+        if let Some(place) = self.specs.broken_sets.get(&self.document.id) {
+            let problem = self.problem(&[], format!("a ListenerSet of it is broken, see {place}"));
+            return Err(Box::new(problem));
+        }
         let (controller, class) = self.class(&gateway)?;
         let Some(pack) = self.packs.of_controller(&controller) else { return Ok(Resolution::NotOurs { controller }) };
         let mut files = BTreeSet::from([Arc::clone(&self.document.file)]);
@@ -108,7 +135,14 @@ impl<'a> Context<'a> {
             kind = named;
             layers.push(layer);
         }
+        let overlays = self.overlays(overlays)?.to_vec();
+        let mistakes = self.overlay_layers(&overlays, kind, &mut layers);
+        if !mistakes.is_empty() {
+            return Ok(Resolution::Broken(mistakes));
+        }
+        files.extend(overlays.iter().map(|overlay| Arc::clone(&overlay.document.file)));
         files.extend(sets.iter().map(|(document, _)| Arc::clone(&document.file)));
+        let listener_set_documents = sets.iter().map(|(document, _)| *document).collect();
         let listener_sets = sets.iter().map(|(_, set)| set.clone()).collect();
         Ok(Resolution::Ready(Box::new(Resolved {
             document: self.document,
@@ -116,10 +150,28 @@ impl<'a> Context<'a> {
             pack,
             kind,
             listener_sets,
-            set_documents: sets.iter().map(|(document, _)| *document).collect(),
+            listener_set_documents,
             layers,
+            overlays,
             files,
         })))
+    }
+
+    /// Returns the overlays that govern the Gateway; a broken one may be about anything that it does not exclude.
+    fn overlays<'b>(&self, overlays: &'b Assignment<'a>) -> Result<&'b [&'a Overlay], Box<Problem>> {
+        match overlays.broken_for(&self.document.id) {
+            Some(place) => Err(Box::new(self.problem(&[], format!("a ClusterOverlay is broken, see {place}")))),
+            None => Ok(overlays.of(&self.document.id)),
+        }
+    }
+
+    /// Adds what overlays say to the layers, or says why it cannot be merged into this kind of parameters.
+    fn overlay_layers(&self, overlays: &[&'a Overlay], kind: &Parameters, layers: &mut Vec<Layer<'a>>) -> Vec<Problem> {
+        let name = (kind.kind.group.clone(), kind.kind.kind.clone());
+        let schema = self.packs.kinds().get(&name).map(|kind| &kind.schema);
+        let check = |overlay: &&&Overlay| schema.map(|schema| overlay.check_parameters(schema));
+        layers.extend(overlays.iter().filter_map(|overlay| overlay.layer()));
+        overlays.iter().filter_map(|overlay| check(&overlay)).flatten().collect()
     }
 
     /// Finds the class: a document of the source, or one that its control plane makes itself.
@@ -156,7 +208,7 @@ impl<'a> Context<'a> {
         let Some(reference) = class.read::<GatewayClass>()?.spec.parameters_ref else { return Ok(None) };
         let at = |message: String| {
             let place = class.place_of(&["spec", "parametersRef"]);
-            Box::new(Problem::document(place, message).about(self.document.id.clone()))
+            Box::new(Problem::invalid_parameters(place, message).about(self.document.id.clone()))
         };
         let named = kind_of(pack, &reference.group, &reference.kind).map_err(at)?;
         let Some(namespace) = reference.namespace.filter(|namespace| !namespace.is_empty()) else {
@@ -175,7 +227,10 @@ impl<'a> Context<'a> {
     ) -> Result<Option<(&'a Parameters, Layer<'a>)>, Box<Problem>> {
         let infrastructure = gateway.spec.infrastructure.as_ref();
         let Some(reference) = infrastructure.and_then(|it| it.parameters_ref.as_ref()) else { return Ok(None) };
-        let at = |message: String| Box::new(self.problem(&["spec", "infrastructure", "parametersRef"], message));
+        let at = |message: String| {
+            let place = self.document.place_of(&["spec", "infrastructure", "parametersRef"]);
+            Box::new(Problem::invalid_parameters(place, message).about(self.document.id.clone()))
+        };
         let named = kind_of(pack, &reference.group, &reference.kind).map_err(at)?;
         let ParameterKind { group, kind, .. } = &named.kind;
         let id = ObjectId::new(group, kind, &self.document.id.namespace, &reference.name);

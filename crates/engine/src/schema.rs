@@ -1,8 +1,8 @@
 //! JSON schemas, as far as Kubernetes and our own settings use them, in a form that is quick to walk.
 //!
 //! Schemas come from Rust types (through `schemars`; `k8s-openapi` has them for every Kubernetes type) or from the
-//! file of a pack. Two readings are Kubernetes': an object that names its properties has no others unless it says
-//! so, and `x-kubernetes-int-or-string` takes both. Other keywords are ignored, not refused.
+//! file of a pack. Three readings are Kubernetes': an object that names its properties has no others unless it says
+//! so, `x-kubernetes-int-or-string` takes both, and a Quantity has a form. Other keywords are ignored, not refused.
 
 use std::collections::BTreeMap;
 
@@ -29,11 +29,15 @@ pub(crate) struct Rule {
     pub(crate) items: Option<Box<Self>>,
     pub(crate) values: Vec<Value>,
     pub(crate) range: Range,
+    /// What the format of a number leaves of it.
+    pub(crate) format: Range,
     pub(crate) length: Size,
     pub(crate) count: Size,
     pub(crate) pattern: Option<Regex>,
     /// At least one of these must hold.
     pub(crate) any_of: Vec<Self>,
+    /// Our own: of these fields there must be exactly one.
+    pub(crate) one_of: Vec<String>,
     /// Our own: what a text must be, in words, instead of its pattern.
     pub(crate) form: Option<String>,
     /// Our own: what to tell somebody who writes, or forgets, a field of this name.
@@ -66,6 +70,22 @@ pub(crate) enum Additional {
     Obeying(Box<Rule>),
 }
 
+/// A number and a suffix, in one of three styles.
+const QUANTITY: &str =
+    r"^[+-]?([0-9]+(\.[0-9]*)?|\.[0-9]+)([KMGTPE]i|[numkMGTPE]|[eE][+-]?([0-9]+(\.[0-9]*)?|\.[0-9]+))?$";
+/// What a schema says about a path.
+pub(crate) enum Found<'a> {
+    /// What stands there must obey this.
+    Rule(&'a Rule),
+    /// Anything may stand there.
+    Anything,
+    /// There is no such field.
+    Unknown,
+}
+
+/// The step of a path from a list to each of its items.
+pub(crate) const EACH: &str = "[]";
+
 /// A schema that cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum SchemaError {
@@ -82,13 +102,22 @@ impl Schema {
     pub fn new(schema: &Value) -> Result<Self, SchemaError> {
         let definitions = schema.get("$defs").or_else(|| schema.get("definitions")).and_then(Value::as_object);
         let definitions =
-            definitions.into_iter().flatten().map(|(name, definition)| Ok((name.clone(), rule(definition)?)));
+            definitions.into_iter().flatten().map(|(name, schema)| Ok((name.clone(), definition(name, schema)?)));
         let schema = Self { root: rule(schema)?, definitions: definitions.collect::<Result<_, _>>()? };
         schema.check_references(&schema.root)?;
         for definition in schema.definitions.values() {
             schema.check_references(definition)?;
         }
         Ok(schema)
+    }
+
+    /// Returns the values that are allowed at a path of fields and indexes, if only some are.
+    pub(crate) fn values_at<'a>(&self, path: impl IntoIterator<Item = &'a str>) -> &[Value] {
+        let rule = path.into_iter().try_fold(&self.root, |rule, step| {
+            let rule = self.resolve(rule);
+            rule.properties.get(step).or(rule.items.as_deref())
+        });
+        rule.map(|rule| self.resolve(rule).values.as_slice()).unwrap_or_default()
     }
 
     /// Returns the schema that everything obeys.
@@ -114,6 +143,27 @@ impl Schema {
         rule
     }
 
+    /// Follows a path of fields, and of [`EACH`] where it goes on with the items of a list.
+    pub(crate) fn follow<'p>(&self, path: impl IntoIterator<Item = &'p str>) -> Found<'_> {
+        let mut rule = self.root();
+        for part in path {
+            let wanted = if part == EACH { "array" } else { "object" };
+            if !rule.types.is_empty() && !rule.types.iter().any(|ty| ty == wanted) {
+                return Found::Unknown;
+            }
+            let below = match (rule.properties.get(part), &rule.additional, &rule.items) {
+                (_, _, Some(items)) if part == EACH => items,
+                (Some(below), ..) => below,
+                (None, Additional::Obeying(below), _) => below,
+                (None, Additional::Free, _) => return Found::Anything,
+                (None, Additional::Forbidden, _) if !rule.any_of.is_empty() => return Found::Anything,
+                (None, Additional::Forbidden, _) => return Found::Unknown,
+            };
+            rule = self.resolve(below);
+        }
+        Found::Rule(rule)
+    }
+
     fn check_references(&self, rule: &Rule) -> Result<(), SchemaError> {
         if let Some(name) = rule.reference.as_ref().filter(|name| !self.definitions.contains_key(*name)) {
             return Err(SchemaError::Reference(name.clone()));
@@ -127,6 +177,16 @@ impl Schema {
     }
 }
 
+/// Reads a definition, and adds to Kubernetes' Quantity the form that its type does not say.
+fn definition(name: &str, schema: &Value) -> Result<Rule, SchemaError> {
+    let mut rule = rule(schema)?;
+    if name.ends_with(".api.resource.Quantity") {
+        rule.pattern = Some(regex(QUANTITY)?);
+        rule.form = Some("a quantity, such as 500m, 1.5 or 2Gi".to_owned());
+    }
+    Ok(rule)
+}
+
 fn rule(schema: &Value) -> Result<Rule, SchemaError> {
     let mut rule = Rule {
         reference: reference(schema),
@@ -136,10 +196,12 @@ fn rule(schema: &Value) -> Result<Rule, SchemaError> {
         items: schema.get("items").map(|items| self::rule(items).map(Box::new)).transpose()?,
         values: values(schema),
         range: Range { min: number(schema, "minimum"), max: number(schema, "maximum") },
+        format: format(schema),
         length: size(schema, "minLength", "maxLength"),
         count: size(schema, "minItems", "maxItems"),
         pattern: pattern(schema)?,
         any_of: Vec::new(),
+        one_of: strings(schema, "x-gatewright-one-of"),
         form: schema.get("x-gatewright-form").and_then(Value::as_str).map(str::to_owned),
         slips: slips(schema),
         additional: Additional::Forbidden,
@@ -156,7 +218,7 @@ fn reference(schema: &Value) -> Option<String> {
 
 fn types(schema: &Value) -> Vec<String> {
     if schema.get("x-kubernetes-int-or-string").and_then(Value::as_bool) == Some(true) {
-        return vec!["integer".into(), "number".into(), "string".into()];
+        return vec!["integer".into(), "string".into()];
     }
     match schema.get("type") {
         Some(Value::String(name)) => vec![name.clone()],
@@ -186,14 +248,24 @@ fn number(schema: &Value, key: &str) -> Option<f64> {
     schema.get(key).and_then(Value::as_f64)
 }
 
+fn format(schema: &Value) -> Range {
+    match schema.get("format").and_then(Value::as_str) {
+        Some("int32") => Range { min: Some(i32::MIN.into()), max: Some(i32::MAX.into()) },
+        _ => Range::default(),
+    }
+}
+
 fn size(schema: &Value, min: &str, max: &str) -> Size {
     let bound = |key: &str| schema.get(key).and_then(Value::as_u64);
     Size { min: bound(min), max: bound(max) }
 }
 
 fn pattern(schema: &Value) -> Result<Option<Regex>, SchemaError> {
-    let Some(text) = schema.get("pattern").and_then(Value::as_str) else { return Ok(None) };
-    Regex::new(text).map(Some).map_err(|source| SchemaError::Pattern(text.to_owned(), source))
+    schema.get("pattern").and_then(Value::as_str).map(regex).transpose()
+}
+
+fn regex(text: &str) -> Result<Regex, SchemaError> {
+    Regex::new(text).map_err(|source| SchemaError::Pattern(text.to_owned(), source))
 }
 
 fn slips(schema: &Value) -> BTreeMap<String, String> {

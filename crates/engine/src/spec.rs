@@ -6,6 +6,7 @@
 
 pub mod gateway;
 pub mod listener_set;
+pub mod overlay;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -38,11 +39,17 @@ pub struct Document {
     pub file: Arc<str>,
     /// The whole document.
     pub root: Node,
+    /// Where those parts stand that patches have put there: a position in line 0 counts them, from 1.
+    pub patched: Vec<Place>,
 }
 
 impl Document {
     /// Returns the place of a position in this document.
     pub fn at(&self, position: Position) -> Place {
+        let index = usize::try_from(position.column).unwrap_or_default().wrapping_sub(1);
+        if let Some(place) = self.patched.get(index).filter(|_| position.line == 0) {
+            return place.clone();
+        }
         Place { file: Arc::clone(&self.file), line: position.line, column: position.column }
     }
 
@@ -72,6 +79,8 @@ pub struct Metadata {
     pub name: String,
     /// Namespace, if it says one.
     pub namespace: Option<String>,
+    /// Annotations, if it has any.
+    pub annotations: Option<BTreeMap<String, String>>,
 }
 
 /// A resource whose `spec` is an `S`: parameters of any kind, with the schema of the whole document.
@@ -101,30 +110,44 @@ pub struct Kind {
     pub namespaced: bool,
     /// What a document must look like.
     pub schema: Schema,
+    /// What its schema cannot say.
+    pub sense: Option<Sense>,
 }
+
+/// Says what is wrong with a document that obeys its schema, such as a field that rules another out.
+pub type Sense = fn(&Node) -> Vec<check::Mistake>;
 
 /// The kinds that can be used, by group and kind.
 pub type Kinds = BTreeMap<(String, String), Kind>;
 
-/// Returns the kinds of the Gateway API that every gateway pack starts from.
-pub fn gateway_api_kinds() -> Result<Kinds, SchemaError> {
+/// Returns the kinds that every gateway pack starts from: those of the Gateway API, and overlays.
+pub fn base_kinds() -> Result<Kinds, SchemaError> {
     let versions = |versions: &[&str]| versions.iter().map(|&version| version.to_owned()).collect();
-    let kind = |versions: Vec<String>, namespaced, schema| Kind { versions, namespaced, schema };
+    let kind = |versions: Vec<String>, namespaced, schema| Kind { versions, namespaced, schema, sense: None };
     let name = |kind: &str| (GATEWAY_API.to_owned(), kind.to_owned());
     Ok(BTreeMap::from([
         (name("GatewayClass"), kind(versions(&["v1", "v1beta1"]), false, Schema::of::<gateway::GatewayClass>()?)),
         (name("Gateway"), kind(versions(&["v1", "v1beta1"]), true, Schema::of::<gateway::Gateway>()?)),
         (name("ListenerSet"), kind(versions(&["v1"]), true, Schema::of::<listener_set::ListenerSet>()?)),
+        (
+            (overlay::GROUP.to_owned(), overlay::KIND.to_owned()),
+            kind(versions(&overlay::VERSIONS), false, Schema::of::<overlay::ClusterOverlay>()?),
+        ),
     ]))
 }
 
 /// All documents of a source.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub struct Specs {
     /// Those of a known kind that passed their schema.
     pub documents: BTreeMap<ObjectId, Document>,
     /// Those of a known kind that did not: their identity, so that what depends on them can be held.
     pub broken: BTreeMap<ObjectId, Place>,
+    /// What is meant to be an overlay and is not: nobody refers to overlays, so what they say of themselves tells what
+    /// is to be held.
+    pub broken_overlays: Vec<Document>,
+    /// Gateways of which a listener set is broken, and where: nobody knows all of their ports.
+    pub broken_sets: BTreeMap<ObjectId, Place>,
     /// Those of other kinds.
     pub unclaimed: Vec<Document>,
     /// What is wrong.
@@ -165,12 +188,20 @@ impl Specs {
 
     fn add(&mut self, file: &Arc<str>, root: Node, kinds: &Kinds) {
         if root.get("kind").and_then(Node::as_str) == Some("List") && root.get("items").is_some() {
+            if root.get("sops").is_some() {
+                let problem = Problem::file(place(file, root.position), "the list is still encrypted with sops");
+                return self.problems.push(problem.hint("gatewright decrypts nothing; keep secrets out of it"));
+            }
             let items = root.get("items").map(Node::items).unwrap_or_default().to_vec();
             return items.into_iter().for_each(|item| self.add(file, item, kinds));
         }
         let mut document = match identify(file, root) {
             Ok(document) => document,
-            Err(problem) => return self.problems.push(*problem),
+            Err(unidentified) => {
+                let (document, problem) = *unidentified;
+                self.problems.push(problem);
+                return self.keep_overlay(document);
+            }
         };
         let key = (document.id.group.clone(), document.id.kind.clone());
         let Some(kind) = kinds.get(&key) else { return self.add_unclaimed(document, kinds) };
@@ -191,45 +222,73 @@ impl Specs {
             let message = format!("unknown kind {:?} in {}", document.id.kind, document.gvk.api_version());
             let place = document.place_of(&["kind"]);
             self.problems.push(Problem::document(place, message).hint(format!("did you mean {near:?}?")));
+            self.keep_overlay(document.clone());
         }
         self.unclaimed.push(document);
+    }
+
+    /// Keeps a document that is not used, if it should have been an overlay.
+    fn keep_overlay(&mut self, document: Document) {
+        if document.id.group == overlay::GROUP {
+            self.broken_overlays.push(document);
+        }
+    }
+
+    fn has(&self, id: &ObjectId) -> bool {
+        self.documents.contains_key(id) || self.broken.contains_key(id)
+    }
+
+    /// A listener set that cannot be used concerns its Gateway, which can often still be read off it.
+    fn note_parent(&mut self, document: &Document, is_broken: bool) {
+        if !is_broken || document.id.kind != "ListenerSet" {
+            return;
+        }
+        let text = |field: &str| document.root.at(["spec", "parentRef", field]).and_then(Node::as_str);
+        let namespace = self.namespace(text("namespace").unwrap_or(&document.id.namespace)).to_owned();
+        let (group, kind) = (text("group").unwrap_or(GATEWAY_API), text("kind").unwrap_or("Gateway"));
+        if let Some(name) = text("name") {
+            self.broken_sets.insert(ObjectId::new(group, kind, &namespace, name), document.place());
+        }
     }
 
     /// Files a document; of two with one identity neither is used, because either might be the wrong one.
     fn place(&mut self, document: Document, is_broken: bool) {
         let place = document.place();
+        self.note_parent(&document, is_broken || self.has(&document.id));
         let first = self.documents.get(&document.id).map(Document::place);
         if let Some(first) = first.or_else(|| self.broken.get(&document.id).cloned()) {
             let id = document.id.clone();
-            self.documents.remove(&id);
+            self.documents.remove(&id).into_iter().chain([document]).for_each(|document| self.keep_overlay(document));
             let message = format!("the same object stands at {first} too");
             let problem = Problem::document(place, message).about(id.clone());
             self.problems.push(problem.hint("remove one of the two; until then neither is used"));
             self.broken.insert(id, first);
         } else if is_broken {
-            self.broken.insert(document.id, place);
+            self.broken.insert(document.id.clone(), place);
+            self.keep_overlay(document);
         } else {
             self.documents.insert(document.id.clone(), document);
         }
     }
 }
 
-fn identify(file: &Arc<str>, root: Node) -> Result<Document, Box<Problem>> {
+/// Reads out what a document is; one that does not say it comes back as far as it goes, with what is wrong.
+fn identify(file: &Arc<str>, root: Node) -> Result<Document, Box<(Document, Problem)>> {
     let text = |path: &[&str]| root.at(path.iter().copied()).and_then(Node::as_str).unwrap_or_default();
     let (api_version, kind, name) = (text(&["apiVersion"]), text(&["kind"]), text(&["metadata", "name"]));
-    for (value, field) in [(api_version, "apiVersion"), (kind, "kind"), (name, "metadata.name")] {
-        if value.is_empty() {
-            let problem = Problem::document(place(file, root.position), format!("the document has no {field}"));
-            let hint = format!("a file that holds no Kubernetes objects can be listed in {IGNORE_FILE}");
-            return Err(Box::new(problem.hint(hint)));
-        }
-    }
+    let fields = [(api_version, "apiVersion"), (kind, "kind"), (name, "metadata.name")];
+    let missing = fields.iter().find(|(value, _)| value.is_empty()).map(|(_, field)| *field);
     let gvk = Gvk::new(api_version, kind);
     let id = ObjectId::new(&gvk.group, kind, text(&["metadata", "namespace"]), name);
-    Ok(Document { id, gvk, file: Arc::clone(file), root })
+    let document = Document { id, gvk, file: Arc::clone(file), root, patched: Vec::new() };
+    let Some(field) = missing else { return Ok(document) };
+    let problem = Problem::document(document.place(), format!("the document has no {field}"));
+    let hint = format!("a file that holds no Kubernetes objects can be listed in {IGNORE_FILE}");
+    Err(Box::new((document, problem.hint(hint))))
 }
 
-fn validate(document: &Document, kind: &Kind) -> Vec<Problem> {
+/// Returns what is wrong with the form of a document.
+pub(crate) fn validate(document: &Document, kind: &Kind) -> Vec<Problem> {
     if !kind.versions.contains(&document.gvk.version) {
         let message = format!("version {:?} of {} is not known", document.gvk.version, document.gvk.kind);
         let hint = format!("use {}/{}", document.gvk.group, kind.versions[0]);
@@ -241,7 +300,11 @@ fn validate(document: &Document, kind: &Kind) -> Vec<Problem> {
         hint: mistake.hint,
         ..Problem::document(document.at(mistake.position), mistake.message).about(document.id.clone())
     };
-    check::check(&document.root, &kind.schema).into_iter().map(problem).collect()
+    let mut mistakes = check::check(&document.root, &kind.schema);
+    if let Some(sense) = kind.sense.filter(|_| mistakes.is_empty()) {
+        mistakes = sense(&document.root);
+    }
+    mistakes.into_iter().map(problem).collect()
 }
 
 fn place(file: &Arc<str>, position: Position) -> Place {

@@ -14,6 +14,26 @@ pub fn digest(bytes: &[u8]) -> String {
     hex(&Sha256::digest(bytes))
 }
 
+/// Names of many objects and values of labels have at most 63 bytes (RFC 1123), the name of a Gateway 253.
+const MAX_NAME: usize = 63;
+/// What is kept of a longer name, before `-` and 12 digits of its digest.
+const KEPT: usize = 50;
+
+/// Returns a name that fits everywhere: itself, or a shortened one that is as unique.
+pub fn safe_name(name: &str) -> String {
+    if name.len() <= MAX_NAME {
+        return name.to_owned();
+    }
+    format!("{}-{}", cut(name, KEPT), &digest(name.as_bytes())[..12])
+}
+
+/// Cuts a name, and takes off the dash that it may end with then.
+pub fn cut(name: &str, length: usize) -> &str {
+    // Names of objects are ASCII; a name that is not would be refused by the API server anyway.
+    let kept = name.get(..length).unwrap_or(name);
+    kept.strip_suffix('-').unwrap_or(kept)
+}
+
 /// Writes a number of things: `1 object`, `3 objects`.
 pub fn count(number: usize, thing: &str) -> String {
     match number {

@@ -1,24 +1,37 @@
 //! From a source to units: the whole way of a snapshot through the engine.
 //!
-//! A unit is all objects that are rendered from one spec: what is held, awaited, counted and released together.
+//! A unit is all objects that are rendered from one spec, or one document that no pack claims: what is held, awaited,
+//! counted and released together.
+
+pub mod generated;
+pub(crate) mod single;
+mod specs;
+mod unclaimed;
+mod written;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use serde_json::Value;
 
+use crate::enforce::{self, Facts};
 use crate::merge::{merge_over, origin::Merged};
-use crate::object::{Object, ObjectId};
-use crate::pack::{Packs, Subject};
+use crate::object::scope::is_cluster_scoped;
+use crate::object::{Gvk, Object, ObjectId};
+use crate::overlay::{self, Overlays, Touched};
+use crate::pack::{self, Packs, Subject};
 use crate::problem::{Place, Problem};
 use crate::resolve::{Resolution, Resolved, resolve};
-use crate::spec::{self, Document, GATEWAY_API};
+use crate::selector::ClusterFacts;
+use crate::spec::{self, Document, GATEWAY_API, Specs};
 use crate::tree::Tree;
+use generated::Generated;
+use specs::{Specifications, Writer};
 
 /// The prefix of our own labels and annotations.
 pub const OWN_PREFIX: &str = "gatewright.dev/";
 
-/// What a sync says about all that it renders.
+/// What a sync says about all that it renders, and where to.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Options {
     /// The namespace that all specs count as written for.
@@ -27,6 +40,30 @@ pub struct Options {
     pub common_labels: BTreeMap<String, String>,
     /// Annotations for every object.
     pub common_annotations: BTreeMap<String, String>,
+    /// Whether documents that no pack claims are applied as they are.
+    pub apply_unclaimed: bool,
+    /// Whether the specs themselves are written to the cluster.
+    pub apply_specs: bool,
+    /// The cluster; without one, only overlays for all clusters are in force.
+    pub cluster: Option<ClusterFacts>,
+}
+
+/// Who else provisions a Gateway, if its control plane is not told to leave that to us.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Deployer {
+    /// Its field manager.
+    pub manager: String,
+    /// How it is told; absent if it cannot be told.
+    pub told_by: Option<Declaration>,
+}
+
+/// Parameters that tell a control plane that somebody else provisions a Gateway.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Declaration {
+    /// Their kind.
+    pub gvk: Gvk,
+    /// What their `spec` says.
+    pub spec: Value,
 }
 
 /// All objects of one spec.
@@ -38,8 +75,18 @@ pub struct Unit {
     pub place: Place,
     /// The files that had a say in it.
     pub files: BTreeSet<Arc<str>>,
+    /// Specs that are written to the cluster: before the objects, and deleted after them.
+    pub specs: Vec<Object>,
     /// The objects, in the order of the templates.
     pub objects: Vec<Object>,
+    /// Objects with a value that is made once, on each cluster.
+    pub generated: Vec<Generated>,
+    /// What is to be said about some of them.
+    pub notes: BTreeMap<ObjectId, String>,
+    /// Who else would provision it.
+    pub deployer: Option<Deployer>,
+    /// For a document of a kind that no pack knows: where it goes if its kind has namespaces.
+    pub home: Option<String>,
 }
 
 /// What became of a snapshot.
@@ -51,53 +98,118 @@ pub struct Rendering {
     pub broken: BTreeSet<ObjectId>,
     /// Specs that somebody else provisions.
     pub self_managed: BTreeSet<ObjectId>,
-    /// Documents that no pack claims, with their place.
+    /// Documents that no pack claims and that are not applied, with their place.
     pub unclaimed: Vec<(ObjectId, Place)>,
+    /// Everything that stands in the source, in whatever state: it is not deleted for want of a setting.
+    pub documents: BTreeSet<ObjectId>,
+    /// Whether the specs are among what is wanted.
+    pub applies_specs: bool,
+    /// The kinds of specs, by group and kind.
+    pub spec_kinds: BTreeSet<(String, String)>,
     /// What is wrong.
     pub problems: Vec<Problem>,
 }
 
+/// The specs of a source, read once for any number of clusters.
+#[derive(Clone, Debug)]
+pub struct Source {
+    /// The documents.
+    pub specs: Specs,
+    /// The overlays among them.
+    pub overlays: Overlays,
+}
+
+impl Source {
+    /// Reads a snapshot.
+    pub fn load(tree: &Tree, packs: &Packs, target_namespace: Option<&str>) -> Self {
+        let specs = spec::load(tree, packs.kinds(), target_namespace);
+        Self { overlays: Overlays::read(&specs, packs), specs }
+    }
+
+    /// Renders it for one cluster.
+    pub fn render(&self, packs: &Packs, options: &Options) -> Rendering {
+        let assignment = self.overlays.on(options.cluster.as_ref(), &self.specs);
+        let specs = overlay::patch_gateways(&self.specs, &assignment, packs.kinds());
+        let is_gateway = |id: &&ObjectId| id.group == GATEWAY_API && id.kind == "Gateway";
+        let mut rendering = Rendering {
+            broken: specs.broken.keys().filter(is_gateway).cloned().collect(),
+            documents: specs.documents.keys().chain(specs.broken.keys()).cloned().collect(),
+            problems: [specs.problems.as_slice(), &self.overlays.problems].concat(),
+            applies_specs: options.apply_specs,
+            spec_kinds: packs.kinds().keys().cloned().collect(),
+            ..Rendering::default()
+        };
+        let mut writer = Writer::new(&specs, options);
+        let mut unclaimed: Vec<&Document> = specs.unclaimed.iter().collect();
+        let mut foreign = BTreeSet::new();
+        let mut touched = Touched::new();
+        for (document, resolution) in resolve(&specs, packs, &assignment) {
+            match resolution {
+                Resolution::Ready(resolved) => rendering.add(&resolved, &mut writer, (options, &mut touched)),
+                Resolution::NotOurs { .. } => {
+                    foreign.insert(&document.id);
+                    unclaimed.push(document);
+                }
+                Resolution::Broken(problems) => rendering.add_broken(document, problems),
+            }
+        }
+        unclaimed.extend(unclaimed::foreign(&specs, packs, &foreign));
+        rendering.add_unclaimed(unclaimed, packs, options);
+        writer.finish(&mut rendering, packs);
+        for (problem, units) in overlay::untouched(&assignment, &rendering.units, &rendering.broken, &touched) {
+            rendering.problems.push(problem);
+            rendering.units.retain(|unit| !units.contains(&unit.id));
+            rendering.broken.extend(units);
+        }
+        rendering.refuse_collisions();
+        rendering.units.sort_by(|a, b| a.id.cmp(&b.id));
+        rendering.problems.sort();
+        // What is wrong with one line is said once, however many Gateways depend on it.
+        rendering.problems.dedup();
+        rendering.unclaimed.sort();
+        rendering
+    }
+}
+
 /// Renders a snapshot. Same inputs, same bytes.
 pub fn render(tree: &Tree, packs: &Packs, options: &Options) -> Rendering {
-    let specs = spec::load(tree, packs.kinds(), options.target_namespace.as_deref());
-    let is_gateway = |id: &&ObjectId| id.group == GATEWAY_API && id.kind == "Gateway";
-    let mut rendering = Rendering {
-        broken: specs.broken.keys().filter(is_gateway).cloned().collect(),
-        unclaimed: specs.unclaimed.iter().map(|document| (document.id.clone(), document.place())).collect(),
-        problems: specs.problems.clone(),
-        ..Rendering::default()
-    };
-    for (document, resolution) in resolve(&specs, packs) {
-        match resolution {
-            Resolution::Ready(resolved) => rendering.add(&resolved, options),
-            Resolution::NotOurs { .. } => rendering.unclaimed.push((document.id.clone(), document.place())),
-            Resolution::Broken(problems) => rendering.add_broken(document, problems),
-        }
-    }
-    rendering.refuse_collisions();
-    rendering.problems.sort();
-    // What is wrong with one line is said once, however many Gateways depend on it.
-    rendering.problems.dedup();
-    rendering.unclaimed.sort();
-    rendering
+    Source::load(tree, packs, options.target_namespace.as_deref()).render(packs, options)
 }
 
 impl Rendering {
-    fn add(&mut self, resolved: &Resolved<'_>, options: &Options) {
+    fn add(&mut self, resolved: &Resolved<'_>, writer: &mut Writer<'_>, (options, touched): (&Options, &mut Touched)) {
         let subject = subject(resolved);
+        let ties = overlay::of_parameters(resolved, &subject);
+        if !ties.is_empty() {
+            return self.add_broken(resolved.document, ties);
+        }
         let parameters = parameters(resolved, &subject);
+        let facts = Facts { parameters: &parameters, gateway: resolved.document, cluster: options.cluster.as_ref() };
+        let breaches = enforce::check(resolved.rules(), &facts);
+        if !breaches.is_empty() {
+            return self.add_broken(resolved.document, breaches);
+        }
         self.problems.extend(resolved.kind.generator.lint(&subject, &parameters));
-        match objects(resolved, &subject, &parameters, options) {
-            Ok(Some(objects)) => self.units.push(Unit {
-                id: resolved.document.id.clone(),
-                place: resolved.document.place(),
-                files: resolved.files.clone(),
-                objects,
-            }),
-            Ok(None) => {
-                self.self_managed.insert(resolved.document.id.clone());
-            }
-            Err(problems) => self.add_broken(resolved.document, problems),
+        let rendered = match rendered(resolved, &subject, &parameters, (options, touched), &mut self.problems) {
+            Ok(rendered) => rendered,
+            Err(problems) => return self.add_broken(resolved.document, problems),
+        };
+        let specs = match &rendered {
+            Some(_) => writer.rendered(resolved),
+            None => writer.self_managed(resolved),
+        };
+        let Specifications { objects: specs, notes } = match specs {
+            Ok(specs) => specs,
+            Err(problem) => return self.add_broken(resolved.document, vec![*problem]),
+        };
+        if rendered.is_none() {
+            self.self_managed.insert(resolved.document.id.clone());
+        }
+        let deployer = rendered.as_ref().and_then(|_| Deployer::of(resolved.pack));
+        let Rendered { objects, generated } = rendered.unwrap_or_default();
+        let files = resolved.files.clone();
+        if !objects.is_empty() || !specs.is_empty() {
+            self.units.push(Unit { files, specs, objects, generated, notes, deployer, ..Unit::of(resolved.document) });
         }
     }
 
@@ -110,13 +222,15 @@ impl Rendering {
     fn refuse_collisions(&mut self) {
         let mut owners: BTreeMap<&ObjectId, Vec<&Unit>> = BTreeMap::new();
         for unit in &self.units {
-            unit.objects.iter().for_each(|object| owners.entry(object.id()).or_default().push(unit));
+            unit.all().for_each(|object| owners.entry(object.id()).or_default().push(unit));
         }
         let mut problems = Vec::new();
         for (object, units) in owners.into_iter().filter(|(_, units)| units.len() > 1) {
             problems.extend(units.iter().map(|unit| {
-                let others = units.iter().filter(|other| other.id != unit.id).map(|other| other.id.to_string());
-                let message = format!("{object} is rendered for {} too", others.collect::<Vec<_>>().join(" and "));
+                let message = match units.iter().find(|other| other.id == unit.id && other.place != unit.place) {
+                    Some(twin) => format!("the same object stands at {} too", twin.place),
+                    None => format!("{object} is rendered for {} too", others(unit, &units)),
+                };
                 Problem::document(unit.place.clone(), message).about(unit.id.clone())
             }));
         }
@@ -126,26 +240,89 @@ impl Rendering {
     }
 }
 
-/// Returns the objects of one spec, or `None` if somebody else provisions it.
-pub(crate) fn objects(
+impl Unit {
+    /// Begins the unit of a document.
+    fn of(document: &Document) -> Self {
+        Self {
+            id: document.id.clone(),
+            place: document.place(),
+            files: BTreeSet::from([Arc::clone(&document.file)]),
+            specs: Vec::new(),
+            objects: Vec::new(),
+            generated: Vec::new(),
+            notes: BTreeMap::new(),
+            deployer: None,
+            home: None,
+        }
+    }
+
+    /// Returns everything of it that is wanted on a cluster; what has a generated value is without it.
+    pub fn all(&self) -> impl Iterator<Item = &Object> {
+        self.specs.iter().chain(self.generated.iter().map(|generated| &generated.object)).chain(&self.objects)
+    }
+
+    /// Returns one of its objects as an object with a value that is made once, if it is one.
+    pub fn generated(&self, id: &ObjectId) -> Option<&Generated> {
+        self.generated.iter().find(|generated| generated.object.id() == id)
+    }
+
+    /// Changes every object.
+    pub fn map(&mut self, change: impl Fn(Object) -> Object) {
+        for objects in [&mut self.specs, &mut self.objects] {
+            *objects = std::mem::take(objects).into_iter().map(&change).collect();
+        }
+        for generated in &mut self.generated {
+            generated.object = change(generated.object.clone());
+        }
+    }
+}
+
+/// Names the other units that want the same object.
+fn others(unit: &Unit, units: &[&Unit]) -> String {
+    let others = units.iter().filter(|other| other.id != unit.id).map(|other| other.id.to_string());
+    others.collect::<Vec<_>>().join(" and ")
+}
+
+/// What templates yield.
+#[derive(Default)]
+struct Rendered {
+    objects: Vec<Object>,
+    generated: Vec<Generated>,
+}
+
+/// Returns the objects of one spec, or `None` if somebody else provisions it; remarks that hold nothing back become
+/// `notices`.
+fn rendered(
     resolved: &Resolved<'_>,
     subject: &Subject<'_>,
     parameters: &Merged,
-    options: &Options,
-) -> Result<Option<Vec<Object>>, Vec<Problem>> {
+    (options, touched): (&Options, &mut Touched),
+    notices: &mut Vec<Problem>,
+) -> Result<Option<Rendered>, Vec<Problem>> {
     let Some(values) = resolved.kind.generator.values(subject, parameters)? else { return Ok(None) };
     let fail = |message: String| vec![subject.problem(&message)];
-    let mut objects = resolved.pack.renderer.render(&values).map_err(|error| fail(error.line()))?;
+    let objects = resolved.pack.renderer.render(&values).map_err(|error| fail(error.line()))?;
+    let overlaid = pack::overlay::apply(&resolved.pack.manifest.overlays, subject, &resolved.layers, objects)?;
+    notices.extend(overlaid.notices);
+    let mut objects = overlaid.objects;
     if let Some(post_processor) = &resolved.kind.post_processor {
         objects = post_processor.process(subject, &resolved.layers, objects)?;
     }
+    let mut generated = Vec::new();
+    for (value, renderer) in &resolved.pack.generated {
+        for object in renderer.render(&values).map_err(|error| fail(error.line()))? {
+            let object = finish(object, subject.namespace, options);
+            generated.push(Generated::of(object, value).map_err(fail)?);
+        }
+    }
     let finished = objects.into_iter().map(|object| finish(object, subject.namespace, options));
-    let objects: Vec<Object> = finished.collect();
-    match objects.iter().find(|object| has_own_prefix(object)) {
+    let objects = overlay::patch_objects(&resolved.overlays, finished.collect(), touched)?;
+    let all = objects.iter().chain(generated.iter().map(|generated| &generated.object));
+    match all.into_iter().find(|object| has_own_prefix(object)) {
         Some(object) => {
             Err(fail(format!("{} has a label or annotation below {OWN_PREFIX}, which is ours", object.id())))
         }
-        None => Ok(Some(objects)),
+        None => Ok(Some(Rendered { objects, generated })),
     }
 }
 
@@ -168,14 +345,17 @@ pub fn subject<'a>(resolved: &'a Resolved<'_>) -> Subject<'a> {
         namespace: &resolved.document.id.namespace,
         class: &resolved.gateway.spec.gateway_class_name,
         listener_sets: &resolved.listener_sets,
+        listener_set_documents: &resolved.listener_set_documents,
+        layers: &resolved.layers,
     }
 }
 
-/// Puts an object into the namespace of its Gateway and adds what the sync adds to all.
+/// Puts an object where it belongs, and adds what the sync adds to all.
 fn finish(object: Object, namespace: &str, options: &Options) -> Object {
     let pairs = |map: &BTreeMap<String, String>| map.clone().into_iter();
+    let home = if is_cluster_scoped(&object.gvk()) { "" } else { namespace };
     object
-        .in_namespace(namespace)
+        .in_namespace(home)
         .with_metadata("labels", pairs(&options.common_labels))
         .with_metadata("annotations", pairs(&options.common_annotations))
 }

@@ -5,7 +5,7 @@ use std::io::ErrorKind;
 use std::path::Path;
 
 use gatewright_engine::live::Live;
-use gatewright_engine::marks::{OWNER_ANNOTATION, SYNC_LABEL};
+use gatewright_engine::marks::{OWNER_ANNOTATION, OWNER_LABEL, SYNC_LABEL};
 use gatewright_engine::object::{Gvk, Object, ObjectId};
 use gatewright_engine::yaml;
 use serde_json::Value;
@@ -16,7 +16,7 @@ use super::records;
 use crate::cluster::{Mode, Precondition};
 
 /// The marks, which are for clusters: where and key.
-const MARKS: [(&str, &str); 2] = [("labels", SYNC_LABEL), ("annotations", OWNER_ANNOTATION)];
+const MARKS: [(&str, &str); 3] = [("labels", SYNC_LABEL), ("labels", OWNER_LABEL), ("annotations", OWNER_ANNOTATION)];
 
 /// Returns every object of a kind that is where it belongs, sorted by path.
 pub(super) fn list(root: &Path, kind: &Gvk) -> Result<Vec<Live>, Problem> {

@@ -3,12 +3,13 @@
 use gatewright_engine::live::Live;
 use gatewright_engine::object::{Gvk, Object, ObjectId};
 use http::Request;
+use http::header::CONTENT_TYPE;
 use kube::api::{
     DeleteParams, GetParams, ListParams, Patch, PatchParams, Preconditions, PropagationPolicy, ValidationDirective,
 };
 use kube::core::Request as Address;
 use kube::core::request::Error as BuildError;
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use super::failure::Failure;
 use super::resource::{Attempt, Discovery, known};
@@ -58,6 +59,24 @@ impl Server<'_> {
         let (kind, attempt) = (object.gvk(), Attempt::on(object.id(), verb));
         let applied = self.try_apply(object, only_if, mode).await;
         applied.map_err(|failure| self.without_kind(&kind, failure).into_error(&attempt))
+    }
+
+    /// Patches the object that was read, or rehearses it.
+    pub(super) async fn patch(
+        &self,
+        kind: &Gvk,
+        id: &ObjectId,
+        over: (&str, &str),
+        operations: &[Value],
+        mode: Mode,
+    ) -> Result<Live, ClusterError> {
+        let verb = match mode {
+            Mode::DryRun => "rehearse the patch of",
+            Mode::Real => "patch",
+        };
+        let attempt = Attempt::on(id, verb);
+        let patched = self.try_patch(kind, id, over, operations, mode).await;
+        patched.map_err(|failure| self.without_kind(kind, failure).into_error(&attempt))
     }
 
     /// Deletes the object that was read, and leaves what hangs on it to the garbage collector.
@@ -126,6 +145,36 @@ impl Server<'_> {
             Err(failure) if failure.refusal(422).is_some_and(|refusal| refusal.objects_to("metadata.uid")) => {
                 Err(failure.into_conflict())
             }
+            Err(failure) => Err(failure),
+        }
+    }
+
+    async fn try_patch(
+        &self,
+        kind: &Gvk,
+        id: &ObjectId,
+        (uid, resource_version): (&str, &str),
+        operations: &[Value],
+        mode: Mode,
+    ) -> Result<Live, Failure> {
+        known("uid", uid)?;
+        known("version", resource_version)?;
+        let place = self.discovery.find(self.transport, kind).await?.beside(id)?;
+        let dry_run = if mode == Mode::DryRun { "&dryRun=All" } else { "" };
+        let address = format!("{place}/{}?fieldManager={FIELD_MANAGER}&fieldValidation=Strict{dry_run}", id.name);
+        // The server takes these for what the object was when it was read, and refuses if it is not any more.
+        let guards = [("uid", uid), ("resourceVersion", resource_version)]
+            .map(|(field, value)| json!({"op": "replace", "path": format!("/metadata/{field}"), "value": value}));
+        let body = Value::from([&guards, operations].concat()).to_string();
+        let request = Request::patch(address).header(CONTENT_TYPE, "application/json-patch+json");
+        let request = request.body(body.into_bytes()).map_err(|error| Failure::Impossible(error.to_string()))?;
+        match self.transport.ask(request).await {
+            Ok(body) => live(body),
+            Err(failure) if failure.refusal(422).is_some_and(|refusal| refusal.objects_to("metadata.uid")) => {
+                Err(failure.into_conflict())
+            }
+            // Whoever patches an object has seen it.
+            Err(failure) if failure.misses(&id.name) => Err(failure.into_conflict()),
             Err(failure) => Err(failure),
         }
     }

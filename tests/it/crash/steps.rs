@@ -13,12 +13,42 @@ use gatewright::report::{ClusterReport, ClusterState};
 use gatewright_engine::live::Live;
 use gatewright_engine::marks::SYNC_LABEL;
 use gatewright_engine::object::{Gvk, Object, ObjectId};
-use serde_json::json;
+use serde_json::{Value, json};
 use tempfile::TempDir;
 
 use crate::cluster::{ApiServer, unique};
 use crate::rounds::installation::{Installation, Specs, gateways};
 use crate::rounds::mortal::{Death, Effect, End, Mortal, Side};
+
+const RENDERED: [(&str, &str); 4] =
+    [("v1", "ServiceAccount"), ("v1", "ConfigMap"), ("v1", "Service"), ("apps/v1", "Deployment")];
+
+const ALL: [(&str, &str); 6] = [
+    RENDERED[0],
+    RENDERED[1],
+    RENDERED[2],
+    RENDERED[3],
+    ("gateway.networking.k8s.io/v1", "Gateway"),
+    ("gateway.kgateway.dev/v1alpha1", "GatewayParameters"),
+];
+
+fn object(body: Value) -> Object {
+    Object::new(body).expect("it has all that it needs")
+}
+
+/// An object as kgateway's deployer has made it: with a field that we do not set.
+fn deployers(object: Object, gateway: &str) -> Object {
+    let mut body = object.into_body();
+    let owner = json!({
+        "apiVersion": "gateway.networking.k8s.io/v1", "kind": "Gateway", "name": gateway, "uid": "1", "controller": true,
+    });
+    let fields = json!({"f:metadata": {"f:ownerReferences": {}}, "f:theirs": {}});
+    let entry = json!({"manager": "kgateway.dev/kgateway", "operation": "Apply", "fieldsV1": fields});
+    body["metadata"]["ownerReferences"] = json!([owner]);
+    body["metadata"]["managedFields"] = json!([entry]);
+    body["theirs"] = json!(true);
+    self::object(body)
+}
 
 /// What a round is to change: an installation has made what was before, and is to make what is after of it.
 struct Change {
@@ -39,6 +69,8 @@ impl Change {
 struct Scene {
     installation: Installation,
     cluster: Arc<dyn Cluster>,
+    /// The kinds of what it may own.
+    kinds: &'static [(&'static str, &'static str)],
     done: Vec<Effect>,
     /// What goes with the scene.
     _folder: Option<TempDir>,
@@ -46,7 +78,23 @@ struct Scene {
 
 impl Scene {
     fn new(sync: &str, cluster: Arc<dyn Cluster>, folder: Option<TempDir>) -> Self {
-        Self { installation: Installation::new(sync, &json!({})), cluster, done: Vec::new(), _folder: folder }
+        let installation = Installation::new(sync, &json!({}));
+        Self { installation, cluster, kinds: &RENDERED, done: Vec::new(), _folder: folder }
+    }
+
+    /// A Gateway that the deployer in the cluster has made, and a sync that may take it over.
+    fn deployed(name: &str) -> Self {
+        let memory = MemoryCluster::new("c");
+        memory.accept_gateways();
+        let specs = gateways("infra", &[(name, 80)]);
+        let gateway = specs.values().next().expect("there is one Gateway");
+        memory.put(object(serde_json::from_str(gateway).expect("it is JSON")));
+        for unit in Installation::new("edge", &json!({})).rendering(&specs).units {
+            unit.objects.into_iter().for_each(|object| drop(memory.put(deployers(object, name))));
+        }
+        let settings = json!({"specs": "apply", "adopt": {"deployer": true, "prune": true}});
+        let installation = Installation::new("edge", &settings);
+        Self { installation, kinds: &ALL, ..Self::new("edge", Arc::new(memory), None) }
     }
 
     /// Runs a round that ends as `death` says; tells whether it came through.
@@ -69,10 +117,9 @@ impl Scene {
 
     /// All objects with our label.
     async fn owned(&self) -> BTreeMap<ObjectId, Live> {
-        let kinds = [("v1", "ServiceAccount"), ("v1", "ConfigMap"), ("v1", "Service"), ("apps/v1", "Deployment")];
         let label = self.installation.marker.label();
         let mut owned = BTreeMap::new();
-        for (version, kind) in kinds {
+        for (version, kind) in self.kinds {
             let list = self.cluster.list(&Gvk::new(version, kind), (SYNC_LABEL, &label)).await;
             let list = list.expect("the cluster itself is well");
             owned.extend(list.into_iter().map(|live| (live.object.id().clone(), live)));
@@ -131,7 +178,7 @@ impl Scene {
             match effect {
                 Effect::WriteRecord(name) => drop(left.insert(name.clone())),
                 Effect::DeleteRecord(name) => drop(left.remove(name)),
-                Effect::Create(_) | Effect::Update(_) | Effect::Delete(_) => {}
+                Effect::Create(_) | Effect::Update(_) | Effect::Patch(_) | Effect::Delete(_) => {}
             }
         }
         let inventory = self.installation.inventory(self.cluster.as_ref()).await;
@@ -205,13 +252,20 @@ async fn a_round_that_creates_may_die_anywhere() {
 async fn a_round_that_adopts_may_die_anywhere() {
     let scene = || {
         let metadata = json!({"name": "a", "namespace": "infra"});
-        let object = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata});
         let memory = MemoryCluster::new("c");
-        memory.put(Object::new(object).expect("it has all that it needs"));
+        memory.put(object(json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata})));
         Scene::new("edge", Arc::new(memory), None)
     };
     let change = Change::new("infra", &[], &[("a", 80)]);
     assert_eq!(dies_everywhere(&change, &[End::Killed, End::CutOff], scene).await, 2 + 5 + 3);
+}
+
+#[tokio::test]
+async fn a_round_that_takes_over_may_die_anywhere() {
+    let change = Change::new("infra", &[], &[("a", 80)]);
+    let effects = dies_everywhere(&change, &[End::Killed, End::CutOff], || Scene::deployed("a")).await;
+    // The namespace and the parameters are made, the Gateway is adopted, and four objects are patched and then applied.
+    assert_eq!(effects, 2 + 3 + 4 * 2 + 3);
 }
 
 #[tokio::test]

@@ -14,31 +14,37 @@ use crate::rounds::installation::gateway;
 const KINDS: &str = "serviceaccounts,configmaps,services,deployments";
 
 /// Without controllers nothing is written to but by those who are watched here.
-pub(super) fn server() -> &'static ApiServer {
+pub(crate) fn server() -> &'static ApiServer {
     static SERVER: OnceLock<ApiServer> = OnceLock::new();
     SERVER.get_or_init(ApiServer::start)
 }
 
 /// The config, its folder, and the namespace, which is named like the sync.
-pub(super) struct Site {
-    pub(super) desk: Desk,
-    pub(super) name: String,
+pub(crate) struct Site {
+    pub(crate) desk: Desk,
+    pub(crate) name: String,
+    pub(crate) server: &'static ApiServer,
 }
 
 impl Site {
     /// Makes a namespace and a config for it; `settings` is what it says of the sync, in YAML's flow style.
-    pub(super) fn new(settings: &str) -> Self {
+    pub(crate) fn new(settings: &str) -> Self {
+        Self::on(server(), settings)
+    }
+
+    /// The same on another server.
+    pub(crate) fn on(server: &'static ApiServer, settings: &str) -> Self {
         let name = unique("owned");
-        server().kubectl_ok(&["create", "namespace", &name]);
-        let site = Self { desk: Desk::empty("gatewright.yaml"), name };
+        server.kubectl_ok(&["create", "namespace", &name]);
+        let site = Self { desk: Desk::empty("gatewright.yaml"), name, server };
         site.configure(&site.name, settings);
         fs::create_dir(site.desk.path("specs")).expect("a new folder can be written");
         site
     }
 
     /// Makes another installation with the same files: what somebody has who copies all of it but the state.
-    pub(super) fn copied(&self) -> Self {
-        let copy = Self { desk: Desk::empty("gatewright.yaml"), name: self.name.clone() };
+    pub(crate) fn copied(&self) -> Self {
+        let copy = Self { desk: Desk::empty("gatewright.yaml"), name: self.name.clone(), server: self.server };
         copy.desk.write("gatewright.yaml", &self.desk.read("gatewright.yaml"));
         for file in fs::read_dir(self.desk.path("specs")).expect("it was made at the start") {
             let name = format!("specs/{}", file.expect("it can be listed").file_name().to_string_lossy());
@@ -48,8 +54,9 @@ impl Site {
     }
 
     /// Writes the config, with another name for the sync if wanted.
-    pub(super) fn configure(&self, sync: &str, settings: &str) {
-        let sync = format!("{sync}: {{source: specs, clusters: {{names: [c]}}, wait: {{enabled: false}}, {settings}}}");
+    pub(crate) fn configure(&self, sync: &str, settings: &str) {
+        let wait = if settings.contains("wait:") { "" } else { "wait: {enabled: false}, " };
+        let sync = format!("{sync}: {{source: specs, clusters: {{names: [c]}}, {wait}{settings}}}");
         let config = format!(
             "stateDir: ./state\nsources: {{specs: {{directory: {{path: ./specs}}}}}}\n\
              clusters: {{c: {{kubeconfig: {{}}}}}}\nsyncs:\n  {sync}\n"
@@ -58,49 +65,50 @@ impl Site {
     }
 
     /// Has Gateways with this port in the source, each in a file of its name.
-    pub(super) fn want(&self, names: &[&str], port: u16) {
+    pub(crate) fn want(&self, names: &[&str], port: u16) {
         for name in names {
             self.spec(name, &gateway(&self.name, name, port));
         }
     }
 
     /// Writes a file of the source.
-    pub(super) fn spec(&self, name: &str, text: &str) {
+    pub(crate) fn spec(&self, name: &str, text: &str) {
         self.desk.write(&format!("specs/{name}.yaml"), text);
     }
 
     /// Takes files out of the source.
-    pub(super) fn drop(&self, names: &[&str]) {
+    pub(crate) fn drop(&self, names: &[&str]) {
         for name in names {
             fs::remove_file(self.desk.path(&format!("specs/{name}.yaml"))).expect("it is there");
         }
     }
 
-    pub(super) fn run(&self, arguments: &[&str]) -> Run {
-        self.desk.run_with(&server().kubeconfig("admin"), arguments)
+    pub(crate) fn run(&self, arguments: &[&str]) -> Run {
+        self.desk.run_with(&self.server.kubeconfig("admin"), arguments)
     }
 
-    pub(super) fn sync(&self) -> Run {
+    pub(crate) fn sync(&self) -> Run {
         self.run(&["sync"])
     }
 
     /// Runs kubectl in the namespace.
-    pub(super) fn kubectl(&self, arguments: &[&str]) -> String {
-        server().kubectl_ok(&[&["-n", self.name.as_str()], arguments].concat())
+    pub(crate) fn kubectl(&self, arguments: &[&str]) -> String {
+        self.server.kubectl_ok(&[&["-n", self.name.as_str()], arguments].concat())
     }
 
     /// Creates an object in the namespace, as somebody else would.
-    pub(super) fn create(&self, object: &Value) {
-        server().kubectl_stdin(&["-n", &self.name, "create", "--validate=false", "-f", "-"], &object.to_string());
+    pub(crate) fn create(&self, object: &Value) {
+        self.server.kubectl_stdin(&["-n", &self.name, "create", "--validate=false", "-f", "-"], &object.to_string());
     }
 
     /// Reads an object of the namespace, such as `configmap/edge`.
-    pub(super) fn get(&self, object: &str) -> Value {
-        serde_json::from_str(&self.kubectl(&["get", object, "-o", "json"])).expect("kubectl prints JSON")
+    pub(crate) fn get(&self, object: &str) -> Value {
+        serde_json::from_str(&self.kubectl(&["get", object, "-o", "json", "--show-managed-fields"]))
+            .expect("kubectl prints JSON")
     }
 
     /// What is in the namespace, as `Kind/name`, each with its uid and version.
-    pub(super) fn versions(&self) -> BTreeMap<String, String> {
+    pub(crate) fn versions(&self) -> BTreeMap<String, String> {
         self.objects().iter().map(|(key, object)| (key.clone(), version(object))).collect()
     }
 
@@ -115,14 +123,14 @@ impl Site {
     }
 
     /// The names of what is left of a Gateway.
-    pub(super) fn left_of(&self, gateway: &str) -> Vec<String> {
+    pub(crate) fn left_of(&self, gateway: &str) -> Vec<String> {
         let suffix = format!("/{gateway}");
         self.versions().into_keys().filter_map(|key| key.strip_suffix(&suffix).map(str::to_owned)).collect()
     }
 
     /// Our own records of this sync, by name.
-    pub(super) fn records(&self) -> BTreeMap<String, Value> {
-        let json = server().kubectl_ok(&["get", "configmaps", "-n", "gatewright-system", "-o", "json"]);
+    pub(crate) fn records(&self) -> BTreeMap<String, Value> {
+        let json = self.server.kubectl_ok(&["get", "configmaps", "-n", "gatewright-system", "-o", "json"]);
         let list: Value = serde_json::from_str(&json).expect("kubectl prints JSON");
         let items = list["items"].as_array().cloned().unwrap_or_default();
         let name = |item: &Value| item["metadata"]["name"].as_str().unwrap_or_default().to_owned();
@@ -131,7 +139,7 @@ impl Site {
         items.into_iter().map(|item| (name(&item), item)).filter(|(name, _)| is_ours(name)).collect()
     }
 
-    pub(super) fn inventory(&self) -> Inventory {
+    pub(crate) fn inventory(&self) -> Inventory {
         let head = format!("gatewright.{}", self.name);
         let text = |record: &Value| serde_json::from_value(record["data"].clone()).expect("a ConfigMap holds text");
         let records = self.records();
@@ -143,7 +151,7 @@ impl Site {
     }
 
     /// Overwrites the inventory, as somebody could who may edit our `ConfigMap`s.
-    pub(super) fn forge(&self, inventory: &Inventory) {
+    pub(crate) fn forge(&self, inventory: &Inventory) {
         let head = format!("gatewright.{}", self.name);
         let Encoded { head: data, shards } = inventory.encode();
         let shards = shards.into_iter().map(|(digest, shard)| (format!("{head}.{digest}"), shard));
@@ -153,11 +161,11 @@ impl Site {
         });
         let list = json!({"apiVersion": "v1", "kind": "List", "items": records.collect::<Vec<_>>()});
         let arguments = ["apply", "--server-side", "--force-conflicts", "--validate=false", "-f", "-"];
-        server().kubectl_stdin(&arguments, &list.to_string());
+        self.server.kubectl_stdin(&arguments, &list.to_string());
     }
 }
 
 /// The uid and version of an object.
-pub(super) fn version(object: &Value) -> String {
+pub(crate) fn version(object: &Value) -> String {
     format!("{} {}", object["metadata"]["uid"], object["metadata"]["resourceVersion"])
 }

@@ -6,7 +6,8 @@ use std::sync::{Arc, OnceLock};
 use gatewright::clock::SystemClock;
 use gatewright::cluster::{Cluster, Record};
 use gatewright::config::settings::SyncSettings;
-use gatewright::fleet::{self, Order, render_for};
+use gatewright::fleet::{self, Order};
+use gatewright::rendering::{Reading, Wanted};
 use gatewright::report::{ClusterReport, Mode};
 use gatewright::source::Snapshot;
 use gatewright::state::State;
@@ -14,6 +15,7 @@ use gatewright_engine::inventory::{Encoded, Inventory};
 use gatewright_engine::marks::Marker;
 use gatewright_engine::object::ObjectId;
 use gatewright_engine::pack::{Pack, Packs};
+use gatewright_engine::selector::ClusterFacts;
 use gatewright_engine::unit::Rendering;
 use serde_json::{Value, json};
 use tempfile::TempDir;
@@ -27,6 +29,7 @@ pub(crate) struct Installation {
     /// Who it is.
     pub(crate) marker: Marker,
     settings: SyncSettings,
+    packs: &'static Packs,
     state: TempDir,
 }
 
@@ -40,7 +43,12 @@ impl Installation {
         let settings = serde_json::from_value(all).expect("a test knows the settings");
         let state = tempfile::tempdir().expect("temporary folders can be made");
         let installation = State::open(state.path()).make_installation().expect("a new folder can be written");
-        Self { marker: Marker { installation, sync: sync.to_owned() }, settings, state }
+        Self { marker: Marker { installation, sync: sync.to_owned() }, settings, packs: packs(), state }
+    }
+
+    /// The same with other packs.
+    pub(crate) fn with_packs(self, packs: &'static Packs) -> Self {
+        Self { packs, ..self }
     }
 
     /// Runs a round that changes the cluster.
@@ -65,19 +73,21 @@ impl Installation {
         };
         let (snapshot, stop) = (snapshot(specs), CancellationToken::new());
         let state = State::open(self.state.path());
-        let mut report = fleet::run(&order, &snapshot, self.rendering(specs), &state, &SystemClock::new(), &stop).await;
+        let wanted = Wanted::from([("test".to_owned(), Arc::new(self.rendering(specs)))]);
+        let mut report = fleet::run(&order, &snapshot, &wanted, &state, &SystemClock::new(), &stop).await;
         report.clusters.remove("test").expect("every cluster has a report")
     }
 
     /// Returns what specs become, without marks.
     pub(crate) fn rendering(&self, specs: &Specs) -> Rendering {
-        render_for(&snapshot(specs), &self.settings, packs())
+        let cluster = ClusterFacts { name: "test".to_owned(), ..ClusterFacts::default() };
+        Reading::new(&snapshot(specs), &self.settings, self.packs).render(self.packs, &cluster)
     }
 
     /// Returns the objects that specs want.
     pub(crate) fn wanted(&self, specs: &Specs) -> BTreeSet<ObjectId> {
         let units = self.rendering(specs).units;
-        units.iter().flat_map(|unit| unit.objects.iter().map(|object| object.id().clone())).collect()
+        units.iter().flat_map(|unit| unit.all().map(|object| object.id().clone())).collect()
     }
 
     /// Reads the inventory off a cluster, as a stranger would who knows the format; empty if there is none.

@@ -8,6 +8,7 @@ use async_trait::async_trait;
 use gatewright::cluster::{Cluster, ClusterError, KindScope, Mode, Precondition, Reason, Record};
 use gatewright_engine::live::Live;
 use gatewright_engine::object::{Gvk, Object, ObjectId};
+use serde_json::Value;
 use tokio::sync::Notify;
 
 /// Something that was done to a cluster.
@@ -15,6 +16,7 @@ use tokio::sync::Notify;
 pub(crate) enum Effect {
     Create(ObjectId),
     Update(ObjectId),
+    Patch(ObjectId),
     Delete(ObjectId),
     WriteRecord(String),
     DeleteRecord(String),
@@ -156,6 +158,22 @@ impl Cluster for Mortal {
             (Mode::DryRun, _) => self.ask(request).await,
             (Mode::Real, Precondition::Absent) => self.effect(Effect::Create(id), request).await,
             (Mode::Real, Precondition::Unchanged { .. }) => self.effect(Effect::Update(id), request).await,
+        }
+    }
+
+    async fn patch(
+        &self,
+        kind: &Gvk,
+        id: &ObjectId,
+        uid: &str,
+        resource_version: &str,
+        operations: &[Value],
+        mode: Mode,
+    ) -> Result<Live, ClusterError> {
+        let request = self.inner.patch(kind, id, uid, resource_version, operations, mode);
+        match mode {
+            Mode::DryRun => self.ask(request).await,
+            Mode::Real => self.effect(Effect::Patch(id.clone()), request).await,
         }
     }
 

@@ -7,7 +7,7 @@ use gatewright::cluster::memory::{MemoryCluster, Verb};
 use gatewright::cluster::{Cluster, Reason};
 use gatewright::report::{ClusterReport, ClusterState};
 use gatewright_engine::live::Live;
-use gatewright_engine::marks::{OWNER_ANNOTATION, Owner, SYNC_LABEL};
+use gatewright_engine::marks::{OWNER_ANNOTATION, OWNER_LABEL, Owner, SYNC_LABEL};
 use gatewright_engine::object::{Object, ObjectId};
 use proptest::prelude::*;
 use proptest::sample::Index;
@@ -86,9 +86,10 @@ pub(crate) struct World {
 }
 
 impl World {
-    pub(crate) fn new(adopts: bool) -> Self {
+    pub(crate) fn new(adopts: bool, applies_specs: bool) -> Self {
         let memory = Arc::new(MemoryCluster::new("c"));
         let settings = json!({
+            "specs": if applies_specs { "apply" } else { "render" },
             "adopt": {"policy": if adopts { "if-unowned" } else { "never" }},
             "prune": {"maxDelete": {"units": 9, "percent": 100}, "allowEmpty": true},
         });
@@ -203,10 +204,10 @@ impl World {
         let rendering = self.installation.rendering(&self.specs);
         for unit in &rendering.units {
             let is_foreign = |object: &&Object| live.get(object.id()).is_some_and(|live| !self.is_ours(&live.object));
-            if unit.objects.iter().any(|object| is_foreign(&object)) {
+            if unit.all().any(|object| is_foreign(&object)) {
                 continue;
             }
-            for object in &unit.objects {
+            for object in unit.all() {
                 let object = self.installation.marker.mark(object.clone());
                 assert_eq!(live.get(object.id()).map(|live| &live.object), Some(&object), "{plan:?}");
             }
@@ -254,7 +255,7 @@ fn name_of(index: Index) -> &'static str {
 }
 
 fn unmark(body: &mut Value) {
-    for (field, key) in [("labels", SYNC_LABEL), ("annotations", OWNER_ANNOTATION)] {
+    for (field, key) in [("labels", SYNC_LABEL), ("labels", OWNER_LABEL), ("annotations", OWNER_ANNOTATION)] {
         body["metadata"][field].as_object_mut().and_then(|marks| marks.remove(key));
     }
 }

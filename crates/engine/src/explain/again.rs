@@ -6,11 +6,14 @@ use super::inputs::{Case, Input, Kind};
 use crate::merge::merge_over;
 use crate::merge::origin::{LayerName, Merged};
 use crate::object::Object;
+use crate::overlay::Overlay;
 use crate::pack::Parameters;
 use crate::resolve::Resolved;
 use crate::schema::Schema;
 use crate::spec::Document;
 use crate::spec::listener_set::ListenerSet;
+use crate::spec::overlay::ClusterOverlay;
+use crate::unit::single::objects;
 use crate::unit::{self, Options};
 use crate::yaml::Node;
 
@@ -24,6 +27,7 @@ struct Changed {
     sets: Vec<(usize, ListenerSet)>,
     defaults: Option<Merged>,
     layers: Vec<(usize, Node)>,
+    overlays: Vec<(usize, Overlay)>,
     kind: Option<Parameters>,
     options: Option<Options>,
 }
@@ -44,6 +48,7 @@ impl Changed {
             Kind::Set(index) => self.sets.push((index, serde_json::from_value(root.clone()).ok()?)),
             Kind::Defaults => self.defaults = Some(Merged::of_value(LayerName::Builtin, "", root)),
             Kind::Layer(index) => self.layers.push((index, Node::of_value(root))),
+            Kind::Overlay(index) => self.overlays.push((index, overlay(case.resolved.overlays.get(index)?, root)?)),
             Kind::Settings => self.kind = Some(with_settings(case.resolved.kind, root)?),
             Kind::Sync => self.options = Some(options(case.inputs.options, root)),
         }
@@ -67,6 +72,9 @@ impl Changed {
         for (index, node) in &self.layers {
             resolved.layers.get_mut(*index)?.node = node;
         }
+        for (index, overlay) in &self.overlays {
+            *resolved.overlays.get_mut(*index)? = overlay;
+        }
         if let Some(kind) = &self.kind {
             resolved.kind = kind;
         }
@@ -75,7 +83,7 @@ impl Changed {
             Some(defaults) => merge_over(defaults.clone(), &resolved.layers, &resolved.kind.table),
             None => unit::parameters(&resolved, &subject),
         };
-        unit::objects(&resolved, &subject, &parameters, options).ok().flatten()
+        objects(&resolved, &subject, &parameters, options).ok().flatten()
     }
 }
 
@@ -88,11 +96,19 @@ fn document(case: &Case<'_>, root: &Value) -> Document {
     document
 }
 
+/// Makes the overlay that a changed document is; what it enforces holds nothing back here.
+fn overlay(overlay: &Overlay, root: &Value) -> Option<Overlay> {
+    let document = Document { root: Node::of_value(root), ..overlay.document.clone() };
+    let spec = document.read::<ClusterOverlay>().ok()?.spec;
+    Some(Overlay { document, spec, rules: Vec::new() })
+}
+
 fn with_settings(kind: &Parameters, settings: &Value) -> Option<Parameters> {
     Some(Parameters {
         kind: kind.kind.clone(),
         // Specs are read by now, and checked.
         schema: Schema::anything(),
+        sense: None,
         table: kind.table.clone(),
         generator: kind.generator.with_settings(settings)?,
         post_processor: kind.post_processor.clone(),

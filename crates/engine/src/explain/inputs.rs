@@ -8,6 +8,8 @@ use super::spots::{Spot, leaves};
 use super::{By, Inputs, Said};
 use crate::merge::merge_over;
 use crate::merge::origin::{Layer, LayerName, Merged, Origin};
+use crate::overlay::Overlay;
+use crate::pack::ParameterKind;
 use crate::problem::Place;
 use crate::resolve::Resolved;
 use crate::spec::Document;
@@ -33,6 +35,8 @@ pub(super) enum Kind {
     Defaults,
     /// A layer above it.
     Layer(usize),
+    /// What a `ClusterOverlay` says about objects; its parameters are a layer.
+    Overlay(usize),
     /// The settings of the pack, beside the parameters in it.
     Settings,
     /// What a sync says about all that it renders.
@@ -67,16 +71,20 @@ impl<'a> Case<'a> {
 
     /// Returns everything that goes in, and has something to say.
     pub(super) fn inputs(&self) -> Vec<Input> {
-        let sets = (0..self.resolved.set_documents.len()).map(Kind::Set);
+        let sets = (0..self.resolved.listener_set_documents.len()).map(Kind::Set);
         let layers = (0..self.resolved.layers.len()).map(Kind::Layer);
+        let overlays = (0..self.resolved.overlays.len()).map(Kind::Overlay);
         let kinds = [Kind::Gateway].into_iter().chain(sets).chain([Kind::Defaults, Kind::Settings]).chain(layers);
-        kinds.chain([Kind::Sync]).map(|kind| self.input(kind)).collect()
+        kinds.chain(overlays).chain([Kind::Sync]).map(|kind| self.input(kind)).collect()
     }
 
     fn input(&self, kind: Kind) -> Input {
         let root = self.root(kind);
         let mut leaves = leaves(&root);
-        leaves.retain(|spot| !spot.value.is_null() && !spot.steps.is_empty());
+        leaves.retain(|spot| !spot.value.is_null() && !is_directive(spot));
+        if matches!(kind, Kind::Overlay(_)) {
+            leaves.retain(is_in_patch);
+        }
         if kind == Kind::Defaults && !self.settings.is_null() {
             // What settings say about parameters is varied as a setting.
             let is_builtin = |origin: &Merged| origin.origin.layer == LayerName::Builtin;
@@ -88,9 +96,12 @@ impl<'a> Case<'a> {
     fn root(&self, kind: Kind) -> Value {
         match kind {
             Kind::Gateway => self.with_namespace(document(self.resolved.document)),
-            Kind::Set(index) => self.resolved.set_documents.get(index).map(|set| document(set)).unwrap_or_default(),
+            Kind::Set(index) => {
+                self.resolved.listener_set_documents.get(index).map(|set| document(set)).unwrap_or_default()
+            }
             Kind::Defaults => self.defaults.to_value(),
             Kind::Layer(index) => self.layer(index).map(|layer| layer.node.to_value()).unwrap_or_default(),
+            Kind::Overlay(index) => self.overlay(index).map(|it| document(&it.document)).unwrap_or_default(),
             Kind::Settings => self.settings.clone(),
             Kind::Sync => {
                 let options = self.inputs.options;
@@ -113,8 +124,23 @@ impl<'a> Case<'a> {
         root
     }
 
+    fn overlay(&self, index: usize) -> Option<&'a Overlay> {
+        self.resolved.overlays.get(index).copied()
+    }
+
     fn layer(&self, index: usize) -> Option<&Layer<'a>> {
         self.resolved.layers.get(index)
+    }
+
+    /// Returns the other values that a parameter may have, if there are only some.
+    pub(super) fn choices(&self, input: &Input, spot: &Spot) -> Vec<Value> {
+        if !matches!(input.kind, Kind::Defaults | Kind::Layer(_)) {
+            return Vec::new();
+        }
+        let ParameterKind { group, kind, .. } = &self.resolved.kind.kind;
+        let known = self.inputs.packs.kinds().get(&(group.clone(), kind.clone()));
+        let values = known.map(|kind| kind.schema.values_at(["spec"].into_iter().chain(spot.steps())));
+        values.unwrap_or_default().iter().filter(|value| **value != spot.value).cloned().collect()
     }
 
     /// Says what an input says at a spot.
@@ -128,25 +154,36 @@ impl<'a> Case<'a> {
         match input.kind {
             Kind::Settings => format!("packs.{}.{path}", self.resolved.pack.manifest.name),
             Kind::Sync => format!("syncs.{}.{path}", self.sync()),
-            Kind::Gateway | Kind::Set(_) | Kind::Defaults | Kind::Layer(_) => path.to_owned(),
+            Kind::Gateway | Kind::Set(_) | Kind::Defaults | Kind::Layer(_) | Kind::Overlay(_) => path.to_owned(),
         }
     }
 
     /// Says who says what at a way of fields and indexes, and where.
     fn place(&self, kind: Kind, steps: &[String]) -> (By, Option<Place>) {
         let ways = || steps.iter().map(String::as_str);
-        let in_document =
-            |document: &Document| (By::Spec(document.id.clone()), Some(document.place_of(&ways().collect::<Vec<_>>())));
+        let in_document = |document: &Document| {
+            let place = document.place_of(&ways().collect::<Vec<_>>());
+            // What an overlay has patched stands with the overlay.
+            let is_patched = document.patched.contains(&place);
+            let by = if is_patched { By::Layer(LayerName::Overlay) } else { By::Spec(document.id.clone()) };
+            (by, Some(place))
+        };
         let pack = self.resolved.pack.manifest.name.as_str();
         match kind {
             Kind::Gateway => in_document(self.resolved.document),
-            Kind::Set(index) => in_document(self.resolved.set_documents.get(index).unwrap_or(&self.resolved.document)),
+            Kind::Set(index) => {
+                in_document(self.resolved.listener_set_documents.get(index).unwrap_or(&self.resolved.document))
+            }
             Kind::Defaults => self.origin(self.defaults.part(ways()).unwrap_or(&self.defaults), steps),
             Kind::Layer(index) => match self.layer(index) {
                 Some(layer) => {
                     (By::Layer(layer.name), Some(place_of(&layer.file, layer.node.at(ways()).unwrap_or(layer.node))))
                 }
                 None => (By::Layer(LayerName::Builtin), None),
+            },
+            Kind::Overlay(index) => match self.overlay(index) {
+                Some(overlay) => (By::Layer(LayerName::Overlay), in_document(&overlay.document).1),
+                None => (By::Layer(LayerName::Overlay), None),
             },
             Kind::Settings => self.setting(["packs", pack].into_iter().chain(ways())),
             Kind::Sync => self.setting(["syncs", self.sync()].into_iter().chain(ways())),
@@ -182,7 +219,9 @@ impl<'a> Case<'a> {
     pub(super) fn lower(&self, input: &Input, spot: &Spot) -> Vec<Said> {
         match input.kind {
             Kind::Layer(index) => self.below(index, spot),
-            Kind::Gateway | Kind::Set(_) | Kind::Defaults | Kind::Settings | Kind::Sync => Vec::new(),
+            Kind::Gateway | Kind::Set(_) | Kind::Defaults | Kind::Overlay(_) | Kind::Settings | Kind::Sync => {
+                Vec::new()
+            }
         }
     }
 
@@ -213,6 +252,21 @@ impl<'a> Case<'a> {
             Said { by, place, path: path(), value: merged.to_value() }
         });
         said.chain(default).collect()
+    }
+}
+
+/// The words of patches themselves, such as `$patch`, are no values.
+fn is_directive(spot: &Spot) -> bool {
+    spot.steps.iter().any(|step| step.starts_with('$'))
+}
+
+/// Tells whether it is something that a patch of objects puts somewhere.
+fn is_in_patch(spot: &Spot) -> bool {
+    match spot.steps().collect::<Vec<_>>().as_slice() {
+        // Of an operation of a JSON patch that is its value.
+        ["spec", "objectPatches", _, "patch", index, field, ..] if index.parse::<usize>().is_ok() => *field == "value",
+        ["spec", "objectPatches", _, "patch", ..] => true,
+        _ => false,
     }
 }
 

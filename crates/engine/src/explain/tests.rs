@@ -64,7 +64,7 @@ spec:
 
 /// A world with settings in a config file and a sync.
 struct World {
-    specs: Specs,
+    source: Source,
     packs: Packs,
     options: Options,
     config: Node,
@@ -80,7 +80,7 @@ impl World {
             }),
             ..Options::default()
         };
-        Self { specs: spec::load(&Tree::from_iter([("a.yaml", text)]), packs.kinds(), None), packs, options, config }
+        Self { source: Source::load(&Tree::from_iter([("a.yaml", text)]), &packs, None), packs, options, config }
     }
 
     fn kgateway(config: &str) -> Self {
@@ -91,12 +91,12 @@ impl World {
 
     fn inputs(&self) -> Inputs<'_> {
         let config = ConfigFile { file: "config.yaml".into(), root: &self.config, sync: Some("s") };
-        Inputs { specs: &self.specs, packs: &self.packs, options: &self.options, config: Some(config) }
+        Inputs { source: &self.source, packs: &self.packs, options: &self.options, config: Some(config) }
     }
 
     fn explain(&self, kind: &str, path: &str) -> Result<Explanation, Unexplained> {
         let gateway = ObjectId::new(spec::GATEWAY_API, "Gateway", "infra", "edge");
-        let group = if kind == "Deployment" { "apps" } else { "" };
+        let group = if kind == "Deployment" || kind == "DaemonSet" { "apps" } else { "" };
         match kind {
             "Gateway" => parameters(&self.inputs(), &gateway, path),
             _ => object(&self.inputs(), &gateway, &ObjectId::new(group, kind, "infra", "edge"), path),
@@ -237,6 +237,72 @@ fn such_inputs_may_stand_in_several_specs() {
 }
 
 #[test]
+fn an_object_names_what_it_is_there_because_of() {
+    let text = "
+apiVersion: gateway.networking.k8s.io/v1
+kind: Gateway
+metadata: {name: edge, namespace: infra}
+spec:
+  gatewayClassName: agentgateway
+  listeners: [{name: http, protocol: HTTP, port: 8080}]
+  infrastructure: {parametersRef: {group: agentgateway.dev, kind: AgentgatewayParameters, name: p}}
+---
+apiVersion: agentgateway.dev/v1alpha1
+kind: AgentgatewayParameters
+metadata: {name: p, namespace: infra}
+spec:
+  workload: {kind: DaemonSet}
+";
+    let pack = Pack::builtin("agentgateway", &Value::Null).expect("the built-in pack can be used");
+    let explanation = World::new(text, pack, "{}").explain("DaemonSet", "kind").expect("it is there");
+    let lines = explanation.to_string();
+    let because = "there because of workload.kind: \"DaemonSet\" (gateway, a.yaml:14)";
+    assert_eq!(lines.lines().nth(1), Some(because), "{lines}");
+}
+
+const OVERLAYS: &str = "
+---
+apiVersion: gatewright.dev/v1alpha1
+kind: ClusterOverlay
+metadata: {name: all}
+spec:
+  parameters: {kube: {deployment: {replicas: 7}}}
+  specPatches: [{patch: {spec: {infrastructure: {labels: {team: ours}}}}}]
+  objectPatches:
+  - target: {kind: Service}
+    patch: {spec: {internalTrafficPolicy: Local}}
+";
+
+#[test]
+fn overlays_name_their_lines() {
+    let pack = Pack::builtin("kgateway", &Value::Null).expect("the built-in pack can be used");
+    let world = World::new(&format!("{SPECS}{OVERLAYS}"), pack, "{}");
+    world.check(
+        "Deployment",
+        "spec.replicas",
+        &[
+            "spec.replicas: 7",
+            "  kube.deployment.replicas: 7 (overlay, a.yaml:60)",
+            "    over 4 (gateway, a.yaml:39)",
+            "    over 2 (class, a.yaml:14)",
+        ],
+    );
+    world.check(
+        "Service",
+        "metadata.labels.team",
+        &[r#"metadata.labels.team: "ours""#, r#"  spec.infrastructure.labels.team: "ours" (overlay, a.yaml:61)"#],
+    );
+    world.check(
+        "Service",
+        "spec.internalTrafficPolicy",
+        &[
+            r#"spec.internalTrafficPolicy: "Local""#,
+            r#"  spec.objectPatches[0].patch.spec.internalTrafficPolicy: "Local" (overlay, a.yaml:64)"#,
+        ],
+    );
+}
+
+#[test]
 fn what_is_there_because_of_something_says_so() {
     let world = world();
     world.check(
@@ -249,7 +315,7 @@ fn what_is_there_because_of_something_says_so() {
     );
     let text = world.explain("ConfigMap", "data[envoy.yaml]").expect("it is there").to_string();
     assert!(text.contains("depends on kube.podTemplate.readinessProbe: {"), "{text}");
-    assert!(text.contains("(built-in, kgateway/defaults.yaml:32), lines 55 to 59\n"), "{text}");
+    assert!(text.contains("(built-in, kgateway/defaults.yaml:48), lines 55 to 59\n"), "{text}");
 }
 
 #[test]

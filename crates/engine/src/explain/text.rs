@@ -9,7 +9,7 @@ use super::{Cause, Effect, Explanation, Leaf, Said};
 /// Values longer than this are folded.
 const LONGEST_VALUE: usize = 100;
 
-/// How many of the things that a field merely depends on are named.
+/// How many of the things that a field merely depends on are named, beside those that name lines of it.
 const MOST_GOVERNING: usize = 3;
 
 impl fmt::Display for Explanation {
@@ -20,6 +20,7 @@ impl fmt::Display for Explanation {
         }
         let template = self.template.as_ref().map(|template| format!(" by template {template}")).unwrap_or_default();
         writeln!(f, "{}, rendered for {} ({}){template}", self.object, self.unit, self.place)?;
+        self.because.iter().try_for_each(|said| writeln!(f, "there because of {}", in_words(said)))?;
         self.leaves.iter().try_for_each(|leaf| write_leaf(f, leaf))?;
         for said in &self.untried {
             writeln!(f, "not tried, nothing else is accepted there: {}", in_words(said))?;
@@ -51,11 +52,13 @@ fn write_leaf(f: &mut fmt::Formatter<'_>, leaf: &Leaf) -> fmt::Result {
         write_lower(f, cause, "    ")?;
     }
     let and = if sets.is_empty() { "" } else { "and " };
-    for cause in governs.iter().take(MOST_GOVERNING) {
+    let with_lines = governs.iter().filter(|cause| !cause.lines.is_empty()).count();
+    let most = MOST_GOVERNING.max(with_lines);
+    for cause in governs.iter().take(most) {
         writeln!(f, "  {and}depends on {}{}", in_words(&cause.said), lines(&cause.lines))?;
         write_lower(f, cause, "    ")?;
     }
-    match governs.len().saturating_sub(MOST_GOVERNING) {
+    match governs.len().saturating_sub(most) {
         0 => Ok(()),
         more => writeln!(f, "  {and}depends on {more} more"),
     }

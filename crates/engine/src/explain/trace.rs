@@ -19,8 +19,20 @@ struct Change {
     lines: BTreeSet<usize>,
 }
 
-/// The leaves of the object that have changed, by their number.
-type Changes = BTreeMap<usize, Change>;
+/// What became of the object.
+#[derive(Default)]
+struct Changes {
+    /// The leaves that have changed, by their number.
+    leaves: BTreeMap<usize, Change>,
+    /// Whether it is not there any more.
+    is_gone: bool,
+}
+
+impl Changes {
+    fn is_empty(&self) -> bool {
+        self.leaves.is_empty() && !self.is_gone
+    }
+}
 
 /// One leaf of the object, and what is known about it.
 struct Watched {
@@ -38,21 +50,26 @@ pub(super) struct Trace<'a> {
     watched: Vec<Watched>,
     /// Inputs for which nothing else was accepted.
     pub(super) untried: Vec<Said>,
+    /// Inputs without which the object is not there.
+    pub(super) because: Vec<Said>,
 }
 
 impl<'a> Trace<'a> {
     /// Watches the object at `index`; its leaves are all given, and those that are wanted marked.
     pub(super) fn new(case: &'a Case<'a>, objects: &'a [Object], index: usize, leaves: Vec<(Spot, bool)>) -> Self {
         let watch = |(spot, is_wanted)| Watched { spot, is_wanted, causes: Vec::new() };
-        Self { case, objects, index, watched: leaves.into_iter().map(watch).collect(), untried: Vec::new() }
+        let watched = leaves.into_iter().map(watch).collect();
+        Self { case, objects, index, watched, untried: Vec::new(), because: Vec::new() }
     }
 
     /// Changes everything, and returns the wanted leaves with what was found, and the template.
     pub(super) fn run(&mut self) -> (Vec<Leaf>, Option<String>) {
         let inputs = self.case.inputs();
+        let mut refused: Vec<(&Input, &Spot)> = Vec::new();
         for input in &inputs {
-            input.leaves.iter().for_each(|spot| self.vary(input, spot));
+            refused.extend(input.leaves.iter().filter(|spot| !self.vary(input, spot)).map(|spot| (input, spot)));
         }
+        self.vary_alike(&refused);
         // What follows costs as much again, and only finds causes that are weaker.
         if self.has_open() {
             self.vary_lists(&inputs);
@@ -69,10 +86,10 @@ impl<'a> Trace<'a> {
         self.watched.iter().any(Watched::is_open)
     }
 
-    /// Lets an input say something else at one spot.
-    fn vary(&mut self, input: &Input, spot: &Spot) {
-        let (mut changes, mut accepted) = (Changes::new(), 0);
-        for other in others(&spot.value) {
+    /// Lets an input say something else at one spot; tells whether anything was accepted.
+    fn vary(&mut self, input: &Input, spot: &Spot) -> bool {
+        let (mut changes, mut accepted) = (Changes::default(), 0);
+        for other in others(&spot.value).into_iter().chain(self.case.choices(input, spot)) {
             if accepted == trials(&spot.value) {
                 break;
             }
@@ -83,12 +100,46 @@ impl<'a> Trace<'a> {
             let root = replaced(&input.root, &spot.steps, None);
             accepted += usize::from(self.watch(&[(input, &root)], &spot.value, None, &mut changes));
         }
-        if accepted == 0 {
-            self.untried.push(self.case.said(input, spot));
-        } else if !changes.is_empty() {
+        if !changes.is_empty() {
             let (said, lower) = (self.case.said(input, spot), self.case.lower(input, spot));
             self.record(&changes, &said, &lower);
         }
+        accepted > 0
+    }
+
+    /// Lets what says the same say something else together: one may only be accepted with the other.
+    fn vary_alike(&mut self, refused: &[(&Input, &Spot)]) {
+        let mut groups: BTreeMap<String, Vec<(&Input, &Spot)>> = BTreeMap::new();
+        for (input, spot) in refused {
+            groups.entry(spot.value.to_string()).or_default().push((input, spot));
+        }
+        for group in groups.values() {
+            let changes = self.vary_together(group);
+            for (input, spot) in group {
+                let (said, lower) = (self.case.said(input, spot), self.case.lower(input, spot));
+                match &changes {
+                    Some(changes) => self.record(changes, &said, &lower),
+                    None => self.untried.push(said),
+                }
+            }
+        }
+    }
+
+    fn vary_together(&self, group: &[(&Input, &Spot)]) -> Option<Changes> {
+        let (_, first) = group.first().filter(|_| group.len() > 1)?;
+        others(&first.value).iter().find_map(|other| {
+            let mut roots: Vec<(&Input, Value)> = Vec::new();
+            for (input, spot) in group {
+                let known = roots.iter_mut().find(|(known, _)| known.kind == input.kind);
+                match known {
+                    Some((_, root)) => *root = replaced(root, &spot.steps, Some(other.clone())),
+                    None => roots.push((input, replaced(&input.root, &spot.steps, Some(other.clone())))),
+                }
+            }
+            let instead: Vec<Instead<'_>> = roots.iter().map(|(input, root)| (*input, root)).collect();
+            let mut changes = Changes::default();
+            self.watch(&instead, &first.value, Some(other), &mut changes).then_some(changes)
+        })
     }
 
     /// Lets all elements of a list say something else at once, also where several inputs have such a list: each alone
@@ -113,7 +164,7 @@ impl<'a> Trace<'a> {
     }
 
     fn vary_group(&mut self, path: &str, lists: &[&(&Input, Vec<&Spot>)]) {
-        let mut changes = Changes::new();
+        let mut changes = Changes::default();
         let spots = lists.iter().flat_map(|(_, spots)| spots);
         for trial in 0..spots.map(|spot| trials(&spot.value)).max().unwrap_or_default() {
             let change = |root: Value, spot: &&Spot| match others(&spot.value).into_iter().nth(trial) {
@@ -125,7 +176,7 @@ impl<'a> Trace<'a> {
             let instead: Vec<Instead<'_>> = lists.iter().map(|(input, _)| *input).zip(&roots).collect();
             self.watch(&instead, &Value::Null, None, &mut changes);
         }
-        changes.retain(|number, change| self.watched[*number].lacks(change));
+        changes.leaves.retain(|number, change| self.watched[*number].lacks(change));
         for (input, spots) in lists.iter().filter(|_| !changes.is_empty()) {
             let Some(first) = spots.first() else { continue };
             let value = spots.iter().map(|spot| spot.value.clone()).collect();
@@ -145,15 +196,18 @@ impl<'a> Trace<'a> {
         parts.sort_by_key(|(_, _, part)| std::cmp::Reverse(part.steps.len()));
         let mut found: Vec<(usize, &Input, &Spot, Changes)> = Vec::new();
         for (number, input, part) in &parts {
-            let mut changes = Changes::new();
+            let mut changes = Changes::default();
             let root = replaced(&input.root, &part.steps, None);
             self.watch(&[(input, &root)], &part.value, None, &mut changes);
-            let has_smaller = |leaf: &usize| {
-                found.iter().any(|(of, _, smaller, changes)| {
-                    of == number && smaller.steps.starts_with(&part.steps) && changes.contains_key(leaf)
-                })
+            let smaller = || {
+                let below =
+                    found.iter().filter(|(of, _, smaller, _)| of == number && smaller.steps.starts_with(&part.steps));
+                below.map(|(.., changes)| changes)
             };
-            changes.retain(|leaf, change| self.watched[*leaf].lacks(change) && !has_smaller(leaf));
+            changes.is_gone &= self.because.is_empty() && !smaller().any(|changes| changes.is_gone);
+            changes.leaves.retain(|leaf, change| {
+                self.watched[*leaf].lacks(change) && !smaller().any(|changes| changes.leaves.contains_key(leaf))
+            });
             if !changes.is_empty() {
                 found.push((*number, input, part, changes));
             }
@@ -173,13 +227,15 @@ impl<'a> Trace<'a> {
         if after == Some(before) {
             return true;
         }
+        changes.is_gone |= after.is_none();
         for (number, (watched, fate)) in self.watched.iter().zip(fates(before, after)).enumerate() {
             let before = &watched.spot.value;
-            if fate == Some(before) {
+            // That all fields go with their object is said once.
+            if fate == Some(before) || (after.is_none() && !carries(before, fate, said, other)) {
                 continue;
             }
             let effect = if carries(before, fate, said, other) { Effect::Sets } else { Effect::Governs };
-            let change = changes.entry(number).or_insert(Change { effect, lines: BTreeSet::new() });
+            let change = changes.leaves.entry(number).or_insert(Change { effect, lines: BTreeSet::new() });
             change.effect = change.effect.min(effect);
             if let (Value::String(before), Some(Value::String(after))) = (before, fate) {
                 change.lines.extend(changed_lines(before, after));
@@ -189,7 +245,10 @@ impl<'a> Trace<'a> {
     }
 
     fn record(&mut self, changes: &Changes, said: &Said, lower: &[Said]) {
-        for (number, change) in changes {
+        if changes.is_gone && !self.because.contains(said) {
+            self.because.push(said.clone());
+        }
+        for (number, change) in &changes.leaves {
             let Some(watched) = self.watched.get_mut(*number).filter(|watched| watched.is_wanted) else { continue };
             let mut lines = change.lines.clone();
             if let Some((_, known)) = watched.causes.iter_mut().find(|(_, cause)| cause.said == *said) {
@@ -199,7 +258,7 @@ impl<'a> Trace<'a> {
             }
             let lines = lines.into_iter().collect();
             let cause = Cause { effect: change.effect, said: said.clone(), lower: lower.to_vec(), lines };
-            watched.causes.push((changes.len(), cause));
+            watched.causes.push((changes.leaves.len(), cause));
         }
     }
 }
@@ -217,12 +276,13 @@ impl Watched {
         self.is_wanted && (self.causes.is_empty() || !change.lines.iter().all(is_known))
     }
 
-    /// Orders the causes: what sets the value in the order of the value, then what bears on the fewest fields.
+    /// Orders the causes: what sets the value in the order of the value; then what bears on the fewest fields, of a text
+    /// what bears on its lines before what would add some.
     fn into_leaf(mut self, maker: &Maker) -> Leaf {
         let value = &self.spot.value;
         self.causes.sort_by_cached_key(|(breadth, cause)| match cause.effect {
-            Effect::Sets => (cause.effect, position(value, &cause.said.value)),
-            Effect::Governs => (cause.effect, *breadth),
+            Effect::Sets => (cause.effect, false, position(value, &cause.said.value)),
+            Effect::Governs => (cause.effect, cause.lines.is_empty(), *breadth),
         });
         let path = self.spot.text();
         let fixed = self.causes.is_empty().then(|| maker.fixed(&path));

@@ -23,6 +23,8 @@ pub enum LayerName {
     Class,
     /// The parameters of a Gateway.
     Gateway,
+    /// A `ClusterOverlay`.
+    Overlay,
 }
 
 impl fmt::Display for LayerName {
@@ -32,6 +34,7 @@ impl fmt::Display for LayerName {
             Self::Settings => "settings",
             Self::Class => "class",
             Self::Gateway => "gateway",
+            Self::Overlay => "overlay",
         })
     }
 }
@@ -51,6 +54,11 @@ impl<'a> Layer<'a> {
     /// Puts a layer together.
     pub fn new(name: LayerName, file: impl Into<Arc<str>>, node: &'a Node) -> Self {
         Self { name, file: file.into(), node }
+    }
+
+    /// Returns the place of something that the layer says.
+    pub fn place_of(&self, node: &Node) -> Place {
+        Place { file: Arc::clone(&self.file), line: node.position.line, column: node.position.column }
     }
 }
 
@@ -99,7 +107,7 @@ impl Merged {
     /// Reads a layer.
     pub fn of(layer: &Layer<'_>) -> Self {
         let node = layer.node;
-        let place = Place { file: Arc::clone(&layer.file), line: node.position.line, column: node.position.column };
+        let place = layer.place_of(node);
         let below = |node| Self::of(&Layer { node, ..layer.clone() });
         let content = match &node.content {
             Content::List(items) => MergedContent::List(items.iter().map(below).collect()),
@@ -146,6 +154,15 @@ impl Merged {
         })
     }
 
+    /// Returns the items of a list or the fields of a mapping.
+    pub(crate) fn parts(&self) -> Vec<&Self> {
+        match &self.content {
+            MergedContent::Leaf(_) => Vec::new(),
+            MergedContent::List(items) => items.iter().collect(),
+            MergedContent::Map(fields) => fields.values().collect(),
+        }
+    }
+
     /// Returns the value without its origins.
     pub fn to_value(&self) -> Value {
         match &self.content {
@@ -187,7 +204,7 @@ impl Merged {
     }
 
     /// The value that a Go field has when nobody has set it.
-    pub(super) fn is_zero(&self) -> bool {
+    pub(crate) fn is_zero(&self) -> bool {
         match &self.content {
             MergedContent::Leaf(Value::String(text)) => text.is_empty(),
             MergedContent::Leaf(Value::Number(number)) => number.as_f64() == Some(0.0),

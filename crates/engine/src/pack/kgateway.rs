@@ -1,22 +1,25 @@
 //! The pack of kgateway: Gateway and `GatewayParameters` to an Envoy that takes its configuration from kgateway.
 //!
 //! The shape of the objects is that of kgateway's own deployer, so that a data plane can be taken over without a
-//! restart. Left out so far, and refused with a sentence rather than ignored: overlays, autoscalers and budgets,
-//! Istio's sidecars, TLS to the control plane.
+//! restart; `docs/kgateway.md` lists what differs on purpose.
 
 mod bootstrap;
-mod container;
+mod certificates;
+pub(in crate::pack) mod container;
+mod istio;
 mod lint;
-mod names;
+mod lists;
+pub(in crate::pack) mod names;
 pub mod parameters;
-mod ports;
-mod values;
+pub(in crate::pack) mod ports;
+mod rbac;
+pub mod settings;
+pub(in crate::pack) mod values;
+mod volumes;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 use super::{Pack, PackError, Subject, ValuesGenerator, document};
@@ -25,12 +28,14 @@ use crate::merge::{Table, over};
 use crate::problem::Problem;
 use crate::schema::Schema;
 use crate::yaml::Node;
+use settings::{ImageSettings, Settings};
 
-const FILES: [(&str, &str); 7] = [
+const FILES: [(&str, &str); 8] = [
     ("pack.yaml", include_str!("../../../../templates/kgateway/pack.yaml")),
     ("defaults.yaml", include_str!("../../../../templates/kgateway/defaults.yaml")),
     ("defaults-waypoint.yaml", include_str!("../../../../templates/kgateway/defaults-waypoint.yaml")),
     ("serviceaccount.yaml", include_str!("../../../../templates/kgateway/serviceaccount.yaml")),
+    ("rbac.yaml", include_str!("../../../../templates/kgateway/rbac.yaml")),
     ("configmap.yaml", include_str!("../../../../templates/kgateway/configmap.yaml")),
     ("service.yaml", include_str!("../../../../templates/kgateway/service.yaml")),
     ("deployment.yaml", include_str!("../../../../templates/kgateway/deployment.yaml")),
@@ -39,72 +44,6 @@ const FILES: [(&str, &str); 7] = [
 /// The class whose Gateways are waypoints.
 const WAYPOINT_CLASS: &str = "kgateway-waypoint";
 
-/// The release of kgateway that the defaults belong to.
-const RELEASE: &str = "v2.4.0";
-
-/// `packs.kgateway` of the config, beside `parameters`.
-#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase", default, deny_unknown_fields)]
-pub struct Settings {
-    /// Where images come from.
-    pub image: ImageSettings,
-    /// Where the control plane answers.
-    pub xds: XdsSettings,
-    /// The label `app.kubernetes.io/managed-by`.
-    pub managed_by: String,
-    /// The label `app.kubernetes.io/version`, and the version in telemetry; empty leaves both out.
-    pub version: String,
-    /// Parameters of every Gateway: the shape of `GatewayParameters.spec`, below those of classes.
-    #[schemars(with = "Option<parameters::Spec>")]
-    pub parameters: Value,
-}
-
-/// Where images come from.
-#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase", default, deny_unknown_fields)]
-pub struct ImageSettings {
-    /// The registry.
-    pub registry: String,
-    /// The tag.
-    pub tag: String,
-    /// The pull policy; empty leaves it to the cluster.
-    pub pull_policy: String,
-}
-
-/// Where the control plane answers.
-#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
-#[serde(default, deny_unknown_fields)]
-pub struct XdsSettings {
-    /// Host name.
-    pub host: String,
-    /// Port.
-    pub port: u16,
-}
-
-impl Default for Settings {
-    fn default() -> Self {
-        Self {
-            image: ImageSettings::default(),
-            xds: XdsSettings::default(),
-            managed_by: "gatewright".to_owned(),
-            version: RELEASE.trim_start_matches('v').to_owned(),
-            parameters: Value::Null,
-        }
-    }
-}
-
-impl Default for ImageSettings {
-    fn default() -> Self {
-        Self { registry: "cr.kgateway.dev".to_owned(), tag: RELEASE.to_owned(), pull_policy: "IfNotPresent".to_owned() }
-    }
-}
-
-impl Default for XdsSettings {
-    fn default() -> Self {
-        Self { host: "kgateway.kgateway-system.svc.cluster.local".to_owned(), port: 9977 }
-    }
-}
-
 /// Returns the built-in pack.
 pub(super) fn pack(settings: &Value) -> Result<Pack, PackError> {
     let files = BTreeMap::from(FILES);
@@ -112,6 +51,7 @@ pub(super) fn pack(settings: &Value) -> Result<Pack, PackError> {
         Value::Null => Settings::default(),
         settings => serde_json::from_value(settings.clone()).map_err(PackError::Settings)?,
     };
+    settings.xds.authorities().map_err(PackError::Authorities)?;
     let schema = Schema::of::<parameters::GatewayParameters>().map_err(PackError::Schema)?;
     let generator = Generator {
         defaults: document(&files, "defaults.yaml")?,
@@ -146,21 +86,17 @@ impl ValuesGenerator for Generator {
         if parameters.get("selfManaged").is_some() {
             return Ok(None);
         }
-        let unsupported = unsupported(subject, parameters);
-        if !unsupported.is_empty() {
-            return Err(unsupported);
-        }
         let spec: parameters::Spec = serde_json::from_value(parameters.to_value())
             .map_err(|error| vec![subject.problem(&format!("cannot use the merged parameters: {error}"))])?;
-        values::values(&self.settings, subject, &spec.kube.unwrap_or_default()).map(Some)
+        values::values(&self.settings, subject, parameters, &spec.kube.unwrap_or_default()).map(Some)
     }
 
     fn lint(&self, subject: &Subject<'_>, parameters: &Merged) -> Vec<Problem> {
-        lint::lint(subject, parameters)
+        lint::lint(&self.settings, subject, parameters)
     }
 
     fn settings(&self) -> Value {
-        let settings = Settings { parameters: Value::Null, ..self.settings.clone() };
+        let settings = Settings { parameters: Value::Null, enforce: Vec::new(), ..self.settings.clone() };
         serde_json::to_value(settings).unwrap_or_default()
     }
 
@@ -174,15 +110,14 @@ impl Generator {
     /// What the settings of the pack say about images, as parameters.
     fn images(&self) -> Merged {
         let ImageSettings { registry, tag, pull_policy } = &self.settings.image;
-        let mut image = json!({"registry": registry, "tag": tag});
-        if !pull_policy.is_empty() {
-            image["pullPolicy"] = Value::from(pull_policy.as_str());
-        }
-        Merged::of_value(
-            LayerName::Settings,
-            "packs.kgateway.image",
-            &json!({"kube": {"envoyContainer": {"image": image}}}),
-        )
+        let policy = Some(pull_policy).filter(|policy| !policy.is_empty());
+        let ours = json!({"image": {"registry": registry, "tag": tag, "pullPolicy": policy}});
+        let kube = json!({
+            "envoyContainer": ours,
+            "sdsContainer": ours,
+            "istio": {"istioProxyContainer": {"image": {"pullPolicy": policy}}},
+        });
+        Merged::of_value(LayerName::Settings, "packs.kgateway.image", &json!({"kube": kube}))
     }
 }
 
@@ -191,22 +126,5 @@ fn omits_security_context(layer: &Layer<'_>) -> bool {
     flag.is_some_and(|flag| flag.content == crate::yaml::Content::Bool(true))
 }
 
-/// What kgateway renders and this pack does not yet: better no object than half of what was asked for.
-fn unsupported(subject: &Subject<'_>, parameters: &Merged) -> Vec<Problem> {
-    const FIELDS: [&str; 6] = [
-        "deploymentOverlay",
-        "serviceOverlay",
-        "serviceAccountOverlay",
-        "podDisruptionBudget",
-        "horizontalPodAutoscaler",
-        "verticalPodAutoscaler",
-    ];
-    let said = FIELDS.iter().filter_map(|field| Some((field, parameters.at(&format!("kube.{field}"))?)));
-    said.map(|(field, value)| {
-        let message = format!("spec.kube.{field} is not supported yet");
-        Problem::document(value.origin.place.clone(), message)
-            .about(subject.document.id.clone())
-            .hint("the Gateway is left as it is; remove the field to have it rendered without")
-    })
-    .collect()
-}
+#[cfg(test)]
+mod tests;

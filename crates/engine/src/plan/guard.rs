@@ -1,13 +1,56 @@
 //! Guards: what stops a whole sync on a cluster before anything is done.
 
 use std::collections::BTreeSet;
+use std::fmt;
 
-use super::{Action, Guard, Hold, Observed, Plan, Policies};
+use serde::{Deserialize, Serialize};
+
+use super::policies::Policies;
+use super::{Action, Observed, Plan};
 use crate::inventory::Inventory;
 use crate::object::ObjectId;
 use crate::problem::Scope;
 use crate::text::count;
 use crate::unit::Rendering;
+
+/// A guard stopped a sync on a cluster: nothing at all is done there.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Hold {
+    /// Which guard.
+    pub guard: Guard,
+    /// What it saw.
+    pub message: String,
+    /// How to go on.
+    pub hint: String,
+}
+
+/// The guards.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Guard {
+    /// The source renders to nothing, but something is owned.
+    EmptyRender,
+    /// More would be deleted than the sync may.
+    MaxDelete,
+    /// Another cluster answers where this one was.
+    ClusterIdentity,
+    /// Another installation of gatewright owns this sync's objects.
+    OtherInstallation,
+    /// A problem, and the sync says that one is enough.
+    Problem,
+}
+
+impl fmt::Display for Guard {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::EmptyRender => "empty-render",
+            Self::MaxDelete => "max-delete",
+            Self::ClusterIdentity => "cluster-identity",
+            Self::OtherInstallation => "other-installation",
+            Self::Problem => "problem",
+        })
+    }
+}
 
 /// Below this number of deleted units a percentage means nothing: one of two is half of all.
 const PERCENT_COUNTS_FROM: usize = 3;
@@ -65,7 +108,9 @@ fn cluster_identity(observed: &Observed, owned: &Inventory) -> Option<Hold> {
 
 fn empty_render(rendering: &Rendering, owned: &Inventory, policies: &Policies) -> Option<Hold> {
     let is_empty = rendering.units.is_empty() && rendering.broken.is_empty() && rendering.self_managed.is_empty();
-    if !is_empty || owned.entries.is_empty() || policies.allow_empty {
+    // What still stands in the source is not deleted anyway.
+    let is_safe = owned.entries.keys().all(|id| rendering.documents.contains(id));
+    if !is_empty || is_safe || policies.allow_empty {
         return None;
     }
     Some(hold(

@@ -1,36 +1,55 @@
 //! In which order objects are written: what others need comes first. Deletion is the reverse.
 
 use super::{Action, Step};
+use crate::object::ObjectId;
 
 /// Kinds by rank; what is not listed comes with the workloads.
 const RANKS: [(&str, u8); 20] = [
     ("Namespace", 0),
-    ("ServiceAccount", 1),
-    ("Role", 1),
-    ("ClusterRole", 1),
-    ("RoleBinding", 2),
-    ("ClusterRoleBinding", 2),
-    ("GatewayClass", 3),
-    ("GatewayParameters", 3),
-    ("ConfigMap", 4),
-    ("Secret", 4),
-    ("Gateway", 5),
-    ("ListenerSet", 5),
-    ("InferencePool", 5),
-    ("Service", 6),
+    ("CustomResourceDefinition", 0),
+    ("GatewayClass", 2),
+    ("Gateway", 2),
+    ("ListenerSet", 3),
+    ("InferencePool", 3),
+    ("ServiceAccount", 4),
+    ("Role", 4),
+    ("ClusterRole", 4),
+    ("RoleBinding", 5),
+    ("ClusterRoleBinding", 5),
+    ("ConfigMap", 6),
+    ("Secret", 6),
+    ("Service", 7),
     ("Deployment", WORKLOAD),
     ("StatefulSet", WORKLOAD),
     ("DaemonSet", WORKLOAD),
-    ("HorizontalPodAutoscaler", 8),
-    ("VerticalPodAutoscaler", 8),
-    ("PodDisruptionBudget", 8),
+    ("HorizontalPodAutoscaler", 9),
+    ("VerticalPodAutoscaler", 9),
+    ("PodDisruptionBudget", 9),
 ];
 
-const WORKLOAD: u8 = 7;
+const WORKLOAD: u8 = 8;
 
 /// Returns the rank of a kind; lower ranks are written first.
 pub fn rank(kind: &str) -> u8 {
+    if is_parameters(kind) {
+        return 1;
+    }
     RANKS.iter().find(|(name, _)| *name == kind).map_or(WORKLOAD, |(_, rank)| *rank)
+}
+
+/// Returns which units are written together: those of one wave go beside each other, and after the waves before.
+pub fn wave(unit: &ObjectId) -> u8 {
+    match unit.kind.as_str() {
+        "Namespace" | "CustomResourceDefinition" => 0,
+        kind if is_parameters(kind) => 0,
+        "GatewayClass" => 1,
+        _ => 2,
+    }
+}
+
+/// Parameters of any pack: what refers to them comes after them.
+fn is_parameters(kind: &str) -> bool {
+    kind.ends_with("Parameters")
 }
 
 /// Sorts steps: namespaces, then unit by unit in the order of apply, then what is deleted, in reverse.
@@ -39,12 +58,22 @@ pub(super) fn sort(steps: &mut [Step]) {
         let phase = |step: &Step| match step.action {
             Action::CreateNamespace => 0,
             Action::Prune(_) | Action::Forget => 2,
-            Action::Create | Action::Update(_) | Action::Adopt(_) | Action::Keep => 1,
+            Action::Create
+            | Action::Update(_)
+            | Action::Adopt(_)
+            | Action::TakeOver(_)
+            | Action::Generate(_)
+            | Action::Keep
+            | Action::Omit => 1,
         };
         let rank = |step: &Step| match phase(step) {
             2 => u8::MAX - rank(&step.id.kind),
             _ => rank(&step.id.kind),
         };
-        (phase(a), &a.unit, rank(a), &a.id).cmp(&(phase(b), &b.unit, rank(b), &b.id))
+        let wave = |step: &Step| match phase(step) {
+            2 => u8::MAX - wave(&step.unit),
+            _ => wave(&step.unit),
+        };
+        (phase(a), wave(a), &a.unit, rank(a), &a.id).cmp(&(phase(b), wave(b), &b.unit, rank(b), &b.id))
     });
 }

@@ -6,7 +6,9 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use super::{Action, Observed, Over, Plan, Policies, Reason, Refusal, Step, owner};
+use super::policies::Policies;
+use super::refusal::{Reason, Refusal};
+use super::{Action, Observed, Over, Plan, Step, owner};
 use crate::inventory::{Entry, Inventory};
 use crate::live::Live;
 use crate::marks::{Owner, keep_mark};
@@ -14,10 +16,18 @@ use crate::object::ObjectId;
 use crate::problem::unreadable_files;
 use crate::unit::Rendering;
 
+/// Kinds that hold what others have made, and take it along when they go: group and kind.
+const HOLDS_OTHERS: [(&str, &str); 4] = [
+    ("", "Namespace"),
+    ("", "PersistentVolume"),
+    ("", "PersistentVolumeClaim"),
+    ("apiextensions.k8s.io", "CustomResourceDefinition"),
+];
+
 /// Adds a step or a refusal for everything that is owned and not wanted.
 pub(super) fn add(plan: &mut Plan, rendering: &Rendering, observed: &Observed, owned: &Inventory, policies: &Policies) {
     let wanted: BTreeSet<&ObjectId> =
-        rendering.units.iter().flat_map(|unit| unit.objects.iter().map(crate::object::Object::id)).collect();
+        rendering.units.iter().flat_map(|unit| unit.all().map(crate::object::Object::id)).collect();
     let mut held: BTreeSet<ObjectId> = plan.held_units().into_iter().cloned().collect();
     let is_unseen = |id: &ObjectId| observed.unknown.contains_key(id);
     held.extend(owned.entries.iter().filter(|(id, _)| is_unseen(id)).map(|(_, entry)| entry.unit.clone()));
@@ -33,10 +43,12 @@ pub(super) fn add(plan: &mut Plan, rendering: &Rendering, observed: &Observed, o
                 action,
                 object: None,
                 differences: Vec::new(),
+                note: None,
             }),
             Err(reason) => plan.refusals.push(Refusal { unit: entry.unit.clone(), id: id.clone(), reason }),
         }
     }
+    context.keep_what_is_needed(plan);
 }
 
 struct Context<'a> {
@@ -50,12 +62,29 @@ struct Context<'a> {
 }
 
 impl Context<'_> {
+    /// Where a spec stays in the cluster, its parameters stay too.
+    fn keep_what_is_needed(&self, plan: &mut Plan) {
+        let kept: BTreeSet<ObjectId> =
+            plan.refusals.iter().filter(|refusal| refusal.id == refusal.unit).map(|r| r.unit.clone()).collect();
+        let is_needed = |step: &Step| {
+            matches!(step.action, Action::Prune(_)) && kept.contains(&step.unit) && self.is_spec(&step.id)
+        };
+        let (needed, others) = std::mem::take(&mut plan.steps).into_iter().partition(is_needed);
+        plan.steps = others;
+        let needed: Vec<Step> = needed;
+        plan.refusals.extend(needed.into_iter().map(|step| Refusal {
+            unit: step.unit,
+            id: step.id,
+            reason: Reason::UnitHeld,
+        }));
+    }
+
     fn decide(&self, id: &ObjectId, entry: &Entry) -> Result<Action, Reason> {
         if let Some(message) = self.observed.unknown.get(id) {
             return Err(Reason::Unknown(message.clone()));
         }
         let Some(live) = self.observed.live.get(id) else { return Ok(Action::Forget) };
-        self.check_spec(entry)?;
+        self.check_spec(id, entry)?;
         let is_same = entry.uid.as_ref().map(|uid| *uid == live.uid);
         match (owner(live, self.observed, self.owned, &self.policies.marker), is_same) {
             (Owner::Us, None | Some(true)) if entry.adopted && !self.policies.prune_adopted => Err(Reason::Adopted),
@@ -76,28 +105,37 @@ impl Context<'_> {
     }
 
     /// Is it certain that nobody wants it any more?
-    fn check_spec(&self, entry: &Entry) -> Result<(), Reason> {
-        if self.rendering.broken.contains(&entry.unit) {
+    fn check_spec(&self, id: &ObjectId, entry: &Entry) -> Result<(), Reason> {
+        if self.rendering.broken.contains(&entry.unit) || self.rendering.broken.contains(id) {
             return Err(Reason::Broken);
         }
-        if self.rendering.self_managed.contains(&entry.unit) {
+        if self.rendering.self_managed.contains(&entry.unit) && !self.is_spec(id) {
             return Err(Reason::SelfManaged);
+        }
+        // What the specs in the cluster need stays as long as they do.
+        let is_left_over = self.is_spec(id) && !self.rendering.applies_specs;
+        if self.rendering.documents.contains(id) || (is_left_over && self.rendering.documents.contains(&entry.unit)) {
+            return Err(Reason::NotApplied);
         }
         if self.held.contains(&entry.unit) {
             return Err(Reason::UnitHeld);
+        }
+        if let Some(file) = self.unreadable.iter().find(|file| entry.files.contains(file.as_ref())) {
+            return Err(Reason::Unreadable(file.to_string()));
         }
         if self.rendering.units.iter().any(|unit| unit.id == entry.unit) {
             return Ok(());
         }
         // An unreadable file that fed no unit so far may hold anything, a moved spec for example.
-        let feeds = |file: &&Arc<str>| {
-            let fed = self.owned.entries.values().any(|entry| entry.files.contains(file.as_ref()));
-            !fed || entry.files.contains(file.as_ref())
-        };
-        match self.unreadable.iter().find(feeds) {
+        let fed = |file: &Arc<str>| self.owned.entries.values().any(|entry| entry.files.contains(file.as_ref()));
+        match self.unreadable.iter().find(|file| !fed(file)) {
             Some(file) => Err(Reason::Unreadable(file.to_string())),
             None => Ok(()),
         }
+    }
+
+    fn is_spec(&self, id: &ObjectId) -> bool {
+        self.rendering.spec_kinds.contains(&(id.group.clone(), id.kind.clone()))
     }
 
     fn check_live(&self, id: &ObjectId, live: &Live) -> Result<Action, Reason> {
@@ -106,6 +144,9 @@ impl Context<'_> {
         }
         if let Some(reason) = self.policies.forbids(id) {
             return Err(reason);
+        }
+        if HOLDS_OTHERS.contains(&(id.group.as_str(), id.kind.as_str())) {
+            return Err(Reason::HoldsOthers);
         }
         if !self.policies.prune {
             return Err(Reason::PruneDisabled);

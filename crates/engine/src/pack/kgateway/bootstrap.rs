@@ -2,8 +2,8 @@
 
 use serde_json::{Map, Value, json};
 
-use super::Settings;
 use super::parameters::{Kube, Stats, StatsMatcher, StringMatcher};
+use super::settings::Settings;
 use crate::pack::Subject;
 
 /// Returns the values of the bootstrap of the proxy called `name`.
@@ -12,7 +12,7 @@ pub(super) fn values(settings: &Settings, subject: &Subject<'_>, kube: &Kube, na
     let mut values = json!({
         "cluster": format!("{name}.{}", subject.namespace),
         "role": format!("kgateway-kube-gateway-api~{}~{}", subject.namespace, subject.gateway.metadata.name),
-        "xds": {"host": settings.xds.host, "port": settings.xds.port},
+        "xds": {"host": settings.xds.host, "port": settings.xds.port, "tls": settings.xds.tls.is_some()},
         "answersHealthChecks": kube.pod_template.readiness_probe.is_some(),
         "proxyProtocol": bootstrap.enable_readiness_probe_proxy_protocol == Some(true),
         "stats": stats(&kube.stats),
@@ -40,9 +40,11 @@ fn stats(stats: &Stats) -> Value {
 
 fn matcher(matcher: &StatsMatcher) -> Option<Value> {
     let list = |matchers: &[StringMatcher]| json!({"patterns": matchers.iter().map(pattern).collect::<Vec<_>>()});
-    match (&matcher.inclusion_list, &matcher.exclusion_list) {
-        (Some(matchers), _) => Some(json!({"inclusion_list": list(matchers)})),
-        (None, Some(matchers)) => Some(json!({"exclusion_list": list(matchers)})),
+    // Envoy takes no empty list.
+    let said = |list: &Option<Vec<StringMatcher>>| list.clone().filter(|matchers| !matchers.is_empty());
+    match (said(&matcher.inclusion_list), said(&matcher.exclusion_list)) {
+        (Some(matchers), _) => Some(json!({"inclusion_list": list(&matchers)})),
+        (None, Some(matchers)) => Some(json!({"exclusion_list": list(&matchers)})),
         (None, None) => None,
     }
 }
@@ -67,4 +69,22 @@ fn pattern(matcher: &StringMatcher) -> Value {
         pattern.insert("ignore_case".to_owned(), Value::Bool(true));
     }
     Value::Object(pattern)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_empty_list_matches_as_none() {
+        let exact = StringMatcher { exact: Some("a".to_owned()), ..StringMatcher::default() };
+        let lists = |inclusion: Vec<StringMatcher>, exclusion: Vec<StringMatcher>| StatsMatcher {
+            inclusion_list: Some(inclusion),
+            exclusion_list: Some(exclusion),
+        };
+        assert_eq!(matcher(&lists(Vec::new(), Vec::new())), None);
+        let patterns = json!({"patterns": [{"exact": "a"}]});
+        assert_eq!(matcher(&lists(Vec::new(), vec![exact.clone()])), Some(json!({"exclusion_list": patterns})));
+        assert_eq!(matcher(&lists(vec![exact], Vec::new())), Some(json!({"inclusion_list": patterns})));
+    }
 }

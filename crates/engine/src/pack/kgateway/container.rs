@@ -2,16 +2,22 @@
 
 use serde_json::{Value, json};
 
-use super::Settings;
+use super::lists::last_wins;
 use super::parameters::{EnvoyContainer, Image, PodTemplate};
+use super::settings::Settings;
+use super::values::Wrong;
 
 /// The name of the container, which overlays of users refer to.
 const CONTAINER: &str = "kgateway-proxy";
 /// The variable that we write and users may add to.
 const OTEL: &str = "OTEL_RESOURCE_ATTRIBUTES";
 
+const LEVELS: &str = "kube.envoyContainer.bootstrap.componentLogLevels";
+/// Variables that we write, in their order; who writes one of these, too, takes the place of ours.
+pub(super) const OWN_VARIABLES: [&str; 5] = ["POD_NAME", "POD_NAMESPACE", "POD_UID", "NODE_NAME", "ENVOY_UID"];
+
 /// Returns `registry/repository:tag@digest`, without the parts that are empty.
-pub(super) fn image(image: &Image) -> Result<String, String> {
+pub(in crate::pack) fn image(image: &Image) -> Result<String, String> {
     let said = |part: &Option<String>| part.clone().filter(|text| !text.is_empty());
     let repository = said(&image.repository).ok_or("an image needs a repository")?;
     let registry = said(&image.registry).map(|registry| format!("{registry}/")).unwrap_or_default();
@@ -21,15 +27,16 @@ pub(super) fn image(image: &Image) -> Result<String, String> {
 }
 
 /// Returns the arguments.
-pub(super) fn args(envoy: &EnvoyContainer) -> Result<Vec<String>, String> {
+pub(super) fn args(envoy: &EnvoyContainer) -> Result<Vec<String>, Wrong> {
     let mut args = vec!["--disable-hot-restart", "--service-node", "$(POD_NAME).$(POD_NAMESPACE)"];
-    if let Some(level) = &envoy.bootstrap.log_level {
+    if let Some(level) = envoy.bootstrap.log_level.as_ref().filter(|level| !level.is_empty()) {
         args.extend(["--log-level", level]);
     }
     let mut levels = Vec::new();
     for (component, level) in &envoy.bootstrap.component_log_levels {
         if component.is_empty() || level.is_empty() {
-            return Err(format!("componentLogLevels has an empty key or value: {component:?}: {level:?}"));
+            let message = format!("componentLogLevels has an empty key or value: {component:?}: {level:?}");
+            return Err(Wrong::new(LEVELS, message).below(component));
         }
         levels.push(format!("{component}:{level}"));
     }
@@ -47,14 +54,14 @@ pub(super) fn env(settings: &Settings, envoy: &EnvoyContainer, deployment: &str)
     let (theirs_otel, theirs): (Vec<&Value>, Vec<&Value>) =
         envoy.env.iter().partition(|variable| variable["name"] == OTEL);
     let ours = [
-        field("POD_NAME", "metadata.name"),
-        field("POD_NAMESPACE", "metadata.namespace"),
-        field("POD_UID", "metadata.uid"),
-        field("NODE_NAME", "spec.nodeName"),
-        json!({"name": "ENVOY_UID", "value": "0"}),
+        field(OWN_VARIABLES[0], "metadata.name"),
+        field(OWN_VARIABLES[1], "metadata.namespace"),
+        field(OWN_VARIABLES[2], "metadata.uid"),
+        field(OWN_VARIABLES[3], "spec.nodeName"),
+        json!({"name": OWN_VARIABLES[4], "value": "0"}),
         json!({"name": OTEL, "value": resource_attributes(settings, deployment, &theirs_otel)}),
     ];
-    ours.into_iter().chain(theirs.into_iter().cloned()).collect()
+    last_wins(ours.into_iter().chain(theirs.into_iter().cloned()), &["name"])
 }
 
 /// What describes a proxy to a telemetry back end (OpenTelemetry's semantic conventions for Kubernetes).

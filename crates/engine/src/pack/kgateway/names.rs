@@ -2,30 +2,17 @@
 
 use std::collections::BTreeMap;
 
-use sha2::{Digest, Sha256};
-
-use super::Settings;
 use super::parameters::Kube;
+use super::settings::Settings;
 use crate::pack::Subject;
 use crate::spec::GATEWAY_API;
-use crate::text::hex;
+use crate::text::safe_name;
 
-/// Names and label values have at most 63 bytes (RFC 1123), the name of a Gateway 253.
-const MAX_LENGTH: usize = 63;
-/// What is kept of a longer name, before `-` and 12 digits of its digest.
-const KEPT: usize = 50;
-
-pub(super) type Map = BTreeMap<String, String>;
+pub(in crate::pack) type Map = BTreeMap<String, String>;
 
 /// Returns the name of all objects of a Gateway: its own, or a shortened one that is as unique.
-pub(super) fn safe(name: &str) -> String {
-    if name.len() <= MAX_LENGTH {
-        return name.to_owned();
-    }
-    // Names of objects are ASCII; a name that is not would be refused by the API server anyway.
-    let kept = name.get(..KEPT).unwrap_or(name);
-    let kept = kept.strip_suffix('-').unwrap_or(kept);
-    format!("{kept}-{}", &hex(&Sha256::digest(name.as_bytes()))[..12])
+pub(in crate::pack) fn safe(name: &str) -> String {
+    safe_name(name)
 }
 
 /// All labels and annotations of one proxy, `*_labels` and `*_annotations` by where they go.
@@ -73,7 +60,7 @@ impl Metadata {
 }
 
 /// Labels and annotations for every object (GEP-1867), without the standard's own keys.
-fn infrastructure(subject: &Subject<'_>) -> (Map, Map) {
+pub(in crate::pack) fn infrastructure(subject: &Subject<'_>) -> (Map, Map) {
     let own = format!("{GATEWAY_API}/");
     let without_own =
         |map: &Map| map.iter().filter(|(key, _)| !key.starts_with(&own)).map(|(k, v)| (k.clone(), v.clone())).collect();
@@ -90,14 +77,18 @@ fn scraping(kube: &Kube) -> Map {
     }
 }
 
-fn map<const N: usize>(entries: [(&str, &str); N]) -> Map {
+pub(in crate::pack) fn map<const N: usize>(entries: [(&str, &str); N]) -> Map {
     entries.into_iter().filter(|(_, value)| !value.is_empty()).map(|(k, v)| (k.to_owned(), v.to_owned())).collect()
 }
 
-fn first_wins<const N: usize>(layers: [&Map; N]) -> Map {
+/// As kgateway's templates do: an empty text counts as nothing, so that a later layer may fill it.
+pub(in crate::pack) fn first_wins<const N: usize>(layers: [&Map; N]) -> Map {
     let mut all = Map::new();
     for (key, value) in layers.into_iter().flatten() {
-        all.entry(key.clone()).or_insert_with(|| value.clone());
+        let first: &mut String = all.entry(key.clone()).or_default();
+        if first.is_empty() {
+            first.clone_from(value);
+        }
     }
     all
 }

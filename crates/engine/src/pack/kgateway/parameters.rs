@@ -7,12 +7,12 @@ use std::collections::BTreeMap;
 
 use k8s_openapi::api::apps::v1::DeploymentStrategy;
 use k8s_openapi::api::core::v1::{
-    Affinity, EnvVar, LocalObjectReference, PodSecurityContext, Probe, ResourceRequirements, SecurityContext,
-    Toleration, TopologySpreadConstraint, Volume, VolumeMount,
+    Affinity, Container, EnvVar, LocalObjectReference, PodSecurityContext, Probe, ResourceRequirements,
+    SecurityContext, Toleration, TopologySpreadConstraint, Volume, VolumeMount,
 };
 use schemars::JsonSchema;
 use serde::Deserialize;
-use serde_json::Value;
+use serde_json::{Map, Value};
 
 use crate::spec::Resource;
 
@@ -22,12 +22,20 @@ pub type GatewayParameters = Resource<Spec>;
 /// The parameters: either how to make a proxy, or that somebody else makes it.
 #[derive(Clone, Debug, Default, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
+#[schemars(extend("x-gatewright-one-of" = ["kube", "selfManaged"]))]
 pub struct Spec {
     /// How to make a proxy.
     pub kube: Option<Kube>,
     /// Somebody else makes it: nothing is rendered.
-    #[schemars(with = "Option<Value>")]
+    #[schemars(with = "Option<Map<String, Value>>")]
     pub self_managed: Option<Value>,
+}
+
+/// The schema of a layer in a config file: layers above it may say which of the two it is.
+pub(super) fn layer(generator: &mut schemars::SchemaGenerator) -> schemars::Schema {
+    let mut schema = Spec::json_schema(generator);
+    schema.remove("x-gatewright-one-of");
+    schema
 }
 
 /// How to make a proxy.
@@ -93,7 +101,7 @@ pub struct EnvoyContainer {
     #[schemars(with = "Option<ResourceRequirements>")]
     pub resources: Option<Value>,
     /// Arguments behind ours.
-    #[schemars(length(max = 32))]
+    #[schemars(length(min = 1, max = 32), inner(length(min = 1, max = 256)))]
     pub extra_args: Vec<String>,
     /// Variables behind ours.
     #[schemars(with = "Vec<EnvVar>")]
@@ -122,6 +130,7 @@ pub struct Bootstrap {
 /// Format of the application log; one of the two.
 #[derive(Clone, Debug, Default, Deserialize, JsonSchema)]
 #[serde(default)]
+#[schemars(extend("x-gatewright-one-of" = ["json", "text"]))]
 pub struct LogFormat {
     /// Keys and Envoy's command operators.
     pub json: Option<BTreeMap<String, Value>>,
@@ -200,8 +209,8 @@ pub struct PodTemplate {
     #[schemars(with = "Option<PodSecurityContext>")]
     pub security_context: Option<Value>,
     /// As in `v1`.
-    #[schemars(with = "Option<Vec<LocalObjectReference>>")]
-    pub image_pull_secrets: Option<Value>,
+    #[schemars(with = "Vec<LocalObjectReference>")]
+    pub image_pull_secrets: Vec<Value>,
     /// As in `v1`.
     pub node_selector: Option<BTreeMap<String, String>>,
     /// As in `v1`.
@@ -211,8 +220,8 @@ pub struct PodTemplate {
     #[schemars(with = "Option<Vec<Toleration>>")]
     pub tolerations: Option<Value>,
     /// As in `v1`.
-    #[schemars(with = "Option<Vec<TopologySpreadConstraint>>")]
-    pub topology_spread_constraints: Option<Value>,
+    #[schemars(with = "Vec<TopologySpreadConstraint>")]
+    pub topology_spread_constraints: Vec<Value>,
     /// Volumes behind ours.
     #[schemars(with = "Vec<Volume>")]
     pub extra_volumes: Vec<Value>,
@@ -308,6 +317,7 @@ pub struct Istio {
     /// The sidecar.
     pub istio_proxy_container: Option<IstioProxyContainer>,
     /// Deprecated; never rendered.
+    #[schemars(with = "Option<Vec<Container>>")]
     pub custom_sidecars: Option<Vec<Value>>,
 }
 
@@ -352,6 +362,7 @@ pub struct Stats {
 /// Which statistics are kept; one of the two.
 #[derive(Clone, Debug, Default, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
+#[schemars(extend("x-gatewright-one-of" = ["inclusionList", "exclusionList"]))]
 pub struct StatsMatcher {
     /// Only these.
     #[schemars(length(max = 16))]
@@ -364,6 +375,7 @@ pub struct StatsMatcher {
 /// How a name is matched; one of the five.
 #[derive(Clone, Debug, Default, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
+#[schemars(extend("x-gatewright-one-of" = ["exact", "prefix", "suffix", "contains", "safeRegex"]))]
 pub struct StringMatcher {
     /// The whole name.
     pub exact: Option<String>,

@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 
 use serde_json::{Value, json};
 
+use super::lists::last_wins;
 use super::parameters::Service;
 use crate::pack::Subject;
 use crate::spec::gateway::Listener;
@@ -52,17 +53,18 @@ pub(super) fn of_container(numbers: &[u16], scrape: bool) -> Vec<Value> {
     let listened =
         numbers.iter().map(|&number| json!({"name": name(number), "protocol": "TCP", "containerPort": number}));
     let metrics = scrape.then(|| json!({"name": "http-monitoring", "containerPort": 9091}));
-    listened.chain(metrics).collect()
+    // Who names the port of the metrics in the parameters wants it in the Service; the container has it once.
+    last_wins(listened.chain(metrics), &["containerPort"])
 }
 
-fn name(number: u16) -> String {
+pub(in crate::pack) fn name(number: u16) -> String {
     let mut name = format!("listener-{number}");
     name.truncate(MAX_NAME);
     name
 }
 
 /// A set may leave the port to the protocol.
-fn port_of_set(listener: &Listener) -> Option<u16> {
+pub(in crate::pack) fn port_of_set(listener: &Listener) -> Option<u16> {
     match (listener.port, listener.protocol.as_str()) {
         (0, "HTTP") => Some(80),
         (0, "HTTPS") => Some(443),

@@ -4,19 +4,69 @@ use std::net::IpAddr;
 
 use serde_json::{Value, json};
 
+use super::lists::last_wins;
 use super::names::{Metadata, safe};
 use super::parameters::Kube;
-use super::{Settings, bootstrap, container, ports};
+use super::settings::Settings;
+use super::volumes::Volumes;
+use super::{bootstrap, container, istio, ports, rbac};
+use crate::merge::origin::{Merged, MergedContent};
 use crate::pack::Subject;
-use crate::problem::Problem;
+use crate::problem::{Place, Problem};
 
 /// Ports below this one need a privilege, or a sysctl that lifts the need.
 const FIRST_UNPRIVILEGED_PORT: u16 = 1024;
 const UNPRIVILEGED_SYSCTL: &str = "net.ipv4.ip_unprivileged_port_start";
 
+/// Something that is wrong with a parameter.
+#[derive(Debug)]
+pub(super) struct Wrong {
+    /// Where it stands among the parameters: fields, and indices of lists.
+    path: Vec<String>,
+    message: String,
+}
+
+impl Wrong {
+    /// Says what is wrong at a path of fields separated by dots.
+    pub(super) fn new(path: &str, message: String) -> Self {
+        Self { path: path.split('.').map(str::to_owned).collect(), message }
+    }
+
+    /// Says that it is one field further down, whatever the name of that has in it.
+    pub(super) fn below(mut self, field: &str) -> Self {
+        self.path.push(field.to_owned());
+        self
+    }
+
+    fn problem(self, subject: &Subject<'_>, parameters: &Merged) -> Problem {
+        let place = place(parameters, self.path.iter().map(String::as_str));
+        Problem::invalid_parameters(place, self.message).about(subject.document.id.clone())
+    }
+}
+
+/// Returns who set what stands at a path, or the nearest thing around it that somebody has set.
+pub(super) fn place<'a>(parameters: &Merged, path: impl IntoIterator<Item = &'a str>) -> Place {
+    let mut at = parameters;
+    for part in path {
+        let below = match &at.content {
+            MergedContent::List(items) => part.parse().ok().and_then(|index: usize| items.get(index)),
+            MergedContent::Map(fields) => fields.get(part),
+            MergedContent::Leaf(_) => None,
+        };
+        let Some(below) = below else { break };
+        at = below;
+    }
+    at.origin.place.clone()
+}
+
 /// Computes the values of all templates, or says everything that is in the way.
-pub(super) fn values(settings: &Settings, subject: &Subject<'_>, kube: &Kube) -> Result<Value, Vec<Problem>> {
-    let fail = |message: String| vec![subject.problem(&message)];
+pub(super) fn values(
+    settings: &Settings,
+    subject: &Subject<'_>,
+    parameters: &Merged,
+    kube: &Kube,
+) -> Result<Value, Vec<Problem>> {
+    let wrong = |wrong: Wrong| vec![wrong.problem(subject, parameters)];
     let numbers = ports::numbers(subject, &kube.service);
     if numbers.is_empty() {
         let problem = problem(subject, "listeners", "no listener has a port that a proxy could listen on");
@@ -36,9 +86,17 @@ pub(super) fn values(settings: &Settings, subject: &Subject<'_>, kube: &Kube) ->
         "bootstrap": bootstrap::values(settings, subject, kube, &name),
         "service": service(subject, kube, &numbers).map_err(|message| vec![problem(subject, "addresses", &message)])?,
         "deployment": said(json!({"replicas": kube.deployment.replicas, "strategy": kube.deployment.strategy})),
-        "container": container_values(settings, kube, &numbers, &name).map_err(fail)?,
+        "container": container_values(settings, kube, &numbers, &name).map_err(wrong)?,
         "pod": pod(kube, &numbers),
+        "rbac": rbac::values(&settings.rbac, subject, &name),
+        "istio": settings.istio.auto_mtls.then(|| istio::values(kube)).transpose().map_err(wrong)?,
     });
+    let volumes = Volumes::new(settings, subject, kube).map_err(wrong)?;
+    values["pod"]["volumes"] = Value::Array(volumes.volumes);
+    values["container"]["volumeMounts"] = Value::Array(volumes.mounts);
+    if let Ok(Some(authorities)) = settings.xds.authorities() {
+        values["authorities"] = Value::String(authorities);
+    }
     values["service"]["labels"] = json!(metadata.service_labels);
     values["service"]["annotations"] = json!(metadata.service_annotations);
     values["pod"]["labels"] = json!(metadata.pod_labels);
@@ -67,12 +125,12 @@ fn service(subject: &Subject<'_>, kube: &Kube, numbers: &[u16]) -> Result<Value,
     }))
 }
 
-fn container_values(settings: &Settings, kube: &Kube, numbers: &[u16], name: &str) -> Result<Value, String> {
+fn container_values(settings: &Settings, kube: &Kube, numbers: &[u16], name: &str) -> Result<Value, Wrong> {
     let envoy = &kube.envoy_container;
     let pods = &kube.pod_template;
     Ok(json!({
         "args": container::args(envoy)?,
-        "image": container::image(&envoy.image)?,
+        "image": container::image(&envoy.image).map_err(|it| Wrong::new("kube.envoyContainer.image.repository", it))?,
         "pullPolicy": envoy.image.pull_policy,
         "env": container::env(settings, envoy, name),
         "ports": ports::of_container(numbers, kube.stats.enabled != Some(false)),
@@ -82,21 +140,20 @@ fn container_values(settings: &Settings, kube: &Kube, numbers: &[u16], name: &st
         "preStop": container::pre_stop(pods),
         "resources": envoy.resources,
         "securityContext": envoy.security_context,
-        "volumeMounts": envoy.extra_volume_mounts,
     }))
 }
 
 fn pod(kube: &Kube, numbers: &[u16]) -> Value {
     let pods = &kube.pod_template;
+    let constraints = last_wins(pods.topology_spread_constraints.clone(), &["topologyKey", "whenUnsatisfiable"]);
     json!({
-        "volumes": pods.extra_volumes,
         "spec": said(json!({
-            "imagePullSecrets": pods.image_pull_secrets,
+            "imagePullSecrets": last_wins(pods.image_pull_secrets.clone(), &["name"]),
             "securityContext": security_context(kube, numbers),
             "nodeSelector": pods.node_selector,
             "affinity": pods.affinity,
             "tolerations": pods.tolerations,
-            "topologySpreadConstraints": pods.topology_spread_constraints,
+            "topologySpreadConstraints": constraints,
             "priorityClassName": pods.priority_class_name,
             "terminationGracePeriodSeconds": pods.termination_grace_period_seconds.filter(|seconds| *seconds != 0),
         })),
@@ -122,7 +179,10 @@ fn security_context(kube: &Kube, numbers: &[u16]) -> Option<Value> {
 }
 
 /// The address that the Gateway asks for, where the Service has a field for one.
-fn load_balancer_ip(subject: &Subject<'_>, service_type: Option<&str>) -> Result<Option<String>, String> {
+pub(in crate::pack) fn load_balancer_ip(
+    subject: &Subject<'_>,
+    service_type: Option<&str>,
+) -> Result<Option<String>, String> {
     let addresses = &subject.gateway.spec.addresses;
     if service_type != Some("LoadBalancer") || addresses.is_empty() {
         return Ok(None);
@@ -143,7 +203,7 @@ fn load_balancer_ip(subject: &Subject<'_>, service_type: Option<&str>) -> Result
 }
 
 /// Drops the fields that nobody said. What users wrote further down (an `emptyDir: {}`) is theirs and stays.
-fn said(value: Value) -> Value {
+pub(in crate::pack) fn said(value: Value) -> Value {
     let says = |value: &Value| match value {
         Value::Null => false,
         Value::String(text) => !text.is_empty(),

@@ -1,0 +1,118 @@
+//! The text of a rule to an expression whose cost is bounded.
+//!
+//! CEL has no loops but those of its macros. Here they nest twice at most, and in them nothing can be put together that
+//! grows from one to the next, so that what an expression costs is limited by its length and the lists that it walks.
+
+use std::collections::BTreeSet;
+
+use cel::IdedExpr;
+use cel::common::ast::{CallExpr, ComprehensionExpr, EntryExpr, Expr, SelectExpr, operators};
+use cel::parser::PrattParser;
+
+use super::types::Type;
+use super::walk::Walk;
+use super::words::Vocabulary;
+use crate::problem::{Place, Problem};
+
+/// The longest text of a rule, in bytes.
+const MAX_LENGTH: usize = 1_000;
+
+/// How deep an expression may nest: a thread has stack for more.
+pub(super) const MAX_DEPTH: u16 = 24;
+
+/// A rule that cannot be used.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{message}")]
+pub struct RuleError {
+    /// What is wrong with it.
+    pub message: String,
+    /// What was probably meant.
+    pub hint: Option<String>,
+}
+
+impl RuleError {
+    pub(super) fn new(message: impl Into<String>) -> Self {
+        Self { message: message.into(), hint: None }
+    }
+
+    /// Returns it as a problem at a place.
+    pub fn at(self, place: Place) -> Problem {
+        Problem { hint: self.hint, ..Problem::document(place, self.message) }
+    }
+
+    pub(super) fn hint(self, hint: Option<String>) -> Self {
+        Self { hint, ..self }
+    }
+}
+
+/// The path of a value: fields, and [`EACH`] for the items of a list.
+pub(super) type Path = Vec<String>;
+
+/// An expression, and what it reads.
+#[derive(Clone, Debug)]
+pub(super) struct Expression {
+    pub(super) root: IdedExpr,
+    pub(super) reads: BTreeSet<Path>,
+}
+
+impl Expression {
+    /// Parses a text and finds out what can be wrong with it.
+    pub(super) fn new(text: &str, words: &Vocabulary<'_>) -> Result<Self, RuleError> {
+        if text.len() > MAX_LENGTH {
+            return Err(RuleError::new(format!("the rule has more than {MAX_LENGTH} characters"))
+                .hint(Some("write several rules; all of them must hold".to_owned())));
+        }
+        let mut root = PrattParser::new().max_recursion_depth(MAX_DEPTH).parse(text).map_err(|errors| {
+            let first = errors.errors.into_iter().next();
+            let what = first
+                .map(|error| format!("{} at character {}", error.msg.trim_start_matches("Syntax error: "), error.pos.1))
+                .unwrap_or_default();
+            RuleError::new(format!("the rule is no CEL: {what}"))
+        })?;
+        let mut walk = Walk::new(words);
+        walk.expression(&root)?;
+        if let Type::Other(what) = walk.type_of(&root) {
+            return Err(RuleError::new(format!("the rule yields {what}, and not true or false")));
+        }
+        let reads = walk.reads;
+        ask_for_all(&mut root);
+        Ok(Self { root, reads })
+    }
+}
+
+/// Makes `has(a.b.c)` false where there is no `a.b`. In CEL that is an error, and a rule with such an error does not
+/// apply, so that a field could be demanded only of who has set the one around it.
+fn ask_for_all(expression: &mut IdedExpr) {
+    parts(&mut expression.expr).into_iter().for_each(ask_for_all);
+    let Expr::Select(select) = &expression.expr else { return };
+    let Expr::Select(around) = &select.operand.expr else { return };
+    if !select.test {
+        return;
+    }
+    let mut around = IdedExpr { id: 0, expr: Expr::Select(SelectExpr { test: true, ..around.clone() }) };
+    ask_for_all(&mut around);
+    let args = vec![around, std::mem::take(expression)];
+    expression.expr = Expr::Call(CallExpr { func_name: operators::LOGICAL_AND.to_owned(), target: None, args });
+}
+
+/// Returns what an expression consists of.
+fn parts(expression: &mut Expr) -> Vec<&mut IdedExpr> {
+    match expression {
+        Expr::Unspecified | Expr::Literal(_) | Expr::Ident(_) | Expr::Struct(_) => Vec::new(),
+        Expr::Select(select) => vec![&mut *select.operand],
+        Expr::Call(call) => call.target.iter_mut().map(|target| &mut **target).chain(&mut call.args).collect(),
+        Expr::List(list) => list.elements.iter_mut().collect(),
+        Expr::Map(map) => map.entries.iter_mut().flat_map(|entry| entry_parts(&mut entry.expr)).collect(),
+        Expr::Comprehension(comprehension) => {
+            let ComprehensionExpr { iter_range, accu_init, loop_cond, loop_step, result, .. } = &mut **comprehension;
+            vec![iter_range, accu_init, loop_cond, loop_step, result]
+        }
+    }
+}
+
+fn entry_parts(entry: &mut EntryExpr) -> Vec<&mut IdedExpr> {
+    match entry {
+        EntryExpr::StructField(field) => vec![&mut field.value],
+        EntryExpr::MapEntry(entry) => vec![&mut entry.key, &mut entry.value],
+    }
+}

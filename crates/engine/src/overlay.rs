@@ -1,0 +1,338 @@
+//! What `ClusterOverlay`s do: who is governed by which, and in which order.
+//!
+//! An overlay belongs to the platform and wins over what a Gateway and its class say. Of two overlays the one with the
+//! higher priority wins, then the one with the more specific target; two of one rank that contradict each other are a
+//! problem, and what they both govern is held. Targets are compared with Gateways as they stand in the source, so that
+//! no overlay depends on what another has patched.
+
+mod change;
+mod gateway;
+mod names;
+mod nodes;
+mod object;
+mod ties;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
+use std::sync::Arc;
+
+use serde::de::DeserializeOwned;
+
+use crate::check::check_layer;
+use crate::enforce::{Rule, Vocabulary};
+use crate::merge::origin::{Layer, LayerName};
+use crate::object::ObjectId;
+use crate::pack::Packs;
+use crate::patch::PatchType;
+use crate::problem::{Place, Problem};
+use crate::schema::Schema;
+use crate::selector::{ClusterFacts, ClusterSelector, labels_match};
+use crate::spec::overlay::{ClusterOverlay, GROUP, GatewayName, KIND, OverlaySpec, Target};
+use crate::spec::{Document, GATEWAY_API, Specs};
+use crate::yaml::{Field, Node};
+
+use change::Change;
+pub(crate) use gateway::patch as patch_gateways;
+pub(crate) use object::{Touched, patch as patch_objects, untouched};
+pub(crate) use ties::of_parameters;
+
+/// An overlay that can be used.
+#[derive(Clone, Debug)]
+pub struct Overlay {
+    /// As it was written.
+    pub document: Document,
+    /// What it says.
+    pub spec: OverlaySpec,
+    /// What it enforces, ready to be checked.
+    pub(crate) rules: Vec<Rule>,
+}
+
+/// Which of two overlays wins; the greater one does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Rank {
+    /// Its priority.
+    pub priority: i32,
+    /// How its target is said.
+    pub specificity: Specificity,
+}
+
+/// How a target is said; of several ways the most specific counts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Specificity {
+    /// Not at all: everything.
+    All,
+    /// By class.
+    Class,
+    /// By label.
+    Labels,
+    /// By name.
+    Name,
+}
+
+impl fmt::Display for Rank {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let target = match self.specificity {
+            Specificity::All => "all Gateways",
+            Specificity::Class => "Gateways by class",
+            Specificity::Labels => "Gateways by label",
+            Specificity::Name => "Gateways by name",
+        };
+        write!(f, "have priority {} and select {target}", self.priority)
+    }
+}
+
+/// What should be an overlay and is not: it holds what it may be about.
+#[derive(Clone, Debug)]
+struct Broken {
+    place: Place,
+    /// As far as they can be read; `None`: any.
+    clusters: Option<ClusterSelector>,
+    target: Target,
+}
+
+/// The overlays of a source, whatever cluster they are for.
+#[derive(Clone, Debug, Default)]
+pub struct Overlays {
+    /// The lowest first.
+    usable: Vec<Overlay>,
+    broken: Vec<Broken>,
+    /// Whether a rule for all clusters looks at the cluster.
+    reads_cluster: bool,
+    /// What is wrong with them, beyond their form.
+    pub problems: Vec<Problem>,
+}
+
+/// What distinguishes the rendering of a source for one cluster from that for another.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Variant {
+    overlays: BTreeSet<Place>,
+    /// The cluster itself, where that makes a difference.
+    cluster: Option<ClusterFacts>,
+}
+
+/// The overlays that are in force on one cluster, by the Gateways that they govern.
+#[derive(Clone, Debug, Default)]
+pub struct Assignment<'a> {
+    governed: BTreeMap<ObjectId, Vec<&'a Overlay>>,
+    held: BTreeMap<ObjectId, Place>,
+}
+
+impl Overlays {
+    /// Reads the overlays of a source.
+    pub fn read(specs: &Specs, packs: &Packs) -> Self {
+        let words = Vocabulary::of_all(packs.kinds());
+        let mut overlays = Self { reads_cluster: packs.rules().any(Rule::reads_cluster), ..Self::default() };
+        for document in specs.of_kind(GROUP, KIND) {
+            match Overlay::read(document, &words) {
+                Ok(overlay) => {
+                    overlays.problems.extend(names::lost(&overlay, specs, packs));
+                    overlays.usable.push(overlay);
+                }
+                Err(problems) => {
+                    overlays.problems.extend(problems);
+                    overlays.broken.push(Broken::of(document));
+                }
+            }
+        }
+        overlays.broken.extend(specs.broken_overlays.iter().map(Broken::of));
+        // They stand in the order of their names, and a stable sort leaves equal ranks so.
+        overlays.usable.sort_by_key(Overlay::rank);
+        overlays
+    }
+
+    /// Returns what a rendering for a cluster depends on: where it is the same, the rendering is.
+    pub fn variant(&self, cluster: Option<&ClusterFacts>) -> Variant {
+        let usable: Vec<&Overlay> = self.usable.iter().filter(|overlay| overlay.is_in_force(cluster)).collect();
+        let reads_cluster = |overlay: &&Overlay| overlay.rules.iter().any(Rule::reads_cluster);
+        let is_special = self.reads_cluster || usable.iter().any(reads_cluster);
+        let broken = self.broken.iter().filter(|broken| selects(broken.clusters.as_ref(), cluster));
+        let places = usable.iter().map(|overlay| overlay.document.place());
+        let places = places.chain(broken.map(|broken| broken.place.clone()));
+        Variant { overlays: places.collect(), cluster: cluster.filter(|_| is_special).cloned() }
+    }
+
+    /// Returns a notice for each cluster that overlays name and that is not among those that there are.
+    pub fn lost_clusters(&self, known: &BTreeSet<String>) -> Vec<Problem> {
+        self.usable.iter().flat_map(|overlay| names::lost_clusters(overlay, known)).collect()
+    }
+
+    /// Finds out which overlays govern which Gateways on a cluster.
+    pub fn on(&self, cluster: Option<&ClusterFacts>, specs: &Specs) -> Assignment<'_> {
+        let mut assignment = Assignment::default();
+        for gateway in specs.of_kind(GATEWAY_API, "Gateway") {
+            let governs = |overlay: &&Overlay| {
+                overlay.is_in_force(cluster) && targets(overlay.spec.target.as_ref(), gateway, specs)
+            };
+            let governing: Vec<&Overlay> = self.usable.iter().filter(governs).collect();
+            if !governing.is_empty() {
+                assignment.governed.insert(gateway.id.clone(), governing);
+            }
+            let holds = |broken: &&Broken| {
+                selects(broken.clusters.as_ref(), cluster) && targets(Some(&broken.target), gateway, specs)
+            };
+            if let Some(broken) = self.broken.iter().find(holds) {
+                assignment.held.insert(gateway.id.clone(), broken.place.clone());
+            }
+        }
+        assignment
+    }
+}
+
+impl<'a> Assignment<'a> {
+    /// Returns the overlays that govern a Gateway, the lowest first.
+    pub fn of(&self, gateway: &ObjectId) -> &[&'a Overlay] {
+        self.governed.get(gateway).map(Vec::as_slice).unwrap_or_default()
+    }
+
+    /// Returns the broken overlay that may be about a Gateway, if there is one.
+    pub fn broken_for(&self, gateway: &ObjectId) -> Option<&Place> {
+        self.held.get(gateway)
+    }
+}
+
+impl Overlay {
+    fn read(document: &Document, words: &Vocabulary<'_>) -> Result<Self, Vec<Problem>> {
+        let spec = document.read::<ClusterOverlay>().map_err(|problem| vec![*problem])?.spec;
+        let mut overlay = Self { document: document.clone(), spec, rules: Vec::new() };
+        let mut problems = overlay.empty_selectors();
+        problems.extend(overlay.wrong_patches());
+        problems.extend(overlay.read_rules(words));
+        if problems.is_empty() { Ok(overlay) } else { Err(problems) }
+    }
+
+    /// Returns the patches that can fit nothing.
+    fn wrong_patches(&self) -> Vec<Problem> {
+        let forms = Change::of_spec(self).chain(Change::of_objects(self)).filter_map(|change| change.check());
+        let mut problems: Vec<Problem> = forms.collect();
+        for (change, patch) in Change::of_objects(self).zip(&self.spec.object_patches) {
+            if patch.data_key.is_some() && change.kind == PatchType::Strategic {
+                problems.push(change.problem("a document in data is patched by type merge or json"));
+            }
+            if patch.data_key.is_some() && patch.target.kind != "ConfigMap" {
+                problems.push(change.problem("only a ConfigMap has data in which a key can be patched"));
+            }
+        }
+        problems
+    }
+
+    /// Reads what it enforces, and returns what cannot be.
+    fn read_rules(&mut self, words: &Vocabulary<'_>) -> Vec<Problem> {
+        let mut problems = Vec::new();
+        for (index, bound) in self.spec.enforce.iter().enumerate() {
+            let path = ["spec", "enforce", &index.to_string(), "rule"];
+            match Rule::new(bound, self.document.place_of(&path), words) {
+                Ok(rule) => self.rules.push(rule),
+                Err(error) => {
+                    let place = self.document.place_of(&path);
+                    problems.push(error.at(place).about(self.document.id.clone()));
+                }
+            }
+        }
+        problems
+    }
+
+    /// Returns which of two wins.
+    pub fn rank(&self) -> Rank {
+        Rank { priority: self.spec.priority, specificity: specificity(self.spec.target.as_ref()) }
+    }
+
+    /// Returns its parameters as a layer.
+    pub fn layer(&self) -> Option<Layer<'_>> {
+        let node = self.document.root.at(["spec", "parameters"])?;
+        Some(Layer::new(LayerName::Overlay, Arc::clone(&self.document.file), node))
+    }
+
+    /// Checks its parameters against the kind that they are merged into.
+    pub(crate) fn check_parameters(&self, schema: &Schema) -> Vec<Problem> {
+        let Some(node) = self.document.root.at(["spec", "parameters"]) else { return Vec::new() };
+        let mistakes = check_layer(node, schema, "spec", &["spec", "parameters"]);
+        let problem = |mistake: crate::check::Mistake| Problem {
+            hint: mistake.hint,
+            ..Problem::document(self.document.at(mistake.position), mistake.message).about(self.document.id.clone())
+        };
+        mistakes.into_iter().map(problem).collect()
+    }
+
+    /// Returns a problem with one of its fields.
+    pub(crate) fn problem(&self, path: &[&str], message: impl Into<String>) -> Problem {
+        Problem::document(self.document.place_of(path), message).about(self.document.id.clone())
+    }
+
+    fn is_in_force(&self, cluster: Option<&ClusterFacts>) -> bool {
+        selects(self.spec.clusters.as_ref(), cluster)
+    }
+
+    /// A selector that says nothing selects nothing in one place and everything in another: it is said plainly.
+    fn empty_selectors(&self) -> Vec<Problem> {
+        let is_empty = |field: &str| {
+            let node = self.document.root.at(["spec", field]);
+            node.is_some_and(|node| node.fields().all(|(_, field)| field.node.content == crate::yaml::Content::Null))
+        };
+        let named = [("clusters", "clusters"), ("target", "Gateways")];
+        let empty = named.into_iter().filter(|(field, _)| is_empty(field));
+        empty
+            .map(|(field, things)| {
+                let problem = self.problem(&["spec", field], format!("spec.{field} says nothing"));
+                problem.hint(format!("leave it out to have the overlay for all {things}"))
+            })
+            .collect()
+    }
+}
+
+impl fmt::Display for GatewayName {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.namespace {
+            Some(namespace) => write!(f, "Gateway {namespace}/{}", self.name),
+            None => write!(f, "Gateway {}", self.name),
+        }
+    }
+}
+
+impl Broken {
+    fn of(document: &Document) -> Self {
+        let clusters = part::<ClusterSelector>(document, "clusters").filter(|clusters| !clusters.is_empty());
+        Self { place: document.place(), clusters, target: part(document, "target").unwrap_or_default() }
+    }
+}
+
+/// Reads one field of the spec of a document that is broken somewhere.
+fn part<T: DeserializeOwned>(document: &Document, field: &str) -> Option<T> {
+    let node: &Node = document.root.at(["spec", field])?;
+    serde_json::from_value(node.to_value()).ok()
+}
+
+/// Tells whether a cluster is selected. Without a cluster, only what is for all of them is.
+fn selects(selector: Option<&ClusterSelector>, cluster: Option<&ClusterFacts>) -> bool {
+    match (selector, cluster) {
+        (None, _) => true,
+        (Some(_), None) => false,
+        (Some(selector), Some(cluster)) => selector.selects(&cluster.name, &cluster.labels),
+    }
+}
+
+fn specificity(target: Option<&Target>) -> Specificity {
+    match target {
+        Some(Target { gateways: Some(_), .. }) => Specificity::Name,
+        Some(Target { match_labels: Some(_), .. } | Target { match_expressions: Some(_), .. }) => Specificity::Labels,
+        Some(Target { gateway_classes: Some(_), .. }) => Specificity::Class,
+        Some(Target { gateways: None, match_labels: None, match_expressions: None, gateway_classes: None }) | None => {
+            Specificity::All
+        }
+    }
+}
+
+/// Tells whether a Gateway, as it was written, is what a target says.
+fn targets(target: Option<&Target>, gateway: &Document, specs: &Specs) -> bool {
+    let Some(target) = target else { return true };
+    let text = |path: [&str; 2]| gateway.root.at(path).and_then(Node::as_str);
+    let is_named = |wanted: &GatewayName| {
+        let in_namespace = |said: &String| specs.namespace(said) == gateway.id.namespace;
+        wanted.name == gateway.id.name && wanted.namespace.as_ref().is_none_or(in_namespace)
+    };
+    let by_name = target.gateways.as_ref().is_none_or(|names| names.iter().any(is_named));
+    let has_class = |class: &String| text(["spec", "gatewayClassName"]) == Some(class);
+    let by_class = target.gateway_classes.as_ref().is_none_or(|classes| classes.iter().any(has_class));
+    let pair = |(key, field): (&str, &Field)| Some((key.to_owned(), field.node.as_str()?.to_owned()));
+    let labels = gateway.root.at(["metadata", "labels"]).into_iter().flat_map(Node::fields).filter_map(pair).collect();
+    by_name && by_class && labels_match(&labels, target.match_labels.as_ref(), target.match_expressions.as_deref())
+}

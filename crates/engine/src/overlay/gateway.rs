@@ -1,0 +1,85 @@
+//! Patches of Gateways, before they are resolved.
+//!
+//! What comes out is checked like any document. What a patch has put there has the place of the patch, and everything
+//! else keeps its own.
+
+use std::borrow::Cow;
+
+use super::change::Change;
+use super::{Assignment, Overlay, nodes, ties};
+use crate::problem::{Place, Problem};
+use crate::spec::{Document, Kind, Kinds, Specs, validate};
+use crate::yaml::Position;
+
+/// What says which object a document is.
+const IDENTITY: [&str; 4] = ["/apiVersion", "/kind", "/metadata/name", "/metadata/namespace"];
+
+/// Applies what the overlays of a cluster say about Gateways; one that comes out broken is broken.
+pub(crate) fn patch<'a>(specs: &'a Specs, overlays: &Assignment<'_>, kinds: &Kinds) -> Cow<'a, Specs> {
+    let mut specs = Cow::Borrowed(specs);
+    for (id, overlays) in &overlays.governed {
+        let is_patched = overlays.iter().any(|overlay| !overlay.spec.spec_patches.is_empty());
+        let Some(document) = specs.documents.get(id).filter(|_| is_patched) else { continue };
+        let Some(kind) = kinds.get(&(id.group.clone(), id.kind.clone())) else { continue };
+        match patched(document, overlays, kind) {
+            Ok(document) => drop(specs.to_mut().documents.insert(id.clone(), document)),
+            Err(problems) => {
+                let place = document.place();
+                let specs = specs.to_mut();
+                specs.documents.remove(id);
+                specs.broken.insert(id.clone(), place);
+                specs.problems.extend(problems);
+            }
+        }
+    }
+    specs
+}
+
+fn patched(document: &Document, overlays: &[&Overlay], kind: &Kind) -> Result<Document, Vec<Problem>> {
+    let mut document = document.clone();
+    for group in ties::ranks(overlays) {
+        let changes: Vec<Vec<Change<'_>>> = group.iter().map(|overlay| Change::of_spec(overlay).collect()).collect();
+        let value = document.root.to_value();
+        let ties = ties::of_changes(&changes, &value, (&document.id, &document.gvk));
+        if !ties.is_empty() {
+            return Err(ties);
+        }
+        for change in changes.iter().flatten() {
+            document = changed(document, change).map_err(|problem| vec![*problem])?;
+        }
+    }
+    let problems = validate(&document, kind);
+    if problems.is_empty() {
+        return Ok(document);
+    }
+    let patches =
+        overlays.iter().flat_map(|overlay| Change::of_spec(overlay)).map(|change| change.place(&[]).to_string());
+    let patches = patches.collect::<Vec<_>>().join(", ");
+    let after = |problem: Problem| Problem {
+        message: format!("after the patches at {patches}: {}", problem.message),
+        ..problem
+    };
+    Err(problems.into_iter().map(after).collect())
+}
+
+fn changed(mut document: Document, change: &Change<'_>) -> Result<Document, Box<Problem>> {
+    let before = document.root.to_value();
+    let after = change.apply(&before, &document.id, &document.gvk)?;
+    if let Some(pointer) = IDENTITY.iter().find(|pointer| before.pointer(pointer) != after.pointer(pointer)) {
+        let path: Vec<String> = pointer.split('/').skip(1).map(str::to_owned).collect();
+        return Err(change.refused(&path, &document.id, "which Gateway it is cannot be patched"));
+    }
+    let patched = &mut document.patched;
+    document.root = nodes::node(&document.root, &after, |path| remember(patched, change.place(path)));
+    Ok(document)
+}
+
+/// Returns the position in line 0 that stands for a place of another file.
+fn remember(patched: &mut Vec<Place>, place: Place) -> Position {
+    let known = patched.iter().position(|known| *known == place);
+    let index = known.unwrap_or_else(|| {
+        patched.push(place);
+        patched.len() - 1
+    });
+    Position { line: 0, column: u32::try_from(index + 1).unwrap_or(u32::MAX) }
+}

@@ -1,0 +1,220 @@
+//! Patches of what is rendered.
+//!
+//! They may change everything but what an object is, where it is, and which pods it is about. With a `dataKey` the
+//! document inside of a `ConfigMap` is patched.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use serde_json::Value;
+
+use super::change::Change;
+use super::{Assignment, Overlay, ties};
+use crate::check::suggest;
+use crate::object::{Object, ObjectId};
+use crate::problem::Problem;
+use crate::spec::overlay::ObjectTarget;
+use crate::unit::{OWN_PREFIX, Unit};
+use crate::yaml;
+
+/// The fields of `metadata` that a patch may change.
+const OPEN_METADATA: [&str; 2] = ["labels", "annotations"];
+
+/// What to know about what no patch may change.
+const CLOSED: &str = "which object it is, which pods it selects, its status and all metadata but labels and annotations \
+                      cannot be patched";
+
+/// The patches that have found something to change: the overlay and the number of the patch.
+pub(crate) type Touched = BTreeSet<(ObjectId, usize)>;
+
+/// Applies what overlays say about the objects of one unit.
+pub(crate) fn patch(
+    overlays: &[&Overlay],
+    objects: Vec<Object>,
+    touched: &mut Touched,
+) -> Result<Vec<Object>, Vec<Problem>> {
+    if overlays.iter().all(|overlay| overlay.spec.object_patches.is_empty()) {
+        return Ok(objects);
+    }
+    objects.into_iter().map(|object| patched(overlays, object, touched)).collect()
+}
+
+fn patched(overlays: &[&Overlay], mut object: Object, touched: &mut Touched) -> Result<Object, Vec<Problem>> {
+    for group in ties::ranks(overlays) {
+        let concerns = |change: &Change<'_>| matches(&target(change).target, object.id());
+        let of = |overlay| Change::of_objects(overlay).filter(concerns).collect();
+        let changes: Vec<Vec<Change<'_>>> = group.iter().map(|overlay| of(overlay)).collect();
+        touched.extend(changes.iter().flatten().map(|change| (change.overlay.document.id.clone(), change.index)));
+        let ties = contradictions(&changes, &object);
+        if !ties.is_empty() {
+            return Err(ties);
+        }
+        for change in changes.iter().flatten() {
+            object = changed(&object, change).map_err(|problem| vec![*problem])?;
+        }
+    }
+    Ok(object)
+}
+
+/// Compares the patches of the object, and those of each key of its data.
+fn contradictions(changes: &[Vec<Change<'_>>], object: &Object) -> Vec<Problem> {
+    let keys: BTreeSet<Option<&String>> =
+        changes.iter().flatten().map(|change| target(change).data_key.as_ref()).collect();
+    let mut problems = Vec::new();
+    for key in keys {
+        let of_key = |change: &&Change<'_>| target(change).data_key.as_ref() == key;
+        let changes: Vec<Vec<Change<'_>>> =
+            changes.iter().map(|changes| changes.iter().filter(of_key).copied().collect()).collect();
+        let value = match key {
+            None => Some(object.body().clone()),
+            Some(key) => object.body()["data"][key].as_str().and_then(|text| parse(text).ok()),
+        };
+        problems.extend(
+            value.map(|value| ties::of_changes(&changes, &value, (object.id(), &object.gvk()))).unwrap_or_default(),
+        );
+    }
+    problems
+}
+
+fn target<'a>(change: &Change<'a>) -> &'a crate::spec::overlay::ObjectPatch {
+    &change.overlay.spec.object_patches[change.index]
+}
+
+fn matches(target: &ObjectTarget, id: &ObjectId) -> bool {
+    let is = |wanted: &Option<String>, value: &String| wanted.as_ref().is_none_or(|wanted| wanted == value);
+    target.kind == id.kind && is(&target.group, &id.group) && is(&target.name, &id.name)
+}
+
+fn changed(object: &Object, change: &Change<'_>) -> Result<Object, Box<Problem>> {
+    let body = match &target(change).data_key {
+        None => change.apply(object.body(), object.id(), &object.gvk())?,
+        Some(key) => with_data(object, key, change)?,
+    };
+    check(object, &body, change)?;
+    let fail = |error| change.problem(format!("what is left of {} is no object: {error}", object.id()));
+    Object::new(body).map_err(|error| Box::new(fail(error)))
+}
+
+/// Patches the document that stands under a key of a `ConfigMap`, and writes it as it was written.
+fn with_data(object: &Object, key: &str, change: &Change<'_>) -> Result<Value, Box<Problem>> {
+    let mut body = object.body().clone();
+    let Some(text) = body["data"][key].as_str() else {
+        let keys = body["data"].as_object().into_iter().flatten().map(|(key, _)| key.as_str());
+        let near = suggest(key, keys).map(|near| format!("did you mean {near:?}?"));
+        let problem = change.problem(format!("the data of {} has no key {key:?}", object.id()));
+        return Err(Box::new(Problem { hint: near, ..problem }));
+    };
+    let fail = |what| Box::new(change.problem(format!("{key:?} of {} {what}", object.id())));
+    let document = parse(text).map_err(fail)?;
+    let patched = change.apply(&document, object.id(), &object.gvk())?;
+    let is_json = serde_json::from_str::<Value>(text).is_ok();
+    let text = if is_json { format!("{patched:#}") } else { yaml::to_string(&patched) };
+    body["data"][key] = Value::from(text);
+    Ok(body)
+}
+
+fn parse(text: &str) -> Result<Value, String> {
+    let mut documents = yaml::parse_values(text).map_err(|error| format!("is no YAML: {error}"))?;
+    match (documents.pop(), documents.is_empty()) {
+        (Some(document), true) => Ok(document),
+        (None, _) => Err("is empty".to_owned()),
+        (Some(_), false) => Err("holds more than one document".to_owned()),
+    }
+}
+
+/// Refuses what no patch may change.
+fn check(object: &Object, after: &Value, change: &Change<'_>) -> Result<(), Box<Problem>> {
+    let before = object.body();
+    let metadata = before["metadata"].as_object().into_iter().chain(after["metadata"].as_object());
+    let fields: BTreeSet<&String> = metadata.flat_map(serde_json::Map::keys).collect();
+    let closed = fields.into_iter().filter(|field| !OPEN_METADATA.contains(&field.as_str()));
+    let closed = closed.map(|field| vec!["metadata".to_owned(), field.clone()]);
+    let others = [vec!["apiVersion"], vec!["kind"], vec!["status"], vec!["spec", "selector"]];
+    let others = others.map(|path| path.into_iter().map(str::to_owned).collect());
+    let at = |value: &'_ Value, path: &[String]| path.iter().try_fold(value, |value, part| value.get(part)).cloned();
+    if let Some(path) = closed.chain(others).find(|path| at(before, path) != at(after, path)) {
+        return Err(change.refused(&path, object.id(), CLOSED));
+    }
+    if let Some(path) = own_marks(after) {
+        let message = format!("{} begins with {OWN_PREFIX}, which is ours", path.join("."));
+        let problem = Problem::document(change.place(&path), message);
+        return Err(Box::new(problem.about(change.overlay.document.id.clone())));
+    }
+    let selected = after["spec"]["selector"]["matchLabels"].as_object().into_iter().flatten();
+    let labels = &after["spec"]["template"]["metadata"]["labels"];
+    let mut lost =
+        selected.filter(|(key, value)| after["spec"]["template"].is_object() && labels[key.as_str()] != **value);
+    match lost.next() {
+        None => Ok(()),
+        Some((key, _)) => {
+            let path = ["spec", "template", "metadata", "labels", key].map(str::to_owned);
+            Err(change.refused(&path, object.id(), CLOSED))
+        }
+    }
+}
+
+/// Finds a label or annotation that only we may set.
+fn own_marks(body: &Value) -> Option<Vec<String>> {
+    let places: [&[&str]; 2] = [&["metadata"], &["spec", "template", "metadata"]];
+    places.into_iter().find_map(|place| {
+        let metadata = place.iter().try_fold(body, |value, part| value.get(part))?;
+        OPEN_METADATA.into_iter().find_map(|field| {
+            let key = metadata[field].as_object()?.keys().find(|key| key.starts_with(OWN_PREFIX))?;
+            Some(place.iter().chain(&[field, key]).map(|&part| part.to_owned()).collect())
+        })
+    })
+}
+
+/// Returns the patches that no object of any unit has been for, with the units that they were meant for.
+///
+/// Where a unit that an overlay governs is not rendered, its object may have been there.
+pub(crate) fn untouched(
+    overlays: &Assignment<'_>,
+    units: &[Unit],
+    unrendered: &BTreeSet<ObjectId>,
+    touched: &Touched,
+) -> Vec<(Problem, Vec<ObjectId>)> {
+    let mut governed: BTreeMap<&ObjectId, (&Overlay, Vec<&ObjectId>)> = BTreeMap::new();
+    for (gateway, overlays) in &overlays.governed {
+        for &overlay in overlays {
+            governed.entry(&overlay.document.id).or_insert_with(|| (overlay, Vec::new())).1.push(gateway);
+        }
+    }
+    let mut problems = Vec::new();
+    for (overlay, gateways) in governed.into_values().filter(|(_, ids)| !ids.iter().any(|id| unrendered.contains(*id)))
+    {
+        let rendered: Vec<&Unit> = units.iter().filter(|unit| gateways.contains(&&unit.id)).collect();
+        let is_lost = |change: &Change<'_>| !touched.contains(&(overlay.document.id.clone(), change.index));
+        for change in Change::of_objects(overlay).filter(|change| !rendered.is_empty() && is_lost(change)) {
+            let ids = rendered.iter().flat_map(|unit| unit.objects.iter().map(Object::id));
+            problems.push((lost(&change, ids), rendered.iter().map(|unit| unit.id.clone()).collect()));
+        }
+    }
+    problems
+}
+
+fn lost<'a>(change: &Change<'_>, there: impl Iterator<Item = &'a ObjectId> + Clone) -> Problem {
+    let ObjectTarget { group, kind, name } = &target(change).target;
+    let field = |field| {
+        let path = ["spec", change.list, &change.index.to_string(), "target", field];
+        change.overlay.document.place_of(&path)
+    };
+    let about = |place, message: String, near: Option<&str>| {
+        let problem = Problem::document(place, message).about(change.overlay.document.id.clone());
+        Problem { hint: near.map(|near| format!("did you mean {near:?}?")), ..problem }
+    };
+    if !there.clone().any(|id| id.kind == *kind) {
+        let near = suggest(kind, there.map(|id| id.kind.as_str()));
+        return about(field("kind"), format!("nothing of kind {kind:?} is rendered that could be patched"), near);
+    }
+    let of_kind = there.filter(|id| id.kind == *kind);
+    match (name, group) {
+        (Some(name), _) if !of_kind.clone().any(|id| id.name == *name) => {
+            let near = suggest(name, of_kind.map(|id| id.name.as_str()));
+            about(field("name"), format!("no {kind} {name:?} is rendered that could be patched"), near)
+        }
+        (_, group) => {
+            let group = group.as_deref().unwrap_or_default();
+            about(field("group"), format!("no {kind} of group {group:?} is rendered that could be patched"), None)
+        }
+    }
+}

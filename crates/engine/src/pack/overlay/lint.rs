@@ -1,0 +1,95 @@
+//! Overlays that do less than they seem to.
+
+use serde_json::Value;
+
+use super::Said;
+use crate::diff::{Path, Segment};
+use crate::object::Object;
+use crate::patch::ambiguity::Ambiguity;
+use crate::patch::unknown::UnknownField;
+use crate::patch::{ambiguous, unknown_fields};
+use crate::problem::Problem;
+use crate::yaml::Node;
+
+const HINT: &str = "write the whole list, with {$patch: replace} as one of its items";
+
+/// Returns a remark for everything of that sort in a patch of an object.
+///
+/// It names no Gateway, so that one line in the parameters of a class is one remark and not a thousand.
+pub(super) fn lint(said: &Said<'_>, object: &Object, change: &Value) -> Vec<Problem> {
+    let mut notices = unknown(said, object, change);
+    notices.extend(shared_keys(said, object, change));
+    notices
+}
+
+/// Fields that the type does not have, unless it is of a later Kubernetes than ours.
+fn unknown(said: &Said<'_>, object: &Object, change: &Value) -> Vec<Problem> {
+    let notice = |field: UnknownField| {
+        let message = format!("{}: {} is no field of {} that we know", said.overlay.path, Path(&field.path), field.of);
+        let problem = Problem::notice(said.place_of(&field.path), message);
+        match field.near {
+            Some(near) => problem.hint(format!("did you mean {near:?}?")),
+            None => problem,
+        }
+    };
+    unknown_fields(change, &object.gvk()).into_iter().map(notice).collect()
+}
+
+/// Items that are not the only ones of their key.
+fn shared_keys(said: &Said<'_>, object: &Object, change: &Value) -> Vec<Problem> {
+    let gvk = object.gvk();
+    let twice = ambiguous(change, &gvk).into_iter().filter_map(|ambiguity| {
+        let second = list(said.node, &ambiguity.path)?.items().get(*ambiguity.items.get(1)?)?;
+        let message = format!("{}, so they merge into one", shared(&ambiguity, ""));
+        Some(notice(said, second, &message))
+    });
+    let of_object = ambiguous(object.body(), &gvk).into_iter().flat_map(|ambiguity| {
+        let items = list(said.node, &ambiguity.path).into_iter().flat_map(|list| {
+            let value = plain(&ambiguity.value);
+            items(list, ambiguity.key, &value).collect::<Vec<_>>()
+        });
+        let remark = |item| {
+            let effect = match directive(item) {
+                Some(_) => "all of them go",
+                None => "only the first of them changes",
+            };
+            notice(said, item, &format!("{}, and {effect}", shared(&ambiguity, " of the object")))
+        };
+        items.map(remark).collect::<Vec<_>>()
+    });
+    twice.chain(of_object).collect()
+}
+
+fn shared(ambiguity: &Ambiguity, of: &str) -> String {
+    let Ambiguity { path, key, value, items } = ambiguity;
+    format!("{} items in {}{of} share the merge key {key}={}", items.len(), Path(path), plain(value))
+}
+
+fn notice(said: &Said<'_>, item: &Node, message: &str) -> Problem {
+    Problem::notice(said.place(item.position), format!("{}: {message}", said.overlay.path)).hint(HINT)
+}
+
+/// Follows a path through a patch. A list that is replaced leads nowhere: nothing in it has to be found.
+fn list<'a>(overlay: &'a Node, path: &[Segment]) -> Option<&'a Node> {
+    let found = path.iter().try_fold(overlay, |node, segment| match segment {
+        Segment::Field(field) => node.get(field),
+        Segment::Index(index) => node.items().get(*index),
+        Segment::Key(key, value) => items(node, key, value).next(),
+    })?;
+    let replaces = |item: &Node| directive(item) == Some("replace");
+    (!found.items().iter().any(replaces)).then_some(found)
+}
+
+/// Returns the items of a list that have this key, `value` being what is read of it.
+pub(super) fn items<'a>(list: &'a Node, key: &str, value: &str) -> impl Iterator<Item = &'a Node> {
+    let is_it = move |item: &&Node| item.get(key).is_some_and(|node| plain(&node.to_value()) == value);
+    list.items().iter().filter(is_it)
+}
+
+fn directive(item: &Node) -> Option<&str> {
+    item.get("$patch").and_then(Node::as_str)
+}
+
+fn plain(value: &Value) -> String {
+    value.as_str().map_or_else(|| value.to_string(), str::to_owned)
+}

@@ -1,0 +1,208 @@
+//! What happens to one wanted object.
+
+use serde_json::Value;
+
+use super::policies::{Adopt, Policies};
+use super::refusal::Reason;
+use super::take_over::{Awaited, GatewayState, TakeOver, holder, other_owner, patch};
+use super::{Action, FIELD_MANAGER, Generate, NamespaceState, Observed, Obstacle, Over, Step, is_created, owner};
+use crate::diff::{Difference, differences};
+use crate::inventory::Inventory;
+use crate::live::Live;
+use crate::marks::Owner;
+use crate::object::Object;
+use crate::unit::Unit;
+use crate::unit::generated::Generated;
+
+/// What a decision is made from.
+pub(super) struct Decision<'a> {
+    pub(super) unit: &'a Unit,
+    pub(super) observed: &'a Observed,
+    pub(super) owned: &'a Inventory,
+    pub(super) policies: &'a Policies,
+    /// What is decided already.
+    pub(super) before: &'a [Step],
+}
+
+impl Decision<'_> {
+    /// Decides what happens to one wanted object: the only place that makes this choice.
+    pub(super) fn decide(&self, object: &Object) -> Result<Step, Reason> {
+        let id = object.id();
+        if let Some(reason) = self.policies.forbids(id) {
+            return Err(reason);
+        }
+        if let Some(message) = self.observed.unknown.get(id) {
+            return Err(Reason::Unknown(message.clone()));
+        }
+        match self.observed.live.get(id) {
+            None => self.create(object),
+            Some(live) if live.is_terminating() => Err(Reason::Terminating),
+            Some(live) => self.change(object, live),
+        }
+    }
+
+    /// Decides about an object with a value that is made once: where it has one it is kept, and never where it would be
+    /// a file.
+    pub(super) fn decide_generated(&self, generated: &Generated) -> Result<Step, Reason> {
+        let object = &generated.object;
+        if !self.observed.carries_marks {
+            let note = format!("{}, and never written to a file", generated.promise());
+            let step = self.step(object, Action::Omit, Vec::new());
+            return Ok(Step { object: None, note: Some(note), ..step });
+        }
+        let live = self.observed.live.get(object.id());
+        if let Some(kept) = live.and_then(|live| generated.kept(live)) {
+            return self.decide(&kept);
+        }
+        let step = self.decide(object)?;
+        let over = match step.action {
+            Action::Update(over) | Action::Adopt(over) => Some(over),
+            Action::Keep => live.map(Over::of),
+            // What a deployer holds has its value, or else it can be made when it is ours.
+            Action::TakeOver(_) => return Ok(step),
+            _ => None,
+        };
+        let action = Action::Generate(Box::new(Generate { value: generated.value.clone(), over }));
+        Ok(Step { action, note: Some(generated.promise()), ..step })
+    }
+
+    fn create(&self, object: &Object) -> Result<Step, Reason> {
+        self.check_rehearsal(object)?;
+        let namespace = &object.id().namespace;
+        match self.observed.namespaces.get(namespace) {
+            Some(NamespaceState::Absent) if !self.policies.create_namespaces && !is_created(self.before, namespace) => {
+                return Err(Reason::NoNamespace(namespace.clone()));
+            }
+            Some(NamespaceState::Terminating) => return Err(Reason::NamespaceTerminating(namespace.clone())),
+            Some(NamespaceState::Absent | NamespaceState::Present) | None => {}
+        }
+        Ok(self.step(object, Action::Create, Vec::new()))
+    }
+
+    fn change(&self, object: &Object, live: &Live) -> Result<Step, Reason> {
+        if let Some(manager) = self.holder(object, live) {
+            return self.take_over(object, live, &manager);
+        }
+        let owner = owner(live, self.observed, self.owned, &self.policies.marker);
+        let is_adoption = match (&owner, self.policies.adopt) {
+            (Owner::Us, _) => false,
+            (Owner::Nobody, Adopt::IfUnowned | Adopt::Always) | (Owner::Other(_), Adopt::Always) => true,
+            (Owner::Nobody, Adopt::Never) => {
+                return Err(Reason::Foreign("nobody that gatewright knows, and adopt.policy is never".to_owned()));
+            }
+            (Owner::Other(_) | Owner::OtherSync(_) | Owner::OtherInstallation(_), _) => {
+                return Err(Reason::Foreign(owner.to_string()));
+            }
+        };
+        let after = self.check_rehearsal(object)?;
+        let after = after.map_or(object.body(), |after| after.object.body());
+        let differences = differences(live.object.body(), after, FIELD_MANAGER);
+        Ok(match (is_adoption, differences.is_empty()) {
+            (true, _) => self.step(object, Action::Adopt(Over::of(live)), differences),
+            (false, false) => self.step(object, Action::Update(Over::of(live)), differences),
+            (false, true) => self.step(object, Action::Keep, differences),
+        })
+    }
+
+    /// Names the deployer that provisions an object in the cluster. Without a Gateway there nobody does.
+    fn holder(&self, object: &Object, live: &Live) -> Option<String> {
+        let is_rendered = !self.unit.specs.iter().any(|spec| spec.id() == object.id());
+        let is_left_alone = self.observed.gateways.get(&self.unit.id) == Some(&GatewayState::Absent)
+            && live.object.body().pointer("/metadata/ownerReferences").is_none();
+        holder(self.unit, live).filter(|_| is_rendered && !is_left_alone)
+    }
+
+    fn take_over(&self, object: &Object, live: &Live, manager: &str) -> Result<Step, Reason> {
+        let refuse = |what: &str| Reason::LiveDeployer(format!("{manager} provisions it for {}; {what}", self.unit.id));
+        let awaits = self.awaits().map_err(|what| refuse(&what))?;
+        if !self.policies.adopt_deployer {
+            return Err(refuse("`gatewright adopt` takes it over"));
+        }
+        if let Some(other) = other_owner(self.unit, live) {
+            return Err(Reason::Foreign(other));
+        }
+        match self.policies.marker.owner(&without_owners(live)) {
+            Owner::Us | Owner::Nobody => {}
+            Owner::Other(_) if self.policies.adopt == Adopt::Always => {}
+            other @ (Owner::Other(_) | Owner::OtherSync(_) | Owner::OtherInstallation(_)) => {
+                return Err(Reason::Foreign(other.to_string()));
+            }
+        }
+        let after = self.check_rehearsal(object)?;
+        let after = after.map_or(object.body(), |after| after.object.body());
+        let differences = differences(live.object.body(), after, FIELD_MANAGER);
+        let condition = awaits.as_ref().map(|gateway| format!(", once {} is accepted as self-managed", gateway.id));
+        let note = format!("taken over from {manager}{}", condition.unwrap_or_default());
+        let patch = patch(live, object, manager);
+        let action = Action::TakeOver(Box::new(TakeOver { over: Over::of(live), patch, awaits }));
+        Ok(Step { note: Some(note), ..self.step(object, action, differences) })
+    }
+
+    /// What must be accepted before anything of this unit is taken over; or why that cannot be.
+    fn awaits(&self) -> Result<Option<Awaited>, String> {
+        if let Some(gateway) = self.unit.specs.iter().find(|object| *object.id() == self.unit.id) {
+            let parameters = gateway.body().pointer("/spec/infrastructure/parametersRef").cloned();
+            let (id, gvk) = (gateway.id().clone(), gateway.gvk());
+            return Ok(Some(Awaited { id, gvk, parameters: parameters.unwrap_or_default() }));
+        }
+        let can_be_told = self.unit.deployer.as_ref().is_some_and(|deployer| deployer.told_by.is_some());
+        match self.observed.gateways.get(&self.unit.id) {
+            Some(GatewayState::Absent | GatewayState::SelfManaged { accepted: true }) => Ok(None),
+            Some(GatewayState::SelfManaged { accepted: false }) => {
+                Err("it has not seen yet that the Gateway is self-managed, and the next round looks again".to_owned())
+            }
+            Some(GatewayState::Unknown(message)) => Err(format!("its Gateway cannot be read: {message}")),
+            Some(GatewayState::Deployed) | None if can_be_told => {
+                Err("set specs: apply for the sync, which makes it self-managed, and run `gatewright adopt`".to_owned())
+            }
+            Some(GatewayState::Deployed) | None => {
+                Err("it cannot be told to leave that to others, so take the Gateway out of the source".to_owned())
+            }
+        }
+    }
+
+    fn check_rehearsal(&self, object: &Object) -> Result<Option<&Live>, Reason> {
+        match self.observed.rehearsed.get(object.id()) {
+            None => Ok(None),
+            Some(Ok(after)) => Ok(Some(after)),
+            Some(Err(Obstacle::Invalid(message))) => Err(Reason::Invalid(message.clone())),
+            Some(Err(Obstacle::Forbidden(message))) => Err(Reason::Forbidden(message.clone())),
+            Some(Err(Obstacle::NoSuchKind(kind))) => {
+                let hint = if self.is_kind_made(object) { " yet: the next round goes on" } else { "" };
+                Err(Reason::NoSuchKind(format!("{kind}{hint}")))
+            }
+            Some(Err(Obstacle::Failed(message))) => Err(Reason::Failed(message.clone())),
+        }
+    }
+
+    /// Tells whether this round makes the kind of an object.
+    fn is_kind_made(&self, object: &Object) -> bool {
+        let is_it = |body: &Value| {
+            body.pointer("/spec/group") == Some(&object.id().group.as_str().into())
+                && body.pointer("/spec/names/kind") == Some(&object.id().kind.as_str().into())
+        };
+        let made = self.before.iter().filter(|step| step.id.kind == "CustomResourceDefinition");
+        made.filter_map(|step| step.object.as_ref()).any(|object| is_it(object.body()))
+    }
+
+    fn step(&self, object: &Object, action: Action, differences: Vec<Difference>) -> Step {
+        Step {
+            unit: self.unit.id.clone(),
+            id: object.id().clone(),
+            gvk: object.gvk(),
+            action,
+            object: Some(object.clone()),
+            differences,
+            note: self.unit.notes.get(object.id()).cloned(),
+        }
+    }
+}
+
+/// A live object as its marks tell of it, whoever its owner is.
+fn without_owners(live: &Live) -> Object {
+    let mut body = live.object.body().clone();
+    if let Some(metadata) = body["metadata"].as_object_mut() {
+        metadata.remove("ownerReferences");
+    }
+    Object::new(body).unwrap_or_else(|_| live.object.clone())
+}

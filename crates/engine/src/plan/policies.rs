@@ -1,0 +1,79 @@
+//! What a sync may do: everything that is decided before anything is looked at.
+
+use std::collections::BTreeSet;
+
+use super::refusal::Reason;
+use crate::marks::Marker;
+use crate::object::ObjectId;
+
+/// When an existing object without our mark may become ours.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Adopt {
+    /// Not at all.
+    Never,
+    /// If nobody else has marked it.
+    #[default]
+    IfUnowned,
+    /// Even if it belongs to another tool. Never, if it belongs to another sync or installation of gatewright.
+    Always,
+}
+
+/// How much may be deleted at once.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct MaxDelete {
+    /// Units.
+    pub units: usize,
+    /// Percent of the units that are owned; counts only from three units on.
+    pub percent: usize,
+}
+
+/// What a sync may do.
+#[derive(Clone, Debug)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a setting that stands for itself")]
+pub struct Policies {
+    /// Who we are.
+    pub marker: Marker,
+    /// Name of the source, for the inventory.
+    pub source: String,
+    /// Adoption.
+    pub adopt: Adopt,
+    /// Whether objects may be taken over from a deployer that provisions their Gateway.
+    pub adopt_deployer: bool,
+    /// Whether what was adopted may be deleted like what was made.
+    pub prune_adopted: bool,
+    /// Whether anything is deleted at all.
+    pub prune: bool,
+    /// How much may be deleted at once.
+    pub max_delete: MaxDelete,
+    /// Whether an empty source may empty a cluster.
+    pub allow_empty: bool,
+    /// Whether missing namespaces are made.
+    pub create_namespaces: bool,
+    /// Namespaces that may be written to; `*` is any.
+    pub namespaces: BTreeSet<String>,
+    /// Kinds that may be written; `*` is any.
+    pub kinds: BTreeSet<String>,
+    /// The units that this round is about; `None` is all.
+    pub only: Option<BTreeSet<ObjectId>>,
+    /// This host has not seen this cluster before, so it deletes nothing yet.
+    pub first_round: bool,
+    /// One problem holds the whole sync, not only what it feeds.
+    pub hold_on_problem: bool,
+}
+
+impl Policies {
+    /// Tells whether a unit is what this round is about.
+    pub fn is_about(&self, unit: &ObjectId) -> bool {
+        self.only.as_ref().is_none_or(|only| only.contains(unit))
+    }
+
+    /// Returns why an object may not be written, if it may not: known before any request.
+    pub fn forbids(&self, id: &ObjectId) -> Option<Reason> {
+        let allows = |list: &BTreeSet<String>, name: &str| list.contains("*") || list.contains(name);
+        if !id.namespace.is_empty() && !allows(&self.namespaces, &id.namespace) {
+            return Some(Reason::NotAllowed(format!("namespace {:?} is not in allow.namespaces", id.namespace)));
+        }
+        (!allows(&self.kinds, &id.kind))
+            .then(|| Reason::NotAllowed(format!("kind {:?} is not in allow.kinds", id.kind)))
+    }
+}

@@ -1,0 +1,125 @@
+//! Selecting clusters by name and label, and other things by label.
+//!
+//! One form for all places where somebody selects: the syncs of a config file and the overlays of a source. What is said
+//! must all hold, as in Kubernetes.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// What can be known of a cluster without asking it.
+#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub struct ClusterFacts {
+    /// Its name in the config.
+    pub name: String,
+    /// Its labels there.
+    pub labels: BTreeMap<String, String>,
+}
+
+/// Which clusters; everything that is said must hold, and nothing said is none.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields, default)]
+pub struct ClusterSelector {
+    /// By name.
+    pub names: Option<BTreeSet<String>>,
+    /// By label.
+    pub match_labels: Option<BTreeMap<String, String>>,
+    /// By expression over a label.
+    pub match_expressions: Option<Vec<Expression>>,
+}
+
+/// An expression over a label.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Expression {
+    /// The label.
+    pub key: String,
+    /// What must hold.
+    pub operator: Operator,
+    /// For `In` and `NotIn`.
+    #[serde(default)]
+    pub values: BTreeSet<String>,
+}
+
+/// What must hold for a label.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub enum Operator {
+    /// It has one of the values.
+    In,
+    /// It has none of the values.
+    NotIn,
+    /// It is there.
+    Exists,
+    /// It is not there.
+    DoesNotExist,
+}
+
+impl ClusterSelector {
+    /// Tells whether nothing is said, so that nothing is selected.
+    pub fn is_empty(&self) -> bool {
+        self.names.is_none() && self.match_labels.is_none() && self.match_expressions.is_none()
+    }
+
+    /// Tells whether a cluster is selected.
+    pub fn selects(&self, name: &str, labels: &BTreeMap<String, String>) -> bool {
+        let by_name = self.names.as_ref().is_none_or(|names| names.contains(name));
+        !self.is_empty()
+            && by_name
+            && labels_match(labels, self.match_labels.as_ref(), self.match_expressions.as_deref())
+    }
+}
+
+/// Tells whether labels are as they are wanted; nothing wanted is always so.
+pub fn labels_match(
+    labels: &BTreeMap<String, String>,
+    wanted: Option<&BTreeMap<String, String>>,
+    expressions: Option<&[Expression]>,
+) -> bool {
+    let mut wanted = wanted.into_iter().flatten();
+    let mut expressions = expressions.into_iter().flatten();
+    wanted.all(|(key, value)| labels.get(key) == Some(value)) && expressions.all(|expression| expression.holds(labels))
+}
+
+impl Expression {
+    fn holds(&self, labels: &BTreeMap<String, String>) -> bool {
+        let value = labels.get(&self.key);
+        let is_listed = value.is_some_and(|value| self.values.contains(value));
+        match self.operator {
+            Operator::In => is_listed,
+            Operator::NotIn => !is_listed,
+            Operator::Exists => value.is_some(),
+            Operator::DoesNotExist => value.is_none(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn check(selector: &str, expected: bool) {
+        let selector: ClusterSelector = serde_json::from_str(selector).expect(selector);
+        let labels = BTreeMap::from([("region".to_owned(), "eu".to_owned())]);
+        assert_eq!(selector.selects("eu-1", &labels), expected, "{selector:?}");
+    }
+
+    #[test]
+    fn everything_that_is_said_must_hold() {
+        check("{}", false);
+        check(r#"{"names": ["eu-1", "eu-2"]}"#, true);
+        check(r#"{"names": ["eu-2"]}"#, false);
+        check(r#"{"matchLabels": {"region": "eu"}}"#, true);
+        check(r#"{"names": ["eu-1"], "matchLabels": {"region": "us"}}"#, false);
+    }
+
+    #[test]
+    fn expressions_are_those_of_kubernetes() {
+        let check = |expression: &str, expected| check(&format!(r#"{{"matchExpressions": [{expression}]}}"#), expected);
+        check(r#"{"key": "region", "operator": "In", "values": ["eu", "us"]}"#, true);
+        check(r#"{"key": "region", "operator": "NotIn", "values": ["eu"]}"#, false);
+        check(r#"{"key": "env", "operator": "NotIn", "values": ["prod"]}"#, true);
+        check(r#"{"key": "region", "operator": "Exists"}"#, true);
+        check(r#"{"key": "region", "operator": "DoesNotExist"}"#, false);
+    }
+}

@@ -1,0 +1,142 @@
+//! `ClusterOverlay` of `gatewright.dev`: what the platform says about the Gateways of others, cluster by cluster.
+//!
+//! Here is only what one looks like; [`crate::overlay`] says what it does.
+
+use std::collections::BTreeMap;
+
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use super::Metadata;
+use crate::patch::PatchType;
+use crate::selector::{ClusterSelector, Expression};
+
+/// The API group of what only gatewright reads.
+pub const GROUP: &str = "gatewright.dev";
+
+/// The kind of overlays.
+pub const KIND: &str = "ClusterOverlay";
+
+/// The versions of overlays that are read.
+pub const VERSIONS: [&str; 1] = ["v1alpha1"];
+
+/// What holds for some Gateways on some clusters, whatever their own parameters say.
+#[derive(Clone, Debug, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct ClusterOverlay {
+    /// `gatewright.dev/v1alpha1`.
+    pub api_version: String,
+    /// `ClusterOverlay`.
+    pub kind: String,
+    /// Its name; overlays have no namespace.
+    #[schemars(with = "ObjectMeta")]
+    pub metadata: Metadata,
+    /// What it says.
+    pub spec: OverlaySpec,
+}
+
+/// What an overlay says.
+#[derive(Clone, Debug, Default, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", default)]
+#[schemars(extend("x-gatewright-slips" = {
+    "patches": "specPatches change the Gateway, objectPatches what is rendered from it",
+    "clusterSelector": "the clusters are selected by clusters",
+    "rules": "bounds are listed as enforce"
+}))]
+pub struct OverlaySpec {
+    /// The clusters; absent: all.
+    pub clusters: Option<ClusterSelector>,
+    /// The Gateways; absent: all that a pack renders.
+    pub target: Option<Target>,
+    /// Of two overlays the one with the higher priority wins.
+    pub priority: i32,
+    /// Parameters above those of the Gateway: the shape of the `spec` of its kind of parameters.
+    #[schemars(with = "Option<BTreeMap<String, Value>>")]
+    pub parameters: Option<Value>,
+    /// Changes of the Gateway before it is validated and resolved.
+    pub spec_patches: Vec<SpecPatch>,
+    /// Changes of the objects that are rendered from it.
+    pub object_patches: Vec<ObjectPatch>,
+    /// What must hold for the merged parameters.
+    pub enforce: Vec<Bound>,
+}
+
+/// Which Gateways; everything that is said must hold.
+#[derive(Clone, Debug, Default, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields, default)]
+pub struct Target {
+    /// By class.
+    pub gateway_classes: Option<Vec<String>>,
+    /// By name.
+    pub gateways: Option<Vec<GatewayName>>,
+    /// By label.
+    pub match_labels: Option<BTreeMap<String, String>>,
+    /// By expression over a label.
+    pub match_expressions: Option<Vec<Expression>>,
+}
+
+/// The name of a Gateway.
+#[derive(Clone, Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct GatewayName {
+    /// Namespace; absent: any.
+    pub namespace: Option<String>,
+    /// Name.
+    pub name: String,
+}
+
+/// A change of a Gateway.
+#[derive(Clone, Debug, Deserialize, JsonSchema)]
+pub struct SpecPatch {
+    /// How to read the patch; absent: `json` if it is a list, else `merge`.
+    #[serde(default, rename = "type")]
+    pub kind: Option<PatchType>,
+    /// The patch.
+    pub patch: Value,
+}
+
+/// A change of an object.
+#[derive(Clone, Debug, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct ObjectPatch {
+    /// The object, or several.
+    pub target: ObjectTarget,
+    /// How to read the patch; absent: `json` if it is a list, else `strategic`, or `merge` with a `dataKey`.
+    #[serde(default, rename = "type")]
+    pub kind: Option<PatchType>,
+    /// The key of a `ConfigMap`'s `data` whose YAML or JSON is patched instead of the object.
+    #[serde(default)]
+    #[schemars(length(min = 1))]
+    pub data_key: Option<String>,
+    /// The patch.
+    pub patch: Value,
+}
+
+/// Which of the objects of a Gateway.
+#[derive(Clone, Debug, Deserialize, JsonSchema)]
+#[schemars(extend("x-gatewright-slips" = {"namespace": "all objects of a Gateway are in its namespace"}))]
+pub struct ObjectTarget {
+    /// API group, empty for the core group; absent: any.
+    #[serde(default)]
+    pub group: Option<String>,
+    /// Kind.
+    #[schemars(length(min = 1))]
+    pub kind: String,
+    /// Name; absent: any.
+    #[serde(default)]
+    pub name: Option<String>,
+}
+
+/// Something that must hold for the merged parameters of a Gateway.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Bound {
+    /// An expression in CEL that must be true.
+    #[schemars(length(min = 1))]
+    pub rule: String,
+    /// What to tell somebody who breaks it.
+    #[serde(default)]
+    pub message: Option<String>,
+}

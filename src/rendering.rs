@@ -1,0 +1,140 @@
+//! A snapshot to what a sync wants on each of its clusters.
+//!
+//! A snapshot is read once, and rendered once for all clusters on which it comes to the same: that is a matter of the
+//! overlays that are in force there.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use gatewright_engine::object::ObjectId;
+use gatewright_engine::overlay::Variant;
+use gatewright_engine::pack::Packs;
+use gatewright_engine::problem::{Place, Problem};
+use gatewright_engine::selector::ClusterFacts;
+use gatewright_engine::unit::{Options, Rendering, Source};
+
+use crate::config::Config;
+use crate::config::settings::{SpecsMode, SyncSettings, Unclaimed};
+use crate::report::ProblemReport;
+use crate::source::Snapshot;
+
+/// What is wanted, by cluster.
+pub type Wanted = BTreeMap<String, Arc<Rendering>>;
+
+/// A snapshot as a sync reads it, for any number of clusters.
+#[derive(Debug)]
+pub struct Reading {
+    source: Source,
+    options: Options,
+    unclaimed: Unclaimed,
+    /// What is wrong with the sync's part of the snapshot as a whole.
+    problem: Option<Problem>,
+}
+
+impl Reading {
+    /// Reads a snapshot.
+    ///
+    /// Blocking: a large source takes seconds.
+    pub fn new(snapshot: &Snapshot, settings: &SyncSettings, packs: &Packs) -> Self {
+        let options = Options {
+            target_namespace: settings.target_namespace.clone(),
+            common_labels: settings.common_labels.clone(),
+            common_annotations: settings.common_annotations.clone(),
+            apply_unclaimed: settings.unclaimed == Unclaimed::Apply,
+            apply_specs: settings.specs == SpecsMode::Apply,
+            cluster: None,
+        };
+        let tree = snapshot.tree.below(&settings.path);
+        let is_lost = tree.is_empty() && !snapshot.tree.is_empty() && !settings.prune.allow_empty;
+        let problem = is_lost.then(|| {
+            let place = Place::file(settings.path.as_str());
+            let problem = Problem::document(place, "there are no specs below this path of the source");
+            problem.hint("correct the path of the sync")
+        });
+        let source = Source::load(&tree, packs, options.target_namespace.as_deref());
+        Self { source, options, unclaimed: settings.unclaimed, problem }
+    }
+
+    /// Returns what was read.
+    pub fn source(&self) -> &Source {
+        &self.source
+    }
+
+    /// Returns what the sync says about all that it renders for a cluster.
+    pub fn options(&self, cluster: Option<&ClusterFacts>) -> Options {
+        Options { cluster: cluster.cloned(), ..self.options.clone() }
+    }
+
+    /// Returns what the rendering for a cluster depends on.
+    pub fn variant(&self, cluster: &ClusterFacts) -> Variant {
+        self.source.overlays.variant(Some(cluster))
+    }
+
+    /// Renders it for a cluster, and for all others of the same variant.
+    ///
+    /// Blocking, as [`Reading::new`].
+    pub fn render(&self, packs: &Packs, cluster: &ClusterFacts) -> Rendering {
+        let mut rendering = self.source.render(packs, &self.options(Some(cluster)));
+        rendering.problems.extend(self.problem.clone());
+        if self.unclaimed == Unclaimed::Error {
+            let problem = |(id, place): &(ObjectId, _)| {
+                Problem::document(Place::clone(place), "no pack claims this document").about(id.clone())
+            };
+            rendering.problems.extend(rendering.unclaimed.iter().map(problem));
+        }
+        rendering
+    }
+
+    /// Renders it for clusters, once for each variant.
+    pub fn render_all(&self, packs: &Packs, clusters: impl IntoIterator<Item = ClusterFacts>) -> Wanted {
+        once_each(clusters, |cluster| self.variant(cluster), |cluster| self.render(packs, cluster))
+    }
+}
+
+/// Renders specs for clusters, once for each variant; without clusters once, under the overlays for all.
+pub fn render_all(source: &Source, packs: &Packs, clusters: impl IntoIterator<Item = ClusterFacts>) -> Wanted {
+    let render = |cluster: Option<&ClusterFacts>| {
+        source.render(packs, &Options { cluster: cluster.cloned(), ..Options::default() })
+    };
+    let of = |cluster: &ClusterFacts| source.overlays.variant(Some(cluster));
+    let wanted = once_each(clusters, of, |cluster| render(Some(cluster)));
+    if wanted.is_empty() { Wanted::from([(String::new(), Arc::new(render(None)))]) } else { wanted }
+}
+
+fn once_each(
+    clusters: impl IntoIterator<Item = ClusterFacts>,
+    variant: impl Fn(&ClusterFacts) -> Variant,
+    render: impl Fn(&ClusterFacts) -> Rendering,
+) -> Wanted {
+    let mut variants = BTreeMap::new();
+    let mut wanted = Wanted::new();
+    for cluster in clusters {
+        let rendering = variants.entry(variant(&cluster)).or_insert_with(|| Arc::new(render(&cluster)));
+        wanted.insert(cluster.name, Arc::clone(rendering));
+    }
+    wanted
+}
+
+/// Returns what overlays can know of the clusters that a sync selects.
+pub fn facts_of(config: &Config, sync: &SyncSettings) -> Vec<ClusterFacts> {
+    let clusters = config.clusters_of(sync).into_iter();
+    clusters.map(|(name, settings)| ClusterFacts { name: name.to_owned(), labels: settings.labels.clone() }).collect()
+}
+
+/// Collects what is wrong: what is wrong everywhere without the names of clusters.
+pub fn problems(wanted: &Wanted) -> Vec<ProblemReport> {
+    let mut clusters: BTreeMap<&Problem, Vec<String>> = BTreeMap::new();
+    for (name, rendering) in wanted {
+        for problem in &rendering.problems {
+            let names = clusters.entry(problem).or_default();
+            // One cluster may have a problem twice, once for each of two units.
+            if names.last() != Some(name) {
+                names.push(name.clone());
+            }
+        }
+    }
+    let everywhere = |names: Vec<String>| if names.len() == wanted.len() { Vec::new() } else { names };
+    let report =
+        |(problem, names): (&Problem, _)| ProblemReport { problem: problem.clone(), clusters: everywhere(names) };
+    clusters.into_iter().map(report).collect()
+}

@@ -1,0 +1,122 @@
+//! Overlays from end to end: one source, several clusters, and what each of them gets.
+
+use gatewright_engine::yaml;
+use serde_json::Value;
+
+use crate::errors::{desk, gateway};
+use crate::program::Desk;
+
+/// Two regions and a cluster without overlays of its own, and a source with a Gateway.
+fn regions() -> Desk {
+    let cluster = |name: &str, region: &str| format!("{{directory: {{path: {name}}}, labels: {{region: {region}}}}}");
+    let clusters = [("eu-1", cluster("eu-1", "eu")), ("eu-2", cluster("eu-2", "eu")), ("us-1", cluster("us-1", "us"))];
+    let desk = desk("gateways", &clusters);
+    desk.write("specs/edge.yaml", &gateway("infra", "edge", 8080));
+    desk.write(
+        "specs/usual.yaml",
+        &overlay("usual", "{priority: -1, parameters: {kube: {deployment: {replicas: 1}}}}"),
+    );
+    desk
+}
+
+fn overlay(name: &str, spec: &str) -> String {
+    format!("apiVersion: gatewright.dev/v1alpha1\nkind: ClusterOverlay\nmetadata: {{name: {name}}}\nspec: {spec}\n")
+}
+
+/// The Deployment that a cluster has.
+fn deployment(desk: &Desk, cluster: &str) -> Value {
+    let text = desk.read(&format!("{cluster}/infra/deployment-edge.yaml"));
+    yaml::parse_values(&text).expect("what is written can be read").remove(0)
+}
+
+#[test]
+fn clusters_get_different_objects_from_one_source() {
+    let desk = regions();
+    desk.write(
+        "specs/eu.yaml",
+        &overlay("eu", "{clusters: {matchLabels: {region: eu}}, parameters: {kube: {deployment: {replicas: 3}}}}"),
+    );
+    desk.run(&["sync"]).exits(0).says("cluster eu-1").says("4 objects created");
+    let replicas = |cluster: &str| deployment(&desk, cluster)["spec"]["replicas"].clone();
+    assert_eq!(["eu-1", "eu-2", "us-1"].map(replicas), [Value::from(3), Value::from(3), Value::from(1)]);
+    desk.run(&["plan", "--detailed-exitcode"]).exits(0);
+
+    desk.replace("specs/eu.yaml", "region: eu", "region: us");
+    desk.run(&["sync"]).exits(0).says("spec.replicas: 3 -> 1").says("spec.replicas: 1 -> 3");
+    assert_eq!(["eu-1", "eu-2", "us-1"].map(replicas), [Value::from(1), Value::from(1), Value::from(3)]);
+}
+
+#[test]
+fn a_problem_of_some_clusters_names_them_and_holds_only_there() {
+    let desk = regions();
+    desk.run(&["sync"]).exits(0);
+    let wrong = "{clusters: {matchLabels: {region: eu}}, parameters: {kube: {deployment: {replica: 3}}}}";
+    desk.write("specs/eu.yaml", &overlay("eu", wrong));
+    desk.replace("specs/edge.yaml", "8080", "9090");
+    let run = desk.run(&["sync"]).exits(1);
+    let line = "specs/eu.yaml:4: ClusterOverlay eu: unknown field \"replica\" in spec.parameters.kube.deployment";
+    let line = line.strip_prefix("specs/").unwrap_or(line);
+    let run = run.says(line).says("; on clusters eu-1, eu-2\n").says("1 problem\n");
+    let port = |cluster: &str| desk.read(&format!("{cluster}/infra/service-edge.yaml")).contains("port: 9090");
+    assert_eq!(["eu-1", "eu-2", "us-1"].map(port), [false, false, true], "{}", run.out);
+
+    // A problem of all clusters is one of the source.
+    desk.write("specs/eu.yaml", &overlay("eu", "{parameters: {kube: {deployment: {replica: 3}}}}"));
+    let run = desk.run(&["plan"]).exits(1).says(line).says("1 problem\n");
+    assert!(!run.out.contains("; on "), "{}", run.out);
+    let json: Value = serde_json::from_str(&desk.run(&["plan", "--format", "json"]).exits(1).out).expect("it is JSON");
+    assert!(json["problems"][0].get("clusters").is_none(), "{json}");
+}
+
+#[test]
+fn specs_are_rendered_for_a_cluster_of_the_config() {
+    let desk = regions();
+    desk.write(
+        "specs/eu.yaml",
+        &overlay("eu", "{clusters: {matchLabels: {region: eu}}, parameters: {kube: {deployment: {replicas: 3}}}}"),
+    );
+    desk.run(&["render", "specs", "--cluster", "eu-2"]).exits(0).says("replicas: 3\n");
+    desk.run(&["render", "specs", "--cluster", "us-1"]).exits(0).says("replicas: 1\n");
+    desk.run(&["render", "specs"]).exits(0).says("replicas: 1\n");
+    let run = desk.run(&["render", "specs", "--cluster", "eu-3"]).exits(64);
+    run.complains("there is no cluster \"eu-3\"").complains("did you mean \"eu-1\"?");
+}
+
+#[test]
+fn check_looks_at_every_cluster() {
+    let desk = regions();
+    desk.run(&["check", "specs"]).exits(0).says("4 objects from 1 Gateway\n");
+    let wrong = "{clusters: {names: [eu-1, us-2]}, parameters: {kube: {deployment: {replica: 3}}}}";
+    desk.write("specs/eu.yaml", &overlay("eu", wrong));
+    let run = desk.run(&["check", "specs"]).exits(1);
+    let run = run.complains("did you mean \"replicas\"?); on cluster eu-1\n");
+    let run = run.complains("there is no cluster \"us-2\" in the config (did you mean \"us-1\"?)");
+    let run = run.says("cluster eu-1: 0 objects from 0 Gateways, 1 Gateway with problems\n");
+    run.says("clusters eu-2, us-1: 4 objects from 1 Gateway\n");
+}
+
+#[test]
+fn what_an_unreadable_overlay_said_stays_in_force() {
+    let desk = regions();
+    let eu = "{clusters: {matchLabels: {region: eu}}, parameters: {kube: {deployment: {replicas: 3}}}}";
+    desk.write("specs/eu.yaml", &overlay("eu", eu));
+    desk.run(&["sync"]).exits(0);
+
+    desk.write("specs/eu.yaml", "{{ no YAML }}");
+    desk.replace("specs/edge.yaml", "8080", "9090");
+    // Twice, because a round that does nothing must not forget why.
+    for _ in 0..2 {
+        let run = desk.run(&["sync"]).exits(1).says("kept: eu.yaml cannot be read, and may speak of it");
+        run.says("cluster us-1");
+    }
+    let replicas = |cluster: &str| deployment(&desk, cluster)["spec"]["replicas"].clone();
+    assert_eq!(["eu-1", "us-1"].map(replicas), [Value::from(3), Value::from(1)]);
+    let has_port = |cluster: &str| desk.read(&format!("{cluster}/infra/service-edge.yaml")).contains("port: 9090");
+    // The cluster that the overlay was not for goes on.
+    assert_eq!(["eu-1", "us-1"].map(has_port), [false, true]);
+
+    desk.write("specs/eu.yaml", &overlay("eu", eu));
+    desk.run(&["sync"]).exits(0);
+    assert_eq!(["eu-1", "us-1"].map(replicas), [Value::from(3), Value::from(1)]);
+    assert_eq!(["eu-1", "us-1"].map(has_port), [true, true]);
+}

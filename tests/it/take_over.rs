@@ -1,0 +1,279 @@
+//! Taking data planes over from kgateway's own deployer, with a stand-in for it on a real API server.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use gatewright::clock::SystemClock;
+use gatewright::cluster::Cluster;
+use gatewright::cluster::kube::KubeCluster;
+use gatewright::cluster::kubeconfig::{Settings, StandardLookup};
+use gatewright::report::ClusterState;
+use gatewright_engine::diff::differences;
+use gatewright_engine::object::ObjectId;
+use gatewright_engine::yaml;
+use serde_json::{Value, json};
+
+use crate::commands::obeys_the_schema;
+use crate::ownership::site::Site;
+use crate::rounds::installation::Installation;
+use crate::rounds::mortal::{Death, Effect, End, Mortal, Side};
+use crate::specs::control_plane::{
+    KIND, MANAGER, Reference, VERSION, accept, deploy, document, gateway, generation_of, server, while_it_watches,
+};
+
+const APPLY: &str = "specs: apply, wait: {timeout: 60s}";
+const IMPATIENT: &str = "specs: apply, wait: {timeout: 1s}";
+
+/// A Gateway that kgateway has deployed, and that our source has too.
+fn deployed(settings: &str) -> Site {
+    let site = Site::on(server(), "");
+    configure(&site, settings);
+    let edge = gateway(&site.name, "edge", 8080);
+    site.create(&edge);
+    accept(&site, "edge", generation_of(&site, "gateway/edge"));
+    site.spec("edge", &edge.to_string());
+    deploy(&site, "edge", &rendered(&site));
+    site
+}
+
+/// The label that says who manages an object is to be the deployer's, so that nothing differs.
+fn configure(site: &Site, settings: &str) {
+    site.configure(&site.name, settings);
+    let config = site.desk.read("gatewright.yaml");
+    site.desk.write("gatewright.yaml", &format!("{config}packs: {{kgateway: {{managedBy: kgateway}}}}\n"));
+}
+
+/// What kgateway renders is what we render.
+fn rendered(site: &Site) -> Vec<Value> {
+    let rendered = site.run(&["render", "specs"]).exits(0);
+    yaml::parse_values(&rendered.out).expect("the output is YAML")
+}
+
+/// All that is held or may move when something is taken over.
+fn states(site: &Site) -> BTreeMap<String, Value> {
+    let kinds = ["serviceaccount", "configmap", "service", "deployment"];
+    kinds.map(|kind| (kind.to_owned(), site.get(&format!("{kind}/edge")))).into()
+}
+
+/// Who applies fields of an object.
+fn appliers(object: &Value) -> Vec<&str> {
+    let entries = object["metadata"]["managedFields"].as_array().expect("every object has managers");
+    entries.iter().filter(|entry| entry["operation"] == "Apply").filter_map(|entry| entry["manager"].as_str()).collect()
+}
+
+#[test]
+fn what_a_live_deployer_holds_is_not_touched() {
+    let site = deployed("");
+    let versions = site.versions();
+    let gateway = site.get("gateway/edge");
+    let refusal = format!("live deployer: {MANAGER} provisions it for Gateway {}/edge; ", site.name);
+    let hint = "set specs: apply for the sync, which makes it self-managed, and run `gatewright adopt`";
+    site.run(&["plan"]).exits(3).says(&format!("4 objects: {refusal}{hint}")).says("4 objects refused");
+    site.sync().exits(3).says(&refusal);
+    site.run(&["adopt"]).exits(3).says(hint);
+    let json = site.run(&["plan", "--format", "json"]).exits(3);
+    obeys_the_schema(&serde_json::from_str(&json.out).expect("it is JSON"));
+    configure(&site, "adopt: {policy: always, deployer: true}");
+    site.sync().exits(3).says(hint);
+
+    configure(&site, IMPATIENT);
+    site.run(&["plan"]).exits(3).says(&format!("{refusal}`gatewright adopt` takes it over"));
+    site.sync().exits(3).says(&refusal).says("withheld");
+    assert_eq!((site.versions(), site.get("gateway/edge")), (versions, gateway));
+
+    // Another owner beside the Gateway is nobody whom anyone has asked.
+    let mut service = site.get("service/edge");
+    let uid = site.get("configmap/edge")["metadata"]["uid"].clone();
+    let other = json!({"apiVersion": "v1", "kind": "ConfigMap", "name": "edge", "uid": uid});
+    service["metadata"]["ownerReferences"].as_array_mut().expect("it has an owner").push(other);
+    let patch = json!({"metadata": {"ownerReferences": service["metadata"]["ownerReferences"]}}).to_string();
+    site.kubectl(&["patch", "service", "edge", "--type=merge", "-p", &patch]);
+    let versions = site.versions();
+    site.run(&["adopt"]).exits(3).says("foreign: it belongs to ConfigMap \"edge\", its ownerReference");
+    assert_eq!(site.versions(), versions);
+}
+
+#[test]
+fn a_control_plane_that_does_not_answer_loses_nothing() {
+    let site = deployed(IMPATIENT);
+    let before = site.versions();
+    let run = site.run(&["adopt"]).exits(1);
+    run.says("no control plane has accepted it yet; nothing more was taken over").says("not tried");
+    assert_eq!(site.versions(), before);
+    assert_eq!(site.get("gateway/edge")["spec"]["infrastructure"]["parametersRef"]["name"], "edge-self-managed");
+    assert_eq!(appliers(&site.get("deployment/edge")), [MANAGER]);
+
+    // Without leave to take over nothing moves, and with it the next round goes on.
+    site.sync().exits(3).says("live deployer");
+    accept(&site, "edge", generation_of(&site, "gateway/edge"));
+    configure(&site, APPLY);
+    site.run(&["adopt"]).exits(0).says("4 objects adopted");
+}
+
+#[test]
+fn a_data_plane_is_taken_over_without_a_restart() {
+    let site = deployed(APPLY);
+    site.kubectl(&["rollout", "status", "deployment/edge", "--timeout=60s"]);
+    let pods = || site.kubectl(&["get", "pods", "-o", "jsonpath={.items[*].metadata.uid}"]);
+    let (before, running) = (states(&site), pods());
+    assert_eq!(appliers(&before["deployment"]), [MANAGER]);
+
+    let note = format!("taken over from {MANAGER}, once Gateway {}/edge is accepted as self-managed", site.name);
+    let plan = site.run(&["plan", "--adopt"]).exits(0).says(&note).says("1 object to create, 5 objects to adopt");
+    let plan = plan.says("metadata.ownerReferences: [{").says("its copy here is self-managed");
+    assert!(!plan.out.contains("spec.template"), "{}", plan.out);
+    assert_eq!(states(&site), before);
+
+    let run = while_it_watches(&site, "edge", || site.run(&["adopt"]));
+    run.exits(0).says("1 object created, 5 objects adopted");
+    let after = states(&site);
+    for (kind, object) in &after {
+        let (now, then) = (&object["metadata"], &before[kind]["metadata"]);
+        assert_eq!((&now["uid"], &now["generation"]), (&then["uid"], &then["generation"]), "{kind}");
+        assert_eq!(now.get("ownerReferences"), None, "{kind}");
+        assert_eq!(appliers(object), ["gatewright"], "{kind}");
+        assert_eq!((&object["spec"], &object["data"]), (&before[kind]["spec"], &before[kind]["data"]), "{kind}");
+    }
+    assert_eq!(pods(), running, "no pod was restarted");
+    site.sync().exits(0).says("no changes, 6 objects up to date");
+    site.run(&["adopt"]).exits(0).says("no changes, 6 objects up to date");
+
+    outlives_its_gateway(&site);
+}
+
+/// The garbage collector takes what a Gateway still owns, and not what was taken over.
+fn outlives_its_gateway(site: &Site) {
+    let map = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "left", "namespace": site.name}});
+    deploy(site, "edge", &[map]);
+    site.kubectl(&["delete", "gateway", "edge"]);
+    for _ in 0..300 {
+        if site.left_of("left").is_empty() {
+            break;
+        }
+        std::thread::sleep(Duration::from_millis(100));
+    }
+    assert_eq!(site.left_of("left"), [""; 0], "the garbage collector runs");
+    assert_eq!(site.left_of("edge").len(), 4);
+}
+
+#[test]
+fn what_the_deployer_has_set_and_we_do_not_is_removed() {
+    let site = deployed(APPLY);
+    let mut objects = rendered(&site);
+    let deployment = objects.iter_mut().find(|object| object["kind"] == "Deployment").expect("there is one");
+    deployment["spec"]["replicas"] = json!(3);
+    deployment["metadata"]["labels"]["theirs"] = json!("1");
+    // What the server would fill in by itself is no difference.
+    deployment["spec"]["revisionHistoryLimit"] = json!(10);
+    let container = &mut deployment["spec"]["template"]["spec"]["containers"][0];
+    container["tty"] = json!(true);
+    container["env"].as_array_mut().expect("it has variables").push(json!({"name": "THEIRS", "value": "1"}));
+    deploy(&site, "edge", &objects);
+
+    let expected = [
+        "metadata.labels.theirs: \"1\" -> nothing",
+        "spec.replicas: 3 -> 1",
+        "env[THEIRS]: {\"name\":\"THEIRS\",\"value\":\"1\"} -> nothing",
+        "tty: true -> nothing",
+    ];
+    let mut plan = site.run(&["plan", "--adopt"]).exits(0);
+    for difference in expected {
+        plan = plan.says(difference);
+    }
+    assert!(!plan.out.contains("revisionHistoryLimit"), "{}", plan.out);
+    let (before, foretold) = (site.get("deployment/edge"), foretold(&site));
+    while_it_watches(&site, "edge", || site.run(&["adopt"])).exits(0).says("5 objects adopted");
+    let live = site.get("deployment/edge");
+    let came_true = differences(&before, &live, "gatewright").into_iter().map(|it| json!([it.path, it.after]));
+    let came_true: Vec<Value> = came_true.filter(is_foretold).collect();
+    assert_eq!(foretold, came_true);
+    assert_eq!((&live["spec"]["replicas"], live["metadata"]["labels"].get("theirs")), (&json!(1), None));
+    let container = &live["spec"]["template"]["spec"]["containers"][0];
+    assert!(container.get("tty").is_none() && !container["env"].to_string().contains("THEIRS"), "{container}");
+    site.sync().exits(0).says("no changes");
+}
+
+/// What the plan says of the Deployment: paths, and what will be there.
+fn foretold(site: &Site) -> Vec<Value> {
+    let plan: Value =
+        serde_json::from_str(&site.run(&["plan", "--adopt", "--format", "json"]).out).expect("it is JSON");
+    let steps = plan["clusters"]["c"]["steps"].as_array().expect("a report has steps");
+    let step = steps.iter().find(|step| step["id"]["kind"] == "Deployment").expect("there is one");
+    let differences = step["differences"].as_array().expect("a step has differences");
+    let differences = differences.iter().map(|difference| json!([difference["path"], difference["after"]]));
+    differences.filter(is_foretold).collect()
+}
+
+/// Before the first round it is not known who we are, and nobody foretells what controllers do.
+fn is_foretold(difference: &Value) -> bool {
+    !difference.to_string().contains("gatewright.dev/") && !difference.to_string().contains("deployment.kubernetes.io/")
+}
+
+/// A process that is killed when an object has changed hands and is not yet as we want it.
+#[test]
+fn a_round_that_takes_over_may_be_killed_between_its_requests() {
+    let site = deployed(APPLY);
+    let mut objects = rendered(&site);
+    let deployment = objects.iter_mut().find(|object| object["kind"] == "Deployment").expect("there is one");
+    deployment["metadata"]["labels"]["theirs"] = json!("1");
+    deploy(&site, "edge", &objects);
+
+    let settings = Settings { path: Some(server().kubeconfig("admin")), ..Settings::default() };
+    let cluster = KubeCluster::new("c", settings, StandardLookup::default(), Arc::new(SystemClock::new()));
+    let cluster: Arc<dyn Cluster> = Arc::new(cluster);
+    let installation = Installation::new(&site.name, &json!({"specs": "apply", "adopt": {"deployer": true}}));
+    let specs = BTreeMap::from([("edge.json".to_owned(), gateway(&site.name, "edge", 8080).to_string())]);
+    // Two records, parameters and Gateway, three objects in two requests each, and the first of the Deployment's.
+    let death = Death { at: 2 + 2 + 3 * 2 + 1, side: Side::After, end: End::Killed };
+    let mortal = Mortal::new(&cluster, Some(death));
+    let dying: Arc<dyn Cluster> = mortal.clone();
+    let runtime = tokio::runtime::Runtime::new().expect("a runtime can be made");
+    let survived =
+        while_it_watches(&site, "edge", || runtime.block_on(mortal.survives(installation.round(&specs, &dying))));
+    let last = ObjectId::new("apps", "Deployment", &site.name, "edge");
+    assert_eq!((survived, mortal.done().last()), (false, Some(&Effect::Patch(last))));
+    let live = site.get("deployment/edge");
+    assert_eq!((appliers(&live).as_slice(), live["metadata"].get("ownerReferences")), (&["gatewright"][..], None));
+    assert_eq!(live["metadata"]["labels"]["theirs"], "1");
+
+    let report = runtime.block_on(installation.round(&specs, &cluster));
+    let of_deployment = report.steps.iter().find(|step| step.id.kind == "Deployment").expect("it has a step");
+    assert_eq!((report.state, of_deployment.action.as_str()), (ClusterState::Done, "update"), "{report:?}");
+    assert_eq!(site.get("deployment/edge")["metadata"]["labels"].get("theirs"), None);
+}
+
+#[test]
+fn a_gateway_that_is_self_managed_already_needs_no_copy_of_ours() {
+    let site = deployed("");
+    site.create(&document(VERSION, KIND, "by-hand", Some(&site.name), &json!({"selfManaged": {}})));
+    let reference = Reference { name: "by-hand", namespace: None }.to_value();
+    let patch = json!({"spec": {"infrastructure": {"parametersRef": reference}}}).to_string();
+    site.kubectl(&["patch", "gateway", "edge", "--type=merge", "-p", &patch]);
+    site.run(&["adopt"]).exits(3).says("it has not seen yet that the Gateway is self-managed");
+    accept(&site, "edge", generation_of(&site, "gateway/edge"));
+    site.run(&["plan"]).exits(3).says("`gatewright adopt` takes it over");
+    let gateway = site.get("gateway/edge");
+    site.run(&["adopt"]).exits(0).says("4 objects adopted");
+    assert_eq!(site.get("gateway/edge"), gateway, "with specs: render it is not ours to write");
+    assert_eq!(appliers(&site.get("deployment/edge")), ["gatewright"]);
+
+    // What was there before outlives us, as ever.
+    site.want(&["other"], 80);
+    site.drop(&["edge"]);
+    site.sync().exits(0).says("kept: it was adopted").says("4 objects created");
+    assert_eq!(site.left_of("edge").len(), 4);
+}
+
+#[test]
+fn a_deployer_that_comes_back_is_noticed() {
+    let site = deployed(APPLY);
+    while_it_watches(&site, "edge", || site.run(&["adopt"])).exits(0);
+    deploy(&site, "edge", &rendered(&site));
+    let before = site.versions();
+    site.sync().exits(3).says("live deployer");
+    assert_eq!(site.versions(), before);
+    configure(&site, &format!("{APPLY}, adopt: {{deployer: true}}"));
+    while_it_watches(&site, "edge", || site.sync()).exits(0).says("4 objects adopted");
+    assert_eq!(appliers(&site.get("deployment/edge")), ["gatewright"]);
+}

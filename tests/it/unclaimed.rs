@@ -1,0 +1,175 @@
+//! `unclaimed: apply`: documents that no pack claims are applied, awaited and deleted like everything else.
+
+use serde_json::{Value, json};
+
+use crate::cluster::unique;
+use crate::ownership::site::{Site, server};
+use crate::program::Desk;
+
+/// What a sync says that applies everything, waits, and may delete as much as the test takes away.
+const SETTINGS: &str = "unclaimed: apply, prune: {maxDelete: {units: 9, percent: 100}}";
+
+fn document(api_version: &str, kind: &str, name: &str, rest: &Value) -> String {
+    let mut document = json!({"apiVersion": api_version, "kind": kind, "metadata": {"name": name}});
+    for (key, value) in rest.as_object().into_iter().flatten() {
+        match key.as_str() {
+            "namespace" => document["metadata"]["namespace"] = value.clone(),
+            key => document[key] = value.clone(),
+        }
+    }
+    document.to_string()
+}
+
+/// A kind of our own, in no namespace.
+fn custom_kind(group: &str) -> String {
+    let schema = json!({"openAPIV3Schema": {"type": "object", "x-kubernetes-preserve-unknown-fields": true}});
+    let version = json!({"name": "v1", "served": true, "storage": true, "schema": schema});
+    let names = json!({"plural": "gadgets", "kind": "Gadget"});
+    let spec = json!({"group": group, "scope": "Cluster", "names": names, "versions": [version]});
+    let name = format!("gadgets.{group}");
+    document("apiextensions.k8s.io/v1", "CustomResourceDefinition", &name, &json!({"spec": spec}))
+}
+
+fn exists(arguments: &[&str]) -> bool {
+    server().kubectl(&[&["get"], arguments].concat()).status.success()
+}
+
+#[test]
+fn documents_are_applied_and_deleted_as_they_are() {
+    let site = Site::new(SETTINGS);
+    let (other, name) = (unique("documents"), site.name.as_str());
+    site.spec("namespace", &document("v1", "Namespace", &other, &json!({})));
+    site.spec("secret", &document("v1", "Secret", "s", &json!({"namespace": other, "stringData": {"k": "hush-hush"}})));
+    site.spec("map", &document("v1", "ConfigMap", name, &json!({"data": {"k": "1"}})));
+    site.spec("role", &document("rbac.authorization.k8s.io/v1", "ClusterRole", name, &json!({"rules": []})));
+    site.want(&["edge"], 80);
+
+    let plan =
+        site.run(&["plan"]).exits(0).says("+ create Namespace").says("7 objects to create, 1 namespace to create");
+    assert!(!plan.out.contains("hush") && !plan.out.contains("Not claimed"), "{}", plan.out);
+    let sync = site.sync().exits(0).says("7 objects created, 1 namespace created");
+    assert!(!sync.out.contains("hush"), "{}", sync.out);
+    assert!(exists(&["configmap", name, "-n", "default"]), "what says no namespace is in the default one");
+    assert!(exists(&["secret", "s", "-n", &other]) && exists(&["clusterrole", name]));
+    site.sync().exits(0).says("no changes, 8 objects up to date");
+
+    // Somebody changes one, and it is as it was.
+    server().kubectl_ok(&["patch", "configmap", name, "-n", "default", "-p", r#"{"data":{"k":"2"}}"#]);
+    site.run(&["plan"]).exits(0).says(r#"data.k: "2" -> "1"  (last written by kubectl-patch"#);
+    site.sync().exits(0).says("1 object updated");
+
+    site.drop(&["namespace", "secret", "map", "role"]);
+    let kept = format!("Namespace {other}: kept: its kind holds what others have made; delete it by hand");
+    site.run(&["plan"]).exits(0).says("3 objects to prune").says(&kept);
+    site.sync().exits(0).says("3 objects deleted").says(&kept);
+    assert!(exists(&["namespace", &other]), "it holds what others have made");
+    assert!(!exists(&["configmap", name, "-n", "default"]) && !exists(&["clusterrole", name]));
+    site.sync().exits(0).says(&kept).says("no changes");
+}
+
+#[test]
+fn a_kind_of_ones_own_goes_where_the_cluster_has_it() {
+    let site = Site::new(SETTINGS);
+    let group = format!("{}.example.com", site.name);
+    site.spec("kind", &custom_kind(&group));
+    site.spec("gadget", &document(&format!("{group}/v1"), "Gadget", "a", &json!({"namespace": "anywhere"})));
+    let gadgets = format!("gadgets.{group}");
+
+    let refusal = format!("the cluster has no {group}/v1 Gadget yet");
+    site.run(&["plan"]).exits(1).says(&refusal);
+    site.sync().exits(1).says("1 object created").says(&refusal);
+    server().kubectl_ok(&["wait", "--for=condition=Established", "crd", &gadgets, "--timeout=20s"]);
+    site.sync().exits(0).says("+ create Gadget a\n").says("1 object created");
+    assert!(exists(&[&gadgets, "a"]), "its kind is in no namespace");
+    site.sync().exits(0).says("no changes, 2 objects up to date");
+
+    // What stands in the source is not deleted because of a setting.
+    site.configure(&site.name, "unclaimed: report");
+    let kept = "kept: it stands in the source, and the sync does not write it any more";
+    site.sync().exits(0).says("Not claimed by any pack, not applied").says(kept).says("no changes");
+    assert!(exists(&[&gadgets, "a"]));
+    site.configure(&site.name, SETTINGS);
+    site.drop(&["gadget"]);
+    site.sync().exits(0).says("1 object deleted");
+}
+
+#[test]
+fn what_is_applied_is_awaited() {
+    let desk = Desk::empty("gatewright.yaml");
+    let group = format!("{}.example.com", unique("awaited"));
+    desk.write(
+        "gatewright.yaml",
+        &format!(
+            "stateDir: ./state\nsources: {{specs: {{directory: {{path: ./specs}}}}}}\nclusters: {{c: {{kubeconfig: {{}}}}}}\n\
+             syncs: {{{}: {{source: specs, clusters: {{names: [c]}}, unclaimed: apply, wait: {{timeout: 1s}}}}}}\n",
+            unique("awaited")
+        ),
+    );
+    desk.write("specs/kind.yaml", &custom_kind(&group));
+    let admin = server().kubeconfig("admin");
+    desk.run_with(&admin, &["sync"]).exits(0).says("1 object created");
+    // Nobody here runs what would complete it.
+    let container = json!({"name": "a", "image": "example.invalid/a:1"});
+    let spec = json!({"template": {"spec": {"restartPolicy": "Never", "containers": [container]}}});
+    desk.write("specs/job.yaml", &document("batch/v1", "Job", &unique("job"), &json!({"spec": spec})));
+    desk.run_with(&admin, &["sync"]).exits(1).says("it is not complete yet");
+}
+
+#[test]
+fn what_is_encrypted_is_refused() {
+    let site = Site::new(SETTINGS);
+    site.spec("sealed", &document("v1", "Secret", "s", &json!({"data": {"k": "ENC[x]"}, "sops": {"mac": "ENC[y]"}})));
+    site.spec(
+        "marked",
+        &document(
+            "v1",
+            "ConfigMap",
+            "m",
+            &json!({"metadata": {
+        "name": "m", "annotations": {"gatewright.dev/owner": "me"}}}),
+        ),
+    );
+    site.spec("list", &document("v1", "ConfigMap", "l", &json!({"metadata": {"name": "l", "labels": ["a"]}})));
+    let run = site.run(&["plan"]).exits(1);
+    run.says("the document is still encrypted (it has a sops section)")
+        .says("External Secrets")
+        .says(r#""gatewright.dev/owner" is below gatewright.dev/, which is ours"#)
+        .says("metadata.labels is no mapping")
+        .says("no changes");
+}
+
+#[test]
+fn what_is_deleted_from_the_source_while_it_is_broken_stays() {
+    let site = Site::new(SETTINGS);
+    site.spec("a", &document("v1", "ConfigMap", "a", &json!({"namespace": site.name})));
+    site.spec("b", &document("v1", "ConfigMap", "b", &json!({"namespace": site.name})));
+    site.sync().exits(0).says("2 objects created");
+    site.spec("a", &document("v1", "ConfigMap", "a", &json!({"namespace": site.name, "sops": {}})));
+    site.spec(
+        "b",
+        &document("v1", "ConfigMap", "b", &json!({"namespace": site.name})).repeat(2).replace("}{", "}\n---\n{"),
+    );
+    site.sync().exits(1).says("the same object stands at").says("kept: its spec is broken").says("no changes");
+    assert_eq!((site.left_of("a").len(), site.left_of("b").len()), (1, 1));
+}
+
+#[test]
+fn gateways_of_other_controllers_are_applied_as_they_are() {
+    let desk = Desk::empty("gatewright.yaml");
+    let version = "gateway.networking.k8s.io/v1";
+    let class = json!({"spec": {"controllerName": "example.com/other"}});
+    desk.write("specs/class.yaml", &document(version, "GatewayClass", "other", &class));
+    let listener = json!({"name": "http", "port": 80, "protocol": "HTTP"});
+    let spec = json!({"gatewayClassName": "other", "listeners": [listener]});
+    let status = json!({"conditions": []});
+    desk.write("specs/gateway.yaml", &document(version, "Gateway", "edge", &json!({"spec": spec, "status": status})));
+    let set = json!({"parentRef": {"name": "edge"}, "listeners": [listener]});
+    desk.write("specs/set.yaml", &document(version, "ListenerSet", "set", &json!({"spec": set})));
+    desk.write("gatewright.yaml", "sources: {}\n");
+    desk.run(&["check", "specs"]).exits(0).says("3 documents that no pack claims");
+    let rendered = desk.run(&["render", "specs", "--unclaimed", "--target-namespace", "there"]).exits(0);
+    let kinds: Vec<&str> = rendered.out.lines().filter_map(|line| line.strip_prefix("kind: ")).collect();
+    assert_eq!(kinds, ["GatewayClass", "Gateway", "ListenerSet"]);
+    assert_eq!(rendered.out.matches("  namespace: there\n").count(), 2);
+    assert!(!rendered.out.contains("status"), "{}", rendered.out);
+}

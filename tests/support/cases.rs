@@ -1,0 +1,199 @@
+//! Cases of the real systems: what a user writes, and what the real system made of it.
+//!
+//! They lie outside this repository, in the folder that `GATEWRIGHT_CASES` names (`../shared/goldens` if it names
+//! none): `<suite>/<case>/in.yaml` beside `out.yaml` or `expected-error.yaml`.
+//! A suite is known if `tests/conformance/suites` has a file of its name; that file says with which settings the
+//! outputs were made, so that cases nobody has seen before need nothing here.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use gatewright_engine::error::Chain;
+use gatewright_engine::pack::{Pack, Packs};
+use gatewright_engine::tree::Tree;
+use gatewright_engine::unit::{self, Options, Rendering};
+use gatewright_engine::yaml;
+use serde::Deserialize;
+use serde_json::Value;
+
+/// The settings of a suite.
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub(crate) struct Suite {
+    /// Its name, which is that of its file and of its folder.
+    #[serde(skip)]
+    pub(crate) name: String,
+    /// Where its cases are.
+    #[serde(skip)]
+    folder: PathBuf,
+    /// The pack that renders it.
+    pack: String,
+    /// `packs.<pack>` of the config, with which the outputs were made.
+    #[serde(default)]
+    settings: Value,
+    /// What is otherwise in some cases.
+    #[serde(default)]
+    exceptions: Vec<Exception>,
+    /// Annotations and data that no two systems would write alike: keys of mappings, `*` at the end for any rest.
+    #[serde(default)]
+    pub(crate) opaque: Vec<String>,
+    /// Lists whose order means nothing, by the name of their field.
+    #[serde(default)]
+    pub(crate) unordered: Vec<String>,
+    /// What we do otherwise, and why.
+    #[serde(default)]
+    pub(crate) differences: Vec<Deliberate>,
+}
+
+/// Settings of some cases.
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+struct Exception {
+    /// Names of cases; `*` at the end stands for any rest.
+    cases: Vec<String>,
+    /// What goes over the settings of the suite.
+    #[serde(default)]
+    settings: Value,
+    /// Texts that settings take from files: a JSON pointer into the settings, and a path from the suite's folder.
+    #[serde(default)]
+    texts: BTreeMap<String, String>,
+    /// Texts that stand nowhere but in the output: a JSON pointer into the settings, and a key of a ConfigMap.
+    #[serde(default)]
+    outputs: BTreeMap<String, String>,
+}
+
+/// A difference that is meant to be.
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub(crate) struct Deliberate {
+    /// Names of cases; `*` at the end stands for any rest.
+    pub(crate) cases: Vec<String>,
+    /// What differs: the beginning of the lines that would tell of it.
+    pub(crate) line: String,
+    /// Why.
+    pub(crate) reason: String,
+}
+
+/// One case.
+pub(crate) struct Case {
+    /// What became of its specs.
+    pub(crate) rendering: Rendering,
+    /// The objects that the real system made, or `None` if it refused.
+    pub(crate) expected: Option<Vec<Value>>,
+}
+
+/// Returns the folder that holds the cases, which need not be there.
+#[expect(clippy::disallowed_methods, reason = "the one switch of these tests, for the person who runs them")]
+pub(crate) fn folder() -> PathBuf {
+    let named = std::env::var_os("GATEWRIGHT_CASES").filter(|path| !path.is_empty());
+    named.map_or_else(|| in_repository("../shared/goldens"), PathBuf::from)
+}
+
+fn in_repository(path: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join(path)
+}
+
+/// Reads all suites that are known here and have cases there, in the order of their names.
+pub(crate) fn suites(root: &Path) -> Vec<Suite> {
+    let files = sorted(&in_repository("tests/conformance/suites"));
+    files.iter().map(|file| Suite::read(file, root)).filter(|suite| suite.folder.is_dir()).collect()
+}
+
+fn sorted(folder: &Path) -> Vec<PathBuf> {
+    let entries = fs::read_dir(folder).unwrap_or_else(|error| die(&folder.display().to_string(), &error.to_string()));
+    let mut paths: Vec<PathBuf> = entries.flatten().map(|entry| entry.path()).collect();
+    paths.sort();
+    paths
+}
+
+fn read(file: &Path) -> String {
+    fs::read_to_string(file).unwrap_or_else(|error| die(&file.display().to_string(), &error.to_string()))
+}
+
+#[expect(clippy::panic, reason = "what cannot be read at all fails with its name")]
+fn die(what: &str, message: &str) -> ! {
+    panic!("{what}: {message}")
+}
+
+/// Tells whether a name is meant by one of these, of which `*` at the end stands for any rest.
+pub(crate) fn is_meant(patterns: &[String], name: &str) -> bool {
+    patterns.iter().any(|pattern| match pattern.strip_suffix('*') {
+        Some(beginning) => name.starts_with(beginning),
+        None => pattern == name,
+    })
+}
+
+impl Suite {
+    fn read(file: &Path, root: &Path) -> Self {
+        let name = file.file_stem().map(|stem| stem.to_string_lossy().into_owned()).unwrap_or_default();
+        let path = file.display().to_string();
+        let documents = yaml::parse_values(&read(file)).unwrap_or_else(|error| die(&path, &error.to_string()));
+        let document = documents.into_iter().next().unwrap_or_default();
+        let suite: Self = serde_json::from_value(document).unwrap_or_else(|error| die(&path, &error.to_string()));
+        Self { folder: root.join(&name), name, ..suite }
+    }
+
+    /// Returns the folders of its cases, however deep, in the order of their names.
+    pub(crate) fn cases(&self) -> Vec<(String, PathBuf)> {
+        let mut found = Vec::new();
+        find(&self.folder, "", &mut found);
+        found
+    }
+
+    /// Renders a case.
+    pub(crate) fn case(&self, stem: &str, folder: &Path) -> Case {
+        let name = format!("{}/{stem}", self.name);
+        let tree = Tree::from_iter([("in.yaml".to_owned(), read(&folder.join("in.yaml")))]);
+        let refused = folder.join("expected-error.yaml").exists();
+        let expected: Option<Vec<Value>> = (!refused).then(|| {
+            let documents = yaml::parse_values(&read(&folder.join("out.yaml")));
+            let documents = documents.unwrap_or_else(|error| die(&name, &error.to_string()));
+            documents.into_iter().filter(|document| !document.is_null()).collect()
+        });
+        let settings = self.settings_of(stem, expected.as_deref().unwrap_or_default());
+        let packs = Pack::builtin(&self.pack, &settings).and_then(|pack| Packs::new(vec![pack]));
+        let packs = packs.unwrap_or_else(|error| die(&name, &Chain(&error).to_string()));
+        let rendering = unit::render(&tree, &packs, &Options::default());
+        Case { rendering, expected }
+    }
+
+    fn settings_of(&self, stem: &str, output: &[Value]) -> Value {
+        let mut settings = self.settings.clone();
+        for exception in self.exceptions.iter().filter(|exception| is_meant(&exception.cases, stem)) {
+            put_over(&mut settings, &exception.settings);
+            let files = exception.texts.iter().map(|(at, file)| (at, read(&self.folder.join(file))));
+            let in_output = |key: &String| {
+                let found = output.iter().find_map(|object| object["data"][key].as_str());
+                found.unwrap_or_else(|| die(stem, &format!("no ConfigMap of the output has {key:?}"))).to_owned()
+            };
+            let outputs = exception.outputs.iter().map(|(at, key)| (at, in_output(key)));
+            for (pointer, text) in files.chain(outputs) {
+                let at = settings.pointer_mut(pointer);
+                *at.unwrap_or_else(|| die(&self.name, &format!("the settings have no {pointer}"))) = text.into();
+            }
+        }
+        settings
+    }
+}
+
+fn find(folder: &Path, name: &str, found: &mut Vec<(String, PathBuf)>) {
+    if folder.join("in.yaml").exists() {
+        return found.push((name.to_owned(), folder.to_owned()));
+    }
+    for below in sorted(folder).iter().filter(|path| path.is_dir()) {
+        let part = below.file_name().map(|part| part.to_string_lossy().into_owned()).unwrap_or_default();
+        let name = if name.is_empty() { part } else { format!("{name}/{part}") };
+        find(below, &name, found);
+    }
+}
+
+fn put_over(settings: &mut Value, above: &Value) {
+    match (settings, above) {
+        (Value::Object(fields), Value::Object(above)) => {
+            above.iter().for_each(|(key, value)| put_over(fields.entry(key.as_str()).or_insert(Value::Null), value));
+        }
+        (_, Value::Null) => {}
+        (settings, above) => *settings = above.clone(),
+    }
+}
