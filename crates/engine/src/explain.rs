@@ -241,7 +241,7 @@ fn with<T>(
 ) -> Result<T, Unexplained> {
     let Inputs { source, packs, options, .. } = inputs;
     let assignment = source.overlays.on(options.cluster.as_ref(), &source.specs);
-    let specs = overlay::patch_gateways(&source.specs, &assignment, packs.kinds());
+    let specs = overlay::gateway::patch(&source.specs, &assignment, packs.kinds());
     if specs.broken.contains_key(gateway) {
         let problems = specs.problems.iter().filter(|problem| problem.object.as_ref() == Some(gateway));
         return Err(Unexplained::Broken(problems.cloned().collect()));

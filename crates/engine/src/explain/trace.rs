@@ -69,7 +69,7 @@ impl<'a> Trace<'a> {
         for input in &inputs {
             refused.extend(input.leaves.iter().filter(|spot| !self.vary(input, spot)).map(|spot| (input, spot)));
         }
-        self.vary_alike(&refused);
+        self.vary_alike(&inputs, &refused);
         // What follows costs as much again, and only finds causes that are weaker.
         if self.has_open() {
             self.vary_lists(&inputs);
@@ -108,13 +108,16 @@ impl<'a> Trace<'a> {
     }
 
     /// Lets what says the same say something else together: one may only be accepted with the other.
-    fn vary_alike(&mut self, refused: &[(&Input, &Spot)]) {
+    fn vary_alike(&mut self, inputs: &[Input], refused: &[(&Input, &Spot)]) {
         let mut groups: BTreeMap<String, Vec<(&Input, &Spot)>> = BTreeMap::new();
         for (input, spot) in refused {
             groups.entry(spot.value.to_string()).or_default().push((input, spot));
         }
         for group in groups.values() {
-            let changes = self.vary_together(group);
+            let follows = |spot: &&Spot| group.iter().any(|(_, known)| known.value == spot.value);
+            let followers = inputs.iter().flat_map(|input| input.followers.iter().map(move |spot| (input, spot)));
+            let followers = followers.filter(|(_, spot)| follows(spot));
+            let changes = self.vary_together(&group.iter().copied().chain(followers).collect::<Vec<_>>());
             for (input, spot) in group {
                 let (said, lower) = (self.case.said(input, spot), self.case.lower(input, spot));
                 match &changes {
