@@ -3,6 +3,8 @@
 pub mod adopt;
 pub mod check;
 pub mod config;
+pub mod defaults;
+pub mod explain;
 pub mod history;
 pub mod plan;
 pub mod render;
@@ -59,6 +61,8 @@ enum Command {
     Adopt(adopt::Args),
     Render(render::Args),
     Check(check::Args),
+    Explain(explain::Args),
+    Defaults(defaults::Args),
     Status(status::Args),
     History(history::Args),
     Config(config::Args),
@@ -159,6 +163,8 @@ impl Context {
             Command::Adopt(args) => adopt::run(&self, &args),
             Command::Render(args) => render::run(&self, &args),
             Command::Check(args) => check::run(&self, &args),
+            Command::Explain(args) => explain::run(&self, &args),
+            Command::Defaults(args) => defaults::run(&self, &args),
             Command::Status(args) => status::run(&self, &args),
             Command::History(args) => history::run(&self, &args),
             Command::Config(args) => config::run(&self, &args),

@@ -199,6 +199,11 @@ impl Config {
         self.settings.sources.get(&sync.source)
     }
 
+    /// Returns the file as it was parsed, for the places of settings.
+    pub fn root(&self) -> &Node {
+        &self.root
+    }
+
     /// Builds the packs with their settings.
     pub fn packs(&self) -> Result<Packs, UnusablePack> {
         packs(Some(self))

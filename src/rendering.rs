@@ -55,6 +55,16 @@ impl Reading {
         Self { source, options, unclaimed: settings.unclaimed, problem }
     }
 
+    /// Returns what was read.
+    pub fn source(&self) -> &Source {
+        &self.source
+    }
+
+    /// Returns what the sync says about all that it renders for a cluster.
+    pub fn options(&self, cluster: Option<&ClusterFacts>) -> Options {
+        Options { cluster: cluster.cloned(), ..self.options.clone() }
+    }
+
     /// Returns what the rendering for a cluster depends on.
     pub fn variant(&self, cluster: &ClusterFacts) -> Variant {
         self.source.overlays.variant(Some(cluster))
@@ -64,8 +74,7 @@ impl Reading {
     ///
     /// Blocking, as [`Reading::new`].
     pub fn render(&self, packs: &Packs, cluster: &ClusterFacts) -> Rendering {
-        let options = Options { cluster: Some(cluster.clone()), ..self.options.clone() };
-        let mut rendering = self.source.render(packs, &options);
+        let mut rendering = self.source.render(packs, &self.options(Some(cluster)));
         rendering.problems.extend(self.problem.clone());
         if self.unclaimed == Unclaimed::Error {
             let problem = |(id, place): &(ObjectId, _)| {

@@ -34,7 +34,7 @@ pub struct Args {
 pub enum Format {
     /// For people.
     Text,
-    /// For programs: one JSON document per sync, each on a line of its own. docs/schema has their schema.
+    /// For programs: JSON documents, each on a line of its own. docs/schema has their schemas.
     Json,
 }
 

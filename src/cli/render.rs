@@ -1,6 +1,6 @@
 //! `gatewright render`.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use gatewright_engine::object::Object;
 use gatewright_engine::pack::Packs;
@@ -34,6 +34,9 @@ pub struct Args {
     /// Render for this cluster of the config file; otherwise only overlays for all clusters are in force.
     #[arg(long, value_name = "NAME")]
     cluster: Option<String>,
+    /// Print the values that the templates get, one document for each Gateway, and not the objects.
+    #[arg(long)]
+    values: bool,
 }
 
 /// Runs the command.
@@ -48,7 +51,7 @@ pub fn run(context: &Context, args: &Args) -> Result<u8, Failure> {
         ..Options::default()
     };
     let rendering = specs.source.render(&specs.packs, &options);
-    let documents = documents(&rendering);
+    let documents = if args.values { values(&specs, &options) } else { documents(&rendering) };
     for document in &documents {
         print(document);
     }
@@ -72,6 +75,12 @@ pub fn documents(rendering: &Rendering) -> Vec<String> {
     objects.into_iter().map(document).collect()
 }
 
+/// Writes the values of every Gateway that has some, also where the templates cannot be filled with them.
+fn values(specs: &Specs, options: &Options) -> Vec<String> {
+    let all = specs.source.values(&specs.packs, options).into_iter();
+    all.map(|(id, place, values)| format!("---\n# {id} ({place})\n{}", yaml::to_string(&values))).collect()
+}
+
 /// Specs from disk, and what is needed to render them.
 pub(super) struct Specs {
     /// The config file, if one was named.
@@ -90,10 +99,8 @@ impl Specs {
         target_namespace: Option<&str>,
         needs_config: bool,
     ) -> Result<Self, Failure> {
-        let is_wanted = needs_config || context.config.is_some();
-        let config = is_wanted.then(|| context.load()).transpose()?;
-        let packs = config.as_ref().map_or_else(|| config::packs(None), Config::packs);
-        let packs = packs.map_err(|error| Failure::of_configuration(&error))?;
+        let config = config(context, needs_config)?;
+        let packs = packs(config.as_ref())?;
         let source = Source::load(&read(paths)?, &packs, target_namespace);
         Ok(Self { config, packs, source })
     }
@@ -104,7 +111,8 @@ impl Specs {
         clusters.map(|(name, settings)| ClusterFacts { name: name.clone(), labels: settings.labels.clone() })
     }
 
-    fn cluster(&self, name: &str) -> Result<ClusterFacts, Failure> {
+    /// Returns what overlays can know of one of them.
+    pub(super) fn cluster(&self, name: &str) -> Result<ClusterFacts, Failure> {
         if let Some(config) = &self.config {
             check_name("cluster", Some(name), &config.settings.clusters)?;
         }
@@ -113,11 +121,24 @@ impl Specs {
     }
 }
 
+/// Reads the config file if one was named or is needed.
+pub(super) fn config(context: &Context, is_needed: bool) -> Result<Option<Config>, Failure> {
+    let is_wanted = is_needed || context.config.is_some();
+    is_wanted.then(|| context.load()).transpose()
+}
+
+/// Builds the packs, with the settings of a config file if there is one.
+pub(super) fn packs(config: Option<&Config>) -> Result<Packs, Failure> {
+    let packs = config.map_or_else(|| config::packs(None), Config::packs);
+    packs.map_err(|error| Failure::of_configuration(&error))
+}
+
 fn read(paths: &[PathBuf]) -> Result<Tree, Failure> {
     let mut tree = Tree::default();
     for path in paths {
         let part = Tree::read_dir(path).map_err(|error| Failure { code: EXIT_USAGE, ..Failure::of(&error) })?;
         let folder = if path.is_file() { path.parent() } else { Some(path.as_path()) };
+        let folder = folder.filter(|folder| *folder != Path::new("."));
         tree.absorb(&folder.map(|folder| folder.to_string_lossy().into_owned()).unwrap_or_default(), part);
     }
     if tree.is_empty() {

@@ -177,6 +177,12 @@ impl<'a> Session<'a> {
         })
     }
 
+    /// Reads one source.
+    pub(super) fn source(&self, name: &str) -> Result<Snapshot, Failure> {
+        let read = self.read(BTreeSet::from([name]))?.remove(name);
+        read.unwrap_or_else(|| Err(Failure::usage(format!("there is no source {name:?}"))))
+    }
+
     async fn snapshot(&self, name: &str) -> Result<Snapshot, Failure> {
         let source = assemble::source(self.config, name).map_err(|error| Failure::of_configuration(&error))?;
         let snapshot = source.poll(None).await.map_err(|error| unreadable(name, &error))?;

@@ -30,6 +30,12 @@ pub(crate) struct Case {
     folder: PathBuf,
     /// The name of its folder.
     pub(crate) name: String,
+    /// Its specs.
+    pub(crate) tree: Tree,
+    /// What renders them.
+    pub(crate) packs: Packs,
+    /// What its settings say about all objects.
+    pub(crate) options: Options,
     /// What became of its specs.
     pub(crate) rendering: Rendering,
 }
@@ -50,8 +56,9 @@ impl Case {
         let tree = Tree::read_dir(&specs).unwrap_or_else(|error| panic_about(&name, &Chain(&error).to_string()));
         assert!(!tree.is_empty(), "{name}: there are no specs in {}", specs.display());
         let settings = Settings::read(&folder.join("settings.yaml"));
-        let rendering = unit::render(&tree, &settings.packs(&name), &settings.options());
-        Self { folder, name, rendering }
+        let (packs, options) = (settings.packs(&name), settings.options());
+        let rendering = unit::render(&tree, &packs, &options);
+        Self { folder, name, tree, packs, options, rendering }
     }
 
     /// The files that are expected, and what they ought to hold.

@@ -20,6 +20,7 @@ mod crash;
 mod daemon;
 mod envoy;
 mod errors;
+mod explain;
 mod generate;
 mod golden;
 mod merging;

@@ -41,7 +41,7 @@ pub struct Difference {
 
 /// Fields that identify the elements of a list, in the order in which they are tried. The API types that we render
 /// use these as merge keys.
-const KEYS: [&str; 6] = ["name", "containerPort", "port", "mountPath", "topologyKey", "key"];
+pub(crate) const KEYS: [&str; 6] = ["name", "containerPort", "port", "mountPath", "topologyKey", "key"];
 
 /// Metadata that only the server writes.
 const SERVER_METADATA: [&str; 7] =
@@ -85,7 +85,7 @@ pub fn comparable(body: &Value) -> Value {
 }
 
 /// Different secrets stay different, and neither can be read. The digest is short, so that it cannot serve to guess.
-fn masked(value: &Value) -> Value {
+pub(crate) fn masked(value: &Value) -> Value {
     Value::from(format!("*** ({})", &digest(value.to_string().as_bytes())[..6]))
 }
 
@@ -139,12 +139,14 @@ fn compare_lists(before: &[Value], after: &[Value], path: &mut Vec<Segment>, fou
     }
 }
 
-fn identifies(key: &str, list: &[Value]) -> bool {
+/// Tells whether a field has another value in every element of a list.
+pub(crate) fn identifies(key: &str, list: &[Value]) -> bool {
     let values: BTreeSet<String> = list.iter().filter_map(|element| element.get(key)).map(Value::to_string).collect();
     values.len() == list.len()
 }
 
-fn plain(value: &Value) -> String {
+/// Returns the text of a value, without the quotes of a string.
+pub(crate) fn plain(value: &Value) -> String {
     value.as_str().map_or_else(|| value.to_string(), str::to_owned)
 }
 

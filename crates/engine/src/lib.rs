@@ -9,7 +9,8 @@
 //! [`schema`] finding every mistake, each a [`problem`] with its place. [`overlay`] is what differs from cluster to
 //! cluster. [`resolve`] finds out which [`pack`] renders a Gateway and which parameters govern it, [`merge`] puts those
 //! over each other, [`enforce`] bounds them, and [`render`] turns values and templates into [`object`]s. [`mod@patch`]
-//! changes those as `kubectl` would. [`mod@unit`] is that whole way in one function.
+//! changes those as `kubectl` would. [`mod@unit`] is that whole way in one function. [`explain`] goes it backwards, from
+//! a field to what set it, and [`mod@defaults`] shows what it begins with.
 //!
 //! What is wanted then meets what is there: [`marks`] says whose an object is, [`inventory`] what we own, [`diff`] what
 //! differs, [`health`] how it is, and [`plan`] what will be done, which is complete: carrying it out takes no decision.
@@ -40,9 +41,11 @@
 //! ```
 
 pub mod check;
+pub mod defaults;
 pub mod diff;
 pub mod enforce;
 pub mod error;
+pub mod explain;
 pub mod health;
 pub mod inventory;
 pub mod live;

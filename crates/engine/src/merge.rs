@@ -74,6 +74,12 @@ impl Table {
         }
         table
     }
+
+    /// Tells whether the items of a list go behind those of the layers below it.
+    pub(crate) fn appends<'a>(&self, path: impl IntoIterator<Item = &'a str>) -> bool {
+        let at = path.into_iter().try_fold(self, |table, field| table.below.get(field));
+        at.is_some_and(|table| table.rule == Rule::Append)
+    }
 }
 
 /// Merges layers, the lowest first.

@@ -67,6 +67,17 @@ pub trait ValuesGenerator: Send + Sync {
     fn lint(&self, _subject: &Subject<'_>, _parameters: &Merged) -> Vec<Problem> {
         Vec::new()
     }
+
+    /// Returns the settings of the pack (`packs.<name>` of the config) that the values are computed with, defaults
+    /// included; `null` if there are none. A generator around another one passes this on, and the next.
+    fn settings(&self) -> Value {
+        Value::Null
+    }
+
+    /// Returns the same generator with other settings, or `None` if these cannot be used.
+    fn with_settings(&self, _settings: &Value) -> Option<Arc<dyn ValuesGenerator>> {
+        None
+    }
 }
 
 /// Changes objects after they are rendered, before they are marked; it may add objects.
@@ -365,6 +376,11 @@ impl Packs {
     /// Returns the kinds that can be read.
     pub fn kinds(&self) -> &Kinds {
         &self.kinds
+    }
+
+    /// Returns the packs, in their order.
+    pub fn all(&self) -> &[Pack] {
+        &self.packs
     }
 
     /// Returns what must hold for the parameters of units, whichever pack renders them.

@@ -68,13 +68,26 @@ impl Renderer {
         let context = Context::from_serialize(values).map_err(RenderError::Values)?;
         let mut objects = Vec::with_capacity(self.templates.len());
         for name in &self.templates {
-            let text = self.tera.render(name, &context).map_err(|source| RenderError::Fill(name.clone(), source))?;
-            let fail = |source: YamlError| RenderError::Yaml(name.clone(), source.position.line, source);
-            for body in self.texts.read(&text).map_err(fail)? {
-                objects.push(Object::new(body).map_err(|source| RenderError::Object(name.clone(), source))?);
-            }
+            objects.extend(self.filled(name, &context)?);
         }
         Ok(objects)
+    }
+
+    /// Returns the names of the templates, in their order.
+    pub fn templates(&self) -> &[String] {
+        &self.templates
+    }
+
+    /// Fills one template and returns its objects.
+    pub fn fill(&self, name: &str, values: &Value) -> Result<Vec<Object>, RenderError> {
+        self.filled(name, &Context::from_serialize(values).map_err(RenderError::Values)?)
+    }
+
+    fn filled(&self, name: &str, context: &Context) -> Result<Vec<Object>, RenderError> {
+        let text = self.tera.render(name, context).map_err(|source| RenderError::Fill(name.to_owned(), source))?;
+        let fail = |source: YamlError| RenderError::Yaml(name.to_owned(), source.position.line, source);
+        let object = |body| Object::new(body).map_err(|source| RenderError::Object(name.to_owned(), source));
+        self.texts.read(&text).map_err(fail)?.into_iter().map(object).collect()
     }
 }
 

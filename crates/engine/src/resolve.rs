@@ -20,6 +20,7 @@ use crate::spec::{Document, GATEWAY_API, Specs};
 use crate::yaml::Node;
 
 /// A Gateway with everything that decides what becomes of it.
+#[derive(Clone)]
 pub struct Resolved<'a> {
     /// The Gateway as it was written.
     pub document: &'a Document,

@@ -111,6 +111,15 @@ impl Schema {
         Ok(schema)
     }
 
+    /// Returns the values that are allowed at a path of fields and indexes, if only some are.
+    pub(crate) fn values_at<'a>(&self, path: impl IntoIterator<Item = &'a str>) -> &[Value] {
+        let rule = path.into_iter().try_fold(&self.root, |rule, step| {
+            let rule = self.resolve(rule);
+            rule.properties.get(step).or(rule.items.as_deref())
+        });
+        rule.map(|rule| self.resolve(rule).values.as_slice()).unwrap_or_default()
+    }
+
     /// Returns the schema that everything obeys.
     pub fn anything() -> Self {
         Self { root: Rule { additional: Additional::Free, ..Rule::default() }, definitions: BTreeMap::new() }

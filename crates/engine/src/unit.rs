@@ -4,6 +4,7 @@
 //! counted and released together.
 
 pub mod generated;
+pub(crate) mod single;
 mod specs;
 mod unclaimed;
 mod written;

@@ -128,6 +128,22 @@ fn position(at: &serde_saphyr::Location) -> Position {
 }
 
 impl Node {
+    /// Makes a node that stands nowhere.
+    pub fn of_value(value: &Value) -> Self {
+        let field = |node| Field { key: Position::default(), node };
+        let content = match value {
+            Value::Null => Content::Null,
+            Value::Bool(value) => Content::Bool(*value),
+            Value::Number(value) => Content::Number(value.clone()),
+            Value::String(value) => Content::String(value.clone()),
+            Value::Array(items) => Content::List(items.iter().map(Self::of_value).collect()),
+            Value::Object(fields) => {
+                Content::Map(fields.iter().map(|(key, value)| (key.clone(), field(Self::of_value(value)))).collect())
+            }
+        };
+        Self { position: Position::default(), content }
+    }
+
     /// Returns the value without positions.
     pub fn to_value(&self) -> Value {
         match &self.content {

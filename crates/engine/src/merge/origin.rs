@@ -4,15 +4,18 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::Arc;
 
+use serde::Serialize;
 use serde_json::Value;
 
 use crate::problem::Place;
 use crate::yaml::{Content, Node};
 
 /// The layers of parameters, the lowest first.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "kebab-case")]
 pub enum LayerName {
     /// The defaults of a pack.
+    #[serde(rename = "built-in")]
     Builtin,
     /// The config file.
     Settings,
@@ -141,6 +144,14 @@ impl Merged {
     /// Follows a path of fields separated by dots.
     pub fn at(&self, path: &str) -> Option<&Self> {
         path.split('.').try_fold(self, |merged, field| merged.get(field))
+    }
+
+    /// Follows fields and indexes, as [`Node::at`] does.
+    pub(crate) fn part<'a>(&self, path: impl IntoIterator<Item = &'a str>) -> Option<&Self> {
+        path.into_iter().try_fold(self, |merged, step| match &merged.content {
+            MergedContent::List(items) => items.get(step.parse::<usize>().ok()?),
+            _ => merged.get(step),
+        })
     }
 
     /// Returns the items of a list or the fields of a mapping.

@@ -192,6 +192,17 @@ impl ValuesGenerator for Generator {
     fn lint(&self, subject: &Subject<'_>, parameters: &Merged) -> Vec<Problem> {
         lint::lint(subject, parameters)
     }
+
+    fn settings(&self) -> Value {
+        let settings = Settings { parameters: Value::Null, enforce: Vec::new(), ..self.settings.clone() };
+        serde_json::to_value(settings).unwrap_or_default()
+    }
+
+    fn with_settings(&self, settings: &Value) -> Option<Arc<dyn ValuesGenerator>> {
+        let settings: Settings = serde_json::from_value(settings.clone()).ok()?;
+        let authorities = settings.xds.tls.as_ref().map(TlsSettings::authorities).transpose().ok()?;
+        Some(Arc::new(Self { defaults: self.defaults.clone(), settings, authorities }))
+    }
 }
 
 impl Generator {

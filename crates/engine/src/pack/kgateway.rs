@@ -93,6 +93,16 @@ impl ValuesGenerator for Generator {
     fn lint(&self, subject: &Subject<'_>, parameters: &Merged) -> Vec<Problem> {
         lint::lint(&self.settings, subject, parameters)
     }
+
+    fn settings(&self) -> Value {
+        let settings = Settings { parameters: Value::Null, enforce: Vec::new(), ..self.settings.clone() };
+        serde_json::to_value(settings).unwrap_or_default()
+    }
+
+    fn with_settings(&self, settings: &Value) -> Option<Arc<dyn ValuesGenerator>> {
+        let settings = serde_json::from_value(settings.clone()).ok()?;
+        Some(Arc::new(Self { defaults: self.defaults.clone(), waypoint: self.waypoint.clone(), settings }))
+    }
 }
 
 impl Generator {

@@ -31,7 +31,7 @@ pub struct Gateway {
 }
 
 /// What a Gateway asks for.
-#[derive(Clone, Debug, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Default, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct GatewaySpec {
     /// The class that says who provisions it, and how.

@@ -1,0 +1,156 @@
+//! What holds where nobody says otherwise: the lowest parameters of a pack, as a document of one's own.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use serde_json::{Value, json};
+
+use crate::merge::merge_over;
+use crate::merge::origin::{Merged, MergedContent, Origin};
+use crate::object::{Gvk, ObjectId};
+use crate::pack::{Pack, ParameterKind, Parameters};
+use crate::resolve::Resolved;
+use crate::spec::gateway::{Gateway, GatewaySpec};
+use crate::spec::{Document, GATEWAY_API, Metadata};
+use crate::unit::subject;
+use crate::yaml::Node;
+
+/// The parameters that a Gateway has when neither it nor its class says anything.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Defaults {
+    /// A document of the parameter kind of the pack, named after the class.
+    pub document: Value,
+    /// Who set each parameter, by its path in `spec`.
+    pub origins: Vec<(String, Origin)>,
+    /// The lists that a document of one's own would add to and not replace, by their paths in `spec`.
+    pub appended: Vec<String>,
+}
+
+/// Returns the parameters that a Gateway of a class begins with: those of the pack, and of its settings.
+pub fn defaults(pack: &Pack, class: &str) -> Defaults {
+    let gateway = least_gateway(class);
+    let document = document_of(&gateway);
+    let resolved = Resolved {
+        document: &document,
+        gateway,
+        pack,
+        kind: &pack.own,
+        listener_sets: Vec::new(),
+        listener_set_documents: Vec::new(),
+        layers: pack.settings_layer().into_iter().collect(),
+        overlays: Vec::new(),
+        files: BTreeSet::new(),
+    };
+    let lowest = pack.own.generator.defaults(&subject(&resolved), &resolved.layers);
+    let merged = merge_over(lowest, &resolved.layers, &pack.own.table);
+    let ParameterKind { group, kind, versions } = &pack.own.kind;
+    let version = versions.first().map(String::as_str).unwrap_or_default();
+    let api_version = Gvk { group: group.clone(), version: version.to_owned(), kind: kind.clone() }.api_version();
+    let document = json!({
+        "apiVersion": api_version,
+        "kind": kind,
+        "metadata": {"name": class},
+        "spec": merged.to_value(),
+    });
+    let mut defaults = Defaults { document, origins: Vec::new(), appended: Vec::new() };
+    defaults.collect(&merged, &pack.own, &mut Vec::new());
+    defaults
+}
+
+/// Makes a Gateway that asks for nothing but its class.
+fn least_gateway(class: &str) -> Gateway {
+    Gateway {
+        api_version: format!("{GATEWAY_API}/v1"),
+        kind: "Gateway".to_owned(),
+        metadata: Metadata { name: class.to_owned(), namespace: Some("default".to_owned()), ..Metadata::default() },
+        spec: GatewaySpec { gateway_class_name: class.to_owned(), ..GatewaySpec::default() },
+        status: None,
+    }
+}
+
+fn document_of(gateway: &Gateway) -> Document {
+    let Metadata { name, namespace, .. } = &gateway.metadata;
+    let root = json!({
+        "apiVersion": gateway.api_version,
+        "kind": gateway.kind,
+        "metadata": {"name": name, "namespace": namespace},
+        "spec": {"gatewayClassName": gateway.spec.gateway_class_name},
+    });
+    let gvk = Gvk::new(&gateway.api_version, &gateway.kind);
+    let id = ObjectId::new(&gvk.group, &gvk.kind, namespace.as_deref().unwrap_or_default(), name);
+    Document { id, gvk, file: Arc::from(""), root: Node::of_value(&root), patched: Vec::new() }
+}
+
+impl Defaults {
+    fn collect<'a>(&mut self, merged: &'a Merged, kind: &Parameters, path: &mut Vec<&'a str>) {
+        match &merged.content {
+            MergedContent::Map(fields) if !fields.is_empty() => {
+                for (name, field) in fields {
+                    path.push(name);
+                    self.collect(field, kind, path);
+                    path.pop();
+                }
+                return;
+            }
+            MergedContent::List(items) if !items.is_empty() && kind.table.appends(path.iter().copied()) => {
+                self.appended.push(path.join("."));
+            }
+            MergedContent::Map(_) | MergedContent::List(_) | MergedContent::Leaf(_) => {}
+        }
+        self.origins.push((path.join("."), merged.origin.clone()));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::check::check;
+    use crate::merge::origin::LayerName;
+    use crate::pack::kgateway::parameters::GatewayParameters;
+    use crate::schema::Schema;
+    use crate::yaml;
+
+    fn pack(settings: &Value) -> Pack {
+        let pack = Pack::builtin("kgateway", settings).expect("the built-in pack can be used");
+        match settings.get("parameters") {
+            Some(parameters) => pack.with_settings("config.yaml", Node::of_value(parameters)),
+            None => pack,
+        }
+    }
+
+    #[test]
+    fn defaults_are_a_document_that_can_be_used() {
+        for class in ["kgateway", "kgateway-waypoint"] {
+            let found = defaults(&pack(&Value::Null), class);
+            let schema = Schema::of::<GatewayParameters>().expect("the schema is sound");
+            assert_eq!(check(&Node::of_value(&found.document), &schema), [], "{class}");
+            assert_eq!(yaml::parse_values(&yaml::to_string(&found.document)), Ok(vec![found.document]));
+        }
+    }
+
+    #[test]
+    fn a_waypoint_has_others() {
+        let kind =
+            |class: &str| defaults(&pack(&Value::Null), class).document["spec"]["kube"]["service"]["type"].clone();
+        assert_eq!((kind("kgateway"), kind("kgateway-waypoint")), (json!("LoadBalancer"), json!("ClusterIP")));
+    }
+
+    #[test]
+    fn settings_of_the_pack_count_and_say_so() {
+        let settings = json!({"image": {"tag": "v9"}, "parameters": {"kube": {"deployment": {"replicas": 3}}}});
+        let found = defaults(&pack(&settings), "kgateway");
+        let kube = &found.document["spec"]["kube"];
+        assert_eq!(
+            (&kube["deployment"]["replicas"], &kube["envoyContainer"]["image"]["tag"]),
+            (&json!(3), &json!("v9"))
+        );
+        let set: Vec<&str> = found
+            .origins
+            .iter()
+            .filter(|(_, origin)| origin.layer == LayerName::Settings)
+            .map(|(path, _)| path.as_str())
+            .collect();
+        assert!(set.contains(&"kube.deployment.replicas") && set.contains(&"kube.envoyContainer.image.tag"), "{set:?}");
+        assert_eq!(found.appended, ["kube.envoyContainer.securityContext.capabilities.drop"]);
+    }
+}

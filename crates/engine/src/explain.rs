@@ -1,0 +1,314 @@
+//! Where every field of a rendered object comes from.
+//!
+//! The way from specs to objects is a pure and quick function, so it can simply be asked: one after the other, each
+//! thing that an input says is made to say something else, everything is rendered again, and what differs is what it
+//! sets or governs. No pack has to know its own fields for that, and nothing is guessed: what was refused in place of
+//! an input is listed as not tried.
+//!
+//! Two inputs of which either is enough for a field show nothing when they are changed one by one. For fields that
+//! are left without a cause whole lists are changed and parts removed; what then is still without one comes from the
+//! pack itself. Left out: references, such as `parametersRef`; they say where parameters stand, not what they are.
+
+mod again;
+mod inputs;
+mod path;
+mod spots;
+mod template;
+mod text;
+mod trace;
+mod vary;
+
+use std::fmt;
+use std::sync::Arc;
+
+use serde::Serialize;
+use serde_json::Value;
+
+use crate::diff::masked;
+use crate::merge::origin::{LayerName, Merged};
+use crate::object::ObjectId;
+use crate::overlay;
+use crate::pack::Packs;
+use crate::problem::{Place, Problem};
+use crate::resolve::{Resolution, Resolved, resolve};
+use crate::unit::{Options, Source};
+use crate::yaml::Node;
+use inputs::Case;
+use spots::{Spot, leaves, parts};
+use trace::Trace;
+
+/// The version of the form that an [`Explanation`] has as JSON.
+pub const SCHEMA: &str = "gatewright.dev/explanation/v1alpha1";
+
+/// What everything is rendered from.
+pub struct Inputs<'a> {
+    /// The source.
+    pub source: &'a Source,
+    /// What renders it.
+    pub packs: &'a Packs,
+    /// What a sync says about all that it renders.
+    pub options: &'a Options,
+    /// Where packs and syncs have their settings from, if from a file.
+    pub config: Option<ConfigFile<'a>>,
+}
+
+/// A config file, for the places of settings.
+pub struct ConfigFile<'a> {
+    /// Its name.
+    pub file: Arc<str>,
+    /// What it says.
+    pub root: &'a Node,
+    /// The sync that [`Inputs::options`] are of.
+    pub sync: Option<&'a str>,
+}
+
+/// Where the fields of one object come from, or the parameters of one Gateway.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[serde(rename_all = "camelCase")]
+#[must_use]
+pub struct Explanation {
+    /// The version of this form: [`SCHEMA`].
+    pub schema: &'static str,
+    /// The object; of parameters, the Gateway that they are merged for.
+    pub object: ObjectId,
+    /// The spec that the object is rendered from.
+    pub unit: ObjectId,
+    /// Where that stands.
+    pub place: Place,
+    /// The template that the object is made by, as `pack/file`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub template: Option<String>,
+    /// The inputs without which, as they are, the object would not be there.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub because: Vec<Said>,
+    /// The fields without parts of their own, in the order of their paths.
+    pub leaves: Vec<Leaf>,
+    /// What could not be tried, because whatever was put in its place was refused.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub untried: Vec<Said>,
+}
+
+/// One field.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Leaf {
+    /// Its path, as in a plan.
+    pub path: String,
+    /// Its value; of a Secret, what a plan shows.
+    pub value: Value,
+    /// What it comes from, the most direct first.
+    pub causes: Vec<Cause>,
+    /// What it comes from when no input has a say.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub fixed: Option<Fixed>,
+}
+
+/// An input that has a say in a field.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Cause {
+    /// How it bears on the field.
+    pub effect: Effect,
+    /// What it says.
+    #[serde(flatten)]
+    pub said: Said,
+    /// What lower layers had said instead, the nearest first.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub lower: Vec<Said>,
+    /// The lines of a text of several lines that it is about, from 1.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub lines: Vec<usize>,
+}
+
+/// How an input bears on a field.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Effect {
+    /// Its value is, or is part of, the value of the field.
+    Sets,
+    /// The field would be different or absent if it said something else.
+    Governs,
+}
+
+/// Something that an input says.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Said {
+    /// Who says it.
+    #[serde(flatten)]
+    pub by: By,
+    /// Where; not known of what is built into a pack.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub place: Option<Place>,
+    /// The path within the spec, the parameters or the config file.
+    pub path: String,
+    /// The value.
+    pub value: Value,
+}
+
+/// Who says something.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum By {
+    /// A layer of parameters, or of settings.
+    Layer(LayerName),
+    /// A spec itself, such as the Gateway.
+    Spec(ObjectId),
+}
+
+/// The part of a pack that a field comes from.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Fixed {
+    /// The pack.
+    pub pack: String,
+    /// The template, as `pack/file`; absent if no template made the object.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub template: Option<String>,
+    /// The value that the template takes it from, if it is not in the template itself.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub value: Option<String>,
+}
+
+/// Why something cannot be explained.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Unexplained {
+    /// There is no such spec, or it renders no such object.
+    Absent,
+    /// No pack renders the Gateways of this controller.
+    NotOurs(String),
+    /// It cannot be rendered.
+    Broken(Vec<Problem>),
+    /// The object has no such field.
+    NoField {
+        /// The one that may have been meant.
+        near: Option<String>,
+        /// Those that stand where it was looked for.
+        known: Vec<String>,
+    },
+}
+
+/// Explains the fields of one object of a Gateway at a path, or below it; an empty path means all.
+pub fn object(
+    inputs: &Inputs<'_>,
+    gateway: &ObjectId,
+    object: &ObjectId,
+    path: &str,
+) -> Result<Explanation, Unexplained> {
+    with(inputs, gateway, |case| {
+        let objects = again::render(case, &[]).ok_or(Unexplained::Absent)?;
+        let index = objects.iter().position(|known| known.id() == object).ok_or(Unexplained::Absent)?;
+        let body = objects[index].body();
+        let wanted = chosen(body, leaves(body), path)?;
+        let mut trace = Trace::new(case, &objects, index, wanted);
+        let (mut leaves, template) = trace.run();
+        mask(object, &mut leaves);
+        let Trace { because, untried, .. } = trace;
+        Ok(Explanation { template, because, leaves, untried, ..about(case.resolved, object) })
+    })
+}
+
+/// Explains the merged parameters of one Gateway at a path, or below it; an empty path means all.
+pub fn parameters(inputs: &Inputs<'_>, gateway: &ObjectId, path: &str) -> Result<Explanation, Unexplained> {
+    with(inputs, gateway, |case| {
+        let merged = case.parameters();
+        let value = merged.to_value();
+        let all = leaves(&value);
+        // In the file they stand below `spec`.
+        let from_spec = path.strip_prefix("spec.").filter(|_| merged.get("spec").is_none());
+        let leaf = |(spot, _): (Spot, bool)| {
+            let cause = merged.part(spot.steps()).map(|origin| cause_of(case, origin, &spot));
+            Leaf { path: spot.text(), value: spot.value, causes: cause.into_iter().collect(), fixed: None }
+        };
+        let wanted = chosen(&value, all, from_spec.unwrap_or(path))?.into_iter().filter(|(_, wanted)| *wanted);
+        let leaves = wanted.map(leaf).collect();
+        Ok(Explanation { leaves, ..about(case.resolved, gateway) })
+    })
+}
+
+/// Says who set a merged parameter.
+fn cause_of(case: &Case<'_>, origin: &Merged, spot: &Spot) -> Cause {
+    let (by, place) = case.origin(origin, &spot.steps);
+    let said = Said { by, place, path: spot.text(), value: spot.value.clone() };
+    Cause { effect: Effect::Sets, said, lower: case.below_origin(origin, spot), lines: Vec::new() }
+}
+
+/// Finds a Gateway and calls a function with everything that it is made of.
+fn with<T>(
+    inputs: &Inputs<'_>,
+    gateway: &ObjectId,
+    explain: impl FnOnce(&Case<'_>) -> Result<T, Unexplained>,
+) -> Result<T, Unexplained> {
+    let Inputs { source, packs, options, .. } = inputs;
+    let assignment = source.overlays.on(options.cluster.as_ref(), &source.specs);
+    let specs = overlay::gateway::patch(&source.specs, &assignment, packs.kinds());
+    if specs.broken.contains_key(gateway) {
+        let problems = specs.problems.iter().filter(|problem| problem.object.as_ref() == Some(gateway));
+        return Err(Unexplained::Broken(problems.cloned().collect()));
+    }
+    let resolutions = resolve(&specs, packs, &assignment);
+    match resolutions.into_iter().find(|(document, _)| document.id == *gateway) {
+        None => Err(Unexplained::Absent),
+        Some((_, Resolution::NotOurs { controller })) => Err(Unexplained::NotOurs(controller)),
+        Some((_, Resolution::Broken(problems))) => Err(Unexplained::Broken(problems)),
+        Some((_, Resolution::Ready(resolved))) => explain(&Case::new(&resolved, inputs)),
+    }
+}
+
+/// Marks the spots at a path; there must be one.
+fn chosen(value: &Value, spots: Vec<Spot>, path: &str) -> Result<Vec<(Spot, bool)>, Unexplained> {
+    let spots: Vec<(Spot, bool)> = spots
+        .into_iter()
+        .map(|spot| {
+            let is_wanted = path::is_at(&spot, path);
+            (spot, is_wanted)
+        })
+        .collect();
+    if spots.iter().any(|(_, is_wanted)| *is_wanted) {
+        return Ok(spots);
+    }
+    let parts = parts(value);
+    Err(Unexplained::NoField { near: path::nearest(&parts, path), known: path::beside(&parts, path) })
+}
+
+fn about(resolved: &Resolved<'_>, object: &ObjectId) -> Explanation {
+    Explanation {
+        schema: SCHEMA,
+        object: object.clone(),
+        unit: resolved.document.id.clone(),
+        place: resolved.document.place(),
+        template: None,
+        because: Vec::new(),
+        leaves: Vec::new(),
+        untried: Vec::new(),
+    }
+}
+
+/// Takes away what nobody may read: the values of a Secret, and what they were made from.
+fn mask(object: &ObjectId, leaves: &mut [Leaf]) {
+    let is_secret = object.group.is_empty() && object.kind == "Secret";
+    let is_data = |leaf: &&mut Leaf| ["data", "stringData"].iter().any(|field| is_below(&leaf.path, field));
+    for leaf in leaves.iter_mut().filter(|leaf| is_secret && is_data(leaf)) {
+        leaf.value = masked(&leaf.value);
+        for cause in &mut leaf.causes {
+            cause.said.value = masked(&cause.said.value);
+            cause.lower.iter_mut().for_each(|said| said.value = masked(&said.value));
+        }
+    }
+}
+
+fn is_below(path: &str, field: &str) -> bool {
+    path.strip_prefix(field).is_some_and(|rest| rest.is_empty() || rest.starts_with(['.', '[']))
+}
+
+impl fmt::Display for By {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Layer(layer) => layer.fmt(f),
+            Self::Spec(id) => id.fmt(f),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

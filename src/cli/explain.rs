@@ -1,0 +1,255 @@
+//! `gatewright explain`.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use gatewright_engine::check::suggest;
+use gatewright_engine::explain::{self, ConfigFile, Explanation, Inputs, Unexplained};
+use gatewright_engine::object::{Object, ObjectId};
+use gatewright_engine::pack::Packs;
+use gatewright_engine::spec::GATEWAY_API;
+use gatewright_engine::text::count;
+use gatewright_engine::unit::{Options, Rendering, Source, Unit};
+
+use super::plan::Format;
+use super::render::{Specs, packs};
+use super::session::Session;
+use super::{Context, EXIT_FAILED, Failure, check_name, complain, print};
+use crate::config::{Config, did_you_mean};
+use crate::rendering::{Reading, facts_of};
+
+/// How many Gateways are listed for somebody who named an object that is not there.
+const MOST_GATEWAYS: usize = 10;
+
+/// Kinds as kubectl shortens them.
+const SHORT: [(&str, &str); 7] = [
+    ("cm", "ConfigMap"),
+    ("deploy", "Deployment"),
+    ("gtw", "Gateway"),
+    ("hpa", "HorizontalPodAutoscaler"),
+    ("pdb", "PodDisruptionBudget"),
+    ("sa", "ServiceAccount"),
+    ("svc", "Service"),
+];
+
+/// Says where every field of a rendered object comes from: file, line and layer, and what lower layers had said.
+///
+/// Of a Gateway it explains the merged parameters. Needs no cluster; as with `render`, settings of packs count if
+/// --config names a file.
+///
+/// Exit codes: 0 explained, 1 the Gateway cannot be rendered, 64 usage, or there is no such object or field.
+#[derive(Debug, clap::Args)]
+pub struct Args {
+    /// The object, such as Deployment/infra/edge or Gateway/infra/edge; without a namespace, default is meant.
+    #[arg(value_name = "KIND/NAMESPACE/NAME", value_parser = parse)]
+    object: Wanted,
+    /// Only this field and those below it, such as `spec.template.spec.containers[kgateway-proxy].image`; of a
+    /// Gateway a parameter, such as `kube.deployment`. Keys of lists may be left out.
+    #[arg(value_name = "FIELD", default_value = "", hide_default_value = true)]
+    field: String,
+    /// A file or folder with specs; may be given several times. The current folder if absent.
+    #[arg(long = "path", short = 'f', value_name = "PATH", conflicts_with = "sync")]
+    paths: Vec<PathBuf>,
+    /// The source of this sync of the config file, with all that the sync says about what it renders.
+    #[arg(long, value_name = "NAME")]
+    sync: Option<String>,
+    /// For this cluster of the config file; otherwise only overlays for all clusters are in force.
+    #[arg(long, value_name = "NAME")]
+    cluster: Option<String>,
+    /// How to print it.
+    #[arg(long, value_name = "FORMAT", default_value = "text")]
+    format: Format,
+}
+
+/// An object as somebody wrote it.
+#[derive(Clone, Debug)]
+struct Wanted {
+    kind: String,
+    namespace: String,
+    name: String,
+}
+
+fn parse(text: &str) -> Result<Wanted, String> {
+    let (kind, namespace, name) = match text.split('/').collect::<Vec<_>>().as_slice() {
+        [kind, name] => (*kind, "default", *name),
+        [kind, namespace, name] => (*kind, *namespace, *name),
+        _ => ("", "", ""),
+    };
+    if [kind, namespace, name].contains(&"") {
+        return Err("an object is written as KIND/NAMESPACE/NAME, such as Deployment/infra/edge".to_owned());
+    }
+    let is_short = |(short, _): &&(&str, &str)| kind.eq_ignore_ascii_case(short);
+    let kind = SHORT.iter().find(is_short).map_or(kind, |(_, kind)| kind);
+    Ok(Wanted { kind: kind.to_owned(), namespace: namespace.to_owned(), name: name.to_owned() })
+}
+
+/// Where specs come from, and what is said about them.
+struct Material {
+    source: Source,
+    packs: Packs,
+    options: Options,
+    config: Option<Config>,
+}
+
+/// Runs the command.
+pub fn run(context: &Context, args: &Args) -> Result<u8, Failure> {
+    let Material { source, packs, options, config } = &Material::read(context, args)?;
+    let rendering = source.render(packs, options);
+    let (unit, object) = find(&rendering, &args.object)?;
+    let config = config.as_ref().map(|config| ConfigFile {
+        file: Arc::from(config.file.to_string_lossy()),
+        root: config.root(),
+        sync: args.sync.as_deref(),
+    });
+    let inputs = Inputs { source, packs, options, config };
+    let explained = match object {
+        Some(object) => explain::object(&inputs, unit, object, &args.field),
+        None => explain::parameters(&inputs, unit, &args.field),
+    };
+    let explanation = explained.map_err(|why| failure(why, object.unwrap_or(unit), &args.field))?;
+    show(&explanation, args.format);
+    Ok(0)
+}
+
+impl Material {
+    fn read(context: &Context, args: &Args) -> Result<Self, Failure> {
+        if let Some(sync) = &args.sync {
+            return Self::of_sync(context, sync, args.cluster.as_deref());
+        }
+        let here = [PathBuf::from(".")];
+        let paths = if args.paths.is_empty() { &here[..] } else { &args.paths };
+        let specs = Specs::load(context, paths, None, args.cluster.is_some())?;
+        let cluster = args.cluster.as_deref().map(|name| specs.cluster(name)).transpose()?;
+        let Specs { config, packs, source } = specs;
+        Ok(Self { source, packs, options: Options { cluster, ..Options::default() }, config })
+    }
+
+    fn of_sync(context: &Context, sync: &str, cluster: Option<&str>) -> Result<Self, Failure> {
+        let config = context.load()?;
+        context.log_quietly(&config)?;
+        check_name("sync", Some(sync), &config.settings.syncs)?;
+        check_name("cluster", cluster, &config.settings.clusters)?;
+        let settings = &config.settings.syncs[sync];
+        let cluster = match cluster {
+            None => None,
+            Some(name) => {
+                let found = facts_of(&config, settings).into_iter().find(|cluster| cluster.name == name);
+                Some(found.ok_or_else(|| Failure::usage(format!("sync {sync:?} does not select cluster {name:?}")))?)
+            }
+        };
+        let packs = packs(Some(&config))?;
+        let snapshot = Session::new(context, &config)?.source(&settings.source)?;
+        let reading = Reading::new(&snapshot, settings, &packs);
+        let (source, options) = (reading.source().clone(), reading.options(cluster.as_ref()));
+        Ok(Self { source, packs, options, config: Some(config) })
+    }
+}
+
+fn show(explanation: &Explanation, format: Format) {
+    match format {
+        Format::Text => print(&explanation.to_string()),
+        Format::Json => {
+            let json = serde_json::to_string(explanation).expect("an explanation is plain data");
+            print(&format!("{json}\n"));
+        }
+    }
+}
+
+impl Wanted {
+    fn is(&self, id: &ObjectId) -> bool {
+        // What lives in no namespace is written without one, too.
+        let namespace = if id.namespace.is_empty() { "default" } else { &id.namespace };
+        self.is_alike(id) && namespace == self.namespace
+    }
+
+    /// Tells whether it is that object, or one of the same kind and name in another namespace.
+    fn is_alike(&self, id: &ObjectId) -> bool {
+        let kind = self.kind.to_ascii_lowercase();
+        let known = id.kind.to_ascii_lowercase();
+        (kind == known || kind.strip_suffix('s') == Some(&known)) && id.name == self.name
+    }
+
+    fn path(&self) -> String {
+        format!("{}/{}/{}", self.kind, self.namespace, self.name)
+    }
+}
+
+/// Finds a Gateway, or an object and its Gateway.
+fn find<'a>(rendering: &'a Rendering, wanted: &Wanted) -> Result<(&'a ObjectId, Option<&'a ObjectId>), Failure> {
+    let unclaimed = rendering.unclaimed.iter().map(|(id, _)| id).filter(|id| is_gateway(id));
+    let units = gateways(rendering).map(|unit| &unit.id);
+    let all = units.chain(&rendering.broken).chain(&rendering.self_managed).chain(unclaimed).map(|id| (id, None));
+    let objects = gateways(rendering).flat_map(|unit| rendered(unit).map(|object| (&unit.id, Some(object))));
+    let all: Vec<_> = all.chain(objects).collect();
+    let id = |(unit, object): &(&'a ObjectId, Option<&'a ObjectId>)| object.unwrap_or(*unit);
+    if let Some(found) = all.iter().find(|candidate| wanted.is(id(candidate))) {
+        return Ok(*found);
+    }
+    if let Some(unit) = rendering.units.iter().find(|unit| wanted.is(&unit.id)) {
+        return Err(Failure::usage(format!("{} is applied as it stands at {}", unit.id, unit.place)));
+    }
+    let written = wanted.path();
+    let paths: Vec<String> = all.iter().map(|candidate| id(candidate).path()).collect();
+    let elsewhere = all.iter().map(id).find(|id| wanted.is_alike(id)).map(ObjectId::path);
+    let near = elsewhere.or_else(|| suggest(&written, paths.iter().map(String::as_str)).map(str::to_owned));
+    let hint = near.map(|near| format!("did you mean {near:?}?")).into_iter().chain(listed(rendering));
+    let failure = Failure::usage(format!("{written:?} is not rendered from these specs"));
+    Err(failure.hint(hint.collect::<Vec<_>>().join("\n  ")))
+}
+
+fn is_gateway(id: &ObjectId) -> bool {
+    id.group == GATEWAY_API && id.kind == "Gateway"
+}
+
+/// Returns the Gateways that are rendered; other units are documents that are applied as they are.
+fn gateways(rendering: &Rendering) -> impl Iterator<Item = &Unit> {
+    rendering.units.iter().filter(|unit| is_gateway(&unit.id))
+}
+
+/// Returns the objects that are rendered for a unit; specs that are applied are as they were written.
+fn rendered(unit: &Unit) -> impl Iterator<Item = &ObjectId> {
+    unit.generated.iter().map(|generated| &generated.object).chain(&unit.objects).map(Object::id)
+}
+
+/// Lists what can be explained, and what may be why something cannot.
+fn listed(rendering: &Rendering) -> Vec<String> {
+    let mut lines: Vec<String> = Vec::new();
+    for unit in gateways(rendering).take(MOST_GATEWAYS) {
+        let objects: Vec<String> = rendered(unit).map(ObjectId::path).collect();
+        lines.push(format!("{} becomes {}", unit.id.path(), objects.join(", ")));
+    }
+    let more = gateways(rendering).skip(MOST_GATEWAYS).count();
+    if more > 0 {
+        lines.push(format!("and there are {}", count(more, "more Gateway")));
+    }
+    if lines.is_empty() {
+        lines.push("there is no Gateway that is rendered".to_owned());
+    }
+    if !rendering.problems.is_empty() {
+        let problems = count(rendering.problems.len(), "problem");
+        lines.push(format!("the specs have {problems}: `gatewright check` says which"));
+    }
+    lines
+}
+
+fn failure(why: Unexplained, id: &ObjectId, field: &str) -> Failure {
+    match why {
+        Unexplained::Absent => Failure::usage(format!("{id} is not rendered from these specs")),
+        Unexplained::NotOurs(controller) => {
+            Failure::usage(format!("no pack renders {id}, its class is of controller {controller:?}"))
+        }
+        Unexplained::Broken(problems) => {
+            for problem in problems {
+                complain(&format!("{problem}\n"));
+            }
+            Failure { code: EXIT_FAILED, message: format!("{id} cannot be rendered"), hint: None }
+        }
+        Unexplained::NoField { near, known } => {
+            let hint = match near {
+                Some(near) => format!("did you mean {near:?}?"),
+                None => did_you_mean(field, known.iter().map(String::as_str)),
+            };
+            Failure::usage(format!("{id} has no field {field:?}")).hint(hint)
+        }
+    }
+}
