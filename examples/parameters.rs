@@ -7,9 +7,10 @@ use std::io::{self, Write};
 use std::sync::Arc;
 
 use gatewright_engine::merge::Table;
-use gatewright_engine::merge::origin::{Layer, Merged};
+use gatewright_engine::merge::origin::Merged;
 use gatewright_engine::pack::kgateway::parameters::Spec as GatewaySpec;
-use gatewright_engine::pack::{Pack, Packs, ParameterKind, Parameters, Subject, ValuesGenerator};
+use gatewright_engine::pack::manifest::ParameterKind;
+use gatewright_engine::pack::{Pack, Packs, Parameters, Subject, ValuesGenerator};
 use gatewright_engine::problem::Problem;
 use gatewright_engine::schema::Schema;
 use gatewright_engine::spec::Resource;
@@ -49,14 +50,13 @@ struct Spec {
 struct Generator(Arc<dyn ValuesGenerator>);
 
 impl ValuesGenerator for Generator {
-    fn defaults(&self, subject: &Subject<'_>, above: &[Layer<'_>]) -> Merged {
-        self.0.defaults(subject, above)
+    fn defaults(&self, subject: &Subject<'_>) -> Merged {
+        self.0.defaults(subject)
     }
 
     fn values(&self, subject: &Subject<'_>, parameters: &Merged) -> Result<Option<Value>, Vec<Problem>> {
         let Some(mut values) = self.0.values(subject, parameters)? else { return Ok(None) };
-        let spec: Spec = serde_json::from_value(parameters.to_value())
-            .map_err(|error| vec![subject.problem(&format!("cannot use AcmeParameters: {error}"))])?;
+        let spec: Spec = subject.read(parameters)?;
         values["labels"]["acme.example/tenant"] = spec.tenant.into();
         values["labels"]["acme.example/cost-center"] = spec.cost_center.unwrap_or_default().to_string().into();
         Ok(Some(values))

@@ -3,7 +3,7 @@
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use gatewright_engine::object::ObjectId;
-use gatewright_engine::pack::{Encoding, Generated};
+use gatewright_engine::pack::manifest::{Encoding, Generated};
 use gatewright_engine::text::hex;
 use rand::TryRngCore as _;
 use rand::rngs::OsRng;

@@ -288,5 +288,5 @@ pub struct PackSettings {
     /// kgateway's Envoy.
     pub kgateway: kgateway::settings::Settings,
     /// agentgateway's proxy.
-    pub agentgateway: agentgateway::Settings,
+    pub agentgateway: agentgateway::settings::Settings,
 }

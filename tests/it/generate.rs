@@ -13,7 +13,7 @@ use gatewright::cluster::kube::KubeCluster;
 use gatewright::cluster::kubeconfig::{Settings, StandardLookup};
 use gatewright::cluster::memory::{MemoryCluster, Verb};
 use gatewright::report::{ClusterReport, ClusterState};
-use gatewright_engine::merge::origin::{Layer, Merged};
+use gatewright_engine::merge::origin::Merged;
 use gatewright_engine::object::{Object, ObjectId};
 use gatewright_engine::pack::{Pack, PackError, Packs, Subject, ValuesGenerator};
 use gatewright_engine::problem::Problem;
@@ -41,7 +41,7 @@ const SECRET: &str = "{apiVersion: v1, kind: Secret, type: Opaque, metadata: {na
 struct Keyed;
 
 impl ValuesGenerator for Keyed {
-    fn defaults(&self, _subject: &Subject<'_>, _above: &[Layer<'_>]) -> Merged {
+    fn defaults(&self, _subject: &Subject<'_>) -> Merged {
         Merged::empty()
     }
 

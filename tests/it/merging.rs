@@ -4,7 +4,8 @@ use std::collections::BTreeMap;
 
 use gatewright_engine::merge::origin::{Layer, LayerName, Merged, MergedContent};
 use gatewright_engine::merge::{Rule, Table, merge};
-use gatewright_engine::pack::{Manifest, Pack};
+use gatewright_engine::pack::Pack;
+use gatewright_engine::pack::manifest::Manifest;
 use gatewright_engine::yaml::{self, Content, Node};
 use proptest::collection::{btree_map, vec};
 use proptest::option::of;

@@ -8,7 +8,8 @@ use serde_json::{Value, json};
 use crate::merge::merge_over;
 use crate::merge::origin::{Merged, MergedContent, Origin};
 use crate::object::{Gvk, ObjectId};
-use crate::pack::{Pack, ParameterKind, Parameters};
+use crate::pack::manifest::ParameterKind;
+use crate::pack::{Pack, Parameters};
 use crate::resolve::Resolved;
 use crate::spec::gateway::{Gateway, GatewaySpec};
 use crate::spec::{Document, GATEWAY_API, Metadata};
@@ -41,7 +42,7 @@ pub fn defaults(pack: &Pack, class: &str) -> Defaults {
         overlays: Vec::new(),
         files: BTreeSet::new(),
     };
-    let lowest = pack.own.generator.defaults(&subject(&resolved), &resolved.layers);
+    let lowest = pack.own.generator.defaults(&subject(&resolved));
     let merged = merge_over(lowest, &resolved.layers, &pack.own.table);
     let ParameterKind { group, kind, versions } = &pack.own.kind;
     let version = versions.first().map(String::as_str).unwrap_or_default();

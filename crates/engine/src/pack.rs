@@ -6,18 +6,19 @@
 pub mod agentgateway;
 pub mod gateway;
 pub mod kgateway;
+pub mod manifest;
 pub mod overlay;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use serde::Deserialize;
+use serde::de::DeserializeOwned;
 use serde_json::Value;
 
 use crate::enforce::Rule;
 use crate::enforce::words::Vocabulary;
+use crate::merge::Table;
 use crate::merge::origin::{Layer, LayerName, Merged};
-use crate::merge::{Line, Table};
 use crate::object::Object;
 use crate::problem::{Place, Problem};
 use crate::render::{Renderer, TemplateError};
@@ -27,7 +28,7 @@ use crate::spec::listener_set::ListenerSet;
 use crate::spec::overlay::Bound;
 use crate::spec::{Document, Kind, Kinds, Sense, base_kinds};
 use crate::yaml::{self, Node, YamlError};
-use overlay::Overlay;
+use manifest::{Generated, Manifest, ParameterKind};
 
 /// The spec that a unit is rendered from, with all that belongs to it.
 #[derive(Clone, Debug)]
@@ -53,12 +54,18 @@ impl Subject<'_> {
     pub fn problem(&self, message: &str) -> Problem {
         Problem::document(self.document.place(), message).about(self.document.id.clone())
     }
+
+    /// Reads merged parameters as a type; a mistake that only the layers together make shows here.
+    pub fn read<T: DeserializeOwned>(&self, parameters: &Merged) -> Result<T, Vec<Problem>> {
+        serde_json::from_value(parameters.to_value())
+            .map_err(|error| vec![self.problem(&format!("cannot use the merged parameters: {error}"))])
+    }
 }
 
 /// Computes the values that templates need from a spec and its parameters.
 pub trait ValuesGenerator: Send + Sync {
-    /// Returns the lowest layer of parameters, before what `above` says is merged over it.
-    fn defaults(&self, subject: &Subject<'_>, above: &[Layer<'_>]) -> Merged;
+    /// Returns the lowest layer of parameters, before the layers of the subject are merged over it.
+    fn defaults(&self, subject: &Subject<'_>) -> Merged;
 
     /// Returns the values of every template, or `None` if somebody else provisions this one (*self-managed*).
     fn values(&self, subject: &Subject<'_>, parameters: &Merged) -> Result<Option<Value>, Vec<Problem>>;
@@ -82,88 +89,8 @@ pub trait ValuesGenerator: Send + Sync {
 
 /// Changes objects after they are rendered, before they are marked; it may add objects.
 pub trait ObjectPostProcessor: Send + Sync {
-    /// Returns what becomes of the objects of one unit. `layers` are the parameters, the lowest layer first.
-    fn process(
-        &self,
-        subject: &Subject<'_>,
-        layers: &[Layer<'_>],
-        objects: Vec<Object>,
-    ) -> Result<Vec<Object>, Vec<Problem>>;
-}
-
-/// What `pack.yaml` says.
-#[derive(Clone, Debug, Deserialize)]
-#[serde(rename_all = "camelCase", deny_unknown_fields)]
-pub struct Manifest {
-    /// The name, as in `packs.<name>` of the config.
-    pub name: String,
-    /// The `controllerName`s of classes whose Gateways it renders.
-    pub controllers: Vec<String>,
-    /// Classes that exist without a document, because the control plane makes them: name to controller.
-    #[serde(default)]
-    pub classes: BTreeMap<String, String>,
-    /// The kind of its parameters.
-    pub parameters: ParameterKind,
-    /// How layers of parameters merge.
-    #[serde(default)]
-    pub merge: Vec<Line>,
-    /// The templates, in the order in which they are rendered.
-    pub templates: Vec<String>,
-    /// How its control plane is told that somebody else provisions a Gateway; absent if it cannot be told.
-    #[serde(default)]
-    pub self_managed: Option<SelfManaged>,
-    /// The parameters that patch what is rendered.
-    #[serde(default)]
-    pub overlays: Vec<Overlay>,
-    /// Secrets with a value that is made once, on each cluster.
-    #[serde(default)]
-    pub generate: Vec<Generated>,
-}
-
-/// A Secret with a value that is made once. Templates do not see the value.
-#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
-#[serde(rename_all = "camelCase", deny_unknown_fields)]
-pub struct Generated {
-    /// The template that yields the Secret without the value, or nothing.
-    pub template: String,
-    /// The field of `data` for the value.
-    pub key: String,
-    /// How many random bytes it has.
-    pub bytes: u16,
-    /// How they are written.
-    pub encoding: Encoding,
-}
-
-/// How random bytes are written as text.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Encoding {
-    /// Two lower-case digits a byte.
-    Hex,
-    /// Base64 with padding.
-    Base64,
-}
-
-/// How a control plane is told that somebody else provisions a Gateway.
-#[derive(Clone, Debug, Deserialize)]
-#[serde(rename_all = "camelCase", deny_unknown_fields)]
-pub struct SelfManaged {
-    /// The `spec` of parameters that say so.
-    pub spec: Value,
-    /// The field manager of the control plane's own deployer.
-    pub deployer: String,
-}
-
-/// A kind of parameters.
-#[derive(Clone, Debug, Deserialize)]
-#[serde(rename_all = "camelCase", deny_unknown_fields)]
-pub struct ParameterKind {
-    /// API group.
-    pub group: String,
-    /// Kind.
-    pub kind: String,
-    /// Versions that are read.
-    pub versions: Vec<String>,
+    /// Returns what becomes of the objects of one unit.
+    fn process(&self, subject: &Subject<'_>, objects: Vec<Object>) -> Result<Vec<Object>, Vec<Problem>>;
 }
 
 /// One kind of parameters, and what is made of them: an entry of the registry that kgateway's EP-11376 asks for.
@@ -331,6 +258,14 @@ impl Pack {
     pub(crate) fn settings_layer(&self) -> Option<Layer<'_>> {
         let (file, node) = self.settings.as_ref()?;
         Some(Layer::new(LayerName::Settings, Arc::clone(file), node))
+    }
+}
+
+/// Reads the settings of a pack; `null` takes the defaults.
+pub(crate) fn settings<T: DeserializeOwned + Default>(settings: &Value) -> Result<T, PackError> {
+    match settings {
+        Value::Null => Ok(T::default()),
+        settings => serde_json::from_value(settings.clone()).map_err(PackError::Settings),
     }
 }
 

@@ -107,7 +107,7 @@ pub enum Action {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Generate {
     /// What it is.
-    pub value: pack::Generated,
+    pub value: pack::manifest::Generated,
     /// The live object without it, if there is one.
     pub over: Option<Over>,
 }

@@ -15,19 +15,19 @@ use std::sync::Arc;
 use serde_json::Value;
 
 use crate::enforce::{self, Facts};
-use crate::marks::OWN_PREFIX;
 use crate::merge::{merge_over, origin::Merged};
 use crate::object::scope::is_cluster_scoped;
 use crate::object::{Gvk, Object, ObjectId};
 use crate::overlay::object::Touched;
 use crate::overlay::{self, Overlays};
-use crate::pack::{self, Packs, Subject};
+use crate::pack::{Packs, Subject};
 use crate::problem::{Place, Problem};
 use crate::resolve::{Resolution, Resolved, resolve};
 use crate::selector::ClusterFacts;
 use crate::spec::{self, Document, GATEWAY_API, Specs};
 use crate::tree::Tree;
 use generated::Generated;
+use single::{Rendered, rendered};
 use specs::{Specifications, Writer};
 
 /// What a sync says about all that it renders, and where to.
@@ -180,7 +180,7 @@ pub fn render(tree: &Tree, packs: &Packs, options: &Options) -> Rendering {
 impl Rendering {
     fn add(&mut self, resolved: &Resolved<'_>, writer: &mut Writer<'_>, (options, touched): (&Options, &mut Touched)) {
         let subject = subject(resolved);
-        let defaults = || resolved.kind.generator.defaults(&subject, &resolved.layers);
+        let defaults = || resolved.kind.generator.defaults(&subject);
         let ties = overlay::ties::of_parameters(&resolved.overlays, &resolved.layers, &resolved.kind.table, defaults);
         if !ties.is_empty() {
             return self.add_broken(resolved.document, ties);
@@ -285,49 +285,6 @@ fn others(unit: &Unit, units: &[&Unit]) -> String {
     others.collect::<Vec<_>>().join(" and ")
 }
 
-/// What templates yield.
-#[derive(Default)]
-struct Rendered {
-    objects: Vec<Object>,
-    generated: Vec<Generated>,
-}
-
-/// Returns the objects of one spec, or `None` if somebody else provisions it; remarks that hold nothing back become
-/// `notices`.
-fn rendered(
-    resolved: &Resolved<'_>,
-    subject: &Subject<'_>,
-    parameters: &Merged,
-    (options, touched): (&Options, &mut Touched),
-    notices: &mut Vec<Problem>,
-) -> Result<Option<Rendered>, Vec<Problem>> {
-    let Some(values) = resolved.kind.generator.values(subject, parameters)? else { return Ok(None) };
-    let fail = |message: String| vec![subject.problem(&message)];
-    let objects = resolved.pack.renderer.render(&values).map_err(|error| fail(error.line()))?;
-    let overlaid = pack::overlay::apply(&resolved.pack.manifest.overlays, subject, &resolved.layers, objects)?;
-    notices.extend(overlaid.notices);
-    let mut objects = overlaid.objects;
-    if let Some(post_processor) = &resolved.kind.post_processor {
-        objects = post_processor.process(subject, &resolved.layers, objects)?;
-    }
-    let mut generated = Vec::new();
-    for (value, renderer) in &resolved.pack.generated {
-        for object in renderer.render(&values).map_err(|error| fail(error.line()))? {
-            let object = finish(object, subject.namespace, options);
-            generated.push(Generated::of(object, value).map_err(fail)?);
-        }
-    }
-    let finished = objects.into_iter().map(|object| finish(object, subject.namespace, options));
-    let objects = overlay::object::patch(&resolved.overlays, finished.collect(), touched)?;
-    let all = objects.iter().chain(generated.iter().map(|generated| &generated.object));
-    match all.into_iter().find(|object| has_own_prefix(object)) {
-        Some(object) => {
-            Err(fail(format!("{} has a label or annotation below {OWN_PREFIX}, which is ours", object.id())))
-        }
-        None => Ok(Some(Rendered { objects, generated })),
-    }
-}
-
 /// Returns the values that the templates of one Gateway get, or `None` if somebody else provisions it.
 pub fn values(resolved: &Resolved<'_>, subject: &Subject<'_>) -> Result<Option<Value>, Vec<Problem>> {
     resolved.kind.generator.values(subject, &parameters(resolved, subject))
@@ -335,7 +292,7 @@ pub fn values(resolved: &Resolved<'_>, subject: &Subject<'_>) -> Result<Option<V
 
 /// Returns the merged parameters of one Gateway.
 pub fn parameters(resolved: &Resolved<'_>, subject: &Subject<'_>) -> Merged {
-    let defaults = resolved.kind.generator.defaults(subject, &resolved.layers);
+    let defaults = resolved.kind.generator.defaults(subject);
     merge_over(defaults, &resolved.layers, &resolved.kind.table)
 }
 
@@ -360,10 +317,4 @@ fn finish(object: Object, namespace: &str, options: &Options) -> Object {
         .in_namespace(home)
         .with_metadata("labels", pairs(&options.common_labels))
         .with_metadata("annotations", pairs(&options.common_annotations))
-}
-
-fn has_own_prefix(object: &Object) -> bool {
-    let metadata = &object.body()["metadata"];
-    let maps = ["labels", "annotations"].into_iter().filter_map(|field| metadata[field].as_object());
-    maps.flat_map(serde_json::Map::keys).any(|key| key.starts_with(OWN_PREFIX))
 }

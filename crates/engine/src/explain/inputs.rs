@@ -9,7 +9,7 @@ use super::{By, Inputs, Said};
 use crate::merge::merge_over;
 use crate::merge::origin::{Layer, LayerName, Merged, Origin};
 use crate::overlay::Overlay;
-use crate::pack::ParameterKind;
+use crate::pack::manifest::ParameterKind;
 use crate::problem::Place;
 use crate::resolve::Resolved;
 use crate::spec::Document;
@@ -57,7 +57,7 @@ impl<'a> Case<'a> {
     /// Looks at a unit.
     pub(super) fn new(resolved: &'a Resolved<'a>, inputs: &'a Inputs<'a>) -> Self {
         let generator = &resolved.kind.generator;
-        let defaults = generator.defaults(&unit::subject(resolved), &resolved.layers);
+        let defaults = generator.defaults(&unit::subject(resolved));
         Self { resolved, inputs, defaults, settings: generator.settings() }
     }
 

@@ -384,7 +384,7 @@ fn an_explanation_is_plain_json() {
 struct Vault;
 
 impl ValuesGenerator for Vault {
-    fn defaults(&self, _: &Subject<'_>, _: &[crate::merge::origin::Layer<'_>]) -> Merged {
+    fn defaults(&self, _: &Subject<'_>) -> Merged {
         Merged::of_value(LayerName::Builtin, "vault/defaults.yaml", &json!({"mode": "safe", "password": "s3cret"}))
     }
 

@@ -46,10 +46,7 @@ const WAYPOINT_CLASS: &str = "kgateway-waypoint";
 /// Returns the built-in pack.
 pub(super) fn pack(settings: &Value) -> Result<Pack, PackError> {
     let files = BTreeMap::from(FILES);
-    let settings = match settings {
-        Value::Null => Settings::default(),
-        settings => serde_json::from_value(settings.clone()).map_err(PackError::Settings)?,
-    };
+    let settings: Settings = super::settings(settings)?;
     settings.xds.authorities().map_err(PackError::Authorities)?;
     let schema = Schema::of::<parameters::GatewayParameters>().map_err(PackError::Schema)?;
     let generator = Generator {
@@ -68,14 +65,14 @@ struct Generator {
 }
 
 impl ValuesGenerator for Generator {
-    fn defaults(&self, subject: &Subject<'_>, above: &[Layer<'_>]) -> Merged {
+    fn defaults(&self, subject: &Subject<'_>) -> Merged {
         let layer = |file: &str, node| Merged::of(&Layer::new(LayerName::Builtin, file, node));
         let mut defaults = layer("kgateway/defaults.yaml", &self.defaults);
         if subject.class == WAYPOINT_CLASS {
             defaults = over(defaults, layer("kgateway/defaults-waypoint.yaml", &self.waypoint), &Table::default());
         }
         // Not a filter of the result: contexts that users give, at any layer, must survive.
-        if above.iter().any(omits_security_context) {
+        if subject.layers.iter().any(omits_security_context) {
             defaults.remove_at("kube.envoyContainer.securityContext");
         }
         over(defaults, self.images(), &Table::default())
@@ -85,8 +82,7 @@ impl ValuesGenerator for Generator {
         if parameters.get("selfManaged").is_some() {
             return Ok(None);
         }
-        let spec: parameters::Spec = serde_json::from_value(parameters.to_value())
-            .map_err(|error| vec![subject.problem(&format!("cannot use the merged parameters: {error}"))])?;
+        let spec: parameters::Spec = subject.read(parameters)?;
         values::values(&self.settings, subject, parameters, &spec.kube.unwrap_or_default()).map(Some)
     }
 

@@ -52,28 +52,26 @@ pub struct Overlaid {
 }
 
 /// Lays what the layers say, the lowest first, over the objects of one unit.
-pub fn apply(
-    overlays: &[Overlay],
-    subject: &Subject<'_>,
-    layers: &[Layer<'_>],
-    objects: Vec<Object>,
-) -> Result<Overlaid, Vec<Problem>> {
+pub fn apply(overlays: &[Overlay], subject: &Subject<'_>, objects: Vec<Object>) -> Result<Overlaid, Vec<Problem>> {
     let says = |layer| overlays.iter().any(|overlay| Said::by(layer, overlay).is_some());
-    if !layers.iter().any(says) {
+    if !subject.layers.iter().any(says) {
         return Ok(Overlaid { objects, notices: Vec::new() });
     }
     let mut work = Work { subject, result: Overlaid { objects, notices: Vec::new() }, problems: Vec::new() };
     let (making, changing): (Vec<&Overlay>, Vec<&Overlay>) = overlays.iter().partition(|overlay| overlay.creates);
     let mut workloads = Vec::new();
-    for layer in layers {
+    for layer in subject.layers {
         for said in changing.iter().filter_map(|overlay| Said::by(layer, overlay)) {
             work.change(&said);
         }
         workloads.push(created::workload(&work.result.objects).cloned());
     }
     for overlay in making {
-        let said =
-            layers.iter().zip(&workloads).filter_map(|(layer, workload)| Some((Said::by(layer, overlay)?, workload)));
+        let said = subject
+            .layers
+            .iter()
+            .zip(&workloads)
+            .filter_map(|(layer, workload)| Some((Said::by(layer, overlay)?, workload)));
         let (said, workloads): (Vec<Said<'_>>, Vec<&Option<Object>>) = said.unzip();
         work.create(&said, workloads.last().and_then(|workload| workload.as_ref()));
     }

@@ -15,7 +15,7 @@ pub struct Generated {
     /// The Secret, without the value.
     pub object: Object,
     /// What the value is.
-    pub value: pack::Generated,
+    pub value: pack::manifest::Generated,
 }
 
 impl Generated {
@@ -30,12 +30,12 @@ impl Generated {
 
     /// Says in words what the value will be.
     pub fn promise(&self) -> String {
-        let pack::Generated { key, bytes, .. } = &self.value;
+        let pack::manifest::Generated { key, bytes, .. } = &self.value;
         format!("data.{key} is made once, on each cluster: {bytes} random bytes")
     }
 
     /// Checks that a template has yielded what a value can be put into.
-    pub(super) fn of(object: Object, value: &pack::Generated) -> Result<Self, String> {
+    pub(super) fn of(object: Object, value: &pack::manifest::Generated) -> Result<Self, String> {
         let is_secret = object.id().group.is_empty() && object.id().kind == "Secret";
         let has_value = |field: &str| object.body().get(field).and_then(|data| data.get(&value.key)).is_some();
         if !is_secret || has_value("data") || has_value("stringData") {
@@ -48,7 +48,7 @@ impl Generated {
     }
 }
 
-impl pack::Generated {
+impl pack::manifest::Generated {
     /// Puts a value into an object.
     pub fn filled(&self, object: &Object, value: &str) -> Object {
         let mut body = object.body().clone();
@@ -70,7 +70,7 @@ mod tests {
         Object::new(body).expect("it has all that it needs")
     }
 
-    fn value() -> pack::Generated {
+    fn value() -> pack::manifest::Generated {
         let json = json!({"template": "secret.yaml", "key": "key", "bytes": 32, "encoding": "hex"});
         serde_json::from_value(json).expect("it says all")
     }

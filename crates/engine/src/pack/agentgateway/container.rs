@@ -2,9 +2,9 @@
 
 use serde_json::{Value, json};
 
-use super::Settings;
 use super::identity::Istio;
 use super::parameters::Spec;
+use super::settings::Settings;
 use crate::pack::gateway::lists::last_wins;
 use crate::pack::gateway::{self, parameters::Image};
 

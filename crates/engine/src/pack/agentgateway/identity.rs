@@ -2,8 +2,8 @@
 
 use serde_json::{Value, json};
 
-use super::IstioSettings;
 use super::parameters::Spec;
+use super::settings::IstioSettings;
 
 /// Certificates from Istio, with everything decided.
 pub(super) struct Istio {

@@ -4,7 +4,8 @@ use serde_json::{Value, json};
 
 use super::identity::{Istio, Spiffe};
 use super::parameters::Spec;
-use super::{Settings, config, container, ports};
+use super::settings::Settings;
+use super::{config, container, ports};
 use crate::pack::Subject;
 use crate::pack::gateway::{Map, first_wins, infrastructure, load_balancer_ip, map};
 use crate::problem::Problem;

@@ -65,7 +65,7 @@ fn apply_to(workload: &str, layers: &[&str]) -> Result<Overlaid, Vec<Problem>> {
         listener_set_documents: &[],
         layers: &layers,
     };
-    apply(&overlays(), &subject, &layers, objects(workload))
+    apply(&overlays(), &subject, objects(workload))
 }
 
 fn applied(layers: &[&str]) -> Vec<Object> {

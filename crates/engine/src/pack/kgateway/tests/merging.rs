@@ -6,7 +6,8 @@ use serde_json::{Value, json};
 
 use crate::merge::origin::{Layer, LayerName};
 use crate::merge::{Table, merge};
-use crate::pack::{Manifest, Pack};
+use crate::pack::Pack;
+use crate::pack::manifest::Manifest;
 use crate::yaml;
 
 const CONTAINERS: [&str; 3] = ["kube.envoyContainer", "kube.sdsContainer", "kube.istio.istioProxyContainer"];
