@@ -7,24 +7,25 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::sync::Arc;
 
+use gatewright_engine::error::Chain;
 use gatewright_engine::health::Demands;
 use gatewright_engine::marks::Marker;
 use gatewright_engine::object::ObjectId;
 use gatewright_engine::plan::policies::{Adopt, MaxDelete, Policies};
-use gatewright_engine::unit::Rendering;
+use gatewright_engine::problem::Problem;
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
-use tracing::{Instrument, error, info_span, warn};
+use tracing::{Instrument, debug, error, info_span, warn};
 
 use crate::clock::Clock;
 use crate::cluster::Cluster;
 use crate::config::Config;
 use crate::config::settings::{AdoptPolicy, OnProblem, SyncSettings};
 use crate::rendering::{Wanted, problems};
-use crate::report::{self, ClusterReport, ClusterState, Mode, Report, SCHEMA};
-use crate::round::{self, Task};
+use crate::report::{ClusterReport, ClusterState, Mode, ProblemReport, Report, SCHEMA, Unclaimed};
+use crate::round::{self, Conclusion, Task};
 use crate::source::Snapshot;
 use crate::state::State;
 use crate::wait::Patience;
@@ -71,25 +72,28 @@ pub async fn run(
 ) -> Report {
     let started = clock.now();
     let marker = Marker { installation: order.installation.clone(), sync: order.sync.clone() };
-    let unclaimed = wanted.values().flat_map(|rendering| &rendering.unclaimed).collect::<BTreeSet<_>>().into_iter();
-    let unclaimed = unclaimed.map(|(id, place)| report::Unclaimed { id: id.clone(), place: place.clone() });
-    let unclaimed = unclaimed.collect();
-    let renderings = marked(wanted, &marker);
     let mut tasks = JoinSet::new();
     for (name, cluster) in &order.clusters {
-        let Some(rendering) = renderings.get(name).cloned() else { continue };
+        let Some(want) = wanted.get(name).cloned() else { continue };
         let (cluster, name) = (Arc::clone(cluster), name.clone());
         let policies = order.policies(&marker, is_first_round(order, &name, cluster.as_ref(), state));
         let (mode, patience, stop) = (order.mode, order.patience(), stop.clone());
         let acceptance = order.settings.wait.timeout.0;
+        let memory = recall(order, &name, state);
         let span = info_span!("cluster", sync = order.sync, cluster = name);
         let run = async move {
-            let task = Task { rendering: &rendering, policies: &policies, mode, patience, acceptance, stop: &stop };
+            let memory = memory.as_ref();
+            let task = Task { want: &want, policies: &policies, mode, patience, acceptance, memory, stop: &stop };
             (name, round::run(cluster.as_ref(), &task).await)
         };
         tasks.spawn(run.instrument(span));
     }
-    let clusters = collect(order, tasks).await;
+    let conclusions = collect(order, tasks).await;
+    for (name, conclusion) in &conclusions {
+        keep(order, name, conclusion, state);
+    }
+    let (problems, unclaimed) = findings(&conclusions);
+    let clusters = conclusions.into_iter().map(|(name, conclusion)| (name, conclusion.report)).collect();
     remember(order, &clusters, state);
     Report {
         schema: SCHEMA.to_owned(),
@@ -100,7 +104,7 @@ pub async fn run(
         mode: order.mode,
         started,
         finished: finished(clock, started),
-        problems: problems(wanted),
+        problems,
         unclaimed,
         clusters,
     }
@@ -111,39 +115,41 @@ fn finished(clock: &dyn Clock, started: Timestamp) -> Timestamp {
     clock.now().max(started)
 }
 
-async fn collect(order: &Order, mut tasks: JoinSet<(String, ClusterReport)>) -> BTreeMap<String, ClusterReport> {
+async fn collect(order: &Order, mut tasks: JoinSet<(String, Conclusion)>) -> BTreeMap<String, Conclusion> {
     let mut clusters = BTreeMap::new();
     while let Some(result) = tasks.join_next().await {
         match result {
-            Ok((name, report)) => drop(clusters.insert(name, report)),
+            Ok((name, conclusion)) => drop(clusters.insert(name, conclusion)),
             Err(error) => error!(sync = order.sync, %error, "a round ended in a bug"),
         }
     }
     for name in order.clusters.keys() {
         clusters.entry(name.clone()).or_insert_with(|| {
             let message = "internal error: the round ended in a bug, see the log".to_owned();
-            ClusterReport::failed(
+            Conclusion::of(ClusterReport::failed(
                 ClusterState::Failed,
                 message,
                 Some("the other clusters are not affected; please report it".to_owned()),
-            )
+            ))
         });
     }
     clusters
 }
 
-/// Marks are put on last, after everything that may change an object; what clusters share they still share then.
-fn marked(wanted: &Wanted, marker: &Marker) -> Wanted {
-    let mut done: BTreeMap<*const Rendering, Arc<Rendering>> = BTreeMap::new();
-    let of = |rendering: &Arc<Rendering>| {
-        let mut rendering = Rendering::clone(rendering);
-        for unit in &mut rendering.units {
-            unit.map(|object| marker.mark(object));
+/// Collects what was found in the source: problems, and documents that no pack claims.
+fn findings(conclusions: &BTreeMap<String, Conclusion>) -> (Vec<ProblemReport>, Vec<Unclaimed>) {
+    let mut found: BTreeMap<&str, &[Problem]> = BTreeMap::new();
+    let mut unclaimed: BTreeSet<Unclaimed> = BTreeSet::new();
+    for (name, conclusion) in conclusions {
+        if let Some(rendering) = &conclusion.rendering {
+            found.insert(name, &rendering.problems);
+            unclaimed.extend(rendering.unclaimed.iter().map(Unclaimed::from));
+        } else if let Some(settled) = conclusion.memory.as_ref().and_then(|memory| memory.settled.as_ref()) {
+            found.insert(name, &settled.problems);
+            unclaimed.extend(settled.unclaimed.iter().cloned());
         }
-        Arc::new(rendering)
-    };
-    let mut once = |rendering| Arc::clone(done.entry(Arc::as_ptr(rendering)).or_insert_with(|| of(rendering)));
-    wanted.iter().map(|(name, rendering)| (name.clone(), once(rendering))).collect()
+    }
+    (problems(&found), unclaimed.into_iter().collect())
 }
 
 impl Order {
@@ -178,6 +184,26 @@ impl Order {
         let wait = &self.settings.wait;
         let demands = Demands { load_balancer: wait.load_balancer };
         (wait.enabled && self.wait).then_some(Patience { timeout: wait.timeout.0, demands })
+    }
+}
+
+/// Where this host keeps what it knows of clusters.
+const KNOWN: &str = "known";
+
+fn known_path(order: &Order, cluster: &str) -> String {
+    format!("{KNOWN}/{}/{cluster}.json", order.sync)
+}
+
+/// What is known of a cluster from the last round.
+fn recall(order: &Order, cluster: &str, state: &State) -> Option<round::Memory> {
+    state.read_json(known_path(order, cluster))
+}
+
+/// Keeps what is known of a cluster. Losing it costs requests and nothing else.
+fn keep(order: &Order, cluster: &str, conclusion: &Conclusion, state: &State) {
+    let Some(memory) = conclusion.memory.as_ref().filter(|_| conclusion.is_new) else { return };
+    if let Err(error) = state.write_json(known_path(order, cluster), memory) {
+        debug!(cluster, error = %Chain(&error), "cannot keep what is known");
     }
 }
 
@@ -222,7 +248,7 @@ fn remember(order: &Order, clusters: &BTreeMap<String, ClusterReport>, state: &S
         if state.read_json::<Memory>(&path).is_none()
             && let Err(error) = state.write_json(&path, &Memory::default())
         {
-            error!(error = %gatewright_engine::error::Chain(&error), "cannot remember a cluster");
+            error!(error = %Chain(&error), "cannot remember a cluster");
         }
     }
 }

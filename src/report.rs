@@ -73,7 +73,7 @@ pub struct ProblemReport {
 }
 
 /// A document that no pack claims.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct Unclaimed {
     /// The object.
     pub id: ObjectId,
@@ -183,6 +183,12 @@ pub enum UnitState {
     Failed,
     /// It was deleted.
     Pruned,
+}
+
+impl From<&(ObjectId, Place)> for Unclaimed {
+    fn from((id, place): &(ObjectId, Place)) -> Self {
+        Self { id: id.clone(), place: place.clone() }
+    }
 }
 
 impl ProblemReport {

@@ -107,15 +107,20 @@ impl State {
 
     /// Writes a file, whole or not at all.
     pub fn write(&self, path: &Path, bytes: &[u8]) -> Result<(), StateError> {
-        let fail = |error| StateError::Write(path.to_owned(), error);
-        let folder = path.parent().unwrap_or(&self.folder);
-        fs::create_dir_all(folder).map_err(fail)?;
-        let mut file = tempfile::NamedTempFile::new_in(folder).map_err(fail)?;
-        file.write_all(bytes).map_err(fail)?;
-        file.as_file().sync_all().map_err(fail)?;
-        file.persist(path).map_err(|error| fail(error.error))?;
-        Ok(())
+        write_file(path, bytes)
     }
+}
+
+/// Writes a file and the folders that it is in, whole or not at all.
+pub fn write_file(path: &Path, bytes: &[u8]) -> Result<(), StateError> {
+    let fail = |error| StateError::Write(path.to_owned(), error);
+    let folder = path.parent().unwrap_or(Path::new("."));
+    fs::create_dir_all(folder).map_err(fail)?;
+    let mut file = tempfile::NamedTempFile::new_in(folder).map_err(fail)?;
+    file.write_all(bytes).map_err(fail)?;
+    file.as_file().sync_all().map_err(fail)?;
+    file.persist(path).map_err(|error| fail(error.error))?;
+    Ok(())
 }
 
 #[cfg(test)]

@@ -1,25 +1,24 @@
 //! What a round on a cluster came to: the state of the cluster and of every unit.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 
-use gatewright_engine::health::addresses;
-use gatewright_engine::live::Live;
 use gatewright_engine::object::ObjectId;
 use gatewright_engine::plan::Plan;
 use gatewright_engine::unit::Unit;
 use tracing::info;
 
-use super::Task;
+use super::Here;
+use super::vitals::Vitals;
 use crate::apply::{Applied, Outcome};
 use crate::report::{ClusterReport, ClusterState, UnitReport, UnitState};
 use crate::wait::Unhealthy;
 
 /// Reports a round that was carried out.
 pub(super) fn report(
-    task: &Task<'_>,
+    here: &Here<'_>,
     plan: &Plan,
     applied: &Applied,
-    live: &BTreeMap<ObjectId, Live>,
+    vitals: &Vitals<'_>,
     unhealthy: &Unhealthy,
 ) -> ClusterReport {
     let mut report = ClusterReport::of(plan);
@@ -33,25 +32,26 @@ pub(super) fn report(
     report.state = match () {
         () if applied.lost.is_some() => ClusterState::Unreachable,
         () if is_failed => ClusterState::Failed,
-        () if task.stop.is_cancelled() => ClusterState::Stopped,
+        () if here.task.stop.is_cancelled() => ClusterState::Stopped,
         () => ClusterState::Done,
     };
-    report.units = units(task, plan, live, Some(applied), unhealthy);
+    report.units = units(here, plan, vitals, Some(applied), unhealthy);
     report
 }
 
 /// The state of every unit that is wanted or was owned.
 pub(super) fn units(
-    task: &Task<'_>,
+    here: &Here<'_>,
     plan: &Plan,
-    live: &BTreeMap<ObjectId, Live>,
+    vitals: &Vitals<'_>,
     applied: Option<&Applied>,
     unhealthy: &Unhealthy,
 ) -> Vec<UnitReport> {
     let held = plan.held_units();
     let unfinished = applied.map(|applied| applied.unfinished(plan)).unwrap_or_default();
     let changed: BTreeSet<&ObjectId> = plan.changes().map(|step| &step.unit).collect();
-    let wanted = task.rendering.units.iter().filter(|unit| task.policies.is_about(&unit.id));
+    let rendering = &here.place.rendering;
+    let wanted = rendering.units.iter().filter(|unit| here.task.policies.is_about(&unit.id));
     let mut reports: Vec<UnitReport> = wanted
         .map(|unit| {
             let sick = unit.all().find_map(|object| unhealthy.get_key_value(object.id()));
@@ -65,10 +65,10 @@ pub(super) fn units(
             };
             let postponed = applied.and_then(|applied| applied.postponed.get(&unit.id)).cloned();
             let message = postponed.or_else(|| sick.map(|(id, what)| format!("{id}: {what}")));
-            UnitReport { message, ..unit_report(unit, state, live) }
+            UnitReport { message, ..unit_report(unit, state, vitals) }
         })
         .collect();
-    let gone = changed.iter().filter(|id| !task.rendering.units.iter().any(|unit| unit.id == ***id));
+    let gone = changed.iter().filter(|id| !rendering.units.iter().any(|unit| unit.id == ***id));
     reports.extend(gone.filter(|id| id.kind != "Namespace").map(|id| UnitReport {
         unit: (*id).clone(),
         state: match (applied, unfinished.contains(*id)) {
@@ -83,11 +83,11 @@ pub(super) fn units(
     reports
 }
 
-fn unit_report(unit: &Unit, state: UnitState, live: &BTreeMap<ObjectId, Live>) -> UnitReport {
+fn unit_report(unit: &Unit, state: UnitState, vitals: &Vitals<'_>) -> UnitReport {
     let service = unit.objects.iter().find(|object| object.id().kind == "Service");
     let ports = service.and_then(|service| service.body().pointer("/spec/ports")?.as_array());
     let ports = ports.into_iter().flatten().filter_map(|port| u16::try_from(port["port"].as_u64()?).ok());
-    let addresses = service.and_then(|service| live.get(service.id())).map(|live| addresses(live.object.body()));
+    let addresses = service.map(|service| vitals.addresses(service.id()));
     UnitReport {
         unit: unit.id.clone(),
         state,

@@ -12,7 +12,6 @@ use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::fmt;
 
-use serde::de::IgnoredAny;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use serde_json::value::RawValue;
@@ -105,16 +104,18 @@ impl Metadata {
         add(&self.uid);
         add(&self.generation.map(|generation| generation.to_string()).unwrap_or_default());
         add(self.deletion_timestamp.as_deref().unwrap_or_default());
-        self.finalizers.iter().for_each(|finalizer| add(finalizer));
+        for finalizer in &self.finalizers {
+            add(finalizer);
+        }
         add(self.owner_references.as_deref().map_or("", RawValue::get));
         for (key, value) in self.own_entries() {
             add(key);
             add(value);
         }
         for entry in self.touches() {
-            [&entry.manager, &entry.operation, &entry.api_version, &entry.time, &entry.subresource]
-                .into_iter()
-                .for_each(|text| add(text));
+            for text in [&entry.manager, &entry.operation, &entry.api_version, &entry.time, &entry.subresource] {
+                add(text);
+            }
             add(entry.fields.as_deref().map_or("", RawValue::get));
         }
         Fingerprint(hex(&hasher.finalize()[..BYTES]))
@@ -150,7 +151,7 @@ fn chosen<'a>(entries: &'a BTreeMap<String, String>, fields: &Keys<'_>) -> Vec<(
     keys.filter_map(|key| entries.get_key_value(key)).map(|(key, value)| (key.as_str(), value.as_str())).collect()
 }
 
-type Keys<'a> = BTreeMap<Cow<'a, str>, IgnoredAny>;
+type Keys<'a> = BTreeMap<Cow<'a, str>, &'a RawValue>;
 
 /// What a set of fields says about metadata; the rest is not read.
 #[derive(Default, Deserialize)]

@@ -44,6 +44,9 @@ pub struct Observed {
     pub carries_marks: bool,
     /// All that is wanted or owned and exists.
     pub live: BTreeMap<ObjectId, Live>,
+    /// Those of them that are known to be exactly what is wanted, because nobody has touched them since that was found
+    /// out; of these nothing more need be known in `live` than uid and version.
+    pub unchanged: BTreeSet<ObjectId>,
     /// What wanted objects would become, or why they cannot.
     pub rehearsed: BTreeMap<ObjectId, Result<Live, Obstacle>>,
     /// What the cluster says of Gateways of which a deployer holds objects, by unit.

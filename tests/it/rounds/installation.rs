@@ -7,7 +7,7 @@ use gatewright::clock::SystemClock;
 use gatewright::cluster::{Cluster, Record};
 use gatewright::config::settings::SyncSettings;
 use gatewright::fleet::{self, Order};
-use gatewright::rendering::{Reading, Wanted};
+use gatewright::rendering::{Reading, Want, Wanted};
 use gatewright::report::{ClusterReport, Mode};
 use gatewright::source::Snapshot;
 use gatewright::state::State;
@@ -73,7 +73,11 @@ impl Installation {
         };
         let (snapshot, stop) = (snapshot(specs), CancellationToken::new());
         let state = State::open(self.state.path());
-        let wanted = Wanted::from([("test".to_owned(), Arc::new(self.rendering(specs)))]);
+        let mut rendering = self.rendering(specs);
+        for unit in &mut rendering.units {
+            unit.map(|object| self.marker.mark(object));
+        }
+        let wanted = Wanted::from([("test".to_owned(), Want::Ready(Arc::new(rendering)))]);
         let mut report = fleet::run(&order, &snapshot, &wanted, &state, &SystemClock::new(), &stop).await;
         report.clusters.remove("test").expect("every cluster has a report")
     }

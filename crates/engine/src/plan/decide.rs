@@ -31,6 +31,9 @@ impl Decision<'_> {
         if let Some(reason) = self.policies.forbids(id) {
             return Err(reason);
         }
+        if self.observed.unchanged.contains(id) {
+            return Ok(self.step(object, Action::Keep, Vec::new()));
+        }
         if let Some(message) = self.observed.unknown.get(id) {
             return Err(Reason::Unknown(message.clone()));
         }
@@ -49,6 +52,9 @@ impl Decision<'_> {
             let note = format!("{}, and never written to a file", generated.promise());
             let step = self.step(object, Action::Omit, Vec::new());
             return Ok(Step { object: None, note: Some(note), ..step });
+        }
+        if self.observed.unchanged.contains(object.id()) {
+            return self.decide(object);
         }
         let live = self.observed.live.get(object.id());
         if let Some(kept) = live.and_then(|live| generated.kept(live)) {
