@@ -124,6 +124,11 @@ impl ApiServer {
         format!("https://127.0.0.1:{}", self.port)
     }
 
+    /// Returns the number of its process.
+    pub(crate) fn pid(&self) -> u32 {
+        self.server.as_ref().expect("the server runs").id()
+    }
+
     /// Returns the bearer token of one of the [users](credentials::USERS).
     pub(crate) fn token(&self, user: &str) -> String {
         credentials::token(self.name(), user)
