@@ -105,8 +105,10 @@ async fn try_run(cluster: &dyn Cluster, task: &Task<'_>) -> Result<ClusterReport
         debug!(sync, attempt, "plans again, because an object was changed meanwhile");
         note_uids(&mut plan.inventory, &applied);
         ledger.save(cluster, sync, &plan.inventory).await?;
-        let is_done = |step: &Step| applied.outcomes.get(&step.id) == Some(&Outcome::Done);
-        done.extend(plan.steps.into_iter().filter(is_done).map(|step| (step.id.clone(), step)));
+        // What is stale may have been done all the same: an answer was lost, and the second try met the first.
+        let may_be_done =
+            |step: &Step| matches!(applied.outcomes.get(&step.id), Some(Outcome::Done | Outcome::Stale(_)));
+        done.extend(plan.steps.into_iter().filter(may_be_done).map(|step| (step.id.clone(), step)));
         (plan, observed) = look(cluster, task, &ledger.inventory).await?;
         if !plan.holds.is_empty() {
             return Ok(ClusterReport::of(&plan));
@@ -151,7 +153,7 @@ async fn look(cluster: &dyn Cluster, task: &Task<'_>, owned: &Inventory) -> Resu
 }
 
 /// What was done before the last plan was made is as it should be for that plan, and a change of this round all the
-/// same: it is awaited and reported.
+/// same: it is awaited and reported. What is not as it should be was not done, and has a step of its own in that plan.
 fn carry_over(plan: &mut Plan, applied: &mut Applied, mut done: BTreeMap<ObjectId, Step>) {
     for step in plan.steps.iter_mut().filter(|step| step.action == Action::Keep) {
         if let Some(earlier) = done.remove(&step.id) {

@@ -13,6 +13,7 @@ pub(crate) mod credentials;
 pub(crate) mod etcd;
 mod kubectl;
 pub(crate) mod process;
+pub(crate) mod proxy;
 mod tests;
 
 use std::fs;
