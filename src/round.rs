@@ -226,8 +226,10 @@ async fn carry_out(
         note_uids(&mut view.plan.inventory, &applied);
         ledger.save(cluster, sync, &view.plan.inventory).await?;
         let notes = noting::so_far(here, &view, &applied);
-        let is_done = |step: &Step| applied.outcomes.get(&step.id) == Some(&Outcome::Done);
-        done.extend(view.plan.steps.into_iter().filter(is_done).map(|step| (step.id.clone(), step)));
+        // What is stale may have been done all the same: an answer was lost, and the second try met the first.
+        let may_be_done =
+            |step: &Step| matches!(applied.outcomes.get(&step.id), Some(Outcome::Done | Outcome::Stale(_)));
+        done.extend(view.plan.steps.into_iter().filter(may_be_done).map(|step| (step.id.clone(), step)));
         view = look(cluster, here, &ledger.inventory, Some(&notes), view.sight.map(|_| Sight::default())).await?;
         if !view.plan.holds.is_empty() {
             return Ok((ClusterReport::of(&view.plan), None));
@@ -291,7 +293,7 @@ async fn look(
 }
 
 /// What was done before the last plan was made is as it should be for that plan, and a change of this round all the
-/// same: it is awaited and reported.
+/// same: it is awaited and reported. What is not as it should be was not done, and has a step of its own in that plan.
 fn carry_over(plan: &mut Plan, applied: &mut Applied, mut done: BTreeMap<ObjectId, Step>) {
     for step in plan.steps.iter_mut().filter(|step| step.action == Action::Keep) {
         if let Some(earlier) = done.remove(&step.id) {

@@ -21,6 +21,7 @@ mod daemon;
 mod envoy;
 mod errors;
 mod explain;
+mod faults;
 mod generate;
 mod golden;
 mod merging;

@@ -126,7 +126,7 @@ impl Transport {
         let mut tried = 0;
         loop {
             let sent = Instant::now();
-            let failure = match once(&session, request.clone()).await {
+            let mut failure = match once(&session, request.clone()).await {
                 Ok(answer) => {
                     let took = u64::try_from(sent.elapsed().as_micros()).unwrap_or(u64::MAX);
                     self.distance.fetch_min(took, Ordering::Relaxed);
@@ -134,6 +134,9 @@ impl Transport {
                 }
                 Err(failure) => failure,
             };
+            if let (true, Failure::Refused(refusal)) = (tried > 0, &mut failure) {
+                refusal.is_repeated = true;
+            }
             if failure.refusal(401).is_some() && !renewed {
                 renewed = true;
                 let Some(other) = self.sessions.renewed(&session).await? else { return Err(failure) };
@@ -188,7 +191,13 @@ fn refusal(session: &Session, code: StatusCode, headers: &HeaderMap, body: &[u8]
         None => return stranger(session, Some(code), &format!("answers {code}: {text}")),
     };
     let wait = header(RETRY_AFTER).and_then(|seconds| seconds.parse().ok()).map(Duration::from_secs);
-    Failure::Refused(Box::new(Refusal { code: code.as_u16(), status, wait, place: session.place.clone() }))
+    Failure::Refused(Box::new(Refusal {
+        code: code.as_u16(),
+        status,
+        wait,
+        place: session.place.clone(),
+        is_repeated: false,
+    }))
 }
 
 fn stranger(session: &Session, code: Option<StatusCode>, what: &str) -> Failure {
