@@ -71,7 +71,7 @@ impl Seen {
 }
 
 /// Which requests are meant.
-type Meant = Box<dyn Fn(&Seen) -> bool + Send>;
+type Meant = Box<dyn FnMut(&Seen) -> bool + Send>;
 
 struct Rule {
     /// To how many more requests it applies.
@@ -127,7 +127,7 @@ impl Proxy {
     }
 
     /// Gives this answer to the next requests that are meant, so many times. Of several rules the first applies.
-    pub(crate) fn answer(&self, times: usize, meant: impl Fn(&Seen) -> bool + Send + 'static, answer: Answer) {
+    pub(crate) fn answer(&self, times: usize, meant: impl FnMut(&Seen) -> bool + Send + 'static, answer: Answer) {
         self.state().rules.push(Rule { times, meant: Box::new(meant), answer });
     }
 
@@ -179,7 +179,8 @@ fn write_kubeconfig(path: &std::path::Path, port: u16, token: &str) {
 impl State {
     /// Takes a request into the log, and returns its place there and what becomes of it.
     fn receive(&mut self, seen: Seen) -> (usize, Option<Answer>) {
-        let rule = self.rules.iter_mut().find(|rule| rule.times > 0 && (rule.meant)(&seen));
+        let applies = |rule: &mut Rule| rule.times > 0 && (rule.meant)(&seen);
+        let rule = self.rules.iter_mut().find_map(|rule| applies(rule).then_some(rule));
         let answer = rule.map(|rule| {
             rule.times -= 1;
             rule.answer.clone()
