@@ -106,3 +106,29 @@ fn a_list_that_fails_for_one_kind_deletes_nothing_of_it() {
     assert_eq!(place.site.left_of("edge"), [""; 0]);
     assert_eq!(place.site.left_of("other").len(), all_of("other").len());
 }
+
+/// A group whose server is down, as the one of metrics often is.
+#[test]
+fn a_group_that_does_not_answer_holds_only_what_is_of_it() {
+    let place = Place::with("edge");
+    let (server, group) = (place.site.server, format!("{}.example.com", unique("dead")));
+    let service = json!({"apiVersion": "apiregistration.k8s.io/v1", "kind": "APIService",
+        "metadata": {"name": format!("v1.{group}")},
+        "spec": {
+            "group": group, "version": "v1", "groupPriorityMinimum": 100, "versionPriority": 100,
+            "insecureSkipTLSVerify": true, "service": {"name": "nobody", "namespace": place.site.name},
+        },
+    });
+    server.kubectl_stdin(&["create", "--validate=false", "-f", "-"], &service.to_string());
+    let is_down = || !server.kubectl(&["get", "--raw", &format!("/apis/{group}/v1")]).status.success();
+    assert!(is_down());
+    place.configure("unclaimed: apply");
+    let metadata = json!({"name": "a", "namespace": place.site.name});
+    let gadget = json!({"apiVersion": format!("{group}/v1"), "kind": "Gadget", "metadata": metadata});
+    place.site.spec("gadget", &gadget.to_string());
+    place.site.want(&["edge"], 81);
+    let run = place.sync();
+    server.kubectl_ok(&["delete", "apiservice", &format!("v1.{group}")]);
+    run.exits(1).says(&group).says("2 objects updated");
+    place.did("PATCH", &["services/edge", "deployments/edge"]);
+}
