@@ -3,6 +3,8 @@
 //! A cluster that is down, slow or wrong delays and changes no other: each has a task of its own, and a bug in one
 //! (a panic) is that cluster's failure.
 
+mod fights;
+
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::sync::Arc;
@@ -10,6 +12,7 @@ use std::sync::Arc;
 use gatewright_engine::health::Demands;
 use gatewright_engine::marks::Marker;
 use gatewright_engine::object::ObjectId;
+use gatewright_engine::plan::conflicts::Conflicts;
 use gatewright_engine::plan::policies::{Adopt, MaxDelete, Policies};
 use gatewright_engine::unit::Rendering;
 use jiff::Timestamp;
@@ -21,6 +24,7 @@ use tracing::{Instrument, error, info_span, warn};
 use crate::clock::Clock;
 use crate::cluster::Cluster;
 use crate::config::Config;
+use crate::config::conflicts::{ConflictRule, IgnoreRule};
 use crate::config::settings::{AdoptPolicy, OnProblem, SyncSettings};
 use crate::rendering::{Wanted, problems};
 use crate::report::{self, ClusterReport, ClusterState, Mode, Report, SCHEMA};
@@ -80,6 +84,7 @@ pub async fn run(
         let Some(rendering) = renderings.get(name).cloned() else { continue };
         let (cluster, name) = (Arc::clone(cluster), name.clone());
         let policies = order.policies(&marker, is_first_round(order, &name, cluster.as_ref(), state));
+        let policies = Policies { conflicts: conflicts(order, &name, state), ..policies };
         let (mode, patience, stop) = (order.mode, order.patience(), stop.clone());
         let acceptance = order.settings.wait.timeout.0;
         let span = info_span!("cluster", sync = order.sync, cluster = name);
@@ -91,6 +96,7 @@ pub async fn run(
     }
     let clusters = collect(order, tasks).await;
     remember(order, &clusters, state);
+    fights::remember(order, &clusters, state);
     Report {
         schema: SCHEMA.to_owned(),
         sync: order.sync.clone(),
@@ -171,6 +177,7 @@ impl Order {
             only: self.only.clone(),
             first_round,
             hold_on_problem: settings.on_problem == OnProblem::HoldSync,
+            conflicts: Conflicts::default(),
         }
     }
 
@@ -179,6 +186,13 @@ impl Order {
         let demands = Demands { load_balancer: wait.load_balancer };
         (wait.enabled && self.wait).then_some(Patience { timeout: wait.timeout.0, demands })
     }
+}
+
+/// Who wins where others write to our fields, and what of that was tried in vain on this cluster.
+fn conflicts(order: &Order, cluster: &str, state: &State) -> Conflicts {
+    let rules = order.settings.conflicts.iter().map(ConflictRule::rule).collect();
+    let ignore = order.settings.ignore.iter().filter_map(IgnoreRule::rule).collect();
+    Conflicts { rules, ignore, fights: fights::remembered(order, cluster, state) }
 }
 
 fn memory_path(order: &Order, cluster: &str) -> String {

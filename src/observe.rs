@@ -4,6 +4,7 @@
 //! absence), one dry run for each that exists. What was not seen is said to be unknown, never to be absent.
 
 mod gateways;
+mod rehearsal;
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -14,12 +15,14 @@ use gatewright_engine::error::Chain;
 use gatewright_engine::inventory::Inventory;
 use gatewright_engine::marks::{Marker, SYNC_LABEL};
 use gatewright_engine::object::{Gvk, Object, ObjectId};
+use gatewright_engine::plan::conflicts::autoscaled;
 use gatewright_engine::plan::policies::Policies;
 use gatewright_engine::plan::{NamespaceState, Observed, Obstacle};
 use gatewright_engine::unit::Unit;
 use gatewright_engine::unit::generated::Generated;
 
-use crate::cluster::{Cluster, ClusterError, Mode, Precondition, Reason};
+use crate::cluster::{Cluster, ClusterError, Precondition, Reason};
+use rehearsal::Rehearsal;
 
 /// Requests under way at once on one cluster; more only adds latency.
 pub const CONCURRENCY: usize = 8;
@@ -50,6 +53,7 @@ pub async fn observe(cluster: &dyn Cluster, scope: Scope<'_>) -> Result<Observed
     let identity = cluster.identity().await?;
     let wanted: Vec<&Object> = scope.wanted().collect();
     let mut observed = Observed { cluster: identity, carries_marks: cluster.carries_marks(), ..Observed::default() };
+    observed.autoscaled = autoscaled(scope.units);
     let kinds = scope.kinds();
     let known = cluster.kinds(&kinds).await?;
     for gvk in kinds.iter().filter(|gvk| !known.contains_key(*gvk)) {
@@ -177,21 +181,24 @@ async fn rehearse(
         .collect();
     let generated = scope.about().flat_map(|unit| &unit.generated);
     let generated: BTreeMap<&ObjectId, &Generated> = generated.map(|it| (it.object.id(), it)).collect();
+    let units = scope.about().flat_map(|unit| unit.all().map(move |object| (object.id(), unit)));
+    let units: BTreeMap<&ObjectId, &Unit> = units.collect();
     for _ in 0..REHEARSALS {
-        let candidates: Vec<(&Object, Option<Object>, Precondition)> = objects
+        let candidates: Vec<(&Object, Rehearsal<'_>)> = objects
             .into_iter()
             .filter_map(|object| {
                 let only_if = precondition(object, observed, scope.rehearse_creates)?;
+                let unit = units.get(object.id())?;
                 // What has a value that is made once is rehearsed with the value that it has.
                 let live = observed.live.get(object.id());
                 let kept = generated.get(object.id()).and_then(|generated| generated.kept(live?));
-                Some((object, kept, only_if))
+                let wanted = kept.as_ref().unwrap_or(object);
+                Some((object, Rehearsal::of(unit, wanted, only_if, observed, scope.policies)?))
             })
             .collect();
         let mut runs = Vec::with_capacity(candidates.len());
-        for (object, kept, only_if) in &candidates {
-            let rehearsal = cluster.apply(kept.as_ref().unwrap_or(object), only_if, Mode::DryRun);
-            runs.push(rehearsal.map(|result| (*object, result)).boxed());
+        for (object, rehearsal) in &candidates {
+            runs.push(rehearsal.run(cluster).map(|result| (*object, result)).boxed());
         }
         let mut moved = Vec::new();
         for (object, result) in beside(runs).await {
