@@ -20,19 +20,7 @@ pub struct ConflictRule {
     #[serde(default)]
     pub paths: Vec<String>,
     /// What is done.
-    pub policy: ConflictPolicy,
-}
-
-/// What is done about a field that somebody else has set to another value.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case")]
-pub enum ConflictPolicy {
-    /// It gets our value, and what the manager has added is removed.
-    Take,
-    /// It keeps the value that it has.
-    Yield,
-    /// The unit stays as it is, and the report says so.
-    Fail,
+    pub policy: Policy,
 }
 
 /// A field that is not changed once its object exists.
@@ -55,11 +43,7 @@ impl ConflictRule {
             manager: self.manager.clone(),
             kinds: self.kinds.clone(),
             paths: self.paths.iter().filter_map(|path| FieldPath::parse(path).ok()).collect(),
-            policy: match self.policy {
-                ConflictPolicy::Take => Policy::Take,
-                ConflictPolicy::Yield => Policy::Yield,
-                ConflictPolicy::Fail => Policy::Fail,
-            },
+            policy: self.policy,
         }
     }
 }

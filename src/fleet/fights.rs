@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use gatewright_engine::diff::Difference;
 use gatewright_engine::error::Chain;
+use gatewright_engine::object::ObjectId;
 use gatewright_engine::plan::conflicts::fights::{Fights, Seen};
 use tracing::error;
 
@@ -32,7 +33,7 @@ pub(super) fn remember(order: &Order, clusters: &BTreeMap<String, ClusterReport>
         let before = remembered(order, name, state);
         let steps = report.steps.iter().map(|step| &step.id);
         let known: BTreeSet<String> =
-            steps.chain(report.refusals.iter().map(|refusal| &refusal.id)).map(|id| id.key()).collect();
+            steps.chain(report.refusals.iter().map(|refusal| &refusal.id)).map(ObjectId::key).collect();
         let seen: Vec<Seen<'_>> = report.steps.iter().filter_map(seen).collect();
         let after = before.after(&seen, |key| order.only.is_some() || known.contains(key));
         if after != before

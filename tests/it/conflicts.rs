@@ -5,6 +5,7 @@ mod meddler;
 
 use serde_json::{Value, json};
 
+use crate::cluster::shared;
 use crate::commands::obeys_the_schema;
 use crate::ownership::site::Site;
 use crate::program::Run;
@@ -223,6 +224,23 @@ fn an_autoscaler_and_a_sync_do_not_fight() {
     site.sync().exits(0).says("limits.cpu");
     assert_eq!(replicas(&site), 7);
     is_settled(&site);
+}
+
+#[test]
+fn a_real_autoscaler_has_the_last_word() {
+    let site = Site::on(shared(), "");
+    configure(&site, "");
+    want(&site, &deployment(Some(2), "1"));
+    site.sync().exits(0);
+    site.kubectl(&["autoscale", "deployment", "edge", "--min=4", "--max=9"]);
+    site.kubectl(&["wait", "deployment/edge", "--for=jsonpath={.spec.replicas}=4", "--timeout=120s"]);
+    let line = "spec.replicas: left to kube-controller-manager; ours would be 2";
+    site.sync().exits(0).says(line).says("no changes");
+    assert_eq!(replicas(&site), 4);
+    want(&site, &deployment(None, "2"));
+    site.sync().exits(0).says("limits.cpu: \"1\" -> \"2\"");
+    assert_eq!(replicas(&site), 4);
+    site.run(&["plan"]).exits(0).says("no changes");
 }
 
 #[test]

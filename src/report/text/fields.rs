@@ -9,8 +9,8 @@ use crate::report::StepReport;
 
 /// Says what becomes of a difference that somebody else has made, if the line of the difference is all that tells it.
 pub(super) fn word(difference: &Difference, settled: &[Settled]) -> Option<&'static str> {
-    let of_it = settled.iter().filter(|field| field.path == difference.path);
-    of_it.filter_map(|field| in_difference(field.verdict)).next()
+    let mut of_it = settled.iter().filter(|field| field.path == difference.path);
+    of_it.find_map(|field| in_difference(field.verdict))
 }
 
 fn in_difference(verdict: Verdict) -> Option<&'static str> {

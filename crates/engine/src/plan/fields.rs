@@ -67,10 +67,11 @@ fn remove_field(map: &mut Map<String, Value>, field: &str, below: &Value, is_who
 
 fn remove_element(list: &mut Vec<Value>, key: &str, below: &Value) {
     let Some(position) = position(list, key) else { return };
-    if is_member(below) {
-        list.remove(position);
-    } else {
+    if !is_member(below) {
         remove(&mut list[position], below);
+    }
+    if is_member(below) || list[position].as_object().is_some_and(Map::is_empty) {
+        list.remove(position);
     }
 }
 

@@ -47,14 +47,11 @@ impl FieldPath {
         let mut parts = Vec::new();
         let mut rest = text.strip_prefix('.').unwrap_or(text);
         while !rest.is_empty() {
-            let (part, left) = match rest.strip_prefix('[') {
-                Some(inner) => {
-                    bracket(inner).ok_or_else(|| format!("{text:?} has a bracket without its other half"))?
-                }
-                None => {
-                    let end = rest.find(['.', '[']).unwrap_or(rest.len());
-                    (Part::Field(rest[..end].to_owned()), &rest[end..])
-                }
+            let (part, left) = if let Some(inner) = rest.strip_prefix('[') {
+                bracket(inner).ok_or_else(|| format!("{text:?} has a bracket without its other half"))?
+            } else {
+                let end = rest.find(['.', '[']).unwrap_or(rest.len());
+                (Part::Field(rest[..end].to_owned()), &rest[end..])
             };
             parts.push(part);
             rest = match left.strip_prefix('.') {

@@ -76,14 +76,14 @@ impl<'a> Table<'a> {
         let mut result = Negotiated::plain(self.wanted);
         let mut body = self.wanted.body().clone();
         let mine: BTreeSet<Leaf> = leaves(&self.ours).into_iter().collect();
-        let mut stays = BTreeSet::new();
+        let (mut stays, mut released) = (BTreeSet::new(), json!({}));
         for leaf in self.all(&mine) {
             let Some((course, mut settled)) = self.settle(&leaf, mine.contains(&leaf))? else { continue };
             match course {
                 Course::Apply | Course::Remove => {}
                 Course::Hold => leaf.put(&mut body, leaf.value(self.live.object.body())),
                 Course::Release => {
-                    remove(&mut body, &leaf.set());
+                    released = union(&released, &leaf.set());
                     if mine.contains(&leaf) && leaf.value(self.live.object.body()).is_some() {
                         if settled.verdict == Verdict::Yielded {
                             settled.verdict = Verdict::HandedOver;
@@ -97,6 +97,7 @@ impl<'a> Table<'a> {
             }
             result.settled.push(settled);
         }
+        remove(&mut body, &released);
         self.regroup(&mut result, &stays);
         result.lost = self.lost(&result, &body);
         result.object = Object::new(body).expect("what identifies an object is never released");
@@ -143,6 +144,7 @@ impl<'a> Table<'a> {
         }
         Ok(match (wanted, holders) {
             (_, []) => None,
+            (Some(_), _) if live.is_none() => None,
             (Some(_), _) if self.is_taken(leaf, holders)? => settled(Verdict::Taken).map(|it| (Course::Apply, it)),
             (Some(_), _) => settled(Verdict::Yielded).map(|it| (Course::Release, it)),
             (None, _) if is_exempt(leaf) => None,
@@ -299,8 +301,7 @@ fn replicas() -> Leaf {
 fn is_fixed(leaf: &Leaf) -> bool {
     let words: Vec<&str> = leaf.words().iter().map(String::as_str).collect();
     match words.as_slice() {
-        ["f:apiVersion" | "f:kind", ..] => true,
-        ["f:metadata", "f:name" | "f:namespace" | "f:labels" | "f:annotations"] => true,
+        ["f:apiVersion" | "f:kind"] | ["f:metadata", "f:name" | "f:namespace" | "f:labels" | "f:annotations"] => true,
         ["f:metadata", _, key, ..] => key.strip_prefix("f:").is_some_and(|key| key.starts_with(OWN_PREFIX)),
         _ => false,
     }

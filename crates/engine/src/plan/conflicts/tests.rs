@@ -136,8 +136,8 @@ fn a_deployer_that_is_gone_gives_way() {
 fn replicas_are_whose_who_scales() {
     let ours = entry("gatewright", "Apply", &json!({"f:spec": {"f:replicas": {}, "f:a": {}}}));
     let live = live(&json!({"replicas": 5, "a": 1}), &[ours]);
-    let scaler = ObjectId::new("autoscaling", "HorizontalPodAutoscaler", "infra", "edge");
-    let scaled = Scene { autoscaler: Some(&scaler), ..Scene::default() };
+    let autoscaler = ObjectId::new("autoscaling", "HorizontalPodAutoscaler", "infra", "edge");
+    let scaled = Scene { autoscaler: Some(&autoscaler), ..Scene::default() };
     let of = |wanted: Value, scene| negotiate(&wanted, &live, &Conflicts::default(), scene).expect("nobody objects");
 
     assert_eq!(of(json!({"replicas": 2, "a": 1}), Scene::default()).object, object(&json!({"replicas": 2, "a": 1})));
@@ -166,6 +166,44 @@ fn a_rule_may_leave_it_to_people() {
     let what = "\"scaler\" has set spec.replicas to 5, ours would be 2".to_owned();
     assert_eq!(refused, Err(Reason::Conflict(what)));
     assert!(negotiate(&json!({"replicas": 5}), &live, &conflicts, Scene::default()).is_ok());
+}
+
+#[test]
+fn an_element_that_is_ignored_and_gone_is_not_made_by_halves() {
+    let ours = entry("gatewright", "Apply", &json!({"f:spec": {"f:a": {}}}));
+    let live = live(&json!({"a": 1}), &[ours]);
+    let wanted = json!({"a": 1, "list": [{"name": "x", "value": 1}, {"name": "y", "value": 2}]});
+    let of = |path| negotiate(&wanted, &live, &ignoring(path), Scene::default()).expect("nobody objects").object;
+    assert_eq!(of("spec.list[x]"), object(&json!({"a": 1, "list": [{"name": "y", "value": 2}]})));
+    assert_eq!(of("spec.list"), object(&json!({"a": 1})));
+}
+
+#[test]
+fn what_people_add_again_and_again_rests_too() {
+    let labels = json!({"f:metadata": {"f:labels": {"f:a": {}, "f:b": {}}}});
+    let mut body = live(&json!({}), &[entry("kubectl-label", "Update", &labels)]).object.into_body();
+    body["metadata"]["labels"] = json!({"a": "1", "b": "1", "gatewright.dev/sync": "edge"});
+    let live = Live::new(body).expect("it has all that it needs");
+    let fights =
+        json!({"apps/Deployment/infra/edge": {"metadata.labels.a": {"value": "", "corrections": 3, "rest": 1}}});
+    let fights = serde_json::from_value(fights).expect("it is what is remembered");
+    let conflicts = Conflicts { fights, ..Conflicts::default() };
+    let negotiated = negotiate(&json!({}), &live, &conflicts, Scene::default()).expect("nobody objects");
+    let expected = ["fighting metadata.labels.a kubectl-label", "removed metadata.labels.b kubectl-label"];
+    assert_eq!(words(&negotiated), expected);
+    assert_eq!(owners(&negotiated)["kubectl-label"], json!({"f:metadata": {"f:labels": {"f:a": {}}}}));
+}
+
+#[test]
+fn what_rests_and_is_ours_is_applied_as_it_is() {
+    let ours = entry("gatewright", "Apply", &json!({"f:spec": {"f:a": {}}}));
+    let live = live(&json!({"a": 1}), &[ours]);
+    let fights = json!({"apps/Deployment/infra/edge": {"spec.a": {"value": "", "corrections": 3, "rest": 2}}});
+    let fights = serde_json::from_value(fights).expect("it is what is remembered");
+    let conflicts = Conflicts { fights, ..Conflicts::default() };
+    let negotiated = negotiate(&json!({"a": 2}), &live, &conflicts, Scene::default()).expect("nobody objects");
+    assert_eq!((negotiated.object, negotiated.first), (object(&json!({"a": 1})), vec![]));
+    assert_eq!(negotiated.settled[0].rest, Some(1));
 }
 
 #[test]

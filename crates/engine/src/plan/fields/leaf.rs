@@ -27,15 +27,15 @@ impl Leaf {
 
     /// Puts a value there, or takes what is there away; nothing is done where the place itself is not there.
     pub(in crate::plan) fn put(&self, body: &mut Value, value: Option<&Value>) {
-        let Some((last, way)) = self.0.split_last() else { return };
-        let parent = way.iter().try_fold(body, |value, word| match word.strip_prefix("f:") {
-            Some(field) => value.get_mut(field),
-            None => {
-                let list = value.as_array_mut()?;
-                position(list, word).and_then(|position| list.get_mut(position))
+        let Some((end, way)) = self.0.split_last() else { return };
+        let parent = way.iter().try_fold(body, |value, word| {
+            if let Some(field) = word.strip_prefix("f:") {
+                return value.get_mut(field);
             }
+            let list = value.as_array_mut()?;
+            position(list, word).and_then(|position| list.get_mut(position))
         });
-        let (Some(map), Some(field)) = (parent.and_then(Value::as_object_mut), last.strip_prefix("f:")) else { return };
+        let (Some(map), Some(field)) = (parent.and_then(Value::as_object_mut), end.strip_prefix("f:")) else { return };
         match value {
             Some(value) => drop(map.insert(field.to_owned(), value.clone())),
             None => drop(map.remove(field)),
@@ -130,13 +130,11 @@ pub(in crate::plan) fn is_empty(value: &Value) -> bool {
 
 /// Returns what one word of a way leads to.
 pub(in crate::plan) fn child<'a>(value: &'a Value, word: &str) -> Option<&'a Value> {
-    match word.strip_prefix("f:") {
-        Some(field) => value.get(field),
-        None => {
-            let list = value.as_array()?;
-            list.get(position(list, word)?)
-        }
+    if let Some(field) = word.strip_prefix("f:") {
+        return value.get(field);
     }
+    let list = value.as_array()?;
+    list.get(position(list, word)?)
 }
 
 /// Returns the keys by which a word names an element.
