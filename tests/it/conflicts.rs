@@ -330,10 +330,10 @@ fn an_ignored_field_stays_and_its_neighbors_do_not() {
         {"op": "replace", "path": "/spec/template/spec/containers/1/image", "value": "sidecar:3"},
     ]);
     site.kubectl(&["patch", "deployment", "edge", "--type=json", "-p", &patch.to_string()]);
-    let path = "spec.template.spec.containers[envoy].resources.limits.cpu";
-    let line = format!("{path}: ignored, kubectl-patch has set it; ours would be \"1\"");
+    let ignored = "spec.template.spec.containers[envoy].resources.limits.cpu";
+    let line = format!("{ignored}: ignored, kubectl-patch has set it; ours would be \"1\"");
     let plan = site.run(&["plan"]).exits(0).says(&line).says("limits.memory: \"3Gi\" -> \"1Gi\"");
-    assert!(!plan.out.contains(&format!("{path}: \"")), "{}", plan.out);
+    assert!(!plan.out.contains(&format!("{ignored}: \"")), "{}", plan.out);
     site.sync().exits(0).says(&line);
     let now = live(&site);
     assert_eq!(envoy(&now)["resources"]["limits"], json!({"cpu": "3", "memory": "1Gi"}));
