@@ -5,6 +5,7 @@
 //! environment.
 
 mod authorities;
+pub mod conflicts;
 pub mod environment;
 pub mod settings;
 mod validate;

@@ -3,6 +3,8 @@
 //! A cluster that is down, slow or wrong delays and changes no other: each has a task of its own, and a bug in one
 //! (a panic) is that cluster's failure.
 
+mod fights;
+
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::sync::Arc;
@@ -11,6 +13,7 @@ use gatewright_engine::error::Chain;
 use gatewright_engine::health::Demands;
 use gatewright_engine::marks::Marker;
 use gatewright_engine::object::ObjectId;
+use gatewright_engine::plan::conflicts::Conflicts;
 use gatewright_engine::plan::policies::{Adopt, MaxDelete, Policies};
 use gatewright_engine::problem::Problem;
 use jiff::Timestamp;
@@ -22,6 +25,7 @@ use tracing::{Instrument, debug, error, info_span, warn};
 use crate::clock::Clock;
 use crate::cluster::Cluster;
 use crate::config::Config;
+use crate::config::conflicts::{ConflictRule, IgnoreRule};
 use crate::config::settings::{AdoptPolicy, OnProblem, SyncSettings};
 use crate::rendering::{Wanted, problems};
 use crate::report::{ClusterReport, ClusterState, Mode, ProblemReport, Report, SCHEMA, Unclaimed};
@@ -77,6 +81,7 @@ pub async fn run(
         let Some(want) = wanted.get(name).cloned() else { continue };
         let (cluster, name) = (Arc::clone(cluster), name.clone());
         let policies = order.policies(&marker, is_first_round(order, &name, cluster.as_ref(), state));
+        let policies = Policies { conflicts: conflicts(order, &name, state), ..policies };
         let (mode, patience, stop) = (order.mode, order.patience(), stop.clone());
         let acceptance = order.settings.wait.timeout.0;
         let memory = recall(order, &name, state);
@@ -95,6 +100,7 @@ pub async fn run(
     let (problems, unclaimed) = findings(&conclusions);
     let clusters = conclusions.into_iter().map(|(name, conclusion)| (name, conclusion.report)).collect();
     remember(order, &clusters, state);
+    fights::remember(order, &clusters, state);
     Report {
         schema: SCHEMA.to_owned(),
         sync: order.sync.clone(),
@@ -177,6 +183,7 @@ impl Order {
             only: self.only.clone(),
             first_round,
             hold_on_problem: settings.on_problem == OnProblem::HoldSync,
+            conflicts: Conflicts::default(),
         }
     }
 
@@ -205,6 +212,13 @@ fn keep(order: &Order, cluster: &str, conclusion: &Conclusion, state: &State) {
     if let Err(error) = state.write_json(known_path(order, cluster), memory) {
         debug!(cluster, error = %Chain(&error), "cannot keep what is known");
     }
+}
+
+/// Who wins where others write to our fields, and what of that was tried in vain on this cluster.
+fn conflicts(order: &Order, cluster: &str, state: &State) -> Conflicts {
+    let rules = order.settings.conflicts.iter().map(ConflictRule::rule).collect();
+    let ignore = order.settings.ignore.iter().filter_map(IgnoreRule::rule).collect();
+    Conflicts { rules, ignore, fights: fights::remembered(order, cluster, state) }
 }
 
 fn memory_path(order: &Order, cluster: &str) -> String {

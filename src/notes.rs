@@ -10,6 +10,7 @@ use gatewright_engine::fingerprint::{Fingerprint, Metadata};
 use gatewright_engine::health::{Demands, Health, addresses, health};
 use gatewright_engine::live::Live;
 use gatewright_engine::object::{Gvk, Object, ObjectId};
+use gatewright_engine::plan::conflicts::{Conflicts, Settled, autoscaled};
 use gatewright_engine::text::digest;
 use gatewright_engine::unit::Unit;
 use jiff::{SignedDuration, Timestamp};
@@ -56,6 +57,9 @@ pub struct Note {
     pub fingerprint: Option<Fingerprint>,
     /// The digest of what is wanted.
     pub wanted: String,
+    /// What was settled about fields that others write to.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub fields: Vec<Settled>,
     /// What the plan remarks on it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub remark: Option<String>,
@@ -145,8 +149,12 @@ impl Vital {
     }
 }
 
-/// Returns the digests of all that is wanted, by object.
-pub fn digests<'a>(units: impl IntoIterator<Item = &'a Unit>) -> BTreeMap<ObjectId, String> {
-    let of = |object: &Object| (object.id().clone(), digest(object.body().to_string().as_bytes())[..32].to_owned());
-    units.into_iter().flat_map(Unit::all).map(of).collect()
+/// Returns the digests of all that is wanted, by object. Who wins where others write to its fields is a part of it.
+pub fn digests(units: &[Unit], conflicts: &Conflicts) -> BTreeMap<ObjectId, String> {
+    let (rules, autoscaled) = (format!("{:?} {:?}", conflicts.rules, conflicts.ignore), autoscaled(units));
+    let of = |object: &Object| {
+        let text = format!("{} {rules} {:?}", object.body(), autoscaled.get(object.id()));
+        (object.id().clone(), digest(text.as_bytes())[..32].to_owned())
+    };
+    units.iter().flat_map(Unit::all).map(of).collect()
 }

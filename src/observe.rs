@@ -6,6 +6,7 @@
 
 mod absence;
 mod gateways;
+mod rehearsal;
 pub mod sight;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -17,13 +18,15 @@ use gatewright_engine::error::Chain;
 use gatewright_engine::inventory::Inventory;
 use gatewright_engine::marks::{Marker, SYNC_LABEL};
 use gatewright_engine::object::{Gvk, Object, ObjectId};
+use gatewright_engine::plan::conflicts::autoscaled;
 use gatewright_engine::plan::policies::Policies;
 use gatewright_engine::plan::{NamespaceState, Observed, Obstacle};
 use gatewright_engine::unit::Unit;
 use gatewright_engine::unit::generated::Generated;
 
-use crate::cluster::{Cluster, ClusterError, Kinds, Mode, Precondition, Reason};
+use crate::cluster::{Cluster, ClusterError, Kinds, Precondition, Reason};
 use crate::notes::Notes;
+use rehearsal::Rehearsal;
 use sight::{Sight, is_secret, outline};
 
 /// Requests under way at once on one cluster; more only adds latency.
@@ -75,6 +78,7 @@ pub async fn observe(cluster: &dyn Cluster, scope: Scope<'_>) -> Result<(Observe
     let wanted: Vec<&Object> = scope.wanted().collect();
     let carries_marks = cluster.carries_marks();
     let mut observed = Observed { cluster: scope.identity.to_owned(), carries_marks, ..Observed::default() };
+    observed.autoscaled = autoscaled(scope.units);
     let kinds = scope.kinds();
     let found = cluster.kinds(&kinds).await?;
     observed.rehearsed.extend(without_kind(&wanted, &kinds, &found));
@@ -287,21 +291,24 @@ async fn rehearse(
         .collect();
     let generated = scope.about().flat_map(|unit| &unit.generated);
     let generated: BTreeMap<&ObjectId, &Generated> = generated.map(|it| (it.object.id(), it)).collect();
+    let units = scope.about().flat_map(|unit| unit.all().map(move |object| (object.id(), unit)));
+    let units: BTreeMap<&ObjectId, &Unit> = units.collect();
     for _ in 0..REHEARSALS {
-        let candidates: Vec<(&Object, Option<Object>, Precondition)> = objects
+        let candidates: Vec<(&Object, Rehearsal<'_>)> = objects
             .into_iter()
             .filter_map(|object| {
                 let only_if = precondition(object, observed, scope.rehearse_creates)?;
+                let unit = units.get(object.id())?;
                 // What has a value that is made once is rehearsed with the value that it has.
                 let live = observed.live.get(object.id());
                 let kept = generated.get(object.id()).and_then(|generated| generated.kept(live?));
-                Some((object, kept, only_if))
+                let wanted = kept.as_ref().unwrap_or(object);
+                Some((object, Rehearsal::of(unit, wanted, only_if, observed, scope.policies)?))
             })
             .collect();
         let mut runs = Vec::with_capacity(candidates.len());
-        for (object, kept, only_if) in &candidates {
-            let rehearsal = cluster.apply(kept.as_ref().unwrap_or(object), only_if, Mode::DryRun);
-            runs.push(rehearsal.map(|result| (*object, result)).boxed());
+        for (object, rehearsal) in &candidates {
+            runs.push(rehearsal.run(cluster).map(|result| (*object, result)).boxed());
         }
         let mut moved = Vec::new();
         for (object, result) in beside(runs).await {

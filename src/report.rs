@@ -10,6 +10,7 @@ use std::fmt;
 use gatewright_engine::diff::Difference;
 use gatewright_engine::object::ObjectId;
 use gatewright_engine::plan::Plan;
+use gatewright_engine::plan::conflicts::Settled;
 use gatewright_engine::plan::guard::Hold;
 use gatewright_engine::plan::refusal::{Reason, Refusal};
 use gatewright_engine::problem::{Place, Problem, Scope};
@@ -140,6 +141,9 @@ pub struct StepReport {
     pub action: String,
     /// What differed.
     pub differences: Vec<Difference>,
+    /// What was settled about fields that others write to.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub fields: Vec<Settled>,
     /// What else is to be known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub note: Option<String>,
@@ -265,6 +269,7 @@ impl ClusterReport {
             id: step.id.clone(),
             action: step.action.word().to_owned(),
             differences: step.differences.clone(),
+            fields: step.fields.clone(),
             note: step.note.clone(),
             outcome: None,
         };
@@ -307,7 +312,11 @@ fn weight(reason: &Reason) -> u8 {
         | Reason::Unknown(_)
         | Reason::NoNamespace(_)
         | Reason::NamespaceTerminating(_) => 1,
-        Reason::Foreign(_) | Reason::LiveDeployer(_) | Reason::NotAllowed(_) | Reason::Unmarked => 3,
+        Reason::Foreign(_)
+        | Reason::LiveDeployer(_)
+        | Reason::Conflict(_)
+        | Reason::NotAllowed(_)
+        | Reason::Unmarked => 3,
         Reason::Terminating
         | Reason::Kept(_)
         | Reason::HoldsOthers

@@ -195,7 +195,7 @@ async fn first_look(cluster: &dyn Cluster, task: &Task<'_>) -> Result<First, Clu
         return Ok(First::Concluded(Box::new(Conclusion::of(report))));
     };
     let rendering = located(cluster, task, &rendering).await?.map_or(rendering, Arc::new);
-    let digests = digests(&rendering.units);
+    let digests = digests(&rendering.units, &task.policies.conflicts);
     let place = Place { identity, rendering, digests };
     let ledger = ledger::load(cluster, &task.policies.marker.sync).await?;
     let here = Here { task, place: &place };
@@ -283,9 +283,13 @@ async fn look(
         known,
     };
     let (observed, sight) = observe(cluster, scope).await?;
-    let plan = plan(&place.rendering, &observed, owned, task.policies);
+    let mut plan = plan(&place.rendering, &observed, owned, task.policies);
     let mut vitals = BTreeMap::new();
     if let Some((notes, sight)) = notes.zip(sight.as_ref()) {
+        let known = notes.by_object();
+        for step in plan.steps.iter_mut().filter(|step| observed.unchanged.contains(&step.id)) {
+            step.fields = known.get(&step.id).map(|note| note.fields.clone()).unwrap_or_default();
+        }
         let unchanged = notes.objects.iter().filter(|note| observed.unchanged.contains(&note.id));
         vitals = vitals::vitals(cluster, task, unchanged, sight).await?;
     }

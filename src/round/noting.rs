@@ -7,6 +7,7 @@ use gatewright_engine::fingerprint::Metadata;
 use gatewright_engine::health::Demands;
 use gatewright_engine::live::Live;
 use gatewright_engine::object::{Gvk, ObjectId};
+use gatewright_engine::plan::conflicts::Verdict;
 use gatewright_engine::plan::{Action, Step};
 use jiff::Timestamp;
 use serde::Deserialize;
@@ -145,6 +146,10 @@ impl Noting<'_> {
 
     /// Makes a note of an object that is as it should be.
     fn note(&self, step: &Step, known: Option<&Note>) -> Option<Note> {
+        // What rests from a fight is not what is wanted.
+        if step.fields.iter().any(|field| field.verdict == Verdict::Fighting) {
+            return None;
+        }
         let is_kept = step.action == Action::Keep && !self.applied.outcomes.contains_key(&step.id);
         let written = self.applied.live.get(&step.id);
         if self.view.observed.unchanged.contains(&step.id) && written.is_none() {
@@ -167,6 +172,7 @@ impl Noting<'_> {
             version: live.resource_version.clone(),
             fingerprint: Note::traces(&metadata, date),
             wanted: self.here.place.digests.get(&step.id)?.clone(),
+            fields: step.fields.clone(),
             remark: step.note.clone(),
             vital: Vital::of(newest, self.demands()),
         };

@@ -101,6 +101,7 @@ fn step(note: &Note) -> StepReport {
         id: note.id.clone(),
         action: "keep".to_owned(),
         differences: Vec::new(),
+        fields: note.fields.clone(),
         note: note.remark.clone(),
         outcome: None,
     }

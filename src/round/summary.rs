@@ -3,13 +3,15 @@
 use std::collections::BTreeSet;
 
 use gatewright_engine::object::ObjectId;
-use gatewright_engine::plan::Plan;
+use gatewright_engine::plan::conflicts::Verdict;
+use gatewright_engine::plan::{Plan, Step};
 use gatewright_engine::unit::Unit;
-use tracing::info;
+use tracing::{info, warn};
 
 use super::Here;
 use super::vitals::Vitals;
 use crate::apply::{Applied, Outcome};
+use crate::report::text::fields::fighting;
 use crate::report::{ClusterReport, ClusterState, UnitReport, UnitState};
 use crate::wait::Unhealthy;
 
@@ -26,6 +28,9 @@ pub(super) fn report(
         step.outcome = applied.outcomes.get(&step.id).cloned();
         if step.action != "keep" && step.outcome == Some(Outcome::Done) {
             info!(object = %step.id, action = step.action, "changed");
+        }
+        for field in step.fields.iter().filter(|field| field.verdict == Verdict::Fighting) {
+            warn!(object = %step.id, path = field.path, managers = ?field.managers, "fighting");
         }
     }
     let is_failed = applied.outcomes.values().any(|outcome| matches!(outcome, Outcome::Failed(_) | Outcome::Stale(_)));
@@ -64,7 +69,8 @@ pub(super) fn units(
                 () => UnitState::Current,
             };
             let postponed = applied.and_then(|applied| applied.postponed.get(&unit.id)).cloned();
-            let message = postponed.or_else(|| sick.map(|(id, what)| format!("{id}: {what}")));
+            let sick = sick.map(|(id, what)| format!("{id}: {what}"));
+            let message = postponed.or(sick).or_else(|| fight(plan, unit));
             UnitReport { message, ..unit_report(unit, state, vitals) }
         })
         .collect();
@@ -95,4 +101,13 @@ fn unit_report(unit: &Unit, state: UnitState, vitals: &Vitals<'_>) -> UnitReport
         addresses: addresses.unwrap_or_default(),
         ports: ports.collect(),
     }
+}
+
+/// What the objects of a unit are fought about.
+fn fight(plan: &Plan, unit: &Unit) -> Option<String> {
+    let fields = |step: &Step| {
+        let fights = step.fields.iter().filter(|field| field.verdict == Verdict::Fighting);
+        fights.map(|field| format!("{}: {}", step.id, fighting(field))).next()
+    };
+    plan.steps.iter().filter(|step| step.unit == unit.id).find_map(fields)
 }

@@ -16,6 +16,7 @@ mod accepted;
 mod cluster_kube;
 mod commands;
 mod config;
+mod conflicts;
 mod crash;
 mod daemon;
 mod envoy;
