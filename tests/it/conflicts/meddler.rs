@@ -8,7 +8,7 @@ use gatewright::apply::Outcome;
 use gatewright::clock::SystemClock;
 use gatewright::cluster::kube::KubeCluster;
 use gatewright::cluster::kubeconfig::{Settings, StandardLookup};
-use gatewright::cluster::{Cluster, ClusterError, KindScope, Mode, Precondition, Record};
+use gatewright::cluster::{Cluster, ClusterError, Kinds, Mode, Precondition, Record};
 use gatewright::report::ClusterState;
 use gatewright_engine::live::Live;
 use gatewright_engine::object::{Gvk, Object, ObjectId};
@@ -37,7 +37,7 @@ impl Cluster for Meddled {
         self.inner.identity().await
     }
 
-    async fn kinds(&self, kinds: &BTreeSet<Gvk>) -> Result<BTreeMap<Gvk, KindScope>, ClusterError> {
+    async fn kinds(&self, kinds: &BTreeSet<Gvk>) -> Result<Kinds, ClusterError> {
         self.inner.kinds(kinds).await
     }
 
