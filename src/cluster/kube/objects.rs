@@ -150,6 +150,9 @@ impl Server<'_> {
                 Err(failure) => return Err(failure),
             };
             let page: Page = answer.json()?;
+            if page.items.is_none() && page.kind != "PartialObjectMetadataList" {
+                return Err(no_object("a list without items"));
+            }
             // The first page says when it began; later ones are of the same state, and may be sent much later.
             glance.date = glance.date.or_else(|| answer.date());
             glance.version = page.metadata.resource_version.parse().unwrap_or_default();
@@ -261,6 +264,8 @@ impl Server<'_> {
 /// A page of a list of metadata.
 #[derive(Deserialize)]
 struct Page {
+    #[serde(default)]
+    kind: String,
     #[serde(default)]
     metadata: PageMetadata,
     /// `null` where there is nothing.

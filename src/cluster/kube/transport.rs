@@ -57,8 +57,11 @@ pub(super) struct Answer {
 impl Answer {
     /// Reads the JSON that was sent.
     pub(super) fn json<T: DeserializeOwned>(&self) -> Result<T, Failure> {
-        let what = || format!("{} sends something else than JSON", self.server);
-        serde_json::from_slice(&self.body).map_err(|_| Failure::Stranger { what: what(), code: None })
+        serde_json::from_slice(&self.body).map_err(|error| {
+            // What it quotes may be a value.
+            let what = if error.is_data() { "JSON that is no object" } else { "something else than JSON" };
+            Failure::Stranger { what: format!("{} sends {what}", self.server), code: None }
+        })
     }
 
     /// Returns what the server's clock said, in whole seconds.
