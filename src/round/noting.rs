@@ -7,7 +7,7 @@ use gatewright_engine::fingerprint::Metadata;
 use gatewright_engine::health::Demands;
 use gatewright_engine::live::Live;
 use gatewright_engine::object::{Gvk, ObjectId};
-use gatewright_engine::plan::conflicts::Verdict;
+use gatewright_engine::plan::conflicts::{Settled as Field, Verdict};
 use gatewright_engine::plan::{Action, Step};
 use jiff::Timestamp;
 use serde::Deserialize;
@@ -114,6 +114,15 @@ fn settled(
     })
 }
 
+/// What will still be so of a field in the next round; what was handed over is left to its new owner then.
+fn lasting(field: &Field) -> Option<Field> {
+    match field.verdict {
+        Verdict::Yielded | Verdict::HandedOver => Some(Field { verdict: Verdict::Yielded, ..field.clone() }),
+        Verdict::Ignored => Some(field.clone()),
+        Verdict::Taken | Verdict::Removed | Verdict::Migrated | Verdict::Fighting => None,
+    }
+}
+
 /// What notes are made from.
 struct Noting<'a> {
     here: &'a Here<'a>,
@@ -172,7 +181,7 @@ impl Noting<'_> {
             version: live.resource_version.clone(),
             fingerprint: Note::traces(&metadata, date),
             wanted: self.here.place.digests.get(&step.id)?.clone(),
-            fields: step.fields.clone(),
+            fields: step.fields.iter().filter_map(lasting).collect(),
             remark: step.note.clone(),
             vital: Vital::of(newest, self.demands()),
         };
