@@ -16,7 +16,8 @@ use gatewright_engine::object::ObjectId;
 use gatewright_engine::plan::conflicts::Conflicts;
 use gatewright_engine::plan::policies::{Adopt, MaxDelete, Policies};
 use gatewright_engine::problem::Problem;
-use jiff::Timestamp;
+use gatewright_engine::text::digest;
+use jiff::{SignedDuration, Timestamp};
 use serde::{Deserialize, Serialize};
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
@@ -84,7 +85,7 @@ pub async fn run(
         let policies = Policies { conflicts: conflicts(order, &name, state), ..policies };
         let (mode, patience, stop) = (order.mode, order.patience(), stop.clone());
         let acceptance = order.settings.wait.timeout.0;
-        let memory = recall(order, &name, state);
+        let memory = recall(order, &name, state, started);
         let span = info_span!("cluster", sync = order.sync, cluster = name);
         let run = async move {
             let memory = memory.as_ref();
@@ -95,7 +96,7 @@ pub async fn run(
     }
     let conclusions = collect(order, tasks).await;
     for (name, conclusion) in &conclusions {
-        keep(order, name, conclusion, state);
+        keep(order, name, conclusion, state, started);
     }
     let (problems, unclaimed) = findings(&conclusions);
     let clusters = conclusions.into_iter().map(|(name, conclusion)| (name, conclusion.report)).collect();
@@ -201,15 +202,27 @@ fn known_path(order: &Order, cluster: &str) -> String {
     format!("{KNOWN}/{}/{cluster}.json", order.sync)
 }
 
-/// What is known of a cluster from the last round.
-fn recall(order: &Order, cluster: &str, state: &State) -> Option<round::Memory> {
-    state.read_json(known_path(order, cluster))
+/// What is known of a cluster from earlier rounds; nothing, once a day, so that everything is compared again.
+fn recall(order: &Order, cluster: &str, state: &State, now: Timestamp) -> Option<round::Memory> {
+    let memory: round::Memory = state.read_json(known_path(order, cluster))?;
+    let age = now.duration_since(memory.notes.proven?);
+    let is_good = !age.is_negative() && age < proof_lasts(&order.sync, cluster);
+    is_good.then_some(memory)
+}
+
+/// How long it lasts that all objects were compared: a day, an hour more or less, so that a fleet does not do it all at
+/// once.
+fn proof_lasts(sync: &str, cluster: &str) -> SignedDuration {
+    let drawn = digest(format!("{sync}/{cluster}").as_bytes());
+    let minutes = u8::from_str_radix(&drawn[..2], 16).map_or(0, |byte| i64::from(byte) * 120 / 255);
+    SignedDuration::from_mins(23 * 60 + minutes)
 }
 
 /// Keeps what is known of a cluster. Losing it costs requests and nothing else.
-fn keep(order: &Order, cluster: &str, conclusion: &Conclusion, state: &State) {
-    let Some(memory) = conclusion.memory.as_ref().filter(|_| conclusion.is_new) else { return };
-    if let Err(error) = state.write_json(known_path(order, cluster), memory) {
+fn keep(order: &Order, cluster: &str, conclusion: &Conclusion, state: &State, started: Timestamp) {
+    let Some(mut memory) = conclusion.memory.clone().filter(|_| conclusion.is_new) else { return };
+    memory.notes.proven = memory.notes.proven.or(Some(started));
+    if let Err(error) = state.write_json(known_path(order, cluster), &memory) {
         debug!(cluster, error = %Chain(&error), "cannot keep what is known");
     }
 }
@@ -264,5 +277,18 @@ fn remember(order: &Order, clusters: &BTreeMap<String, ClusterReport>, state: &S
         {
             error!(error = %Chain(&error), "cannot remember a cluster");
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_fleet_is_not_compared_again_all_at_once() {
+        let lasts: BTreeSet<SignedDuration> = (0..50).map(|n| proof_lasts("gateways", &format!("c{n}"))).collect();
+        assert!(lasts.len() > 20, "{lasts:?}");
+        let (least, most) = (SignedDuration::from_hours(23), SignedDuration::from_hours(25));
+        assert!(lasts.iter().all(|time| (least..=most).contains(time)), "{lasts:?}");
     }
 }
