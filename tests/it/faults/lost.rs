@@ -76,7 +76,14 @@ fn who_was_faster_is_noticed() {
     place.site.want(&["edge"], 81);
     let (server, namespace) = (place.site.server, place.site.name.clone());
     let meddle = move || {
-        server.kubectl_ok(&["annotate", "-n", &namespace, "service/edge", "example.com/seen=yes"]);
+        server.kubectl_ok(&[
+            "annotate",
+            "-n",
+            &namespace,
+            "service/edge",
+            "example.com/seen=yes",
+            "--field-manager=annotator",
+        ]);
     };
     let is_write = |seen: &Seen| seen.is_write() && seen.path.contains("/services/");
     place.proxy.answer(1, is_write, Answer::After(Arc::new(meddle)));
