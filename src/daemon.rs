@@ -33,7 +33,7 @@ use crate::state::{State, StateError};
 mod rounds;
 mod sources;
 
-use rounds::{Renderings, Sync};
+use rounds::{Neighbor, Renderings, Sync};
 use sources::{Feeds, Troubles};
 
 /// What the process gets from outside.
@@ -261,16 +261,20 @@ impl Prepared {
             |(name, settings): (&String, _)| (name.clone(), assemble::cluster(&config, name, settings, &shared.clock));
         let clusters: BTreeMap<_, _> = config.settings.clusters.iter().map(build).collect();
         let mut syncs = Vec::new();
+        let of = |(name, settings): (&String, &SyncSettings)| {
+            let renderings = Arc::new(Renderings::new(settings.clone(), Arc::clone(&packs)));
+            (name.clone(), Neighbor { renderings, slot: feeds.slot(&settings.source), source: settings.source.clone() })
+        };
+        let all: Arc<BTreeMap<String, Neighbor>> = Arc::new(config.settings.syncs.iter().map(of).collect());
         for (name, settings) in &config.settings.syncs {
             let schedule =
                 Schedule::parse(&settings.schedule).map_err(|error| DaemonError::Schedule(name.clone(), error))?;
-            let renderings = Arc::new(Renderings::new(settings.clone(), Arc::clone(&packs)));
             // Each cluster has rounds of its own, so that one that is slow or down never delays the others.
             for cluster in facts_of(&config, settings) {
                 let target = [(cluster.name.clone(), Arc::clone(&clusters[&cluster.name]))].into();
                 let order = order(name, settings, target, shared);
                 let last = journal::last(&shared.state, name, &cluster.name).map(|report| report.started);
-                let sync = Sync::new(cluster, order, Arc::clone(&renderings), &config);
+                let sync = Sync::new(cluster, order, Arc::clone(&all), &config);
                 let timer = Timer::new(schedule.clone(), sync.title(), shared.clock.now(), last);
                 syncs.push((sync, timer));
             }
@@ -308,6 +312,7 @@ fn order(name: &str, settings: &SyncSettings, clusters: crate::fleet::Clusters, 
         mode: if settings.mode == SyncMode::Apply { Mode::Apply } else { Mode::Plan },
         only: None,
         wait: true,
+        claims: BTreeMap::new(),
     }
 }
 

@@ -10,6 +10,7 @@ use std::sync::Arc;
 use gatewright_engine::health::Demands;
 use gatewright_engine::marks::Marker;
 use gatewright_engine::object::ObjectId;
+use gatewright_engine::plan::claims::Claims;
 use gatewright_engine::plan::policies::{Adopt, MaxDelete, Policies};
 use gatewright_engine::unit::Rendering;
 use jiff::Timestamp;
@@ -49,6 +50,8 @@ pub struct Order {
     pub only: Option<BTreeSet<ObjectId>>,
     /// Whether to wait for health.
     pub wait: bool,
+    /// What our other syncs want, by cluster.
+    pub claims: BTreeMap<String, Claims>,
 }
 
 /// Where this host remembers which clusters it has applied to.
@@ -79,7 +82,7 @@ pub async fn run(
     for (name, cluster) in &order.clusters {
         let Some(rendering) = renderings.get(name).cloned() else { continue };
         let (cluster, name) = (Arc::clone(cluster), name.clone());
-        let policies = order.policies(&marker, is_first_round(order, &name, cluster.as_ref(), state));
+        let policies = order.policies(&marker, &name, is_first_round(order, &name, cluster.as_ref(), state));
         let (mode, patience, stop) = (order.mode, order.patience(), stop.clone());
         let acceptance = order.settings.wait.timeout.0;
         let span = info_span!("cluster", sync = order.sync, cluster = name);
@@ -147,7 +150,7 @@ fn marked(wanted: &Wanted, marker: &Marker) -> Wanted {
 }
 
 impl Order {
-    fn policies(&self, marker: &Marker, first_round: bool) -> Policies {
+    fn policies(&self, marker: &Marker, cluster: &str, first_round: bool) -> Policies {
         let settings = &self.settings;
         Policies {
             marker: marker.clone(),
@@ -171,6 +174,8 @@ impl Order {
             only: self.only.clone(),
             first_round,
             hold_on_problem: settings.on_problem == OnProblem::HoldSync,
+            claims: self.claims.get(cluster).cloned().unwrap_or_default(),
+            moved: settings.moved.iter().map(|moved| moved.from.clone()).collect(),
         }
     }
 
@@ -181,8 +186,8 @@ impl Order {
     }
 }
 
-fn memory_path(order: &Order, cluster: &str) -> String {
-    format!("{SEEN}/{}/{cluster}.json", order.sync)
+fn memory_path(sync: &str, cluster: &str) -> String {
+    format!("{SEEN}/{sync}/{cluster}.json")
 }
 
 /// Says which syncs and clusters were once applied to and are not configured any more.
@@ -212,13 +217,15 @@ fn seen(state: &State) -> Vec<(String, String)> {
 /// A host that has not seen a cluster before deletes nothing there yet. A directory keeps its own inventory, and works
 /// with a fresh state, as in CI.
 fn is_first_round(order: &Order, name: &str, cluster: &dyn Cluster, state: &State) -> bool {
-    cluster.carries_marks() && state.read_json::<Memory>(memory_path(order, name)).is_none()
+    let names = order.settings.moved.iter().map(|moved| moved.from.as_str()).chain([order.sync.as_str()]);
+    let is_new = |sync: &str| state.read_json::<Memory>(memory_path(sync, name)).is_none();
+    cluster.carries_marks() && names.into_iter().all(is_new)
 }
 
 fn remember(order: &Order, clusters: &BTreeMap<String, ClusterReport>, state: &State) {
     let done = clusters.iter().filter(|(_, report)| order.mode == Mode::Apply && report.state == ClusterState::Done);
     for (name, _) in done {
-        let path = memory_path(order, name);
+        let path = memory_path(&order.sync, name);
         if state.read_json::<Memory>(&path).is_none()
             && let Err(error) = state.write_json(&path, &Memory::default())
         {

@@ -59,6 +59,11 @@ pub async fn load(cluster: &dyn Cluster, sync: &str) -> Result<Ledger, ClusterEr
 }
 
 impl Ledger {
+    /// Tells whether there is one.
+    pub fn exists(&self) -> bool {
+        self.version.is_some()
+    }
+
     /// Writes an inventory, if it differs from what is there.
     ///
     /// A conflict means that another process has written in the meantime; nothing is lost then, and nothing was
@@ -89,6 +94,19 @@ impl Ledger {
         self.inventory = inventory;
         Ok(())
     }
+}
+
+/// Removes an inventory that another one has taken in: shards first, so that nothing is left behind.
+///
+/// The head says before that it has none, so that it can be read at any moment.
+pub async fn remove(cluster: &dyn Cluster, sync: &str, mut ledger: Ledger) -> Result<(), ClusterError> {
+    let Some(_) = &ledger.version else { return Ok(()) };
+    let empty = Inventory { entries: BTreeMap::new(), ..ledger.inventory.clone() };
+    ledger.save(cluster, sync, &empty).await?;
+    for digest in ledger.shards.iter().chain(&ledger.former) {
+        cluster.delete_record(&shard_name(sync, digest)).await?;
+    }
+    cluster.delete_record(&head_name(sync)).await
 }
 
 /// A shard is named after its content, so one that is there already is the right one, unless somebody has changed it.

@@ -7,6 +7,7 @@
 
 pub mod apply;
 pub mod assemble;
+pub mod claims;
 pub mod cli;
 pub mod clock;
 pub mod cluster;

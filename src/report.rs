@@ -136,7 +136,7 @@ pub struct StepReport {
     pub unit: ObjectId,
     /// The object.
     pub id: ObjectId,
-    /// `create`, `update`, `adopt`, `generate`, `keep`, `omit`, `prune`, `forget`.
+    /// `create`, `update`, `adopt`, `generate`, `keep`, `omit`, `release`, `prune`, `forget`.
     pub action: String,
     /// What differed.
     pub differences: Vec<Difference>,
@@ -247,7 +247,7 @@ impl Report {
 impl StepReport {
     /// Tells whether the step is about to change the cluster, or has.
     pub fn is_change(&self) -> bool {
-        !matches!(self.action.as_str(), "keep" | "omit" | "forget")
+        !matches!(self.action.as_str(), "keep" | "omit" | "release" | "forget")
     }
 }
 
@@ -311,6 +311,7 @@ fn weight(reason: &Reason) -> u8 {
         | Reason::SelfManaged
         | Reason::Adopted
         | Reason::PruneDisabled
+        | Reason::MayBeClaimed(_)
         | Reason::FirstRound
         | Reason::UnitHeld => 0,
     }

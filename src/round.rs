@@ -4,6 +4,7 @@
 //! deletion is known to have happened, so that a process that dies anywhere in here leaves an inventory that holds
 //! everything it made.
 
+mod others;
 mod summary;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -15,7 +16,7 @@ use gatewright_engine::inventory::Inventory;
 use gatewright_engine::live::Live;
 use gatewright_engine::object::{Gvk, Object, ObjectId};
 use gatewright_engine::plan::policies::Policies;
-use gatewright_engine::plan::{Action, Observed, Plan, Step, plan};
+use gatewright_engine::plan::{Action, Observed, Plan, Release, Step, plan};
 use gatewright_engine::unit::Rendering;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
@@ -27,6 +28,7 @@ use crate::ledger::{self, Ledger};
 use crate::observe::{Scope, observe};
 use crate::report::{ClusterReport, ClusterState, Mode};
 use crate::wait::{Patience, Unhealthy, sick, wait};
+use others::Others;
 use summary::{report, units};
 
 /// How often a round plans again when somebody else was faster.
@@ -73,12 +75,13 @@ async fn try_run(cluster: &dyn Cluster, task: &Task<'_>) -> Result<ClusterReport
     let first_look = async {
         let located = located(cluster, task).await?;
         let ledger = ledger::load(cluster, sync).await?;
+        let others = Others::load(cluster, task.policies).await?;
         let here = Task { rendering: located.as_ref().unwrap_or(task.rendering), ..*task };
-        let (plan, observed) = look(cluster, &here, &ledger.inventory).await?;
-        Ok::<_, ClusterError>((located, ledger, plan, observed))
+        let (plan, observed) = look(cluster, &here, &others.taken_over(&ledger.inventory), &others).await?;
+        Ok::<_, ClusterError>((located, ledger, others, plan, observed))
     };
     // Nothing is under way yet that could be left half done, and a silent server must not keep the process.
-    let (located, mut ledger, mut plan, mut observed) = tokio::select! {
+    let (located, mut ledger, others, mut plan, mut observed) = tokio::select! {
         biased;
         () = task.stop.cancelled() => {
             return Ok(ClusterReport { state: ClusterState::Stopped, ..ClusterReport::of(&Plan::default()) });
@@ -107,13 +110,13 @@ async fn try_run(cluster: &dyn Cluster, task: &Task<'_>) -> Result<ClusterReport
         ledger.save(cluster, sync, &plan.inventory).await?;
         let is_done = |step: &Step| applied.outcomes.get(&step.id) == Some(&Outcome::Done);
         done.extend(plan.steps.into_iter().filter(is_done).map(|step| (step.id.clone(), step)));
-        (plan, observed) = look(cluster, task, &ledger.inventory).await?;
+        (plan, observed) = look(cluster, task, &ledger.inventory, &others).await?;
         if !plan.holds.is_empty() {
             return Ok(ClusterReport::of(&plan));
         }
     }
     carry_over(&mut plan, &mut applied, done);
-    Ok(finish(cluster, task, ledger, plan, observed, applied).await)
+    Ok(finish(cluster, task, (ledger, others), plan, observed, applied).await)
 }
 
 /// Puts documents of kinds that nobody here knows into a namespace or not, as the cluster has the kind; `None` if they
@@ -138,14 +141,20 @@ async fn located(cluster: &dyn Cluster, task: &Task<'_>) -> Result<Option<Render
     }))
 }
 
-async fn look(cluster: &dyn Cluster, task: &Task<'_>, owned: &Inventory) -> Result<(Plan, Observed), ClusterError> {
+async fn look(
+    cluster: &dyn Cluster,
+    task: &Task<'_>,
+    owned: &Inventory,
+    others: &Others,
+) -> Result<(Plan, Observed), ClusterError> {
     let scope = Scope {
         units: &task.rendering.units,
         owned,
         policies: task.policies,
         rehearse_creates: task.mode == Mode::Plan,
     };
-    let observed = observe(cluster, scope).await?;
+    let mut observed = observe(cluster, scope).await?;
+    observed.elsewhere = others.elsewhere(cluster, &observed, task).await?;
     let plan = plan(task.rendering, &observed, owned, task.policies);
     Ok((plan, observed))
 }
@@ -172,7 +181,7 @@ fn carry_over(plan: &mut Plan, applied: &mut Applied, mut done: BTreeMap<ObjectI
 async fn finish(
     cluster: &dyn Cluster,
     task: &Task<'_>,
-    mut ledger: Ledger,
+    (mut ledger, others): (Ledger, Others),
     mut plan: Plan,
     observed: Observed,
     mut applied: Applied,
@@ -181,8 +190,15 @@ async fn finish(
     live.extend(applied.live.clone());
     let mut unhealthy = Unhealthy::new();
     let settled = settle(cluster, task, &mut ledger, &mut plan, &mut applied, (&mut live, &mut unhealthy)).await;
+    let settled = match settled {
+        Ok(()) => others.dissolve(cluster).await,
+        failed => failed,
+    };
     for (id, outcome) in not_pruned(&plan).outcomes {
         applied.outcomes.entry(id).or_insert(outcome);
+    }
+    if settled.is_ok() {
+        applied.outcomes.extend(released(&plan));
     }
     let report = report(task, &plan, &applied, &live, &unhealthy);
     match settled {
@@ -216,7 +232,7 @@ async fn settle(
         bystanders = sick(&kept(plan), live, patience.demands);
     }
     if applied.is_complete() && unhealthy.is_empty() && !task.stop.is_cancelled() {
-        let pruned = prune(cluster, plan, &task.policies.marker, task.stop).await;
+        let pruned = prune(cluster, plan, task.policies, task.stop).await;
         forget(plan, &pruned);
         applied.outcomes.extend(pruned.outcomes);
         applied.lost = applied.lost.take().or(pruned.lost);
@@ -257,8 +273,9 @@ fn not_pruned(plan: &Plan) -> Applied {
 /// Only what is known to be gone leaves the inventory.
 fn forget(plan: &mut Plan, pruned: &Applied) {
     for step in &plan.steps {
-        let is_gone = match step.action {
+        let is_gone = match &step.action {
             Action::Forget => true,
+            Action::Release(Release { is_taken, .. }) => *is_taken,
             Action::Prune(_) => {
                 pruned.outcomes.get(&step.id) == Some(&Outcome::Done) && !pruned.going.contains(&step.id)
             }
@@ -275,4 +292,10 @@ fn forget(plan: &mut Plan, pruned: &Applied) {
             plan.inventory.entries.remove(&step.id);
         }
     }
+}
+
+/// What has moved to another sync is done when this one has let go of it.
+fn released(plan: &Plan) -> impl Iterator<Item = (ObjectId, Outcome)> {
+    let is_over = |step: &&Step| matches!(step.action, Action::Release(Release { is_taken: true, .. }));
+    plan.steps.iter().filter(is_over).map(|step| (step.id.clone(), Outcome::Done))
 }

@@ -10,11 +10,13 @@ use futures::future::join_all;
 use gatewright_engine::error::Chain;
 use gatewright_engine::object::ObjectId;
 use gatewright_engine::pack::Packs;
+use gatewright_engine::plan::claims::{self as plan_claims, Claim};
 use tokio::runtime::Runtime;
 use tokio_util::sync::CancellationToken;
 
 use super::{Context, EXIT_FAILED, Failure, check_name, complain};
 use crate::assemble;
+use crate::claims;
 use crate::clock::Clock;
 use crate::config::settings::SyncSettings;
 use crate::config::{Config, did_you_mean};
@@ -75,6 +77,9 @@ pub(super) struct Prepared {
     wanted: Wanted,
 }
 
+/// What syncs want, by cluster and sync.
+type ByCluster = BTreeMap<String, BTreeMap<String, Claim>>;
+
 /// What became of the syncs that a command is about.
 pub(super) struct Ready {
     /// Those that can have a round.
@@ -116,17 +121,28 @@ impl<'a> Session<'a> {
     pub(super) fn prepare(&self, selection: &Selection, installation: &str) -> Result<Ready, Failure> {
         let syncs = self.syncs(selection)?;
         let mut ready = Ready { rounds: Vec::new(), codes: Vec::new() };
-        for (source, result) in self.read(syncs.values().map(|sync| sync.source.as_str()).collect())? {
+        let neighbors = self.neighbors(&syncs, selection);
+        let sources = syncs.values().chain(neighbors.values()).map(|sync| sync.source.as_str()).collect();
+        let mut claims = ByCluster::new();
+        for (source, result) in self.read(sources)? {
+            for (name, sync) in neighbors.iter().filter(|(_, sync)| sync.source == source) {
+                match &result {
+                    Ok(snapshot) => self.claim(&mut claims, name, &self.rendered(snapshot, sync, selection)),
+                    Err(failure) => self.claim_anything(&mut claims, name, sync, failure),
+                }
+            }
             let of_source = syncs.iter().filter(|(_, sync)| sync.source == source);
             match result {
                 Ok(snapshot) => ready.rounds.extend(of_source.map(|(name, sync)| {
                     let order = self.order(name, sync, selection, installation);
-                    let mut clusters = facts_of(self.config, sync);
-                    clusters.retain(|cluster| order.clusters.contains_key(&cluster.name));
-                    let wanted = Reading::new(&snapshot, sync, &self.packs).render_all(&self.packs, clusters);
+                    let wanted = self.rendered(&snapshot, sync, selection);
+                    self.claim(&mut claims, name, &wanted);
                     Prepared { order, snapshot: snapshot.clone(), wanted }
                 })),
+                // A command says nothing of syncs that it is not about; what depends on them does.
+                Err(_) if of_source.clone().next().is_none() => {}
                 Err(mut failure) => {
+                    of_source.clone().for_each(|(name, sync)| self.claim_anything(&mut claims, name, sync, &failure));
                     let names: Vec<String> = of_source.map(|(name, _)| format!("{name:?}")).collect();
                     failure.message = format!("no round of sync {}: {}", names.join(", "), failure.message);
                     ready.codes.push(failure.tell());
@@ -134,8 +150,59 @@ impl<'a> Session<'a> {
             }
         }
         ready.rounds.sort_by(|a, b| a.order.sync.cmp(&b.order.sync));
+        for Prepared { order, .. } in &mut ready.rounds {
+            let of = |cluster: &String| {
+                let known = claims.get(cluster).unwrap_or(const { &BTreeMap::new() });
+                (cluster.clone(), claims::claims(self.config, &order.sync, cluster, known))
+            };
+            order.claims = order.clusters.keys().map(of).collect();
+        }
         limit(&mut ready, selection)?;
         Ok(ready)
+    }
+
+    /// Returns the syncs that a command is not about and that go to clusters that it is about.
+    fn neighbors(
+        &self,
+        syncs: &BTreeMap<&str, &SyncSettings>,
+        selection: &Selection,
+    ) -> BTreeMap<&'a str, &'a SyncSettings> {
+        let clusters: BTreeSet<&str> =
+            syncs.values().flat_map(|sync| self.config.clusters_of(sync).into_keys()).collect();
+        let is_chosen =
+            |name: &str| selection.cluster.is_empty() || selection.cluster.iter().any(|chosen| chosen == name);
+        let shares = |sync: &SyncSettings| {
+            self.config.clusters_of(sync).into_keys().any(|name| clusters.contains(name) && is_chosen(name))
+        };
+        let others = self.config.settings.syncs.iter().filter(|(name, _)| !syncs.contains_key(name.as_str()));
+        others.filter(|(_, sync)| shares(sync)).map(|(name, sync)| (name.as_str(), sync)).collect()
+    }
+
+    /// Renders a snapshot for those clusters of a sync that were chosen.
+    fn rendered(&self, snapshot: &Snapshot, sync: &SyncSettings, selection: &Selection) -> Wanted {
+        let is_chosen = |name: &String| selection.cluster.is_empty() || selection.cluster.contains(name);
+        let mut clusters = facts_of(self.config, sync);
+        clusters.retain(|cluster| is_chosen(&cluster.name));
+        Reading::new(snapshot, sync, &self.packs).render_all(&self.packs, clusters)
+    }
+
+    /// Notes what a sync wants. Where there is only one, nobody asks.
+    fn claim(&self, claims: &mut ByCluster, sync: &str, wanted: &Wanted) {
+        if self.config.settings.syncs.len() < 2 {
+            return;
+        }
+        for (cluster, rendering) in wanted {
+            let claim = Claim::Known(Arc::new(plan_claims::Wanted::of(rendering)));
+            claims.entry(cluster.clone()).or_default().insert(sync.to_owned(), claim);
+        }
+    }
+
+    /// Notes that it is not known what a sync wants.
+    fn claim_anything(&self, claims: &mut ByCluster, sync: &str, settings: &SyncSettings, failure: &Failure) {
+        for cluster in self.config.clusters_of(settings).into_keys() {
+            let claim = Claim::Unknown(failure.message.clone());
+            claims.entry(cluster.to_owned()).or_default().insert(sync.to_owned(), claim);
+        }
     }
 
     /// Returns the syncs that a command is about: by name, and by the clusters that they select.
@@ -198,6 +265,7 @@ impl<'a> Session<'a> {
             mode: Mode::Plan,
             only: None,
             wait: true,
+            claims: BTreeMap::new(),
         }
     }
 

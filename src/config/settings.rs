@@ -122,6 +122,9 @@ pub struct SyncSettings {
     /// Annotations for every object.
     #[serde(default)]
     pub common_annotations: BTreeMap<String, String>,
+    /// Former names of this sync, whose objects it takes over.
+    #[serde(default)]
+    pub moved: Vec<Moved>,
     /// What may be written.
     #[serde(default)]
     pub allow: Allow,
@@ -184,6 +187,14 @@ pub enum OnProblem {
     HoldUnit,
     /// Everything.
     HoldSync,
+}
+
+/// A former name of a sync.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct Moved {
+    /// The name.
+    pub from: String,
 }
 
 /// What may be written; `*` is anything.

@@ -8,6 +8,7 @@ use std::time::Duration;
 use gatewright_engine::error::Chain;
 use gatewright_engine::overlay::Variant;
 use gatewright_engine::pack::Packs;
+use gatewright_engine::plan::claims::{self as plan_claims, Claim, Claims};
 use gatewright_engine::selector::ClusterFacts;
 use gatewright_engine::unit::Rendering;
 use tokio::sync::OnceCell;
@@ -16,6 +17,7 @@ use tokio_util::sync::CancellationToken;
 use tracing::{Instrument, error, info, info_span, warn};
 
 use super::{Shared, Slot};
+use crate::claims;
 use crate::config::Config;
 use crate::config::settings::SyncSettings;
 use crate::fleet::{self, Order};
@@ -94,20 +96,35 @@ impl Renderings {
     }
 }
 
+/// What a sync must know of another one: what that wants.
+pub(super) struct Neighbor {
+    pub(super) renderings: Arc<Renderings>,
+    pub(super) slot: Slot,
+    pub(super) source: String,
+}
+
 /// One sync on one cluster, and what it needs for a round.
 pub(super) struct Sync {
     title: String,
     order: Order,
     cluster: ClusterFacts,
-    renderings: Arc<Renderings>,
+    /// All syncs, this one included.
+    syncs: Arc<BTreeMap<String, Neighbor>>,
+    config: Arc<Config>,
     reports: PathBuf,
     keep: Duration,
 }
 
 impl Sync {
-    pub(super) fn new(cluster: ClusterFacts, order: Order, renderings: Arc<Renderings>, config: &Config) -> Self {
+    pub(super) fn new(
+        cluster: ClusterFacts,
+        order: Order,
+        syncs: Arc<BTreeMap<String, Neighbor>>,
+        config: &Arc<Config>,
+    ) -> Self {
         let (reports, keep) = (config.reports_dir.clone(), config.settings.reports.keep.0);
-        Self { title: format!("{}/{}", order.sync, cluster.name), order, cluster, renderings, reports, keep }
+        let title = format!("{}/{}", order.sync, cluster.name);
+        Self { title, order, cluster, syncs, config: Arc::clone(config), reports, keep }
     }
 
     /// The sync and the cluster.
@@ -146,18 +163,38 @@ impl Sync {
             warn!(sync = self.name(), source = self.source(), "no round, because the source has never been read");
             return Outcome::Failed;
         };
-        let wanted = match self.renderings.of(&snapshot, &self.cluster).await {
-            Ok(rendering) => Wanted::from([(self.cluster.name.clone(), rendering)]),
+        let rendered = async {
+            let rendering = self.syncs[self.name()].renderings.of(&snapshot, &self.cluster).await?;
+            Ok::<_, JoinError>((rendering, self.claims(&snapshot).await?))
+        };
+        let (wanted, claims) = match rendered.await {
+            Ok((rendering, claims)) => (Wanted::from([(self.cluster.name.clone(), rendering)]), claims),
             Err(error) => {
                 error!(sync = self.name(), %error, "rendering ended in a bug");
                 return Outcome::Failed;
             }
         };
-        let mut report = fleet::run(&self.order, &snapshot, &wanted, &shared.state, shared.clock.as_ref(), stop).await;
+        let claims = BTreeMap::from([(self.cluster.name.clone(), claims)]);
+        let order = Order { claims, ..self.order.clone() };
+        let mut report = fleet::run(&order, &snapshot, &wanted, &shared.state, shared.clock.as_ref(), stop).await;
         report.stale_source =
             trouble.map(|trouble| format!("since {}: {}", trouble.since.strftime("%F %T UTC"), trouble.message));
         self.tell(&report, shared);
         if report.exit_code() == 0 || report.exit_code() == 3 { Outcome::Done } else { Outcome::Failed }
+    }
+
+    /// What the other syncs want on this cluster. Those of the same source are seen at the revision of this round.
+    async fn claims(&self, snapshot: &Arc<Snapshot>) -> Result<Claims, JoinError> {
+        let mut known = BTreeMap::new();
+        for name in claims::beside(&self.config, self.name(), &self.cluster.name) {
+            let Some(neighbor) = self.syncs.get(name) else { continue };
+            let latest =
+                if neighbor.source == self.source() { Some(Arc::clone(snapshot)) } else { neighbor.slot.get().0 };
+            let Some(latest) = latest else { continue };
+            let rendering = neighbor.renderings.of(&latest, &self.cluster).await?;
+            known.insert(name.to_owned(), Claim::Known(Arc::new(plan_claims::Wanted::of(&rendering))));
+        }
+        Ok(claims::claims(&self.config, self.name(), &self.cluster.name, &known))
     }
 
     /// Log, metrics, files: everything that tells of a round.

@@ -118,6 +118,7 @@ impl Writer<'_> {
             "update" => ("~", Style::new().yellow()),
             "adopt" => ("&", Style::new().cyan()),
             "prune" => ("-", Style::new().red()),
+            "release" => (">", Style::new().cyan()),
             "forget" => ("x", Style::new().dimmed()),
             _ => ("=", Style::new().dimmed()),
         };
@@ -286,6 +287,7 @@ fn is_kept(reason: &Reason) -> bool {
         | Reason::SelfManaged
         | Reason::Adopted
         | Reason::PruneDisabled
+        | Reason::MayBeClaimed(_)
         | Reason::FirstRound => true,
         Reason::Foreign(_)
         | Reason::LiveDeployer(_)
@@ -319,8 +321,8 @@ fn changes(cluster: &ClusterReport) -> Vec<String> {
         };
         cluster.steps.iter().filter(counts).count()
     };
-    let objects =
-        ["create", "generate", "update", "adopt", "prune"].map(|action| (action, "object", number(action, false)));
+    let objects = ["create", "generate", "update", "adopt", "release", "prune"]
+        .map(|action| (action, "object", number(action, false)));
     let namespaces = [("create", "namespace", number("create", true))];
     let all = objects.into_iter().chain(namespaces).filter(|(_, _, number)| *number > 0);
     all.map(|(action, thing, number)| format!("{} {}", count(number, thing), words(action))).collect()

@@ -24,6 +24,7 @@ mod explain;
 mod generate;
 mod golden;
 mod merging;
+mod moves;
 mod overlays;
 mod ownership;
 mod program;

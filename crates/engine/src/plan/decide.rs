@@ -86,6 +86,7 @@ impl Decision<'_> {
         let owner = owner(live, self.observed, self.owned, &self.policies.marker);
         let is_adoption = match (&owner, self.policies.adopt) {
             (Owner::Us, _) => false,
+            (Owner::OtherSync(sync), _) if self.is_handed_over(sync, object)? => true,
             (Owner::Nobody, Adopt::IfUnowned | Adopt::Always) | (Owner::Other(_), Adopt::Always) => true,
             (Owner::Nobody, Adopt::Never) => {
                 return Err(Reason::Foreign("nobody that gatewright knows, and adopt.policy is never".to_owned()));
@@ -98,10 +99,27 @@ impl Decision<'_> {
         let after = after.map_or(object.body(), |after| after.object.body());
         let differences = differences(live.object.body(), after, FIELD_MANAGER);
         Ok(match (is_adoption, differences.is_empty()) {
-            (true, _) => self.step(object, Action::Adopt(Over::of(live)), differences),
+            (true, _) => {
+                let note = if let Owner::OtherSync(sync) = &owner {
+                    Some(format!("moves here from sync {sync:?}"))
+                } else {
+                    None
+                };
+                let step = self.step(object, Action::Adopt(Over::of(live)), differences);
+                Step { note: note.or(step.note), ..step }
+            }
             (false, false) => self.step(object, Action::Update(Over::of(live)), differences),
             (false, true) => self.step(object, Action::Keep, differences),
         })
+    }
+
+    /// Tells whether another of our syncs leaves an object to this one.
+    fn is_handed_over(&self, sync: &str, object: &Object) -> Result<bool, Reason> {
+        if self.policies.moved.contains(sync) {
+            return Ok(true);
+        }
+        let given_up = self.policies.claims.is_given_up(sync, object.id(), &self.unit.id);
+        given_up.map_err(|why| Reason::Foreign(format!("{}, {why}", Owner::OtherSync(sync.to_owned()))))
     }
 
     /// Names the deployer that provisions an object in the cluster. Without a Gateway there nobody does.

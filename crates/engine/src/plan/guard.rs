@@ -108,8 +108,9 @@ fn cluster_identity(observed: &Observed, owned: &Inventory) -> Option<Hold> {
 
 fn empty_render(rendering: &Rendering, owned: &Inventory, policies: &Policies) -> Option<Hold> {
     let is_empty = rendering.units.is_empty() && rendering.broken.is_empty() && rendering.self_managed.is_empty();
-    // What still stands in the source is not deleted anyway.
-    let is_safe = owned.entries.keys().all(|id| rendering.documents.contains(id));
+    // What still stands in the source, or in that of another sync, is not deleted anyway.
+    let is_wanted = |id: &ObjectId| rendering.documents.contains(id) || policies.claims.by(id).is_some();
+    let is_safe = owned.entries.keys().all(is_wanted);
     if !is_empty || is_safe || policies.allow_empty {
         return None;
     }

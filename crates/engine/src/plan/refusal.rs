@@ -61,6 +61,8 @@ pub enum Reason {
     Adopted,
     /// Pruning is switched off.
     PruneDisabled,
+    /// Another of our syncs may want it, and which.
+    MayBeClaimed(String),
     /// This host sees the cluster for the first time.
     FirstRound,
     /// Something else of the same unit was refused.
@@ -92,6 +94,7 @@ impl fmt::Display for Reason {
             Self::SelfManaged => f.write_str("kept: its spec says that somebody else provisions it"),
             Self::Adopted => f.write_str("kept: it was adopted, and adopt.prune is false"),
             Self::PruneDisabled => f.write_str("kept: pruning is switched off"),
+            Self::MayBeClaimed(what) => write!(f, "kept: {what}"),
             Self::FirstRound => {
                 f.write_str("kept: this host sees the cluster for the first time; the next round deletes it")
             }

@@ -1,0 +1,104 @@
+//! The inventories of our other syncs on a cluster, as far as a round needs them: those of former names of the sync,
+//! which are taken over, and those of syncs that objects move from.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use gatewright_engine::inventory::Inventory;
+use gatewright_engine::marks::Owner;
+use gatewright_engine::object::ObjectId;
+use gatewright_engine::plan::policies::Policies;
+use gatewright_engine::plan::{Elsewhere, Observed};
+use tracing::{info, warn};
+
+use super::Task;
+use crate::cluster::{Cluster, ClusterError};
+use crate::ledger::{self, Ledger};
+
+/// Inventories of former names.
+pub(super) struct Others {
+    former: BTreeMap<String, Ledger>,
+}
+
+impl Others {
+    /// Reads the inventories of former names. One of another installation is not taken over.
+    pub(super) async fn load(cluster: &dyn Cluster, policies: &Policies) -> Result<Self, ClusterError> {
+        let mut former = BTreeMap::new();
+        for name in &policies.moved {
+            let ledger = ledger::load(cluster, name).await?;
+            let installation = &ledger.inventory.installation;
+            if !ledger.exists() {
+                continue;
+            }
+            if cluster.carries_marks() && *installation != policies.marker.installation {
+                warn!(sync = name, installation, "not taken over, because it belongs to another installation");
+                continue;
+            }
+            former.insert(name.clone(), ledger);
+        }
+        Ok(Self { former })
+    }
+
+    /// Returns what is owned under the name of the sync and under its former ones. What stands in both was taken over
+    /// by a round that did not come to its end.
+    pub(super) fn taken_over(&self, owned: &Inventory) -> Inventory {
+        let mut all = owned.clone();
+        for ledger in self.former.values() {
+            for (id, entry) in &ledger.inventory.entries {
+                let known = all.entries.entry(id.clone()).or_insert_with(|| entry.clone());
+                known.uid = known.uid.take().or_else(|| entry.uid.clone());
+            }
+            if all.cluster.is_empty() {
+                all.cluster.clone_from(&ledger.inventory.cluster);
+            }
+        }
+        all
+    }
+
+    /// Returns what stands in the inventories of our other syncs and is of interest: where objects bear marks, only of
+    /// syncs that have marked what is wanted here.
+    pub(super) async fn elsewhere(
+        &self,
+        cluster: &dyn Cluster,
+        observed: &Observed,
+        task: &Task<'_>,
+    ) -> Result<BTreeMap<ObjectId, Elsewhere>, ClusterError> {
+        let policies = task.policies;
+        let claims = &policies.claims;
+        let mut elsewhere = BTreeMap::new();
+        let mut add = |sync: &str, inventory: &Inventory| {
+            for (id, entry) in &inventory.entries {
+                let is_wanted = claims.by(id) == Some(sync);
+                elsewhere.insert(id.clone(), Elsewhere { sync: sync.to_owned(), entry: entry.clone(), is_wanted });
+            }
+        };
+        for sync in self.of_interest(cluster, observed, policies) {
+            add(&sync, &ledger::load(cluster, &sync).await?.inventory);
+        }
+        for (sync, ledger) in &self.former {
+            add(sync, &ledger.inventory);
+        }
+        Ok(elsewhere)
+    }
+
+    fn of_interest(&self, cluster: &dyn Cluster, observed: &Observed, policies: &Policies) -> BTreeSet<String> {
+        let claims = &policies.claims;
+        if !cluster.carries_marks() {
+            return claims.0.keys().cloned().collect();
+        }
+        let owners = observed.live.values().map(|live| policies.marker.owner(&live.object));
+        let syncs = owners.filter_map(|owner| match owner {
+            Owner::OtherSync(sync) => Some(sync),
+            Owner::Us | Owner::Nobody | Owner::OtherInstallation(_) | Owner::Other(_) => None,
+        });
+        syncs.filter(|sync| claims.is_known(sync) && !self.former.contains_key(sync)).collect()
+    }
+
+    /// Removes the inventories that were taken over: all that is in them is in ours now.
+    pub(super) async fn dissolve(&self, cluster: &dyn Cluster) -> Result<(), ClusterError> {
+        for (sync, ledger) in &self.former {
+            ledger::remove(cluster, sync, ledger.clone()).await?;
+            info!(sync, "its inventory was taken over under another name");
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,208 @@
+//! Objects that move between syncs of one installation, on a real API server: none is deleted, none is made again.
+
+mod desk;
+
+use std::collections::BTreeMap;
+
+use desk::Pair;
+
+/// The uids of objects, which tell whether one was made again.
+fn uids(versions: &BTreeMap<String, String>) -> BTreeMap<&str, &str> {
+    let uid = |version: &str| version.find(' ').unwrap_or(version.len());
+    versions.iter().map(|(key, version)| (key.as_str(), &version[..uid(version)])).collect()
+}
+
+/// Two syncs that each have a Gateway, and swap them in one commit.
+fn swapped() -> (Pair, BTreeMap<String, String>) {
+    let pair = Pair::new("");
+    pair.want("a", &["one"]);
+    pair.want("b", &["two"]);
+    pair.run(&["sync"]).exits(0);
+    let before = pair.versions();
+    assert_eq!(before.len(), 8, "{before:?}");
+    assert_eq!((pair.owner("one"), pair.owner("two")), (pair.sync("a"), pair.sync("b")));
+    pair.drop("a", &["one"]);
+    pair.drop("b", &["two"]);
+    pair.want("a", &["two"]);
+    pair.want("b", &["one"]);
+    (pair, before)
+}
+
+#[test]
+fn two_syncs_that_exchange_gateways_in_one_commit_delete_nothing_whichever_goes_first() {
+    for order in [["a", "b"], ["b", "a"]] {
+        let (pair, before) = swapped();
+        let [first, second] = order.map(|name| pair.sync(name));
+        let plan = pair.run(&["plan", &first]).exits(0).says("4 objects to adopt").says("4 objects to release");
+        plan.says("wants it; it leaves this inventory when that has taken it over");
+        pair.run(&["sync", &first])
+            .exits(0)
+            .says("4 objects adopted")
+            .says(&format!("moves here from sync {second:?}"));
+        assert_eq!(pair.owned(&first).len(), 8, "what is not taken yet is in its inventory still");
+        pair.run(&["sync", &second]).exits(0).says("4 objects adopted, 4 objects released");
+        pair.run(&["sync", &first]).exits(0).says("4 objects released").says(&format!("sync {second:?} has it now"));
+        pair.run(&["sync"]).exits(0).says("no changes, 4 objects up to date");
+        let after = pair.versions();
+        assert_eq!(uids(&after), uids(&before));
+        assert_eq!((pair.owner("one"), pair.owner("two")), (pair.sync("b"), pair.sync("a")));
+        assert_eq!((pair.owned(&first).len(), pair.owned(&second).len()), (4, 4));
+
+        // Each deletes what is its own now, though another has made it.
+        pair.want("a", &["keep"]);
+        pair.drop("a", &["two"]);
+        pair.run(&["sync", &pair.sync("a")]).exits(0).says("4 objects created, 4 objects deleted");
+    }
+}
+
+#[test]
+fn what_moves_is_not_lost_while_the_sync_that_it_moves_to_fails() {
+    let (pair, before) = swapped();
+    // The sync that one of them moves to has a mistake in just this Gateway: the first one waits.
+    let text = pair.desk.read("specs/b/one.json");
+    pair.desk.write("specs/b/one.json", &text.replace("\"port\"", "\"prot\""));
+    pair.run(&["sync"]).exits(1).says("may want it: its spec Gateway").says("4 objects adopted");
+    assert_eq!(uids(&pair.versions()), uids(&before));
+    assert_eq!((pair.owner("one"), pair.owner("two")), (pair.sync("a"), pair.sync("a")));
+    pair.desk.write("specs/b/one.json", &text);
+
+    // Nobody knows what the sync wants that has it.
+    pair.desk.write("specs/a/broken.json", "{{{");
+    pair.run(&["sync", &pair.sync("b")]).exits(3).says("which may want it: a/broken.json cannot be read");
+    pair.run(&["sync", &pair.sync("a")]).exits(1);
+    assert_eq!(uids(&pair.versions()), uids(&before));
+    std::fs::remove_file(pair.desk.path("specs/a/broken.json")).expect("it is there");
+
+    // Nothing of it is left when the mistake is gone, and nothing was made again.
+    pair.run(&["sync"]).exits(0);
+    pair.run(&["sync"]).exits(0);
+    pair.run(&["sync"]).exits(0).says("no changes, 4 objects up to date");
+    assert_eq!(uids(&pair.versions()), uids(&before));
+    assert_eq!((pair.owner("one"), pair.owner("two")), (pair.sync("b"), pair.sync("a")));
+}
+
+#[test]
+fn while_the_source_of_another_sync_cannot_be_read_nothing_is_deleted_that_it_may_want() {
+    let pair = Pair::new("");
+    pair.want("a", &["one", "stays"]);
+    pair.want("b", &["two"]);
+    pair.run(&["sync"]).exits(0);
+    pair.elsewhere("b");
+    pair.drop("a", &["one"]);
+    let sync = pair.sync("a");
+    pair.run(&["plan", &sync]).exits(0).says("4 objects: kept: sync").says("may want it: cannot read source \"other\"");
+    pair.run(&["sync", &sync]).exits(0).says("4 objects kept");
+    assert_eq!(pair.versions().len(), 12);
+    pair.together();
+    pair.run(&["sync", &sync]).exits(0).says("4 objects deleted");
+}
+
+#[test]
+fn an_object_that_two_syncs_want_stays_with_the_one_that_has_it() {
+    let pair = Pair::new("");
+    pair.want("a", &["one"]);
+    pair.run(&["sync", &pair.sync("a")]).exits(0);
+    pair.want("b", &["one"]);
+    let refusal = format!("foreign: it belongs to sync {:?} of this installation, which wants it too", pair.sync("a"));
+    let before = pair.versions();
+    pair.run(&["sync", &pair.sync("b")]).exits(3).says(&refusal);
+    pair.run(&["sync", &pair.sync("a")]).exits(0).says("no changes, 4 objects up to date");
+    assert_eq!(pair.versions(), before);
+}
+
+#[test]
+fn a_sync_that_is_renamed_keeps_its_objects_and_leaves_no_inventory_behind() {
+    let pair = Pair::new("");
+    pair.want("a", &["one", "two", "goes"]);
+    pair.run(&["sync", &pair.sync("a")]).exits(0).says("12 objects created");
+    let before = pair.versions();
+    let (old, new) = (pair.sync("a"), format!("{}-new", pair.sync("a")));
+
+    // Without a word about it nothing is touched.
+    pair.configure(&[(&new, "a", "")]);
+    pair.run(&["sync", &new]).exits(3).says(&format!("foreign: it belongs to sync {old:?} of this installation"));
+    assert_eq!(pair.versions(), before);
+
+    pair.configure(&[(&new, "a", &format!("moved: [{{from: {old}}}]"))]);
+    pair.drop("a", &["goes"]);
+    pair.run(&["plan", &new]).exits(0).says("8 objects to adopt, 4 objects to prune").says("moves here from sync");
+    pair.run(&["sync", &new]).exits(0).says("8 objects adopted, 4 objects deleted");
+    let after = pair.versions();
+    assert_eq!(after.len(), 8);
+    assert!(uids(&after).iter().all(|(key, uid)| uids(&before).get(key) == Some(uid)), "{before:?} {after:?}");
+    assert_eq!(pair.records(&old), [""; 0], "the old inventory is gone");
+    assert_eq!((pair.owned(&new).len(), pair.owner("one")), (8, new.clone()));
+    pair.run(&["sync", &new]).exits(0).says("no changes, 8 objects up to date");
+
+    // The setting may stay or go; what was made under the old name is deleted under the new one.
+    pair.configure(&[(&new, "a", "")]);
+    pair.want("a", &["next"]);
+    pair.drop("a", &["two"]);
+    pair.run(&["sync", &new]).exits(0).says("4 objects created, 4 objects deleted, 4 unchanged");
+}
+
+#[test]
+fn a_path_that_is_renamed_changes_nothing_on_the_cluster() {
+    let pair = Pair::new("");
+    pair.want("a", &["one"]);
+    pair.run(&["sync", &pair.sync("a")]).exits(0).says("4 objects created");
+    let before = pair.versions();
+    std::fs::rename(pair.desk.path("specs/a"), pair.desk.path("specs/c")).expect("it is there");
+    std::fs::rename(pair.desk.path("specs/c/one.json"), pair.desk.path("specs/c/renamed.json")).expect("it is there");
+    pair.configure(&[(&pair.sync("a"), "c", "")]);
+    pair.run(&["sync"]).exits(0).says("no changes, 4 objects up to date");
+    assert_eq!(pair.versions(), before);
+}
+
+#[test]
+fn a_former_name_that_is_still_in_use_is_a_mistake() {
+    let pair = Pair::new("");
+    let (a, b) = (pair.sync("a"), pair.sync("b"));
+    pair.configure(&[(&a, "a", ""), (&b, "b", &format!("moved: [{{from: {a}}}]"))]);
+    pair.run(&["config", "check"]).exits(64).complains(&format!("sync {a:?} is still there, for cluster \"c\" too"));
+    pair.configure(&[(&a, "a", &format!("moved: [{{from: {a}}}]"))]);
+    pair.run(&["config", "check"]).exits(64).complains("cannot have moved from its own name");
+    pair.configure(&[(&a, "a", "moved: [{from: x}]"), (&b, "b", "moved: [{from: x}]")]);
+    pair.run(&["config", "check"]).exits(64).complains(&format!("sync {a:?} has moved from \"x\" too"));
+}
+
+#[test]
+fn what_was_adopted_counts_as_adopted_when_it_moves() {
+    let pair = Pair::new("");
+    let theirs = serde_json::json!({
+        "apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "one"}, "data": {"theirs": "1"},
+    });
+    pair.server.kubectl_stdin(&["-n", &pair.namespace, "create", "-f", "-"], &theirs.to_string());
+    pair.want("a", &["one"]);
+    pair.run(&["sync", &pair.sync("a")]).exits(0).says("3 objects created, 1 object adopted");
+    pair.drop("a", &["one"]);
+    pair.want("a", &["x"]);
+    pair.want("b", &["one", "y"]);
+    pair.run(&["sync", &pair.sync("b")]).exits(0).says("4 objects created, 4 objects adopted");
+    pair.run(&["sync", &pair.sync("a")]).exits(0).says("4 objects released");
+    pair.drop("b", &["one"]);
+    pair.run(&["sync", &pair.sync("b")]).exits(0).says("kept: it was adopted").says("3 objects deleted");
+}
+
+#[test]
+fn files_of_a_directory_move_between_syncs_too() {
+    let pair = Pair::new("createNamespaces: true");
+    pair.directory();
+    pair.want("a", &["one"]);
+    pair.want("b", &["two"]);
+    pair.run(&["sync"]).exits(0);
+    pair.drop("a", &["one"]);
+    pair.drop("b", &["two"]);
+    pair.want("a", &["two"]);
+    pair.want("b", &["one"]);
+    let file = pair.desk.path(&format!("rendered/{}/service-one.yaml", pair.namespace));
+    let before = std::fs::read_to_string(&file).expect("it was rendered");
+    pair.run(&["sync"]).exits(0).says("4 objects adopted");
+    pair.run(&["sync"]).exits(0);
+    pair.run(&["sync"]).exits(0).says("no changes, 4 objects up to date");
+    assert_eq!(std::fs::read_to_string(&file).expect("it is still there"), before);
+    pair.drop("b", &["one"]);
+    pair.want("b", &["three"]);
+    pair.run(&["sync"]).exits(0).says("4 objects deleted");
+    assert!(!file.exists());
+}
