@@ -27,6 +27,7 @@ use crate::report::Mode;
 use crate::schedule::drive::{Nudger, drive, nudges};
 use crate::schedule::timer::{Nudge, Timer};
 use crate::schedule::{Schedule, ScheduleError};
+use crate::seal::Key;
 use crate::service::{Notifier, Progress, Readiness, Signal, SignalError, Signals, keep_alive};
 use crate::state::{State, StateError};
 
@@ -272,7 +273,7 @@ impl Prepared {
             // Each cluster has rounds of its own, so that one that is slow or down never delays the others.
             for cluster in facts_of(&config, settings) {
                 let target = [(cluster.name.clone(), Arc::clone(&clusters[&cluster.name]))].into();
-                let order = order(name, settings, target, shared);
+                let order = order(name, settings, target, shared, config.inventory_key.clone());
                 let last = journal::last(&shared.state, name, &cluster.name).map(|report| report.started);
                 let sync = Sync::new(cluster, order, Arc::clone(&all), &config);
                 let timer = Timer::new(schedule.clone(), sync.title(), shared.clock.now(), last);
@@ -303,7 +304,13 @@ impl Prepared {
     }
 }
 
-fn order(name: &str, settings: &SyncSettings, clusters: crate::fleet::Clusters, shared: &Shared) -> Order {
+fn order(
+    name: &str,
+    settings: &SyncSettings,
+    clusters: crate::fleet::Clusters,
+    shared: &Shared,
+    key: Option<Arc<Key>>,
+) -> Order {
     Order {
         sync: name.to_owned(),
         settings: settings.clone(),
@@ -313,6 +320,7 @@ fn order(name: &str, settings: &SyncSettings, clusters: crate::fleet::Clusters, 
         only: None,
         wait: true,
         claims: BTreeMap::new(),
+        key,
     }
 }
 

@@ -14,7 +14,6 @@ use gatewright_engine::plan::claims::Claims;
 use gatewright_engine::plan::policies::{Adopt, MaxDelete, Policies};
 use gatewright_engine::unit::Rendering;
 use jiff::Timestamp;
-use serde::{Deserialize, Serialize};
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 use tracing::{Instrument, error, info_span, warn};
@@ -26,9 +25,11 @@ use crate::config::settings::{AdoptPolicy, OnProblem, SyncSettings};
 use crate::rendering::{Wanted, problems};
 use crate::report::{self, ClusterReport, ClusterState, Mode, Report, SCHEMA};
 use crate::round::{self, Task};
+use crate::seal::Key;
 use crate::source::Snapshot;
 use crate::state::State;
 use crate::wait::Patience;
+use crate::witness::{self, Witness};
 
 /// The clusters of a process, by name.
 pub type Clusters = BTreeMap<String, Arc<dyn Cluster>>;
@@ -52,15 +53,8 @@ pub struct Order {
     pub wait: bool,
     /// What our other syncs want, by cluster.
     pub claims: BTreeMap<String, Claims>,
-}
-
-/// Where this host remembers which clusters it has applied to.
-const SEEN: &str = "seen";
-
-/// What this host remembers of a sync on a cluster.
-#[derive(Clone, Debug, Default, Serialize, Deserialize)]
-struct Memory {
-    cluster: String,
+    /// The key that seals inventories.
+    pub key: Option<Arc<Key>>,
 }
 
 /// Runs a round.
@@ -82,12 +76,15 @@ pub async fn run(
     for (name, cluster) in &order.clusters {
         let Some(rendering) = renderings.get(name).cloned() else { continue };
         let (cluster, name) = (Arc::clone(cluster), name.clone());
-        let policies = order.policies(&marker, &name, is_first_round(order, &name, cluster.as_ref(), state));
+        let witness = order.witness(&name, state);
+        let policies = order.policies(&marker, &name, is_first_round(order, cluster.as_ref(), &witness));
         let (mode, patience, stop) = (order.mode, order.patience(), stop.clone());
         let acceptance = order.settings.wait.timeout.0;
         let span = info_span!("cluster", sync = order.sync, cluster = name);
         let run = async move {
-            let task = Task { rendering: &rendering, policies: &policies, mode, patience, acceptance, stop: &stop };
+            let witness = cluster.carries_marks().then_some(&witness);
+            let (rendering, policies) = (&rendering, &policies);
+            let task = Task { rendering, policies, mode, patience, acceptance, witness, stop: &stop };
             (name, round::run(cluster.as_ref(), &task).await)
         };
         tasks.spawn(run.instrument(span));
@@ -150,10 +147,16 @@ fn marked(wanted: &Wanted, marker: &Marker) -> Wanted {
 }
 
 impl Order {
+    /// What this host remembers of the sync on one of the clusters.
+    fn witness(&self, cluster: &str, state: &State) -> Witness {
+        Witness::new(state, &self.sync, cluster, self.key.clone())
+    }
+
     fn policies(&self, marker: &Marker, cluster: &str, first_round: bool) -> Policies {
         let settings = &self.settings;
         Policies {
             marker: marker.clone(),
+            cluster: cluster.to_owned(),
             source: settings.source.clone(),
             adopt: match settings.adopt.policy {
                 AdoptPolicy::Never => Adopt::Never,
@@ -186,10 +189,6 @@ impl Order {
     }
 }
 
-fn memory_path(sync: &str, cluster: &str) -> String {
-    format!("{SEEN}/{sync}/{cluster}.json")
-}
-
 /// Says which syncs and clusters were once applied to and are not configured any more.
 ///
 /// What they own stays where it is: taking a line out of a file must not empty a cluster.
@@ -207,7 +206,7 @@ fn seen(state: &State) -> Vec<(String, String)> {
     let list = |folder: &Path| std::fs::read_dir(folder).into_iter().flatten().flatten().map(|entry| entry.path());
     let name = |path: &Path| path.file_stem().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
     let mut seen = Vec::new();
-    for folder in list(&state.path(SEEN)) {
+    for folder in list(&state.path(witness::FOLDER)) {
         seen.extend(list(&folder).map(|file| (name(&folder), name(&file))));
     }
     seen.sort();
@@ -216,19 +215,15 @@ fn seen(state: &State) -> Vec<(String, String)> {
 
 /// A host that has not seen a cluster before deletes nothing there yet. A directory keeps its own inventory, and works
 /// with a fresh state, as in CI.
-fn is_first_round(order: &Order, name: &str, cluster: &dyn Cluster, state: &State) -> bool {
-    let names = order.settings.moved.iter().map(|moved| moved.from.as_str()).chain([order.sync.as_str()]);
-    let is_new = |sync: &str| state.read_json::<Memory>(memory_path(sync, name)).is_none();
-    cluster.carries_marks() && names.into_iter().all(is_new)
+fn is_first_round(order: &Order, cluster: &dyn Cluster, witness: &Witness) -> bool {
+    let former = order.settings.moved.iter().any(|moved| witness.of(&moved.from).has_seen());
+    cluster.carries_marks() && !witness.has_seen() && !former
 }
 
 fn remember(order: &Order, clusters: &BTreeMap<String, ClusterReport>, state: &State) {
     let done = clusters.iter().filter(|(_, report)| order.mode == Mode::Apply && report.state == ClusterState::Done);
     for (name, _) in done {
-        let path = memory_path(&order.sync, name);
-        if state.read_json::<Memory>(&path).is_none()
-            && let Err(error) = state.write_json(&path, &Memory::default())
-        {
+        if let Err(error) = order.witness(name, state).note_seen() {
             error!(error = %gatewright_engine::error::Chain(&error), "cannot remember a cluster");
         }
     }

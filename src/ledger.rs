@@ -1,10 +1,13 @@
 //! Reading and writing inventories on a cluster: shards first, the head last, by compare-and-swap.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use gatewright_engine::inventory::{Encoded, Inventory, InventoryError};
+use gatewright_engine::object::ObjectId;
 
 use crate::cluster::{Cluster, ClusterError, Reason};
+use crate::state::StateError;
+use crate::witness::Witness;
 
 /// In the record of a head: shards that are of no use any more. They are still there if the process that wrote the
 /// head ended before it had deleted them; the next one to write does it then.
@@ -20,6 +23,14 @@ pub struct Ledger {
     shards: Vec<String>,
     /// Shards that may have been left behind.
     former: Vec<String>,
+    /// Why it is not what this host has written, if it is not.
+    pub doubt: Option<String>,
+    /// Entries that bear no seal of ours, and should.
+    pub unproven: BTreeSet<ObjectId>,
+    /// It could not be read whole, and is to be written even if nothing changes.
+    is_damaged: bool,
+    /// Who remembers what is written.
+    witness: Option<Witness>,
 }
 
 /// Returns the name of the record that holds the head.
@@ -35,17 +46,51 @@ fn unusable(sync: &str, source: InventoryError) -> ClusterError {
     ClusterError {
         action: format!("read the inventory of sync {sync:?}"),
         reason: Reason::Invalid,
-        hint: Some(
-            "nothing is changed; restore the ConfigMaps gatewright.* in gatewright-system from a backup".to_owned(),
-        ),
+        hint: Some(format!(
+            "nothing is changed; restore the records gatewright.{sync}* from a backup, or run `gatewright inventory repair {sync}`"
+        )),
         source: Box::new(source),
     }
 }
 
+/// Makes the error for what cannot be remembered: without a memory nothing is written.
+pub(crate) fn forgetful(sync: &str, source: StateError) -> ClusterError {
+    let action = format!("remember the inventory of sync {sync:?}");
+    let hint = Some("let this user write in stateDir, and see whether the disk is full".to_owned());
+    ClusterError { action, reason: Reason::Other, hint, source: Box::new(source) }
+}
+
 /// Reads the inventory of a sync.
 pub async fn load(cluster: &dyn Cluster, sync: &str) -> Result<Ledger, ClusterError> {
-    let Some(head) = cluster.read_record(&head_name(sync)).await? else { return Ok(Ledger::default()) };
-    let names = Inventory::shards_of(&head.data).map_err(|error| unusable(sync, error))?;
+    match salvage(cluster, sync).await? {
+        (ledger, None) => Ok(ledger),
+        (_, Some(error)) => Err(unusable(sync, error)),
+    }
+}
+
+/// Reads the inventory of a sync and compares it with what this host remembers of it. Where that is enough to go on
+/// with, a damaged one is in doubt and no error.
+pub async fn watched(cluster: &dyn Cluster, sync: &str, witness: Option<&Witness>) -> Result<Ledger, ClusterError> {
+    let Some(witness) = witness else { return load(cluster, sync).await };
+    let (mut ledger, damage) = salvage(cluster, sync).await?;
+    let verdict = witness.judge(&ledger.inventory, ledger.version.as_deref(), damage.as_ref());
+    match (damage, witness.recall()) {
+        (None, _) => {}
+        (Some(error @ InventoryError::Newer(_)), _) | (Some(error), None) => return Err(unusable(sync, error)),
+        (Some(_), Some(remembered)) => ledger.complete(remembered),
+    }
+    if !verdict.agrees {
+        ledger.unproven = witness.unproven(&ledger.inventory);
+    }
+    ledger.doubt = verdict.doubt;
+    ledger.witness = Some(witness.clone());
+    Ok(ledger)
+}
+
+/// Reads what can be read of the inventory of a sync, and returns the first thing that cannot.
+pub async fn salvage(cluster: &dyn Cluster, sync: &str) -> Result<(Ledger, Option<InventoryError>), ClusterError> {
+    let Some(head) = cluster.read_record(&head_name(sync)).await? else { return Ok((Ledger::default(), None)) };
+    let names = Inventory::shards_of(&head.data).unwrap_or_default();
     let mut shards = BTreeMap::new();
     for name in &names {
         if let Some(shard) = cluster.read_record(&shard_name(sync, name)).await? {
@@ -54,11 +99,31 @@ pub async fn load(cluster: &dyn Cluster, sync: &str) -> Result<Ledger, ClusterEr
     }
     let former = head.data.get(FORMER).map(String::as_str).unwrap_or_default();
     let former = former.split_whitespace().map(str::to_owned).collect();
-    let inventory = Inventory::decode(&Encoded { head: head.data, shards }).map_err(|error| unusable(sync, error))?;
-    Ok(Ledger { inventory, version: Some(head.version), shards: names, former })
+    let (inventory, damage) = Inventory::salvage(&Encoded { head: head.data, shards });
+    Ok((Ledger { inventory, version: Some(head.version), shards: names, former, ..Ledger::default() }, damage))
 }
 
 impl Ledger {
+    /// Adds what is remembered to what could be read. All of it is written anew then.
+    pub(crate) fn complete(&mut self, remembered: Inventory) {
+        self.former.append(&mut self.shards);
+        let read = std::mem::take(&mut self.inventory);
+        let epoch = read.epoch.max(remembered.epoch);
+        let entries = remembered.entries.into_iter().chain(read.entries).collect();
+        self.inventory = Inventory { entries, epoch, seals: read.seals, ..remembered };
+        self.is_damaged = true;
+    }
+
+    /// Returns the version of its head, `None` if there is none.
+    pub fn version(&self) -> Option<&str> {
+        self.version.as_deref()
+    }
+
+    /// Has this host remember nothing of it any more.
+    pub fn forget(&self, sync: &str) -> Result<(), ClusterError> {
+        self.witness.as_ref().map_or(Ok(()), |witness| witness.forget().map_err(|error| forgetful(sync, error)))
+    }
+
     /// Tells whether there is one.
     pub fn exists(&self) -> bool {
         self.version.is_some()
@@ -69,12 +134,18 @@ impl Ledger {
     /// A conflict means that another process has written in the meantime; nothing is lost then, and nothing was
     /// written.
     pub async fn save(&mut self, cluster: &dyn Cluster, sync: &str, inventory: &Inventory) -> Result<(), ClusterError> {
-        let unchanged = Inventory { epoch: self.inventory.epoch, ..inventory.clone() } == self.inventory;
-        let needless = self.version.is_none() && inventory.entries.is_empty();
-        if unchanged || needless {
-            return Ok(());
+        let mut inventory = Inventory { epoch: self.inventory.epoch, ..inventory.clone() };
+        if let Some(witness) = &self.witness {
+            witness.seal(&mut inventory, &self.unproven);
         }
-        let inventory = Inventory { epoch: self.inventory.epoch + 1, ..inventory.clone() };
+        let needless = self.version.is_none() && inventory.entries.is_empty();
+        if needless || (inventory == self.inventory && !self.is_damaged) {
+            return self.remember(sync);
+        }
+        inventory.epoch += 1;
+        if let Some(witness) = &self.witness {
+            witness.ahead(&inventory).map_err(|error| forgetful(sync, error))?;
+        }
         let mut encoded = inventory.encode();
         let former = self.shards.iter().chain(&self.former).filter(|digest| !encoded.shards.contains_key(*digest));
         let former: Vec<String> = former.cloned().collect();
@@ -91,8 +162,14 @@ impl Ledger {
         self.version = Some(version);
         self.shards = encoded.shards.into_keys().collect();
         self.former.clear();
+        self.is_damaged = false;
         self.inventory = inventory;
-        Ok(())
+        self.remember(sync)
+    }
+
+    fn remember(&self, sync: &str) -> Result<(), ClusterError> {
+        let (Some(witness), Some(version)) = (&self.witness, &self.version) else { return Ok(()) };
+        witness.written(&self.inventory, version).map_err(|error| forgetful(sync, error))
     }
 }
 

@@ -263,7 +263,7 @@ impl ClusterReport {
             outcome: None,
         };
         Self {
-            state: if plan.holds.is_empty() { ClusterState::Planned } else { ClusterState::Held },
+            state: if plan.is_stopped() { ClusterState::Held } else { ClusterState::Planned },
             error: None,
             steps: plan.steps.iter().map(step).collect(),
             refusals: plan.refusals.clone(),
@@ -285,7 +285,7 @@ impl ClusterReport {
             ClusterState::Failed | ClusterState::Stopped => 1,
             _ if is_unhealthy || codes.contains(&1) => 1,
             ClusterState::Held => 3,
-            _ if codes.contains(&3) => 3,
+            _ if codes.contains(&3) || !self.holds.is_empty() => 3,
             ClusterState::Done | ClusterState::Planned => 0,
         }
     }
@@ -312,6 +312,8 @@ fn weight(reason: &Reason) -> u8 {
         | Reason::Adopted
         | Reason::PruneDisabled
         | Reason::MayBeClaimed(_)
+        | Reason::InDoubt
+        | Reason::Unproven
         | Reason::FirstRound
         | Reason::UnitHeld => 0,
     }

@@ -28,6 +28,7 @@ use crate::ledger::{self, Ledger};
 use crate::observe::{Scope, observe};
 use crate::report::{ClusterReport, ClusterState, Mode};
 use crate::wait::{Patience, Unhealthy, sick, wait};
+use crate::witness::Witness;
 use others::Others;
 use summary::{report, units};
 
@@ -47,6 +48,8 @@ pub struct Task<'a> {
     pub patience: Option<Patience>,
     /// How long to wait until Gateways are accepted of which something is taken over.
     pub acceptance: Duration,
+    /// What this host remembers of the inventory; `None` where that is authoritative, as in a directory.
+    pub witness: Option<&'a Witness>,
     /// Told when the process is to end.
     pub stop: &'a CancellationToken,
 }
@@ -74,10 +77,11 @@ async fn try_run(cluster: &dyn Cluster, task: &Task<'_>) -> Result<ClusterReport
     let sync = &task.policies.marker.sync;
     let first_look = async {
         let located = located(cluster, task).await?;
-        let ledger = ledger::load(cluster, sync).await?;
-        let others = Others::load(cluster, task.policies).await?;
+        let ledger = ledger::watched(cluster, sync, task.witness).await?;
+        let others = Others::load(cluster, task).await?;
         let here = Task { rendering: located.as_ref().unwrap_or(task.rendering), ..*task };
-        let (plan, observed) = look(cluster, &here, &others.taken_over(&ledger.inventory), &others).await?;
+        let owned = others.taken_over(&ledger.inventory);
+        let (plan, observed) = look(cluster, &here, (&ledger, &owned), &others).await?;
         Ok::<_, ClusterError>((located, ledger, others, plan, observed))
     };
     // Nothing is under way yet that could be left half done, and a silent server must not keep the process.
@@ -89,7 +93,7 @@ async fn try_run(cluster: &dyn Cluster, task: &Task<'_>) -> Result<ClusterReport
         looked = first_look => looked?,
     };
     let task = &Task { rendering: located.as_ref().unwrap_or(task.rendering), ..*task };
-    if task.mode == Mode::Plan || !plan.holds.is_empty() {
+    if task.mode == Mode::Plan || plan.is_stopped() {
         let mut report = ClusterReport::of(&plan);
         report.units = units(task, &plan, &observed.live, None, &Unhealthy::new());
         return Ok(report);
@@ -97,7 +101,14 @@ async fn try_run(cluster: &dyn Cluster, task: &Task<'_>) -> Result<ClusterReport
     let limits = Limits { acceptance: Instant::now() + task.acceptance, stop: task.stop };
     let mut applied = Applied::default();
     let mut done = BTreeMap::new();
+    if let (Some(doubt), Some(witness)) = (&observed.doubt, task.witness) {
+        witness.keep_doubt(doubt).map_err(|error| ledger::forgetful(sync, error))?;
+    }
     for attempt in 1..=ATTEMPTS {
+        // What is wanted and bears our mark needs no other proof.
+        let proven: BTreeSet<&ObjectId> =
+            plan.steps.iter().filter(|step| step.object.is_some()).map(|step| &step.id).collect();
+        ledger.unproven.retain(|id| !proven.contains(id));
         ledger.save(cluster, sync, &plan.inventory).await?;
         applied = apply(cluster, &plan, limits).await;
         let is_stale = applied.outcomes.values().any(|outcome| matches!(outcome, Outcome::Stale(_)));
@@ -110,8 +121,8 @@ async fn try_run(cluster: &dyn Cluster, task: &Task<'_>) -> Result<ClusterReport
         ledger.save(cluster, sync, &plan.inventory).await?;
         let is_done = |step: &Step| applied.outcomes.get(&step.id) == Some(&Outcome::Done);
         done.extend(plan.steps.into_iter().filter(is_done).map(|step| (step.id.clone(), step)));
-        (plan, observed) = look(cluster, task, &ledger.inventory, &others).await?;
-        if !plan.holds.is_empty() {
+        (plan, observed) = look(cluster, task, (&ledger, &ledger.inventory), &others).await?;
+        if plan.is_stopped() {
             return Ok(ClusterReport::of(&plan));
         }
     }
@@ -144,7 +155,7 @@ async fn located(cluster: &dyn Cluster, task: &Task<'_>) -> Result<Option<Render
 async fn look(
     cluster: &dyn Cluster,
     task: &Task<'_>,
-    owned: &Inventory,
+    (ledger, owned): (&Ledger, &Inventory),
     others: &Others,
 ) -> Result<(Plan, Observed), ClusterError> {
     let scope = Scope {
@@ -155,6 +166,8 @@ async fn look(
     };
     let mut observed = observe(cluster, scope).await?;
     observed.elsewhere = others.elsewhere(cluster, &observed, task).await?;
+    observed.doubt = ledger.doubt.clone().or_else(|| others.doubt.clone());
+    observed.unproven.clone_from(&ledger.unproven);
     let plan = plan(task.rendering, &observed, owned, task.policies);
     Ok((plan, observed))
 }

@@ -266,6 +266,7 @@ impl<'a> Session<'a> {
             only: None,
             wait: true,
             claims: BTreeMap::new(),
+            key: self.config.inventory_key.clone(),
         }
     }
 

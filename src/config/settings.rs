@@ -32,6 +32,8 @@ pub struct Settings {
     pub clusters: BTreeMap<String, ClusterSettings>,
     /// What goes where, and when.
     pub syncs: BTreeMap<String, SyncSettings>,
+    /// The inventories on API servers.
+    pub inventory: InventorySettings,
     /// Settings of packs.
     pub packs: PackSettings,
 }
@@ -50,6 +52,14 @@ impl Default for ReportSettings {
     fn default() -> Self {
         Self { dir: PathBuf::from("reports"), keep: Period(Duration::from_hours(30 * 24)) }
     }
+}
+
+/// The inventories on API servers.
+#[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields, default)]
+pub struct InventorySettings {
+    /// A file with a key, with which every entry is sealed; none by default.
+    pub key_file: Option<PathBuf>,
 }
 
 /// A source; one of the two.

@@ -95,7 +95,8 @@ impl Writer<'_> {
         }
         for hold in &cluster.holds {
             self.warn(&format!("held by guard {}: {}", hold.guard, hold.message))?;
-            writeln!(self.out, "    nothing is changed here; {}", hold.hint)?;
+            let stopped = if hold.guard.holds_only_deletions() { "deleted" } else { "changed" };
+            writeln!(self.out, "    nothing is {stopped} here; {}", hold.hint)?;
         }
         let mut unit = None;
         let is_verbose = self.look.verbose;
@@ -288,6 +289,8 @@ fn is_kept(reason: &Reason) -> bool {
         | Reason::Adopted
         | Reason::PruneDisabled
         | Reason::MayBeClaimed(_)
+        | Reason::InDoubt
+        | Reason::Unproven
         | Reason::FirstRound => true,
         Reason::Foreign(_)
         | Reason::LiveDeployer(_)

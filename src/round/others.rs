@@ -17,14 +17,19 @@ use crate::ledger::{self, Ledger};
 /// Inventories of former names.
 pub(super) struct Others {
     former: BTreeMap<String, Ledger>,
+    /// Why one of them cannot be trusted.
+    pub(super) doubt: Option<String>,
 }
 
 impl Others {
     /// Reads the inventories of former names. One of another installation is not taken over.
-    pub(super) async fn load(cluster: &dyn Cluster, policies: &Policies) -> Result<Self, ClusterError> {
-        let mut former = BTreeMap::new();
+    pub(super) async fn load(cluster: &dyn Cluster, task: &Task<'_>) -> Result<Self, ClusterError> {
+        let policies = task.policies;
+        let (mut former, mut doubt) = (BTreeMap::new(), None);
         for name in &policies.moved {
-            let ledger = ledger::load(cluster, name).await?;
+            let witness = task.witness.map(|witness| witness.of(name));
+            let ledger = ledger::watched(cluster, name, witness.as_ref()).await?;
+            doubt = doubt.or_else(|| ledger.doubt.as_ref().map(|doubt| format!("that of sync {name:?}: {doubt}")));
             let installation = &ledger.inventory.installation;
             if !ledger.exists() {
                 continue;
@@ -35,7 +40,7 @@ impl Others {
             }
             former.insert(name.clone(), ledger);
         }
-        Ok(Self { former })
+        Ok(Self { former, doubt })
     }
 
     /// Returns what is owned under the name of the sync and under its former ones. What stands in both was taken over
@@ -96,6 +101,7 @@ impl Others {
     /// Removes the inventories that were taken over: all that is in them is in ours now.
     pub(super) async fn dissolve(&self, cluster: &dyn Cluster) -> Result<(), ClusterError> {
         for (sync, ledger) in &self.former {
+            ledger.forget(sync)?;
             ledger::remove(cluster, sync, ledger.clone()).await?;
             info!(sync, "its inventory was taken over under another name");
         }

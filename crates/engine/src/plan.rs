@@ -53,6 +53,10 @@ pub struct Observed {
     pub namespaces: BTreeMap<String, NamespaceState>,
     /// Objects that could not be read: nobody knows whether they exist.
     pub unknown: BTreeMap<ObjectId, String>,
+    /// Why the inventory cannot be trusted: nothing is deleted then.
+    pub doubt: Option<String>,
+    /// Entries of the inventory of which it is not proven that we wrote them: they are not deleted.
+    pub unproven: BTreeSet<ObjectId>,
     /// What stands in the inventories of our other syncs there, as far as it matters here.
     pub elsewhere: BTreeMap<ObjectId, Elsewhere>,
 }
@@ -270,6 +274,11 @@ impl Plan {
     /// Tells whether carrying it out would change nothing.
     pub fn is_empty(&self) -> bool {
         self.changes().next().is_none()
+    }
+
+    /// Tells whether a guard stops everything. One that only holds deletions does not: those are refused already.
+    pub fn is_stopped(&self) -> bool {
+        self.holds.iter().any(|hold| !hold.guard.holds_only_deletions())
     }
 
     /// Returns the units of which something was refused.

@@ -71,6 +71,7 @@ impl Installation {
             only: None,
             wait: false,
             claims: BTreeMap::new(),
+            key: None,
         };
         let (snapshot, stop) = (snapshot(specs), CancellationToken::new());
         let state = State::open(self.state.path());

@@ -38,6 +38,15 @@ pub enum Guard {
     OtherInstallation,
     /// A problem, and the sync says that one is enough.
     Problem,
+    /// The inventory is not what this host has written.
+    Inventory,
+}
+
+impl Guard {
+    /// Tells whether everything but deletions goes on.
+    pub fn holds_only_deletions(self) -> bool {
+        self == Self::Inventory
+    }
 }
 
 impl fmt::Display for Guard {
@@ -48,6 +57,7 @@ impl fmt::Display for Guard {
             Self::ClusterIdentity => "cluster-identity",
             Self::OtherInstallation => "other-installation",
             Self::Problem => "problem",
+            Self::Inventory => "inventory",
         })
     }
 }
@@ -69,6 +79,7 @@ pub(super) fn holds(
         empty_render(rendering, owned, policies),
         max_delete(plan, owned, policies),
         problem(rendering, policies),
+        inventory(observed, policies),
     ]
     .into_iter()
     .flatten()
@@ -150,6 +161,20 @@ fn problem(rendering: &Rendering, policies: &Policies) -> Option<Hold> {
         format!("the source has problems, the first is {first}"),
         "mend the source, or set onProblem: hold-unit for the sync",
     ))
+}
+
+fn inventory(observed: &Observed, policies: &Policies) -> Option<Hold> {
+    let message = match (&observed.doubt, observed.unproven.first()) {
+        (Some(doubt), _) => format!("the inventory is not as this host has left it: {doubt}"),
+        (None, Some(first)) => {
+            let number = count(observed.unproven.len(), "entry").replace("entrys", "entries");
+            format!("{number} of the inventory without a valid HMAC, such as {first}")
+        }
+        (None, None) => return None,
+    };
+    let (sync, cluster) = (&policies.marker.sync, &policies.cluster);
+    let hint = format!("see who has changed it, then run `gatewright inventory repair {sync} --cluster {cluster}`");
+    Some(hold(Guard::Inventory, message, &hint))
 }
 
 fn are(number: usize, thing: &str) -> String {

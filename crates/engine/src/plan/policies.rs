@@ -34,6 +34,8 @@ pub struct MaxDelete {
 pub struct Policies {
     /// Who we are.
     pub marker: Marker,
+    /// Name of the cluster, for messages.
+    pub cluster: String,
     /// Name of the source, for the inventory.
     pub source: String,
     /// Adoption.

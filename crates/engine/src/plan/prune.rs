@@ -172,6 +172,12 @@ impl Context<'_> {
         if !self.policies.prune {
             return Err(Reason::PruneDisabled);
         }
+        if self.observed.doubt.is_some() {
+            return Err(Reason::InDoubt);
+        }
+        if self.observed.unproven.contains(id) {
+            return Err(Reason::Unproven);
+        }
         if self.policies.first_round {
             return Err(Reason::FirstRound);
         }

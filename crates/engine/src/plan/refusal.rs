@@ -63,6 +63,10 @@ pub enum Reason {
     PruneDisabled,
     /// Another of our syncs may want it, and which.
     MayBeClaimed(String),
+    /// The inventory is in doubt.
+    InDoubt,
+    /// Nothing proves that its entry in the inventory is ours.
+    Unproven,
     /// This host sees the cluster for the first time.
     FirstRound,
     /// Something else of the same unit was refused.
@@ -95,6 +99,10 @@ impl fmt::Display for Reason {
             Self::Adopted => f.write_str("kept: it was adopted, and adopt.prune is false"),
             Self::PruneDisabled => f.write_str("kept: pruning is switched off"),
             Self::MayBeClaimed(what) => write!(f, "kept: {what}"),
+            Self::InDoubt => {
+                f.write_str("kept: the inventory is in doubt, and nothing is deleted until it is repaired")
+            }
+            Self::Unproven => f.write_str("kept: its entry in the inventory has no valid HMAC"),
             Self::FirstRound => {
                 f.write_str("kept: this host sees the cluster for the first time; the next round deletes it")
             }
