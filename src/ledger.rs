@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use gatewright_engine::inventory::{Encoded, Inventory, InventoryError};
 use gatewright_engine::object::ObjectId;
 
-use crate::cluster::{Cluster, ClusterError, Reason};
+use crate::cluster::{Cluster, ClusterError, RECORD_PREFIX, Reason};
 use crate::state::StateError;
 use crate::witness::Witness;
 
@@ -35,11 +35,18 @@ pub struct Ledger {
 
 /// Returns the name of the record that holds the head.
 fn head_name(sync: &str) -> String {
-    format!("gatewright.{sync}")
+    format!("{RECORD_PREFIX}{sync}")
 }
 
 fn shard_name(sync: &str, digest: &str) -> String {
-    format!("gatewright.{sync}.{digest}")
+    format!("{RECORD_PREFIX}{sync}.{digest}")
+}
+
+/// Returns the syncs that have an inventory on a cluster.
+pub async fn syncs(cluster: &dyn Cluster) -> Result<BTreeSet<String>, ClusterError> {
+    let names = cluster.record_names().await?;
+    let heads = names.iter().filter_map(|name| name.strip_prefix(RECORD_PREFIX)).filter(|name| !name.contains('.'));
+    Ok(heads.map(str::to_owned).collect())
 }
 
 fn unusable(sync: &str, source: InventoryError) -> ClusterError {
@@ -79,9 +86,7 @@ pub async fn watched(cluster: &dyn Cluster, sync: &str, witness: Option<&Witness
         (Some(error @ InventoryError::Newer(_)), _) | (Some(error), None) => return Err(unusable(sync, error)),
         (Some(_), Some(remembered)) => ledger.complete(remembered),
     }
-    if !verdict.agrees {
-        ledger.unproven = witness.unproven(&ledger.inventory);
-    }
+    ledger.unproven = witness.unproven(&ledger.inventory, &verdict);
     ledger.doubt = verdict.doubt;
     ledger.witness = Some(witness.clone());
     Ok(ledger)
@@ -119,6 +124,26 @@ impl Ledger {
         self.version.as_deref()
     }
 
+    /// Writes an inventory whatever stands there, and has this host trust it from now on: a person has decided so.
+    pub async fn replace(
+        &mut self,
+        cluster: &dyn Cluster,
+        sync: &str,
+        inventory: &Inventory,
+        witness: Option<&Witness>,
+    ) -> Result<(), ClusterError> {
+        let epoch = self.inventory.epoch.max(inventory.epoch);
+        self.former.append(&mut self.shards);
+        (self.inventory, self.is_damaged) = (Inventory { epoch, ..Inventory::default() }, true);
+        self.unproven.clear();
+        self.witness = witness.cloned();
+        self.save(cluster, sync, inventory).await?;
+        let version = self.version.as_deref().unwrap_or_default();
+        witness
+            .map_or(Ok(()), |witness| witness.trust(&self.inventory, version))
+            .map_err(|error| forgetful(sync, error))
+    }
+
     /// Has this host remember nothing of it any more.
     pub fn forget(&self, sync: &str) -> Result<(), ClusterError> {
         self.witness.as_ref().map_or(Ok(()), |witness| witness.forget().map_err(|error| forgetful(sync, error)))
@@ -144,7 +169,7 @@ impl Ledger {
         }
         inventory.epoch += 1;
         if let Some(witness) = &self.witness {
-            witness.ahead(&inventory).map_err(|error| forgetful(sync, error))?;
+            witness.ahead(&inventory, &self.unproven).map_err(|error| forgetful(sync, error))?;
         }
         let mut encoded = inventory.encode();
         let former = self.shards.iter().chain(&self.former).filter(|digest| !encoded.shards.contains_key(*digest));
@@ -169,7 +194,7 @@ impl Ledger {
 
     fn remember(&self, sync: &str) -> Result<(), ClusterError> {
         let (Some(witness), Some(version)) = (&self.witness, &self.version) else { return Ok(()) };
-        witness.written(&self.inventory, version).map_err(|error| forgetful(sync, error))
+        witness.written(&self.inventory, version, &self.unproven).map_err(|error| forgetful(sync, error))
     }
 }
 

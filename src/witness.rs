@@ -55,6 +55,9 @@ struct Image {
     #[serde(default)]
     version: String,
     records: Encoded,
+    /// Entries of which it was not proven even then that they are ours.
+    #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
+    unproven: BTreeSet<ObjectId>,
 }
 
 /// What comes of comparing an inventory with what is remembered of it.
@@ -62,19 +65,20 @@ struct Image {
 pub struct Verdict {
     /// What is wrong with it.
     pub doubt: Option<String>,
-    /// It is, to the letter, what this host has written.
-    pub agrees: bool,
+    /// It is, to the letter, what this host has written; all of it is ours but what was not proven then.
+    pub agrees: Option<BTreeSet<ObjectId>>,
 }
 
 impl Verdict {
     fn doubt(doubt: impl Into<String>) -> Self {
-        Self { doubt: Some(doubt.into()), agrees: false }
+        Self { doubt: Some(doubt.into()), agrees: None }
     }
 }
 
 impl Image {
-    fn of(inventory: &Inventory, version: &str) -> Self {
-        Self { epoch: inventory.epoch, version: version.to_owned(), records: inventory.encode() }
+    fn of(inventory: &Inventory, version: &str, unproven: &BTreeSet<ObjectId>) -> Self {
+        let (epoch, version) = (inventory.epoch, version.to_owned());
+        Self { epoch, version, records: inventory.encode(), unproven: unproven.clone() }
     }
 
     /// What is remembered is never newer than this program, unless somebody went back to an older one.
@@ -160,8 +164,11 @@ impl Witness {
         };
         let ahead = memory.ahead.as_ref().map(Image::inventory);
         let is_it = |image: &Inventory| image.epoch == found.epoch && image.entries == found.entries;
-        if known.version == version || is_it(&written) || ahead.as_ref().is_some_and(is_it) {
-            return Verdict { doubt: None, agrees: true };
+        if known.version == version || is_it(&written) {
+            return Verdict { doubt: None, agrees: Some(known.unproven) };
+        }
+        if ahead.as_ref().is_some_and(is_it) {
+            return Verdict { doubt: None, agrees: Some(memory.ahead.map(|ahead| ahead.unproven).unwrap_or_default()) };
         }
         if found.epoch < written.epoch {
             return Verdict::doubt(format!(
@@ -197,9 +204,13 @@ impl Witness {
         self.state.write_json(self.path(), &Memory { doubt: Some(doubt.to_owned()), ..memory })
     }
 
-    /// Returns the entries that bear no seal of ours. Without a key none is missed.
-    pub fn unproven(&self, inventory: &Inventory) -> BTreeSet<ObjectId> {
+    /// Returns the entries of which it is not proven that they are ours. What this host has written needs no seal, so
+    /// that a key can be introduced or changed; without a key none is missed.
+    pub fn unproven(&self, inventory: &Inventory, verdict: &Verdict) -> BTreeSet<ObjectId> {
         let Some(key) = &self.key else { return BTreeSet::new() };
+        if let Some(unproven) = &verdict.agrees {
+            return unproven.iter().filter(|id| inventory.entries.contains_key(*id)).cloned().collect();
+        }
         let is_sealed = |id: &ObjectId| {
             let seal = inventory.seals.get(id);
             seal.is_some_and(|seal| key.verifies(&self.sync, inventory, id, seal))
@@ -221,28 +232,33 @@ impl Witness {
     }
 
     /// Remembers what is about to be written.
-    pub fn ahead(&self, inventory: &Inventory) -> Result<(), StateError> {
+    pub fn ahead(&self, inventory: &Inventory, unproven: &BTreeSet<ObjectId>) -> Result<(), StateError> {
         let memory = self.memory();
         if memory.doubt.is_some() {
             return Ok(());
         }
-        self.state.write_json(self.path(), &Memory { ahead: Some(Image::of(inventory, "")), ..memory })
+        self.state.write_json(self.path(), &Memory { ahead: Some(Image::of(inventory, "", unproven)), ..memory })
     }
 
     /// Remembers what was written. While the inventory is in doubt, what was known before stays.
-    pub fn written(&self, inventory: &Inventory, version: &str) -> Result<(), StateError> {
+    pub fn written(
+        &self,
+        inventory: &Inventory,
+        version: &str,
+        unproven: &BTreeSet<ObjectId>,
+    ) -> Result<(), StateError> {
         let memory = self.memory();
         let is_known = memory.known.as_ref().is_some_and(|known| known.version == version) && memory.ahead.is_none();
         if memory.doubt.is_some() || is_known {
             return Ok(());
         }
-        let known = Some(Image::of(inventory, version));
+        let known = Some(Image::of(inventory, version, unproven));
         self.state.write_json(self.path(), &Memory { known, ahead: None, ..memory })
     }
 
     /// Trusts an inventory from now on: a person has looked at it.
     pub fn trust(&self, inventory: &Inventory, version: &str) -> Result<(), StateError> {
-        let known = Some(Image::of(inventory, version));
+        let known = Some(Image::of(inventory, version, &BTreeSet::new()));
         self.state.write_json(self.path(), &Memory { is_complete: true, known, ahead: None, doubt: None })
     }
 }

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::error::Error as StdError;
-use std::io;
+use std::io::{self, IsTerminal};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -10,14 +10,16 @@ use futures::future::join_all;
 use gatewright_engine::error::Chain;
 use gatewright_engine::object::ObjectId;
 use gatewright_engine::pack::Packs;
-use gatewright_engine::plan::claims::{self as plan_claims, Claim};
+use gatewright_engine::plan::claims::{self as plan_claims, Claim, Claims};
+use gatewright_engine::tree::Tree;
 use tokio::runtime::Runtime;
 use tokio_util::sync::CancellationToken;
 
-use super::{Context, EXIT_FAILED, Failure, check_name, complain};
+use super::{Context, EXIT_FAILED, Failure, check_name, complain, print};
 use crate::assemble;
 use crate::claims;
 use crate::clock::Clock;
+use crate::cluster::Cluster;
 use crate::config::settings::SyncSettings;
 use crate::config::{Config, did_you_mean};
 use crate::fleet::{self, Order};
@@ -26,6 +28,7 @@ use crate::report::{Mode, Report};
 use crate::service::Signals;
 use crate::source::{Snapshot, SourceError};
 use crate::state::{State, StateError};
+use crate::witness::Witness;
 
 /// Threads parse specs and templates, recursively; the depth is limited, and this is room for it.
 const STACK: usize = 8 << 20;
@@ -74,7 +77,8 @@ pub(super) struct Prepared {
     /// The round.
     pub order: Order,
     snapshot: Snapshot,
-    wanted: Wanted,
+    /// What is wanted, by cluster.
+    pub wanted: Wanted,
 }
 
 /// What syncs want, by cluster and sync.
@@ -107,7 +111,8 @@ impl<'a> Session<'a> {
         Ok(Self { config, state: State::open(&config.state_dir), context, packs, runtime: Some(runtime), stop })
     }
 
-    fn block_on<F: Future>(&self, future: F) -> F::Output {
+    /// Waits for work on clusters.
+    pub(super) fn block_on<F: Future>(&self, future: F) -> F::Output {
         self.runtime.as_ref().expect("it is taken only when this is dropped").block_on(future)
     }
 
@@ -127,7 +132,7 @@ impl<'a> Session<'a> {
         for (source, result) in self.read(sources)? {
             for (name, sync) in neighbors.iter().filter(|(_, sync)| sync.source == source) {
                 match &result {
-                    Ok(snapshot) => self.claim(&mut claims, name, &self.rendered(snapshot, sync, selection)),
+                    Ok(snapshot) => Self::claim(&mut claims, name, &self.rendered(snapshot, sync, selection)),
                     Err(failure) => self.claim_anything(&mut claims, name, sync, failure),
                 }
             }
@@ -136,7 +141,7 @@ impl<'a> Session<'a> {
                 Ok(snapshot) => ready.rounds.extend(of_source.map(|(name, sync)| {
                     let order = self.order(name, sync, selection, installation);
                     let wanted = self.rendered(&snapshot, sync, selection);
-                    self.claim(&mut claims, name, &wanted);
+                    Self::claim(&mut claims, name, &wanted);
                     Prepared { order, snapshot: snapshot.clone(), wanted }
                 })),
                 // A command says nothing of syncs that it is not about; what depends on them does.
@@ -151,11 +156,7 @@ impl<'a> Session<'a> {
         }
         ready.rounds.sort_by(|a, b| a.order.sync.cmp(&b.order.sync));
         for Prepared { order, .. } in &mut ready.rounds {
-            let of = |cluster: &String| {
-                let known = claims.get(cluster).unwrap_or(const { &BTreeMap::new() });
-                (cluster.clone(), claims::claims(self.config, &order.sync, cluster, known))
-            };
-            order.claims = order.clusters.keys().map(of).collect();
+            order.claims = self.claims_of(order, &claims);
         }
         limit(&mut ready, selection)?;
         Ok(ready)
@@ -186,11 +187,8 @@ impl<'a> Session<'a> {
         Reading::new(snapshot, sync, &self.packs).render_all(&self.packs, clusters)
     }
 
-    /// Notes what a sync wants. Where there is only one, nobody asks.
-    fn claim(&self, claims: &mut ByCluster, sync: &str, wanted: &Wanted) {
-        if self.config.settings.syncs.len() < 2 {
-            return;
-        }
+    /// Notes what a sync wants.
+    fn claim(claims: &mut ByCluster, sync: &str, wanted: &Wanted) {
         for (cluster, rendering) in wanted {
             let claim = Claim::Known(Arc::new(plan_claims::Wanted::of(rendering)));
             claims.entry(cluster.clone()).or_default().insert(sync.to_owned(), claim);
@@ -286,8 +284,78 @@ impl<'a> Session<'a> {
         self.block_on(fleet::run(&order, &prepared.snapshot, &prepared.wanted, &self.state, clock, &self.stop))
     }
 
-    /// Waits for a line from the terminal. Whoever interrupts the question has not agreed.
+    /// Waits for the word "yes".
     pub(super) fn ask(&self) -> Answer {
+        self.ask_for("yes")
+    }
+
+    /// Asks before something that nobody should do by accident, where nobody has said `--yes`.
+    pub(super) fn confirm(&self, is_agreed: bool, question: &str, word: &str) -> Result<Answer, Failure> {
+        if is_agreed {
+            return Ok(Answer::Yes);
+        }
+        if !io::stdin().is_terminal() {
+            let failure = Failure::usage("nothing was changed, because nobody can be asked");
+            return Err(failure.hint("say --yes to go ahead without a question"));
+        }
+        print(&format!("{question} Only {word:?} will be accepted: "));
+        let answer = self.ask_for(word);
+        if answer == Answer::No {
+            complain("gatewright: cancelled, nothing was changed\n");
+        }
+        Ok(answer)
+    }
+
+    /// Returns a cluster of the config file.
+    pub(super) fn cluster(&self, name: &str) -> Result<Arc<dyn Cluster>, Failure> {
+        check_name("cluster", Some(name), &self.config.settings.clusters)?;
+        let clock: Arc<dyn Clock> = Arc::clone(&self.context.clock) as Arc<dyn Clock>;
+        Ok(assemble::cluster(self.config, name, &self.config.settings.clusters[name], &clock))
+    }
+
+    /// What this host remembers of a sync on a cluster; nothing of a directory, whose inventory is authoritative.
+    pub(super) fn witness(&self, sync: &str, cluster: &str) -> Option<Witness> {
+        let is_directory = self.config.settings.clusters.get(cluster).is_some_and(|it| it.directory.is_some());
+        let witness = || Witness::new(&self.state, sync, cluster, self.config.inventory_key.clone());
+        (!is_directory).then(witness)
+    }
+
+    /// Makes a round of a sync that wants nothing any more. Its source is not read; those of the others are.
+    pub(super) fn emptied(
+        &self,
+        name: &str,
+        sync: &SyncSettings,
+        selection: &Selection,
+        installation: &str,
+    ) -> Result<Prepared, Failure> {
+        let mut order = self.order(name, sync, selection, installation);
+        let syncs = BTreeMap::from([(name, sync)]);
+        let neighbors = self.neighbors(&syncs, selection);
+        let mut claims = ByCluster::new();
+        for (source, result) in self.read(neighbors.values().map(|sync| sync.source.as_str()).collect())? {
+            for (name, sync) in neighbors.iter().filter(|(_, sync)| sync.source == source) {
+                match &result {
+                    Ok(snapshot) => Self::claim(&mut claims, name, &self.rendered(snapshot, sync, selection)),
+                    Err(failure) => self.claim_anything(&mut claims, name, sync, failure),
+                }
+            }
+        }
+        order.claims = self.claims_of(&order, &claims);
+        let wanted = order.clusters.keys().map(|name| (name.clone(), Arc::default())).collect();
+        let snapshot = Snapshot { revision: "nothing".to_owned(), tree: Tree::default() };
+        Ok(Prepared { order, snapshot, wanted })
+    }
+
+    fn claims_of(&self, order: &Order, claims: &ByCluster) -> BTreeMap<String, Claims> {
+        let of = |cluster: &String| {
+            let known = claims.get(cluster).unwrap_or(const { &BTreeMap::new() });
+            (cluster.clone(), claims::claims(self.config, &order.sync, cluster, known))
+        };
+        order.clusters.keys().map(of).collect()
+    }
+
+    /// Waits for a line from the terminal. Whoever interrupts the question has not agreed.
+    fn ask_for(&self, word: &str) -> Answer {
         let (sender, line) = tokio::sync::oneshot::channel();
         // Nothing can interrupt a read, so it has a thread of its own that nobody waits for.
         std::thread::spawn(move || {
@@ -301,7 +369,7 @@ impl<'a> Session<'a> {
                 () = self.stop.cancelled() => String::new(),
             }
         });
-        if line.trim() == "yes" { Answer::Yes } else { Answer::No }
+        if line.trim() == word { Answer::Yes } else { Answer::No }
     }
 }
 

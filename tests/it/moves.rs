@@ -2,9 +2,18 @@
 
 mod desk;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
 use desk::Pair;
+use gatewright::cluster::Cluster;
+use gatewright::cluster::memory::MemoryCluster;
+use gatewright::ledger;
+use gatewright_engine::object::ObjectId;
+use serde_json::json;
+
+use crate::rounds::installation::{Installation, gateways};
+use crate::rounds::mortal::{Death, End, Mortal, Side};
 
 /// The uids of objects, which tell whether one was made again.
 fn uids(versions: &BTreeMap<String, String>) -> BTreeMap<&str, &str> {
@@ -205,4 +214,48 @@ fn files_of_a_directory_move_between_syncs_too() {
     pair.want("b", &["three"]);
     pair.run(&["sync"]).exits(0).says("4 objects deleted");
     assert!(!file.exists());
+}
+
+/// A rename that also takes a Gateway away, in a process that dies at one of its side effects; tells whether it did not.
+async fn renamed_and_killed(death: Death) -> bool {
+    let memory = Arc::new(MemoryCluster::new("c"));
+    let cluster: Arc<dyn Cluster> = memory.clone();
+    let old = Installation::new("old", &json!({}));
+    old.round(&gateways("infra", &[("one", 80), ("two", 80), ("goes", 80)]), &cluster).await;
+    old.round(&gateways("infra", &[("one", 80), ("two", 80), ("goes", 80)]), &cluster).await;
+    let before = memory.objects();
+    let (new, specs) = (old.renamed("new"), gateways("infra", &[("one", 80), ("two", 80)]));
+
+    let mortal = Mortal::new(&cluster, Some(death));
+    let doomed: Arc<dyn Cluster> = mortal.clone();
+    let survives = mortal.survives(new.round(&specs, &doomed)).await;
+    let mut known: BTreeSet<ObjectId> = new.inventory(cluster.as_ref()).await.entries.into_keys().collect();
+    let former = ledger::load(cluster.as_ref(), "old").await.expect("it is whole at every moment");
+    known.extend(former.inventory.entries.into_keys());
+    let lost: Vec<ObjectId> =
+        memory.objects().into_keys().filter(|id| id.kind != "Namespace" && !known.contains(id)).collect();
+    assert_eq!(lost, [], "{death:?}");
+
+    for _ in 0..2 {
+        let report = new.round(&specs, &cluster).await;
+        assert!(report.holds.is_empty() && report.error.is_none(), "{death:?}: {report:?}");
+    }
+    let plan = new.plan(&specs, &cluster).await;
+    assert!(plan.steps.iter().all(|step| step.action == "keep"), "{death:?}: {plan:?}");
+    let after = memory.objects();
+    assert_eq!(after.len(), 1 + 8, "{death:?}: a namespace and two Gateways");
+    assert!(after.iter().all(|(id, live)| before[id].uid == live.uid), "{death:?}");
+    assert!(!ledger::load(cluster.as_ref(), "old").await.expect("it can be read").exists(), "{death:?}");
+    survives
+}
+
+#[tokio::test]
+async fn a_rename_loses_nothing_wherever_it_is_cut_off() {
+    for (side, end) in [(Side::Before, End::Killed), (Side::After, End::Killed), (Side::After, End::CutOff)] {
+        let mut deaths = 0;
+        while !renamed_and_killed(Death { at: deaths + 1, side, end }).await {
+            deaths += 1;
+        }
+        assert!(deaths > 10, "a rename has more side effects than {deaths}");
+    }
 }

@@ -5,7 +5,7 @@ use std::sync::{Arc, OnceLock};
 
 use gatewright::clock::SystemClock;
 use gatewright::cluster::{Cluster, Record};
-use gatewright::config::settings::SyncSettings;
+use gatewright::config::settings::{Moved, SyncSettings};
 use gatewright::fleet::{self, Order};
 use gatewright::rendering::{Reading, Wanted};
 use gatewright::report::{ClusterReport, Mode};
@@ -49,6 +49,13 @@ impl Installation {
     /// The same with other packs.
     pub(crate) fn with_packs(self, packs: &'static Packs) -> Self {
         Self { packs, ..self }
+    }
+
+    /// The same under another name, which takes over what the old one owned.
+    pub(crate) fn renamed(self, sync: &str) -> Self {
+        let mut settings = self.settings;
+        settings.moved = vec![Moved { from: self.marker.sync.clone() }];
+        Self { marker: Marker { sync: sync.to_owned(), ..self.marker }, settings, ..self }
     }
 
     /// Runs a round that changes the cluster.

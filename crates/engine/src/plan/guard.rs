@@ -102,7 +102,11 @@ fn other_installation(observed: &Observed, owned: &Inventory, policies: &Policie
             "sync {:?} on this cluster belongs to installation {}, and this one is {ours}",
             policies.marker.sync, owned.installation
         ),
-        "give this sync another name, or copy the state directory (file installation) of the other host",
+        &format!(
+            "give this sync another name, copy the state directory (file installation) of the other host, or make it all \
+             ours by `gatewright takeover {} --cluster {}`",
+            policies.marker.sync, policies.cluster
+        ),
     ))
 }
 
