@@ -224,9 +224,12 @@ impl Witness {
             inventory.seals.clear();
             return;
         };
-        let seal = |id: &ObjectId| match unproven.contains(id) {
-            true => inventory.seals.get(id).cloned(),
-            false => Some(key.seal(&self.sync, inventory, id)),
+        let seal = |id: &ObjectId| {
+            if unproven.contains(id) {
+                inventory.seals.get(id).cloned()
+            } else {
+                Some(key.seal(&self.sync, inventory, id))
+            }
         };
         inventory.seals = inventory.entries.keys().filter_map(|id| Some((id.clone(), seal(id)?))).collect();
     }

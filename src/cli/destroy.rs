@@ -51,16 +51,17 @@ pub fn run(context: &Context, args: &Args) -> Result<u8, Failure> {
     let prepared = session.emptied(&args.sync, &settings, &selection, &installation)?;
     let plan = session.round(&prepared, Mode::Plan);
     show(context, &plan, args.format, false);
-    if !plan.has_changes() {
-        if session.is_stopped() || plan.exit_code() != 0 {
-            return Ok(worst([plan.exit_code(), if session.is_stopped() { EXIT_FAILED } else { 0 }]));
-        }
-    } else {
+    if session.is_stopped() {
+        return Ok(EXIT_FAILED);
+    }
+    if plan.has_changes() {
         let number = plan.counts().get("prune").copied().unwrap_or_default();
         let question = format!("Delete {} for good?", count(number, "object"));
         if session.confirm(args.yes, &question, &args.sync)? == Answer::No {
             return Ok(EXIT_FAILED);
         }
+    } else if plan.exit_code() != 0 {
+        return Ok(plan.exit_code());
     }
     let report = session.round(&prepared, Mode::Apply);
     show(context, &report, args.format, false);
@@ -82,6 +83,10 @@ fn settings(session: &Session<'_>, args: &Args) -> Result<SyncSettings, Failure>
         None => serde_json::from_value(json!({"source": "", "clusters": {"names": args.cluster}}))
             .expect("these are the settings that have no default"),
     };
+    if !args.cluster.is_empty() {
+        // Also where the sync does not go any more.
+        settings.clusters = serde_json::from_value(json!({"names": args.cluster})).expect("these are names");
+    }
     settings.moved.clear();
     settings.prune.enabled = true;
     settings.prune.allow_empty = true;

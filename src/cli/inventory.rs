@@ -158,18 +158,18 @@ fn inventory(session: &Session<'_>, sync: &str, name: &str) -> Result<(u8, Value
 fn text(inventory: &Value) -> String {
     let say = |field: &str| inventory[field].as_str().unwrap_or_default();
     let entries = inventory["entries"].as_array().map(Vec::as_slice).unwrap_or_default();
-    let mut out = format!("sync {}, cluster {}: ", say("sync"), say("cluster"));
+    let mut out = vec![format!("sync {}, cluster {}: ", say("sync"), say("cluster"))];
     if inventory["exists"] == false {
-        out += "no inventory\n";
+        out.push("no inventory\n".to_owned());
     } else {
         let objects = count(entries.len(), "object");
-        out += &format!("{objects}, written {} times, by installation {}\n", inventory["epoch"], say("installation"));
+        out.push(format!("{objects}, written {} times, by installation {}\n", inventory["epoch"], say("installation")));
     }
     if let Some(doubt) = inventory["doubt"].as_str() {
         let (sync, cluster) = (say("sync"), say("cluster"));
-        out += &format!(
+        out.push(format!(
             "  in doubt: {doubt}\n  see who has changed it, then run `gatewright inventory repair {sync} --cluster {cluster}`\n"
-        );
+        ));
     }
     let named = |id: &Value| {
         let part = |field: &str| id[field].as_str().unwrap_or_default().to_owned();
@@ -187,7 +187,10 @@ fn text(inventory: &Value) -> String {
         [named(&entry["id"]), uid, named(&entry["unit"]), state.to_owned()]
     };
     let rows: Vec<[String; 4]> = entries.iter().map(row).collect();
-    if rows.is_empty() { out } else { out + &table(["OBJECT", "UID", "UNIT", "STATE"], &rows) }
+    if !rows.is_empty() {
+        out.push(table(["OBJECT", "UID", "UNIT", "STATE"], &rows));
+    }
+    out.concat()
 }
 
 fn mend(context: &Context, args: &RepairArgs) -> Result<u8, Failure> {
@@ -228,21 +231,22 @@ fn check(repair: &Repair, marker: &Marker, args: &RepairArgs) -> Result<(), Fail
 }
 
 fn shown(repair: &Repair, args: &RepairArgs) -> String {
-    let mut out = format!("sync {}, cluster {}\n", args.sync, args.cluster);
+    let mut out = vec![format!("sync {}, cluster {}\n", args.sync, args.cluster)];
     if let Some(doubt) = &repair.verdict.doubt {
-        out += &format!("  in doubt: {doubt}\n");
+        out.push(format!("  in doubt: {doubt}\n"));
     }
     for message in &repair.blind {
-        out += &format!("  not looked at: {message}\n");
+        out.push(format!("  not looked at: {message}\n"));
     }
     let mut kept = 0;
     for (id, change) in &repair.changes {
         match change {
             Change::Keep => kept += 1,
-            Change::Add(why) => out += &format!("  + {id}: {why}\n"),
-            Change::Drop(why) => out += &format!("  - {id}: {why}\n"),
+            Change::Add(why) => out.push(format!("  + {id}: {why}\n")),
+            Change::Drop(why) => out.push(format!("  - {id}: {why}\n")),
         }
     }
     let all = repair.inventory.entries.len();
-    out + &format!("  {} of {} stand in it already; no object is touched\n", kept, count(all, "object"))
+    out.push(format!("  {kept} of {} stand in it already; no object is touched\n", count(all, "object")));
+    out.concat()
 }

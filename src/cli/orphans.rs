@@ -61,15 +61,15 @@ pub fn run(context: &Context, args: &Args) -> Result<u8, Failure> {
 }
 
 fn text(cluster: &str, orphans: &Orphans) -> String {
-    let mut out = format!("cluster {cluster}: {}", count(orphans.objects.len(), "object"));
-    out += &format!(" and {}\n", count(orphans.inventories.len(), "inventory").replace("ys", "ies"));
+    let mut out = vec![format!("cluster {cluster}: {}", count(orphans.objects.len(), "object"))];
+    out.push(format!(" and {}\n", count(orphans.inventories.len(), "inventory").replace("ys", "ies")));
     for message in &orphans.blind {
-        out += &format!("  not looked at: {message}\n");
+        out.push(format!("  not looked at: {message}\n"));
     }
     let object = |it: &crate::custody::orphans::Orphan| [it.id.to_string(), it.uid.clone(), it.sync.clone()];
     let objects: Vec<[String; 3]> = orphans.objects.iter().map(object).collect();
     if !objects.is_empty() {
-        out += &table(["OBJECT", "UID", "SYNC"], &objects);
+        out.push(table(["OBJECT", "UID", "SYNC"], &objects));
     }
     let inventory = |it: &crate::custody::orphans::Abandoned| {
         let of = if it.is_ours { "this one".to_owned() } else { it.installation.clone() };
@@ -77,7 +77,7 @@ fn text(cluster: &str, orphans: &Orphans) -> String {
     };
     let inventories: Vec<[String; 3]> = orphans.inventories.iter().map(inventory).collect();
     if !inventories.is_empty() {
-        out += &table(["INVENTORY OF SYNC", "OBJECTS", "INSTALLATION"], &inventories);
+        out.push(table(["INVENTORY OF SYNC", "OBJECTS", "INSTALLATION"], &inventories));
     }
-    out
+    out.concat()
 }

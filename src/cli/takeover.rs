@@ -54,14 +54,16 @@ pub fn run(context: &Context, args: &Args) -> Result<u8, Failure> {
 }
 
 fn shown(takeover: &Takeover, args: &Args) -> String {
-    let mut out = format!("sync {}, cluster {}: owned by installation {}\n", args.sync, args.cluster, takeover.from);
+    let mut out =
+        vec![format!("sync {}, cluster {}: owned by installation {}\n", args.sync, args.cluster, takeover.from)];
     for (id, ..) in &takeover.objects {
-        out += &format!("  & {id}\n");
+        out.push(format!("  & {id}\n"));
     }
     for (id, why) in &takeover.left {
-        out += &format!("  ! {id}: {why}; it leaves the inventory\n");
+        out.push(format!("  ! {id}: {why}; it leaves the inventory\n"));
     }
     let done = takeover.done.len();
     let already = if done == 0 { String::new() } else { format!(", {done} taken over already") };
-    out + &format!("  {} to take over{already}\n", count(takeover.objects.len(), "object"))
+    out.push(format!("  {} to take over{already}\n", count(takeover.objects.len(), "object")));
+    out.concat()
 }

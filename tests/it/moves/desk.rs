@@ -59,11 +59,10 @@ impl Pair {
     /// Writes the config: the name of each sync, its folder, and what else is said of it.
     pub(crate) fn configure(&self, syncs: &[(&str, &str, &str)]) {
         let sync = |(name, path, more): &(&str, &str, &str)| {
-            let settings = [self.settings.as_str(), more].into_iter().filter(|text| !text.is_empty());
-            let more: String = settings.map(|text| format!(", {text}")).collect();
-            format!(
-                "  {name}: {{source: specs, path: {path}, clusters: {{names: [c]}}, wait: {{enabled: false}}{more}}}\n"
-            )
+            let settings = ["wait: {enabled: false}", self.settings.as_str(), more];
+            let settings: Vec<&str> = settings.into_iter().filter(|text| !text.is_empty()).collect();
+            let more = settings.join(", ");
+            format!("  {name}: {{source: specs, path: {path}, clusters: {{names: [c]}}, {more}}}\n")
         };
         let syncs: String = syncs.iter().map(sync).collect();
         let config = format!(
