@@ -82,3 +82,29 @@ async fn sight(
     }
     Ok(sighting)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use gatewright_engine::yaml;
+
+    /// What the cases of the tests render, documents that are applied as they are left out.
+    #[test]
+    fn every_kind_that_packs_render_is_looked_for() {
+        let cases = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden");
+        let usual: BTreeSet<(String, String)> = kinds([]).into_iter().map(|kind| (kind.group, kind.kind)).collect();
+        let mut seen = 0;
+        for case in std::fs::read_dir(cases).expect("the cases can be listed").flatten() {
+            let text = std::fs::read_to_string(case.path().join("objects.yaml")).unwrap_or_default();
+            for document in yaml::parse_values(&text).expect("they are YAML") {
+                let field = |field: &str| document[field].as_str().unwrap_or_default().to_owned();
+                let (kind, version) = (field("kind"), field("apiVersion"));
+                let Gvk { group, .. } = Gvk::new(&version, &kind);
+                let is_own = kind.is_empty() || kind == "Namespace";
+                seen += usize::from(!is_own);
+                assert!(is_own || usual.contains(&(group, kind.clone())), "{version} {kind} in {:?}", case.path());
+            }
+        }
+        assert!(seen > 100, "the cases render more than {seen} objects");
+    }
+}

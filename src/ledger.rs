@@ -13,6 +13,9 @@ use crate::witness::Witness;
 /// head ended before it had deleted them; the next one to write does it then.
 const FORMER: &str = "former";
 
+/// How often an inventory is read that somebody else is writing.
+const READS: usize = 5;
+
 /// An inventory as it stands on a cluster.
 #[derive(Clone, Debug, Default)]
 pub struct Ledger {
@@ -81,10 +84,12 @@ pub async fn watched(cluster: &dyn Cluster, sync: &str, witness: Option<&Witness
     let Some(witness) = witness else { return load(cluster, sync).await };
     let (mut ledger, damage) = salvage(cluster, sync).await?;
     let verdict = witness.judge(&ledger.inventory, ledger.version.as_deref(), damage.as_ref());
-    match (damage, witness.recall()) {
-        (None, _) => {}
-        (Some(error @ InventoryError::Newer(_)), _) | (Some(error), None) => return Err(unusable(sync, error)),
-        (Some(_), Some(remembered)) => ledger.complete(remembered),
+    if let Some(error) = damage {
+        let is_newer = matches!(error, InventoryError::Newer(_));
+        match witness.recall().filter(|_| !is_newer) {
+            Some(remembered) => ledger.complete(remembered),
+            None => return Err(unusable(sync, error)),
+        }
     }
     ledger.unproven = witness.unproven(&ledger.inventory, &verdict);
     ledger.doubt = verdict.doubt;
@@ -94,6 +99,22 @@ pub async fn watched(cluster: &dyn Cluster, sync: &str, witness: Option<&Witness
 
 /// Reads what can be read of the inventory of a sync, and returns the first thing that cannot.
 pub async fn salvage(cluster: &dyn Cluster, sync: &str) -> Result<(Ledger, Option<InventoryError>), ClusterError> {
+    let mut read = read(cluster, sync).await?;
+    for _ in 1..READS {
+        // Whoever writes one takes the old shards away, also from under the eyes of a reader.
+        if !matches!(read.1, Some(InventoryError::Missing(_))) {
+            break;
+        }
+        let head = cluster.read_record(&head_name(sync)).await?;
+        if head.map(|head| head.version) == read.0.version {
+            break;
+        }
+        read = self::read(cluster, sync).await?;
+    }
+    Ok(read)
+}
+
+async fn read(cluster: &dyn Cluster, sync: &str) -> Result<(Ledger, Option<InventoryError>), ClusterError> {
     let Some(head) = cluster.read_record(&head_name(sync)).await? else { return Ok((Ledger::default(), None)) };
     let names = Inventory::shards_of(&head.data).unwrap_or_default();
     let mut shards = BTreeMap::new();

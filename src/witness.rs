@@ -152,19 +152,18 @@ impl Witness {
             return Verdict::doubt(format!("it cannot be read: {damage}"));
         }
         let Some(known) = memory.known else { return Verdict::default() };
+        if version == Some(known.version.as_str()) {
+            return Verdict { doubt: None, agrees: Some(known.unproven) };
+        }
         let written = known.inventory();
-        let Some(version) = version else {
-            return match written.entries.len() {
-                0 => Verdict::default(),
-                number => Verdict::doubt(format!(
-                    "it is gone, and held {} when it was last written here",
-                    count(number, "object")
-                )),
-            };
-        };
+        if version.is_none() {
+            let held = count(written.entries.len(), "object");
+            let gone = || Verdict::doubt(format!("it is gone, and held {held} when it was last written here"));
+            return if written.entries.is_empty() { Verdict::default() } else { gone() };
+        }
         let ahead = memory.ahead.as_ref().map(Image::inventory);
         let is_it = |image: &Inventory| image.epoch == found.epoch && image.entries == found.entries;
-        if known.version == version || is_it(&written) {
+        if is_it(&written) {
             return Verdict { doubt: None, agrees: Some(known.unproven) };
         }
         if ahead.as_ref().is_some_and(is_it) {
@@ -176,23 +175,7 @@ impl Witness {
                 found.epoch, written.epoch
             ));
         }
-        let is_known = |id: &ObjectId| {
-            let uid = found.entries[id].uid.as_ref();
-            let agrees = |image: &Inventory| {
-                let entry = image.entries.get(id);
-                entry.is_some_and(|entry| entry.uid.is_none() || uid.is_none() || entry.uid.as_ref() == uid)
-            };
-            agrees(&written) || ahead.as_ref().is_some_and(agrees)
-        };
-        let added: Vec<&ObjectId> = found.entries.keys().filter(|id| !is_known(id)).collect();
-        let lost: Vec<&ObjectId> = written.entries.keys().filter(|id| !found.entries.contains_key(*id)).collect();
-        match (added.is_empty(), found.epoch == written.epoch) {
-            (false, _) => Verdict::doubt(format!("it has entries that this host never wrote: {}", names(&added))),
-            (true, true) if lost.is_empty() => Verdict::doubt("it was edited since this host has written it"),
-            (true, true) => Verdict::doubt(format!("it was edited, and lacks what this host wrote: {}", names(&lost))),
-            // Another host of this installation has gone on.
-            (true, false) => Verdict::default(),
-        }
+        changed(found, &written, ahead.as_ref())
     }
 
     /// Keeps in mind that the inventory is in doubt, until it is repaired.
@@ -263,6 +246,27 @@ impl Witness {
     pub fn trust(&self, inventory: &Inventory, version: &str) -> Result<(), StateError> {
         let known = Some(Image::of(inventory, version, &BTreeSet::new()));
         self.state.write_json(self.path(), &Memory { is_complete: true, known, ahead: None, doubt: None })
+    }
+}
+
+/// Compares an inventory with those of which it is a later one, or should be the same.
+fn changed(found: &Inventory, written: &Inventory, ahead: Option<&Inventory>) -> Verdict {
+    let is_known = |id: &ObjectId| {
+        let uid = found.entries[id].uid.as_ref();
+        let agrees = |image: &Inventory| {
+            let entry = image.entries.get(id);
+            entry.is_some_and(|entry| entry.uid.is_none() || uid.is_none() || entry.uid.as_ref() == uid)
+        };
+        agrees(written) || ahead.is_some_and(agrees)
+    };
+    let added: Vec<&ObjectId> = found.entries.keys().filter(|id| !is_known(id)).collect();
+    let lost: Vec<&ObjectId> = written.entries.keys().filter(|id| !found.entries.contains_key(*id)).collect();
+    match (added.is_empty(), found.epoch == written.epoch) {
+        (false, _) => Verdict::doubt(format!("it has entries that this host never wrote: {}", names(&added))),
+        (true, true) if lost.is_empty() => Verdict::doubt("it was edited since this host has written it"),
+        (true, true) => Verdict::doubt(format!("it was edited, and lacks what this host wrote: {}", names(&lost))),
+        // Another host of this installation has gone on.
+        (true, false) => Verdict::default(),
     }
 }
 

@@ -30,7 +30,8 @@ pub struct Takeover {
 pub async fn plan(cluster: &dyn Cluster, marker: &Marker) -> Result<Option<Takeover>, ClusterError> {
     let ledger = ledger::load(cluster, &marker.sync).await?;
     let from = ledger.inventory.installation.clone();
-    if !ledger.exists() || from == marker.installation {
+    // A directory belongs to whoever goes on with it, and its files bear no marks.
+    if !ledger.exists() || from == marker.installation || !cluster.carries_marks() {
         return Ok(None);
     }
     let theirs = Marker { installation: from.clone(), sync: marker.sync.clone() };

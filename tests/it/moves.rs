@@ -259,3 +259,64 @@ async fn a_rename_loses_nothing_wherever_it_is_cut_off() {
         assert!(deaths > 10, "a rename has more side effects than {deaths}");
     }
 }
+
+/// Two syncs exchange a Gateway each, and the first of them dies at one of its side effects; tells whether it did not.
+async fn exchanged_and_killed(death: Death) -> bool {
+    let memory = Arc::new(MemoryCluster::new("c"));
+    let cluster: Arc<dyn Cluster> = memory.clone();
+    let a = Installation::new("a", &json!({}));
+    let b = a.other("b");
+    let (one, two) = (gateways("infra", &[("one", 80)]), gateways("infra", &[("two", 80)]));
+    for _ in 0..2 {
+        a.round_beside(&one, (&b, &two), &cluster).await;
+        b.round_beside(&two, (&a, &one), &cluster).await;
+    }
+    let before = memory.objects();
+
+    let mortal = Mortal::new(&cluster, Some(death));
+    let doomed: Arc<dyn Cluster> = mortal.clone();
+    let survives = mortal.survives(a.round_beside(&two, (&b, &one), &doomed)).await;
+    let whole = |round: &str| {
+        let after = memory.objects();
+        let is_same = after.iter().all(|(id, live)| before.get(id).is_some_and(|old| old.uid == live.uid));
+        assert!(after.len() == before.len() && is_same, "{death:?}, {round}: {after:?}");
+    };
+    whole("at once");
+    // Whichever goes on, in whatever order.
+    let is_odd = death.at % 2 == 1;
+    for _ in 0..3 {
+        if is_odd {
+            b.round_beside(&one, (&a, &two), &cluster).await;
+            whole("b");
+        }
+        a.round_beside(&two, (&b, &one), &cluster).await;
+        whole("a");
+        if !is_odd {
+            b.round_beside(&one, (&a, &two), &cluster).await;
+            whole("b");
+        }
+        let mut known: BTreeSet<ObjectId> = a.inventory(cluster.as_ref()).await.entries.into_keys().collect();
+        known.extend(b.inventory(cluster.as_ref()).await.entries.into_keys());
+        assert_eq!(known.len(), 8, "{death:?}: every object stands in an inventory");
+    }
+    let of = async |sync: &Installation| sync.inventory(cluster.as_ref()).await.entries.into_keys().map(|id| id.name);
+    let names =
+        |names: &mut dyn Iterator<Item = String>| names.collect::<BTreeSet<String>>().into_iter().collect::<Vec<_>>();
+    assert_eq!(
+        (names(&mut of(&a).await), names(&mut of(&b).await)),
+        (vec!["two".into()], vec!["one".into()]),
+        "{death:?}"
+    );
+    survives
+}
+
+#[tokio::test]
+async fn an_exchange_loses_nothing_wherever_it_is_cut_off() {
+    for (side, end) in [(Side::Before, End::Killed), (Side::After, End::Killed), (Side::After, End::CutOff)] {
+        let mut deaths = 0;
+        while !exchanged_and_killed(Death { at: deaths + 1, side, end }).await {
+            deaths += 1;
+        }
+        assert!(deaths >= 5, "an exchange has more side effects than {deaths}");
+    }
+}

@@ -15,6 +15,7 @@ use gatewright_engine::inventory::{Encoded, Inventory};
 use gatewright_engine::marks::Marker;
 use gatewright_engine::object::ObjectId;
 use gatewright_engine::pack::{Pack, Packs};
+use gatewright_engine::plan::claims::{self, Claim, Claims};
 use gatewright_engine::selector::ClusterFacts;
 use gatewright_engine::unit::Rendering;
 use serde_json::{Value, json};
@@ -58,17 +59,36 @@ impl Installation {
         Self { marker: Marker { sync: sync.to_owned(), ..self.marker }, settings, ..self }
     }
 
+    /// Another sync of the same installation, with a memory of its own.
+    pub(crate) fn other(&self, sync: &str) -> Self {
+        let state = tempfile::tempdir().expect("temporary folders can be made");
+        let marker = Marker { sync: sync.to_owned(), ..self.marker.clone() };
+        Self { marker, settings: self.settings.clone(), packs: self.packs, state }
+    }
+
+    /// Runs a round that knows what another sync of the same installation wants.
+    pub(crate) async fn round_beside(
+        &self,
+        specs: &Specs,
+        other: (&Self, &Specs),
+        cluster: &Arc<dyn Cluster>,
+    ) -> ClusterReport {
+        let claim = Claim::Known(Arc::new(claims::Wanted::of(&other.0.rendering(other.1))));
+        let claims = Claims([(other.0.marker.sync.clone(), claim)].into());
+        self.run(specs, cluster, Mode::Apply, claims).await
+    }
+
     /// Runs a round that changes the cluster.
     pub(crate) async fn round(&self, specs: &Specs, cluster: &Arc<dyn Cluster>) -> ClusterReport {
-        self.run(specs, cluster, Mode::Apply).await
+        self.run(specs, cluster, Mode::Apply, Claims::default()).await
     }
 
     /// Runs a round that only says what it would do.
     pub(crate) async fn plan(&self, specs: &Specs, cluster: &Arc<dyn Cluster>) -> ClusterReport {
-        self.run(specs, cluster, Mode::Plan).await
+        self.run(specs, cluster, Mode::Plan, Claims::default()).await
     }
 
-    async fn run(&self, specs: &Specs, cluster: &Arc<dyn Cluster>, mode: Mode) -> ClusterReport {
+    async fn run(&self, specs: &Specs, cluster: &Arc<dyn Cluster>, mode: Mode, claims: Claims) -> ClusterReport {
         let order = Order {
             sync: self.marker.sync.clone(),
             settings: self.settings.clone(),
@@ -77,7 +97,7 @@ impl Installation {
             mode,
             only: None,
             wait: false,
-            claims: BTreeMap::new(),
+            claims: BTreeMap::from([("test".to_owned(), claims)]),
             key: None,
         };
         let (snapshot, stop) = (snapshot(specs), CancellationToken::new());
