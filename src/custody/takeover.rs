@@ -7,6 +7,7 @@ use gatewright_engine::inventory::Inventory;
 use gatewright_engine::live::Live;
 use gatewright_engine::marks::{Marker, Owner};
 use gatewright_engine::object::{Gvk, ObjectId};
+use gatewright_engine::plan::FIELD_MANAGER;
 use serde_json::{Value, json};
 
 use crate::cluster::{Cluster, ClusterError, Mode};
@@ -61,7 +62,10 @@ pub async fn carry_out(
 ) -> Result<usize, ClusterError> {
     for (id, kind, live) in &takeover.objects {
         let patch = marks(&marker.mark(live.object.clone()));
-        cluster.patch(kind, id, &live.uid, &live.resource_version, &patch, Mode::Real).await?;
+        let marked = cluster.patch(kind, id, &live.uid, &live.resource_version, &patch, Mode::Real).await?;
+        if let Some(patch) = one_entry(&marked) {
+            cluster.patch(kind, id, &marked.uid, &marked.resource_version, &patch, Mode::Real).await?;
+        }
     }
     let mut ledger = takeover.ledger;
     let mut inventory = Inventory { installation: marker.installation.clone(), ..ledger.inventory.clone() };
@@ -75,6 +79,35 @@ pub async fn carry_out(
     }
     ledger.replace(cluster, &marker.sync, &inventory, witness).await?;
     Ok(takeover.objects.len() + takeover.done.len())
+}
+
+/// The patch that puts what we have patched with what we have applied: an API server tells the two apart, and what is
+/// only patched would stay there when it is not applied any more.
+fn one_entry(live: &Live) -> Option<Vec<Value>> {
+    let entries = live.object.body().pointer("/metadata/managedFields")?.as_array()?;
+    let is_ours = |entry: &&Value, operation: &str| {
+        let is_whole = entry["subresource"].as_str().unwrap_or_default().is_empty();
+        entry["manager"] == FIELD_MANAGER && entry["operation"] == operation && is_whole
+    };
+    let patched = entries.iter().find(|entry| is_ours(entry, "Update"))?;
+    entries.iter().find(|entry| is_ours(entry, "Apply"))?;
+    let others = entries.iter().filter(|entry| !is_ours(entry, "Update"));
+    let merged = others.map(|entry| {
+        let mut entry = entry.clone();
+        if is_ours(&&entry, "Apply") {
+            merge(&mut entry["fieldsV1"], &patched["fieldsV1"]);
+        }
+        entry
+    });
+    let merged: Vec<Value> = merged.collect();
+    Some(vec![json!({"op": "replace", "path": "/metadata/managedFields", "value": merged})])
+}
+
+fn merge(into: &mut Value, from: &Value) {
+    let (Some(into), Some(from)) = (into.as_object_mut(), from.as_object()) else { return };
+    for (key, value) in from {
+        merge(into.entry(key.clone()).or_insert_with(|| json!({})), value);
+    }
 }
 
 /// The patch that puts the metadata of a marked object in place of the live one's.

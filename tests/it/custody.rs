@@ -114,6 +114,11 @@ fn what_another_installation_owned_is_taken_over_without_being_made_again() {
     let uid = |version: &String| version.split(' ').next().map(str::to_owned);
     let after = ours.versions();
     assert!(before.iter().all(|(key, version)| after.get(key).and_then(uid) == uid(version)), "{before:?} {after:?}");
+    for object in ["service/edge", "deployment/edge"] {
+        let entries = ours.get(object)["metadata"]["managedFields"].as_array().cloned().unwrap_or_default();
+        let managers: Vec<_> = entries.iter().map(|entry| (&entry["manager"], &entry["operation"])).collect();
+        assert_eq!(managers, [(&"gatewright".into(), &"Apply".into())], "{object}");
+    }
     theirs.sync().exits(3).says("held by guard other-installation");
     ours.drop(&["other"]);
     ours.sync().exits(0).says("4 objects deleted");
