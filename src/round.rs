@@ -16,7 +16,7 @@ use gatewright_engine::inventory::Inventory;
 use gatewright_engine::live::Live;
 use gatewright_engine::object::{Gvk, Object, ObjectId};
 use gatewright_engine::plan::policies::Policies;
-use gatewright_engine::plan::{Action, Observed, Plan, Release, Step, plan};
+use gatewright_engine::plan::{Action, Doubt, Observed, Plan, Release, Step, plan};
 use gatewright_engine::unit::Rendering;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
@@ -77,8 +77,9 @@ async fn try_run(cluster: &dyn Cluster, task: &Task<'_>) -> Result<ClusterReport
     let sync = &task.policies.marker.sync;
     let first_look = async {
         let located = located(cluster, task).await?;
-        let ledger = ledger::watched(cluster, sync, task.witness).await?;
+        let mut ledger = ledger::watched(cluster, sync, task.witness).await?;
         let others = Others::load(cluster, task).await?;
+        ledger.unproven.extend(others.unproven().cloned());
         let here = Task { rendering: located.as_ref().unwrap_or(task.rendering), ..*task };
         let owned = others.taken_over(&ledger.inventory);
         let (plan, observed) = look(cluster, &here, (&ledger, &owned), &others).await?;
@@ -101,7 +102,7 @@ async fn try_run(cluster: &dyn Cluster, task: &Task<'_>) -> Result<ClusterReport
     let limits = Limits { acceptance: Instant::now() + task.acceptance, stop: task.stop };
     let mut applied = Applied::default();
     let mut done = BTreeMap::new();
-    if let (Some(doubt), Some(witness)) = (&observed.doubt, task.witness) {
+    if let (Some(doubt), Some(witness)) = (&ledger.doubt, task.witness) {
         witness.keep_doubt(doubt).map_err(|error| ledger::forgetful(sync, error))?;
     }
     for attempt in 1..=ATTEMPTS {
@@ -166,7 +167,8 @@ async fn look(
     };
     let mut observed = observe(cluster, scope).await?;
     observed.elsewhere = others.elsewhere(cluster, &observed, task).await?;
-    observed.doubt = ledger.doubt.clone().or_else(|| others.doubt.clone());
+    let doubt = |what: &String| Doubt { sync: task.policies.marker.sync.clone(), what: what.clone() };
+    observed.doubt = ledger.doubt.as_ref().map(doubt).or_else(|| others.doubt.clone());
     observed.unproven.clone_from(&ledger.unproven);
     let plan = plan(task.rendering, &observed, owned, task.policies);
     Ok((plan, observed))

@@ -7,7 +7,7 @@ use gatewright_engine::inventory::Inventory;
 use gatewright_engine::marks::Owner;
 use gatewright_engine::object::ObjectId;
 use gatewright_engine::plan::policies::Policies;
-use gatewright_engine::plan::{Elsewhere, Observed};
+use gatewright_engine::plan::{Doubt, Elsewhere, Observed};
 use tracing::{info, warn};
 
 use super::Task;
@@ -18,7 +18,7 @@ use crate::ledger::{self, Ledger};
 pub(super) struct Others {
     former: BTreeMap<String, Ledger>,
     /// Why one of them cannot be trusted.
-    pub(super) doubt: Option<String>,
+    pub(super) doubt: Option<Doubt>,
 }
 
 impl Others {
@@ -29,7 +29,8 @@ impl Others {
         for name in &policies.moved {
             let witness = task.witness.map(|witness| witness.of(name));
             let ledger = ledger::watched(cluster, name, witness.as_ref()).await?;
-            doubt = doubt.or_else(|| ledger.doubt.as_ref().map(|doubt| format!("that of sync {name:?}: {doubt}")));
+            let wrong = |what: &String| Doubt { sync: name.clone(), what: format!("that of sync {name:?}: {what}") };
+            doubt = doubt.or_else(|| ledger.doubt.as_ref().map(wrong));
             let installation = &ledger.inventory.installation;
             if !ledger.exists() {
                 continue;
@@ -41,6 +42,11 @@ impl Others {
             former.insert(name.clone(), ledger);
         }
         Ok(Self { former, doubt })
+    }
+
+    /// Returns the entries that bear no seal of ours, and should.
+    pub(super) fn unproven(&self) -> impl Iterator<Item = &ObjectId> {
+        self.former.values().flat_map(|ledger| &ledger.unproven)
     }
 
     /// Returns what is owned under the name of the sync and under its former ones. What stands in both was taken over
@@ -98,8 +104,12 @@ impl Others {
         syncs.filter(|sync| claims.is_known(sync) && !self.former.contains_key(sync)).collect()
     }
 
-    /// Removes the inventories that were taken over: all that is in them is in ours now.
+    /// Removes the inventories that were taken over: all that is in them is in ours now. What is in doubt stays until
+    /// it is repaired.
     pub(super) async fn dissolve(&self, cluster: &dyn Cluster) -> Result<(), ClusterError> {
+        if self.doubt.is_some() {
+            return Ok(());
+        }
         for (sync, ledger) in &self.former {
             ledger.forget(sync)?;
             ledger::remove(cluster, sync, ledger.clone()).await?;

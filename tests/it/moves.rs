@@ -151,6 +151,34 @@ fn a_sync_that_is_renamed_keeps_its_objects_and_leaves_no_inventory_behind() {
 }
 
 #[test]
+fn a_renamed_sync_whose_old_inventory_is_gone_deletes_nothing_until_that_is_repaired() {
+    let pair = Pair::new("");
+    pair.want("a", &["one", "goes"]);
+    pair.run(&["sync", &pair.sync("a")]).exits(0).says("8 objects created");
+    let (old, new) = (pair.sync("a"), format!("{}-new", pair.sync("a")));
+    for record in pair.records(&old) {
+        pair.server.kubectl_ok(&["-n", "gatewright-system", "delete", "configmap", &record]);
+    }
+    pair.configure(&[(&new, "a", &format!("moved: [{{from: {old}}}]"))]);
+    let before = pair.versions();
+    pair.drop("a", &["goes"]);
+    pair.want("a", &["two"]);
+    let held =
+        pair.run(&["sync", &new]).exits(3).says(&format!("that of sync {old:?}: it is gone, and held 8 objects"));
+    held.says(&format!("gatewright inventory repair {old} --cluster c`")).says("4 objects created, 4 objects adopted");
+    pair.run(&["sync", &new]).exits(3).says("held by guard inventory");
+    assert_eq!(pair.versions().len(), 12);
+    let repair = pair.run(&["inventory", "repair", &old, "--cluster", "c", "--yes"]).exits(0);
+    repair.says("the inventory holds 4 objects now");
+    pair.run(&["sync", &new]).exits(0).says("4 objects deleted");
+    pair.run(&["sync", &new]).exits(0).says("no changes, 8 objects up to date");
+    assert_eq!(pair.records(&old), [""; 0]);
+    let after = pair.versions();
+    let is_same = |(key, uid): (&&str, &&str)| key.ends_with("/two") || uids(&before).get(*key) == Some(uid);
+    assert!(uids(&after).iter().all(is_same), "{before:?} {after:?}");
+}
+
+#[test]
 fn a_path_that_is_renamed_changes_nothing_on_the_cluster() {
     let pair = Pair::new("");
     pair.want("a", &["one"]);

@@ -54,11 +54,20 @@ pub struct Observed {
     /// Objects that could not be read: nobody knows whether they exist.
     pub unknown: BTreeMap<ObjectId, String>,
     /// Why the inventory cannot be trusted: nothing is deleted then.
-    pub doubt: Option<String>,
+    pub doubt: Option<Doubt>,
     /// Entries of the inventory of which it is not proven that we wrote them: they are not deleted.
     pub unproven: BTreeSet<ObjectId>,
     /// What stands in the inventories of our other syncs there, as far as it matters here.
     pub elsewhere: BTreeMap<ObjectId, Elsewhere>,
+}
+
+/// An inventory that is not as it was left.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Doubt {
+    /// The sync that it belongs to: this one, or a former name of it.
+    pub sync: String,
+    /// What is wrong with it.
+    pub what: String,
 }
 
 /// An object that stands in the inventory of another of our syncs.

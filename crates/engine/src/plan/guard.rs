@@ -169,14 +169,15 @@ fn problem(rendering: &Rendering, policies: &Policies) -> Option<Hold> {
 
 fn inventory(observed: &Observed, policies: &Policies) -> Option<Hold> {
     let message = match (&observed.doubt, observed.unproven.first()) {
-        (Some(doubt), _) => format!("the inventory is not as this host has left it: {doubt}"),
+        (Some(doubt), _) => format!("the inventory is not as this host has left it: {}", doubt.what),
         (None, Some(first)) => {
             let number = count(observed.unproven.len(), "entry").replace("entrys", "entries");
             format!("{number} of the inventory without a valid HMAC, such as {first}")
         }
         (None, None) => return None,
     };
-    let (sync, cluster) = (&policies.marker.sync, &policies.cluster);
+    let sync = observed.doubt.as_ref().map_or(&policies.marker.sync, |doubt| &doubt.sync);
+    let cluster = &policies.cluster;
     let hint = format!("see who has changed it, then run `gatewright inventory repair {sync} --cluster {cluster}`");
     Some(hold(Guard::Inventory, message, &hint))
 }
