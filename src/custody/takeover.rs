@@ -62,9 +62,9 @@ pub async fn carry_out(
 ) -> Result<usize, ClusterError> {
     for (id, kind, live) in &takeover.objects {
         let patch = marks(&marker.mark(live.object.clone()));
-        let marked = cluster.patch(kind, id, &live.uid, &live.resource_version, &patch, Mode::Real).await?;
-        if let Some(patch) = one_entry(&marked) {
-            cluster.patch(kind, id, &marked.uid, &marked.resource_version, &patch, Mode::Real).await?;
+        let ours = cluster.patch(kind, id, &live.uid, &live.resource_version, &patch, Mode::Real).await?;
+        if let Some(patch) = one_entry(&ours) {
+            cluster.patch(kind, id, &ours.uid, &ours.resource_version, &patch, Mode::Real).await?;
         }
     }
     let mut ledger = takeover.ledger;
