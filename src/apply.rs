@@ -10,9 +10,10 @@ use std::collections::{BTreeMap, BTreeSet};
 use futures::FutureExt;
 use gatewright_engine::error::Chain;
 use gatewright_engine::live::Live;
-use gatewright_engine::marks::{Marker, Owner, keep_mark};
+use gatewright_engine::marks::{Owner, keep_mark};
 use gatewright_engine::object::ObjectId;
 use gatewright_engine::plan::order::wave;
+use gatewright_engine::plan::policies::Policies;
 use gatewright_engine::plan::take_over::Awaited;
 use gatewright_engine::plan::{Action, Over, Plan, Step};
 use serde::{Deserialize, Serialize};
@@ -187,7 +188,7 @@ impl Run<'_> {
             Action::TakeOver(it) => Some(&it.over),
             Action::Generate(it) => it.over.as_ref(),
             Action::Create | Action::CreateNamespace => None,
-            Action::Keep | Action::Omit | Action::Prune(_) | Action::Forget => return Ok(None),
+            Action::Keep | Action::Omit | Action::Release(_) | Action::Prune(_) | Action::Forget => return Ok(None),
         };
         let only_if = match over {
             None => Precondition::Absent,
@@ -229,6 +230,7 @@ fn awaited(step: &Step) -> Option<&Awaited> {
         | Action::Generate(_)
         | Action::Keep
         | Action::Omit
+        | Action::Release(_)
         | Action::Prune(_)
         | Action::Forget => None,
     }
@@ -238,19 +240,24 @@ fn awaited(step: &Step) -> Option<&Awaited> {
 ///
 /// Time has passed since the plan: each object is read again, and deleted only if it still is ours, the same one, and
 /// nobody asks for it to be kept.
-pub async fn prune(cluster: &dyn Cluster, plan: &Plan, marker: &Marker, stop: &CancellationToken) -> Applied {
+pub async fn prune(cluster: &dyn Cluster, plan: &Plan, policies: &Policies, stop: &CancellationToken) -> Applied {
     let mut applied = Applied::default();
     let prunes = plan.steps.iter().filter(|step| matches!(step.action, Action::Prune(_)));
     for steps in waves(prunes).into_values().rev() {
         let units = by_unit(steps).into_values();
-        let runs = units.map(|steps| prune_unit(cluster, steps, marker, stop).boxed()).collect();
+        let runs = units.map(|steps| prune_unit(cluster, steps, policies, stop).boxed()).collect();
         beside(runs).await.into_iter().for_each(|unit| applied.absorb(unit));
     }
     applied
 }
 
 /// What is left of a unit keeps all that it needs: after a failure nothing more is deleted.
-async fn prune_unit(cluster: &dyn Cluster, steps: Vec<&Step>, marker: &Marker, stop: &CancellationToken) -> Applied {
+async fn prune_unit(
+    cluster: &dyn Cluster,
+    steps: Vec<&Step>,
+    policies: &Policies,
+    stop: &CancellationToken,
+) -> Applied {
     let mut applied = Applied::default();
     let mut goes_on = true;
     for step in steps {
@@ -258,7 +265,7 @@ async fn prune_unit(cluster: &dyn Cluster, steps: Vec<&Step>, marker: &Marker, s
             applied.outcomes.insert(step.id.clone(), Outcome::Skipped);
             continue;
         }
-        goes_on = match delete(cluster, step, marker).await {
+        goes_on = match delete(cluster, step, policies).await {
             Err(error) => applied.record(&step.id, Err(error)),
             Ok(outcome) => {
                 let is_done = outcome == Outcome::Done;
@@ -273,13 +280,14 @@ async fn prune_unit(cluster: &dyn Cluster, steps: Vec<&Step>, marker: &Marker, s
     applied
 }
 
-async fn delete(cluster: &dyn Cluster, step: &Step, marker: &Marker) -> Result<Outcome, ClusterError> {
+async fn delete(cluster: &dyn Cluster, step: &Step, policies: &Policies) -> Result<Outcome, ClusterError> {
     let Action::Prune(over) = &step.action else { return Ok(Outcome::Skipped) };
     let Some(live) = cluster.get(&step.gvk, &step.id).await? else { return Ok(Outcome::Done) };
     if live.uid != over.uid {
         return Ok(Outcome::Stale("another object stands in its place now".to_owned()));
     }
-    if cluster.carries_marks() && marker.owner(&live.object) != Owner::Us {
+    let owner = policies.marker.owner(&live.object);
+    if cluster.carries_marks() && owner != Owner::Us && !policies.is_former(&owner) {
         return Ok(Outcome::Stale("it does not carry our mark any more".to_owned()));
     }
     if let Some(mark) = keep_mark(live.object.body()) {

@@ -4,14 +4,20 @@ pub mod adopt;
 pub mod check;
 pub mod config;
 pub mod defaults;
+pub mod destroy;
 pub mod explain;
 pub mod history;
+pub mod inventory;
+pub mod orphans;
 pub mod plan;
+pub mod rbac;
 pub mod render;
 pub mod run;
 mod session;
 pub mod status;
 pub mod sync;
+mod table;
+pub mod takeover;
 
 use std::collections::BTreeMap;
 use std::error::Error as StdError;
@@ -65,6 +71,11 @@ enum Command {
     Defaults(defaults::Args),
     Status(status::Args),
     History(history::Args),
+    Inventory(inventory::Args),
+    Orphans(orphans::Args),
+    Takeover(takeover::Args),
+    Destroy(destroy::Args),
+    Rbac(rbac::Args),
     Config(config::Args),
 }
 
@@ -167,6 +178,11 @@ impl Context {
             Command::Defaults(args) => defaults::run(&self, &args),
             Command::Status(args) => status::run(&self, &args),
             Command::History(args) => history::run(&self, &args),
+            Command::Inventory(args) => inventory::run(&self, &args),
+            Command::Orphans(args) => orphans::run(&self, &args),
+            Command::Takeover(args) => takeover::run(&self, &args),
+            Command::Destroy(args) => destroy::run(&self, &args),
+            Command::Rbac(args) => rbac::run(&self, &args),
             Command::Config(args) => config::run(&self, &args),
         }
     }

@@ -102,6 +102,9 @@ pub struct Glance {
 /// The namespace of our own records on an API server.
 pub const SYSTEM_NAMESPACE: &str = "gatewright-system";
 
+/// What the names of our records begin with.
+pub const RECORD_PREFIX: &str = "gatewright.";
+
 /// A target of rounds.
 #[async_trait]
 pub trait Cluster: Send + Sync {
@@ -120,6 +123,9 @@ pub trait Cluster: Send + Sync {
     async fn glance(&self, _kind: &Gvk, _range: Range<'_>) -> Result<Option<Glance>, ClusterError> {
         Ok(None)
     }
+
+    /// Lists all objects of a kind that bear this label, whatever it says.
+    async fn list_bearing(&self, kind: &Gvk, label: &str) -> Result<Vec<Live>, ClusterError>;
 
     /// Reads one object; `None` if it does not exist.
     async fn get(&self, kind: &Gvk, id: &ObjectId) -> Result<Option<Live>, ClusterError>;
@@ -144,6 +150,9 @@ pub trait Cluster: Send + Sync {
 
     /// Reads a record of ours.
     async fn read_record(&self, name: &str) -> Result<Option<Record>, ClusterError>;
+
+    /// Lists the names of our records.
+    async fn record_names(&self) -> Result<BTreeSet<String>, ClusterError>;
 
     /// Writes a record of ours if its version still is `over` (`None`: if it does not exist), and returns the new
     /// version. The place where records live is made when it is missing.

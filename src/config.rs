@@ -27,6 +27,7 @@ use serde_json::{Value, json};
 
 use crate::cluster::kubeconfig::StandardLookup;
 use crate::paths::Paths;
+use crate::seal::Key;
 use environment::Environment;
 use settings::{ClusterSettings, Settings, SourceSettings, SyncSettings};
 
@@ -49,6 +50,8 @@ pub struct Config {
     pub settings: Settings,
     /// The kubeconfig files that kubectl would take.
     pub standard_lookup: StandardLookup,
+    /// The key that seals inventories.
+    pub inventory_key: Option<Arc<Key>>,
     /// The file as it was parsed, for the places of pack parameters.
     root: Node,
     /// The text of the file that `packs.NAME.xds.tls.caFile` names, by pack.
@@ -106,6 +109,10 @@ pub fn parse(file: &Path, text: &str, environment: &Environment) -> Result<Confi
         let place = reader.place(&root, &["packs", name, "xds", "tls"]);
         problems.push(Problem::file(place, Chain(&error).to_string()));
     });
+    let inventory_key = inventory_key(&mut settings, &paths).unwrap_or_else(|message| {
+        problems.push(Problem::file(reader.place(&root, &["inventory", "keyFile"]), message));
+        None
+    });
     if !problems.is_empty() {
         problems.sort();
         return Err(ConfigError::Problems(problems));
@@ -118,6 +125,7 @@ pub fn parse(file: &Path, text: &str, environment: &Environment) -> Result<Confi
         state_dir,
         settings,
         standard_lookup: StandardLookup { files: environment.kubeconfigs.clone() },
+        inventory_key,
         root,
         authorities,
     };
@@ -125,6 +133,13 @@ pub fn parse(file: &Path, text: &str, environment: &Environment) -> Result<Confi
         Err(UnusablePack { source: PackError::Rules(problems), .. }) => Err(ConfigError::Problems(problems)),
         _ => Ok(config),
     }
+}
+
+/// Reads the key of the inventories, if there is to be one.
+fn inventory_key(settings: &mut Settings, paths: &Paths) -> Result<Option<Arc<Key>>, String> {
+    let Some(path) = &mut settings.inventory.key_file else { return Ok(None) };
+    *path = paths.resolve(path).map_err(|error| error.to_string())?;
+    Key::read(path).map(|key| Some(Arc::new(key))).map_err(|error| Chain(&error).to_string())
 }
 
 /// Leaves out the parts of a path that say nothing: `/etc/./gatewright` is `/etc/gatewright`.

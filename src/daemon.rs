@@ -29,13 +29,14 @@ use crate::report::Mode;
 use crate::schedule::drive::{Nudger, drive, nudges};
 use crate::schedule::timer::{Nudge, Timer};
 use crate::schedule::{Schedule, ScheduleError};
+use crate::seal::Key;
 use crate::service::{Notifier, Progress, Readiness, Signal, SignalError, Signals, keep_alive};
 use crate::state::{State, StateError};
 
 mod rounds;
 mod sources;
 
-use rounds::Sync;
+use rounds::{Neighbor, Sync};
 use sources::{Feeds, Troubles};
 
 /// What the process gets from outside.
@@ -263,18 +264,22 @@ impl Prepared {
             |(name, settings): (&String, _)| (name.clone(), assemble::cluster(&config, name, settings, &shared.clock));
         let clusters: BTreeMap<_, _> = config.settings.clusters.iter().map(build).collect();
         let mut syncs = Vec::new();
-        for (name, settings) in &config.settings.syncs {
-            let schedule =
-                Schedule::parse(&settings.schedule).map_err(|error| DaemonError::Schedule(name.clone(), error))?;
+        let of = |(name, settings): (&String, &SyncSettings)| {
             let marker = Marker { installation: shared.installation.clone(), sync: name.clone() };
             let renderings = Renderings::new(settings.clone(), Arc::clone(&packs), &packs_key, marker);
             let renderings = Arc::new(renderings);
+            (name.clone(), Neighbor { renderings, slot: feeds.slot(&settings.source), source: settings.source.clone() })
+        };
+        let all: Arc<BTreeMap<String, Neighbor>> = Arc::new(config.settings.syncs.iter().map(of).collect());
+        for (name, settings) in &config.settings.syncs {
+            let schedule =
+                Schedule::parse(&settings.schedule).map_err(|error| DaemonError::Schedule(name.clone(), error))?;
             // Each cluster has rounds of its own, so that one that is slow or down never delays the others.
             for cluster in facts_of(&config, settings) {
                 let target = [(cluster.name.clone(), Arc::clone(&clusters[&cluster.name]))].into();
-                let order = order(name, settings, target, shared);
+                let order = order(name, settings, target, shared, config.inventory_key.clone());
                 let last = journal::last(&shared.state, name, &cluster.name).map(|report| report.started);
-                let sync = Sync::new(cluster, order, Arc::clone(&renderings), &config);
+                let sync = Sync::new(cluster, order, Arc::clone(&all), &config);
                 let timer = Timer::new(schedule.clone(), sync.title(), shared.clock.now(), last);
                 syncs.push((sync, timer));
             }
@@ -303,7 +308,13 @@ impl Prepared {
     }
 }
 
-fn order(name: &str, settings: &SyncSettings, clusters: crate::fleet::Clusters, shared: &Shared) -> Order {
+fn order(
+    name: &str,
+    settings: &SyncSettings,
+    clusters: crate::fleet::Clusters,
+    shared: &Shared,
+    key: Option<Arc<Key>>,
+) -> Order {
     Order {
         sync: name.to_owned(),
         settings: settings.clone(),
@@ -312,6 +323,8 @@ fn order(name: &str, settings: &SyncSettings, clusters: crate::fleet::Clusters, 
         mode: if settings.mode == SyncMode::Apply { Mode::Apply } else { Mode::Plan },
         only: None,
         wait: true,
+        beside: BTreeMap::new(),
+        key,
     }
 }
 

@@ -13,16 +13,17 @@ use gatewright_engine::error::Chain;
 use gatewright_engine::health::Demands;
 use gatewright_engine::marks::Marker;
 use gatewright_engine::object::ObjectId;
+use gatewright_engine::plan::claims::Claims;
 use gatewright_engine::plan::conflicts::Conflicts;
 use gatewright_engine::plan::policies::{Adopt, MaxDelete, Policies};
 use gatewright_engine::problem::Problem;
 use gatewright_engine::text::digest;
 use jiff::{SignedDuration, Timestamp};
-use serde::{Deserialize, Serialize};
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 use tracing::{Instrument, debug, error, info_span, warn};
 
+use crate::claims::Beside;
 use crate::clock::Clock;
 use crate::cluster::Cluster;
 use crate::config::Config;
@@ -31,9 +32,11 @@ use crate::config::settings::{AdoptPolicy, OnProblem, SyncSettings};
 use crate::rendering::{Wanted, problems};
 use crate::report::{ClusterReport, ClusterState, Mode, ProblemReport, Report, SCHEMA, Unclaimed};
 use crate::round::{self, Conclusion, Task};
+use crate::seal::Key;
 use crate::source::Snapshot;
 use crate::state::State;
 use crate::wait::Patience;
+use crate::witness::{self, Witness};
 
 /// The clusters of a process, by name.
 pub type Clusters = BTreeMap<String, Arc<dyn Cluster>>;
@@ -55,15 +58,10 @@ pub struct Order {
     pub only: Option<BTreeSet<ObjectId>>,
     /// Whether to wait for health.
     pub wait: bool,
-}
-
-/// Where this host remembers which clusters it has applied to.
-const SEEN: &str = "seen";
-
-/// What this host remembers of a sync on a cluster.
-#[derive(Clone, Debug, Default, Serialize, Deserialize)]
-struct Memory {
-    cluster: String,
+    /// What our other syncs want, by cluster.
+    pub beside: BTreeMap<String, Beside>,
+    /// The key that seals inventories.
+    pub key: Option<Arc<Key>>,
 }
 
 /// Runs a round.
@@ -81,15 +79,18 @@ pub async fn run(
     for (name, cluster) in &order.clusters {
         let Some(want) = wanted.get(name).cloned() else { continue };
         let (cluster, name) = (Arc::clone(cluster), name.clone());
-        let policies = order.policies(&marker, is_first_round(order, &name, cluster.as_ref(), state));
+        let witness = order.witness(&name, state);
+        let policies = order.policies(&marker, &name, is_first_round(order, cluster.as_ref(), &witness));
         let policies = Policies { conflicts: conflicts(order, &name, state), ..policies };
         let (mode, patience, stop) = (order.mode, order.patience(), stop.clone());
         let acceptance = order.settings.wait.timeout.0;
         let memory = recall(order, &name, state, started);
+        let beside = order.beside.get(&name).cloned().unwrap_or_default();
         let span = info_span!("cluster", sync = order.sync, cluster = name);
         let run = async move {
-            let memory = memory.as_ref();
-            let task = Task { want: &want, policies: &policies, mode, patience, acceptance, memory, stop: &stop };
+            let witness = cluster.carries_marks().then_some(&witness);
+            let (policies, beside, memory, stop) = (&policies, &beside, memory.as_ref(), &stop);
+            let task = Task { want: &want, policies, beside, mode, patience, acceptance, memory, witness, stop };
             (name, round::run(cluster.as_ref(), &task).await)
         };
         tasks.spawn(run.instrument(span));
@@ -160,10 +161,16 @@ fn findings(conclusions: &BTreeMap<String, Conclusion>) -> (Vec<ProblemReport>, 
 }
 
 impl Order {
-    fn policies(&self, marker: &Marker, first_round: bool) -> Policies {
+    /// What this host remembers of the sync on one of the clusters.
+    fn witness(&self, cluster: &str, state: &State) -> Witness {
+        Witness::new(state, &self.sync, cluster, self.key.clone())
+    }
+
+    fn policies(&self, marker: &Marker, cluster: &str, first_round: bool) -> Policies {
         let settings = &self.settings;
         Policies {
             marker: marker.clone(),
+            cluster: cluster.to_owned(),
             source: settings.source.clone(),
             adopt: match settings.adopt.policy {
                 AdoptPolicy::Never => Adopt::Never,
@@ -185,6 +192,8 @@ impl Order {
             first_round,
             hold_on_problem: settings.on_problem == OnProblem::HoldSync,
             conflicts: Conflicts::default(),
+            claims: Claims::default(),
+            moved: settings.moved.iter().map(|moved| moved.from.clone()).collect(),
         }
     }
 
@@ -234,10 +243,6 @@ fn conflicts(order: &Order, cluster: &str, state: &State) -> Conflicts {
     Conflicts { rules, ignore, fights: fights::remembered(order, cluster, state) }
 }
 
-fn memory_path(order: &Order, cluster: &str) -> String {
-    format!("{SEEN}/{}/{cluster}.json", order.sync)
-}
-
 /// Says which syncs and clusters were once applied to and are not configured any more.
 ///
 /// What they own stays where it is: taking a line out of a file must not empty a cluster.
@@ -255,7 +260,7 @@ fn seen(state: &State) -> Vec<(String, String)> {
     let list = |folder: &Path| std::fs::read_dir(folder).into_iter().flatten().flatten().map(|entry| entry.path());
     let name = |path: &Path| path.file_stem().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
     let mut seen = Vec::new();
-    for folder in list(&state.path(SEEN)) {
+    for folder in list(&state.path(witness::FOLDER)) {
         seen.extend(list(&folder).map(|file| (name(&folder), name(&file))));
     }
     seen.sort();
@@ -264,18 +269,16 @@ fn seen(state: &State) -> Vec<(String, String)> {
 
 /// A host that has not seen a cluster before deletes nothing there yet. A directory keeps its own inventory, and works
 /// with a fresh state, as in CI.
-fn is_first_round(order: &Order, name: &str, cluster: &dyn Cluster, state: &State) -> bool {
-    cluster.carries_marks() && state.read_json::<Memory>(memory_path(order, name)).is_none()
+fn is_first_round(order: &Order, cluster: &dyn Cluster, witness: &Witness) -> bool {
+    let former = order.settings.moved.iter().any(|moved| witness.of(&moved.from).has_seen());
+    cluster.carries_marks() && !witness.has_seen() && !former
 }
 
 fn remember(order: &Order, clusters: &BTreeMap<String, ClusterReport>, state: &State) {
     let done = clusters.iter().filter(|(_, report)| order.mode == Mode::Apply && report.state == ClusterState::Done);
     for (name, _) in done {
-        let path = memory_path(order, name);
-        if state.read_json::<Memory>(&path).is_none()
-            && let Err(error) = state.write_json(&path, &Memory::default())
-        {
-            error!(error = %Chain(&error), "cannot remember a cluster");
+        if let Err(error) = order.witness(name, state).note_seen() {
+            error!(error = %gatewright_engine::error::Chain(&error), "cannot remember a cluster");
         }
     }
 }

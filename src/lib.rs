@@ -7,10 +7,12 @@
 
 pub mod apply;
 pub mod assemble;
+pub mod claims;
 pub mod cli;
 pub mod clock;
 pub mod cluster;
 pub mod config;
+pub mod custody;
 pub mod daemon;
 pub mod duration;
 pub mod feed;
@@ -24,10 +26,13 @@ pub mod observe;
 pub mod paths;
 pub mod rendering;
 pub mod report;
+pub mod rights;
 pub mod round;
 pub mod schedule;
+pub mod seal;
 pub mod service;
 pub mod source;
 pub mod state;
 pub mod telemetry;
 pub mod wait;
+pub mod witness;

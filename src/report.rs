@@ -137,7 +137,7 @@ pub struct StepReport {
     pub unit: ObjectId,
     /// The object.
     pub id: ObjectId,
-    /// `create`, `update`, `adopt`, `generate`, `keep`, `omit`, `prune`, `forget`.
+    /// `create`, `update`, `adopt`, `generate`, `keep`, `omit`, `release`, `prune`, `forget`.
     pub action: String,
     /// What differed.
     pub differences: Vec<Difference>,
@@ -257,7 +257,7 @@ impl Report {
 impl StepReport {
     /// Tells whether the step is about to change the cluster, or has.
     pub fn is_change(&self) -> bool {
-        !matches!(self.action.as_str(), "keep" | "omit" | "forget")
+        !matches!(self.action.as_str(), "keep" | "omit" | "release" | "forget")
     }
 }
 
@@ -274,7 +274,7 @@ impl ClusterReport {
             outcome: None,
         };
         Self {
-            state: if plan.holds.is_empty() { ClusterState::Planned } else { ClusterState::Held },
+            state: if plan.is_stopped() { ClusterState::Held } else { ClusterState::Planned },
             error: None,
             steps: plan.steps.iter().map(step).collect(),
             refusals: plan.refusals.clone(),
@@ -296,7 +296,7 @@ impl ClusterReport {
             ClusterState::Failed | ClusterState::Stopped => 1,
             _ if is_unhealthy || codes.contains(&1) => 1,
             ClusterState::Held => 3,
-            _ if codes.contains(&3) => 3,
+            _ if codes.contains(&3) || !self.holds.is_empty() => 3,
             ClusterState::Done | ClusterState::Planned => 0,
         }
     }
@@ -326,6 +326,9 @@ fn weight(reason: &Reason) -> u8 {
         | Reason::SelfManaged
         | Reason::Adopted
         | Reason::PruneDisabled
+        | Reason::MayBeClaimed(_)
+        | Reason::InDoubt
+        | Reason::Unproven
         | Reason::FirstRound
         | Reason::UnitHeld => 0,
     }

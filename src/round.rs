@@ -5,6 +5,7 @@
 //! everything it made.
 
 mod noting;
+mod others;
 pub mod quiet;
 mod summary;
 mod vitals;
@@ -19,7 +20,7 @@ use gatewright_engine::inventory::Inventory;
 use gatewright_engine::live::Live;
 use gatewright_engine::object::{Gvk, Object, ObjectId};
 use gatewright_engine::plan::policies::Policies;
-use gatewright_engine::plan::{Action, Observed, Plan, Step, plan};
+use gatewright_engine::plan::{Action, Observed, Plan, Release, Step, plan};
 use gatewright_engine::unit::Rendering;
 use serde::{Deserialize, Serialize};
 use tokio::time::Instant;
@@ -27,14 +28,17 @@ use tokio_util::sync::CancellationToken;
 use tracing::{debug, warn};
 
 use crate::apply::{Applied, Limits, Outcome, apply, prune};
+use crate::claims::Beside;
 use crate::cluster::{Cluster, ClusterError, KindScope, Reason};
-use crate::ledger::{self, Ledger};
+use crate::ledger::{Ledger, forgetful};
 use crate::notes::{Notes, Vital, digests};
 use crate::observe::sight::Sight;
 use crate::observe::{Known, Scope, observe};
 use crate::rendering::Want;
 use crate::report::{ClusterReport, ClusterState, Mode};
 use crate::wait::{Patience, Unhealthy, sick, wait};
+use crate::witness::Witness;
+use others::Ledgers;
 use quiet::Settled;
 use summary::{report, units};
 use vitals::Vitals;
@@ -57,6 +61,10 @@ pub struct Task<'a> {
     pub acceptance: Duration,
     /// What is known from the last round; `None`: everything is compared again.
     pub memory: Option<&'a Memory>,
+    /// What our other syncs want on this cluster.
+    pub beside: &'a Beside,
+    /// What this host remembers of the inventory; `None` where that is authoritative, as in a directory.
+    pub witness: Option<&'a Witness>,
     /// Told when the process is to end.
     pub stop: &'a CancellationToken,
 }
@@ -119,20 +127,21 @@ async fn try_run(cluster: &dyn Cluster, task: &Task<'_>) -> Result<Conclusion, C
         }
         looked = first_look(cluster, task) => looked?,
     };
-    let (place, view, ledger) = match looked {
+    let (place, view, ledgers) = match looked {
         First::Concluded(conclusion) => return Ok(*conclusion),
         First::Open(open) => *open,
     };
+    let task = &Task { policies: &place.policies, ..*task };
     let here = &Here { task, place: &place };
     let rendering = Some(Arc::clone(&place.rendering));
-    if task.mode == Mode::Plan || !view.plan.holds.is_empty() {
+    if task.mode == Mode::Plan || view.plan.is_stopped() {
         let mut report = ClusterReport::of(&view.plan);
         report.units = units(here, &view.plan, &view.health(None), None, &Unhealthy::new());
-        let memory = noting::planned(here, &view, &ledger, &report);
+        let memory = noting::planned(here, &view, &ledgers.own, &report);
         let is_new = task.memory != memory.as_ref();
         return Ok(Conclusion { report, memory, is_new, rendering });
     }
-    let (report, memory) = carry_out(cluster, here, view, ledger).await?;
+    let (report, memory) = carry_out(cluster, here, view, ledgers).await?;
     let is_new = task.memory != memory.as_ref();
     Ok(Conclusion { report, memory, is_new, rendering })
 }
@@ -145,6 +154,8 @@ struct Place {
     rendering: Arc<Rendering>,
     /// The digests of that.
     digests: BTreeMap<ObjectId, String>,
+    /// What the sync may do, beside the others of this installation.
+    policies: Policies,
 }
 
 /// A task at its place.
@@ -173,7 +184,7 @@ impl View {
 /// How far the first look has led.
 enum First {
     Concluded(Box<Conclusion>),
-    Open(Box<(Place, View, Ledger)>),
+    Open(Box<(Place, View, Ledgers)>),
 }
 
 /// Looks at what the last round was about, and only if that does not settle it at all that is wanted.
@@ -189,18 +200,20 @@ async fn first_look(cluster: &dyn Cluster, task: &Task<'_>) -> Result<First, Clu
     {
         return Ok(First::Concluded(Box::new(conclusion)));
     }
-    let Ok(rendering) = task.want.rendering().await else {
+    let (Ok(rendering), Ok(claims)) = (task.want.rendering().await, task.beside.claims().await) else {
         let message = "internal error: rendering ended in a bug, see the log".to_owned();
         let report = ClusterReport::failed(ClusterState::Failed, message, Some("please report it".to_owned()));
         return Ok(First::Concluded(Box::new(Conclusion::of(report))));
     };
     let rendering = located(cluster, task, &rendering).await?.map_or(rendering, Arc::new);
     let digests = digests(&rendering.units, &task.policies.conflicts);
-    let place = Place { identity, rendering, digests };
-    let ledger = ledger::load(cluster, &task.policies.marker.sync).await?;
-    let here = Here { task, place: &place };
-    let view = look(cluster, &here, &ledger.inventory, memory.map(|memory| &memory.notes), sight).await?;
-    Ok(First::Open(Box::new((place, view, ledger))))
+    let policies = Policies { claims, ..task.policies.clone() };
+    let place = Place { identity, rendering, digests, policies };
+    let here = Here { task: &Task { policies: &place.policies, ..*task }, place: &place };
+    let ledgers = Ledgers::load(cluster, task).await?;
+    let owned = ledgers.others.taken_over(&ledgers.own.inventory);
+    let view = look(cluster, &here, (&ledgers, &owned), memory.map(|memory| &memory.notes), sight).await?;
+    Ok(First::Open(Box::new((place, view, ledgers))))
 }
 
 /// Applies, and plans again where somebody else was faster.
@@ -208,14 +221,21 @@ async fn carry_out(
     cluster: &dyn Cluster,
     here: &Here<'_>,
     mut view: View,
-    mut ledger: Ledger,
+    mut ledgers: Ledgers,
 ) -> Result<(ClusterReport, Option<Memory>), ClusterError> {
     let (task, sync) = (here.task, &here.task.policies.marker.sync);
     let limits = Limits { acceptance: Instant::now() + task.acceptance, stop: task.stop };
     let mut applied = Applied::default();
     let mut done = BTreeMap::new();
+    if let (Some(doubt), Some(witness)) = (&ledgers.own.doubt, task.witness) {
+        witness.keep_doubt(doubt).map_err(|error| forgetful(sync, error))?;
+    }
     for attempt in 1..=ATTEMPTS {
-        ledger.save(cluster, sync, &view.plan.inventory).await?;
+        // What is wanted and bears our mark needs no other proof.
+        let proven: BTreeSet<&ObjectId> =
+            view.plan.steps.iter().filter(|step| step.object.is_some()).map(|step| &step.id).collect();
+        ledgers.own.unproven.retain(|id| !proven.contains(id));
+        ledgers.own.save(cluster, sync, &view.plan.inventory).await?;
         applied = apply(cluster, &view.plan, limits).await;
         let is_stale = applied.outcomes.values().any(|outcome| matches!(outcome, Outcome::Stale(_)));
         if !is_stale || attempt == ATTEMPTS || task.stop.is_cancelled() {
@@ -224,19 +244,20 @@ async fn carry_out(
         // Somebody else was faster: what was written so far is in the inventory, and is seen as ours now.
         debug!(sync, attempt, "plans again, because an object was changed meanwhile");
         note_uids(&mut view.plan.inventory, &applied);
-        ledger.save(cluster, sync, &view.plan.inventory).await?;
+        ledgers.own.save(cluster, sync, &view.plan.inventory).await?;
         let notes = noting::so_far(here, &view, &applied);
         // What is stale may have been done all the same: an answer was lost, and the second try met the first.
         let may_be_done =
             |step: &Step| matches!(applied.outcomes.get(&step.id), Some(Outcome::Done | Outcome::Stale(_)));
         done.extend(view.plan.steps.into_iter().filter(may_be_done).map(|step| (step.id.clone(), step)));
-        view = look(cluster, here, &ledger.inventory, Some(&notes), view.sight.map(|_| Sight::default())).await?;
-        if !view.plan.holds.is_empty() {
+        let sight = view.sight.map(|_| Sight::default());
+        view = look(cluster, here, (&ledgers, &ledgers.own.inventory), Some(&notes), sight).await?;
+        if view.plan.is_stopped() {
             return Ok((ClusterReport::of(&view.plan), None));
         }
     }
     carry_over(&mut view.plan, &mut applied, done);
-    Ok(finish(cluster, here, ledger, view, applied).await)
+    Ok(finish(cluster, here, ledgers, view, applied).await)
 }
 
 /// Puts documents of kinds that nobody here knows into a namespace or not, as the cluster has the kind; `None` if they
@@ -268,7 +289,7 @@ async fn located(
 async fn look(
     cluster: &dyn Cluster,
     here: &Here<'_>,
-    owned: &Inventory,
+    (ledgers, owned): (&Ledgers, &Inventory),
     notes: Option<&Notes>,
     sight: Option<Sight>,
 ) -> Result<View, ClusterError> {
@@ -282,7 +303,8 @@ async fn look(
         rehearse_creates: task.mode == Mode::Plan,
         known,
     };
-    let (observed, sight) = observe(cluster, scope).await?;
+    let (mut observed, sight) = observe(cluster, scope).await?;
+    ledgers.report(cluster, task, &mut observed).await?;
     let mut plan = plan(&place.rendering, &observed, owned, task.policies);
     let mut vitals = BTreeMap::new();
     if let Some((notes, sight)) = notes.zip(sight.as_ref()) {
@@ -318,16 +340,23 @@ fn carry_over(plan: &mut Plan, applied: &mut Applied, mut done: BTreeMap<ObjectI
 async fn finish(
     cluster: &dyn Cluster,
     here: &Here<'_>,
-    mut ledger: Ledger,
+    mut ledgers: Ledgers,
     mut view: View,
     mut applied: Applied,
 ) -> (ClusterReport, Option<Memory>) {
     let written = Instant::now();
     let mut after = After { live: view.observed.live.clone(), unhealthy: Unhealthy::new() };
     after.live.extend(applied.live.clone());
-    let settled = settle(cluster, here, &mut ledger, &mut view, &mut applied, &mut after).await;
+    let settled = settle(cluster, here, &mut ledgers.own, &mut view, &mut applied, &mut after).await;
+    let settled = match settled {
+        Ok(()) => ledgers.others.dissolve(cluster).await,
+        failed => failed,
+    };
     for (id, outcome) in not_pruned(&view.plan).outcomes {
         applied.outcomes.entry(id).or_insert(outcome);
+    }
+    if settled.is_ok() {
+        applied.outcomes.extend(released(&view.plan));
     }
     let vitals = view.health(Some(&after.live));
     let report = report(here, &view.plan, &applied, &vitals, &after.unhealthy);
@@ -336,7 +365,7 @@ async fn finish(
         return (ClusterReport { state: failed.state, error: failed.error, ..report }, None);
     }
     let closing = noting::closing(cluster, here, &view, &applied, written).await;
-    let memory = noting::finished(here, &view, &applied, &after.live, (&ledger, &report), closing.as_ref());
+    let memory = noting::finished(here, &view, &applied, &after.live, (&ledgers.own, &report), closing.as_ref());
     (report, memory)
 }
 
@@ -375,7 +404,7 @@ async fn settle(
         bystanders.extend(known);
     }
     if applied.is_complete() && after.unhealthy.is_empty() && !task.stop.is_cancelled() {
-        let pruned = prune(cluster, plan, &task.policies.marker, task.stop).await;
+        let pruned = prune(cluster, plan, task.policies, task.stop).await;
         forget(plan, &pruned);
         applied.outcomes.extend(pruned.outcomes);
         applied.going.extend(pruned.going);
@@ -417,8 +446,9 @@ fn not_pruned(plan: &Plan) -> Applied {
 /// Only what is known to be gone leaves the inventory.
 fn forget(plan: &mut Plan, pruned: &Applied) {
     for step in &plan.steps {
-        let is_gone = match step.action {
+        let is_gone = match &step.action {
             Action::Forget => true,
+            Action::Release(Release { is_taken, .. }) => *is_taken,
             Action::Prune(_) => {
                 pruned.outcomes.get(&step.id) == Some(&Outcome::Done) && !pruned.going.contains(&step.id)
             }
@@ -435,4 +465,10 @@ fn forget(plan: &mut Plan, pruned: &Applied) {
             plan.inventory.entries.remove(&step.id);
         }
     }
+}
+
+/// What has moved to another sync is done when this one has let go of it.
+fn released(plan: &Plan) -> impl Iterator<Item = (ObjectId, Outcome)> {
+    let is_over = |step: &&Step| matches!(step.action, Action::Release(Release { is_taken: true, .. }));
+    plan.steps.iter().filter(is_over).map(|step| (step.id.clone(), Outcome::Done))
 }

@@ -98,6 +98,15 @@ impl State {
         serde_json::from_slice(&bytes).ok()
     }
 
+    /// Removes a file below the folder; one that is not there is no error.
+    pub fn remove(&self, path: impl AsRef<Path>) -> Result<(), StateError> {
+        let path = self.path(path);
+        match fs::remove_file(&path) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => Err(StateError::Write(path, error)),
+            _ => Ok(()),
+        }
+    }
+
     /// Writes a JSON file below the folder, whole or not at all.
     pub fn write_json(&self, path: impl AsRef<Path>, value: &impl Serialize) -> Result<(), StateError> {
         let path = self.path(path);

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::error::Error as StdError;
-use std::io;
+use std::io::{self, IsTerminal};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -12,12 +12,15 @@ use gatewright_engine::marks::Marker;
 use gatewright_engine::object::ObjectId;
 use gatewright_engine::pack::Packs;
 use gatewright_engine::selector::ClusterFacts;
+use gatewright_engine::tree::Tree;
 use tokio::runtime::Runtime;
 use tokio_util::sync::CancellationToken;
 
-use super::{Context, EXIT_FAILED, Failure, check_name, complain};
+use super::{Context, EXIT_FAILED, Failure, check_name, complain, print};
 use crate::assemble;
+use crate::claims::{Beside, Neighbor};
 use crate::clock::Clock;
+use crate::cluster::Cluster;
 use crate::config::settings::SyncSettings;
 use crate::config::{Config, did_you_mean};
 use crate::fleet::{self, Order};
@@ -27,6 +30,7 @@ use crate::report::{Mode, Report};
 use crate::service::Signals;
 use crate::source::{Snapshot, SourceError};
 use crate::state::{State, StateError};
+use crate::witness::Witness;
 
 /// Threads parse specs and templates, recursively; the depth is limited, and this is room for it.
 const STACK: usize = 8 << 20;
@@ -75,8 +79,12 @@ pub(super) struct Prepared {
     /// The round.
     pub order: Order,
     snapshot: Arc<Snapshot>,
-    wanted: Wanted,
+    /// What is wanted, by cluster.
+    pub wanted: Wanted,
 }
+
+/// What syncs want, by cluster and sync.
+type ByCluster = BTreeMap<String, BTreeMap<String, Neighbor>>;
 
 /// What became of the syncs that a command is about.
 pub(super) struct Ready {
@@ -105,7 +113,8 @@ impl<'a> Session<'a> {
         Ok(Self { config, state: State::open(&config.state_dir), context, packs, runtime: Some(runtime), stop })
     }
 
-    fn block_on<F: Future>(&self, future: F) -> F::Output {
+    /// Waits for work on clusters.
+    pub(super) fn block_on<F: Future>(&self, future: F) -> F::Output {
         self.runtime.as_ref().expect("it is taken only when this is dropped").block_on(future)
     }
 
@@ -119,18 +128,31 @@ impl<'a> Session<'a> {
     pub(super) fn prepare(&self, selection: &Selection, installation: &str) -> Result<Ready, Failure> {
         let syncs = self.syncs(selection)?;
         let mut ready = Ready { rounds: Vec::new(), codes: Vec::new() };
-        for (source, result) in self.read(syncs.values().map(|sync| sync.source.as_str()).collect())? {
+        let (neighbors, chosen) = (self.neighbors(&syncs, selection), (selection, installation));
+        let sources = syncs.values().chain(neighbors.values()).map(|sync| sync.source.as_str()).collect();
+        let mut known = ByCluster::new();
+        for (source, result) in self.read(sources)? {
+            let result = result.map(Arc::new);
+            for (name, sync) in neighbors.iter().filter(|(_, sync)| sync.source == source) {
+                match &result {
+                    Ok(snapshot) => note(&mut known, name, &self.wanted(name, sync, snapshot, chosen)),
+                    Err(failure) => self.note_unread(&mut known, name, sync, failure),
+                }
+            }
             let of_source = syncs.iter().filter(|(_, sync)| sync.source == source);
             match result {
                 Ok(snapshot) => {
-                    let snapshot = Arc::new(snapshot);
                     ready.rounds.extend(of_source.map(|(name, sync)| {
                         let order = self.order(name, sync, selection, installation);
-                        let wanted = self.wanted(&order, &snapshot);
+                        let wanted = self.wanted(name, sync, &snapshot, chosen);
+                        note(&mut known, name, &wanted);
                         Prepared { order, snapshot: Arc::clone(&snapshot), wanted }
                     }));
                 }
+                // A command says nothing of syncs that it is not about; what depends on them does.
+                Err(_) if of_source.clone().next().is_none() => {}
                 Err(mut failure) => {
+                    of_source.clone().for_each(|(name, sync)| self.note_unread(&mut known, name, sync, &failure));
                     let names: Vec<String> = of_source.map(|(name, _)| format!("{name:?}")).collect();
                     failure.message = format!("no round of sync {}: {}", names.join(", "), failure.message);
                     ready.codes.push(failure.tell());
@@ -138,18 +160,45 @@ impl<'a> Session<'a> {
             }
         }
         ready.rounds.sort_by(|a, b| a.order.sync.cmp(&b.order.sync));
+        for Prepared { order, .. } in &mut ready.rounds {
+            order.beside = self.beside(order, &known);
+        }
         self.limit(&mut ready, selection)?;
         Ok(ready)
     }
 
-    /// What a sync wants on the clusters of a round; it is rendered when the round needs it.
-    fn wanted(&self, order: &Order, snapshot: &Arc<Snapshot>) -> Wanted {
-        let marker = Marker { installation: order.installation.clone(), sync: order.sync.clone() };
+    /// Returns the syncs that a command is not about and that go to clusters that it is about.
+    fn neighbors(
+        &self,
+        syncs: &BTreeMap<&str, &SyncSettings>,
+        selection: &Selection,
+    ) -> BTreeMap<&'a str, &'a SyncSettings> {
+        let clusters: BTreeSet<&str> =
+            syncs.values().flat_map(|sync| self.config.clusters_of(sync).into_keys()).collect();
+        let is_chosen =
+            |name: &str| selection.cluster.is_empty() || selection.cluster.iter().any(|chosen| chosen == name);
+        let shares = |sync: &SyncSettings| {
+            self.config.clusters_of(sync).into_keys().any(|name| clusters.contains(name) && is_chosen(name))
+        };
+        let others = self.config.settings.syncs.iter().filter(|(name, _)| !syncs.contains_key(name.as_str()));
+        others.filter(|(_, sync)| shares(sync)).map(|(name, sync)| (name.as_str(), sync)).collect()
+    }
+
+    /// What a sync wants on those of its clusters that were chosen; it is rendered when a round needs it.
+    fn wanted(
+        &self,
+        name: &str,
+        settings: &SyncSettings,
+        snapshot: &Arc<Snapshot>,
+        (selection, installation): (&Selection, &str),
+    ) -> Wanted {
+        let marker = Marker { installation: installation.to_owned(), sync: name.to_owned() };
         let packs_key = self.config.packs_key();
-        let renderings = Renderings::new(order.settings.clone(), Arc::clone(&self.packs), &packs_key, marker);
+        let renderings = Renderings::new(settings.clone(), Arc::clone(&self.packs), &packs_key, marker);
         let renderings = Arc::new(renderings);
-        let mut clusters = facts_of(self.config, &order.settings);
-        clusters.retain(|cluster| order.clusters.contains_key(&cluster.name));
+        let is_chosen = |name: &String| selection.cluster.is_empty() || selection.cluster.contains(name);
+        let mut clusters = facts_of(self.config, settings);
+        clusters.retain(|cluster| is_chosen(&cluster.name));
         let want = |cluster: ClusterFacts| (cluster.name.clone(), Want::later(&renderings, snapshot, &cluster));
         clusters.into_iter().map(want).collect()
     }
@@ -190,6 +239,14 @@ impl<'a> Session<'a> {
             units.extend(rendering.broken.iter().chain(&rendering.self_managed).cloned());
         }
         Ok(units)
+    }
+
+    /// Notes that it is not known what a sync wants.
+    fn note_unread(&self, known: &mut ByCluster, sync: &str, settings: &SyncSettings, failure: &Failure) {
+        for cluster in self.config.clusters_of(settings).into_keys() {
+            let unread = Neighbor::Unread(failure.message.clone());
+            known.entry(cluster.to_owned()).or_default().insert(sync.to_owned(), unread);
+        }
     }
 
     /// Returns the syncs that a command is about: by name, and by the clusters that they select.
@@ -252,6 +309,8 @@ impl<'a> Session<'a> {
             mode: Mode::Plan,
             only: None,
             wait: true,
+            beside: BTreeMap::new(),
+            key: self.config.inventory_key.clone(),
         }
     }
 
@@ -271,8 +330,80 @@ impl<'a> Session<'a> {
         self.block_on(fleet::run(&order, &prepared.snapshot, &prepared.wanted, &self.state, clock, &self.stop))
     }
 
-    /// Waits for a line from the terminal. Whoever interrupts the question has not agreed.
+    /// Waits for the word "yes".
     pub(super) fn ask(&self) -> Answer {
+        self.ask_for("yes")
+    }
+
+    /// Asks before something that nobody should do by accident, where nobody has said `--yes`.
+    pub(super) fn confirm(&self, is_agreed: bool, question: &str, word: &str) -> Result<Answer, Failure> {
+        if is_agreed {
+            return Ok(Answer::Yes);
+        }
+        if !io::stdin().is_terminal() {
+            let failure = Failure::usage("nothing was changed, because nobody can be asked");
+            return Err(failure.hint("say --yes to go ahead without a question"));
+        }
+        print(&format!("{question} Only {word:?} will be accepted: "));
+        let answer = self.ask_for(word);
+        if answer == Answer::No {
+            complain("gatewright: cancelled, nothing was changed\n");
+        }
+        Ok(answer)
+    }
+
+    /// Returns a cluster of the config file.
+    pub(super) fn cluster(&self, name: &str) -> Result<Arc<dyn Cluster>, Failure> {
+        check_name("cluster", Some(name), &self.config.settings.clusters)?;
+        let clock: Arc<dyn Clock> = Arc::clone(&self.context.clock) as Arc<dyn Clock>;
+        Ok(assemble::cluster(self.config, name, &self.config.settings.clusters[name], &clock))
+    }
+
+    /// What this host remembers of a sync on a cluster; nothing of a directory, whose inventory is authoritative.
+    pub(super) fn witness(&self, sync: &str, cluster: &str) -> Option<Witness> {
+        let is_directory = self.config.settings.clusters.get(cluster).is_some_and(|it| it.directory.is_some());
+        let witness = || Witness::new(&self.state, sync, cluster, self.config.inventory_key.clone());
+        (!is_directory).then(witness)
+    }
+
+    /// Makes a round of a sync that wants nothing any more. Its source is not read; those of the others are.
+    pub(super) fn emptied(
+        &self,
+        name: &str,
+        sync: &SyncSettings,
+        selection: &Selection,
+        installation: &str,
+    ) -> Result<Prepared, Failure> {
+        let mut order = self.order(name, sync, selection, installation);
+        let syncs = BTreeMap::from([(name, sync)]);
+        let neighbors = self.neighbors(&syncs, selection);
+        let mut known = ByCluster::new();
+        let chosen = (selection, installation);
+        for (source, result) in self.read(neighbors.values().map(|sync| sync.source.as_str()).collect())? {
+            let result = result.map(Arc::new);
+            for (name, sync) in neighbors.iter().filter(|(_, sync)| sync.source == source) {
+                match &result {
+                    Ok(snapshot) => note(&mut known, name, &self.wanted(name, sync, snapshot, chosen)),
+                    Err(failure) => self.note_unread(&mut known, name, sync, failure),
+                }
+            }
+        }
+        order.beside = self.beside(&order, &known);
+        let wanted = order.clusters.keys().map(|name| (name.clone(), Want::Ready(Arc::default()))).collect();
+        let snapshot = Arc::new(Snapshot { revision: "nothing".to_owned(), tree: Tree::default() });
+        Ok(Prepared { order, snapshot, wanted })
+    }
+
+    fn beside(&self, order: &Order, known: &ByCluster) -> BTreeMap<String, Beside> {
+        let of = |cluster: &String| {
+            let known = known.get(cluster).unwrap_or(const { &BTreeMap::new() });
+            (cluster.clone(), Beside::new(self.config, &order.sync, cluster, known))
+        };
+        order.clusters.keys().map(of).collect()
+    }
+
+    /// Waits for a line from the terminal. Whoever interrupts the question has not agreed.
+    fn ask_for(&self, word: &str) -> Answer {
         let (sender, line) = tokio::sync::oneshot::channel();
         // Nothing can interrupt a read, so it has a thread of its own that nobody waits for.
         std::thread::spawn(move || {
@@ -286,7 +417,14 @@ impl<'a> Session<'a> {
                 () = self.stop.cancelled() => String::new(),
             }
         });
-        if line.trim() == "yes" { Answer::Yes } else { Answer::No }
+        if line.trim() == word { Answer::Yes } else { Answer::No }
+    }
+}
+
+/// Notes what a sync wants.
+fn note(known: &mut ByCluster, sync: &str, wanted: &Wanted) {
+    for (cluster, want) in wanted {
+        known.entry(cluster.clone()).or_default().insert(sync.to_owned(), Neighbor::Wants(want.clone()));
     }
 }
 

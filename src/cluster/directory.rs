@@ -96,6 +96,11 @@ impl Cluster for DirectoryCluster {
         self.work(action, move |root| store::list(&root, &kind)).await
     }
 
+    /// A file bears no marks.
+    async fn list_bearing(&self, _kind: &Gvk, _label: &str) -> Result<Vec<Live>, ClusterError> {
+        Ok(Vec::new())
+    }
+
     async fn get(&self, _kind: &Gvk, id: &ObjectId) -> Result<Option<Live>, ClusterError> {
         let (action, id) = (format!("read {id}"), id.clone());
         self.work(action, move |root| store::get(&root, &id)).await
@@ -128,6 +133,10 @@ impl Cluster for DirectoryCluster {
     async fn read_record(&self, name: &str) -> Result<Option<Record>, ClusterError> {
         let (action, name) = (format!("read the record {name:?}"), name.to_owned());
         self.work(action, move |root| records::read(&root, &name)).await
+    }
+
+    async fn record_names(&self) -> Result<BTreeSet<String>, ClusterError> {
+        self.work("list our records".to_owned(), |root| records::names(&root)).await
     }
 
     async fn write_record(

@@ -97,6 +97,10 @@ impl Cluster for KubeCluster {
     }
 
     async fn list(&self, kind: &Gvk, label: (&str, &str)) -> Result<Vec<Live>, ClusterError> {
+        self.server().list(kind, &format!("{}={}", label.0, label.1)).await
+    }
+
+    async fn list_bearing(&self, kind: &Gvk, label: &str) -> Result<Vec<Live>, ClusterError> {
         self.server().list(kind, label).await
     }
 
@@ -130,6 +134,10 @@ impl Cluster for KubeCluster {
 
     async fn read_record(&self, name: &str) -> Result<Option<Record>, ClusterError> {
         records::read(&self.transport, name).await
+    }
+
+    async fn record_names(&self) -> Result<BTreeSet<String>, ClusterError> {
+        records::names(&self.transport).await
     }
 
     async fn write_record(

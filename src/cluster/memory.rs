@@ -233,6 +233,15 @@ impl Cluster for MemoryCluster {
         })
     }
 
+    async fn list_bearing(&self, kind: &Gvk, label: &str) -> Result<Vec<Live>, ClusterError> {
+        self.answer(Verb::List, None, |state| {
+            state.has(kind)?;
+            let of_kind = |live: &&Live| live.object.id().group == kind.group && live.object.id().kind == kind.kind;
+            let labeled = |live: &&Live| live.object.label(label).is_some();
+            Ok(state.objects.values().filter(of_kind).filter(labeled).cloned().collect())
+        })
+    }
+
     async fn get(&self, kind: &Gvk, id: &ObjectId) -> Result<Option<Live>, ClusterError> {
         self.answer(Verb::Get, Some(id), |state| {
             state.has(kind)?;
@@ -290,6 +299,10 @@ impl Cluster for MemoryCluster {
 
     async fn read_record(&self, name: &str) -> Result<Option<Record>, ClusterError> {
         self.answer(Verb::ReadRecord, None, |state| Ok(state.records.get(name).cloned()))
+    }
+
+    async fn record_names(&self) -> Result<BTreeSet<String>, ClusterError> {
+        self.answer(Verb::ReadRecord, None, |state| Ok(state.records.keys().cloned().collect()))
     }
 
     async fn write_record(

@@ -33,6 +33,8 @@ pub struct Settings {
     pub clusters: BTreeMap<String, ClusterSettings>,
     /// What goes where, and when.
     pub syncs: BTreeMap<String, SyncSettings>,
+    /// The inventories on API servers.
+    pub inventory: InventorySettings,
     /// Settings of packs.
     pub packs: PackSettings,
 }
@@ -51,6 +53,14 @@ impl Default for ReportSettings {
     fn default() -> Self {
         Self { dir: PathBuf::from("reports"), keep: Period(Duration::from_hours(30 * 24)) }
     }
+}
+
+/// The inventories on API servers.
+#[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields, default)]
+pub struct InventorySettings {
+    /// A file with a key, with which every entry is sealed; none by default.
+    pub key_file: Option<PathBuf>,
 }
 
 /// A source; one of the two.
@@ -123,6 +133,9 @@ pub struct SyncSettings {
     /// Annotations for every object.
     #[serde(default)]
     pub common_annotations: BTreeMap<String, String>,
+    /// Former names of this sync, whose objects it takes over.
+    #[serde(default)]
+    pub moved: Vec<Moved>,
     /// What may be written.
     #[serde(default)]
     pub allow: Allow,
@@ -191,6 +204,14 @@ pub enum OnProblem {
     HoldUnit,
     /// Everything.
     HoldSync,
+}
+
+/// A former name of a sync.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct Moved {
+    /// The name.
+    pub from: String,
 }
 
 /// What may be written; `*` is anything.

@@ -1,6 +1,6 @@
 //! What a schema cannot say about settings: names that lead somewhere, choices of exactly one, paths.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use gatewright_engine::error::Chain;
@@ -161,6 +161,7 @@ impl Checks<'_> {
             self.problem(&["syncs", name, "clusters"], format!("sync {name:?} selects no cluster"), Some(hint));
         }
         self.field_paths(name, sync);
+        self.moved(name, sync, settings);
         if let Err(error) = Schedule::parse(&sync.schedule) {
             self.problem(&["syncs", name, "schedule"], Chain(&error).to_string(), error.hint());
         }
@@ -182,6 +183,35 @@ impl Checks<'_> {
         if let Err(message) = FieldPath::parse(path) {
             let hint = "write it as in a plan: spec.template.spec.containers[envoy].image".to_owned();
             self.problem(place, message, Some(hint));
+        }
+    }
+
+    /// What one name gives up another may take; a name that is in use gives up nothing.
+    fn moved(&mut self, name: &str, sync: &SyncSettings, settings: &Settings) {
+        let on = |sync: &SyncSettings| -> BTreeSet<String> {
+            let clusters = settings.clusters.iter();
+            let selected = clusters.filter(|(name, cluster)| sync.clusters.selects(name, &cluster.labels));
+            selected.map(|(name, _)| name.clone()).collect()
+        };
+        let shares = |other: &SyncSettings| on(sync).intersection(&on(other)).next().cloned();
+        for (index, moved) in sync.moved.iter().enumerate() {
+            let from = &moved.from;
+            let takes = |other: &SyncSettings| other.moved.iter().any(|other| other.from == *from);
+            let rival = settings
+                .syncs
+                .iter()
+                .find(|(other, settings)| other.as_str() < name && takes(settings) && shares(settings).is_some());
+            let message = if from == name {
+                format!("sync {name:?} cannot have moved from its own name")
+            } else if let Some(cluster) = settings.syncs.get(from).and_then(shares) {
+                format!("sync {from:?} is still there, for cluster {cluster:?} too")
+            } else if let Some((other, _)) = rival {
+                format!("sync {other:?} has moved from {from:?} too, for a cluster that both select")
+            } else {
+                continue;
+            };
+            let hint = "name a sync that is gone; what moves between two that stay needs no setting".to_owned();
+            self.problem(&["syncs", name, "moved", &index.to_string(), "from"], message, Some(hint));
         }
     }
 

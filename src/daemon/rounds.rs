@@ -11,6 +11,7 @@ use tokio_util::sync::CancellationToken;
 use tracing::{Instrument, error, info, info_span, warn};
 
 use super::{Shared, Slot};
+use crate::claims::{self, Beside};
 use crate::config::Config;
 use crate::fleet::{self, Order};
 use crate::journal;
@@ -18,21 +19,37 @@ use crate::rendering::renderings::Renderings;
 use crate::rendering::{Want, Wanted};
 use crate::report::{ClusterReport, ClusterState, Report, UnitState};
 use crate::schedule::timer::{Cause, Outcome};
+use crate::source::Snapshot;
+
+/// What a sync must know of another one: what that wants.
+pub(super) struct Neighbor {
+    pub(super) renderings: Arc<Renderings>,
+    pub(super) slot: Slot,
+    pub(super) source: String,
+}
 
 /// One sync on one cluster, and what it needs for a round.
 pub(super) struct Sync {
     title: String,
     order: Order,
     cluster: ClusterFacts,
-    renderings: Arc<Renderings>,
+    /// All syncs, this one included.
+    syncs: Arc<BTreeMap<String, Neighbor>>,
+    config: Arc<Config>,
     reports: PathBuf,
     keep: Duration,
 }
 
 impl Sync {
-    pub(super) fn new(cluster: ClusterFacts, order: Order, renderings: Arc<Renderings>, config: &Config) -> Self {
+    pub(super) fn new(
+        cluster: ClusterFacts,
+        order: Order,
+        syncs: Arc<BTreeMap<String, Neighbor>>,
+        config: &Arc<Config>,
+    ) -> Self {
         let (reports, keep) = (config.reports_dir.clone(), config.settings.reports.keep.0);
-        Self { title: format!("{}/{}", order.sync, cluster.name), order, cluster, renderings, reports, keep }
+        let title = format!("{}/{}", order.sync, cluster.name);
+        Self { title, order, cluster, syncs, config: Arc::clone(config), reports, keep }
     }
 
     /// The sync and the cluster.
@@ -71,13 +88,29 @@ impl Sync {
             warn!(sync = self.name(), source = self.source(), "no round, because the source has never been read");
             return Outcome::Failed;
         };
-        let want = Want::later(&self.renderings, &snapshot, &self.cluster);
+        let want = Want::later(&self.syncs[self.name()].renderings, &snapshot, &self.cluster);
         let wanted = Wanted::from([(self.cluster.name.clone(), want)]);
-        let mut report = fleet::run(&self.order, &snapshot, &wanted, &shared.state, shared.clock.as_ref(), stop).await;
+        let beside = BTreeMap::from([(self.cluster.name.clone(), self.beside(&snapshot))]);
+        let order = Order { beside, ..self.order.clone() };
+        let mut report = fleet::run(&order, &snapshot, &wanted, &shared.state, shared.clock.as_ref(), stop).await;
         report.stale_source =
             trouble.map(|trouble| format!("since {}: {}", trouble.since.strftime("%F %T UTC"), trouble.message));
         self.tell(&report, shared);
         if report.exit_code() == 0 || report.exit_code() == 3 { Outcome::Done } else { Outcome::Failed }
+    }
+
+    /// What the other syncs want on this cluster. Those of the same source are seen at the revision of this round.
+    fn beside(&self, snapshot: &Arc<Snapshot>) -> Beside {
+        let mut known = BTreeMap::new();
+        for name in claims::neighbors(&self.config, self.name(), &self.cluster.name) {
+            let Some(neighbor) = self.syncs.get(name) else { continue };
+            let latest =
+                if neighbor.source == self.source() { Some(Arc::clone(snapshot)) } else { neighbor.slot.get().0 };
+            let Some(latest) = latest else { continue };
+            let want = Want::later(&neighbor.renderings, &latest, &self.cluster);
+            known.insert(name.to_owned(), claims::Neighbor::Wants(want));
+        }
+        Beside::new(&self.config, self.name(), &self.cluster.name, &known)
     }
 
     /// Log, metrics, files: everything that tells of a round.

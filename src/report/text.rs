@@ -98,7 +98,8 @@ impl Writer<'_> {
         }
         for hold in &cluster.holds {
             self.warn(&format!("held by guard {}: {}", hold.guard, hold.message))?;
-            writeln!(self.out, "    nothing is changed here; {}", hold.hint)?;
+            let stopped = if hold.guard.holds_only_deletions() { "deleted" } else { "changed" };
+            writeln!(self.out, "    nothing is {stopped} here; {}", hold.hint)?;
         }
         let mut unit = None;
         let is_verbose = self.look.verbose;
@@ -121,6 +122,7 @@ impl Writer<'_> {
             "update" => ("~", Style::new().yellow()),
             "adopt" => ("&", Style::new().cyan()),
             "prune" => ("-", Style::new().red()),
+            "release" => (">", Style::new().cyan()),
             "forget" => ("x", Style::new().dimmed()),
             _ => ("=", Style::new().dimmed()),
         };
@@ -291,6 +293,9 @@ fn is_kept(reason: &Reason) -> bool {
         | Reason::SelfManaged
         | Reason::Adopted
         | Reason::PruneDisabled
+        | Reason::MayBeClaimed(_)
+        | Reason::InDoubt
+        | Reason::Unproven
         | Reason::FirstRound => true,
         Reason::Foreign(_)
         | Reason::LiveDeployer(_)
@@ -325,8 +330,8 @@ fn changes(cluster: &ClusterReport) -> Vec<String> {
         };
         cluster.steps.iter().filter(counts).count()
     };
-    let objects =
-        ["create", "generate", "update", "adopt", "prune"].map(|action| (action, "object", number(action, false)));
+    let objects = ["create", "generate", "update", "adopt", "release", "prune"]
+        .map(|action| (action, "object", number(action, false)));
     let namespaces = [("create", "namespace", number("create", true))];
     let all = objects.into_iter().chain(namespaces).filter(|(_, _, number)| *number > 0);
     all.map(|(action, thing, number)| format!("{} {}", count(number, thing), words(action))).collect()

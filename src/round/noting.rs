@@ -21,6 +21,7 @@ use crate::ledger::Ledger;
 use crate::notes::{Note, Notes, Vital};
 use crate::observe::sight::Sight;
 use crate::report::{ClusterReport, UnitReport, UnitState};
+use crate::witness::Witness;
 
 /// Traces that are younger are not relied on, so that to look for them sooner is of no use.
 const SETTLING: Duration = Duration::from_secs(6);
@@ -83,7 +84,7 @@ fn settled(
     let is_over = |step: &Step| match step.action {
         Action::Prune(_) => applied.outcomes.get(&step.id) == Some(&Outcome::Done) && !applied.going.contains(&step.id),
         Action::CreateNamespace => applied.outcomes.get(&step.id) == Some(&Outcome::Done),
-        Action::Forget | Action::Omit => false,
+        Action::Release(_) | Action::Forget | Action::Omit => false,
         Action::Create
         | Action::Update(_)
         | Action::Adopt(_)
@@ -108,6 +109,7 @@ fn settled(
     Some(Settled {
         key: task.want.key()?,
         inventory: ledger.version()?.to_owned(),
+        sealed_by: task.witness.and_then(Witness::key_id),
         units: units.map(current).collect(),
         problems: rendering.problems.clone(),
         unclaimed: rendering.unclaimed.iter().map(Into::into).collect(),

@@ -16,6 +16,7 @@ use crate::ledger;
 use crate::notes::{Note, Notes};
 use crate::observe::sight::Sight;
 use crate::report::{ClusterReport, ClusterState, Mode, StepReport, Unclaimed, UnitReport, UnitState};
+use crate::witness::Witness;
 
 /// A round after which there was nothing left to do.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -25,6 +26,9 @@ pub struct Settled {
     pub key: String,
     /// The version of the inventory.
     pub inventory: String,
+    /// The key that has sealed it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub sealed_by: Option<String>,
     /// The units.
     pub units: Vec<UnitReport>,
     /// What is wrong with the source and stands in nobody's way.
@@ -42,7 +46,8 @@ pub(super) async fn conclude(
 ) -> Result<Option<Conclusion>, ClusterError> {
     let Memory { notes, settled: Some(settled) } = memory else { return Ok(None) };
     let is_same_want = task.policies.only.is_none() && task.want.key().as_ref() == Some(&settled.key);
-    if !is_same_want || sight.is_older_than(&notes.versions) || !is_untouched(notes, sight) {
+    let is_same_seal = task.witness.and_then(Witness::key_id) == settled.sealed_by;
+    if !is_same_want || !is_same_seal || sight.is_older_than(&notes.versions) || !is_untouched(notes, sight) {
         return Ok(None);
     }
     if ledger::version(cluster, &task.policies.marker.sync).await?.as_ref() != Some(&settled.inventory) {

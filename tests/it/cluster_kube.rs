@@ -29,7 +29,7 @@ const LIMIT: Duration = Duration::from_secs(3);
 /// Arguments of openssl.
 const NEW_KEY: &str = "-newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes";
 
-fn cluster(kubeconfig: PathBuf) -> KubeCluster {
+pub(crate) fn cluster(kubeconfig: PathBuf) -> KubeCluster {
     connect(Settings { path: Some(kubeconfig), ..Settings::default() })
 }
 

@@ -27,7 +27,14 @@ fn json(text: &str) -> Value {
 /// Checks a report against its published schema, strictly: a field that the schema does not know is a mistake.
 #[track_caller]
 pub(crate) fn obeys_the_schema(report: &Value) {
-    let text = fs::read_to_string(in_repository("docs/schema/report-v1alpha1.json")).expect("the schema is there");
+    obeys("report-v1alpha1", report);
+}
+
+/// Checks JSON that the program prints against one of the published schemas.
+#[track_caller]
+pub(crate) fn obeys(schema: &str, report: &Value) {
+    let file = in_repository(&format!("docs/schema/{schema}.json"));
+    let text = fs::read_to_string(file).expect("the schema is there");
     let schema = Schema::new(&serde_json::from_str(&text).expect("the schema is JSON")).expect("it is a schema");
     let roots = yaml::parse(&report.to_string()).expect("JSON is YAML");
     let mistakes: Vec<String> = check(&roots[0], &schema).into_iter().map(|mistake| mistake.message).collect();
@@ -37,7 +44,7 @@ pub(crate) fn obeys_the_schema(report: &Value) {
 /// Runs the program at a terminal; `answer` is typed when it asks. Returns the exit code and what is on the screen.
 ///
 /// Variables may stand before the arguments: `NO_COLOR=1; plan`.
-fn at_a_terminal(desk: &Desk, arguments: &str, answer: &str) -> (i32, String) {
+pub(crate) fn at_a_terminal(desk: &Desk, arguments: &str, answer: &str) -> (i32, String) {
     // The shell must not stay between the terminal and the program: it would take part in an interrupt.
     let (environment, arguments) = arguments.split_once(';').unwrap_or(("", arguments));
     let line = format!("exec env {environment} '{}' {arguments}", env!("CARGO_BIN_EXE_gatewright"));

@@ -56,15 +56,26 @@ pub struct Inventory {
     pub epoch: u64,
     /// The objects.
     pub entries: BTreeMap<ObjectId, Entry>,
+    /// Seals of entries, where whoever writes it has a key; what they are worth is for the reader to say.
+    pub seals: BTreeMap<ObjectId, String>,
 }
 
 /// An inventory as records.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Encoded {
     /// The head.
     pub head: BTreeMap<String, String>,
     /// The shards, by the digest in their name.
     pub shards: BTreeMap<String, BTreeMap<String, String>>,
+}
+
+/// An entry, as JSON.
+#[derive(Serialize, Deserialize)]
+struct Sealed {
+    #[serde(flatten)]
+    entry: Entry,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    hmac: Option<String>,
 }
 
 /// The head, as JSON.
@@ -107,9 +118,12 @@ impl Inventory {
     /// # Panics
     /// Never: an inventory is plain data.
     pub fn encode(&self) -> Encoded {
-        let entries: Vec<_> = self.entries.iter().map(|(id, entry)| (id.key(), entry)).collect();
-        let shards: BTreeMap<_, _> = entries.chunks(SHARD_ENTRIES).map(encode_shard).collect();
-        let order: Vec<String> = entries.chunks(SHARD_ENTRIES).map(|chunk| encode_shard(chunk).0).collect();
+        let sealed = |(id, entry): (&ObjectId, &Entry)| {
+            (id.key(), Sealed { entry: entry.clone(), hmac: self.seals.get(id).cloned() })
+        };
+        let entries: Vec<_> = self.entries.iter().map(sealed).collect();
+        let shards: Vec<_> = entries.chunks(SHARD_ENTRIES).map(encode_shard).collect();
+        let order: Vec<String> = shards.iter().map(|(digest, _)| digest.clone()).collect();
         let head = Head {
             schema: SCHEMA,
             installation: self.installation.clone(),
@@ -119,7 +133,7 @@ impl Inventory {
             shards: order,
         };
         let head = serde_json::to_string(&head).expect("a head is plain data");
-        Encoded { head: BTreeMap::from([("head".to_owned(), head)]), shards }
+        Encoded { head: BTreeMap::from([("head".to_owned(), head)]), shards: shards.into_iter().collect() }
     }
 
     /// Returns the digests of the shards that a head names.
@@ -129,14 +143,39 @@ impl Inventory {
 
     /// Reads it back.
     pub fn decode(encoded: &Encoded) -> Result<Self, InventoryError> {
-        let head = read_head(&encoded.head)?;
-        let mut entries = BTreeMap::new();
-        for name in head.shards {
-            let shard = encoded.shards.get(&name).ok_or_else(|| InventoryError::Missing(name.clone()))?;
-            entries.extend(decode_shard(&name, shard).ok_or(InventoryError::Damaged(name))?);
+        match Self::salvage(encoded) {
+            (inventory, None) => Ok(inventory),
+            (_, Some(error)) => Err(error),
         }
+    }
+
+    /// Reads back what can be read, and returns the first thing that cannot.
+    pub fn salvage(encoded: &Encoded) -> (Self, Option<InventoryError>) {
+        let head = match read_head(&encoded.head) {
+            Ok(head) => head,
+            Err(error) => return (Self::default(), Some(error)),
+        };
         let Head { installation, source, cluster, epoch, .. } = head;
-        Ok(Self { installation, source, cluster, epoch, entries })
+        let mut inventory = Self { installation, source, cluster, epoch, ..Self::default() };
+        let mut damage = None;
+        for name in head.shards {
+            let sealed = match encoded.shards.get(&name) {
+                None => Err(InventoryError::Missing(name)),
+                Some(shard) => decode_shard(&name, shard).ok_or(InventoryError::Damaged(name)),
+            };
+            match sealed {
+                Ok(sealed) => inventory.extend(sealed),
+                Err(error) => damage = damage.or(Some(error)),
+            }
+        }
+        (inventory, damage)
+    }
+
+    fn extend(&mut self, sealed: BTreeMap<ObjectId, Sealed>) {
+        for (id, Sealed { entry, hmac }) in sealed {
+            self.seals.extend(hmac.map(|hmac| (id.clone(), hmac)));
+            self.entries.insert(id, entry);
+        }
     }
 }
 
@@ -146,8 +185,8 @@ fn read_head(head: &BTreeMap<String, String>) -> Result<Head, InventoryError> {
     if head.schema > SCHEMA { Err(InventoryError::Newer(head.schema)) } else { Ok(head) }
 }
 
-fn encode_shard(entries: &[(String, &Entry)]) -> (String, BTreeMap<String, String>) {
-    let map: BTreeMap<&str, &Entry> = entries.iter().map(|(key, entry)| (key.as_str(), *entry)).collect();
+fn encode_shard(entries: &[(String, Sealed)]) -> (String, BTreeMap<String, String>) {
+    let map: BTreeMap<&str, &Sealed> = entries.iter().map(|(key, entry)| (key.as_str(), entry)).collect();
     let json = serde_json::to_vec(&map).expect("entries are plain data");
     let mut encoder = GzEncoder::new(Vec::new(), Compression::default());
     encoder.write_all(&json).expect("writing to memory does not fail");
@@ -155,14 +194,14 @@ fn encode_shard(entries: &[(String, &Entry)]) -> (String, BTreeMap<String, Strin
     (digest(&json)[..16].to_owned(), BTreeMap::from([("entries".to_owned(), STANDARD.encode(bytes))]))
 }
 
-fn decode_shard(name: &str, shard: &BTreeMap<String, String>) -> Option<BTreeMap<ObjectId, Entry>> {
+fn decode_shard(name: &str, shard: &BTreeMap<String, String>) -> Option<BTreeMap<ObjectId, Sealed>> {
     let bytes = STANDARD.decode(shard.get("entries")?).ok()?;
     let mut json = Vec::new();
     GzDecoder::new(bytes.as_slice()).take(MAX_SHARD_BYTES).read_to_end(&mut json).ok()?;
     if digest(&json).get(..16)? != name {
         return None;
     }
-    let entries: BTreeMap<String, Entry> = serde_json::from_slice(&json).ok()?;
+    let entries: BTreeMap<String, Sealed> = serde_json::from_slice(&json).ok()?;
     entries.into_iter().map(|(key, entry)| Some((key.parse().ok()?, entry))).collect()
 }
 
@@ -186,6 +225,7 @@ mod tests {
             cluster: "c".into(),
             epoch: 3,
             entries: entries.collect(),
+            seals: BTreeMap::new(),
         }
     }
 
@@ -207,6 +247,35 @@ mod tests {
         assert!(matches!(Inventory::decode(&encoded), Err(InventoryError::Damaged(_))));
         encoded.shards.clear();
         assert!(matches!(Inventory::decode(&encoded), Err(InventoryError::Missing(_))));
+    }
+
+    #[test]
+    fn seals_read_back_too_and_what_is_whole_is_saved_from_what_is_damaged() {
+        let mut inventory = inventory(SHARD_ENTRIES + 1);
+        let first = inventory.entries.keys().next().expect("there are many").clone();
+        inventory.seals.insert(first, "00ff".to_owned());
+        let mut encoded = inventory.encode();
+        assert_eq!(Inventory::decode(&encoded).expect("it was just written"), inventory);
+        let names = Inventory::shards_of(&encoded.head).expect("it was just written");
+        encoded.shards.remove(&names[0]);
+        let (rest, damage) = Inventory::salvage(&encoded);
+        assert!(matches!(damage, Some(InventoryError::Missing(name)) if name == names[0]));
+        assert_eq!((rest.entries.len(), rest.epoch), (1, inventory.epoch));
+    }
+
+    #[test]
+    fn twenty_thousand_entries_are_shards_that_an_api_server_takes() {
+        const MOST_BYTES: usize = 900 << 10;
+        let inventory = inventory(20_000);
+        let plain: usize =
+            inventory.entries.iter().map(|(id, entry)| id.key().len() + format!("{entry:?}").len()).sum();
+        assert!(plain > 1 << 20, "it would not fit into one: {plain}");
+        let encoded = inventory.encode();
+        for record in encoded.shards.values().chain([&encoded.head]) {
+            let size: usize = record.values().map(String::len).sum();
+            assert!(size < MOST_BYTES, "{size}");
+        }
+        assert_eq!(Inventory::decode(&encoded).expect("it was just written"), inventory);
     }
 
     #[test]

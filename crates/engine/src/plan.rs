@@ -6,6 +6,7 @@
 //!
 //! Nothing without our mark is changed or deleted, and what is not deleted stays in the inventory.
 
+pub mod claims;
 pub mod conflicts;
 mod decide;
 mod fields;
@@ -59,6 +60,32 @@ pub struct Observed {
     pub namespaces: BTreeMap<String, NamespaceState>,
     /// Objects that could not be read: nobody knows whether they exist.
     pub unknown: BTreeMap<ObjectId, String>,
+    /// Why the inventory cannot be trusted: nothing is deleted then.
+    pub doubt: Option<Doubt>,
+    /// Entries of the inventory of which it is not proven that we wrote them: they are not deleted.
+    pub unproven: BTreeSet<ObjectId>,
+    /// What stands in the inventories of our other syncs there, as far as it matters here.
+    pub elsewhere: BTreeMap<ObjectId, Elsewhere>,
+}
+
+/// An inventory that is not as it was left.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Doubt {
+    /// The sync that it belongs to: this one, or a former name of it.
+    pub sync: String,
+    /// What is wrong with it.
+    pub what: String,
+}
+
+/// An object that stands in the inventory of another of our syncs.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Elsewhere {
+    /// That sync.
+    pub sync: String,
+    /// What its inventory says.
+    pub entry: Entry,
+    /// Whether it wants the object.
+    pub is_wanted: bool,
 }
 
 /// Why a rehearsal failed.
@@ -104,10 +131,21 @@ pub enum Action {
     Keep,
     /// It is not written to this kind of cluster.
     Omit,
+    /// It is left to another of our syncs.
+    Release(Release),
     /// It is deleted.
     Prune(Over),
     /// It is gone already, and leaves the inventory.
     Forget,
+}
+
+/// An object that moves to another of our syncs. Nothing on the cluster changes.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Release {
+    /// The sync that it moves to.
+    pub to: String,
+    /// Whether that has marked it as its own. Until then it stays in this inventory, so that it is always in one.
+    pub is_taken: bool,
 }
 
 /// A value that is made once.
@@ -144,6 +182,7 @@ impl Action {
             Self::Generate(_) => "generate",
             Self::Keep => "keep",
             Self::Omit => "omit",
+            Self::Release(_) => "release",
             Self::Prune(_) => "prune",
             Self::Forget => "forget",
         }
@@ -151,7 +190,7 @@ impl Action {
 
     /// Tells whether anything on the cluster changes.
     pub fn changes(&self) -> bool {
-        !matches!(self, Self::Keep | Self::Omit | Self::Forget)
+        !matches!(self, Self::Keep | Self::Omit | Self::Release(_) | Self::Forget)
     }
 }
 
@@ -225,13 +264,24 @@ fn ahead(observed: &Observed, owned: &Inventory, policies: &Policies) -> Invento
     }
 }
 
+impl Observed {
+    /// Tells whether a live object is the one that another of our syncs has in its inventory.
+    fn was_ours(&self, id: &ObjectId) -> bool {
+        let uid = self.live.get(id).map(|live| &live.uid);
+        self.elsewhere.get(id).is_some_and(|elsewhere| elsewhere.entry.uid.as_ref() == uid)
+    }
+}
+
 /// Whose a live object is, by its marks or, where there are none, by the inventory.
 pub fn owner(live: &Live, observed: &Observed, owned: &Inventory, marker: &Marker) -> Owner {
     if observed.carries_marks {
         return marker.owner(&live.object);
     }
-    if owned.entries.contains_key(live.object.id()) {
-        return Owner::Us;
+    match observed.elsewhere.get(live.object.id()) {
+        Some(elsewhere) if elsewhere.is_wanted => return Owner::OtherSync(elsewhere.sync.clone()),
+        _ if owned.entries.contains_key(live.object.id()) => return Owner::Us,
+        Some(elsewhere) => return Owner::OtherSync(elsewhere.sync.clone()),
+        None => {}
     }
     Owner::Other("somebody else: gatewright has not written this file".to_owned())
 }
@@ -245,6 +295,11 @@ impl Plan {
     /// Tells whether carrying it out would change nothing.
     pub fn is_empty(&self) -> bool {
         self.changes().next().is_none()
+    }
+
+    /// Tells whether a guard stops everything. One that only holds deletions does not: those are refused already.
+    pub fn is_stopped(&self) -> bool {
+        self.holds.iter().any(|hold| !hold.guard.holds_only_deletions())
     }
 
     /// Returns the units of which something was refused.
@@ -291,12 +346,18 @@ impl Plan {
             Action::Omit => return self.steps.push(step),
             // It was ours before the deployer came by.
             Action::TakeOver(_) if known_uid.is_some() && known_uid == live_uid => (known_uid, was_adopted),
+            // What one of our syncs has made is not adopted when it moves to another.
+            Action::Adopt(_) if observed.was_ours(&step.id) => {
+                (known_uid, observed.elsewhere.get(&step.id).is_some_and(|elsewhere| elsewhere.entry.adopted))
+            }
             // It is not ours before it carries our mark, unless it was once.
             Action::Adopt(_) | Action::TakeOver(_) => (known_uid, true),
             Action::Generate(it) if it.over.is_some() && known.is_none() => (None, true),
             Action::Update(_) | Action::Generate(_) | Action::Keep => (live_uid, was_adopted),
             // Without a live object the entry is pending: what becomes of the create is not known yet.
-            Action::CreateNamespace | Action::Create | Action::Prune(_) | Action::Forget => (live_uid, false),
+            Action::CreateNamespace | Action::Create | Action::Release(_) | Action::Prune(_) | Action::Forget => {
+                (live_uid, false)
+            }
         };
         let files = unit.files.iter().map(ToString::to_string).collect();
         let entry = Entry { gvk: step.gvk.clone(), uid, unit: unit.id.clone(), adopted, files };

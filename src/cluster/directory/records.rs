@@ -1,12 +1,13 @@
 //! What the directory knows about itself: its identity, and our records.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs::{self, File};
+use std::io;
 use std::path::{Path, PathBuf};
 
 use super::Problem;
 use super::file::{self, digest};
-use crate::cluster::Record;
+use crate::cluster::{RECORD_PREFIX, Record};
 
 const FOLDER: &str = ".gatewright";
 
@@ -37,6 +38,18 @@ pub(super) fn read(root: &Path, name: &str) -> Result<Option<Record>, Problem> {
     let data = serde_json::from_str(&text);
     let data = data.map_err(|error| Problem::Unusable(format!("its file is no JSON of texts ({error})")))?;
     Ok(Some(Record { data, version: digest(text.as_bytes()) }))
+}
+
+/// Lists the names of all records.
+pub(super) fn names(root: &Path) -> Result<BTreeSet<String>, Problem> {
+    let folder = root.join(FOLDER);
+    let entries = match fs::read_dir(&folder) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(BTreeSet::new()),
+        entries => entries.map_err(|error| Problem::Io(folder, error))?,
+    };
+    let names = entries.flatten().filter_map(|entry| entry.file_name().into_string().ok());
+    let names = names.filter_map(|name| Some(name.strip_suffix(".json")?.to_owned()));
+    Ok(names.filter(|name| name.starts_with(RECORD_PREFIX)).collect())
 }
 
 /// Writes a record over the version that was read, or as a new one.

@@ -36,10 +36,10 @@ pub(super) struct Server<'a> {
 }
 
 impl Server<'_> {
-    /// Lists all objects of a kind that have the label.
-    pub(super) async fn list(&self, kind: &Gvk, label: (&str, &str)) -> Result<Vec<Live>, ClusterError> {
+    /// Lists all objects of a kind that a selector of labels selects.
+    pub(super) async fn list(&self, kind: &Gvk, selector: &str) -> Result<Vec<Live>, ClusterError> {
         let attempt = Attempt::on_all(kind, "list");
-        self.try_list(kind, label).await.map_err(|failure| self.without_kind(kind, failure).into_error(&attempt))
+        self.try_list(kind, selector).await.map_err(|failure| self.without_kind(kind, failure).into_error(&attempt))
     }
 
     /// Looks at the metadata of objects of a kind.
@@ -101,8 +101,8 @@ impl Server<'_> {
         deleted.map_err(|failure| self.without_kind(kind, failure).into_error(&attempt))
     }
 
-    async fn try_list(&self, kind: &Gvk, label: (&str, &str)) -> Result<Vec<Live>, Failure> {
-        let selector = ListParams::default().labels(&format!("{}={}", label.0, label.1)).limit(PAGE);
+    async fn try_list(&self, kind: &Gvk, selector: &str) -> Result<Vec<Live>, Failure> {
+        let selector = ListParams::default().labels(selector).limit(PAGE);
         let address = Address::new(self.discovery.find(self.transport, kind).await?.everywhere());
         let (mut found, mut params, mut restarts) = (Vec::new(), selector.clone(), 0);
         loop {

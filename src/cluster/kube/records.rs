@@ -3,11 +3,11 @@
 //! Every write is a compare-and-swap by the server: a creation that fails if the record exists, or a replacement that
 //! fails if its `resourceVersion` is no longer the one that was read.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use gatewright_engine::live::Live;
 use http::Request;
-use kube::api::{DeleteParams, GetParams, PostParams};
+use kube::api::{DeleteParams, GetParams, ListParams, PostParams};
 use kube::core::Request as Address;
 use kube::core::request::Error as BuildError;
 use serde_json::{Value, json};
@@ -16,7 +16,10 @@ use super::failure::Failure;
 use super::objects::FIELD_MANAGER;
 use super::resource::{Attempt, known, path_segment};
 use super::transport::Transport;
-use crate::cluster::{ClusterError, Record, SYSTEM_NAMESPACE};
+use crate::cluster::{ClusterError, RECORD_PREFIX, Record, SYSTEM_NAMESPACE};
+
+/// How many names an answer has at most.
+const PAGE: u32 = 500;
 
 /// Reads a record.
 pub(super) async fn read(transport: &Transport, name: &str) -> Result<Option<Record>, ClusterError> {
@@ -25,6 +28,24 @@ pub(super) async fn read(transport: &Transport, name: &str) -> Result<Option<Rec
         Ok(body) => record(&body).map(Some).map_err(|failure| failure.into_error(&attempt)),
         Err(failure) if failure.misses(name) => Ok(None),
         Err(failure) => Err(failure.into_error(&attempt)),
+    }
+}
+
+/// Lists the names of all records.
+pub(super) async fn names(transport: &Transport) -> Result<BTreeSet<String>, ClusterError> {
+    let attempt = Attempt::to("list our records");
+    let mut names = BTreeSet::new();
+    let mut params = ListParams::default().limit(PAGE);
+    loop {
+        let request = address().list_metadata(&params);
+        let page = ask(transport, SYSTEM_NAMESPACE, request).await.map_err(|failure| failure.into_error(&attempt))?;
+        let items = page["items"].as_array().into_iter().flatten();
+        let of_ours = items.filter_map(|item| item["metadata"]["name"].as_str());
+        names.extend(of_ours.filter(|name| name.starts_with(RECORD_PREFIX)).map(str::to_owned));
+        match page["metadata"]["continue"].as_str() {
+            Some(next) if !next.is_empty() => params = ListParams::default().limit(PAGE).continue_token(next),
+            _ => return Ok(names),
+        }
     }
 }
 

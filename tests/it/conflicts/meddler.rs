@@ -45,6 +45,14 @@ impl Cluster for Meddled {
         self.inner.list(kind, label).await
     }
 
+    async fn list_bearing(&self, kind: &Gvk, label: &str) -> Result<Vec<Live>, ClusterError> {
+        self.inner.list_bearing(kind, label).await
+    }
+
+    async fn record_names(&self) -> Result<BTreeSet<String>, ClusterError> {
+        self.inner.record_names().await
+    }
+
     async fn get(&self, kind: &Gvk, id: &ObjectId) -> Result<Option<Live>, ClusterError> {
         self.inner.get(kind, id).await
     }

@@ -140,14 +140,7 @@ impl Site {
     }
 
     pub(crate) fn inventory(&self) -> Inventory {
-        let head = format!("gatewright.{}", self.name);
-        let text = |record: &Value| serde_json::from_value(record["data"].clone()).expect("a ConfigMap holds text");
-        let records = self.records();
-        let shard = |(name, record): (&String, &Value)| {
-            Some((name.strip_prefix(&format!("{head}."))?.to_owned(), text(record)))
-        };
-        let shards = records.iter().filter_map(shard).collect();
-        Inventory::decode(&Encoded { head: text(&records[&head]), shards }).expect("the inventory is whole")
+        inventory_in(&self.records().into_values().collect::<Vec<_>>(), &self.name)
     }
 
     /// Overwrites the inventory, as somebody could who may edit our `ConfigMap`s.
@@ -163,6 +156,18 @@ impl Site {
         let arguments = ["apply", "--server-side", "--force-conflicts", "--validate=false", "-f", "-"];
         self.server.kubectl_stdin(&arguments, &list.to_string());
     }
+}
+
+/// Reads the inventory of a sync out of the records of a cluster; there must be one.
+pub(crate) fn inventory_in(records: &[Value], sync: &str) -> Inventory {
+    let text = |record: &Value| serde_json::from_value(record["data"].clone()).expect("a ConfigMap holds text");
+    let named = |record: &Value| Some((record["metadata"]["name"].as_str()?.to_owned(), text(record)));
+    let mut records: BTreeMap<String, _> = records.iter().filter_map(named).collect();
+    let head = format!("gatewright.{sync}");
+    let data = records.remove(&head).expect("there is an inventory");
+    let digest = |name: &str| Some(name.strip_prefix(&format!("{head}."))?.to_owned());
+    let shards = records.into_iter().filter_map(|(name, shard)| Some((digest(&name)?, shard))).collect();
+    Inventory::decode(&Encoded { head: data, shards }).expect("the inventory is whole")
 }
 
 /// The uid and version of an object.

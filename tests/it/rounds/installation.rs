@@ -3,9 +3,10 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, OnceLock};
 
+use gatewright::claims::{Beside, Neighbor};
 use gatewright::clock::SystemClock;
 use gatewright::cluster::{Cluster, Record};
-use gatewright::config::settings::SyncSettings;
+use gatewright::config::settings::{Moved, SyncSettings};
 use gatewright::fleet::{self, Order};
 use gatewright::rendering::{Reading, Want, Wanted};
 use gatewright::report::{ClusterReport, Mode};
@@ -51,17 +52,43 @@ impl Installation {
         Self { packs, ..self }
     }
 
+    /// The same under another name, which takes over what the old one owned.
+    pub(crate) fn renamed(self, sync: &str) -> Self {
+        let mut settings = self.settings;
+        settings.moved = vec![Moved { from: self.marker.sync.clone() }];
+        Self { marker: Marker { sync: sync.to_owned(), ..self.marker }, settings, ..self }
+    }
+
+    /// Another sync of the same installation, with a memory of its own.
+    pub(crate) fn other(&self, sync: &str) -> Self {
+        let state = tempfile::tempdir().expect("temporary folders can be made");
+        let marker = Marker { sync: sync.to_owned(), ..self.marker.clone() };
+        Self { marker, settings: self.settings.clone(), packs: self.packs, state }
+    }
+
+    /// Runs a round that knows what another sync of the same installation wants.
+    pub(crate) async fn round_beside(
+        &self,
+        specs: &Specs,
+        other: (&Self, &Specs),
+        cluster: &Arc<dyn Cluster>,
+    ) -> ClusterReport {
+        let wants = Neighbor::Wants(Want::Ready(Arc::new(other.0.rendering(other.1))));
+        let beside = Beside::of([(other.0.marker.sync.clone(), wants)]);
+        self.run(specs, cluster, Mode::Apply, beside).await
+    }
+
     /// Runs a round that changes the cluster.
     pub(crate) async fn round(&self, specs: &Specs, cluster: &Arc<dyn Cluster>) -> ClusterReport {
-        self.run(specs, cluster, Mode::Apply).await
+        self.run(specs, cluster, Mode::Apply, Beside::default()).await
     }
 
     /// Runs a round that only says what it would do.
     pub(crate) async fn plan(&self, specs: &Specs, cluster: &Arc<dyn Cluster>) -> ClusterReport {
-        self.run(specs, cluster, Mode::Plan).await
+        self.run(specs, cluster, Mode::Plan, Beside::default()).await
     }
 
-    async fn run(&self, specs: &Specs, cluster: &Arc<dyn Cluster>, mode: Mode) -> ClusterReport {
+    async fn run(&self, specs: &Specs, cluster: &Arc<dyn Cluster>, mode: Mode, beside: Beside) -> ClusterReport {
         let order = Order {
             sync: self.marker.sync.clone(),
             settings: self.settings.clone(),
@@ -70,6 +97,8 @@ impl Installation {
             mode,
             only: None,
             wait: false,
+            beside: BTreeMap::from([("test".to_owned(), beside)]),
+            key: None,
         };
         let (snapshot, stop) = (snapshot(specs), CancellationToken::new());
         let state = State::open(self.state.path());

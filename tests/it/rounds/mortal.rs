@@ -151,6 +151,10 @@ impl Cluster for Mortal {
         self.ask(self.inner.glance(kind, range)).await
     }
 
+    async fn list_bearing(&self, kind: &Gvk, label: &str) -> Result<Vec<Live>, ClusterError> {
+        self.ask(self.inner.list_bearing(kind, label)).await
+    }
+
     async fn get(&self, kind: &Gvk, id: &ObjectId) -> Result<Option<Live>, ClusterError> {
         self.ask(self.inner.get(kind, id)).await
     }
@@ -187,6 +191,10 @@ impl Cluster for Mortal {
 
     async fn read_record(&self, name: &str) -> Result<Option<Record>, ClusterError> {
         self.ask(self.inner.read_record(name)).await
+    }
+
+    async fn record_names(&self) -> Result<BTreeSet<String>, ClusterError> {
+        self.ask(self.inner.record_names()).await
     }
 
     async fn write_record(

@@ -93,6 +93,7 @@ impl Decision<'_> {
         let owner = owner(live, self.observed, self.owned, &self.policies.marker);
         let is_adoption = match (&owner, self.policies.adopt) {
             (Owner::Us, _) => false,
+            (Owner::OtherSync(sync), _) if self.is_handed_over(sync, object)? => true,
             (Owner::Nobody, Adopt::IfUnowned | Adopt::Always) | (Owner::Other(_), Adopt::Always) => true,
             (Owner::Nobody, Adopt::Never) => {
                 return Err(Reason::Foreign("nobody that gatewright knows, and adopt.policy is never".to_owned()));
@@ -110,7 +111,10 @@ impl Decision<'_> {
             (false, false) => Action::Update(Over::of(live)),
             (false, true) => Action::Keep,
         };
-        Ok(self.agreed(agreed, action, differences))
+        let step = self.agreed(agreed, action, differences);
+        let moves = if let Owner::OtherSync(sync) = &owner { Some(sync) } else { None };
+        let note = moves.map(|sync| format!("moves here from sync {sync:?}"));
+        Ok(Step { note: note.or(step.note.clone()), ..step })
     }
 
     /// A step that does what was agreed; where nothing is written nothing comes before it.
@@ -121,6 +125,15 @@ impl Decision<'_> {
         let is_needed = action.changes() && (agreed.is_due || is_removal);
         let first = if is_needed { agreed.first } else { Vec::new() };
         Step { first, fields, ..self.step(&agreed.object, action, differences) }
+    }
+
+    /// Tells whether another of our syncs leaves an object to this one.
+    fn is_handed_over(&self, sync: &str, object: &Object) -> Result<bool, Reason> {
+        if self.policies.moved.contains(sync) {
+            return Ok(true);
+        }
+        let given_up = self.policies.claims.is_given_up(sync, object.id(), &self.unit.id);
+        given_up.map_err(|why| Reason::Foreign(format!("{}, {why}", Owner::OtherSync(sync.to_owned()))))
     }
 
     fn take_over(&self, object: &Object, live: &Live, manager: &str) -> Result<Step, Reason> {

@@ -38,6 +38,15 @@ pub enum Guard {
     OtherInstallation,
     /// A problem, and the sync says that one is enough.
     Problem,
+    /// The inventory is not what this host has written.
+    Inventory,
+}
+
+impl Guard {
+    /// Tells whether everything but deletions goes on.
+    pub fn holds_only_deletions(self) -> bool {
+        self == Self::Inventory
+    }
 }
 
 impl fmt::Display for Guard {
@@ -48,6 +57,7 @@ impl fmt::Display for Guard {
             Self::ClusterIdentity => "cluster-identity",
             Self::OtherInstallation => "other-installation",
             Self::Problem => "problem",
+            Self::Inventory => "inventory",
         })
     }
 }
@@ -69,6 +79,7 @@ pub(super) fn holds(
         empty_render(rendering, owned, policies),
         max_delete(plan, owned, policies),
         problem(rendering, policies),
+        inventory(observed, policies),
     ]
     .into_iter()
     .flatten()
@@ -91,7 +102,11 @@ fn other_installation(observed: &Observed, owned: &Inventory, policies: &Policie
             "sync {:?} on this cluster belongs to installation {}, and this one is {ours}",
             policies.marker.sync, owned.installation
         ),
-        "give this sync another name, or copy the state directory (file installation) of the other host",
+        &format!(
+            "give this sync another name, copy the state directory (file installation) of the other host, or make it all \
+             ours by `gatewright takeover {} --cluster {}`",
+            policies.marker.sync, policies.cluster
+        ),
     ))
 }
 
@@ -108,8 +123,9 @@ fn cluster_identity(observed: &Observed, owned: &Inventory) -> Option<Hold> {
 
 fn empty_render(rendering: &Rendering, owned: &Inventory, policies: &Policies) -> Option<Hold> {
     let is_empty = rendering.units.is_empty() && rendering.broken.is_empty() && rendering.self_managed.is_empty();
-    // What still stands in the source is not deleted anyway.
-    let is_safe = owned.entries.keys().all(|id| rendering.documents.contains(id));
+    // What still stands in the source, or in that of another sync, is not deleted anyway.
+    let is_wanted = |id: &ObjectId| rendering.documents.contains(id) || policies.claims.by(id).is_some();
+    let is_safe = owned.entries.keys().all(is_wanted);
     if !is_empty || is_safe || policies.allow_empty {
         return None;
     }
@@ -149,6 +165,21 @@ fn problem(rendering: &Rendering, policies: &Policies) -> Option<Hold> {
         format!("the source has problems, the first is {first}"),
         "mend the source, or set onProblem: hold-unit for the sync",
     ))
+}
+
+fn inventory(observed: &Observed, policies: &Policies) -> Option<Hold> {
+    let message = match (&observed.doubt, observed.unproven.first()) {
+        (Some(doubt), _) => format!("the inventory is not as this host has left it: {}", doubt.what),
+        (None, Some(first)) => {
+            let number = count(observed.unproven.len(), "entry").replace("entrys", "entries");
+            format!("{number} of the inventory without a valid HMAC, such as {first}")
+        }
+        (None, None) => return None,
+    };
+    let sync = observed.doubt.as_ref().map_or(&policies.marker.sync, |doubt| &doubt.sync);
+    let cluster = &policies.cluster;
+    let hint = format!("see who has changed it, then run `gatewright inventory repair {sync} --cluster {cluster}`");
+    Some(hold(Guard::Inventory, message, &hint))
 }
 
 fn are(number: usize, thing: &str) -> String {

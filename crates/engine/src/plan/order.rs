@@ -57,7 +57,7 @@ pub(super) fn sort(steps: &mut [Step]) {
     steps.sort_by(|a, b| {
         let phase = |step: &Step| match step.action {
             Action::CreateNamespace => 0,
-            Action::Prune(_) | Action::Forget => 2,
+            Action::Release(_) | Action::Prune(_) | Action::Forget => 2,
             Action::Create
             | Action::Update(_)
             | Action::Adopt(_)

@@ -2,9 +2,10 @@
 
 use std::collections::BTreeSet;
 
+use super::claims::Claims;
 use super::conflicts::Conflicts;
 use super::refusal::Reason;
-use crate::marks::Marker;
+use crate::marks::{Marker, Owner};
 use crate::object::ObjectId;
 
 /// When an existing object without our mark may become ours.
@@ -34,6 +35,8 @@ pub struct MaxDelete {
 pub struct Policies {
     /// Who we are.
     pub marker: Marker,
+    /// Name of the cluster, for messages.
+    pub cluster: String,
     /// Name of the source, for the inventory.
     pub source: String,
     /// Adoption.
@@ -62,12 +65,21 @@ pub struct Policies {
     pub hold_on_problem: bool,
     /// Who wins where others write to our fields.
     pub conflicts: Conflicts,
+    /// What our other syncs want on this cluster.
+    pub claims: Claims,
+    /// Former names of this sync: what bears their marks is taken over.
+    pub moved: BTreeSet<String>,
 }
 
 impl Policies {
     /// Tells whether a unit is what this round is about.
     pub fn is_about(&self, unit: &ObjectId) -> bool {
         self.only.as_ref().is_none_or(|only| only.contains(unit))
+    }
+
+    /// Tells whether a mark is that of a former name of this sync.
+    pub fn is_former(&self, owner: &Owner) -> bool {
+        matches!(owner, Owner::OtherSync(sync) if self.moved.contains(sync))
     }
 
     /// Returns why an object may not be written, if it may not: known before any request.

@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use super::policies::Policies;
 use super::refusal::{Reason, Refusal};
-use super::{Action, Observed, Over, Plan, Step, owner};
+use super::{Action, Observed, Over, Plan, Release, Step, owner};
 use crate::inventory::{Entry, Inventory};
 use crate::live::Live;
 use crate::marks::{Owner, keep_mark};
@@ -37,6 +37,7 @@ pub(super) fn add(plan: &mut Plan, rendering: &Rendering, observed: &Observed, o
     for (id, entry) in unwanted {
         match context.decide(id, entry) {
             Ok(action) => plan.steps.push(Step {
+                note: note(&action),
                 unit: entry.unit.clone(),
                 id: id.clone(),
                 gvk: entry.gvk.clone(),
@@ -45,12 +46,19 @@ pub(super) fn add(plan: &mut Plan, rendering: &Rendering, observed: &Observed, o
                 first: Vec::new(),
                 differences: Vec::new(),
                 fields: Vec::new(),
-                note: None,
             }),
             Err(reason) => plan.refusals.push(Refusal { unit: entry.unit.clone(), id: id.clone(), reason }),
         }
     }
     context.keep_what_is_needed(plan);
+}
+
+fn note(action: &Action) -> Option<String> {
+    let Action::Release(Release { to, is_taken }) = action else { return None };
+    Some(match is_taken {
+        true => format!("sync {to:?} has it now"),
+        false => format!("sync {to:?} wants it; it leaves this inventory when that has taken it over"),
+    })
 }
 
 struct Context<'a> {
@@ -86,11 +94,24 @@ impl Context<'_> {
             return Err(Reason::Unknown(message.clone()));
         }
         let Some(live) = self.observed.live.get(id) else { return Ok(Action::Forget) };
-        self.check_spec(id, entry)?;
         let is_same = entry.uid.as_ref().map(|uid| *uid == live.uid);
-        match (owner(live, self.observed, self.owned, &self.policies.marker), is_same) {
+        let owner = match owner(live, self.observed, self.owned, &self.policies.marker) {
+            owner if self.policies.is_former(&owner) => Owner::Us,
+            // It bears the mark of another of our syncs, which writes its inventory before it marks anything.
+            Owner::OtherSync(to) if self.policies.claims.is_known(&to) => {
+                return Ok(Action::Release(Release { to, is_taken: true }));
+            }
+            owner => owner,
+        };
+        self.check_spec(id, entry)?;
+        if owner == Owner::Us
+            && let Some(to) = self.policies.claims.by(id)
+        {
+            return Ok(Action::Release(Release { to: to.to_owned(), is_taken: false }));
+        }
+        match (owner, is_same) {
             (Owner::Us, None | Some(true)) if entry.adopted && !self.policies.prune_adopted => Err(Reason::Adopted),
-            (Owner::Us, None | Some(true)) => self.check_live(id, live),
+            (Owner::Us, None | Some(true)) => self.check_live(id, &entry.unit, live),
             // Somebody has put it back from a copy, marks and all: not the one that we made, nor to be lost sight of.
             (Owner::Us, Some(false)) => {
                 Err(Reason::Kept("our mark, but is not the object that was made here (another uid)".to_owned()))
@@ -140,7 +161,7 @@ impl Context<'_> {
         self.rendering.spec_kinds.contains(&(id.group.clone(), id.kind.clone()))
     }
 
-    fn check_live(&self, id: &ObjectId, live: &Live) -> Result<Action, Reason> {
+    fn check_live(&self, id: &ObjectId, unit: &ObjectId, live: &Live) -> Result<Action, Reason> {
         if let Some(mark) = keep_mark(live.object.body()) {
             return Err(Reason::Kept(mark.to_owned()));
         }
@@ -153,11 +174,20 @@ impl Context<'_> {
         if !self.policies.prune {
             return Err(Reason::PruneDisabled);
         }
+        if self.observed.doubt.is_some() {
+            return Err(Reason::InDoubt);
+        }
+        if self.observed.unproven.contains(id) {
+            return Err(Reason::Unproven);
+        }
         if self.policies.first_round {
             return Err(Reason::FirstRound);
         }
         if live.is_terminating() {
             return Err(Reason::Terminating);
+        }
+        if let Some(what) = self.policies.claims.possibly(id, unit) {
+            return Err(Reason::MayBeClaimed(what));
         }
         Ok(Action::Prune(Over::of(live)))
     }

@@ -63,6 +63,12 @@ pub enum Reason {
     Adopted,
     /// Pruning is switched off.
     PruneDisabled,
+    /// Another of our syncs may want it, and which.
+    MayBeClaimed(String),
+    /// The inventory is in doubt.
+    InDoubt,
+    /// Nothing proves that its entry in the inventory is ours.
+    Unproven,
     /// This host sees the cluster for the first time.
     FirstRound,
     /// Something else of the same unit was refused.
@@ -97,6 +103,11 @@ impl fmt::Display for Reason {
             Self::SelfManaged => f.write_str("kept: its spec says that somebody else provisions it"),
             Self::Adopted => f.write_str("kept: it was adopted, and adopt.prune is false"),
             Self::PruneDisabled => f.write_str("kept: pruning is switched off"),
+            Self::MayBeClaimed(what) => write!(f, "kept: {what}"),
+            Self::InDoubt => {
+                f.write_str("kept: the inventory is in doubt, and nothing is deleted until it is repaired")
+            }
+            Self::Unproven => f.write_str("kept: its entry in the inventory has no valid HMAC"),
             Self::FirstRound => {
                 f.write_str("kept: this host sees the cluster for the first time; the next round deletes it")
             }

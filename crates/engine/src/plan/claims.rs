@@ -1,0 +1,122 @@
+//! What our other syncs want on a cluster: what moves to one of them is released to it, and never deleted.
+//!
+//! A commit that moves a spec from one sync to another is seen by the two at different times. Whichever goes first, the
+//! object stays: the one that has it lets go of it only when the other has marked it, and the other takes it only when
+//! it is certain that the first does not want it any more.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use crate::object::{Object, ObjectId};
+use crate::problem::{Scope, unreadable_files};
+use crate::unit::{Rendering, Unit};
+
+/// What each of our other syncs wants on a cluster, by its name.
+///
+/// A sync that is configured and has nothing to do with the cluster wants nothing there; one that is not configured at
+/// all is not in here, because nobody knows what becomes of its objects.
+#[derive(Clone, Debug, Default)]
+pub struct Claims(pub BTreeMap<String, Claim>);
+
+/// What one sync wants on a cluster.
+#[derive(Clone, Debug)]
+pub enum Claim {
+    /// What its source says.
+    Known(Arc<Wanted>),
+    /// Its source cannot be read, and why: it may want anything.
+    Unknown(String),
+}
+
+/// What a rendering says about who wants what.
+#[derive(Clone, Debug, Default)]
+pub struct Wanted {
+    /// The objects that it wants.
+    objects: BTreeSet<ObjectId>,
+    /// Specs that are there and cannot be rendered: what belongs to them may be wanted.
+    broken: BTreeSet<ObjectId>,
+    /// What stands in the source without being wanted: it is not deleted for want of a setting.
+    mentioned: BTreeSet<ObjectId>,
+    /// Why it may want anything at all.
+    unclear: Option<String>,
+}
+
+impl Wanted {
+    /// Reads it off a rendering.
+    pub fn of(rendering: &Rendering) -> Self {
+        Self {
+            objects: rendering.units.iter().flat_map(objects).collect(),
+            broken: rendering.broken.clone(),
+            mentioned: rendering.documents.union(&rendering.self_managed).cloned().collect(),
+            unclear: unclear(rendering),
+        }
+    }
+
+    /// Says why it cannot be known whether an object of a unit is wanted, if it cannot.
+    fn doubt(&self, id: &ObjectId, unit: &ObjectId) -> Option<String> {
+        if self.broken.contains(id) || self.broken.contains(unit) {
+            return Some(format!("its spec {unit} is broken"));
+        }
+        self.unclear.clone()
+    }
+
+    fn mention(&self, id: &ObjectId, unit: &ObjectId) -> Option<String> {
+        let is_mentioned = self.mentioned.contains(id) || self.mentioned.contains(unit);
+        is_mentioned.then(|| "it stands in its source, and is not written".to_owned())
+    }
+}
+
+/// A file that cannot be read may speak of anything, and so may a source in which nothing is found but a mistake.
+fn unclear(rendering: &Rendering) -> Option<String> {
+    let file = unreadable_files(&rendering.problems).first().map(|file| format!("{file} cannot be read"));
+    let problem = rendering.problems.iter().find(|problem| problem.scope != Scope::Notice);
+    let lost = problem.filter(|_| rendering.documents.is_empty()).map(ToString::to_string);
+    file.or(lost)
+}
+
+/// The objects of a unit; of one whose kind is not known here, it may be in a namespace or in none.
+fn objects(unit: &Unit) -> impl Iterator<Item = ObjectId> {
+    let places = unit.home.iter().flat_map(|home| ["", home.as_str()]).flat_map(|namespace| {
+        let place = |object: &Object| ObjectId { namespace: namespace.to_owned(), ..object.id().clone() };
+        unit.objects.iter().map(place)
+    });
+    unit.all().map(|object| object.id().clone()).chain(places)
+}
+
+impl Claims {
+    /// Tells whether a sync is configured beside this one.
+    pub fn is_known(&self, sync: &str) -> bool {
+        self.0.contains_key(sync)
+    }
+
+    /// Returns the sync that wants an object.
+    pub fn by(&self, id: &ObjectId) -> Option<&str> {
+        let wants = |claim: &Claim| matches!(claim, Claim::Known(wanted) if wanted.objects.contains(id));
+        self.0.iter().find(|(_, claim)| wants(claim)).map(|(sync, _)| sync.as_str())
+    }
+
+    /// Says which sync may want an object of a unit, and why that is not certain.
+    pub fn possibly(&self, id: &ObjectId, unit: &ObjectId) -> Option<String> {
+        self.0.iter().find_map(|(sync, claim)| {
+            let why = match claim {
+                Claim::Unknown(why) => Some(why.clone()),
+                Claim::Known(wanted) => wanted.doubt(id, unit).or_else(|| wanted.mention(id, unit)),
+            };
+            why.map(|why| format!("sync {sync:?} may want it: {why}"))
+        })
+    }
+
+    /// Tells whether a sync has certainly given up an object of a unit; if not, why.
+    ///
+    /// A sync that is not configured has given up nothing.
+    pub fn is_given_up(&self, sync: &str, id: &ObjectId, unit: &ObjectId) -> Result<bool, String> {
+        match self.0.get(sync) {
+            None => Ok(false),
+            Some(Claim::Unknown(why)) => Err(format!("which may want it: {why}")),
+            Some(Claim::Known(wanted)) if wanted.objects.contains(id) => Err("which wants it too".to_owned()),
+            Some(Claim::Known(wanted)) => match wanted.doubt(id, unit) {
+                Some(why) => Err(format!("which may want it: {why}")),
+                None => Ok(true),
+            },
+        }
+    }
+}

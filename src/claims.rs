@@ -1,0 +1,65 @@
+//! What the syncs of this installation want beside each other on a cluster, for plans that must not delete what only
+//! moves.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use gatewright_engine::plan::claims::{Claim, Claims, Wanted};
+use tokio::task::JoinError;
+
+use crate::config::Config;
+use crate::rendering::Want;
+
+/// What another sync wants on a cluster.
+#[derive(Clone)]
+pub enum Neighbor {
+    /// What its source says, which is rendered only if a round has to ask.
+    Wants(Want),
+    /// Its source cannot be read, and why: it may want anything.
+    Unread(String),
+}
+
+/// The other syncs of this installation as one of them sees them on a cluster, by name; `None` has nothing to do there.
+#[derive(Clone, Default)]
+pub struct Beside(BTreeMap<String, Option<Neighbor>>);
+
+impl Beside {
+    /// Puts together the others, where `known` says what each of those wants that go to the cluster.
+    ///
+    /// A sync of which it says nothing may want anything.
+    pub fn new(config: &Config, sync: &str, cluster: &str, known: &BTreeMap<String, Neighbor>) -> Self {
+        let others = config.settings.syncs.keys().filter(|name| *name != sync);
+        let mut beside: BTreeMap<String, Option<Neighbor>> = others.map(|name| (name.clone(), None)).collect();
+        for name in neighbors(config, sync, cluster) {
+            let unread = || Neighbor::Unread("its source has not been read".to_owned());
+            beside.insert(name.to_owned(), Some(known.get(name).cloned().unwrap_or_else(unread)));
+        }
+        Self(beside)
+    }
+
+    /// Returns these syncs and nothing of a configuration.
+    pub fn of(neighbors: impl IntoIterator<Item = (String, Neighbor)>) -> Self {
+        Self(neighbors.into_iter().map(|(name, neighbor)| (name, Some(neighbor))).collect())
+    }
+
+    /// Finds out what they want. An error is a bug.
+    pub async fn claims(&self) -> Result<Claims, JoinError> {
+        let mut claims = BTreeMap::new();
+        for (name, neighbor) in &self.0 {
+            let claim = match neighbor {
+                None => Claim::Known(Arc::new(Wanted::default())),
+                Some(Neighbor::Wants(want)) => Claim::Known(Arc::new(Wanted::of(&*want.rendering().await?))),
+                Some(Neighbor::Unread(why)) => Claim::Unknown(why.clone()),
+            };
+            claims.insert(name.clone(), claim);
+        }
+        Ok(Claims(claims))
+    }
+}
+
+/// Returns the other syncs that go to a cluster.
+pub fn neighbors<'a>(config: &'a Config, sync: &'a str, cluster: &'a str) -> impl Iterator<Item = &'a str> {
+    let others = config.settings.syncs.iter().filter(move |(name, _)| *name != sync);
+    let shares = move |(name, settings)| config.clusters_of(settings).contains_key(cluster).then_some(name);
+    others.filter_map(move |(name, settings)| shares((name.as_str(), settings)))
+}

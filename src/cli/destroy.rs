@@ -1,0 +1,134 @@
+//! `gatewright destroy`.
+
+use gatewright_engine::text::count;
+use serde_json::json;
+
+use super::plan::show;
+use super::session::{Answer, Prepared, Selection, Session, unusable};
+use super::{Context, EXIT_FAILED, Failure, check_name, complain, print, worst};
+use crate::config::settings::{MaxDelete, SyncSettings};
+use crate::journal;
+use crate::ledger;
+use crate::report::{ClusterReport, Mode, Report};
+
+/// Deletes everything that a sync owns, on all of its clusters or on some.
+///
+/// An object goes as in every round: only if the inventory, its mark and its uid agree, and not if it asks to be kept,
+/// was adopted (unless adopt.prune is true) or holds what others have made. What another sync wants is released to it.
+/// The plan is shown first, and the name of the sync must be typed; in a script say --yes. The sync may be gone from the
+/// config file: then --cluster says where.
+///
+/// Exit codes: 0 all is gone, 1 failed or cancelled, 3 something is kept or a guard holds it, 4 a cluster was unreachable,
+/// 64 usage or configuration; of several the first of 1, 3, 4, 0.
+#[derive(Debug, clap::Args)]
+pub struct Args {
+    /// The sync.
+    #[arg(value_name = "SYNC")]
+    sync: String,
+    /// Only this cluster; may be given several times.
+    #[arg(long, value_name = "NAME")]
+    cluster: Vec<String>,
+    /// Do not ask.
+    #[arg(long, short)]
+    yes: bool,
+    /// How to print the reports.
+    #[arg(long, value_name = "FORMAT", default_value = "text")]
+    format: super::plan::Format,
+}
+
+/// Runs the command.
+pub fn run(context: &Context, args: &Args) -> Result<u8, Failure> {
+    let config = context.load()?;
+    context.log_quietly(&config)?;
+    let session = Session::new(context, &config)?;
+    for cluster in &args.cluster {
+        check_name("cluster", Some(cluster), &config.settings.clusters)?;
+    }
+    let settings = settings(&session, args)?;
+    let _lock = session.state.lock().map_err(|error| unusable(&error))?;
+    let installation = session.state.make_installation().map_err(|error| unusable(&error))?;
+    let selection = Selection { sync: Some(args.sync.clone()), cluster: args.cluster.clone(), only: Vec::new() };
+    let prepared = session.emptied(&args.sync, &settings, &selection, &installation)?;
+    let plan = session.round(&prepared, Mode::Plan);
+    show(context, &plan, args.format, false);
+    if session.is_stopped() {
+        return Ok(EXIT_FAILED);
+    }
+    if plan.has_changes() {
+        let number = plan.counts().get("prune").copied().unwrap_or_default();
+        let question = format!("Delete {} for good?", count(number, "object"));
+        if session.confirm(args.yes, &question, &args.sync)? == Answer::No {
+            return Ok(EXIT_FAILED);
+        }
+    } else if plan.exit_code() != 0 {
+        return Ok(plan.exit_code());
+    }
+    let report = session.round(&prepared, Mode::Apply);
+    show(context, &report, args.format, false);
+    if let Err(error) = journal::record(&session.state, &config.reports_dir, &report) {
+        tracing::warn!(error = %gatewright_engine::error::Chain(&error), "cannot keep the report");
+    }
+    finish(&session, &prepared, &report, args)
+}
+
+/// What the config says of the sync, or what is needed of one that it does not know.
+fn settings(session: &Session<'_>, args: &Args) -> Result<SyncSettings, Failure> {
+    let known = &session.config.settings.syncs;
+    let mut settings = match known.get(&args.sync) {
+        Some(settings) => settings.clone(),
+        None if args.cluster.is_empty() => {
+            check_name("sync", Some(&args.sync), known)?;
+            return Err(Failure::usage(format!("there is no sync {:?}", args.sync)));
+        }
+        None => serde_json::from_value(json!({"source": "", "clusters": {"names": args.cluster}}))
+            .expect("these are the settings that have no default"),
+    };
+    if !args.cluster.is_empty() {
+        // Also where the sync does not go any more.
+        settings.clusters = serde_json::from_value(json!({"names": args.cluster})).expect("these are names");
+    }
+    settings.moved.clear();
+    settings.prune.enabled = true;
+    settings.prune.allow_empty = true;
+    settings.prune.max_delete = MaxDelete { units: usize::MAX, percent: 100 };
+    Ok(settings)
+}
+
+/// Where nothing is owned any more the inventory goes too.
+fn finish(session: &Session<'_>, prepared: &Prepared, report: &Report, args: &Args) -> Result<u8, Failure> {
+    let mut codes = vec![report.exit_code()];
+    if session.is_stopped() {
+        codes.push(EXIT_FAILED);
+    }
+    for (name, cluster) in &prepared.order.clusters {
+        let is_kept = |report: &ClusterReport| !report.refusals.is_empty();
+        if report.clusters.get(name).is_some_and(is_kept) {
+            codes.push(3);
+        }
+        let fail = |error| super::inventory::failed(name, &error);
+        let emptied = async {
+            let ledger = ledger::load(cluster.as_ref(), &args.sync).await?;
+            let is_ours = ledger.inventory.installation == prepared.order.installation;
+            let is_over = ledger.exists() && is_ours && ledger.inventory.entries.is_empty();
+            if is_over {
+                ledger::remove(cluster.as_ref(), &args.sync, ledger).await?;
+            }
+            Ok(is_over)
+        };
+        if report.clusters.get(name).is_some_and(|report| report.error.is_none())
+            && session.block_on(emptied).map_err(fail)?
+            && let Some(witness) = session.witness(&args.sync, name)
+        {
+            witness.forget().map_err(|error| unusable(&error))?;
+        }
+    }
+    if session.config.settings.syncs.contains_key(&args.sync) {
+        complain(&format!(
+            "gatewright: sync {:?} is still configured, and its next round makes all of it again\n",
+            args.sync
+        ));
+    } else if worst(codes.iter().copied()) == 0 {
+        print("nothing of it is left\n");
+    }
+    Ok(worst(codes))
+}

@@ -1,0 +1,252 @@
+//! `gatewright inventory`.
+
+use gatewright_engine::error::Chain;
+use gatewright_engine::marks::Marker;
+use gatewright_engine::text::count;
+use serde_json::{Value, json};
+
+use super::plan::Format;
+use super::session::{Answer, Session, unusable};
+use super::table::table;
+use super::{Context, EXIT_FAILED, Failure, check_name, print, worst};
+use crate::cluster::ClusterError;
+use crate::custody::repair::{self, Change, Repair};
+use crate::ledger;
+
+/// Shows what is owned on clusters, and mends what is written down about it.
+#[derive(Debug, clap::Args)]
+pub struct Args {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Debug, clap::Subcommand)]
+enum Command {
+    Show(Show),
+    Repair(RepairArgs),
+}
+
+/// Lists every object that stands in an inventory.
+///
+/// A sync that is not configured any more can be shown with --cluster. Exit codes: 0, 1 an inventory cannot be read, 3 one
+/// is in doubt, 4 a cluster was unreachable, 64 usage or configuration; of several the first of 1, 3, 4, 0.
+#[derive(Debug, clap::Args)]
+struct Show {
+    /// The sync; all of them if absent.
+    #[arg(value_name = "SYNC")]
+    sync: Option<String>,
+    /// Only this cluster.
+    #[arg(long, value_name = "NAME")]
+    cluster: Option<String>,
+    /// How to print it.
+    #[arg(long, value_name = "FORMAT", default_value = "text")]
+    format: Format,
+}
+
+/// Rebuilds the inventory of a sync on a cluster, and confirms it.
+///
+/// What bears the mark of the sync stands in it afterwards, the object that is there now; what does not is taken out. No
+/// object is changed or deleted. It shows what it will write, and asks; in a script say --yes. The next round deletes
+/// again. A daemon with the same state must be stopped meanwhile.
+///
+/// Exit codes: 0 done, 1 failed or cancelled, 4 the cluster was unreachable, 64 usage or configuration.
+#[derive(Debug, clap::Args)]
+struct RepairArgs {
+    /// The sync.
+    #[arg(value_name = "SYNC")]
+    sync: String,
+    /// The cluster.
+    #[arg(long, value_name = "NAME")]
+    cluster: String,
+    /// Do not ask.
+    #[arg(long, short)]
+    yes: bool,
+}
+
+/// Runs the command.
+pub fn run(context: &Context, args: &Args) -> Result<u8, Failure> {
+    match &args.command {
+        Command::Show(args) => show(context, args),
+        Command::Repair(args) => mend(context, args),
+    }
+}
+
+/// What went wrong on one cluster, when that is all that a command is about.
+pub(super) fn failed(cluster: &str, error: &ClusterError) -> Failure {
+    let message = format!("cluster {cluster}: {}", Chain(error));
+    let code = if error.is_unreachable() { 4 } else { EXIT_FAILED };
+    Failure { code, message, hint: error.hint.clone() }
+}
+
+fn show(context: &Context, args: &Show) -> Result<u8, Failure> {
+    let config = context.load()?;
+    context.log_quietly(&config)?;
+    let session = Session::new(context, &config)?;
+    if args.cluster.is_none() {
+        check_name("sync", args.sync.as_deref(), &config.settings.syncs)?;
+    }
+    check_name("cluster", args.cluster.as_deref(), &config.settings.clusters)?;
+    let mut targets: Vec<(String, String)> = Vec::new();
+    for (sync, settings) in &config.settings.syncs {
+        let clusters = config.clusters_of(settings).into_keys().map(|cluster| (sync.clone(), cluster.to_owned()));
+        targets.extend(clusters);
+    }
+    targets.retain(|(sync, cluster)| {
+        args.sync.as_ref().is_none_or(|wanted| wanted == sync)
+            && args.cluster.as_ref().is_none_or(|wanted| wanted == cluster)
+    });
+    if let (true, Some(sync), Some(cluster)) = (targets.is_empty(), &args.sync, &args.cluster) {
+        targets.push((sync.clone(), cluster.clone()));
+    }
+    let (mut codes, mut all) = (Vec::new(), Vec::new());
+    for (sync, cluster) in targets {
+        match inventory(&session, &sync, &cluster) {
+            Ok((code, shown)) => {
+                codes.push(code);
+                all.push(shown);
+            }
+            Err(failure) => codes.push(failure.tell()),
+        }
+    }
+    match args.format {
+        Format::Json => {
+            let schema = "gatewright.dev/inventory/v1alpha1";
+            print(&format!("{}\n", json!({"schema": schema, "inventories": all})));
+        }
+        Format::Text => all.iter().for_each(|inventory| print(&text(inventory))),
+    }
+    Ok(worst(codes))
+}
+
+/// Reads one inventory, as the JSON view has it.
+fn inventory(session: &Session<'_>, sync: &str, name: &str) -> Result<(u8, Value), Failure> {
+    let cluster = session.cluster(name)?;
+    let fail = |error| failed(name, &error);
+    let (ledger, damage) = session.block_on(ledger::salvage(cluster.as_ref(), sync)).map_err(fail)?;
+    let witness = session.witness(sync, name);
+    let verdict = witness.as_ref().map(|it| it.judge(&ledger.inventory, ledger.version(), damage.as_ref()));
+    let verdict = verdict.unwrap_or_default();
+    let unproven = witness.as_ref().map(|it| it.unproven(&ledger.inventory, &verdict)).unwrap_or_default();
+    let doubt = verdict.doubt.or_else(|| damage.map(|damage| damage.to_string()));
+    let is_sealed = session.config.inventory_key.is_some() && witness.is_some();
+    let entries = ledger.inventory.entries.iter().map(|(id, entry)| {
+        let mut shown = json!({
+            "id": id, "apiVersion": entry.gvk.api_version(), "unit": entry.unit, "adopted": entry.adopted,
+            "files": entry.files,
+        });
+        if let Some(uid) = &entry.uid {
+            shown["uid"] = uid.as_str().into();
+        }
+        if is_sealed {
+            shown["sealed"] = (!unproven.contains(id)).into();
+        }
+        shown
+    });
+    let code = if doubt.is_some() || !unproven.is_empty() { 3 } else { 0 };
+    let inventory = &ledger.inventory;
+    let mut shown = json!({
+        "sync": sync, "cluster": name, "exists": ledger.exists(), "installation": inventory.installation,
+        "source": inventory.source, "clusterId": inventory.cluster, "epoch": inventory.epoch,
+        "entries": entries.collect::<Vec<_>>(),
+    });
+    if let Some(doubt) = doubt {
+        shown["doubt"] = doubt.into();
+    }
+    Ok((code, shown))
+}
+
+fn text(inventory: &Value) -> String {
+    let say = |field: &str| inventory[field].as_str().unwrap_or_default();
+    let entries = inventory["entries"].as_array().map(Vec::as_slice).unwrap_or_default();
+    let mut out = vec![format!("sync {}, cluster {}: ", say("sync"), say("cluster"))];
+    if inventory["exists"] == false {
+        out.push("no inventory\n".to_owned());
+    } else {
+        let objects = count(entries.len(), "object");
+        out.push(format!("{objects}, written {} times, by installation {}\n", inventory["epoch"], say("installation")));
+    }
+    if let Some(doubt) = inventory["doubt"].as_str() {
+        let (sync, cluster) = (say("sync"), say("cluster"));
+        out.push(format!(
+            "  in doubt: {doubt}\n  see who has changed it, then run `gatewright inventory repair {sync} --cluster {cluster}`\n"
+        ));
+    }
+    let named = |id: &Value| {
+        let part = |field: &str| id[field].as_str().unwrap_or_default().to_owned();
+        let place = if part("namespace").is_empty() { String::new() } else { format!("{}/", part("namespace")) };
+        format!("{} {place}{}", part("kind"), part("name"))
+    };
+    let row = |entry: &Value| {
+        let state = match () {
+            () if entry["sealed"] == false => "no valid HMAC",
+            () if entry["uid"].is_null() => "pending",
+            () if entry["adopted"] == true => "adopted",
+            () => "",
+        };
+        let uid = entry["uid"].as_str().unwrap_or("-").to_owned();
+        [named(&entry["id"]), uid, named(&entry["unit"]), state.to_owned()]
+    };
+    let rows: Vec<[String; 4]> = entries.iter().map(row).collect();
+    if !rows.is_empty() {
+        out.push(table(["OBJECT", "UID", "UNIT", "STATE"], &rows));
+    }
+    out.concat()
+}
+
+fn mend(context: &Context, args: &RepairArgs) -> Result<u8, Failure> {
+    let config = context.load()?;
+    context.log_quietly(&config)?;
+    let session = Session::new(context, &config)?;
+    let cluster = session.cluster(&args.cluster)?;
+    let _lock = session.state.lock().map_err(|error| unusable(&error))?;
+    let installation = session.state.make_installation().map_err(|error| unusable(&error))?;
+    let marker = Marker { installation, sync: args.sync.clone() };
+    let witness = session.witness(&args.sync, &args.cluster);
+    let fail = |error| failed(&args.cluster, &error);
+    let repair = session.block_on(repair::plan(cluster.as_ref(), &marker, witness.as_ref())).map_err(fail)?;
+    check(&repair, &marker, args)?;
+    print(&shown(&repair, args));
+    if session.confirm(args.yes, "Write this inventory?", "yes")? == Answer::No {
+        return Ok(EXIT_FAILED);
+    }
+    let Repair { mut ledger, inventory, .. } = repair;
+    let written = ledger.replace(cluster.as_ref(), &args.sync, &inventory, witness.as_ref());
+    session.block_on(written).map_err(fail)?;
+    print(&format!("the inventory holds {} now\n", count(inventory.entries.len(), "object")));
+    Ok(0)
+}
+
+/// What another installation owns is not ours to mend, and a name that leads nowhere is a slip.
+fn check(repair: &Repair, marker: &Marker, args: &RepairArgs) -> Result<(), Failure> {
+    let theirs = &repair.ledger.inventory.installation;
+    if !theirs.is_empty() && *theirs != marker.installation {
+        let message = format!("the inventory of sync {:?} belongs to installation {theirs}", args.sync);
+        let hint = format!("`gatewright takeover {} --cluster {}` makes it ours", args.sync, args.cluster);
+        return Err(Failure { code: EXIT_FAILED, message, hint: Some(hint) });
+    }
+    if repair.changes.is_empty() && !repair.ledger.exists() && repair.verdict.doubt.is_none() {
+        return Err(Failure::usage(format!("sync {:?} owns nothing on cluster {:?}", args.sync, args.cluster)));
+    }
+    Ok(())
+}
+
+fn shown(repair: &Repair, args: &RepairArgs) -> String {
+    let mut out = vec![format!("sync {}, cluster {}\n", args.sync, args.cluster)];
+    if let Some(doubt) = &repair.verdict.doubt {
+        out.push(format!("  in doubt: {doubt}\n"));
+    }
+    for message in &repair.blind {
+        out.push(format!("  not looked at: {message}\n"));
+    }
+    let mut kept = 0;
+    for (id, change) in &repair.changes {
+        match change {
+            Change::Keep => kept += 1,
+            Change::Add(why) => out.push(format!("  + {id}: {why}\n")),
+            Change::Drop(why) => out.push(format!("  - {id}: {why}\n")),
+        }
+    }
+    let all = repair.inventory.entries.len();
+    out.push(format!("  {kept} of {} stand in it already; no object is touched\n", count(all, "object")));
+    out.concat()
+}

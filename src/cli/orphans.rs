@@ -1,0 +1,83 @@
+//! `gatewright orphans`.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use gatewright_engine::text::count;
+use serde_json::json;
+
+use super::inventory::failed;
+use super::plan::Format;
+use super::session::{Session, unusable};
+use super::table::table;
+use super::{Context, Failure, check_name, print, worst};
+use crate::custody::orphans::{Orphans, find};
+
+/// Lists what bears the marks of this installation and stands in no inventory of its syncs, and inventories of syncs that
+/// are not configured. Changes nothing.
+///
+/// It looks among the kinds that stand in inventories and those that packs render. What a sync should own comes back by
+/// `inventory repair SYNC --cluster NAME`, what nobody wants goes by `destroy SYNC --cluster NAME`.
+///
+/// Exit codes: 0 whatever there is, 1 failed, 4 a cluster was unreachable, 64 usage or configuration.
+#[derive(Debug, clap::Args)]
+pub struct Args {
+    /// Only this cluster; may be given several times.
+    #[arg(long, value_name = "NAME")]
+    cluster: Vec<String>,
+    /// How to print it.
+    #[arg(long, value_name = "FORMAT", default_value = "text")]
+    format: Format,
+}
+
+/// Runs the command.
+pub fn run(context: &Context, args: &Args) -> Result<u8, Failure> {
+    let config = context.load()?;
+    context.log_quietly(&config)?;
+    let session = Session::new(context, &config)?;
+    for cluster in &args.cluster {
+        check_name("cluster", Some(cluster), &config.settings.clusters)?;
+    }
+    let installation = session.state.installation().map_err(|error| unusable(&error))?.unwrap_or_default();
+    let is_chosen = |name: &&String| args.cluster.is_empty() || args.cluster.contains(name);
+    let (mut codes, mut all) = (Vec::new(), BTreeMap::new());
+    for name in config.settings.clusters.keys().filter(is_chosen) {
+        let syncs = config.settings.syncs.iter();
+        let selected = syncs.filter(|(_, sync)| config.clusters_of(sync).contains_key(name.as_str()));
+        let configured: BTreeSet<&str> = selected.map(|(sync, _)| sync.as_str()).collect();
+        let cluster = session.cluster(name)?;
+        match session.block_on(find(cluster.as_ref(), &installation, &configured)) {
+            Ok(orphans) => drop(all.insert(name.clone(), orphans)),
+            Err(error) => codes.push(failed(name, &error).tell()),
+        }
+    }
+    match args.format {
+        Format::Json => {
+            let schema = "gatewright.dev/orphans/v1alpha1";
+            print(&format!("{}\n", json!({"schema": schema, "clusters": all})));
+        }
+        Format::Text => all.iter().for_each(|(cluster, orphans)| print(&text(cluster, orphans))),
+    }
+    Ok(worst(codes))
+}
+
+fn text(cluster: &str, orphans: &Orphans) -> String {
+    let mut out = vec![format!("cluster {cluster}: {}", count(orphans.objects.len(), "object"))];
+    out.push(format!(" and {}\n", count(orphans.inventories.len(), "inventory").replace("ys", "ies")));
+    for message in &orphans.blind {
+        out.push(format!("  not looked at: {message}\n"));
+    }
+    let object = |it: &crate::custody::orphans::Orphan| [it.id.to_string(), it.uid.clone(), it.sync.clone()];
+    let objects: Vec<[String; 3]> = orphans.objects.iter().map(object).collect();
+    if !objects.is_empty() {
+        out.push(table(["OBJECT", "UID", "SYNC"], &objects));
+    }
+    let inventory = |it: &crate::custody::orphans::Abandoned| {
+        let of = if it.is_ours { "this one".to_owned() } else { it.installation.clone() };
+        [it.sync.clone(), it.objects.to_string(), of]
+    };
+    let inventories: Vec<[String; 3]> = orphans.inventories.iter().map(inventory).collect();
+    if !inventories.is_empty() {
+        out.push(table(["INVENTORY OF SYNC", "OBJECTS", "INSTALLATION"], &inventories));
+    }
+    out.concat()
+}

@@ -1,0 +1,78 @@
+//! `gatewright rbac`.
+
+use gatewright_engine::text::digest;
+use gatewright_engine::yaml;
+
+use super::session::{Selection, Session, unusable};
+use super::{Context, Failure, print, worst};
+use crate::rights::{Request, Subject, documents};
+
+/// Prints the rights that a sync needs, as roles and bindings for `kubectl apply -f -`.
+///
+/// They are those for what the source says now: run it again when Gateways come in other namespaces, or of other kinds,
+/// and keep the old roles until what they were for is gone. No cluster is asked; the names of custom resources in rules are
+/// derived from their kinds. --read-only leaves out everything that changes something; a plan cannot rehearse then what
+/// objects would become, and refuses those that exist.
+///
+/// Exit codes: 0 printed, 1 the source cannot be read, 64 usage or configuration.
+#[derive(Debug, clap::Args)]
+pub struct Args {
+    /// The sync.
+    #[arg(value_name = "SYNC")]
+    sync: String,
+    /// Only for what goes to this cluster; may be given several times.
+    #[arg(long, value_name = "NAME")]
+    cluster: Vec<String>,
+    /// Only the rights to look.
+    #[arg(long)]
+    read_only: bool,
+    /// The user that gets them, as the API server knows it.
+    #[arg(long, value_name = "NAME", default_value = "gatewright", conflicts_with_all = ["group", "service_account"])]
+    user: String,
+    /// A group instead.
+    #[arg(long, value_name = "NAME", conflicts_with = "service_account")]
+    group: Option<String>,
+    /// A service account instead.
+    #[arg(long, value_name = "NAMESPACE/NAME", value_parser = parse_account)]
+    service_account: Option<(String, String)>,
+}
+
+fn parse_account(text: &str) -> Result<(String, String), String> {
+    match text.split_once('/') {
+        Some((namespace, name)) if !namespace.is_empty() && !name.is_empty() && !name.contains('/') => {
+            Ok((namespace.to_owned(), name.to_owned()))
+        }
+        _ => Err("a service account is written as NAMESPACE/NAME".to_owned()),
+    }
+}
+
+/// Runs the command.
+pub fn run(context: &Context, args: &Args) -> Result<u8, Failure> {
+    let config = context.load()?;
+    context.log_quietly(&config)?;
+    let session = Session::new(context, &config)?;
+    let selection = Selection { sync: Some(args.sync.clone()), cluster: args.cluster.clone(), only: Vec::new() };
+    let installation = session.state.installation().map_err(|error| unusable(&error))?;
+    let ready = session.prepare(&selection, &installation.unwrap_or_else(|| digest(b"")[..32].to_owned()))?;
+    let subject = match (&args.group, &args.service_account) {
+        (Some(group), _) => Subject::Group(group.clone()),
+        (None, Some((namespace, name))) => Subject::ServiceAccount(namespace.clone(), name.clone()),
+        (None, None) => Subject::User(args.user.clone()),
+    };
+    for prepared in &ready.rounds {
+        let request = Request {
+            sync: &args.sync,
+            subject: &subject,
+            is_read_only: args.read_only,
+            creates_namespaces: prepared.order.settings.create_namespaces,
+        };
+        let mut renderings = Vec::new();
+        for want in prepared.wanted.values() {
+            renderings.push(session.block_on(want.rendering()).map_err(|error| Failure::of(&error))?);
+        }
+        for document in documents(&request, renderings.iter().map(AsRef::as_ref)) {
+            print(&format!("---\n{}", yaml::to_string(&document)));
+        }
+    }
+    Ok(worst(ready.codes))
+}

@@ -1,0 +1,193 @@
+//! The rights that a sync needs on a cluster: what its requests are, as RBAC says it.
+//!
+//! Every object is listed by our label in all namespaces, read, applied (for which an API server asks for `patch`, and
+//! where nothing is for `create` too), and deleted. Inventories are read, written and deleted as `ConfigMap`s.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use gatewright_engine::object::Object;
+use gatewright_engine::object::scope::is_cluster_scoped;
+use gatewright_engine::spec::GATEWAY_API;
+use gatewright_engine::unit::{Rendering, Unit};
+use serde_json::{Value, json};
+
+use crate::cluster::SYSTEM_NAMESPACE;
+
+const RBAC: &str = "rbac.authorization.k8s.io";
+
+/// Kinds to which rights are given, not only written: an API server lets nobody give what he has not himself.
+const ROLES: [&str; 2] = ["Role", "ClusterRole"];
+const BINDINGS: [&str; 2] = ["RoleBinding", "ClusterRoleBinding"];
+
+/// Who gets the rights.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Subject {
+    /// A user, as the API server knows it.
+    User(String),
+    /// A group.
+    Group(String),
+    /// A service account: namespace and name.
+    ServiceAccount(String, String),
+}
+
+/// What is asked for.
+#[derive(Clone, Debug)]
+pub struct Request<'a> {
+    /// The sync.
+    pub sync: &'a str,
+    /// Who gets the rights.
+    pub subject: &'a Subject,
+    /// Only to look, for reports.
+    pub is_read_only: bool,
+    /// Whether missing namespaces are made.
+    pub creates_namespaces: bool,
+}
+
+/// Rules by group and verbs, in an order that does not depend on anything.
+type Rules = BTreeMap<(String, Vec<&'static str>, Vec<String>), BTreeSet<String>>;
+
+/// Returns the documents that give the rights for what renderings want.
+pub fn documents<'a>(request: &Request<'_>, renderings: impl IntoIterator<Item = &'a Rendering>) -> Vec<Value> {
+    let units: Vec<&Unit> = renderings.into_iter().flat_map(|rendering| &rendering.units).collect();
+    let mut everywhere = Rules::new();
+    let mut places: BTreeMap<String, Rules> = BTreeMap::new();
+    for object in units.iter().flat_map(|unit| unit.all()) {
+        let (group, resource) = resource(object);
+        add(&mut everywhere, &group, &["list"], &[], &resource);
+        let namespace = object.id().namespace.clone();
+        let is_everywhere = namespace.is_empty() || is_cluster_scoped(&object.gvk());
+        let rules = if is_everywhere { &mut everywhere } else { places.entry(namespace).or_default() };
+        let verbs: &[_] = if request.is_read_only { &["get"] } else { &["get", "create", "patch", "delete"] };
+        add(rules, &group, verbs, &[], &resource);
+        if object.id().group == RBAC && !request.is_read_only {
+            giving(rules, object, &resource);
+        }
+    }
+    for unit in &units {
+        deployers(unit, &mut everywhere, &mut places);
+    }
+    namespaces(request, &mut everywhere, places.keys().cloned().collect());
+    let name = format!("gatewright-{}", request.sync);
+    let system = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": SYSTEM_NAMESPACE}});
+    let mut documents = vec![system];
+    documents.extend(role(request, &name, None, &everywhere));
+    let verbs: &[_] = if request.is_read_only { &["get"] } else { &["get", "create", "update", "delete"] };
+    add(places.entry(SYSTEM_NAMESPACE.to_owned()).or_default(), "", verbs, &[], "configmaps");
+    for (namespace, rules) in &places {
+        documents.extend(role(request, &name, Some(namespace), rules));
+    }
+    documents
+}
+
+fn add(rules: &mut Rules, group: &str, verbs: &[&'static str], names: &[String], resource: &str) {
+    rules.entry((group.to_owned(), verbs.to_vec(), names.to_vec())).or_default().insert(resource.to_owned());
+}
+
+/// Who writes a role must have all that is in it, or the right to go beyond; who binds one likewise.
+fn giving(rules: &mut Rules, object: &Object, resource: &str) {
+    let kind = object.id().kind.as_str();
+    if ROLES.contains(&kind) {
+        add(rules, RBAC, &["escalate"], &[object.id().name.clone()], resource);
+    }
+    if BINDINGS.contains(&kind) {
+        let text = |field: &str| object.body()["roleRef"][field].as_str().unwrap_or_default().to_owned();
+        let plural = if text("kind") == "ClusterRole" { "clusterroles" } else { "roles" };
+        add(rules, RBAC, &["bind"], &[text("name")], plural);
+    }
+}
+
+/// Before anything is taken over from a deployer, its Gateway, class and parameters are looked at.
+fn deployers(unit: &Unit, everywhere: &mut Rules, places: &mut BTreeMap<String, Rules>) {
+    let Some(deployer) = &unit.deployer else { return };
+    let rules = places.entry(unit.id.namespace.clone()).or_default();
+    add(rules, GATEWAY_API, &["get"], &[], "gateways");
+    add(everywhere, GATEWAY_API, &["get"], &[], "gatewayclasses");
+    if let Some(told_by) = &deployer.told_by {
+        add(everywhere, &told_by.gvk.group, &["get"], &[], &plural(&told_by.gvk.kind));
+    }
+}
+
+/// The namespace `kube-system` says which cluster it is; those of objects are looked at before something is made there.
+fn namespaces(request: &Request<'_>, everywhere: &mut Rules, mut names: BTreeSet<String>) {
+    let verbs: &[_] = if request.creates_namespaces && !request.is_read_only { &["get", "patch"] } else { &["get"] };
+    if verbs.len() > 1 {
+        add(everywhere, "", &["create"], &[], "namespaces");
+        add(everywhere, "", &["patch"], &names.iter().cloned().collect::<Vec<_>>(), "namespaces");
+    }
+    names.insert("kube-system".to_owned());
+    add(everywhere, "", &["get"], &names.into_iter().collect::<Vec<_>>(), "namespaces");
+}
+
+/// A role and its binding.
+fn role(request: &Request<'_>, name: &str, namespace: Option<&str>, rules: &Rules) -> [Value; 2] {
+    let rules: Vec<Value> = rules
+        .iter()
+        .map(|((group, verbs, names), resources)| {
+            let mut rule = json!({"apiGroups": [group], "resources": resources, "verbs": verbs});
+            if !names.is_empty() {
+                rule["resourceNames"] = json!(names);
+            }
+            rule
+        })
+        .collect();
+    let subject = match request.subject {
+        Subject::User(name) => json!({"apiGroup": RBAC, "kind": "User", "name": name}),
+        Subject::Group(name) => json!({"apiGroup": RBAC, "kind": "Group", "name": name}),
+        Subject::ServiceAccount(namespace, name) => {
+            json!({"kind": "ServiceAccount", "namespace": namespace, "name": name})
+        }
+    };
+    let (role, binding) = match namespace {
+        None => ("ClusterRole", "ClusterRoleBinding"),
+        Some(_) => ("Role", "RoleBinding"),
+    };
+    let version = format!("{RBAC}/v1");
+    let mut metadata = json!({"name": name});
+    if let Some(namespace) = namespace {
+        metadata["namespace"] = namespace.into();
+    }
+    let reference = json!({"apiGroup": RBAC, "kind": role, "name": name});
+    [
+        json!({"apiVersion": version, "kind": role, "metadata": metadata, "rules": rules}),
+        json!({"apiVersion": version, "kind": binding, "metadata": metadata, "roleRef": reference, "subjects": [subject]}),
+    ]
+}
+
+fn resource(object: &Object) -> (String, String) {
+    (object.id().group.clone(), plural(&object.id().kind))
+}
+
+/// The name of a kind in addresses, by the rule that those who define kinds follow; only a server knows for certain.
+fn plural(kind: &str) -> String {
+    let kind = kind.to_lowercase();
+    let is_sibilant = ["ss", "x", "ch", "sh"].iter().any(|end| kind.ends_with(end));
+    let before_y = kind.strip_suffix('y').filter(|rest| !rest.ends_with(['a', 'e', 'o', 'u']));
+    match before_y {
+        Some(rest) => format!("{rest}ies"),
+        None if is_sibilant => format!("{kind}es"),
+        None if kind.ends_with('s') => kind,
+        None => format!("{kind}s"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn kinds_have_the_plurals_that_servers_know() {
+        let known = [
+            ("Deployment", "deployments"),
+            ("Gateway", "gateways"),
+            ("GatewayClass", "gatewayclasses"),
+            ("GatewayParameters", "gatewayparameters"),
+            ("Ingress", "ingresses"),
+            ("NetworkPolicy", "networkpolicies"),
+            ("Endpoints", "endpoints"),
+            ("HTTPRoute", "httproutes"),
+        ];
+        for (kind, name) in known {
+            assert_eq!(plural(kind), name);
+        }
+    }
+}

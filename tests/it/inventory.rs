@@ -1,0 +1,311 @@
+//! Inventories that are not as they were left, on a real API server: it is said, and nothing is deleted until a person
+//! has looked.
+
+use std::collections::BTreeMap;
+use std::fs;
+
+use gatewright::ledger;
+use gatewright_engine::inventory::{Entry, Inventory};
+use gatewright_engine::object::{Gvk, ObjectId};
+use serde_json::{Value, json};
+
+use crate::cluster_kube::cluster;
+use crate::commands::obeys;
+use crate::ownership::site::{Site, server};
+use crate::program::Run;
+
+/// A Gateway that stays and one that goes.
+fn site(settings: &str) -> Site {
+    let site = Site::new(settings);
+    site.want(&["edge", "other"], 80);
+    site.sync().exits(0).says("8 objects created");
+    site
+}
+
+impl Site {
+    fn repair(&self) -> Run {
+        self.run(&["inventory", "repair", &self.name, "--cluster", "c", "--yes"])
+    }
+
+    /// What somebody does who has the right to delete our records.
+    fn lose_inventory(&self) {
+        for record in self.records().into_keys() {
+            self.server.kubectl_ok(&["-n", "gatewright-system", "delete", "configmap", &record]);
+        }
+    }
+
+    /// A host that knows who it is, and nothing else.
+    fn lose_memory(&self) {
+        fs::remove_dir_all(self.desk.path("state/seen")).expect("there is one after a round");
+    }
+
+    fn service(&self, name: &str) -> ObjectId {
+        ObjectId::new("", "Service", &self.name, name)
+    }
+
+    /// Adds an object of somebody else to the inventory.
+    fn smuggle(&self) -> ObjectId {
+        let theirs =
+            json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "theirs"}, "data": {"a": "b"}});
+        self.create(&theirs);
+        let id = ObjectId::new("", "ConfigMap", &self.name, "theirs");
+        let unit = ObjectId::new("gateway.networking.k8s.io", "Gateway", &self.name, "edge");
+        let uid = self.get("configmap/theirs")["metadata"]["uid"].as_str().map(str::to_owned);
+        let entry = Entry { gvk: Gvk::new("v1", "ConfigMap"), uid, unit, adopted: false, files: [].into() };
+        let mut inventory = self.inventory();
+        inventory.epoch += 1;
+        inventory.entries.insert(id.clone(), entry);
+        self.forge(&inventory);
+        id
+    }
+}
+
+/// Everything but deletions goes on, a repair brings back what was there, and then deletions go on too.
+#[track_caller]
+fn held_and_repaired(site: &Site, why: &str) {
+    let before = site.versions();
+    site.drop(&["other"]);
+    site.want(&["edge"], 81);
+    let hint = format!("then run `gatewright inventory repair {} --cluster c`", site.name);
+    let plan = site.run(&["plan"]).exits(3).says("held by guard inventory").says(why).says("nothing is deleted here");
+    plan.says(&hint).says("2 objects to update");
+    site.sync().exits(3).says(why).says("2 objects updated");
+    assert_eq!(site.left_of("other").len(), 4, "nothing is deleted");
+    // It is not forgotten by what the round itself has written.
+    site.sync().exits(3).says("held by guard inventory").says(why).says("no changes");
+    site.run(&["inventory", "show"]).exits(3).says(&format!("in doubt: {why}")).says(&hint);
+    site.repair().exits(0).says(&format!("in doubt: {why}")).says("the inventory holds 8 objects now");
+    assert_eq!(site.versions().len(), before.len(), "a repair touches no object");
+    site.sync().exits(0).says("4 objects deleted, 4 unchanged");
+    site.sync().exits(0).says("no changes, 4 objects up to date");
+    site.run(&["inventory", "show"]).exits(0).says("4 objects");
+}
+
+#[test]
+fn an_inventory_that_was_deleted_by_hand_holds_deletions_until_it_is_repaired() {
+    let site = site("");
+    site.lose_inventory();
+    held_and_repaired(&site, "it is gone, and held 8 objects when it was last written here");
+}
+
+#[test]
+fn an_older_copy_of_an_inventory_holds_deletions_until_it_is_repaired() {
+    let site = site("");
+    let old = site.inventory();
+    site.want(&["third"], 80);
+    site.sync().exits(0).says("4 objects created");
+    site.drop(&["third"]);
+    site.sync().exits(0).says("4 objects deleted");
+    site.forge(&old);
+    held_and_repaired(&site, "it is an older copy: it was written for the");
+}
+
+#[test]
+fn an_inventory_that_was_edited_holds_deletions_until_it_is_repaired() {
+    let site = site("");
+    let mut inventory = site.inventory();
+    inventory.entries.remove(&site.service("other"));
+    site.forge(&inventory);
+    held_and_repaired(&site, &format!("it was edited, and lacks what this host wrote: Service {}/other", site.name));
+}
+
+#[test]
+fn a_truncated_inventory_holds_deletions_until_it_is_repaired() {
+    let site = site("");
+    let head = format!("gatewright.{}", site.name);
+    let shard = site.records().into_keys().find(|name| *name != head).expect("there is one");
+    let patch = r#"{"data": {"entries": "H4sI"}}"#;
+    site.server.kubectl_ok(&["-n", "gatewright-system", "patch", "configmap", &shard, "--type=merge", "-p", patch]);
+    held_and_repaired(&site, "it cannot be read: shard");
+
+    // A head that says nothing is no better.
+    site.want(&["edge", "other"], 80);
+    site.sync().exits(0).says("4 objects created, 2 objects updated");
+    let patch = r#"{"data": {"head": "{"}}"#;
+    site.server.kubectl_ok(&["-n", "gatewright-system", "patch", "configmap", &head, "--type=merge", "-p", patch]);
+    held_and_repaired(&site, "it cannot be read: the head of the inventory cannot be read");
+
+    // Who has never seen it knows nothing to go on with.
+    site.server.kubectl_ok(&["-n", "gatewright-system", "patch", "configmap", &head, "--type=merge", "-p", patch]);
+    site.lose_memory();
+    site.sync().exits(1).says(&format!("gatewright inventory repair {}", site.name));
+    site.repair().exits(0).says("it bears our mark; it counts as adopted");
+    site.sync().exits(0).says("no changes, 4 objects up to date");
+}
+
+#[test]
+fn entries_that_somebody_added_to_an_inventory_are_reported_and_never_deleted() {
+    let site = site("");
+    let theirs = site.smuggle();
+    let why = format!("it has entries that this host never wrote: {theirs}");
+    let before = site.get("configmap/theirs");
+    site.drop(&["other"]);
+    let held = site.sync().exits(3).says("held by guard inventory").says(&why);
+    held.says("it does not carry our mark any more").says("kept: the inventory is in doubt");
+    assert_eq!((site.left_of("other").len(), site.get("configmap/theirs")), (4, before.clone()));
+    site.run(&["sync", "--format", "json"]).exits(3).says("\"guard\":\"inventory\"");
+
+    site.repair().exits(0).says(&format!("- {theirs}: it does not bear our mark"));
+    site.sync().exits(0).says("4 objects deleted");
+    assert_eq!(site.get("configmap/theirs"), before);
+    assert!(!site.inventory().entries.contains_key(&theirs));
+}
+
+#[test]
+fn a_fresh_host_deletes_nothing_in_its_first_round() {
+    let site = site("");
+    site.lose_memory();
+    site.drop(&["other"]);
+    site.sync().exits(0).says("kept: this host sees the cluster for the first time").says("4 objects kept");
+    assert_eq!(site.left_of("other").len(), 4);
+    site.sync().exits(0).says("4 objects deleted");
+}
+
+#[test]
+fn when_inventory_and_memory_are_lost_nothing_is_deleted_and_what_bears_our_mark_can_be_found() {
+    let site = site("");
+    site.lose_memory();
+    site.lose_inventory();
+    site.drop(&["other"]);
+    site.sync().exits(0).says("no changes, 4 objects up to date");
+    site.sync().exits(0).says("no changes, 4 objects up to date");
+    assert_eq!(site.left_of("other").len(), 4);
+    let found = site.run(&["orphans"]).exits(0).says(&format!("Service {}/other", site.name));
+    assert!(!found.out.contains(&format!("Service {}/edge", site.name)), "{}", found.out);
+
+    site.repair().exits(0).says(&format!("+ Service {}/other: it bears our mark; it counts as adopted", site.name));
+    let found = site.run(&["orphans"]).exits(0);
+    assert!(!found.out.contains(&format!("{}/other", site.name)), "{}", found.out);
+    site.sync().exits(0).says("kept: it was adopted");
+    site.configure(&site.name, "adopt: {prune: true}");
+    site.sync().exits(0).says("4 objects deleted");
+}
+
+#[test]
+fn a_repair_asks_and_a_script_must_say_yes() {
+    let site = site("");
+    site.run(&["inventory", "repair", &site.name, "--cluster", "c"]).exits(64).complains("say --yes");
+    site.run(&["inventory", "repair", "nobody", "--cluster", "c", "--yes"]).exits(64).complains("owns nothing");
+    site.run(&["inventory", "repair", &site.name, "--cluster", "x", "--yes"])
+        .exits(64)
+        .complains("there is no cluster");
+    let before = site.versions();
+    site.repair().exits(0).says("8 of 8 objects stand in it already; no object is touched");
+    assert_eq!(site.versions(), before);
+}
+
+#[test]
+fn inventories_are_shown_as_text_and_as_json() {
+    let site = site("");
+    let shown = site.run(&["inventory", "show"]).exits(0).says(&format!("sync {}, cluster c: 8 objects", site.name));
+    let uid = site.get("service/edge")["metadata"]["uid"].as_str().unwrap_or_default().to_owned();
+    shown.says(&uid).says(&format!("Gateway {}/edge", site.name)).says("OBJECT");
+    let json = site.run(&["inventory", "show", &site.name, "--cluster", "c", "--format", "json"]).exits(0).out;
+    let json: Value = serde_json::from_str(&json).expect("it is JSON");
+    obeys("inventory-v1alpha1", &json);
+    assert_eq!(json["inventories"][0]["entries"].as_array().map(Vec::len), Some(8));
+    site.run(&["inventory", "show", "gone", "--cluster", "c"]).exits(0).says("no inventory");
+    site.run(&["inventory", "show", "gone"]).exits(64).complains("there is no sync \"gone\"");
+}
+
+/// With a key in the config.
+fn sealed(site: &Site) {
+    site.desk.write("key", "0123456789abcdef0123456789abcdef\n");
+    let config = site.desk.read("gatewright.yaml");
+    site.desk.write("gatewright.yaml", &format!("{config}inventory: {{keyFile: key}}\n"));
+}
+
+#[test]
+fn a_key_seals_what_this_host_has_written_and_nothing_else() {
+    let site = site("");
+    assert!(site.inventory().seals.is_empty());
+    // This host remembers every entry, so that none has to be doubted.
+    sealed(&site);
+    site.sync().exits(0).says("no changes, 8 objects up to date");
+    assert_eq!(site.inventory().seals.len(), 8);
+    site.run(&["inventory", "show"]).exits(0);
+
+    // A fresh host takes what is sealed for ours, and what is not for nobody's.
+    let theirs = site.smuggle();
+    site.lose_memory();
+    site.drop(&["other"]);
+    let why = format!("1 entry of the inventory without a valid HMAC, such as {theirs}");
+    for _ in 0..2 {
+        site.sync().exits(3).says("held by guard inventory").says(&why);
+    }
+    assert_eq!(site.left_of("other"), [""; 0], "what is proven to be ours may go in the second round");
+    site.run(&["inventory", "show"]).exits(3).says("no valid HMAC");
+    assert_eq!(site.inventory().seals.len(), 4);
+    site.get("configmap/theirs");
+
+    site.repair().exits(0).says(&format!("- {theirs}"));
+    site.sync().exits(0).says("no changes, 4 objects up to date");
+    assert_eq!(site.inventory().seals.len(), 4);
+
+    // Another key is another seal; this host knows what it has written.
+    site.desk.write("key", "fedcba9876543210fedcba9876543210\n");
+    let before = site.inventory().seals;
+    site.sync().exits(0);
+    assert_ne!(site.inventory().seals, before);
+    site.desk.write("key", "short\n");
+    site.sync().exits(64).complains("has fewer than 32 bytes");
+}
+
+#[test]
+fn another_version_of_a_kind_is_the_same_object() {
+    let site = Site::new("unclaimed: apply");
+    let scaler = |version: &str| {
+        json!({
+            "apiVersion": version, "kind": "HorizontalPodAutoscaler",
+            "metadata": {"name": "edge", "namespace": site.name},
+            "spec": {"maxReplicas": 3, "scaleTargetRef": {"apiVersion": "apps/v1", "kind": "Deployment", "name": "edge"}},
+        })
+        .to_string()
+    };
+    site.spec("scaler", &scaler("autoscaling/v1"));
+    site.want(&["edge"], 80);
+    site.sync().exits(0).says("5 objects created");
+    let uid = || site.get("horizontalpodautoscaler/edge")["metadata"]["uid"].clone();
+    let before = uid();
+    site.spec("scaler", &scaler("autoscaling/v2"));
+    let run = site.sync().exits(0);
+    assert!(!run.out.contains("delete") && !run.out.contains("create"), "{}", run.out);
+    site.sync().exits(0).says("no changes, 5 objects up to date");
+    assert_eq!((uid(), site.inventory().entries.len()), (before, 5));
+    site.drop(&["scaler"]);
+    site.sync().exits(0).says("1 object deleted");
+}
+
+#[test]
+fn an_inventory_of_twenty_thousand_objects_is_written_and_read_on_a_real_server() {
+    let site = Site::new("");
+    let unit = ObjectId::new("gateway.networking.k8s.io", "Gateway", &site.name, "edge");
+    let entry = |n: usize| Entry {
+        gvk: Gvk::new("v1", "Service"),
+        uid: Some(format!("{n:08x}-0000-4000-8000-{:012x}", n * 7919)),
+        unit: unit.clone(),
+        adopted: false,
+        files: ["edge.yaml".to_owned()].into(),
+    };
+    let entries: BTreeMap<_, _> = (0..20_000).map(|n| (site.service(&format!("s{n}")), entry(n))).collect();
+    let wanted = Inventory { installation: "i".to_owned(), entries, ..Inventory::default() };
+    let runtime = tokio::runtime::Runtime::new().expect("a runtime can be made");
+    runtime.block_on(async {
+        let cluster = cluster(server().kubeconfig("admin"));
+        let mut ledger = ledger::load(&cluster, &site.name).await.expect("there is none");
+        ledger.save(&cluster, &site.name, &wanted).await.expect("it is written in shards");
+        let mut read = ledger::load(&cluster, &site.name).await.expect("it is read");
+        assert_eq!(read.inventory.entries, wanted.entries);
+        assert!(site.records().len() > 3, "a head and several shards");
+
+        // One object less is one shard more or less, and what is of no use any more is gone.
+        let mut fewer = read.inventory.clone();
+        fewer.entries.pop_first();
+        read.save(&cluster, &site.name, &fewer).await.expect("it is written");
+        let again = ledger::load(&cluster, &site.name).await.expect("it is read");
+        assert_eq!(again.inventory.entries.len(), 19_999);
+        assert_eq!(site.inventory().entries.len(), 19_999);
+        ledger::remove(&cluster, &site.name, again).await.expect("it is removed");
+    });
+    assert_eq!(site.records().len(), 0);
+}
