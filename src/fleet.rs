@@ -10,7 +10,7 @@ use std::sync::Arc;
 use gatewright_engine::health::Demands;
 use gatewright_engine::marks::Marker;
 use gatewright_engine::object::ObjectId;
-use gatewright_engine::plan::policies::{Adopt, MaxDelete, Policies};
+use gatewright_engine::plan::policies::{Adopt, Confirm, MaxDelete, Policies};
 use gatewright_engine::unit::Rendering;
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
@@ -18,6 +18,7 @@ use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 use tracing::{Instrument, error, info_span, warn};
 
+use crate::approvals;
 use crate::clock::Clock;
 use crate::cluster::Cluster;
 use crate::config::Config;
@@ -79,7 +80,8 @@ pub async fn run(
     for (name, cluster) in &order.clusters {
         let Some(rendering) = renderings.get(name).cloned() else { continue };
         let (cluster, name) = (Arc::clone(cluster), name.clone());
-        let policies = order.policies(&marker, is_first_round(order, &name, cluster.as_ref(), state));
+        let approved = approvals::valid(state, &order.sync, &name, started);
+        let policies = order.policies(&marker, is_first_round(order, &name, cluster.as_ref(), state), approved);
         let (mode, patience, stop) = (order.mode, order.patience(), stop.clone());
         let acceptance = order.settings.wait.timeout.0;
         let span = info_span!("cluster", sync = order.sync, cluster = name);
@@ -91,6 +93,7 @@ pub async fn run(
     }
     let clusters = collect(order, tasks).await;
     remember(order, &clusters, state);
+    approvals::note(state, &order.sync, order.only.is_some(), &clusters);
     Report {
         schema: SCHEMA.to_owned(),
         sync: order.sync.clone(),
@@ -147,7 +150,7 @@ fn marked(wanted: &Wanted, marker: &Marker) -> Wanted {
 }
 
 impl Order {
-    fn policies(&self, marker: &Marker, first_round: bool) -> Policies {
+    fn policies(&self, marker: &Marker, first_round: bool, approved: BTreeSet<String>) -> Policies {
         let settings = &self.settings;
         Policies {
             marker: marker.clone(),
@@ -164,6 +167,9 @@ impl Order {
                 units: settings.prune.max_delete.units,
                 percent: settings.prune.max_delete.percent,
             },
+            confirm: Confirm { kinds: settings.prune.confirm.kinds.clone(), gpus: settings.prune.confirm.gpus },
+            recreate: settings.recreate.kinds.clone(),
+            approved,
             allow_empty: settings.prune.allow_empty,
             create_namespaces: settings.create_namespaces,
             namespaces: settings.allow.namespaces.clone(),

@@ -6,6 +6,7 @@
 //! ([`mod@wait`]). [`report`] is what came of it. [`daemon`] repeats rounds on a [`schedule`], [`cli`] runs them on request.
 
 pub mod apply;
+pub mod approvals;
 pub mod assemble;
 pub mod cli;
 pub mod clock;

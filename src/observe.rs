@@ -3,7 +3,9 @@
 //! One LIST per kind by our label, one GET for each wanted object that the LIST does not show (a label does not prove
 //! absence), one dry run for each that exists. What was not seen is said to be unknown, never to be absent.
 
+mod anew;
 mod gateways;
+mod going;
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -15,6 +17,7 @@ use gatewright_engine::inventory::Inventory;
 use gatewright_engine::marks::{Marker, SYNC_LABEL};
 use gatewright_engine::object::{Gvk, Object, ObjectId};
 use gatewright_engine::plan::policies::Policies;
+use gatewright_engine::plan::recreate::Immutable;
 use gatewright_engine::plan::{NamespaceState, Observed, Obstacle};
 use gatewright_engine::unit::Unit;
 use gatewright_engine::unit::generated::Generated;
@@ -66,6 +69,8 @@ pub async fn observe(cluster: &dyn Cluster, scope: Scope<'_>) -> Result<Observed
     gateways::look(cluster, scope, &mut observed).await?;
     rehearse(cluster, scope, &known, &mut observed).await?;
     gateways::rehearse(cluster, scope, &mut observed).await?;
+    anew::rehearse(cluster, scope, &mut observed).await?;
+    going::look(cluster, scope, &mut observed).await?;
     Ok(observed)
 }
 
@@ -236,6 +241,10 @@ fn precondition(object: &Object, observed: &Observed, rehearse_creates: bool) ->
 
 fn obstacle(error: ClusterError) -> Result<Obstacle, ClusterError> {
     let reason = error.reason;
+    if let Some(immutable) = error.immutable() {
+        let (fields, message) = (immutable.fields.clone(), immutable.message.clone());
+        return Ok(Obstacle::Immutable(Box::new(Immutable { fields, message, instead: None })));
+    }
     let text = only_local(error)?;
     Ok(match reason {
         Reason::Invalid => Obstacle::Invalid(text),

@@ -94,8 +94,11 @@ pub struct ClusterReport {
     pub steps: Vec<StepReport>,
     /// What was refused.
     pub refusals: Vec<Refusal>,
-    /// Guards that stopped everything.
+    /// Guards that stopped everything, or one unit.
     pub holds: Vec<Hold>,
+    /// What would have been held, and was approved.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub lifted: Vec<Hold>,
     /// The state of every unit.
     pub units: Vec<UnitReport>,
 }
@@ -136,7 +139,7 @@ pub struct StepReport {
     pub unit: ObjectId,
     /// The object.
     pub id: ObjectId,
-    /// `create`, `update`, `adopt`, `generate`, `keep`, `omit`, `prune`, `forget`.
+    /// `create`, `update`, `adopt`, `generate`, `recreate`, `release-first`, `keep`, `omit`, `prune`, `forget`.
     pub action: String,
     /// What differed.
     pub differences: Vec<Difference>,
@@ -263,11 +266,12 @@ impl ClusterReport {
             outcome: None,
         };
         Self {
-            state: if plan.holds.is_empty() { ClusterState::Planned } else { ClusterState::Held },
+            state: if plan.is_stopped() { ClusterState::Held } else { ClusterState::Planned },
             error: None,
             steps: plan.steps.iter().map(step).collect(),
             refusals: plan.refusals.clone(),
             holds: plan.holds.clone(),
+            lifted: plan.lifted.clone(),
             units: Vec::new(),
         }
     }
@@ -285,7 +289,7 @@ impl ClusterReport {
             ClusterState::Failed | ClusterState::Stopped => 1,
             _ if is_unhealthy || codes.contains(&1) => 1,
             ClusterState::Held => 3,
-            _ if codes.contains(&3) => 3,
+            _ if codes.contains(&3) || !self.holds.is_empty() => 3,
             ClusterState::Done | ClusterState::Planned => 0,
         }
     }
@@ -300,11 +304,14 @@ fn weight(reason: &Reason) -> u8 {
         | Reason::Failed(_)
         | Reason::Unknown(_)
         | Reason::NoNamespace(_)
-        | Reason::NamespaceTerminating(_) => 1,
-        Reason::Foreign(_) | Reason::LiveDeployer(_) | Reason::NotAllowed(_) | Reason::Unmarked => 3,
+        | Reason::NamespaceTerminating(_)
+        | Reason::Taken(_)
+        | Reason::Immutable(_) => 1,
+        Reason::Foreign(_) | Reason::LiveDeployer(_) | Reason::NotAllowed(_) | Reason::Unmarked | Reason::Held(_) => 3,
         Reason::Terminating
         | Reason::Kept(_)
-        | Reason::HoldsOthers
+        | Reason::HoldsOthers(_)
+        | Reason::StillNeeded(_)
         | Reason::NotApplied
         | Reason::Broken
         | Reason::Unreadable(_)

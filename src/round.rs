@@ -4,6 +4,7 @@
 //! deletion is known to have happened, so that a process that dies anywhere in here leaves an inventory that holds
 //! everything it made.
 
+mod dependence;
 mod summary;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -21,7 +22,8 @@ use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 use tracing::{debug, warn};
 
-use crate::apply::{Applied, Limits, Outcome, apply, prune};
+use crate::apply::prune::prune;
+use crate::apply::{Applied, Limits, Outcome, apply};
 use crate::cluster::{Cluster, ClusterError, KindScope, Reason};
 use crate::ledger::{self, Ledger};
 use crate::observe::{Scope, observe};
@@ -86,7 +88,7 @@ async fn try_run(cluster: &dyn Cluster, task: &Task<'_>) -> Result<ClusterReport
         looked = first_look => looked?,
     };
     let task = &Task { rendering: located.as_ref().unwrap_or(task.rendering), ..*task };
-    if task.mode == Mode::Plan || !plan.holds.is_empty() {
+    if task.mode == Mode::Plan || plan.is_stopped() {
         let mut report = ClusterReport::of(&plan);
         report.units = units(task, &plan, &observed.live, None, &Unhealthy::new());
         return Ok(report);
@@ -96,7 +98,7 @@ async fn try_run(cluster: &dyn Cluster, task: &Task<'_>) -> Result<ClusterReport
     let mut done = BTreeMap::new();
     for attempt in 1..=ATTEMPTS {
         ledger.save(cluster, sync, &plan.inventory).await?;
-        applied = apply(cluster, &plan, limits).await;
+        applied = apply(cluster, &plan, &task.policies.marker, limits).await;
         let is_stale = applied.outcomes.values().any(|outcome| matches!(outcome, Outcome::Stale(_)));
         if !is_stale || attempt == ATTEMPTS || task.stop.is_cancelled() {
             break;
@@ -108,7 +110,7 @@ async fn try_run(cluster: &dyn Cluster, task: &Task<'_>) -> Result<ClusterReport
         let is_done = |step: &Step| applied.outcomes.get(&step.id) == Some(&Outcome::Done);
         done.extend(plan.steps.into_iter().filter(is_done).map(|step| (step.id.clone(), step)));
         (plan, observed) = look(cluster, task, &ledger.inventory).await?;
-        if !plan.holds.is_empty() {
+        if plan.is_stopped() {
             return Ok(ClusterReport::of(&plan));
         }
     }
@@ -153,7 +155,7 @@ async fn look(cluster: &dyn Cluster, task: &Task<'_>, owned: &Inventory) -> Resu
 /// What was done before the last plan was made is as it should be for that plan, and a change of this round all the
 /// same: it is awaited and reported.
 fn carry_over(plan: &mut Plan, applied: &mut Applied, mut done: BTreeMap<ObjectId, Step>) {
-    for step in plan.steps.iter_mut().filter(|step| step.action == Action::Keep) {
+    for step in plan.steps.iter_mut().filter(|step| matches!(step.action, Action::Keep | Action::Forget)) {
         if let Some(earlier) = done.remove(&step.id) {
             applied.outcomes.insert(step.id.clone(), Outcome::Done);
             *step = earlier;
@@ -215,14 +217,16 @@ async fn settle(
         *unhealthy = wait(cluster, &task.policies.marker, &changed, patience, live, task.stop).await?;
         bystanders = sick(&kept(plan), live, patience.demands);
     }
-    if applied.is_complete() && unhealthy.is_empty() && !task.stop.is_cancelled() {
-        let pruned = prune(cluster, plan, &task.policies.marker, task.stop).await;
-        forget(plan, &pruned);
+    if applied.lost.is_none() && !task.stop.is_cancelled() {
+        let open = dependence::open(plan, applied, (unhealthy, &bystanders), task.rendering, live);
+        let postponed = dependence::postponed(plan, &open, live);
+        let pruned = prune(cluster, plan, &postponed, &task.policies.marker, task.stop).await;
+        applied.going.extend(pruned.going);
         applied.outcomes.extend(pruned.outcomes);
         applied.lost = applied.lost.take().or(pruned.lost);
-    } else {
-        forget(plan, &not_pruned(plan));
+        applied.postponed.extend(postponed);
     }
+    forget(plan, applied);
     unhealthy.extend(bystanders);
     ledger.save(cluster, sync, &plan.inventory).await
 }
@@ -255,12 +259,12 @@ fn not_pruned(plan: &Plan) -> Applied {
 }
 
 /// Only what is known to be gone leaves the inventory.
-fn forget(plan: &mut Plan, pruned: &Applied) {
+fn forget(plan: &mut Plan, applied: &Applied) {
     for step in &plan.steps {
         let is_gone = match step.action {
             Action::Forget => true,
-            Action::Prune(_) => {
-                pruned.outcomes.get(&step.id) == Some(&Outcome::Done) && !pruned.going.contains(&step.id)
+            Action::Prune(_) | Action::ReleaseFirst(_) => {
+                applied.outcomes.get(&step.id) == Some(&Outcome::Done) && !applied.going.contains(&step.id)
             }
             Action::CreateNamespace
             | Action::Create
@@ -268,6 +272,7 @@ fn forget(plan: &mut Plan, pruned: &Applied) {
             | Action::Adopt(_)
             | Action::TakeOver(_)
             | Action::Generate(_)
+            | Action::Recreate(_)
             | Action::Keep
             | Action::Omit => false,
         };

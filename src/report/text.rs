@@ -94,8 +94,19 @@ impl Writer<'_> {
             }
         }
         for hold in &cluster.holds {
-            self.warn(&format!("held by guard {}: {}", hold.guard, hold.message))?;
-            writeln!(self.out, "    nothing is changed here; {}", hold.hint)?;
+            let (unit, what) = match &hold.unit {
+                Some(unit) => (format!("{unit} is "), "it stays as it is"),
+                None => (String::new(), "nothing is changed here"),
+            };
+            self.warn(&format!("{unit}held by guard {}: {}", hold.guard, hold.message))?;
+            writeln!(self.out, "    {what}; {}", hold.hint)?;
+            if let Some(token) = &hold.token {
+                let steps = count(hold.steps.len(), "step");
+                writeln!(self.out, "    gatewright approve {token}    lifts it, for exactly {steps}")?;
+            }
+        }
+        for hold in &cluster.lifted {
+            writeln!(self.out, "  guard {} was approved: {}", hold.guard, hold.message)?;
         }
         let mut unit = None;
         let is_verbose = self.look.verbose;
@@ -117,7 +128,8 @@ impl Writer<'_> {
             "create" | "generate" => ("+", Style::new().green()),
             "update" => ("~", Style::new().yellow()),
             "adopt" => ("&", Style::new().cyan()),
-            "prune" => ("-", Style::new().red()),
+            "recreate" => ("±", Style::new().red()),
+            "prune" | "release-first" => ("-", Style::new().red()),
             "forget" => ("x", Style::new().dimmed()),
             _ => ("=", Style::new().dimmed()),
         };
@@ -279,7 +291,9 @@ fn is_kept(reason: &Reason) -> bool {
     match reason {
         Reason::Kept(_)
         | Reason::Unmarked
-        | Reason::HoldsOthers
+        | Reason::HoldsOthers(_)
+        | Reason::StillNeeded(_)
+        | Reason::Held(_)
         | Reason::NotApplied
         | Reason::Broken
         | Reason::Unreadable(_)
@@ -298,6 +312,8 @@ fn is_kept(reason: &Reason) -> bool {
         | Reason::NoSuchKind(_)
         | Reason::Failed(_)
         | Reason::Unknown(_)
+        | Reason::Taken(_)
+        | Reason::Immutable(_)
         | Reason::UnitHeld => false,
     }
 }
@@ -309,6 +325,7 @@ fn changes(cluster: &ClusterReport) -> Vec<String> {
         (action, true) => format!("to {action}"),
         ("prune", false) => "deleted".to_owned(),
         ("adopt", false) => "adopted".to_owned(),
+        ("release-first", false) => "released first".to_owned(),
         (action, false) => format!("{action}d"),
     };
     let number = |action: &str, is_namespace: bool| {
@@ -319,8 +336,8 @@ fn changes(cluster: &ClusterReport) -> Vec<String> {
         };
         cluster.steps.iter().filter(counts).count()
     };
-    let objects =
-        ["create", "generate", "update", "adopt", "prune"].map(|action| (action, "object", number(action, false)));
+    let objects = ["create", "generate", "update", "adopt", "recreate", "release-first", "prune"]
+        .map(|action| (action, "object", number(action, false)));
     let namespaces = [("create", "namespace", number("create", true))];
     let all = objects.into_iter().chain(namespaces).filter(|(_, _, number)| *number > 0);
     all.map(|(action, thing, number)| format!("{} {}", count(number, thing), words(action))).collect()

@@ -57,7 +57,7 @@ pub(super) fn units(
             let sick = unit.all().find_map(|object| unhealthy.get_key_value(object.id()));
             let state = match () {
                 () if unfinished.contains(&unit.id) => UnitState::Failed,
-                () if held.contains(&unit.id) || !plan.holds.is_empty() => UnitState::Held,
+                () if held.contains(&unit.id) || plan.is_stopped() => UnitState::Held,
                 () if sick.is_some() => UnitState::Unhealthy,
                 () if changed.contains(&unit.id) && applied.is_some() => UnitState::Changed,
                 () if changed.contains(&unit.id) => UnitState::Pending,
@@ -76,7 +76,7 @@ pub(super) fn units(
             (Some(_), true) => UnitState::Failed,
             (None, _) => UnitState::Pending,
         },
-        message: None,
+        message: applied.and_then(|applied| applied.postponed.get(*id)).cloned(),
         addresses: Vec::new(),
         ports: Vec::new(),
     }));

@@ -23,6 +23,7 @@ mod errors;
 mod explain;
 mod generate;
 mod golden;
+mod guards;
 mod merging;
 mod overlays;
 mod ownership;

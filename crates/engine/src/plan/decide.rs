@@ -3,7 +3,9 @@
 use serde_json::Value;
 
 use super::policies::{Adopt, Policies};
+use super::recreate::{Immutable, compared, consent};
 use super::refusal::Reason;
+use super::release::is_taken;
 use super::take_over::{Awaited, GatewayState, TakeOver, holder, other_owner, patch};
 use super::{Action, FIELD_MANAGER, Generate, NamespaceState, Observed, Obstacle, Over, Step, is_created, owner};
 use crate::diff::{Difference, differences};
@@ -94,6 +96,11 @@ impl Decision<'_> {
                 return Err(Reason::Foreign(owner.to_string()));
             }
         };
+        if let Some(Err(Obstacle::Immutable(immutable))) = self.observed.rehearsed.get(object.id())
+            && !is_adoption
+        {
+            return self.recreate(object, live, immutable);
+        }
         let after = self.check_rehearsal(object)?;
         let after = after.map_or(object.body(), |after| after.object.body());
         let differences = differences(live.object.body(), after, FIELD_MANAGER);
@@ -102,6 +109,24 @@ impl Decision<'_> {
             (false, false) => self.step(object, Action::Update(Over::of(live)), differences),
             (false, true) => self.step(object, Action::Keep, differences),
         })
+    }
+
+    /// Where a field cannot be changed, the object is made anew, if it may be and can be.
+    fn recreate(&self, object: &Object, live: &Live, immutable: &Immutable) -> Result<Step, Reason> {
+        let fields = immutable.fields.join(", ");
+        let refuse = |what: &str| Err(Reason::Immutable(format!("{fields} cannot be changed; {what}")));
+        if let Err(what) = consent(object, live, self.policies) {
+            return refuse(&what);
+        }
+        let after = match &immutable.instead {
+            Some(Ok(after)) => after,
+            Some(Err(message)) => return refuse(&format!("and it cannot be made anew: {message}")),
+            None => return refuse("nobody has tried what it would be if it was made anew; the next round does"),
+        };
+        let (before, after) = compared(live, after);
+        let differences = differences(&before, &after, FIELD_MANAGER);
+        let note = format!("deleted and made anew, because {fields} cannot be changed");
+        Ok(Step { note: Some(note), ..self.step(object, Action::Recreate(Over::of(live)), differences) })
     }
 
     /// Names the deployer that provisions an object in the cluster. Without a Gateway there nobody does.
@@ -165,7 +190,17 @@ impl Decision<'_> {
         match self.observed.rehearsed.get(object.id()) {
             None => Ok(None),
             Some(Ok(after)) => Ok(Some(after)),
+            // Something of ours has its place, and may go first.
+            Some(Err(Obstacle::Invalid(message)))
+                if message.contains("already allocated") && is_taken(object, self.observed, self.owned) =>
+            {
+                Ok(None)
+            }
             Some(Err(Obstacle::Invalid(message))) => Err(Reason::Invalid(message.clone())),
+            Some(Err(Obstacle::Immutable(immutable))) => {
+                let what = "it is not ours yet, and never deleted for that: change it by hand";
+                Err(Reason::Immutable(format!("{} cannot be changed; {what}", immutable.fields.join(", "))))
+            }
             Some(Err(Obstacle::Forbidden(message))) => Err(Reason::Forbidden(message.clone())),
             Some(Err(Obstacle::NoSuchKind(kind))) => {
                 let hint = if self.is_kind_made(object) { " yet: the next round goes on" } else { "" };

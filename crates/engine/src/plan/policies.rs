@@ -27,6 +27,15 @@ pub struct MaxDelete {
     pub percent: usize,
 }
 
+/// What is not deleted before a person has agreed.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Confirm {
+    /// Kinds.
+    pub kinds: BTreeSet<String>,
+    /// Whether that goes for whatever asks for a GPU.
+    pub gpus: bool,
+}
+
 /// What a sync may do.
 #[derive(Clone, Debug)]
 #[expect(clippy::struct_excessive_bools, reason = "each is a setting that stands for itself")]
@@ -45,6 +54,12 @@ pub struct Policies {
     pub prune: bool,
     /// How much may be deleted at once.
     pub max_delete: MaxDelete,
+    /// What is not deleted before a person has agreed.
+    pub confirm: Confirm,
+    /// Kinds whose objects may be deleted and made anew where a field cannot be changed.
+    pub recreate: BTreeSet<String>,
+    /// The tokens of the holds that a person has approved.
+    pub approved: BTreeSet<String>,
     /// Whether an empty source may empty a cluster.
     pub allow_empty: bool,
     /// Whether missing namespaces are made.
