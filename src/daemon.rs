@@ -308,6 +308,7 @@ fn order(name: &str, settings: &SyncSettings, clusters: crate::fleet::Clusters, 
         mode: if settings.mode == SyncMode::Apply { Mode::Apply } else { Mode::Plan },
         only: None,
         wait: true,
+        pinned: None,
     }
 }
 

@@ -24,7 +24,7 @@ use crate::cluster::Cluster;
 use crate::config::Config;
 use crate::config::settings::{AdoptPolicy, OnProblem, SyncSettings};
 use crate::rendering::{Wanted, problems};
-use crate::report::{self, ClusterReport, ClusterState, Mode, Report, SCHEMA};
+use crate::report::{self, ClusterReport, ClusterState, Mode, Report, SCHEMA, Saved};
 use crate::round::{self, Task};
 use crate::source::Snapshot;
 use crate::state::State;
@@ -50,6 +50,8 @@ pub struct Order {
     pub only: Option<BTreeSet<ObjectId>>,
     /// Whether to wait for health.
     pub wait: bool,
+    /// The plan that is carried out, by cluster; `None`: whatever is to be done.
+    pub pinned: Option<BTreeMap<String, Saved>>,
 }
 
 /// Where this host remembers which clusters it has applied to.
@@ -81,11 +83,16 @@ pub async fn run(
         let Some(rendering) = renderings.get(name).cloned() else { continue };
         let (cluster, name) = (Arc::clone(cluster), name.clone());
         let approved = approvals::valid(state, &order.sync, &name, started);
-        let policies = order.policies(&marker, is_first_round(order, &name, cluster.as_ref(), state), approved);
+        let mut policies = order.policies(&marker, is_first_round(order, &name, cluster.as_ref(), state), approved);
+        let pinned = order.pinned.as_ref().map(|pinned| pinned.get(&name).cloned().unwrap_or_default());
+        policies.pinned = pinned.as_ref().map(|saved| saved.steps.clone());
         let (mode, patience, stop) = (order.mode, order.patience(), stop.clone());
         let acceptance = order.settings.wait.timeout.0;
         let span = info_span!("cluster", sync = order.sync, cluster = name);
         let run = async move {
+            if let Some(refused) = other_cluster(cluster.as_ref(), pinned.as_ref()).await {
+                return (name, refused);
+            }
             let task = Task { rendering: &rendering, policies: &policies, mode, patience, acceptance, stop: &stop };
             (name, round::run(cluster.as_ref(), &task).await)
         };
@@ -107,6 +114,19 @@ pub async fn run(
         unclaimed,
         clusters,
     }
+}
+
+/// A plan is for the cluster that it was made for, whatever answers by its name now.
+async fn other_cluster(cluster: &dyn Cluster, pinned: Option<&Saved>) -> Option<ClusterReport> {
+    let pinned = pinned?;
+    let identity = cluster.identity().await.ok()?;
+    // A directory gets its identity when it is first written to.
+    if identity == pinned.identity || pinned.identity.is_empty() {
+        return None;
+    }
+    let message = format!("the plan was made for cluster {}, but {identity} answers", pinned.identity);
+    let hint = "nothing was changed; check the kubeconfig, and plan again".to_owned();
+    Some(ClusterReport::failed(ClusterState::Failed, message, Some(hint)))
 }
 
 /// The clock of a host may be set back during a round; its reports do not run backwards.
@@ -170,6 +190,7 @@ impl Order {
             confirm: Confirm { kinds: settings.prune.confirm.kinds.clone(), gpus: settings.prune.confirm.gpus },
             recreate: settings.recreate.kinds.clone(),
             approved,
+            pinned: None,
             allow_empty: settings.prune.allow_empty,
             create_namespaces: settings.create_namespaces,
             namespaces: settings.allow.namespaces.clone(),

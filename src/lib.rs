@@ -22,6 +22,7 @@ pub mod ledger;
 pub mod metrics;
 pub mod observe;
 pub mod paths;
+pub mod plan_file;
 pub mod rendering;
 pub mod report;
 pub mod round;

@@ -12,6 +12,7 @@ use gatewright_engine::object::ObjectId;
 use gatewright_engine::plan::Plan;
 use gatewright_engine::plan::guard::Hold;
 use gatewright_engine::plan::refusal::{Reason, Refusal};
+use gatewright_engine::plan::saved::SavedStep;
 use gatewright_engine::problem::{Place, Problem, Scope};
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
@@ -101,6 +102,18 @@ pub struct ClusterReport {
     pub lifted: Vec<Hold>,
     /// The state of every unit.
     pub units: Vec<UnitReport>,
+    /// What may be kept of a plan, to be carried out later.
+    #[serde(skip)]
+    pub saved: Saved,
+}
+
+/// What may be kept of a plan on one cluster.
+#[derive(Clone, Debug, Default)]
+pub struct Saved {
+    /// What identifies the cluster.
+    pub identity: String,
+    /// The steps.
+    pub steps: Vec<SavedStep>,
 }
 
 /// How a round on a cluster ended.
@@ -273,6 +286,7 @@ impl ClusterReport {
             holds: plan.holds.clone(),
             lifted: plan.lifted.clone(),
             units: Vec::new(),
+            saved: Saved::default(),
         }
     }
 
@@ -306,12 +320,14 @@ fn weight(reason: &Reason) -> u8 {
         | Reason::NoNamespace(_)
         | Reason::NamespaceTerminating(_)
         | Reason::Taken(_)
+        | Reason::Moved(_)
         | Reason::Immutable(_) => 1,
         Reason::Foreign(_) | Reason::LiveDeployer(_) | Reason::NotAllowed(_) | Reason::Unmarked | Reason::Held(_) => 3,
         Reason::Terminating
         | Reason::Kept(_)
         | Reason::HoldsOthers(_)
         | Reason::StillNeeded(_)
+        | Reason::NotInPlan
         | Reason::NotApplied
         | Reason::Broken
         | Reason::Unreadable(_)

@@ -16,6 +16,7 @@ use gatewright_engine::inventory::Inventory;
 use gatewright_engine::live::Live;
 use gatewright_engine::object::{Gvk, Object, ObjectId};
 use gatewright_engine::plan::policies::Policies;
+use gatewright_engine::plan::saved::{SavedStep, saved};
 use gatewright_engine::plan::{Action, Observed, Plan, Step, plan};
 use gatewright_engine::unit::Rendering;
 use tokio::time::Instant;
@@ -27,7 +28,7 @@ use crate::apply::{Applied, Limits, Outcome, apply};
 use crate::cluster::{Cluster, ClusterError, KindScope, Reason};
 use crate::ledger::{self, Ledger};
 use crate::observe::{Scope, observe};
-use crate::report::{ClusterReport, ClusterState, Mode};
+use crate::report::{ClusterReport, ClusterState, Mode, Saved};
 use crate::wait::{Patience, Unhealthy, sick, wait};
 use summary::{report, units};
 
@@ -91,6 +92,7 @@ async fn try_run(cluster: &dyn Cluster, task: &Task<'_>) -> Result<ClusterReport
     if task.mode == Mode::Plan || plan.is_stopped() {
         let mut report = ClusterReport::of(&plan);
         report.units = units(task, &plan, &observed.live, None, &Unhealthy::new());
+        report.saved = Saved { identity: observed.cluster.clone(), steps: saved(&plan, &observed) };
         return Ok(report);
     }
     let limits = Limits { acceptance: Instant::now() + task.acceptance, stop: task.stop };
@@ -109,13 +111,21 @@ async fn try_run(cluster: &dyn Cluster, task: &Task<'_>) -> Result<ClusterReport
         ledger.save(cluster, sync, &plan.inventory).await?;
         let is_done = |step: &Step| applied.outcomes.get(&step.id) == Some(&Outcome::Done);
         done.extend(plan.steps.into_iter().filter(is_done).map(|step| (step.id.clone(), step)));
-        (plan, observed) = look(cluster, task, &ledger.inventory).await?;
+        let policies = Policies { pinned: left(task.policies, &done), ..task.policies.clone() };
+        (plan, observed) = look(cluster, &Task { policies: &policies, ..*task }, &ledger.inventory).await?;
         if plan.is_stopped() {
             return Ok(ClusterReport::of(&plan));
         }
     }
     carry_over(&mut plan, &mut applied, done);
     Ok(finish(cluster, task, ledger, plan, observed, applied).await)
+}
+
+/// What is left to do of a plan that is carried out as it was made.
+fn left(policies: &Policies, done: &BTreeMap<ObjectId, Step>) -> Option<Vec<SavedStep>> {
+    let pinned = policies.pinned.as_ref()?;
+    let is_done = |step: &SavedStep| done.get(&step.id).is_some_and(|done| done.action.word() == step.action);
+    Some(pinned.iter().filter(|step| !is_done(step)).cloned().collect())
 }
 
 /// Puts documents of kinds that nobody here knows into a namespace or not, as the cluster has the kind; `None` if they

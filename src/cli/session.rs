@@ -198,6 +198,7 @@ impl<'a> Session<'a> {
             mode: Mode::Plan,
             only: None,
             wait: true,
+            pinned: None,
         }
     }
 
@@ -246,6 +247,11 @@ impl Drop for Session<'_> {
 }
 
 impl Prepared {
+    /// Returns the revision of the source.
+    pub(super) fn revision(&self) -> &str {
+        &self.snapshot.revision
+    }
+
     /// Returns the units of the source, those that are broken included.
     fn units(&self) -> impl Iterator<Item = &ObjectId> {
         self.wanted.values().flat_map(|rendering| {

@@ -293,6 +293,7 @@ fn is_kept(reason: &Reason) -> bool {
         | Reason::Unmarked
         | Reason::HoldsOthers(_)
         | Reason::StillNeeded(_)
+        | Reason::NotInPlan
         | Reason::Held(_)
         | Reason::NotApplied
         | Reason::Broken
@@ -313,6 +314,7 @@ fn is_kept(reason: &Reason) -> bool {
         | Reason::Failed(_)
         | Reason::Unknown(_)
         | Reason::Taken(_)
+        | Reason::Moved(_)
         | Reason::Immutable(_)
         | Reason::UnitHeld => false,
     }

@@ -18,7 +18,7 @@ fn tokens(run: &Run) -> Vec<String> {
 
 /// The only token of a run.
 #[track_caller]
-fn token(run: &Run) -> String {
+pub(crate) fn token(run: &Run) -> String {
     let mut all = tokens(run);
     assert_eq!(all.len(), 1, "{}", run.out);
     all.remove(0)

@@ -32,6 +32,7 @@ mod properties;
 mod quickstart;
 mod rights;
 mod rounds;
+mod saved_plans;
 mod source;
 mod specs;
 mod strategic_merge;

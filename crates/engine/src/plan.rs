@@ -15,7 +15,10 @@ mod prune;
 pub mod recreate;
 pub mod refusal;
 mod release;
+pub mod saved;
 pub mod take_over;
+#[cfg(test)]
+mod tests;
 mod unreadable;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -224,6 +227,9 @@ pub fn plan(rendering: &Rendering, observed: &Observed, owned: &Inventory, polic
     release::arrange(&mut plan, observed, owned, policies);
     plan.add_namespaces(observed);
     order::sort(&mut plan.steps);
+    if let Some(kept) = &policies.pinned {
+        saved::pin(&mut plan, kept, observed, owned);
+    }
     guard::add(&mut plan, rendering, observed, owned, policies);
     plan
 }

@@ -12,7 +12,7 @@ use super::resource::path_segment;
 use super::transport::Transport;
 
 /// So that a namespace with a hundred thousand objects costs no more than their names.
-const METADATA: &str = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=1";
+const METADATA: &str = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1";
 
 /// How many objects an answer has at most.
 const PAGE: u32 = 500;
@@ -91,8 +91,11 @@ async fn pages(transport: &Transport, place: String, kind: &Listed) -> Result<Ve
         let request = Request::get(format!("{place}?limit={PAGE}{next}")).header(ACCEPT, METADATA).body(Vec::new());
         let request = request.map_err(|error| Failure::Impossible(error.to_string()))?;
         let mut page = transport.ask(request).await?;
-        let Some(Value::Array(items)) = page.get_mut("items").map(Value::take) else {
-            return Err(Failure::Stranger { what: "it sends a list without items".to_owned(), code: None });
+        let items = match page.get_mut("items").map(Value::take) {
+            Some(Value::Array(items)) => items,
+            // The server's way to write an empty list of metadata.
+            Some(Value::Null) | None if page["kind"] == "PartialObjectMetadataList" => Vec::new(),
+            _ => return Err(Failure::Stranger { what: "it sends a list without items".to_owned(), code: None }),
         };
         for mut item in items {
             item["apiVersion"] = kind.api_version.as_str().into();

@@ -99,7 +99,7 @@ fn marks_of_all_tools_keep_or_ask() {
 fn a_gateway_with_routes_waits_for_a_person() {
     let site = Site::on(server(), "");
     site.want(&["edge", "other"], 80);
-    let spec = json!({"spec": {"gatewayClassName": "kgateway", "listeners": []}});
+    let spec = json!({"spec": {"gatewayClassName": "kgateway", "listeners": [{"name": "http", "port": 80, "protocol": "HTTP"}]}});
     let gateway = document(&site, "gateway.networking.k8s.io/v1", "Gateway", "edge", &spec);
     server().kubectl_stdin(&["create", "--validate=false", "-f", "-"], &gateway);
     let attach = |routes: u8| {

@@ -223,7 +223,7 @@ async fn an_object_that_is_another_one_by_now_is_no_reason_to_delete_it() {
         for field in ["uid", "resourceVersion"] {
             object["metadata"].as_object_mut().expect("it has metadata").remove(field);
         }
-        server().kubectl_ok(&["-n", &name, "delete", "deployment", "edge", "--cascade=orphan"]);
+        server().kubectl_ok(&["-n", &name, "delete", "deployment", "edge", "--cascade=background"]);
         server().kubectl_stdin(&["create", "--validate=false", "-f", "-"], &object.to_string());
     };
     let swapped = Arc::new(Swapped {

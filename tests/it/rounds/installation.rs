@@ -70,6 +70,7 @@ impl Installation {
             mode,
             only: None,
             wait: false,
+            pinned: None,
         };
         let (snapshot, stop) = (snapshot(specs), CancellationToken::new());
         let state = State::open(self.state.path());

@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 
 use super::refusal::Reason;
+use super::saved::SavedStep;
 use crate::marks::Marker;
 use crate::object::ObjectId;
 
@@ -60,6 +61,8 @@ pub struct Policies {
     pub recreate: BTreeSet<String>,
     /// The tokens of the holds that a person has approved.
     pub approved: BTreeSet<String>,
+    /// The steps of a plan that was made before, if nothing else is to be done.
+    pub pinned: Option<Vec<SavedStep>>,
     /// Whether an empty source may empty a cluster.
     pub allow_empty: bool,
     /// Whether missing namespaces are made.

@@ -56,6 +56,10 @@ pub enum Reason {
     StillNeeded(String),
     /// Something that stays has what it needs for itself; what, and who.
     Taken(String),
+    /// Something is not as it was when the plan was made that is carried out; what.
+    Moved(String),
+    /// The plan that is carried out does not have it.
+    NotInPlan,
     /// A field of it cannot be changed; which, and what to do.
     Immutable(String),
     /// It stands in the source, and the sync does not write it any more.
@@ -94,12 +98,12 @@ impl fmt::Display for Reason {
             Self::Unknown(message) => write!(f, "cannot read it: {message}"),
             Self::Kept(mark) => write!(f, "kept: it carries {mark}"),
             Self::Unmarked => f.write_str("kept: it does not carry our mark any more"),
-            Self::HoldsOthers(what) => {
-                write!(f, "kept: it holds what others have made ({what}), and that would go too")
-            }
+            Self::HoldsOthers(what) => write!(f, "kept: {what}, and that would go too"),
             Self::Held(guard) => write!(f, "held by guard {guard} until that is approved"),
             Self::StillNeeded(unit) => write!(f, "kept: {unit} stays and may need it"),
             Self::Taken(what) => write!(f, "taken: {what}"),
+            Self::Moved(what) => write!(f, "stale: since the plan was made things have moved: {what}; plan again"),
+            Self::NotInPlan => f.write_str("left alone: the plan does not have it"),
             Self::Immutable(what) => write!(f, "immutable: {what}"),
             Self::NotApplied => f.write_str("kept: it stands in the source, and the sync does not write it any more"),
             Self::Broken => f.write_str("kept: its spec is broken"),

@@ -98,11 +98,7 @@ impl Plan {
         self.steps = others;
         for step in refused {
             let known = reasons.iter().find(|(id, _)| *id == step.id).map(|(_, reason)| reason.clone());
-            // It was written down ahead, and does not come to be.
-            match owned.entries.get(&step.id) {
-                Some(entry) => drop(self.inventory.entries.insert(step.id.clone(), entry.clone())),
-                None => drop(self.inventory.entries.remove(&step.id)),
-            }
+            self.unwrite(&step.id, owned);
             let reason = known.unwrap_or(Reason::UnitHeld);
             self.refusals.push(Refusal { unit: step.unit, id: step.id, reason });
         }

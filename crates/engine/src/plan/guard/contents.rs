@@ -42,13 +42,13 @@ pub(in crate::plan) fn check(plan: &mut Plan, observed: &Observed, owned: &Inven
     let mut held = BTreeMap::new();
     for id in going.iter().filter(|id| is_container(id)) {
         let reason = match observed.contents.get(id) {
-            None => Some("nobody has looked into it".to_owned()),
-            Some(Err(message)) => Some(message.clone()),
+            None => Some("nobody knows what is in it".to_owned()),
+            Some(Err(message)) => Some(format!("nobody knows what is in it ({message})")),
             Some(Ok(contents)) => {
                 let is_ours = |live: &Live| {
                     going.contains(live.object.id()) && owner(live, observed, owned, &policies.marker) == Owner::Us
                 };
-                in_words(&strangers(contents, is_ours))
+                in_words(&strangers(contents, is_ours)).map(|what| format!("it holds what others have made ({what})"))
             }
         };
         if let Some(reason) = reason {
