@@ -13,6 +13,7 @@ use crate::inventory::{Entry, Inventory};
 use crate::live::Live;
 use crate::marks::{Marker, confirm_mark, keep_mark};
 use crate::object::{Object, ObjectId};
+use crate::problem::Place;
 use crate::unit::{Rendering, Unit};
 
 /// An object that there may be, and what is the case with it.
@@ -78,6 +79,20 @@ struct World {
     owned: Inventory,
 }
 
+fn empty(id: ObjectId) -> Unit {
+    Unit {
+        id,
+        place: Place::file("a.yaml"),
+        files: [Arc::from("a.yaml")].into(),
+        specs: Vec::new(),
+        objects: Vec::new(),
+        generated: Vec::new(),
+        notes: BTreeMap::new(),
+        deployer: None,
+        home: None,
+    }
+}
+
 fn world(situations: &[Situation]) -> World {
     let mut units: BTreeMap<ObjectId, Unit> = BTreeMap::new();
     let mut observed = Observed { cluster: "c".to_owned(), carries_marks: true, ..Observed::default() };
@@ -94,8 +109,7 @@ fn world(situations: &[Situation]) -> World {
         let unit = ObjectId::new("gateway.networking.k8s.io", "Gateway", "infra", &format!("u{}", number / 2));
         let (id, uid) = (object.id().clone(), format!("uid-{number}"));
         if situation.is_wanted {
-            let file: Arc<str> = "a.yaml".into();
-            let of = units.entry(unit.clone()).or_insert_with(|| Unit::empty(unit.clone(), file));
+            let of = units.entry(unit.clone()).or_insert_with(|| empty(unit.clone()));
             of.objects.push(marker().mark(object.clone()));
         }
         if situation.is_owned {
