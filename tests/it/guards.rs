@@ -1,6 +1,7 @@
 //! Guards on a real API server: what waits for a person, and what a token lifts, and not one step more.
 
 mod deletion;
+mod dependence;
 mod recreate;
 mod release;
 mod tokens;

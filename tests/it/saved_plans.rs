@@ -55,8 +55,7 @@ fn a_unit_that_has_moved_is_refused_and_the_others_go_ahead() {
     site.drop(&["c"]);
     site.run(&["plan", "--out", "plan.json"]).exits(0);
     site.kubectl(&["scale", "deployment", "a", "--replicas=3"]);
-    site.kubectl(&["label", "service", "c", "gatewright.dev/owner=somebody"]);
-    site.kubectl(&["label", "service", "c", "gatewright.dev/owner-"]);
+    site.kubectl(&["label", "service", "c", "team=edge"]);
     let before = site.versions();
     let run = site.run(&["apply", "plan.json"]).exits(1).says("2 objects updated");
     run.says("stale: since the plan was made things have moved").says("was changed on the cluster; plan again");
