@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use gatewright_engine::error::Chain;
 
 use super::plan::Format;
-use super::session::{Ready, Selection, Session, unusable};
+use super::session::{Prepared, Ready, Selection, Session, unusable};
 use super::sync::{Manner, carry_out};
 use super::{Context, EXIT_FAILED, Failure, complain};
 use crate::config::Config;
@@ -61,7 +61,8 @@ pub fn run(context: &Context, args: &Args) -> Result<u8, Failure> {
         all.rounds.extend(ready.rounds);
         all.codes.extend(ready.codes);
     }
-    carry_out(context, &Manner { yes: args.yes, no_wait: args.no_wait, format: args.format }, &session, all)
+    let manner = Manner { yes: args.yes, no_wait: args.no_wait, format: args.format };
+    Ok(carry_out(context, &manner, &session, all))
 }
 
 fn unreadable(error: &PlanFileError) -> Failure {
@@ -116,7 +117,7 @@ fn prepared(session: &Session<'_>, plan: &PlanFile, planned: &PlannedSync) -> Re
         Some(commit) => revision.ends_with(commit),
         None => revision == planned.revision,
     };
-    if let Some(other) = ready.rounds.iter().map(|prepared| prepared.revision()).find(|revision| !is_same(revision)) {
+    if let Some(other) = ready.rounds.iter().map(Prepared::revision).find(|revision| !is_same(revision)) {
         complain(&format!(
             "gatewright: source {:?} is at {other} by now, and the plan was made at {}\n  nothing of sync {:?} was changed; plan again\n",
             planned.source, planned.revision, planned.sync

@@ -80,7 +80,7 @@ fn find<'a>(text: &str, waiting: &'a [Asked]) -> Result<&'a Asked, Failure> {
         }
     };
     let found = waiting.iter().find(|asked| asked.token == token);
-    found.ok_or_else(|| Failure { code: super::EXIT_FAILED, message, hint: Some(hint) })
+    found.ok_or(Failure { code: super::EXIT_FAILED, message, hint: Some(hint) })
 }
 
 fn list(context: &Context, state: &State, waiting: &[Asked]) {

@@ -56,11 +56,11 @@ pub(super) fn rounds(context: &Context, selection: &Selection, args: &Manner, ta
     for prepared in &mut ready.rounds {
         prepared.order.settings.adopt.deployer |= takes_over;
     }
-    carry_out(context, args, &session, ready)
+    Ok(carry_out(context, args, &session, ready))
 }
 
 /// Runs rounds one after the other; a person is asked about each.
-pub(super) fn carry_out(context: &Context, args: &Manner, session: &Session<'_>, ready: Ready) -> Result<u8, Failure> {
+pub(super) fn carry_out(context: &Context, args: &Manner, session: &Session<'_>, ready: Ready) -> u8 {
     let mut codes = ready.codes;
     for mut prepared in ready.rounds {
         prepared.order.wait = !args.no_wait;
@@ -70,7 +70,7 @@ pub(super) fn carry_out(context: &Context, args: &Manner, session: &Session<'_>,
             break;
         }
     }
-    Ok(worst(codes))
+    worst(codes)
 }
 
 fn round(context: &Context, args: &Manner, session: &Session<'_>, prepared: &Prepared) -> u8 {

@@ -49,8 +49,8 @@ fn what_holds_data_or_a_gpu_waits_for_a_person() {
     let json: Value = serde_json::from_str(&site.run(&["plan", "--format", "json"]).exits(3).out).expect("it is JSON");
     let holds = json["clusters"]["c"]["holds"].as_array().expect("there are some");
     let token_of = |kind: &str| {
-        let hold = holds.iter().find(|hold| hold["unit"]["kind"] == kind).expect("it is held");
-        hold["token"].as_str().expect("it can be approved").to_owned()
+        let of_kind = holds.iter().find(|hold| hold["unit"]["kind"] == kind).expect("it is held");
+        of_kind["token"].as_str().expect("it can be approved").to_owned()
     };
     let (claim, model) = (token_of("PersistentVolumeClaim"), token_of("Deployment"));
     site.run(&["approve", &model]).exits(0);

@@ -113,7 +113,9 @@ fn without_allocated(body: &Value) -> Value {
         return body;
     }
     if let Some(spec) = body["spec"].as_object_mut() {
-        ALLOCATED.iter().for_each(|field| drop(spec.remove(*field)));
+        for field in ALLOCATED {
+            spec.remove(field);
+        }
     }
     for port in body["spec"]["ports"].as_array_mut().into_iter().flatten() {
         if let Some(port) = port.as_object_mut() {

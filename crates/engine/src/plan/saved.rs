@@ -98,7 +98,9 @@ fn touched(live: &Live) -> String {
 pub(super) fn pin(plan: &mut Plan, kept: &[SavedStep], observed: &Observed, owned: &Inventory) {
     let by_unit = |steps: &[SavedStep]| {
         let mut units: BTreeMap<ObjectId, Vec<SavedStep>> = BTreeMap::new();
-        steps.iter().for_each(|step| units.entry(step.unit.clone()).or_default().push(step.clone()));
+        for step in steps {
+            units.entry(step.unit.clone()).or_default().push(step.clone());
+        }
         units
     };
     let (before, now) = (by_unit(kept), by_unit(&saved(plan, observed)));

@@ -18,6 +18,7 @@ use crate::unit::{Rendering, Unit};
 
 /// An object that there may be, and what is the case with it.
 #[derive(Clone, Debug)]
+#[expect(clippy::struct_excessive_bools, reason = "each is the case or not, whatever the others are")]
 struct Situation {
     is_wanted: bool,
     is_owned: bool,
