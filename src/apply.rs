@@ -4,18 +4,20 @@
 //! The inventory was written ahead, so that whatever happens in here, nothing that was made is unknown.
 
 mod generate;
+pub mod prune;
+mod replace;
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use futures::FutureExt;
 use gatewright_engine::error::Chain;
 use gatewright_engine::live::Live;
-use gatewright_engine::marks::{Owner, keep_mark};
 use gatewright_engine::object::ObjectId;
 use gatewright_engine::plan::order::wave;
 use gatewright_engine::plan::policies::Policies;
 use gatewright_engine::plan::take_over::Awaited;
 use gatewright_engine::plan::{Action, Over, Plan, Step};
+use replace::{Removal, make, put_back, remove};
 use serde::{Deserialize, Serialize};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
@@ -107,8 +109,8 @@ impl Applied {
 /// Carries out everything but the deletions: namespaces first, then the units of each wave beside each other.
 ///
 /// `limits.stop` ends it after the requests that are under way.
-pub async fn apply(cluster: &dyn Cluster, plan: &Plan, limits: Limits<'_>) -> Applied {
-    let run = Run { cluster, limits };
+pub async fn apply(cluster: &dyn Cluster, plan: &Plan, policies: &Policies, limits: Limits<'_>) -> Applied {
+    let run = Run { cluster, policies, limits };
     let mut applied = Applied::default();
     let (namespaces, others): (Vec<&Step>, Vec<&Step>) =
         writes(plan).partition(|step| step.action == Action::CreateNamespace);
@@ -148,6 +150,7 @@ fn by_unit<'a>(steps: impl IntoIterator<Item = &'a Step>) -> BTreeMap<&'a Object
 #[derive(Clone, Copy)]
 struct Run<'a> {
     cluster: &'a dyn Cluster,
+    policies: &'a Policies,
     limits: Limits<'a>,
 }
 
@@ -155,8 +158,11 @@ impl Run<'_> {
     async fn unit(&self, steps: Vec<&Step>) -> Applied {
         let mut applied = Applied::default();
         let (mut goes_on, mut is_accepted) = (true, false);
+        let mut released = Vec::new();
         for step in steps {
-            if !goes_on || self.limits.stop.is_cancelled() {
+            // What was deleted to make room is not left without what needs the room.
+            let is_over = self.limits.stop.is_cancelled() && released.is_empty();
+            if !goes_on || is_over {
                 applied.outcomes.insert(step.id.clone(), Outcome::Skipped);
                 continue;
             }
@@ -176,9 +182,70 @@ impl Run<'_> {
                     }
                 }
             }
-            goes_on = applied.record(&step.id, self.write(step).await);
+            goes_on = match &step.action {
+                Action::Recreate(over) => self.recreate(step, over, &mut applied).await,
+                Action::ReleaseFirst(over) => self.release(step, over, &mut released, &mut applied).await,
+                _ => applied.record(&step.id, self.write(step).await),
+            };
+            if !goes_on {
+                self.restore(&mut released, &mut applied).await;
+            } else if !matches!(step.action, Action::ReleaseFirst(_)) {
+                // What it was for is there.
+                released.clear();
+            }
         }
         applied
+    }
+
+    /// Deletes an object and makes it anew.
+    async fn recreate(&self, step: &Step, over: &Over, applied: &mut Applied) -> bool {
+        let Some(object) = &step.object else { return true };
+        let removal = match remove(self.cluster, (&step.gvk, &step.id), over, self.policies).await {
+            Ok(removal) => removal,
+            Err(error) => return applied.record(&step.id, Err(error)),
+        };
+        let outcome = match removal {
+            Removal::Not(outcome) => outcome,
+            Removal::Gone(former) => match make(self.cluster, object, former.as_deref()).await {
+                Ok(live) => return applied.record(&step.id, Ok(Some(live))),
+                Err((outcome, restored)) => {
+                    applied.live.extend(restored.map(|live| (step.id.clone(), live)));
+                    outcome
+                }
+            },
+        };
+        applied.outcomes.insert(step.id.clone(), outcome);
+        false
+    }
+
+    /// Deletes an object whose place another one needs.
+    async fn release<'b>(
+        &self,
+        step: &'b Step,
+        over: &Over,
+        released: &mut Vec<(&'b Step, Option<Box<Live>>)>,
+        applied: &mut Applied,
+    ) -> bool {
+        match remove(self.cluster, (&step.gvk, &step.id), over, self.policies).await {
+            Err(error) => applied.record(&step.id, Err(error)),
+            Ok(Removal::Not(outcome)) => {
+                applied.outcomes.insert(step.id.clone(), outcome);
+                false
+            }
+            Ok(Removal::Gone(former)) => {
+                released.push((step, former));
+                applied.record(&step.id, Ok(None))
+            }
+        }
+    }
+
+    /// What was deleted for something that could not be made comes back.
+    async fn restore(&self, released: &mut Vec<(&Step, Option<Box<Live>>)>, applied: &mut Applied) {
+        for (step, former) in released.drain(..) {
+            let (words, restored) = put_back(self.cluster, former.as_deref()).await;
+            applied.live.extend(restored.map(|live| (step.id.clone(), live)));
+            applied.outcomes.insert(step.id.clone(), Outcome::Failed(format!("what it made room for failed; {words}")));
+        }
     }
 
     async fn write(&self, step: &Step) -> Result<Option<Live>, ClusterError> {
@@ -188,7 +255,13 @@ impl Run<'_> {
             Action::TakeOver(it) => Some(&it.over),
             Action::Generate(it) => it.over.as_ref(),
             Action::Create | Action::CreateNamespace => None,
-            Action::Keep | Action::Omit | Action::Release(_) | Action::Prune(_) | Action::Forget => return Ok(None),
+            Action::Recreate(_)
+            | Action::ReleaseFirst(_)
+            | Action::Keep
+            | Action::Omit
+            | Action::Release(_)
+            | Action::Prune(_)
+            | Action::Forget => return Ok(None),
         };
         let only_if = match over {
             None => Precondition::Absent,
@@ -228,70 +301,12 @@ fn awaited(step: &Step) -> Option<&Awaited> {
         | Action::Update(_)
         | Action::Adopt(_)
         | Action::Generate(_)
+        | Action::Recreate(_)
+        | Action::ReleaseFirst(_)
         | Action::Keep
         | Action::Omit
         | Action::Release(_)
         | Action::Prune(_)
         | Action::Forget => None,
     }
-}
-
-/// Carries out the deletions, in the order of the plan, units beside each other.
-///
-/// Time has passed since the plan: each object is read again, and deleted only if it still is ours, the same one, and
-/// nobody asks for it to be kept.
-pub async fn prune(cluster: &dyn Cluster, plan: &Plan, policies: &Policies, stop: &CancellationToken) -> Applied {
-    let mut applied = Applied::default();
-    let prunes = plan.steps.iter().filter(|step| matches!(step.action, Action::Prune(_)));
-    for steps in waves(prunes).into_values().rev() {
-        let units = by_unit(steps).into_values();
-        let runs = units.map(|steps| prune_unit(cluster, steps, policies, stop).boxed()).collect();
-        beside(runs).await.into_iter().for_each(|unit| applied.absorb(unit));
-    }
-    applied
-}
-
-/// What is left of a unit keeps all that it needs: after a failure nothing more is deleted.
-async fn prune_unit(
-    cluster: &dyn Cluster,
-    steps: Vec<&Step>,
-    policies: &Policies,
-    stop: &CancellationToken,
-) -> Applied {
-    let mut applied = Applied::default();
-    let mut goes_on = true;
-    for step in steps {
-        if !goes_on || stop.is_cancelled() {
-            applied.outcomes.insert(step.id.clone(), Outcome::Skipped);
-            continue;
-        }
-        goes_on = match delete(cluster, step, policies).await {
-            Err(error) => applied.record(&step.id, Err(error)),
-            Ok(outcome) => {
-                let is_done = outcome == Outcome::Done;
-                applied.outcomes.insert(step.id.clone(), outcome);
-                if is_done && !matches!(cluster.get(&step.gvk, &step.id).await, Ok(None)) {
-                    applied.going.insert(step.id.clone());
-                }
-                is_done
-            }
-        };
-    }
-    applied
-}
-
-async fn delete(cluster: &dyn Cluster, step: &Step, policies: &Policies) -> Result<Outcome, ClusterError> {
-    let Action::Prune(over) = &step.action else { return Ok(Outcome::Skipped) };
-    let Some(live) = cluster.get(&step.gvk, &step.id).await? else { return Ok(Outcome::Done) };
-    if live.uid != over.uid {
-        return Ok(Outcome::Stale("another object stands in its place now".to_owned()));
-    }
-    let owner = policies.marker.owner(&live.object);
-    if cluster.carries_marks() && owner != Owner::Us && !policies.is_former(&owner) {
-        return Ok(Outcome::Stale("it does not carry our mark any more".to_owned()));
-    }
-    if let Some(mark) = keep_mark(live.object.body()) {
-        return Ok(Outcome::Stale(format!("it carries {mark} now")));
-    }
-    cluster.delete(&step.gvk, &step.id, &live.uid, &live.resource_version).await.map(|()| Outcome::Done)
 }

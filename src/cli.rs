@@ -1,6 +1,8 @@
 //! The command line: one file per subcommand, its doc comment is its help.
 
 pub mod adopt;
+pub mod apply;
+pub mod approve;
 pub mod check;
 pub mod config;
 pub mod defaults;
@@ -65,6 +67,8 @@ enum Command {
     Sync(sync::Args),
     Plan(plan::Args),
     Adopt(adopt::Args),
+    Apply(apply::Args),
+    Approve(approve::Args),
     Render(render::Args),
     Check(check::Args),
     Explain(explain::Args),
@@ -172,6 +176,8 @@ impl Context {
             Command::Sync(args) => sync::run(&self, &args),
             Command::Plan(args) => plan::run(&self, &args),
             Command::Adopt(args) => adopt::run(&self, &args),
+            Command::Apply(args) => apply::run(&self, &args),
+            Command::Approve(args) => approve::run(&self, &args),
             Command::Render(args) => render::run(&self, &args),
             Command::Check(args) => check::run(&self, &args),
             Command::Explain(args) => explain::run(&self, &args),

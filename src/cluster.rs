@@ -130,6 +130,10 @@ pub trait Cluster: Send + Sync {
     /// Reads one object; `None` if it does not exist.
     async fn get(&self, kind: &Gvk, id: &ObjectId) -> Result<Option<Live>, ClusterError>;
 
+    /// Lists what goes with a namespace or with the definition of a kind when it is deleted, of every kind; only the
+    /// metadata counts.
+    async fn contents(&self, container: &Object) -> Result<Vec<Live>, ClusterError>;
+
     /// Applies an object, server side, and returns what it became.
     async fn apply(&self, object: &Object, only_if: &Precondition, mode: Mode) -> Result<Live, ClusterError>;
 
@@ -188,6 +192,17 @@ pub struct ClusterError {
     pub source: Box<dyn StdError + Send + Sync>,
 }
 
+/// The source of a [`ClusterError`] where an API server has said nothing else of an update than that some fields of what
+/// the object is cannot be changed.
+#[derive(Debug, thiserror::Error)]
+#[error("{message}")]
+pub struct ImmutableFields {
+    /// The fields, such as `spec.selector`.
+    pub fields: Vec<String>,
+    /// The words of the server.
+    pub message: String,
+}
+
 /// Kinds of failure that a caller treats differently.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Reason {
@@ -212,6 +227,11 @@ pub enum Reason {
 }
 
 impl ClusterError {
+    /// Returns the fields that cannot be changed, if that is all that is wrong.
+    pub fn immutable(&self) -> Option<&ImmutableFields> {
+        self.source.downcast_ref()
+    }
+
     /// Tells whether the cluster as a whole cannot be talked to.
     pub fn is_unreachable(&self) -> bool {
         matches!(self.reason, Reason::Unreachable)

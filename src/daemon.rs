@@ -323,6 +323,7 @@ fn order(
         mode: if settings.mode == SyncMode::Apply { Mode::Apply } else { Mode::Plan },
         only: None,
         wait: true,
+        pinned: None,
         beside: BTreeMap::new(),
         key,
     }

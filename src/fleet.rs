@@ -15,7 +15,7 @@ use gatewright_engine::marks::Marker;
 use gatewright_engine::object::ObjectId;
 use gatewright_engine::plan::claims::Claims;
 use gatewright_engine::plan::conflicts::Conflicts;
-use gatewright_engine::plan::policies::{Adopt, MaxDelete, Policies};
+use gatewright_engine::plan::policies::{Adopt, Confirm, MaxDelete, Policies};
 use gatewright_engine::problem::Problem;
 use gatewright_engine::text::digest;
 use jiff::{SignedDuration, Timestamp};
@@ -23,6 +23,7 @@ use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 use tracing::{Instrument, debug, error, info_span, warn};
 
+use crate::approvals;
 use crate::claims::Beside;
 use crate::clock::Clock;
 use crate::cluster::Cluster;
@@ -30,7 +31,7 @@ use crate::config::Config;
 use crate::config::conflicts::{ConflictRule, IgnoreRule};
 use crate::config::settings::{AdoptPolicy, OnProblem, SyncSettings};
 use crate::rendering::{Wanted, problems};
-use crate::report::{ClusterReport, ClusterState, Mode, ProblemReport, Report, SCHEMA, Unclaimed};
+use crate::report::{ClusterReport, ClusterState, Mode, ProblemReport, Report, SCHEMA, Saved, Unclaimed};
 use crate::round::{self, Conclusion, Task};
 use crate::seal::Key;
 use crate::source::Snapshot;
@@ -58,6 +59,8 @@ pub struct Order {
     pub only: Option<BTreeSet<ObjectId>>,
     /// Whether to wait for health.
     pub wait: bool,
+    /// The plan that is carried out, by cluster; `None`: whatever is to be done.
+    pub pinned: Option<BTreeMap<String, Saved>>,
     /// What our other syncs want, by cluster.
     pub beside: BTreeMap<String, Beside>,
     /// The key that seals inventories.
@@ -80,14 +83,23 @@ pub async fn run(
         let Some(want) = wanted.get(name).cloned() else { continue };
         let (cluster, name) = (Arc::clone(cluster), name.clone());
         let witness = order.witness(&name, state);
-        let policies = order.policies(&marker, &name, is_first_round(order, cluster.as_ref(), &witness));
-        let policies = Policies { conflicts: conflicts(order, &name, state), ..policies };
+        let approved = approvals::valid(state, &order.sync, &name, started);
+        let pinned = order.pinned.as_ref().map(|pinned| pinned.get(&name).cloned().unwrap_or_default());
+        let policies = Policies {
+            conflicts: conflicts(order, &name, state),
+            pinned: pinned.as_ref().map(|saved| saved.steps.clone()),
+            approved,
+            ..order.policies(&marker, &name, is_first_round(order, cluster.as_ref(), &witness))
+        };
         let (mode, patience, stop) = (order.mode, order.patience(), stop.clone());
         let acceptance = order.settings.wait.timeout.0;
         let memory = recall(order, &name, state, started);
         let beside = order.beside.get(&name).cloned().unwrap_or_default();
         let span = info_span!("cluster", sync = order.sync, cluster = name);
         let run = async move {
+            if let Some(refused) = other_cluster(cluster.as_ref(), pinned.as_ref()).await {
+                return (name, Conclusion::of(refused));
+            }
             let witness = cluster.carries_marks().then_some(&witness);
             let (policies, beside, memory, stop) = (&policies, &beside, memory.as_ref(), &stop);
             let task = Task { want: &want, policies, beside, mode, patience, acceptance, memory, witness, stop };
@@ -103,6 +115,7 @@ pub async fn run(
     let clusters = conclusions.into_iter().map(|(name, conclusion)| (name, conclusion.report)).collect();
     remember(order, &clusters, state);
     fights::remember(order, &clusters, state);
+    approvals::note(state, &order.sync, order.only.is_some(), &clusters);
     Report {
         schema: SCHEMA.to_owned(),
         sync: order.sync.clone(),
@@ -116,6 +129,19 @@ pub async fn run(
         unclaimed,
         clusters,
     }
+}
+
+/// A plan is for the cluster that it was made for, whatever answers by its name now.
+async fn other_cluster(cluster: &dyn Cluster, pinned: Option<&Saved>) -> Option<ClusterReport> {
+    let pinned = pinned?;
+    let identity = cluster.identity().await.ok()?;
+    // A directory gets its identity when it is first written to.
+    if identity == pinned.identity || pinned.identity.is_empty() {
+        return None;
+    }
+    let message = format!("the plan was made for cluster {}, but {identity} answers", pinned.identity);
+    let hint = "nothing was changed; check the kubeconfig, and plan again".to_owned();
+    Some(ClusterReport::failed(ClusterState::Failed, message, Some(hint)))
 }
 
 /// The clock of a host may be set back during a round; its reports do not run backwards.
@@ -184,6 +210,10 @@ impl Order {
                 units: settings.prune.max_delete.units,
                 percent: settings.prune.max_delete.percent,
             },
+            confirm: Confirm { kinds: settings.prune.confirm.kinds.clone(), gpus: settings.prune.confirm.gpus },
+            recreate: settings.recreate.kinds.clone(),
+            approved: BTreeSet::new(),
+            pinned: None,
             allow_empty: settings.prune.allow_empty,
             create_namespaces: settings.create_namespaces,
             namespaces: settings.allow.namespaces.clone(),

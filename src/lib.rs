@@ -6,6 +6,7 @@
 //! writes the inventory ahead ([`ledger`]), carries out ([`apply`]) and waits ([`mod@wait`]). [`report`] is what came of it. [`daemon`] repeats rounds on a [`schedule`], [`cli`] runs them on request.
 
 pub mod apply;
+pub mod approvals;
 pub mod assemble;
 pub mod claims;
 pub mod cli;
@@ -24,6 +25,7 @@ pub mod metrics;
 pub mod notes;
 pub mod observe;
 pub mod paths;
+pub mod plan_file;
 pub mod rendering;
 pub mod report;
 pub mod rights;

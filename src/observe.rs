@@ -5,7 +5,10 @@
 //! What was not seen is said to be unknown, never to be absent.
 
 mod absence;
+mod anew;
 mod gateways;
+mod going;
+mod places;
 mod rehearsal;
 pub mod sight;
 
@@ -20,6 +23,7 @@ use gatewright_engine::marks::{Marker, SYNC_LABEL};
 use gatewright_engine::object::{Gvk, Object, ObjectId};
 use gatewright_engine::plan::conflicts::autoscaled;
 use gatewright_engine::plan::policies::Policies;
+use gatewright_engine::plan::recreate::Immutable;
 use gatewright_engine::plan::{NamespaceState, Observed, Obstacle};
 use gatewright_engine::unit::Unit;
 use gatewright_engine::unit::generated::Generated;
@@ -98,6 +102,9 @@ pub async fn observe(cluster: &dyn Cluster, scope: Scope<'_>) -> Result<(Observe
     gateways::look(cluster, scope, &mut observed).await?;
     rehearse(cluster, scope, &known, &mut observed).await?;
     gateways::rehearse(cluster, scope, &mut observed).await?;
+    anew::rehearse(cluster, scope, &mut observed).await?;
+    going::look(cluster, scope, &mut observed).await?;
+    places::look(cluster, scope, &mut observed).await?;
     Ok((observed, sight))
 }
 
@@ -353,6 +360,10 @@ fn precondition(object: &Object, observed: &Observed, rehearse_creates: bool) ->
 
 fn obstacle(error: ClusterError) -> Result<Obstacle, ClusterError> {
     let reason = error.reason;
+    if let Some(immutable) = error.immutable() {
+        let (fields, message) = (immutable.fields.clone(), immutable.message.clone());
+        return Ok(Obstacle::Immutable(Box::new(Immutable { fields, message, instead: None })));
+    }
     let text = only_local(error)?;
     Ok(match reason {
         Reason::Invalid => Obstacle::Invalid(text),

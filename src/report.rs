@@ -13,6 +13,7 @@ use gatewright_engine::plan::Plan;
 use gatewright_engine::plan::conflicts::Settled;
 use gatewright_engine::plan::guard::Hold;
 use gatewright_engine::plan::refusal::{Reason, Refusal};
+use gatewright_engine::plan::saved::SavedStep;
 use gatewright_engine::problem::{Place, Problem, Scope};
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
@@ -95,10 +96,25 @@ pub struct ClusterReport {
     pub steps: Vec<StepReport>,
     /// What was refused.
     pub refusals: Vec<Refusal>,
-    /// Guards that stopped everything.
+    /// Guards that stopped everything, or one unit.
     pub holds: Vec<Hold>,
+    /// What would have been held, and was approved.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub lifted: Vec<Hold>,
     /// The state of every unit.
     pub units: Vec<UnitReport>,
+    /// What may be kept of a plan, to be carried out later.
+    #[serde(skip)]
+    pub saved: Saved,
+}
+
+/// What may be kept of a plan on one cluster.
+#[derive(Clone, Debug, Default)]
+pub struct Saved {
+    /// What identifies the cluster.
+    pub identity: String,
+    /// The steps.
+    pub steps: Vec<SavedStep>,
 }
 
 /// How a round on a cluster ended.
@@ -137,7 +153,8 @@ pub struct StepReport {
     pub unit: ObjectId,
     /// The object.
     pub id: ObjectId,
-    /// `create`, `update`, `adopt`, `generate`, `keep`, `omit`, `release`, `prune`, `forget`.
+    /// `create`, `update`, `adopt`, `generate`, `recreate`, `release-first`, `keep`, `omit`, `release`, `prune`,
+    /// `forget`.
     pub action: String,
     /// What differed.
     pub differences: Vec<Difference>,
@@ -279,7 +296,9 @@ impl ClusterReport {
             steps: plan.steps.iter().map(step).collect(),
             refusals: plan.refusals.clone(),
             holds: plan.holds.clone(),
+            lifted: plan.lifted.clone(),
             units: Vec::new(),
+            saved: Saved::default(),
         }
     }
 
@@ -311,15 +330,21 @@ fn weight(reason: &Reason) -> u8 {
         | Reason::Failed(_)
         | Reason::Unknown(_)
         | Reason::NoNamespace(_)
-        | Reason::NamespaceTerminating(_) => 1,
+        | Reason::NamespaceTerminating(_)
+        | Reason::Taken(_)
+        | Reason::Moved(_)
+        | Reason::Immutable(_) => 1,
         Reason::Foreign(_)
         | Reason::LiveDeployer(_)
         | Reason::Conflict(_)
         | Reason::NotAllowed(_)
-        | Reason::Unmarked => 3,
+        | Reason::Unmarked
+        | Reason::Held(_) => 3,
         Reason::Terminating
         | Reason::Kept(_)
-        | Reason::HoldsOthers
+        | Reason::HoldsOthers(_)
+        | Reason::StillNeeded(_)
+        | Reason::NotInPlan
         | Reason::NotApplied
         | Reason::Broken
         | Reason::Unreadable(_)

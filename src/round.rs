@@ -4,6 +4,7 @@
 //! deletion is known to have happened, so that a process that dies anywhere in here leaves an inventory that holds
 //! everything it made.
 
+mod dependence;
 mod noting;
 mod others;
 pub mod quiet;
@@ -20,6 +21,7 @@ use gatewright_engine::inventory::Inventory;
 use gatewright_engine::live::Live;
 use gatewright_engine::object::{Gvk, Object, ObjectId};
 use gatewright_engine::plan::policies::Policies;
+use gatewright_engine::plan::saved::{SavedStep, saved};
 use gatewright_engine::plan::{Action, Observed, Plan, Release, Step, plan};
 use gatewright_engine::unit::Rendering;
 use serde::{Deserialize, Serialize};
@@ -27,7 +29,8 @@ use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 use tracing::{debug, warn};
 
-use crate::apply::{Applied, Limits, Outcome, apply, prune};
+use crate::apply::prune::prune;
+use crate::apply::{Applied, Limits, Outcome, apply};
 use crate::claims::Beside;
 use crate::cluster::{Cluster, ClusterError, KindScope, Reason};
 use crate::ledger::{Ledger, forgetful};
@@ -35,7 +38,7 @@ use crate::notes::{Notes, Vital, digests};
 use crate::observe::sight::Sight;
 use crate::observe::{Known, Scope, observe};
 use crate::rendering::Want;
-use crate::report::{ClusterReport, ClusterState, Mode};
+use crate::report::{ClusterReport, ClusterState, Mode, Saved};
 use crate::wait::{Patience, Unhealthy, sick, wait};
 use crate::witness::Witness;
 use others::Ledgers;
@@ -137,6 +140,7 @@ async fn try_run(cluster: &dyn Cluster, task: &Task<'_>) -> Result<Conclusion, C
     if task.mode == Mode::Plan || view.plan.is_stopped() {
         let mut report = ClusterReport::of(&view.plan);
         report.units = units(here, &view.plan, &view.health(None), None, &Unhealthy::new());
+        report.saved = Saved { identity: view.observed.cluster.clone(), steps: saved(&view.plan, &view.observed) };
         let memory = noting::planned(here, &view, &ledgers.own, &report);
         let is_new = task.memory != memory.as_ref();
         return Ok(Conclusion { report, memory, is_new, rendering });
@@ -236,7 +240,7 @@ async fn carry_out(
             view.plan.steps.iter().filter(|step| step.object.is_some()).map(|step| &step.id).collect();
         ledgers.own.unproven.retain(|id| !proven.contains(id));
         ledgers.own.save(cluster, sync, &view.plan.inventory).await?;
-        applied = apply(cluster, &view.plan, limits).await;
+        applied = apply(cluster, &view.plan, task.policies, limits).await;
         let is_stale = applied.outcomes.values().any(|outcome| matches!(outcome, Outcome::Stale(_)));
         if !is_stale || attempt == ATTEMPTS || task.stop.is_cancelled() {
             break;
@@ -251,6 +255,8 @@ async fn carry_out(
             |step: &Step| matches!(applied.outcomes.get(&step.id), Some(Outcome::Done | Outcome::Stale(_)));
         done.extend(view.plan.steps.into_iter().filter(may_be_done).map(|step| (step.id.clone(), step)));
         let sight = view.sight.map(|_| Sight::default());
+        let policies = Policies { pinned: left(task.policies, &done), ..task.policies.clone() };
+        let here = &Here { task: &Task { policies: &policies, ..*task }, place: here.place };
         view = look(cluster, here, (&ledgers, &ledgers.own.inventory), Some(&notes), sight).await?;
         if view.plan.is_stopped() {
             return Ok((ClusterReport::of(&view.plan), None));
@@ -258,6 +264,13 @@ async fn carry_out(
     }
     carry_over(&mut view.plan, &mut applied, done);
     Ok(finish(cluster, here, ledgers, view, applied).await)
+}
+
+/// What is left to do of a plan that is carried out as it was made.
+fn left(policies: &Policies, done: &BTreeMap<ObjectId, Step>) -> Option<Vec<SavedStep>> {
+    let pinned = policies.pinned.as_ref()?;
+    let is_done = |step: &SavedStep| done.get(&step.id).is_some_and(|done| done.action.word() == step.action);
+    Some(pinned.iter().filter(|step| !is_done(step)).cloned().collect())
 }
 
 /// Puts documents of kinds that nobody here knows into a namespace or not, as the cluster has the kind; `None` if they
@@ -321,7 +334,7 @@ async fn look(
 /// What was done before the last plan was made is as it should be for that plan, and a change of this round all the
 /// same: it is awaited and reported. What is not as it should be was not done, and has a step of its own in that plan.
 fn carry_over(plan: &mut Plan, applied: &mut Applied, mut done: BTreeMap<ObjectId, Step>) {
-    for step in plan.steps.iter_mut().filter(|step| step.action == Action::Keep) {
+    for step in plan.steps.iter_mut().filter(|step| matches!(step.action, Action::Keep | Action::Forget)) {
         if let Some(earlier) = done.remove(&step.id) {
             applied.outcomes.insert(step.id.clone(), Outcome::Done);
             *step = earlier;
@@ -403,15 +416,17 @@ async fn settle(
         let known = view.vitals.iter().filter_map(|(id, vital)| Some((id.clone(), vital.sick.clone()?)));
         bystanders.extend(known);
     }
-    if applied.is_complete() && after.unhealthy.is_empty() && !task.stop.is_cancelled() {
-        let pruned = prune(cluster, plan, task.policies, task.stop).await;
-        forget(plan, &pruned);
+    if applied.lost.is_none() && !task.stop.is_cancelled() {
+        let sick = (&after.unhealthy, &bystanders);
+        let open = dependence::open(plan, applied, sick, &here.place.rendering, &after.live);
+        let postponed = dependence::postponed(plan, &open, &after.live);
+        let pruned = prune(cluster, plan, &postponed, task.policies, task.stop).await;
         applied.outcomes.extend(pruned.outcomes);
         applied.going.extend(pruned.going);
         applied.lost = applied.lost.take().or(pruned.lost);
-    } else {
-        forget(plan, &not_pruned(plan));
+        applied.postponed.extend(postponed);
     }
+    forget(plan, applied);
     after.unhealthy.extend(bystanders);
     ledger.save(cluster, sync, &plan.inventory).await
 }
@@ -444,13 +459,13 @@ fn not_pruned(plan: &Plan) -> Applied {
 }
 
 /// Only what is known to be gone leaves the inventory.
-fn forget(plan: &mut Plan, pruned: &Applied) {
+fn forget(plan: &mut Plan, applied: &Applied) {
     for step in &plan.steps {
         let is_gone = match &step.action {
             Action::Forget => true,
             Action::Release(Release { is_taken, .. }) => *is_taken,
-            Action::Prune(_) => {
-                pruned.outcomes.get(&step.id) == Some(&Outcome::Done) && !pruned.going.contains(&step.id)
+            Action::Prune(_) | Action::ReleaseFirst(_) => {
+                applied.outcomes.get(&step.id) == Some(&Outcome::Done) && !applied.going.contains(&step.id)
             }
             Action::CreateNamespace
             | Action::Create
@@ -458,6 +473,7 @@ fn forget(plan: &mut Plan, pruned: &Applied) {
             | Action::Adopt(_)
             | Action::TakeOver(_)
             | Action::Generate(_)
+            | Action::Recreate(_)
             | Action::Keep
             | Action::Omit => false,
         };

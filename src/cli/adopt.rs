@@ -1,5 +1,6 @@
 //! `gatewright adopt`.
 
+use super::session::Selection;
 use super::sync::{Manner, rounds};
 use super::{Context, Failure};
 
@@ -18,10 +19,12 @@ use super::{Context, Failure};
 #[derive(Debug, clap::Args)]
 pub struct Args {
     #[command(flatten)]
+    selection: Selection,
+    #[command(flatten)]
     manner: Manner,
 }
 
 /// Runs the command.
 pub fn run(context: &Context, args: &Args) -> Result<u8, Failure> {
-    rounds(context, &args.manner, true)
+    rounds(context, &args.selection, &args.manner, true)
 }

@@ -1,9 +1,13 @@
 //! `gatewright plan`.
 
+use std::path::PathBuf;
+
 use gatewright_engine::text::digest;
 
 use super::session::{Selection, Session, unusable};
-use super::{Context, EXIT_FAILED, EXIT_PENDING, Failure, print, worst};
+use super::{Context, EXIT_FAILED, EXIT_PENDING, Failure, complain, print, worst};
+use crate::clock::Clock;
+use crate::plan_file::{PlanFile, PlannedSync};
 use crate::report::{Mode, Report, text};
 
 /// Shows what the next round would do, on every cluster, and changes nothing.
@@ -24,6 +28,9 @@ pub struct Args {
     /// Also show objects that stay as they are.
     #[arg(long, short)]
     verbose: bool,
+    /// Keep the plan in a file, which `apply` carries out as it is.
+    #[arg(long, value_name = "FILE")]
+    out: Option<PathBuf>,
     /// How to print it.
     #[arg(long, value_name = "FORMAT", default_value = "text")]
     format: Format,
@@ -44,14 +51,21 @@ pub fn run(context: &Context, args: &Args) -> Result<u8, Failure> {
     context.log_quietly(&config)?;
     let session = Session::new(context, &config)?;
     // A plan writes nothing, not even who we are: before the first sync a stand-in does.
-    let installation = session.state.installation().map_err(|error| unusable(&error))?;
+    let installation = match &args.out {
+        // A plan that is kept is about the marks that will be put on.
+        Some(_) => session.state.make_installation().map(Some),
+        None => session.state.installation(),
+    };
+    let installation = installation.map_err(|error| unusable(&error))?;
     let installation =
         installation.unwrap_or_else(|| digest(config.state_dir.to_string_lossy().as_bytes())[..32].to_owned());
     let ready = session.prepare(&args.selection, &installation)?;
     let mut codes = ready.codes;
+    let mut syncs = Vec::new();
     for mut prepared in ready.rounds {
         prepared.order.settings.adopt.deployer |= args.adopt;
         let report = session.round(&prepared, Mode::Plan);
+        syncs.push(PlannedSync::of(&report));
         show(context, &report, args.format, args.verbose);
         codes.push(report.exit_code());
         if args.detailed_exitcode && report.has_changes() {
@@ -61,6 +75,13 @@ pub fn run(context: &Context, args: &Args) -> Result<u8, Failure> {
             codes.push(EXIT_FAILED);
             break;
         }
+    }
+    if let Some(path) = &args.out {
+        let (made, only) = (context.clock.now(), args.selection.only.clone());
+        let version = env!("CARGO_PKG_VERSION").to_owned();
+        let file = PlanFile { version, installation, made, adopt: args.adopt, only, syncs };
+        file.write(path).map_err(|error| Failure::of(&error))?;
+        complain(&format!("gatewright: the plan is kept in {}; `gatewright apply` carries it out\n", path.display()));
     }
     Ok(worst(codes))
 }

@@ -309,6 +309,7 @@ impl<'a> Session<'a> {
             mode: Mode::Plan,
             only: None,
             wait: true,
+            pinned: None,
             beside: BTreeMap::new(),
             key: self.config.inventory_key.clone(),
         }
@@ -434,6 +435,13 @@ impl Drop for Session<'_> {
         if let Some(runtime) = self.runtime.take() {
             runtime.shutdown_timeout(LAST_WAIT);
         }
+    }
+}
+
+impl Prepared {
+    /// Returns the revision of the source.
+    pub(super) fn revision(&self) -> &str {
+        &self.snapshot.revision
     }
 }
 

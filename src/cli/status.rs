@@ -100,8 +100,12 @@ fn write_cluster(out: &mut String, name: &str, cluster: &ClusterReport, report: 
         writeln!(out, "    {number} in the source{words}: {}", first.problem)?;
     }
     for hold in &cluster.holds {
-        writeln!(out, "    held by guard {}: {}", hold.guard, hold.message)?;
+        let unit = hold.unit.as_ref().map(|unit| format!("{unit} is ")).unwrap_or_default();
+        writeln!(out, "    {unit}held by guard {}: {}", hold.guard, hold.message)?;
         writeln!(out, "      {}", hold.hint)?;
+        if let Some(token) = &hold.token {
+            writeln!(out, "      gatewright approve {token}")?;
+        }
     }
     let units = units(cluster);
     let width = units.iter().map(|unit| unit.unit.to_string().len()).max().unwrap_or_default();

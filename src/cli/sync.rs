@@ -5,7 +5,7 @@ use std::io::{self, IsTerminal};
 use gatewright_engine::error::Chain;
 
 use super::plan::{Format, show};
-use super::session::{Answer, Prepared, Selection, Session, unusable};
+use super::session::{Answer, Prepared, Ready, Selection, Session, unusable};
 use super::{Context, EXIT_FAILED, Failure, complain, print, worst};
 use crate::config::settings;
 use crate::journal;
@@ -21,48 +21,56 @@ use crate::report::{Mode, Report, text};
 #[derive(Debug, clap::Args)]
 pub struct Args {
     #[command(flatten)]
+    selection: Selection,
+    #[command(flatten)]
     manner: Manner,
 }
 
+/// How rounds are run by hand.
 #[derive(Debug, clap::Args)]
 pub(super) struct Manner {
-    #[command(flatten)]
-    selection: Selection,
     /// Do not ask.
     #[arg(long, short)]
-    yes: bool,
+    pub(super) yes: bool,
     /// Do not wait until what was changed is healthy.
     #[arg(long)]
-    no_wait: bool,
+    pub(super) no_wait: bool,
     /// How to print the report.
     #[arg(long, value_name = "FORMAT", default_value = "text")]
-    format: Format,
+    pub(super) format: Format,
 }
 
 /// Runs the command.
 pub fn run(context: &Context, args: &Args) -> Result<u8, Failure> {
-    rounds(context, &args.manner, false)
+    rounds(context, &args.selection, &args.manner, false)
 }
 
 /// Runs a round of each sync, which takes over what deployers in the clusters provision if it is asked to.
-pub(super) fn rounds(context: &Context, args: &Manner, takes_over: bool) -> Result<u8, Failure> {
+pub(super) fn rounds(context: &Context, selection: &Selection, args: &Manner, takes_over: bool) -> Result<u8, Failure> {
     let config = context.load()?;
     context.log_quietly(&config)?;
     let session = Session::new(context, &config)?;
     let _lock = session.state.lock().map_err(|error| unusable(&error))?;
     let installation = session.state.make_installation().map_err(|error| unusable(&error))?;
-    let ready = session.prepare(&args.selection, &installation)?;
+    let mut ready = session.prepare(selection, &installation)?;
+    for prepared in &mut ready.rounds {
+        prepared.order.settings.adopt.deployer |= takes_over;
+    }
+    Ok(carry_out(context, args, &session, ready))
+}
+
+/// Runs rounds one after the other; a person is asked about each.
+pub(super) fn carry_out(context: &Context, args: &Manner, session: &Session<'_>, ready: Ready) -> u8 {
     let mut codes = ready.codes;
     for mut prepared in ready.rounds {
         prepared.order.wait = !args.no_wait;
-        prepared.order.settings.adopt.deployer |= takes_over;
-        codes.push(round(context, args, &session, &prepared));
+        codes.push(round(context, args, session, &prepared));
         if session.is_stopped() {
             codes.push(EXIT_FAILED);
             break;
         }
     }
-    Ok(worst(codes))
+    worst(codes)
 }
 
 fn round(context: &Context, args: &Manner, session: &Session<'_>, prepared: &Prepared) -> u8 {

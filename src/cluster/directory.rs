@@ -106,6 +106,11 @@ impl Cluster for DirectoryCluster {
         self.work(action, move |root| store::get(&root, &id)).await
     }
 
+    /// Nothing goes with a file.
+    async fn contents(&self, _container: &Object) -> Result<Vec<Live>, ClusterError> {
+        Ok(Vec::new())
+    }
+
     async fn apply(&self, object: &Object, only_if: &Precondition, mode: Mode) -> Result<Live, ClusterError> {
         let (action, object, only_if) = (format!("write {}", object.id()), object.clone(), only_if.clone());
         self.work(action, move |root| store::apply(&root, object, &only_if, mode)).await

@@ -4,6 +4,7 @@
 //! no caches but one: which kinds the server has. Nothing is connected before the first request, so that a cluster
 //! that cannot be reached, or whose credential plugin hangs, delays nobody but those who ask it.
 
+mod contents;
 mod discovery;
 mod failure;
 #[cfg(test)]
@@ -110,6 +111,11 @@ impl Cluster for KubeCluster {
 
     async fn get(&self, kind: &Gvk, id: &ObjectId) -> Result<Option<Live>, ClusterError> {
         self.server().get(kind, id).await
+    }
+
+    async fn contents(&self, container: &Object) -> Result<Vec<Live>, ClusterError> {
+        let attempt = Attempt::on(container.id(), "look into");
+        contents::list(&self.transport, container).await.map_err(|failure| failure.into_error(&attempt))
     }
 
     async fn apply(&self, object: &Object, only_if: &Precondition, mode: Mode) -> Result<Live, ClusterError> {

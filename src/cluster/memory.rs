@@ -249,6 +249,17 @@ impl Cluster for MemoryCluster {
         })
     }
 
+    async fn contents(&self, container: &Object) -> Result<Vec<Live>, ClusterError> {
+        let (namespace, kind) = (container.id().name.clone(), container.body().pointer("/spec/names/kind").cloned());
+        self.answer(Verb::List, Some(container.id()), |state| {
+            let is_in = |live: &&Live| match container.id().kind.as_str() {
+                "Namespace" => live.object.id().namespace == namespace,
+                _ => kind.as_ref().is_some_and(|kind| *kind == live.object.id().kind.as_str()),
+            };
+            Ok(state.objects.values().filter(is_in).cloned().collect())
+        })
+    }
+
     async fn apply(&self, object: &Object, only_if: &Precondition, mode: Mode) -> Result<Live, ClusterError> {
         let (id, verb) = match mode {
             Mode::DryRun => (object.id(), Verb::DryRun),

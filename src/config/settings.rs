@@ -151,6 +151,9 @@ pub struct SyncSettings {
     /// What may be deleted.
     #[serde(default)]
     pub prune: PruneSettings,
+    /// What may be deleted and made anew.
+    #[serde(default)]
+    pub recreate: RecreateSettings,
     /// What is awaited.
     #[serde(default)]
     pub wait: WaitSettings,
@@ -266,11 +269,50 @@ pub struct PruneSettings {
     pub max_delete: MaxDelete,
     /// Whether an empty source may empty a cluster.
     pub allow_empty: bool,
+    /// What waits until a person has approved it.
+    pub confirm: ConfirmSettings,
+}
+
+/// Deletions that wait until a person has approved them.
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields, default)]
+pub struct ConfirmSettings {
+    /// Kinds, such as those that hold data.
+    pub kinds: BTreeSet<String>,
+    /// Whether whatever asks for a GPU waits too.
+    pub gpus: bool,
+}
+
+impl Default for ConfirmSettings {
+    fn default() -> Self {
+        let kinds = [
+            "PersistentVolume",
+            "PersistentVolumeClaim",
+            "StatefulSet",
+            "InferencePool",
+            "LLMInferenceService",
+            "DynamoGraphDeployment",
+        ];
+        Self { kinds: kinds.map(str::to_owned).into(), gpus: true }
+    }
+}
+
+/// What may be deleted and made anew where a field cannot be changed.
+#[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields, default)]
+pub struct RecreateSettings {
+    /// Kinds.
+    pub kinds: BTreeSet<String>,
 }
 
 impl Default for PruneSettings {
     fn default() -> Self {
-        Self { enabled: true, max_delete: MaxDelete::default(), allow_empty: false }
+        Self {
+            enabled: true,
+            max_delete: MaxDelete::default(),
+            allow_empty: false,
+            confirm: ConfirmSettings::default(),
+        }
     }
 }
 

@@ -140,7 +140,8 @@ impl Sync {
         }
         for (cluster, state) in &report.clusters {
             for hold in &state.holds {
-                warn!(cluster, guard = %hold.guard, hold.message, hold.hint, "held");
+                let unit = hold.unit.as_ref().map(ToString::to_string);
+                warn!(cluster, guard = %hold.guard, unit, hold.message, hold.hint, hold.token, "held");
             }
             for refusal in &state.refusals {
                 warn!(cluster, object = %refusal.id, reason = %refusal.reason, "refused");

@@ -100,11 +100,14 @@ pub(super) fn is_secret(gvk: &Gvk) -> bool {
     gvk.group.is_empty() && gvk.kind == "Secret"
 }
 
-/// Returns an object of which nothing is known but that it is there, unchanged.
+/// Returns an object of which nothing is known but that it is there, unchanged, and how old it is.
 pub(super) fn outline(id: &ObjectId, gvk: &Gvk, metadata: &Metadata) -> Option<Live> {
     let body = json!({
         "apiVersion": gvk.api_version(), "kind": gvk.kind,
-        "metadata": {"name": id.name, "namespace": id.namespace, "uid": metadata.uid},
+        "metadata": {
+            "name": id.name, "namespace": id.namespace, "uid": metadata.uid,
+            "creationTimestamp": metadata.creation_timestamp,
+        },
     });
     let object = Object::new(body).ok()?;
     Some(Live { object, uid: metadata.uid.clone(), resource_version: metadata.resource_version.clone() })

@@ -97,9 +97,20 @@ impl Writer<'_> {
             }
         }
         for hold in &cluster.holds {
-            self.warn(&format!("held by guard {}: {}", hold.guard, hold.message))?;
-            let stopped = if hold.guard.holds_only_deletions() { "deleted" } else { "changed" };
-            writeln!(self.out, "    nothing is {stopped} here; {}", hold.hint)?;
+            let (unit, what) = match &hold.unit {
+                Some(unit) => (format!("{unit} is "), "it stays as it is"),
+                None if hold.guard.holds_only_deletions() => (String::new(), "nothing is deleted here"),
+                None => (String::new(), "nothing is changed here"),
+            };
+            self.warn(&format!("{unit}held by guard {}: {}", hold.guard, hold.message))?;
+            writeln!(self.out, "    {what}; {}", hold.hint)?;
+            if let Some(token) = &hold.token {
+                let steps = count(hold.steps.len(), "step");
+                writeln!(self.out, "    gatewright approve {token}    lifts it, for exactly {steps}")?;
+            }
+        }
+        for hold in &cluster.lifted {
+            writeln!(self.out, "  guard {} was approved: {}", hold.guard, hold.message)?;
         }
         let mut unit = None;
         let is_verbose = self.look.verbose;
@@ -121,8 +132,9 @@ impl Writer<'_> {
             "create" | "generate" => ("+", Style::new().green()),
             "update" => ("~", Style::new().yellow()),
             "adopt" => ("&", Style::new().cyan()),
-            "prune" => ("-", Style::new().red()),
+            "recreate" => ("±", Style::new().red()),
             "release" => (">", Style::new().cyan()),
+            "prune" | "release-first" => ("-", Style::new().red()),
             "forget" => ("x", Style::new().dimmed()),
             _ => ("=", Style::new().dimmed()),
         };
@@ -286,7 +298,10 @@ fn is_kept(reason: &Reason) -> bool {
     match reason {
         Reason::Kept(_)
         | Reason::Unmarked
-        | Reason::HoldsOthers
+        | Reason::HoldsOthers(_)
+        | Reason::StillNeeded(_)
+        | Reason::NotInPlan
+        | Reason::Held(_)
         | Reason::NotApplied
         | Reason::Broken
         | Reason::Unreadable(_)
@@ -309,6 +324,9 @@ fn is_kept(reason: &Reason) -> bool {
         | Reason::NoSuchKind(_)
         | Reason::Failed(_)
         | Reason::Unknown(_)
+        | Reason::Taken(_)
+        | Reason::Moved(_)
+        | Reason::Immutable(_)
         | Reason::UnitHeld => false,
     }
 }
@@ -320,6 +338,7 @@ fn changes(cluster: &ClusterReport) -> Vec<String> {
         (action, true) => format!("to {action}"),
         ("prune", false) => "deleted".to_owned(),
         ("adopt", false) => "adopted".to_owned(),
+        ("release-first", false) => "released first".to_owned(),
         (action, false) => format!("{action}d"),
     };
     let number = |action: &str, is_namespace: bool| {
@@ -330,7 +349,7 @@ fn changes(cluster: &ClusterReport) -> Vec<String> {
         };
         cluster.steps.iter().filter(counts).count()
     };
-    let objects = ["create", "generate", "update", "adopt", "release", "prune"]
+    let objects = ["create", "generate", "update", "adopt", "recreate", "release-first", "release", "prune"]
         .map(|action| (action, "object", number(action, false)));
     let namespaces = [("create", "namespace", number("create", true))];
     let all = objects.into_iter().chain(namespaces).filter(|(_, _, number)| *number > 0);

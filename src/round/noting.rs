@@ -82,7 +82,9 @@ fn settled(
     let (task, plan) = (here.task, &view.plan);
     let right: BTreeSet<&ObjectId> = notes.objects.iter().map(|note| &note.id).collect();
     let is_over = |step: &Step| match step.action {
-        Action::Prune(_) => applied.outcomes.get(&step.id) == Some(&Outcome::Done) && !applied.going.contains(&step.id),
+        Action::Prune(_) | Action::ReleaseFirst(_) => {
+            applied.outcomes.get(&step.id) == Some(&Outcome::Done) && !applied.going.contains(&step.id)
+        }
         Action::CreateNamespace => applied.outcomes.get(&step.id) == Some(&Outcome::Done),
         Action::Release(_) | Action::Forget | Action::Omit => false,
         Action::Create
@@ -90,6 +92,7 @@ fn settled(
         | Action::Adopt(_)
         | Action::TakeOver(_)
         | Action::Generate(_)
+        | Action::Recreate(_)
         | Action::Keep => right.contains(&step.id),
     };
     let is_settled = task.policies.only.is_none()

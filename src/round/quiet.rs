@@ -6,6 +6,7 @@
 use std::collections::BTreeMap;
 
 use gatewright_engine::object::ObjectId;
+use gatewright_engine::plan::Plan;
 use gatewright_engine::problem::Problem;
 use serde::{Deserialize, Serialize};
 
@@ -15,7 +16,7 @@ use crate::cluster::{Cluster, ClusterError};
 use crate::ledger;
 use crate::notes::{Note, Notes};
 use crate::observe::sight::Sight;
-use crate::report::{ClusterReport, ClusterState, Mode, StepReport, Unclaimed, UnitReport, UnitState};
+use crate::report::{ClusterReport, ClusterState, Mode, Saved, StepReport, Unclaimed, UnitReport, UnitState};
 use crate::witness::Witness;
 
 /// A round after which there was nothing left to do.
@@ -45,7 +46,8 @@ pub(super) async fn conclude(
     sight: &Sight,
 ) -> Result<Option<Conclusion>, ClusterError> {
     let Memory { notes, settled: Some(settled) } = memory else { return Ok(None) };
-    let is_same_want = task.policies.only.is_none() && task.want.key().as_ref() == Some(&settled.key);
+    let is_whole = task.policies.only.is_none() && task.policies.pinned.is_none();
+    let is_same_want = is_whole && task.want.key().as_ref() == Some(&settled.key);
     let is_same_seal = task.witness.and_then(Witness::key_id) == settled.sealed_by;
     if !is_same_want || !is_same_seal || sight.is_older_than(&notes.versions) || !is_untouched(notes, sight) {
         return Ok(None);
@@ -66,7 +68,8 @@ pub(super) async fn conclude(
     let units = units(settled, &seen.objects, asks_for_health);
     let state = if task.mode == Mode::Plan { ClusterState::Planned } else { ClusterState::Done };
     let steps = seen.objects.iter().map(step).collect();
-    let report = ClusterReport { state, error: None, steps, refusals: Vec::new(), holds: Vec::new(), units };
+    let saved = Saved { identity: notes.cluster.clone(), steps: Vec::new() };
+    let report = ClusterReport { state, steps, units, saved, ..ClusterReport::of(&Plan::default()) };
     let settled = Some(Settled { units: report.units.clone(), ..settled.clone() });
     let seen = Memory { notes: seen, settled };
     let is_new = seen != *memory;

@@ -82,7 +82,7 @@ pub(super) fn units(
             (Some(_), true) => UnitState::Failed,
             (None, _) => UnitState::Pending,
         },
-        message: None,
+        message: applied.and_then(|applied| applied.postponed.get(*id)).cloned(),
         addresses: Vec::new(),
         ports: Vec::new(),
     }));

@@ -3,6 +3,7 @@
 use serde_json::{Value, json};
 
 use crate::cluster::unique;
+use crate::guards::token;
 use crate::ownership::site::{Site, server};
 use crate::program::Desk;
 
@@ -59,12 +60,14 @@ fn documents_are_applied_and_deleted_as_they_are() {
     site.sync().exits(0).says("1 object updated");
 
     site.drop(&["namespace", "secret", "map", "role"]);
-    let kept = format!("Namespace {other}: kept: its kind holds what others have made; delete it by hand");
-    site.run(&["plan"]).exits(0).says("3 objects to prune").says(&kept);
-    site.sync().exits(0).says("3 objects deleted").says(&kept);
-    assert!(exists(&["namespace", &other]), "it holds what others have made");
+    let held = format!("Namespace {other} is held by guard confirm");
+    site.run(&["plan"]).exits(3).says("3 objects to prune").says(&held);
+    site.sync().exits(3).says("3 objects deleted").says(&held);
+    assert!(exists(&["namespace", &other]), "with it goes all that is in it");
     assert!(!exists(&["configmap", name, "-n", "default"]) && !exists(&["clusterrole", name]));
-    site.sync().exits(0).says(&kept).says("no changes");
+    let again = site.sync().exits(3).says(&held).says("no changes");
+    site.run(&["approve", &token(&again)]).exits(0);
+    site.sync().exits(0).says("1 object deleted");
 }
 
 #[test]

@@ -49,6 +49,8 @@ pub struct Metadata {
     pub resource_version: String,
     /// `generation`; Services, `ConfigMap`s and `ServiceAccount`s have none.
     pub generation: Option<i64>,
+    /// `creationTimestamp`.
+    pub creation_timestamp: Option<String>,
     /// `deletionTimestamp`.
     pub deletion_timestamp: Option<String>,
     /// `finalizers`.

@@ -64,7 +64,7 @@ impl fmt::Display for Owner {
 }
 
 /// Marks by which other tools know their objects: where, key, name of the tool.
-const TOOLS: [(&str, &str, &str); 12] = [
+const TOOLS: [(&str, &str, &str); 16] = [
     ("labels", "kustomize.toolkit.fluxcd.io/name", "Flux"),
     ("labels", "helm.toolkit.fluxcd.io/name", "Flux"),
     ("annotations", "argocd.argoproj.io/tracking-id", "Argo CD"),
@@ -76,21 +76,36 @@ const TOOLS: [(&str, &str, &str); 12] = [
     ("labels", "fleet.cattle.io/bundle-name", "Fleet"),
     ("annotations", "objectset.rio.cattle.io/id", "Fleet"),
     ("labels", "applyset.kubernetes.io/part-of", "an ApplySet"),
+    ("annotations", "kapp.k14s.io/identity", "kapp"),
+    ("annotations", "meta.helm.sh/release-namespace", "Helm"),
+    ("labels", "fleet.cattle.io/repo-name", "Fleet"),
+    ("labels", "objectset.rio.cattle.io/hash", "Fleet"),
     ("labels", "olm.owner", "OLM"),
 ];
 
+/// The annotation by which an object may be deleted and made anew where a field of it cannot be changed.
+pub const RECREATE_ANNOTATION: &str = "gatewright.dev/recreate";
+
 /// Marks by which people ask tools not to delete an object: where, key, value in lower case.
-const KEEP: [(&str, &str, &str); 9] = [
+const KEEP: [(&str, &str, &str); 13] = [
     ("annotations", "gatewright.dev/prune", "disabled"),
     ("labels", "gatewright.dev/prune", "disabled"),
     ("annotations", "kustomize.toolkit.fluxcd.io/prune", "disabled"),
     ("labels", "kustomize.toolkit.fluxcd.io/prune", "disabled"),
+    ("annotations", "kustomize.toolkit.fluxcd.io/reconcile", "disabled"),
+    ("labels", "kustomize.toolkit.fluxcd.io/reconcile", "disabled"),
     ("annotations", "helm.sh/resource-policy", "keep"),
     ("annotations", "cli-utils.sigs.k8s.io/on-remove", "keep"),
     ("annotations", "client.lifecycle.config.k8s.io/deletion", "detach"),
     ("annotations", "kapp.k14s.io/delete-strategy", "orphan"),
+    ("annotations", "kapp.k14s.io/exists", ""),
+    ("annotations", "kapp.k14s.io/noop", ""),
     ("annotations", "kluctl.io/skip-delete", "true"),
 ];
+
+/// Marks by which people ask to be asked: where, key, value in lower case.
+const CONFIRM: [(&str, &str, &str); 2] =
+    [("annotations", "gatewright.dev/prune", "confirm"), ("labels", "gatewright.dev/prune", "confirm")];
 
 impl Marker {
     /// Returns the value of [`SYNC_LABEL`].
@@ -165,15 +180,32 @@ fn short(owner: &str) -> String {
 
 /// Returns the mark that asks for an object to be kept, if it carries one.
 pub fn keep_mark(body: &Value) -> Option<&'static str> {
-    let is_set = |field: &str, key: &str, value: &str| {
-        metadata(body, field, key).is_some_and(|text| text.eq_ignore_ascii_case(value))
-    };
-    let mark = KEEP.iter().find(|(field, key, value)| is_set(field, key, value)).map(|(_, key, _)| *key);
-    mark.or_else(|| {
-        let options = metadata(body, "annotations", "argocd.argoproj.io/sync-options").unwrap_or_default();
-        let keeps = options.split(',').any(|option| matches!(option.trim(), "Prune=false" | "Prune=confirm"));
-        keeps.then_some("argocd.argoproj.io/sync-options")
-    })
+    let mark = KEEP.iter().find(|mark| is_set(body, mark)).map(|(_, key, _)| *key);
+    mark.or_else(|| has_option(body, &["Prune=false", "Delete=false"]))
+}
+
+/// Returns the mark that asks for a person to agree before an object is deleted, if it carries one.
+pub fn confirm_mark(body: &Value) -> Option<&'static str> {
+    let mark = CONFIRM.iter().find(|mark| is_set(body, mark)).map(|(_, key, _)| *key);
+    mark.or_else(|| has_option(body, &["Prune=confirm", "Delete=confirm"]))
+}
+
+/// Tells whether an object carries the mark by which its owner lets it be deleted and made anew.
+pub fn may_be_recreated(body: &Value) -> bool {
+    is_set(body, &("annotations", RECREATE_ANNOTATION, "allowed"))
+}
+
+/// Values are compared as other tools do it, without regard to case.
+fn is_set(body: &Value, (field, key, value): &(&str, &str, &str)) -> bool {
+    metadata(body, field, key).is_some_and(|text| text.trim().eq_ignore_ascii_case(value))
+}
+
+/// Returns the key of Argo CD's options if one of these is among them.
+fn has_option(body: &Value, wanted: &[&str]) -> Option<&'static str> {
+    const OPTIONS: &str = "argocd.argoproj.io/sync-options";
+    let options = metadata(body, "annotations", OPTIONS).unwrap_or_default();
+    let is_wanted = |option: &str| wanted.iter().any(|wanted| option.trim().eq_ignore_ascii_case(wanted));
+    options.split(',').any(is_wanted).then_some(OPTIONS)
 }
 
 /// Tells whether a label or annotation of this name may ask for an object to be kept.
@@ -276,6 +308,21 @@ mod tests {
         let with = |key: &str, value: &str| object("a").with_metadata("annotations", [(key.into(), value.into())]);
         assert!(keep_mark(with("helm.sh/resource-policy", "Keep").body()).is_some());
         assert!(keep_mark(with("argocd.argoproj.io/sync-options", "Delete=false, Prune=false").body()).is_some());
+        assert!(keep_mark(with("kapp.k14s.io/delete-strategy", "ORPHAN").body()).is_some());
+        assert!(keep_mark(with("kapp.k14s.io/exists", "").body()).is_some());
+        assert!(keep_mark(with("kustomize.toolkit.fluxcd.io/reconcile", "Disabled").body()).is_some());
         assert!(keep_mark(with("helm.sh/resource-policy", "delete").body()).is_none());
+        assert!(keep_mark(with("argocd.argoproj.io/sync-options", "Prune=confirm").body()).is_none());
+    }
+
+    #[test]
+    fn marks_that_ask_for_a_person_are_read() {
+        let with = |key: &str, value: &str| object("a").with_metadata("annotations", [(key.into(), value.into())]);
+        assert_eq!(confirm_mark(with("gatewright.dev/prune", "Confirm").body()), Some("gatewright.dev/prune"));
+        let options = "argocd.argoproj.io/sync-options";
+        assert_eq!(confirm_mark(with(options, "Validate=false,prune=Confirm").body()), Some(options));
+        assert_eq!(confirm_mark(with("gatewright.dev/prune", "disabled").body()), None);
+        assert!(may_be_recreated(with(RECREATE_ANNOTATION, "allowed").body()));
+        assert!(!may_be_recreated(with(RECREATE_ANNOTATION, "no").body()));
     }
 }

@@ -14,8 +14,13 @@ pub mod guard;
 pub mod order;
 pub mod policies;
 mod prune;
+pub mod recreate;
 pub mod refusal;
+pub mod release;
+pub mod saved;
 pub mod take_over;
+#[cfg(test)]
+mod tests;
 mod unreadable;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -32,6 +37,7 @@ use conflicts::Settled;
 use decide::Decision;
 use guard::Hold;
 use policies::Policies;
+use recreate::Immutable;
 use refusal::{Reason, Refusal};
 use take_over::{GatewayState, TakeOver};
 
@@ -58,6 +64,10 @@ pub struct Observed {
     pub autoscaled: BTreeMap<ObjectId, ObjectId>,
     /// The namespaces of wanted objects.
     pub namespaces: BTreeMap<String, NamespaceState>,
+    /// How many routes are attached to Gateways in the cluster of which everything may go, by unit.
+    pub routes: BTreeMap<ObjectId, usize>,
+    /// What is in a namespace, or of a kind, that may be deleted, as far as its metadata tells; or why nobody knows.
+    pub contents: BTreeMap<ObjectId, Result<Vec<Live>, String>>,
     /// Objects that could not be read: nobody knows whether they exist.
     pub unknown: BTreeMap<ObjectId, String>,
     /// Why the inventory cannot be trusted: nothing is deleted then.
@@ -89,10 +99,12 @@ pub struct Elsewhere {
 }
 
 /// Why a rehearsal failed.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq)]
 pub enum Obstacle {
     /// The cluster says that the object is not valid.
     Invalid(String),
+    /// Fields of it cannot be changed.
+    Immutable(Box<Immutable>),
     /// The credentials do not allow it.
     Forbidden(String),
     /// The cluster has no such kind.
@@ -127,6 +139,10 @@ pub enum Action {
     TakeOver(Box<TakeOver>),
     /// It is made, or changed where it lacks it, with a value that is made when this is carried out.
     Generate(Box<Generate>),
+    /// It is deleted and made anew, because a field of it cannot be changed.
+    Recreate(Over),
+    /// It is deleted before what needs the place that it takes; the step belongs to the unit that needs it.
+    ReleaseFirst(Over),
     /// It is as it should be.
     Keep,
     /// It is not written to this kind of cluster.
@@ -180,12 +196,19 @@ impl Action {
             Self::Update(_) => "update",
             Self::Adopt(_) | Self::TakeOver(_) => "adopt",
             Self::Generate(_) => "generate",
+            Self::Recreate(_) => "recreate",
+            Self::ReleaseFirst(_) => "release-first",
             Self::Keep => "keep",
             Self::Omit => "omit",
             Self::Release(_) => "release",
             Self::Prune(_) => "prune",
             Self::Forget => "forget",
         }
+    }
+
+    /// Tells whether an object of ours is deleted that nobody wants any more.
+    pub fn deletes(&self) -> bool {
+        matches!(self, Self::Prune(_) | Self::ReleaseFirst(_))
     }
 
     /// Tells whether anything on the cluster changes.
@@ -226,8 +249,10 @@ pub struct Plan {
     pub steps: Vec<Step>,
     /// What is not done.
     pub refusals: Vec<Refusal>,
-    /// Why nothing at all is done.
+    /// Why nothing at all is done, or nothing to some units.
     pub holds: Vec<Hold>,
+    /// What would be held, and was approved.
+    pub lifted: Vec<Hold>,
     /// The inventory to write before the first write: everything that is owned, and everything that may be soon.
     pub inventory: Inventory,
 }
@@ -247,10 +272,16 @@ pub fn plan(rendering: &Rendering, observed: &Observed, owned: &Inventory, polic
             plan.hold_unit(unit, lost, observed, owned, policies);
         }
     }
-    plan.add_namespaces(observed);
     prune::add(&mut plan, rendering, observed, owned, policies);
+    guard::contents::check(&mut plan, observed, owned, policies);
+    guard::confirm::hold_back(&mut plan, rendering, observed, policies);
+    release::arrange(&mut plan, observed, owned, policies);
+    plan.add_namespaces(observed);
     order::sort(&mut plan.steps);
-    plan.holds = guard::holds(&plan, rendering, observed, owned, policies);
+    if let Some(kept) = &policies.pinned {
+        saved::pin(&mut plan, kept, observed, owned);
+    }
+    guard::add(&mut plan, rendering, observed, owned, policies);
     plan
 }
 
@@ -295,11 +326,6 @@ impl Plan {
     /// Tells whether carrying it out would change nothing.
     pub fn is_empty(&self) -> bool {
         self.changes().next().is_none()
-    }
-
-    /// Tells whether a guard stops everything. One that only holds deletions does not: those are refused already.
-    pub fn is_stopped(&self) -> bool {
-        self.holds.iter().any(|hold| !hold.guard.holds_only_deletions())
     }
 
     /// Returns the units of which something was refused.
@@ -353,11 +379,14 @@ impl Plan {
             // It is not ours before it carries our mark, unless it was once.
             Action::Adopt(_) | Action::TakeOver(_) => (known_uid, true),
             Action::Generate(it) if it.over.is_some() && known.is_none() => (None, true),
-            Action::Update(_) | Action::Generate(_) | Action::Keep => (live_uid, was_adopted),
+            Action::Update(_) | Action::Generate(_) | Action::Recreate(_) | Action::Keep => (live_uid, was_adopted),
             // Without a live object the entry is pending: what becomes of the create is not known yet.
-            Action::CreateNamespace | Action::Create | Action::Release(_) | Action::Prune(_) | Action::Forget => {
-                (live_uid, false)
-            }
+            Action::CreateNamespace
+            | Action::Create
+            | Action::Release(_)
+            | Action::ReleaseFirst(_)
+            | Action::Prune(_)
+            | Action::Forget => (live_uid, false),
         };
         let files = unit.files.iter().map(ToString::to_string).collect();
         let entry = Entry { gvk: step.gvk.clone(), uid, unit: unit.id.clone(), adopted, files };

@@ -11,7 +11,16 @@ use kube::core::response::StatusCause;
 use super::resource::Attempt;
 use crate::cluster::exec::PluginError;
 use crate::cluster::kubeconfig::KubeconfigError;
-use crate::cluster::{ClusterError, Reason};
+use crate::cluster::{ClusterError, ImmutableFields, Reason};
+
+/// How API servers, and the rules of CRDs, say that a field cannot be changed.
+const IMMUTABLE: [&str; 5] = [
+    "field is immutable",
+    "may not change once set",
+    "cannot change roleRef",
+    "is immutable",
+    "may not be changed once set",
+];
 
 /// Why a request has no result. All of it can be shown: nothing secret is in it but what a [`Refusal`] quotes.
 #[derive(Clone, Debug, thiserror::Error)]
@@ -88,6 +97,19 @@ impl Refusal {
     /// Tells whether the server objects to a field.
     pub(super) fn objects_to(&self, field: &str) -> bool {
         self.causes().any(|cause| cause.field == field)
+    }
+
+    /// Returns the fields that cannot be changed, if the server objects to nothing else, and to nothing of the metadata:
+    /// a uid that cannot be changed means that the object is another one.
+    fn immutable(&self) -> Vec<String> {
+        let is_immutable = |cause: &StatusCause| {
+            let is_content = !cause.field.is_empty() && !cause.field.starts_with("metadata");
+            is_content && IMMUTABLE.iter().any(|words| cause.message.contains(words))
+        };
+        let mut fields: Vec<String> = self.causes().map(|cause| cause.field.clone()).collect();
+        fields.sort();
+        fields.dedup();
+        if self.code == 422 && self.causes().all(is_immutable) { fields } else { Vec::new() }
     }
 
     fn misses(&self, name: &str) -> bool {
@@ -252,6 +274,11 @@ impl Failure {
         let (reason, hint) = (self.reason(), self.hint());
         let source = match self {
             Self::Refused(refusal) if attempt.secret => Self::Refused(Box::new(refusal.without_values())),
+            Self::Refused(refusal) if !refusal.immutable().is_empty() => {
+                let (fields, message) = (refusal.immutable(), refusal.text());
+                let source = Box::new(ImmutableFields { fields, message });
+                return ClusterError { action: attempt.action.clone(), reason, hint, source };
+            }
             other => other,
         };
         ClusterError { action: attempt.action.clone(), reason, hint, source: Box::new(source) }
@@ -272,5 +299,33 @@ fn about_connection(problem: &str) -> &'static str {
         "check the host name in the kubeconfig, and the name server of this host"
     } else {
         "check that the API server runs, and the address and proxy-url in the kubeconfig"
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[track_caller]
+    fn check(causes: &[(&str, &str)], fields: &[&str]) {
+        let causes: Vec<_> =
+            causes.iter().map(|(field, message)| json!({"field": field, "message": message})).collect();
+        let status = json!({"status": "Failure", "code": 422, "details": {"causes": causes}});
+        let status = serde_json::from_value(status).expect("it is a status");
+        let refusal = Refusal { code: 422, status, ..Refusal::default() };
+        assert_eq!(refusal.immutable(), fields, "{causes:?}");
+    }
+
+    #[test]
+    fn a_field_is_immutable_only_if_the_server_says_nothing_else() {
+        let immutable = "Invalid value: {}: field is immutable";
+        check(&[("spec.selector", immutable)], &["spec.selector"]);
+        check(&[("spec.clusterIPs[0]", "Invalid value: []: may not change once set")], &["spec.clusterIPs[0]"]);
+        check(&[("spec.selector", immutable), ("spec.replicas", "Invalid value: -1: must be positive")], &[]);
+        check(&[("metadata.uid", immutable)], &[]);
+        check(&[("metadata.name", immutable), ("spec.selector", immutable)], &[]);
+        check(&[("spec.replicas", "Invalid value: -1: must be positive")], &[]);
+        check(&[], &[]);
     }
 }

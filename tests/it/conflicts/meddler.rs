@@ -45,6 +45,10 @@ impl Cluster for Meddled {
         self.inner.list(kind, label).await
     }
 
+    async fn contents(&self, container: &Object) -> Result<Vec<Live>, ClusterError> {
+        self.inner.contents(container).await
+    }
+
     async fn list_bearing(&self, kind: &Gvk, label: &str) -> Result<Vec<Live>, ClusterError> {
         self.inner.list_bearing(kind, label).await
     }

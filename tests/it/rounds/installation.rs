@@ -97,6 +97,7 @@ impl Installation {
             mode,
             only: None,
             wait: false,
+            pinned: None,
             beside: BTreeMap::from([("test".to_owned(), beside)]),
             key: None,
         };

@@ -159,6 +159,10 @@ impl Cluster for Mortal {
         self.ask(self.inner.get(kind, id)).await
     }
 
+    async fn contents(&self, container: &Object) -> Result<Vec<Live>, ClusterError> {
+        self.ask(self.inner.contents(container)).await
+    }
+
     async fn apply(&self, object: &Object, only_if: &Precondition, mode: Mode) -> Result<Live, ClusterError> {
         let request = self.inner.apply(object, only_if, mode);
         let id = object.id().clone();

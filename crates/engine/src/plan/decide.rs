@@ -4,7 +4,9 @@ use serde_json::Value;
 
 use super::conflicts::{Negotiated, Verdict, negotiated};
 use super::policies::{Adopt, Policies};
+use super::recreate::{Immutable, compared, consent};
 use super::refusal::Reason;
+use super::release::is_taken;
 use super::take_over::{Awaited, GatewayState, TakeOver, held_by, other_owner, patch};
 use super::{Action, FIELD_MANAGER, Generate, NamespaceState, Observed, Obstacle, Over, Step, is_created, owner};
 use crate::diff::{Difference, differences};
@@ -102,6 +104,11 @@ impl Decision<'_> {
                 return Err(Reason::Foreign(owner.to_string()));
             }
         };
+        if let Some(Err(Obstacle::Immutable(immutable))) = self.observed.rehearsed.get(object.id())
+            && !is_adoption
+        {
+            return self.recreate(object, live, immutable);
+        }
         let agreed = negotiated(self.unit, object, live, self.observed, self.policies)?;
         let after = self.check_rehearsal(object)?;
         let after = after.map_or(agreed.object.body(), |after| after.object.body());
@@ -134,6 +141,27 @@ impl Decision<'_> {
         }
         let given_up = self.policies.claims.is_given_up(sync, object.id(), &self.unit.id);
         given_up.map_err(|why| Reason::Foreign(format!("{}, {why}", Owner::OtherSync(sync.to_owned()))))
+    }
+
+    /// Where a field cannot be changed, the object is made anew, if it may be and can be.
+    fn recreate(&self, object: &Object, live: &Live, immutable: &Immutable) -> Result<Step, Reason> {
+        if self.observed.doubt.is_some() {
+            return Err(Reason::InDoubt);
+        }
+        let fields = immutable.fields.join(", ");
+        let refuse = |what: &str| Err(Reason::Immutable(format!("{fields} cannot be changed; {what}")));
+        if let Err(what) = consent(object, live, self.policies) {
+            return refuse(&what);
+        }
+        let after = match &immutable.instead {
+            Some(Ok(after)) => after,
+            Some(Err(message)) => return refuse(&format!("and it cannot be made anew: {message}")),
+            None => return refuse("nobody has tried what it would be if it was made anew; the next round does"),
+        };
+        let (before, after) = compared(live, after);
+        let differences = differences(&before, &after, FIELD_MANAGER);
+        let note = format!("deleted and made anew, because {fields} cannot be changed");
+        Ok(Step { note: Some(note), ..self.step(object, Action::Recreate(Over::of(live)), differences) })
     }
 
     fn take_over(&self, object: &Object, live: &Live, manager: &str) -> Result<Step, Reason> {
@@ -189,7 +217,17 @@ impl Decision<'_> {
         match self.observed.rehearsed.get(object.id()) {
             None => Ok(None),
             Some(Ok(after)) => Ok(Some(after)),
+            // Something of ours has its place, and may go first.
+            Some(Err(Obstacle::Invalid(message)))
+                if message.contains("already allocated") && is_taken(object, self.observed, self.owned) =>
+            {
+                Ok(None)
+            }
             Some(Err(Obstacle::Invalid(message))) => Err(Reason::Invalid(message.clone())),
+            Some(Err(Obstacle::Immutable(immutable))) => {
+                let what = "it is not ours yet, and never deleted for that: change it by hand";
+                Err(Reason::Immutable(format!("{} cannot be changed; {what}", immutable.fields.join(", "))))
+            }
             Some(Err(Obstacle::Forbidden(message))) => Err(Reason::Forbidden(message.clone())),
             Some(Err(Obstacle::NoSuchKind(kind))) => {
                 let hint = if self.is_kind_made(object) { " yet: the next round goes on" } else { "" };

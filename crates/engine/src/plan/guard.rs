@@ -1,4 +1,12 @@
-//! Guards: what stops a whole sync on a cluster before anything is done.
+//! Guards: what stops a whole sync on a cluster, or one of its units, before anything is done.
+//!
+//! Most holds can be lifted: they have a [token] that stands for exactly the steps that they hold, and the policies say
+//! which tokens a person has approved. Two cannot: behind another cluster or another installation stands a mistake that
+//! no approval of steps puts right.
+
+pub(super) mod confirm;
+pub mod contents;
+pub mod token;
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -12,16 +20,26 @@ use crate::object::ObjectId;
 use crate::problem::Scope;
 use crate::text::count;
 use crate::unit::Rendering;
+use token::HeldStep;
 
-/// A guard stopped a sync on a cluster: nothing at all is done there.
+/// A guard stopped a sync on a cluster, or one of its units.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Hold {
     /// Which guard.
     pub guard: Guard,
+    /// The unit that waits; `None`: nothing at all is done on this cluster, or nothing is deleted.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub unit: Option<ObjectId>,
     /// What it saw.
     pub message: String,
     /// How to go on.
     pub hint: String,
+    /// What lifts it for exactly [`Hold::steps`]; `None` if no approval does.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub token: Option<String>,
+    /// What waits for approval.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub steps: Vec<HeldStep>,
 }
 
 /// The guards.
@@ -40,6 +58,10 @@ pub enum Guard {
     Problem,
     /// The inventory is not what this host has written.
     Inventory,
+    /// Something is to be deleted that a person has to look at first.
+    Confirm,
+    /// Something has to be deleted before what takes its place can be made.
+    ReleaseFirst,
 }
 
 impl Guard {
@@ -58,6 +80,8 @@ impl fmt::Display for Guard {
             Self::OtherInstallation => "other-installation",
             Self::Problem => "problem",
             Self::Inventory => "inventory",
+            Self::Confirm => "confirm",
+            Self::ReleaseFirst => "release-first",
         })
     }
 }
@@ -65,29 +89,58 @@ impl fmt::Display for Guard {
 /// Below this number of deleted units a percentage means nothing: one of two is half of all.
 const PERCENT_COUNTS_FROM: usize = 3;
 
-/// Returns every guard that stops this plan.
-pub(super) fn holds(
-    plan: &Plan,
-    rendering: &Rendering,
-    observed: &Observed,
-    owned: &Inventory,
-    policies: &Policies,
-) -> Vec<Hold> {
-    [
+/// Adds every guard that stops this plan.
+pub(super) fn add(plan: &mut Plan, rendering: &Rendering, observed: &Observed, owned: &Inventory, policies: &Policies) {
+    let empty = empty_render(plan, rendering, observed, owned, policies);
+    // Whoever approves what an empty source deletes has seen how much it is.
+    let much = if empty.is_none() { max_delete(plan, observed, owned, policies) } else { None };
+    let holds = [
         other_installation(observed, owned, policies),
         cluster_identity(observed, owned),
-        empty_render(rendering, owned, policies),
-        max_delete(plan, owned, policies),
+        empty,
+        much,
         problem(rendering, policies),
         inventory(observed, policies),
-    ]
-    .into_iter()
-    .flatten()
-    .collect()
+    ];
+    for hold in holds.into_iter().flatten() {
+        plan.stops(hold, observed, policies);
+    }
 }
 
-fn hold(guard: Guard, message: String, hint: &str) -> Hold {
-    Hold { guard, message, hint: hint.to_owned() }
+impl Hold {
+    fn on_sync(guard: Guard, message: String, hint: &str) -> Self {
+        Self { guard, unit: None, message, hint: hint.to_owned(), token: None, steps: Vec::new() }
+    }
+
+    /// A unit waits, and approval of these steps lifts it.
+    pub(super) fn on_unit(guard: Guard, unit: &ObjectId, message: String, steps: Vec<HeldStep>) -> Self {
+        let hint = "look at what goes, then approve it, or put the spec back".to_owned();
+        Self { guard, unit: Some(unit.clone()), message, hint, token: None, steps }
+    }
+
+    fn with_prunes(self, plan: &Plan, observed: &Observed) -> Self {
+        let prunes = plan.steps.iter().filter(|step| step.action.deletes());
+        Self { steps: prunes.map(|step| HeldStep::of(step, observed)).collect(), ..self }
+    }
+}
+
+impl Plan {
+    /// Adds a hold with its token, unless it is approved; tells whether it stops anything.
+    pub(super) fn stops(&mut self, mut hold: Hold, observed: &Observed, policies: &Policies) -> bool {
+        hold.token = (!hold.steps.is_empty()).then(|| token::token(hold.guard, &hold.steps, observed, policies));
+        let is_approved = hold.token.as_ref().is_some_and(|token| policies.approved.contains(token));
+        if is_approved {
+            self.lifted.push(hold);
+        } else {
+            self.holds.push(hold);
+        }
+        !is_approved
+    }
+
+    /// Tells whether a guard stops everything.
+    pub fn is_stopped(&self) -> bool {
+        self.holds.iter().any(|hold| hold.unit.is_none() && !hold.guard.holds_only_deletions())
+    }
 }
 
 /// A directory keeps its own inventory, and any installation may go on with it: that is how it works in CI.
@@ -96,7 +149,7 @@ fn other_installation(observed: &Observed, owned: &Inventory, policies: &Policie
     if !observed.carries_marks || owned.installation.is_empty() || owned.installation == *ours {
         return None;
     }
-    Some(hold(
+    Some(Hold::on_sync(
         Guard::OtherInstallation,
         format!(
             "sync {:?} on this cluster belongs to installation {}, and this one is {ours}",
@@ -114,14 +167,20 @@ fn cluster_identity(observed: &Observed, owned: &Inventory) -> Option<Hold> {
     if owned.cluster.is_empty() || observed.cluster.is_empty() || owned.cluster == observed.cluster {
         return None;
     }
-    Some(hold(
+    Some(Hold::on_sync(
         Guard::ClusterIdentity,
         format!("the inventory was written for cluster {}, but {} answers", owned.cluster, observed.cluster),
         "check the kubeconfig; if the cluster was restored from another one's backup, delete the ConfigMaps gatewright.* in gatewright-system",
     ))
 }
 
-fn empty_render(rendering: &Rendering, owned: &Inventory, policies: &Policies) -> Option<Hold> {
+fn empty_render(
+    plan: &Plan,
+    rendering: &Rendering,
+    observed: &Observed,
+    owned: &Inventory,
+    policies: &Policies,
+) -> Option<Hold> {
     let is_empty = rendering.units.is_empty() && rendering.broken.is_empty() && rendering.self_managed.is_empty();
     // What still stands in the source, or in that of another sync, is not deleted anyway.
     let is_wanted = |id: &ObjectId| rendering.documents.contains(id) || policies.claims.by(id).is_some();
@@ -129,14 +188,15 @@ fn empty_render(rendering: &Rendering, owned: &Inventory, policies: &Policies) -
     if !is_empty || is_safe || policies.allow_empty {
         return None;
     }
-    Some(hold(
+    let hold = Hold::on_sync(
         Guard::EmptyRender,
         format!("the source renders to nothing, but {} owned here", are(owned.entries.len(), "object")),
-        "check the source's ref and path; if all of it is to go, set prune.allowEmpty: true for the sync",
-    ))
+        "check the source's ref and path; if all of it is to go, approve it, or set prune.allowEmpty: true for the sync",
+    );
+    Some(hold.with_prunes(plan, observed))
 }
 
-fn max_delete(plan: &Plan, owned: &Inventory, policies: &Policies) -> Option<Hold> {
+fn max_delete(plan: &Plan, observed: &Observed, owned: &Inventory, policies: &Policies) -> Option<Hold> {
     let prunes = plan.steps.iter().filter(|step| matches!(step.action, Action::Prune(_)));
     let units: BTreeSet<&ObjectId> = prunes.map(|step| &step.unit).collect();
     let all = owned.units().len().max(1);
@@ -148,11 +208,12 @@ fn max_delete(plan: &Plan, owned: &Inventory, policies: &Policies) -> Option<Hol
         return None;
     }
     let allowed = format!("{} and {} % are allowed at once", count(limits.units, "unit"), limits.percent);
-    Some(hold(
+    let hold = Hold::on_sync(
         Guard::MaxDelete,
         format!("objects of {} of {all} ({percent} %) would be deleted, and {allowed}", count(units.len(), "unit")),
-        "check the source; if they are to go, raise prune.maxDelete for the sync",
-    ))
+        "check the source; if they are to go, approve it, or raise prune.maxDelete for the sync",
+    );
+    Some(hold.with_prunes(plan, observed))
 }
 
 fn problem(rendering: &Rendering, policies: &Policies) -> Option<Hold> {
@@ -160,7 +221,7 @@ fn problem(rendering: &Rendering, policies: &Policies) -> Option<Hold> {
     if !policies.hold_on_problem {
         return None;
     }
-    Some(hold(
+    Some(Hold::on_sync(
         Guard::Problem,
         format!("the source has problems, the first is {first}"),
         "mend the source, or set onProblem: hold-unit for the sync",
@@ -179,7 +240,7 @@ fn inventory(observed: &Observed, policies: &Policies) -> Option<Hold> {
     let sync = observed.doubt.as_ref().map_or(&policies.marker.sync, |doubt| &doubt.sync);
     let cluster = &policies.cluster;
     let hint = format!("see who has changed it, then run `gatewright inventory repair {sync} --cluster {cluster}`");
-    Some(hold(Guard::Inventory, message, &hint))
+    Some(Hold::on_sync(Guard::Inventory, message, &hint))
 }
 
 fn are(number: usize, thing: &str) -> String {

@@ -63,6 +63,8 @@ pub(super) fn sort(steps: &mut [Step]) {
             | Action::Adopt(_)
             | Action::TakeOver(_)
             | Action::Generate(_)
+            | Action::Recreate(_)
+            | Action::ReleaseFirst(_)
             | Action::Keep
             | Action::Omit => 1,
         };
@@ -74,6 +76,9 @@ pub(super) fn sort(steps: &mut [Step]) {
             2 => u8::MAX - wave(&step.unit),
             _ => wave(&step.unit),
         };
-        (phase(a), wave(a), &a.unit, rank(a), &a.id).cmp(&(phase(b), wave(b), &b.unit, rank(b), &b.id))
+        // What has to go first stands before what takes its place.
+        let takes = |step: &Step| !matches!(step.action, Action::ReleaseFirst(_));
+        let key = |step| (phase(step), wave(step), &step.unit, rank(step), takes(step), &step.id);
+        key(a).cmp(&key(b))
     });
 }

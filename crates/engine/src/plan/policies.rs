@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 use super::claims::Claims;
 use super::conflicts::Conflicts;
 use super::refusal::Reason;
+use super::saved::SavedStep;
 use crate::marks::{Marker, Owner};
 use crate::object::ObjectId;
 
@@ -29,6 +30,15 @@ pub struct MaxDelete {
     pub percent: usize,
 }
 
+/// What is not deleted before a person has agreed.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Confirm {
+    /// Kinds.
+    pub kinds: BTreeSet<String>,
+    /// Whether that goes for whatever asks for a GPU.
+    pub gpus: bool,
+}
+
 /// What a sync may do.
 #[derive(Clone, Debug)]
 #[expect(clippy::struct_excessive_bools, reason = "each is a setting that stands for itself")]
@@ -49,6 +59,14 @@ pub struct Policies {
     pub prune: bool,
     /// How much may be deleted at once.
     pub max_delete: MaxDelete,
+    /// What is not deleted before a person has agreed.
+    pub confirm: Confirm,
+    /// Kinds whose objects may be deleted and made anew where a field cannot be changed.
+    pub recreate: BTreeSet<String>,
+    /// The tokens of the holds that a person has approved.
+    pub approved: BTreeSet<String>,
+    /// The steps of a plan that was made before, if nothing else is to be done.
+    pub pinned: Option<Vec<SavedStep>>,
     /// Whether an empty source may empty a cluster.
     pub allow_empty: bool,
     /// Whether missing namespaces are made.

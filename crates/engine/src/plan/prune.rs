@@ -16,14 +16,6 @@ use crate::object::ObjectId;
 use crate::problem::unreadable_files;
 use crate::unit::Rendering;
 
-/// Kinds that hold what others have made, and take it along when they go: group and kind.
-const HOLDS_OTHERS: [(&str, &str); 4] = [
-    ("", "Namespace"),
-    ("", "PersistentVolume"),
-    ("", "PersistentVolumeClaim"),
-    ("apiextensions.k8s.io", "CustomResourceDefinition"),
-];
-
 /// Adds a step or a refusal for everything that is owned and not wanted.
 pub(super) fn add(plan: &mut Plan, rendering: &Rendering, observed: &Observed, owned: &Inventory, policies: &Policies) {
     let wanted: BTreeSet<&ObjectId> =
@@ -167,9 +159,6 @@ impl Context<'_> {
         }
         if let Some(reason) = self.policies.forbids(id) {
             return Err(reason);
-        }
-        if HOLDS_OTHERS.contains(&(id.group.as_str(), id.kind.as_str())) {
-            return Err(Reason::HoldsOthers);
         }
         if !self.policies.prune {
             return Err(Reason::PruneDisabled);

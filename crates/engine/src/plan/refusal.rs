@@ -4,6 +4,7 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
+use super::guard::Guard;
 use crate::object::ObjectId;
 
 /// A step that we chose not to take.
@@ -49,8 +50,20 @@ pub enum Reason {
     Kept(String),
     /// It does not carry our mark any more.
     Unmarked,
-    /// It holds what others have made, and goes with it.
-    HoldsOthers,
+    /// It holds what others have made, and that would go with it; what, in words.
+    HoldsOthers(String),
+    /// A guard waits for approval.
+    Held(Guard),
+    /// A unit that stays may need it.
+    StillNeeded(String),
+    /// Something that stays has what it needs for itself; what, and who.
+    Taken(String),
+    /// Something is not as it was when the plan was made that is carried out; what.
+    Moved(String),
+    /// The plan that is carried out does not have it.
+    NotInPlan,
+    /// A field of it cannot be changed; which, and what to do.
+    Immutable(String),
     /// It stands in the source, and the sync does not write it any more.
     NotApplied,
     /// Its spec is broken, so what exists stays as it is.
@@ -96,7 +109,13 @@ impl fmt::Display for Reason {
             Self::Unknown(message) => write!(f, "cannot read it: {message}"),
             Self::Kept(mark) => write!(f, "kept: it carries {mark}"),
             Self::Unmarked => f.write_str("kept: it does not carry our mark any more"),
-            Self::HoldsOthers => f.write_str("kept: its kind holds what others have made; delete it by hand"),
+            Self::HoldsOthers(what) => write!(f, "kept: {what}, and that would go too"),
+            Self::Held(guard) => write!(f, "held by guard {guard} until that is approved"),
+            Self::StillNeeded(unit) => write!(f, "kept: {unit} stays and may need it"),
+            Self::Taken(what) => write!(f, "taken: {what}"),
+            Self::Moved(what) => write!(f, "stale: since the plan was made things have moved: {what}; plan again"),
+            Self::NotInPlan => f.write_str("left alone: the plan does not have it"),
+            Self::Immutable(what) => write!(f, "immutable: {what}"),
             Self::NotApplied => f.write_str("kept: it stands in the source, and the sync does not write it any more"),
             Self::Broken => f.write_str("kept: its spec is broken"),
             Self::Unreadable(file) => write!(f, "kept: {file} cannot be read, and may speak of it"),

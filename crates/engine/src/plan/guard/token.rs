@@ -1,0 +1,115 @@
+//! Tokens: what a person types to say "yes, exactly these".
+//!
+//! A token is a digest of who asks, where, which guard and every step that it holds, so that it cannot mean anything
+//! else: one deletion more, another object of the same name, or another wanted state have another token. It is short,
+//! because people type it, and its alphabet has nothing that is taken for something else. It is no secret: what it
+//! permits was printed beside it, and recording it takes write access to the state of the installation.
+
+use serde::{Deserialize, Serialize};
+
+use super::Guard;
+use crate::object::{Object, ObjectId};
+use crate::plan::policies::Policies;
+use crate::plan::{Action, Observed, Step};
+use crate::text::digest;
+
+/// Digits and letters without `0`, `1`, `i`, `l` and `o`.
+const ALPHABET: &[u8; 31] = b"23456789abcdefghjkmnpqrstuvwxyz";
+
+/// Characters of a token: 59 bits.
+const LENGTH: usize = 12;
+
+/// A dash stands between so many.
+const GROUP: usize = 4;
+
+/// A step that waits for approval.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct HeldStep {
+    /// The object.
+    pub id: ObjectId,
+    /// The word for what would be done with it.
+    pub action: String,
+    /// The uid of the live object that it would be done to.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub uid: Option<String>,
+    /// The digest of what is wanted. It is part of the token and of nothing that is printed.
+    #[serde(skip)]
+    pub wanted: Option<String>,
+}
+
+impl HeldStep {
+    /// Describes a step.
+    pub fn of(step: &Step, observed: &Observed) -> Self {
+        let uid = match &step.action {
+            Action::Update(over)
+            | Action::Adopt(over)
+            | Action::Recreate(over)
+            | Action::ReleaseFirst(over)
+            | Action::Prune(over) => Some(over.uid.clone()),
+            Action::TakeOver(it) => Some(it.over.uid.clone()),
+            Action::Generate(_)
+            | Action::CreateNamespace
+            | Action::Create
+            | Action::Keep
+            | Action::Omit
+            | Action::Release(_)
+            | Action::Forget => observed.live.get(&step.id).map(|live| live.uid.clone()),
+        };
+        let wanted = step.object.as_ref().map(wanted_digest);
+        Self { id: step.id.clone(), action: step.action.word().to_owned(), uid, wanted }
+    }
+}
+
+/// Returns the digest of a wanted object, marks included. The marks name the installation, so that the digests of two
+/// installations say nothing about each other.
+///
+/// # Panics
+/// Never: an object is plain data.
+pub fn wanted_digest(object: &Object) -> String {
+    digest(&serde_json::to_vec(object.body()).expect("an object is plain data"))
+}
+
+/// Returns the token that lifts a guard for exactly these steps of this sync on this cluster.
+///
+/// # Panics
+/// Never: steps are plain data.
+pub(in crate::plan) fn token(guard: Guard, steps: &[HeldStep], observed: &Observed, policies: &Policies) -> String {
+    let mut lines: Vec<_> =
+        steps.iter().map(|step| (step.id.key(), &step.action, step.uid.as_ref(), step.wanted.as_ref())).collect();
+    lines.sort();
+    let marker = &policies.marker;
+    let all = (&marker.installation, &marker.sync, &observed.cluster, guard.to_string(), lines);
+    let digest = digest(&serde_json::to_vec(&all).expect("steps are plain data"));
+    let mut number = u128::from_str_radix(&digest[..32], 16).expect("a digest is written in hexadecimal digits");
+    let mut text = String::new();
+    for at in 0..LENGTH {
+        if at > 0 && at % GROUP == 0 {
+            text.push('-');
+        }
+        text.push(char::from(ALPHABET[(number % 31) as usize]));
+        number /= 31;
+    }
+    text
+}
+
+/// Brings what a person has typed into the form of a token; `None` if it cannot be one.
+pub fn parse(text: &str) -> Option<String> {
+    let plain: String = text.chars().filter(|c| !c.is_whitespace() && *c != '-').collect::<String>().to_lowercase();
+    let is_token = plain.len() == LENGTH && plain.bytes().all(|byte| ALPHABET.contains(&byte));
+    let groups = || plain.as_bytes().chunks(GROUP).map(String::from_utf8_lossy).collect::<Vec<_>>().join("-");
+    is_token.then(groups)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_typed_need_not_have_dashes() {
+        assert_eq!(parse("k7wm3xq9hd2t").as_deref(), Some("k7wm-3xq9-hd2t"));
+        assert_eq!(parse(" K7WM-3xq9-HD2T ").as_deref(), Some("k7wm-3xq9-hd2t"));
+        for text in ["", "k7wm", "k7wm-3xq9-hd2", "k7wm-3xq9-hd2l", "../../../../x", "k7wm-3xq9-hd2tt"] {
+            assert_eq!(parse(text), None, "{text:?}");
+        }
+    }
+}

@@ -1,0 +1,143 @@
+//! Fields that cannot be changed: when an object may be deleted and made anew instead.
+//!
+//! Only where an API server has said of a field of what the object *is* that it is immutable, never because of
+//! anything else that is wrong with it; only with consent, by kind or by object; and only after the new one was rehearsed
+//! under another name. What holds data or others is never made anew.
+
+use serde_json::Value;
+
+use super::guard::confirm::reason as needs_a_person;
+use super::policies::Policies;
+use crate::live::Live;
+use crate::marks::{RECREATE_ANNOTATION, keep_mark, may_be_recreated};
+use crate::object::Object;
+use crate::text::{cut, digest};
+
+/// Kinds of which the deletion loses more than the object.
+const NEVER: [&str; 11] = [
+    "PersistentVolumeClaim",
+    "PersistentVolume",
+    "StatefulSet",
+    "Namespace",
+    "CustomResourceDefinition",
+    "Secret",
+    "GatewayClass",
+    "Gateway",
+    "InferencePool",
+    "LLMInferenceService",
+    "DynamoGraphDeployment",
+];
+
+/// Fields that API servers fill in, and that a second object cannot have.
+const ALLOCATED: [&str; 3] = ["clusterIP", "clusterIPs", "healthCheckNodePort"];
+
+/// How much of a name is kept in that of a stand-in.
+const KEPT: usize = 40;
+
+/// An update that an API server refuses because of fields that cannot be changed.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Immutable {
+    /// The fields.
+    pub fields: Vec<String>,
+    /// The words of the server.
+    pub message: String,
+    /// What the object would be if it was made anew, under another name, or why it cannot be; `None` if nobody has
+    /// asked, because it may not be made anew.
+    pub instead: Option<Result<Live, String>>,
+}
+
+/// Returns why an object may not be deleted and made anew, and what to do; or nothing if it may.
+pub fn consent(object: &Object, live: &Live, policies: &Policies) -> Result<(), String> {
+    let kind = &object.id().kind;
+    if NEVER.contains(&kind.as_str()) {
+        return Err(format!("a {kind} is never deleted for that: put the field back, or change it by hand"));
+    }
+    if let Some(mark) = keep_mark(live.object.body()) {
+        return Err(format!("it carries {mark}, so it is not deleted"));
+    }
+    if may_be_recreated(object.body()) || may_be_recreated(live.object.body()) {
+        return Ok(());
+    }
+    let annotate = format!("annotate it with {RECREATE_ANNOTATION}=allowed");
+    if let Some(why) = needs_a_person(object.id(), live.object.body(), policies) {
+        return Err(format!("it {why}: to have it deleted and made anew, {annotate}"));
+    }
+    if policies.recreate.contains(kind) {
+        return Ok(());
+    }
+    Err(format!("to have it deleted and made anew, add {kind} to recreate.kinds of the sync, or {annotate}"))
+}
+
+/// Returns a wanted object under another name, without what only one can have: for a rehearsal.
+pub fn stand_in(object: &Object) -> Object {
+    let mut body = without_allocated(object.body());
+    let name = &object.id().name;
+    body["metadata"]["name"] = format!("{}-gw-{}", cut(name, KEPT), &digest(name.as_bytes())[..6]).into();
+    Object::new(body).unwrap_or_else(|_| object.clone())
+}
+
+/// Returns what the object would be, as [`stand_in`] has shown it, beside what it is; both without what is allocated.
+pub(super) fn compared(live: &Live, stand_in: &Live) -> (Value, Value) {
+    let (before, mut after) = (without_allocated(live.object.body()), without_allocated(stand_in.object.body()));
+    for field in ["name", "uid", "resourceVersion", "creationTimestamp", "generation", "managedFields", "annotations"] {
+        let value = before["metadata"].get(field).cloned();
+        if let (Some(value), Some(metadata)) = (value, after["metadata"].as_object_mut()) {
+            metadata.insert(field.to_owned(), value);
+        }
+    }
+    match (before.get("status").cloned(), after.as_object_mut()) {
+        (Some(status), Some(fields)) => drop(fields.insert("status".to_owned(), status)),
+        (None, Some(fields)) => drop(fields.remove("status")),
+        (_, None) => {}
+    }
+    (before, after)
+}
+
+/// Returns what has to be written to have an object back that was deleted.
+pub fn pre_image(live: &Live) -> Object {
+    let mut body = live.object.body().clone();
+    if let Some(metadata) = body["metadata"].as_object_mut() {
+        for field in ["uid", "resourceVersion", "creationTimestamp", "generation", "managedFields", "selfLink"] {
+            metadata.remove(field);
+        }
+    }
+    if let Some(fields) = body.as_object_mut() {
+        fields.remove("status");
+    }
+    Object::new(body).unwrap_or_else(|_| live.object.clone())
+}
+
+fn without_allocated(body: &Value) -> Value {
+    let mut body = body.clone();
+    if body["kind"] != "Service" {
+        return body;
+    }
+    if let Some(spec) = body["spec"].as_object_mut() {
+        for field in ALLOCATED {
+            spec.remove(field);
+        }
+    }
+    for port in body["spec"]["ports"].as_array_mut().into_iter().flatten() {
+        if let Some(port) = port.as_object_mut() {
+            port.remove("nodePort");
+        }
+    }
+    body
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn a_stand_in_takes_no_place_of_the_object() {
+        let spec = json!({"clusterIP": "10.0.0.1", "ports": [{"port": 80, "nodePort": 30080}]});
+        let service = json!({"apiVersion": "v1", "kind": "Service", "metadata": {"name": "edge", "namespace": "a"}, "spec": spec});
+        let stand_in = stand_in(&Object::new(service).expect("it is an object"));
+        assert_eq!(stand_in.body()["spec"], json!({"ports": [{"port": 80}]}));
+        assert!(stand_in.id().name.starts_with("edge-gw-"));
+        let long = json!({"apiVersion": "v1", "kind": "Service", "metadata": {"name": "a".repeat(63)}});
+        assert!(super::stand_in(&Object::new(long).expect("it is an object")).id().name.len() <= 63);
+    }
+}

@@ -1,0 +1,128 @@
+//! `gatewright apply`.
+
+use std::path::PathBuf;
+
+use gatewright_engine::error::Chain;
+
+use super::plan::Format;
+use super::session::{Prepared, Ready, Selection, Session, unusable};
+use super::sync::{Manner, carry_out};
+use super::{Context, EXIT_FAILED, Failure, complain};
+use crate::config::Config;
+use crate::config::settings::SourceSettings;
+use crate::plan_file::{PlanFile, PlanFileError, PlannedSync};
+use crate::source::git::names::{CommitId, Reference};
+
+/// Carries out a plan that `plan --out` has written: exactly what it shows, and nothing else.
+///
+/// The revision of the source that was planned is rendered again, a commit of git even if the branch has moved on; a
+/// directory must be as it was. Everything is looked at anew, and a unit goes ahead only if its steps come out the same:
+/// same objects, untouched since, same result. What moved is refused as stale, and what the plan does not have is left
+/// alone. A status that was written meanwhile changes nothing. Guards and approvals count as in every round, and on a
+/// terminal "yes" is asked for as in sync.
+///
+/// Exit codes: 0 done, 1 failed, or something moved, 3 held by a guard, 4 a cluster was unreachable, 64 usage or
+/// configuration, or the file cannot be used; of several the first of 1, 3, 4, 0.
+#[derive(Debug, clap::Args)]
+pub struct Args {
+    /// The plan.
+    #[arg(value_name = "FILE")]
+    file: PathBuf,
+    /// Do not ask.
+    #[arg(long, short)]
+    yes: bool,
+    /// Do not wait until what was changed is healthy.
+    #[arg(long)]
+    no_wait: bool,
+    /// How to print the report.
+    #[arg(long, value_name = "FORMAT", default_value = "text")]
+    format: Format,
+}
+
+/// Runs the command.
+pub fn run(context: &Context, args: &Args) -> Result<u8, Failure> {
+    let plan = PlanFile::read(&args.file).map_err(|error| unreadable(&error))?;
+    let mut config = context.load()?;
+    context.log_quietly(&config)?;
+    for planned in &plan.syncs {
+        pin(&mut config, planned)?;
+    }
+    let session = Session::new(context, &config)?;
+    let _lock = session.state.lock().map_err(|error| unusable(&error))?;
+    let installation = session.state.installation().map_err(|error| unusable(&error))?.unwrap_or_default();
+    if installation != plan.installation {
+        let message =
+            format!("the plan was made by installation {}, and this one is {installation:?}", plan.installation);
+        return Err(Failure::usage(message).hint("apply it where it was made, with the same state directory"));
+    }
+    let mut all = Ready { rounds: Vec::new(), codes: Vec::new() };
+    for planned in plan.syncs.iter().filter(|planned| !planned.clusters.is_empty()) {
+        let ready = prepared(&session, &plan, planned)?;
+        all.rounds.extend(ready.rounds);
+        all.codes.extend(ready.codes);
+    }
+    let manner = Manner { yes: args.yes, no_wait: args.no_wait, format: args.format };
+    Ok(carry_out(context, &manner, &session, all))
+}
+
+fn unreadable(error: &PlanFileError) -> Failure {
+    Failure::usage(Chain(error).to_string()).hint(match error {
+        PlanFileError::OtherVersion(..) => "apply it with the version that has written it, or plan again",
+        PlanFileError::Read(..) | PlanFileError::Write(..) => {
+            "name the file that `gatewright plan --out FILE` has written"
+        }
+        PlanFileError::NoPlan(_) | PlanFileError::Damaged(_) => "plan again with `gatewright plan --out FILE`",
+    })
+}
+
+/// Has the source read at the commit that was planned.
+fn pin(config: &mut Config, planned: &PlannedSync) -> Result<(), Failure> {
+    let moved = |what: String| Failure::usage(what).hint("plan again: the config file is not the one of the plan");
+    let Some(sync) = config.settings.syncs.get(&planned.sync) else {
+        return Err(moved(format!("the plan is about sync {:?}, which is not configured", planned.sync)));
+    };
+    if sync.source != planned.source {
+        let what = format!(
+            "sync {:?} has source {:?}, and the plan was made of {:?}",
+            planned.sync, sync.source, planned.source
+        );
+        return Err(moved(what));
+    }
+    let Some(SourceSettings { git: Some(git), .. }) = config.settings.sources.get_mut(&planned.source) else {
+        return Ok(());
+    };
+    let commit = planned.commit().map(|commit| CommitId::try_from(commit.to_owned()));
+    match commit {
+        Some(Ok(commit)) => git.reference = Some(Reference::Commit(commit)),
+        Some(Err(_)) | None => {
+            return Err(moved(format!("source {:?} has no revision {:?}", planned.source, planned.revision)));
+        }
+    }
+    Ok(())
+}
+
+/// Reads the source of a sync as it was planned.
+fn prepared(session: &Session<'_>, plan: &PlanFile, planned: &PlannedSync) -> Result<Ready, Failure> {
+    let selection = Selection {
+        sync: Some(planned.sync.clone()),
+        cluster: planned.clusters.keys().cloned().collect(),
+        only: plan.only.clone(),
+    };
+    let mut ready = session.prepare(&selection, &plan.installation)?;
+    for prepared in &mut ready.rounds {
+        prepared.order.settings.adopt.deployer |= plan.adopt;
+        prepared.order.pinned = Some(planned.saved());
+    }
+    let is_same = |revision: &str| match planned.commit() {
+        Some(commit) => revision.ends_with(commit),
+        None => revision == planned.revision,
+    };
+    if let Some(other) = ready.rounds.iter().map(Prepared::revision).find(|revision| !is_same(revision)) {
+        complain(&format!(
+            "gatewright: source {:?} is at {other} by now, and the plan was made at {}\n  nothing of sync {:?} was changed; plan again\n",
+            planned.source, planned.revision, planned.sync
+        ));
+        return Ok(Ready { rounds: Vec::new(), codes: vec![EXIT_FAILED] });
+    }
+    Ok(ready)
+}

@@ -1,0 +1,79 @@
+//! What may be deleted: what goes with it, and who still uses it.
+
+use std::collections::BTreeSet;
+
+use futures::FutureExt;
+use gatewright_engine::live::Live;
+use gatewright_engine::object::{Gvk, Object, ObjectId};
+use gatewright_engine::plan::Observed;
+use gatewright_engine::plan::guard::contents::is_container;
+use gatewright_engine::spec::GATEWAY_API;
+use gatewright_engine::unit::Unit;
+use serde_json::Value;
+
+use super::{Scope, beside, only_local};
+use crate::cluster::{Cluster, ClusterError};
+
+/// Looks into namespaces and kinds that may be deleted, and at Gateways of which everything may be.
+pub(super) async fn look(cluster: &dyn Cluster, scope: Scope<'_>, observed: &mut Observed) -> Result<(), ClusterError> {
+    contents(cluster, scope, observed).await?;
+    routes(cluster, scope, observed).await
+}
+
+async fn contents(cluster: &dyn Cluster, scope: Scope<'_>, observed: &mut Observed) -> Result<(), ClusterError> {
+    let wanted: BTreeSet<&ObjectId> = scope.units.iter().flat_map(Unit::all).map(Object::id).collect();
+    let unwanted = scope.owned.entries.keys().filter(|id| is_container(id) && !wanted.contains(id));
+    let containers: Vec<Object> =
+        unwanted.filter_map(|id| observed.live.get(id)).map(|live| live.object.clone()).collect();
+    for container in containers {
+        let contents = match cluster.contents(&container).await {
+            Ok(contents) => Ok(contents),
+            Err(error) => Err(only_local(error)?),
+        };
+        observed.contents.insert(container.id().clone(), contents);
+    }
+    Ok(())
+}
+
+/// A Gateway that cannot be read says nothing: without the right to, its objects can be deleted as ever.
+async fn routes(cluster: &dyn Cluster, scope: Scope<'_>, observed: &mut Observed) -> Result<(), ClusterError> {
+    if !cluster.has_health() {
+        return Ok(());
+    }
+    let wanted: BTreeSet<&ObjectId> = scope.units.iter().map(|unit| &unit.id).collect();
+    let owned: BTreeSet<&ObjectId> = scope.owned.entries.values().map(|entry| &entry.unit).collect();
+    let is_gateway = |id: &ObjectId| id.group == GATEWAY_API && id.kind == "Gateway";
+    let going = owned.into_iter().filter(|id| is_gateway(id) && !wanted.contains(id) && scope.policies.is_about(id));
+    let going: Vec<&ObjectId> = going.collect();
+    let gvk = Gvk::new(&format!("{GATEWAY_API}/v1"), "Gateway");
+    if going.is_empty() || !cluster.kinds(&BTreeSet::from([gvk.clone()])).await?.served.contains_key(&gvk) {
+        return Ok(());
+    }
+    let looks = going.into_iter().map(|id| {
+        let known = observed.live.get(id).cloned();
+        let (cluster, gvk) = (cluster, gvk.clone());
+        async move {
+            let live = match known {
+                Some(live) => Ok(Some(live)),
+                None => cluster.get(&gvk, id).await,
+            };
+            (id.clone(), live)
+        }
+        .boxed()
+    });
+    let looks = beside(looks.collect()).await;
+    for (id, live) in looks {
+        match live {
+            Ok(live) => drop(observed.routes.insert(id, live.as_ref().map_or(0, attached))),
+            Err(error) => drop(only_local(error)?),
+        }
+    }
+    Ok(())
+}
+
+/// Counts the routes that are attached to the listeners of a Gateway; one at two listeners counts twice.
+fn attached(gateway: &Live) -> usize {
+    let listeners = gateway.object.body().pointer("/status/listeners").and_then(Value::as_array);
+    let counts = listeners.into_iter().flatten().filter_map(|listener| listener["attachedRoutes"].as_u64());
+    counts.filter_map(|count| usize::try_from(count).ok()).sum()
+}
