@@ -31,6 +31,7 @@ mod ownership;
 mod program;
 mod properties;
 mod quickstart;
+mod quiet;
 mod rights;
 mod rounds;
 mod source;
