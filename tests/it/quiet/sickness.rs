@@ -2,6 +2,7 @@
 
 use serde_json::{Value, json};
 
+use super::{ALWAYS, Answer, Seen};
 use crate::faults::Place;
 
 /// How many Gateways there are: one in a hundred becomes sick.
@@ -65,4 +66,42 @@ fn one_gateway_in_a_hundred_that_becomes_sick_is_seen_at_little_cost() {
     let (run, _) = round(0);
     assert!(!run.out.contains("g42"), "{}", run.out);
     assert_eq!(round(0).1, quiet);
+}
+
+/// The Deployments cannot be listed, while their metadata can.
+fn hidden(seen: &Seen) -> bool {
+    seen.is("GET", "/deployments?") && !seen.accept.contains("PartialObjectMetadata")
+}
+
+#[test]
+fn a_kind_that_cannot_be_listed_is_as_it_was_and_looked_at_later() {
+    for (answer, says) in [(Answer::Refused(403, "not for you"), "not for you"), (Answer::Refused(500, "oh"), "oh")] {
+        let place = well(&["edge", "other"]);
+        reports(&place, &["edge"]);
+        place.proxy.answer(ALWAYS, hidden, answer.clone());
+        place.sync().exits(0).says("no changes").complains("cannot see how objects are").complains(says);
+        // Neither is anything else held up by it.
+        let remove = json!([{"op": "remove", "path": "/metadata/labels/app.kubernetes.io~1name"}]).to_string();
+        place.site.kubectl(&["patch", "serviceaccount/other", "--type=json", "-p", &remove]);
+        place.sync().exits(0).says("1 object updated").complains(says);
+
+        // Nothing has moved since, and all the same it is not forgotten that something had.
+        place.proxy.recovers();
+        place.sync().exits(1).says("/edge: 0 of 1 pods are ready");
+        place.proxy.answer(ALWAYS, hidden, answer);
+        reports(&place, &[]);
+        place.sync().exits(1).says("/edge: 0 of 1 pods are ready").complains(says);
+        place.proxy.recovers();
+        place.sync().exits(0).says("no changes");
+        assert_eq!(place.asked().len(), 7, "{:?}", place.asked());
+    }
+}
+
+/// A round that does not ask for health leaves it to the next one that does.
+#[test]
+fn what_a_round_that_does_not_wait_has_passed_by_is_seen_by_the_next() {
+    let place = well(&["edge"]);
+    reports(&place, &["edge"]);
+    place.run(&["sync", "--no-wait"]).exits(0).says("no changes");
+    place.sync().exits(1).says("/edge: 0 of 1 pods are ready");
 }
