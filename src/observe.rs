@@ -284,11 +284,20 @@ async fn rehearse(
     known: &BTreeSet<Gvk>,
     observed: &mut Observed,
 ) -> Result<(), ClusterError> {
-    let mut objects: Vec<&Object> = scope
+    let objects = scope
         .wanted()
         .filter(|object| known.contains(&object.gvk()) && !observed.unknown.contains_key(object.id()))
         .filter(|object| !observed.unchanged.contains(object.id()))
         .collect();
+    rehearse_all(cluster, scope, objects, observed).await
+}
+
+async fn rehearse_all(
+    cluster: &dyn Cluster,
+    scope: Scope<'_>,
+    mut objects: Vec<&Object>,
+    observed: &mut Observed,
+) -> Result<(), ClusterError> {
     let generated = scope.about().flat_map(|unit| &unit.generated);
     let generated: BTreeMap<&ObjectId, &Generated> = generated.map(|it| (it.object.id(), it)).collect();
     let units = scope.about().flat_map(|unit| unit.all().map(move |object| (object.id(), unit)));
@@ -327,13 +336,17 @@ async fn rehearse(
             break;
         }
         // A status that was written between the LIST and the dry run is the usual reason: look again.
-        let again = objects.iter().map(|object| (object.id().clone(), object.gvk())).collect();
-        for object in &objects {
-            observed.live.remove(object.id());
-        }
-        get(cluster, again, observed).await?;
+        get_again(cluster, &objects, observed).await?;
     }
     Ok(())
+}
+
+async fn get_again(cluster: &dyn Cluster, objects: &[&Object], observed: &mut Observed) -> Result<(), ClusterError> {
+    let again = objects.iter().map(|object| (object.id().clone(), object.gvk())).collect();
+    for object in objects {
+        observed.live.remove(object.id());
+    }
+    get(cluster, again, observed).await
 }
 
 fn precondition(object: &Object, observed: &Observed, rehearse_creates: bool) -> Option<Precondition> {
