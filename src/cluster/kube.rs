@@ -8,6 +8,7 @@ mod discovery;
 mod failure;
 #[cfg(test)]
 mod faults;
+mod lists;
 mod objects;
 mod records;
 mod resource;
