@@ -17,7 +17,7 @@ use futures::stream::{self, StreamExt};
 use gatewright_engine::error::Chain;
 use gatewright_engine::inventory::Inventory;
 use gatewright_engine::marks::{Marker, SYNC_LABEL};
-use gatewright_engine::object::{Gvk, Object, ObjectId};
+use gatewright_engine::object::{Gvk, Object, ObjectId, is_secret};
 use gatewright_engine::plan::conflicts::autoscaled;
 use gatewright_engine::plan::policies::Policies;
 use gatewright_engine::plan::{NamespaceState, Observed, Obstacle};
@@ -27,7 +27,7 @@ use gatewright_engine::unit::generated::Generated;
 use crate::cluster::{Cluster, ClusterError, Kinds, Precondition, Reason};
 use crate::notes::Notes;
 use rehearsal::Rehearsal;
-use sight::{Sight, is_secret, outline};
+use sight::{Sight, outline};
 
 /// Requests under way at once on one cluster; more only adds latency.
 pub const CONCURRENCY: usize = 8;
@@ -230,7 +230,7 @@ async fn list(
     observed: &mut Observed,
 ) -> Result<(), ClusterError> {
     let label = marker.label();
-    let listed = kinds.iter().filter(|gvk| !is_secret(gvk) || !cluster.carries_marks());
+    let listed = kinds.iter().filter(|gvk| !is_secret(&gvk.group, &gvk.kind) || !cluster.carries_marks());
     let lists = listed.map(|gvk| cluster.list(gvk, (SYNC_LABEL, &label))).collect();
     for list in beside(lists).await {
         match list {

@@ -7,7 +7,7 @@ use gatewright_engine::error::Chain;
 use gatewright_engine::health::addresses;
 use gatewright_engine::live::Live;
 use gatewright_engine::marks::SYNC_LABEL;
-use gatewright_engine::object::{Gvk, ObjectId};
+use gatewright_engine::object::{Gvk, ObjectId, is_secret};
 use tracing::warn;
 
 use super::Task;
@@ -86,5 +86,5 @@ fn concerns_all(error: &ClusterError) -> bool {
 
 /// Of a Secret nothing is to be known.
 async fn list(cluster: &dyn Cluster, gvk: &Gvk, label: (&str, &str)) -> Result<Vec<Live>, ClusterError> {
-    if gvk.group.is_empty() && gvk.kind == "Secret" { Ok(Vec::new()) } else { cluster.list(gvk, label).await }
+    if is_secret(&gvk.group, &gvk.kind) { Ok(Vec::new()) } else { cluster.list(gvk, label).await }
 }
