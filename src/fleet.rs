@@ -107,9 +107,10 @@ pub async fn run(
         };
         tasks.spawn(run.instrument(span));
     }
-    let conclusions = collect(order, tasks).await;
-    for (name, conclusion) in &conclusions {
+    let mut conclusions = collect(order, tasks).await;
+    for (name, conclusion) in &mut conclusions {
         keep(order, name, conclusion, state, started);
+        render(name, conclusion, wanted).await;
     }
     let (problems, unclaimed) = findings(&conclusions);
     let clusters = conclusions.into_iter().map(|(name, conclusion)| (name, conclusion.report)).collect();
@@ -168,6 +169,15 @@ async fn collect(order: &Order, mut tasks: JoinSet<(String, Conclusion)>) -> BTr
         });
     }
     clusters
+}
+
+/// Renders what is wanted on a cluster where the round came to an end before anybody had to: what is wrong with the
+/// source is told whatever became of the cluster.
+async fn render(name: &str, conclusion: &mut Conclusion, wanted: &Wanted) {
+    let is_settled = conclusion.memory.as_ref().is_some_and(|memory| memory.settled.is_some());
+    if let (None, false, Some(want)) = (&conclusion.rendering, is_settled, wanted.get(name)) {
+        conclusion.rendering = want.rendering().await.ok();
+    }
 }
 
 /// Collects what was found in the source: problems, and documents that no pack claims.

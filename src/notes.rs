@@ -75,6 +75,9 @@ pub struct Vital {
     pub sick: Option<String>,
     /// Where it can be reached.
     pub addresses: Vec<String>,
+    /// Whether it has reported since, and could not be looked at.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub is_old: bool,
 }
 
 impl Notes {
@@ -141,7 +144,8 @@ impl Vital {
             other @ (Health::InProgress(_) | Health::Failed(_)) => Some(other.to_string()),
         };
         let is_service = live.object.id().group.is_empty() && live.object.id().kind == "Service";
-        Self { sick, addresses: if is_service { addresses(live.object.body()) } else { Vec::new() } }
+        let addresses = if is_service { addresses(live.object.body()) } else { Vec::new() };
+        Self { sick, addresses, is_old: false }
     }
 
     fn is_dull(&self) -> bool {

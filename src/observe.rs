@@ -20,7 +20,7 @@ use futures::stream::{self, StreamExt};
 use gatewright_engine::error::Chain;
 use gatewright_engine::inventory::Inventory;
 use gatewright_engine::marks::{Marker, SYNC_LABEL};
-use gatewright_engine::object::{Gvk, Object, ObjectId};
+use gatewright_engine::object::{Gvk, Object, ObjectId, is_secret};
 use gatewright_engine::plan::conflicts::autoscaled;
 use gatewright_engine::plan::policies::Policies;
 use gatewright_engine::plan::recreate::Immutable;
@@ -31,7 +31,7 @@ use gatewright_engine::unit::generated::Generated;
 use crate::cluster::{Cluster, ClusterError, Kinds, Precondition, Reason};
 use crate::notes::Notes;
 use rehearsal::Rehearsal;
-use sight::{Sight, is_secret, outline};
+use sight::{Sight, outline};
 
 /// Requests under way at once on one cluster; more only adds latency.
 pub const CONCURRENCY: usize = 8;
@@ -237,7 +237,7 @@ async fn list(
     observed: &mut Observed,
 ) -> Result<(), ClusterError> {
     let label = marker.label();
-    let listed = kinds.iter().filter(|gvk| !is_secret(gvk) || !cluster.carries_marks());
+    let listed = kinds.iter().filter(|gvk| !is_secret(&gvk.group, &gvk.kind) || !cluster.carries_marks());
     let lists = listed.map(|gvk| cluster.list(gvk, (SYNC_LABEL, &label))).collect();
     for list in beside(lists).await {
         match list {
@@ -291,11 +291,20 @@ async fn rehearse(
     known: &BTreeSet<Gvk>,
     observed: &mut Observed,
 ) -> Result<(), ClusterError> {
-    let mut objects: Vec<&Object> = scope
+    let objects = scope
         .wanted()
         .filter(|object| known.contains(&object.gvk()) && !observed.unknown.contains_key(object.id()))
         .filter(|object| !observed.unchanged.contains(object.id()))
         .collect();
+    rehearse_all(cluster, scope, objects, observed).await
+}
+
+async fn rehearse_all(
+    cluster: &dyn Cluster,
+    scope: Scope<'_>,
+    mut objects: Vec<&Object>,
+    observed: &mut Observed,
+) -> Result<(), ClusterError> {
     let generated = scope.about().flat_map(|unit| &unit.generated);
     let generated: BTreeMap<&ObjectId, &Generated> = generated.map(|it| (it.object.id(), it)).collect();
     let units = scope.about().flat_map(|unit| unit.all().map(move |object| (object.id(), unit)));
@@ -334,13 +343,17 @@ async fn rehearse(
             break;
         }
         // A status that was written between the LIST and the dry run is the usual reason: look again.
-        let again = objects.iter().map(|object| (object.id().clone(), object.gvk())).collect();
-        for object in &objects {
-            observed.live.remove(object.id());
-        }
-        get(cluster, again, observed).await?;
+        get_again(cluster, &objects, observed).await?;
     }
     Ok(())
+}
+
+async fn get_again(cluster: &dyn Cluster, objects: &[&Object], observed: &mut Observed) -> Result<(), ClusterError> {
+    let again = objects.iter().map(|object| (object.id().clone(), object.gvk())).collect();
+    for object in objects {
+        observed.live.remove(object.id());
+    }
+    get(cluster, again, observed).await
 }
 
 fn precondition(object: &Object, observed: &Observed, rehearse_creates: bool) -> Option<Precondition> {

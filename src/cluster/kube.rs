@@ -9,6 +9,7 @@ mod discovery;
 mod failure;
 #[cfg(test)]
 mod faults;
+mod lists;
 mod objects;
 mod records;
 mod resource;

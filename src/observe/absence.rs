@@ -6,9 +6,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use futures::FutureExt;
-use gatewright_engine::object::{Gvk, ObjectId};
+use gatewright_engine::object::{Gvk, ObjectId, is_secret};
 
-use super::sight::is_secret;
 use super::{beside, only_local};
 use crate::cluster::{Cluster, ClusterError, Range};
 
@@ -54,7 +53,7 @@ fn ranges(objects: &BTreeMap<ObjectId, Gvk>) -> Vec<(&Gvk, Option<&str>)> {
     let mut ranges = Vec::new();
     for (gvk, namespaces) in kinds {
         let requests: usize = namespaces.values().map(|number| if *number > FEW { 1 } else { *number }).sum();
-        if requests > MANY && !is_secret(gvk) {
+        if requests > MANY && !is_secret(&gvk.group, &gvk.kind) {
             ranges.push((gvk, None));
             continue;
         }

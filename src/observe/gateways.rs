@@ -1,19 +1,19 @@
 //! Units of which a deployer in the cluster holds objects: what their Gateway says about it, and what the objects would
 //! become if they were taken over.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use futures::FutureExt;
 use gatewright_engine::health::{Demands, Health, health};
 use gatewright_engine::live::Live;
-use gatewright_engine::object::{Gvk, ObjectId};
+use gatewright_engine::object::{Gvk, Object, ObjectId};
+use gatewright_engine::plan::Observed;
 use gatewright_engine::plan::take_over::{GatewayState, holder, rehearsal};
-use gatewright_engine::plan::{Observed, Obstacle};
 use gatewright_engine::spec::GATEWAY_API;
 use gatewright_engine::unit::{Declaration, Unit};
 use serde_json::Value;
 
-use super::{Scope, beside, obstacle, only_local};
+use super::{REHEARSALS, Scope, beside, get_again, obstacle, only_local, rehearse_all};
 use crate::cluster::{Cluster, ClusterError, Mode, Reason};
 
 /// Looks at the Gateways of all units of which a deployer holds something.
@@ -36,7 +36,30 @@ pub(super) async fn rehearse(
     if !scope.policies.adopt_deployer {
         return Ok(());
     }
-    let candidates = scope.about().flat_map(|unit| held(unit, observed).map(move |live| (unit, live)));
+    let of_unit = |unit| held(unit, observed).map(move |live| (live.object.id().clone(), unit));
+    let mut open: BTreeMap<ObjectId, &Unit> = scope.about().flat_map(of_unit).collect();
+    for _ in 0..REHEARSALS {
+        let moved = rehearse_once(cluster, &open, observed).await?;
+        if moved.is_empty() {
+            break;
+        }
+        // A status was written in between. What would become of the object as it is now begins with the apply again.
+        let objects: Vec<&Object> = scope.wanted().filter(|object| moved.contains(object.id())).collect();
+        get_again(cluster, &objects, observed).await?;
+        observed.rehearsed.retain(|id, _| !moved.contains(id));
+        rehearse_all(cluster, scope, objects, observed).await?;
+        open.retain(|id, _| moved.contains(id));
+    }
+    Ok(())
+}
+
+/// Rehearses the taking over of objects, and returns those that somebody else has written to meanwhile.
+async fn rehearse_once(
+    cluster: &dyn Cluster,
+    objects: &BTreeMap<ObjectId, &Unit>,
+    observed: &mut Observed,
+) -> Result<BTreeSet<ObjectId>, ClusterError> {
+    let candidates = objects.iter().filter_map(|(id, unit)| Some((*unit, observed.live.get(id)?)));
     let patches: Vec<(&Live, Vec<Value>)> = candidates
         .filter_map(|(unit, live)| {
             let applied = observed.rehearsed.get(live.object.id())?.as_ref().ok()?;
@@ -54,18 +77,16 @@ pub(super) async fn rehearse(
             .boxed(),
         );
     }
-    let mut results: BTreeMap<ObjectId, Result<Live, Obstacle>> = BTreeMap::new();
+    let (mut results, mut moved) = (BTreeMap::new(), BTreeSet::new());
     for (id, run) in beside(runs).await {
-        let result = match run {
-            Ok(live) => Ok(live),
-            // A status was written in between. What the apply came to is near enough, and the patch itself is guarded.
-            Err(error) if error.reason == Reason::Conflict => continue,
-            Err(error) => Err(obstacle(error)?),
-        };
-        results.insert(id, result);
+        match run {
+            Ok(live) => drop(results.insert(id, Ok(live))),
+            Err(error) if error.reason == Reason::Conflict => drop(moved.insert(id)),
+            Err(error) => drop(results.insert(id, Err(obstacle(error)?))),
+        }
     }
     observed.rehearsed.extend(results);
-    Ok(())
+    Ok(moved)
 }
 
 /// The live objects of a unit that a deployer holds.

@@ -6,7 +6,7 @@ use futures::FutureExt;
 use gatewright_engine::fingerprint::Metadata;
 use gatewright_engine::live::Live;
 use gatewright_engine::marks::{Marker, SYNC_LABEL};
-use gatewright_engine::object::{Gvk, Object, ObjectId};
+use gatewright_engine::object::{Gvk, Object, ObjectId, is_secret};
 use jiff::Timestamp;
 use serde_json::json;
 
@@ -43,7 +43,9 @@ impl Sight {
     ) -> Result<Option<Self>, ClusterError> {
         let mut places: BTreeMap<&Gvk, BTreeSet<Option<&str>>> = BTreeMap::new();
         for (id, gvk) in objects.iter().filter(|(_, gvk)| !self.kinds.contains_key(*gvk)) {
-            places.entry(gvk).or_default().insert(is_secret(gvk).then_some(id.namespace.as_str()));
+            // Whoever may ask for Secrets in all namespaces may read those of everybody.
+            let is_secret = is_secret(&gvk.group, &gvk.kind);
+            places.entry(gvk).or_default().insert(is_secret.then_some(id.namespace.as_str()));
         }
         let label = marker.label();
         let mut looks = Vec::new();
@@ -93,11 +95,6 @@ impl Sight {
             |(gvk, look): (&Gvk, &Look)| versions.get(&gvk.to_string()).is_some_and(|seen| look.version < *seen);
         self.kinds.iter().any(is_older)
     }
-}
-
-/// Secrets are not asked for in all namespaces: whoever may do that may read those of everybody.
-pub(super) fn is_secret(gvk: &Gvk) -> bool {
-    gvk.group.is_empty() && gvk.kind == "Secret"
 }
 
 /// Returns an object of which nothing is known but that it is there, unchanged, and how old it is.

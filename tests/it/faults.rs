@@ -13,13 +13,13 @@ use crate::ownership::site::Site;
 use crate::program::Run;
 
 /// A site that reaches its server through a proxy.
-struct Place {
-    site: Site,
-    proxy: Proxy,
+pub(crate) struct Place {
+    pub(crate) site: Site,
+    pub(crate) proxy: Proxy,
 }
 
 impl Place {
-    fn new(settings: &str) -> Self {
+    pub(crate) fn new(settings: &str) -> Self {
         let site = Site::new("");
         let proxy = Proxy::start(site.server);
         let place = Self { site, proxy };
@@ -28,7 +28,7 @@ impl Place {
     }
 
     /// A place with this Gateway, of which nothing is missing.
-    fn with(gateway: &str) -> Self {
+    pub(crate) fn with(gateway: &str) -> Self {
         let place = Self::new("");
         place.site.want(&[gateway], 80);
         place.sync().exits(0).says("4 objects created");
@@ -36,7 +36,7 @@ impl Place {
         place
     }
 
-    fn configure(&self, settings: &str) {
+    pub(crate) fn configure(&self, settings: &str) {
         self.site.configure(&self.site.name, settings);
         self.site.desk.replace(
             "gatewright.yaml",
@@ -45,17 +45,17 @@ impl Place {
         );
     }
 
-    fn run(&self, arguments: &[&str]) -> Run {
+    pub(crate) fn run(&self, arguments: &[&str]) -> Run {
         self.site.desk.run_with(&self.proxy.kubeconfig(), arguments)
     }
 
-    fn sync(&self) -> Run {
+    pub(crate) fn sync(&self) -> Run {
         self.run(&["sync"])
     }
 
     /// Asserts that every prepared answer was given, and that the server did each of these things once and nothing else.
     #[track_caller]
-    fn did(&self, verb: &str, objects: &[&str]) {
+    pub(crate) fn did(&self, verb: &str, objects: &[&str]) {
         assert_eq!(self.proxy.left(), 0, "some answers were not asked for: {:?}", self.proxy.seen());
         let mut done = self.proxy.carried_out();
         done.sort();
@@ -71,7 +71,7 @@ impl Place {
 
     /// Asserts that nothing is left to do, and that everything is there which belongs to this Gateway.
     #[track_caller]
-    fn is_settled(&self, gateway: &str) {
+    pub(crate) fn is_settled(&self, gateway: &str) {
         self.proxy.recovers();
         self.sync().exits(0).says("no changes");
         assert_eq!(self.proxy.carried_out(), [""; 0]);

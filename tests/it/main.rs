@@ -35,6 +35,7 @@ mod ownership;
 mod program;
 mod properties;
 mod quickstart;
+mod quiet;
 mod rights;
 mod rounds;
 mod saved_plans;

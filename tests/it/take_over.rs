@@ -14,6 +14,7 @@ use gatewright_engine::object::ObjectId;
 use gatewright_engine::yaml;
 use serde_json::{Value, json};
 
+use crate::cluster::proxy::{Answer, Proxy, Seen};
 use crate::commands::obeys_the_schema;
 use crate::ownership::site::Site;
 use crate::rounds::installation::Installation;
@@ -157,10 +158,9 @@ fn outlives_its_gateway(site: &Site) {
     assert_eq!(site.left_of("edge").len(), 4);
 }
 
-#[test]
-fn what_the_deployer_has_set_and_we_do_not_is_removed() {
-    let site = deployed(APPLY);
-    let mut objects = rendered(&site);
+/// What the deployer's own settings add to the Deployment.
+fn deploy_more(site: &Site) {
+    let mut objects = rendered(site);
     let deployment = objects.iter_mut().find(|object| object["kind"] == "Deployment").expect("there is one");
     deployment["spec"]["replicas"] = json!(3);
     deployment["metadata"]["labels"]["theirs"] = json!("1");
@@ -169,7 +169,45 @@ fn what_the_deployer_has_set_and_we_do_not_is_removed() {
     let container = &mut deployment["spec"]["template"]["spec"]["containers"][0];
     container["tty"] = json!(true);
     container["env"].as_array_mut().expect("it has variables").push(json!({"name": "THEIRS", "value": "1"}));
-    deploy(&site, "edge", &objects);
+    deploy(site, "edge", &objects);
+}
+
+/// Controllers report all the time, also between two requests of a plan.
+#[test]
+fn what_moves_while_it_is_rehearsed_is_rehearsed_again() {
+    let site = deployed(APPLY);
+    deploy_more(&site);
+    site.kubectl(&["rollout", "status", "deployment/edge", "--timeout=60s"]);
+    let proxy = Proxy::start(site.server);
+    site.desk.replace("gatewright.yaml", "kubeconfig: {}", "kubeconfig: {allowInsecureTls: true}");
+    let namespace = site.name.clone();
+    let report = move || {
+        // It changes nothing but the status, and each time something there.
+        let patch = json!({"status": {"collisionCount": 1 + version_now(&namespace) % 1000}}).to_string();
+        let arguments = ["patch", "deployment/edge", "--subresource=status", "--type=merge", "-p", &patch];
+        server().kubectl_ok(&[&["-n", namespace.as_str()], arguments.as_slice()].concat());
+    };
+    let is_taking_over = |seen: &Seen| seen.is("PATCH", "/deployments/edge?fieldManager=");
+    proxy.answer(2, is_taking_over, Answer::After(Arc::new(report)));
+    let plan = site.desk.run_with(&proxy.kubeconfig(), &["plan", "--adopt"]).exits(0);
+    plan.says("spec.replicas: 3 -> 1").says("env[THEIRS]: {").says("tty: true -> nothing");
+    assert_eq!(proxy.left(), 0);
+    let tries = proxy.seen().iter().filter(|seen| is_taking_over(seen)).count();
+    let refused = proxy.seen().iter().filter(|seen| is_taking_over(seen) && seen.code == Some(409)).count();
+    assert!((refused, tries - refused) >= (2, 1), "{refused} of {tries}");
+}
+
+/// A number that grows with every write to the Deployment.
+fn version_now(namespace: &str) -> u64 {
+    let path = "jsonpath={.metadata.resourceVersion}";
+    let version = server().kubectl_ok(&["get", "deployment/edge", "-n", namespace, "-o", path]);
+    version.parse().expect("versions are numbers here")
+}
+
+#[test]
+fn what_the_deployer_has_set_and_we_do_not_is_removed() {
+    let site = deployed(APPLY);
+    deploy_more(&site);
 
     let expected = [
         "metadata.labels.theirs: \"1\" -> nothing",

@@ -101,6 +101,14 @@ impl ApiServer {
         server
     }
 
+    /// Starts a server on what an earlier one with the same options has stored, and waits until it is ready.
+    pub(crate) fn resume_on(etcd: &Arc<Etcd>, options: Options) -> Self {
+        let mut server = Self::launch(etcd, options);
+        server.wait_until_ready();
+        server.start_controllers();
+        server
+    }
+
     /// Ends the server and its controllers at once, as if their machine had failed; what was stored stays.
     pub(crate) fn stop(&mut self) {
         self.controllers.clear();

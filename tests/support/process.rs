@@ -59,6 +59,13 @@ impl Process {
         self.child.id()
     }
 
+    /// Sends a signal, such as `STOP`.
+    pub(crate) fn signal(&self, name: &str) {
+        let script = format!("kill -{name} {}", self.id());
+        let status = command("sh").args(["-c", &script]).status().expect("a shell can be run");
+        assert!(status.success(), "{} cannot be sent {name}", self.name);
+    }
+
     fn log_tail(&self) -> String {
         let log = fs::read(&self.log).expect("the log was created at the start");
         let log = String::from_utf8_lossy(&log);

@@ -11,6 +11,7 @@ use std::net::Ipv4Addr;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use jiff::Timestamp;
 use serde_json::{Value, json};
 use tokio::net::TcpListener;
 use tokio::runtime::Runtime;
@@ -42,6 +43,8 @@ pub(crate) enum Answer {
     Endless,
     /// It arrives, and the answer is changed on its way back.
     Changed(Arc<dyn Fn(&mut Value) + Send + Sync>),
+    /// It arrives, and the server's clock shows this in its answer.
+    Dated(Timestamp),
     /// It arrives after something else has happened.
     After(Arc<dyn Fn() + Send + Sync>),
 }
@@ -54,6 +57,8 @@ pub(crate) struct Seen {
     pub(crate) path: String,
     /// The client's `Authorization`.
     pub(crate) authorization: String,
+    /// The form in which it wants the answer.
+    pub(crate) accept: String,
     /// What the server answered; `None` if it was not asked.
     pub(crate) code: Option<u16>,
 }

@@ -26,7 +26,7 @@ use serde_json::Value;
 
 use crate::diff::masked;
 use crate::merge::origin::{LayerName, Merged};
-use crate::object::ObjectId;
+use crate::object::{ObjectId, is_secret};
 use crate::overlay;
 use crate::pack::Packs;
 use crate::problem::{Place, Problem};
@@ -286,7 +286,7 @@ fn about(resolved: &Resolved<'_>, object: &ObjectId) -> Explanation {
 
 /// Takes away what nobody may read: the values of a Secret, and what they were made from.
 fn mask(object: &ObjectId, leaves: &mut [Leaf]) {
-    let is_secret = object.group.is_empty() && object.kind == "Secret";
+    let is_secret = is_secret(&object.group, &object.kind);
     let is_data = |leaf: &&mut Leaf| ["data", "stringData"].iter().any(|field| is_below(&leaf.path, field));
     for leaf in leaves.iter_mut().filter(|leaf| is_secret && is_data(leaf)) {
         leaf.value = masked(&leaf.value);

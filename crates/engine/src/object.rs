@@ -45,6 +45,11 @@ impl ObjectId {
     }
 }
 
+/// Tells whether objects of a kind hold what nobody else may read.
+pub fn is_secret(group: &str, kind: &str) -> bool {
+    group.is_empty() && kind == "Secret"
+}
+
 impl fmt::Display for ObjectId {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.namespace.as_str() {

@@ -1,32 +1,22 @@
-//! Objects on an API server: list, get, apply, delete.
+//! Single objects on an API server: get, apply, patch, delete.
 
-use gatewright_engine::fingerprint::Metadata;
 use gatewright_engine::live::Live;
 use gatewright_engine::object::{Gvk, Object, ObjectId};
 use http::Request;
 use http::header::CONTENT_TYPE;
-use kube::api::{
-    DeleteParams, GetParams, ListParams, Patch, PatchParams, Preconditions, PropagationPolicy, ValidationDirective,
-};
+use kube::api::{DeleteParams, GetParams, Patch, PatchParams, Preconditions, PropagationPolicy, ValidationDirective};
 use kube::core::Request as Address;
 use kube::core::request::Error as BuildError;
-use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::discovery::Discovery;
 use super::failure::Failure;
 use super::resource::{Attempt, known};
 use super::transport::Transport;
-use crate::cluster::{ClusterError, Glance, Mode, Precondition, Range};
+use crate::cluster::{ClusterError, Mode, Precondition};
 
 /// The name under which the fields that we set are ours.
 pub(super) const FIELD_MANAGER: &str = "gatewright";
-
-/// How many objects an answer has at most.
-const PAGE: u32 = 500;
-
-/// How often a list begins again because it changed so much that the server lost its place.
-const MAX_RESTARTS: usize = 3;
 
 /// What carries requests, and what knows where they go.
 #[derive(Clone, Copy)]
@@ -36,18 +26,6 @@ pub(super) struct Server<'a> {
 }
 
 impl Server<'_> {
-    /// Lists all objects of a kind that a selector of labels selects.
-    pub(super) async fn list(&self, kind: &Gvk, selector: &str) -> Result<Vec<Live>, ClusterError> {
-        let attempt = Attempt::on_all(kind, "list");
-        self.try_list(kind, selector).await.map_err(|failure| self.without_kind(kind, failure).into_error(&attempt))
-    }
-
-    /// Looks at the metadata of objects of a kind.
-    pub(super) async fn glance(&self, kind: &Gvk, range: Range<'_>) -> Result<Glance, ClusterError> {
-        let attempt = Attempt::on_all(kind, "list");
-        self.try_glance(kind, range).await.map_err(|failure| self.without_kind(kind, failure).into_error(&attempt))
-    }
-
     /// Reads one object.
     pub(super) async fn get(&self, kind: &Gvk, id: &ObjectId) -> Result<Option<Live>, ClusterError> {
         let attempt = Attempt::on(id, "read");
@@ -99,69 +77,6 @@ impl Server<'_> {
         let attempt = Attempt::on(id, "delete");
         let deleted = self.try_delete(kind, id, uid, resource_version).await;
         deleted.map_err(|failure| self.without_kind(kind, failure).into_error(&attempt))
-    }
-
-    async fn try_list(&self, kind: &Gvk, selector: &str) -> Result<Vec<Live>, Failure> {
-        let selector = ListParams::default().labels(selector).limit(PAGE);
-        let address = Address::new(self.discovery.find(self.transport, kind).await?.everywhere());
-        let (mut found, mut params, mut restarts) = (Vec::new(), selector.clone(), 0);
-        loop {
-            let mut page = match self.ask(address.list(&params)).await {
-                Ok(page) => page,
-                // The place in the list is kept for some minutes only.
-                Err(failure) if failure.refusal(410).is_some() && restarts < MAX_RESTARTS => {
-                    (found, params) = (Vec::new(), selector.clone());
-                    restarts += 1;
-                    continue;
-                }
-                Err(failure) => return Err(failure),
-            };
-            let Some(Value::Array(items)) = page.get_mut("items").map(Value::take) else {
-                return Err(no_object("a list without items"));
-            };
-            for item in items {
-                found.push(live_item(kind, item)?);
-            }
-            match page["metadata"]["continue"].as_str() {
-                Some(next) if !next.is_empty() => params = selector.clone().continue_token(next),
-                _ => return Ok(found),
-            }
-        }
-    }
-
-    /// Pages are read one after the other, and of each only what a [`Glance`] holds is kept.
-    async fn try_glance(&self, kind: &Gvk, range: Range<'_>) -> Result<Glance, Failure> {
-        let resource = self.discovery.find(self.transport, kind).await?;
-        let address = range.namespace.map_or_else(|| Ok(resource.everywhere()), |namespace| resource.within(namespace));
-        let address = Address::new(address?);
-        let mut first = ListParams::default().limit(PAGE);
-        if let Some((key, value)) = range.label {
-            first = first.labels(&format!("{key}={value}"));
-        }
-        let (mut glance, mut params, mut restarts) = (Glance::default(), first.clone(), 0);
-        loop {
-            let answer = match self.transport.answer(built(address.list_metadata(&params))?).await {
-                Ok(answer) => answer,
-                Err(failure) if failure.refusal(410).is_some() && restarts < MAX_RESTARTS => {
-                    (glance, params) = (Glance::default(), first.clone());
-                    restarts += 1;
-                    continue;
-                }
-                Err(failure) => return Err(failure),
-            };
-            let page: Page = answer.json()?;
-            if page.items.is_none() && page.kind != "PartialObjectMetadataList" {
-                return Err(no_object("a list without items"));
-            }
-            // The first page says when it began; later ones are of the same state, and may be sent much later.
-            glance.date = glance.date.or_else(|| answer.date());
-            glance.version = page.metadata.resource_version.parse().unwrap_or_default();
-            glance.objects.extend(page.items.into_iter().flatten().map(|item| item.metadata));
-            if page.metadata.next.is_empty() {
-                return Ok(glance);
-            }
-            params = first.clone().continue_token(&page.metadata.next);
-        }
     }
 
     async fn try_get(&self, kind: &Gvk, id: &ObjectId) -> Result<Option<Live>, Failure> {
@@ -250,7 +165,7 @@ impl Server<'_> {
     }
 
     /// A 404 that names nothing means that the address itself is gone: the kind was there and no longer is.
-    fn without_kind(&self, kind: &Gvk, failure: Failure) -> Failure {
+    pub(super) fn without_kind(&self, kind: &Gvk, failure: Failure) -> Failure {
         match failure.refusal(404) {
             Some(refusal) if refusal.status.details.as_ref().is_none_or(|details| details.name.is_empty()) => {
                 self.discovery.forget(kind);
@@ -259,30 +174,6 @@ impl Server<'_> {
             _ => failure,
         }
     }
-}
-
-/// A page of a list of metadata.
-#[derive(Deserialize)]
-struct Page {
-    #[serde(default)]
-    kind: String,
-    #[serde(default)]
-    metadata: PageMetadata,
-    /// `null` where there is nothing.
-    items: Option<Vec<Item>>,
-}
-
-#[derive(Default, Deserialize)]
-#[serde(rename_all = "camelCase", default)]
-struct PageMetadata {
-    resource_version: String,
-    #[serde(rename = "continue")]
-    next: String,
-}
-
-#[derive(Deserialize)]
-struct Item {
-    metadata: Metadata,
 }
 
 /// Escapes what JSON may hold as it is and YAML may not, or takes for the end of a line: the server reads an apply as
@@ -322,23 +213,14 @@ fn conditional(object: &Object, only_if: &Precondition) -> Result<Value, Failure
     Ok(body)
 }
 
-fn built(request: Result<Request<Vec<u8>>, BuildError>) -> Result<Request<Vec<u8>>, Failure> {
+pub(super) fn built(request: Result<Request<Vec<u8>>, BuildError>) -> Result<Request<Vec<u8>>, Failure> {
     request.map_err(|error| Failure::Impossible(format!("the request cannot be put together ({error})")))
 }
 
-fn live(body: Value) -> Result<Live, Failure> {
+pub(super) fn live(body: Value) -> Result<Live, Failure> {
     Live::new(body).map_err(|error| no_object(&error.to_string()))
 }
 
-/// Items of a list leave out what is the same for all of them.
-fn live_item(kind: &Gvk, mut item: Value) -> Result<Live, Failure> {
-    if let Some(fields) = item.as_object_mut() {
-        fields.entry("apiVersion").or_insert_with(|| kind.api_version().into());
-        fields.entry("kind").or_insert_with(|| kind.kind.clone().into());
-    }
-    live(item)
-}
-
-fn no_object(what: &str) -> Failure {
+pub(super) fn no_object(what: &str) -> Failure {
     Failure::Stranger { what: format!("it sends JSON that is no object ({what})"), code: None }
 }

@@ -1,6 +1,6 @@
 //! Addresses on an API server, and what a request is called in messages.
 
-use gatewright_engine::object::{Gvk, ObjectId};
+use gatewright_engine::object::{Gvk, ObjectId, is_secret};
 use serde::{Deserialize, Serialize};
 
 use super::failure::Failure;
@@ -31,10 +31,6 @@ impl Attempt {
     pub(super) fn to(action: impl Into<String>) -> Self {
         Self { action: action.into(), secret: false }
     }
-}
-
-fn is_secret(group: &str, kind: &str) -> bool {
-    group.is_empty() && kind == "Secret"
 }
 
 /// A kind as the server has it.

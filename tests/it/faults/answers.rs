@@ -107,6 +107,26 @@ fn a_server_that_is_out_of_order_has_nothing_done_to_it() {
     place.is_settled("edge");
 }
 
+#[test]
+fn what_is_wrong_with_the_source_is_told_even_if_the_server_does_not_answer() {
+    let place = Place::with("edge");
+    place.site.spec("broken", "kind: [Gateway");
+    for answer in [Answer::Lost, Answer::Refused(500, "out of order"), Answer::Refused(403, "not for you")] {
+        place.proxy.answer(ALWAYS, |_| true, answer);
+        place.sync().exits(1).says("1 problem").says("broken.yaml:1: ");
+        place.run(&["plan"]).exits(1).says("broken.yaml:1: ");
+        let json = place.run(&["sync", "--format", "json"]).exits(1);
+        let report: serde_json::Value = serde_json::from_str(&json.out).expect("it is JSON");
+        assert_eq!(report["problems"].as_array().map(Vec::len), Some(1), "{report}");
+        place.proxy.recovers();
+    }
+    // Without it only the server is to blame.
+    place.site.drop(&["broken"]);
+    place.proxy.answer(ALWAYS, |_| true, Answer::Lost);
+    let run = place.sync().exits(4);
+    assert!(!run.out.contains("problem"), "{}", run.out);
+}
+
 /// What comes back from somebody who is no API server, or only half of what one says.
 #[test]
 fn what_is_no_answer_of_an_api_server_changes_nothing() {

@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use http::header::{ACCEPT_ENCODING, AUTHORIZATION, CONNECTION, CONTENT_LENGTH, CONTENT_TYPE, HOST};
+use http::header::{ACCEPT_ENCODING, AUTHORIZATION, CONNECTION, CONTENT_LENGTH, CONTENT_TYPE, DATE, HOST};
 use http::{HeaderName, HeaderValue, Request};
 use http_body_util::BodyExt as _;
 use kube::client::Body;
@@ -112,6 +112,12 @@ async fn respond(
             change(&mut body);
             Response::json(response.code, &body)
         }
+        Some(Answer::Dated(time)) => {
+            let response = pass().await?;
+            let kind = response.headers.lines().find(|line| !line.starts_with("Date: ")).unwrap_or_default();
+            let date = time.strftime("%a, %d %b %Y %H:%M:%S GMT");
+            Response { headers: format!("{kind}\r\nDate: {date}\r\n"), ..response }
+        }
         Some(Answer::After(happens)) => {
             block_in_place(|| happens());
             pass().await?
@@ -135,8 +141,10 @@ async fn pass(upstream: &Client, request: Request<Vec<u8>>) -> Option<Response> 
     let response = upstream.send(request.map(Body::from)).await.ok()?;
     let (head, body) = response.into_parts();
     let body = body.collect().await.ok()?.to_bytes().to_vec();
-    let kind = head.headers.get(CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or("text/plain");
-    Some(Response { code: head.status.as_u16(), headers: format!("Content-Type: {kind}\r\n"), body })
+    let header = |name| head.headers.get(name).and_then(|value: &HeaderValue| value.to_str().ok());
+    let mut headers = format!("Content-Type: {}\r\n", header(CONTENT_TYPE).unwrap_or("text/plain"));
+    headers.extend(header(DATE).map(|date| format!("Date: {date}\r\n")));
+    Some(Response { code: head.status.as_u16(), headers, body })
 }
 
 /// Reads a request; `None` if the client has enough.
@@ -157,7 +165,8 @@ async fn read(stream: &mut TcpStream, buffer: &mut Vec<u8>) -> Option<(Request<V
     while buffer.len() < end + length {
         more(stream, buffer).await?;
     }
-    let authorization = header("authorization").unwrap_or_default().to_owned();
+    let text = |name| header(name).unwrap_or_default().to_owned();
+    let (authorization, accept) = (text("authorization"), text("accept"));
     let mut request = Request::builder().method(method).uri(path).body(buffer[end..end + length].to_vec()).ok()?;
     for (name, value) in &headers {
         let name = HeaderName::try_from(*name).ok()?;
@@ -165,7 +174,7 @@ async fn read(stream: &mut TcpStream, buffer: &mut Vec<u8>) -> Option<(Request<V
             request.headers_mut().append(name, HeaderValue::try_from(*value).ok()?);
         }
     }
-    let seen = Seen { method: method.to_owned(), path: path.to_owned(), authorization, code: None };
+    let seen = Seen { method: method.to_owned(), path: path.to_owned(), authorization, accept, code: None };
     buffer.drain(..end + length);
     Some((request, seen))
 }

@@ -6,7 +6,7 @@
 use serde_json::Value;
 
 use crate::live::Live;
-use crate::object::Object;
+use crate::object::{Object, is_secret};
 use crate::pack;
 
 /// An object whose value is made on each cluster.
@@ -36,7 +36,7 @@ impl Generated {
 
     /// Checks that a template has yielded what a value can be put into.
     pub(super) fn of(object: Object, value: &pack::manifest::Generated) -> Result<Self, String> {
-        let is_secret = object.id().group.is_empty() && object.id().kind == "Secret";
+        let is_secret = is_secret(&object.id().group, &object.id().kind);
         let has_value = |field: &str| object.body().get(field).and_then(|data| data.get(&value.key)).is_some();
         if !is_secret || has_value("data") || has_value("stringData") {
             return Err(format!("template {:?} must yield a Secret without {:?}", value.template, value.key));

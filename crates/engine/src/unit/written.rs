@@ -5,7 +5,7 @@ use base64::engine::general_purpose::STANDARD;
 use serde_json::Value;
 
 use crate::marks::OWN_PREFIX;
-use crate::object::Object;
+use crate::object::{Object, is_secret};
 use crate::problem::Problem;
 use crate::spec::Document;
 
@@ -51,7 +51,7 @@ pub(super) fn written(document: &Document) -> Result<Object, Box<Problem>> {
         metadata.retain(|key, value| !SERVER_METADATA.contains(&key.as_str()) && !value.is_null());
     }
     let object = Object::new(body).map_err(|error| problem(&[], error.to_string()))?;
-    Ok(if object.id().group.is_empty() && object.id().kind == "Secret" { without_plain_text(object) } else { object })
+    Ok(if is_secret(&object.id().group, &object.id().kind) { without_plain_text(object) } else { object })
 }
 
 /// Writes `stringData` of a Secret as `data`, as a server does. Otherwise a key that leaves the document would stay in the

@@ -1,0 +1,137 @@
+//! Lists of objects on an API server, page by page.
+
+use gatewright_engine::fingerprint::Metadata;
+use gatewright_engine::live::Live;
+use gatewright_engine::object::Gvk;
+use http::Request;
+use kube::api::ListParams;
+use kube::core::Request as Address;
+use kube::core::request::Error as BuildError;
+use serde::Deserialize;
+use serde_json::Value;
+
+use super::failure::Failure;
+use super::objects::{Server, built, live, no_object};
+use super::resource::Attempt;
+use super::transport::Answer;
+use crate::cluster::{ClusterError, Glance, Range};
+
+/// How many objects an answer has at most.
+const PAGE: u32 = 500;
+
+/// How often a list begins again because it changed so much that the server lost its place.
+const MAX_RESTARTS: usize = 3;
+
+impl Server<'_> {
+    /// Lists all objects of a kind that a selector of labels selects.
+    pub(super) async fn list(&self, kind: &Gvk, selector: &str) -> Result<Vec<Live>, ClusterError> {
+        let attempt = Attempt::on_all(kind, "list");
+        self.try_list(kind, selector).await.map_err(|failure| self.without_kind(kind, failure).into_error(&attempt))
+    }
+
+    /// Looks at the metadata of objects of a kind.
+    pub(super) async fn glance(&self, kind: &Gvk, range: Range<'_>) -> Result<Glance, ClusterError> {
+        let attempt = Attempt::on_all(kind, "list");
+        self.try_glance(kind, range).await.map_err(|failure| self.without_kind(kind, failure).into_error(&attempt))
+    }
+
+    async fn try_list(&self, kind: &Gvk, selector: &str) -> Result<Vec<Live>, Failure> {
+        let first = ListParams::default().labels(selector).limit(PAGE);
+        let address = Address::new(self.discovery.find(self.transport, kind).await?.everywhere());
+        let take = |found: &mut Vec<Live>, answer: &Answer| {
+            let mut page: Value = answer.json()?;
+            let Some(Value::Array(items)) = page.get_mut("items").map(Value::take) else {
+                return Err(no_object("a list without items"));
+            };
+            for item in items {
+                found.push(live_item(kind, item)?);
+            }
+            Ok(page["metadata"]["continue"].as_str().unwrap_or_default().to_owned())
+        };
+        self.pages(|params| address.list(params), &first, take).await
+    }
+
+    /// Of each page only what a [`Glance`] holds is kept.
+    async fn try_glance(&self, kind: &Gvk, range: Range<'_>) -> Result<Glance, Failure> {
+        let resource = self.discovery.find(self.transport, kind).await?;
+        let address = range.namespace.map_or_else(|| Ok(resource.everywhere()), |namespace| resource.within(namespace));
+        let address = Address::new(address?);
+        let mut first = ListParams::default().limit(PAGE);
+        if let Some((key, value)) = range.label {
+            first = first.labels(&format!("{key}={value}"));
+        }
+        let take = |glance: &mut Glance, answer: &Answer| {
+            let page: Page = answer.json()?;
+            if page.items.is_none() && page.kind != "PartialObjectMetadataList" {
+                return Err(no_object("a list without items"));
+            }
+            // The first page says when it began; later ones are of the same state, and may be sent much later.
+            glance.date = glance.date.or_else(|| answer.date());
+            glance.version = page.metadata.resource_version.parse().unwrap_or_default();
+            glance.objects.extend(page.items.into_iter().flatten().map(|item| item.metadata));
+            Ok(page.metadata.next)
+        };
+        self.pages(|params| address.list_metadata(params), &first, take).await
+    }
+
+    /// Reads the pages of a list one after the other; `take` adds a page, and returns where the next one begins, or nothing
+    /// after the last.
+    async fn pages<T: Default>(
+        &self,
+        request: impl Fn(&ListParams) -> Result<Request<Vec<u8>>, BuildError>,
+        first: &ListParams,
+        take: impl Fn(&mut T, &Answer) -> Result<String, Failure>,
+    ) -> Result<T, Failure> {
+        let (mut found, mut params, mut restarts) = (T::default(), first.clone(), 0);
+        loop {
+            let answer = match self.transport.answer(built(request(&params))?).await {
+                Ok(answer) => answer,
+                // The place in the list is kept for some minutes only.
+                Err(failure) if failure.refusal(410).is_some() && restarts < MAX_RESTARTS => {
+                    (found, params) = (T::default(), first.clone());
+                    restarts += 1;
+                    continue;
+                }
+                Err(failure) => return Err(failure),
+            };
+            let next = take(&mut found, &answer)?;
+            if next.is_empty() {
+                return Ok(found);
+            }
+            params = first.clone().continue_token(&next);
+        }
+    }
+}
+
+/// A page of a list of metadata.
+#[derive(Deserialize)]
+struct Page {
+    #[serde(default)]
+    kind: String,
+    #[serde(default)]
+    metadata: PageMetadata,
+    /// `null` where there is nothing.
+    items: Option<Vec<Item>>,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+struct PageMetadata {
+    resource_version: String,
+    #[serde(rename = "continue")]
+    next: String,
+}
+
+#[derive(Deserialize)]
+struct Item {
+    metadata: Metadata,
+}
+
+/// Items of a list leave out what is the same for all of them.
+fn live_item(kind: &Gvk, mut item: Value) -> Result<Live, Failure> {
+    if let Some(fields) = item.as_object_mut() {
+        fields.entry("apiVersion").or_insert_with(|| kind.api_version().into());
+        fields.entry("kind").or_insert_with(|| kind.kind.clone().into());
+    }
+    live(item)
+}

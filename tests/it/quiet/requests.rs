@@ -1,0 +1,53 @@
+//! What a round in which nothing has changed asks for.
+
+use std::collections::BTreeSet;
+
+use crate::cluster::proxy::Seen;
+use crate::faults::Place;
+
+#[test]
+fn a_round_in_which_nothing_has_changed_looks_at_metadata_only() {
+    let place = Place::with("edge");
+    place.takes_note();
+    place.sync().exits(0).says("no changes, 4 objects up to date");
+    let name = &place.site.name;
+    let head = format!("GET /api/v1/namespaces/gatewright-system/configmaps/gatewright.{name}");
+    let lists = ["/api/v1/serviceaccounts", "/api/v1/configmaps", "/api/v1/services", "/apis/apps/v1/deployments"];
+    let asked = place.asked();
+    let is_of_lists = |line: &&String| line.contains("labelSelector=gatewright.dev%2Fsync%3D");
+    let found: BTreeSet<&str> = asked.iter().filter(is_of_lists).filter_map(|line| line.split('?').next()).collect();
+    assert_eq!(found, lists.map(|path| format!("GET {path}")).iter().map(String::as_str).collect());
+    let others: Vec<&String> = asked.iter().filter(|line| !is_of_lists(line)).collect();
+    assert_eq!(others, [&head, &"GET /api/v1/namespaces/kube-system".to_owned()]);
+    assert_eq!(asked.len(), 6);
+    let is_of_metadata = |seen: &Seen| seen.accept.contains("as=PartialObjectMetadataList");
+    assert_eq!(place.proxy.seen().iter().filter(|seen| is_of_metadata(seen)).count(), 4);
+
+    // Neither does a plan ask for more.
+    place.proxy.recovers();
+    place.run(&["plan"]).exits(0).says("no changes");
+    assert_eq!(place.asked(), asked);
+}
+
+/// Once a day everything is compared again, whatever the notes say; so it is when the clock of the host runs backwards.
+#[test]
+fn what_was_not_compared_for_a_day_is_compared_again() {
+    let place = Place::with("edge");
+    let all = ["configmaps/edge", "deployments/edge", "serviceaccounts/edge", "services/edge"];
+    for proven in ["2020-01-01T00:00:00Z", "2099-01-01T00:00:00Z"] {
+        place.takes_note();
+        let mut notes = place.notes();
+        let before = notes["notes"]["proven"].clone();
+        assert!(before.is_string(), "{notes}");
+        notes["notes"]["proven"] = proven.into();
+        place.site.desk.write(&place.notes_path(), &notes.to_string());
+        place.sync().exits(0).says("no changes, 4 objects up to date");
+        assert_eq!(place.rehearsed(), all, "{proven}");
+        let after = place.notes()["notes"]["proven"].clone();
+        assert!(after != proven && after.as_str() >= before.as_str(), "{after} {before}");
+
+        place.proxy.recovers();
+        place.sync().exits(0).says("no changes, 4 objects up to date");
+        assert_eq!(place.asked().len(), 6, "{:?}", place.asked());
+    }
+}
