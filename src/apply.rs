@@ -4,6 +4,7 @@
 //! The inventory was written ahead, so that whatever happens in here, nothing that was made is unknown.
 
 mod generate;
+pub mod keep;
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -11,7 +12,7 @@ use futures::FutureExt;
 use gatewright_engine::error::Chain;
 use gatewright_engine::live::Live;
 use gatewright_engine::marks::{Marker, Owner, keep_mark};
-use gatewright_engine::object::ObjectId;
+use gatewright_engine::object::{Object, ObjectId};
 use gatewright_engine::plan::order::wave;
 use gatewright_engine::plan::take_over::Awaited;
 use gatewright_engine::plan::{Action, Plan, Step};
@@ -22,6 +23,7 @@ use tokio_util::sync::CancellationToken;
 use crate::cluster::{Cluster, ClusterError, Mode, Precondition, Reason};
 use crate::observe::beside;
 use crate::wait::accepted;
+use keep::Keep;
 
 /// What became of one step.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -106,8 +108,8 @@ impl Applied {
 /// Carries out everything but the deletions: namespaces first, then the units of each wave beside each other.
 ///
 /// `limits.stop` ends it after the requests that are under way.
-pub async fn apply(cluster: &dyn Cluster, plan: &Plan, limits: Limits<'_>) -> Applied {
-    let run = Run { cluster, limits };
+pub async fn apply(cluster: &dyn Cluster, plan: &Plan, keep: Keep<'_>, limits: Limits<'_>) -> Applied {
+    let run = Run { cluster, keep, limits };
     let mut applied = Applied::default();
     let (namespaces, others): (Vec<&Step>, Vec<&Step>) =
         writes(plan).partition(|step| step.action == Action::CreateNamespace);
@@ -147,6 +149,7 @@ fn by_unit<'a>(steps: impl IntoIterator<Item = &'a Step>) -> BTreeMap<&'a Object
 #[derive(Clone, Copy)]
 struct Run<'a> {
     cluster: &'a dyn Cluster,
+    keep: Keep<'a>,
     limits: Limits<'a>,
 }
 
@@ -182,6 +185,13 @@ impl Run<'_> {
 
     async fn write(&self, step: &Step) -> Result<Option<Live>, ClusterError> {
         let Some(object) = &step.object else { return Ok(None) };
+        self.keep.before(self.cluster, step).await?;
+        let written = self.apply(step, object).await?;
+        self.keep.after(&step.id, written.as_ref());
+        Ok(written)
+    }
+
+    async fn apply(&self, step: &Step, object: &Object) -> Result<Option<Live>, ClusterError> {
         let only_if = match &step.action {
             Action::Update(over) | Action::Adopt(over) => unchanged(&over.uid, &over.resource_version),
             Action::TakeOver(it) => {
@@ -234,19 +244,30 @@ fn awaited(step: &Step) -> Option<&Awaited> {
 ///
 /// Time has passed since the plan: each object is read again, and deleted only if it still is ours, the same one, and
 /// nobody asks for it to be kept.
-pub async fn prune(cluster: &dyn Cluster, plan: &Plan, marker: &Marker, stop: &CancellationToken) -> Applied {
+pub async fn prune(
+    cluster: &dyn Cluster,
+    plan: &Plan,
+    keep: Keep<'_>,
+    marker: &Marker,
+    stop: &CancellationToken,
+) -> Applied {
     let mut applied = Applied::default();
     let prunes = plan.steps.iter().filter(|step| matches!(step.action, Action::Prune(_)));
     for steps in waves(prunes).into_values().rev() {
         let units = by_unit(steps).into_values();
-        let runs = units.map(|steps| prune_unit(cluster, steps, marker, stop).boxed()).collect();
+        let runs = units.map(|steps| prune_unit(cluster, steps, keep, (marker, stop)).boxed()).collect();
         beside(runs).await.into_iter().for_each(|unit| applied.absorb(unit));
     }
     applied
 }
 
 /// What is left of a unit keeps all that it needs: after a failure nothing more is deleted.
-async fn prune_unit(cluster: &dyn Cluster, steps: Vec<&Step>, marker: &Marker, stop: &CancellationToken) -> Applied {
+async fn prune_unit(
+    cluster: &dyn Cluster,
+    steps: Vec<&Step>,
+    keep: Keep<'_>,
+    (marker, stop): (&Marker, &CancellationToken),
+) -> Applied {
     let mut applied = Applied::default();
     let mut goes_on = true;
     for step in steps {
@@ -254,7 +275,7 @@ async fn prune_unit(cluster: &dyn Cluster, steps: Vec<&Step>, marker: &Marker, s
             applied.outcomes.insert(step.id.clone(), Outcome::Skipped);
             continue;
         }
-        goes_on = match delete(cluster, step, marker).await {
+        goes_on = match delete(cluster, step, keep, marker).await {
             Err(error) => applied.record(&step.id, Err(error)),
             Ok(outcome) => {
                 let is_done = outcome == Outcome::Done;
@@ -269,7 +290,7 @@ async fn prune_unit(cluster: &dyn Cluster, steps: Vec<&Step>, marker: &Marker, s
     applied
 }
 
-async fn delete(cluster: &dyn Cluster, step: &Step, marker: &Marker) -> Result<Outcome, ClusterError> {
+async fn delete(cluster: &dyn Cluster, step: &Step, keep: Keep<'_>, marker: &Marker) -> Result<Outcome, ClusterError> {
     let Action::Prune(over) = &step.action else { return Ok(Outcome::Skipped) };
     let Some(live) = cluster.get(&step.gvk, &step.id).await? else { return Ok(Outcome::Done) };
     if live.uid != over.uid {
@@ -281,5 +302,8 @@ async fn delete(cluster: &dyn Cluster, step: &Step, marker: &Marker) -> Result<O
     if let Some(mark) = keep_mark(live.object.body()) {
         return Ok(Outcome::Stale(format!("it carries {mark} now")));
     }
-    cluster.delete(&step.gvk, &step.id, &live.uid, &live.resource_version).await.map(|()| Outcome::Done)
+    keep.live(&live)?;
+    cluster.delete(&step.gvk, &step.id, &live.uid, &live.resource_version).await?;
+    keep.after(&step.id, None);
+    Ok(Outcome::Done)
 }

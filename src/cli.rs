@@ -8,10 +8,13 @@ pub mod explain;
 pub mod history;
 pub mod plan;
 pub mod render;
+pub mod rollback;
 pub mod run;
 mod session;
 pub mod status;
+pub mod suspend;
 pub mod sync;
+pub mod undo;
 
 use std::collections::BTreeMap;
 use std::error::Error as StdError;
@@ -30,6 +33,8 @@ use crate::config::{Config, ConfigError, did_you_mean};
 pub const EXIT_USAGE: u8 = 64;
 /// Exit code: something failed.
 pub const EXIT_FAILED: u8 = 1;
+/// Exit code: something is held, until a person decides.
+pub const EXIT_HELD: u8 = 3;
 /// Exit code: changes are pending.
 pub const EXIT_PENDING: u8 = 2;
 
@@ -59,6 +64,10 @@ enum Command {
     Sync(sync::Args),
     Plan(plan::Args),
     Adopt(adopt::Args),
+    Undo(undo::Args),
+    Rollback(rollback::Args),
+    Suspend(suspend::Args),
+    Resume(suspend::ResumeArgs),
     Render(render::Args),
     Check(check::Args),
     Explain(explain::Args),
@@ -161,6 +170,10 @@ impl Context {
             Command::Sync(args) => sync::run(&self, &args),
             Command::Plan(args) => plan::run(&self, &args),
             Command::Adopt(args) => adopt::run(&self, &args),
+            Command::Undo(args) => undo::run(&self, &args),
+            Command::Rollback(args) => rollback::run(&self, &args),
+            Command::Suspend(args) => suspend::run(&self, &args),
+            Command::Resume(args) => suspend::resume(&self, &args),
             Command::Render(args) => render::run(&self, &args),
             Command::Check(args) => check::run(&self, &args),
             Command::Explain(args) => explain::run(&self, &args),
@@ -238,5 +251,5 @@ fn complain(text: &str) {
 /// Of several exit codes, the one that says most: 64, 1, 3, 4, 2, 0.
 fn worst(codes: impl IntoIterator<Item = u8>) -> u8 {
     let codes: Vec<u8> = codes.into_iter().collect();
-    [EXIT_USAGE, EXIT_FAILED, 3, 4, EXIT_PENDING].into_iter().find(|code| codes.contains(code)).unwrap_or(0)
+    [EXIT_USAGE, EXIT_FAILED, EXIT_HELD, 4, EXIT_PENDING].into_iter().find(|code| codes.contains(code)).unwrap_or(0)
 }

@@ -13,6 +13,8 @@ use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 use tracing::{error, info, warn};
 
+use crate::archive::Archive;
+use crate::archive::vault::VaultError;
 use crate::assemble;
 use crate::clock::Clock;
 use crate::config::settings::{Mode as SyncMode, SyncSettings};
@@ -61,6 +63,9 @@ pub enum DaemonError {
     /// Signals cannot be received.
     #[error("cannot receive signals")]
     Signal(#[source] SignalError),
+    /// What rounds change cannot be kept.
+    #[error("cannot keep what rounds change")]
+    Archive(#[source] VaultError),
     /// A pack cannot be used.
     #[error("cannot start")]
     Pack(#[source] UnusablePack),
@@ -257,6 +262,8 @@ impl Prepared {
         let packs = Arc::new(config.packs().map_err(DaemonError::Pack)?);
         let config = Arc::new(config);
         let feeds = Feeds::new(&config, shared).map_err(DaemonError::Source)?;
+        let archive = Archive::open(&shared.state, &config.settings.undo, config.settings.rollback.keep);
+        let archive = Arc::new(archive.map_err(DaemonError::Archive)?);
         let build =
             |(name, settings): (&String, _)| (name.clone(), assemble::cluster(&config, name, settings, &shared.clock));
         let clusters: BTreeMap<_, _> = config.settings.clusters.iter().map(build).collect();
@@ -268,7 +275,7 @@ impl Prepared {
             // Each cluster has rounds of its own, so that one that is slow or down never delays the others.
             for cluster in facts_of(&config, settings) {
                 let target = [(cluster.name.clone(), Arc::clone(&clusters[&cluster.name]))].into();
-                let order = order(name, settings, target, shared);
+                let order = order(name, settings, target, shared, &archive);
                 let last = journal::last(&shared.state, name, &cluster.name).map(|report| report.started);
                 let sync = Sync::new(cluster, order, Arc::clone(&renderings), &config);
                 let timer = Timer::new(schedule.clone(), sync.title(), shared.clock.now(), last);
@@ -299,7 +306,13 @@ impl Prepared {
     }
 }
 
-fn order(name: &str, settings: &SyncSettings, clusters: crate::fleet::Clusters, shared: &Shared) -> Order {
+fn order(
+    name: &str,
+    settings: &SyncSettings,
+    clusters: crate::fleet::Clusters,
+    shared: &Shared,
+    archive: &Arc<Archive>,
+) -> Order {
     Order {
         sync: name.to_owned(),
         settings: settings.clone(),
@@ -308,6 +321,9 @@ fn order(name: &str, settings: &SyncSettings, clusters: crate::fleet::Clusters, 
         mode: if settings.mode == SyncMode::Apply { Mode::Apply } else { Mode::Plan },
         only: None,
         wait: true,
+        archive: Some(Arc::clone(archive)),
+        cause: None,
+        undo: None,
     }
 }
 

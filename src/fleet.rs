@@ -7,10 +7,12 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::sync::Arc;
 
+use gatewright_engine::error::Chain;
 use gatewright_engine::health::Demands;
 use gatewright_engine::marks::Marker;
 use gatewright_engine::object::ObjectId;
 use gatewright_engine::plan::policies::{Adopt, MaxDelete, Policies};
+use gatewright_engine::plan::restore::Change;
 use gatewright_engine::unit::Rendering;
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
@@ -18,6 +20,8 @@ use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 use tracing::{Instrument, error, info_span, warn};
 
+use crate::archive::record::Recorder;
+use crate::archive::{About, Archive, runs, sets};
 use crate::clock::Clock;
 use crate::cluster::Cluster;
 use crate::config::Config;
@@ -49,6 +53,12 @@ pub struct Order {
     pub only: Option<BTreeSet<ObjectId>>,
     /// Whether to wait for health.
     pub wait: bool,
+    /// Where is kept what rounds change and render; `None` keeps nothing.
+    pub archive: Option<Arc<Archive>>,
+    /// What else than the source says what is wanted.
+    pub cause: Option<String>,
+    /// What a round has done that is to be undone, by cluster.
+    pub undo: Option<BTreeMap<String, Vec<Change>>>,
 }
 
 /// Where this host remembers which clusters it has applied to.
@@ -75,17 +85,27 @@ pub async fn run(
     let unclaimed = unclaimed.map(|(id, place)| report::Unclaimed { id: id.clone(), place: place.clone() });
     let unclaimed = unclaimed.collect();
     let renderings = marked(wanted, &marker);
+    let clusters: Vec<&str> = order.clusters.keys().map(String::as_str).collect();
+    let run = if order.mode == Mode::Apply { runs::name(started, &order.sync, &clusters) } else { String::new() };
     let mut tasks = JoinSet::new();
     for (name, cluster) in &order.clusters {
         let Some(rendering) = renderings.get(name).cloned() else { continue };
-        let (cluster, name) = (Arc::clone(cluster), name.clone());
+        let (cluster, name, stop) = (Arc::clone(cluster), name.clone(), stop.clone());
         let policies = order.policies(&marker, is_first_round(order, &name, cluster.as_ref(), state));
-        let (mode, patience, stop) = (order.mode, order.patience(), stop.clone());
-        let acceptance = order.settings.wait.timeout.0;
+        let (mode, patience, acceptance) = (order.mode, order.patience(), order.settings.wait.timeout.0);
+        let (sync, revision) = (order.sync.clone(), snapshot.revision.clone());
+        let about = About { run: run.clone(), sync, cluster: name.clone(), revision, started };
+        let shelf = order.shelf(about.clone(), wanted.get(&name));
+        let recorder = order.recorder(about);
+        let undo = order.undo.as_ref().map(|undo| undo.get(&name).cloned().unwrap_or_default());
         let span = info_span!("cluster", sync = order.sync, cluster = name);
         let run = async move {
-            let task = Task { rendering: &rendering, policies: &policies, mode, patience, acceptance, stop: &stop };
-            (name, round::run(cluster.as_ref(), &task).await)
+            let (recorder, undo) = (recorder.as_ref(), undo.as_deref());
+            let (rendering, policies, stop) = (&*rendering, &policies, &stop);
+            let task = Task { rendering, policies, mode, patience, acceptance, stop, recorder, undo };
+            let report = round::run(cluster.as_ref(), &task).await;
+            shelf.keep(&report);
+            (name, report)
         };
         tasks.spawn(run.instrument(span));
     }
@@ -93,6 +113,9 @@ pub async fn run(
     remember(order, &clusters, state);
     Report {
         schema: SCHEMA.to_owned(),
+        run,
+        cause: order.cause.clone(),
+        suspended: None,
         sync: order.sync.clone(),
         source: order.settings.source.clone(),
         revision: snapshot.revision.clone(),
@@ -146,7 +169,36 @@ fn marked(wanted: &Wanted, marker: &Marker) -> Wanted {
     wanted.iter().map(|(name, rendering)| (name.clone(), once(rendering))).collect()
 }
 
+/// What was rendered for a cluster, and where it is kept if it was applied.
+struct Shelf {
+    archive: Option<Arc<Archive>>,
+    about: About,
+    rendering: Option<Arc<Rendering>>,
+}
+
+impl Shelf {
+    /// Keeps what was applied as a whole and with success. What cannot be kept can be rendered again.
+    fn keep(&self, report: &ClusterReport) {
+        let (Some(archive), Some(rendering)) = (&self.archive, &self.rendering) else { return };
+        if report.state != ClusterState::Done || !report.is_well() {
+            return;
+        }
+        if let Err(error) = sets::keep(archive, &self.about, rendering, report.has_changed()) {
+            warn!(error = %Chain(&error), "cannot keep what was rendered, for a rollback");
+        }
+    }
+}
+
 impl Order {
+    fn recorder(&self, about: About) -> Option<Recorder> {
+        self.archive.as_ref().filter(|_| self.mode == Mode::Apply).map(|archive| archive.recorder(about))
+    }
+
+    fn shelf(&self, about: About, rendering: Option<&Arc<Rendering>>) -> Shelf {
+        let is_whole = self.mode == Mode::Apply && self.only.is_none() && self.undo.is_none();
+        Shelf { archive: self.archive.clone().filter(|_| is_whole), about, rendering: rendering.cloned() }
+    }
+
     fn policies(&self, marker: &Marker, first_round: bool) -> Policies {
         let settings = &self.settings;
         Policies {
@@ -160,11 +212,14 @@ impl Order {
             adopt_deployer: settings.adopt.deployer,
             prune_adopted: settings.adopt.prune,
             prune: settings.prune.enabled,
-            max_delete: MaxDelete {
-                units: settings.prune.max_delete.units,
-                percent: settings.prune.max_delete.percent,
+            // An undo deletes what the round had made that it names, and wants nothing else.
+            max_delete: match self.undo {
+                Some(_) => MaxDelete { units: usize::MAX, percent: 100 },
+                None => {
+                    MaxDelete { units: settings.prune.max_delete.units, percent: settings.prune.max_delete.percent }
+                }
             },
-            allow_empty: settings.prune.allow_empty,
+            allow_empty: settings.prune.allow_empty || self.undo.is_some(),
             create_namespaces: settings.create_namespaces,
             namespaces: settings.allow.namespaces.clone(),
             kinds: settings.allow.kinds.clone(),
@@ -222,7 +277,7 @@ fn remember(order: &Order, clusters: &BTreeMap<String, ClusterReport>, state: &S
         if state.read_json::<Memory>(&path).is_none()
             && let Err(error) = state.write_json(&path, &Memory::default())
         {
-            error!(error = %gatewright_engine::error::Chain(&error), "cannot remember a cluster");
+            error!(error = %Chain(&error), "cannot remember a cluster");
         }
     }
 }

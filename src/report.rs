@@ -17,6 +17,7 @@ use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
 use crate::apply::Outcome;
+use crate::suspension::Suspension;
 
 /// The version of the JSON view.
 pub const SCHEMA: &str = "gatewright.dev/report/v1alpha1";
@@ -28,6 +29,15 @@ pub const SCHEMA: &str = "gatewright.dev/report/v1alpha1";
 pub struct Report {
     /// The version of this form.
     pub schema: String,
+    /// The name of this round, by which it can be undone; absent if nothing was to be changed.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub run: String,
+    /// Why a person asked for it: `undo of RUN`, `rollback to DIGEST`, or why a suspended sync had a round.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cause: Option<String>,
+    /// Why there was no round: somebody has suspended the sync.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub suspended: Option<Suspension>,
     /// The sync.
     pub sync: String,
     /// The source.
@@ -116,6 +126,8 @@ pub enum ClusterState {
     Unreachable,
     /// It was told to stop before it was through.
     Stopped,
+    /// There was none, because the sync is suspended.
+    Suspended,
 }
 
 /// What stopped a round on a cluster.
@@ -213,6 +225,31 @@ pub fn named(clusters: &[String]) -> String {
 }
 
 impl Report {
+    /// Reports that there is no round on a cluster, because the sync is suspended; `last` says how things stand there.
+    pub fn suspended(last: Option<Self>, sync: (&str, &str), cluster: &str, why: Suspension, now: Timestamp) -> Self {
+        let (sync, source) = (sync.0.to_owned(), sync.1.to_owned());
+        let revision = last.as_ref().map_or_else(|| "no revision".to_owned(), |last| last.revision.clone());
+        let units = last.and_then(|mut last| last.clusters.remove(cluster)).map(|report| report.units);
+        let state = ClusterState::Suspended;
+        let report = ClusterReport { state, units: units.unwrap_or_default(), ..ClusterReport::of(&Plan::default()) };
+        Self {
+            schema: SCHEMA.to_owned(),
+            run: String::new(),
+            cause: None,
+            suspended: Some(why),
+            sync,
+            source,
+            revision,
+            stale_source: None,
+            mode: Mode::Apply,
+            started: now,
+            finished: now,
+            problems: Vec::new(),
+            unclaimed: Vec::new(),
+            clusters: BTreeMap::from([(cluster.to_owned(), report)]),
+        }
+    }
+
     /// Counts the steps that changed something, or in a plan would change something, by action.
     pub fn counts(&self) -> BTreeMap<&str, usize> {
         let mut counts = BTreeMap::new();
@@ -222,6 +259,11 @@ impl Report {
             *counts.entry(step.action.as_str()).or_default() += 1;
         }
         counts
+    }
+
+    /// Tells whether anything was changed.
+    pub fn has_changed(&self) -> bool {
+        self.mode == Mode::Apply && !self.counts().is_empty()
     }
 
     /// Tells whether a plan would change something; where a guard holds it, it would not.
@@ -277,14 +319,24 @@ impl ClusterReport {
         Self { error: Some(Failure { message, hint }), state, ..Self::of(&Plan::default()) }
     }
 
+    /// Tells whether no unit failed or is sick.
+    pub fn is_well(&self) -> bool {
+        !self.units.iter().any(|unit| matches!(unit.state, UnitState::Unhealthy | UnitState::Failed))
+    }
+
+    /// Tells whether anything was changed.
+    pub fn has_changed(&self) -> bool {
+        self.steps.iter().any(|step| step.is_change() && step.outcome == Some(Outcome::Done))
+    }
+
     fn exit_code(&self) -> u8 {
-        let is_unhealthy = self.units.iter().any(|unit| matches!(unit.state, UnitState::Unhealthy | UnitState::Failed));
+        let is_unhealthy = !self.is_well();
         let codes: Vec<u8> = self.refusals.iter().map(|refusal| weight(&refusal.reason)).collect();
         match self.state {
             ClusterState::Unreachable => 4,
             ClusterState::Failed | ClusterState::Stopped => 1,
             _ if is_unhealthy || codes.contains(&1) => 1,
-            ClusterState::Held => 3,
+            ClusterState::Held | ClusterState::Suspended => 3,
             _ if codes.contains(&3) => 3,
             ClusterState::Done | ClusterState::Planned => 0,
         }
@@ -301,7 +353,11 @@ fn weight(reason: &Reason) -> u8 {
         | Reason::Unknown(_)
         | Reason::NoNamespace(_)
         | Reason::NamespaceTerminating(_) => 1,
-        Reason::Foreign(_) | Reason::LiveDeployer(_) | Reason::NotAllowed(_) | Reason::Unmarked => 3,
+        Reason::Foreign(_)
+        | Reason::LiveDeployer(_)
+        | Reason::NotAllowed(_)
+        | Reason::Unmarked
+        | Reason::NotUndone(_) => 3,
         Reason::Terminating
         | Reason::Kept(_)
         | Reason::HoldsOthers

@@ -15,13 +15,16 @@ use gatewright_engine::inventory::Inventory;
 use gatewright_engine::live::Live;
 use gatewright_engine::object::{Gvk, Object, ObjectId};
 use gatewright_engine::plan::policies::Policies;
+use gatewright_engine::plan::restore::{Change, restoration};
 use gatewright_engine::plan::{Action, Observed, Plan, Step, plan};
 use gatewright_engine::unit::Rendering;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 use tracing::{debug, warn};
 
+use crate::apply::keep::{Keep, unkept};
 use crate::apply::{Applied, Limits, Outcome, apply, prune};
+use crate::archive::record::Recorder;
 use crate::cluster::{Cluster, ClusterError, KindScope, Reason};
 use crate::ledger::{self, Ledger};
 use crate::observe::{Scope, observe};
@@ -47,6 +50,10 @@ pub struct Task<'a> {
     pub acceptance: Duration,
     /// Told when the process is to end.
     pub stop: &'a CancellationToken,
+    /// Where objects are kept as they are before they are changed; `None` keeps nothing.
+    pub recorder: Option<&'a Recorder>,
+    /// What a round has done that is to be undone; the rendering holds all that may be wanted for it.
+    pub undo: Option<&'a [Change]>,
 }
 
 /// Runs a round. What goes wrong is part of the report.
@@ -95,8 +102,9 @@ async fn try_run(cluster: &dyn Cluster, task: &Task<'_>) -> Result<ClusterReport
     let mut applied = Applied::default();
     let mut done = BTreeMap::new();
     for attempt in 1..=ATTEMPTS {
+        task.begin(&plan)?;
         ledger.save(cluster, sync, &plan.inventory).await?;
-        applied = apply(cluster, &plan, limits).await;
+        applied = apply(cluster, &plan, task.keep(&observed), limits).await;
         let is_stale = applied.outcomes.values().any(|outcome| matches!(outcome, Outcome::Stale(_)));
         if !is_stale || attempt == ATTEMPTS || task.stop.is_cancelled() {
             break;
@@ -112,7 +120,7 @@ async fn try_run(cluster: &dyn Cluster, task: &Task<'_>) -> Result<ClusterReport
             return Ok(ClusterReport::of(&plan));
         }
     }
-    carry_over(&mut plan, &mut applied, done);
+    carry_over(task, &mut plan, &mut applied, done);
     Ok(finish(cluster, task, ledger, plan, observed, applied).await)
 }
 
@@ -146,21 +154,43 @@ async fn look(cluster: &dyn Cluster, task: &Task<'_>, owned: &Inventory) -> Resu
         rehearse_creates: task.mode == Mode::Plan,
     };
     let observed = observe(cluster, scope).await?;
-    let plan = plan(task.rendering, &observed, owned, task.policies);
+    let Some(changes) = task.undo else {
+        let plan = plan(task.rendering, &observed, owned, task.policies);
+        return Ok((plan, observed));
+    };
+    let restoration = restoration(changes, &observed, owned, &task.policies.marker);
+    let mut plan = plan(&restoration.rendering, &observed, &restoration.owned, task.policies);
+    plan.refusals.extend(restoration.refusals);
+    for (id, entry) in &owned.entries {
+        plan.inventory.entries.entry(id.clone()).or_insert_with(|| entry.clone());
+    }
     Ok((plan, observed))
+}
+
+impl Task<'_> {
+    /// Writes down what is about to be done; what cannot be written down is not done.
+    fn begin(&self, plan: &Plan) -> Result<(), ClusterError> {
+        let Some(recorder) = self.recorder else { return Ok(()) };
+        recorder.begin(plan).map_err(|error| unkept("a record of the round", error))
+    }
+
+    fn keep<'b>(&'b self, observed: &'b Observed) -> Keep<'b> {
+        Keep { recorder: self.recorder, live: &observed.live }
+    }
 }
 
 /// What was done before the last plan was made is as it should be for that plan, and a change of this round all the
 /// same: it is awaited and reported.
-fn carry_over(plan: &mut Plan, applied: &mut Applied, mut done: BTreeMap<ObjectId, Step>) {
+fn carry_over(task: &Task<'_>, plan: &mut Plan, applied: &mut Applied, mut done: BTreeMap<ObjectId, Step>) {
     for step in plan.steps.iter_mut().filter(|step| step.action == Action::Keep) {
         if let Some(earlier) = done.remove(&step.id) {
             applied.outcomes.insert(step.id.clone(), Outcome::Done);
             *step = earlier;
         }
     }
-    // A namespace that is there is in no plan.
-    for step in done.into_values().filter(|step| step.action == Action::CreateNamespace) {
+    // A namespace that is there is in no plan, nor is what is undone already.
+    let is_in_none = |step: &Step| step.action == Action::CreateNamespace || task.undo.is_some();
+    for step in done.into_values().filter(is_in_none) {
         applied.outcomes.entry(step.id.clone()).or_insert_with(|| {
             plan.steps.insert(0, step);
             Outcome::Done
@@ -177,10 +207,13 @@ async fn finish(
     observed: Observed,
     mut applied: Applied,
 ) -> ClusterReport {
-    let mut live = observed.live;
+    let mut live = observed.live.clone();
     live.extend(applied.live.clone());
     let mut unhealthy = Unhealthy::new();
-    let settled = settle(cluster, task, &mut ledger, &mut plan, &mut applied, (&mut live, &mut unhealthy)).await;
+    let settled = {
+        let keep = task.keep(&observed);
+        settle(cluster, (task, keep), &mut ledger, &mut plan, &mut applied, (&mut live, &mut unhealthy)).await
+    };
     for (id, outcome) in not_pruned(&plan).outcomes {
         applied.outcomes.entry(id).or_insert(outcome);
     }
@@ -196,7 +229,7 @@ async fn finish(
 
 async fn settle(
     cluster: &dyn Cluster,
-    task: &Task<'_>,
+    (task, keep): (&Task<'_>, Keep<'_>),
     ledger: &mut Ledger,
     plan: &mut Plan,
     applied: &mut Applied,
@@ -216,7 +249,7 @@ async fn settle(
         bystanders = sick(&kept(plan), live, patience.demands);
     }
     if applied.is_complete() && unhealthy.is_empty() && !task.stop.is_cancelled() {
-        let pruned = prune(cluster, plan, &task.policies.marker, task.stop).await;
+        let pruned = prune(cluster, plan, keep, &task.policies.marker, task.stop).await;
         forget(plan, &pruned);
         applied.outcomes.extend(pruned.outcomes);
         applied.lost = applied.lost.take().or(pruned.lost);

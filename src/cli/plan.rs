@@ -5,6 +5,7 @@ use gatewright_engine::text::digest;
 use super::session::{Selection, Session, unusable};
 use super::{Context, EXIT_FAILED, EXIT_PENDING, Failure, print, worst};
 use crate::report::{Mode, Report, text};
+use crate::suspension;
 
 /// Shows what the next round would do, on every cluster, and changes nothing.
 ///
@@ -51,7 +52,9 @@ pub fn run(context: &Context, args: &Args) -> Result<u8, Failure> {
     let mut codes = ready.codes;
     for mut prepared in ready.rounds {
         prepared.order.settings.adopt.deployer |= args.adopt;
-        let report = session.round(&prepared, Mode::Plan);
+        let mut report = session.round(&prepared, Mode::Plan);
+        let suspension = suspension::of(&session.state, &prepared.order.sync, session.now());
+        report.suspended = suspension.map_err(|error| unusable(&error))?;
         show(context, &report, args.format, args.verbose);
         codes.push(report.exit_code());
         if args.detailed_exitcode && report.has_changes() {

@@ -10,10 +10,14 @@ use futures::future::join_all;
 use gatewright_engine::error::Chain;
 use gatewright_engine::object::ObjectId;
 use gatewright_engine::pack::Packs;
+use gatewright_engine::tree::Tree;
+use jiff::Timestamp;
 use tokio::runtime::Runtime;
 use tokio_util::sync::CancellationToken;
 
 use super::{Context, EXIT_FAILED, Failure, check_name, complain};
+use crate::archive::Archive;
+use crate::archive::vault::{Vault, VaultError};
 use crate::assemble;
 use crate::clock::Clock;
 use crate::config::settings::SyncSettings;
@@ -23,13 +27,18 @@ use crate::rendering::{Reading, Wanted, facts_of};
 use crate::report::{Mode, Report};
 use crate::service::Signals;
 use crate::source::{Snapshot, SourceError};
-use crate::state::{State, StateError};
+use crate::state::{Lock, State, StateError};
 
 /// Threads parse specs and templates, recursively; the depth is limited, and this is room for it.
 const STACK: usize = 8 << 20;
 
 /// How long a thread may go on when a command is over.
 const LAST_WAIT: Duration = Duration::from_secs(1);
+
+/// How often is looked whether a round of another process is over.
+const LOOK_AGAIN: Duration = Duration::from_millis(200);
+
+const STOPPED: &str = "stopped by a signal, nothing was changed";
 
 /// Which part of which syncs a command is about.
 #[derive(Debug, clap::Args)]
@@ -138,6 +147,36 @@ impl<'a> Session<'a> {
         Ok(ready)
     }
 
+    /// Prepares a round of one sync without its source: what is wanted is known already.
+    pub(super) fn without_source(
+        &self,
+        (name, sync): (&str, &SyncSettings),
+        clusters: &[String],
+        (revision, wanted): (String, Wanted),
+    ) -> Result<Prepared, Failure> {
+        let installation = self.state.make_installation().map_err(|error| unusable(&error))?;
+        let (sync_name, cluster) = (Some(name.to_owned()), clusters.to_vec());
+        let selection = Selection { sync: sync_name, cluster, only: Vec::new() };
+        let order = self.order(name, sync, &selection, &installation);
+        Ok(Prepared { order, snapshot: Snapshot { revision, tree: Tree::default() }, wanted })
+    }
+
+    /// Opens the archive, to which rounds write what they change.
+    pub(super) fn archive(&self) -> Result<Arc<Archive>, Failure> {
+        let settings = &self.config.settings;
+        Archive::open(&self.state, &settings.undo, settings.rollback.keep).map(Arc::new).map_err(|error| locked(&error))
+    }
+
+    /// Opens what was kept, to read it.
+    pub(super) fn vault(&self) -> Result<Vault, Failure> {
+        Archive::existing(&self.state, &self.config.settings.undo).map_err(|error| locked(&error))
+    }
+
+    /// Returns the time.
+    pub(super) fn now(&self) -> Timestamp {
+        self.context.clock.now()
+    }
+
     /// Returns the syncs that a command is about: by name, and by the clusters that they select.
     fn syncs(&self, selection: &Selection) -> Result<BTreeMap<&'a str, &'a SyncSettings>, Failure> {
         let settings = &self.config.settings;
@@ -168,7 +207,7 @@ impl<'a> Session<'a> {
     /// Reads sources beside each other, each once, however many syncs it has.
     fn read<'b>(&self, sources: BTreeSet<&'b str>) -> Result<BTreeMap<&'b str, Result<Snapshot, Failure>>, Failure> {
         let reads = sources.into_iter().map(async |name| (name, self.snapshot(name).await));
-        let message = "stopped by a signal, nothing was changed".to_owned();
+        let message = STOPPED.to_owned();
         self.block_on(async {
             tokio::select! {
                 snapshots = join_all(reads) => Ok(snapshots.into_iter().collect()),
@@ -198,6 +237,9 @@ impl<'a> Session<'a> {
             mode: Mode::Plan,
             only: None,
             wait: true,
+            archive: None,
+            cause: None,
+            undo: None,
         }
     }
 
@@ -208,6 +250,46 @@ impl<'a> Session<'a> {
         chosen
             .map(|(name, settings)| (name.to_owned(), assemble::cluster(self.config, name, settings, &clock)))
             .collect()
+    }
+
+    /// Makes sure that no daemon has a round of a sync under way on these clusters; waits for one that has.
+    pub(super) fn lock_rounds(&self, order: &Order) -> Result<Vec<Lock>, Failure> {
+        let mut locks = Vec::new();
+        for cluster in order.clusters.keys() {
+            let mut is_told = false;
+            loop {
+                match self.state.lock_round(&order.sync, cluster).map_err(|error| unusable(&error))? {
+                    Some(lock) => break locks.push(lock),
+                    None if self.is_stopped() => {
+                        return Err(Failure { code: EXIT_FAILED, message: STOPPED.to_owned(), hint: None });
+                    }
+                    None if is_told => {}
+                    None => {
+                        is_told = true;
+                        let sync = &order.sync;
+                        complain(&format!(
+                            "gatewright: waits for the round of sync {sync:?} that is under way on {cluster}\n"
+                        ));
+                    }
+                }
+                self.block_on(async {
+                    tokio::select! {
+                        () = tokio::time::sleep(LOOK_AGAIN) => {}
+                        () = self.stop.cancelled() => {}
+                    }
+                });
+            }
+        }
+        Ok(locks)
+    }
+
+    /// Holds the state, unless a daemon does: then its rounds are locked out one by one.
+    pub(super) fn lock_beside(&self) -> Result<Option<Lock>, Failure> {
+        match self.state.lock() {
+            Ok(lock) => Ok(Some(lock)),
+            Err(StateError::Locked(..)) => Ok(None),
+            Err(error) => Err(unusable(&error)),
+        }
     }
 
     /// Runs a round.
@@ -309,6 +391,18 @@ pub(super) fn unusable(error: &StateError) -> Failure {
             "let this user write there, or name another folder by stateDir or $GATEWRIGHT_STATE_DIR"
         }
     })
+}
+
+/// Makes the failure of what is kept.
+pub(super) fn locked(error: &VaultError) -> Failure {
+    let failure = Failure::of(error);
+    match error {
+        VaultError::ReadKey(..) | VaultError::NoKey(_) | VaultError::OpenToAll(_) | VaultError::OtherKey { .. } => {
+            failure.hint("undo.keyFile names the key; without the setting it is the file key in stateDir")
+        }
+        VaultError::Write(_) | VaultError::Seal | VaultError::Read(..) => failure,
+        VaultError::Damaged(_) => failure.hint("restore the file from a backup; nothing is changed on its word"),
+    }
 }
 
 /// Makes the runtime of this process.

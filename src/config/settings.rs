@@ -9,6 +9,7 @@ use gatewright_engine::selector::ClusterSelector;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::archive::{self, sets};
 use crate::cluster::kubeconfig;
 use crate::duration::Period;
 use crate::source::{directory, git};
@@ -26,6 +27,10 @@ pub struct Settings {
     pub log: telemetry::Settings,
     /// Reports of rounds.
     pub reports: ReportSettings,
+    /// What is kept so that rounds can be undone.
+    pub undo: archive::Settings,
+    /// What is kept so that earlier rounds can be applied again.
+    pub rollback: sets::Settings,
     /// Where specs come from.
     pub sources: BTreeMap<String, SourceSettings>,
     /// Where objects go.

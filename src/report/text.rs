@@ -48,7 +48,11 @@ struct Writer<'a> {
 
 impl Writer<'_> {
     fn report(&mut self, report: &Report) -> fmt::Result {
-        writeln!(self.out, "sync {} at {}", report.sync, report.revision)?;
+        let cause = report.cause.as_ref().map(|cause| format!(": {cause}")).unwrap_or_default();
+        writeln!(self.out, "sync {} at {}{cause}", report.sync, report.revision)?;
+        if let Some(suspension) = &report.suspended {
+            self.warn(&format!("{}; `gatewright resume {}` ends that", suspension.words(), report.sync))?;
+        }
         if let Some(reason) = &report.stale_source {
             self.warn(&format!(
                 "source {} could not be read, this is its last good revision: {reason}",
@@ -65,6 +69,9 @@ impl Writer<'_> {
         for (name, cluster) in &report.clusters {
             writeln!(self.out, "\n{}", self.look.paint(&format!("cluster {name}"), Style::new().bold()))?;
             self.cluster(cluster)?;
+        }
+        if report.has_changed() && !report.run.is_empty() {
+            writeln!(self.out, "\nrun {}", report.run)?;
         }
         Ok(())
     }
@@ -226,7 +233,7 @@ impl Writer<'_> {
     }
 
     fn summary(&mut self, cluster: &ClusterReport) -> fmt::Result {
-        if cluster.error.is_some() {
+        if cluster.error.is_some() || cluster.state == ClusterState::Suspended {
             return Ok(());
         }
         let word = match cluster.state {
@@ -234,6 +241,7 @@ impl Writer<'_> {
             ClusterState::Done => "done",
             ClusterState::Held => "held",
             ClusterState::Stopped => "stopped",
+            ClusterState::Suspended => "suspended",
             ClusterState::Failed => "failed",
             ClusterState::Unreachable => "lost on the way",
         };
@@ -298,6 +306,7 @@ fn is_kept(reason: &Reason) -> bool {
         | Reason::NoSuchKind(_)
         | Reason::Failed(_)
         | Reason::Unknown(_)
+        | Reason::NotUndone(_)
         | Reason::UnitHeld => false,
     }
 }

@@ -39,3 +39,4 @@ mod take_over;
 mod tidy;
 mod tutorial;
 mod unclaimed;
+mod undo;

@@ -13,6 +13,7 @@ pub mod order;
 pub mod policies;
 mod prune;
 pub mod refusal;
+pub mod restore;
 pub mod take_over;
 mod unreadable;
 

@@ -1,0 +1,80 @@
+//! Keeping objects as they are before they are changed or deleted: what cannot be kept is not touched.
+
+use std::collections::BTreeMap;
+
+use gatewright_engine::live::Live;
+use gatewright_engine::object::ObjectId;
+use gatewright_engine::plan::{Action, Over, Step};
+
+use crate::archive::record::Recorder;
+use crate::archive::vault::VaultError;
+use crate::cluster::{Cluster, ClusterError, Reason};
+
+/// Where objects are kept, and what was seen of them.
+#[derive(Clone, Copy)]
+pub struct Keep<'a> {
+    /// The record; `None` keeps nothing.
+    pub recorder: Option<&'a Recorder>,
+    /// The objects as they were when the plan was made.
+    pub live: &'a BTreeMap<ObjectId, Live>,
+}
+
+/// What a step would write over was changed after the plan.
+#[derive(Debug, thiserror::Error)]
+#[error("somebody has changed or deleted it since the plan was made")]
+struct Moved;
+
+/// Says that a round cannot write down what it is about to do, and so does nothing.
+pub fn unkept(what: &str, error: VaultError) -> ClusterError {
+    ClusterError {
+        action: format!("keep {what}, without which nothing is changed or deleted"),
+        reason: Reason::Other,
+        hint: Some("make room in the state directory, and let this user write there".to_owned()),
+        source: Box::new(error),
+    }
+}
+
+impl Keep<'_> {
+    /// Keeps what a step is about to write over.
+    pub(super) async fn before(&self, cluster: &dyn Cluster, step: &Step) -> Result<(), ClusterError> {
+        let Some(over) = over(step).filter(|_| self.recorder.is_some()) else { return Ok(()) };
+        let is_it = |live: &&Live| live.uid == over.uid && live.resource_version == over.resource_version;
+        if let Some(live) = self.live.get(&step.id).filter(is_it) {
+            return self.live(live);
+        }
+        match cluster.get(&step.gvk, &step.id).await? {
+            Some(live) if is_it(&&live) => self.live(&live),
+            _ => Err(ClusterError {
+                action: format!("keep {} as it is", step.id),
+                reason: Reason::Conflict,
+                hint: None,
+                source: Box::new(Moved),
+            }),
+        }
+    }
+
+    /// Keeps an object that is about to be deleted.
+    pub(super) fn live(&self, live: &Live) -> Result<(), ClusterError> {
+        let Some(recorder) = self.recorder else { return Ok(()) };
+        recorder.before(live).map_err(|error| unkept(&format!("{} as it is", live.object.id()), error))
+    }
+
+    /// Notes what a step has left behind.
+    pub(super) fn after(&self, id: &ObjectId, live: Option<&Live>) {
+        if let Some(recorder) = self.recorder {
+            recorder.after(id, live);
+        }
+    }
+}
+
+/// What a step writes over.
+fn over(step: &Step) -> Option<&Over> {
+    match &step.action {
+        Action::Update(over) | Action::Adopt(over) => Some(over),
+        Action::TakeOver(it) => Some(&it.over),
+        Action::Generate(it) => it.over.as_ref(),
+        Action::CreateNamespace | Action::Create | Action::Keep | Action::Omit | Action::Prune(_) | Action::Forget => {
+            None
+        }
+    }
+}
