@@ -5,6 +5,7 @@
 //! everything it made.
 
 mod summary;
+mod taken;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::error::Error;
@@ -158,7 +159,8 @@ async fn look(cluster: &dyn Cluster, task: &Task<'_>, owned: &Inventory) -> Resu
         let plan = plan(task.rendering, &observed, owned, task.policies);
         return Ok((plan, observed));
     };
-    let restoration = restoration(changes, &observed, owned, &task.policies.marker);
+    let mut restoration = restoration(changes, &observed, owned, &task.policies.marker);
+    taken::leave_out(cluster, &mut restoration, &observed).await;
     let mut plan = plan(&restoration.rendering, &observed, &restoration.owned, task.policies);
     plan.refusals.extend(restoration.refusals);
     for (id, entry) in &owned.entries {

@@ -5,12 +5,15 @@ mod pause;
 mod rounds;
 
 use std::collections::BTreeMap;
+use std::fs;
+use std::thread;
+use std::time::Duration;
 
 use serde_json::{Value, json};
 
 use crate::commands::obeys_the_schema;
 use crate::ownership::site::Site;
-use crate::program::Run;
+use crate::program::{Desk, Run};
 
 /// Deletes as much as it is told to, and applies every document.
 const FREELY: &str = "unclaimed: apply, prune: {maxDelete: {units: 99, percent: 100}}";
@@ -155,13 +158,69 @@ fn an_address_that_is_taken_is_said() {
     let pruned = run_of(&site.sync().exits(0).says("5 objects deleted"));
     site.create(&service("thief", json!({"ports": ports, "clusterIP": address})));
 
-    let run = site.run(&["undo", &pruned]);
-    let run = run.exits(1).says("4 objects created").says(&address).says("already allocated");
-    run.says("it gets a new clusterIP");
+    let refusal = format!("not undone: its clusterIP {address} belongs to Service {}/thief now", site.name);
+    site.run(&["undo", &pruned, "--dry-run"]).exits(3).says(&refusal).says("it gets a new clusterIP");
+    site.run(&["undo", &pruned]).exits(3).says("4 objects created").says(&refusal);
     assert_eq!(site.left_of("edge").len(), 4);
     site.kubectl(&["delete", "service", "thief"]);
     site.run(&["undo", &pruned]).exits(0).says("1 object created");
     assert_eq!(site.get("service/fixed")["spec"]["clusterIP"], json!(address));
+}
+
+#[test]
+fn controllers_at_work_are_nobody_who_has_changed_something() {
+    let site = Site::on(crate::cluster::shared(), FREELY);
+    let rolled_out = || site.kubectl(&["rollout", "status", "deployment/edge", "--timeout=60s"]);
+    site.want(&["edge"], 80);
+    site.sync().exits(0);
+    rolled_out();
+    let (before, was) = (as_set(&site), site.get("deployment/edge"));
+    site.want(&["edge"], 81);
+    let changed = run_of(&site.sync().exits(0).says("2 objects updated"));
+    let left = site.get("deployment/edge")["metadata"]["resourceVersion"].clone();
+    rolled_out();
+    site.kubectl(&["delete", "pods", "--all", "--wait=false"]);
+    let has_moved = || site.get("deployment/edge")["metadata"]["resourceVersion"] != left;
+    for _ in 0..300 {
+        if has_moved() {
+            break;
+        }
+        thread::sleep(Duration::from_millis(100));
+    }
+    assert!(has_moved(), "its status is another one by now");
+    site.run(&["undo", &changed]).exits(0).says("2 objects updated");
+    rolled_out();
+    let now = site.get("deployment/edge");
+    assert_eq!((&now["spec"], &now["metadata"]["uid"]), (&was["spec"], &was["metadata"]["uid"]));
+
+    site.run(&["resume", &site.name]).exits(0);
+    site.drop(&["edge"]);
+    site.want(&["other"], 80);
+    let pruned = run_of(&site.sync().exits(0).says("4 objects deleted"));
+    site.run(&["undo", &pruned]).exits(0).says("4 objects created");
+    rolled_out();
+    let mut after = as_set(&site);
+    after.retain(|name, _| !name.contains("other"));
+    let spec = |objects: &BTreeMap<String, Value>| -> Vec<Value> {
+        objects.values().map(|object| json!([object["spec"], object["data"], object["metadata"]["labels"]])).collect()
+    };
+    assert_eq!(spec(&after), spec(&before));
+}
+
+#[test]
+fn files_in_a_folder_come_back_too() {
+    let desk = Desk::quickstart("gatewright.yaml");
+    let rendered = || -> BTreeMap<String, String> {
+        let files = files::files(&desk.path("rendered/shop")).into_iter();
+        files.map(|path| (path.display().to_string(), fs::read_to_string(path).expect("it is text"))).collect()
+    };
+    desk.run(&["sync"]).exits(0);
+    let before = rendered();
+    fs::remove_file(desk.path("specs/shop/storefront.yaml")).expect("it is there");
+    let pruned = run_of(&desk.run(&["sync"]).exits(0).says("4 objects deleted"));
+    desk.run(&["undo", &pruned]).exits(0).says("4 objects created");
+    assert_eq!((rendered(), before.len()), (before, 4));
+    desk.run(&["undo", &pruned]).exits(0).complains("there is nothing to undo");
 }
 
 #[test]
@@ -178,7 +237,7 @@ fn an_earlier_set_is_applied_without_the_source() {
     let list = site.run(&["rollback", &site.name, "--list"]).exits(0).says("8 objects").says("4 objects");
     assert_eq!(list.out.lines().count(), 3, "{}", list.out);
 
-    std::fs::rename(site.desk.path("specs"), site.desk.path("gone")).expect("it is there");
+    fs::rename(site.desk.path("specs"), site.desk.path("gone")).expect("it is there");
     site.sync().exits(1).complains("cannot read source");
     site.run(&["rollback", &site.name, "--dry-run"]).exits(0).says("2 objects to update, 4 objects to prune");
     assert_eq!(as_set(&site), second);
@@ -189,7 +248,7 @@ fn an_earlier_set_is_applied_without_the_source() {
     site.run(&["rollback", &site.name]).exits(0).says("4 objects created");
     assert_eq!(as_set(&site), second);
 
-    std::fs::rename(site.desk.path("gone"), site.desk.path("specs")).expect("it is there");
+    fs::rename(site.desk.path("gone"), site.desk.path("specs")).expect("it is there");
     site.sync().exits(3).complains("rollback to ");
     site.run(&["resume", &site.name]).exits(0);
     site.sync().exits(0).says("no changes, 8 objects up to date");
