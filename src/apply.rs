@@ -302,7 +302,7 @@ async fn delete(cluster: &dyn Cluster, step: &Step, keep: Keep<'_>, marker: &Mar
     if let Some(mark) = keep_mark(live.object.body()) {
         return Ok(Outcome::Stale(format!("it carries {mark} now")));
     }
-    keep.live(&live)?;
+    keep.live(&live).await?;
     cluster.delete(&step.gvk, &step.id, &live.uid, &live.resource_version).await?;
     keep.after(&step.id, None);
     Ok(Outcome::Done)

@@ -16,7 +16,7 @@ use gatewright_engine::plan::restore::Change;
 use gatewright_engine::unit::Rendering;
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
-use tokio::task::JoinSet;
+use tokio::task::{JoinSet, spawn_blocking};
 use tokio_util::sync::CancellationToken;
 use tracing::{Instrument, error, info_span, warn};
 
@@ -104,7 +104,10 @@ pub async fn run(
             let (rendering, policies, stop) = (&*rendering, &policies, &stop);
             let task = Task { rendering, policies, mode, patience, acceptance, stop, recorder, undo };
             let report = round::run(cluster.as_ref(), &task).await;
-            shelf.keep(&report);
+            if shelf.is_for(&report) {
+                let has_changed = report.has_changed();
+                drop(spawn_blocking(move || shelf.keep(has_changed)).await);
+            }
             (name, report)
         };
         tasks.spawn(run.instrument(span));
@@ -177,21 +180,24 @@ struct Shelf {
 }
 
 impl Shelf {
-    /// Keeps what was applied as a whole and with success. What cannot be kept can be rendered again.
-    fn keep(&self, report: &ClusterReport) {
+    /// Tells whether what was rendered was applied with success.
+    fn is_for(&self, report: &ClusterReport) -> bool {
+        self.archive.is_some() && report.state == ClusterState::Done && report.is_well()
+    }
+
+    /// Keeps what was rendered. What cannot be kept can be rendered again.
+    fn keep(&self, has_changed: bool) {
         let (Some(archive), Some(rendering)) = (&self.archive, &self.rendering) else { return };
-        if report.state != ClusterState::Done || !report.is_well() {
-            return;
-        }
-        if let Err(error) = sets::keep(archive, &self.about, rendering, report.has_changed()) {
+        if let Err(error) = sets::keep(archive, &self.about, rendering, has_changed) {
             warn!(error = %Chain(&error), "cannot keep what was rendered, for a rollback");
         }
     }
 }
 
 impl Order {
-    fn recorder(&self, about: About) -> Option<Recorder> {
-        self.archive.as_ref().filter(|_| self.mode == Mode::Apply).map(|archive| archive.recorder(about))
+    fn recorder(&self, about: About) -> Option<Arc<Recorder>> {
+        let archive = self.archive.as_ref().filter(|_| self.mode == Mode::Apply);
+        archive.map(|archive| Arc::new(archive.recorder(about)))
     }
 
     fn shelf(&self, about: About, rendering: Option<&Arc<Rendering>>) -> Shelf {

@@ -9,6 +9,7 @@ mod taken;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::error::Error;
+use std::sync::Arc;
 use std::time::Duration;
 
 use gatewright_engine::error::Chain;
@@ -52,7 +53,7 @@ pub struct Task<'a> {
     /// Told when the process is to end.
     pub stop: &'a CancellationToken,
     /// Where objects are kept as they are before they are changed; `None` keeps nothing.
-    pub recorder: Option<&'a Recorder>,
+    pub recorder: Option<&'a Arc<Recorder>>,
     /// What a round has done that is to be undone; the rendering holds all that may be wanted for it.
     pub undo: Option<&'a [Change]>,
 }

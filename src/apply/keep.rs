@@ -1,20 +1,22 @@
 //! Keeping objects as they are before they are changed or deleted: what cannot be kept is not touched.
 
 use std::collections::BTreeMap;
+use std::error::Error;
+use std::sync::Arc;
 
 use gatewright_engine::live::Live;
 use gatewright_engine::object::ObjectId;
 use gatewright_engine::plan::{Action, Over, Step};
+use tokio::task::spawn_blocking;
 
 use crate::archive::record::Recorder;
-use crate::archive::vault::VaultError;
 use crate::cluster::{Cluster, ClusterError, Reason};
 
 /// Where objects are kept, and what was seen of them.
 #[derive(Clone, Copy)]
 pub struct Keep<'a> {
     /// The record; `None` keeps nothing.
-    pub recorder: Option<&'a Recorder>,
+    pub recorder: Option<&'a Arc<Recorder>>,
     /// The objects as they were when the plan was made.
     pub live: &'a BTreeMap<ObjectId, Live>,
 }
@@ -25,7 +27,7 @@ pub struct Keep<'a> {
 struct Moved;
 
 /// Says that a round cannot write down what it is about to do, and so does nothing.
-pub fn unkept(what: &str, error: VaultError) -> ClusterError {
+pub fn unkept(what: &str, error: impl Error + Send + Sync + 'static) -> ClusterError {
     ClusterError {
         action: format!("keep {what}, without which nothing is changed or deleted"),
         reason: Reason::Other,
@@ -40,10 +42,10 @@ impl Keep<'_> {
         let Some(over) = over(step).filter(|_| self.recorder.is_some()) else { return Ok(()) };
         let is_it = |live: &&Live| live.uid == over.uid && live.resource_version == over.resource_version;
         if let Some(live) = self.live.get(&step.id).filter(is_it) {
-            return self.live(live);
+            return self.live(live).await;
         }
         match cluster.get(&step.gvk, &step.id).await? {
-            Some(live) if is_it(&&live) => self.live(&live),
+            Some(live) if is_it(&&live) => self.live(&live).await,
             _ => Err(ClusterError {
                 action: format!("keep {} as it is", step.id),
                 reason: Reason::Conflict,
@@ -54,9 +56,13 @@ impl Keep<'_> {
     }
 
     /// Keeps an object that is about to be deleted.
-    pub(super) fn live(&self, live: &Live) -> Result<(), ClusterError> {
-        let Some(recorder) = self.recorder else { return Ok(()) };
-        recorder.before(live).map_err(|error| unkept(&format!("{} as it is", live.object.id()), error))
+    ///
+    /// Waiting for the disk keeps nobody from talking to clusters.
+    pub(super) async fn live(&self, live: &Live) -> Result<(), ClusterError> {
+        let Some(recorder) = self.recorder.cloned() else { return Ok(()) };
+        let (what, live) = (format!("{} as it is", live.object.id()), live.clone());
+        let kept = spawn_blocking(move || recorder.before(&live)).await;
+        kept.map_err(|error| unkept(&what, error))?.map_err(|error| unkept(&what, error))
     }
 
     /// Notes what a step has left behind.

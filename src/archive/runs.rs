@@ -92,11 +92,14 @@ fn read_cluster(vault: &Vault, run: &str, cluster: &str) -> Result<Option<(About
         }
     }
     let Some(about) = about else { return Ok(None) };
-    let notes = notes(vault, &path(run, cluster, NOTES))?;
+    let mut notes: BTreeMap<ObjectId, Vec<Note>> = BTreeMap::new();
+    for note in read_notes(vault, &path(run, cluster, NOTES))? {
+        notes.entry(note.id.clone()).or_default().push(note);
+    }
     let mut changes = Vec::new();
     for (id, intents) in intents {
-        let of_object: Vec<&Note> = notes.iter().filter(|note| note.id == id).collect();
-        changes.extend(change(vault, (run, cluster), &intents, &of_object)?);
+        let notes = notes.remove(&id).unwrap_or_default();
+        changes.extend(change(vault, (run, cluster), &intents, &notes)?);
     }
     Ok(Some((about, changes)))
 }
@@ -107,7 +110,7 @@ fn change(
     vault: &Vault,
     (run, cluster): (&str, &str),
     intents: &[(u32, Intent)],
-    notes: &[&Note],
+    notes: &[Note],
 ) -> Result<Option<Change>, VaultError> {
     let mut sent = Vec::new();
     for (attempt, intent) in intents {
@@ -132,7 +135,7 @@ fn change(
 }
 
 /// Reads what was left behind. A line without an end was being written when the process ended, and says nothing.
-fn notes(vault: &Vault, path: &str) -> Result<Vec<Note>, VaultError> {
+fn read_notes(vault: &Vault, path: &str) -> Result<Vec<Note>, VaultError> {
     let file = vault.path(Path::new(path));
     let text = match fs::read_to_string(&file) {
         Ok(text) => text,
