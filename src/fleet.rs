@@ -118,6 +118,7 @@ pub async fn run(
         schema: SCHEMA.to_owned(),
         run,
         cause: order.cause.clone(),
+        partial: order.only.is_some() || order.undo.is_some(),
         suspended: None,
         sync: order.sync.clone(),
         source: order.settings.source.clone(),

@@ -38,8 +38,11 @@ pub fn record(state: &State, folder: &Path, report: &Report) -> Result<Option<Pa
         let clusters = [(cluster.clone(), of_cluster.clone())].into();
         let report = Report { clusters, ..report.clone() };
         let (path, digest) = (last_path(&report.sync, cluster), content_digest(&report));
-        is_new |= state.read_json::<Last>(&path).is_none_or(|last| last.digest != digest);
-        state.write_json(&path, &Last { digest, report })?;
+        let last = state.read_json::<Last>(&path);
+        is_new |= last.as_ref().is_none_or(|last| last.digest != digest);
+        let earlier = last.as_ref().filter(|_| report.partial).and_then(|last| last.report.clusters.get(cluster));
+        let clusters = [(cluster.clone(), of_cluster.clone().over(earlier))].into();
+        state.write_json(&path, &Last { digest, report: Report { clusters, ..report } })?;
     }
     if !is_new {
         return Ok(None);

@@ -35,6 +35,9 @@ pub struct Report {
     /// Why a person asked for it: `undo of RUN`, `rollback to DIGEST`, or why a suspended sync had a round.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cause: Option<String>,
+    /// It was about a part of what the sync wants: some units, or what another round had done.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub partial: bool,
     /// Why there was no round: somebody has suspended the sync.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub suspended: Option<Suspension>,
@@ -236,6 +239,7 @@ impl Report {
             schema: SCHEMA.to_owned(),
             run: String::new(),
             cause: None,
+            partial: false,
             suspended: Some(why),
             sync,
             source,
@@ -312,6 +316,19 @@ impl ClusterReport {
             holds: plan.holds.clone(),
             units: Vec::new(),
         }
+    }
+
+    /// Adds the units of an earlier report of which this one says nothing, because its round was not about them.
+    #[must_use]
+    pub fn over(mut self, earlier: Option<&Self>) -> Self {
+        let is_open = |unit: &&UnitReport| {
+            unit.state != UnitState::Pruned && self.units.iter().all(|known| known.unit != unit.unit)
+        };
+        let others: Vec<UnitReport> =
+            earlier.into_iter().flat_map(|earlier| &earlier.units).filter(is_open).cloned().collect();
+        self.units.extend(others);
+        self.units.sort_by(|a, b| a.unit.cmp(&b.unit));
+        self
     }
 
     /// Reports a cluster on which nothing could be planned.

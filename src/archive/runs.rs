@@ -31,6 +31,15 @@ pub struct Recorded {
     pub clusters: BTreeMap<String, (About, Vec<Change>)>,
 }
 
+/// What a round was about to do on a cluster.
+#[derive(Clone, Debug)]
+pub struct Outline {
+    /// What it was about.
+    pub about: About,
+    /// To how many objects it was about to do what.
+    pub counts: BTreeMap<Deed, usize>,
+}
+
 /// Names a round of a sync: by its time, the sync, and the cluster if there is only one.
 pub fn name(started: Timestamp, sync: &str, clusters: &[&str]) -> String {
     let time = started.strftime("%Y%m%dT%H%M%S%.3fZ");
@@ -69,21 +78,45 @@ fn text(path: &Path) -> Option<String> {
     path.file_name().map(|name| name.to_string_lossy().into_owned())
 }
 
+/// Reads what a run was about to do, by cluster; no object is read.
+pub fn outline(vault: &Vault, run: &str) -> Result<BTreeMap<String, Outline>, VaultError> {
+    let count = |(about, intents): (About, Intents)| {
+        let mut counts = BTreeMap::new();
+        // What was planned several times counts as it was first.
+        for (_, intent) in intents.values().filter_map(|planned| planned.first()) {
+            *counts.entry(intent.deed).or_default() += 1;
+        }
+        Outline { about, counts }
+    };
+    on_each(vault, run, |cluster| Ok(read_steps(vault, run, cluster)?.map(count)))
+}
+
 /// Reads what a run has done, on all its clusters.
 pub fn read(vault: &Vault, run: &str) -> Result<Recorded, VaultError> {
+    on_each(vault, run, |cluster| read_cluster(vault, run, cluster)).map(|clusters| Recorded { clusters })
+}
+
+fn on_each<T>(
+    vault: &Vault,
+    run: &str,
+    read: impl Fn(&str) -> Result<Option<T>, VaultError>,
+) -> Result<BTreeMap<String, T>, VaultError> {
     let folder = vault.path(&Path::new(FOLDER).join(run));
     let mut clusters = BTreeMap::new();
     for cluster in entries(&folder).iter().filter_map(|path| text(path)) {
-        if let Some(record) = read_cluster(vault, run, &cluster)? {
-            clusters.insert(cluster, record);
+        if let Some(found) = read(&cluster)? {
+            clusters.insert(cluster, found);
         }
     }
-    Ok(Recorded { clusters })
+    Ok(clusters)
 }
 
-fn read_cluster(vault: &Vault, run: &str, cluster: &str) -> Result<Option<(About, Vec<Change>)>, VaultError> {
+/// What was to be done to each object, with the number of the plan.
+type Intents = BTreeMap<ObjectId, Vec<(u32, Intent)>>;
+
+fn read_steps(vault: &Vault, run: &str, cluster: &str) -> Result<Option<(About, Intents)>, VaultError> {
     let mut about = None;
-    let mut intents: BTreeMap<ObjectId, Vec<(u32, Intent)>> = BTreeMap::new();
+    let mut intents = Intents::new();
     for attempt in 1.. {
         let Some(steps) = vault.read::<Steps>(&path(run, cluster, &steps_name(attempt)))? else { break };
         about.get_or_insert(steps.about);
@@ -91,7 +124,11 @@ fn read_cluster(vault: &Vault, run: &str, cluster: &str) -> Result<Option<(About
             intents.entry(intent.id.clone()).or_default().push((attempt, intent));
         }
     }
-    let Some(about) = about else { return Ok(None) };
+    Ok(about.map(|about| (about, intents)))
+}
+
+fn read_cluster(vault: &Vault, run: &str, cluster: &str) -> Result<Option<(About, Vec<Change>)>, VaultError> {
+    let Some((about, intents)) = read_steps(vault, run, cluster)? else { return Ok(None) };
     let mut notes: BTreeMap<ObjectId, Vec<Note>> = BTreeMap::new();
     for note in read_notes(vault, &path(run, cluster, NOTES))? {
         notes.entry(note.id.clone()).or_default().push(note);

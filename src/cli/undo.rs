@@ -1,19 +1,20 @@
 //! `gatewright undo`.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
+use gatewright_engine::error::Chain;
 use gatewright_engine::plan::restore::{Change, Deed, candidates};
-use gatewright_engine::text::count;
 
 use super::plan::show;
 use super::session::{Prepared, Session, locked};
 use super::suspend::hold;
 use super::sync::{How, round};
-use super::{Context, Failure, complain, print};
-use crate::archive::runs::{self, Recorded};
+use super::{Context, EXIT_FAILED, Failure, complain, print};
+use crate::archive::runs::{self, Outline, Recorded};
 use crate::config::did_you_mean;
 use crate::rendering::Wanted;
-use crate::report::Mode;
+use crate::report::{ClusterState, Mode};
 
 /// Takes back what a round has changed and deleted, and suspends the sync, so that no round does it again.
 ///
@@ -55,7 +56,8 @@ pub fn run(context: &Context, args: &Args) -> Result<u8, Failure> {
     let plan = session.round(&prepared, Mode::Plan);
     if args.dry_run || !plan.has_changes() {
         show(context, &plan, args.how.format(), false);
-        if !plan.has_changes() {
+        let is_known = plan.clusters.values().all(|cluster| cluster.state == ClusterState::Planned);
+        if is_known && !plan.has_changes() {
             complain("gatewright: there is nothing to undo\n");
         }
         return Ok(plan.exit_code());
@@ -89,27 +91,33 @@ fn list(session: &Session<'_>, known: &[String]) -> Result<u8, Failure> {
         return Ok(0);
     }
     let vault = session.vault()?;
+    let mut code = 0;
     for run in known {
-        let recorded = match runs::read(&vault, run) {
-            Ok(recorded) => recorded,
+        let outline = match runs::outline(&vault, run) {
+            Ok(outline) => outline,
             Err(error) => {
-                complain(&format!("gatewright: {}\n", gatewright_engine::error::Chain(&error)));
+                complain(&format!("gatewright: {}\n", Chain(&error)));
+                code = EXIT_FAILED;
                 continue;
             }
         };
-        for (cluster, (about, changes)) in &recorded.clusters {
+        for (cluster, Outline { about, counts }) in &outline {
             let time = about.started.strftime("%F %T UTC");
-            print(&format!("{time}  {}  {cluster}  {}  {}  {run}\n", about.sync, about.revision, did(changes)));
+            print(&format!("{time}  {}  {cluster}  {}  {}  {run}\n", about.sync, about.revision, did(counts)));
         }
     }
-    Ok(0)
+    Ok(code)
 }
 
-fn did(changes: &[Change]) -> String {
-    let words = [(Deed::Create, "create"), (Deed::Change, "update"), (Deed::Adopt, "adopt"), (Deed::Delete, "prune")];
-    let number = |deed| changes.iter().filter(|change| change.deed == deed).count();
-    let counts = words.into_iter().filter(|(deed, _)| number(*deed) > 0);
-    counts.map(|(deed, word)| format!("{word} {}", number(deed))).collect::<Vec<_>>().join(", ")
+/// Says what was done, in the words of plans.
+fn did(counts: &BTreeMap<Deed, usize>) -> String {
+    let word = |deed: &Deed| match deed {
+        Deed::Create => "create",
+        Deed::Change => "update",
+        Deed::Adopt => "adopt",
+        Deed::Delete => "prune",
+    };
+    counts.iter().map(|(deed, number)| format!("{} {number}", word(deed))).collect::<Vec<_>>().join(", ")
 }
 
 /// Prepares the round that undoes another one.
@@ -136,12 +144,10 @@ fn prepare(session: &Session<'_>, run: &str, recorded: Recorded, only: &[String]
     let names: Vec<String> = clusters.keys().cloned().collect();
     let changes: BTreeMap<String, Vec<Change>> =
         clusters.into_iter().map(|(name, (_, changes))| (name, changes)).collect();
-    let of = |(name, changes): (&String, &Vec<Change>)| (name.clone(), std::sync::Arc::new(candidates(changes)));
+    let of = |(name, changes): (&String, &Vec<Change>)| (name.clone(), Arc::new(candidates(changes)));
     let wanted: Wanted = changes.iter().map(of).collect();
     let mut prepared = session.without_source((&about.sync, settings), &names, (about.revision, wanted))?;
     prepared.order.cause = Some(format!("undo of {run}"));
     prepared.order.undo = Some(changes);
-    let changes = prepared.order.undo.iter().flat_map(BTreeMap::values).map(Vec::len).sum();
-    tracing::debug!(run, "undoes what was done to {}", count(changes, "object"));
     Ok(prepared)
 }

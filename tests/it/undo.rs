@@ -77,7 +77,8 @@ fn a_hundred_objects_that_were_deleted_come_back() {
     let refused = site.sync().exits(3).complains("is suspended").complains(&format!("undo of {pruned}"));
     refused.complains("`gatewright resume");
     site.run(&["plan"]).exits(0).says("suspended").says("100 objects to prune");
-    site.run(&["status"]).exits(0).says(&format!("undo of {pruned}"));
+    let status = site.run(&["status"]).exits(0).says(&format!("undo of {pruned}"));
+    status.says("/stays").says("/edge-0").says("/edge-24");
     site.run(&["history"]).exits(0).says(&format!("(undo of {pruned})")).says("create 100");
     assert_eq!(site.versions(), uids);
 

@@ -21,7 +21,7 @@ use crate::text::digest;
 use crate::unit::{Rendering, Unit};
 
 /// What a round did to an object.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Deed {
     /// It made it.
