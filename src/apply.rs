@@ -15,7 +15,7 @@ use gatewright_engine::marks::{Marker, Owner, keep_mark};
 use gatewright_engine::object::{Object, ObjectId};
 use gatewright_engine::plan::order::wave;
 use gatewright_engine::plan::take_over::Awaited;
-use gatewright_engine::plan::{Action, Plan, Step};
+use gatewright_engine::plan::{Action, Over, Plan, Step};
 use serde::{Deserialize, Serialize};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
@@ -192,23 +192,27 @@ impl Run<'_> {
     }
 
     async fn apply(&self, step: &Step, object: &Object) -> Result<Option<Live>, ClusterError> {
-        let only_if = match &step.action {
-            Action::Update(over) | Action::Adopt(over) => unchanged(&over.uid, &over.resource_version),
-            Action::TakeOver(it) => {
-                let (uid, version) = (&it.over.uid, &it.over.resource_version);
-                let patched = self.cluster.patch(&step.gvk, &step.id, uid, version, &it.patch, Mode::Real).await?;
-                unchanged(&patched.uid, &patched.resource_version)
-            }
-            Action::Generate(it) => {
-                let only_if =
-                    it.over.as_ref().map_or(Precondition::Absent, |over| unchanged(&over.uid, &over.resource_version));
-                let made = it.value.filled(object, &generate::value(&it.value, &step.id)?);
-                return self.cluster.apply(&made, &only_if, Mode::Real).await.map(Some);
-            }
-            Action::Create | Action::CreateNamespace => Precondition::Absent,
+        let over = match &step.action {
+            Action::Update(over) | Action::Adopt(over) => Some(over),
+            Action::TakeOver(it) => Some(&it.over),
+            Action::Generate(it) => it.over.as_ref(),
+            Action::Create | Action::CreateNamespace => None,
             Action::Keep | Action::Omit | Action::Prune(_) | Action::Forget => return Ok(None),
         };
-        self.cluster.apply(object, &only_if, Mode::Real).await.map(Some)
+        let only_if = match over {
+            None => Precondition::Absent,
+            Some(over) if step.first.is_empty() => unchanged(&over.uid, &over.resource_version),
+            Some(Over { uid, resource_version }) => {
+                let (kind, id) = (&step.gvk, &step.id);
+                let patched = self.cluster.patch(kind, id, uid, resource_version, &step.first, Mode::Real).await?;
+                unchanged(&patched.uid, &patched.resource_version)
+            }
+        };
+        let Action::Generate(it) = &step.action else {
+            return self.cluster.apply(object, &only_if, Mode::Real).await.map(Some);
+        };
+        let made = it.value.filled(object, &generate::value(&it.value, &step.id)?);
+        self.cluster.apply(&made, &only_if, Mode::Real).await.map(Some)
     }
 
     /// A namespace that somebody else has made in the meantime is as good.

@@ -54,7 +54,8 @@ pub fn cluster(config: &Config, name: &str, settings: &ClusterSettings, clock: &
         (_, Some(directory)) => Arc::new(DirectoryCluster::new(&directory.path)),
         (kubeconfig, None) => {
             let kubeconfig = kubeconfig.clone().unwrap_or_default();
-            Arc::new(KubeCluster::new(name, kubeconfig, config.standard_lookup.clone(), Arc::clone(clock)))
+            let cluster = KubeCluster::new(name, kubeconfig, config.standard_lookup.clone(), Arc::clone(clock));
+            Arc::new(cluster.with_cache(config.state_dir.join(format!("discovery/{name}.json"))))
         }
     }
 }

@@ -13,9 +13,12 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::error::Error as StdError;
 
 use async_trait::async_trait;
+use gatewright_engine::fingerprint::Metadata;
 use gatewright_engine::live::Live;
 use gatewright_engine::object::scope::is_cluster_scoped;
 use gatewright_engine::object::{Gvk, Object, ObjectId};
+use jiff::Timestamp;
+use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 /// What must be true on the cluster for a write to happen.
@@ -42,7 +45,7 @@ pub enum Mode {
 }
 
 /// How an object of a kind is addressed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum KindScope {
     /// In a namespace.
     Namespaced,
@@ -57,6 +60,15 @@ impl KindScope {
     }
 }
 
+/// What a cluster says of some kinds; one that is in neither part it has not.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Kinds {
+    /// Those that can be asked for.
+    pub served: BTreeMap<Gvk, KindScope>,
+    /// Those of a part of the API that is out of order: nobody knows whether they exist.
+    pub silent: BTreeSet<Gvk>,
+}
+
 /// A small text record that gatewright keeps on a cluster for itself: a ConfigMap in [`SYSTEM_NAMESPACE`], or a file
 /// below `.gatewright/`.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -65,6 +77,26 @@ pub struct Record {
     pub data: BTreeMap<String, String>,
     /// What a later write must quote, so that two writers notice each other.
     pub version: String,
+}
+
+/// Which objects of a kind a look is about; without any limit all of them.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Range<'a> {
+    /// Only those with this label.
+    pub label: Option<(&'a str, &'a str)>,
+    /// Only those in this namespace.
+    pub namespace: Option<&'a str>,
+}
+
+/// What a look at the metadata of the objects of a kind showed.
+#[derive(Clone, Debug, Default)]
+pub struct Glance {
+    /// The objects, in no order.
+    pub objects: Vec<Metadata>,
+    /// The state of the cluster that was seen: grows with every write, unless the cluster was set back to an older state.
+    pub version: u64,
+    /// What the cluster's own clock said; what it writes into metadata is by the same clock. `None` if it did not say.
+    pub date: Option<Timestamp>,
 }
 
 /// The namespace of our own records on an API server.
@@ -77,11 +109,17 @@ pub trait Cluster: Send + Sync {
     /// directory. Empty: not known yet, because nothing was ever written to the directory.
     async fn identity(&self) -> Result<String, ClusterError>;
 
-    /// Finds out which of these kinds the cluster has; a kind that it has not is absent from the answer.
-    async fn kinds(&self, kinds: &BTreeSet<Gvk>) -> Result<BTreeMap<Gvk, KindScope>, ClusterError>;
+    /// Finds out which of these kinds the cluster has.
+    async fn kinds(&self, kinds: &BTreeSet<Gvk>) -> Result<Kinds, ClusterError>;
 
     /// Lists all objects of a kind with this label, in all namespaces.
     async fn list(&self, kind: &Gvk, label: (&str, &str)) -> Result<Vec<Live>, ClusterError>;
+
+    /// Looks at the metadata of objects of a kind, which costs a small part of reading them; `None` if this sort of
+    /// cluster keeps no record there of who has touched what, so that it must be read.
+    async fn glance(&self, _kind: &Gvk, _range: Range<'_>) -> Result<Option<Glance>, ClusterError> {
+        Ok(None)
+    }
 
     /// Reads one object; `None` if it does not exist.
     async fn get(&self, kind: &Gvk, id: &ObjectId) -> Result<Option<Live>, ClusterError>;

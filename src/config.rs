@@ -5,6 +5,7 @@
 //! environment.
 
 mod authorities;
+pub mod conflicts;
 pub mod environment;
 pub mod settings;
 mod validate;
@@ -20,6 +21,7 @@ use gatewright_engine::error::Chain;
 use gatewright_engine::pack::{Pack, PackError, Packs};
 use gatewright_engine::problem::{Place, Problem};
 use gatewright_engine::schema::Schema;
+use gatewright_engine::text::digest;
 use gatewright_engine::yaml::{self, Node};
 use serde_json::{Value, json};
 
@@ -207,6 +209,12 @@ impl Config {
     /// Builds the packs with their settings.
     pub fn packs(&self) -> Result<Packs, UnusablePack> {
         packs(Some(self))
+    }
+
+    /// Names what the packs are made of: with other settings they have another key.
+    pub fn packs_key(&self) -> String {
+        let settings = self.root.get("packs").map_or(Value::Null, Node::to_value);
+        digest(format!("{settings} {:?}", self.authorities).as_bytes())
     }
 }
 

@@ -9,6 +9,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use gatewright_engine::error::Chain;
+use gatewright_engine::marks::Marker;
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 use tracing::{error, info, warn};
@@ -25,6 +26,7 @@ use crate::http::{self, HttpError, Listen, Shown};
 use crate::journal;
 use crate::metrics::Metrics;
 use crate::rendering::facts_of;
+use crate::rendering::renderings::Renderings;
 use crate::report::Mode;
 use crate::schedule::drive::{Nudger, drive, nudges};
 use crate::schedule::timer::{Nudge, Timer};
@@ -35,7 +37,7 @@ use crate::state::{State, StateError};
 mod rounds;
 mod sources;
 
-use rounds::{Renderings, Sync};
+use rounds::Sync;
 use sources::{Feeds, Troubles};
 
 /// What the process gets from outside.
@@ -259,7 +261,7 @@ impl Generation {
 
 impl Prepared {
     fn new(config: Config, shared: &Arc<Shared>) -> Result<Self, DaemonError> {
-        let packs = Arc::new(config.packs().map_err(DaemonError::Pack)?);
+        let (packs, packs_key) = (Arc::new(config.packs().map_err(DaemonError::Pack)?), config.packs_key());
         let config = Arc::new(config);
         let feeds = Feeds::new(&config, shared).map_err(DaemonError::Source)?;
         let archive = Archive::open(&shared.state, &config.settings.undo, config.settings.rollback.keep);
@@ -271,7 +273,9 @@ impl Prepared {
         for (name, settings) in &config.settings.syncs {
             let schedule =
                 Schedule::parse(&settings.schedule).map_err(|error| DaemonError::Schedule(name.clone(), error))?;
-            let renderings = Arc::new(Renderings::new(settings.clone(), Arc::clone(&packs)));
+            let marker = Marker { installation: shared.installation.clone(), sync: name.clone() };
+            let renderings = Renderings::new(settings.clone(), Arc::clone(&packs), &packs_key, marker);
+            let renderings = Arc::new(renderings);
             // Each cluster has rounds of its own, so that one that is slow or down never delays the others.
             for cluster in facts_of(&config, settings) {
                 let target = [(cluster.name.clone(), Arc::clone(&clusters[&cluster.name]))].into();

@@ -3,35 +3,44 @@
 //! A cluster that is down, slow or wrong delays and changes no other: each has a task of its own, and a bug in one
 //! (a panic) is that cluster's failure.
 
+mod fights;
+mod known;
+mod shelf;
+
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::sync::Arc;
+use std::time::Duration;
 
 use gatewright_engine::error::Chain;
 use gatewright_engine::health::Demands;
 use gatewright_engine::marks::Marker;
 use gatewright_engine::object::ObjectId;
+use gatewright_engine::plan::conflicts::Conflicts;
+use gatewright_engine::plan::conflicts::fights::Fights;
 use gatewright_engine::plan::policies::{Adopt, MaxDelete, Policies};
 use gatewright_engine::plan::restore::Change;
-use gatewright_engine::unit::Rendering;
+use gatewright_engine::problem::Problem;
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
-use tokio::task::{JoinSet, spawn_blocking};
+use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 use tracing::{Instrument, error, info_span, warn};
 
 use crate::archive::record::Recorder;
-use crate::archive::{About, Archive, runs, sets};
+use crate::archive::{About, Archive, runs};
 use crate::clock::Clock;
 use crate::cluster::Cluster;
 use crate::config::Config;
+use crate::config::conflicts::{ConflictRule, IgnoreRule};
 use crate::config::settings::{AdoptPolicy, OnProblem, SyncSettings};
-use crate::rendering::{Wanted, problems};
-use crate::report::{self, ClusterReport, ClusterState, Mode, Report, SCHEMA};
-use crate::round::{self, Task};
+use crate::rendering::{Want, Wanted, problems};
+use crate::report::{ClusterReport, ClusterState, Mode, ProblemReport, Report, SCHEMA, Unclaimed};
+use crate::round::{self, Conclusion, Memory, Task};
 use crate::source::Snapshot;
 use crate::state::State;
 use crate::wait::Patience;
+use shelf::Shelf;
 
 /// The clusters of a process, by name.
 pub type Clusters = BTreeMap<String, Arc<dyn Cluster>>;
@@ -66,7 +75,7 @@ const SEEN: &str = "seen";
 
 /// What this host remembers of a sync on a cluster.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
-struct Memory {
+struct Seen {
     cluster: String,
 }
 
@@ -80,40 +89,24 @@ pub async fn run(
     stop: &CancellationToken,
 ) -> Report {
     let started = clock.now();
-    let marker = Marker { installation: order.installation.clone(), sync: order.sync.clone() };
-    let unclaimed = wanted.values().flat_map(|rendering| &rendering.unclaimed).collect::<BTreeSet<_>>().into_iter();
-    let unclaimed = unclaimed.map(|(id, place)| report::Unclaimed { id: id.clone(), place: place.clone() });
-    let unclaimed = unclaimed.collect();
-    let renderings = marked(wanted, &marker);
-    let clusters: Vec<&str> = order.clusters.keys().map(String::as_str).collect();
-    let run = if order.mode == Mode::Apply { runs::name(started, &order.sync, &clusters) } else { String::new() };
+    let run = order.run_name(started);
     let mut tasks = JoinSet::new();
     for (name, cluster) in &order.clusters {
-        let Some(rendering) = renderings.get(name).cloned() else { continue };
-        let (cluster, name, stop) = (Arc::clone(cluster), name.clone(), stop.clone());
-        let policies = order.policies(&marker, is_first_round(order, &name, cluster.as_ref(), state));
-        let (mode, patience, acceptance) = (order.mode, order.patience(), order.settings.wait.timeout.0);
+        let Some(want) = wanted.get(name).cloned() else { continue };
         let (sync, revision) = (order.sync.clone(), snapshot.revision.clone());
         let about = About { run: run.clone(), sync, cluster: name.clone(), revision, started };
-        let shelf = order.shelf(about.clone(), wanted.get(&name));
-        let recorder = order.recorder(about);
-        let undo = order.undo.as_ref().map(|undo| undo.get(&name).cloned().unwrap_or_default());
+        let target = Target::new(order, Arc::clone(cluster), want, about, state);
         let span = info_span!("cluster", sync = order.sync, cluster = name);
-        let run = async move {
-            let (recorder, undo) = (recorder.as_ref(), undo.as_deref());
-            let (rendering, policies, stop) = (&*rendering, &policies, &stop);
-            let task = Task { rendering, policies, mode, patience, acceptance, stop, recorder, undo };
-            let report = round::run(cluster.as_ref(), &task).await;
-            if shelf.is_for(&report) {
-                let has_changed = report.has_changed();
-                drop(spawn_blocking(move || shelf.keep(has_changed)).await);
-            }
-            (name, report)
-        };
-        tasks.spawn(run.instrument(span));
+        tasks.spawn(target.round(stop.clone()).instrument(span));
     }
-    let clusters = collect(order, tasks).await;
+    let conclusions = collect(order, tasks).await;
+    for (name, conclusion) in &conclusions {
+        known::keep(order, name, conclusion, state, started);
+    }
+    let (problems, unclaimed) = findings(&conclusions);
+    let clusters = conclusions.into_iter().map(|(name, conclusion)| (name, conclusion.report)).collect();
     remember(order, &clusters, state);
+    fights::remember(order, &clusters, state);
     Report {
         schema: SCHEMA.to_owned(),
         run,
@@ -127,7 +120,7 @@ pub async fn run(
         mode: order.mode,
         started,
         finished: finished(clock, started),
-        problems: problems(wanted),
+        problems,
         unclaimed,
         clusters,
     }
@@ -138,78 +131,121 @@ fn finished(clock: &dyn Clock, started: Timestamp) -> Timestamp {
     clock.now().max(started)
 }
 
-async fn collect(order: &Order, mut tasks: JoinSet<(String, ClusterReport)>) -> BTreeMap<String, ClusterReport> {
+/// One of the clusters of a round, and everything that the round needs to know there.
+struct Target {
+    cluster: Arc<dyn Cluster>,
+    name: String,
+    want: Want,
+    policies: Policies,
+    mode: Mode,
+    patience: Option<Patience>,
+    acceptance: Duration,
+    memory: Option<Memory>,
+    shelf: Option<Shelf>,
+    recorder: Option<Arc<Recorder>>,
+    undo: Option<Vec<Change>>,
+}
+
+impl Target {
+    fn new(order: &Order, cluster: Arc<dyn Cluster>, want: Want, about: About, state: &State) -> Self {
+        let (name, now) = (about.cluster.clone(), about.started);
+        if order.undo.is_some() && order.mode == Mode::Apply {
+            known::forget(order, &name, state);
+        }
+        let policies = order.policies(is_first_round(order, &name, cluster.as_ref(), state));
+        Self {
+            policies: Policies { conflicts: conflicts(order, &name, state), ..policies },
+            mode: order.mode,
+            patience: order.patience(),
+            acceptance: order.settings.wait.timeout.0,
+            memory: known::recall(order, &name, state, now),
+            shelf: Shelf::of(order, about.clone()),
+            recorder: order.recorder(about),
+            undo: order.undo.as_ref().map(|undo| undo.get(&name).cloned().unwrap_or_default()),
+            cluster,
+            name,
+            want,
+        }
+    }
+
+    async fn round(self, stop: CancellationToken) -> (String, Conclusion) {
+        let task = Task {
+            want: &self.want,
+            policies: &self.policies,
+            mode: self.mode,
+            patience: self.patience,
+            acceptance: self.acceptance,
+            memory: self.memory.as_ref(),
+            recorder: self.recorder.as_ref(),
+            undo: self.undo.as_deref(),
+            stop: &stop,
+        };
+        let conclusion = round::run(self.cluster.as_ref(), &task).await;
+        if let Some(shelf) = self.shelf {
+            shelf.keep(&self.want, &conclusion).await;
+        }
+        (self.name, conclusion)
+    }
+}
+
+async fn collect(order: &Order, mut tasks: JoinSet<(String, Conclusion)>) -> BTreeMap<String, Conclusion> {
     let mut clusters = BTreeMap::new();
     while let Some(result) = tasks.join_next().await {
         match result {
-            Ok((name, report)) => drop(clusters.insert(name, report)),
+            Ok((name, conclusion)) => drop(clusters.insert(name, conclusion)),
             Err(error) => error!(sync = order.sync, %error, "a round ended in a bug"),
         }
     }
     for name in order.clusters.keys() {
         clusters.entry(name.clone()).or_insert_with(|| {
             let message = "internal error: the round ended in a bug, see the log".to_owned();
-            ClusterReport::failed(
+            Conclusion::of(ClusterReport::failed(
                 ClusterState::Failed,
                 message,
                 Some("the other clusters are not affected; please report it".to_owned()),
-            )
+            ))
         });
     }
     clusters
 }
 
-/// Marks are put on last, after everything that may change an object; what clusters share they still share then.
-fn marked(wanted: &Wanted, marker: &Marker) -> Wanted {
-    let mut done: BTreeMap<*const Rendering, Arc<Rendering>> = BTreeMap::new();
-    let of = |rendering: &Arc<Rendering>| {
-        let mut rendering = Rendering::clone(rendering);
-        for unit in &mut rendering.units {
-            unit.map(|object| marker.mark(object));
-        }
-        Arc::new(rendering)
-    };
-    let mut once = |rendering| Arc::clone(done.entry(Arc::as_ptr(rendering)).or_insert_with(|| of(rendering)));
-    wanted.iter().map(|(name, rendering)| (name.clone(), once(rendering))).collect()
-}
-
-/// What was rendered for a cluster, and where it is kept if it was applied.
-struct Shelf {
-    archive: Option<Arc<Archive>>,
-    about: About,
-    rendering: Option<Arc<Rendering>>,
-}
-
-impl Shelf {
-    /// Tells whether what was rendered was applied with success.
-    fn is_for(&self, report: &ClusterReport) -> bool {
-        self.archive.is_some() && report.state == ClusterState::Done && report.is_well()
-    }
-
-    /// Keeps what was rendered. What cannot be kept can be rendered again.
-    fn keep(&self, has_changed: bool) {
-        let (Some(archive), Some(rendering)) = (&self.archive, &self.rendering) else { return };
-        if let Err(error) = sets::keep(archive, &self.about, rendering, has_changed) {
-            warn!(error = %Chain(&error), "cannot keep what was rendered, for a rollback");
+/// Collects what was found in the source: problems, and documents that no pack claims.
+fn findings(conclusions: &BTreeMap<String, Conclusion>) -> (Vec<ProblemReport>, Vec<Unclaimed>) {
+    let mut found: BTreeMap<&str, &[Problem]> = BTreeMap::new();
+    let mut unclaimed: BTreeSet<Unclaimed> = BTreeSet::new();
+    for (name, conclusion) in conclusions {
+        if let Some(rendering) = &conclusion.rendering {
+            found.insert(name, &rendering.problems);
+            unclaimed.extend(rendering.unclaimed.iter().map(Unclaimed::from));
+        } else if let Some(settled) = conclusion.memory.as_ref().and_then(|memory| memory.settled.as_ref()) {
+            found.insert(name, &settled.problems);
+            unclaimed.extend(settled.unclaimed.iter().cloned());
         }
     }
+    (problems(&found), unclaimed.into_iter().collect())
 }
 
 impl Order {
+    /// Names the round, if it is to change something.
+    fn run_name(&self, started: Timestamp) -> String {
+        let clusters: Vec<&str> = self.clusters.keys().map(String::as_str).collect();
+        if self.mode == Mode::Apply { runs::name(started, &self.sync, &clusters) } else { String::new() }
+    }
+
+    /// Returns the mark of what the sync owns.
+    pub fn marker(&self) -> Marker {
+        Marker { installation: self.installation.clone(), sync: self.sync.clone() }
+    }
+
     fn recorder(&self, about: About) -> Option<Arc<Recorder>> {
         let archive = self.archive.as_ref().filter(|_| self.mode == Mode::Apply);
         archive.map(|archive| Arc::new(archive.recorder(about)))
     }
 
-    fn shelf(&self, about: About, rendering: Option<&Arc<Rendering>>) -> Shelf {
-        let is_whole = self.mode == Mode::Apply && self.only.is_none() && self.undo.is_none();
-        Shelf { archive: self.archive.clone().filter(|_| is_whole), about, rendering: rendering.cloned() }
-    }
-
-    fn policies(&self, marker: &Marker, first_round: bool) -> Policies {
+    fn policies(&self, first_round: bool) -> Policies {
         let settings = &self.settings;
         Policies {
-            marker: marker.clone(),
+            marker: self.marker(),
             source: settings.source.clone(),
             adopt: match settings.adopt.policy {
                 AdoptPolicy::Never => Adopt::Never,
@@ -219,13 +255,7 @@ impl Order {
             adopt_deployer: settings.adopt.deployer,
             prune_adopted: settings.adopt.prune,
             prune: settings.prune.enabled,
-            // An undo deletes what the round had made that it names, and wants nothing else.
-            max_delete: match self.undo {
-                Some(_) => MaxDelete { units: usize::MAX, percent: 100 },
-                None => {
-                    MaxDelete { units: settings.prune.max_delete.units, percent: settings.prune.max_delete.percent }
-                }
-            },
+            max_delete: self.max_delete(),
             allow_empty: settings.prune.allow_empty || self.undo.is_some(),
             create_namespaces: settings.create_namespaces,
             namespaces: settings.allow.namespaces.clone(),
@@ -233,6 +263,16 @@ impl Order {
             only: self.only.clone(),
             first_round,
             hold_on_problem: settings.on_problem == OnProblem::HoldSync,
+            conflicts: Conflicts::default(),
+        }
+    }
+
+    /// An undo deletes what the round had made that it names, and wants nothing else.
+    fn max_delete(&self) -> MaxDelete {
+        let settings = &self.settings.prune.max_delete;
+        match self.undo {
+            Some(_) => MaxDelete { units: usize::MAX, percent: 100 },
+            None => MaxDelete { units: settings.units, percent: settings.percent },
         }
     }
 
@@ -241,6 +281,16 @@ impl Order {
         let demands = Demands { load_balancer: wait.load_balancer };
         (wait.enabled && self.wait).then_some(Patience { timeout: wait.timeout.0, demands })
     }
+}
+
+/// Who wins where others write to our fields, and what of that was tried in vain on this cluster.
+fn conflicts(order: &Order, cluster: &str, state: &State) -> Conflicts {
+    let rules = order.settings.conflicts.iter().map(ConflictRule::rule).collect();
+    let ignore = order.settings.ignore.iter().filter_map(IgnoreRule::rule).collect();
+    // A person who undoes something corrects nothing, and waits for nothing.
+    let is_undo = order.undo.is_some();
+    let fights = if is_undo { Fights::default() } else { fights::remembered(order, cluster, state) };
+    Conflicts { rules, ignore, fights }
 }
 
 fn memory_path(order: &Order, cluster: &str) -> String {
@@ -274,15 +324,15 @@ fn seen(state: &State) -> Vec<(String, String)> {
 /// A host that has not seen a cluster before deletes nothing there yet. A directory keeps its own inventory, and works
 /// with a fresh state, as in CI.
 fn is_first_round(order: &Order, name: &str, cluster: &dyn Cluster, state: &State) -> bool {
-    cluster.carries_marks() && state.read_json::<Memory>(memory_path(order, name)).is_none()
+    cluster.carries_marks() && state.read_json::<Seen>(memory_path(order, name)).is_none()
 }
 
 fn remember(order: &Order, clusters: &BTreeMap<String, ClusterReport>, state: &State) {
     let done = clusters.iter().filter(|(_, report)| order.mode == Mode::Apply && report.state == ClusterState::Done);
     for (name, _) in done {
         let path = memory_path(order, name);
-        if state.read_json::<Memory>(&path).is_none()
-            && let Err(error) = state.write_json(&path, &Memory::default())
+        if state.read_json::<Seen>(&path).is_none()
+            && let Err(error) = state.write_json(&path, &Seen::default())
         {
             error!(error = %Chain(&error), "cannot remember a cluster");
         }

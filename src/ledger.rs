@@ -58,7 +58,17 @@ pub async fn load(cluster: &dyn Cluster, sync: &str) -> Result<Ledger, ClusterEr
     Ok(Ledger { inventory, version: Some(head.version), shards: names, former })
 }
 
+/// Returns the version of the inventory of a sync, without reading it; `None` if there is none.
+pub async fn version(cluster: &dyn Cluster, sync: &str) -> Result<Option<String>, ClusterError> {
+    Ok(cluster.read_record(&head_name(sync)).await?.map(|head| head.version))
+}
+
 impl Ledger {
+    /// Returns the version of the inventory; `None` if there is none yet.
+    pub fn version(&self) -> Option<&str> {
+        self.version.as_deref()
+    }
+
     /// Writes an inventory, if it differs from what is there.
     ///
     /// A conflict means that another process has written in the meantime; nothing is lost then, and nothing was

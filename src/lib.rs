@@ -2,8 +2,10 @@
 //!
 //! In reading order: [`config`] says what is wanted where, [`source`] yields snapshots, [`cluster`] is what they are
 //! applied to. [`rendering`] is what a sync wants on each of them. [`fleet`] runs one round over all clusters of a sync and
-//! [`round`] one on a single cluster: it looks ([`observe`]), plans (the engine), writes the inventory ahead ([`ledger`]), carries out ([`apply`]),
-//! which leaves behind what is needed to take it back ([`archive`]), and waits ([`mod@wait`]). [`report`] is what came of it. [`daemon`] repeats rounds on a [`schedule`], [`cli`] runs them on request.
+//! [`round`] one on a single cluster: it looks ([`observe`], with [`notes`] from the last round), plans (the engine),
+//! writes the inventory ahead ([`ledger`]), carries out ([`apply`]), which leaves behind what is needed to take it back
+//! ([`archive`]), and waits ([`mod@wait`]). [`report`] is what came of it. [`daemon`] repeats rounds on a [`schedule`],
+//! [`cli`] runs them on request.
 
 pub mod apply;
 pub mod archive;
@@ -20,6 +22,7 @@ pub mod http;
 pub mod journal;
 pub mod ledger;
 pub mod metrics;
+pub mod notes;
 pub mod observe;
 pub mod paths;
 pub mod rendering;

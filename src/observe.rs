@@ -1,9 +1,13 @@
 //! Looking at a cluster before anything is decided: what exists, whose it is, and what our objects would become.
 //!
-//! One LIST per kind by our label, one GET for each wanted object that the LIST does not show (a label does not prove
-//! absence), one dry run for each that exists. What was not seen is said to be unknown, never to be absent.
+//! Where this host has notes from its last round, the metadata of all our objects are looked at, and only what has moved
+//! since is read and rehearsed. Else all of it is: one LIST per kind by our label, and one dry run for each that exists.
+//! What was not seen is said to be unknown, never to be absent.
 
+mod absence;
 mod gateways;
+mod rehearsal;
+pub mod sight;
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -14,18 +18,25 @@ use gatewright_engine::error::Chain;
 use gatewright_engine::inventory::Inventory;
 use gatewright_engine::marks::{Marker, SYNC_LABEL};
 use gatewright_engine::object::{Gvk, Object, ObjectId};
+use gatewright_engine::plan::conflicts::autoscaled;
 use gatewright_engine::plan::policies::Policies;
 use gatewright_engine::plan::{NamespaceState, Observed, Obstacle};
 use gatewright_engine::unit::Unit;
 use gatewright_engine::unit::generated::Generated;
 
-use crate::cluster::{Cluster, ClusterError, Mode, Precondition, Reason};
+use crate::cluster::{Cluster, ClusterError, Kinds, Precondition, Reason};
+use crate::notes::Notes;
+use rehearsal::Rehearsal;
+use sight::{Sight, is_secret, outline};
 
 /// Requests under way at once on one cluster; more only adds latency.
 pub const CONCURRENCY: usize = 8;
 
 /// How often an object that moves while it is looked at is rehearsed.
 const REHEARSALS: usize = 4;
+
+/// From so many objects of a kind on that have moved, and if they are more than one in ten, the kind is listed.
+const MANY_MOVED: usize = 20;
 
 /// Awaits futures beside each other, at most [`CONCURRENCY`] at once; the results come in no order.
 pub async fn beside<T>(futures: Vec<BoxFuture<'_, T>>) -> Vec<T> {
@@ -35,6 +46,8 @@ pub async fn beside<T>(futures: Vec<BoxFuture<'_, T>>) -> Vec<T> {
 /// What is to be looked at.
 #[derive(Clone, Copy)]
 pub struct Scope<'a> {
+    /// What identifies the cluster.
+    pub identity: &'a str,
     /// The wanted units, marks included.
     pub units: &'a [Unit],
     /// What is owned.
@@ -43,30 +56,49 @@ pub struct Scope<'a> {
     pub policies: &'a Policies,
     /// Whether objects that are to be created are rehearsed too: for a plan that a person reads.
     pub rehearse_creates: bool,
+    /// What is known from the last round, and what was seen since.
+    pub known: Option<Known<'a>>,
+}
+
+/// What is known before a cluster is looked at.
+#[derive(Clone, Copy)]
+pub struct Known<'a> {
+    /// What the last round found.
+    pub notes: &'a Notes,
+    /// The metadata of what it was about, as they are now.
+    pub sight: &'a Sight,
+    /// The digests of all that is wanted.
+    pub digests: &'a BTreeMap<ObjectId, String>,
 }
 
 /// Looks at a cluster. Fails only if the cluster as a whole cannot be talked to.
-pub async fn observe(cluster: &dyn Cluster, scope: Scope<'_>) -> Result<Observed, ClusterError> {
-    let identity = cluster.identity().await?;
+///
+/// Also returns the metadata that were seen, where they were looked at.
+pub async fn observe(cluster: &dyn Cluster, scope: Scope<'_>) -> Result<(Observed, Option<Sight>), ClusterError> {
     let wanted: Vec<&Object> = scope.wanted().collect();
-    let mut observed = Observed { cluster: identity, carries_marks: cluster.carries_marks(), ..Observed::default() };
+    let carries_marks = cluster.carries_marks();
+    let mut observed = Observed { cluster: scope.identity.to_owned(), carries_marks, ..Observed::default() };
+    observed.autoscaled = autoscaled(scope.units);
     let kinds = scope.kinds();
-    let known = cluster.kinds(&kinds).await?;
-    for gvk in kinds.iter().filter(|gvk| !known.contains_key(*gvk)) {
-        let of_kind = wanted.iter().filter(|object| object.gvk() == *gvk);
-        let obstacle = || Err(Obstacle::NoSuchKind(gvk.to_string()));
-        observed.rehearsed.extend(of_kind.map(|object| (object.id().clone(), obstacle())));
+    let found = cluster.kinds(&kinds).await?;
+    observed.rehearsed.extend(without_kind(&wanted, &kinds, &found));
+    let known: BTreeSet<Gvk> = found.served.into_keys().collect();
+    let sight = match scope.known {
+        Some(last) => glance(cluster, scope, last, &known, &mut observed).await?,
+        None => None,
+    };
+    if sight.is_none() {
+        list(cluster, &known, &scope.policies.marker, &mut observed).await?;
     }
-    let known: BTreeSet<Gvk> = known.into_keys().collect();
-    list(cluster, &known, &scope.policies.marker, &mut observed).await?;
     let unknown = scope.without_kind(&observed, &known);
     observed.unknown.extend(unknown);
-    get(cluster, scope.missing(&observed, &known), &mut observed).await?;
+    let doubtful = absence::doubtful(cluster, scope.missing(&observed, &known)).await?;
+    get(cluster, doubtful, &mut observed).await?;
     namespaces(cluster, &wanted, &mut observed).await?;
     gateways::look(cluster, scope, &mut observed).await?;
     rehearse(cluster, scope, &known, &mut observed).await?;
     gateways::rehearse(cluster, scope, &mut observed).await?;
-    Ok(observed)
+    Ok((observed, sight))
 }
 
 impl<'a> Scope<'a> {
@@ -77,6 +109,12 @@ impl<'a> Scope<'a> {
     fn wanted(self) -> impl Iterator<Item = &'a Object> {
         // What may not be written is not asked for either.
         self.about().flat_map(Unit::all).filter(move |object| self.policies.forbids(object.id()).is_none())
+    }
+
+    /// All that is wanted or owned, and its kind.
+    fn objects(self) -> BTreeMap<ObjectId, Gvk> {
+        let owned = self.owned.entries.iter().map(|(id, entry)| (id.clone(), entry.gvk.clone()));
+        owned.chain(self.wanted().map(|object| (object.id().clone(), object.gvk()))).collect()
     }
 
     fn kinds(self) -> BTreeSet<Gvk> {
@@ -94,11 +132,28 @@ impl<'a> Scope<'a> {
 
     /// Objects that are wanted or owned and that no LIST has shown.
     fn missing(self, observed: &Observed, known: &BTreeSet<Gvk>) -> BTreeMap<ObjectId, Gvk> {
-        let wanted = self.wanted().map(|object| (object.id().clone(), object.gvk()));
-        let owned = self.owned.entries.iter().map(|(id, entry)| (id.clone(), entry.gvk.clone()));
         let is_open = |id: &ObjectId| !observed.live.contains_key(id) && !observed.unknown.contains_key(id);
-        wanted.chain(owned).filter(|(id, gvk)| is_open(id) && known.contains(gvk)).collect()
+        self.objects().into_iter().filter(|(id, gvk)| is_open(id) && known.contains(gvk)).collect()
     }
+}
+
+/// Says of wanted objects whose kind cannot be asked for why that is.
+fn without_kind(
+    wanted: &[&Object],
+    kinds: &BTreeSet<Gvk>,
+    found: &Kinds,
+) -> BTreeMap<ObjectId, Result<gatewright_engine::live::Live, Obstacle>> {
+    let mut obstacles = BTreeMap::new();
+    for gvk in kinds.iter().filter(|gvk| !found.served.contains_key(*gvk)) {
+        let obstacle = if found.silent.contains(gvk) {
+            Obstacle::Failed(format!("the part of the API that serves {gvk} does not answer"))
+        } else {
+            Obstacle::NoSuchKind(gvk.to_string())
+        };
+        let of_kind = wanted.iter().filter(|object| object.gvk() == *gvk);
+        obstacles.extend(of_kind.map(|object| (object.id().clone(), Err(obstacle.clone()))));
+    }
+    obstacles
 }
 
 /// A failure that concerns one kind or object is kept; one that concerns the cluster ends the observation.
@@ -111,6 +166,63 @@ fn only_local(error: ClusterError) -> Result<String, ClusterError> {
     }
 }
 
+/// Looks at metadata, and reads only what is not as it was when it was right.
+async fn glance(
+    cluster: &dyn Cluster,
+    scope: Scope<'_>,
+    last: Known<'_>,
+    known: &BTreeSet<Gvk>,
+    observed: &mut Observed,
+) -> Result<Option<Sight>, ClusterError> {
+    let mut objects = scope.objects();
+    objects.retain(|_, gvk| known.contains(gvk));
+    let Some(sight) = last.sight.clone().widened(cluster, &objects, &scope.policies.marker).await? else {
+        return Ok(None);
+    };
+    if sight.is_older_than(&last.notes.versions) {
+        return Ok(None);
+    }
+    let notes = last.notes.by_object();
+    let is_settled = |id: &ObjectId| {
+        let seen = notes.get(id).zip(sight.objects.get(id));
+        seen.is_some_and(|(note, seen)| last.digests.get(id) == Some(&note.wanted) && note.agrees(seen))
+    };
+    let shown = objects.into_iter().filter(|(id, _)| sight.objects.contains_key(id));
+    let (unchanged, moved): (BTreeMap<ObjectId, Gvk>, BTreeMap<ObjectId, Gvk>) =
+        shown.partition(|(id, _)| is_settled(id));
+    for (id, gvk) in unchanged {
+        if let Some(live) = outline(&id, &gvk, &sight.objects[&id]) {
+            observed.live.insert(id.clone(), live);
+            observed.unchanged.insert(id);
+        }
+    }
+    read(cluster, scope, &sight, moved, observed).await?;
+    Ok(Some(sight))
+}
+
+/// Reads objects that are there: one by one, or, where that is less work, all of their kind.
+async fn read(
+    cluster: &dyn Cluster,
+    scope: Scope<'_>,
+    sight: &Sight,
+    mut objects: BTreeMap<ObjectId, Gvk>,
+    observed: &mut Observed,
+) -> Result<(), ClusterError> {
+    let mut moved: BTreeMap<&Gvk, usize> = BTreeMap::new();
+    for gvk in objects.values() {
+        *moved.entry(gvk).or_default() += 1;
+    }
+    let shown = |gvk: &Gvk| sight.objects.keys().filter(|id| id.group == gvk.group && id.kind == gvk.kind).count();
+    let many = moved.into_iter().filter(|(gvk, number)| *number >= MANY_MOVED && number * 10 > shown(gvk));
+    let many: BTreeSet<Gvk> = many.map(|(gvk, _)| gvk.clone()).collect();
+    let before = std::mem::take(&mut observed.live);
+    list(cluster, &many, &scope.policies.marker, observed).await?;
+    observed.live.retain(|id, _| objects.contains_key(id));
+    objects.retain(|id, _| !observed.live.contains_key(id));
+    observed.live.extend(before);
+    get(cluster, objects, observed).await
+}
+
 async fn list(
     cluster: &dyn Cluster,
     kinds: &BTreeSet<Gvk>,
@@ -118,7 +230,8 @@ async fn list(
     observed: &mut Observed,
 ) -> Result<(), ClusterError> {
     let label = marker.label();
-    let lists = kinds.iter().map(|gvk| cluster.list(gvk, (SYNC_LABEL, &label))).collect();
+    let listed = kinds.iter().filter(|gvk| !is_secret(gvk) || !cluster.carries_marks());
+    let lists = listed.map(|gvk| cluster.list(gvk, (SYNC_LABEL, &label))).collect();
     for list in beside(lists).await {
         match list {
             Ok(live) => observed.live.extend(live.into_iter().map(|live| (live.object.id().clone(), live))),
@@ -131,10 +244,10 @@ async fn list(
 
 async fn get(
     cluster: &dyn Cluster,
-    missing: BTreeMap<ObjectId, Gvk>,
+    objects: BTreeMap<ObjectId, Gvk>,
     observed: &mut Observed,
 ) -> Result<(), ClusterError> {
-    let gets = missing.iter().map(|(id, gvk)| cluster.get(gvk, id).map(move |live| (id, live)).boxed()).collect();
+    let gets = objects.iter().map(|(id, gvk)| cluster.get(gvk, id).map(move |live| (id, live)).boxed()).collect();
     for (id, live) in beside(gets).await {
         let id = id.clone();
         match live {
@@ -174,24 +287,28 @@ async fn rehearse(
     let mut objects: Vec<&Object> = scope
         .wanted()
         .filter(|object| known.contains(&object.gvk()) && !observed.unknown.contains_key(object.id()))
+        .filter(|object| !observed.unchanged.contains(object.id()))
         .collect();
     let generated = scope.about().flat_map(|unit| &unit.generated);
     let generated: BTreeMap<&ObjectId, &Generated> = generated.map(|it| (it.object.id(), it)).collect();
+    let units = scope.about().flat_map(|unit| unit.all().map(move |object| (object.id(), unit)));
+    let units: BTreeMap<&ObjectId, &Unit> = units.collect();
     for _ in 0..REHEARSALS {
-        let candidates: Vec<(&Object, Option<Object>, Precondition)> = objects
+        let candidates: Vec<(&Object, Rehearsal<'_>)> = objects
             .into_iter()
             .filter_map(|object| {
                 let only_if = precondition(object, observed, scope.rehearse_creates)?;
+                let unit = units.get(object.id())?;
                 // What has a value that is made once is rehearsed with the value that it has.
                 let live = observed.live.get(object.id());
                 let kept = generated.get(object.id()).and_then(|generated| generated.kept(live?));
-                Some((object, kept, only_if))
+                let wanted = kept.as_ref().unwrap_or(object);
+                Some((object, Rehearsal::of(unit, wanted, only_if, observed, scope.policies)?))
             })
             .collect();
         let mut runs = Vec::with_capacity(candidates.len());
-        for (object, kept, only_if) in &candidates {
-            let rehearsal = cluster.apply(kept.as_ref().unwrap_or(object), only_if, Mode::DryRun);
-            runs.push(rehearsal.map(|result| (*object, result)).boxed());
+        for (object, rehearsal) in &candidates {
+            runs.push(rehearsal.run(cluster).map(|result| (*object, result)).boxed());
         }
         let mut moved = Vec::new();
         for (object, result) in beside(runs).await {

@@ -3,23 +3,84 @@
 //! A snapshot is read once, and rendered once for all clusters on which it comes to the same: that is a matter of the
 //! overlays that are in force there.
 
+pub mod renderings;
+
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use gatewright_engine::marks::Marker;
 use gatewright_engine::object::ObjectId;
 use gatewright_engine::overlay::Variant;
 use gatewright_engine::pack::Packs;
 use gatewright_engine::problem::{Place, Problem};
 use gatewright_engine::selector::ClusterFacts;
 use gatewright_engine::unit::{Options, Rendering, Source};
+use tokio::task::JoinError;
 
 use crate::config::Config;
 use crate::config::settings::{SpecsMode, SyncSettings, Unclaimed};
 use crate::report::ProblemReport;
 use crate::source::Snapshot;
+use renderings::Renderings;
+
+/// What was rendered, by cluster.
+pub type Rendered = BTreeMap<String, Arc<Rendering>>;
 
 /// What is wanted, by cluster.
-pub type Wanted = BTreeMap<String, Arc<Rendering>>;
+pub type Wanted = BTreeMap<String, Want>;
+
+/// What is wanted on a cluster, marks included: rendered, or to be rendered when somebody needs it.
+#[derive(Clone)]
+pub enum Want {
+    /// It is there.
+    Ready(Arc<Rendering>),
+    /// It can be made.
+    Later {
+        /// Of all clusters of the sync.
+        renderings: Arc<Renderings>,
+        /// What to render.
+        snapshot: Arc<Snapshot>,
+        /// For which cluster.
+        cluster: ClusterFacts,
+    },
+}
+
+impl Want {
+    /// Takes what was rendered already, and marks it.
+    pub fn ready(mut rendering: Rendering, marker: &Marker) -> Self {
+        mark(&mut rendering, marker);
+        Self::Ready(Arc::new(rendering))
+    }
+
+    /// Leaves rendering for later.
+    pub fn later(renderings: &Arc<Renderings>, snapshot: &Arc<Snapshot>, cluster: &ClusterFacts) -> Self {
+        let (renderings, snapshot) = (Arc::clone(renderings), Arc::clone(snapshot));
+        Self::Later { renderings, snapshot, cluster: cluster.clone() }
+    }
+
+    /// Names everything that it depends on; `None` if that is not known.
+    pub fn key(&self) -> Option<String> {
+        match self {
+            Self::Ready(_) => None,
+            Self::Later { renderings, snapshot, cluster } => Some(renderings.key(snapshot, cluster)),
+        }
+    }
+
+    /// Returns it, rendered. An error is a bug.
+    pub async fn rendering(&self) -> Result<Arc<Rendering>, JoinError> {
+        match self {
+            Self::Ready(rendering) => Ok(Arc::clone(rendering)),
+            Self::Later { renderings, snapshot, cluster } => renderings.of(snapshot, cluster).await,
+        }
+    }
+}
+
+/// Marks are put on last, after everything that may change an object.
+fn mark(rendering: &mut Rendering, marker: &Marker) {
+    for unit in &mut rendering.units {
+        unit.map(|object| marker.mark(object));
+    }
+}
 
 /// A snapshot as a sync reads it, for any number of clusters.
 #[derive(Debug)]
@@ -86,28 +147,28 @@ impl Reading {
     }
 
     /// Renders it for clusters, once for each variant.
-    pub fn render_all(&self, packs: &Packs, clusters: impl IntoIterator<Item = ClusterFacts>) -> Wanted {
+    pub fn render_all(&self, packs: &Packs, clusters: impl IntoIterator<Item = ClusterFacts>) -> Rendered {
         once_each(clusters, |cluster| self.variant(cluster), |cluster| self.render(packs, cluster))
     }
 }
 
 /// Renders specs for clusters, once for each variant; without clusters once, under the overlays for all.
-pub fn render_all(source: &Source, packs: &Packs, clusters: impl IntoIterator<Item = ClusterFacts>) -> Wanted {
+pub fn render_all(source: &Source, packs: &Packs, clusters: impl IntoIterator<Item = ClusterFacts>) -> Rendered {
     let render = |cluster: Option<&ClusterFacts>| {
         source.render(packs, &Options { cluster: cluster.cloned(), ..Options::default() })
     };
     let of = |cluster: &ClusterFacts| source.overlays.variant(Some(cluster));
     let wanted = once_each(clusters, of, |cluster| render(Some(cluster)));
-    if wanted.is_empty() { Wanted::from([(String::new(), Arc::new(render(None)))]) } else { wanted }
+    if wanted.is_empty() { Rendered::from([(String::new(), Arc::new(render(None)))]) } else { wanted }
 }
 
 fn once_each(
     clusters: impl IntoIterator<Item = ClusterFacts>,
     variant: impl Fn(&ClusterFacts) -> Variant,
     render: impl Fn(&ClusterFacts) -> Rendering,
-) -> Wanted {
+) -> Rendered {
     let mut variants = BTreeMap::new();
-    let mut wanted = Wanted::new();
+    let mut wanted = Rendered::new();
     for cluster in clusters {
         let rendering = variants.entry(variant(&cluster)).or_insert_with(|| Arc::new(render(&cluster)));
         wanted.insert(cluster.name, Arc::clone(rendering));
@@ -122,14 +183,14 @@ pub fn facts_of(config: &Config, sync: &SyncSettings) -> Vec<ClusterFacts> {
 }
 
 /// Collects what is wrong: what is wrong everywhere without the names of clusters.
-pub fn problems(wanted: &Wanted) -> Vec<ProblemReport> {
+pub fn problems<'a>(wanted: &BTreeMap<&'a str, &'a [Problem]>) -> Vec<ProblemReport> {
     let mut clusters: BTreeMap<&Problem, Vec<String>> = BTreeMap::new();
-    for (name, rendering) in wanted {
-        for problem in &rendering.problems {
+    for (name, problems) in wanted {
+        for problem in *problems {
             let names = clusters.entry(problem).or_default();
             // One cluster may have a problem twice, once for each of two units.
-            if names.last() != Some(name) {
-                names.push(name.clone());
+            if names.last().is_none_or(|last| last != name) {
+                names.push((*name).to_owned());
             }
         }
     }

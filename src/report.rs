@@ -10,6 +10,7 @@ use std::fmt;
 use gatewright_engine::diff::Difference;
 use gatewright_engine::object::ObjectId;
 use gatewright_engine::plan::Plan;
+use gatewright_engine::plan::conflicts::Settled;
 use gatewright_engine::plan::guard::Hold;
 use gatewright_engine::plan::refusal::{Reason, Refusal};
 use gatewright_engine::problem::{Place, Problem, Scope};
@@ -86,7 +87,7 @@ pub struct ProblemReport {
 }
 
 /// A document that no pack claims.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct Unclaimed {
     /// The object.
     pub id: ObjectId,
@@ -155,6 +156,9 @@ pub struct StepReport {
     pub action: String,
     /// What differed.
     pub differences: Vec<Difference>,
+    /// What was settled about fields that others write to.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub fields: Vec<Settled>,
     /// What else is to be known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub note: Option<String>,
@@ -198,6 +202,12 @@ pub enum UnitState {
     Failed,
     /// It was deleted.
     Pruned,
+}
+
+impl From<&(ObjectId, Place)> for Unclaimed {
+    fn from((id, place): &(ObjectId, Place)) -> Self {
+        Self { id: id.clone(), place: place.clone() }
+    }
 }
 
 impl ProblemReport {
@@ -305,6 +315,7 @@ impl ClusterReport {
             id: step.id.clone(),
             action: step.action.word().to_owned(),
             differences: step.differences.clone(),
+            fields: step.fields.clone(),
             note: step.note.clone(),
             outcome: None,
         };
@@ -372,6 +383,7 @@ fn weight(reason: &Reason) -> u8 {
         | Reason::NamespaceTerminating(_) => 1,
         Reason::Foreign(_)
         | Reason::LiveDeployer(_)
+        | Reason::Conflict(_)
         | Reason::NotAllowed(_)
         | Reason::Unmarked
         | Reason::NotUndone(_) => 3,

@@ -4,8 +4,12 @@
 //! deletion is known to have happened, so that a process that dies anywhere in here leaves an inventory that holds
 //! everything it made.
 
+mod ending;
+mod noting;
+pub mod quiet;
 mod summary;
-mod taken;
+mod undoing;
+mod vitals;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::error::Error;
@@ -17,22 +21,28 @@ use gatewright_engine::inventory::Inventory;
 use gatewright_engine::live::Live;
 use gatewright_engine::object::{Gvk, Object, ObjectId};
 use gatewright_engine::plan::policies::Policies;
-use gatewright_engine::plan::restore::{Change, restoration};
+use gatewright_engine::plan::restore::Change;
 use gatewright_engine::plan::{Action, Observed, Plan, Step, plan};
 use gatewright_engine::unit::Rendering;
+use serde::{Deserialize, Serialize};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 use tracing::{debug, warn};
 
 use crate::apply::keep::{Keep, unkept};
-use crate::apply::{Applied, Limits, Outcome, apply, prune};
+use crate::apply::{Applied, Limits, Outcome, apply};
 use crate::archive::record::Recorder;
 use crate::cluster::{Cluster, ClusterError, KindScope, Reason};
 use crate::ledger::{self, Ledger};
-use crate::observe::{Scope, observe};
+use crate::notes::{Notes, Vital, digests};
+use crate::observe::sight::Sight;
+use crate::observe::{Known, Scope, observe};
+use crate::rendering::Want;
 use crate::report::{ClusterReport, ClusterState, Mode};
-use crate::wait::{Patience, Unhealthy, sick, wait};
-use summary::{report, units};
+use crate::wait::{Patience, Unhealthy};
+use quiet::Settled;
+use summary::units;
+use vitals::Vitals;
 
 /// How often a round plans again when somebody else was faster.
 const ATTEMPTS: usize = 4;
@@ -41,7 +51,7 @@ const ATTEMPTS: usize = 4;
 #[derive(Clone, Copy)]
 pub struct Task<'a> {
     /// What is wanted, marks included.
-    pub rendering: &'a Rendering,
+    pub want: &'a Want,
     /// What the sync may do.
     pub policies: &'a Policies,
     /// Whether anything is changed.
@@ -50,19 +60,65 @@ pub struct Task<'a> {
     pub patience: Option<Patience>,
     /// How long to wait until Gateways are accepted of which something is taken over.
     pub acceptance: Duration,
-    /// Told when the process is to end.
-    pub stop: &'a CancellationToken,
+    /// What is known from the last round; `None`: everything is compared again.
+    pub memory: Option<&'a Memory>,
     /// Where objects are kept as they are before they are changed; `None` keeps nothing.
     pub recorder: Option<&'a Arc<Recorder>>,
-    /// What a round has done that is to be undone; the rendering holds all that may be wanted for it.
+    /// What a round has done that is to be undone; what is wanted holds all that may be wanted for it.
     pub undo: Option<&'a [Change]>,
+    /// Told when the process is to end.
+    pub stop: &'a CancellationToken,
+}
+
+impl<'a> Task<'a> {
+    /// Writes down what is about to be done; what cannot be written down is not done.
+    fn begin(&self, plan: &Plan) -> Result<(), ClusterError> {
+        let Some(recorder) = self.recorder else { return Ok(()) };
+        recorder.begin(plan).map_err(|error| unkept("a record of the round", error))
+    }
+
+    fn keep<'b>(&self, observed: &'b Observed) -> Keep<'b>
+    where
+        'a: 'b,
+    {
+        Keep { recorder: self.recorder, observed }
+    }
+}
+
+/// What this host knows of a sync on a cluster.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Memory {
+    /// Its objects.
+    pub notes: Notes,
+    /// What the last round was about, if there was nothing left to do after it.
+    pub settled: Option<Settled>,
+}
+
+/// What came of a round on a cluster.
+#[derive(Debug)]
+pub struct Conclusion {
+    /// What is told.
+    pub report: ClusterReport,
+    /// What is known for the next round.
+    pub memory: Option<Memory>,
+    /// Whether that differs from what was known before.
+    pub is_new: bool,
+    /// What was wanted, if it had to be rendered.
+    pub rendering: Option<Arc<Rendering>>,
+}
+
+impl Conclusion {
+    /// Concludes with a report and nothing else.
+    pub fn of(report: ClusterReport) -> Self {
+        Self { report, memory: None, is_new: false, rendering: None }
+    }
 }
 
 /// Runs a round. What goes wrong is part of the report.
-pub async fn run(cluster: &dyn Cluster, task: &Task<'_>) -> ClusterReport {
+pub async fn run(cluster: &dyn Cluster, task: &Task<'_>) -> Conclusion {
     match try_run(cluster, task).await {
-        Ok(report) => report,
-        Err(error) => failed(&error),
+        Ok(conclusion) => conclusion,
+        Err(error) => Conclusion::of(failed(&error)),
     }
 }
 
@@ -77,113 +133,199 @@ fn failed(error: &ClusterError) -> ClusterReport {
     ClusterReport::failed(state, Chain(cause).to_string(), error.hint.clone())
 }
 
-async fn try_run(cluster: &dyn Cluster, task: &Task<'_>) -> Result<ClusterReport, ClusterError> {
-    let sync = &task.policies.marker.sync;
-    let first_look = async {
-        let located = located(cluster, task).await?;
-        let ledger = ledger::load(cluster, sync).await?;
-        let here = Task { rendering: located.as_ref().unwrap_or(task.rendering), ..*task };
-        let (plan, observed) = look(cluster, &here, &ledger.inventory).await?;
-        Ok::<_, ClusterError>((located, ledger, plan, observed))
-    };
+async fn try_run(cluster: &dyn Cluster, task: &Task<'_>) -> Result<Conclusion, ClusterError> {
     // Nothing is under way yet that could be left half done, and a silent server must not keep the process.
-    let (located, mut ledger, mut plan, mut observed) = tokio::select! {
+    let looked = tokio::select! {
         biased;
         () = task.stop.cancelled() => {
-            return Ok(ClusterReport { state: ClusterState::Stopped, ..ClusterReport::of(&Plan::default()) });
+            let report = ClusterReport { state: ClusterState::Stopped, ..ClusterReport::of(&Plan::default()) };
+            return Ok(Conclusion::of(report));
         }
-        looked = first_look => looked?,
+        looked = first_look(cluster, task) => looked?,
     };
-    let task = &Task { rendering: located.as_ref().unwrap_or(task.rendering), ..*task };
-    if task.mode == Mode::Plan || !plan.holds.is_empty() {
-        let mut report = ClusterReport::of(&plan);
-        report.units = units(task, &plan, &observed.live, None, &Unhealthy::new());
-        return Ok(report);
+    let (place, view, ledger) = match looked {
+        First::Concluded(conclusion) => return Ok(*conclusion),
+        First::Open(open) => *open,
+    };
+    let here = &Here { task, place: &place };
+    let rendering = Some(Arc::clone(&place.rendering));
+    if task.mode == Mode::Plan || !view.plan.holds.is_empty() {
+        let mut report = ClusterReport::of(&view.plan);
+        report.units = units(here, &view.plan, &view.health(None), None, &Unhealthy::new());
+        let memory = noting::planned(here, &view, &ledger, &report);
+        let is_new = task.memory != memory.as_ref();
+        return Ok(Conclusion { report, memory, is_new, rendering });
     }
+    let (report, memory) = carry_out(cluster, here, view, ledger).await?;
+    let is_new = task.memory != memory.as_ref();
+    Ok(Conclusion { report, memory, is_new, rendering })
+}
+
+/// What a round on a cluster goes by once it is known that there may be something to do.
+struct Place {
+    /// What identifies the cluster.
+    identity: String,
+    /// What is wanted there.
+    rendering: Arc<Rendering>,
+    /// The digests of that.
+    digests: BTreeMap<ObjectId, String>,
+}
+
+/// A task at its place.
+struct Here<'a> {
+    task: &'a Task<'a>,
+    place: &'a Place,
+}
+
+/// What was seen, and what is to be done about it.
+struct View {
+    plan: Plan,
+    observed: Observed,
+    /// The metadata of our objects, where they were looked at.
+    sight: Option<Sight>,
+    /// What is known of those that nobody has touched.
+    vitals: BTreeMap<ObjectId, Vital>,
+}
+
+impl View {
+    /// What is known of the state of objects.
+    fn health<'a>(&'a self, live: Option<&'a BTreeMap<ObjectId, Live>>) -> Vitals<'a> {
+        Vitals { live: live.unwrap_or(&self.observed.live), known: &self.vitals }
+    }
+}
+
+/// How far the first look has led.
+enum First {
+    Concluded(Box<Conclusion>),
+    Open(Box<(Place, View, Ledger)>),
+}
+
+/// Looks at what the last round was about, and only if that does not settle it at all that is wanted.
+async fn first_look(cluster: &dyn Cluster, task: &Task<'_>) -> Result<First, ClusterError> {
+    let identity = cluster.identity().await?;
+    let memory = task.memory.filter(|memory| memory.notes.are_about(&identity));
+    let sight = match memory {
+        Some(memory) => Sight::default().widened(cluster, &memory.notes.kinds(), &task.policies.marker).await?,
+        None => None,
+    };
+    if let (Some(memory), Some(sight)) = (memory, &sight)
+        && let Some(conclusion) = quiet::conclude(cluster, task, memory, sight).await?
+    {
+        return Ok(First::Concluded(Box::new(conclusion)));
+    }
+    let Ok(rendering) = task.want.rendering().await else {
+        let message = "internal error: rendering ended in a bug, see the log".to_owned();
+        let report = ClusterReport::failed(ClusterState::Failed, message, Some("please report it".to_owned()));
+        return Ok(First::Concluded(Box::new(Conclusion::of(report))));
+    };
+    let rendering = located(cluster, task, &rendering).await?.map_or(rendering, Arc::new);
+    let digests = digests(&rendering.units, &task.policies.conflicts);
+    let place = Place { identity, rendering, digests };
+    let ledger = ledger::load(cluster, &task.policies.marker.sync).await?;
+    let here = Here { task, place: &place };
+    let view = look(cluster, &here, &ledger.inventory, memory.map(|memory| &memory.notes), sight).await?;
+    Ok(First::Open(Box::new((place, view, ledger))))
+}
+
+/// Applies, and plans again where somebody else was faster.
+async fn carry_out(
+    cluster: &dyn Cluster,
+    here: &Here<'_>,
+    mut view: View,
+    mut ledger: Ledger,
+) -> Result<(ClusterReport, Option<Memory>), ClusterError> {
+    let (task, sync) = (here.task, &here.task.policies.marker.sync);
     let limits = Limits { acceptance: Instant::now() + task.acceptance, stop: task.stop };
     let mut applied = Applied::default();
     let mut done = BTreeMap::new();
     for attempt in 1..=ATTEMPTS {
-        task.begin(&plan)?;
-        ledger.save(cluster, sync, &plan.inventory).await?;
-        applied = apply(cluster, &plan, task.keep(&observed), limits).await;
+        task.begin(&view.plan)?;
+        ledger.save(cluster, sync, &view.plan.inventory).await?;
+        applied = apply(cluster, &view.plan, task.keep(&view.observed), limits).await;
         let is_stale = applied.outcomes.values().any(|outcome| matches!(outcome, Outcome::Stale(_)));
         if !is_stale || attempt == ATTEMPTS || task.stop.is_cancelled() {
             break;
         }
         // Somebody else was faster: what was written so far is in the inventory, and is seen as ours now.
         debug!(sync, attempt, "plans again, because an object was changed meanwhile");
-        note_uids(&mut plan.inventory, &applied);
-        ledger.save(cluster, sync, &plan.inventory).await?;
-        let is_done = |step: &Step| applied.outcomes.get(&step.id) == Some(&Outcome::Done);
-        done.extend(plan.steps.into_iter().filter(is_done).map(|step| (step.id.clone(), step)));
-        (plan, observed) = look(cluster, task, &ledger.inventory).await?;
-        if !plan.holds.is_empty() {
-            return Ok(ClusterReport::of(&plan));
+        ending::note_uids(&mut view.plan.inventory, &applied);
+        ledger.save(cluster, sync, &view.plan.inventory).await?;
+        let notes = noting::so_far(here, &view, &applied);
+        // What is stale may have been done all the same: an answer was lost, and the second try met the first.
+        let may_be_done =
+            |step: &Step| matches!(applied.outcomes.get(&step.id), Some(Outcome::Done | Outcome::Stale(_)));
+        done.extend(view.plan.steps.into_iter().filter(may_be_done).map(|step| (step.id.clone(), step)));
+        view = look(cluster, here, &ledger.inventory, Some(&notes), view.sight.map(|_| Sight::default())).await?;
+        if !view.plan.holds.is_empty() {
+            return Ok((ClusterReport::of(&view.plan), None));
         }
     }
-    carry_over(task, &mut plan, &mut applied, done);
-    Ok(finish(cluster, task, ledger, plan, observed, applied).await)
+    carry_over(task, &mut view.plan, &mut applied, done);
+    Ok(ending::finish(cluster, here, ledger, view, applied).await)
 }
 
 /// Puts documents of kinds that nobody here knows into a namespace or not, as the cluster has the kind; `None` if they
 /// are right already.
-async fn located(cluster: &dyn Cluster, task: &Task<'_>) -> Result<Option<Rendering>, ClusterError> {
-    let guessed = task.rendering.units.iter().filter(|unit| unit.home.is_some() && task.policies.is_about(&unit.id));
+async fn located(
+    cluster: &dyn Cluster,
+    task: &Task<'_>,
+    rendering: &Rendering,
+) -> Result<Option<Rendering>, ClusterError> {
+    let guessed = rendering.units.iter().filter(|unit| unit.home.is_some() && task.policies.is_about(&unit.id));
     let kinds: BTreeSet<Gvk> = guessed.flat_map(|unit| unit.objects.iter().map(Object::gvk)).collect();
     if kinds.is_empty() {
         return Ok(None);
     }
-    let known = cluster.kinds(&kinds).await?;
-    let settled = task.rendering.settled(|kind| known.get(kind).map(|scope| *scope == KindScope::Namespaced));
+    let known = cluster.kinds(&kinds).await?.served;
+    let settled = rendering.settled(|kind| known.get(kind).map(|scope| *scope == KindScope::Namespaced));
     let marker = &task.policies.marker;
-    Ok(settled.map(|mut rendering| {
-        for problem in rendering.problems.iter().filter(|problem| !task.rendering.problems.contains(problem)) {
+    Ok(settled.map(|mut settled| {
+        for problem in settled.problems.iter().filter(|problem| !rendering.problems.contains(problem)) {
             warn!(%problem, "problem in the source on this cluster");
         }
-        for unit in rendering.units.iter_mut().filter(|unit| unit.home.is_some()) {
+        for unit in settled.units.iter_mut().filter(|unit| unit.home.is_some()) {
             unit.map(|object| marker.mark(object));
         }
-        rendering
+        settled
     }))
 }
 
-async fn look(cluster: &dyn Cluster, task: &Task<'_>, owned: &Inventory) -> Result<(Plan, Observed), ClusterError> {
+async fn look(
+    cluster: &dyn Cluster,
+    here: &Here<'_>,
+    owned: &Inventory,
+    notes: Option<&Notes>,
+    sight: Option<Sight>,
+) -> Result<View, ClusterError> {
+    let Here { task, place } = here;
+    let known = notes.zip(sight.as_ref()).map(|(notes, sight)| Known { notes, sight, digests: &place.digests });
     let scope = Scope {
-        units: &task.rendering.units,
+        identity: &place.identity,
+        units: &place.rendering.units,
         owned,
         policies: task.policies,
         rehearse_creates: task.mode == Mode::Plan,
+        known,
     };
-    let observed = observe(cluster, scope).await?;
-    let Some(changes) = task.undo else {
-        let plan = plan(task.rendering, &observed, owned, task.policies);
-        return Ok((plan, observed));
+    let (observed, sight) = observe(cluster, scope).await?;
+    let mut plan = match task.undo {
+        Some(changes) => undoing::plan(cluster, changes, &observed, owned, task.policies).await,
+        None => plan(&place.rendering, &observed, owned, task.policies),
     };
-    let mut restoration = restoration(changes, &observed, owned, &task.policies.marker);
-    taken::leave_out(cluster, &mut restoration, &observed).await;
-    let mut plan = plan(&restoration.rendering, &observed, &restoration.owned, task.policies);
-    plan.refusals.extend(restoration.refusals);
-    for (id, entry) in &owned.entries {
-        plan.inventory.entries.entry(id.clone()).or_insert_with(|| entry.clone());
+    let mut vitals = BTreeMap::new();
+    if let Some((notes, sight)) = notes.zip(sight.as_ref()) {
+        let known = notes.by_object();
+        for step in plan.steps.iter_mut().filter(|step| observed.unchanged.contains(&step.id)) {
+            step.fields = known.get(&step.id).map(|note| note.fields.clone()).unwrap_or_default();
+        }
+        let unchanged = notes.objects.iter().filter(|note| observed.unchanged.contains(&note.id));
+        vitals = vitals::vitals(cluster, task, unchanged, sight).await?;
     }
-    Ok((plan, observed))
-}
-
-impl Task<'_> {
-    /// Writes down what is about to be done; what cannot be written down is not done.
-    fn begin(&self, plan: &Plan) -> Result<(), ClusterError> {
-        let Some(recorder) = self.recorder else { return Ok(()) };
-        recorder.begin(plan).map_err(|error| unkept("a record of the round", error))
-    }
-
-    fn keep<'b>(&'b self, observed: &'b Observed) -> Keep<'b> {
-        Keep { recorder: self.recorder, live: &observed.live }
-    }
+    Ok(View { plan, observed, sight, vitals })
 }
 
 /// What was done before the last plan was made is as it should be for that plan, and a change of this round all the
-/// same: it is awaited and reported.
+/// same: it is awaited and reported. What is not as it should be was not done, and has a step of its own in that plan.
 fn carry_over(task: &Task<'_>, plan: &mut Plan, applied: &mut Applied, mut done: BTreeMap<ObjectId, Step>) {
     for step in plan.steps.iter_mut().filter(|step| step.action == Action::Keep) {
         if let Some(earlier) = done.remove(&step.id) {
@@ -191,124 +333,15 @@ fn carry_over(task: &Task<'_>, plan: &mut Plan, applied: &mut Applied, mut done:
             *step = earlier;
         }
     }
+    let refused: BTreeSet<&ObjectId> = plan.refusals.iter().map(|refusal| &refusal.id).collect();
     // A namespace that is there is in no plan, nor is what is undone already.
-    let is_in_none = |step: &Step| step.action == Action::CreateNamespace || task.undo.is_some();
-    for step in done.into_values().filter(is_in_none) {
+    let is_in_none =
+        |step: &Step| step.action == Action::CreateNamespace || (task.undo.is_some() && !refused.contains(&step.id));
+    let done: Vec<Step> = done.into_values().filter(is_in_none).collect();
+    for step in done {
         applied.outcomes.entry(step.id.clone()).or_insert_with(|| {
             plan.steps.insert(0, step);
             Outcome::Done
         });
-    }
-}
-
-/// Waits, prunes and records. Whatever goes wrong here, what was done before it is in the report.
-async fn finish(
-    cluster: &dyn Cluster,
-    task: &Task<'_>,
-    mut ledger: Ledger,
-    mut plan: Plan,
-    observed: Observed,
-    mut applied: Applied,
-) -> ClusterReport {
-    let mut live = observed.live.clone();
-    live.extend(applied.live.clone());
-    let mut unhealthy = Unhealthy::new();
-    let settled = {
-        let keep = task.keep(&observed);
-        settle(cluster, (task, keep), &mut ledger, &mut plan, &mut applied, (&mut live, &mut unhealthy)).await
-    };
-    for (id, outcome) in not_pruned(&plan).outcomes {
-        applied.outcomes.entry(id).or_insert(outcome);
-    }
-    let report = report(task, &plan, &applied, &live, &unhealthy);
-    match settled {
-        Ok(()) => report,
-        Err(error) => {
-            let failed = failed(&error);
-            ClusterReport { state: failed.state, error: failed.error, ..report }
-        }
-    }
-}
-
-async fn settle(
-    cluster: &dyn Cluster,
-    (task, keep): (&Task<'_>, Keep<'_>),
-    ledger: &mut Ledger,
-    plan: &mut Plan,
-    applied: &mut Applied,
-    (live, unhealthy): (&mut BTreeMap<ObjectId, Live>, &mut Unhealthy),
-) -> Result<(), ClusterError> {
-    let sync = &task.policies.marker.sync;
-    if plan.inventory.cluster.is_empty() {
-        // A directory has an identity only after its first write.
-        plan.inventory.cluster = cluster.identity().await?;
-    }
-    note_uids(&mut plan.inventory, applied);
-    ledger.save(cluster, sync, &plan.inventory).await?;
-    let mut bystanders = Unhealthy::new();
-    if let Some(patience) = task.patience.filter(|_| cluster.has_health() && applied.lost.is_none()) {
-        let changed = changed(plan, applied);
-        *unhealthy = wait(cluster, &task.policies.marker, &changed, patience, live, task.stop).await?;
-        bystanders = sick(&kept(plan), live, patience.demands);
-    }
-    if applied.is_complete() && unhealthy.is_empty() && !task.stop.is_cancelled() {
-        let pruned = prune(cluster, plan, keep, &task.policies.marker, task.stop).await;
-        forget(plan, &pruned);
-        applied.outcomes.extend(pruned.outcomes);
-        applied.lost = applied.lost.take().or(pruned.lost);
-    } else {
-        forget(plan, &not_pruned(plan));
-    }
-    unhealthy.extend(bystanders);
-    ledger.save(cluster, sync, &plan.inventory).await
-}
-
-/// The uids of what was made or changed are known now.
-fn note_uids(inventory: &mut Inventory, applied: &Applied) {
-    for (id, live) in &applied.live {
-        if let Some(entry) = inventory.entries.get_mut(id) {
-            entry.uid = Some(live.uid.clone());
-        }
-    }
-}
-
-/// The objects that this round has written: only their health gates what follows.
-fn changed(plan: &Plan, applied: &Applied) -> BTreeMap<ObjectId, Gvk> {
-    let is_written = |id: &ObjectId| applied.outcomes.get(id) == Some(&Outcome::Done);
-    let steps = plan.changes().filter(|step| step.action != Action::CreateNamespace && is_written(&step.id));
-    steps.map(|step| (step.id.clone(), step.gvk.clone())).collect()
-}
-
-/// The objects that were left as they are: a sick one is reported, awaited by nobody, and in nobody's way.
-fn kept(plan: &Plan) -> BTreeMap<ObjectId, Gvk> {
-    let steps = plan.steps.iter().filter(|step| step.action == Action::Keep);
-    steps.map(|step| (step.id.clone(), step.gvk.clone())).collect()
-}
-
-fn not_pruned(plan: &Plan) -> Applied {
-    let prunes = plan.steps.iter().filter(|step| matches!(step.action, Action::Prune(_)));
-    Applied { outcomes: prunes.map(|step| (step.id.clone(), Outcome::Skipped)).collect(), ..Applied::default() }
-}
-
-/// Only what is known to be gone leaves the inventory.
-fn forget(plan: &mut Plan, pruned: &Applied) {
-    for step in &plan.steps {
-        let is_gone = match step.action {
-            Action::Forget => true,
-            Action::Prune(_) => {
-                pruned.outcomes.get(&step.id) == Some(&Outcome::Done) && !pruned.going.contains(&step.id)
-            }
-            Action::CreateNamespace
-            | Action::Create
-            | Action::Update(_)
-            | Action::Adopt(_)
-            | Action::TakeOver(_)
-            | Action::Generate(_)
-            | Action::Keep
-            | Action::Omit => false,
-        };
-        if is_gone {
-            plan.inventory.entries.remove(&step.id);
-        }
     }
 }

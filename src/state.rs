@@ -123,17 +123,37 @@ impl State {
 
     /// Writes a file, whole or not at all, readable for nobody else; when this returns it is on the disk.
     pub fn write(&self, path: &Path, bytes: &[u8]) -> Result<(), StateError> {
-        let fail = |error| StateError::Write(path.to_owned(), error);
-        let folder = path.parent().unwrap_or(&self.folder);
-        make(folder).map_err(fail)?;
-        let mut file = tempfile::NamedTempFile::new_in(folder).map_err(fail)?;
-        file.write_all(bytes).map_err(fail)?;
-        give(file.path(), folder);
-        file.as_file().sync_all().map_err(fail)?;
-        file.persist(path).map_err(|error| fail(error.error))?;
-        // A name is on the disk only when its folder is.
-        File::open(folder).and_then(|folder| folder.sync_all()).map_err(fail)
+        write_file(path, bytes)
     }
+
+    /// Removes a file; one that is not there is no error.
+    pub fn remove(&self, path: impl AsRef<Path>) -> Result<(), StateError> {
+        let path = self.path(path);
+        match fs::remove_file(&path) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => Err(StateError::Write(path, error)),
+            _ => Ok(()),
+        }
+    }
+}
+
+/// Writes a file and the folders that it is in, whole or not at all, readable for nobody else; when this returns it is
+/// on the disk.
+pub fn write_file(path: &Path, bytes: &[u8]) -> Result<(), StateError> {
+    let fail = |error| StateError::Write(path.to_owned(), error);
+    let folder = above(path);
+    make(folder).map_err(fail)?;
+    let mut file = tempfile::NamedTempFile::new_in(folder).map_err(fail)?;
+    file.write_all(bytes).map_err(fail)?;
+    give(file.path(), folder);
+    file.as_file().sync_all().map_err(fail)?;
+    file.persist(path).map_err(|error| fail(error.error))?;
+    // A name is on the disk only when its folder is.
+    File::open(folder).and_then(|folder| folder.sync_all()).map_err(fail)
+}
+
+/// The folder that a path is in.
+fn above(path: &Path) -> &Path {
+    path.parent().filter(|above| !above.as_os_str().is_empty()).unwrap_or(Path::new("."))
 }
 
 /// Makes a folder and those above it, each of them on the disk before anything is in it.
@@ -141,7 +161,7 @@ fn make(folder: &Path) -> io::Result<()> {
     if folder.is_dir() {
         return Ok(());
     }
-    let above = folder.parent().filter(|above| !above.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    let above = above(folder);
     make(above)?;
     match fs::create_dir(folder) {
         Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(()),

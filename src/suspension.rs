@@ -70,11 +70,7 @@ pub fn set(state: &State, sync: &str, suspension: &Suspension) -> Result<(), Sta
 
 /// Ends the suspension of a sync.
 pub fn end(state: &State, sync: &str) -> Result<(), StateError> {
-    let path = state.path(path(sync));
-    match fs::remove_file(&path) {
-        Err(error) if error.kind() != io::ErrorKind::NotFound => Err(StateError::Write(path, error)),
-        _ => Ok(()),
-    }
+    state.remove(path(sync))
 }
 
 #[cfg(test)]

@@ -45,9 +45,15 @@ pub async fn wait(
 ) -> Result<Unhealthy, ClusterError> {
     let deadline = Instant::now() + patience.timeout;
     let mut pause = FIRST_PAUSE;
+    // What an apply has answered is from before any controller saw it: enough for what never becomes anything, and
+    // never for a failure.
+    let mut unhealthy = judge(objects, seen, patience.demands).0;
     loop {
-        look(cluster, marker, objects, seen).await?;
-        let (unhealthy, has_failed) = judge(objects, seen, patience.demands);
+        let mut has_failed = false;
+        if !unhealthy.is_empty() {
+            look(cluster, marker, objects, &unhealthy, seen).await?;
+            (unhealthy, has_failed) = judge(objects, seen, patience.demands);
+        }
         if unhealthy.is_empty() || has_failed || stop.is_cancelled() || Instant::now() >= deadline {
             return Ok(unhealthy);
         }
@@ -92,13 +98,15 @@ pub async fn accepted(
     }
 }
 
+/// Looks again at the kinds of what is not healthy yet.
 async fn look(
     cluster: &dyn Cluster,
     marker: &Marker,
     objects: &BTreeMap<ObjectId, Gvk>,
+    unhealthy: &Unhealthy,
     seen: &mut BTreeMap<ObjectId, Live>,
 ) -> Result<(), ClusterError> {
-    let kinds: BTreeSet<&Gvk> = objects.values().collect();
+    let kinds: BTreeSet<&Gvk> = unhealthy.keys().filter_map(|id| objects.get(id)).collect();
     let label = marker.label();
     for gvk in kinds {
         for live in cluster.list(gvk, (SYNC_LABEL, &label)).await? {

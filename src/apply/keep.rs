@@ -1,12 +1,11 @@
 //! Keeping objects as they are before they are changed or deleted: what cannot be kept is not touched.
 
-use std::collections::BTreeMap;
 use std::error::Error;
 use std::sync::Arc;
 
 use gatewright_engine::live::Live;
 use gatewright_engine::object::ObjectId;
-use gatewright_engine::plan::{Action, Over, Step};
+use gatewright_engine::plan::{Action, Observed, Over, Step};
 use tokio::task::spawn_blocking;
 
 use crate::archive::record::Recorder;
@@ -17,8 +16,8 @@ use crate::cluster::{Cluster, ClusterError, Reason};
 pub struct Keep<'a> {
     /// The record; `None` keeps nothing.
     pub recorder: Option<&'a Arc<Recorder>>,
-    /// The objects as they were when the plan was made.
-    pub live: &'a BTreeMap<ObjectId, Live>,
+    /// What was seen when the plan was made.
+    pub observed: &'a Observed,
 }
 
 /// What a step would write over was changed after the plan.
@@ -41,7 +40,9 @@ impl Keep<'_> {
     pub(super) async fn before(&self, cluster: &dyn Cluster, step: &Step) -> Result<(), ClusterError> {
         let Some(over) = over(step).filter(|_| self.recorder.is_some()) else { return Ok(()) };
         let is_it = |live: &&Live| live.uid == over.uid && live.resource_version == over.resource_version;
-        if let Some(live) = self.live.get(&step.id).filter(is_it) {
+        // Of what was known to be unchanged nothing was read that could come back.
+        let is_whole = !self.observed.unchanged.contains(&step.id);
+        if let Some(live) = self.observed.live.get(&step.id).filter(|live| is_whole && is_it(live)) {
             return self.live(live).await;
         }
         match cluster.get(&step.gvk, &step.id).await? {

@@ -48,6 +48,9 @@ pub struct Set {
     pub time: Timestamp,
     /// How many objects it wants.
     pub objects: usize,
+    /// Names all that it was rendered from, if that is known: what has the same name need not be rendered again.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub key: Option<String>,
 }
 
 fn path(sync: &str, cluster: &str, name: &str) -> String {
@@ -78,26 +81,42 @@ pub fn load(vault: &Vault, sync: &str, cluster: &str, set: &Set) -> Result<Rende
     vault.read(&path)?.ok_or_else(missing)
 }
 
+/// Tells whether what has this name was kept last.
+pub fn is_last(archive: &Archive, about: &About, key: Option<&str>) -> Result<bool, VaultError> {
+    let sets = list(archive.vault(), &about.sync, &about.cluster)?;
+    Ok(key.is_some() && sets.first().is_some_and(|last| last.key.as_deref() == key))
+}
+
 /// Keeps what was rendered, unless it is what was kept last, and drops the oldest of what is too many.
 ///
-/// A round that has changed nothing on a cluster with a revision that is kept already is not looked at further.
-pub fn keep(archive: &Archive, about: &About, rendering: &Rendering, has_changed: bool) -> Result<(), VaultError> {
+/// `key` names all that it was rendered from. Where nobody knows that, a round that has changed nothing on a cluster with
+/// a revision that is kept already is not looked at further.
+pub fn keep(
+    archive: &Archive,
+    about: &About,
+    rendering: &Rendering,
+    (key, has_changed): (Option<String>, bool),
+) -> Result<(), VaultError> {
     let (vault, sync, cluster) = (archive.vault(), about.sync.as_str(), about.cluster.as_str());
     let mut sets = list(vault, sync, cluster)?;
-    if !has_changed && sets.first().is_some_and(|last| last.revision == about.revision) {
+    if key.is_none() && !has_changed && sets.first().is_some_and(|last| last.revision == about.revision) {
         return Ok(());
     }
     let json = serde_json::to_vec(&rendering.units).map_err(|error| {
         VaultError::Write(StateError::Write(vault.path(Path::new(&index(sync, cluster))), error.into()))
     })?;
     let digest = digest(&json)[..DIGITS].to_owned();
-    if sets.first().is_some_and(|last| last.digest == digest) {
-        return Ok(());
+    if let Some(last) = sets.first_mut().filter(|last| last.digest == digest) {
+        if key.is_none() || last.key == key {
+            return Ok(());
+        }
+        last.key = key;
+        return vault.write(&index(sync, cluster), &sets);
     }
     vault.write(&path(sync, cluster, &digest), rendering)?;
     let objects = rendering.units.iter().map(|unit| unit.all().count()).sum();
     let (revision, run) = (about.revision.clone(), about.run.clone());
-    sets.insert(0, Set { digest, revision, run, time: about.started, objects });
+    sets.insert(0, Set { digest, revision, run, time: about.started, objects, key });
     let dropped = sets.split_off(sets.len().min(archive.sets.max(1)));
     vault.write(&index(sync, cluster), &sets)?;
     for set in dropped.iter().filter(|old| sets.iter().all(|set| set.digest != old.digest)) {

@@ -8,7 +8,7 @@ use gatewright_engine::unit::Rendering;
 
 use super::render::{Specs, exit_code};
 use super::{Context, Failure, complain, print};
-use crate::rendering::{Wanted, problems, render_all};
+use crate::rendering::{Rendered, problems, render_all};
 use crate::report::named;
 
 /// Checks specs without a cluster: structure, names, references, and that everything renders.
@@ -28,7 +28,7 @@ pub struct Args {
 pub fn run(context: &Context, args: &Args) -> Result<u8, Failure> {
     let specs = Specs::load(context, &args.paths, None, false)?;
     let wanted = render_all(&specs.source, &specs.packs, specs.clusters());
-    let problems = problems(&wanted);
+    let problems = problems(&wanted.iter().map(|(name, it)| (name.as_str(), it.problems.as_slice())).collect());
     let names: BTreeSet<String> = specs.clusters().map(|cluster| cluster.name).collect();
     let lost = specs.config.as_ref().map(|_| specs.source.overlays.lost_clusters(&names)).unwrap_or_default();
     let lines = lost.iter().map(ToString::to_string).chain(problems.iter().map(ToString::to_string));
@@ -40,7 +40,7 @@ pub fn run(context: &Context, args: &Args) -> Result<u8, Failure> {
 }
 
 /// One line, or one for each group of clusters on which it comes to the same.
-fn summary(wanted: &Wanted) -> String {
+fn summary(wanted: &Rendered) -> String {
     let mut lines: BTreeMap<String, Vec<String>> = BTreeMap::new();
     for (name, rendering) in wanted {
         lines.entry(line(rendering)).or_default().push(name.clone());

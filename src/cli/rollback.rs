@@ -1,6 +1,6 @@
 //! `gatewright rollback`.
 
-use std::sync::Arc;
+use std::collections::BTreeMap;
 
 use super::plan::show;
 use super::session::{Prepared, Session, locked};
@@ -9,7 +9,6 @@ use super::sync::{How, round};
 use super::{Context, Failure, check_name, print};
 use crate::archive::sets::{self, Set};
 use crate::archive::vault::Vault;
-use crate::rendering::Wanted;
 use crate::report::{ClusterState, Mode};
 
 /// Applies what was rendered in an earlier round again, without the source, and suspends the sync.
@@ -85,7 +84,7 @@ fn list(session: &Session<'_>, args: &Args, clusters: &[String]) -> Result<u8, F
     for cluster in clusters {
         print(&format!("cluster {cluster}\n"));
         for (number, set) in known(session, &args.sync, cluster)?.1.iter().enumerate() {
-            let Set { digest, revision, run, time, objects } = set;
+            let Set { digest, revision, run, time, objects, .. } = set;
             let time = time.strftime("%F %T UTC");
             print(&format!("  {number:2}  {digest}  {time}  {revision}  {objects} objects  {run}\n"));
         }
@@ -105,7 +104,7 @@ fn known(session: &Session<'_>, sync: &str, cluster: &str) -> Result<(Option<Vau
 
 /// Finds the set on every cluster before anything is changed on one.
 fn prepare(session: &Session<'_>, args: &Args, clusters: &[String]) -> Result<Prepared, Failure> {
-    let mut wanted = Wanted::new();
+    let mut wanted = BTreeMap::new();
     let mut found: Vec<Set> = Vec::new();
     for cluster in clusters {
         let (vault, sets) = known(session, &args.sync, cluster)?;
@@ -118,7 +117,7 @@ fn prepare(session: &Session<'_>, args: &Args, clusters: &[String]) -> Result<Pr
             )));
         };
         let rendering = sets::load(&vault, &args.sync, cluster, set).map_err(|error| locked(&error))?;
-        wanted.insert(cluster.clone(), Arc::new(rendering));
+        wanted.insert(cluster.clone(), rendering);
         if found.iter().all(|known| known.digest != set.digest) {
             found.push(set.clone());
         }
@@ -160,6 +159,7 @@ mod tests {
             run: format!("run-of-{digest}"),
             time: Timestamp::UNIX_EPOCH,
             objects: 1,
+            key: None,
         };
         let sets = [set("aa11", "main@sha1:0123"), set("1234567890", "main@sha1:4567"), set("aa22", "main@sha1:89ab")];
         let digest = |to| pick(&sets, to).map(|set| set.digest.as_str());

@@ -10,7 +10,9 @@ use futures::future::join_all;
 use gatewright_engine::error::Chain;
 use gatewright_engine::object::ObjectId;
 use gatewright_engine::pack::Packs;
+use gatewright_engine::selector::ClusterFacts;
 use gatewright_engine::tree::Tree;
+use gatewright_engine::unit::Rendering;
 use jiff::Timestamp;
 use tokio::runtime::Runtime;
 use tokio_util::sync::CancellationToken;
@@ -23,7 +25,8 @@ use crate::clock::Clock;
 use crate::config::settings::SyncSettings;
 use crate::config::{Config, did_you_mean};
 use crate::fleet::{self, Order};
-use crate::rendering::{Reading, Wanted, facts_of};
+use crate::rendering::renderings::Renderings;
+use crate::rendering::{Want, Wanted, facts_of};
 use crate::report::{Mode, Report};
 use crate::service::Signals;
 use crate::source::{Snapshot, SourceError};
@@ -70,7 +73,7 @@ pub(super) struct Session<'a> {
     /// The state.
     pub state: State,
     context: &'a Context,
-    packs: Packs,
+    packs: Arc<Packs>,
     /// There until the end.
     runtime: Option<Runtime>,
     stop: CancellationToken,
@@ -80,7 +83,7 @@ pub(super) struct Session<'a> {
 pub(super) struct Prepared {
     /// The round.
     pub order: Order,
-    snapshot: Snapshot,
+    snapshot: Arc<Snapshot>,
     wanted: Wanted,
 }
 
@@ -104,7 +107,7 @@ pub(super) enum Answer {
 impl<'a> Session<'a> {
     /// Prepares a command. From here on a signal ends it when what is under way is finished.
     pub(super) fn new(context: &'a Context, config: &'a Config) -> Result<Self, Failure> {
-        let packs = config.packs().map_err(|error| Failure::of_configuration(&error))?;
+        let packs = Arc::new(config.packs().map_err(|error| Failure::of_configuration(&error))?);
         let (runtime, stop) = (runtime()?, CancellationToken::new());
         let signals = runtime.block_on(async { Signals::new() }).map_err(|error| Failure::of(&error))?;
         runtime.spawn(stop_on_signal(signals, stop.clone()));
@@ -128,13 +131,14 @@ impl<'a> Session<'a> {
         for (source, result) in self.read(syncs.values().map(|sync| sync.source.as_str()).collect())? {
             let of_source = syncs.iter().filter(|(_, sync)| sync.source == source);
             match result {
-                Ok(snapshot) => ready.rounds.extend(of_source.map(|(name, sync)| {
-                    let order = self.order(name, sync, selection, installation);
-                    let mut clusters = facts_of(self.config, sync);
-                    clusters.retain(|cluster| order.clusters.contains_key(&cluster.name));
-                    let wanted = Reading::new(&snapshot, sync, &self.packs).render_all(&self.packs, clusters);
-                    Prepared { order, snapshot: snapshot.clone(), wanted }
-                })),
+                Ok(snapshot) => {
+                    let snapshot = Arc::new(snapshot);
+                    ready.rounds.extend(of_source.map(|(name, sync)| {
+                        let order = self.order(name, sync, selection, installation);
+                        let wanted = self.wanted(&order, &snapshot);
+                        Prepared { order, snapshot: Arc::clone(&snapshot), wanted }
+                    }));
+                }
                 Err(mut failure) => {
                     let names: Vec<String> = of_source.map(|(name, _)| format!("{name:?}")).collect();
                     failure.message = format!("no round of sync {}: {}", names.join(", "), failure.message);
@@ -143,7 +147,7 @@ impl<'a> Session<'a> {
             }
         }
         ready.rounds.sort_by(|a, b| a.order.sync.cmp(&b.order.sync));
-        limit(&mut ready, selection)?;
+        self.limit(&mut ready, selection)?;
         Ok(ready)
     }
 
@@ -152,13 +156,16 @@ impl<'a> Session<'a> {
         &self,
         (name, sync): (&str, &SyncSettings),
         clusters: &[String],
-        (revision, wanted): (String, Wanted),
+        (revision, wanted): (String, BTreeMap<String, Rendering>),
     ) -> Result<Prepared, Failure> {
         let installation = self.state.make_installation().map_err(|error| unusable(&error))?;
         let (sync_name, cluster) = (Some(name.to_owned()), clusters.to_vec());
         let selection = Selection { sync: sync_name, cluster, only: Vec::new() };
         let order = self.order(name, sync, &selection, &installation);
-        Ok(Prepared { order, snapshot: Snapshot { revision, tree: Tree::default() }, wanted })
+        let ready = |(cluster, rendering)| (cluster, Want::ready(rendering, &order.marker()));
+        let wanted = wanted.into_iter().map(ready).collect();
+        let snapshot = Arc::new(Snapshot { revision, tree: Tree::default() });
+        Ok(Prepared { order, snapshot, wanted })
     }
 
     /// Opens the archive, to which rounds write what they change.
@@ -175,6 +182,55 @@ impl<'a> Session<'a> {
     /// Returns the time.
     pub(super) fn now(&self) -> Timestamp {
         self.context.clock.now()
+    }
+
+    /// What a sync wants on the clusters of a round; it is rendered when the round needs it.
+    fn wanted(&self, order: &Order, snapshot: &Arc<Snapshot>) -> Wanted {
+        let packs_key = self.config.packs_key();
+        let renderings = Renderings::new(order.settings.clone(), Arc::clone(&self.packs), &packs_key, order.marker());
+        let renderings = Arc::new(renderings);
+        let mut clusters = facts_of(self.config, &order.settings);
+        clusters.retain(|cluster| order.clusters.contains_key(&cluster.name));
+        let want = |cluster: ClusterFacts| (cluster.name.clone(), Want::later(&renderings, snapshot, &cluster));
+        clusters.into_iter().map(want).collect()
+    }
+
+    /// Limits the rounds to the units that were asked for; each must be somewhere.
+    fn limit(&self, ready: &mut Ready, selection: &Selection) -> Result<(), Failure> {
+        if selection.only.is_empty() {
+            return Ok(());
+        }
+        let mut of_round = Vec::new();
+        for prepared in &ready.rounds {
+            of_round.push(self.units(prepared)?);
+        }
+        let units: BTreeSet<&ObjectId> = of_round.iter().flatten().collect();
+        let there: BTreeSet<String> = units.iter().map(|unit| unit.path()).collect();
+        if let Some(name) = selection.only.iter().find(|name| !there.contains(*name))
+            && ready.codes.is_empty()
+        {
+            let hint = did_you_mean(name, there.iter().map(String::as_str));
+            return Err(Failure::usage(format!("{name} is in no source of these syncs")).hint(hint));
+        }
+        let wanted: BTreeSet<ObjectId> =
+            units.into_iter().filter(|unit| selection.only.contains(&unit.path())).cloned().collect();
+        let mut has_any = of_round.iter().map(|units| !units.is_disjoint(&wanted));
+        ready.rounds.retain(|_| has_any.next().unwrap_or_default());
+        for prepared in &mut ready.rounds {
+            prepared.order.only = Some(wanted.clone());
+        }
+        Ok(())
+    }
+
+    /// Returns the units of the source of a round, those that are broken included.
+    fn units(&self, prepared: &Prepared) -> Result<BTreeSet<ObjectId>, Failure> {
+        let mut units = BTreeSet::new();
+        for want in prepared.wanted.values() {
+            let rendering = self.block_on(want.rendering()).map_err(|error| Failure::of(&error))?;
+            units.extend(rendering.units.iter().map(|unit| unit.id.clone()));
+            units.extend(rendering.broken.iter().chain(&rendering.self_managed).cloned());
+        }
+        Ok(units)
     }
 
     /// Returns the syncs that a command is about: by name, and by the clusters that they select.
@@ -325,38 +381,6 @@ impl Drop for Session<'_> {
             runtime.shutdown_timeout(LAST_WAIT);
         }
     }
-}
-
-impl Prepared {
-    /// Returns the units of the source, those that are broken included.
-    fn units(&self) -> impl Iterator<Item = &ObjectId> {
-        self.wanted.values().flat_map(|rendering| {
-            let units = rendering.units.iter().map(|unit| &unit.id);
-            units.chain(&rendering.broken).chain(&rendering.self_managed)
-        })
-    }
-}
-
-/// Limits the rounds to the units that were asked for; each must be somewhere.
-fn limit(ready: &mut Ready, selection: &Selection) -> Result<(), Failure> {
-    if selection.only.is_empty() {
-        return Ok(());
-    }
-    let units: BTreeSet<&ObjectId> = ready.rounds.iter().flat_map(Prepared::units).collect();
-    let there: BTreeSet<String> = units.iter().map(|unit| unit.path()).collect();
-    if let Some(name) = selection.only.iter().find(|name| !there.contains(*name))
-        && ready.codes.is_empty()
-    {
-        let hint = did_you_mean(name, there.iter().map(String::as_str));
-        return Err(Failure::usage(format!("{name} is in no source of these syncs")).hint(hint));
-    }
-    let wanted: BTreeSet<ObjectId> =
-        units.into_iter().filter(|unit| selection.only.contains(&unit.path())).cloned().collect();
-    ready.rounds.retain(|prepared| prepared.units().any(|unit| wanted.contains(unit)));
-    for prepared in &mut ready.rounds {
-        prepared.order.only = Some(wanted.clone());
-    }
-    Ok(())
 }
 
 /// Finishes the step that is under way, so that the inventory is kept true. Who asks twice does not get that: then

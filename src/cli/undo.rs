@@ -1,7 +1,6 @@
 //! `gatewright undo`.
 
 use std::collections::BTreeMap;
-use std::sync::Arc;
 
 use gatewright_engine::error::Chain;
 use gatewright_engine::plan::restore::{Change, Deed, candidates};
@@ -13,7 +12,6 @@ use super::sync::{How, round};
 use super::{Context, EXIT_FAILED, Failure, complain, print};
 use crate::archive::runs::{self, Outline, Recorded};
 use crate::config::did_you_mean;
-use crate::rendering::Wanted;
 use crate::report::{ClusterState, Mode};
 
 /// Takes back what a round has changed and deleted, and suspends the sync, so that no round does it again.
@@ -144,8 +142,7 @@ fn prepare(session: &Session<'_>, run: &str, recorded: Recorded, only: &[String]
     let names: Vec<String> = clusters.keys().cloned().collect();
     let changes: BTreeMap<String, Vec<Change>> =
         clusters.into_iter().map(|(name, (_, changes))| (name, changes)).collect();
-    let of = |(name, changes): (&String, &Vec<Change>)| (name.clone(), Arc::new(candidates(changes)));
-    let wanted: Wanted = changes.iter().map(of).collect();
+    let wanted = changes.iter().map(|(name, changes)| (name.clone(), candidates(changes))).collect();
     let mut prepared = session.without_source((&about.sync, settings), &names, (about.revision, wanted))?;
     prepared.order.cause = Some(format!("undo of {run}"));
     prepared.order.undo = Some(changes);

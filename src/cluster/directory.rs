@@ -21,7 +21,7 @@ use gatewright_engine::object::{Gvk, Object, ObjectId};
 use serde_json::Value;
 use tokio::task::spawn_blocking;
 
-use crate::cluster::{Cluster, ClusterError, KindScope, Mode, Precondition, Reason, Record};
+use crate::cluster::{Cluster, ClusterError, KindScope, Kinds, Mode, Precondition, Reason, Record};
 
 /// A directory as a target of rounds.
 #[derive(Clone, Debug)]
@@ -85,8 +85,9 @@ impl Cluster for DirectoryCluster {
     }
 
     /// A directory takes everything.
-    async fn kinds(&self, kinds: &BTreeSet<Gvk>) -> Result<BTreeMap<Gvk, KindScope>, ClusterError> {
-        Ok(kinds.iter().map(|kind| (kind.clone(), KindScope::guessed(kind))).collect())
+    async fn kinds(&self, kinds: &BTreeSet<Gvk>) -> Result<Kinds, ClusterError> {
+        let served = kinds.iter().map(|kind| (kind.clone(), KindScope::guessed(kind))).collect();
+        Ok(Kinds { served, ..Kinds::default() })
     }
 
     /// Returns every object of the kind, because files carry no labels of ours. What is no object is passed over.

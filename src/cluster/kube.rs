@@ -4,6 +4,7 @@
 //! no caches but one: which kinds the server has. Nothing is connected before the first request, so that a cluster
 //! that cannot be reached, or whose credential plugin hangs, delays nobody but those who ask it.
 
+mod discovery;
 mod failure;
 #[cfg(test)]
 mod faults;
@@ -15,6 +16,7 @@ mod transport;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -27,10 +29,11 @@ use serde_json::Value;
 
 use crate::clock::Clock;
 use crate::cluster::kubeconfig::{Settings, StandardLookup};
-use crate::cluster::{Cluster, ClusterError, KindScope, Mode, Precondition, Record};
+use crate::cluster::{Cluster, ClusterError, Glance, Kinds, Mode, Precondition, Range, Record};
+use discovery::Discovery;
 use failure::Failure;
 use objects::Server;
-use resource::{Attempt, Discovery};
+use resource::Attempt;
 use session::Sessions;
 use transport::Transport;
 
@@ -57,6 +60,12 @@ impl KubeCluster {
         Self { name: name.to_owned(), transport, discovery: Discovery::default() }
     }
 
+    /// Keeps what the server has in a file, so that the next process need not ask.
+    #[must_use]
+    pub fn with_cache(self, file: PathBuf) -> Self {
+        Self { discovery: Discovery::kept_in(Some(file)), ..self }
+    }
+
     fn server(&self) -> Server<'_> {
         Server { transport: &self.transport, discovery: &self.discovery }
     }
@@ -77,16 +86,22 @@ impl Cluster for KubeCluster {
     /// Also looks whether the kubeconfig has changed, so that a round begins with what it says now.
     async fn identity(&self) -> Result<String, ClusterError> {
         let attempt = Attempt::to("read the identity of the cluster");
-        self.uid_of_system().await.map_err(|failure| failure.into_error(&attempt))
+        let identity = self.uid_of_system().await.map_err(|failure| failure.into_error(&attempt))?;
+        self.discovery.is_of(&identity);
+        Ok(identity)
     }
 
-    async fn kinds(&self, kinds: &BTreeSet<Gvk>) -> Result<BTreeMap<Gvk, KindScope>, ClusterError> {
+    async fn kinds(&self, kinds: &BTreeSet<Gvk>) -> Result<Kinds, ClusterError> {
         let attempt = Attempt::to("find out which kinds the cluster has");
         self.discovery.find_all(&self.transport, kinds).await.map_err(|failure| failure.into_error(&attempt))
     }
 
     async fn list(&self, kind: &Gvk, label: (&str, &str)) -> Result<Vec<Live>, ClusterError> {
         self.server().list(kind, label).await
+    }
+
+    async fn glance(&self, kind: &Gvk, range: Range<'_>) -> Result<Option<Glance>, ClusterError> {
+        self.server().glance(kind, range).await.map(Some)
     }
 
     async fn get(&self, kind: &Gvk, id: &ObjectId) -> Result<Option<Live>, ClusterError> {

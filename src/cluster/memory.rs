@@ -13,7 +13,7 @@ use gatewright_engine::live::Live;
 use gatewright_engine::object::{Gvk, Object, ObjectId};
 use serde_json::{Value, json};
 
-use crate::cluster::{Cluster, ClusterError, KindScope, Mode, Precondition, Reason, Record};
+use crate::cluster::{Cluster, ClusterError, KindScope, Kinds, Mode, Precondition, Reason, Record};
 
 /// A request, as it is counted and made to fail.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -216,10 +216,11 @@ impl Cluster for MemoryCluster {
         self.answer(Verb::Identity, None, |state| Ok(state.identity.clone()))
     }
 
-    async fn kinds(&self, kinds: &BTreeSet<Gvk>) -> Result<BTreeMap<Gvk, KindScope>, ClusterError> {
+    async fn kinds(&self, kinds: &BTreeSet<Gvk>) -> Result<Kinds, ClusterError> {
         self.answer(Verb::Kinds, None, |state| {
             let known = kinds.iter().filter(|kind| !state.missing.contains(kind));
-            Ok(known.map(|kind| (kind.clone(), KindScope::guessed(kind))).collect())
+            let served = known.map(|kind| (kind.clone(), KindScope::guessed(kind))).collect();
+            Ok(Kinds { served, ..Kinds::default() })
         })
     }
 
@@ -391,7 +392,7 @@ mod tests {
         let cluster = MemoryCluster::new("c");
         let kind = service(80).gvk();
         cluster.forget_kind(kind.clone());
-        assert_eq!(cluster.kinds(&BTreeSet::from([kind.clone()])).await.ok(), Some(BTreeMap::new()));
+        assert_eq!(cluster.kinds(&BTreeSet::from([kind.clone()])).await.ok(), Some(Kinds::default()));
         assert_eq!(reason(cluster.get(&kind, service(80).id()).await), Some(Reason::NotFound));
     }
 

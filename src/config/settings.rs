@@ -9,6 +9,7 @@ use gatewright_engine::selector::ClusterSelector;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use super::conflicts::{ConflictRule, IgnoreRule};
 use crate::archive::{self, sets};
 use crate::cluster::kubeconfig;
 use crate::duration::Period;
@@ -133,6 +134,12 @@ pub struct SyncSettings {
     /// What may become ours.
     #[serde(default)]
     pub adopt: AdoptSettings,
+    /// Who wins in fields that others have set too; the first rule that fits counts, then what is built in.
+    #[serde(default)]
+    pub conflicts: Vec<ConflictRule>,
+    /// Fields that are not changed once their object exists.
+    #[serde(default)]
+    pub ignore: Vec<IgnoreRule>,
     /// What may be deleted.
     #[serde(default)]
     pub prune: PruneSettings,

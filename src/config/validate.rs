@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use gatewright_engine::error::Chain;
+use gatewright_engine::plan::conflicts::path::FieldPath;
 use gatewright_engine::problem::{Place, Problem};
 use gatewright_engine::yaml::Node;
 use tracing::level_filters::LevelFilter;
@@ -160,8 +161,28 @@ impl Checks<'_> {
             let hint = "name clusters, or select them by matchLabels".to_owned();
             self.problem(&["syncs", name, "clusters"], format!("sync {name:?} selects no cluster"), Some(hint));
         }
+        self.field_paths(name, sync);
         if let Err(error) = Schedule::parse(&sync.schedule) {
             self.problem(&["syncs", name, "schedule"], Chain(&error).to_string(), error.hint());
+        }
+    }
+
+    fn field_paths(&mut self, name: &str, sync: &SyncSettings) {
+        for (index, rule) in sync.conflicts.iter().enumerate() {
+            for (position, path) in rule.paths.iter().enumerate() {
+                let (index, position) = (index.to_string(), position.to_string());
+                self.field_path(&["syncs", name, "conflicts", &index, "paths", &position], path);
+            }
+        }
+        for (index, rule) in sync.ignore.iter().enumerate() {
+            self.field_path(&["syncs", name, "ignore", &index.to_string(), "path"], &rule.path);
+        }
+    }
+
+    fn field_path(&mut self, place: &[&str], path: &str) {
+        if let Err(message) = FieldPath::parse(path) {
+            let hint = "write it as in a plan: spec.template.spec.containers[envoy].image".to_owned();
+            self.problem(place, message, Some(hint));
         }
     }
 

@@ -2,98 +2,23 @@
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use gatewright_engine::error::Chain;
-use gatewright_engine::overlay::Variant;
-use gatewright_engine::pack::Packs;
 use gatewright_engine::selector::ClusterFacts;
-use gatewright_engine::unit::Rendering;
-use tokio::sync::OnceCell;
-use tokio::task::JoinError;
 use tokio_util::sync::CancellationToken;
 use tracing::{Instrument, error, info, info_span, warn};
 
 use super::{Shared, Slot};
 use crate::config::Config;
-use crate::config::settings::SyncSettings;
 use crate::fleet::{self, Order};
 use crate::journal;
-use crate::rendering::{Reading, Wanted};
+use crate::rendering::renderings::Renderings;
+use crate::rendering::{Want, Wanted};
 use crate::report::{ClusterReport, ClusterState, Report, UnitState};
 use crate::schedule::timer::{Cause, Outcome};
-use crate::source::Snapshot;
 use crate::suspension::{self, Suspension};
-
-/// How many renderings of one snapshot are kept: that of a large source takes tens of megabytes. Where there are more,
-/// those that were not needed for the longest time are made again.
-const MOST_RENDERINGS: usize = 16;
-
-/// Something that is there, or that somebody is at work on.
-type Pending<T> = Arc<OnceCell<Arc<T>>>;
-
-/// The renderings of a sync, shared by its clusters: a source that has not changed is not rendered again, and not once
-/// for each of two clusters on which it is the same.
-pub(super) struct Renderings {
-    settings: SyncSettings,
-    packs: Arc<Packs>,
-    last: Mutex<Edition>,
-}
-
-/// What was made of one revision.
-#[derive(Default)]
-struct Edition {
-    revision: String,
-    reading: Pending<Reading>,
-    /// Those needed last stand last.
-    renderings: Vec<(Variant, Pending<Rendering>)>,
-}
-
-impl Renderings {
-    pub(super) fn new(settings: SyncSettings, packs: Arc<Packs>) -> Self {
-        Self { settings, packs, last: Mutex::default() }
-    }
-
-    /// Returns the rendering of a snapshot for a cluster; clusters that ask at the same time wait for the first.
-    async fn of(
-        self: &Arc<Self>,
-        snapshot: &Arc<Snapshot>,
-        cluster: &ClusterFacts,
-    ) -> Result<Arc<Rendering>, JoinError> {
-        let (renderings, source) = (Arc::clone(self), Arc::clone(snapshot));
-        let read = move || Arc::new(Reading::new(&source, &renderings.settings, &renderings.packs));
-        let reading = self.reading(&snapshot.revision);
-        let reading = reading.get_or_try_init(|| tokio::task::spawn_blocking(read)).await?;
-        let rendering = self.rendering(&snapshot.revision, reading.variant(cluster));
-        let (renderings, reading, cluster) = (Arc::clone(self), Arc::clone(reading), cluster.clone());
-        let render = move || Arc::new(reading.render(&renderings.packs, &cluster));
-        rendering.get_or_try_init(|| tokio::task::spawn_blocking(render)).await.cloned()
-    }
-
-    fn reading(&self, revision: &str) -> Pending<Reading> {
-        let mut last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
-        if last.revision != revision {
-            *last = Edition { revision: revision.to_owned(), ..Edition::default() };
-        }
-        Arc::clone(&last.reading)
-    }
-
-    fn rendering(&self, revision: &str, variant: Variant) -> Pending<Rendering> {
-        let mut last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
-        if last.revision != revision {
-            // The source has moved on meanwhile, and nobody else will ask for this.
-            return Pending::default();
-        }
-        let known = last.renderings.iter().position(|(known, _)| *known == variant);
-        let entry = known.map_or_else(|| (variant, Pending::default()), |index| last.renderings.remove(index));
-        let rendering = Arc::clone(&entry.1);
-        last.renderings.push(entry);
-        let surplus = last.renderings.len().saturating_sub(MOST_RENDERINGS);
-        last.renderings.drain(..surplus);
-        rendering
-    }
-}
 
 /// One sync on one cluster, and what it needs for a round.
 pub(super) struct Sync {
@@ -167,13 +92,8 @@ impl Sync {
             warn!(sync = self.name(), source = self.source(), "no round, because the source has never been read");
             return Outcome::Failed;
         };
-        let wanted = match self.renderings.of(&snapshot, &self.cluster).await {
-            Ok(rendering) => Wanted::from([(self.cluster.name.clone(), rendering)]),
-            Err(error) => {
-                error!(sync = self.name(), %error, "rendering ended in a bug");
-                return Outcome::Failed;
-            }
-        };
+        let want = Want::later(&self.renderings, &snapshot, &self.cluster);
+        let wanted = Wanted::from([(self.cluster.name.clone(), want)]);
         let mut report = fleet::run(&self.order, &snapshot, &wanted, &shared.state, shared.clock.as_ref(), stop).await;
         report.stale_source =
             trouble.map(|trouble| format!("since {}: {}", trouble.since.strftime("%F %T UTC"), trouble.message));
@@ -293,83 +213,5 @@ impl Sync {
         metrics.objects(sync, name, &states);
         let guards: Vec<String> = cluster.holds.iter().map(|hold| hold.guard.to_string()).collect();
         metrics.holds(sync, name, &guards.iter().map(|guard| (guard.as_str(), 1)).collect());
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use serde_json::{Value, json};
-
-    const SPECS: &str = "
-apiVersion: gateway.networking.k8s.io/v1
-kind: Gateway
-metadata: {name: edge, namespace: infra}
-spec: {gatewayClassName: kgateway, listeners: [{name: http, port: 8080, protocol: HTTP}]}
----
-apiVersion: gatewright.dev/v1alpha1
-kind: ClusterOverlay
-metadata: {name: eu}
-spec: {priority: 1, clusters: {matchLabels: {region: eu}}, parameters: {kube: {deployment: {replicas: 3}}}}
----
-apiVersion: gatewright.dev/v1alpha1
-kind: ClusterOverlay
-metadata: {name: for-all}
-spec: {parameters: {kube: {deployment: {replicas: 2}}}}
-";
-
-    fn renderings() -> Arc<Renderings> {
-        let pack = gatewright_engine::pack::Pack::builtin("kgateway", &Value::Null).expect("it is sound");
-        let settings = serde_json::from_value(json!({"source": "specs", "clusters": {}})).expect("a test knows them");
-        Arc::new(Renderings::new(settings, Arc::new(Packs::new(vec![pack]).expect("it is sound"))))
-    }
-
-    fn snapshot(revision: &str) -> Arc<Snapshot> {
-        let tree = [("specs.yaml", SPECS)].into_iter().collect();
-        Arc::new(Snapshot { revision: revision.to_owned(), tree })
-    }
-
-    async fn of(renderings: &Arc<Renderings>, snapshot: &Arc<Snapshot>, name: &str, region: &str) -> Arc<Rendering> {
-        let labels = [("region".to_owned(), region.to_owned())].into();
-        let cluster = ClusterFacts { name: name.to_owned(), labels };
-        renderings.of(snapshot, &cluster).await.expect("rendering ends in no bug")
-    }
-
-    #[tokio::test]
-    async fn clusters_with_the_same_overlays_share_a_rendering() {
-        let (renderings, snapshot) = (renderings(), snapshot("one"));
-        let eu = of(&renderings, &snapshot, "eu-1", "eu").await;
-        let us = of(&renderings, &snapshot, "us-1", "us").await;
-        assert!(Arc::ptr_eq(&eu, &of(&renderings, &snapshot, "eu-2", "eu").await));
-        assert!(Arc::ptr_eq(&us, &of(&renderings, &snapshot, "lab", "here").await));
-        let replicas = |rendering: &Rendering| {
-            let mut objects = rendering.units[0].objects.iter();
-            objects.find_map(|object| object.body()["spec"]["replicas"].as_u64())
-        };
-        assert_eq!((replicas(&eu), replicas(&us)), (Some(3), Some(2)));
-    }
-
-    #[tokio::test]
-    async fn another_revision_is_rendered_anew() {
-        let renderings = renderings();
-        let old = of(&renderings, &snapshot("one"), "eu-1", "eu").await;
-        let new = of(&renderings, &snapshot("two"), "eu-1", "eu").await;
-        assert!(!Arc::ptr_eq(&old, &new) && old.units == new.units);
-        assert!(Arc::ptr_eq(&new, &of(&renderings, &snapshot("two"), "eu-2", "eu").await));
-    }
-
-    #[test]
-    fn no_more_renderings_are_kept_than_fit() {
-        let renderings = renderings();
-        let reading = Reading::new(&snapshot("one"), &renderings.settings, &renderings.packs);
-        let variant = |region: &str| {
-            let labels = [("region".to_owned(), region.to_owned())].into();
-            reading.variant(&ClusterFacts { name: String::new(), labels })
-        };
-        drop(renderings.reading("one"));
-        let kept = renderings.rendering("one", variant("eu"));
-        assert!(Arc::ptr_eq(&kept, &renderings.rendering("one", variant("eu"))));
-        assert!(!Arc::ptr_eq(&kept, &renderings.rendering("one", variant("us"))));
-        assert!(!Arc::ptr_eq(&kept, &renderings.rendering("gone", variant("eu"))));
     }
 }

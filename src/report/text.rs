@@ -1,10 +1,13 @@
 //! The text view: what will happen, or has happened, for a person who reads from the top.
 
+pub mod fields;
+
 use std::collections::BTreeMap;
 use std::fmt::{self, Write};
 
 use gatewright_engine::diff::Difference;
 use gatewright_engine::object::ObjectId;
+use gatewright_engine::plan::conflicts::Settled;
 use gatewright_engine::plan::refusal::{Reason, Refusal};
 use gatewright_engine::text::count;
 use owo_colors::{OwoColorize, Style};
@@ -106,7 +109,7 @@ impl Writer<'_> {
         }
         let mut unit = None;
         let is_verbose = self.look.verbose;
-        for step in cluster.steps.iter().filter(|step| is_verbose || step.action != "keep") {
+        for step in cluster.steps.iter().filter(|step| is_verbose || step.action != "keep" || !step.fields.is_empty()) {
             if unit != Some(&step.unit) && step.unit != step.id {
                 writeln!(self.out, "  {}", step.unit)?;
             }
@@ -140,14 +143,16 @@ impl Writer<'_> {
         if let Some(note) = &step.note {
             writeln!(self.out, "        {note}")?;
         }
-        step.differences.iter().try_for_each(|difference| self.difference(difference))
+        step.differences.iter().try_for_each(|difference| self.difference(difference, &step.fields))?;
+        fields::lines(step).try_for_each(|line| writeln!(self.out, "        {line}"))
     }
 
-    fn difference(&mut self, difference: &Difference) -> fmt::Result {
+    fn difference(&mut self, difference: &Difference, settled: &[Settled]) -> fmt::Result {
         let by = match difference.managers.first() {
             Some(manager) => {
                 let at = manager.time.as_deref().map(|time| format!(" at {time}")).unwrap_or_default();
-                format!("  (last written by {}{at})", manager.name)
+                let what = fields::word(difference, settled).map(|word| format!("; {word}")).unwrap_or_default();
+                format!("  (last written by {}{at}{what})", manager.name)
             }
             None => String::new(),
         };
@@ -297,6 +302,7 @@ fn is_kept(reason: &Reason) -> bool {
         | Reason::FirstRound => true,
         Reason::Foreign(_)
         | Reason::LiveDeployer(_)
+        | Reason::Conflict(_)
         | Reason::NotAllowed(_)
         | Reason::NoNamespace(_)
         | Reason::NamespaceTerminating(_)

@@ -1,25 +1,26 @@
 //! What a round on a cluster came to: the state of the cluster and of every unit.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 
-use gatewright_engine::health::addresses;
-use gatewright_engine::live::Live;
 use gatewright_engine::object::ObjectId;
-use gatewright_engine::plan::Plan;
+use gatewright_engine::plan::conflicts::Verdict;
+use gatewright_engine::plan::{Plan, Step};
 use gatewright_engine::unit::Unit;
-use tracing::info;
+use tracing::{info, warn};
 
-use super::Task;
+use super::Here;
+use super::vitals::Vitals;
 use crate::apply::{Applied, Outcome};
+use crate::report::text::fields::fighting;
 use crate::report::{ClusterReport, ClusterState, UnitReport, UnitState};
 use crate::wait::Unhealthy;
 
 /// Reports a round that was carried out.
 pub(super) fn report(
-    task: &Task<'_>,
+    here: &Here<'_>,
     plan: &Plan,
     applied: &Applied,
-    live: &BTreeMap<ObjectId, Live>,
+    vitals: &Vitals<'_>,
     unhealthy: &Unhealthy,
 ) -> ClusterReport {
     let mut report = ClusterReport::of(plan);
@@ -28,30 +29,34 @@ pub(super) fn report(
         if step.action != "keep" && step.outcome == Some(Outcome::Done) {
             info!(object = %step.id, action = step.action, "changed");
         }
+        for field in step.fields.iter().filter(|field| field.verdict == Verdict::Fighting) {
+            warn!(object = %step.id, path = field.path, managers = ?field.managers, "fighting");
+        }
     }
     let is_failed = applied.outcomes.values().any(|outcome| matches!(outcome, Outcome::Failed(_) | Outcome::Stale(_)));
     report.state = match () {
         () if applied.lost.is_some() => ClusterState::Unreachable,
         () if is_failed => ClusterState::Failed,
-        () if task.stop.is_cancelled() => ClusterState::Stopped,
+        () if here.task.stop.is_cancelled() => ClusterState::Stopped,
         () => ClusterState::Done,
     };
-    report.units = units(task, plan, live, Some(applied), unhealthy);
+    report.units = units(here, plan, vitals, Some(applied), unhealthy);
     report
 }
 
 /// The state of every unit that is wanted or was owned.
 pub(super) fn units(
-    task: &Task<'_>,
+    here: &Here<'_>,
     plan: &Plan,
-    live: &BTreeMap<ObjectId, Live>,
+    vitals: &Vitals<'_>,
     applied: Option<&Applied>,
     unhealthy: &Unhealthy,
 ) -> Vec<UnitReport> {
     let held = plan.held_units();
     let unfinished = applied.map(|applied| applied.unfinished(plan)).unwrap_or_default();
     let changed: BTreeSet<&ObjectId> = plan.changes().map(|step| &step.unit).collect();
-    let wanted = task.rendering.units.iter().filter(|unit| task.policies.is_about(&unit.id));
+    let rendering = &here.place.rendering;
+    let wanted = rendering.units.iter().filter(|unit| here.task.policies.is_about(&unit.id));
     let mut reports: Vec<UnitReport> = wanted
         .map(|unit| {
             let sick = unit.all().find_map(|object| unhealthy.get_key_value(object.id()));
@@ -64,11 +69,12 @@ pub(super) fn units(
                 () => UnitState::Current,
             };
             let postponed = applied.and_then(|applied| applied.postponed.get(&unit.id)).cloned();
-            let message = postponed.or_else(|| sick.map(|(id, what)| format!("{id}: {what}")));
-            UnitReport { message, ..unit_report(unit, state, live) }
+            let sick = sick.map(|(id, what)| format!("{id}: {what}"));
+            let message = postponed.or(sick).or_else(|| fight(plan, unit));
+            UnitReport { message, ..unit_report(unit, state, vitals) }
         })
         .collect();
-    let gone = changed.iter().filter(|id| !task.rendering.units.iter().any(|unit| unit.id == ***id));
+    let gone = changed.iter().filter(|id| !rendering.units.iter().any(|unit| unit.id == ***id));
     reports.extend(gone.filter(|id| id.kind != "Namespace").map(|id| UnitReport {
         unit: (*id).clone(),
         state: match (applied, unfinished.contains(*id)) {
@@ -83,11 +89,11 @@ pub(super) fn units(
     reports
 }
 
-fn unit_report(unit: &Unit, state: UnitState, live: &BTreeMap<ObjectId, Live>) -> UnitReport {
+fn unit_report(unit: &Unit, state: UnitState, vitals: &Vitals<'_>) -> UnitReport {
     let service = unit.objects.iter().find(|object| object.id().kind == "Service");
     let ports = service.and_then(|service| service.body().pointer("/spec/ports")?.as_array());
     let ports = ports.into_iter().flatten().filter_map(|port| u16::try_from(port["port"].as_u64()?).ok());
-    let addresses = service.and_then(|service| live.get(service.id())).map(|live| addresses(live.object.body()));
+    let addresses = service.map(|service| vitals.addresses(service.id()));
     UnitReport {
         unit: unit.id.clone(),
         state,
@@ -95,4 +101,13 @@ fn unit_report(unit: &Unit, state: UnitState, live: &BTreeMap<ObjectId, Live>) -
         addresses: addresses.unwrap_or_default(),
         ports: ports.collect(),
     }
+}
+
+/// What the objects of a unit are fought about.
+fn fight(plan: &Plan, unit: &Unit) -> Option<String> {
+    let fields = |step: &Step| {
+        let fights = step.fields.iter().filter(|field| field.verdict == Verdict::Fighting);
+        fights.map(|field| format!("{}: {}", step.id, fighting(field))).next()
+    };
+    plan.steps.iter().filter(|step| step.unit == unit.id).find_map(fields)
 }

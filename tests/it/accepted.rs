@@ -66,7 +66,7 @@ async fn an_api_server_accepts_every_object() {
     let pairs = pairs();
     // Kinds that a cluster has only if somebody has installed them are not judged here.
     let kinds = pairs.iter().map(|pair| pair.rendered.gvk()).collect();
-    let kinds = cluster.kinds(&kinds).await.expect("the kinds can be listed");
+    let kinds = cluster.kinds(&kinds).await.expect("the kinds can be listed").served;
     let rehearse = async |object: &Object| {
         let object = moved(object, &namespace);
         cluster.apply(&object, &Precondition::Absent, Mode::DryRun).await.err().map(|error| Chain(&error).to_string())

@@ -181,7 +181,7 @@ fn around(section: &str, more: &str) -> String {
 }
 
 /// A section, one mistake in it, and what is said about it after the name of the file. The section `-` is a whole file.
-const MISTAKES: [(&str, &str, &str); 41] = [
+const MISTAKES: [(&str, &str, &str); 44] = [
     (
         "",
         "packs: {kgateway: {enforce: [{rule: kube.deployment.replica < 9}]}}",
@@ -216,6 +216,21 @@ const MISTAKES: [(&str, &str, &str); 41] = [
         r#"12: there is no cluster "elsewhere" (there are: out)"#,
     ),
     ("syncs", "b: {source: lab, clusters: {matchLabels: {a: b}}}", r#"7: sync "b" selects no cluster (name clusters"#),
+    (
+        "sync",
+        "conflicts: [{manager: a, policy: fail}, {manager: b, paths: [spec.a, /spec/replicas], policy: take}]",
+        r#"7: "/spec/replicas" begins with a slash; write "spec.replicas" (write it as in a plan: "#,
+    ),
+    (
+        "sync",
+        "ignore: [{kind: Service, path: 'spec.ports['}]",
+        r#"7: "spec.ports[" has a bracket without its other half"#,
+    ),
+    (
+        "sync",
+        "conflicts: [{manager: a, policy: force}]",
+        r#"7: syncs.b.conflicts[0].policy is the string "force", but must be one of take, yield, fail"#,
+    ),
     (
         "sync",
         "mode: aply",

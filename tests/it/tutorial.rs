@@ -31,8 +31,9 @@ const STEPS: [(&str, &[Expected]); 8] = [
     ("03-certificate", &[("api-gateway", 1, &[443])]),
     ("04-replicas", &[("large", 5, &[8080]), ("medium", 3, &[8080]), ("small", 2, &[8080])]),
     ("05-placement", &[("my-api-gateway", 3, &[8080])]),
-    ("06-image-and-resources", &[("my-api-gateway", 1, &[8080])]),
-    ("07-service", &[("my-api-gateway", 1, &[8080])]),
+    // These say no number, so the one before them stays.
+    ("06-image-and-resources", &[("my-api-gateway", 3, &[8080])]),
+    ("07-service", &[("my-api-gateway", 3, &[8080])]),
     ("08-layers", &[("my-api-gateway", 5, &[8080])]),
 ];
 

@@ -13,6 +13,7 @@ pub(crate) mod credentials;
 pub(crate) mod etcd;
 mod kubectl;
 pub(crate) mod process;
+pub(crate) mod proxy;
 mod tests;
 
 use std::fs;
@@ -122,6 +123,11 @@ impl ApiServer {
     /// Returns the address, without a slash at the end.
     pub(crate) fn url(&self) -> String {
         format!("https://127.0.0.1:{}", self.port)
+    }
+
+    /// Returns the number of its process.
+    pub(crate) fn pid(&self) -> u32 {
+        self.server.as_ref().expect("the server runs").id()
     }
 
     /// Returns the bearer token of one of the [users](credentials::USERS).

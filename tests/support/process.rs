@@ -54,6 +54,11 @@ impl Process {
         }
     }
 
+    /// Returns the number by which the kernel knows the server: `setpriv` becomes what it starts.
+    pub(crate) fn id(&self) -> u32 {
+        self.child.id()
+    }
+
     fn log_tail(&self) -> String {
         let log = fs::read(&self.log).expect("the log was created at the start");
         let log = String::from_utf8_lossy(&log);

@@ -73,6 +73,12 @@ fn each_user_may_do_what_its_name_says() {
 }
 
 #[test]
+fn a_server_is_known_by_its_process() {
+    let name = fs::read_to_string(format!("/proc/{}/comm", shared().pid())).expect("the server runs");
+    assert_eq!(name.trim_end(), "kube-apiserver");
+}
+
+#[test]
 fn further_arguments_reach_the_server() {
     let etcd = Arc::new(Etcd::start());
     let folder = tempfile::tempdir().expect("temporary folders can be made");

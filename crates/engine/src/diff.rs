@@ -47,6 +47,9 @@ pub(crate) const KEYS: [&str; 6] = ["name", "containerPort", "port", "mountPath"
 const SERVER_METADATA: [&str; 7] =
     ["creationTimestamp", "generation", "managedFields", "resourceVersion", "selfLink", "uid", "deletionTimestamp"];
 
+/// Where `kubectl apply` keeps the whole of what it has applied, secrets included.
+const LAST_APPLIED: &str = "kubectl.kubernetes.io/last-applied-configuration";
+
 /// Returns what differs, in the order of the fields. `ours` is our own field manager.
 pub fn differences(before: &Value, after: &Value, ours: &str) -> Vec<Difference> {
     let mut found = Vec::new();
@@ -65,16 +68,22 @@ pub fn differences(before: &Value, after: &Value, ours: &str) -> Vec<Difference>
 /// Returns an object without what servers write, and with the values of a Secret replaced.
 pub fn comparable(body: &Value) -> Value {
     let Value::Object(fields) = body else { return body.clone() };
-    let is_secret = fields.get("kind").and_then(Value::as_str) == Some("Secret");
+    let kind = fields.get("kind").and_then(Value::as_str).unwrap_or_default();
     let mut kept = Map::new();
     for (key, value) in fields {
         let value = match (key.as_str(), value) {
             ("status", _) => continue,
             ("metadata", Value::Object(metadata)) => {
                 let keep = |key: &String| !SERVER_METADATA.contains(&key.as_str());
-                metadata.iter().filter(|(key, _)| keep(key)).map(|(k, v)| (k.clone(), v.clone())).collect()
+                let mut metadata: Map<_, _> =
+                    metadata.iter().filter(|(key, _)| keep(key)).map(|(k, v)| (k.clone(), v.clone())).collect();
+                let annotations = metadata.get_mut("annotations").filter(|_| kind == "Secret");
+                if let Some(copy) = annotations.and_then(|annotations| annotations.get_mut(LAST_APPLIED)) {
+                    *copy = masked(copy);
+                }
+                metadata.into()
             }
-            ("data" | "stringData", Value::Object(data)) if is_secret => {
+            (key, Value::Object(data)) if is_secret_field(kind, key) => {
                 data.iter().map(|(key, value)| (key.clone(), masked(value))).collect()
             }
             _ => value.clone(),
@@ -82,6 +91,11 @@ pub fn comparable(body: &Value) -> Value {
         kept.insert(key.clone(), value);
     }
     Value::Object(kept)
+}
+
+/// Tells whether what stands below a field of a kind is secret.
+pub(crate) fn is_secret_field(kind: &str, field: &str) -> bool {
+    kind == "Secret" && matches!(field, "data" | "stringData")
 }
 
 /// Different secrets stay different, and neither can be read. The digest is short, so that it cannot serve to guess.
@@ -225,5 +239,8 @@ mod tests {
         let text = format!("{found:?}");
         assert_eq!(found.len(), 1);
         assert!(!text.contains("b25l") && !text.contains("dHdv"), "{text}");
+        let copy = json!({"kind": "Secret", "metadata": {"annotations": {LAST_APPLIED: "{\"data\":\"b25l\"}"}}});
+        let text = format!("{:?}", differences(&copy, &json!({"kind": "Secret", "metadata": {}}), "gatewright"));
+        assert!(text.contains("***") && !text.contains("b25l"), "{text}");
     }
 }

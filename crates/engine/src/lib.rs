@@ -14,6 +14,7 @@
 //!
 //! What is wanted then meets what is there: [`marks`] says whose an object is, [`inventory`] what we own, [`diff`] what
 //! differs, [`health`] how it is, and [`plan`] what will be done, which is complete: carrying it out takes no decision.
+//! A [`fingerprint`] tells the next round what need not be compared again.
 //!
 //! # Example
 //!
@@ -46,6 +47,7 @@ pub mod diff;
 pub mod enforce;
 pub mod error;
 pub mod explain;
+pub mod fingerprint;
 pub mod health;
 pub mod inventory;
 pub mod live;

@@ -176,6 +176,11 @@ pub fn keep_mark(body: &Value) -> Option<&'static str> {
     })
 }
 
+/// Tells whether a label or annotation of this name may ask for an object to be kept.
+pub(crate) fn is_keep_mark(name: &str) -> bool {
+    name == "argocd.argoproj.io/sync-options" || KEEP.iter().any(|(_, key, _)| *key == name)
+}
+
 /// Removes our marks, for places that must not show them.
 pub fn strip(body: &mut Value) {
     for field in ["labels", "annotations"] {

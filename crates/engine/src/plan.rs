@@ -6,6 +6,7 @@
 //!
 //! Nothing without our mark is changed or deleted, and what is not deleted stays in the inventory.
 
+pub mod conflicts;
 mod decide;
 mod fields;
 pub mod guard;
@@ -27,6 +28,7 @@ use crate::object::{Gvk, Object, ObjectId};
 use crate::pack;
 use crate::problem::unreadable_files;
 use crate::unit::{Rendering, Unit};
+use conflicts::Settled;
 use decide::Decision;
 use guard::Hold;
 use policies::Policies;
@@ -45,10 +47,15 @@ pub struct Observed {
     pub carries_marks: bool,
     /// All that is wanted or owned and exists.
     pub live: BTreeMap<ObjectId, Live>,
+    /// Those of them that are known to be exactly what is wanted, because nobody has touched them since that was found
+    /// out; of these nothing more need be known in `live` than uid and version.
+    pub unchanged: BTreeSet<ObjectId>,
     /// What wanted objects would become, or why they cannot.
     pub rehearsed: BTreeMap<ObjectId, Result<Live, Obstacle>>,
     /// What the cluster says of Gateways of which a deployer holds objects, by unit.
     pub gateways: BTreeMap<ObjectId, GatewayState>,
+    /// What scales what, among wanted objects.
+    pub autoscaled: BTreeMap<ObjectId, ObjectId>,
     /// The namespaces of wanted objects.
     pub namespaces: BTreeMap<String, NamespaceState>,
     /// Objects that could not be read: nobody knows whether they exist.
@@ -162,8 +169,13 @@ pub struct Step {
     pub action: Action,
     /// The object to write, marks included; `None` where nothing is written.
     pub object: Option<Object>,
+    /// What is done to the live object before that, by one patch over the same uid and resource version: operations of a
+    /// JSON patch (RFC 6902). Empty where nothing is.
+    pub first: Vec<serde_json::Value>,
     /// What differs.
     pub differences: Vec<Difference>,
+    /// What was settled about fields that others write to.
+    pub fields: Vec<Settled>,
     /// What else is to be known.
     pub note: Option<String>,
 }
@@ -322,7 +334,9 @@ fn namespace_step(name: &str) -> Step {
         gvk: object.gvk(),
         action: Action::CreateNamespace,
         object: Some(object),
+        first: Vec::new(),
         differences: Vec::new(),
+        fields: Vec::new(),
         note: None,
     }
 }

@@ -55,6 +55,8 @@ pub(super) struct Refusal {
     pub(super) wait: Option<Duration>,
     /// Whom the server took us for, in the words of the kubeconfig.
     pub(super) place: String,
+    /// Whether it is the answer to another try: an earlier one may have been carried out, and its answer lost.
+    pub(super) is_repeated: bool,
 }
 
 impl Refusal {

@@ -18,7 +18,9 @@ use crate::cluster::kubeconfig::{Settings, StandardLookup};
 use crate::cluster::{Cluster as _, Mode, Precondition, Reason};
 use crate::duration::Period;
 
-const KINDS: &str = r#"{"resources": [{"name": "services", "kind": "Service", "namespaced": true}]}"#;
+const KINDS: &str = r#"{"kind": "APIGroupDiscoveryList", "items": [{"versions": [{"version": "v1", "resources": [
+    {"resource": "services", "responseKind": {"kind": "Service"}, "scope": "Namespaced"}
+]}]}]}"#;
 const SYSTEM: &str = r#"{"metadata": {"uid": "u"}}"#;
 const BUSY: &str = "HTTP/1.1 429 Too Many\r\nRetry-After: 0\r\nContent-Type: text/plain\r\n\r\nplease wait\n";
 const CUT: &str = "";
@@ -178,7 +180,7 @@ async fn a_group_that_does_not_answer_is_not_a_missing_kind() {
     let kinds = [Gvk::new("v1", "Service")].into();
     let (cluster, _serving, _folder) = serve(vec![status(403, "no"), status(404, "no")]).await;
     assert_eq!(cluster.kinds(&kinds).await.err().map(|error| error.reason), Some(Reason::Forbidden));
-    assert_eq!(cluster.kinds(&kinds).await.map(|found| found.len()).ok(), Some(0));
+    assert_eq!(cluster.kinds(&kinds).await.map(|found| found.served.len()).ok(), Some(0));
 }
 
 #[tokio::test]

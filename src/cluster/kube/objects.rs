@@ -1,5 +1,6 @@
 //! Objects on an API server: list, get, apply, delete.
 
+use gatewright_engine::fingerprint::Metadata;
 use gatewright_engine::live::Live;
 use gatewright_engine::object::{Gvk, Object, ObjectId};
 use http::Request;
@@ -9,12 +10,14 @@ use kube::api::{
 };
 use kube::core::Request as Address;
 use kube::core::request::Error as BuildError;
+use serde::Deserialize;
 use serde_json::{Value, json};
 
+use super::discovery::Discovery;
 use super::failure::Failure;
-use super::resource::{Attempt, Discovery, known};
+use super::resource::{Attempt, known};
 use super::transport::Transport;
-use crate::cluster::{ClusterError, Mode, Precondition};
+use crate::cluster::{ClusterError, Glance, Mode, Precondition, Range};
 
 /// The name under which the fields that we set are ours.
 pub(super) const FIELD_MANAGER: &str = "gatewright";
@@ -37,6 +40,12 @@ impl Server<'_> {
     pub(super) async fn list(&self, kind: &Gvk, label: (&str, &str)) -> Result<Vec<Live>, ClusterError> {
         let attempt = Attempt::on_all(kind, "list");
         self.try_list(kind, label).await.map_err(|failure| self.without_kind(kind, failure).into_error(&attempt))
+    }
+
+    /// Looks at the metadata of objects of a kind.
+    pub(super) async fn glance(&self, kind: &Gvk, range: Range<'_>) -> Result<Glance, ClusterError> {
+        let attempt = Attempt::on_all(kind, "list");
+        self.try_glance(kind, range).await.map_err(|failure| self.without_kind(kind, failure).into_error(&attempt))
     }
 
     /// Reads one object.
@@ -117,6 +126,41 @@ impl Server<'_> {
                 Some(next) if !next.is_empty() => params = selector.clone().continue_token(next),
                 _ => return Ok(found),
             }
+        }
+    }
+
+    /// Pages are read one after the other, and of each only what a [`Glance`] holds is kept.
+    async fn try_glance(&self, kind: &Gvk, range: Range<'_>) -> Result<Glance, Failure> {
+        let resource = self.discovery.find(self.transport, kind).await?;
+        let address = range.namespace.map_or_else(|| Ok(resource.everywhere()), |namespace| resource.within(namespace));
+        let address = Address::new(address?);
+        let mut first = ListParams::default().limit(PAGE);
+        if let Some((key, value)) = range.label {
+            first = first.labels(&format!("{key}={value}"));
+        }
+        let (mut glance, mut params, mut restarts) = (Glance::default(), first.clone(), 0);
+        loop {
+            let answer = match self.transport.answer(built(address.list_metadata(&params))?).await {
+                Ok(answer) => answer,
+                Err(failure) if failure.refusal(410).is_some() && restarts < MAX_RESTARTS => {
+                    (glance, params) = (Glance::default(), first.clone());
+                    restarts += 1;
+                    continue;
+                }
+                Err(failure) => return Err(failure),
+            };
+            let page: Page = answer.json()?;
+            if page.items.is_none() && page.kind != "PartialObjectMetadataList" {
+                return Err(no_object("a list without items"));
+            }
+            // The first page says when it began; later ones are of the same state, and may be sent much later.
+            glance.date = glance.date.or_else(|| answer.date());
+            glance.version = page.metadata.resource_version.parse().unwrap_or_default();
+            glance.objects.extend(page.items.into_iter().flatten().map(|item| item.metadata));
+            if page.metadata.next.is_empty() {
+                return Ok(glance);
+            }
+            params = first.clone().continue_token(&page.metadata.next);
         }
     }
 
@@ -215,6 +259,30 @@ impl Server<'_> {
             _ => failure,
         }
     }
+}
+
+/// A page of a list of metadata.
+#[derive(Deserialize)]
+struct Page {
+    #[serde(default)]
+    kind: String,
+    #[serde(default)]
+    metadata: PageMetadata,
+    /// `null` where there is nothing.
+    items: Option<Vec<Item>>,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+struct PageMetadata {
+    resource_version: String,
+    #[serde(rename = "continue")]
+    next: String,
+}
+
+#[derive(Deserialize)]
+struct Item {
+    metadata: Metadata,
 }
 
 /// Escapes what JSON may hold as it is and YAML may not, or takes for the end of a line: the server reads an apply as

@@ -44,6 +44,13 @@ pub(super) async fn write(
         Ok(body) => record(&body).map(|record| record.version).map_err(|failure| failure.into_error(&attempt)),
         // What was to be replaced is gone.
         Err(failure) if over.is_some() && failure.misses(name) => Err(failure.into_conflict().into_error(&attempt)),
+        // Perhaps what is in the way is our own first try.
+        Err(failure) if failure.refusal(409).is_some_and(|refusal| refusal.is_repeated) => {
+            match read(transport, name).await? {
+                Some(record) if record.data == *data => Ok(record.version),
+                _ => Err(failure.into_error(&attempt)),
+            }
+        }
         Err(failure) => Err(failure.into_error(&attempt)),
     }
 }

@@ -1,14 +1,9 @@
-//! Where a kind lives on an API server: discovery, addresses, and what a request is called in messages.
+//! Addresses on an API server, and what a request is called in messages.
 
-use std::collections::{BTreeMap, BTreeSet};
-use std::sync::{Mutex, PoisonError};
-
-use futures::future::try_join_all;
 use gatewright_engine::object::{Gvk, ObjectId};
-use serde_json::Value;
+use serde::{Deserialize, Serialize};
 
 use super::failure::Failure;
-use super::transport::Transport;
 use crate::cluster::KindScope;
 
 /// What is attempted, for errors.
@@ -43,10 +38,10 @@ fn is_secret(group: &str, kind: &str) -> bool {
 }
 
 /// A kind as the server has it.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Resource {
-    api_version: String,
-    plural: String,
+    pub(super) api_version: String,
+    pub(super) plural: String,
     pub(super) scope: KindScope,
 }
 
@@ -56,20 +51,24 @@ impl Resource {
         format!("{}/{}", root(&self.api_version), self.plural)
     }
 
+    /// Returns the address of all objects of the kind in a namespace.
+    pub(super) fn within(&self, namespace: &str) -> Result<String, Failure> {
+        path_segment("namespace", namespace)?;
+        Ok(format!("{}/namespaces/{namespace}/{}", root(&self.api_version), self.plural))
+    }
+
     /// Returns the address of those objects of the kind that are where `id` is.
     pub(super) fn beside(&self, id: &ObjectId) -> Result<String, Failure> {
         path_segment("name", &id.name)?;
         match self.scope {
             KindScope::Cluster => Ok(self.everywhere()),
-            KindScope::Namespaced => {
-                path_segment("namespace", &id.namespace)?;
-                Ok(format!("{}/namespaces/{}/{}", root(&self.api_version), id.namespace, self.plural))
-            }
+            KindScope::Namespaced => self.within(&id.namespace),
         }
     }
 }
 
-fn root(api_version: &str) -> String {
+/// Returns the address of a version of an API group.
+pub(super) fn root(api_version: &str) -> String {
     let prefix = if api_version.contains('/') { "/apis" } else { "/api" };
     format!("{prefix}/{api_version}")
 }
@@ -91,95 +90,9 @@ pub(super) fn known(what: &str, text: &str) -> Result<(), Failure> {
     Ok(())
 }
 
-/// What the server has, as far as somebody has asked. A kind that is missing is looked for again each time.
-#[derive(Default)]
-pub(super) struct Discovery {
-    known: Mutex<BTreeMap<String, BTreeMap<String, Resource>>>,
-}
-
-impl Discovery {
-    /// Returns which of the kinds the server has.
-    pub(super) async fn find_all(
-        &self,
-        transport: &Transport,
-        kinds: &BTreeSet<Gvk>,
-    ) -> Result<BTreeMap<Gvk, KindScope>, Failure> {
-        let unknown = kinds.iter().filter(|kind| self.known(kind).is_none()).map(Gvk::api_version);
-        let versions: BTreeSet<String> = unknown.collect();
-        try_join_all(versions.iter().map(|version| self.refresh(transport, version))).await?;
-        Ok(kinds.iter().filter_map(|kind| Some((kind.clone(), self.known(kind)?.scope))).collect())
-    }
-
-    /// Returns where a kind lives.
-    pub(super) async fn find(&self, transport: &Transport, kind: &Gvk) -> Result<Resource, Failure> {
-        if let Some(resource) = self.known(kind) {
-            return Ok(resource);
-        }
-        self.refresh(transport, &kind.api_version()).await?;
-        self.known(kind).ok_or_else(|| Failure::NoKind(kind.to_string()))
-    }
-
-    /// Asks again the next time: the server no longer has what it had.
-    pub(super) fn forget(&self, kind: &Gvk) {
-        self.known.lock().unwrap_or_else(PoisonError::into_inner).remove(&kind.api_version());
-    }
-
-    fn known(&self, kind: &Gvk) -> Option<Resource> {
-        let known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
-        known.get(&kind.api_version())?.get(&kind.kind).cloned()
-    }
-
-    async fn refresh(&self, transport: &Transport, api_version: &str) -> Result<(), Failure> {
-        for segment in api_version.split('/') {
-            path_segment("apiVersion", segment)?;
-        }
-        let request = http::Request::get(root(api_version)).body(Vec::new());
-        let request = request.map_err(|error| Failure::Impossible(error.to_string()))?;
-        let resources = match transport.ask(request).await {
-            Ok(answer) => resources(api_version, &answer),
-            // Any other failure says nothing about what exists.
-            Err(failure) if failure.refusal(404).is_some() => BTreeMap::new(),
-            Err(failure) => return Err(failure),
-        };
-        self.known.lock().unwrap_or_else(PoisonError::into_inner).insert(api_version.to_owned(), resources);
-        Ok(())
-    }
-}
-
-/// Reads an `APIResourceList`, subresources left out.
-fn resources(api_version: &str, answer: &Value) -> BTreeMap<String, Resource> {
-    let mut found = BTreeMap::new();
-    for resource in answer["resources"].as_array().into_iter().flatten() {
-        let (Some(plural), Some(kind)) = (resource["name"].as_str(), resource["kind"].as_str()) else { continue };
-        if path_segment("resource", plural).is_err() {
-            continue;
-        }
-        let scope = if resource["namespaced"] == true { KindScope::Namespaced } else { KindScope::Cluster };
-        let resource = Resource { api_version: api_version.to_owned(), plural: plural.to_owned(), scope };
-        found.insert(kind.to_owned(), resource);
-    }
-    found
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-    use serde_json::json;
-
-    #[test]
-    fn discovery_leaves_subresources_out() {
-        let list = json!({"resources": [
-            {"name": "deployments", "kind": "Deployment", "namespaced": true},
-            {"name": "deployments/scale", "kind": "Scale", "namespaced": true},
-            {"name": 5},
-        ]});
-        let found = resources("apps/v1", &list);
-        assert_eq!(found.keys().collect::<Vec<_>>(), ["Deployment"]);
-        let deployment = &found["Deployment"];
-        assert_eq!(deployment.everywhere(), "/apis/apps/v1/deployments");
-        let id = ObjectId::new("apps", "Deployment", "infra", "edge");
-        assert_eq!(deployment.beside(&id).ok().as_deref(), Some("/apis/apps/v1/namespaces/infra/deployments"));
-    }
 
     #[test]
     fn names_cannot_change_the_address() {

@@ -1,13 +1,17 @@
 //! One request to an API server: when it may go, how long it may take, how often it is tried, and what came back.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use http::header::{AUTHORIZATION, CONTENT_TYPE, RETRY_AFTER};
-use http::{HeaderMap, Request, StatusCode};
+use http::header::{ACCEPT_ENCODING, AUTHORIZATION, CONTENT_TYPE, DATE, ETAG, HeaderName, RETRY_AFTER};
+use http::{HeaderMap, HeaderValue, Request, StatusCode};
 use http_body_util::{BodyExt as _, LengthLimitError, Limited};
+use jiff::Timestamp;
+use jiff::fmt::rfc2822;
 use kube::client::Body;
 use kube::core::Status;
+use serde::de::DeserializeOwned;
 use serde_json::Value;
 use tokio::sync::Semaphore;
 use tokio::time::{Instant, sleep, timeout_at};
@@ -30,34 +34,85 @@ const MAX_ANSWER: usize = 256 * 1024 * 1024;
 /// How much is quoted of words that are no `Status`, in characters.
 const MAX_QUOTE: usize = 200;
 
+/// A server that answers as soon as this, in microseconds, is so near that packing an answer takes longer than sending it.
+const NEAR: u64 = 10_000;
+
 /// Carries requests to one API server.
 pub(super) struct Transport {
     sessions: Sessions,
     places: Semaphore,
     limit: Duration,
+    /// The shortest time that an answer has taken, in microseconds.
+    distance: AtomicU64,
+}
+
+/// What came back from a request that was granted.
+pub(super) struct Answer {
+    status: StatusCode,
+    headers: HeaderMap,
+    body: Vec<u8>,
+    server: String,
+}
+
+impl Answer {
+    /// Reads the JSON that was sent.
+    pub(super) fn json<T: DeserializeOwned>(&self) -> Result<T, Failure> {
+        serde_json::from_slice(&self.body).map_err(|error| {
+            // What it quotes may be a value.
+            let what = if error.is_data() { "JSON that is no object" } else { "something else than JSON" };
+            Failure::Stranger { what: format!("{} sends {what}", self.server), code: None }
+        })
+    }
+
+    /// Returns what the server's clock said, in whole seconds.
+    pub(super) fn date(&self) -> Option<Timestamp> {
+        rfc2822::DateTimeParser::new().parse_timestamp(self.header(DATE)?).ok()
+    }
+
+    /// Returns what names this state of what was asked for.
+    pub(super) fn tag(&self) -> Option<&str> {
+        self.header(ETAG)
+    }
+
+    /// Tells whether all is as it was when it had the name that the request quoted.
+    pub(super) fn is_as_before(&self) -> bool {
+        self.status == StatusCode::NOT_MODIFIED
+    }
+
+    fn header(&self, name: HeaderName) -> Option<&str> {
+        self.headers.get(name)?.to_str().ok()
+    }
 }
 
 impl Transport {
     /// Sends nothing yet. `limit` is how long a request may take, all tries together, once it is its turn.
     pub(super) fn new(sessions: Sessions, limit: Duration) -> Self {
-        Self { sessions, places: Semaphore::new(AT_ONCE), limit }
+        Self { sessions, places: Semaphore::new(AT_ONCE), limit, distance: AtomicU64::new(u64::MAX) }
     }
 
     /// Sends a request and returns the JSON that comes back.
     pub(super) async fn ask(&self, request: Request<Vec<u8>>) -> Result<Value, Failure> {
+        self.answer(request).await?.json()
+    }
+
+    /// Sends a request and returns all that comes back.
+    pub(super) async fn answer(&self, request: Request<Vec<u8>>) -> Result<Answer, Failure> {
         let _place = self.places.acquire().await.expect("nobody closes the semaphore");
         let session = self.sessions.current().await?;
         self.ask_in(session, request).await
     }
 
-    /// Does the same after a look whether the kubeconfig has changed.
+    /// Sends a request after a look whether the kubeconfig has changed, and returns the JSON that comes back.
     pub(super) async fn ask_afresh(&self, request: Request<Vec<u8>>) -> Result<Value, Failure> {
         let _place = self.places.acquire().await.expect("nobody closes the semaphore");
         let session = self.sessions.checked().await?;
-        self.ask_in(session, request).await
+        self.ask_in(session, request).await?.json()
     }
 
-    async fn ask_in(&self, session: Arc<Session>, request: Request<Vec<u8>>) -> Result<Value, Failure> {
+    async fn ask_in(&self, session: Arc<Session>, mut request: Request<Vec<u8>>) -> Result<Answer, Failure> {
+        if self.distance.load(Ordering::Relaxed) < NEAR {
+            request.headers_mut().entry(ACCEPT_ENCODING).or_insert(HeaderValue::from_static("identity"));
+        }
         let deadline = Instant::now() + self.limit;
         let late = Failure::Silent { server: session.server.clone(), limit: self.limit };
         timeout_at(deadline, self.tries(session, &request, deadline)).await.unwrap_or(Err(late))
@@ -68,15 +123,23 @@ impl Transport {
         mut session: Arc<Session>,
         request: &Request<Vec<u8>>,
         deadline: Instant,
-    ) -> Result<Value, Failure> {
+    ) -> Result<Answer, Failure> {
         let mut renewed = false;
         let mut pause = FIRST_PAUSE;
         let mut tried = 0;
         loop {
-            let failure = match once(&session, request.clone()).await {
-                Ok(answer) => return Ok(answer),
+            let sent = Instant::now();
+            let mut failure = match once(&session, request.clone()).await {
+                Ok(answer) => {
+                    let took = u64::try_from(sent.elapsed().as_micros()).unwrap_or(u64::MAX);
+                    self.distance.fetch_min(took, Ordering::Relaxed);
+                    return Ok(answer);
+                }
                 Err(failure) => failure,
             };
+            if let (true, Failure::Refused(refusal)) = (tried > 0, &mut failure) {
+                refusal.is_repeated = true;
+            }
             if failure.refusal(401).is_some() && !renewed {
                 renewed = true;
                 let Some(other) = self.sessions.renewed(&session).await? else { return Err(failure) };
@@ -95,7 +158,7 @@ impl Transport {
     }
 }
 
-async fn once(session: &Session, mut request: Request<Vec<u8>>) -> Result<Value, Failure> {
+async fn once(session: &Session, mut request: Request<Vec<u8>>) -> Result<Answer, Failure> {
     if let Some(authorization) = &session.authorization {
         request.headers_mut().insert(AUTHORIZATION, authorization.clone());
     }
@@ -107,8 +170,9 @@ async fn once(session: &Session, mut request: Request<Vec<u8>>) -> Result<Value,
         Err(error) if error.is::<LengthLimitError>() => return Err(stranger(session, None, "sends more and more")),
         Err(error) => return Err(broken(&*error)),
     };
-    if head.status.is_success() {
-        return serde_json::from_slice(&bytes).map_err(|_| stranger(session, None, "sends something else than JSON"));
+    if head.status.is_success() || head.status == StatusCode::NOT_MODIFIED {
+        let (status, headers, server) = (head.status, head.headers, session.server.clone());
+        return Ok(Answer { status, headers, body: bytes.into(), server });
     }
     Err(refusal(session, head.status, &head.headers, &bytes))
 }
@@ -130,7 +194,13 @@ fn refusal(session: &Session, code: StatusCode, headers: &HeaderMap, body: &[u8]
         None => return stranger(session, Some(code), &format!("answers {code}: {text}")),
     };
     let wait = header(RETRY_AFTER).and_then(|seconds| seconds.parse().ok()).map(Duration::from_secs);
-    Failure::Refused(Box::new(Refusal { code: code.as_u16(), status, wait, place: session.place.clone() }))
+    Failure::Refused(Box::new(Refusal {
+        code: code.as_u16(),
+        status,
+        wait,
+        place: session.place.clone(),
+        is_repeated: false,
+    }))
 }
 
 fn stranger(session: &Session, code: Option<StatusCode>, what: &str) -> Failure {

@@ -10,7 +10,7 @@ use gatewright::clock::Clock;
 use gatewright::cluster::{Cluster, Record};
 use gatewright::config::settings::SyncSettings;
 use gatewright::fleet::{self, Order};
-use gatewright::rendering::{Reading, Wanted};
+use gatewright::rendering::{Reading, Want, Wanted};
 use gatewright::report::{ClusterReport, Mode};
 use gatewright::source::Snapshot;
 use gatewright::state::State;
@@ -122,7 +122,7 @@ impl Installation {
         let archive = self.archive.as_ref().expect("it keeps something");
         let (_, changes) =
             runs::read(archive.vault(), run).expect("it is whole").clusters.remove("test").expect("it has one");
-        let wanted = Wanted::from([("test".to_owned(), Arc::new(candidates(&changes)))]);
+        let wanted = self.ready(candidates(&changes));
         let undo = Some(BTreeMap::from([("test".to_owned(), changes)]));
         self.carry_out(Order { undo, ..self.order(cluster, Mode::Apply) }, &Specs::new(), &wanted).await
     }
@@ -143,8 +143,12 @@ impl Installation {
     }
 
     async fn run(&self, specs: &Specs, cluster: &Arc<dyn Cluster>, mode: Mode) -> ClusterReport {
-        let wanted = Wanted::from([("test".to_owned(), Arc::new(self.rendering(specs)))]);
+        let wanted = self.ready(self.rendering(specs));
         self.carry_out(self.order(cluster, mode), specs, &wanted).await
+    }
+
+    fn ready(&self, rendering: Rendering) -> Wanted {
+        Wanted::from([("test".to_owned(), Want::ready(rendering, &self.marker))])
     }
 
     fn order(&self, cluster: &Arc<dyn Cluster>, mode: Mode) -> Order {

@@ -5,7 +5,7 @@ use std::future::pending;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use async_trait::async_trait;
-use gatewright::cluster::{Cluster, ClusterError, KindScope, Mode, Precondition, Reason, Record};
+use gatewright::cluster::{Cluster, ClusterError, Glance, Kinds, Mode, Precondition, Range, Reason, Record};
 use gatewright_engine::live::Live;
 use gatewright_engine::object::{Gvk, Object, ObjectId};
 use serde_json::Value;
@@ -139,12 +139,16 @@ impl Cluster for Mortal {
         self.ask(self.inner.identity()).await
     }
 
-    async fn kinds(&self, kinds: &BTreeSet<Gvk>) -> Result<BTreeMap<Gvk, KindScope>, ClusterError> {
+    async fn kinds(&self, kinds: &BTreeSet<Gvk>) -> Result<Kinds, ClusterError> {
         self.ask(self.inner.kinds(kinds)).await
     }
 
     async fn list(&self, kind: &Gvk, label: (&str, &str)) -> Result<Vec<Live>, ClusterError> {
         self.ask(self.inner.list(kind, label)).await
+    }
+
+    async fn glance(&self, kind: &Gvk, range: Range<'_>) -> Result<Option<Glance>, ClusterError> {
+        self.ask(self.inner.glance(kind, range)).await
     }
 
     async fn get(&self, kind: &Gvk, id: &ObjectId) -> Result<Option<Live>, ClusterError> {

@@ -58,7 +58,7 @@ fn of_number(number: &CelDouble) -> CelDouble {
     CelDouble::from(*number.inner())
 }
 
-fn parse(text: &str) -> Option<f64> {
+pub(super) fn parse(text: &str) -> Option<f64> {
     let (number, factor) = SUFFIXES.iter().find_map(|(suffix, factor)| Some((text.strip_suffix(suffix)?, factor)))?;
     let is_plain = number.chars().all(|c| c.is_ascii_digit() || ".+-eE".contains(c));
     let number = number.parse::<f64>().ok().filter(|number| is_plain && number.is_finite())?;

@@ -2,9 +2,10 @@
 
 use serde_json::Value;
 
+use super::conflicts::{Negotiated, Verdict, negotiated};
 use super::policies::{Adopt, Policies};
 use super::refusal::Reason;
-use super::take_over::{Awaited, GatewayState, TakeOver, holder, other_owner, patch};
+use super::take_over::{Awaited, GatewayState, TakeOver, held_by, other_owner, patch};
 use super::{Action, FIELD_MANAGER, Generate, NamespaceState, Observed, Obstacle, Over, Step, is_created, owner};
 use crate::diff::{Difference, differences};
 use crate::inventory::Inventory;
@@ -31,6 +32,9 @@ impl Decision<'_> {
         if let Some(reason) = self.policies.forbids(id) {
             return Err(reason);
         }
+        if self.observed.unchanged.contains(id) {
+            return Ok(self.step(object, Action::Keep, Vec::new()));
+        }
         if let Some(message) = self.observed.unknown.get(id) {
             return Err(Reason::Unknown(message.clone()));
         }
@@ -49,6 +53,9 @@ impl Decision<'_> {
             let note = format!("{}, and never written to a file", generated.promise());
             let step = self.step(object, Action::Omit, Vec::new());
             return Ok(Step { object: None, note: Some(note), ..step });
+        }
+        if self.observed.unchanged.contains(object.id()) {
+            return self.decide(object);
         }
         let live = self.observed.live.get(object.id());
         if let Some(kept) = live.and_then(|live| generated.kept(live)) {
@@ -80,7 +87,7 @@ impl Decision<'_> {
     }
 
     fn change(&self, object: &Object, live: &Live) -> Result<Step, Reason> {
-        if let Some(manager) = self.holder(object, live) {
+        if let Some(manager) = held_by(self.unit, object.id(), live, self.observed.gateways.get(&self.unit.id)) {
             return self.take_over(object, live, &manager);
         }
         let owner = owner(live, self.observed, self.owned, &self.policies.marker);
@@ -94,22 +101,26 @@ impl Decision<'_> {
                 return Err(Reason::Foreign(owner.to_string()));
             }
         };
+        let agreed = negotiated(self.unit, object, live, self.observed, self.policies)?;
         let after = self.check_rehearsal(object)?;
-        let after = after.map_or(object.body(), |after| after.object.body());
+        let after = after.map_or(agreed.object.body(), |after| after.object.body());
         let differences = differences(live.object.body(), after, FIELD_MANAGER);
-        Ok(match (is_adoption, differences.is_empty()) {
-            (true, _) => self.step(object, Action::Adopt(Over::of(live)), differences),
-            (false, false) => self.step(object, Action::Update(Over::of(live)), differences),
-            (false, true) => self.step(object, Action::Keep, differences),
-        })
+        let action = match (is_adoption, differences.is_empty() && !agreed.is_due) {
+            (true, _) => Action::Adopt(Over::of(live)),
+            (false, false) => Action::Update(Over::of(live)),
+            (false, true) => Action::Keep,
+        };
+        Ok(self.agreed(agreed, action, differences))
     }
 
-    /// Names the deployer that provisions an object in the cluster. Without a Gateway there nobody does.
-    fn holder(&self, object: &Object, live: &Live) -> Option<String> {
-        let is_rendered = !self.unit.specs.iter().any(|spec| spec.id() == object.id());
-        let is_left_alone = self.observed.gateways.get(&self.unit.id) == Some(&GatewayState::Absent)
-            && live.object.body().pointer("/metadata/ownerReferences").is_none();
-        holder(self.unit, live).filter(|_| is_rendered && !is_left_alone)
+    /// A step that does what was agreed; where nothing is written nothing comes before it.
+    fn agreed(&self, agreed: Negotiated, action: Action, differences: Vec<Difference>) -> Step {
+        let fields = agreed.reported(&differences, &self.policies.conflicts.fights);
+        // What somebody has added and the server would add by itself need not be removed.
+        let is_removal = fields.iter().any(|field| field.verdict == Verdict::Removed);
+        let is_needed = action.changes() && (agreed.is_due || is_removal);
+        let first = if is_needed { agreed.first } else { Vec::new() };
+        Step { first, fields, ..self.step(&agreed.object, action, differences) }
     }
 
     fn take_over(&self, object: &Object, live: &Live, manager: &str) -> Result<Step, Reason> {
@@ -133,9 +144,9 @@ impl Decision<'_> {
         let differences = differences(live.object.body(), after, FIELD_MANAGER);
         let condition = awaits.as_ref().map(|gateway| format!(", once {} is accepted as self-managed", gateway.id));
         let note = format!("taken over from {manager}{}", condition.unwrap_or_default());
-        let patch = patch(live, object, manager);
-        let action = Action::TakeOver(Box::new(TakeOver { over: Over::of(live), patch, awaits }));
-        Ok(Step { note: Some(note), ..self.step(object, action, differences) })
+        let first = patch(live, object, manager);
+        let action = Action::TakeOver(Box::new(TakeOver { over: Over::of(live), awaits }));
+        Ok(Step { note: Some(note), first, ..self.step(object, action, differences) })
     }
 
     /// What must be accepted before anything of this unit is taken over; or why that cannot be.
@@ -192,7 +203,9 @@ impl Decision<'_> {
             gvk: object.gvk(),
             action,
             object: Some(object.clone()),
+            first: Vec::new(),
             differences,
+            fields: Vec::new(),
             note: self.unit.notes.get(object.id()).cloned(),
         }
     }

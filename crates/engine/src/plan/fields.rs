@@ -3,6 +3,8 @@
 //! A set is a tree: `f:<field>` leads to a field, `k:<json>` to the element of a list with these keys, `v:<json>` to the
 //! element of a set. What leads nowhere further is owned, and what holds `.` is owned beside what is below it.
 
+pub(super) mod leaf;
+
 use serde_json::{Map, Value};
 
 /// Returns the fields that are in one of two sets.
@@ -25,6 +27,17 @@ pub(super) fn difference(a: &Value, b: &Value) -> Value {
         let other = theirs.get(&key);
         let is_left = is_member(&below) && !other.is_some_and(is_member);
         node(is_left, difference(&below, other.unwrap_or(&Value::Null))).map(|below| (key, below))
+    });
+    left.collect::<Map<_, _>>().into()
+}
+
+/// Returns the fields of the first set of which the second has nothing: neither them nor anything below them.
+pub(super) fn without(a: &Value, b: &Value) -> Value {
+    let left = children(a).into_iter().filter_map(|(key, below)| match b.get(&key) {
+        None => Some((key, below)),
+        Some(other) => Some(without(&below, other))
+            .filter(|below| below.as_object().is_some_and(|below| !below.is_empty()))
+            .map(|below| (key, below)),
     });
     left.collect::<Map<_, _>>().into()
 }
@@ -88,23 +101,29 @@ fn remove_field(map: &mut Map<String, Value>, field: &str, below: &Value, is_who
 
 fn remove_element(list: &mut Vec<Value>, key: &str, below: &Value) {
     let Some(position) = position(list, key) else { return };
-    if is_member(below) {
-        list.remove(position);
-    } else {
+    if !is_member(below) {
         remove(&mut list[position], below);
+    }
+    if is_member(below) || list[position].as_object().is_some_and(Map::is_empty) {
+        list.remove(position);
     }
 }
 
-/// Finds the element of a list that a set of fields speaks of.
+/// Finds the element of a list that a set names. What people write may leave a key to its default, such as the protocol
+/// of a port, so a key that is not there contradicts nothing as long as another one fits.
 fn position(list: &[Value], key: &str) -> Option<usize> {
     let read = |prefix: &str| key.strip_prefix(prefix).and_then(|json| serde_json::from_str::<Value>(json).ok());
-    match (read("k:"), read("v:")) {
-        (Some(keys), _) => list.iter().position(|element| {
-            keys.as_object().is_some_and(|keys| keys.iter().all(|(key, value)| element.get(key) == Some(value)))
-        }),
-        (None, Some(value)) => list.iter().position(|element| *element == value),
-        (None, None) => None,
+    if let Some(keys) = read("k:") {
+        let keys = keys.as_object()?;
+        let fits = |element: &Value| {
+            let known = keys.iter().filter_map(|(key, value)| Some((element.get(key)?, value)));
+            let (same, other): (Vec<_>, Vec<_>) = known.partition(|(mine, value)| mine == value);
+            !same.is_empty() && other.is_empty()
+        };
+        return list.iter().position(fits);
     }
+    let value = read("v:")?;
+    list.iter().position(|element| *element == value)
 }
 
 fn joined(a: &Value, b: &Value) -> Value {
@@ -158,6 +177,12 @@ mod tests {
         );
         assert_eq!(union(&both, &a), both);
         assert_eq!(difference(&both, &union(&b, &a)), json!({}));
+        assert_eq!(
+            without(&a, &b),
+            json!({"f:spec": {"f:replicas": {}}}),
+            "the element itself stays for what is below"
+        );
+        assert_eq!(without(&a, &json!({})), a);
     }
 
     #[test]

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 
+use super::conflicts::Conflicts;
 use super::refusal::Reason;
 use crate::marks::Marker;
 use crate::object::ObjectId;
@@ -59,6 +60,8 @@ pub struct Policies {
     pub first_round: bool,
     /// One problem holds the whole sync, not only what it feeds.
     pub hold_on_problem: bool,
+    /// Who wins where others write to our fields.
+    pub conflicts: Conflicts,
 }
 
 impl Policies {

@@ -25,6 +25,8 @@ pub enum Reason {
     Foreign(String),
     /// A deployer in the cluster provisions it; who, and what to do.
     LiveDeployer(String),
+    /// Somebody else has set a field to another value, and a rule says that a person is to decide; who, where, and to what.
+    Conflict(String),
     /// The sync may not write this namespace or kind.
     NotAllowed(String),
     /// Its namespace does not exist.
@@ -74,6 +76,9 @@ impl fmt::Display for Reason {
         match self {
             Self::Foreign(owner) => write!(f, "foreign: it belongs to {owner}"),
             Self::LiveDeployer(what) => write!(f, "live deployer: {what}"),
+            Self::Conflict(what) => {
+                write!(f, "conflict: {what} (agree on one of them, or say take or yield in the conflicts of the sync)")
+            }
             Self::NotAllowed(what) => write!(f, "not allowed: {what}"),
             Self::NoNamespace(name) => {
                 write!(f, "namespace {name:?} does not exist (make it, or set createNamespaces: true for the sync)")

@@ -8,6 +8,7 @@
 
 use serde_json::{Map, Value, json};
 
+use super::conflicts::{is_applied_by, managed_fields};
 use super::fields::{difference, remove, union};
 use super::{FIELD_MANAGER, Over};
 use crate::live::Live;
@@ -21,8 +22,6 @@ use crate::unit::Unit;
 pub struct TakeOver {
     /// The live object.
     pub over: Over,
-    /// What is done to it first: operations of a JSON patch (RFC 6902).
-    pub patch: Vec<Value>,
     /// The Gateway that must be accepted before.
     pub awaits: Option<Awaited>,
 }
@@ -58,11 +57,19 @@ pub enum GatewayState {
 pub fn holder(unit: &Unit, live: &Live) -> Option<String> {
     let deployer = unit.deployer.as_ref()?;
     let entries = managed_fields(live);
-    if entries.iter().any(|entry| is_deployers(entry, &deployer.manager)) {
+    if entries.iter().any(|entry| is_applied_by(entry, &deployer.manager)) {
         return Some(deployer.manager.clone());
     }
     let references = references(live);
     references.iter().any(|reference| is_of(reference, &unit.id)).then(|| deployer.manager.clone())
+}
+
+/// Names the deployer that provisions an object of a unit in the cluster. Without a Gateway there nobody does; what is
+/// itself a spec is nobody's but ours.
+pub(super) fn held_by(unit: &Unit, id: &ObjectId, live: &Live, gateway: Option<&GatewayState>) -> Option<String> {
+    let is_rendered = !unit.specs.iter().any(|spec| spec.id() == id);
+    let is_left_alone = gateway == Some(&GatewayState::Absent) && references(live).is_empty();
+    holder(unit, live).filter(|_| is_rendered && !is_left_alone)
 }
 
 /// Returns the first owner of a live object that is not the Gateway of its unit, in words.
@@ -103,14 +110,21 @@ pub fn rehearsal(unit: &Unit, live: &Live, applied: &Live) -> Vec<Value> {
     let of = |is_one: &dyn Fn(&Value) -> bool| {
         entries.iter().filter(|entry| is_one(entry)).fold(json!({}), |all, entry| union(&all, &entry["fieldsV1"]))
     };
-    let theirs = of(&|entry| is_deployers(entry, manager));
-    let kept = of(&|entry| !is_deployers(entry, manager));
+    let theirs = of(&|entry| is_applied_by(entry, manager));
+    let kept = of(&|entry| !is_applied_by(entry, manager));
     let mut body = applied.object.body().clone();
     remove(&mut body, &difference(&theirs, &kept));
-    let Some(fields) = body.as_object() else { return Vec::new() };
-    let is_content = |field: &&String| !["apiVersion", "kind", "metadata", "status"].contains(&field.as_str());
     let mut operations = vec![json!({"op": "remove", "path": "/metadata/ownerReferences"})];
     operations.retain(|_| !references(live).is_empty());
+    operations.extend(content(live, &body));
+    operations
+}
+
+/// Returns a patch that gives a live object the content, the labels and the annotations of a body.
+pub(super) fn content(live: &Live, body: &Value) -> Vec<Value> {
+    let Some(fields) = body.as_object() else { return Vec::new() };
+    let is_content = |field: &&String| !["apiVersion", "kind", "metadata", "status"].contains(&field.as_str());
+    let mut operations = Vec::new();
     let before = live.object.body().as_object().into_iter().flat_map(Map::keys).filter(is_content);
     for field in before.filter(|field| !fields.contains_key(*field)) {
         operations.push(json!({"op": "remove", "path": format!("/{field}")}));
@@ -131,7 +145,7 @@ fn handed_over(entries: &[Value], manager: &str) -> Vec<Value> {
     let mut first = None;
     let mut others = Vec::new();
     for entry in entries {
-        if is_deployers(entry, manager) || is_deployers(entry, FIELD_MANAGER) {
+        if is_applied_by(entry, manager) || is_applied_by(entry, FIELD_MANAGER) {
             ours = union(&ours, &entry["fieldsV1"]);
             first = first.or(Some(entry));
         } else {
@@ -146,16 +160,6 @@ fn handed_over(entries: &[Value], manager: &str) -> Vec<Value> {
     entry["manager"] = FIELD_MANAGER.into();
     entry["fieldsV1"] = ours;
     [entry].into_iter().chain(others).collect()
-}
-
-/// Tells whether an entry is what a manager has applied; what it says of the status is another matter.
-fn is_deployers(entry: &Value, manager: &str) -> bool {
-    let is_whole = entry["subresource"].as_str().unwrap_or_default().is_empty();
-    entry["manager"] == manager && entry["operation"] == "Apply" && is_whole
-}
-
-fn managed_fields(live: &Live) -> &[Value] {
-    live.object.body().pointer("/metadata/managedFields").and_then(Value::as_array).map_or(&[], Vec::as_slice)
 }
 
 fn references(live: &Live) -> &[Value] {

@@ -1,20 +1,40 @@
-//! Addresses that an undo would give back, and that somebody else has by now.
+//! The plan of an undo: what was there before is wanted, as far as nobody else has changed it or has it by now.
 //!
 //! A dry run does not look whether a clusterIP is free, so that the plan would promise what cannot be. API servers keep
 //! an `IPAddress` for each that is in use; older ones do not, and then the write will tell.
 
 use std::collections::BTreeSet;
 
+use gatewright_engine::inventory::Inventory;
 use gatewright_engine::object::{Gvk, ObjectId};
-use gatewright_engine::plan::Observed;
+use gatewright_engine::plan::policies::Policies;
 use gatewright_engine::plan::refusal::{Reason, Refusal};
-use gatewright_engine::plan::restore::Restoration;
+use gatewright_engine::plan::restore::{Change, Restoration, restoration};
+use gatewright_engine::plan::{self, Observed, Plan};
 use serde_json::Value;
 
 use crate::cluster::Cluster;
 
+/// Plans to take back what a round has done. What it was not about stays in the inventory.
+pub(super) async fn plan(
+    cluster: &dyn Cluster,
+    changes: &[Change],
+    observed: &Observed,
+    owned: &Inventory,
+    policies: &Policies,
+) -> Plan {
+    let mut restoration = restoration(changes, observed, owned, &policies.marker);
+    leave_out(cluster, &mut restoration, observed).await;
+    let mut plan = plan::plan(&restoration.rendering, observed, &restoration.owned, policies);
+    plan.refusals.extend(restoration.refusals);
+    for (id, entry) in &owned.entries {
+        plan.inventory.entries.entry(id.clone()).or_insert_with(|| entry.clone());
+    }
+    plan
+}
+
 /// Leaves out Services that are to be made with an address that another one has.
-pub(super) async fn leave_out(cluster: &dyn Cluster, restoration: &mut Restoration, observed: &Observed) {
+async fn leave_out(cluster: &dyn Cluster, restoration: &mut Restoration, observed: &Observed) {
     let mut refusals: Vec<Refusal> = Vec::new();
     for (unit, id, address) in asked_for(restoration, observed) {
         let owner = owner(cluster, &address).await.filter(|owner| *owner != id);

@@ -1,0 +1,267 @@
+//! Fields that others write to: whose value counts, and what has to be done before an apply so that it does.
+//!
+//! An apply with force takes every field that we want and leaves everything else that others have set. Neither is always
+//! right. What a person has changed or added by hand is to go, what a controller has set is to stay, and a field that we
+//! let go of must keep its value although the server drops what its only owner does not apply any more. So here the
+//! object to apply and the owners of its fields (`managedFields`) are settled together, from the live object alone. The
+//! result is what is rehearsed, what is planned and what is carried out.
+//!
+//! An object without `managedFields`, such as a file, has nothing to negotiate about.
+
+pub mod fights;
+pub mod path;
+pub mod rules;
+mod table;
+#[cfg(test)]
+mod tests;
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+
+use super::fields::leaf::Leaf;
+use super::fields::{difference, remove, union, without};
+use super::policies::Policies;
+use super::refusal::Reason;
+use super::take_over::{content, held_by};
+use super::{FIELD_MANAGER, Observed};
+use crate::diff::{Difference, KEYS, identifies};
+use crate::live::Live;
+use crate::object::{Object, ObjectId};
+use crate::unit::Unit;
+use fights::{Fights, leads_to};
+use rules::{Ignore, Rule};
+use table::Table;
+
+/// What is known beforehand about fields that others write to.
+#[derive(Clone, Debug, Default)]
+pub struct Conflicts {
+    /// Who wins, before what is built in; the first that covers a field counts.
+    pub rules: Vec<Rule>,
+    /// What is never changed.
+    pub ignore: Vec<Ignore>,
+    /// What was corrected again and again.
+    pub fights: Fights,
+}
+
+/// What was settled about a field.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Settled {
+    /// Where, as in a difference; empty if it is about an object as a whole.
+    pub path: String,
+    /// What.
+    pub verdict: Verdict,
+    /// The others who write there.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub managers: Vec<String>,
+    /// What we would have there, if that is not what there is; of a Secret a digest.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub wanted: Option<Value>,
+    /// How often it was corrected for nothing, this time included.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub corrections: Option<u32>,
+    /// For how many more rounds it is left alone.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub rest: Option<u32>,
+}
+
+/// What was settled.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Verdict {
+    /// It gets our value.
+    Taken,
+    /// Somebody has added it by hand, and it goes.
+    Removed,
+    /// It keeps its value, which is somebody else's.
+    Yielded,
+    /// The same, and it was ours until now.
+    HandedOver,
+    /// A setting says that it is not ours to change.
+    Ignored,
+    /// What client-side applies have left behind becomes ours, so that it can go.
+    Migrated,
+    /// Somebody sets it back whenever we correct it.
+    Fighting,
+}
+
+impl Settled {
+    /// Settles a field; what only some verdicts have is left out.
+    pub(super) fn new(path: String, verdict: Verdict, managers: Vec<String>) -> Self {
+        Self { path, verdict, managers, wanted: None, corrections: None, rest: None }
+    }
+}
+
+/// An object as it is to be applied, and what comes before.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Negotiated {
+    /// What is applied.
+    pub object: Object,
+    /// What is done first, by one guarded patch: operations of a JSON patch (RFC 6902); empty if nothing.
+    pub first: Vec<Value>,
+    /// What was settled.
+    pub settled: Vec<Settled>,
+    /// Whether it has to be done even if no value changes by it.
+    pub is_due: bool,
+    moved: Vec<Moved>,
+    given: Vec<Leaf>,
+    lost: Value,
+}
+
+/// Fields of another manager that become ours.
+#[derive(Clone, Debug, PartialEq)]
+struct Moved {
+    /// The entry of `managedFields` that they leave.
+    entry: Value,
+    set: Value,
+}
+
+impl Moved {
+    fn is_from(&self, entry: &Value) -> bool {
+        ["manager", "operation", "subresource", "apiVersion"].iter().all(|field| entry[*field] == self.entry[*field])
+    }
+}
+
+/// Who else has a say in an object, beside those who have written to it.
+#[derive(Clone, Copy, Default)]
+struct Scene<'a> {
+    /// What scales it.
+    autoscaler: Option<&'a ObjectId>,
+    /// The deployer that has made it and is gone.
+    deployer: Option<&'a str>,
+}
+
+/// Settles whose value counts in every field of a wanted object that exists.
+///
+/// Refuses if a rule says that somebody else's field is a matter for a person. What a live deployer holds is no matter
+/// of single fields: there the wanted object comes back as it is.
+pub fn negotiated(
+    unit: &Unit,
+    object: &Object,
+    live: &Live,
+    observed: &Observed,
+    policies: &Policies,
+) -> Result<Negotiated, Reason> {
+    let is_held = || held_by(unit, object.id(), live, observed.gateways.get(&unit.id)).is_some();
+    if !observed.carries_marks || managed_fields(live).is_empty() || is_held() {
+        return Ok(Negotiated::plain(object));
+    }
+    let scene = Scene {
+        autoscaler: observed.autoscaled.get(object.id()),
+        deployer: unit.deployer.as_ref().map(|deployer| deployer.manager.as_str()),
+    };
+    Table::new(object, live, &policies.conflicts, scene).negotiate()
+}
+
+/// Returns what scales what, among wanted objects: everything that names a `scaleTargetRef`.
+pub fn autoscaled<'a>(units: impl IntoIterator<Item = &'a Unit>) -> BTreeMap<ObjectId, ObjectId> {
+    let target = |object: &Object| {
+        let target = object.body().pointer("/spec/scaleTargetRef")?;
+        let group = target["apiVersion"].as_str().unwrap_or("apps/v1").split_once('/').map_or("", |(group, _)| group);
+        let kind = target["kind"].as_str().unwrap_or("Deployment");
+        let id = ObjectId::new(group, kind, &object.id().namespace, target["name"].as_str()?);
+        Some((id, object.id().clone()))
+    };
+    units.into_iter().flat_map(Unit::all).filter_map(target).collect()
+}
+
+impl Negotiated {
+    fn plain(object: &Object) -> Self {
+        let (moved, given) = (Vec::new(), Vec::new());
+        let (first, settled, lost) = (Vec::new(), Vec::new(), Value::Null);
+        Self { object: object.clone(), first, settled, is_due: false, moved, given, lost }
+    }
+
+    /// Returns what was settled, as far as it shows: what is taken or removed where that changes something, and with the
+    /// path of the difference.
+    pub(super) fn reported(&self, differences: &[Difference], fights: &Fights) -> Vec<Settled> {
+        let mut fields: Vec<Settled> = Vec::new();
+        for settled in &self.settled {
+            if !matches!(settled.verdict, Verdict::Taken | Verdict::Removed) {
+                fields.push(settled.clone());
+                continue;
+            }
+            let is_it = |path: &str| leads_to(path, &settled.path) || leads_to(&settled.path, path);
+            for difference in differences.iter().filter(|difference| is_it(&difference.path)) {
+                let known = |field: &&mut Settled| field.path == difference.path && field.verdict == settled.verdict;
+                match fields.iter_mut().find(known) {
+                    Some(field) => {
+                        field.managers.extend(settled.managers.iter().cloned());
+                        field.managers.sort();
+                        field.managers.dedup();
+                    }
+                    None => fields.push(Settled { path: difference.path.clone(), ..settled.clone() }),
+                }
+            }
+        }
+        fields.extend(differences.iter().filter_map(|difference| fights.named(self.object.id(), difference)));
+        fields
+    }
+
+    /// Returns a patch that makes a live object what it will be when all is done; only for a rehearsal. `applied` is
+    /// what an apply alone would make of it, with the owners of its fields as they are.
+    pub fn rehearsal(&self, live: &Live, applied: &Live) -> Vec<Value> {
+        let moved = self.moved.iter().fold(json!({}), |all, moved| union(&all, &moved.set));
+        let kept = managed_fields(applied).iter().fold(json!({}), |all, entry| union(&all, &self.left(entry)));
+        let mut body = applied.object.body().clone();
+        remove(&mut body, &without(&moved, &kept));
+        for leaf in &self.given {
+            leaf.put(&mut body, leaf.value(live.object.body()));
+        }
+        content(live, &body)
+    }
+
+    /// The same where an apply alone would not be taken, as with a port that somebody has given another number: beside
+    /// it the one that we want would be a second one of its name.
+    pub fn draft(&self, live: &Live) -> Vec<Value> {
+        let mut body = live.object.body().clone();
+        remove(&mut body, &self.lost);
+        lay(&mut body, self.object.body());
+        content(live, &body)
+    }
+
+    /// What is left of an entry when what moves has moved.
+    fn left(&self, entry: &Value) -> Value {
+        let from = self.moved.iter().filter(|moved| moved.is_from(entry));
+        from.fold(entry["fieldsV1"].clone(), |left, moved| difference(&left, &moved.set))
+    }
+}
+
+/// Lays one body over another; elements of lists go by what identifies them.
+fn lay(body: &mut Value, over: &Value) {
+    match (body, over) {
+        (Value::Object(body), Value::Object(over)) => {
+            over.iter().for_each(|(field, over)| lay(body.entry(field.clone()).or_insert(Value::Null), over));
+        }
+        (Value::Array(body), Value::Array(over)) if key_of(body, over).is_some() => {
+            let key = key_of(body, over).unwrap_or_default();
+            for over in over {
+                match body.iter_mut().find(|element| element[key] == over[key]) {
+                    Some(element) => lay(element, over),
+                    None => body.push(over.clone()),
+                }
+            }
+        }
+        (body, over) => *body = over.clone(),
+    }
+}
+
+fn key_of(body: &[Value], over: &[Value]) -> Option<&'static str> {
+    KEYS.into_iter().find(|key| !over.is_empty() && identifies(key, body) && identifies(key, over))
+}
+
+/// Returns who owns which fields of a live object, as the API server writes it down.
+pub(super) fn managed_fields(live: &Live) -> &[Value] {
+    live.object.body().pointer("/metadata/managedFields").and_then(Value::as_array).map_or(&[], Vec::as_slice)
+}
+
+/// Tells whether an entry says what a manager has applied; what it says of the status is another matter.
+pub(super) fn is_applied_by(entry: &Value, manager: &str) -> bool {
+    let is_whole = entry["subresource"].as_str().unwrap_or_default().is_empty();
+    entry["manager"] == manager && entry["operation"] == "Apply" && is_whole
+}
+
+fn is_ours(entry: &Value) -> bool {
+    is_applied_by(entry, FIELD_MANAGER)
+}

@@ -1,0 +1,207 @@
+//! Values that somebody sets back whenever we correct them: how often, and for how long they are left alone.
+//!
+//! Three corrections of one field to one value, round after round, are a fight. From then on the field rests: for one
+//! round, after the next correction for two, then for four, and so on. When it is as it should be in a round in which
+//! nobody has corrected it, the fight is over and forgotten. What is remembered only delays corrections, so that its loss
+//! costs nothing.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+
+use super::path::FieldPath;
+use super::{Settled, Verdict};
+use crate::diff::Difference;
+use crate::object::ObjectId;
+use crate::text::digest;
+
+/// From so many corrections on it is a fight.
+const FIGHT: u32 = 3;
+
+/// The longest rest, in rounds.
+const LONGEST_REST: u32 = 64;
+
+/// What is remembered of the corrections of a sync on a cluster.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct Fights(BTreeMap<String, BTreeMap<String, Fight>>);
+
+/// One field that was corrected.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+struct Fight {
+    /// A digest of the value to which it was corrected.
+    value: String,
+    /// In how many rounds without one between them in which it was as it should be.
+    corrections: u32,
+    /// For how many more rounds it is left alone.
+    rest: u32,
+}
+
+/// What a round has done about an object.
+#[derive(Clone, Copy, Debug)]
+pub struct Seen<'a> {
+    /// The object.
+    pub id: &'a ObjectId,
+    /// What differed and was corrected; empty if nothing was.
+    pub corrected: &'a [Difference],
+    /// What was settled about its fields.
+    pub settled: &'a [Settled],
+}
+
+impl Fights {
+    /// Tells whether there is nothing to remember.
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// Returns the fields of an object that are left alone in this round, how often they were corrected, and for how many
+    /// rounds after this one they are left alone.
+    pub(super) fn resting(&self, id: &ObjectId) -> impl Iterator<Item = (FieldPath, u32, u32)> {
+        let fights = self.0.get(&id.key()).into_iter().flatten().filter(|(_, fight)| fight.rest > 0);
+        fights.filter_map(|(path, fight)| Some((FieldPath::parse(path).ok()?, fight.corrections, fight.rest - 1)))
+    }
+
+    /// Says of a difference that is about to be corrected that it is a fight, if it is one.
+    pub(super) fn named(&self, id: &ObjectId, difference: &Difference) -> Option<Settled> {
+        let corrections = self.corrections(id, difference);
+        let managers = difference.managers.iter().map(|manager| manager.name.clone()).collect();
+        let settled = Settled::new(difference.path.clone(), Verdict::Fighting, managers);
+        let rest = Some(rest(corrections));
+        (corrections >= FIGHT).then_some(Settled { corrections: Some(corrections), rest, ..settled })
+    }
+
+    /// How often a field was corrected to this value, if it is corrected now.
+    fn corrections(&self, id: &ObjectId, difference: &Difference) -> u32 {
+        let known = self.0.get(&id.key()).and_then(|fights| fights.get(&difference.path));
+        known.filter(|fight| fight.value == value(difference)).map_or(1, |fight| fight.corrections.saturating_add(1))
+    }
+
+    /// Returns what is to be remembered after a round. Objects that it has not seen through are remembered as before, if
+    /// `is_open` says that they are still there.
+    #[must_use]
+    pub fn after(&self, round: &[Seen<'_>], is_open: impl Fn(&str) -> bool) -> Self {
+        let mut after: BTreeMap<_, _> = self.0.clone();
+        after.retain(|key, _| is_open(key));
+        for seen in round {
+            let key = seen.id.key();
+            let corrected = seen.corrected.iter().map(|difference| {
+                let corrections = self.corrections(seen.id, difference);
+                (difference.path.clone(), Fight { value: value(difference), corrections, rest: rest(corrections) })
+            });
+            let corrected: BTreeMap<String, Fight> = corrected.collect();
+            let mut fights = self.still_resting(&key, seen.settled);
+            fights.extend(corrected);
+            after.remove(&key);
+            if !fights.is_empty() {
+                after.insert(key, fights);
+            }
+        }
+        Self(after)
+    }
+
+    /// The fights of an object from which it has rested in a round, in which their fields still differed.
+    fn still_resting(&self, key: &str, settled: &[Settled]) -> BTreeMap<String, Fight> {
+        let is_on = |path: &str| {
+            let about = settled.iter().filter(|settled| settled.verdict == Verdict::Fighting);
+            about.map(|settled| settled.path.as_str()).any(|other| leads_to(path, other) || leads_to(other, path))
+        };
+        let fights = self.0.get(key).into_iter().flatten().filter(|(path, fight)| fight.rest > 0 && is_on(path));
+        fights.map(|(path, fight)| (path.clone(), Fight { rest: fight.rest - 1, ..fight.clone() })).collect()
+    }
+}
+
+/// Tells whether a path is another, or around it.
+pub(super) fn leads_to(path: &str, other: &str) -> bool {
+    other.strip_prefix(path).is_some_and(|rest| rest.is_empty() || rest.starts_with(['.', '[']))
+}
+
+/// For how many rounds a field is left alone after so many corrections.
+fn rest(corrections: u32) -> u32 {
+    match corrections.checked_sub(FIGHT) {
+        None => 0,
+        Some(more) => 1_u32.checked_shl(more).map_or(LONGEST_REST, |rest| rest.min(LONGEST_REST)),
+    }
+}
+
+fn value(difference: &Difference) -> String {
+    let text = difference.after.as_ref().map(ToString::to_string).unwrap_or_default();
+    digest(text.as_bytes())[..16].to_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::{Value, json};
+
+    fn id() -> ObjectId {
+        ObjectId::new("apps", "Deployment", "infra", "edge")
+    }
+
+    fn difference(after: Value) -> Difference {
+        Difference { path: "spec.replicas".into(), before: Some(json!(9)), after: Some(after), managers: Vec::new() }
+    }
+
+    /// A round in which somebody has set the value back, or has not.
+    fn round(fights: &Fights, value: Option<Value>) -> (Fights, &'static str) {
+        let resting = fights.resting(&id()).next();
+        let (corrected, settled, word) = match (value, resting) {
+            (None, _) => (vec![], vec![], "keeps"),
+            (Some(_), Some((path, ..))) => {
+                let settled = Settled::new(path.text().to_owned(), Verdict::Fighting, Vec::new());
+                (vec![], vec![settled], "rests")
+            }
+            (Some(value), None) => {
+                let difference = difference(value);
+                let word = if fights.named(&id(), &difference).is_some() { "fights" } else { "corrects" };
+                (vec![difference], vec![], word)
+            }
+        };
+        let seen = Seen { id: &id(), corrected: &corrected, settled: &settled };
+        (fights.after(&[seen], |_| true), word)
+    }
+
+    fn check(values: &[Option<u32>], expected: &[&str]) {
+        let mut fights = Fights::default();
+        let words: Vec<&str> = values
+            .iter()
+            .map(|value| {
+                let (after, word) = round(&fights, value.map(Value::from));
+                fights = after;
+                word
+            })
+            .collect();
+        assert_eq!(words, expected);
+    }
+
+    #[test]
+    fn a_fight_is_named_and_rests_longer_and_longer() {
+        let flips = [Some(2); 10];
+        let words = ["corrects", "corrects", "fights", "rests", "fights", "rests", "rests", "fights", "rests", "rests"];
+        check(&flips, &words);
+    }
+
+    #[test]
+    fn a_fight_that_is_over_is_forgotten() {
+        check(
+            &[Some(2), Some(2), Some(2), None, Some(2), Some(2), Some(2)],
+            &["corrects", "corrects", "fights", "keeps", "corrects", "corrects", "fights"],
+        );
+    }
+
+    #[test]
+    fn another_value_is_no_fight() {
+        check(&[Some(2), Some(3), Some(4), Some(5)], &["corrects"; 4]);
+    }
+
+    #[test]
+    fn a_rest_has_an_end() {
+        assert_eq!([1, 2, 3, 4, 5, 9, 40, u32::MAX].map(rest), [0, 0, 1, 2, 4, 64, 64, 64]);
+    }
+
+    #[test]
+    fn what_is_gone_is_forgotten_and_what_was_not_seen_is_not() {
+        let (fights, _) = round(&Fights::default(), Some(json!(2)));
+        assert_eq!(fights.after(&[], |_| true), fights);
+        assert!(fights.after(&[], |_| false).is_empty());
+    }
+}

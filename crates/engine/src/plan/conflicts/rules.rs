@@ -1,0 +1,115 @@
+//! Who wins where others write to our fields: what a person has said of it, and what holds where nothing is said.
+
+use std::collections::BTreeSet;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use super::path::FieldPath;
+use crate::plan::fields::leaf::Leaf;
+
+/// What is done about a field that another manager has set to another value.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Policy {
+    /// It gets our value, and what the manager has added beside it is removed.
+    Take,
+    /// It keeps the value that it has, and is not ours any more.
+    Yield,
+    /// The unit stays as it is, and a person is told.
+    Fail,
+}
+
+/// What a person has said about the fields of some managers.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Rule {
+    /// The managers; `*` stands for anything.
+    pub manager: String,
+    /// The kinds; none said is all.
+    pub kinds: BTreeSet<String>,
+    /// The fields; none said is all.
+    pub paths: Vec<FieldPath>,
+    /// What is done.
+    pub policy: Policy,
+}
+
+/// Fields that are never changed once an object exists.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Ignore {
+    /// The kind; `*` stands for anything.
+    pub kind: String,
+    /// The field.
+    pub path: FieldPath,
+    /// Only while such a manager writes there.
+    pub manager: Option<String>,
+}
+
+/// Managers that stand for a person at a terminal, or for nobody any more.
+const PEOPLE: [&str; 2] = ["kubectl*", "before-first-apply"];
+
+impl Rule {
+    fn covers(&self, manager: &str, kind: &str, leaf: &Leaf, bodies: [&Value; 2]) -> bool {
+        is_like(&self.manager, manager)
+            && (self.kinds.is_empty() || self.kinds.iter().any(|pattern| is_like(pattern, kind)))
+            && (self.paths.is_empty() || self.paths.iter().any(|path| path.means(leaf, bodies)))
+    }
+}
+
+/// Returns what is done about a field of a manager: the first rule that covers it counts, then what is built in.
+pub(super) fn policy(rules: &[Rule], manager: &str, kind: &str, leaf: &Leaf, bodies: [&Value; 2]) -> Policy {
+    let rule = rules.iter().find(|rule| rule.covers(manager, kind, leaf, bodies));
+    let is_person = || PEOPLE.iter().any(|pattern| is_like(pattern, manager));
+    rule.map_or_else(|| if is_person() { Policy::Take } else { Policy::Yield }, |rule| rule.policy)
+}
+
+/// Tells whether a text is like a pattern, in which `*` stands for anything.
+pub(super) fn is_like(pattern: &str, text: &str) -> bool {
+    let Some((start, rest)) = pattern.split_once('*') else { return pattern == text };
+    let Some(text) = text.strip_prefix(start) else { return false };
+    text.char_indices().map(|(at, _)| at).chain([text.len()]).any(|at| is_like(rest, &text[at..]))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_first_rule_that_covers_a_field_counts() {
+        let rule = |manager: &str, kinds: &[&str], paths: &[&str], policy| Rule {
+            manager: manager.to_owned(),
+            kinds: kinds.iter().map(ToString::to_string).collect(),
+            paths: paths.iter().map(|path| FieldPath::parse(path).expect("it is a path")).collect(),
+            policy,
+        };
+        let rules = [
+            rule("kubectl*", &["Deployment"], &["spec.replicas"], Policy::Yield),
+            rule("helm", &[], &[], Policy::Take),
+            rule("*", &["Service"], &[], Policy::Fail),
+        ];
+        let of = |manager, kind, field| {
+            policy(&rules, manager, kind, &Leaf::of(&["spec", field]), [&Value::Null, &Value::Null])
+        };
+        assert_eq!(of("kubectl-scale", "Deployment", "replicas"), Policy::Yield);
+        assert_eq!(of("kubectl-scale", "Deployment", "paused"), Policy::Take);
+        assert_eq!(of("helm", "Service", "type"), Policy::Take);
+        assert_eq!(of("keda", "Service", "type"), Policy::Fail);
+        assert_eq!(of("keda", "Deployment", "replicas"), Policy::Yield);
+        assert_eq!(of("before-first-apply", "Deployment", "replicas"), Policy::Take);
+    }
+
+    #[test]
+    fn a_star_stands_for_anything() {
+        for (pattern, text, is) in [
+            ("kubectl*", "kubectl", true),
+            ("kubectl*", "kubectl-edit", true),
+            ("kubectl", "kubectl-edit", false),
+            ("*-controller", "hpa-controller", true),
+            ("*-controller", "hpa-controllers", false),
+            ("k*l*", "kubectl", true),
+            ("*", "", true),
+        ] {
+            assert_eq!(is_like(pattern, text), is, "{pattern} {text}");
+        }
+    }
+}

@@ -1,0 +1,342 @@
+//! One negotiation: every field that we want, have, or somebody else has, and what is done about it.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use serde_json::{Value, json};
+
+use super::path::FieldPath;
+use super::rules::{Policy, is_like, policy};
+use super::{Conflicts, Moved, Negotiated, Scene, Settled, Verdict, is_ours, managed_fields};
+use crate::diff::{is_secret_field, masked};
+use crate::live::Live;
+use crate::marks::{OWN_PREFIX, is_keep_mark};
+use crate::object::Object;
+use crate::plan::FIELD_MANAGER;
+use crate::plan::fields::leaf::{Leaf, is_empty, leaves, unheld};
+use crate::plan::fields::{difference, remove, union, without};
+use crate::plan::refusal::Reason;
+
+/// Who applies without an API server that knows of managers.
+const CLIENT_SIDE_APPLY: &str = "kubectl-client-side-apply";
+
+/// What `kubectl rollout restart` sets in a pod template; removing it would restart once more.
+const RESTARTED_AT: &str = "f:kubectl.kubernetes.io/restartedAt";
+
+/// What is done about a field.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Course {
+    /// It is applied, which is enough.
+    Apply,
+    /// It is not applied, and stays as it is.
+    Release,
+    /// The live value is applied.
+    Hold,
+    /// It becomes ours, is not applied, and so goes.
+    Remove,
+}
+
+/// Everything about one object.
+pub(super) struct Table<'a> {
+    wanted: &'a Object,
+    live: &'a Live,
+    conflicts: &'a Conflicts,
+    scene: Scene<'a>,
+    /// The fields that are ours.
+    ours: Value,
+    /// Whose entries count beside ours; what only tells of a status does not.
+    others: Vec<&'a Value>,
+    /// Who else has each field.
+    holders: BTreeMap<Leaf, Vec<&'a str>>,
+    /// What is left alone for some rounds, and for how many more after this one.
+    resting: Vec<(FieldPath, u32, u32)>,
+}
+
+impl<'a> Table<'a> {
+    pub(super) fn new(wanted: &'a Object, live: &'a Live, conflicts: &'a Conflicts, scene: Scene<'a>) -> Self {
+        let entries = managed_fields(live);
+        let ours = entries.iter().filter(|entry| is_ours(entry));
+        let ours = ours.fold(json!({}), |all, entry| union(&all, &entry["fieldsV1"]));
+        let counts = |entry: &&Value| entry["manager"] != FIELD_MANAGER && entry["subresource"] != "status";
+        let others: Vec<&Value> = entries.iter().filter(counts).collect();
+        let mut holders: BTreeMap<Leaf, Vec<&str>> = BTreeMap::new();
+        for entry in &others {
+            let manager = entry["manager"].as_str().unwrap_or_default();
+            for leaf in leaves(&entry["fieldsV1"]) {
+                let known = holders.entry(leaf).or_default();
+                if !known.contains(&manager) {
+                    known.push(manager);
+                }
+            }
+        }
+        let resting = conflicts.fights.resting(wanted.id()).collect();
+        Self { wanted, live, conflicts, scene, ours, others, holders, resting }
+    }
+
+    pub(super) fn negotiate(self) -> Result<Negotiated, Reason> {
+        let mut result = Negotiated::plain(self.wanted);
+        let mut body = self.wanted.body().clone();
+        let mine: BTreeSet<Leaf> = leaves(&self.ours).into_iter().collect();
+        let (mut stays, mut released) = (BTreeSet::new(), json!({}));
+        for leaf in self.all(&mine) {
+            let Some((course, mut settled)) = self.settle(&leaf, mine.contains(&leaf))? else { continue };
+            match course {
+                Course::Apply | Course::Remove => {}
+                Course::Hold => leaf.put(&mut body, leaf.value(self.live.object.body())),
+                Course::Release => {
+                    released = union(&released, &leaf.set());
+                    if mine.contains(&leaf) && leaf.value(self.live.object.body()).is_some() {
+                        if settled.verdict == Verdict::Yielded {
+                            settled.verdict = Verdict::HandedOver;
+                        }
+                        result.given.push(leaf.clone());
+                    }
+                }
+            }
+            if matches!(course, Course::Release | Course::Hold) {
+                stays.insert(leaf);
+            }
+            result.settled.push(settled);
+        }
+        remove(&mut body, &released);
+        self.regroup(&mut result, &stays);
+        result.lost = self.lost(&result, &body);
+        result.object = Object::new(body).expect("what identifies an object is never released");
+        Ok(result)
+    }
+
+    /// Every field that somebody has, and those that nobody has and we want.
+    fn all(&self, mine: &BTreeSet<Leaf>) -> BTreeSet<Leaf> {
+        let held = self.others.iter().fold(self.ours.clone(), |all, entry| union(&all, &entry["fieldsV1"]));
+        // What holds something for one manager may be all that another has of it; that says nothing about what is in it.
+        let known: BTreeSet<Leaf> = leaves(&held).into_iter().collect();
+        let some = self.holders.keys().chain(mine).filter(|leaf| known.contains(*leaf)).cloned();
+        let new = unheld(self.wanted.body(), &held, self.live.object.body());
+        some.chain(new).filter(|leaf| !is_fixed(leaf)).collect()
+    }
+
+    /// Decides about one field; `None` if there is nothing to say about it.
+    fn settle(&self, leaf: &Leaf, is_mine: bool) -> Result<Option<(Course, Settled)>, Reason> {
+        let (wanted, live) = (leaf.value(self.wanted.body()), leaf.value(self.live.object.body()));
+        let holders = self.holders.get(leaf).map_or(&[][..], Vec::as_slice);
+        match (wanted, live) {
+            (Some(wanted), Some(live)) if is_same(wanted, live) => return Ok(None),
+            // What goes into an empty mapping is in nobody's way.
+            (Some(Value::Object(_)), Some(live)) if is_empty(live) => return Ok(None),
+            (None, _) if holders.is_empty() && !is_mine => return Ok(None),
+            _ => {}
+        }
+        let is_addition = wanted.is_none() && !is_mine;
+        if is_addition && (is_exempt(leaf) || *leaf == replicas() || !self.is_taken(leaf, holders)?) {
+            return Ok(None);
+        }
+        let settled = |verdict| Some(self.settled(leaf, verdict, holders));
+        if self.is_ignored(leaf, holders) {
+            return Ok(settled(Verdict::Ignored).map(|settled| (Course::Release, settled)));
+        }
+        if let Some((_, corrections, rest)) = self.resting.iter().find(|(path, ..)| path.touches(leaf, self.bodies())) {
+            let course = if is_mine && live.is_some() { Course::Hold } else { Course::Release };
+            let (corrections, rest) = (Some(*corrections), Some(*rest));
+            let settled = Settled { corrections, rest, ..self.settled(leaf, Verdict::Fighting, holders) };
+            return Ok(Some((course, settled)));
+        }
+        if *leaf == replicas() && (wanted.is_none() || self.scene.autoscaler.is_some()) {
+            return Ok(self.scaled(leaf, holders).map(|settled| (Course::Release, settled)));
+        }
+        Ok(match (wanted, holders) {
+            (_, []) => None,
+            (Some(_), _) if live.is_none() => None,
+            (Some(_), _) if self.is_taken(leaf, holders)? => settled(Verdict::Taken).map(|it| (Course::Apply, it)),
+            (Some(_), _) => settled(Verdict::Yielded).map(|it| (Course::Release, it)),
+            (None, _) if is_exempt(leaf) => None,
+            (None, _) if self.is_taken(leaf, holders)? => settled(Verdict::Removed).map(|it| (Course::Remove, it)),
+            (None, _) => None,
+        })
+    }
+
+    /// Replicas belong to what scales the object; where nothing is wanted, to whoever does.
+    fn scaled(&self, leaf: &Leaf, holders: &[&str]) -> Option<Settled> {
+        leaf.value(self.live.object.body())?;
+        let mut settled = self.settled(leaf, Verdict::Yielded, holders);
+        if let Some(autoscaler) = self.scene.autoscaler {
+            settled.managers = vec![autoscaler.to_string()];
+        }
+        Some(settled)
+    }
+
+    fn settled(&self, leaf: &Leaf, verdict: Verdict, holders: &[&str]) -> Settled {
+        let wanted = leaf.value(self.wanted.body()).filter(|_| verdict != Verdict::Taken);
+        let wanted = wanted.map(|value| self.shown(leaf, value));
+        let managers = holders.iter().map(ToString::to_string).collect();
+        Settled { wanted, ..Settled::new(self.text(leaf), verdict, managers) }
+    }
+
+    /// Tells whether every holder of a field gives way to us; a rule may refuse that it is settled at all.
+    fn is_taken(&self, leaf: &Leaf, holders: &[&str]) -> Result<bool, Reason> {
+        let policies = || holders.iter().map(|manager| (self.policy(manager, leaf), *manager));
+        if let Some((_, manager)) = policies().find(|(policy, _)| *policy == Policy::Fail) {
+            let value =
+                |body: &Value| leaf.value(body).map_or("nothing".to_owned(), |it| self.shown(leaf, it).to_string());
+            let (now, ours) = (value(self.live.object.body()), value(self.wanted.body()));
+            let what = format!("{manager:?} has set {} to {now}, ours would be {ours}", self.text(leaf));
+            return Err(Reason::Conflict(what));
+        }
+        Ok(policies().all(|(policy, _)| policy == Policy::Take))
+    }
+
+    fn policy(&self, manager: &str, leaf: &Leaf) -> Policy {
+        let kind = &self.wanted.id().kind;
+        match policy(&self.conflicts.rules, manager, kind, leaf, self.bodies()) {
+            // Nobody applies these fields any more.
+            Policy::Yield if self.scene.deployer == Some(manager) => Policy::Take,
+            policy => policy,
+        }
+    }
+
+    fn is_ignored(&self, leaf: &Leaf, holders: &[&str]) -> bool {
+        let kind = &self.wanted.id().kind;
+        self.conflicts.ignore.iter().any(|ignore| {
+            let is_written_by = |pattern: &String| holders.iter().any(|manager| is_like(pattern, manager));
+            is_like(&ignore.kind, kind)
+                && ignore.path.means(leaf, self.bodies())
+                && ignore.manager.as_ref().is_none_or(is_written_by)
+        })
+    }
+
+    /// Writes down who owns the fields from now on.
+    fn regroup(&self, result: &mut Negotiated, stays: &BTreeSet<Leaf>) {
+        let is_about = |verdict| result.settled.iter().any(|settled| settled.verdict == verdict);
+        let mut left_behind = false;
+        let has_additions = is_about(Verdict::Removed);
+        for entry in &self.others {
+            let moved = self.moved(entry, stays);
+            let is_left_behind = entry["manager"] == CLIENT_SIDE_APPLY;
+            if moved.as_object().is_some_and(|set| !set.is_empty()) && (has_additions || is_left_behind) {
+                left_behind |= is_left_behind;
+                result.moved.push(Moved { entry: (*entry).clone(), set: moved });
+            }
+        }
+        if left_behind {
+            let managers = vec![CLIENT_SIDE_APPLY.to_owned()];
+            result.settled.push(Settled::new(String::new(), Verdict::Migrated, managers));
+        }
+        result.is_due = left_behind || !result.given.is_empty();
+        if !result.moved.is_empty() || !result.given.is_empty() {
+            let entries = self.entries(result);
+            result.first = vec![json!({"op": "replace", "path": "/metadata/managedFields", "value": entries})];
+        }
+    }
+
+    /// The fields that nobody has any more when all is done.
+    fn lost(&self, result: &Negotiated, body: &Value) -> Value {
+        let others = self.others.iter().fold(json!({}), |all, entry| union(&all, &result.left(entry)));
+        let ours = result.moved.iter().fold(self.ours.clone(), |all, moved| union(&all, &moved.set));
+        let wanted = leaves(&ours).into_iter().filter(|leaf| leaf.value(body).is_some() || result.given.contains(leaf));
+        let kept = wanted.fold(others, |all, leaf| union(&all, &leaf.set()));
+        without(&ours, &kept)
+    }
+
+    /// The fields of an entry that become ours when some do: all that its manager gives way in.
+    fn moved(&self, entry: &Value, stays: &BTreeSet<Leaf>) -> Value {
+        let manager = entry["manager"].as_str().unwrap_or_default();
+        // Sets are written in the terms of one version, and a scale is no part of an object.
+        if entry["apiVersion"] != self.version() || !entry["subresource"].as_str().unwrap_or_default().is_empty() {
+            return json!({});
+        }
+        let is_left = |leaf: &Leaf| {
+            let is_scale = *leaf == replicas() && leaf.value(self.wanted.body()).is_none();
+            is_exempt(leaf) || is_scale || stays.contains(leaf) || self.policy(manager, leaf) != Policy::Take
+        };
+        let left = leaves(&entry["fieldsV1"]).into_iter().filter(is_left);
+        let left = left.fold(json!({}), |all, leaf| union(&all, &leaf.set()));
+        without(&entry["fieldsV1"], &left)
+    }
+
+    /// The version in whose terms our own set is written.
+    fn version(&self) -> Value {
+        let own = managed_fields(self.live).iter().find(|entry| is_ours(entry));
+        own.map_or_else(|| self.wanted.body()["apiVersion"].clone(), |entry| entry["apiVersion"].clone())
+    }
+
+    fn entries(&self, result: &Negotiated) -> Vec<Value> {
+        let given = result.given.iter().fold(json!({}), |all, leaf| union(&all, &leaf.set()));
+        let gained = result.moved.iter().fold(json!({}), |all, moved| union(&all, &moved.set));
+        let ours = union(&difference(&self.ours, &given), &gained);
+        let entries = managed_fields(self.live);
+        let first = entries.iter().find(|entry| is_ours(entry)).or(result.moved.first().map(|moved| &moved.entry));
+        let own = first.map(|first| {
+            let mut own = first.clone();
+            own["manager"] = FIELD_MANAGER.into();
+            own["operation"] = "Apply".into();
+            own["fieldsV1"] = ours;
+            own
+        });
+        let others = entries.iter().filter(|entry| !is_ours(entry)).map(|entry| {
+            let mut left = entry.clone();
+            left["fieldsV1"] = result.left(entry);
+            left
+        });
+        own.into_iter().chain(others).filter(|entry| !is_empty(&entry["fieldsV1"])).collect()
+    }
+
+    fn bodies(&self) -> [&Value; 2] {
+        [self.live.object.body(), self.wanted.body()]
+    }
+
+    fn text(&self, leaf: &Leaf) -> String {
+        let [live, wanted] = self.bodies();
+        leaf.text(if leaf.value(live).is_some() { live } else { wanted })
+    }
+
+    fn shown(&self, leaf: &Leaf, value: &Value) -> Value {
+        let field = leaf.words().first().and_then(|word| word.strip_prefix("f:")).unwrap_or_default();
+        if is_secret_field(&self.wanted.id().kind, field) { masked(value) } else { value.clone() }
+    }
+}
+
+fn replicas() -> Leaf {
+    Leaf::of(&["spec", "replicas"])
+}
+
+/// What identifies an object, and what says that it is ours.
+fn is_fixed(leaf: &Leaf) -> bool {
+    let words: Vec<&str> = leaf.words().iter().map(String::as_str).collect();
+    match words.as_slice() {
+        ["f:apiVersion" | "f:kind"] | ["f:metadata", "f:name" | "f:namespace" | "f:labels" | "f:annotations"] => true,
+        ["f:metadata", _, key, ..] => key.strip_prefix("f:").is_some_and(|key| key.starts_with(OWN_PREFIX)),
+        _ => false,
+    }
+}
+
+/// Additions that are no drift: what a restart leaves, what keeps an object from being deleted, and a status.
+fn is_exempt(leaf: &Leaf) -> bool {
+    let words: Vec<&str> = leaf.words().iter().map(String::as_str).collect();
+    match words.as_slice() {
+        ["f:status", ..] | ["f:metadata", "f:finalizers" | "f:ownerReferences", ..] => true,
+        ["f:metadata", "f:labels" | "f:annotations", key] => {
+            key.strip_prefix("f:").is_some_and(is_keep_mark) || *key == RESTARTED_AT
+        }
+        [.., key] => *key == RESTARTED_AT,
+        [] => false,
+    }
+}
+
+/// Tells whether a live value says what is wanted: an amount may be written in another way, and a server fills in what a
+/// list or mapping as a whole leaves out.
+fn is_same(wanted: &Value, live: &Value) -> bool {
+    match (wanted, live) {
+        (Value::Object(wanted), Value::Object(live)) => {
+            wanted.iter().all(|(key, wanted)| live.get(key).is_some_and(|live| is_same(wanted, live)))
+        }
+        (Value::Array(wanted), Value::Array(live)) => {
+            wanted.len() == live.len() && wanted.iter().zip(live).all(|(wanted, live)| is_same(wanted, live))
+        }
+        (wanted, live) if wanted == live => true,
+        (wanted, live) => {
+            let amount = |value: &Value| {
+                let text = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
+                crate::enforce::amount(&text).map(f64::to_bits)
+            };
+            amount(wanted).is_some() && amount(wanted) == amount(live)
+        }
+    }
+}

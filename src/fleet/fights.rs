@@ -1,0 +1,57 @@
+//! What this host remembers of values that somebody sets back again and again: a file for each sync and cluster.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use gatewright_engine::diff::Difference;
+use gatewright_engine::error::Chain;
+use gatewright_engine::object::ObjectId;
+use gatewright_engine::plan::conflicts::fights::{Fights, Seen};
+use tracing::error;
+
+use super::Order;
+use crate::apply::Outcome;
+use crate::report::{ClusterReport, ClusterState, Mode, StepReport};
+use crate::state::State;
+
+fn path(order: &Order, cluster: &str) -> String {
+    format!("fights/{}/{cluster}.json", order.sync)
+}
+
+/// Returns what is remembered; without the file nothing is.
+pub(super) fn remembered(order: &Order, cluster: &str, state: &State) -> Fights {
+    state.read_json(path(order, cluster)).unwrap_or_default()
+}
+
+/// Remembers what a round has corrected. A plan is no round, and neither is one that a guard holds; an undo corrects
+/// nothing.
+pub(super) fn remember(order: &Order, clusters: &BTreeMap<String, ClusterReport>, state: &State) {
+    let is_round = |report: &ClusterReport| match report.state {
+        ClusterState::Done | ClusterState::Failed | ClusterState::Stopped => !report.steps.is_empty(),
+        ClusterState::Planned | ClusterState::Held | ClusterState::Unreachable | ClusterState::Suspended => false,
+    };
+    let is_due = order.mode == Mode::Apply && order.undo.is_none();
+    let rounds = clusters.iter().filter(|(_, report)| is_due && is_round(report));
+    for (name, report) in rounds {
+        let before = remembered(order, name, state);
+        let steps = report.steps.iter().map(|step| &step.id);
+        let known: BTreeSet<String> =
+            steps.chain(report.refusals.iter().map(|refusal| &refusal.id)).map(ObjectId::key).collect();
+        let seen: Vec<Seen<'_>> = report.steps.iter().filter_map(seen).collect();
+        let after = before.after(&seen, |key| order.only.is_some() || known.contains(key));
+        if after != before
+            && let Err(error) = state.write_json(path(order, name), &after)
+        {
+            error!(error = %Chain(&error), "cannot remember what was corrected");
+        }
+    }
+}
+
+/// What a step has shown; `None` if it was not carried out.
+fn seen(step: &StepReport) -> Option<Seen<'_>> {
+    let corrected: &[Difference] = match (step.action.as_str(), &step.outcome) {
+        ("update", Some(Outcome::Done)) => &step.differences,
+        ("keep", None) | (_, Some(Outcome::Done)) => &[],
+        _ => return None,
+    };
+    Some(Seen { id: &step.id, corrected, settled: &step.fields })
+}

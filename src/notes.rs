@@ -1,0 +1,160 @@
+//! What this host knows of a cluster from its last round, so that a round in which nothing has changed costs next to
+//! nothing.
+//!
+//! A note says of one object: at this version, with these traces of who has touched it, it was exactly what is wanted.
+//! Notes are a cache and no more: to lose them costs dry runs, never correctness. They are of one sync on one cluster.
+
+use std::collections::BTreeMap;
+
+use gatewright_engine::fingerprint::{Fingerprint, Metadata};
+use gatewright_engine::health::{Demands, Health, addresses, health};
+use gatewright_engine::live::Live;
+use gatewright_engine::object::{Gvk, Object, ObjectId};
+use gatewright_engine::plan::conflicts::{Conflicts, Settled, autoscaled};
+use gatewright_engine::text::digest;
+use gatewright_engine::unit::Unit;
+use jiff::{SignedDuration, Timestamp};
+use serde::{Deserialize, Serialize};
+
+/// The version of the form: what is written in another one says nothing.
+const FORM: u32 = 1;
+
+/// Metadata tell time in whole seconds, and clocks of API servers differ a little: what was touched as shortly as this
+/// before it was read may have been touched again since, and look the same.
+const FRESH: SignedDuration = SignedDuration::from_secs(5);
+
+/// All that is known of one sync on one cluster.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Notes {
+    form: u32,
+    /// The cluster that it is about.
+    pub cluster: String,
+    /// The newest state of the cluster that was seen, by kind.
+    pub versions: BTreeMap<String, u64>,
+    /// When all objects were last compared by a dry run.
+    pub proven: Option<Timestamp>,
+    /// The objects, in the order of the plan.
+    pub objects: Vec<Note>,
+}
+
+/// What is known of one object.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Note {
+    /// The object.
+    pub id: ObjectId,
+    /// Its kind and version.
+    pub gvk: Gvk,
+    /// The unit that it belongs to.
+    pub unit: ObjectId,
+    /// Its uid.
+    pub uid: String,
+    /// The version of it that is what is wanted.
+    pub version: String,
+    /// The traces of who has touched it, if they were old enough to be relied on.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub fingerprint: Option<Fingerprint>,
+    /// The digest of what is wanted.
+    pub wanted: String,
+    /// What was settled about fields that others write to.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub fields: Vec<Settled>,
+    /// What the plan remarks on it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub remark: Option<String>,
+    /// How it was at that version.
+    #[serde(default, skip_serializing_if = "Vital::is_dull")]
+    pub vital: Vital,
+}
+
+/// How an object is.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Vital {
+    /// What is wrong with it.
+    pub sick: Option<String>,
+    /// Where it can be reached.
+    pub addresses: Vec<String>,
+}
+
+impl Notes {
+    /// Begins new notes on a cluster.
+    pub fn on(cluster: &str) -> Self {
+        Self { form: FORM, cluster: cluster.to_owned(), ..Self::default() }
+    }
+
+    /// Tells whether they are in this form, and about this cluster.
+    pub fn are_about(&self, cluster: &str) -> bool {
+        self.form == FORM && self.cluster == cluster
+    }
+
+    /// Returns the notes by object.
+    pub fn by_object(&self) -> BTreeMap<&ObjectId, &Note> {
+        self.objects.iter().map(|note| (&note.id, note)).collect()
+    }
+
+    /// Returns the objects and their kinds.
+    pub fn kinds(&self) -> BTreeMap<ObjectId, Gvk> {
+        self.objects.iter().map(|note| (note.id.clone(), note.gvk.clone())).collect()
+    }
+}
+
+impl Note {
+    /// Tells whether an object still is what it was when it was what is wanted.
+    pub fn agrees(&self, metadata: &Metadata) -> bool {
+        let is_untouched = || self.fingerprint.as_ref() == Some(&metadata.fingerprint());
+        self.uid == metadata.uid && (self.version == metadata.resource_version || is_untouched())
+    }
+
+    /// Takes in a look at the object that agrees with the note.
+    pub fn see(&mut self, seen: &Metadata, date: Option<Timestamp>) {
+        if self.fingerprint.is_none() {
+            // It is the same version as then, and by now its traces may be old enough.
+            self.fingerprint = Self::traces(seen, date);
+        }
+        seen.resource_version.clone_into(&mut self.version);
+    }
+
+    /// Takes in a later look at an object that was just written: if nobody has left a trace since, it still is what is
+    /// wanted.
+    pub fn see_again(&mut self, written: &Metadata, seen: &Metadata, date: Option<Timestamp>) {
+        if seen.uid == self.uid && seen.fingerprint() == written.fingerprint() {
+            seen.resource_version.clone_into(&mut self.version);
+            self.fingerprint = Self::traces(seen, date);
+        }
+    }
+
+    /// Returns the traces of who has touched an object that was seen at a time by the cluster's own clock; `None` if they
+    /// are too fresh, or that time is not known.
+    pub fn traces(metadata: &Metadata, date: Option<Timestamp>) -> Option<Fingerprint> {
+        let newest: Option<Timestamp> = metadata.newest().and_then(|time| time.parse().ok());
+        let is_old = newest.zip(date).is_some_and(|(newest, date)| date.duration_since(newest) > FRESH);
+        is_old.then(|| metadata.fingerprint())
+    }
+}
+
+impl Vital {
+    /// Reads it off an object.
+    pub fn of(live: &Live, demands: Demands) -> Self {
+        let sick = match health(live.object.body(), demands) {
+            Health::Current => None,
+            other @ (Health::InProgress(_) | Health::Failed(_)) => Some(other.to_string()),
+        };
+        let is_service = live.object.id().group.is_empty() && live.object.id().kind == "Service";
+        Self { sick, addresses: if is_service { addresses(live.object.body()) } else { Vec::new() } }
+    }
+
+    fn is_dull(&self) -> bool {
+        *self == Self::default()
+    }
+}
+
+/// Returns the digests of all that is wanted, by object. Who wins where others write to its fields is a part of it.
+pub fn digests(units: &[Unit], conflicts: &Conflicts) -> BTreeMap<ObjectId, String> {
+    let (rules, autoscaled) = (format!("{:?} {:?}", conflicts.rules, conflicts.ignore), autoscaled(units));
+    let of = |object: &Object| {
+        let text = format!("{} {rules} {:?}", object.body(), autoscaled.get(object.id()));
+        (object.id().clone(), digest(text.as_bytes())[..32].to_owned())
+    };
+    units.iter().flat_map(Unit::all).map(of).collect()
+}

@@ -1,0 +1,241 @@
+//! The renderings of a sync, shared by its clusters and kept from round to round.
+
+use std::sync::{Arc, Mutex, PoisonError};
+
+use gatewright_engine::marks::Marker;
+use gatewright_engine::overlay::Variant;
+use gatewright_engine::pack::Packs;
+use gatewright_engine::selector::ClusterFacts;
+use gatewright_engine::text::hex;
+use gatewright_engine::tree::Entry;
+use gatewright_engine::unit::Rendering;
+use sha2::{Digest, Sha256};
+use tokio::sync::OnceCell;
+use tokio::task::JoinError;
+
+use crate::config::settings::SyncSettings;
+use crate::rendering::{Reading, mark};
+use crate::source::Snapshot;
+
+/// How many renderings of one snapshot are kept: that of a large source takes tens of megabytes. Where there are more,
+/// those that were not needed for the longest time are made again.
+const MOST_RENDERINGS: usize = 16;
+
+/// Something that is there, or that somebody is at work on.
+type Pending<T> = Arc<OnceCell<Arc<T>>>;
+
+/// The renderings of a sync, shared by its clusters: a source that has not changed is not rendered again, and not once
+/// for each of two clusters on which it is the same.
+pub struct Renderings {
+    settings: SyncSettings,
+    packs: Arc<Packs>,
+    /// Names the packs and their settings.
+    packs_key: String,
+    marker: Marker,
+    last: Mutex<Edition>,
+}
+
+/// What was made of one revision.
+#[derive(Default)]
+struct Edition {
+    revision: String,
+    reading: Pending<Reading>,
+    /// Those needed last stand last.
+    renderings: Vec<(Variant, Pending<Rendering>)>,
+}
+
+impl Renderings {
+    /// Prepares renderings for one sync, whose mark is put on them: last, after everything that may change an object.
+    ///
+    /// `packs_key` names the packs and their settings: other packs have another one.
+    pub fn new(settings: SyncSettings, packs: Arc<Packs>, packs_key: &str, marker: Marker) -> Self {
+        Self { settings, packs, packs_key: packs_key.to_owned(), marker, last: Mutex::default() }
+    }
+
+    /// Returns the rendering of a snapshot for a cluster; clusters that ask at the same time wait for the first.
+    pub(super) async fn of(
+        self: &Arc<Self>,
+        snapshot: &Arc<Snapshot>,
+        cluster: &ClusterFacts,
+    ) -> Result<Arc<Rendering>, JoinError> {
+        let (renderings, source) = (Arc::clone(self), Arc::clone(snapshot));
+        let read = move || Arc::new(Reading::new(&source, &renderings.settings, &renderings.packs));
+        let reading = self.reading(&snapshot.revision);
+        let reading = reading.get_or_try_init(|| tokio::task::spawn_blocking(read)).await?;
+        let rendering = self.rendering(&snapshot.revision, reading.variant(cluster));
+        let (renderings, reading, cluster) = (Arc::clone(self), Arc::clone(reading), cluster.clone());
+        let render = move || {
+            let mut rendering = reading.render(&renderings.packs, &cluster);
+            mark(&mut rendering, &renderings.marker);
+            Arc::new(rendering)
+        };
+        rendering.get_or_try_init(|| tokio::task::spawn_blocking(render)).await.cloned()
+    }
+
+    /// Names everything that the rendering of a snapshot for a cluster depends on, and all that the sync may do: where it
+    /// is the same, the plan is, if the cluster is.
+    pub(super) fn key(&self, snapshot: &Snapshot, cluster: &ClusterFacts) -> String {
+        let mut hasher = Sha256::new();
+        let mut add = |text: &str| {
+            hasher.update((text.len() as u64).to_le_bytes());
+            hasher.update(text);
+        };
+        add(&program());
+        add(&self.packs_key);
+        add(&serde_json::to_string(&self.settings).unwrap_or_default());
+        add(&format!("{:?} {:?}", self.marker, cluster));
+        for (path, entry) in snapshot.tree.below(&self.settings.path).files() {
+            add(path);
+            match entry {
+                Entry::Text(text) => add(text),
+                Entry::Unreadable(reason) => add(reason),
+            }
+        }
+        hex(&hasher.finalize())
+    }
+
+    fn reading(&self, revision: &str) -> Pending<Reading> {
+        let mut last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
+        if last.revision != revision {
+            *last = Edition { revision: revision.to_owned(), ..Edition::default() };
+        }
+        Arc::clone(&last.reading)
+    }
+
+    fn rendering(&self, revision: &str, variant: Variant) -> Pending<Rendering> {
+        let mut last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
+        if last.revision != revision {
+            // The source has moved on meanwhile, and nobody else will ask for this.
+            return Pending::default();
+        }
+        let known = last.renderings.iter().position(|(known, _)| *known == variant);
+        let entry = known.map_or_else(|| (variant, Pending::default()), |index| last.renderings.remove(index));
+        let rendering = Arc::clone(&entry.1);
+        last.renderings.push(entry);
+        let surplus = last.renderings.len().saturating_sub(MOST_RENDERINGS);
+        last.renderings.drain(..surplus);
+        rendering
+    }
+}
+
+/// Tells this program from every other build of it.
+fn program() -> String {
+    let file = std::fs::metadata("/proc/self/exe").ok();
+    let built = file.and_then(|file| Some((file.len(), file.modified().ok()?)));
+    format!("{} {built:?}", env!("CARGO_PKG_VERSION"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::{Value, json};
+
+    const SPECS: &str = "
+apiVersion: gateway.networking.k8s.io/v1
+kind: Gateway
+metadata: {name: edge, namespace: infra}
+spec: {gatewayClassName: kgateway, listeners: [{name: http, port: 8080, protocol: HTTP}]}
+---
+apiVersion: gatewright.dev/v1alpha1
+kind: ClusterOverlay
+metadata: {name: eu}
+spec: {priority: 1, clusters: {matchLabels: {region: eu}}, parameters: {kube: {deployment: {replicas: 3}}}}
+---
+apiVersion: gatewright.dev/v1alpha1
+kind: ClusterOverlay
+metadata: {name: for-all}
+spec: {parameters: {kube: {deployment: {replicas: 2}}}}
+";
+
+    fn renderings() -> Arc<Renderings> {
+        let pack = gatewright_engine::pack::Pack::builtin("kgateway", &Value::Null).expect("it is sound");
+        let settings = serde_json::from_value(json!({"source": "specs", "clusters": {}})).expect("a test knows them");
+        let packs = Arc::new(Packs::new(vec![pack]).expect("it is sound"));
+        let marker = Marker { installation: "i".to_owned(), sync: "gateways".to_owned() };
+        Arc::new(Renderings::new(settings, packs, "packs", marker))
+    }
+
+    fn snapshot(revision: &str) -> Arc<Snapshot> {
+        let tree = [("specs.yaml", SPECS)].into_iter().collect();
+        Arc::new(Snapshot { revision: revision.to_owned(), tree })
+    }
+
+    async fn of(renderings: &Arc<Renderings>, snapshot: &Arc<Snapshot>, name: &str, region: &str) -> Arc<Rendering> {
+        let labels = [("region".to_owned(), region.to_owned())].into();
+        let cluster = ClusterFacts { name: name.to_owned(), labels };
+        renderings.of(snapshot, &cluster).await.expect("rendering ends in no bug")
+    }
+
+    #[tokio::test]
+    async fn clusters_with_the_same_overlays_share_a_rendering() {
+        let (renderings, snapshot) = (renderings(), snapshot("one"));
+        let eu = of(&renderings, &snapshot, "eu-1", "eu").await;
+        let us = of(&renderings, &snapshot, "us-1", "us").await;
+        assert!(Arc::ptr_eq(&eu, &of(&renderings, &snapshot, "eu-2", "eu").await));
+        assert!(Arc::ptr_eq(&us, &of(&renderings, &snapshot, "lab", "here").await));
+        let replicas = |rendering: &Rendering| {
+            let mut objects = rendering.units[0].objects.iter();
+            objects.find_map(|object| object.body()["spec"]["replicas"].as_u64())
+        };
+        assert_eq!((replicas(&eu), replicas(&us)), (Some(3), Some(2)));
+    }
+
+    #[tokio::test]
+    async fn another_revision_is_rendered_anew() {
+        let renderings = renderings();
+        let old = of(&renderings, &snapshot("one"), "eu-1", "eu").await;
+        let new = of(&renderings, &snapshot("two"), "eu-1", "eu").await;
+        assert!(!Arc::ptr_eq(&old, &new) && old.units == new.units);
+        assert!(Arc::ptr_eq(&new, &of(&renderings, &snapshot("two"), "eu-2", "eu").await));
+    }
+
+    #[test]
+    fn no_more_renderings_are_kept_than_fit() {
+        let renderings = renderings();
+        let reading = Reading::new(&snapshot("one"), &renderings.settings, &renderings.packs);
+        let variant = |region: &str| {
+            let labels = [("region".to_owned(), region.to_owned())].into();
+            reading.variant(&ClusterFacts { name: String::new(), labels })
+        };
+        drop(renderings.reading("one"));
+        let kept = renderings.rendering("one", variant("eu"));
+        assert!(Arc::ptr_eq(&kept, &renderings.rendering("one", variant("eu"))));
+        assert!(!Arc::ptr_eq(&kept, &renderings.rendering("one", variant("us"))));
+        assert!(!Arc::ptr_eq(&kept, &renderings.rendering("gone", variant("eu"))));
+    }
+
+    #[test]
+    fn whatever_a_rendering_depends_on_changes_its_key() {
+        let cluster = ClusterFacts { name: "eu-1".to_owned(), ..ClusterFacts::default() };
+        let key = |renderings: &Renderings| renderings.key(&snapshot("one"), &cluster);
+        let first = renderings();
+        let same = key(&first);
+        assert_eq!(first.key(&snapshot("two"), &cluster), same, "another commit with the same files is the same");
+        let other = ClusterFacts { name: "eu-2".to_owned(), ..ClusterFacts::default() };
+        let (packs, settings) = (Arc::clone(&first.packs), first.settings.clone());
+        let pruning = serde_json::from_value(json!({"source": "specs", "clusters": {}, "prune": {"enabled": false}}));
+        let keys = [
+            first.key(&snapshot("one"), &other),
+            first.key(
+                &Arc::new(Snapshot { tree: [("a.yaml", SPECS)].into_iter().collect(), ..(*snapshot("one")).clone() }),
+                &cluster,
+            ),
+            key(&Renderings::new(settings.clone(), Arc::clone(&packs), "others", first.marker.clone())),
+            key(&Renderings::new(
+                pruning.expect("a test knows them"),
+                Arc::clone(&packs),
+                "packs",
+                first.marker.clone(),
+            )),
+            key(&Renderings::new(
+                settings,
+                packs,
+                "packs",
+                Marker { installation: "j".to_owned(), ..first.marker.clone() },
+            )),
+        ];
+        for other in keys {
+            assert_ne!(other, same);
+        }
+    }
+}
