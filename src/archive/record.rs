@@ -3,7 +3,7 @@
 //! What it is about to do, and each object before it is changed or deleted, is on the disk before the request goes out.
 //! What was left behind is noted after it; a process that ends in between leaves that unknown, and undo says so.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs::{File, OpenOptions};
 use std::io::{ErrorKind, Write as _};
 use std::os::unix::fs::OpenOptionsExt as _;
@@ -71,6 +71,8 @@ pub struct Recorder {
 #[derive(Debug, Default)]
 struct Log {
     attempt: u32,
+    /// What is about to be changed.
+    before: BTreeMap<ObjectId, Live>,
     notes: Option<File>,
     lines: usize,
 }
@@ -113,12 +115,15 @@ impl Recorder {
     /// Keeps an object as it is, before it is changed or deleted.
     pub fn before(&self, live: &Live) -> Result<(), VaultError> {
         let attempt = self.log().attempt;
-        self.archive.vault().write(&self.path(&file_name(live.object.id(), attempt)), live)
+        self.archive.vault().write(&self.path(&file_name(live.object.id(), attempt)), live)?;
+        self.log().before.insert(live.object.id().clone(), live.clone());
+        Ok(())
     }
 
     /// Notes how an object was left. It has happened, so that a failure here is no failure of the step.
     pub fn after(&self, id: &ObjectId, live: Option<&Live>) {
-        if let Err(error) = self.note(id, live.map(Left::of)) {
+        let before = self.log().before.remove(id);
+        if let Err(error) = self.note(id, live.map(|live| Left::after(before.as_ref(), live))) {
             warn!(object = %id, error = %Chain(&error), "cannot note how it was left, so that undo will not touch it");
         }
     }

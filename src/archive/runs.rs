@@ -166,7 +166,8 @@ fn change(
     let first = sent.iter().position(|(attempt, ..)| is_noted(*attempt)).unwrap_or(sent.len().saturating_sub(1));
     let Some((_, intent, before)) = sent.into_iter().nth(first) else { return Ok(None) };
     let note = notes.iter().rev().find(|note| Some(note.attempt) == last);
-    let left: Option<Left> = note.and_then(|note| note.left.clone());
+    let earlier = notes.iter().filter(|note| Some(note.attempt) < last).filter_map(|note| note.left.as_ref());
+    let left: Option<Left> = note.and_then(|note| note.left.clone()).map(|left| earlier.fold(left, Left::since));
     let Intent { unit, id, gvk, files, deed } = intent.clone();
     Ok(Some(Change { unit, id, gvk, files, deed, before, left }))
 }

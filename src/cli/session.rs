@@ -309,12 +309,16 @@ impl<'a> Session<'a> {
     }
 
     /// Makes sure that no daemon has a round of a sync under way on these clusters; waits for one that has.
-    pub(super) fn lock_rounds(&self, order: &Order) -> Result<Vec<Lock>, Failure> {
+    pub(super) fn lock_rounds<'b>(
+        &self,
+        sync: &str,
+        clusters: impl IntoIterator<Item = &'b String>,
+    ) -> Result<Vec<Lock>, Failure> {
         let mut locks = Vec::new();
-        for cluster in order.clusters.keys() {
+        for cluster in clusters {
             let mut is_told = false;
             loop {
-                match self.state.lock_round(&order.sync, cluster).map_err(|error| unusable(&error))? {
+                match self.state.lock_round(sync, cluster).map_err(|error| unusable(&error))? {
                     Some(lock) => break locks.push(lock),
                     None if self.is_stopped() => {
                         return Err(Failure { code: EXIT_FAILED, message: STOPPED.to_owned(), hint: None });
@@ -322,7 +326,6 @@ impl<'a> Session<'a> {
                     None if is_told => {}
                     None => {
                         is_told = true;
-                        let sync = &order.sync;
                         complain(&format!(
                             "gatewright: waits for the round of sync {sync:?} that is under way on {cluster}\n"
                         ));

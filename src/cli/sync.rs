@@ -139,8 +139,10 @@ pub(super) fn round(
         complain(&format!("gatewright: sync {:?} was cancelled, nothing was changed\n", prepared.order.sync));
         return Ok(EXIT_FAILED);
     }
-    let _locks = if mode == Mode::Apply { session.lock_rounds(&prepared.order)? } else { Vec::new() };
-    if mode == Mode::Apply {
+    let order = &prepared.order;
+    let is_real = mode == Mode::Apply;
+    let _locks = if is_real { session.lock_rounds(&order.sync, order.clusters.keys())? } else { Vec::new() };
+    if is_real {
         before()?;
     }
     let report = session.round(prepared, mode);

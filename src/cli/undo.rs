@@ -11,6 +11,7 @@ use super::suspend::hold;
 use super::sync::{How, round};
 use super::{Context, EXIT_FAILED, Failure, complain, print};
 use crate::archive::runs::{self, Outline, Recorded};
+use crate::archive::vault::Vault;
 use crate::config::did_you_mean;
 use crate::report::{ClusterState, Mode};
 
@@ -49,7 +50,11 @@ pub fn run(context: &Context, args: &Args) -> Result<u8, Failure> {
     let Some(written) = &args.run else { return list(&session, &known) };
     let run = find(written, &known)?;
     let _lock = if args.dry_run { None } else { session.lock_beside()? };
-    let recorded = runs::read(&session.vault()?, run).map_err(|error| locked(&error))?;
+    let vault = session.vault()?;
+    if !args.dry_run {
+        wait_for(&session, &vault, run)?;
+    }
+    let recorded = runs::read(&vault, run).map_err(|error| locked(&error))?;
     let mut prepared = prepare(&session, run, recorded, &args.cluster)?;
     let plan = session.round(&prepared, Mode::Plan);
     if args.dry_run || !plan.has_changes() {
@@ -64,6 +69,15 @@ pub fn run(context: &Context, args: &Args) -> Result<u8, Failure> {
     let (sync, reason) = (prepared.order.sync.clone(), format!("undo of {run}"));
     let suspend = || hold(context, &session.state, &sync, &reason);
     round(context, &args.how, &session, &mut prepared, suspend)
+}
+
+/// A round that is still under way has not written down all that it does.
+fn wait_for(session: &Session<'_>, vault: &Vault, run: &str) -> Result<(), Failure> {
+    let outline = runs::outline(vault, run).map_err(|error| locked(&error))?;
+    match outline.values().next() {
+        Some(first) => session.lock_rounds(&first.about.sync, outline.keys()).map(drop),
+        None => Ok(()),
+    }
 }
 
 /// Finds the one run whose name begins so.

@@ -13,13 +13,13 @@ use crate::ownership::site::Site;
 use crate::program::Run;
 
 /// A site that reaches its server through a proxy.
-struct Place {
-    site: Site,
-    proxy: Proxy,
+pub(crate) struct Place {
+    pub(crate) site: Site,
+    pub(crate) proxy: Proxy,
 }
 
 impl Place {
-    fn new(settings: &str) -> Self {
+    pub(crate) fn new(settings: &str) -> Self {
         let site = Site::new("");
         let proxy = Proxy::start(site.server);
         let place = Self { site, proxy };
@@ -36,7 +36,7 @@ impl Place {
         place
     }
 
-    fn configure(&self, settings: &str) {
+    pub(crate) fn configure(&self, settings: &str) {
         self.site.configure(&self.site.name, settings);
         self.site.desk.replace(
             "gatewright.yaml",
@@ -45,11 +45,11 @@ impl Place {
         );
     }
 
-    fn run(&self, arguments: &[&str]) -> Run {
+    pub(crate) fn run(&self, arguments: &[&str]) -> Run {
         self.site.desk.run_with(&self.proxy.kubeconfig(), arguments)
     }
 
-    fn sync(&self) -> Run {
+    pub(crate) fn sync(&self) -> Run {
         self.run(&["sync"])
     }
 

@@ -1,6 +1,7 @@
 //! What rounds change and delete can be taken back, on a real API server, and the next round leaves it so.
 
 mod files;
+mod memory;
 mod pause;
 mod rounds;
 

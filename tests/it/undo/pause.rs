@@ -1,7 +1,10 @@
 //! `suspend` and `resume`, by hand and beside a running daemon.
 
 use std::fs;
+use std::io::{BufRead as _, BufReader};
+use std::process::Stdio;
 
+use super::{FREELY, as_set, run_of};
 use crate::cluster::process::free_port;
 use crate::daemon::{Daemon, gateway, meddle_with, service};
 use crate::ownership::site::Site;
@@ -99,8 +102,8 @@ fn a_daemon_leaves_alone_what_was_undone() {
     desk.write("specs/two.yaml", &gateway("undoing-two", 80));
     desk.run(&["sync"]).exits(0).says("8 objects created");
     fs::remove_file(desk.path("specs/two.yaml")).expect("it is there");
-    let pruned = super::run_of(&desk.run(&["sync"]).exits(0).says("4 objects deleted"));
-    let undone = super::run_of(&desk.run(&["undo", &pruned]).exits(0).says("4 objects created"));
+    let pruned = run_of(&desk.run(&["sync"]).exits(0).says("4 objects deleted"));
+    let undone = run_of(&desk.run(&["undo", &pruned]).exits(0).says("4 objects created"));
     let uid = service(server, "undoing-two", ".metadata.uid");
 
     let mut daemon = Daemon::start(&desk, port, &[]);
@@ -129,4 +132,64 @@ fn a_daemon_leaves_alone_what_was_undone() {
     assert!(!service(server, "undoing-two", ".metadata.uid").is_empty());
     drop(lock);
     daemon.until("its deletion again", |_| service(server, "undoing-two", ".metadata.uid").is_empty());
+}
+
+#[test]
+fn a_daemon_leaves_a_hundred_objects_alone_that_were_undone_beside_it() {
+    let (site, port) = (Site::new(""), free_port());
+    site.configure(&site.name, &format!("schedule: {{interval: 10s, jitter: 0%}}, {FREELY}"));
+    let config = site.desk.read("gatewright.yaml");
+    site.desk.write("gatewright.yaml", &format!("{config}http: {{listen: \"127.0.0.1:{port}\"}}\n"));
+    let names: Vec<String> = (0..25).map(|number| format!("edge-{number}")).collect();
+    let names: Vec<&str> = names.iter().map(String::as_str).collect();
+    site.want(&names, 80);
+    site.want(&["stays"], 80);
+    site.sync().exits(0).says("104 objects created");
+    let before = as_set(&site);
+
+    let kubeconfig = site.server.kubeconfig("admin");
+    let mut daemon = Daemon::start(&site.desk, port, &[("KUBECONFIG", kubeconfig.as_os_str())]);
+    let rounds = |daemon: &Daemon, result: &str| {
+        daemon.metric("gatewright_rounds_total", &[&format!("result=\"{result}\"")]).unwrap_or_default()
+    };
+    daemon.until("a round in which nothing has changed", |daemon| rounds(daemon, "done") > 0.0);
+    site.drop(&names);
+    daemon.until("their end", |_| as_set(&site).len() == 4);
+    let list = site.run(&["undo"]).exits(0).says("prune 100").out;
+    let pruned = list.lines().find(|line| line.contains("prune 100")).and_then(|line| line.rsplit(' ').next());
+    let pruned = pruned.expect("it has a name");
+    site.run(&["undo", pruned]).exits(0).says("100 objects created").complains("is suspended");
+    assert_eq!(as_set(&site), before);
+
+    let (uids, done, suspended) = (site.versions(), rounds(&daemon, "done"), rounds(&daemon, "suspended"));
+    daemon.until("rounds that are none", |daemon| rounds(daemon, "suspended") > suspended + 1.0);
+    assert_eq!((rounds(&daemon, "done"), site.versions()), (done, uids));
+    site.run(&["resume", &site.name]).exits(0);
+    daemon.until("their end again", |_| as_set(&site).len() == 4);
+}
+
+#[test]
+fn a_round_that_is_under_way_is_undone_when_it_is_over() {
+    let site = Site::new(FREELY);
+    site.want(&["edge"], 80);
+    site.sync().exits(0);
+    site.want(&["edge"], 81);
+    let changed = run_of(&site.sync().exits(0).says("2 objects updated"));
+    // As it is while a daemon is still at work on it.
+    let (after, later) = (site.desk.path(&format!("state/undo/{changed}/c/after")), site.desk.path("after"));
+    fs::rename(&after, &later).expect("it is there");
+    let state = gatewright::state::State::open(site.desk.path("state"));
+    let lock = state.lock_round(&site.name, "c").expect("it can be written");
+
+    let mut command = site.desk.command(&["undo", &changed]);
+    command.env("KUBECONFIG", site.server.kubeconfig("admin")).stdout(Stdio::null()).stderr(Stdio::piped());
+    let mut undo = command.spawn().expect("the program starts");
+    let mut line = String::new();
+    BufReader::new(undo.stderr.take().expect("it is piped")).read_line(&mut line).expect("it is text");
+    assert!(line.contains("waits for the round of sync"), "{line}");
+    fs::rename(&later, &after).expect("it is there");
+    drop(lock);
+    let status = undo.wait().expect("it ends");
+    assert!(status.success(), "{status}");
+    assert_eq!(site.get("service/edge")["spec"]["ports"][0]["port"], 80);
 }

@@ -7,12 +7,12 @@ use std::time::Duration;
 
 use gatewright::apply::Outcome;
 use gatewright::archive::record::file_name;
-use gatewright::cluster::Cluster;
 use gatewright::cluster::memory::{MemoryCluster, Verb};
+use gatewright::cluster::{Cluster, Reason};
 use gatewright::report::{ClusterReport, ClusterState};
 use gatewright_engine::live::Live;
 use gatewright_engine::object::ObjectId;
-use gatewright_engine::plan::refusal::Reason;
+use gatewright_engine::plan::refusal::Reason as Why;
 use serde_json::{Value, json};
 
 use crate::rounds::installation::{Installation, Specs, gateways};
@@ -129,7 +129,7 @@ async fn a_round_whose_answer_was_lost_is_not_taken_for_that_of_others() {
     let undone = installation.undo(&runs[0], &cluster).await;
     let refused: Vec<&ObjectId> = undone.refusals.iter().map(|refusal| &refusal.id).collect();
     assert_eq!(refused, [&service], "{undone:?}");
-    assert!(matches!(undone.refusals[0].reason, Reason::NotUndone(_)));
+    assert!(matches!(undone.refusals[0].reason, Why::NotUndone(_)));
     assert_undone(&undone, &was, &memory);
 }
 
@@ -159,4 +159,23 @@ async fn no_more_sets_are_kept_than_the_settings_say() {
     let folder = installation.folder().join("../rendered/edge/test");
     let files = fs::read_dir(folder).expect("it is there").count();
     assert_eq!(files, 10 + 1, "ten sets and their index");
+}
+
+#[tokio::test]
+async fn an_undo_that_plans_again_reports_all_that_it_did_and_nothing_else() {
+    let (installation, (memory, cluster)) = (installation(), memory());
+    installation.round(&before(), &cluster).await;
+    let was = bodies(&memory);
+    installation.round(&after(), &cluster).await;
+    let runs = installation.runs();
+    // Somebody else is faster with one object, after others were done.
+    memory.fail_next(Verb::Apply, Some(ObjectId::new("apps", "Deployment", "infra", "goes")), Reason::Conflict);
+    let undone = installation.undo(&runs[0], &cluster).await;
+    assert_eq!((undone.state, bodies(&memory) == was), (ClusterState::Done, true), "{undone:?}");
+    let done = |action: &str| {
+        let steps = undone.steps.iter().filter(|step| step.action == action && step.outcome == Some(Outcome::Done));
+        steps.count()
+    };
+    assert_eq!((done("create"), done("update"), done("prune")), (4, 2, 4), "{undone:?}");
+    assert_eq!(undone.steps.len(), 10, "each once: {undone:?}");
 }

@@ -9,7 +9,8 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
-use super::fields::{extract, union};
+use super::conflicts::is_applied_by;
+use super::fields::{difference, extract, union};
 use super::refusal::{Reason, Refusal};
 use super::{FIELD_MANAGER, Observed, owner};
 use crate::inventory::Inventory;
@@ -64,6 +65,9 @@ pub struct Left {
     /// Its generation and a digest of who wrote what and when, apart from its status; absent where nobody keeps that.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub writers: Option<String>,
+    /// The fields that others had set before and do not have any more (`FieldsV1`): they were taken from them, or removed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub lost: Option<Value>,
 }
 
 /// What is wanted, and of what it can be said that it is not.
@@ -83,7 +87,23 @@ impl Left {
         let entries: Vec<&Value> = writers(live.object.body()).collect();
         let generation = &live.object.body()["metadata"]["generation"];
         let writers = (!entries.is_empty()).then(|| digest(json!([generation, entries]).to_string().as_bytes()));
-        Self { uid: live.uid.clone(), resource_version: live.resource_version.clone(), writers }
+        Self { uid: live.uid.clone(), resource_version: live.resource_version.clone(), writers, lost: None }
+    }
+
+    /// Notes how a change has left an object, and what others have lost by it.
+    pub fn after(before: Option<&Live>, live: &Live) -> Self {
+        let lost = before.map(|before| difference(&of_others(before), &of_others(live)));
+        Self { lost: lost.filter(|lost| *lost != json!({})), ..Self::of(live) }
+    }
+
+    /// Notes that the object was changed earlier in the same round, too.
+    #[must_use]
+    pub fn since(self, earlier: &Self) -> Self {
+        let lost = match (&earlier.lost, &self.lost) {
+            (Some(earlier), Some(lost)) => Some(union(earlier, lost)),
+            (earlier, lost) => lost.as_ref().or(earlier.as_ref()).cloned(),
+        };
+        Self { lost, ..self }
     }
 
     /// Tells whether nobody has changed an object since, its status aside.
@@ -98,6 +118,12 @@ impl Left {
 fn writers(body: &Value) -> impl Iterator<Item = &Value> {
     let entries = body.pointer("/metadata/managedFields").and_then(Value::as_array).into_iter().flatten();
     entries.filter(|entry| entry["subresource"] != "status")
+}
+
+/// The fields that somebody else has set.
+fn of_others(live: &Live) -> Value {
+    let entries = writers(live.object.body()).filter(|entry| !is_applied_by(entry, FIELD_MANAGER));
+    entries.fold(json!({}), |all, entry| union(&all, &entry["fieldsV1"]))
 }
 
 /// Says who has written to an object last.
@@ -119,7 +145,7 @@ pub fn candidates(changes: &[Change]) -> Rendering {
 fn earlier(change: &Change) -> Option<Object> {
     let before = change.before.as_ref()?;
     match change.deed {
-        Deed::Change => ours(before),
+        Deed::Change => settable(before, change.left.as_ref()),
         Deed::Delete => Some(whole(before)),
         Deed::Create | Deed::Adopt => None,
     }
@@ -210,8 +236,10 @@ impl Context<'_> {
         if !self.is_ours(live) {
             return Err("it does not carry our mark any more".to_owned());
         }
-        let Some(earlier) = ours(before) else { return Err("nothing of it was ours before".to_owned()) };
-        if before.resource_version == live.resource_version || ours(live).as_ref() == Some(&earlier) {
+        let Some(earlier) = settable(before, self.change.left.as_ref()) else {
+            return Err("nothing of it was ours before".to_owned());
+        };
+        if before.resource_version == live.resource_version || settable(live, None).as_ref() == Some(&earlier) {
             return Ok(Decision::Nothing);
         }
         match &self.change.left {
@@ -266,15 +294,23 @@ fn note(change: &Change, object: &Object) -> Option<String> {
     (!is_set && had != "None").then(|| format!("it gets a new clusterIP; {had} was the server's choice"))
 }
 
-/// Returns what was ours of an object: what our field manager had applied. Where nobody keeps that, it is all of it.
-fn ours(live: &Live) -> Option<Object> {
-    let body = live.object.body();
-    if writers(body).next().is_none() {
+/// Returns what was ours of an object, which is what our field manager had applied, and what others have lost of it since.
+/// Where nobody keeps that, it is all of it.
+fn settable(live: &Live, left: Option<&Left>) -> Option<Object> {
+    if writers(live.object.body()).next().is_none() {
         return Some(whole(live));
     }
-    let entries = writers(body).filter(|entry| entry["manager"] == FIELD_MANAGER && entry["operation"] == "Apply");
-    let fields: Vec<&Value> = entries.map(|entry| &entry["fieldsV1"]).collect();
-    if fields.is_empty() { None } else { Some(with_fields(live, &fields)) }
+    let mut fields = of_ours(live);
+    if fields.is_empty() {
+        return None;
+    }
+    fields.extend(left.and_then(|left| left.lost.as_ref()));
+    Some(without_others(live, with_fields(live, &fields)))
+}
+
+fn of_ours(live: &Live) -> Vec<&Value> {
+    let entries = writers(live.object.body()).filter(|entry| is_applied_by(entry, FIELD_MANAGER));
+    entries.map(|entry| &entry["fieldsV1"]).collect()
 }
 
 /// Returns an object as somebody had set it, whoever that was; what the server had set by itself is left out.
@@ -283,8 +319,13 @@ fn whole(live: &Live) -> Object {
     if fields.is_empty() {
         return without_server_set(live);
     }
-    let mut body = with_fields(live, &fields).into_body();
-    let ours = ours(live).map(Object::into_body).unwrap_or_default();
+    without_others(live, with_fields(live, &fields))
+}
+
+/// Takes out what belongs to others even if the object was ours.
+fn without_others(live: &Live, object: Object) -> Object {
+    let mut body = object.into_body();
+    let ours = with_fields(live, &of_ours(live)).into_body();
     for field in OF_OTHERS {
         match (ours["metadata"].get(field), body["metadata"].as_object_mut()) {
             (Some(ours), _) => body["metadata"][field] = ours.clone(),
@@ -438,6 +479,21 @@ mod tests {
         let refusal = "not undone: it was changed since, last by kubectl at y";
         check(changed(Some(&after)), Some(&by_others), refusal);
         check(changed(None), Some(&before), "nothing");
+
+        // What the round took from others, or removed, it took.
+        let mut cleared = service("a", "2", 81, "x");
+        let mut body = cleared.object.into_body();
+        body["metadata"]["managedFields"][1] = json!({"manager": "other", "operation": "Update", "fieldsV1": {
+            "f:metadata": {"f:finalizers": {".": {}, "v:\"theirs\"": {}}},
+        }});
+        cleared.object = Object::new(body).expect("it is whole");
+        let left = Left::after(Some(&before), &cleared);
+        assert_eq!(left.lost, Some(json!({"f:metadata": {"f:annotations": {"f:theirs": {}}}})));
+        assert_eq!(Left::of(&cleared).since(&left).lost, left.lost, "also if it was changed once more");
+        let change = Change { left: Some(left), ..changed(None) };
+        let object = check(change, Some(&cleared), "apply").expect("it is wanted");
+        assert_eq!(object.body()["metadata"]["annotations"]["theirs"], "x");
+        assert_eq!(object.body()["metadata"].get("finalizers"), None);
         check(changed(Some(&after)), Some(&service("a", "4", 80, "y")), "nothing");
         let ended = "not undone: the round ended before it could note what it left behind; others may have changed it";
         check(changed(None), Some(&after), ended);
