@@ -4,6 +4,7 @@
 //! The inventory was written ahead, so that whatever happens in here, nothing that was made is unknown.
 
 mod generate;
+pub mod keep;
 pub mod prune;
 mod replace;
 
@@ -12,7 +13,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use futures::FutureExt;
 use gatewright_engine::error::Chain;
 use gatewright_engine::live::Live;
-use gatewright_engine::object::ObjectId;
+use gatewright_engine::object::{Object, ObjectId};
 use gatewright_engine::plan::order::wave;
 use gatewright_engine::plan::policies::Policies;
 use gatewright_engine::plan::take_over::Awaited;
@@ -25,6 +26,7 @@ use tokio_util::sync::CancellationToken;
 use crate::cluster::{Cluster, ClusterError, Mode, Precondition, Reason};
 use crate::observe::beside;
 use crate::wait::accepted;
+use keep::Keep;
 
 /// What became of one step.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -106,11 +108,20 @@ impl Applied {
     }
 }
 
+/// What carrying out a plan goes by.
+#[derive(Clone, Copy)]
+pub struct Terms<'a> {
+    /// What the sync may do.
+    pub policies: &'a Policies,
+    /// Where objects are kept before they are changed or deleted.
+    pub keep: Keep<'a>,
+}
+
 /// Carries out everything but the deletions: namespaces first, then the units of each wave beside each other.
 ///
 /// `limits.stop` ends it after the requests that are under way.
-pub async fn apply(cluster: &dyn Cluster, plan: &Plan, policies: &Policies, limits: Limits<'_>) -> Applied {
-    let run = Run { cluster, policies, limits };
+pub async fn apply(cluster: &dyn Cluster, plan: &Plan, terms: Terms<'_>, limits: Limits<'_>) -> Applied {
+    let run = Run { cluster, terms, limits };
     let mut applied = Applied::default();
     let (namespaces, others): (Vec<&Step>, Vec<&Step>) =
         writes(plan).partition(|step| step.action == Action::CreateNamespace);
@@ -150,7 +161,7 @@ fn by_unit<'a>(steps: impl IntoIterator<Item = &'a Step>) -> BTreeMap<&'a Object
 #[derive(Clone, Copy)]
 struct Run<'a> {
     cluster: &'a dyn Cluster,
-    policies: &'a Policies,
+    terms: Terms<'a>,
     limits: Limits<'a>,
 }
 
@@ -200,13 +211,13 @@ impl Run<'_> {
     /// Deletes an object and makes it anew.
     async fn recreate(&self, step: &Step, over: &Over, applied: &mut Applied) -> bool {
         let Some(object) = &step.object else { return true };
-        let removal = match remove(self.cluster, (&step.gvk, &step.id), over, self.policies).await {
+        let removal = match remove(self.cluster, (&step.gvk, &step.id), over, self.terms).await {
             Ok(removal) => removal,
             Err(error) => return applied.record(&step.id, Err(error)),
         };
         let outcome = match removal {
             Removal::Not(outcome) => outcome,
-            Removal::Gone(former) => match make(self.cluster, object, former.as_deref()).await {
+            Removal::Gone(former) => match make(self.cluster, object, former.as_deref(), self.terms.keep).await {
                 Ok(live) => return applied.record(&step.id, Ok(Some(live))),
                 Err((outcome, restored)) => {
                     applied.live.extend(restored.map(|live| (step.id.clone(), live)));
@@ -226,7 +237,7 @@ impl Run<'_> {
         released: &mut Vec<(&'b Step, Option<Box<Live>>)>,
         applied: &mut Applied,
     ) -> bool {
-        match remove(self.cluster, (&step.gvk, &step.id), over, self.policies).await {
+        match remove(self.cluster, (&step.gvk, &step.id), over, self.terms).await {
             Err(error) => applied.record(&step.id, Err(error)),
             Ok(Removal::Not(outcome)) => {
                 applied.outcomes.insert(step.id.clone(), outcome);
@@ -242,7 +253,7 @@ impl Run<'_> {
     /// What was deleted for something that could not be made comes back.
     async fn restore(&self, released: &mut Vec<(&Step, Option<Box<Live>>)>, applied: &mut Applied) {
         for (step, former) in released.drain(..) {
-            let (words, restored) = put_back(self.cluster, former.as_deref()).await;
+            let (words, restored) = put_back(self.cluster, former.as_deref(), self.terms.keep).await;
             applied.live.extend(restored.map(|live| (step.id.clone(), live)));
             applied.outcomes.insert(step.id.clone(), Outcome::Failed(format!("what it made room for failed; {words}")));
         }
@@ -250,6 +261,13 @@ impl Run<'_> {
 
     async fn write(&self, step: &Step) -> Result<Option<Live>, ClusterError> {
         let Some(object) = &step.object else { return Ok(None) };
+        self.terms.keep.before(self.cluster, step).await?;
+        let written = self.apply(step, object).await?;
+        self.terms.keep.after(&step.id, written.as_ref());
+        Ok(written)
+    }
+
+    async fn apply(&self, step: &Step, object: &Object) -> Result<Option<Live>, ClusterError> {
         let over = match &step.action {
             Action::Update(over) | Action::Adopt(over) => Some(over),
             Action::TakeOver(it) => Some(&it.over),

@@ -14,12 +14,15 @@ pub mod orphans;
 pub mod plan;
 pub mod rbac;
 pub mod render;
+pub mod rollback;
 pub mod run;
 mod session;
 pub mod status;
+pub mod suspend;
 pub mod sync;
 mod table;
 pub mod takeover;
+pub mod undo;
 
 use std::collections::BTreeMap;
 use std::error::Error as StdError;
@@ -38,6 +41,8 @@ use crate::config::{Config, ConfigError, did_you_mean};
 pub const EXIT_USAGE: u8 = 64;
 /// Exit code: something failed.
 pub const EXIT_FAILED: u8 = 1;
+/// Exit code: something is held, until a person decides.
+pub const EXIT_HELD: u8 = 3;
 /// Exit code: changes are pending.
 pub const EXIT_PENDING: u8 = 2;
 
@@ -69,6 +74,10 @@ enum Command {
     Adopt(adopt::Args),
     Apply(apply::Args),
     Approve(approve::Args),
+    Undo(undo::Args),
+    Rollback(rollback::Args),
+    Suspend(suspend::Args),
+    Resume(suspend::ResumeArgs),
     Render(render::Args),
     Check(check::Args),
     Explain(explain::Args),
@@ -178,6 +187,10 @@ impl Context {
             Command::Adopt(args) => adopt::run(&self, &args),
             Command::Apply(args) => apply::run(&self, &args),
             Command::Approve(args) => approve::run(&self, &args),
+            Command::Undo(args) => undo::run(&self, &args),
+            Command::Rollback(args) => rollback::run(&self, &args),
+            Command::Suspend(args) => suspend::run(&self, &args),
+            Command::Resume(args) => suspend::resume(&self, &args),
             Command::Render(args) => render::run(&self, &args),
             Command::Check(args) => check::run(&self, &args),
             Command::Explain(args) => explain::run(&self, &args),
@@ -260,5 +273,5 @@ fn complain(text: &str) {
 /// Of several exit codes, the one that says most: 64, 1, 3, 4, 2, 0.
 fn worst(codes: impl IntoIterator<Item = u8>) -> u8 {
     let codes: Vec<u8> = codes.into_iter().collect();
-    [EXIT_USAGE, EXIT_FAILED, 3, 4, EXIT_PENDING].into_iter().find(|code| codes.contains(code)).unwrap_or(0)
+    [EXIT_USAGE, EXIT_FAILED, EXIT_HELD, 4, EXIT_PENDING].into_iter().find(|code| codes.contains(code)).unwrap_or(0)
 }

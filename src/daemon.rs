@@ -14,6 +14,8 @@ use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 use tracing::{error, info, warn};
 
+use crate::archive::Archive;
+use crate::archive::vault::VaultError;
 use crate::assemble;
 use crate::clock::Clock;
 use crate::config::settings::{Mode as SyncMode, SyncSettings};
@@ -29,7 +31,6 @@ use crate::report::Mode;
 use crate::schedule::drive::{Nudger, drive, nudges};
 use crate::schedule::timer::{Nudge, Timer};
 use crate::schedule::{Schedule, ScheduleError};
-use crate::seal::Key;
 use crate::service::{Notifier, Progress, Readiness, Signal, SignalError, Signals, keep_alive};
 use crate::state::{State, StateError};
 
@@ -64,6 +65,9 @@ pub enum DaemonError {
     /// Signals cannot be received.
     #[error("cannot receive signals")]
     Signal(#[source] SignalError),
+    /// What rounds change cannot be kept.
+    #[error("cannot keep what rounds change")]
+    Archive(#[source] VaultError),
     /// A pack cannot be used.
     #[error("cannot start")]
     Pack(#[source] UnusablePack),
@@ -260,6 +264,8 @@ impl Prepared {
         let (packs, packs_key) = (Arc::new(config.packs().map_err(DaemonError::Pack)?), config.packs_key());
         let config = Arc::new(config);
         let feeds = Feeds::new(&config, shared).map_err(DaemonError::Source)?;
+        let archive = Archive::open(&shared.state, &config.settings.undo, config.settings.rollback.keep);
+        let archive = Arc::new(archive.map_err(DaemonError::Archive)?);
         let build =
             |(name, settings): (&String, _)| (name.clone(), assemble::cluster(&config, name, settings, &shared.clock));
         let clusters: BTreeMap<_, _> = config.settings.clusters.iter().map(build).collect();
@@ -277,7 +283,7 @@ impl Prepared {
             // Each cluster has rounds of its own, so that one that is slow or down never delays the others.
             for cluster in facts_of(&config, settings) {
                 let target = [(cluster.name.clone(), Arc::clone(&clusters[&cluster.name]))].into();
-                let order = order(name, settings, target, shared, config.inventory_key.clone());
+                let order = order(name, settings, target, shared, (&archive, &config));
                 let last = journal::last(&shared.state, name, &cluster.name).map(|report| report.started);
                 let sync = Sync::new(cluster, order, Arc::clone(&all), &config);
                 let timer = Timer::new(schedule.clone(), sync.title(), shared.clock.now(), last);
@@ -313,7 +319,7 @@ fn order(
     settings: &SyncSettings,
     clusters: crate::fleet::Clusters,
     shared: &Shared,
-    key: Option<Arc<Key>>,
+    (archive, config): (&Arc<Archive>, &Config),
 ) -> Order {
     Order {
         sync: name.to_owned(),
@@ -325,7 +331,10 @@ fn order(
         wait: true,
         pinned: None,
         beside: BTreeMap::new(),
-        key,
+        key: config.inventory_key.clone(),
+        archive: Some(Arc::clone(archive)),
+        cause: None,
+        undo: None,
     }
 }
 

@@ -4,40 +4,46 @@
 //! (a panic) is that cluster's failure.
 
 mod fights;
+mod known;
+mod shelf;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::sync::Arc;
+use std::time::Duration;
 
-use gatewright_engine::error::Chain;
 use gatewright_engine::health::Demands;
 use gatewright_engine::marks::Marker;
 use gatewright_engine::object::ObjectId;
 use gatewright_engine::plan::claims::Claims;
 use gatewright_engine::plan::conflicts::Conflicts;
+use gatewright_engine::plan::conflicts::fights::Fights;
 use gatewright_engine::plan::policies::{Adopt, Confirm, MaxDelete, Policies};
+use gatewright_engine::plan::restore::Change;
 use gatewright_engine::problem::Problem;
-use gatewright_engine::text::digest;
-use jiff::{SignedDuration, Timestamp};
+use jiff::Timestamp;
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
-use tracing::{Instrument, debug, error, info_span, warn};
+use tracing::{Instrument, error, info_span, warn};
 
 use crate::approvals;
+use crate::archive::record::Recorder;
+use crate::archive::{About, Archive, runs};
 use crate::claims::Beside;
 use crate::clock::Clock;
 use crate::cluster::Cluster;
 use crate::config::Config;
 use crate::config::conflicts::{ConflictRule, IgnoreRule};
 use crate::config::settings::{AdoptPolicy, OnProblem, SyncSettings};
-use crate::rendering::{Wanted, problems};
+use crate::rendering::{Want, Wanted, problems};
 use crate::report::{ClusterReport, ClusterState, Mode, ProblemReport, Report, SCHEMA, Saved, Unclaimed};
-use crate::round::{self, Conclusion, Task};
+use crate::round::{self, Conclusion, Memory, Task};
 use crate::seal::Key;
 use crate::source::Snapshot;
 use crate::state::State;
 use crate::wait::Patience;
 use crate::witness::{self, Witness};
+use shelf::Shelf;
 
 /// The clusters of a process, by name.
 pub type Clusters = BTreeMap<String, Arc<dyn Cluster>>;
@@ -65,6 +71,12 @@ pub struct Order {
     pub beside: BTreeMap<String, Beside>,
     /// The key that seals inventories.
     pub key: Option<Arc<Key>>,
+    /// Where is kept what rounds change and render; `None` keeps nothing.
+    pub archive: Option<Arc<Archive>>,
+    /// What else than the source says what is wanted.
+    pub cause: Option<String>,
+    /// What a round has done that is to be undone, by cluster.
+    pub undo: Option<BTreeMap<String, Vec<Change>>>,
 }
 
 /// Runs a round.
@@ -77,48 +89,32 @@ pub async fn run(
     stop: &CancellationToken,
 ) -> Report {
     let started = clock.now();
-    let marker = Marker { installation: order.installation.clone(), sync: order.sync.clone() };
+    let run = order.run_name(started);
     let mut tasks = JoinSet::new();
     for (name, cluster) in &order.clusters {
         let Some(want) = wanted.get(name).cloned() else { continue };
-        let (cluster, name) = (Arc::clone(cluster), name.clone());
-        let witness = order.witness(&name, state);
-        let approved = approvals::valid(state, &order.sync, &name, started);
-        let pinned = order.pinned.as_ref().map(|pinned| pinned.get(&name).cloned().unwrap_or_default());
-        let policies = Policies {
-            conflicts: conflicts(order, &name, state),
-            pinned: pinned.as_ref().map(|saved| saved.steps.clone()),
-            approved,
-            ..order.policies(&marker, &name, is_first_round(order, cluster.as_ref(), &witness))
-        };
-        let (mode, patience, stop) = (order.mode, order.patience(), stop.clone());
-        let acceptance = order.settings.wait.timeout.0;
-        let memory = recall(order, &name, state, started);
-        let beside = order.beside.get(&name).cloned().unwrap_or_default();
+        let (sync, revision) = (order.sync.clone(), snapshot.revision.clone());
+        let about = About { run: run.clone(), sync, cluster: name.clone(), revision, started };
+        let target = Target::new(order, Arc::clone(cluster), want, about, state);
         let span = info_span!("cluster", sync = order.sync, cluster = name);
-        let run = async move {
-            if let Some(refused) = other_cluster(cluster.as_ref(), pinned.as_ref()).await {
-                return (name, Conclusion::of(refused));
-            }
-            let witness = cluster.carries_marks().then_some(&witness);
-            let (policies, beside, memory, stop) = (&policies, &beside, memory.as_ref(), &stop);
-            let task = Task { want: &want, policies, beside, mode, patience, acceptance, memory, witness, stop };
-            (name, round::run(cluster.as_ref(), &task).await)
-        };
-        tasks.spawn(run.instrument(span));
+        tasks.spawn(target.round(stop.clone()).instrument(span));
     }
     let mut conclusions = collect(order, tasks).await;
     for (name, conclusion) in &mut conclusions {
-        keep(order, name, conclusion, state, started);
+        known::keep(order, name, conclusion, state, started);
         render(name, conclusion, wanted).await;
     }
     let (problems, unclaimed) = findings(&conclusions);
     let clusters = conclusions.into_iter().map(|(name, conclusion)| (name, conclusion.report)).collect();
     remember(order, &clusters, state);
     fights::remember(order, &clusters, state);
-    approvals::note(state, &order.sync, order.only.is_some(), &clusters);
+    approvals::note(state, &order.sync, order.only.is_some() || order.undo.is_some(), &clusters);
     Report {
         schema: SCHEMA.to_owned(),
+        run,
+        cause: order.cause.clone(),
+        partial: order.only.is_some() || order.undo.is_some(),
+        suspended: None,
         sync: order.sync.clone(),
         source: order.settings.source.clone(),
         revision: snapshot.revision.clone(),
@@ -148,6 +144,81 @@ async fn other_cluster(cluster: &dyn Cluster, pinned: Option<&Saved>) -> Option<
 /// The clock of a host may be set back during a round; its reports do not run backwards.
 fn finished(clock: &dyn Clock, started: Timestamp) -> Timestamp {
     clock.now().max(started)
+}
+
+/// One of the clusters of a round, and everything that the round needs to know there.
+struct Target {
+    cluster: Arc<dyn Cluster>,
+    name: String,
+    want: Want,
+    policies: Policies,
+    mode: Mode,
+    patience: Option<Patience>,
+    acceptance: Duration,
+    memory: Option<Memory>,
+    shelf: Option<Shelf>,
+    recorder: Option<Arc<Recorder>>,
+    undo: Option<Vec<Change>>,
+    beside: Beside,
+    witness: Witness,
+    pinned: Option<Saved>,
+}
+
+impl Target {
+    fn new(order: &Order, cluster: Arc<dyn Cluster>, want: Want, about: About, state: &State) -> Self {
+        let (name, now) = (about.cluster.clone(), about.started);
+        if order.undo.is_some() && order.mode == Mode::Apply {
+            known::forget(order, &name, state);
+        }
+        let witness = order.witness(&name, state);
+        let pinned = order.pinned.as_ref().map(|pinned| pinned.get(&name).cloned().unwrap_or_default());
+        let policies = Policies {
+            conflicts: conflicts(order, &name, state),
+            pinned: pinned.as_ref().map(|saved| saved.steps.clone()),
+            approved: approvals::valid(state, &order.sync, &name, now),
+            ..order.policies(&name, is_first_round(order, cluster.as_ref(), &witness))
+        };
+        Self {
+            policies,
+            mode: order.mode,
+            patience: order.patience(),
+            acceptance: order.settings.wait.timeout.0,
+            memory: known::recall(order, &name, state, now),
+            shelf: Shelf::of(order, about.clone()),
+            recorder: order.recorder(about),
+            undo: order.undo.as_ref().map(|undo| undo.get(&name).cloned().unwrap_or_default()),
+            beside: order.beside.get(&name).cloned().unwrap_or_default(),
+            witness,
+            pinned,
+            cluster,
+            name,
+            want,
+        }
+    }
+
+    async fn round(self, stop: CancellationToken) -> (String, Conclusion) {
+        if let Some(refused) = other_cluster(self.cluster.as_ref(), self.pinned.as_ref()).await {
+            return (self.name, Conclusion::of(refused));
+        }
+        let task = Task {
+            want: &self.want,
+            policies: &self.policies,
+            mode: self.mode,
+            patience: self.patience,
+            acceptance: self.acceptance,
+            memory: self.memory.as_ref(),
+            beside: &self.beside,
+            witness: self.cluster.carries_marks().then_some(&self.witness),
+            recorder: self.recorder.as_ref(),
+            undo: self.undo.as_deref(),
+            stop: &stop,
+        };
+        let conclusion = round::run(self.cluster.as_ref(), &task).await;
+        if let Some(shelf) = self.shelf {
+            shelf.keep(&self.want, &conclusion).await;
+        }
+        (self.name, conclusion)
+    }
 }
 
 async fn collect(order: &Order, mut tasks: JoinSet<(String, Conclusion)>) -> BTreeMap<String, Conclusion> {
@@ -197,15 +268,31 @@ fn findings(conclusions: &BTreeMap<String, Conclusion>) -> (Vec<ProblemReport>, 
 }
 
 impl Order {
+    /// Names the round, if it is to change something.
+    fn run_name(&self, started: Timestamp) -> String {
+        let clusters: Vec<&str> = self.clusters.keys().map(String::as_str).collect();
+        if self.mode == Mode::Apply { runs::name(started, &self.sync, &clusters) } else { String::new() }
+    }
+
+    /// Returns the mark of what the sync owns.
+    pub fn marker(&self) -> Marker {
+        Marker { installation: self.installation.clone(), sync: self.sync.clone() }
+    }
+
     /// What this host remembers of the sync on one of the clusters.
     fn witness(&self, cluster: &str, state: &State) -> Witness {
         Witness::new(state, &self.sync, cluster, self.key.clone())
     }
 
-    fn policies(&self, marker: &Marker, cluster: &str, first_round: bool) -> Policies {
+    fn recorder(&self, about: About) -> Option<Arc<Recorder>> {
+        let archive = self.archive.as_ref().filter(|_| self.mode == Mode::Apply);
+        archive.map(|archive| Arc::new(archive.recorder(about)))
+    }
+
+    fn policies(&self, cluster: &str, first_round: bool) -> Policies {
         let settings = &self.settings;
         Policies {
-            marker: marker.clone(),
+            marker: self.marker(),
             cluster: cluster.to_owned(),
             source: settings.source.clone(),
             adopt: match settings.adopt.policy {
@@ -216,15 +303,12 @@ impl Order {
             adopt_deployer: settings.adopt.deployer,
             prune_adopted: settings.adopt.prune,
             prune: settings.prune.enabled,
-            max_delete: MaxDelete {
-                units: settings.prune.max_delete.units,
-                percent: settings.prune.max_delete.percent,
-            },
+            max_delete: self.max_delete(),
             confirm: Confirm { kinds: settings.prune.confirm.kinds.clone(), gpus: settings.prune.confirm.gpus },
             recreate: settings.recreate.kinds.clone(),
             approved: BTreeSet::new(),
             pinned: None,
-            allow_empty: settings.prune.allow_empty,
+            allow_empty: settings.prune.allow_empty || self.undo.is_some(),
             create_namespaces: settings.create_namespaces,
             namespaces: settings.allow.namespaces.clone(),
             kinds: settings.allow.kinds.clone(),
@@ -237,6 +321,15 @@ impl Order {
         }
     }
 
+    /// An undo deletes what the round had made that it names, and wants nothing else.
+    fn max_delete(&self) -> MaxDelete {
+        let settings = &self.settings.prune.max_delete;
+        match self.undo {
+            Some(_) => MaxDelete { units: usize::MAX, percent: 100 },
+            None => MaxDelete { units: settings.units, percent: settings.percent },
+        }
+    }
+
     fn patience(&self) -> Option<Patience> {
         let wait = &self.settings.wait;
         let demands = Demands { load_balancer: wait.load_balancer };
@@ -244,43 +337,14 @@ impl Order {
     }
 }
 
-/// Where this host keeps what it knows of clusters.
-const KNOWN: &str = "known";
-
-fn known_path(order: &Order, cluster: &str) -> String {
-    format!("{KNOWN}/{}/{cluster}.json", order.sync)
-}
-
-/// What is known of a cluster from earlier rounds; nothing, once a day, so that everything is compared again.
-fn recall(order: &Order, cluster: &str, state: &State, now: Timestamp) -> Option<round::Memory> {
-    let memory: round::Memory = state.read_json(known_path(order, cluster))?;
-    let age = now.duration_since(memory.notes.proven?);
-    let is_good = !age.is_negative() && age < proof_lasts(&order.sync, cluster);
-    is_good.then_some(memory)
-}
-
-/// How long it lasts that all objects were compared: a day, an hour more or less, so that a fleet does not do it all at
-/// once.
-fn proof_lasts(sync: &str, cluster: &str) -> SignedDuration {
-    let drawn = digest(format!("{sync}/{cluster}").as_bytes());
-    let minutes = u8::from_str_radix(&drawn[..2], 16).map_or(0, |byte| i64::from(byte) * 120 / 255);
-    SignedDuration::from_mins(23 * 60 + minutes)
-}
-
-/// Keeps what is known of a cluster. Losing it costs requests and nothing else.
-fn keep(order: &Order, cluster: &str, conclusion: &Conclusion, state: &State, started: Timestamp) {
-    let Some(mut memory) = conclusion.memory.clone().filter(|_| conclusion.is_new) else { return };
-    memory.notes.proven = memory.notes.proven.or(Some(started));
-    if let Err(error) = state.write_json(known_path(order, cluster), &memory) {
-        debug!(cluster, error = %Chain(&error), "cannot keep what is known");
-    }
-}
-
 /// Who wins where others write to our fields, and what of that was tried in vain on this cluster.
 fn conflicts(order: &Order, cluster: &str, state: &State) -> Conflicts {
     let rules = order.settings.conflicts.iter().map(ConflictRule::rule).collect();
     let ignore = order.settings.ignore.iter().filter_map(IgnoreRule::rule).collect();
-    Conflicts { rules, ignore, fights: fights::remembered(order, cluster, state) }
+    // A person who undoes something corrects nothing, and waits for nothing.
+    let is_undo = order.undo.is_some();
+    let fights = if is_undo { Fights::default() } else { fights::remembered(order, cluster, state) };
+    Conflicts { rules, ignore, fights }
 }
 
 /// Says which syncs and clusters were once applied to and are not configured any more.
@@ -320,18 +384,5 @@ fn remember(order: &Order, clusters: &BTreeMap<String, ClusterReport>, state: &S
         if let Err(error) = order.witness(name, state).note_seen() {
             error!(error = %gatewright_engine::error::Chain(&error), "cannot remember a cluster");
         }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_fleet_is_not_compared_again_all_at_once() {
-        let lasts: BTreeSet<SignedDuration> = (0..50).map(|n| proof_lasts("gateways", &format!("c{n}"))).collect();
-        assert!(lasts.len() > 20, "{lasts:?}");
-        let (least, most) = (SignedDuration::from_hours(23), SignedDuration::from_hours(25));
-        assert!(lasts.iter().all(|time| (least..=most).contains(time)), "{lasts:?}");
     }
 }

@@ -8,6 +8,7 @@ use gatewright_engine::text::digest;
 use jiff::{SignedDuration, Timestamp};
 use serde::{Deserialize, Serialize};
 
+use crate::archive::runs;
 use crate::report::{Report, text};
 use crate::state::{State, StateError};
 
@@ -31,13 +32,17 @@ pub fn last(state: &State, sync: &str, cluster: &str) -> Option<Report> {
 ///
 /// Returns the path in the history.
 pub fn record(state: &State, folder: &Path, report: &Report) -> Result<Option<PathBuf>, StateError> {
-    let mut is_new = false;
+    // A change that is made again and again is told each time: it can be undone each time.
+    let mut is_new = report.has_changed();
     for (cluster, of_cluster) in &report.clusters {
         let clusters = [(cluster.clone(), of_cluster.clone())].into();
         let report = Report { clusters, ..report.clone() };
         let (path, digest) = (last_path(&report.sync, cluster), content_digest(&report));
-        is_new |= state.read_json::<Last>(&path).is_none_or(|last| last.digest != digest);
-        state.write_json(&path, &Last { digest, report })?;
+        let last = state.read_json::<Last>(&path);
+        is_new |= last.as_ref().is_none_or(|last| last.digest != digest);
+        let earlier = last.as_ref().filter(|_| report.partial).and_then(|last| last.report.clusters.get(cluster));
+        let clusters = [(cluster.clone(), of_cluster.clone().over(earlier))].into();
+        state.write_json(&path, &Last { digest, report: Report { clusters, ..report } })?;
     }
     if !is_new {
         return Ok(None);
@@ -50,19 +55,19 @@ pub fn record(state: &State, folder: &Path, report: &Report) -> Result<Option<Pa
     Ok(Some(path))
 }
 
-/// Colons are no good in file names, and the text of a time stamp sorts by time.
+/// The file of a report is named as the round is.
 fn file_stem(report: &Report) -> String {
-    let time = report.started.strftime("%Y%m%dT%H%M%S%.3fZ");
-    let mut clusters = report.clusters.keys();
-    match (clusters.next(), clusters.next()) {
-        (Some(only), None) => format!("{time}-{}-{only}", report.sync),
-        _ => format!("{time}-{}", report.sync),
+    if !report.run.is_empty() {
+        return report.run.clone();
     }
+    let clusters: Vec<&str> = report.clusters.keys().map(String::as_str).collect();
+    runs::name(report.started, &report.sync, &clusters)
 }
 
 /// What a report says apart from when: a round that changes nothing says the same as the one before.
 fn content_digest(report: &Report) -> String {
-    let timeless = Report { started: Timestamp::UNIX_EPOCH, finished: Timestamp::UNIX_EPOCH, ..report.clone() };
+    let (started, finished) = (Timestamp::UNIX_EPOCH, Timestamp::UNIX_EPOCH);
+    let timeless = Report { started, finished, run: String::new(), ..report.clone() };
     digest(&serde_json::to_vec(&timeless).unwrap_or_default())
 }
 

@@ -3,10 +3,13 @@
 //! In reading order: [`config`] says what is wanted where, [`source`] yields snapshots, [`cluster`] is what they are
 //! applied to. [`rendering`] is what a sync wants on each of them. [`fleet`] runs one round over all clusters of a sync and
 //! [`round`] one on a single cluster: it looks ([`observe`], with [`notes`] from the last round), plans (the engine),
-//! writes the inventory ahead ([`ledger`]), carries out ([`apply`]) and waits ([`mod@wait`]). [`report`] is what came of it. [`daemon`] repeats rounds on a [`schedule`], [`cli`] runs them on request.
+//! writes the inventory ahead ([`ledger`]), carries out ([`apply`]), which leaves behind what is needed to take it back
+//! ([`archive`]), and waits ([`mod@wait`]). [`report`] is what came of it. [`daemon`] repeats rounds on a [`schedule`],
+//! [`cli`] runs them on request.
 
 pub mod apply;
 pub mod approvals;
+pub mod archive;
 pub mod assemble;
 pub mod claims;
 pub mod cli;
@@ -33,8 +36,10 @@ pub mod round;
 pub mod schedule;
 pub mod seal;
 pub mod service;
+pub mod size;
 pub mod source;
 pub mod state;
+pub mod suspension;
 pub mod telemetry;
 pub mod wait;
 pub mod witness;

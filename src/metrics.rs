@@ -31,6 +31,7 @@ pub struct Metrics {
     objects: Series<Objects, Gauge>,
     changes: Series<Change, Counter>,
     holds: Series<Hold, Gauge>,
+    suspended: Series<Sync, Gauge>,
     polls: Series<Poll, Counter>,
     source_successes: Series<Source, Seconds>,
     clusters: Series<Cluster, Gauge>,
@@ -118,6 +119,7 @@ impl Metrics {
             objects: Series::new(&mut registry, "objects", "Objects after the last round, by state", None),
             changes: Series::new(&mut registry, "changes", "Changes made to objects, by action", None),
             holds: Series::new(&mut registry, "holds", "What a guard holds until a person decides", None),
+            suspended: Series::new(&mut registry, "sync_suspended", "Whether a person has suspended a sync", None),
             polls: Series::new(&mut registry, "source_polls", "Polls of a source, by result", None),
             source_successes: Series::new(
                 &mut registry,
@@ -136,7 +138,7 @@ impl Metrics {
         }
     }
 
-    /// Counts a round that ended on one cluster: `done`, `failed`, `held` or `unreachable`.
+    /// Counts a round that ended on one cluster: `done`, `failed`, `held`, `unreachable` or `suspended`.
     pub fn round(&self, sync: &str, cluster: &str, result: &str) {
         let labels = Round { sync: sync.to_owned(), cluster: cluster.to_owned(), result: result.to_owned() };
         self.rounds.with(labels, |count| _ = count.inc());
@@ -176,6 +178,11 @@ impl Metrics {
         self.holds.replace(|labels| labels.sync == sync && labels.cluster == cluster, fresh);
     }
 
+    /// Notes whether a sync is suspended.
+    pub fn suspended(&self, sync: &str, is_suspended: bool) {
+        self.suspended.with(Sync { sync: sync.to_owned() }, |gauge| _ = gauge.set(i64::from(is_suspended)));
+    }
+
     /// Counts a poll of a source: `changed`, `unchanged` or the kind of failure.
     pub fn polled(&self, source: &str, result: &str) {
         let labels = Poll { source: source.to_owned(), result: result.to_owned() };
@@ -201,6 +208,7 @@ impl Metrics {
     pub fn forget_sync(&self, sync: &str) {
         self.forget_targets(|its, _| its == sync);
         self.durations.forget(|labels| labels.sync == sync);
+        self.suspended.forget(|labels| labels.sync == sync);
     }
 
     /// Drops every series of a sync on a cluster that it no longer selects.

@@ -8,6 +8,7 @@ pub mod renderings;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use gatewright_engine::marks::Marker;
 use gatewright_engine::object::ObjectId;
 use gatewright_engine::overlay::Variant;
 use gatewright_engine::pack::Packs;
@@ -45,6 +46,12 @@ pub enum Want {
 }
 
 impl Want {
+    /// Takes what was rendered already, and marks it.
+    pub fn ready(mut rendering: Rendering, marker: &Marker) -> Self {
+        mark(&mut rendering, marker);
+        Self::Ready(Arc::new(rendering))
+    }
+
     /// Leaves rendering for later.
     pub fn later(renderings: &Arc<Renderings>, snapshot: &Arc<Snapshot>, cluster: &ClusterFacts) -> Self {
         let (renderings, snapshot) = (Arc::clone(renderings), Arc::clone(snapshot));
@@ -65,6 +72,13 @@ impl Want {
             Self::Ready(rendering) => Ok(Arc::clone(rendering)),
             Self::Later { renderings, snapshot, cluster } => renderings.of(snapshot, cluster).await,
         }
+    }
+}
+
+/// Marks are put on last, after everything that may change an object.
+fn mark(rendering: &mut Rendering, marker: &Marker) {
+    for unit in &mut rendering.units {
+        unit.map(|object| marker.mark(object));
     }
 }
 

@@ -19,6 +19,7 @@ use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
 use crate::apply::Outcome;
+use crate::suspension::Suspension;
 
 /// The version of the JSON view.
 pub const SCHEMA: &str = "gatewright.dev/report/v1alpha1";
@@ -30,6 +31,18 @@ pub const SCHEMA: &str = "gatewright.dev/report/v1alpha1";
 pub struct Report {
     /// The version of this form.
     pub schema: String,
+    /// The name of this round, by which it can be undone; absent if nothing was to be changed.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub run: String,
+    /// Why a person asked for it: `undo of RUN`, `rollback to DIGEST`, or why a suspended sync had a round.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cause: Option<String>,
+    /// It was about a part of what the sync wants: some units, or what another round had done.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub partial: bool,
+    /// Why there was no round: somebody has suspended the sync.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub suspended: Option<Suspension>,
     /// The sync.
     pub sync: String,
     /// The source.
@@ -133,6 +146,8 @@ pub enum ClusterState {
     Unreachable,
     /// It was told to stop before it was through.
     Stopped,
+    /// There was none, because the sync is suspended.
+    Suspended,
 }
 
 /// What stopped a round on a cluster.
@@ -240,6 +255,32 @@ pub fn named(clusters: &[String]) -> String {
 }
 
 impl Report {
+    /// Reports that there is no round on a cluster, because the sync is suspended; `last` says how things stand there.
+    pub fn suspended(last: Option<Self>, sync: (&str, &str), cluster: &str, why: Suspension, now: Timestamp) -> Self {
+        let (sync, source) = (sync.0.to_owned(), sync.1.to_owned());
+        let revision = last.as_ref().map_or_else(|| "no revision".to_owned(), |last| last.revision.clone());
+        let units = last.and_then(|mut last| last.clusters.remove(cluster)).map(|report| report.units);
+        let state = ClusterState::Suspended;
+        let report = ClusterReport { state, units: units.unwrap_or_default(), ..ClusterReport::of(&Plan::default()) };
+        Self {
+            schema: SCHEMA.to_owned(),
+            run: String::new(),
+            cause: None,
+            partial: false,
+            suspended: Some(why),
+            sync,
+            source,
+            revision,
+            stale_source: None,
+            mode: Mode::Apply,
+            started: now,
+            finished: now,
+            problems: Vec::new(),
+            unclaimed: Vec::new(),
+            clusters: BTreeMap::from([(cluster.to_owned(), report)]),
+        }
+    }
+
     /// Counts the steps that changed something, or in a plan would change something, by action.
     pub fn counts(&self) -> BTreeMap<&str, usize> {
         let mut counts = BTreeMap::new();
@@ -249,6 +290,11 @@ impl Report {
             *counts.entry(step.action.as_str()).or_default() += 1;
         }
         counts
+    }
+
+    /// Tells whether anything was changed.
+    pub fn has_changed(&self) -> bool {
+        self.mode == Mode::Apply && !self.counts().is_empty()
     }
 
     /// Tells whether a plan would change something; where a guard holds it, it would not.
@@ -302,19 +348,42 @@ impl ClusterReport {
         }
     }
 
+    /// Adds the units of an earlier report of which this one says nothing, because its round was not about them.
+    #[must_use]
+    pub fn over(mut self, earlier: Option<&Self>) -> Self {
+        let is_open = |unit: &&UnitReport| {
+            unit.state != UnitState::Pruned && self.units.iter().all(|known| known.unit != unit.unit)
+        };
+        let others: Vec<UnitReport> =
+            earlier.into_iter().flat_map(|earlier| &earlier.units).filter(is_open).cloned().collect();
+        self.units.extend(others);
+        self.units.sort_by(|a, b| a.unit.cmp(&b.unit));
+        self
+    }
+
     /// Reports a cluster on which nothing could be planned.
     pub fn failed(state: ClusterState, message: String, hint: Option<String>) -> Self {
         Self { error: Some(Failure { message, hint }), state, ..Self::of(&Plan::default()) }
     }
 
+    /// Tells whether no unit failed or is sick.
+    pub fn is_well(&self) -> bool {
+        !self.units.iter().any(|unit| matches!(unit.state, UnitState::Unhealthy | UnitState::Failed))
+    }
+
+    /// Tells whether anything was changed.
+    pub fn has_changed(&self) -> bool {
+        self.steps.iter().any(|step| step.is_change() && step.outcome == Some(Outcome::Done))
+    }
+
     fn exit_code(&self) -> u8 {
-        let is_unhealthy = self.units.iter().any(|unit| matches!(unit.state, UnitState::Unhealthy | UnitState::Failed));
+        let is_unhealthy = !self.is_well();
         let codes: Vec<u8> = self.refusals.iter().map(|refusal| weight(&refusal.reason)).collect();
         match self.state {
             ClusterState::Unreachable => 4,
             ClusterState::Failed | ClusterState::Stopped => 1,
             _ if is_unhealthy || codes.contains(&1) => 1,
-            ClusterState::Held => 3,
+            ClusterState::Held | ClusterState::Suspended => 3,
             _ if codes.contains(&3) || !self.holds.is_empty() => 3,
             ClusterState::Done | ClusterState::Planned => 0,
         }
@@ -339,7 +408,8 @@ fn weight(reason: &Reason) -> u8 {
         | Reason::Conflict(_)
         | Reason::NotAllowed(_)
         | Reason::Unmarked
-        | Reason::Held(_) => 3,
+        | Reason::Held(_)
+        | Reason::NotUndone(_) => 3,
         Reason::Terminating
         | Reason::Kept(_)
         | Reason::HoldsOthers(_)

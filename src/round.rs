@@ -5,10 +5,12 @@
 //! everything it made.
 
 mod dependence;
+mod ending;
 mod noting;
 mod others;
 pub mod quiet;
 mod summary;
+mod undoing;
 mod vitals;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -21,29 +23,31 @@ use gatewright_engine::inventory::Inventory;
 use gatewright_engine::live::Live;
 use gatewright_engine::object::{Gvk, Object, ObjectId};
 use gatewright_engine::plan::policies::Policies;
+use gatewright_engine::plan::restore::Change;
 use gatewright_engine::plan::saved::{SavedStep, saved};
-use gatewright_engine::plan::{Action, Observed, Plan, Release, Step, plan};
+use gatewright_engine::plan::{Action, Observed, Plan, Step, plan};
 use gatewright_engine::unit::Rendering;
 use serde::{Deserialize, Serialize};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 use tracing::{debug, warn};
 
-use crate::apply::prune::prune;
-use crate::apply::{Applied, Limits, Outcome, apply};
+use crate::apply::keep::{Keep, unkept};
+use crate::apply::{Applied, Limits, Outcome, Terms, apply};
+use crate::archive::record::Recorder;
 use crate::claims::Beside;
 use crate::cluster::{Cluster, ClusterError, KindScope, Reason};
-use crate::ledger::{Ledger, forgetful};
+use crate::ledger::forgetful;
 use crate::notes::{Notes, Vital, digests};
 use crate::observe::sight::Sight;
 use crate::observe::{Known, Scope, observe};
 use crate::rendering::Want;
 use crate::report::{ClusterReport, ClusterState, Mode, Saved};
-use crate::wait::{Patience, Unhealthy, sick, wait};
+use crate::wait::{Patience, Unhealthy};
 use crate::witness::Witness;
 use others::Ledgers;
 use quiet::Settled;
-use summary::{report, units};
+use summary::units;
 use vitals::Vitals;
 
 /// How often a round plans again when somebody else was faster.
@@ -68,8 +72,27 @@ pub struct Task<'a> {
     pub beside: &'a Beside,
     /// What this host remembers of the inventory; `None` where that is authoritative, as in a directory.
     pub witness: Option<&'a Witness>,
+    /// Where objects are kept as they are before they are changed; `None` keeps nothing.
+    pub recorder: Option<&'a Arc<Recorder>>,
+    /// What a round has done that is to be undone; what is wanted holds all that may be wanted for it.
+    pub undo: Option<&'a [Change]>,
     /// Told when the process is to end.
     pub stop: &'a CancellationToken,
+}
+
+impl<'a> Task<'a> {
+    /// Writes down what is about to be done; what cannot be written down is not done.
+    fn begin(&self, plan: &Plan) -> Result<(), ClusterError> {
+        let Some(recorder) = self.recorder else { return Ok(()) };
+        recorder.begin(plan).map_err(|error| unkept("a record of the round", error))
+    }
+
+    fn terms<'b>(&self, observed: &'b Observed) -> Terms<'b>
+    where
+        'a: 'b,
+    {
+        Terms { policies: self.policies, keep: Keep { recorder: self.recorder, observed } }
+    }
 }
 
 /// What this host knows of a sync on a cluster.
@@ -235,19 +258,20 @@ async fn carry_out(
         witness.keep_doubt(doubt).map_err(|error| forgetful(sync, error))?;
     }
     for attempt in 1..=ATTEMPTS {
+        task.begin(&view.plan)?;
         // What is wanted and bears our mark needs no other proof.
         let proven: BTreeSet<&ObjectId> =
             view.plan.steps.iter().filter(|step| step.object.is_some()).map(|step| &step.id).collect();
         ledgers.own.unproven.retain(|id| !proven.contains(id));
         ledgers.own.save(cluster, sync, &view.plan.inventory).await?;
-        applied = apply(cluster, &view.plan, task.policies, limits).await;
+        applied = apply(cluster, &view.plan, task.terms(&view.observed), limits).await;
         let is_stale = applied.outcomes.values().any(|outcome| matches!(outcome, Outcome::Stale(_)));
         if !is_stale || attempt == ATTEMPTS || task.stop.is_cancelled() {
             break;
         }
         // Somebody else was faster: what was written so far is in the inventory, and is seen as ours now.
         debug!(sync, attempt, "plans again, because an object was changed meanwhile");
-        note_uids(&mut view.plan.inventory, &applied);
+        ending::note_uids(&mut view.plan.inventory, &applied);
         ledgers.own.save(cluster, sync, &view.plan.inventory).await?;
         let notes = noting::so_far(here, &view, &applied);
         // What is stale may have been done all the same: an answer was lost, and the second try met the first.
@@ -262,8 +286,8 @@ async fn carry_out(
             return Ok((ClusterReport::of(&view.plan), None));
         }
     }
-    carry_over(&mut view.plan, &mut applied, done);
-    Ok(finish(cluster, here, ledgers, view, applied).await)
+    carry_over(task, &mut view.plan, &mut applied, done);
+    Ok(ending::finish(cluster, here, ledgers, view, applied).await)
 }
 
 /// What is left to do of a plan that is carried out as it was made.
@@ -318,7 +342,10 @@ async fn look(
     };
     let (mut observed, sight) = observe(cluster, scope).await?;
     ledgers.report(cluster, task, &mut observed).await?;
-    let mut plan = plan(&place.rendering, &observed, owned, task.policies);
+    let mut plan = match task.undo {
+        Some(changes) => undoing::plan(cluster, changes, &observed, owned, task.policies).await,
+        None => plan(&place.rendering, &observed, owned, task.policies),
+    };
     let mut vitals = BTreeMap::new();
     if let Some((notes, sight)) = notes.zip(sight.as_ref()) {
         let known = notes.by_object();
@@ -333,158 +360,22 @@ async fn look(
 
 /// What was done before the last plan was made is as it should be for that plan, and a change of this round all the
 /// same: it is awaited and reported. What is not as it should be was not done, and has a step of its own in that plan.
-fn carry_over(plan: &mut Plan, applied: &mut Applied, mut done: BTreeMap<ObjectId, Step>) {
-    for step in plan.steps.iter_mut().filter(|step| matches!(step.action, Action::Keep | Action::Forget)) {
+fn carry_over(task: &Task<'_>, plan: &mut Plan, applied: &mut Applied, mut done: BTreeMap<ObjectId, Step>) {
+    for step in plan.steps.iter_mut().filter(|step| step.action == Action::Keep) {
         if let Some(earlier) = done.remove(&step.id) {
             applied.outcomes.insert(step.id.clone(), Outcome::Done);
             *step = earlier;
         }
     }
-    // A namespace that is there is in no plan.
-    for step in done.into_values().filter(|step| step.action == Action::CreateNamespace) {
+    let refused: BTreeSet<&ObjectId> = plan.refusals.iter().map(|refusal| &refusal.id).collect();
+    // A namespace that is there is in no plan, nor is what is undone already.
+    let is_in_none =
+        |step: &Step| step.action == Action::CreateNamespace || (task.undo.is_some() && !refused.contains(&step.id));
+    let done: Vec<Step> = done.into_values().filter(is_in_none).collect();
+    for step in done {
         applied.outcomes.entry(step.id.clone()).or_insert_with(|| {
             plan.steps.insert(0, step);
             Outcome::Done
         });
     }
-}
-
-/// Waits, prunes and records. Whatever goes wrong here, what was done before it is in the report.
-async fn finish(
-    cluster: &dyn Cluster,
-    here: &Here<'_>,
-    mut ledgers: Ledgers,
-    mut view: View,
-    mut applied: Applied,
-) -> (ClusterReport, Option<Memory>) {
-    let written = Instant::now();
-    let mut after = After { live: view.observed.live.clone(), unhealthy: Unhealthy::new() };
-    after.live.extend(applied.live.clone());
-    let settled = settle(cluster, here, &mut ledgers.own, &mut view, &mut applied, &mut after).await;
-    let settled = match settled {
-        Ok(()) => ledgers.others.dissolve(cluster).await,
-        failed => failed,
-    };
-    for (id, outcome) in not_pruned(&view.plan).outcomes {
-        applied.outcomes.entry(id).or_insert(outcome);
-    }
-    if settled.is_ok() {
-        applied.outcomes.extend(released(&view.plan));
-    }
-    let vitals = view.health(Some(&after.live));
-    let report = report(here, &view.plan, &applied, &vitals, &after.unhealthy);
-    if let Err(error) = settled {
-        let failed = failed(&error);
-        return (ClusterReport { state: failed.state, error: failed.error, ..report }, None);
-    }
-    let closing = noting::closing(cluster, here, &view, &applied, written).await;
-    let memory = noting::finished(here, &view, &applied, &after.live, (&ledgers.own, &report), closing.as_ref());
-    (report, memory)
-}
-
-/// How things are after everything was applied.
-struct After {
-    /// The newest state of every object that was looked at.
-    live: BTreeMap<ObjectId, Live>,
-    /// What is not healthy.
-    unhealthy: Unhealthy,
-}
-
-async fn settle(
-    cluster: &dyn Cluster,
-    here: &Here<'_>,
-    ledger: &mut Ledger,
-    view: &mut View,
-    applied: &mut Applied,
-    after: &mut After,
-) -> Result<(), ClusterError> {
-    let (task, plan) = (here.task, &mut view.plan);
-    let sync = &task.policies.marker.sync;
-    if plan.inventory.cluster.is_empty() {
-        // A directory has an identity only after its first write.
-        plan.inventory.cluster = cluster.identity().await?;
-    }
-    note_uids(&mut plan.inventory, applied);
-    ledger.save(cluster, sync, &plan.inventory).await?;
-    let mut bystanders = Unhealthy::new();
-    if let Some(patience) = task.patience.filter(|_| cluster.has_health() && applied.lost.is_none()) {
-        let changed = changed(plan, applied);
-        let live = &mut after.live;
-        after.unhealthy = wait(cluster, &task.policies.marker, &changed, patience, live, task.stop).await?;
-        bystanders = sick(&kept(plan), live, patience.demands);
-        bystanders.retain(|id, _| !view.vitals.contains_key(id));
-        let known = view.vitals.iter().filter_map(|(id, vital)| Some((id.clone(), vital.sick.clone()?)));
-        bystanders.extend(known);
-    }
-    if applied.lost.is_none() && !task.stop.is_cancelled() {
-        let sick = (&after.unhealthy, &bystanders);
-        let open = dependence::open(plan, applied, sick, &here.place.rendering, &after.live);
-        let postponed = dependence::postponed(plan, &open, &after.live);
-        let pruned = prune(cluster, plan, &postponed, task.policies, task.stop).await;
-        applied.outcomes.extend(pruned.outcomes);
-        applied.going.extend(pruned.going);
-        applied.lost = applied.lost.take().or(pruned.lost);
-        applied.postponed.extend(postponed);
-    }
-    forget(plan, applied);
-    after.unhealthy.extend(bystanders);
-    ledger.save(cluster, sync, &plan.inventory).await
-}
-
-/// The uids of what was made or changed are known now.
-fn note_uids(inventory: &mut Inventory, applied: &Applied) {
-    for (id, live) in &applied.live {
-        if let Some(entry) = inventory.entries.get_mut(id) {
-            entry.uid = Some(live.uid.clone());
-        }
-    }
-}
-
-/// The objects that this round has written: only their health gates what follows.
-fn changed(plan: &Plan, applied: &Applied) -> BTreeMap<ObjectId, Gvk> {
-    let is_written = |id: &ObjectId| applied.outcomes.get(id) == Some(&Outcome::Done);
-    let steps = plan.changes().filter(|step| step.action != Action::CreateNamespace && is_written(&step.id));
-    steps.map(|step| (step.id.clone(), step.gvk.clone())).collect()
-}
-
-/// The objects that were left as they are: a sick one is reported, awaited by nobody, and in nobody's way.
-fn kept(plan: &Plan) -> BTreeMap<ObjectId, Gvk> {
-    let steps = plan.steps.iter().filter(|step| step.action == Action::Keep);
-    steps.map(|step| (step.id.clone(), step.gvk.clone())).collect()
-}
-
-fn not_pruned(plan: &Plan) -> Applied {
-    let prunes = plan.steps.iter().filter(|step| matches!(step.action, Action::Prune(_)));
-    Applied { outcomes: prunes.map(|step| (step.id.clone(), Outcome::Skipped)).collect(), ..Applied::default() }
-}
-
-/// Only what is known to be gone leaves the inventory.
-fn forget(plan: &mut Plan, applied: &Applied) {
-    for step in &plan.steps {
-        let is_gone = match &step.action {
-            Action::Forget => true,
-            Action::Release(Release { is_taken, .. }) => *is_taken,
-            Action::Prune(_) | Action::ReleaseFirst(_) => {
-                applied.outcomes.get(&step.id) == Some(&Outcome::Done) && !applied.going.contains(&step.id)
-            }
-            Action::CreateNamespace
-            | Action::Create
-            | Action::Update(_)
-            | Action::Adopt(_)
-            | Action::TakeOver(_)
-            | Action::Generate(_)
-            | Action::Recreate(_)
-            | Action::Keep
-            | Action::Omit => false,
-        };
-        if is_gone {
-            plan.inventory.entries.remove(&step.id);
-        }
-    }
-}
-
-/// What has moved to another sync is done when this one has let go of it.
-fn released(plan: &Plan) -> impl Iterator<Item = (ObjectId, Outcome)> {
-    let is_over = |step: &&Step| matches!(step.action, Action::Release(Release { is_taken: true, .. }));
-    plan.steps.iter().filter(is_over).map(|step| (step.id.clone(), Outcome::Done))
 }

@@ -5,6 +5,7 @@
 
 use std::fs::{self, File, TryLockError};
 use std::io::{self, Write};
+use std::os::unix::fs::{MetadataExt as _, chown};
 use std::path::{Path, PathBuf};
 
 use gatewright_engine::text::hex;
@@ -72,6 +73,21 @@ impl State {
         }
     }
 
+    /// Makes sure that no other round of a sync on a cluster is under way, in whatever process; `None` if there is one.
+    pub fn lock_round(&self, sync: &str, cluster: &str) -> Result<Option<Lock>, StateError> {
+        let path = self.path(format!("rounds/{sync}/{cluster}"));
+        let write = |error| StateError::Write(path.clone(), error);
+        let folder = path.parent().unwrap_or(&self.folder);
+        make(folder).map_err(write)?;
+        let file = File::options().write(true).create(true).truncate(false).open(&path).map_err(write)?;
+        give(&path, folder);
+        match file.try_lock() {
+            Ok(()) => Ok(Some(Lock { _file: file })),
+            Err(TryLockError::WouldBlock) => Ok(None),
+            Err(TryLockError::Error(error)) => Err(write(error)),
+        }
+    }
+
     /// Returns the random id of this installation, if it has one already.
     pub fn installation(&self) -> Result<Option<String>, StateError> {
         let path = self.path("installation");
@@ -98,6 +114,18 @@ impl State {
         serde_json::from_slice(&bytes).ok()
     }
 
+    /// Writes a JSON file below the folder, whole or not at all.
+    pub fn write_json(&self, path: impl AsRef<Path>, value: &impl Serialize) -> Result<(), StateError> {
+        let path = self.path(path);
+        let json = serde_json::to_vec_pretty(value).map_err(|error| StateError::Write(path.clone(), error.into()))?;
+        self.write(&path, &json)
+    }
+
+    /// Writes a file, whole or not at all, readable for nobody else; when this returns it is on the disk.
+    pub fn write(&self, path: &Path, bytes: &[u8]) -> Result<(), StateError> {
+        write_file(path, bytes)
+    }
+
     /// Removes a file below the folder; one that is not there is no error.
     pub fn remove(&self, path: impl AsRef<Path>) -> Result<(), StateError> {
         let path = self.path(path);
@@ -106,30 +134,51 @@ impl State {
             _ => Ok(()),
         }
     }
+}
 
-    /// Writes a JSON file below the folder, whole or not at all.
-    pub fn write_json(&self, path: impl AsRef<Path>, value: &impl Serialize) -> Result<(), StateError> {
-        let path = self.path(path);
-        let json = serde_json::to_vec_pretty(value).map_err(|error| StateError::Write(path.clone(), error.into()))?;
-        self.write(&path, &json)
+/// Writes a file and the folders that it is in, whole or not at all, readable for nobody else; when this returns it is
+/// on the disk.
+pub fn write_file(path: &Path, bytes: &[u8]) -> Result<(), StateError> {
+    let fail = |error| StateError::Write(path.to_owned(), error);
+    let folder = above(path);
+    make(folder).map_err(fail)?;
+    let mut file = tempfile::NamedTempFile::new_in(folder).map_err(fail)?;
+    file.write_all(bytes).map_err(fail)?;
+    give(file.path(), folder);
+    file.as_file().sync_all().map_err(fail)?;
+    file.persist(path).map_err(|error| fail(error.error))?;
+    // A name is on the disk only when its folder is.
+    File::open(folder).and_then(|folder| folder.sync_all()).map_err(fail)
+}
+
+/// The folder that a path is in.
+fn above(path: &Path) -> &Path {
+    path.parent().filter(|above| !above.as_os_str().is_empty()).unwrap_or(Path::new("."))
+}
+
+/// Makes a folder and those above it, each of them on the disk before anything is in it.
+fn make(folder: &Path) -> io::Result<()> {
+    if folder.is_dir() {
+        return Ok(());
     }
-
-    /// Writes a file, whole or not at all.
-    pub fn write(&self, path: &Path, bytes: &[u8]) -> Result<(), StateError> {
-        write_file(path, bytes)
+    let above = above(folder);
+    make(above)?;
+    match fs::create_dir(folder) {
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(()),
+        other => other.and_then(|()| {
+            give(folder, above);
+            File::open(above)?.sync_all()
+        }),
     }
 }
 
-/// Writes a file and the folders that it is in, whole or not at all.
-pub fn write_file(path: &Path, bytes: &[u8]) -> Result<(), StateError> {
-    let fail = |error| StateError::Write(path.to_owned(), error);
-    let folder = path.parent().unwrap_or(Path::new("."));
-    fs::create_dir_all(folder).map_err(fail)?;
-    let mut file = tempfile::NamedTempFile::new_in(folder).map_err(fail)?;
-    file.write_all(bytes).map_err(fail)?;
-    file.as_file().sync_all().map_err(fail)?;
-    file.persist(path).map_err(|error| fail(error.error))?;
-    Ok(())
+/// What root writes belongs to whom the folder belongs: the daemon, which has another user, must be able to read it.
+pub fn give(path: &Path, folder: &Path) {
+    let owner = |path: &Path| fs::metadata(path).map(|metadata| (metadata.uid(), metadata.gid())).ok();
+    if let Some((user, group)) = owner(folder).filter(|wanted| owner(path).is_some_and(|is| is.0 != wanted.0)) {
+        // Whoever may not do that is not root, and then it is nothing to do.
+        drop(chown(path, Some(user), Some(group)));
+    }
 }
 
 #[cfg(test)]
@@ -154,5 +203,16 @@ mod tests {
         assert!(matches!(state.lock(), Err(StateError::Locked(..))));
         drop(lock);
         assert!(state.lock().is_ok());
+    }
+
+    #[test]
+    fn a_sync_has_one_round_at_a_time_on_a_cluster() {
+        let folder = tempfile::tempdir().expect("a temporary folder");
+        let state = State::open(folder.path().join("new"));
+        let is_free = |cluster| state.lock_round("edge", cluster).expect("it can be written").is_some();
+        let lock = state.lock_round("edge", "a").expect("it can be written");
+        assert!(lock.is_some() && !is_free("a") && is_free("b"));
+        drop(lock);
+        assert!(is_free("a"));
     }
 }

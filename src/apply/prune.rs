@@ -12,7 +12,7 @@ use gatewright_engine::plan::{Action, Plan, Step};
 use tokio_util::sync::CancellationToken;
 
 use super::replace::reason_to_keep;
-use super::{Applied, Outcome, by_unit, waves};
+use super::{Applied, Outcome, Terms, by_unit, waves};
 use crate::cluster::{Cluster, ClusterError};
 use crate::observe::beside;
 
@@ -25,7 +25,7 @@ pub async fn prune(
     cluster: &dyn Cluster,
     plan: &Plan,
     postponed: &BTreeMap<ObjectId, String>,
-    policies: &Policies,
+    terms: Terms<'_>,
     stop: &CancellationToken,
 ) -> Applied {
     let mut applied = Applied::default();
@@ -37,7 +37,7 @@ pub async fn prune(
             steps.iter().copied().partition(|step| goes_on && !postponed.contains_key(&step.unit));
         applied.outcomes.extend(later.into_iter().map(|step| (step.id.clone(), Outcome::Skipped)));
         let units = by_unit(now).into_values();
-        let runs = units.map(|steps| prune_unit(cluster, steps, policies, stop).boxed()).collect();
+        let runs = units.map(|steps| prune_unit(cluster, steps, terms, stop).boxed()).collect();
         beside(runs).await.into_iter().for_each(|unit| applied.absorb(unit));
         goes_on &= ids.into_iter().all(|id| applied.outcomes.get(id) == Some(&Outcome::Done));
     }
@@ -45,12 +45,7 @@ pub async fn prune(
 }
 
 /// What is left of a unit keeps all that it needs: after a failure nothing more is deleted.
-async fn prune_unit(
-    cluster: &dyn Cluster,
-    steps: Vec<&Step>,
-    policies: &Policies,
-    stop: &CancellationToken,
-) -> Applied {
+async fn prune_unit(cluster: &dyn Cluster, steps: Vec<&Step>, terms: Terms<'_>, stop: &CancellationToken) -> Applied {
     let mut applied = Applied::default();
     let mut goes_on = true;
     for step in steps {
@@ -58,7 +53,7 @@ async fn prune_unit(
             applied.outcomes.insert(step.id.clone(), Outcome::Skipped);
             continue;
         }
-        goes_on = match delete(cluster, step, policies).await {
+        goes_on = match delete(cluster, step, terms).await {
             Err(error) => applied.record(&step.id, Err(error)),
             Ok(outcome) => {
                 let is_done = outcome == Outcome::Done;
@@ -73,18 +68,21 @@ async fn prune_unit(
     applied
 }
 
-async fn delete(cluster: &dyn Cluster, step: &Step, policies: &Policies) -> Result<Outcome, ClusterError> {
+async fn delete(cluster: &dyn Cluster, step: &Step, terms: Terms<'_>) -> Result<Outcome, ClusterError> {
     let Action::Prune(over) = &step.action else { return Ok(Outcome::Skipped) };
     let Some(live) = cluster.get(&step.gvk, &step.id).await? else { return Ok(Outcome::Done) };
-    if let Some(why) = reason_to_keep(cluster, &live, over, policies) {
+    if let Some(why) = reason_to_keep(cluster, &live, over, terms.policies) {
         return Ok(Outcome::Stale(why));
     }
     if is_container(&step.id)
-        && let Some(what) = holds_others(cluster, &live, policies).await?
+        && let Some(what) = holds_others(cluster, &live, terms.policies).await?
     {
         return Ok(Outcome::Stale(format!("it holds what others have made by now: {what}")));
     }
-    cluster.delete(&step.gvk, &step.id, &live.uid, &live.resource_version).await.map(|()| Outcome::Done)
+    terms.keep.live(&live).await?;
+    cluster.delete(&step.gvk, &step.id, &live.uid, &live.resource_version).await?;
+    terms.keep.after(&step.id, None);
+    Ok(Outcome::Done)
 }
 
 /// What was ours in a namespace is gone or going by now.

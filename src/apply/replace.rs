@@ -13,7 +13,8 @@ use gatewright_engine::plan::policies::Policies;
 use gatewright_engine::plan::recreate::pre_image;
 use tokio::time::{Instant, sleep};
 
-use super::Outcome;
+use super::keep::Keep;
+use super::{Outcome, Terms};
 use crate::cluster::{Cluster, ClusterError, Mode, Precondition, Reason};
 
 /// How long a deletion may take; what a finalizer holds longer is made anew by a later round.
@@ -33,13 +34,15 @@ pub(super) async fn remove(
     cluster: &dyn Cluster,
     (gvk, id): (&Gvk, &ObjectId),
     over: &Over,
-    policies: &Policies,
+    terms: Terms<'_>,
 ) -> Result<Removal, ClusterError> {
     let Some(live) = cluster.get(gvk, id).await? else { return Ok(Removal::Gone(None)) };
-    if let Some(why) = reason_to_keep(cluster, &live, over, policies) {
+    if let Some(why) = reason_to_keep(cluster, &live, over, terms.policies) {
         return Ok(Removal::Not(Outcome::Stale(why)));
     }
+    terms.keep.live(&live).await?;
     cluster.delete(gvk, id, &live.uid, &live.resource_version).await?;
+    terms.keep.after(id, None);
     let deadline = Instant::now() + PATIENCE;
     let mut pause = FIRST_PAUSE;
     loop {
@@ -76,22 +79,29 @@ pub(super) async fn make(
     cluster: &dyn Cluster,
     object: &Object,
     former: Option<&Live>,
+    keep: Keep<'_>,
 ) -> Result<Live, (Outcome, Option<Live>)> {
     match cluster.apply(object, &Precondition::Absent, Mode::Real).await {
-        Ok(live) => Ok(live),
+        Ok(live) => {
+            keep.after(object.id(), Some(&live));
+            Ok(live)
+        }
         Err(error) if error.reason == Reason::Conflict => Err((Outcome::Stale(Chain(&error).to_string()), None)),
         Err(error) => {
-            let (words, restored) = put_back(cluster, former).await;
+            let (words, restored) = put_back(cluster, former, keep).await;
             Err((Outcome::Failed(format!("{}; {words}", Chain(&error))), restored))
         }
     }
 }
 
 /// Puts an object back that was deleted, and says how that went.
-pub(super) async fn put_back(cluster: &dyn Cluster, former: Option<&Live>) -> (String, Option<Live>) {
+pub(super) async fn put_back(cluster: &dyn Cluster, former: Option<&Live>, keep: Keep<'_>) -> (String, Option<Live>) {
     let Some(former) = former else { return ("nothing was there before".to_owned(), None) };
     match cluster.apply(&pre_image(former), &Precondition::Absent, Mode::Real).await {
-        Ok(live) => (format!("the former {} was put back", former.object.id()), Some(live)),
+        Ok(live) => {
+            keep.after(former.object.id(), Some(&live));
+            (format!("the former {} was put back", former.object.id()), Some(live))
+        }
         Err(error) => (format!("the former {} could not be put back: {}", former.object.id(), Chain(&error)), None),
     }
 }

@@ -4,7 +4,6 @@ use std::path::PathBuf;
 
 use gatewright_engine::error::Chain;
 
-use super::plan::Format;
 use super::session::{Prepared, Ready, Selection, Session, unusable};
 use super::sync::{Manner, carry_out};
 use super::{Context, EXIT_FAILED, Failure, complain};
@@ -28,15 +27,8 @@ pub struct Args {
     /// The plan.
     #[arg(value_name = "FILE")]
     file: PathBuf,
-    /// Do not ask.
-    #[arg(long, short)]
-    yes: bool,
-    /// Do not wait until what was changed is healthy.
-    #[arg(long)]
-    no_wait: bool,
-    /// How to print the report.
-    #[arg(long, value_name = "FORMAT", default_value = "text")]
-    format: Format,
+    #[command(flatten)]
+    manner: Manner,
 }
 
 /// Runs the command.
@@ -61,8 +53,7 @@ pub fn run(context: &Context, args: &Args) -> Result<u8, Failure> {
         all.rounds.extend(ready.rounds);
         all.codes.extend(ready.codes);
     }
-    let manner = Manner { yes: args.yes, no_wait: args.no_wait, format: args.format };
-    Ok(carry_out(context, &manner, &session, all))
+    carry_out(context, &args.manner, &session, all)
 }
 
 fn unreadable(error: &PlanFileError) -> Failure {

@@ -48,7 +48,7 @@ pub fn run(context: &Context, args: &Args) -> Result<u8, Failure> {
     let _lock = session.state.lock().map_err(|error| unusable(&error))?;
     let installation = session.state.make_installation().map_err(|error| unusable(&error))?;
     let selection = Selection { sync: Some(args.sync.clone()), cluster: args.cluster.clone(), only: Vec::new() };
-    let prepared = session.emptied(&args.sync, &settings, &selection, &installation)?;
+    let mut prepared = session.emptied(&args.sync, &settings, &selection, &installation)?;
     let plan = session.round(&prepared, Mode::Plan);
     show(context, &plan, args.format, false);
     if session.is_stopped() {
@@ -56,13 +56,14 @@ pub fn run(context: &Context, args: &Args) -> Result<u8, Failure> {
     }
     if plan.has_changes() {
         let number = plan.counts().get("prune").copied().unwrap_or_default();
-        let question = format!("Delete {} for good?", count(number, "object"));
+        let question = format!("Delete {}?", count(number, "object"));
         if session.confirm(args.yes, &question, &args.sync)? == Answer::No {
             return Ok(EXIT_FAILED);
         }
     } else if plan.exit_code() != 0 {
         return Ok(plan.exit_code());
     }
+    prepared.order.archive = Some(session.archive()?);
     let report = session.round(&prepared, Mode::Apply);
     show(context, &report, args.format, false);
     if let Err(error) = journal::record(&session.state, &config.reports_dir, &report) {

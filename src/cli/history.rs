@@ -57,5 +57,7 @@ fn line(report: &Report) -> String {
     let time = report.started.strftime("%F %T UTC");
     let clusters: Vec<&str> = report.clusters.keys().map(String::as_str).collect();
     let (sync, clusters) = (&report.sync, clusters.join(","));
-    format!("{time}  {sync}  {clusters}  {}  {did}{problems}  exit {}", report.revision, report.exit_code())
+    let cause = report.cause.as_ref().map(|cause| format!(" ({cause})")).unwrap_or_default();
+    let did = if report.suspended.is_some() { "suspended".to_owned() } else { did };
+    format!("{time}  {sync}  {clusters}  {}{cause}  {did}{problems}  exit {}", report.revision, report.exit_code())
 }

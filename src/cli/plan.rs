@@ -9,6 +9,7 @@ use super::{Context, EXIT_FAILED, EXIT_PENDING, Failure, complain, print, worst}
 use crate::clock::Clock;
 use crate::plan_file::{PlanFile, PlannedSync};
 use crate::report::{Mode, Report, text};
+use crate::suspension;
 
 /// Shows what the next round would do, on every cluster, and changes nothing.
 ///
@@ -64,7 +65,9 @@ pub fn run(context: &Context, args: &Args) -> Result<u8, Failure> {
     let mut syncs = Vec::new();
     for mut prepared in ready.rounds {
         prepared.order.settings.adopt.deployer |= args.adopt;
-        let report = session.round(&prepared, Mode::Plan);
+        let mut report = session.round(&prepared, Mode::Plan);
+        let suspension = suspension::of(&session.state, &prepared.order.sync, session.now());
+        report.suspended = suspension.map_err(|error| unusable(&error))?;
         syncs.push(PlannedSync::of(&report));
         show(context, &report, args.format, args.verbose);
         codes.push(report.exit_code());

@@ -13,10 +13,14 @@ use gatewright_engine::object::ObjectId;
 use gatewright_engine::pack::Packs;
 use gatewright_engine::selector::ClusterFacts;
 use gatewright_engine::tree::Tree;
+use gatewright_engine::unit::Rendering;
+use jiff::Timestamp;
 use tokio::runtime::Runtime;
 use tokio_util::sync::CancellationToken;
 
 use super::{Context, EXIT_FAILED, Failure, check_name, complain, print};
+use crate::archive::Archive;
+use crate::archive::vault::{Vault, VaultError};
 use crate::assemble;
 use crate::claims::{Beside, Neighbor};
 use crate::clock::Clock;
@@ -29,7 +33,7 @@ use crate::rendering::{Want, Wanted, facts_of};
 use crate::report::{Mode, Report};
 use crate::service::Signals;
 use crate::source::{Snapshot, SourceError};
-use crate::state::{State, StateError};
+use crate::state::{Lock, State, StateError};
 use crate::witness::Witness;
 
 /// Threads parse specs and templates, recursively; the depth is limited, and this is room for it.
@@ -37,6 +41,11 @@ const STACK: usize = 8 << 20;
 
 /// How long a thread may go on when a command is over.
 const LAST_WAIT: Duration = Duration::from_secs(1);
+
+/// How often is looked whether a round of another process is over.
+const LOOK_AGAIN: Duration = Duration::from_millis(200);
+
+const STOPPED: &str = "stopped by a signal, nothing was changed";
 
 /// Which part of which syncs a command is about.
 #[derive(Debug, clap::Args)]
@@ -167,6 +176,39 @@ impl<'a> Session<'a> {
         Ok(ready)
     }
 
+    /// Prepares a round of one sync without its source: what is wanted is known already.
+    pub(super) fn without_source(
+        &self,
+        (name, sync): (&str, &SyncSettings),
+        clusters: &[String],
+        (revision, wanted): (String, BTreeMap<String, Rendering>),
+    ) -> Result<Prepared, Failure> {
+        let installation = self.state.make_installation().map_err(|error| unusable(&error))?;
+        let (sync_name, cluster) = (Some(name.to_owned()), clusters.to_vec());
+        let selection = Selection { sync: sync_name, cluster, only: Vec::new() };
+        let order = self.order(name, sync, &selection, &installation);
+        let ready = |(cluster, rendering)| (cluster, Want::ready(rendering, &order.marker()));
+        let wanted = wanted.into_iter().map(ready).collect();
+        let snapshot = Arc::new(Snapshot { revision, tree: Tree::default() });
+        Ok(Prepared { order, snapshot, wanted })
+    }
+
+    /// Opens the archive, to which rounds write what they change.
+    pub(super) fn archive(&self) -> Result<Arc<Archive>, Failure> {
+        let settings = &self.config.settings;
+        Archive::open(&self.state, &settings.undo, settings.rollback.keep).map(Arc::new).map_err(|error| locked(&error))
+    }
+
+    /// Opens what was kept, to read it.
+    pub(super) fn vault(&self) -> Result<Vault, Failure> {
+        Archive::existing(&self.state, &self.config.settings.undo).map_err(|error| locked(&error))
+    }
+
+    /// Returns the time.
+    pub(super) fn now(&self) -> Timestamp {
+        self.context.clock.now()
+    }
+
     /// Returns the syncs that a command is not about and that go to clusters that it is about.
     fn neighbors(
         &self,
@@ -279,7 +321,7 @@ impl<'a> Session<'a> {
     /// Reads sources beside each other, each once, however many syncs it has.
     fn read<'b>(&self, sources: BTreeSet<&'b str>) -> Result<BTreeMap<&'b str, Result<Snapshot, Failure>>, Failure> {
         let reads = sources.into_iter().map(async |name| (name, self.snapshot(name).await));
-        let message = "stopped by a signal, nothing was changed".to_owned();
+        let message = STOPPED.to_owned();
         self.block_on(async {
             tokio::select! {
                 snapshots = join_all(reads) => Ok(snapshots.into_iter().collect()),
@@ -312,6 +354,9 @@ impl<'a> Session<'a> {
             pinned: None,
             beside: BTreeMap::new(),
             key: self.config.inventory_key.clone(),
+            archive: None,
+            cause: None,
+            undo: None,
         }
     }
 
@@ -322,6 +367,49 @@ impl<'a> Session<'a> {
         chosen
             .map(|(name, settings)| (name.to_owned(), assemble::cluster(self.config, name, settings, &clock)))
             .collect()
+    }
+
+    /// Makes sure that no daemon has a round of a sync under way on these clusters; waits for one that has.
+    pub(super) fn lock_rounds<'b>(
+        &self,
+        sync: &str,
+        clusters: impl IntoIterator<Item = &'b String>,
+    ) -> Result<Vec<Lock>, Failure> {
+        let mut locks = Vec::new();
+        for cluster in clusters {
+            let mut is_told = false;
+            loop {
+                match self.state.lock_round(sync, cluster).map_err(|error| unusable(&error))? {
+                    Some(lock) => break locks.push(lock),
+                    None if self.is_stopped() => {
+                        return Err(Failure { code: EXIT_FAILED, message: STOPPED.to_owned(), hint: None });
+                    }
+                    None if is_told => {}
+                    None => {
+                        is_told = true;
+                        complain(&format!(
+                            "gatewright: waits for the round of sync {sync:?} that is under way on {cluster}\n"
+                        ));
+                    }
+                }
+                self.block_on(async {
+                    tokio::select! {
+                        () = tokio::time::sleep(LOOK_AGAIN) => {}
+                        () = self.stop.cancelled() => {}
+                    }
+                });
+            }
+        }
+        Ok(locks)
+    }
+
+    /// Holds the state, unless a daemon does: then its rounds are locked out one by one.
+    pub(super) fn lock_beside(&self) -> Result<Option<Lock>, Failure> {
+        match self.state.lock() {
+            Ok(lock) => Ok(Some(lock)),
+            Err(StateError::Locked(..)) => Ok(None),
+            Err(error) => Err(unusable(&error)),
+        }
     }
 
     /// Runs a round.
@@ -477,6 +565,18 @@ pub(super) fn unusable(error: &StateError) -> Failure {
             "let this user write there, or name another folder by stateDir or $GATEWRIGHT_STATE_DIR"
         }
     })
+}
+
+/// Makes the failure of what is kept.
+pub(super) fn locked(error: &VaultError) -> Failure {
+    let failure = Failure::of(error);
+    match error {
+        VaultError::ReadKey(..) | VaultError::NoKey(_) | VaultError::OpenToAll(_) | VaultError::OtherKey { .. } => {
+            failure.hint("undo.keyFile names the key; without the setting it is the file key in stateDir")
+        }
+        VaultError::Write(_) | VaultError::Seal | VaultError::Read(..) => failure,
+        VaultError::Damaged(_) => failure.hint("restore the file from a backup; nothing is changed on its word"),
+    }
 }
 
 /// Makes the runtime of this process.

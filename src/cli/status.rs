@@ -6,15 +6,19 @@ use std::fmt::{self, Write};
 use gatewright_engine::object::ObjectId;
 use gatewright_engine::plan::refusal::Reason;
 use gatewright_engine::text::count;
+use jiff::Timestamp;
 
 use super::plan::Format;
+use super::session::unusable;
 use super::{Context, Failure, check_name, print};
+use crate::clock::Clock as _;
 use crate::config::Config;
 use crate::feed::{TROUBLES, Trouble};
 use crate::journal;
 use crate::report::text::why;
 use crate::report::{ClusterReport, Report, UnitReport, UnitState};
 use crate::state::State;
+use crate::suspension::{self, Suspension};
 
 /// Shows how every sync stood after its last round, with the addresses and ports of each Gateway.
 ///
@@ -40,15 +44,19 @@ pub fn run(context: &Context, args: &Args) -> Result<u8, Failure> {
     let state = State::open(&config.state_dir);
     let troubles: BTreeMap<String, Trouble> = state.read_json(TROUBLES).unwrap_or_default();
     let reports = last_reports(&config, &state, args.sync.as_deref());
+    let suspended = suspensions(&state, reports.keys(), context.clock.now())?;
     match args.format {
         Format::Json => {
             let schema = "gatewright.dev/status/v1alpha1";
-            print(&format!("{}\n", serde_json::json!({"schema": schema, "sources": troubles, "syncs": reports})));
+            print(&format!(
+                "{}\n",
+                serde_json::json!({"schema": schema, "sources": troubles, "syncs": reports, "suspended": suspended})
+            ));
         }
         Format::Text => {
             let mut out = String::new();
             // Writing to a string does not fail.
-            let _ = write_all(&mut out, &troubles, &reports);
+            let _ = write_all(&mut out, &troubles, &reports, &suspended);
             print(&out);
         }
     }
@@ -65,16 +73,41 @@ fn last_reports(config: &Config, state: &State, sync: Option<&str>) -> Reports {
     of_sync.collect()
 }
 
-fn write_all(out: &mut String, troubles: &BTreeMap<String, Trouble>, reports: &Reports) -> fmt::Result {
+/// Which of these syncs are suspended.
+fn suspensions<'a>(
+    state: &State,
+    syncs: impl Iterator<Item = &'a String>,
+    now: Timestamp,
+) -> Result<BTreeMap<String, Suspension>, Failure> {
+    let mut suspended = BTreeMap::new();
+    for sync in syncs {
+        let suspension = suspension::of(state, sync, now).map_err(|error| unusable(&error))?;
+        suspended.extend(suspension.map(|suspension| (sync.clone(), suspension)));
+    }
+    Ok(suspended)
+}
+
+fn write_all(
+    out: &mut String,
+    troubles: &BTreeMap<String, Trouble>,
+    reports: &Reports,
+    suspended: &BTreeMap<String, Suspension>,
+) -> fmt::Result {
     for (name, trouble) in troubles {
         let since = trouble.since.strftime("%F %T UTC");
         writeln!(out, "source {name} cannot be read since {since}: {}", trouble.message)?;
     }
-    reports.iter().try_for_each(|(name, clusters)| write_sync(out, name, clusters))
+    reports.iter().try_for_each(|(name, clusters)| write_sync(out, name, clusters, suspended.get(name)))
 }
 
-fn write_sync(out: &mut String, name: &str, clusters: &BTreeMap<String, Option<Report>>) -> fmt::Result {
-    writeln!(out, "sync {name}")?;
+fn write_sync(
+    out: &mut String,
+    name: &str,
+    clusters: &BTreeMap<String, Option<Report>>,
+    suspension: Option<&Suspension>,
+) -> fmt::Result {
+    let words = suspension.map(|suspension| format!(": {}", suspension.words())).unwrap_or_default();
+    writeln!(out, "sync {name}{words}")?;
     for (cluster, report) in clusters {
         match report.as_ref().and_then(|report| Some((report, report.clusters.get(cluster)?))) {
             None => writeln!(out, "  cluster {cluster}: no round yet")?,

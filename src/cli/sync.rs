@@ -1,15 +1,17 @@
 //! `gatewright sync`.
 
 use std::io::{self, IsTerminal};
+use std::sync::Arc;
 
 use gatewright_engine::error::Chain;
 
 use super::plan::{Format, show};
 use super::session::{Answer, Prepared, Ready, Selection, Session, unusable};
-use super::{Context, EXIT_FAILED, Failure, complain, print, worst};
+use super::{Context, EXIT_FAILED, EXIT_HELD, Failure, complain, print, worst};
 use crate::config::settings;
 use crate::journal;
 use crate::report::{Mode, Report, text};
+use crate::suspension;
 
 /// Runs one round now: shows the plan, applies it, waits, and deletes what is not wanted any more.
 ///
@@ -29,6 +31,19 @@ pub struct Args {
 /// How rounds are run by hand.
 #[derive(Debug, clap::Args)]
 pub(super) struct Manner {
+    #[command(flatten)]
+    pub(super) how: How,
+    /// Run a round of a suspended sync all the same; it stays suspended.
+    #[arg(long, requires = "reason")]
+    even_if_suspended: bool,
+    /// Why; it stands in the report.
+    #[arg(long, value_name = "TEXT", requires = "even_if_suspended")]
+    reason: Option<String>,
+}
+
+/// What every round by hand may be told.
+#[derive(Debug, clap::Args)]
+pub(super) struct How {
     /// Do not ask.
     #[arg(long, short)]
     pub(super) yes: bool,
@@ -38,6 +53,13 @@ pub(super) struct Manner {
     /// How to print the report.
     #[arg(long, value_name = "FORMAT", default_value = "text")]
     pub(super) format: Format,
+}
+
+impl How {
+    /// Returns how reports are printed.
+    pub(super) fn format(&self) -> Format {
+        self.format
+    }
 }
 
 /// Runs the command.
@@ -56,53 +78,106 @@ pub(super) fn rounds(context: &Context, selection: &Selection, args: &Manner, ta
     for prepared in &mut ready.rounds {
         prepared.order.settings.adopt.deployer |= takes_over;
     }
-    Ok(carry_out(context, args, &session, ready))
+    carry_out(context, args, &session, ready)
 }
 
 /// Runs rounds one after the other; a person is asked about each.
-pub(super) fn carry_out(context: &Context, args: &Manner, session: &Session<'_>, ready: Ready) -> u8 {
+pub(super) fn carry_out(context: &Context, args: &Manner, session: &Session<'_>, ready: Ready) -> Result<u8, Failure> {
+    let archive = session.archive()?;
     let mut codes = ready.codes;
     for mut prepared in ready.rounds {
-        prepared.order.wait = !args.no_wait;
-        codes.push(round(context, args, session, &prepared));
+        if let Some(code) = rests(args, session, &mut prepared) {
+            codes.push(code);
+            continue;
+        }
+        prepared.order.archive = Some(Arc::clone(&archive));
+        let name = prepared.order.sync.clone();
+        // Somebody may have suspended it while the question was open.
+        let still = || if args.even_if_suspended { Ok(()) } else { suspended(session, &name).map_or(Ok(()), Err) };
+        match round(context, &args.how, session, &mut prepared, still) {
+            Ok(code) => codes.push(code),
+            Err(failure) => codes.push(failure.tell()),
+        }
         if session.is_stopped() {
             codes.push(EXIT_FAILED);
             break;
         }
     }
-    worst(codes)
+    Ok(worst(codes))
 }
 
-fn round(context: &Context, args: &Manner, session: &Session<'_>, prepared: &Prepared) -> u8 {
+/// Says that a sync is suspended; `None` if it is not, or shall have a round all the same.
+fn rests(args: &Manner, session: &Session<'_>, prepared: &mut Prepared) -> Option<u8> {
+    match (suspended(session, &prepared.order.sync)?, &args.reason) {
+        (failure, Some(reason)) if args.even_if_suspended && failure.code == EXIT_HELD => {
+            prepared.order.cause = Some(format!("by hand while suspended: {reason}"));
+            None
+        }
+        (failure, _) => Some(failure.tell()),
+    }
+}
+
+/// Why a sync may not have a round.
+fn suspended(session: &Session<'_>, sync: &str) -> Option<Failure> {
+    match suspension::of(&session.state, sync, session.now()) {
+        Ok(None) => None,
+        Ok(Some(suspension)) => {
+            let message = format!("sync {sync:?} is {}", suspension.words());
+            let ends = format!("`gatewright resume {sync}` ends that");
+            let hint = format!("{ends}; --even-if-suspended --reason TEXT is one round all the same");
+            Some(Failure { code: EXIT_HELD, message, hint: Some(hint) })
+        }
+        Err(error) => Some(unusable(&error).hint(format!("`gatewright resume {sync}` or `suspend` writes it anew"))),
+    }
+}
+
+/// Runs one round; `before` is called when it is certain that something may be changed.
+pub(super) fn round(
+    context: &Context,
+    how: &How,
+    session: &Session<'_>,
+    prepared: &mut Prepared,
+    before: impl FnOnce() -> Result<(), Failure>,
+) -> Result<u8, Failure> {
+    prepared.order.wait = !how.no_wait;
     let mode = match prepared.order.settings.mode {
         settings::Mode::Apply => Mode::Apply,
         settings::Mode::Report => Mode::Plan,
     };
-    if mode == Mode::Apply && asks(args, prepared) && !agrees(context, args, session, prepared) {
+    if mode == Mode::Apply && asks(how, prepared) && !agrees(context, how, session, prepared) {
         complain(&format!("gatewright: sync {:?} was cancelled, nothing was changed\n", prepared.order.sync));
-        return EXIT_FAILED;
+        return Ok(EXIT_FAILED);
+    }
+    let order = &prepared.order;
+    let is_real = mode == Mode::Apply;
+    let _locks = if is_real { session.lock_rounds(&order.sync, order.clusters.keys())? } else { Vec::new() };
+    if is_real {
+        before()?;
     }
     let report = session.round(prepared, mode);
-    show(context, &report, args.format, false);
+    show(context, &report, how.format, false);
     keep(session, &report);
-    report.exit_code()
+    if let Some(archive) = &prepared.order.archive {
+        archive.expire(session.now());
+    }
+    Ok(report.exit_code())
 }
 
 /// A directory is never asked about: everything in it can be rendered again.
-fn asks(args: &Manner, prepared: &Prepared) -> bool {
+fn asks(how: &How, prepared: &Prepared) -> bool {
     let has_api_server = prepared.order.clusters.values().any(|cluster| cluster.has_health());
-    !args.yes && has_api_server && io::stdin().is_terminal() && io::stdout().is_terminal()
+    !how.yes && has_api_server && io::stdin().is_terminal() && io::stdout().is_terminal()
 }
 
 /// Shows the plan and waits for the word. Where nothing would change there is nothing to ask.
-fn agrees(context: &Context, args: &Manner, session: &Session<'_>, prepared: &Prepared) -> bool {
+fn agrees(context: &Context, how: &How, session: &Session<'_>, prepared: &Prepared) -> bool {
     let plan = session.round(prepared, Mode::Plan);
     if !plan.has_changes() || session.is_stopped() {
         return !session.is_stopped();
     }
     let look = text::Look { color: context.color, verbose: false };
     let question = format!("{}\nApply these changes? Only \"yes\" will be accepted: ", text::write(&plan, look));
-    match args.format {
+    match how.format {
         Format::Text => print(&question),
         // Only the report belongs on standard output.
         Format::Json => complain(&question),

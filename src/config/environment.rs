@@ -26,6 +26,8 @@ pub struct Environment {
     pub watchdog: Option<Duration>,
     /// `NO_COLOR` is set.
     pub no_color: bool,
+    /// Who is at the keyboard: `$SUDO_USER`, else `$USER`.
+    pub user: Option<String>,
     home: Option<PathBuf>,
     state_home: Option<PathBuf>,
     is_root: bool,
@@ -56,6 +58,7 @@ impl Environment {
             notify_socket: var("NOTIFY_SOCKET"),
             watchdog: var("WATCHDOG_USEC").and_then(|text| text.to_str()?.parse().ok()).map(Duration::from_micros),
             no_color: var("NO_COLOR").is_some(),
+            user: var("SUDO_USER").or_else(|| var("USER")).map(|user| user.to_string_lossy().into_owned()),
             home,
             state_home: path("XDG_STATE_HOME"),
             is_root: std::fs::metadata("/proc/self").is_ok_and(|metadata| metadata.uid() == 0),

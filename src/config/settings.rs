@@ -10,6 +10,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::conflicts::{ConflictRule, IgnoreRule};
+use crate::archive::{self, sets};
 use crate::cluster::kubeconfig;
 use crate::duration::Period;
 use crate::source::{directory, git};
@@ -27,6 +28,10 @@ pub struct Settings {
     pub log: telemetry::Settings,
     /// Reports of rounds.
     pub reports: ReportSettings,
+    /// What is kept so that rounds can be undone.
+    pub undo: archive::Settings,
+    /// What is kept so that earlier rounds can be applied again.
+    pub rollback: sets::Settings,
     /// Where specs come from.
     pub sources: BTreeMap<String, SourceSettings>,
     /// Where objects go.

@@ -31,6 +31,7 @@ pub(super) fn validate(
 ) -> Vec<Problem> {
     let mut checks = Checks { reader, root, problems: Vec::new() };
     checks.log_level(&settings.log.level, environment);
+    checks.credentials(&["undo", "keyFile"], settings.undo.resolve(paths));
     checks.names("sources", settings.sources.keys());
     checks.names("clusters", settings.clusters.keys());
     checks.names("syncs", settings.syncs.keys());

@@ -20,6 +20,7 @@ use crate::rendering::{Want, Wanted};
 use crate::report::{ClusterReport, ClusterState, Report, UnitState};
 use crate::schedule::timer::{Cause, Outcome};
 use crate::source::Snapshot;
+use crate::suspension::{self, Suspension};
 
 /// What a sync must know of another one: what that wants.
 pub(super) struct Neighbor {
@@ -83,6 +84,26 @@ impl Sync {
     }
 
     async fn try_round(self: Arc<Self>, slot: &Slot, shared: &Shared, stop: &CancellationToken) -> Outcome {
+        // The lock comes first: who holds it may be about to suspend the sync.
+        let _lock = match shared.state.lock_round(self.name(), &self.cluster.name) {
+            Ok(Some(lock)) => lock,
+            Ok(None) => {
+                info!(sync = self.name(), cluster = self.cluster.name, "no round, because a person is at work there");
+                return Outcome::Done;
+            }
+            Err(error) => {
+                error!(sync = self.name(), error = %Chain(&error), "no round");
+                return Outcome::Failed;
+            }
+        };
+        match suspension::of(&shared.state, self.name(), shared.clock.now()) {
+            Ok(None) => shared.metrics.suspended(self.name(), false),
+            Ok(Some(suspension)) => return self.rest(suspension, shared),
+            Err(error) => {
+                error!(sync = self.name(), error = %Chain(&error), "no round: is the sync suspended? Resume or suspend it");
+                return Outcome::Failed;
+            }
+        }
         let (snapshot, trouble) = slot.get();
         let Some(snapshot) = snapshot else {
             warn!(sync = self.name(), source = self.source(), "no round, because the source has never been read");
@@ -113,6 +134,20 @@ impl Sync {
         Beside::new(&self.config, self.name(), &self.cluster.name, &known)
     }
 
+    /// Tells that there is no round; how things stood after the last one is told again with it.
+    fn rest(&self, suspension: Suspension, shared: &Shared) -> Outcome {
+        let (sync, cluster) = (self.name(), self.cluster.name.as_str());
+        info!(sync, cluster, "no round: {}", suspension.words());
+        shared.metrics.suspended(sync, true);
+        shared.metrics.round(sync, cluster, "suspended");
+        let last = journal::last(&shared.state, sync, cluster);
+        let report = Report::suspended(last, (sync, self.source()), cluster, suspension, shared.clock.now());
+        if let Err(error) = journal::record(&shared.state, &self.reports, &report) {
+            error!(error = %Chain(&error), "cannot keep the report");
+        }
+        Outcome::Done
+    }
+
     /// Log, metrics, files: everything that tells of a round.
     fn tell(&self, report: &Report, shared: &Shared) {
         for (name, cluster) in &report.clusters {
@@ -131,6 +166,9 @@ impl Sync {
         }
         Self::log(report);
         journal::expire(&self.reports, shared.clock.now(), self.keep);
+        if let Some(archive) = &self.order.archive {
+            archive.expire(shared.clock.now());
+        }
     }
 
     /// What is wrong, one line each.
@@ -182,6 +220,7 @@ impl Sync {
             ClusterState::Failed => "failed",
             ClusterState::Unreachable => "unreachable",
             ClusterState::Stopped => "stopped",
+            ClusterState::Suspended => "suspended",
         };
         metrics.round(sync, name, result);
         metrics.cluster_up(name, cluster.state != ClusterState::Unreachable);

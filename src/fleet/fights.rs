@@ -22,13 +22,15 @@ pub(super) fn remembered(order: &Order, cluster: &str, state: &State) -> Fights 
     state.read_json(path(order, cluster)).unwrap_or_default()
 }
 
-/// Remembers what a round has corrected. A plan is no round, and neither is one that a guard holds.
+/// Remembers what a round has corrected. A plan is no round, and neither is one that a guard holds; an undo corrects
+/// nothing.
 pub(super) fn remember(order: &Order, clusters: &BTreeMap<String, ClusterReport>, state: &State) {
     let is_round = |report: &ClusterReport| match report.state {
         ClusterState::Done | ClusterState::Failed | ClusterState::Stopped => !report.steps.is_empty(),
-        ClusterState::Planned | ClusterState::Held | ClusterState::Unreachable => false,
+        ClusterState::Planned | ClusterState::Held | ClusterState::Unreachable | ClusterState::Suspended => false,
     };
-    let rounds = clusters.iter().filter(|(_, report)| order.mode == Mode::Apply && is_round(report));
+    let is_due = order.mode == Mode::Apply && order.undo.is_none();
+    let rounds = clusters.iter().filter(|(_, report)| is_due && is_round(report));
     for (name, report) in rounds {
         let before = remembered(order, name, state);
         let steps = report.steps.iter().map(|step| &step.id);

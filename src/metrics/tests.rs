@@ -10,6 +10,7 @@ fn full() -> Metrics {
     metrics.objects("gateways", "eu-1", &BTreeMap::from([("current", 12), ("held", 1)]));
     metrics.changed("gateways", "eu-1", "update", 3);
     metrics.holds("gateways", "eu-1", &BTreeMap::from([("maxDelete", 1)]));
+    metrics.suspended("gateways", true);
     metrics.polled("platform", "changed");
     metrics.source_succeeded("platform", 1_780_000_000.0);
     metrics.cluster_up("eu-1", true);
@@ -41,6 +42,7 @@ fn everything_that_is_said_is_shown() {
             "gatewright_objects{sync=\"gateways\",cluster=\"eu-1\",state=\"held\"} 1",
             "gatewright_changes_total{sync=\"gateways\",cluster=\"eu-1\",action=\"update\"} 3",
             "gatewright_holds{sync=\"gateways\",cluster=\"eu-1\",guard=\"maxDelete\"} 1",
+            "gatewright_sync_suspended{sync=\"gateways\"} 1",
             "gatewright_source_polls_total{source=\"platform\",result=\"changed\"} 1",
             "gatewright_source_last_success_timestamp_seconds{source=\"platform\"} 1780000000.0",
             "gatewright_cluster_up{cluster=\"eu-1\"} 1",

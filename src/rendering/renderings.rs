@@ -14,7 +14,7 @@ use tokio::sync::OnceCell;
 use tokio::task::JoinError;
 
 use crate::config::settings::SyncSettings;
-use crate::rendering::Reading;
+use crate::rendering::{Reading, mark};
 use crate::source::Snapshot;
 
 /// How many renderings of one snapshot are kept: that of a large source takes tens of megabytes. Where there are more,
@@ -66,9 +66,7 @@ impl Renderings {
         let (renderings, reading, cluster) = (Arc::clone(self), Arc::clone(reading), cluster.clone());
         let render = move || {
             let mut rendering = reading.render(&renderings.packs, &cluster);
-            for unit in &mut rendering.units {
-                unit.map(|object| renderings.marker.mark(object));
-            }
+            mark(&mut rendering, &renderings.marker);
             Arc::new(rendering)
         };
         rendering.get_or_try_init(|| tokio::task::spawn_blocking(render)).await.cloned()

@@ -51,7 +51,11 @@ struct Writer<'a> {
 
 impl Writer<'_> {
     fn report(&mut self, report: &Report) -> fmt::Result {
-        writeln!(self.out, "sync {} at {}", report.sync, report.revision)?;
+        let cause = report.cause.as_ref().map(|cause| format!(": {cause}")).unwrap_or_default();
+        writeln!(self.out, "sync {} at {}{cause}", report.sync, report.revision)?;
+        if let Some(suspension) = &report.suspended {
+            self.warn(&format!("{}; `gatewright resume {}` ends that", suspension.words(), report.sync))?;
+        }
         if let Some(reason) = &report.stale_source {
             self.warn(&format!(
                 "source {} could not be read, this is its last good revision: {reason}",
@@ -68,6 +72,9 @@ impl Writer<'_> {
         for (name, cluster) in &report.clusters {
             writeln!(self.out, "\n{}", self.look.paint(&format!("cluster {name}"), Style::new().bold()))?;
             self.cluster(cluster)?;
+        }
+        if report.has_changed() && !report.run.is_empty() {
+            writeln!(self.out, "\nrun {}", report.run)?;
         }
         Ok(())
     }
@@ -245,7 +252,7 @@ impl Writer<'_> {
     }
 
     fn summary(&mut self, cluster: &ClusterReport) -> fmt::Result {
-        if cluster.error.is_some() {
+        if cluster.error.is_some() || cluster.state == ClusterState::Suspended {
             return Ok(());
         }
         let word = match cluster.state {
@@ -253,6 +260,7 @@ impl Writer<'_> {
             ClusterState::Done => "done",
             ClusterState::Held => "held",
             ClusterState::Stopped => "stopped",
+            ClusterState::Suspended => "suspended",
             ClusterState::Failed => "failed",
             ClusterState::Unreachable => "lost on the way",
         };
@@ -327,6 +335,7 @@ fn is_kept(reason: &Reason) -> bool {
         | Reason::Taken(_)
         | Reason::Moved(_)
         | Reason::Immutable(_)
+        | Reason::NotUndone(_)
         | Reason::UnitHeld => false,
     }
 }

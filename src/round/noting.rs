@@ -20,14 +20,18 @@ use crate::cluster::Cluster;
 use crate::ledger::Ledger;
 use crate::notes::{Note, Notes, Vital};
 use crate::observe::sight::Sight;
+use crate::rendering::Want;
 use crate::report::{ClusterReport, UnitReport, UnitState};
 use crate::witness::Witness;
 
 /// Traces that are younger are not relied on, so that to look for them sooner is of no use.
 const SETTLING: Duration = Duration::from_secs(6);
 
-/// Notes of a round that changed nothing, because it was not to.
+/// Notes of a round that changed nothing, because it was not to. A plan for what no source says leaves them as they are.
 pub(super) fn planned(here: &Here<'_>, view: &View, ledger: &Ledger, report: &ClusterReport) -> Option<Memory> {
+    if matches!(here.task.want, Want::Ready(_)) {
+        return None;
+    }
     finished(here, view, &Applied::default(), &view.observed.live, (ledger, report), None)
 }
 
@@ -47,14 +51,16 @@ pub(super) async fn closing(
 ) -> Option<Sight> {
     let steps = view.plan.steps.iter().filter(|step| applied.live.contains_key(&step.id));
     let objects: BTreeMap<ObjectId, Gvk> = steps.map(|step| (step.id.clone(), step.gvk.clone())).collect();
-    if objects.is_empty() || written.elapsed() < SETTLING || applied.lost.is_some() {
+    let is_of_use = written.elapsed() >= SETTLING && applied.lost.is_none() && here.task.undo.is_none();
+    if objects.is_empty() || !is_of_use {
         return None;
     }
     // Without it the next round has more to do, and that is all.
     Sight::default().widened(cluster, &objects, &here.task.policies.marker).await.ok().flatten()
 }
 
-/// Notes after a round; `None` where there are no metadata to go by.
+/// Notes after a round; `None` where there are no metadata to go by, and after an undo: what that wants is not what the
+/// next round wants.
 pub(super) fn finished(
     here: &Here<'_>,
     view: &View,
@@ -63,7 +69,7 @@ pub(super) fn finished(
     (ledger, report): (&Ledger, &ClusterReport),
     closing: Option<&Sight>,
 ) -> Option<Memory> {
-    if !view.observed.carries_marks {
+    if !view.observed.carries_marks || here.task.undo.is_some() {
         return None;
     }
     let notes = Noting { here, view, applied, live, closing }.notes();

@@ -79,7 +79,7 @@ fn destroy_asks_for_the_name_of_the_sync() {
         let (code, screen) = at_a_terminal(&desk, &format!("destroy {sync}"), answer);
         assert_eq!((code, left()), (1, 1), "{screen}");
         assert!(
-            screen.contains("Delete 4 objects for good?") && screen.contains("cancelled, nothing was changed"),
+            screen.contains("Delete 4 objects?") && screen.contains("cancelled, nothing was changed"),
             "{screen}"
         );
     }

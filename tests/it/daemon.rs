@@ -34,7 +34,7 @@ const POLL: Duration = Duration::from_millis(100);
 const LOG_TAIL_LINES: usize = 30;
 
 /// A running daemon, which ends with this value or with the test, whichever is first.
-struct Daemon {
+pub(crate) struct Daemon {
     child: Child,
     log: PathBuf,
     port: u16,
@@ -52,7 +52,7 @@ struct Round {
 
 impl Daemon {
     /// Starts it; the configuration of the desk has to make it listen on `port`.
-    fn start(desk: &Desk, port: u16, environment: &[(&str, &OsStr)]) -> Self {
+    pub(crate) fn start(desk: &Desk, port: u16, environment: &[(&str, &OsStr)]) -> Self {
         let log = desk.path("log");
         let output = File::options().create(true).append(true).open(&log).expect("the desk can be written");
         let wanted = desk.command(&["run"]);
@@ -79,7 +79,7 @@ impl Daemon {
     /// Waits until something holds, and shows the log when it does not, or when the daemon ends.
     #[track_caller]
     #[expect(clippy::disallowed_methods, reason = "real servers take real time")]
-    fn until(&mut self, what: &str, mut holds: impl FnMut(&Self) -> bool) {
+    pub(crate) fn until(&mut self, what: &str, mut holds: impl FnMut(&Self) -> bool) {
         let started = Instant::now();
         while !holds(self) {
             let ended = self.child.try_wait().expect("the state of a child can be asked for");
@@ -120,7 +120,7 @@ impl Daemon {
     }
 
     /// Sums up a metric over all label sets that have these labels, each as it is written on the page.
-    fn metric(&self, name: &str, labels: &[&str]) -> Option<f64> {
+    pub(crate) fn metric(&self, name: &str, labels: &[&str]) -> Option<f64> {
         let page = self.page("/metrics")?;
         let of_name = page.lines().filter_map(|line| line.strip_prefix(name));
         let lines = of_name.filter(|rest| labels.iter().all(|label| rest.contains(label)));
@@ -129,7 +129,7 @@ impl Daemon {
     }
 
     /// Every line of the log that is whole; each is a JSON object.
-    fn log(&self) -> Vec<Value> {
+    pub(crate) fn log(&self) -> Vec<Value> {
         let text = fs::read_to_string(&self.log).expect("the log was made at the start");
         let whole = &text[..text.rfind('\n').map_or(0, |end| end + 1)];
         whole.lines().map(|line| serde_json::from_str(line).expect(line)).collect()
@@ -168,7 +168,7 @@ impl Drop for Daemon {
 }
 
 /// A Gateway of the class that every cluster with kgateway has, in the namespace `shop`.
-fn gateway(name: &str, port: u16) -> String {
+pub(crate) fn gateway(name: &str, port: u16) -> String {
     format!(
         "apiVersion: gateway.networking.k8s.io/v1\n\
          kind: Gateway\n\
@@ -180,13 +180,13 @@ fn gateway(name: &str, port: u16) -> String {
 }
 
 /// A value of a Service in the namespace `shop`, by its JSON path; empty if there is none, or no server.
-fn service(server: &ApiServer, name: &str, path: &str) -> String {
+pub(crate) fn service(server: &ApiServer, name: &str, path: &str) -> String {
     let output = server.kubectl(&["get", "service", name, "-n", "shop", "-o", &format!("jsonpath={{{path}}}")]);
     String::from_utf8(output.stdout).expect("kubectl prints text")
 }
 
 /// Does what a person in a hurry does to a Service: no spec says it, and no round may leave it there.
-fn meddle_with(server: &ApiServer, name: &str) {
+pub(crate) fn meddle_with(server: &ApiServer, name: &str) {
     let patch = r#"[{"op": "replace", "path": "/spec/ports/0/targetPort", "value": 1234}]"#;
     server.kubectl_ok(&["patch", "service", name, "-n", "shop", "--type", "json", "-p", patch]);
     assert_eq!(service(server, name, ".spec.ports[0].targetPort"), "1234");

@@ -47,3 +47,4 @@ mod take_over;
 mod tidy;
 mod tutorial;
 mod unclaimed;
+mod undo;

@@ -1,11 +1,13 @@
 //! An object as a cluster has it.
 
+use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::object::{Object, ObjectError};
 
 /// A live object: the body, and what a write needs to be sure that it still is the same object.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
 pub struct Live {
     /// The object, server-set fields included.
     pub object: Object,

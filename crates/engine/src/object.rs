@@ -114,7 +114,8 @@ impl fmt::Display for Gvk {
 /// An object with its identity read out once.
 ///
 /// The body is always a JSON object whose `apiVersion`, `kind` and `metadata` agree with the identity.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(try_from = "Value", into = "Value")]
 pub struct Object {
     id: ObjectId,
     version: String,
@@ -127,6 +128,20 @@ pub enum ObjectError {
     /// A string field that every object has is absent, empty or of another type.
     #[error("{0} is missing or not a string")]
     Missing(&'static str),
+}
+
+impl TryFrom<Value> for Object {
+    type Error = ObjectError;
+
+    fn try_from(body: Value) -> Result<Self, ObjectError> {
+        Self::new(body)
+    }
+}
+
+impl From<Object> for Value {
+    fn from(object: Object) -> Self {
+        object.body
+    }
 }
 
 impl Object {

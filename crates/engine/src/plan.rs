@@ -17,6 +17,7 @@ mod prune;
 pub mod recreate;
 pub mod refusal;
 pub mod release;
+pub mod restore;
 pub mod saved;
 pub mod take_over;
 #[cfg(test)]

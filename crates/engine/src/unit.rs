@@ -4,6 +4,7 @@
 //! counted and released together.
 
 pub mod generated;
+mod pairs;
 pub(crate) mod single;
 mod specs;
 mod unclaimed;
@@ -12,6 +13,7 @@ mod written;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
+use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::enforce::{self, Facts};
@@ -48,7 +50,7 @@ pub struct Options {
 }
 
 /// Who else provisions a Gateway, if its control plane is not told to leave that to us.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Deployer {
     /// Its field manager.
     pub manager: String,
@@ -57,7 +59,7 @@ pub struct Deployer {
 }
 
 /// Parameters that tell a control plane that somebody else provisions a Gateway.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Declaration {
     /// Their kind.
     pub gvk: Gvk,
@@ -66,7 +68,7 @@ pub struct Declaration {
 }
 
 /// All objects of one spec.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Unit {
     /// The spec.
     pub id: ObjectId,
@@ -81,6 +83,7 @@ pub struct Unit {
     /// Objects with a value that is made once, on each cluster.
     pub generated: Vec<Generated>,
     /// What is to be said about some of them.
+    #[serde(with = "pairs")]
     pub notes: BTreeMap<ObjectId, String>,
     /// Who else would provision it.
     pub deployer: Option<Deployer>,
@@ -89,7 +92,7 @@ pub struct Unit {
 }
 
 /// What became of a snapshot.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct Rendering {
     /// What is wanted on a cluster.
     pub units: Vec<Unit>,

@@ -1,10 +1,13 @@
 //! An installation with one sync, whose rounds run in this process and on any cluster.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::{Arc, OnceLock};
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::time::Duration;
 
+use gatewright::archive::{self, Archive, runs};
 use gatewright::claims::{Beside, Neighbor};
-use gatewright::clock::SystemClock;
+use gatewright::clock::Clock;
 use gatewright::cluster::{Cluster, Record};
 use gatewright::config::settings::{Moved, SyncSettings};
 use gatewright::fleet::{self, Order};
@@ -16,8 +19,10 @@ use gatewright_engine::inventory::{Encoded, Inventory};
 use gatewright_engine::marks::Marker;
 use gatewright_engine::object::ObjectId;
 use gatewright_engine::pack::{Pack, Packs};
+use gatewright_engine::plan::restore::candidates;
 use gatewright_engine::selector::ClusterFacts;
 use gatewright_engine::unit::Rendering;
+use jiff::Timestamp;
 use serde_json::{Value, json};
 use tempfile::TempDir;
 use tokio_util::sync::CancellationToken;
@@ -32,6 +37,29 @@ pub(crate) struct Installation {
     settings: SyncSettings,
     packs: &'static Packs,
     state: TempDir,
+    clock: Ticking,
+    archive: Option<Arc<Archive>>,
+}
+
+/// A clock that goes on by a second whenever somebody looks at it, so that no two rounds begin at once.
+struct Ticking(Mutex<Timestamp>);
+
+impl Ticking {
+    fn go_on(&self, time: Duration) -> Timestamp {
+        let mut now = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        *now = now.checked_add(time).expect("a test does not last so long");
+        *now
+    }
+}
+
+impl Clock for Ticking {
+    fn now(&self) -> Timestamp {
+        self.go_on(Duration::from_secs(1))
+    }
+
+    fn elapsed(&self) -> Duration {
+        Duration::ZERO
+    }
 }
 
 impl Installation {
@@ -44,7 +72,60 @@ impl Installation {
         let settings = serde_json::from_value(all).expect("a test knows the settings");
         let state = tempfile::tempdir().expect("temporary folders can be made");
         let installation = State::open(state.path()).make_installation().expect("a new folder can be written");
-        Self { marker: Marker { installation, sync: sync.to_owned() }, settings, packs: packs(), state }
+        Self {
+            marker: Marker { installation, sync: sync.to_owned() },
+            settings,
+            packs: packs(),
+            state,
+            clock: Ticking(Mutex::default()),
+            archive: None,
+        }
+    }
+
+    /// The same, which keeps what its rounds change.
+    pub(crate) fn keeping(self) -> Self {
+        let archive = Archive::open(&self.state(), &archive::Settings::default(), 10).expect("a key can be made");
+        Self { archive: Some(Arc::new(archive)), ..self }
+    }
+
+    fn state(&self) -> State {
+        State::open(self.state.path())
+    }
+
+    /// Where is kept what rounds change.
+    pub(crate) fn folder(&self) -> PathBuf {
+        self.state().path(runs::FOLDER)
+    }
+
+    /// The rounds that can be undone, the newest first.
+    pub(crate) fn runs(&self) -> Vec<String> {
+        runs::list(&self.folder())
+    }
+
+    /// How the next round will be called.
+    pub(crate) fn next_run(&self, of: &str) -> String {
+        let now = self.clock.go_on(Duration::ZERO).checked_add(Duration::from_secs(1)).expect("it is not that late");
+        format!("{}-{of}", now.strftime("%Y%m%dT%H%M%S%.3fZ"))
+    }
+
+    /// Lets time pass.
+    pub(crate) fn wait(&self, time: Duration) {
+        self.clock.go_on(time);
+    }
+
+    /// Deletes what was kept for long enough.
+    pub(crate) fn expire(&self) {
+        self.archive.as_ref().expect("it keeps something").expire(self.clock.now());
+    }
+
+    /// Undoes a round.
+    pub(crate) async fn undo(&self, run: &str, cluster: &Arc<dyn Cluster>) -> ClusterReport {
+        let archive = self.archive.as_ref().expect("it keeps something");
+        let (_, changes) =
+            runs::read(archive.vault(), run).expect("it is whole").clusters.remove("test").expect("it has one");
+        let wanted = self.ready(candidates(&changes));
+        let undo = Some(BTreeMap::from([("test".to_owned(), changes)]));
+        self.carry_out(Order { undo, ..self.order(cluster, Mode::Apply) }, &Specs::new(), &wanted).await
     }
 
     /// The same with other packs.
@@ -63,7 +144,8 @@ impl Installation {
     pub(crate) fn other(&self, sync: &str) -> Self {
         let state = tempfile::tempdir().expect("temporary folders can be made");
         let marker = Marker { sync: sync.to_owned(), ..self.marker.clone() };
-        Self { marker, settings: self.settings.clone(), packs: self.packs, state }
+        let (clock, archive) = (Ticking(Mutex::default()), None);
+        Self { marker, settings: self.settings.clone(), packs: self.packs, state, clock, archive }
     }
 
     /// Runs a round that knows what another sync of the same installation wants.
@@ -89,7 +171,17 @@ impl Installation {
     }
 
     async fn run(&self, specs: &Specs, cluster: &Arc<dyn Cluster>, mode: Mode, beside: Beside) -> ClusterReport {
-        let order = Order {
+        let wanted = self.ready(self.rendering(specs));
+        let beside = BTreeMap::from([("test".to_owned(), beside)]);
+        self.carry_out(Order { beside, ..self.order(cluster, mode) }, specs, &wanted).await
+    }
+
+    fn ready(&self, rendering: Rendering) -> Wanted {
+        Wanted::from([("test".to_owned(), Want::ready(rendering, &self.marker))])
+    }
+
+    fn order(&self, cluster: &Arc<dyn Cluster>, mode: Mode) -> Order {
+        Order {
             sync: self.marker.sync.clone(),
             settings: self.settings.clone(),
             clusters: BTreeMap::from([("test".to_owned(), Arc::clone(cluster))]),
@@ -98,17 +190,17 @@ impl Installation {
             only: None,
             wait: false,
             pinned: None,
-            beside: BTreeMap::from([("test".to_owned(), beside)]),
+            beside: BTreeMap::new(),
             key: None,
-        };
-        let (snapshot, stop) = (snapshot(specs), CancellationToken::new());
-        let state = State::open(self.state.path());
-        let mut rendering = self.rendering(specs);
-        for unit in &mut rendering.units {
-            unit.map(|object| self.marker.mark(object));
+            archive: self.archive.clone(),
+            cause: None,
+            undo: None,
         }
-        let wanted = Wanted::from([("test".to_owned(), Want::Ready(Arc::new(rendering)))]);
-        let mut report = fleet::run(&order, &snapshot, &wanted, &state, &SystemClock::new(), &stop).await;
+    }
+
+    async fn carry_out(&self, order: Order, specs: &Specs, wanted: &Wanted) -> ClusterReport {
+        let (snapshot, stop) = (snapshot(specs), CancellationToken::new());
+        let mut report = fleet::run(&order, &snapshot, wanted, &self.state(), &self.clock, &stop).await;
         report.clusters.remove("test").expect("every cluster has a report")
     }
 

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::overlay::Overlay;
@@ -38,7 +38,7 @@ pub struct Manifest {
 }
 
 /// A Secret with a value that is made once. Templates do not see the value.
-#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct Generated {
     /// The template that yields the Secret without the value, or nothing.
@@ -52,7 +52,7 @@ pub struct Generated {
 }
 
 /// How random bytes are written as text.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Encoding {
     /// Two lower-case digits a byte.

@@ -54,6 +54,40 @@ pub(super) fn remove(body: &mut Value, fields: &Value) {
     }
 }
 
+/// Returns what a body has in these fields, and nothing else of it; `None` if it has nothing there.
+///
+/// Elements of lists stay in the order of the body.
+pub(super) fn extract(body: &Value, fields: &Value) -> Option<Value> {
+    let below = children(fields);
+    if below.is_empty() {
+        return Some(match (body, fields.get(".")) {
+            // The place itself is in the set, and nothing that it holds.
+            (Value::Object(_), Some(_)) => Map::new().into(),
+            (Value::Array(_), Some(_)) => Vec::<Value>::new().into(),
+            _ => body.clone(),
+        });
+    }
+    match body {
+        Value::Object(map) => {
+            let field = |(key, below): (&String, &Value)| {
+                let name = key.strip_prefix("f:")?;
+                Some((name.to_owned(), extract(map.get(name)?, below)?))
+            };
+            let found: Map<_, _> = below.iter().filter_map(field).collect();
+            (is_member(fields) || !found.is_empty()).then(|| found.into())
+        }
+        Value::Array(list) => {
+            let element = |(index, value): (usize, &Value)| {
+                let (_, below) = below.iter().find(|(key, _)| position(list, key) == Some(index))?;
+                extract(value, below)
+            };
+            let found: Vec<Value> = list.iter().enumerate().filter_map(element).collect();
+            (is_member(fields) || !found.is_empty()).then(|| found.into())
+        }
+        _ => None,
+    }
+}
+
 fn remove_field(map: &mut Map<String, Value>, field: &str, below: &Value, is_whole: bool) {
     let Some(value) = map.get_mut(field) else { return };
     if !is_whole {
@@ -149,6 +183,36 @@ mod tests {
             "the element itself stays for what is below"
         );
         assert_eq!(without(&a, &json!({})), a);
+    }
+
+    #[test]
+    fn fields_are_read_out_of_a_body() {
+        let body = json!({
+            "metadata": {"labels": {"a": "1", "b": "2"}, "finalizers": ["x", "y"]},
+            "spec": {
+                "replicas": 3, "type": "LoadBalancer", "selector": {"app": "edge"}, "empty": {"a": 1},
+                "containers": [{"name": "b", "image": "i"}, {"name": "a", "image": "i", "tty": true}],
+            },
+        });
+        let fields = json!({
+            "f:metadata": {"f:labels": {"f:b": {}}, "f:finalizers": {".": {}, "v:\"x\"": {}}},
+            "f:spec": {
+                "f:type": {}, "f:selector": {}, "f:absent": {}, "f:empty": {".": {}},
+                "f:containers": {
+                    "k:{\"name\":\"a\"}": {".": {}, "f:name": {}, "f:tty": {}},
+                    "k:{\"name\":\"b\"}": {"f:image": {}}, "k:{\"name\":\"c\"}": {"f:image": {}},
+                },
+            },
+        });
+        let found = json!({
+            "metadata": {"labels": {"b": "2"}, "finalizers": ["x"]},
+            "spec": {
+                "type": "LoadBalancer", "selector": {"app": "edge"}, "empty": {},
+                "containers": [{"image": "i"}, {"name": "a", "tty": true}],
+            },
+        });
+        assert_eq!(extract(&body, &fields), Some(found));
+        assert_eq!(extract(&body, &json!({"f:status": {"f:a": {}}})), None);
     }
 
     #[test]

@@ -86,6 +86,8 @@ pub enum Reason {
     FirstRound,
     /// Something else of the same unit was refused.
     UnitHeld,
+    /// What a round did to it cannot be undone.
+    NotUndone(String),
 }
 
 impl fmt::Display for Reason {
@@ -130,6 +132,7 @@ impl fmt::Display for Reason {
             Self::FirstRound => {
                 f.write_str("kept: this host sees the cluster for the first time; the next round deletes it")
             }
+            Self::NotUndone(why) => write!(f, "not undone: {why}"),
             Self::UnitHeld => f.write_str("withheld: another object of the unit was refused"),
         }
     }

@@ -3,6 +3,7 @@
 //! Rendering yields the object without the value. On a cluster that has it already the value stays what it is; otherwise
 //! the daemon makes one, once, when it creates the object. It is in no plan, report or file.
 
+use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::live::Live;
@@ -10,7 +11,7 @@ use crate::object::{Object, is_secret};
 use crate::pack;
 
 /// An object whose value is made on each cluster.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Generated {
     /// The Secret, without the value.
     pub object: Object,

@@ -1,0 +1,526 @@
+//! What a round has done to objects, back to what is wanted: the way of `undo`.
+//!
+//! The answer is a rendering and a part of the inventory, from which the usual plan is made: nothing is written or
+//! deleted here that a round could not. What others have changed since is theirs, and what cannot come back is said.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+
+use super::conflicts::is_applied_by;
+use super::fields::{difference, extract, union};
+use super::refusal::{Reason, Refusal};
+use super::{FIELD_MANAGER, Observed, owner};
+use crate::inventory::Inventory;
+use crate::live::Live;
+use crate::marks::{Marker, Owner};
+use crate::object::{Gvk, Object, ObjectId};
+use crate::problem::Place;
+use crate::text::digest;
+use crate::unit::{Rendering, Unit};
+
+/// What a round did to an object.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Deed {
+    /// It made it.
+    Create,
+    /// It changed what was ours.
+    Change,
+    /// It made ours what was not.
+    Adopt,
+    /// It deleted it.
+    Delete,
+}
+
+/// One object that a round was at work on.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Change {
+    /// The unit that it belongs to.
+    pub unit: ObjectId,
+    /// The object.
+    pub id: ObjectId,
+    /// Its kind and version.
+    pub gvk: Gvk,
+    /// The files that had a say in it.
+    pub files: BTreeSet<String>,
+    /// What was done, or was about to be.
+    pub deed: Deed,
+    /// The object as it was before; `None` for one that was made, and where nothing was sent.
+    pub before: Option<Live>,
+    /// What was left behind; `None` if the round ended before that was known.
+    pub left: Option<Left>,
+}
+
+/// By what an object is known again as it was left.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Left {
+    /// Its uid.
+    pub uid: String,
+    /// Its resource version; a status that is written changes it.
+    pub resource_version: String,
+    /// Its generation and a digest of who wrote what and when, apart from its status; absent where nobody keeps that.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub writers: Option<String>,
+    /// The fields that others had set before and do not have any more (`FieldsV1`): they were taken from them, or removed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub lost: Option<Value>,
+}
+
+/// What is wanted, and of what it can be said that it is not.
+#[derive(Clone, Debug)]
+pub struct Restoration {
+    /// What is wanted.
+    pub rendering: Rendering,
+    /// The part of the inventory that this is about.
+    pub owned: Inventory,
+    /// What cannot be undone.
+    pub refusals: Vec<Refusal>,
+}
+
+impl Left {
+    /// Notes how a live object is.
+    pub fn of(live: &Live) -> Self {
+        let entries: Vec<&Value> = writers(live.object.body()).collect();
+        let generation = &live.object.body()["metadata"]["generation"];
+        let writers = (!entries.is_empty()).then(|| digest(json!([generation, entries]).to_string().as_bytes()));
+        Self { uid: live.uid.clone(), resource_version: live.resource_version.clone(), writers, lost: None }
+    }
+
+    /// Notes how a change has left an object, and what others have lost by it.
+    pub fn after(before: Option<&Live>, live: &Live) -> Self {
+        let lost = before.map(|before| difference(&of_others(before), &of_others(live)));
+        Self { lost: lost.filter(|lost| *lost != json!({})), ..Self::of(live) }
+    }
+
+    /// Notes that the object was changed earlier in the same round, too.
+    #[must_use]
+    pub fn since(self, earlier: &Self) -> Self {
+        let lost = match (&earlier.lost, &self.lost) {
+            (Some(earlier), Some(lost)) => Some(union(earlier, lost)),
+            (earlier, lost) => lost.as_ref().or(earlier.as_ref()).cloned(),
+        };
+        Self { lost, ..self }
+    }
+
+    /// Tells whether nobody has changed an object since, its status aside.
+    pub fn is(&self, live: &Live) -> bool {
+        let now = Self::of(live);
+        let is_same_version = self.resource_version == now.resource_version;
+        self.uid == now.uid && (is_same_version || (self.writers.is_some() && self.writers == now.writers))
+    }
+}
+
+/// The entries of `managedFields` that are about more than the status.
+fn writers(body: &Value) -> impl Iterator<Item = &Value> {
+    let entries = body.pointer("/metadata/managedFields").and_then(Value::as_array).into_iter().flatten();
+    entries.filter(|entry| entry["subresource"] != "status")
+}
+
+/// The fields that somebody else has set.
+fn of_others(live: &Live) -> Value {
+    let entries = writers(live.object.body()).filter(|entry| !is_applied_by(entry, FIELD_MANAGER));
+    entries.fold(json!({}), |all, entry| union(&all, &entry["fieldsV1"]))
+}
+
+/// Says who has written to an object last.
+fn last_writer(live: &Live) -> String {
+    let latest = writers(live.object.body()).max_by_key(|entry| entry["time"].as_str());
+    let text = |entry: &Value, field: &str| entry[field].as_str().unwrap_or("unknown").to_owned();
+    latest.map_or_else(
+        || "it was changed since".to_owned(),
+        |entry| format!("it was changed since, last by {} at {}", text(entry, "manager"), text(entry, "time")),
+    )
+}
+
+/// Returns all objects that may be wanted: what is to be looked at.
+pub fn candidates(changes: &[Change]) -> Rendering {
+    rendering(changes.iter().filter_map(|change| Some((change, earlier(change)?))))
+}
+
+/// Returns the earlier state of an object as it would be applied; `None` if there is nothing to apply.
+fn earlier(change: &Change) -> Option<Object> {
+    let before = change.before.as_ref()?;
+    match change.deed {
+        Deed::Change => settable(before, change.left.as_ref()),
+        Deed::Delete => Some(whole(before)),
+        Deed::Create | Deed::Adopt => None,
+    }
+}
+
+/// Decides what is to be undone, from what is there now.
+pub fn restoration(changes: &[Change], observed: &Observed, owned: &Inventory, marker: &Marker) -> Restoration {
+    let mut wanted = Vec::new();
+    let mut about = BTreeSet::new();
+    let mut refusals = Vec::new();
+    for change in changes {
+        let context = Context { change, observed, owned, marker };
+        match context.decide() {
+            Ok(Decision::Nothing) => {}
+            Ok(Decision::Delete) => drop(about.insert(&change.id)),
+            Ok(Decision::Apply(object)) => {
+                about.insert(&change.id);
+                wanted.push((change, object));
+            }
+            Err(why) => {
+                let (unit, id) = (change.unit.clone(), change.id.clone());
+                refusals.push(Refusal { unit, id, reason: Reason::NotUndone(why) });
+            }
+        }
+    }
+    let entries = owned.entries.iter().filter(|(id, _)| about.contains(id));
+    let entries = entries.map(|(id, entry)| (id.clone(), entry.clone())).collect();
+    Restoration { rendering: rendering(wanted), owned: Inventory { entries, ..owned.clone() }, refusals }
+}
+
+enum Decision {
+    /// It is as it was.
+    Nothing,
+    /// It was made, and goes.
+    Delete,
+    /// It is applied in its earlier state.
+    Apply(Object),
+}
+
+struct Context<'a> {
+    change: &'a Change,
+    observed: &'a Observed,
+    owned: &'a Inventory,
+    marker: &'a Marker,
+}
+
+impl Context<'_> {
+    fn decide(&self) -> Result<Decision, String> {
+        let Change { id, deed, before, .. } = self.change;
+        if let Some(message) = self.observed.unknown.get(id) {
+            return Err(format!("cannot read it: {message}"));
+        }
+        let live = self.observed.live.get(id);
+        match (deed, before, live) {
+            (Deed::Create, _, Some(live)) => self.made(live),
+            (Deed::Change, Some(before), Some(live)) => self.changed(before, live),
+            (Deed::Change, Some(_), None) => Err("it does not exist any more".to_owned()),
+            (Deed::Adopt, Some(before), Some(live)) if before.resource_version != live.resource_version => {
+                Err("it was adopted, and what others had set before is not given back; it stays ours".to_owned())
+            }
+            (Deed::Delete, Some(before), None) => Ok(Decision::Apply(whole(before))),
+            (Deed::Delete, Some(before), Some(live)) => self.returned(before, live),
+            // Nothing was sent, or nothing is left of it.
+            (Deed::Create, _, None) | (Deed::Change | Deed::Delete, None, _) | (Deed::Adopt, _, _) => {
+                Ok(Decision::Nothing)
+            }
+        }
+    }
+
+    fn is_ours(&self, live: &Live) -> bool {
+        owner(live, self.observed, self.owned, self.marker) == Owner::Us
+    }
+
+    fn made(&self, live: &Live) -> Result<Decision, String> {
+        match &self.change.left {
+            _ if !self.owned.entries.contains_key(&self.change.id) => Ok(Decision::Nothing),
+            // Without a note of what it made, the inventory says whether it is one of ours, but not from which round.
+            None => Err("the round ended before it could note what it had made".to_owned()),
+            Some(left) if left.uid != live.uid => Ok(Decision::Nothing),
+            Some(_) => Ok(Decision::Delete),
+        }
+    }
+
+    fn changed(&self, before: &Live, live: &Live) -> Result<Decision, String> {
+        if before.uid != live.uid {
+            return Err("another object stands in its place now".to_owned());
+        }
+        if !self.is_ours(live) {
+            return Err("it does not carry our mark any more".to_owned());
+        }
+        let Some(earlier) = settable(before, self.change.left.as_ref()) else {
+            return Err("nothing of it was ours before".to_owned());
+        };
+        if before.resource_version == live.resource_version || settable(live, None).as_ref() == Some(&earlier) {
+            return Ok(Decision::Nothing);
+        }
+        match &self.change.left {
+            None => {
+                Err("the round ended before it could note what it left behind; others may have changed it".to_owned())
+            }
+            Some(left) if !left.is(live) => Err(last_writer(live)),
+            Some(_) => Ok(Decision::Apply(earlier)),
+        }
+    }
+
+    /// It is there all the same: it was never deleted, or somebody has made it again.
+    fn returned(&self, before: &Live, live: &Live) -> Result<Decision, String> {
+        match () {
+            () if live.is_terminating() => Err("it is still being deleted; try again when it is gone".to_owned()),
+            () if before.uid == live.uid || self.is_ours(live) => Ok(Decision::Nothing),
+            () => Err("somebody else's object stands in its place now".to_owned()),
+        }
+    }
+}
+
+fn rendering<'a>(wanted: impl IntoIterator<Item = (&'a Change, Object)>) -> Rendering {
+    let mut units: BTreeMap<&ObjectId, Unit> = BTreeMap::new();
+    for (change, object) in wanted {
+        let unit = units.entry(&change.unit).or_insert_with(|| empty(&change.unit));
+        unit.files.extend(change.files.iter().map(|file| Arc::from(file.as_str())));
+        unit.notes.extend(note(change, &object).map(|note| (change.id.clone(), note)));
+        unit.objects.push(object);
+    }
+    Rendering { units: units.into_values().collect(), ..Rendering::default() }
+}
+
+fn empty(id: &ObjectId) -> Unit {
+    Unit {
+        id: id.clone(),
+        place: Place::file(""),
+        files: BTreeSet::new(),
+        specs: Vec::new(),
+        objects: Vec::new(),
+        generated: Vec::new(),
+        notes: BTreeMap::new(),
+        deployer: None,
+        home: None,
+    }
+}
+
+/// What a server chooses by itself it chooses anew.
+fn note(change: &Change, object: &Object) -> Option<String> {
+    let before = change.before.as_ref().filter(|_| change.deed == Deed::Delete && change.id.kind == "Service")?;
+    let had = before.object.body().pointer("/spec/clusterIP")?.as_str()?;
+    let is_set = object.body().pointer("/spec/clusterIP").is_some();
+    (!is_set && had != "None").then(|| format!("it gets a new clusterIP; {had} was the server's choice"))
+}
+
+/// Returns what was ours of an object, which is what our field manager had applied, and what others have lost of it since.
+/// Where nobody keeps that, it is all of it.
+fn settable(live: &Live, left: Option<&Left>) -> Option<Object> {
+    if writers(live.object.body()).next().is_none() {
+        return Some(whole(live));
+    }
+    let mut fields = of_ours(live);
+    if fields.is_empty() {
+        return None;
+    }
+    fields.extend(left.and_then(|left| left.lost.as_ref()));
+    Some(without_others(live, with_fields(live, &fields)))
+}
+
+fn of_ours(live: &Live) -> Vec<&Value> {
+    let entries = writers(live.object.body()).filter(|entry| is_applied_by(entry, FIELD_MANAGER));
+    entries.map(|entry| &entry["fieldsV1"]).collect()
+}
+
+/// Returns an object as somebody had set it, whoever that was; what the server had set by itself is left out.
+fn whole(live: &Live) -> Object {
+    let fields: Vec<&Value> = writers(live.object.body()).map(|entry| &entry["fieldsV1"]).collect();
+    if fields.is_empty() {
+        return without_server_set(live);
+    }
+    without_others(live, with_fields(live, &fields))
+}
+
+/// Takes out what belongs to others even if the object was ours.
+fn without_others(live: &Live, object: Object) -> Object {
+    let mut body = object.into_body();
+    let ours = with_fields(live, &of_ours(live)).into_body();
+    for field in OF_OTHERS {
+        match (ours["metadata"].get(field), body["metadata"].as_object_mut()) {
+            (Some(ours), _) => body["metadata"][field] = ours.clone(),
+            (None, Some(metadata)) => drop(metadata.remove(field)),
+            (None, None) => {}
+        }
+    }
+    Object::new(body).unwrap_or_else(|_| live.object.clone())
+}
+
+/// What belongs to others even if the object was ours: who asked to be told of its end, and what it would go with.
+const OF_OTHERS: [&str; 2] = ["finalizers", "ownerReferences"];
+
+/// What a server sets in `metadata` by itself.
+const SERVER_SET: [&str; 8] = [
+    "uid",
+    "resourceVersion",
+    "generation",
+    "creationTimestamp",
+    "deletionTimestamp",
+    "deletionGracePeriodSeconds",
+    "managedFields",
+    "selfLink",
+];
+
+fn without_server_set(live: &Live) -> Object {
+    let mut body = live.object.body().clone();
+    if let Some(body) = body.as_object_mut() {
+        body.remove("status");
+    }
+    if let Some(metadata) = body["metadata"].as_object_mut() {
+        metadata.retain(|field, _| !SERVER_SET.contains(&field.as_str()));
+    }
+    Object::new(body).unwrap_or_else(|_| live.object.clone())
+}
+
+fn with_fields(live: &Live, fields: &[&Value]) -> Object {
+    let body = live.object.body();
+    let all = fields.iter().fold(json!({}), |all, fields| union(&all, fields));
+    let mut found = extract(body, &all).unwrap_or_else(|| json!({}));
+    for field in ["apiVersion", "kind"] {
+        found[field] = body[field].clone();
+    }
+    if !found["metadata"].is_object() {
+        found["metadata"] = json!({});
+    }
+    for field in ["name", "namespace"] {
+        if let Some(value) = body["metadata"].get(field) {
+            found["metadata"][field] = value.clone();
+        }
+    }
+    Object::new(found).unwrap_or_else(|_| live.object.clone())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::inventory::Entry;
+
+    fn marker() -> Marker {
+        Marker { installation: "0123456789abcdef".to_owned(), sync: "edge".to_owned() }
+    }
+
+    /// A Service of ours with this port, and a number of replicas as somebody else has set it.
+    fn service(uid: &str, version: &str, port: u16, theirs: &str) -> Live {
+        let metadata = json!({
+            "name": "edge", "namespace": "infra", "uid": uid, "resourceVersion": version, "creationTimestamp": "then",
+            "finalizers": ["theirs"], "annotations": {"theirs": theirs},
+        });
+        let spec = json!({"ports": [{"port": port, "nodePort": 30000}], "clusterIP": "10.0.0.1", "type": "NodePort"});
+        let body = json!({"apiVersion": "v1", "kind": "Service", "metadata": metadata, "spec": spec, "status": {}});
+        let mut body = marker().mark(Object::new(body).expect("it has all that it needs")).into_body();
+        body["metadata"]["managedFields"] = json!([
+            {"manager": FIELD_MANAGER, "operation": "Apply", "time": "1", "fieldsV1": {
+                "f:metadata": {"f:labels": {"f:gatewright.dev/sync": {}}, "f:annotations": {"f:gatewright.dev/owner": {}}},
+                "f:spec": {"f:type": {}, "f:ports": {format!("k:{{\"port\":{port}}}"): {".": {}, "f:port": {}}}},
+            }},
+            {"manager": "kubectl", "operation": "Update", "time": theirs, "fieldsV1": {
+                "f:metadata": {"f:annotations": {"f:theirs": {}}, "f:finalizers": {".": {}, "v:\"theirs\"": {}}},
+            }},
+            {"manager": "controller", "operation": "Update", "subresource": "status", "time": version, "fieldsV1": {}},
+        ]);
+        Live::new(body).expect("it is whole")
+    }
+
+    fn change(deed: Deed, before: Option<&Live>, left: Option<&Live>) -> Change {
+        let id = ObjectId::new("", "Service", "infra", "edge");
+        let unit = ObjectId::new("gateway.networking.k8s.io", "Gateway", "infra", "edge");
+        let (before, left) = (before.cloned(), left.map(Left::of));
+        Change { unit, id, gvk: Gvk::new("v1", "Service"), files: ["a.yaml".to_owned()].into(), deed, before, left }
+    }
+
+    /// What is wanted, what is to go, and what is refused.
+    #[track_caller]
+    fn check(change: Change, live: Option<&Live>, expected: &str) -> Option<Object> {
+        let mut observed = Observed { carries_marks: true, ..Observed::default() };
+        let mut owned = Inventory::default();
+        if let Some(live) = live {
+            observed.live.insert(change.id.clone(), live.clone());
+            let (gvk, unit) = (change.gvk.clone(), change.unit.clone());
+            let entry = Entry { gvk, uid: Some(live.uid.clone()), unit, adopted: false, files: BTreeSet::new() };
+            owned.entries.insert(change.id.clone(), entry);
+        }
+        let found = restoration(&[change], &observed, &owned, &marker());
+        let object = found.rendering.units.first().and_then(|unit| unit.objects.first()).cloned();
+        let said = match (found.refusals.first(), &object, found.owned.entries.len()) {
+            (Some(refusal), ..) => refusal.reason.to_string(),
+            (None, Some(_), _) => "apply".to_owned(),
+            (None, None, 1) => "delete".to_owned(),
+            (None, None, _) => "nothing".to_owned(),
+        };
+        assert_eq!(said, expected);
+        object
+    }
+
+    #[test]
+    fn what_was_deleted_comes_back_as_it_was_set() {
+        let before = service("a", "1", 80, "x");
+        let object = check(change(Deed::Delete, Some(&before), None), None, "apply").expect("it is wanted");
+        let body = object.body();
+        assert_eq!(
+            body["spec"],
+            json!({"ports": [{"port": 80}], "type": "NodePort"}),
+            "the server chooses the rest anew"
+        );
+        assert_eq!(body["metadata"]["annotations"]["theirs"], "x", "what others have set comes back too");
+        for gone in ["uid", "resourceVersion", "creationTimestamp", "finalizers", "managedFields"] {
+            assert_eq!(body["metadata"].get(gone), None, "{gone}");
+        }
+        check(change(Deed::Delete, Some(&before), None), Some(&before), "nothing");
+        check(change(Deed::Delete, Some(&before), None), Some(&service("b", "9", 80, "x")), "nothing");
+        let mut theirs = service("b", "9", 80, "x");
+        theirs.object =
+            theirs.object.with_metadata("annotations", [("gatewright.dev/owner".to_owned(), String::new())]);
+        let stranger = "not undone: somebody else's object stands in its place now";
+        check(change(Deed::Delete, Some(&before), None), Some(&theirs), stranger);
+        check(change(Deed::Delete, None, None), Some(&before), "nothing");
+    }
+
+    #[test]
+    fn what_was_changed_gets_our_earlier_fields() {
+        let (before, after) = (service("a", "1", 80, "x"), service("a", "2", 81, "x"));
+        let changed = |left| change(Deed::Change, Some(&before), left);
+        let object = check(changed(Some(&after)), Some(&after), "apply").expect("it is wanted");
+        assert_eq!(object.body()["spec"], json!({"ports": [{"port": 80}], "type": "NodePort"}));
+        assert_eq!(object.body()["metadata"]["annotations"].get("theirs"), None, "what others set stays theirs");
+
+        let only_status = service("a", "3", 81, "x");
+        check(changed(Some(&after)), Some(&only_status), "apply");
+        let by_others = service("a", "3", 81, "y");
+        let refusal = "not undone: it was changed since, last by kubectl at y";
+        check(changed(Some(&after)), Some(&by_others), refusal);
+        check(changed(None), Some(&before), "nothing");
+
+        // What the round took from others, or removed, it took.
+        let mut cleared = service("a", "2", 81, "x");
+        let mut body = cleared.object.into_body();
+        body["metadata"]["managedFields"][1] = json!({"manager": "other", "operation": "Update", "fieldsV1": {
+            "f:metadata": {"f:finalizers": {".": {}, "v:\"theirs\"": {}}},
+        }});
+        cleared.object = Object::new(body).expect("it is whole");
+        let left = Left::after(Some(&before), &cleared);
+        assert_eq!(left.lost, Some(json!({"f:metadata": {"f:annotations": {"f:theirs": {}}}})));
+        assert_eq!(Left::of(&cleared).since(&left).lost, left.lost, "also if it was changed once more");
+        let change = Change { left: Some(left), ..changed(None) };
+        let object = check(change, Some(&cleared), "apply").expect("it is wanted");
+        assert_eq!(object.body()["metadata"]["annotations"]["theirs"], "x");
+        assert_eq!(object.body()["metadata"].get("finalizers"), None);
+        check(changed(Some(&after)), Some(&service("a", "4", 80, "y")), "nothing");
+        let ended = "not undone: the round ended before it could note what it left behind; others may have changed it";
+        check(changed(None), Some(&after), ended);
+        check(
+            changed(Some(&after)),
+            Some(&service("b", "3", 81, "x")),
+            "not undone: another object stands in its place now",
+        );
+        check(changed(Some(&after)), None, "not undone: it does not exist any more");
+    }
+
+    #[test]
+    fn what_was_made_goes_only_if_it_is_the_same() {
+        let made = service("a", "1", 80, "x");
+        check(change(Deed::Create, None, Some(&made)), Some(&made), "delete");
+        check(change(Deed::Create, None, Some(&made)), Some(&service("a", "2", 80, "y")), "delete");
+        check(change(Deed::Create, None, Some(&made)), Some(&service("b", "2", 80, "x")), "nothing");
+        check(change(Deed::Create, None, Some(&made)), None, "nothing");
+        let ended = "not undone: the round ended before it could note what it had made";
+        check(change(Deed::Create, None, None), Some(&made), ended);
+    }
+
+    #[test]
+    fn what_was_adopted_stays_ours() {
+        let (before, after) = (service("a", "1", 80, "x"), service("a", "2", 81, "x"));
+        check(change(Deed::Adopt, Some(&before), None), Some(&before), "nothing");
+        let stays = "not undone: it was adopted, and what others had set before is not given back; it stays ours";
+        check(change(Deed::Adopt, Some(&before), Some(&after)), Some(&after), stays);
+    }
+}

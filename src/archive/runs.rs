@@ -1,0 +1,254 @@
+//! Reading what rounds have written down, and deleting it when it is too old or too much.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use gatewright_engine::live::Live;
+use gatewright_engine::object::ObjectId;
+use gatewright_engine::plan::restore::{Change, Deed, Left};
+use jiff::{SignedDuration, Timestamp};
+
+use super::About;
+use super::record::{Intent, Note, Steps, file_name, line_place};
+use super::vault::{Vault, VaultError};
+
+/// Where the records are, below the state directory: a folder for each run, and in it one for each cluster.
+pub const FOLDER: &str = "undo";
+/// The file with what was left behind.
+pub(super) const NOTES: &str = "after";
+
+/// How the name of a run begins: a time stamp.
+const STAMP: &str = "%Y%m%dT%H%M%S";
+
+/// What a round has done.
+#[derive(Clone, Debug)]
+pub struct Recorded {
+    /// What it was about on each cluster, and what it did there.
+    pub clusters: BTreeMap<String, (About, Vec<Change>)>,
+}
+
+/// What a round was about to do on a cluster.
+#[derive(Clone, Debug)]
+pub struct Outline {
+    /// What it was about.
+    pub about: About,
+    /// To how many objects it was about to do what.
+    pub counts: BTreeMap<Deed, usize>,
+}
+
+/// Names a round of a sync: by its time, the sync, and the cluster if there is only one.
+pub fn name(started: Timestamp, sync: &str, clusters: &[&str]) -> String {
+    let time = started.strftime("%Y%m%dT%H%M%S%.3fZ");
+    match clusters {
+        [only] => format!("{time}-{sync}.{only}"),
+        _ => format!("{time}-{sync}"),
+    }
+}
+
+pub(super) fn path(run: &str, cluster: &str, name: &str) -> String {
+    format!("{FOLDER}/{run}/{cluster}/{name}")
+}
+
+pub(super) fn steps_name(attempt: u32) -> String {
+    format!("steps-{attempt}")
+}
+
+/// Returns the names of all runs that are kept, the newest first.
+pub fn list(folder: &Path) -> Vec<String> {
+    let mut names: Vec<String> =
+        entries(folder).iter().filter_map(|path| text(path)).filter(|name| is_run(name)).collect();
+    names.sort_by(|a, b| b.cmp(a));
+    names
+}
+
+/// Only names that we gave.
+fn is_run(name: &str) -> bool {
+    name.as_bytes().get(8) == Some(&b'T') && name.contains("Z-")
+}
+
+fn entries(folder: &Path) -> Vec<PathBuf> {
+    fs::read_dir(folder).into_iter().flatten().flatten().map(|entry| entry.path()).collect()
+}
+
+fn text(path: &Path) -> Option<String> {
+    path.file_name().map(|name| name.to_string_lossy().into_owned())
+}
+
+/// Reads what a run was about to do, by cluster; no object is read.
+pub fn outline(vault: &Vault, run: &str) -> Result<BTreeMap<String, Outline>, VaultError> {
+    let count = |(about, intents): (About, Intents)| {
+        let mut counts = BTreeMap::new();
+        // What was planned several times counts as it was first.
+        for (_, intent) in intents.values().filter_map(|planned| planned.first()) {
+            *counts.entry(intent.deed).or_default() += 1;
+        }
+        Outline { about, counts }
+    };
+    on_each(vault, run, |cluster| Ok(read_steps(vault, run, cluster)?.map(count)))
+}
+
+/// Reads what a run has done, on all its clusters.
+pub fn read(vault: &Vault, run: &str) -> Result<Recorded, VaultError> {
+    on_each(vault, run, |cluster| read_cluster(vault, run, cluster)).map(|clusters| Recorded { clusters })
+}
+
+fn on_each<T>(
+    vault: &Vault,
+    run: &str,
+    read: impl Fn(&str) -> Result<Option<T>, VaultError>,
+) -> Result<BTreeMap<String, T>, VaultError> {
+    let folder = vault.path(&Path::new(FOLDER).join(run));
+    let mut clusters = BTreeMap::new();
+    for cluster in entries(&folder).iter().filter_map(|path| text(path)) {
+        if let Some(found) = read(&cluster)? {
+            clusters.insert(cluster, found);
+        }
+    }
+    Ok(clusters)
+}
+
+/// What was to be done to each object, with the number of the plan.
+type Intents = BTreeMap<ObjectId, Vec<(u32, Intent)>>;
+
+fn read_steps(vault: &Vault, run: &str, cluster: &str) -> Result<Option<(About, Intents)>, VaultError> {
+    let mut about = None;
+    let mut intents = Intents::new();
+    for attempt in 1.. {
+        let Some(steps) = vault.read::<Steps>(&path(run, cluster, &steps_name(attempt)))? else { break };
+        about.get_or_insert(steps.about);
+        for intent in steps.steps {
+            intents.entry(intent.id.clone()).or_default().push((attempt, intent));
+        }
+    }
+    Ok(about.map(|about| (about, intents)))
+}
+
+fn read_cluster(vault: &Vault, run: &str, cluster: &str) -> Result<Option<(About, Vec<Change>)>, VaultError> {
+    let Some((about, intents)) = read_steps(vault, run, cluster)? else { return Ok(None) };
+    let mut notes: BTreeMap<ObjectId, Vec<Note>> = BTreeMap::new();
+    for note in read_notes(vault, &path(run, cluster, NOTES))? {
+        notes.entry(note.id.clone()).or_default().push(note);
+    }
+    let mut changes = Vec::new();
+    for (id, intents) in intents {
+        let notes = notes.remove(&id).unwrap_or_default();
+        changes.extend(change(vault, (run, cluster), &intents, &notes)?);
+    }
+    Ok(Some((about, changes)))
+}
+
+/// Puts together what a round did to one object. It may have planned several times, because others were faster: the
+/// state before the first write counts, and what was left by the last.
+fn change(
+    vault: &Vault,
+    (run, cluster): (&str, &str),
+    intents: &[(u32, Intent)],
+    notes: &[Note],
+) -> Result<Option<Change>, VaultError> {
+    let mut sent = Vec::new();
+    for (attempt, intent) in intents {
+        let before = match intent.deed {
+            Deed::Create => None,
+            Deed::Change | Deed::Adopt | Deed::Delete => {
+                vault.read::<Live>(&path(run, cluster, &file_name(&intent.id, *attempt)))?
+            }
+        };
+        if intent.deed == Deed::Create || before.is_some() {
+            sent.push((*attempt, intent, before));
+        }
+    }
+    let is_noted = |attempt: u32| notes.iter().any(|note| note.attempt == attempt);
+    let last = sent.last().map(|(attempt, ..)| *attempt);
+    let first = sent.iter().position(|(attempt, ..)| is_noted(*attempt)).unwrap_or(sent.len().saturating_sub(1));
+    let Some((_, intent, before)) = sent.into_iter().nth(first) else { return Ok(None) };
+    let note = notes.iter().rev().find(|note| Some(note.attempt) == last);
+    let earlier = notes.iter().filter(|note| Some(note.attempt) < last).filter_map(|note| note.left.as_ref());
+    let left: Option<Left> = note.and_then(|note| note.left.clone()).map(|left| earlier.fold(left, Left::since));
+    let Intent { unit, id, gvk, files, deed } = intent.clone();
+    Ok(Some(Change { unit, id, gvk, files, deed, before, left }))
+}
+
+/// Reads what was left behind. A line without an end was being written when the process ended, and says nothing.
+fn read_notes(vault: &Vault, path: &str) -> Result<Vec<Note>, VaultError> {
+    let file = vault.path(Path::new(path));
+    let text = match fs::read_to_string(&file) {
+        Ok(text) => text,
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(Vec::new()),
+        Err(error) => return Err(VaultError::Read(file, error)),
+    };
+    let whole = text.rfind('\n').map_or("", |end| &text[..end]);
+    let note = |(number, line): (usize, &str)| {
+        let damaged = || VaultError::Damaged(file.clone());
+        let sealed = STANDARD.decode(line).map_err(|_| damaged())?;
+        let json = vault.unseal(&line_place(path, number), &sealed, &file)?;
+        serde_json::from_slice(&json).map_err(|_| damaged())
+    };
+    whole.lines().enumerate().map(note).collect()
+}
+
+/// Deletes runs that are older than they are kept, and the oldest of what is more than `most` bytes; never those that
+/// are under way, nor the newest.
+pub(super) fn expire(folder: &Path, now: Timestamp, (keep, most): (Duration, u64), active: &BTreeSet<String>) {
+    let limit = SignedDuration::try_from(keep).ok().and_then(|keep| now.checked_sub(keep).ok());
+    let limit = limit.map(|limit| limit.strftime(STAMP).to_string()).unwrap_or_default();
+    let mut total = 0;
+    for (index, run) in list(folder).into_iter().enumerate() {
+        let path = folder.join(&run);
+        total += size(&path);
+        let is_old = run.get(..limit.len()).is_some_and(|time| time < limit.as_str());
+        let is_too_much = total > most && index > 0;
+        if (is_old || is_too_much) && !active.contains(&run) {
+            drop(fs::remove_dir_all(path));
+        }
+    }
+}
+
+fn size(path: &Path) -> u64 {
+    let length = |entry: &Path| entry.metadata().map(|metadata| metadata.len()).unwrap_or_default();
+    let of = |entry: PathBuf| if entry.is_dir() { size(&entry) } else { length(&entry) };
+    entries(path).into_iter().map(of).sum()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn runs(folder: &Path, names: &[(&str, usize)]) {
+        for (name, bytes) in names {
+            fs::create_dir_all(folder.join(name).join("c")).expect("a test may");
+            fs::write(folder.join(name).join("c/file"), vec![0; *bytes]).expect("a test may");
+        }
+    }
+
+    #[test]
+    fn what_is_too_old_or_too_much_goes_and_nothing_else() {
+        let folder = tempfile::tempdir().expect("a temporary folder");
+        let folder = folder.path();
+        let all = ["20261120T100000.000Z-edge", "20261119T100000.000Z-edge.c", "20261101T100000.000Z-edge"];
+        let now: Timestamp = "2026-11-20T12:00:00Z".parse().expect("it is a time");
+        let days = |days: u64| Duration::from_hours(24 * days);
+        let left = |keep, most, active: &[&str]| {
+            runs(folder, &[(all[0], 100), (all[1], 100), (all[2], 100), ("notes of a person", 1000)]);
+            expire(folder, now, (keep, most), &active.iter().map(|name| (*name).to_owned()).collect());
+            list(folder).len()
+        };
+        assert_eq!(left(days(30), 1000, &[]), 3);
+        assert_eq!(left(days(10), 1000, &[]), 2);
+        assert_eq!(left(days(10), 1000, &[all[2]]), 3, "it is under way");
+        assert_eq!(left(days(30), 250, &[]), 2);
+        assert_eq!(left(days(30), 10, &[]), 1, "the newest stays");
+        assert_eq!(left(Duration::MAX, 300, &[]), 3);
+        assert!(folder.join("notes of a person").exists());
+    }
+
+    #[test]
+    fn no_two_rounds_have_one_name() {
+        let at: Timestamp = "2026-11-20T12:00:00.123Z".parse().expect("it is a time");
+        assert_eq!(name(at, "edge", &["eu-1"]), "20261120T120000.123Z-edge.eu-1");
+        assert_eq!(name(at, "edge", &["eu-1", "us-1"]), "20261120T120000.123Z-edge");
+    }
+}

@@ -1,0 +1,93 @@
+//! `gatewright suspend` and `gatewright resume`.
+
+use std::time::Duration;
+
+use super::session::unusable;
+use super::{Context, Failure, check_name, complain, print};
+use crate::clock::Clock as _;
+use crate::config::Config;
+use crate::duration::Period;
+use crate::state::State;
+use crate::suspension::{self, Suspension};
+
+/// Suspends a sync: no rounds until it is resumed, or for some time.
+///
+/// It works beside a running daemon, which looks before each round; one that is under way ends as usual. status,
+/// reports and metrics say that the sync is suspended, since when, by whom and why. `plan` still works, `sync` needs
+/// --even-if-suspended.
+///
+/// Exit codes: 0 suspended, 1 the state cannot be written, 64 usage or configuration.
+#[derive(Debug, clap::Args)]
+pub struct Args {
+    /// The sync.
+    #[arg(value_name = "SYNC")]
+    sync: String,
+    /// Why.
+    #[arg(long, value_name = "TEXT", default_value = "no reason given")]
+    reason: String,
+    /// How long, such as 2h or 1d12h; until it is resumed if absent.
+    #[arg(long = "for", value_name = "TIME")]
+    time: Option<Period>,
+}
+
+/// Resumes a sync that is suspended: its rounds go on with the next one that is due.
+///
+/// After `undo` and `rollback` this is what applies the source again. Exit codes: 0 it has rounds again, 1 the state
+/// cannot be written, 64 usage or configuration.
+#[derive(Debug, clap::Args)]
+pub struct ResumeArgs {
+    /// The sync.
+    #[arg(value_name = "SYNC")]
+    sync: String,
+}
+
+/// Runs `suspend`.
+pub fn run(context: &Context, args: &Args) -> Result<u8, Failure> {
+    let (_, state) = state(context, &args.sync)?;
+    let suspension = pin(context, &state, &args.sync, &args.reason, args.time.map(|time| time.0))?;
+    print(&format!("sync {} is {}\n", args.sync, suspension.words()));
+    Ok(0)
+}
+
+/// Runs `resume`.
+pub fn resume(context: &Context, args: &ResumeArgs) -> Result<u8, Failure> {
+    let (_, state) = state(context, &args.sync)?;
+    // What cannot be read is removed all the same: that is the way out.
+    let was = suspension::of(&state, &args.sync, context.clock.now()).unwrap_or_default();
+    suspension::end(&state, &args.sync).map_err(|error| unusable(&error))?;
+    let was = was.map_or_else(|| "it was not suspended".to_owned(), |was| format!("it was {}", was.words()));
+    print(&format!("sync {} has rounds; {was}\n", args.sync));
+    Ok(0)
+}
+
+fn state(context: &Context, sync: &str) -> Result<(Config, State), Failure> {
+    let config = context.load()?;
+    check_name("sync", Some(sync), &config.settings.syncs)?;
+    let state = State::open(&config.state_dir);
+    Ok((config, state))
+}
+
+/// Suspends a sync so that what a person has just done stays, and says how to go on.
+pub(super) fn hold(context: &Context, state: &State, sync: &str, reason: &str) -> Result<(), Failure> {
+    // What a person had said before is not lost.
+    let before = suspension::of(state, sync, context.clock.now()).ok().flatten();
+    let is_own = |reason: &str| reason.starts_with("undo of ") || reason.starts_with("rollback to ");
+    let before = before.filter(|before| !is_own(&before.reason)).map(|before| before.words());
+    let reason = before.map_or_else(|| reason.to_owned(), |before| format!("{reason}; before that {before}"));
+    pin(context, state, sync, &reason, None)?;
+    complain(&format!("gatewright: sync {sync:?} is suspended; `gatewright resume {sync}` applies the source again\n"));
+    Ok(())
+}
+
+/// Suspends a sync in the name of the person at the keyboard.
+fn pin(
+    context: &Context,
+    state: &State,
+    sync: &str,
+    reason: &str,
+    time: Option<Duration>,
+) -> Result<Suspension, Failure> {
+    let suspension = Suspension::new(reason, context.environment.user.as_deref(), context.clock.now(), time);
+    suspension::set(state, sync, &suspension).map_err(|error| unusable(&error))?;
+    Ok(suspension)
+}

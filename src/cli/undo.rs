@@ -1,0 +1,164 @@
+//! `gatewright undo`.
+
+use std::collections::BTreeMap;
+
+use gatewright_engine::error::Chain;
+use gatewright_engine::plan::restore::{Change, Deed, candidates};
+
+use super::plan::show;
+use super::session::{Prepared, Session, locked};
+use super::suspend::hold;
+use super::sync::{How, round};
+use super::{Context, EXIT_FAILED, Failure, complain, print};
+use crate::archive::runs::{self, Outline, Recorded};
+use crate::archive::vault::Vault;
+use crate::config::did_you_mean;
+use crate::report::{ClusterState, Mode};
+
+/// Takes back what a round has changed and deleted, and suspends the sync, so that no round does it again.
+///
+/// Objects that it deleted are made again, as they were set before, the values of Secrets included. Objects that it
+/// changed get the fields back that were ours, if nobody has changed them since. Objects that it made are deleted, if they
+/// still are the same. What cannot be taken back is said with its reason; namespaces stay. `gatewright resume SYNC`
+/// applies the source again.
+///
+/// An undo is a round like any other, with a name, and can be undone. Without a name the rounds are listed that can.
+///
+/// Exit codes: 0 done, or nothing to do, 1 failed, 3 something was changed by others or cannot come back, 4 a cluster was
+/// unreachable, 64 usage or configuration; of several the first of 1, 3, 4, 0.
+#[derive(Debug, clap::Args)]
+pub struct Args {
+    /// The round, as `history` and reports name it, or how its name begins.
+    #[arg(value_name = "RUN")]
+    run: Option<String>,
+    /// Only on this cluster; may be given several times.
+    #[arg(long, value_name = "NAME")]
+    cluster: Vec<String>,
+    /// Show what would be done, and change nothing.
+    #[arg(long)]
+    dry_run: bool,
+    #[command(flatten)]
+    how: How,
+}
+
+/// Runs the command.
+pub fn run(context: &Context, args: &Args) -> Result<u8, Failure> {
+    let config = context.load()?;
+    context.log_quietly(&config)?;
+    let session = Session::new(context, &config)?;
+    let known = runs::list(&session.state.path(runs::FOLDER));
+    let Some(written) = &args.run else { return list(&session, &known) };
+    let run = find(written, &known)?;
+    let _lock = if args.dry_run { None } else { session.lock_beside()? };
+    let vault = session.vault()?;
+    if !args.dry_run {
+        wait_for(&session, &vault, run)?;
+    }
+    let recorded = runs::read(&vault, run).map_err(|error| locked(&error))?;
+    let mut prepared = prepare(&session, run, recorded, &args.cluster)?;
+    let plan = session.round(&prepared, Mode::Plan);
+    if args.dry_run || !plan.has_changes() {
+        show(context, &plan, args.how.format(), false);
+        let is_known = plan.clusters.values().all(|cluster| cluster.state == ClusterState::Planned);
+        if is_known && !plan.has_changes() {
+            complain("gatewright: there is nothing to undo\n");
+        }
+        return Ok(plan.exit_code());
+    }
+    prepared.order.archive = Some(session.archive()?);
+    let (sync, reason) = (prepared.order.sync.clone(), format!("undo of {run}"));
+    let suspend = || hold(context, &session.state, &sync, &reason);
+    round(context, &args.how, &session, &mut prepared, suspend)
+}
+
+/// A round that is still under way has not written down all that it does.
+fn wait_for(session: &Session<'_>, vault: &Vault, run: &str) -> Result<(), Failure> {
+    let outline = runs::outline(vault, run).map_err(|error| locked(&error))?;
+    match outline.values().next() {
+        Some(first) => session.lock_rounds(&first.about.sync, outline.keys()).map(drop),
+        None => Ok(()),
+    }
+}
+
+/// Finds the one run whose name begins so.
+fn find<'a>(written: &str, known: &'a [String]) -> Result<&'a str, Failure> {
+    let mut fitting = known.iter().filter(|run| run.starts_with(written));
+    match (known.iter().find(|run| *run == written).or_else(|| fitting.next()), fitting.next()) {
+        (Some(run), None) => Ok(run),
+        (Some(run), Some(_)) if run == written => Ok(run),
+        (Some(_), Some(_)) => Err(Failure::usage(format!("more than one run begins with {written:?}"))
+            .hint("`gatewright undo` without a name lists them")),
+        (None, _) => {
+            let hint = did_you_mean(written, known.iter().map(String::as_str));
+            let failure = Failure::usage(format!("there is no record of a run {written:?}"));
+            Err(failure
+                .hint(format!("{hint}; runs that changed nothing leave none, and old ones are deleted (undo.keep)")))
+        }
+    }
+}
+
+fn list(session: &Session<'_>, known: &[String]) -> Result<u8, Failure> {
+    if known.is_empty() {
+        complain("gatewright: there are no rounds yet that changed something\n");
+        return Ok(0);
+    }
+    let vault = session.vault()?;
+    let mut code = 0;
+    for run in known {
+        let outline = match runs::outline(&vault, run) {
+            Ok(outline) => outline,
+            Err(error) => {
+                complain(&format!("gatewright: {}\n", Chain(&error)));
+                code = EXIT_FAILED;
+                continue;
+            }
+        };
+        for (cluster, Outline { about, counts }) in &outline {
+            let time = about.started.strftime("%F %T UTC");
+            print(&format!("{time}  {}  {cluster}  {}  {}  {run}\n", about.sync, about.revision, did(counts)));
+        }
+    }
+    Ok(code)
+}
+
+/// Says what was done, in the words of plans.
+fn did(counts: &BTreeMap<Deed, usize>) -> String {
+    let word = |deed: &Deed| match deed {
+        Deed::Create => "create",
+        Deed::Change => "update",
+        Deed::Adopt => "adopt",
+        Deed::Delete => "prune",
+    };
+    counts.iter().map(|(deed, number)| format!("{} {number}", word(deed))).collect::<Vec<_>>().join(", ")
+}
+
+/// Prepares the round that undoes another one.
+fn prepare(session: &Session<'_>, run: &str, recorded: Recorded, only: &[String]) -> Result<Prepared, Failure> {
+    let mut clusters = recorded.clusters;
+    if let Some(lost) = only.iter().find(|name| !clusters.contains_key(*name)) {
+        let hint = did_you_mean(lost, clusters.keys().map(String::as_str));
+        return Err(Failure::usage(format!("run {run} has changed nothing on cluster {lost:?}")).hint(hint));
+    }
+    clusters.retain(|name, _| only.is_empty() || only.contains(name));
+    let Some((about, _)) = clusters.values().next() else {
+        return Err(Failure::usage(format!("run {run} has changed nothing")));
+    };
+    let about = about.clone();
+    let Some(settings) = session.config.settings.syncs.get(&about.sync) else {
+        return Err(Failure::usage(format!("sync {:?} is not configured any more", about.sync))
+            .hint("undo takes the sync back into the config file"));
+    };
+    let selected = session.config.clusters_of(settings);
+    if let Some(lost) = clusters.keys().find(|name| !selected.contains_key(name.as_str())) {
+        return Err(Failure::usage(format!("sync {:?} does not select cluster {lost:?} any more", about.sync))
+            .hint("name others with --cluster, or take it back into the config file"));
+    }
+    let names: Vec<String> = clusters.keys().cloned().collect();
+    let changes: BTreeMap<String, Vec<Change>> =
+        clusters.into_iter().map(|(name, (_, changes))| (name, changes)).collect();
+    let wanted = changes.iter().map(|(name, changes)| (name.clone(), candidates(changes))).collect();
+    let mut prepared = session.without_source((&about.sync, settings), &names, (about.revision, wanted))?;
+    prepared.order.cause = Some(format!("undo of {run}"));
+    prepared.order.undo = Some(changes);
+    Ok(prepared)
+}

@@ -1,0 +1,66 @@
+//! What this host knows of clusters from earlier rounds: a file for each sync and cluster.
+
+use gatewright_engine::error::Chain;
+use gatewright_engine::text::digest;
+use jiff::{SignedDuration, Timestamp};
+use tracing::{debug, warn};
+
+use super::Order;
+use crate::round::{Conclusion, Memory};
+use crate::state::State;
+
+/// Where this host keeps what it knows of clusters.
+const KNOWN: &str = "known";
+
+fn known_path(order: &Order, cluster: &str) -> String {
+    format!("{KNOWN}/{}/{cluster}.json", order.sync)
+}
+
+/// What is known of a cluster from earlier rounds; nothing, once a day, so that everything is compared again. An undo
+/// has to see all that it is about.
+pub(super) fn recall(order: &Order, cluster: &str, state: &State, now: Timestamp) -> Option<Memory> {
+    let memory: Memory = state.read_json(known_path(order, cluster)).filter(|_| order.undo.is_none())?;
+    let age = now.duration_since(memory.notes.proven?);
+    let is_good = !age.is_negative() && age < proof_lasts(&order.sync, cluster);
+    is_good.then_some(memory)
+}
+
+/// How long it lasts that all objects were compared: a day, an hour more or less, so that a fleet does not do it all at
+/// once.
+fn proof_lasts(sync: &str, cluster: &str) -> SignedDuration {
+    let drawn = digest(format!("{sync}/{cluster}").as_bytes());
+    let minutes = u8::from_str_radix(&drawn[..2], 16).map_or(0, |byte| i64::from(byte) * 120 / 255);
+    SignedDuration::from_mins(23 * 60 + minutes)
+}
+
+/// Forgets it before an undo: what that leaves behind is not what the source wants, and the next round compares
+/// everything.
+pub(super) fn forget(order: &Order, cluster: &str, state: &State) {
+    if let Err(error) = state.remove(known_path(order, cluster)) {
+        warn!(cluster, error = %Chain(&error), "cannot forget what is known");
+    }
+}
+
+/// Keeps what is known of a cluster. Losing it costs requests and nothing else.
+pub(super) fn keep(order: &Order, cluster: &str, conclusion: &Conclusion, state: &State, started: Timestamp) {
+    let Some(mut memory) = conclusion.memory.clone().filter(|_| conclusion.is_new) else { return };
+    memory.notes.proven = memory.notes.proven.or(Some(started));
+    if let Err(error) = state.write_json(known_path(order, cluster), &memory) {
+        debug!(cluster, error = %Chain(&error), "cannot keep what is known");
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use super::*;
+
+    #[test]
+    fn a_fleet_is_not_compared_again_all_at_once() {
+        let lasts: BTreeSet<SignedDuration> = (0..50).map(|n| proof_lasts("gateways", &format!("c{n}"))).collect();
+        assert!(lasts.len() > 20, "{lasts:?}");
+        let (least, most) = (SignedDuration::from_hours(23), SignedDuration::from_hours(25));
+        assert!(lasts.iter().all(|time| (least..=most).contains(time)), "{lasts:?}");
+    }
+}

@@ -1,0 +1,112 @@
+//! Syncs that somebody has suspended: no rounds, until they are resumed or the time is over.
+//!
+//! One small file for each, written whole, so that it can be set beside a running daemon: rounds look before they begin.
+
+use std::fs;
+use std::io;
+use std::time::Duration;
+
+use gatewright_engine::error::Chain;
+use jiff::{SignedDuration, Timestamp};
+use serde::{Deserialize, Serialize};
+
+use crate::state::{State, StateError};
+
+/// Why a sync has no rounds.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct Suspension {
+    /// Why, in the words of whoever did it.
+    pub reason: String,
+    /// Who, if that is known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub by: Option<String>,
+    /// Since when.
+    pub since: Timestamp,
+    /// When it ends by itself.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub until: Option<Timestamp>,
+}
+
+fn path(sync: &str) -> String {
+    format!("suspended/{sync}.json")
+}
+
+impl Suspension {
+    /// Begins one; `time` is how long it lasts, for ever if absent.
+    pub fn new(reason: &str, by: Option<&str>, now: Timestamp, time: Option<Duration>) -> Self {
+        let end = |time| SignedDuration::try_from(time).ok().and_then(|time| now.checked_add(time).ok());
+        let until = time.map(|time| end(time).unwrap_or(Timestamp::MAX));
+        Self { reason: reason.to_owned(), by: by.map(str::to_owned), since: now, until }
+    }
+
+    /// Says since when, until when and why.
+    pub fn words(&self) -> String {
+        let at = |time: &Timestamp| time.strftime("%F %T UTC");
+        let until =
+            self.until.as_ref().map_or("until it is resumed".to_owned(), |until| format!("until {}", at(until)));
+        let by = self.by.as_ref().map(|by| format!(" by {by}")).unwrap_or_default();
+        format!("suspended{by} since {}, {until}: {}", at(&self.since), self.reason)
+    }
+}
+
+/// Tells whether a sync is suspended at a time. What cannot be read suspends it too, and is an error.
+pub fn of(state: &State, sync: &str, now: Timestamp) -> Result<Option<Suspension>, StateError> {
+    let path = state.path(path(sync));
+    let bytes = match fs::read(&path) {
+        Ok(bytes) => bytes,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+        Err(error) => return Err(StateError::Read(path, error)),
+    };
+    let suspension: Suspension = serde_json::from_slice(&bytes)
+        .map_err(|error| StateError::Read(path, io::Error::other(Chain(&error).to_string())))?;
+    Ok(Some(suspension).filter(|suspension| suspension.until.is_none_or(|until| now < until)))
+}
+
+/// Suspends a sync; what was said before is replaced.
+pub fn set(state: &State, sync: &str, suspension: &Suspension) -> Result<(), StateError> {
+    state.write_json(path(sync), suspension)
+}
+
+/// Ends the suspension of a sync.
+pub fn end(state: &State, sync: &str) -> Result<(), StateError> {
+    state.remove(path(sync))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_suspension_ends_by_itself_or_when_it_is_ended() {
+        let folder = tempfile::tempdir().expect("a temporary folder");
+        let state = State::open(folder.path().join("state"));
+        let at = |text: &str| text.parse::<Timestamp>().expect("it is a time");
+        let (now, later) = (at("2026-11-20T12:00:00Z"), at("2026-11-20T14:00:00Z"));
+        assert_eq!(of(&state, "edge", now).ok(), Some(None));
+        end(&state, "edge").expect("there is nothing to end");
+
+        let two_hours = Suspension::new("freeze", Some("ada"), now, Some(Duration::from_hours(2)));
+        set(&state, "edge", &two_hours).expect("it is written");
+        assert_eq!(of(&state, "edge", now).ok(), Some(Some(two_hours.clone())));
+        assert_eq!(of(&state, "other", now).ok(), Some(None));
+        assert_eq!(of(&state, "edge", later).ok(), Some(None));
+        let words = "suspended by ada since 2026-11-20 12:00:00 UTC, until 2026-11-20 14:00:00 UTC: freeze";
+        assert_eq!(two_hours.words(), words);
+
+        let forever = Suspension::new("freeze", None, now, None);
+        set(&state, "edge", &forever).expect("it is written");
+        assert_eq!(of(&state, "edge", Timestamp::MAX).ok(), Some(Some(forever)));
+        end(&state, "edge").expect("it is ended");
+        assert_eq!(of(&state, "edge", now).ok(), Some(None));
+    }
+
+    #[test]
+    fn what_cannot_be_read_is_no_leave_to_go_on() {
+        let folder = tempfile::tempdir().expect("a temporary folder");
+        let state = State::open(folder.path());
+        state.write(&state.path(path("edge")), b"{").expect("it is written");
+        let error = of(&state, "edge", Timestamp::UNIX_EPOCH).expect_err("it is no JSON");
+        assert!(Chain(&error).to_string().contains("suspended/edge.json"), "{error}");
+    }
+}
