@@ -22,6 +22,7 @@ pub mod metrics;
 pub mod notes;
 pub mod observe;
 pub mod paths;
+pub mod redact;
 pub mod rendering;
 pub mod report;
 pub mod round;

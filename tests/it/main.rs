@@ -25,6 +25,7 @@ mod explain;
 mod faults;
 mod generate;
 mod golden;
+mod health;
 mod merging;
 mod overlays;
 mod ownership;
