@@ -88,6 +88,17 @@ pub struct Range<'a> {
     pub namespace: Option<&'a str>,
 }
 
+/// Which objects a question about health is about.
+#[derive(Clone, Copy, Debug)]
+pub struct Search<'a> {
+    /// Where they are.
+    pub namespace: &'a str,
+    /// The labels that they have, such as `app=edge,tier=web`; empty: any.
+    pub labels: &'a str,
+    /// The fields that they have, such as `involvedObject.uid=…,type=Warning`; empty: any.
+    pub fields: &'a str,
+}
+
 /// What a look at the metadata of the objects of a kind showed.
 #[derive(Clone, Debug, Default)]
 pub struct Glance {
@@ -126,6 +137,12 @@ pub trait Cluster: Send + Sync {
 
     /// Lists all objects of a kind that bear this label, whatever it says.
     async fn list_bearing(&self, kind: &Gvk, label: &str) -> Result<Vec<Live>, ClusterError>;
+
+    /// Reads objects of others that may say why one of ours is not healthy, such as pods and events: a page of them. None,
+    /// where nothing comes to life.
+    async fn search(&self, _kind: &Gvk, _search: Search<'_>) -> Result<Vec<Live>, ClusterError> {
+        Ok(Vec::new())
+    }
 
     /// Reads one object; `None` if it does not exist.
     async fn get(&self, kind: &Gvk, id: &ObjectId) -> Result<Option<Live>, ClusterError>;

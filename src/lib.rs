@@ -29,6 +29,7 @@ pub mod notes;
 pub mod observe;
 pub mod paths;
 pub mod plan_file;
+pub mod redact;
 pub mod rendering;
 pub mod report;
 pub mod rights;

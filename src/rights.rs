@@ -15,6 +15,9 @@ use crate::cluster::SYSTEM_NAMESPACE;
 
 const RBAC: &str = "rbac.authorization.k8s.io";
 
+/// Kinds that have pods.
+const WITH_PODS: [&str; 3] = ["DaemonSet", "Deployment", "StatefulSet"];
+
 /// Kinds to which rights are given, not only written: an API server lets nobody give what he has not himself.
 const ROLES: [&str; 2] = ["Role", "ClusterRole"];
 const BINDINGS: [&str; 2] = ["RoleBinding", "ClusterRoleBinding"];
@@ -53,8 +56,17 @@ pub fn documents<'a>(request: &Request<'_>, renderings: impl IntoIterator<Item =
     let mut places: BTreeMap<String, Rules> = BTreeMap::new();
     for object in units.iter().flat_map(|unit| unit.all()) {
         let (group, resource) = resource(object);
-        add(&mut everywhere, &group, &["list"], &[], &resource);
         let namespace = object.id().namespace.clone();
+        // Secrets are never asked for in all namespaces.
+        let is_asked_here = is_secret(&group, &object.id().kind) && !namespace.is_empty();
+        let lists = if is_asked_here { places.entry(namespace.clone()).or_default() } else { &mut everywhere };
+        add(lists, &group, &["list"], &[], &resource);
+        if WITH_PODS.contains(&object.id().kind.as_str()) && !namespace.is_empty() {
+            // What a rollout waits for in vain stands there.
+            for cause in ["events", "pods"] {
+                add(places.entry(namespace.clone()).or_default(), "", &["list"], &[], cause);
+            }
+        }
         let is_everywhere = namespace.is_empty() || is_cluster_scoped(&object.gvk());
         let rules = if is_everywhere { &mut everywhere } else { places.entry(namespace).or_default() };
         let verbs: &[_] = if request.is_read_only { &["get"] } else { &["get", "create", "patch", "delete"] };

@@ -1,5 +1,7 @@
 //! Waiting for what a round has changed to be healthy, by LISTs per kind and no watch.
 
+mod causes;
+
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
@@ -12,10 +14,14 @@ use tokio::time::{Instant, sleep};
 use tokio_util::sync::CancellationToken;
 
 use crate::cluster::{Cluster, ClusterError};
+use crate::duration::Period;
 
 /// The first pause between two looks; it doubles up to [`LONGEST_PAUSE`].
 const FIRST_PAUSE: Duration = Duration::from_millis(500);
 const LONGEST_PAUSE: Duration = Duration::from_secs(5);
+
+/// How long it may take to find out why waiting was in vain.
+const LAST_QUESTIONS: Duration = Duration::from_secs(10);
 
 /// Where a Gateway names its parameters.
 const PARAMETERS: &str = "/spec/infrastructure/parametersRef";
@@ -54,8 +60,17 @@ pub async fn wait(
             look(cluster, marker, objects, &unhealthy, seen).await?;
             (unhealthy, has_failed) = judge(objects, seen, patience.demands);
         }
-        if unhealthy.is_empty() || has_failed || stop.is_cancelled() || Instant::now() >= deadline {
-            return Ok(unhealthy);
+        let is_late = Instant::now() >= deadline;
+        if unhealthy.is_empty() || has_failed || stop.is_cancelled() || is_late {
+            tokio::select! {
+                biased;
+                () = stop.cancelled() => {}
+                () = sleep(LAST_QUESTIONS) => {}
+                () = causes::explain(cluster, seen, &mut unhealthy) => {}
+            }
+            let late = format!("after {}: ", Period(patience.timeout));
+            let since = if is_late && !has_failed { late.as_str() } else { "" };
+            return Ok(unhealthy.into_iter().map(|(id, what)| (id, format!("{since}{what}"))).collect());
         }
         tokio::select! {
             () = sleep(pause.min(deadline - Instant::now())) => {}

@@ -6,7 +6,6 @@
 //! refused. How long an answer is kept, and when a plugin is asked again, is decided by the caller.
 
 mod answer;
-mod redact;
 
 use std::io::ErrorKind;
 use std::process::{ExitStatus, Stdio};
@@ -18,6 +17,8 @@ use secrecy::SecretString;
 use serde_json::{Value, json};
 use tokio::io::AsyncReadExt as _;
 use tokio::process::{Child, ChildStderr, ChildStdout, Command};
+
+use crate::redact::excerpt;
 
 /// The versions of the protocol that can be spoken.
 const VERSIONS: [&str; 2] = ["client.authentication.k8s.io/v1", "client.authentication.k8s.io/v1beta1"];
@@ -110,7 +111,7 @@ impl Plugin {
             env: env.collect(),
             version,
             cluster: exec.provide_cluster_info.then_some(cluster),
-            install_hint: exec.install_hint.as_ref().map(|hint| redact::excerpt(hint)),
+            install_hint: exec.install_hint.as_ref().map(|hint| excerpt(hint)),
             command,
         })
     }
@@ -172,7 +173,7 @@ impl Plugin {
     }
 
     fn failed(&self, status: ExitStatus, errors: &[u8]) -> PluginError {
-        match redact::excerpt(&String::from_utf8_lossy(errors)) {
+        match excerpt(&String::from_utf8_lossy(errors)) {
             said if said.is_empty() => self.error(&format!("failed ({status}) and did not say why")),
             said => self.error(&format!("failed ({status}) and said: {said}")),
         }

@@ -31,7 +31,7 @@ use serde_json::Value;
 
 use crate::clock::Clock;
 use crate::cluster::kubeconfig::{Settings, StandardLookup};
-use crate::cluster::{Cluster, ClusterError, Glance, Kinds, Mode, Precondition, Range, Record};
+use crate::cluster::{Cluster, ClusterError, Glance, Kinds, Mode, Precondition, Range, Record, Search};
 use discovery::Discovery;
 use failure::Failure;
 use objects::Server;
@@ -108,6 +108,10 @@ impl Cluster for KubeCluster {
 
     async fn glance(&self, kind: &Gvk, range: Range<'_>) -> Result<Option<Glance>, ClusterError> {
         self.server().glance(kind, range).await.map(Some)
+    }
+
+    async fn search(&self, kind: &Gvk, search: Search<'_>) -> Result<Vec<Live>, ClusterError> {
+        self.server().search(kind, search).await
     }
 
     async fn get(&self, kind: &Gvk, id: &ObjectId) -> Result<Option<Live>, ClusterError> {

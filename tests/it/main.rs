@@ -27,6 +27,7 @@ mod faults;
 mod generate;
 mod golden;
 mod guards;
+mod health;
 mod inventory;
 mod merging;
 mod moves;

@@ -4,6 +4,8 @@
 //! is fully rolled out and available. Of other kinds the conditions are read that many of them share, and kinds that
 //! never become anything (a `ConfigMap`) are current at once.
 
+pub mod pods;
+
 use std::fmt;
 
 use serde_json::Value;

@@ -14,10 +14,13 @@ use super::failure::Failure;
 use super::objects::{Server, built, live, no_object};
 use super::resource::Attempt;
 use super::transport::Answer;
-use crate::cluster::{ClusterError, Glance, Range};
+use crate::cluster::{ClusterError, Glance, Range, Search};
 
 /// How many objects an answer has at most.
 const PAGE: u32 = 500;
+
+/// How many objects an answer to a question about health has at most.
+const FEW: u32 = 100;
 
 /// How often a list begins again because it changed so much that the server lost its place.
 const MAX_RESTARTS: usize = 3;
@@ -35,18 +38,27 @@ impl Server<'_> {
         self.try_glance(kind, range).await.map_err(|failure| self.without_kind(kind, failure).into_error(&attempt))
     }
 
+    /// Reads the first page of what a question about health is about.
+    pub(super) async fn search(&self, kind: &Gvk, search: Search<'_>) -> Result<Vec<Live>, ClusterError> {
+        let attempt = Attempt::on_all(kind, "list");
+        self.try_search(kind, search).await.map_err(|failure| failure.into_error(&attempt))
+    }
+
+    async fn try_search(&self, kind: &Gvk, search: Search<'_>) -> Result<Vec<Live>, Failure> {
+        let resource = self.discovery.find(self.transport, kind).await?;
+        let params = ListParams::default().labels(search.labels).fields(search.fields).limit(FEW);
+        let request = Address::new(resource.within(search.namespace)?).list(&params);
+        let (found, _) = listed(kind, &self.transport.answer(built(request)?).await?)?;
+        Ok(found)
+    }
+
     async fn try_list(&self, kind: &Gvk, selector: &str) -> Result<Vec<Live>, Failure> {
         let first = ListParams::default().labels(selector).limit(PAGE);
         let address = Address::new(self.discovery.find(self.transport, kind).await?.everywhere());
         let take = |found: &mut Vec<Live>, answer: &Answer| {
-            let mut page: Value = answer.json()?;
-            let Some(Value::Array(items)) = page.get_mut("items").map(Value::take) else {
-                return Err(no_object("a list without items"));
-            };
-            for item in items {
-                found.push(live_item(kind, item)?);
-            }
-            Ok(page["metadata"]["continue"].as_str().unwrap_or_default().to_owned())
+            let (page, next) = listed(kind, answer)?;
+            found.extend(page);
+            Ok(next)
         };
         self.pages(|params| address.list(params), &first, take).await
     }
@@ -101,6 +113,16 @@ impl Server<'_> {
             params = first.clone().continue_token(&next);
         }
     }
+}
+
+/// Returns the objects of a page, and where the next one begins, or nothing after the last.
+fn listed(kind: &Gvk, answer: &Answer) -> Result<(Vec<Live>, String), Failure> {
+    let mut page: Value = answer.json()?;
+    let Some(Value::Array(items)) = page.get_mut("items").map(Value::take) else {
+        return Err(no_object("a list without items"));
+    };
+    let items = items.into_iter().map(|item| live_item(kind, item)).collect::<Result<_, _>>()?;
+    Ok((items, page["metadata"]["continue"].as_str().unwrap_or_default().to_owned()))
 }
 
 /// A page of a list of metadata.

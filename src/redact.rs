@@ -1,4 +1,4 @@
-//! Quoting what a program said, without the secrets that it may have said.
+//! Quoting what others have said, without the secrets that they may have said.
 
 /// What stands for a word that was left out.
 const HIDDEN: &str = "…";
@@ -12,15 +12,40 @@ const NAMES: [&str; 4] = ["token", "password", "passwd", "secret"];
 /// Words that the secret follows directly.
 const SCHEMES: [&str; 2] = ["bearer", "basic"];
 
-/// Returns the first lines of a text in one line, without control characters and without what looks like a secret.
-pub(super) fn excerpt(text: &str) -> String {
+/// Returns the first lines of what a program said in one line, without control characters and without what looks like a
+/// secret.
+pub fn excerpt(text: &str) -> String {
+    quote(text, looks_secret)
+}
+
+/// Returns the first lines of what a cluster said of an object, as [`excerpt`] does. Names of images and objects stay.
+pub fn said(text: &str) -> String {
+    // Names are in lower case; keys and tokens hardly ever are.
+    quote(text, |word| looks_secret(word) && word.contains(|character: char| character.is_ascii_uppercase()))
+}
+
+fn quote(text: &str, is_secret: fn(&str) -> bool) -> String {
     let lines = text.lines().map(str::trim).filter(|line| !line.is_empty()).take(MAX_LINES);
-    let clean: Vec<String> = lines.map(|line| redact(&line.chars().take(MAX_CHARS).collect::<String>())).collect();
+    let short = |line: &str| without_users(line).chars().take(MAX_CHARS).collect::<String>();
+    let clean: Vec<String> = lines.map(|line| redact(&short(line), is_secret)).collect();
     clean.join(" / ")
 }
 
+/// Takes names and passwords out of addresses.
+fn without_users(line: &str) -> String {
+    let mut parts = line.split("://");
+    let mut clean = parts.next().unwrap_or_default().to_owned();
+    for part in parts {
+        let end = part.find(|c: char| c == '/' || c.is_whitespace()).unwrap_or(part.len());
+        let host = part[..end].rfind('@').map_or(0, |at| at + 1);
+        clean += "://";
+        clean += &part[host..];
+    }
+    clean
+}
+
 /// Replaces each word that looks like a secret, or stands where one is expected.
-fn redact(line: &str) -> String {
+fn redact(line: &str, is_secret: fn(&str) -> bool) -> String {
     let (mut clean, mut word) = (String::new(), String::new());
     let (mut named, mut expected) = (false, false);
     for character in line.chars().chain([' ']) {
@@ -32,7 +57,7 @@ fn redact(line: &str) -> String {
             let lower = word.to_lowercase();
             named = NAMES.iter().any(|name| lower.ends_with(name));
             let scheme = SCHEMES.contains(&lower.as_str());
-            clean += if looks_secret(&word) || expected && !named && !scheme { HIDDEN } else { &word };
+            clean += if is_secret(&word) || expected && !named && !scheme { HIDDEN } else { &word };
             expected = scheme;
             word.clear();
         }
@@ -67,6 +92,17 @@ mod tests {
         check("Authorization: Bearer abc", "Authorization: Bearer …");
         check("AWS_SESSION_TOKEN=abc", "AWS_SESSION_TOKEN=…");
         check("the token has expired: log in", "the token has expired: log in");
+    }
+
+    #[test]
+    fn what_a_cluster_says_keeps_names_and_no_secrets() {
+        let image = "Back-off pulling image \"registry.example.com/infra/envoy-wrapper:v2.4.0-rc1\"";
+        assert_eq!(said(image), image);
+        let check = |text: &str, expected: &str| assert_eq!(said(text), expected);
+        check("pull https://me:pw@example.com/a: denied", "pull https://example.com/a: denied");
+        check("pull https://example.com/a@b: denied", "pull https://example.com/a@b: denied");
+        check("got eyJhbGciOiJSUzI1NiIsImtpZCI6Ik.eyJpc3MiOi back", "got … back");
+        check("password=hunter2", "password=…");
     }
 
     #[test]
