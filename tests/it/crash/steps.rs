@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
+use futures::future::join_all;
 use gatewright::clock::SystemClock;
 use gatewright::cluster::Cluster;
 use gatewright::cluster::directory::DirectoryCluster;
@@ -302,24 +303,26 @@ async fn a_round_on_a_directory_may_die_anywhere() {
     assert_eq!(effects, 4 + 2 + 4 + 3 + 4 + 3);
 }
 
+/// Everything that a round may do, on the real thing, with what this host remembers and keeps in play.
 #[tokio::test]
 async fn a_round_on_an_api_server_may_die_anywhere() {
     let server = ApiServer::start();
-    let scene = |sync: &str| {
+    let dies = async |at, side, end| {
+        let name = unique("step");
         let settings = Settings { path: Some(server.kubeconfig("admin")), ..Settings::default() };
-        let cluster = KubeCluster::new(sync, settings, StandardLookup::default(), Arc::new(SystemClock::new()));
-        Scene::new(sync, Arc::new(cluster), None)
+        let cluster = KubeCluster::new(&name, settings, StandardLookup::default(), Arc::new(SystemClock::new()));
+        let scene = Scene::new(&name, Arc::new(cluster), None);
+        let scene = Scene { installation: scene.installation.keeping(), ..scene };
+        let change = Change::new(&name, &[("a", 80), ("b", 80)], &[("b", 81), ("c", 80)]);
+        dies(scene, &change, Death { at, side, end }).await
     };
     for at in 1.. {
-        let mut survived = false;
-        for side in [Side::Before, Side::After] {
-            let name = unique("step");
-            let change = Change::new(&name, &[], &[("edge", 80)]);
-            survived = dies(scene(&name), &change, Death { at, side, end: End::Killed }).await;
-        }
-        if survived {
-            assert_eq!(at - 1, 2 + 5 + 3);
+        let ends = [End::Killed, End::CutOff].map(|end| [Side::Before, Side::After].map(|side| dies(at, side, end)));
+        let survived = join_all(ends.into_iter().flatten()).await;
+        if survived.iter().all(|survived| *survived) {
+            assert_eq!(at - 1, 4 + 2 + 4 + 3 + 4 + 3);
             return;
         }
+        assert_eq!(survived, [false; 4], "at {at}");
     }
 }
