@@ -191,7 +191,7 @@ fn what_cannot_be_changed_is_not_deleted() {
     write("2");
     place.site.want(&["edge"], 81);
     place.proxy.recovers();
-    place.sync().exits(1).says("field is immutable when `immutable` is set").says("2 objects updated");
+    place.sync().exits(1).says("data cannot be changed").says("2 objects updated");
     place.did("PATCH", &["services/edge", "deployments/edge"]);
     assert_eq!(place.site.versions()["ConfigMap/fixed"], before);
 }
