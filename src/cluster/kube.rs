@@ -19,7 +19,7 @@ mod transport;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::path::PathBuf;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use async_trait::async_trait;
@@ -44,6 +44,8 @@ pub struct KubeCluster {
     name: String,
     transport: Transport,
     discovery: Discovery,
+    /// An object that was written by what was only to rehearse it.
+    earnest: OnceLock<String>,
 }
 
 impl fmt::Debug for KubeCluster {
@@ -59,7 +61,7 @@ impl KubeCluster {
     pub fn new(name: &str, settings: Settings, standard: StandardLookup, clock: Arc<dyn Clock>) -> Self {
         let limit = settings.timeout.0.max(Duration::from_secs(1));
         let transport = Transport::new(Sessions::new(name, settings, standard, limit, clock), limit);
-        Self { name: name.to_owned(), transport, discovery: Discovery::default() }
+        Self { name: name.to_owned(), transport, discovery: Discovery::default(), earnest: OnceLock::new() }
     }
 
     /// Keeps what the server has in a file, so that the next process need not ask.
@@ -69,7 +71,7 @@ impl KubeCluster {
     }
 
     fn server(&self) -> Server<'_> {
-        Server { transport: &self.transport, discovery: &self.discovery }
+        Server { transport: &self.transport, discovery: &self.discovery, earnest: &self.earnest }
     }
 
     async fn uid_of_system(&self) -> Result<String, Failure> {

@@ -5,6 +5,7 @@
 mod admission;
 mod answers;
 mod credentials;
+mod definitions;
 mod kinds;
 mod lost;
 

@@ -45,6 +45,8 @@ pub(crate) enum Answer {
     Changed(Arc<dyn Fn(&mut Value) + Send + Sync>),
     /// It arrives, and the server's clock shows this in its answer.
     Dated(Timestamp),
+    /// It arrives without `dryRun`, as with a server that does not know that.
+    Earnest,
     /// It arrives after something else has happened.
     After(Arc<dyn Fn() + Send + Sync>),
 }

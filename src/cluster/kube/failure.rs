@@ -49,6 +49,11 @@ pub(super) enum Failure {
     /// The request cannot be made.
     #[error("{0}")]
     Impossible(String),
+    /// What was only to be rehearsed was carried out.
+    #[error(
+        "{0} was written by a request that was only to rehearse it: the server, or something before it, ignores dryRun"
+    )]
+    Earnest(String),
     /// The API server does not have the kind.
     #[error("the cluster has no kind {0}")]
     NoKind(String),
@@ -231,7 +236,7 @@ impl Failure {
 
     fn reason(&self) -> Reason {
         match self {
-            Self::Kubeconfig(_) | Self::Plugin(_) | Self::NoClient { .. } => Reason::Misconfigured,
+            Self::Kubeconfig(_) | Self::Plugin(_) | Self::NoClient { .. } | Self::Earnest(_) => Reason::Misconfigured,
             Self::Silent { .. } | Self::NoConnection { .. } | Self::Stranger { .. } => Reason::Unreachable,
             Self::Impossible(_) => Reason::Invalid,
             Self::NoKind(_) => Reason::NotFound,
@@ -261,6 +266,9 @@ impl Failure {
             Self::Stranger { .. } => {
                 Some("look for a proxy or a login page at the address of the kubeconfig".to_owned())
             }
+            Self::Earnest(_) => Some(
+                "nothing more is rehearsed there: look for what drops dryRun, and start gatewright anew".to_owned(),
+            ),
             Self::NoKind(_) => {
                 Some("install the CRDs that define it, or use a version that the cluster has".to_owned())
             }

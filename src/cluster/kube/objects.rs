@@ -1,5 +1,7 @@
 //! Single objects on an API server: get, apply, patch, delete.
 
+use std::sync::OnceLock;
+
 use gatewright_engine::live::Live;
 use gatewright_engine::object::{Gvk, Object, ObjectId};
 use http::Request;
@@ -18,11 +20,16 @@ use crate::cluster::{ClusterError, Mode, Precondition};
 /// The name under which the fields that we set are ours.
 pub(super) const FIELD_MANAGER: &str = "gatewright";
 
+/// No object ever has this version, so it agrees only with none; a rehearsal answers with it.
+const NEVER: &str = "1";
+
 /// What carries requests, and what knows where they go.
 #[derive(Clone, Copy)]
 pub(super) struct Server<'a> {
     pub(super) transport: &'a Transport,
     pub(super) discovery: &'a Discovery,
+    /// An object that was written by its rehearsal, if there ever was one.
+    pub(super) earnest: &'a OnceLock<String>,
 }
 
 impl Server<'_> {
@@ -98,14 +105,20 @@ impl Server<'_> {
             field_validation: Some(ValidationDirective::Strict),
         };
         let body = conditional(object, only_if)?;
-        match self.ask(address.patch(&id.name, &params, &Patch::Apply(&body)).map(printable)).await {
+        self.trusts(mode)?;
+        let applied = match self.ask(address.patch(&id.name, &params, &Patch::Apply(&body)).map(printable)).await {
             Ok(body) => live(body),
             // The server's way to say that the object of this name is another one by now.
             Err(failure) if failure.refusal(422).is_some_and(|refusal| refusal.objects_to("metadata.uid")) => {
                 Err(failure.into_conflict())
             }
             Err(failure) => Err(failure),
-        }
+        };
+        let sent = match only_if {
+            Precondition::Absent => NEVER,
+            Precondition::Unchanged { resource_version, .. } => resource_version,
+        };
+        self.rehearsed(&object.gvk(), applied?, sent, mode).await
     }
 
     async fn try_patch(
@@ -127,7 +140,8 @@ impl Server<'_> {
         let body = Value::from([&guards, operations].concat()).to_string();
         let request = Request::patch(address).header(CONTENT_TYPE, "application/json-patch+json");
         let request = request.body(body.into_bytes()).map_err(|error| Failure::Impossible(error.to_string()))?;
-        match self.transport.ask(request).await {
+        self.trusts(mode)?;
+        let patched = match self.transport.ask(request).await {
             Ok(body) => live(body),
             Err(failure) if failure.refusal(422).is_some_and(|refusal| refusal.objects_to("metadata.uid")) => {
                 Err(failure.into_conflict())
@@ -135,7 +149,30 @@ impl Server<'_> {
             // Whoever patches an object has seen it.
             Err(failure) if failure.misses(&id.name) => Err(failure.into_conflict()),
             Err(failure) => Err(failure),
+        };
+        self.rehearsed(kind, patched?, resource_version, mode).await
+    }
+
+    /// Nothing is rehearsed on a server that has once carried out what was to be rehearsed.
+    fn trusts(&self, mode: Mode) -> Result<(), Failure> {
+        match self.earnest.get() {
+            Some(object) if mode == Mode::DryRun => Err(Failure::Earnest(object.clone())),
+            _ => Ok(()),
         }
+    }
+
+    /// Makes sure that a rehearsal was one: it answers with the version that was sent.
+    async fn rehearsed(&self, kind: &Gvk, live: Live, sent: &str, mode: Mode) -> Result<Live, Failure> {
+        let version = &live.resource_version;
+        if mode == Mode::Real || version.is_empty() || version == sent {
+            return Ok(live);
+        }
+        let id = live.object.id();
+        let now = self.try_get(kind, id).await?;
+        if now.is_none_or(|now| now.resource_version != *version) {
+            return Ok(live);
+        }
+        Err(Failure::Earnest(self.earnest.get_or_init(|| id.to_string()).clone()))
     }
 
     async fn try_delete(&self, kind: &Gvk, id: &ObjectId, uid: &str, resource_version: &str) -> Result<(), Failure> {
@@ -201,8 +238,7 @@ fn misses_namespace(failure: &Failure, id: &ObjectId) -> bool {
 fn conditional(object: &Object, only_if: &Precondition) -> Result<Value, Failure> {
     let mut body = object.body().clone();
     match only_if {
-        // No object ever has this version, so it agrees only with none.
-        Precondition::Absent => body["metadata"]["resourceVersion"] = "1".into(),
+        Precondition::Absent => body["metadata"]["resourceVersion"] = NEVER.into(),
         Precondition::Unchanged { uid, resource_version } => {
             known("uid", uid)?;
             known("version", resource_version)?;

@@ -1,10 +1,15 @@
 //! Kinds that a cluster loses, and servers that cannot rehearse.
 
+use std::collections::BTreeSet;
+
 use serde_json::json;
 
 use super::{Place, all_of};
 use crate::cluster::proxy::{Answer, Seen};
 use crate::cluster::unique;
+
+/// So many requests are under way at once.
+const MOST_UNDER_WAY: usize = 8;
 
 const ALWAYS: usize = usize::MAX / 4;
 
@@ -26,6 +31,39 @@ fn a_server_that_cannot_rehearse_gets_no_write() {
     assert_eq!(place.site.versions(), before);
     place.sync().exits(0).says("2 objects updated");
     place.is_settled("edge");
+}
+
+/// A server that takes no notice of `dryRun` carries out what was to be rehearsed. That is noticed at once.
+#[test]
+fn a_server_that_rehearses_in_earnest_is_found_out() {
+    let names = ["a", "b", "c", "d", "e", "f"];
+    let place = Place::with("edge");
+    place.site.want(&names, 80);
+    place.sync().exits(0).says("24 objects created");
+    place.site.want(&names, 81);
+    place.site.want(&["edge", "new"], 81);
+    place.site.drop(&["a"]);
+    for arguments in [["plan"], ["sync"]] {
+        let before = place.site.versions();
+        place.proxy.recovers();
+        place.proxy.answer(ALWAYS, |seen| seen.path.contains("dryRun=All"), Answer::Earnest);
+        let run = place.run(&arguments).exits(1);
+        run.says("was written by a request that was only to rehearse it").says("look for what drops dryRun");
+        let after = place.site.versions();
+        let written = after.iter().filter(|(object, version)| before.get(*object) != Some(version)).count();
+        assert!((1..=MOST_UNDER_WAY).contains(&written), "{written} objects were written");
+        assert!(before.keys().all(|object| after.contains_key(object)), "nothing was deleted");
+        assert_eq!(place.proxy.carried_out(), [""; 0]);
+    }
+    place.proxy.recovers();
+    place.site.want(&["edge", "newer"], 82);
+    place.run(&["plan"]).exits(0).says(" objects to create").says(" objects to update");
+    let asked: Vec<String> = place.proxy.seen().iter().map(|seen| format!("{} {}", seen.method, seen.path)).collect();
+    let different: BTreeSet<&String> = asked.iter().collect();
+    assert_eq!(different.len(), asked.len(), "a rehearsal that is one needs no second look: {asked:?}");
+    place.sync().exits(0).says("4 objects deleted");
+    place.is_settled("edge");
+    place.is_settled("new");
 }
 
 /// The definition of a kind of our own.

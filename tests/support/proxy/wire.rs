@@ -81,13 +81,14 @@ async fn respond(
     state: &Mutex<State>,
 ) -> Option<()> {
     let (place, answer) = state.lock().unwrap_or_else(PoisonError::into_inner).receive(seen);
+    let request = if matches!(answer, Some(Answer::Earnest)) { earnest(request) } else { request };
     let pass = async || {
         let response = pass(upstream, request).await?;
         state.lock().unwrap_or_else(PoisonError::into_inner).answered(place, response.code);
         Some(response)
     };
     let response = match answer {
-        None => pass().await?,
+        None | Some(Answer::Earnest) => pass().await?,
         Some(Answer::Lost) => return None,
         Some(Answer::Unanswered) => return pass().await.and(None),
         Some(Answer::Truncated) => {
@@ -134,6 +135,13 @@ async fn endless(stream: &mut TcpStream) -> Option<()> {
     loop {
         stream.write_all(&blanks).await.ok()?;
     }
+}
+
+/// Takes `dryRun` out of a request.
+fn earnest(mut request: Request<Vec<u8>>) -> Request<Vec<u8>> {
+    let uri = request.uri().to_string().replace("dryRun=All", "");
+    *request.uri_mut() = uri.parse().expect("it was an address before");
+    request
 }
 
 /// Carries a request to the server, and its answer back.
