@@ -5,8 +5,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use gatewright_engine::object::{Object, is_secret};
 use gatewright_engine::object::scope::is_cluster_scoped;
+use gatewright_engine::object::{Object, is_secret};
 use gatewright_engine::spec::GATEWAY_API;
 use gatewright_engine::unit::{Rendering, Unit};
 use serde_json::{Value, json};

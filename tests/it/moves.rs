@@ -12,6 +12,7 @@ use gatewright::ledger;
 use gatewright_engine::object::ObjectId;
 use serde_json::json;
 
+use crate::ownership::site::Site;
 use crate::rounds::installation::{Installation, gateways};
 use crate::rounds::mortal::{Death, End, Mortal, Side};
 
@@ -189,6 +190,22 @@ fn a_path_that_is_renamed_changes_nothing_on_the_cluster() {
     pair.configure(&[(&pair.sync("a"), "c", "")]);
     pair.run(&["sync"]).exits(0).says("no changes, 4 objects up to date");
     assert_eq!(pair.versions(), before);
+}
+
+#[test]
+fn what_moves_between_units_of_a_sync_is_not_made_again() {
+    let site = Site::new("unclaimed: apply");
+    site.want(&["edge", "other"], 80);
+    site.sync().exits(0).says("8 objects created");
+    let uid = site.get("serviceaccount/edge")["metadata"]["uid"].clone();
+    site.drop(&["edge"]);
+    let metadata = json!({"name": "edge", "namespace": site.name});
+    site.spec("account", &json!({"apiVersion": "v1", "kind": "ServiceAccount", "metadata": metadata}).to_string());
+    site.sync().exits(0).says("1 object updated").says("3 objects deleted");
+    assert_eq!(site.get("serviceaccount/edge")["metadata"]["uid"], uid);
+    let entries = site.inventory().entries;
+    assert!(entries.iter().any(|(id, entry)| id.kind == "ServiceAccount" && entry.unit == *id), "{entries:?}");
+    site.sync().exits(0).says("no changes, 5 objects up to date");
 }
 
 #[test]

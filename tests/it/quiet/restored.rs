@@ -63,7 +63,7 @@ fn a_cluster_that_is_set_back_is_compared_as_a_whole_and_catches_up() {
     assert_eq!(same.map(|object| state(&server, object)), before);
     assert_eq!(state(&server, "configmap/foreign"), foreign);
     assert_eq!(foreign["data"], json!({"theirs": "1"}));
-    desk.run_with(&proxy.kubeconfig(), &["inventory", "repair", "gateways", "--yes"]).exits(0);
+    desk.run_with(&proxy.kubeconfig(), &["inventory", "repair", "gateways", "--cluster", "c", "--yes"]).exits(0);
     sync(&proxy).exits(0).says("4 objects deleted");
     proxy.recovers();
     sync(&proxy).exits(0).says("no changes, 168 objects up to date");

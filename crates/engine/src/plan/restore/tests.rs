@@ -64,11 +64,7 @@ fn what_was_deleted_comes_back_as_it_was_set() {
     let before = service("a", "1", 80, "x");
     let object = check(change(Deed::Delete, Some(&before), None), None, "apply").expect("it is wanted");
     let body = object.body();
-    assert_eq!(
-        body["spec"],
-        json!({"ports": [{"port": 80}], "type": "NodePort"}),
-        "the server chooses the rest anew"
-    );
+    assert_eq!(body["spec"], json!({"ports": [{"port": 80}], "type": "NodePort"}), "the server chooses the rest anew");
     assert_eq!(body["metadata"]["annotations"]["theirs"], "x", "what others have set comes back too");
     for gone in ["uid", "resourceVersion", "creationTimestamp", "finalizers", "managedFields"] {
         assert_eq!(body["metadata"].get(gone), None, "{gone}");
@@ -76,8 +72,7 @@ fn what_was_deleted_comes_back_as_it_was_set() {
     check(change(Deed::Delete, Some(&before), None), Some(&before), "nothing");
     check(change(Deed::Delete, Some(&before), None), Some(&service("b", "9", 80, "x")), "nothing");
     let mut theirs = service("b", "9", 80, "x");
-    theirs.object =
-        theirs.object.with_metadata("annotations", [("gatewright.dev/owner".to_owned(), String::new())]);
+    theirs.object = theirs.object.with_metadata("annotations", [("gatewright.dev/owner".to_owned(), String::new())]);
     let stranger = "not undone: somebody else's object stands in its place now";
     check(change(Deed::Delete, Some(&before), None), Some(&theirs), stranger);
     check(change(Deed::Delete, None, None), Some(&before), "nothing");
