@@ -33,7 +33,7 @@ fn proof_lasts(sync: &str, cluster: &str) -> SignedDuration {
     SignedDuration::from_mins(23 * 60 + minutes)
 }
 
-/// Forgets it before an undo: what that leaves behind is not what the source wants, and the next round compares
+/// Forgets it. So it is before an undo: what that leaves behind is not what the source wants, and the next round compares
 /// everything.
 pub(super) fn forget(order: &Order, cluster: &str, state: &State) {
     if let Err(error) = state.remove(known_path(order, cluster)) {
@@ -41,8 +41,12 @@ pub(super) fn forget(order: &Order, cluster: &str, state: &State) {
     }
 }
 
-/// Keeps what is known of a cluster. Losing it costs requests and nothing else.
+/// Keeps what is known of a cluster. Losing it costs requests and nothing else; while an inventory is in doubt that
+/// nobody has noted yet, it has to be read again.
 pub(super) fn keep(order: &Order, cluster: &str, conclusion: &Conclusion, state: &State, started: Timestamp) {
+    if conclusion.is_doubtful {
+        return forget(order, cluster, state);
+    }
     let Some(mut memory) = conclusion.memory.clone().filter(|_| conclusion.is_new) else { return };
     memory.notes.proven = memory.notes.proven.or(Some(started));
     if let Err(error) = state.write_json(known_path(order, cluster), &memory) {
