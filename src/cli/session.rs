@@ -47,7 +47,7 @@ const LOOK_AGAIN: Duration = Duration::from_millis(200);
 
 const STOPPED: &str = "stopped by a signal, nothing was changed";
 
-/// Which part of which syncs a command is about.
+/// Which part of which syncs a command is about, and how closely it looks.
 #[derive(Debug, clap::Args)]
 pub(super) struct Selection {
     /// The sync; all of them if absent.
@@ -59,6 +59,9 @@ pub(super) struct Selection {
     /// Only this unit, such as Gateway/infra/edge; may be given several times.
     #[arg(long, value_name = "UNIT", value_parser = parse_unit)]
     pub only: Vec<String>,
+    /// Compare every object, and not only what has moved since the last round.
+    #[arg(long)]
+    pub full: bool,
 }
 
 /// Checks that a text has the form of [`ObjectId::path`].
@@ -185,7 +188,7 @@ impl<'a> Session<'a> {
     ) -> Result<Prepared, Failure> {
         let installation = self.state.make_installation().map_err(|error| unusable(&error))?;
         let (sync_name, cluster) = (Some(name.to_owned()), clusters.to_vec());
-        let selection = Selection { sync: sync_name, cluster, only: Vec::new() };
+        let selection = Selection { sync: sync_name, cluster, only: Vec::new(), full: false };
         let order = self.order(name, sync, &selection, &installation);
         let ready = |(cluster, rendering)| (cluster, Want::ready(rendering, &order.marker()));
         let wanted = wanted.into_iter().map(ready).collect();
@@ -350,6 +353,7 @@ impl<'a> Session<'a> {
             installation: installation.to_owned(),
             mode: Mode::Plan,
             only: None,
+            full: selection.full,
             wait: true,
             pinned: None,
             beside: BTreeMap::new(),

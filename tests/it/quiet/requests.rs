@@ -3,6 +3,8 @@
 use std::collections::BTreeSet;
 use std::fs;
 
+use jiff::{SignedDuration, Timestamp};
+
 use crate::cluster::proxy::Seen;
 use crate::faults::Place;
 
@@ -47,6 +49,30 @@ fn an_object_that_was_edited_costs_three_requests_and_no_look_into_the_inventory
     fs::remove_file(place.site.desk.path(&place.notes_path())).expect("there is one");
     place.sync().exits(0).says("no changes");
     assert!(place.asked().iter().any(|line| line.contains(&shard)), "{:?}", place.asked());
+}
+
+#[test]
+fn everything_is_compared_as_often_as_the_sync_says_and_when_a_person_asks() {
+    let place = Place::with("edge");
+    let all = ["configmaps/edge", "deployments/edge", "serviceaccounts/edge", "services/edge"];
+    place.takes_note();
+    for arguments in [["plan", "--full"].as_slice(), &["sync", "--full"]] {
+        place.proxy.recovers();
+        place.run(arguments).exits(0);
+        assert_eq!(place.rehearsed(), all, "{arguments:?}");
+    }
+
+    place.takes_note();
+    let mut notes = place.notes();
+    let proven: Timestamp = notes["notes"]["proven"].as_str().and_then(|time| time.parse().ok()).expect("it is a time");
+    notes["notes"]["proven"] = (proven - SignedDuration::from_hours(2)).to_string().into();
+    place.site.desk.write(&place.notes_path(), &notes.to_string());
+    for (full, rehearsed) in [("3h", [].as_slice()), ("1h", &all)] {
+        place.proxy.recovers();
+        place.configure(&format!("schedule: {{full: {full}}}"));
+        place.sync().exits(0).says("no changes, 4 objects up to date");
+        assert_eq!(place.rehearsed(), rehearsed, "{full}");
+    }
 }
 
 /// Once a day everything is compared again, whatever the notes say; so it is when the clock of the host runs backwards.
