@@ -48,13 +48,13 @@ pub(super) fn forget(order: &Order, cluster: &str, state: &State) {
 
 /// Keeps what is known of a cluster. Losing it costs requests and nothing else; while an inventory is in doubt that
 /// nobody has noted yet, it has to be read again.
-pub(super) fn keep(order: &Order, cluster: &str, conclusion: &Conclusion, state: &State, started: Timestamp) {
+pub(super) fn keep(order: &Order, cluster: &str, conclusion: &mut Conclusion, state: &State, started: Timestamp) {
     if conclusion.is_doubtful {
         return forget(order, cluster, state);
     }
-    let Some(mut memory) = conclusion.memory.clone().filter(|_| conclusion.is_new) else { return };
-    memory.notes.proven = memory.notes.proven.or(Some(started));
-    if let Err(error) = state.write_json(known_path(order, cluster), &memory) {
+    let Some(memory) = conclusion.memory.as_mut().filter(|_| conclusion.is_new) else { return };
+    memory.notes.proven.get_or_insert(started);
+    if let Err(error) = state.write_json(known_path(order, cluster), memory) {
         debug!(cluster, error = %Chain(&error), "cannot keep what is known");
     }
 }
