@@ -78,10 +78,7 @@ fn destroy_asks_for_the_name_of_the_sync() {
     for answer in ["yes\n", "\n"] {
         let (code, screen) = at_a_terminal(&desk, &format!("destroy {sync}"), answer);
         assert_eq!((code, left()), (1, 1), "{screen}");
-        assert!(
-            screen.contains("Delete 4 objects?") && screen.contains("cancelled, nothing was changed"),
-            "{screen}"
-        );
+        assert!(screen.contains("Delete 4 objects?") && screen.contains("cancelled, nothing was changed"), "{screen}");
     }
     let (code, screen) = at_a_terminal(&desk, &format!("destroy {sync}"), &format!("{sync}\n"));
     assert_eq!((code, left()), (0, 0), "{screen}");
