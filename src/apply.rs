@@ -12,6 +12,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use futures::FutureExt;
 use gatewright_engine::error::Chain;
+use gatewright_engine::fingerprint::{self, Fingerprint};
 use gatewright_engine::live::Live;
 use gatewright_engine::object::{Object, ObjectId};
 use gatewright_engine::plan::order::wave;
@@ -48,8 +49,10 @@ pub enum Outcome {
 pub struct Applied {
     /// By object.
     pub outcomes: BTreeMap<ObjectId, Outcome>,
-    /// The objects as they are now, of those that were written.
+    /// The objects as they are now, of those that were written; without `managedFields`.
     pub live: BTreeMap<ObjectId, Live>,
+    /// Who had touched them by then.
+    pub traces: BTreeMap<ObjectId, Fingerprint>,
     /// Objects whose deletion was asked for and of which it is not known that it is over: a finalizer may hold them.
     pub going: BTreeSet<ObjectId>,
     /// Why units were left half done that nothing is wrong with: the next round goes on.
@@ -82,7 +85,7 @@ impl Applied {
     fn record(&mut self, id: &ObjectId, result: Result<Option<Live>, ClusterError>) -> bool {
         let outcome = match result {
             Ok(live) => {
-                self.live.extend(live.map(|live| (id.clone(), live)));
+                self.keep(id, live);
                 Outcome::Done
             }
             Err(error) if error.reason == Reason::Conflict => Outcome::Stale(Chain(&error).to_string()),
@@ -99,9 +102,18 @@ impl Applied {
         is_done
     }
 
+    /// Keeps how an object is now. Who has set which of its fields is half of it, and only the digest of that is of use
+    /// from here on.
+    fn keep(&mut self, id: &ObjectId, live: Option<Live>) {
+        let Some(live) = live else { return };
+        self.traces.extend(fingerprint::of(live.object.body()).map(|traces| (id.clone(), traces)));
+        self.live.insert(id.clone(), live.without_managers());
+    }
+
     fn absorb(&mut self, other: Self) {
         self.outcomes.extend(other.outcomes);
         self.live.extend(other.live);
+        self.traces.extend(other.traces);
         self.going.extend(other.going);
         self.postponed.extend(other.postponed);
         self.lost = self.lost.take().or(other.lost);
@@ -220,7 +232,7 @@ impl Run<'_> {
             Removal::Gone(former) => match make(self.cluster, object, former.as_deref(), self.terms.keep).await {
                 Ok(live) => return applied.record(&step.id, Ok(Some(live))),
                 Err((outcome, restored)) => {
-                    applied.live.extend(restored.map(|live| (step.id.clone(), live)));
+                    applied.keep(&step.id, restored);
                     outcome
                 }
             },
@@ -254,7 +266,7 @@ impl Run<'_> {
     async fn restore(&self, released: &mut Vec<(&Step, Option<Box<Live>>)>, applied: &mut Applied) {
         for (step, former) in released.drain(..) {
             let (words, restored) = put_back(self.cluster, former.as_deref(), self.terms.keep).await;
-            applied.live.extend(restored.map(|live| (step.id.clone(), live)));
+            applied.keep(&step.id, restored);
             applied.outcomes.insert(step.id.clone(), Outcome::Failed(format!("what it made room for failed; {words}")));
         }
     }

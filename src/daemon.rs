@@ -328,6 +328,7 @@ fn order(
         installation: shared.installation.clone(),
         mode: if settings.mode == SyncMode::Apply { Mode::Apply } else { Mode::Plan },
         only: None,
+        full: false,
         wait: true,
         pinned: None,
         beside: BTreeMap::new(),

@@ -63,6 +63,8 @@ pub struct Order {
     pub mode: Mode,
     /// The units to which the round is limited.
     pub only: Option<BTreeSet<ObjectId>>,
+    /// Whether everything is compared, whatever is known from earlier rounds.
+    pub full: bool,
     /// Whether to wait for health.
     pub wait: bool,
     /// The plan that is carried out, by cluster; `None`: whatever is to be done.

@@ -7,7 +7,7 @@ use gatewright_engine::object::ObjectId;
 
 use crate::cluster::{Cluster, ClusterError, RECORD_PREFIX, Reason};
 use crate::state::StateError;
-use crate::witness::Witness;
+use crate::witness::{Witness, Written};
 
 /// In the record of a head: shards that are of no use any more. They are still there if the process that wrote the
 /// head ended before it had deleted them; the next one to write does it then.
@@ -15,6 +15,15 @@ const FORMER: &str = "former";
 
 /// How often an inventory is read that somebody else is writing.
 const READS: usize = 5;
+
+/// Where the shards of an inventory are read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Shards {
+    /// On the cluster.
+    There,
+    /// In the copy of this host, if the head is the one that it has written: it names them by their digests.
+    Here,
+}
 
 /// An inventory as it stands on a cluster.
 #[derive(Clone, Debug, Default)]
@@ -80,9 +89,14 @@ pub async fn load(cluster: &dyn Cluster, sync: &str) -> Result<Ledger, ClusterEr
 
 /// Reads the inventory of a sync and compares it with what this host remembers of it. Where that is enough to go on
 /// with, a damaged one is in doubt and no error.
-pub async fn watched(cluster: &dyn Cluster, sync: &str, witness: Option<&Witness>) -> Result<Ledger, ClusterError> {
+pub async fn watched(
+    cluster: &dyn Cluster,
+    sync: &str,
+    witness: Option<&Witness>,
+    shards: Shards,
+) -> Result<Ledger, ClusterError> {
     let Some(witness) = witness else { return load(cluster, sync).await };
-    let (mut ledger, damage) = salvage(cluster, sync).await?;
+    let (mut ledger, damage) = found(cluster, sync, witness, shards).await?;
     let verdict = witness.judge(&ledger.inventory, ledger.version.as_deref(), damage.as_ref());
     if let Some(error) = damage {
         let is_newer = matches!(error, InventoryError::Newer(_));
@@ -97,9 +111,25 @@ pub async fn watched(cluster: &dyn Cluster, sync: &str, witness: Option<&Witness
     Ok(ledger)
 }
 
+/// Reads an inventory with the help of this host's copy, if that is wanted and the copy is whole.
+async fn found(
+    cluster: &dyn Cluster,
+    sync: &str,
+    witness: &Witness,
+    shards: Shards,
+) -> Result<(Ledger, Option<InventoryError>), ClusterError> {
+    if shards == Shards::Here
+        && let Some(copy) = witness.copy()
+        && let (ledger, None) = read(cluster, sync, Some(copy)).await?
+    {
+        return Ok((ledger, None));
+    }
+    salvage(cluster, sync).await
+}
+
 /// Reads what can be read of the inventory of a sync, and returns the first thing that cannot.
 pub async fn salvage(cluster: &dyn Cluster, sync: &str) -> Result<(Ledger, Option<InventoryError>), ClusterError> {
-    let mut read = read(cluster, sync).await?;
+    let mut read = read(cluster, sync, None).await?;
     for _ in 1..READS {
         // Whoever writes one takes the old shards away, also from under the eyes of a reader.
         if !matches!(read.1, Some(InventoryError::Missing(_))) {
@@ -109,16 +139,21 @@ pub async fn salvage(cluster: &dyn Cluster, sync: &str) -> Result<(Ledger, Optio
         if head.map(|head| head.version) == read.0.version {
             break;
         }
-        read = self::read(cluster, sync).await?;
+        read = self::read(cluster, sync, None).await?;
     }
     Ok(read)
 }
 
-async fn read(cluster: &dyn Cluster, sync: &str) -> Result<(Ledger, Option<InventoryError>), ClusterError> {
+async fn read(
+    cluster: &dyn Cluster,
+    sync: &str,
+    copy: Option<Written>,
+) -> Result<(Ledger, Option<InventoryError>), ClusterError> {
     let Some(head) = cluster.read_record(&head_name(sync)).await? else { return Ok((Ledger::default(), None)) };
     let names = Inventory::shards_of(&head.data).unwrap_or_default();
-    let mut shards = BTreeMap::new();
-    for name in &names {
+    let copy = copy.filter(|copy| copy.version == head.version);
+    let mut shards = copy.map(|copy| copy.shards).unwrap_or_default();
+    for name in names.iter().filter(|name| !shards.contains_key(*name)).collect::<Vec<_>>() {
         if let Some(shard) = cluster.read_record(&shard_name(sync, name)).await? {
             shards.insert(name.clone(), shard.data);
         }

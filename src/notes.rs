@@ -120,8 +120,8 @@ impl Note {
 
     /// Takes in a later look at an object that was just written: if nobody has left a trace since, it still is what is
     /// wanted.
-    pub fn see_again(&mut self, written: &Metadata, seen: &Metadata, date: Option<Timestamp>) {
-        if seen.uid == self.uid && seen.fingerprint() == written.fingerprint() {
+    pub fn see_again(&mut self, written: &Fingerprint, seen: &Metadata, date: Option<Timestamp>) {
+        if seen.uid == self.uid && seen.fingerprint() == *written {
             seen.resource_version.clone_into(&mut self.version);
             self.fingerprint = Self::traces(seen, date);
         }

@@ -37,7 +37,7 @@ use crate::apply::{Applied, Limits, Outcome, Terms, apply};
 use crate::archive::record::Recorder;
 use crate::claims::Beside;
 use crate::cluster::{Cluster, ClusterError, KindScope, Reason};
-use crate::ledger::forgetful;
+use crate::ledger::{Shards, forgetful};
 use crate::notes::{Notes, Vital, digests};
 use crate::observe::sight::Sight;
 use crate::observe::{Known, Scope, observe};
@@ -113,6 +113,8 @@ pub struct Conclusion {
     pub memory: Option<Memory>,
     /// Whether that differs from what was known before.
     pub is_new: bool,
+    /// The inventory is in doubt, and nothing was changed: the next round is to read all of it again.
+    pub is_doubtful: bool,
     /// What was wanted, if it had to be rendered.
     pub rendering: Option<Arc<Rendering>>,
 }
@@ -120,7 +122,7 @@ pub struct Conclusion {
 impl Conclusion {
     /// Concludes with a report and nothing else.
     pub fn of(report: ClusterReport) -> Self {
-        Self { report, memory: None, is_new: false, rendering: None }
+        Self { report, memory: None, is_new: false, is_doubtful: false, rendering: None }
     }
 }
 
@@ -166,11 +168,11 @@ async fn try_run(cluster: &dyn Cluster, task: &Task<'_>) -> Result<Conclusion, C
         report.saved = Saved { identity: view.observed.cluster.clone(), steps: saved(&view.plan, &view.observed) };
         let memory = noting::planned(here, &view, &ledgers.own, &report);
         let is_new = task.memory != memory.as_ref();
-        return Ok(Conclusion { report, memory, is_new, rendering });
+        return Ok(Conclusion { report, memory, is_new, is_doubtful: ledgers.are_doubtful(), rendering });
     }
     let (report, memory) = carry_out(cluster, here, view, ledgers).await?;
     let is_new = task.memory != memory.as_ref();
-    Ok(Conclusion { report, memory, is_new, rendering })
+    Ok(Conclusion { report, memory, is_new, is_doubtful: false, rendering })
 }
 
 /// What a round on a cluster goes by once it is known that there may be something to do.
@@ -237,7 +239,8 @@ async fn first_look(cluster: &dyn Cluster, task: &Task<'_>) -> Result<First, Clu
     let policies = Policies { claims, ..task.policies.clone() };
     let place = Place { identity, rendering, digests, policies };
     let here = Here { task: &Task { policies: &place.policies, ..*task }, place: &place };
-    let ledgers = Ledgers::load(cluster, task).await?;
+    let shards = if memory.is_some() { Shards::Here } else { Shards::There };
+    let ledgers = Ledgers::load(cluster, task, shards).await?;
     let owned = ledgers.others.taken_over(&ledgers.own.inventory);
     let view = look(cluster, &here, (&ledgers, &owned), memory.map(|memory| &memory.notes), sight).await?;
     Ok(First::Open(Box::new((place, view, ledgers))))

@@ -35,6 +35,12 @@ pub const SHORTEST_INTERVAL: Duration = Duration::from_secs(10);
 /// How long after its time a cron round may still start, unless the schedule says otherwise.
 pub const DEFAULT_WINDOW: Duration = Duration::from_hours(1);
 
+/// How often everything is compared, where a sync does not say it.
+pub const DEFAULT_FULL: Duration = Duration::from_hours(24);
+
+/// The least time from one comparison of everything to the next.
+pub const SHORTEST_FULL: Duration = Duration::from_mins(1);
+
 /// The spreading of an interval that says nothing, in percent of it.
 const DEFAULT_JITTER: Jitter = Jitter::Percent(10);
 
@@ -56,6 +62,9 @@ pub struct Settings {
     /// How far rounds are spread. For an interval, around it: a share such as 10% (the default) or a time, up to half
     /// of it. For a cron pattern, a time by which rounds start later, shorter than the window; nothing if absent.
     pub jitter: Option<Jitter>,
+    /// How often a round compares every object, and not only what has moved since the last round; 24h if absent, at least
+    /// 1m. Clusters are spread by a twenty-fourth of it around it, so that a fleet does not do it all at once.
+    pub full: Option<Period>,
 }
 
 /// A schedule that is known to make sense.
@@ -89,6 +98,9 @@ pub enum ScheduleError {
     /// Rounds would follow too closely.
     #[error("the interval {0} is shorter than {shortest}", shortest = Period(SHORTEST_INTERVAL))]
     TooShort(Period),
+    /// Everything would be compared too often.
+    #[error("full: {0} is shorter than {shortest}", shortest = Period(SHORTEST_FULL))]
+    TooFull(Period),
     /// Rounds could follow each other at once.
     #[error("the jitter {jitter} is more than half of the interval {interval}")]
     JitterTooLong {
@@ -163,6 +175,7 @@ impl ScheduleError {
             Self::Both
             | Self::WithoutCron(_)
             | Self::TooShort(_)
+            | Self::TooFull(_)
             | Self::JitterTooLong { .. }
             | Self::OutOfWindow { .. }
             | Self::Never(_) => None,
@@ -170,9 +183,19 @@ impl ScheduleError {
     }
 }
 
+impl Settings {
+    /// How often a round compares every object.
+    pub fn full(&self) -> Duration {
+        self.full.map_or(DEFAULT_FULL, |full| full.0)
+    }
+}
+
 impl Schedule {
     /// Checks settings; whatever is wrong with a schedule is found here, not at night.
     pub fn parse(settings: &Settings) -> Result<Self, ScheduleError> {
+        if let Some(full) = settings.full.filter(|full| full.0 < SHORTEST_FULL) {
+            return Err(ScheduleError::TooFull(full));
+        }
         match (&settings.interval, &settings.cron) {
             (Some(_), Some(_)) => Err(ScheduleError::Both),
             (interval, None) => interval_rule(settings, interval.unwrap_or(Period(DEFAULT_INTERVAL))).map(Self),
@@ -283,6 +306,9 @@ mod tests {
         check(json!({"interval": "1h"}), "every 1h ± 6m");
         check(json!({"interval": "1h", "jitter": "90s"}), "every 1h ± 1m30s");
         check(json!({"interval": "10s", "jitter": "0%"}), "every 10s ± 0s");
+        check(json!({"full": "1m"}), "every 5m ± 30s");
+        check(json!({"full": "59s"}), "full: 59s is shorter than 1m");
+        check(json!({"cron": "@daily", "full": "59s"}), "full: 59s is shorter than 1m");
         check(json!({"interval": "9s"}), "the interval 9s is shorter than 10s");
         check(json!({"interval": "1m", "jitter": "31s"}), "the jitter 31s is more than half of the interval 1m");
         check(json!({"timezone": "UTC"}), "timezone belongs to a cron pattern, but the schedule is an interval");

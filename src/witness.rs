@@ -7,7 +7,7 @@
 //! An inventory is remembered before it is written and confirmed afterwards, so that a process that dies between the
 //! two has no reason to doubt itself.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -34,10 +34,28 @@ pub struct Witness {
     key: Option<Arc<Key>>,
 }
 
+/// The shards of an inventory as this host has written them.
+#[derive(Clone, Debug)]
+pub struct Written {
+    /// The version of the head that names them.
+    pub version: String,
+    /// The shards, by the digest in their name.
+    pub shards: BTreeMap<String, BTreeMap<String, String>>,
+}
+
+/// The part of a memory that every round asks for.
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Progress {
+    #[serde(default = "yes")]
+    is_complete: bool,
+}
+
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 struct Memory {
-    /// A round has come to its end there.
+    /// A round has come to its end there. A file of an earlier version is there only if one has.
+    #[serde(default = "yes")]
     is_complete: bool,
     /// What was written last.
     known: Option<Image>,
@@ -104,25 +122,21 @@ impl Witness {
     }
 
     fn memory(&self) -> Memory {
-        // A file of an earlier version says only that a round was complete.
-        let value: Option<serde_json::Value> = self.state.read_json(self.path());
-        let is_old = value.as_ref().is_some_and(|value| value.get("isComplete").is_none());
-        let memory: Memory = value.and_then(|value| serde_json::from_value(value).ok()).unwrap_or_default();
-        Memory { is_complete: memory.is_complete || is_old, ..memory }
+        self.state.read_json(self.path()).unwrap_or_default()
     }
 
     /// Tells whether a round of this host has come to its end there.
     pub fn has_seen(&self) -> bool {
-        self.memory().is_complete
+        let progress: Option<Progress> = self.state.read_json(self.path());
+        progress.is_some_and(|progress| progress.is_complete)
     }
 
     /// Notes that one has.
     pub fn note_seen(&self) -> Result<(), StateError> {
-        let memory = self.memory();
-        if memory.is_complete && self.state.path(self.path()).exists() {
+        if self.has_seen() {
             return Ok(());
         }
-        self.state.write_json(self.path(), &Memory { is_complete: true, ..memory })
+        self.state.write_json(self.path(), &Memory { is_complete: true, ..self.memory() })
     }
 
     /// Forgets everything.
@@ -144,6 +158,13 @@ impl Witness {
             inventory.entries.entry(id).or_insert(entry);
         }
         Some(inventory)
+    }
+
+    /// Returns the shards that this host has written last; `None` while the inventory is in doubt.
+    pub fn copy(&self) -> Option<Written> {
+        let memory = self.memory();
+        let known = memory.known.filter(|_| memory.doubt.is_none())?;
+        Some(Written { version: known.version, shards: known.records.shards })
     }
 
     /// Compares what stands on a cluster with what is remembered. `version` is that of its head, `None` if there is
@@ -252,6 +273,10 @@ impl Witness {
         let known = Some(Image::of(inventory, version, &BTreeSet::new()));
         self.state.write_json(self.path(), &Memory { is_complete: true, known, ahead: None, doubt: None })
     }
+}
+
+fn yes() -> bool {
+    true
 }
 
 /// Compares an inventory with those of which it is a later one, or should be the same.

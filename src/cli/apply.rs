@@ -98,6 +98,7 @@ fn prepared(session: &Session<'_>, plan: &PlanFile, planned: &PlannedSync) -> Re
         sync: Some(planned.sync.clone()),
         cluster: planned.clusters.keys().cloned().collect(),
         only: plan.only.clone(),
+        full: false,
     };
     let mut ready = session.prepare(&selection, &plan.installation)?;
     for prepared in &mut ready.rounds {

@@ -47,7 +47,8 @@ pub fn run(context: &Context, args: &Args) -> Result<u8, Failure> {
     let settings = settings(&session, args)?;
     let _lock = session.state.lock().map_err(|error| unusable(&error))?;
     let installation = session.state.make_installation().map_err(|error| unusable(&error))?;
-    let selection = Selection { sync: Some(args.sync.clone()), cluster: args.cluster.clone(), only: Vec::new() };
+    let (sync, cluster) = (Some(args.sync.clone()), args.cluster.clone());
+    let selection = Selection { sync, cluster, only: Vec::new(), full: false };
     let mut prepared = session.emptied(&args.sync, &settings, &selection, &installation)?;
     let plan = session.round(&prepared, Mode::Plan);
     show(context, &plan, args.format, false);

@@ -51,7 +51,8 @@ pub fn run(context: &Context, args: &Args) -> Result<u8, Failure> {
     let config = context.load()?;
     context.log_quietly(&config)?;
     let session = Session::new(context, &config)?;
-    let selection = Selection { sync: Some(args.sync.clone()), cluster: args.cluster.clone(), only: Vec::new() };
+    let (sync, cluster) = (Some(args.sync.clone()), args.cluster.clone());
+    let selection = Selection { sync, cluster, only: Vec::new(), full: false };
     let installation = session.state.installation().map_err(|error| unusable(&error))?;
     let ready = session.prepare(&selection, &installation.unwrap_or_else(|| digest(b"")[..32].to_owned()))?;
     let subject = match (&args.group, &args.service_account) {

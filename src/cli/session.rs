@@ -37,7 +37,7 @@ const LOOK_AGAIN: Duration = Duration::from_millis(200);
 
 const STOPPED: &str = "stopped by a signal, nothing was changed";
 
-/// Which part of which syncs a command is about.
+/// Which part of which syncs a command is about, and how closely it looks.
 #[derive(Debug, clap::Args)]
 pub(super) struct Selection {
     /// The sync; all of them if absent.
@@ -49,6 +49,9 @@ pub(super) struct Selection {
     /// Only this unit, such as Gateway/infra/edge; may be given several times.
     #[arg(long, value_name = "UNIT", value_parser = parse_unit)]
     pub only: Vec<String>,
+    /// Compare every object, and not only what has moved since the last round.
+    #[arg(long)]
+    pub full: bool,
 }
 
 /// Checks that a text has the form of [`ObjectId::path`].

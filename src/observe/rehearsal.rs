@@ -39,7 +39,10 @@ impl<'a> Rehearsal<'a> {
             Self::Change(agreed, live, only_if) => (agreed, live, only_if),
         };
         let operations = match cluster.apply(&agreed.object, only_if, Mode::DryRun).await {
-            Ok(applied) if agreed.first.is_empty() => return Ok(applied),
+            // Most are as they are, and are not kept twice.
+            Ok(applied) if agreed.first.is_empty() => {
+                return Ok(if applied == **live { (*live).clone() } else { applied });
+            }
             Ok(applied) => agreed.rehearsal(live, &applied),
             Err(error) if error.reason == Reason::Invalid && !agreed.first.is_empty() => agreed.draft(live),
             Err(error) => return Err(error),

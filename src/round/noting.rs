@@ -197,7 +197,8 @@ impl Noting<'_> {
             vital: Vital::of(newest, self.demands()),
         };
         if let Some((seen, date)) = self.closing.and_then(|sight| sight.of(&step.id, &step.gvk)) {
-            note.see_again(&metadata, seen, date);
+            let traces = self.applied.traces.get(&step.id).cloned();
+            note.see_again(&traces.unwrap_or_else(|| metadata.fingerprint()), seen, date);
         }
         Some(note)
     }

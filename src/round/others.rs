@@ -12,7 +12,7 @@ use tracing::{info, warn};
 
 use super::Task;
 use crate::cluster::{Cluster, ClusterError};
-use crate::ledger::{self, Ledger};
+use crate::ledger::{self, Ledger, Shards};
 
 /// The inventory of a sync, and what it needs of those of others.
 pub(super) struct Ledgers {
@@ -22,11 +22,16 @@ pub(super) struct Ledgers {
 
 impl Ledgers {
     /// Reads them.
-    pub(super) async fn load(cluster: &dyn Cluster, task: &Task<'_>) -> Result<Self, ClusterError> {
-        let mut own = ledger::watched(cluster, &task.policies.marker.sync, task.witness).await?;
-        let others = Others::load(cluster, task).await?;
+    pub(super) async fn load(cluster: &dyn Cluster, task: &Task<'_>, shards: Shards) -> Result<Self, ClusterError> {
+        let mut own = ledger::watched(cluster, &task.policies.marker.sync, task.witness, shards).await?;
+        let others = Others::load(cluster, task, shards).await?;
         own.unproven.extend(others.unproven().cloned());
         Ok(Self { own, others })
+    }
+
+    /// Tells whether one of them is in doubt.
+    pub(super) fn are_doubtful(&self) -> bool {
+        self.own.doubt.is_some() || self.others.doubt.is_some()
     }
 
     /// Adds to what was seen what stands in them.
@@ -53,12 +58,12 @@ pub(super) struct Others {
 
 impl Others {
     /// Reads the inventories of former names. One of another installation is not taken over.
-    async fn load(cluster: &dyn Cluster, task: &Task<'_>) -> Result<Self, ClusterError> {
+    async fn load(cluster: &dyn Cluster, task: &Task<'_>, shards: Shards) -> Result<Self, ClusterError> {
         let policies = task.policies;
         let (mut former, mut doubt) = (BTreeMap::new(), None);
         for name in &policies.moved {
             let witness = task.witness.map(|witness| witness.of(name));
-            let ledger = ledger::watched(cluster, name, witness.as_ref()).await?;
+            let ledger = ledger::watched(cluster, name, witness.as_ref(), shards).await?;
             let wrong = |what: &String| Doubt { sync: name.clone(), what: format!("that of sync {name:?}: {what}") };
             doubt = doubt.or_else(|| ledger.doubt.as_ref().map(wrong));
             let installation = &ledger.inventory.installation;

@@ -73,7 +73,7 @@ pub(super) async fn conclude(
     let settled = Some(Settled { units: report.units.clone(), ..settled.clone() });
     let seen = Memory { notes: seen, settled };
     let is_new = seen != *memory;
-    Ok(Some(Conclusion { report, memory: Some(seen), is_new, rendering: None }))
+    Ok(Some(Conclusion { report, memory: Some(seen), is_new, is_doubtful: false, rendering: None }))
 }
 
 fn is_untouched(notes: &Notes, sight: &Sight) -> bool {

@@ -32,7 +32,7 @@ syncs:
 ";
 
 /// What a program does without a setting, where the setting itself stays open until then; all of it is documented.
-const OPEN: [(&str, &str); 7] = [
+const OPEN: [(&str, &str); 8] = [
     ("/stateDir", "/var/lib/gatewright"),
     ("/packs/agentgateway/parameters", "{}"),
     ("/packs/kgateway/parameters", "{}"),
@@ -40,6 +40,7 @@ const OPEN: [(&str, &str); 7] = [
     ("/sources/lab/poll", "30s"),
     ("/syncs/gateways/schedule/interval", "5m"),
     ("/syncs/gateways/schedule/jitter", "10%"),
+    ("/syncs/gateways/schedule/full", "1d"),
 ];
 
 fn settings(text: &str) -> Value {

@@ -39,6 +39,19 @@ impl Site {
         fs::remove_dir_all(self.desk.path("state/seen")).expect("there is one after a round");
     }
 
+    /// The next round compares everything, as one does once a day.
+    fn lose_notes(&self) {
+        fs::remove_dir_all(self.desk.path("state/known")).expect("there is one after a round");
+    }
+
+    /// Puts something else in the place of the shard of the inventory.
+    fn truncate_shard(&self) {
+        let head = format!("gatewright.{}", self.name);
+        let shard = self.records().into_keys().find(|name| *name != head).expect("there is one");
+        let patch = r#"{"data": {"entries": "H4sI"}}"#;
+        self.server.kubectl_ok(&["-n", "gatewright-system", "patch", "configmap", &shard, "--type=merge", "-p", patch]);
+    }
+
     fn service(&self, name: &str) -> ObjectId {
         ObjectId::new("", "Service", &self.name, name)
     }
@@ -113,9 +126,8 @@ fn an_inventory_that_was_edited_holds_deletions_until_it_is_repaired() {
 fn a_truncated_inventory_holds_deletions_until_it_is_repaired() {
     let site = site("");
     let head = format!("gatewright.{}", site.name);
-    let shard = site.records().into_keys().find(|name| *name != head).expect("there is one");
-    let patch = r#"{"data": {"entries": "H4sI"}}"#;
-    site.server.kubectl_ok(&["-n", "gatewright-system", "patch", "configmap", &shard, "--type=merge", "-p", patch]);
+    site.truncate_shard();
+    site.lose_notes();
     held_and_repaired(&site, "it cannot be read: shard");
 
     // A head that says nothing is no better.
@@ -131,6 +143,36 @@ fn a_truncated_inventory_holds_deletions_until_it_is_repaired() {
     site.sync().exits(1).says(&format!("gatewright inventory repair {}", site.name));
     site.repair().exits(0).says("it bears our mark; it counts as adopted");
     site.sync().exits(0).says("no changes, 4 objects up to date");
+}
+
+/// A round that goes by notes goes by this host's copy of what the head names; what stands there is looked at when
+/// everything is compared, and when a person asks.
+#[test]
+fn a_truncated_shard_is_noticed_when_everything_is_compared() {
+    let site = site("");
+    site.truncate_shard();
+    site.sync().exits(0).says("no changes, 8 objects up to date");
+    site.want(&["edge"], 81);
+    site.sync().exits(0).says("2 objects updated, 6 unchanged");
+    site.run(&["inventory", "show"]).exits(3).says("in doubt: it cannot be read: shard");
+    site.lose_notes();
+    site.run(&["plan"]).exits(3).says("held by guard inventory").says("it cannot be read: shard");
+    // A plan keeps nothing in mind, so the round after it looks too.
+    site.sync().exits(3).says("held by guard inventory").says("it cannot be read: shard");
+    site.repair().exits(0).says("the inventory holds 8 objects now");
+    site.sync().exits(0).says("no changes, 8 objects up to date");
+}
+
+/// What is written anew is right again, whatever somebody had made of it.
+#[test]
+fn a_truncated_shard_is_replaced_by_the_next_change_of_the_inventory() {
+    let site = site("");
+    site.truncate_shard();
+    site.drop(&["other"]);
+    site.sync().exits(0).says("4 objects deleted, 4 unchanged");
+    site.lose_notes();
+    site.sync().exits(0).says("no changes, 4 objects up to date");
+    site.run(&["inventory", "show"]).exits(0).says("4 objects");
 }
 
 #[test]

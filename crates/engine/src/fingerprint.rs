@@ -57,10 +57,10 @@ pub struct Metadata {
     pub finalizers: Vec<String>,
     /// `ownerReferences`, as they were sent.
     pub owner_references: Option<Box<RawValue>>,
-    /// `labels`.
-    pub labels: BTreeMap<String, String>,
-    /// `annotations`.
-    pub annotations: BTreeMap<String, String>,
+    /// `labels`, as they were sent: they are asked for only where a version has moved.
+    pub labels: Option<Box<RawValue>>,
+    /// `annotations`, as they were sent.
+    pub annotations: Option<Box<RawValue>>,
     /// `managedFields`.
     pub managed_fields: Vec<Manager>,
 }
@@ -111,8 +111,8 @@ impl Metadata {
         }
         add(self.owner_references.as_deref().map_or("", RawValue::get));
         for (key, value) in self.own_entries() {
-            add(key);
-            add(value);
+            add(&key);
+            add(&value);
         }
         for entry in self.touches() {
             for text in [&entry.manager, &entry.operation, &entry.api_version, &entry.time, &entry.subresource] {
@@ -135,22 +135,28 @@ impl Metadata {
     }
 
     /// The labels and annotations that are ours, by what the server says of us, and what they are now.
-    fn own_entries(&self) -> Vec<(&str, &str)> {
-        let mut entries = Vec::new();
+    fn own_entries(&self) -> Vec<(String, String)> {
+        let (labels, annotations) = (entries(self.labels.as_deref()), entries(self.annotations.as_deref()));
+        let mut found = Vec::new();
         for entry in self.touches().filter(|entry| entry.manager == FIELD_MANAGER && entry.operation == "Apply") {
             let text = entry.fields.as_deref().map_or("{}", RawValue::get);
             let own: OwnMetadata<'_> = serde_json::from_str::<OwnFields<'_>>(text).unwrap_or_default().metadata;
-            entries.extend(chosen(&self.labels, &own.labels));
-            entries.extend(chosen(&self.annotations, &own.annotations));
+            found.extend(chosen(&labels, &own.labels));
+            found.extend(chosen(&annotations, &own.annotations));
         }
-        entries
+        found
     }
 }
 
+/// Labels or annotations. An API server sends nothing but texts.
+fn entries(sent: Option<&RawValue>) -> BTreeMap<String, String> {
+    sent.and_then(|sent| serde_json::from_str(sent.get()).ok()).unwrap_or_default()
+}
+
 /// The entries whose keys are in a set of fields.
-fn chosen<'a>(entries: &'a BTreeMap<String, String>, fields: &Keys<'_>) -> Vec<(&'a str, &'a str)> {
+fn chosen(entries: &BTreeMap<String, String>, fields: &Keys<'_>) -> Vec<(String, String)> {
     let keys = fields.keys().filter_map(|field| field.strip_prefix("f:"));
-    keys.filter_map(|key| entries.get_key_value(key)).map(|(key, value)| (key.as_str(), value.as_str())).collect()
+    keys.filter_map(|key| Some((key.to_owned(), entries.get(key)?.clone()))).collect()
 }
 
 type Keys<'a> = BTreeMap<Cow<'a, str>, &'a RawValue>;
@@ -235,7 +241,7 @@ mod tests {
 
     #[test]
     fn what_is_no_object_has_none() {
-        assert_eq!(of(&json!({"metadata": {"labels": 5}})), None);
+        assert_eq!(of(&json!({"metadata": {"finalizers": 5}})), None);
         assert_eq!(of(&json!([])), None);
     }
 }

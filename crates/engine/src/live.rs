@@ -25,6 +25,12 @@ impl Live {
         Ok(Self { object: Object::new(body)?, uid, resource_version })
     }
 
+    /// Returns it without the record of who has set which field.
+    #[must_use]
+    pub fn without_managers(self) -> Self {
+        Self { object: self.object.without_metadata("managedFields"), ..self }
+    }
+
     /// Tells whether a deletion has begun.
     pub fn is_terminating(&self) -> bool {
         self.object.body().pointer("/metadata/deletionTimestamp").is_some_and(|time| !time.is_null())

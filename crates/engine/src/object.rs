@@ -4,8 +4,9 @@ pub mod scope;
 
 use std::fmt;
 use std::str::FromStr;
+use std::sync::Arc;
 
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Serialize, Serializer};
 use serde_json::Value;
 
 /// The identity of an object on a cluster: group and kind, but no version, because a new API version of the same
@@ -113,13 +114,14 @@ impl fmt::Display for Gvk {
 
 /// An object with its identity read out once.
 ///
-/// The body is always a JSON object whose `apiVersion`, `kind` and `metadata` agree with the identity.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(try_from = "Value", into = "Value")]
+/// The body is always a JSON object whose `apiVersion`, `kind` and `metadata` agree with the identity. Clones share it:
+/// what is wanted stands in a rendering, a plan and a record at once, and a fleet is large.
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[serde(try_from = "Value")]
 pub struct Object {
     id: ObjectId,
     version: String,
-    body: Value,
+    body: Arc<Value>,
 }
 
 /// A value that is not a Kubernetes object.
@@ -138,9 +140,15 @@ impl TryFrom<Value> for Object {
     }
 }
 
+impl Serialize for Object {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        self.body.serialize(serializer)
+    }
+}
+
 impl From<Object> for Value {
     fn from(object: Object) -> Self {
-        object.body
+        object.into_body()
     }
 }
 
@@ -154,7 +162,7 @@ impl Object {
         let gvk = Gvk::new(need("/apiVersion", "apiVersion")?, need("/kind", "kind")?);
         let name = need("/metadata/name", "metadata.name")?;
         let id = ObjectId::new(&gvk.group, &gvk.kind, text("/metadata/namespace").unwrap_or(""), name);
-        Ok(Self { id, version: gvk.version, body })
+        Ok(Self { id, version: gvk.version, body: Arc::new(body) })
     }
 
     /// Returns the identity.
@@ -174,15 +182,16 @@ impl Object {
 
     /// Returns the whole object as JSON, consuming it.
     pub fn into_body(self) -> Value {
-        self.body
+        Arc::unwrap_or_clone(self.body)
     }
 
     /// Puts the object into a namespace; an empty one is none.
     #[must_use]
     pub fn in_namespace(mut self, namespace: &str) -> Self {
-        match self.body["metadata"].as_object_mut() {
+        let metadata = &mut Arc::make_mut(&mut self.body)["metadata"];
+        match metadata.as_object_mut() {
             Some(metadata) if namespace.is_empty() => drop(metadata.remove("namespace")),
-            _ => self.body["metadata"]["namespace"] = Value::from(namespace),
+            _ => metadata["namespace"] = Value::from(namespace),
         }
         namespace.clone_into(&mut self.id.namespace);
         self
@@ -191,8 +200,18 @@ impl Object {
     /// Returns the object with labels or annotations (`field`) added; what `entries` says wins.
     #[must_use]
     pub fn with_metadata(mut self, field: &str, entries: impl IntoIterator<Item = (String, String)>) -> Self {
+        let metadata = &mut Arc::make_mut(&mut self.body)["metadata"];
         for (key, value) in entries {
-            self.body["metadata"][field][key] = Value::from(value);
+            metadata[field][key] = Value::from(value);
+        }
+        self
+    }
+
+    /// Returns the object without a field of its metadata that does not identify it.
+    #[must_use]
+    pub(crate) fn without_metadata(mut self, field: &str) -> Self {
+        if let Some(metadata) = Arc::make_mut(&mut self.body)["metadata"].as_object_mut() {
+            metadata.remove(field);
         }
         self
     }

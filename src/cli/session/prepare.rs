@@ -82,7 +82,7 @@ impl<'a> Session<'a> {
     ) -> Result<Prepared, Failure> {
         let installation = self.state.make_installation().map_err(|error| unusable(&error))?;
         let (sync_name, cluster) = (Some(name.to_owned()), clusters.to_vec());
-        let selection = Selection { sync: sync_name, cluster, only: Vec::new() };
+        let selection = Selection { sync: sync_name, cluster, only: Vec::new(), full: false };
         let order = self.order(name, sync, &selection, &installation);
         let ready = |(cluster, rendering)| (cluster, Want::ready(rendering, &order.marker()));
         let wanted = wanted.into_iter().map(ready).collect();
@@ -267,6 +267,7 @@ impl<'a> Session<'a> {
             installation: installation.to_owned(),
             mode: Mode::Plan,
             only: None,
+            full: selection.full,
             wait: true,
             pinned: None,
             beside: BTreeMap::new(),

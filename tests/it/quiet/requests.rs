@@ -1,6 +1,9 @@
 //! What a round in which nothing has changed asks for.
 
 use std::collections::BTreeSet;
+use std::fs;
+
+use jiff::{SignedDuration, Timestamp};
 
 use crate::cluster::proxy::Seen;
 use crate::faults::Place;
@@ -27,6 +30,49 @@ fn a_round_in_which_nothing_has_changed_looks_at_metadata_only() {
     place.proxy.recovers();
     place.run(&["plan"]).exits(0).says("no changes");
     assert_eq!(place.asked(), asked);
+}
+
+/// What this host has written of the inventory it need not read.
+#[test]
+fn an_object_that_was_edited_costs_three_requests_and_no_look_into_the_inventory() {
+    let place = Place::with("edge");
+    place.takes_note();
+    place.site.kubectl(&["patch", "configmap/edge", "--type=merge", "-p", r#"{"data": {"envoy.yaml": "stray"}}"#]);
+    place.sync().exits(0).says("1 object updated, 3 unchanged");
+    let asked = place.asked();
+    let of_object: Vec<&String> = asked.iter().filter(|line| line.contains("/configmaps/edge")).collect();
+    assert_eq!(of_object.len(), 3, "read, rehearsed, applied: {asked:?}");
+    let shard = format!("/configmaps/gatewright.{}.", place.site.name);
+    assert!(!asked.iter().any(|line| line.contains(&shard)), "{asked:?}");
+
+    place.proxy.recovers();
+    fs::remove_file(place.site.desk.path(&place.notes_path())).expect("there is one");
+    place.sync().exits(0).says("no changes");
+    assert!(place.asked().iter().any(|line| line.contains(&shard)), "{:?}", place.asked());
+}
+
+#[test]
+fn everything_is_compared_as_often_as_the_sync_says_and_when_a_person_asks() {
+    let place = Place::with("edge");
+    let all = ["configmaps/edge", "deployments/edge", "serviceaccounts/edge", "services/edge"];
+    place.takes_note();
+    for arguments in [["plan", "--full"].as_slice(), &["sync", "--full"]] {
+        place.proxy.recovers();
+        place.run(arguments).exits(0);
+        assert_eq!(place.rehearsed(), all, "{arguments:?}");
+    }
+
+    place.takes_note();
+    let mut notes = place.notes();
+    let proven: Timestamp = notes["notes"]["proven"].as_str().and_then(|time| time.parse().ok()).expect("it is a time");
+    notes["notes"]["proven"] = (proven - SignedDuration::from_hours(2)).to_string().into();
+    place.site.desk.write(&place.notes_path(), &notes.to_string());
+    for (full, rehearsed) in [("3h", [].as_slice()), ("1h", &all)] {
+        place.proxy.recovers();
+        place.configure(&format!("schedule: {{full: {full}}}"));
+        place.sync().exits(0).says("no changes, 4 objects up to date");
+        assert_eq!(place.rehearsed(), rehearsed, "{full}");
+    }
 }
 
 /// Once a day everything is compared again, whatever the notes say; so it is when the clock of the host runs backwards.

@@ -188,6 +188,7 @@ impl Installation {
             installation: self.marker.installation.clone(),
             mode,
             only: None,
+            full: false,
             wait: false,
             pinned: None,
             beside: BTreeMap::new(),

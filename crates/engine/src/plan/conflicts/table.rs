@@ -100,7 +100,9 @@ impl<'a> Table<'a> {
         remove(&mut body, &released);
         self.regroup(&mut result, &stays);
         result.lost = self.lost(&result, &body);
-        result.object = Object::new(body).expect("what identifies an object is never released");
+        if body != *self.wanted.body() {
+            result.object = Object::new(body).expect("what identifies an object is never released");
+        }
         Ok(result)
     }
 
