@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use gatewright_engine::live::Live;
 use gatewright_engine::object::ObjectId;
-use gatewright_engine::plan::{Action, Observed, Over, Step};
+use gatewright_engine::plan::{Observed, Step};
 use tokio::task::spawn_blocking;
 
 use crate::archive::record::Recorder;
@@ -38,7 +38,7 @@ pub fn unkept(what: &str, error: impl Error + Send + Sync + 'static) -> ClusterE
 impl Keep<'_> {
     /// Keeps what a step is about to write over.
     pub(super) async fn before(&self, cluster: &dyn Cluster, step: &Step) -> Result<(), ClusterError> {
-        let Some(over) = over(step).filter(|_| self.recorder.is_some()) else { return Ok(()) };
+        let Some(over) = step.action.over().filter(|_| self.recorder.is_some()) else { return Ok(()) };
         let is_it = |live: &&Live| live.uid == over.uid && live.resource_version == over.resource_version;
         // Of what was known to be unchanged nothing was read that could come back.
         let is_whole = !self.observed.unchanged.contains(&step.id);
@@ -71,23 +71,5 @@ impl Keep<'_> {
         if let Some(recorder) = self.recorder {
             recorder.after(id, live);
         }
-    }
-}
-
-/// What a step writes over.
-fn over(step: &Step) -> Option<&Over> {
-    match &step.action {
-        Action::Update(over) | Action::Adopt(over) => Some(over),
-        Action::TakeOver(it) => Some(&it.over),
-        Action::Generate(it) => it.over.as_ref(),
-        Action::CreateNamespace
-        | Action::Create
-        | Action::Recreate(_)
-        | Action::ReleaseFirst(_)
-        | Action::Keep
-        | Action::Omit
-        | Action::Release(_)
-        | Action::Prune(_)
-        | Action::Forget => None,
     }
 }

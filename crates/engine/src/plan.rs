@@ -207,6 +207,20 @@ impl Action {
         }
     }
 
+    /// Returns the live object that it is about; `None` where there is none, or nothing is done to it.
+    pub fn over(&self) -> Option<&Over> {
+        match self {
+            Self::Update(over)
+            | Self::Adopt(over)
+            | Self::Recreate(over)
+            | Self::ReleaseFirst(over)
+            | Self::Prune(over) => Some(over),
+            Self::TakeOver(it) => Some(&it.over),
+            Self::Generate(it) => it.over.as_ref(),
+            Self::CreateNamespace | Self::Create | Self::Keep | Self::Omit | Self::Release(_) | Self::Forget => None,
+        }
+    }
+
     /// Tells whether an object of ours is deleted that nobody wants any more.
     pub fn deletes(&self) -> bool {
         matches!(self, Self::Prune(_) | Self::ReleaseFirst(_))

@@ -248,10 +248,16 @@ impl Rendering {
 impl Unit {
     /// Begins the unit of a document.
     fn of(document: &Document) -> Self {
+        let files = BTreeSet::from([Arc::clone(&document.file)]);
+        Self { files, ..Self::empty(document.id.clone(), document.place()) }
+    }
+
+    /// Begins a unit that holds nothing yet and that no file has fed.
+    pub(crate) fn empty(id: ObjectId, place: Place) -> Self {
         Self {
-            id: document.id.clone(),
-            place: document.place(),
-            files: BTreeSet::from([Arc::clone(&document.file)]),
+            id,
+            place,
+            files: BTreeSet::new(),
             specs: Vec::new(),
             objects: Vec::new(),
             generated: Vec::new(),

@@ -267,26 +267,12 @@ impl Context<'_> {
 fn rendering<'a>(wanted: impl IntoIterator<Item = (&'a Change, Object)>) -> Rendering {
     let mut units: BTreeMap<&ObjectId, Unit> = BTreeMap::new();
     for (change, object) in wanted {
-        let unit = units.entry(&change.unit).or_insert_with(|| empty(&change.unit));
+        let unit = units.entry(&change.unit).or_insert_with(|| Unit::empty(change.unit.clone(), Place::file("")));
         unit.files.extend(change.files.iter().map(|file| Arc::from(file.as_str())));
         unit.notes.extend(note(change, &object).map(|note| (change.id.clone(), note)));
         unit.objects.push(object);
     }
     Rendering { units: units.into_values().collect(), ..Rendering::default() }
-}
-
-fn empty(id: &ObjectId) -> Unit {
-    Unit {
-        id: id.clone(),
-        place: Place::file(""),
-        files: BTreeSet::new(),
-        specs: Vec::new(),
-        objects: Vec::new(),
-        generated: Vec::new(),
-        notes: BTreeMap::new(),
-        deployer: None,
-        home: None,
-    }
 }
 
 /// What a server chooses by itself it chooses anew.

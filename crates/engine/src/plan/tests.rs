@@ -88,17 +88,7 @@ struct World {
 }
 
 fn empty(id: ObjectId) -> Unit {
-    Unit {
-        id,
-        place: Place::file("a.yaml"),
-        files: [Arc::from("a.yaml")].into(),
-        specs: Vec::new(),
-        objects: Vec::new(),
-        generated: Vec::new(),
-        notes: BTreeMap::new(),
-        deployer: None,
-        home: None,
-    }
+    Unit { files: [Arc::from("a.yaml")].into(), ..Unit::empty(id, Place::file("a.yaml")) }
 }
 
 fn world(situations: &[Situation]) -> World {

@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 use super::Guard;
 use crate::object::{Object, ObjectId};
 use crate::plan::policies::Policies;
-use crate::plan::{Action, Observed, Step};
+use crate::plan::{Observed, Step};
 use crate::text::digest;
 
 /// Digits and letters without `0`, `1`, `i`, `l` and `o`.
@@ -40,21 +40,8 @@ pub struct HeldStep {
 impl HeldStep {
     /// Describes a step.
     pub fn of(step: &Step, observed: &Observed) -> Self {
-        let uid = match &step.action {
-            Action::Update(over)
-            | Action::Adopt(over)
-            | Action::Recreate(over)
-            | Action::ReleaseFirst(over)
-            | Action::Prune(over) => Some(over.uid.clone()),
-            Action::TakeOver(it) => Some(it.over.uid.clone()),
-            Action::Generate(_)
-            | Action::CreateNamespace
-            | Action::Create
-            | Action::Keep
-            | Action::Omit
-            | Action::Release(_)
-            | Action::Forget => observed.live.get(&step.id).map(|live| live.uid.clone()),
-        };
+        let live = || observed.live.get(&step.id).map(|live| live.uid.clone());
+        let uid = step.action.over().map(|over| over.uid.clone()).or_else(live);
         let wanted = step.object.as_ref().map(wanted_digest);
         Self { id: step.id.clone(), action: step.action.word().to_owned(), uid, wanted }
     }
