@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use gatewright_engine::plan::claims::{Claim, Claims, Wanted};
+use gatewright_engine::unit::Rendering;
 use tokio::task::JoinError;
 
 use crate::config::Config;
@@ -42,18 +43,25 @@ impl Beside {
         Self(neighbors.into_iter().map(|(name, neighbor)| (name, Some(neighbor))).collect())
     }
 
-    /// Finds out what they want. An error is a bug.
-    pub async fn claims(&self) -> Result<Claims, JoinError> {
+    /// Finds out what they want. Of one whose rendering ends in a bug that is not known, and nobody else suffers for it.
+    pub async fn claims(&self) -> Claims {
         let mut claims = BTreeMap::new();
         for (name, neighbor) in &self.0 {
             let claim = match neighbor {
                 None => Claim::Known(Arc::new(Wanted::default())),
-                Some(Neighbor::Wants(want)) => Claim::Known(Arc::new(Wanted::of(&*want.rendering().await?))),
+                Some(Neighbor::Wants(want)) => known(want.rendering().await),
                 Some(Neighbor::Unread(why)) => Claim::Unknown(why.clone()),
             };
             claims.insert(name.clone(), claim);
         }
-        Ok(Claims(claims))
+        Claims(claims)
+    }
+}
+
+fn known(rendering: Result<Arc<Rendering>, JoinError>) -> Claim {
+    match rendering {
+        Ok(rendering) => Claim::Known(Arc::new(Wanted::of(&rendering))),
+        Err(_) => Claim::Unknown("its rendering ended in a bug, see the log".to_owned()),
     }
 }
 
@@ -62,4 +70,15 @@ pub fn neighbors<'a>(config: &'a Config, sync: &'a str, cluster: &'a str) -> imp
     let others = config.settings.syncs.iter().filter(move |(name, _)| *name != sync);
     let shares = move |(name, settings)| config.clusters_of(settings).contains_key(cluster).then_some(name);
     others.filter_map(move |(name, settings)| shares((name.as_str(), settings)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn a_sync_whose_rendering_ends_in_a_bug_may_want_anything() {
+        let bug = tokio::spawn(async { panic!("a bug of a test") }).await;
+        assert!(matches!(known(bug), Claim::Unknown(why) if why.contains("bug")));
+    }
 }

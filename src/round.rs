@@ -229,14 +229,14 @@ async fn first_look(cluster: &dyn Cluster, task: &Task<'_>) -> Result<First, Clu
     {
         return Ok(First::Concluded(Box::new(conclusion)));
     }
-    let (Ok(rendering), Ok(claims)) = (task.want.rendering().await, task.beside.claims().await) else {
+    let Ok(rendering) = task.want.rendering().await else {
         let message = "internal error: rendering ended in a bug, see the log".to_owned();
         let report = ClusterReport::failed(ClusterState::Failed, message, Some("please report it".to_owned()));
         return Ok(First::Concluded(Box::new(Conclusion::of(report))));
     };
     let rendering = located(cluster, task, &rendering).await?.map_or(rendering, Arc::new);
     let digests = digests(&rendering.units, &task.policies.conflicts);
-    let policies = Policies { claims, ..task.policies.clone() };
+    let policies = Policies { claims: task.beside.claims().await, ..task.policies.clone() };
     let place = Place { identity, rendering, digests, policies };
     let here = Here { task: &Task { policies: &place.policies, ..*task }, place: &place };
     let shards = if memory.is_some() { Shards::Here } else { Shards::There };
