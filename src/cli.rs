@@ -139,7 +139,9 @@ impl From<ConfigError> for Failure {
             ConfigError::Problems(_) => error.to_string(),
             ConfigError::Read(..) => Chain(&error).to_string(),
         };
-        Self { code: EXIT_USAGE, message, hint: None }
+        let hint =
+            matches!(error, ConfigError::Read(..)).then(|| "name it by --config FILE, and let this user read it");
+        Self { code: EXIT_USAGE, message, hint: hint.map(str::to_owned) }
     }
 }
 
