@@ -151,7 +151,8 @@ pub trait Cluster: Send + Sync {
     /// metadata counts.
     async fn contents(&self, container: &Object) -> Result<Vec<Live>, ClusterError>;
 
-    /// Applies an object, server side, and returns what it became.
+    /// Applies an object, server side, and returns what it became. Of one that was made, the metadata are what counts:
+    /// defaults that the server adds to the rest may be missing, but never the address of a Service.
     async fn apply(&self, object: &Object, only_if: &Precondition, mode: Mode) -> Result<Live, ClusterError>;
 
     /// Changes an object by a JSON patch (RFC 6902), only if it is still the one that was read, and returns what it

@@ -226,36 +226,37 @@ impl Ledger {
         }
         let needless = self.version.is_none() && inventory.entries.is_empty();
         if needless || (inventory == self.inventory && !self.is_damaged) {
-            return self.remember(sync);
+            return self.remember(sync, None);
         }
         inventory.epoch += 1;
+        let encoded = inventory.encode();
         if let Some(witness) = &self.witness {
-            witness.ahead(&inventory, &self.unproven).map_err(|error| forgetful(sync, error))?;
+            witness.ahead(&inventory, &self.unproven, &encoded).map_err(|error| forgetful(sync, error))?;
         }
-        let mut encoded = inventory.encode();
         let former = self.shards.iter().chain(&self.former).filter(|digest| !encoded.shards.contains_key(*digest));
         let former: Vec<String> = former.cloned().collect();
+        let mut head = encoded.head.clone();
         if !former.is_empty() {
-            encoded.head.insert(FORMER.to_owned(), former.join(" "));
+            head.insert(FORMER.to_owned(), former.join(" "));
         }
         for (digest, shard) in encoded.shards.iter().filter(|(digest, _)| !self.shards.contains(digest)) {
             write_shard(cluster, &shard_name(sync, digest), shard).await?;
         }
-        let version = cluster.write_record(&head_name(sync), &encoded.head, self.version.as_deref()).await?;
+        let version = cluster.write_record(&head_name(sync), &head, self.version.as_deref()).await?;
         for digest in &former {
             cluster.delete_record(&shard_name(sync, digest)).await?;
         }
         self.version = Some(version);
-        self.shards = encoded.shards.into_keys().collect();
+        self.shards = encoded.shards.keys().cloned().collect();
         self.former.clear();
         self.is_damaged = false;
         self.inventory = inventory;
-        self.remember(sync)
+        self.remember(sync, Some(encoded))
     }
 
-    fn remember(&self, sync: &str) -> Result<(), ClusterError> {
+    fn remember(&self, sync: &str, records: Option<Encoded>) -> Result<(), ClusterError> {
         let (Some(witness), Some(version)) = (&self.witness, &self.version) else { return Ok(()) };
-        witness.written(&self.inventory, version, &self.unproven).map_err(|error| forgetful(sync, error))
+        witness.written(&self.inventory, version, &self.unproven, records).map_err(|error| forgetful(sync, error))
     }
 }
 

@@ -33,8 +33,9 @@ use crate::notes::Notes;
 use rehearsal::Rehearsal;
 use sight::{Sight, outline};
 
-/// Requests under way at once on one cluster; more only adds latency.
-pub const CONCURRENCY: usize = 8;
+/// How many things are done beside each other on one cluster: some more than there are requests at once, so that there
+/// is always one to send while answers are read.
+pub const CONCURRENCY: usize = 12;
 
 /// How often an object that moves while it is looked at is rehearsed.
 const REHEARSALS: usize = 4;

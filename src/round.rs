@@ -216,9 +216,18 @@ enum First {
     Open(Box<(Place, View, Ledgers)>),
 }
 
+/// Renders while the cluster is asked who it is, where it is certain that the round needs it. What is shared by all
+/// clusters is made only once; how it went is seen by whoever takes it.
+async fn begin(task: &Task<'_>) {
+    if task.memory.is_none() {
+        drop(task.want.rendering().await);
+    }
+}
+
 /// Looks at what the last round was about, and only if that does not settle it at all that is wanted.
 async fn first_look(cluster: &dyn Cluster, task: &Task<'_>) -> Result<First, ClusterError> {
-    let identity = cluster.identity().await?;
+    let (identity, ()) = tokio::join!(cluster.identity(), begin(task));
+    let identity = identity?;
     let memory = task.memory.filter(|memory| memory.notes.are_about(&identity));
     let sight = match memory {
         Some(memory) => Sight::default().widened(cluster, &memory.notes.kinds(), &task.policies.marker).await?,

@@ -94,9 +94,8 @@ impl Verdict {
 }
 
 impl Image {
-    fn of(inventory: &Inventory, version: &str, unproven: &BTreeSet<ObjectId>) -> Self {
-        let (epoch, version) = (inventory.epoch, version.to_owned());
-        Self { epoch, version, records: inventory.encode(), unproven: unproven.clone() }
+    fn of(inventory: &Inventory, version: &str, unproven: &BTreeSet<ObjectId>, records: Encoded) -> Self {
+        Self { epoch: inventory.epoch, version: version.to_owned(), records, unproven: unproven.clone() }
     }
 
     /// What is remembered is never newer than this program, unless somebody went back to an older one.
@@ -243,34 +242,43 @@ impl Witness {
         inventory.seals = inventory.entries.keys().filter_map(|id| Some((id.clone(), seal(id)?))).collect();
     }
 
-    /// Remembers what is about to be written.
-    pub fn ahead(&self, inventory: &Inventory, unproven: &BTreeSet<ObjectId>) -> Result<(), StateError> {
+    /// Remembers what is about to be written: an inventory and its records.
+    pub fn ahead(
+        &self,
+        inventory: &Inventory,
+        unproven: &BTreeSet<ObjectId>,
+        records: &Encoded,
+    ) -> Result<(), StateError> {
         let memory = self.memory();
         if memory.doubt.is_some() {
             return Ok(());
         }
-        self.state.write_json(self.path(), &Memory { ahead: Some(Image::of(inventory, "", unproven)), ..memory })
+        let ahead = Some(Image::of(inventory, "", unproven, records.clone()));
+        self.state.write_json(self.path(), &Memory { ahead, ..memory })
     }
 
-    /// Remembers what was written. While the inventory is in doubt, what was known before stays.
+    /// Remembers what was written; its records are made if nobody has them. While the inventory is in doubt, what was
+    /// known before stays.
     pub fn written(
         &self,
         inventory: &Inventory,
         version: &str,
         unproven: &BTreeSet<ObjectId>,
+        records: Option<Encoded>,
     ) -> Result<(), StateError> {
         let memory = self.memory();
         let is_known = memory.known.as_ref().is_some_and(|known| known.version == version) && memory.ahead.is_none();
         if memory.doubt.is_some() || is_known {
             return Ok(());
         }
-        let known = Some(Image::of(inventory, version, unproven));
+        let records = records.unwrap_or_else(|| inventory.encode());
+        let known = Some(Image::of(inventory, version, unproven, records));
         self.state.write_json(self.path(), &Memory { known, ahead: None, ..memory })
     }
 
     /// Trusts an inventory from now on: a person has looked at it.
     pub fn trust(&self, inventory: &Inventory, version: &str) -> Result<(), StateError> {
-        let known = Some(Image::of(inventory, version, &BTreeSet::new()));
+        let known = Some(Image::of(inventory, version, &BTreeSet::new(), inventory.encode()));
         self.state.write_json(self.path(), &Memory { is_complete: true, known, ahead: None, doubt: None })
     }
 }

@@ -21,7 +21,7 @@ use gatewright_engine::text::digest;
 use serde::{Deserialize, Serialize};
 use tracing::warn;
 
-use super::vault::VaultError;
+use super::vault::{Packer, VaultError};
 use super::{About, Archive, runs};
 use crate::state::{StateError, give};
 
@@ -73,7 +73,14 @@ struct Log {
     attempt: u32,
     /// What is about to be changed.
     before: BTreeMap<ObjectId, Live>,
-    notes: Option<File>,
+    notes: Option<Notes>,
+}
+
+/// The notes that are being written.
+#[derive(Debug)]
+struct Notes {
+    file: File,
+    packer: Packer,
     lines: usize,
 }
 
@@ -131,17 +138,17 @@ impl Recorder {
     fn note(&self, id: &ObjectId, left: Option<Left>) -> Result<(), VaultError> {
         let mut log = self.log();
         let note = Note { id: id.clone(), attempt: log.attempt, left };
-        let path = self.path(runs::NOTES);
-        let file = self.archive.vault().path(Path::new(&path));
+        let (vault, path) = (self.archive.vault(), self.path(runs::NOTES));
+        let file = vault.path(Path::new(&path));
         let fail = |error| VaultError::Write(StateError::Write(file.clone(), error));
         let json = serde_json::to_vec(&note).map_err(|error| fail(error.into()))?;
-        let sealed = self.archive.vault().seal(&line_place(&path, log.lines), &json)?;
-        if log.notes.is_none() {
-            log.notes = Some(open(&file).map_err(fail)?);
-        }
-        let Some(notes) = &mut log.notes else { return Ok(()) };
-        notes.write_all(format!("{}\n", STANDARD.encode(sealed)).as_bytes()).map_err(fail)?;
-        log.lines += 1;
+        let notes = match &mut log.notes {
+            Some(notes) => notes,
+            empty => empty.insert(Notes { file: open(&file).map_err(fail)?, packer: Packer::new()?, lines: 0 }),
+        };
+        let sealed = vault.seal_with(&mut notes.packer, &line_place(&path, notes.lines), &json)?;
+        notes.file.write_all(format!("{}\n", STANDARD.encode(sealed)).as_bytes()).map_err(fail)?;
+        notes.lines += 1;
         Ok(())
     }
 
@@ -158,7 +165,7 @@ impl Recorder {
 impl Drop for Recorder {
     fn drop(&mut self) {
         if let Some(notes) = &self.log().notes {
-            drop(notes.sync_all());
+            drop(notes.file.sync_all());
         }
         self.archive.active().remove(&self.about.run);
     }

@@ -39,6 +39,22 @@ pub struct Vault {
     id: [u8; ID_LEN],
 }
 
+/// What packs bytes before they are sealed.
+pub struct Packer(zstd::bulk::Compressor<'static>);
+
+impl Packer {
+    /// Prepares it.
+    pub fn new() -> Result<Self, VaultError> {
+        zstd::bulk::Compressor::new(LEVEL).map(Self).map_err(|_| VaultError::Seal)
+    }
+}
+
+impl fmt::Debug for Packer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Packer").finish_non_exhaustive()
+    }
+}
+
 /// A file or the key cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum VaultError {
@@ -120,8 +136,13 @@ impl Vault {
 
     /// Encrypts bytes that belong to a place.
     pub fn seal(&self, place: &str, bytes: &[u8]) -> Result<Vec<u8>, VaultError> {
+        self.seal_with(&mut Packer::new()?, place, bytes)
+    }
+
+    /// The same for many small pieces, of which each would take longer to prepare than to pack.
+    pub fn seal_with(&self, packer: &mut Packer, place: &str, bytes: &[u8]) -> Result<Vec<u8>, VaultError> {
         let nonce = random::<NONCE_LEN>()?;
-        let mut sealed = zstd::bulk::compress(bytes, LEVEL).map_err(|_| VaultError::Seal)?;
+        let mut sealed = packer.0.compress(bytes).map_err(|_| VaultError::Seal)?;
         let tag = self.key.seal_in_place_separate_tag(
             Nonce::assume_unique_for_key(nonce),
             Aad::from(place.as_bytes()),

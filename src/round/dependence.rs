@@ -15,7 +15,7 @@ use gatewright_engine::live::Live;
 use gatewright_engine::object::ObjectId;
 use gatewright_engine::plan::order::wave;
 use gatewright_engine::plan::{Action, Plan};
-use gatewright_engine::unit::Rendering;
+use gatewright_engine::unit::{Rendering, Unit};
 
 use crate::apply::{Applied, Outcome};
 use crate::wait::Unhealthy;
@@ -41,6 +41,7 @@ pub(super) fn open(
     live: &BTreeMap<ObjectId, Live>,
 ) -> Vec<Open> {
     let mut open = Vec::new();
+    let units: BTreeMap<&ObjectId, &Unit> = rendering.units.iter().map(|unit| (&unit.id, unit)).collect();
     for step in &plan.steps {
         let outcome = applied.outcomes.get(&step.id).filter(|outcome| **outcome != Outcome::Done);
         let failed = outcome.map(|outcome| match outcome {
@@ -53,8 +54,7 @@ pub(super) fn open(
             (None, Some(why)) => (why, Some(made(live, &step.id))),
             (None, None) => continue,
         };
-        let wanted = rendering.units.iter().find(|unit| unit.id == step.unit);
-        let files = wanted.into_iter().flat_map(|unit| &unit.files).map(ToString::to_string).collect();
+        let files = units.get(&step.unit).into_iter().flat_map(|unit| &unit.files).map(ToString::to_string).collect();
         open.push(Open { unit: step.unit.clone(), files, bystander_since, why });
     }
     open

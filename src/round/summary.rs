@@ -1,10 +1,10 @@
 //! What a round on a cluster came to: the state of the cluster and of every unit.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use gatewright_engine::object::ObjectId;
+use gatewright_engine::plan::Plan;
 use gatewright_engine::plan::conflicts::Verdict;
-use gatewright_engine::plan::{Plan, Step};
 use gatewright_engine::unit::Unit;
 use tracing::{info, warn};
 
@@ -55,6 +55,7 @@ pub(super) fn units(
     let held = plan.held_units();
     let unfinished = applied.map(|applied| applied.unfinished(plan)).unwrap_or_default();
     let changed: BTreeSet<&ObjectId> = plan.changes().map(|step| &step.unit).collect();
+    let mut fights = fights(plan);
     let rendering = &here.place.rendering;
     let wanted = rendering.units.iter().filter(|unit| here.task.policies.is_about(&unit.id));
     let mut reports: Vec<UnitReport> = wanted
@@ -70,11 +71,12 @@ pub(super) fn units(
             };
             let postponed = applied.and_then(|applied| applied.postponed.get(&unit.id)).cloned();
             let sick = sick.map(|(id, what)| format!("{id}: {what}"));
-            let message = postponed.or(sick).or_else(|| fight(plan, unit));
+            let message = postponed.or(sick).or_else(|| fights.remove(&unit.id));
             UnitReport { message, ..unit_report(unit, state, vitals) }
         })
         .collect();
-    let gone = changed.iter().filter(|id| !rendering.units.iter().any(|unit| unit.id == ***id));
+    let rendered: BTreeSet<&ObjectId> = rendering.units.iter().map(|unit| &unit.id).collect();
+    let gone = changed.difference(&rendered);
     reports.extend(gone.filter(|id| id.kind != "Namespace").map(|id| UnitReport {
         unit: (*id).clone(),
         state: match (applied, unfinished.contains(*id)) {
@@ -103,11 +105,13 @@ fn unit_report(unit: &Unit, state: UnitState, vitals: &Vitals<'_>) -> UnitReport
     }
 }
 
-/// What the objects of a unit are fought about.
-fn fight(plan: &Plan, unit: &Unit) -> Option<String> {
-    let fields = |step: &Step| {
-        let fights = step.fields.iter().filter(|field| field.verdict == Verdict::Fighting);
-        fights.map(|field| format!("{}: {}", step.id, fighting(field))).next()
-    };
-    plan.steps.iter().filter(|step| step.unit == unit.id).find_map(fields)
+/// What objects are fought about: of each unit the first.
+fn fights(plan: &Plan) -> BTreeMap<&ObjectId, String> {
+    let mut fights = BTreeMap::new();
+    for step in &plan.steps {
+        if let Some(field) = step.fields.iter().find(|field| field.verdict == Verdict::Fighting) {
+            fights.entry(&step.unit).or_insert_with(|| format!("{}: {}", step.id, fighting(field)));
+        }
+    }
+    fights
 }

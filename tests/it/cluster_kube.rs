@@ -144,11 +144,40 @@ async fn an_identical_apply_changes_nothing() {
 }
 
 #[tokio::test]
+async fn what_was_just_made_is_known_as_it_is() {
+    let (cluster, namespace) = admin("made");
+    let wanted = config_map(&namespace, "a", &json!({"x": "1"}));
+    let created = create(&cluster, &wanted).await;
+    assert!(created.object.body()["metadata"]["managedFields"].is_array());
+    assert_eq!(Some(created), get(&cluster, &wanted).await);
+
+    let metadata = json!({"name": "a", "namespace": namespace});
+    let spec = json!({"ports": [{"port": 80}]});
+    let service = object(json!({"apiVersion": "v1", "kind": "Service", "metadata": metadata.clone(), "spec": spec}));
+    let created = create(&cluster, &service).await;
+    assert!(created.object.body()["spec"]["clusterIP"].is_string(), "the address is what people want to know");
+    assert_eq!(Some(created), get(&cluster, &service).await);
+
+    let labels = json!({"app": "a"});
+    let template =
+        json!({"metadata": {"labels": labels}, "spec": {"containers": [{"name": "a", "image": "example.com/a"}]}});
+    let spec = json!({"selector": {"matchLabels": labels}, "template": template});
+    let workload = object(json!({"apiVersion": "apps/v1", "kind": "Deployment", "metadata": metadata, "spec": spec}));
+    let created = create(&cluster, &workload).await;
+    let there = get(&cluster, &workload).await.expect("it is there");
+    assert_eq!(created.uid, there.uid);
+    assert_eq!(created.object.body()["metadata"]["generation"], 1);
+    assert_eq!(created.object.body()["spec"], workload.body()["spec"]);
+}
+
+#[tokio::test]
 async fn control_characters_arrive_as_they_are() {
     let (cluster, namespace) = admin("controls");
     let text = "del \u{7f}, padding \u{80}, next line \u{85}, separator \u{2028} \u{2029} \u{feff} \u{ffff}, tab \t, escape \u{1b}, \u{1f310}";
-    let created = create(&cluster, &config_map(&namespace, "a", &json!({ "x": text }))).await;
-    assert_eq!(created.object.body()["data"]["x"], text);
+    let wanted = config_map(&namespace, "a", &json!({ "x": text }));
+    create(&cluster, &wanted).await;
+    let there = get(&cluster, &wanted).await.expect("it is there");
+    assert_eq!(there.object.body()["data"]["x"], text);
 }
 
 #[tokio::test]
@@ -271,7 +300,7 @@ async fn an_error_about_a_secret_quotes_no_value() {
 #[tokio::test]
 async fn a_delete_needs_the_object_that_was_read() {
     let (cluster, namespace) = admin("delete");
-    let wanted = config_map(&namespace, "a", &json!({}));
+    let wanted = config_map(&namespace, "a", &json!({"x": "1"}));
     let live = create(&cluster, &wanted).await;
     let delete = async |uid: &str, version: &str| cluster.delete(&wanted.gvk(), wanted.id(), uid, version).await;
     fails(delete("11111111-1111-1111-1111-111111111111", &live.resource_version).await, Reason::Conflict, "UID");
@@ -344,7 +373,7 @@ async fn records_are_compared_and_swapped() {
 async fn a_missing_right_is_named() {
     let (admin, namespace) = admin("rights");
     let viewer = cluster(shared().kubeconfig("viewer"));
-    let wanted = config_map(&namespace, "a", &json!({}));
+    let wanted = config_map(&namespace, "a", &json!({"x": "1"}));
     let place = format!("kubeconfig {:?}, context \"test\"", shared().kubeconfig("viewer"));
     let error =
         fails(viewer.apply(&wanted, &Precondition::Absent, Mode::DryRun).await, Reason::Forbidden, "cannot patch");

@@ -4,12 +4,14 @@ use std::sync::OnceLock;
 
 use gatewright_engine::live::Live;
 use gatewright_engine::object::{Gvk, Object, ObjectId};
-use http::Request;
-use http::header::CONTENT_TYPE;
+use http::header::{ACCEPT, CONTENT_TYPE};
+use http::{HeaderValue, Request};
 use kube::api::{DeleteParams, GetParams, Patch, PatchParams, Preconditions, PropagationPolicy, ValidationDirective};
 use kube::core::Request as Address;
 use kube::core::request::Error as BuildError;
-use serde_json::{Value, json};
+use serde::ser::SerializeMap as _;
+use serde::{Serialize, Serializer};
+use serde_json::{Map, Value, json};
 
 use super::discovery::Discovery;
 use super::failure::Failure;
@@ -22,6 +24,10 @@ pub(super) const FIELD_MANAGER: &str = "gatewright";
 
 /// No object ever has this version, so it agrees only with none; a rehearsal answers with it.
 const NEVER: &str = "1";
+
+/// An object that was just made is what was sent: nearly half of each answer need not be packed, sent and read.
+const METADATA: HeaderValue =
+    HeaderValue::from_static("application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1,application/json");
 
 /// What carries requests, and what knows where they go.
 #[derive(Clone, Copy)]
@@ -104,10 +110,14 @@ impl Server<'_> {
             field_manager: Some(FIELD_MANAGER.to_owned()),
             field_validation: Some(ValidationDirective::Strict),
         };
-        let body = conditional(object, only_if)?;
+        let body = Conditional::new(object, only_if)?;
         self.trusts(mode)?;
-        let applied = match self.ask(address.patch(&id.name, &params, &Patch::Apply(&body)).map(printable)).await {
-            Ok(body) => live(body),
+        let mut request = built(address.patch(&id.name, &params, &Patch::Apply(&body)).map(printable))?;
+        if *only_if == Precondition::Absent && mode == Mode::Real && !is_completed(id) {
+            request.headers_mut().insert(ACCEPT, METADATA);
+        }
+        let applied = match self.transport.ask(request).await {
+            Ok(body) => live(whole(body, object)),
             // The server's way to say that the object of this name is another one by now.
             Err(failure) if failure.refusal(422).is_some_and(|refusal| refusal.objects_to("metadata.uid")) => {
                 Err(failure.into_conflict())
@@ -234,19 +244,46 @@ fn misses_namespace(failure: &Failure, id: &ObjectId) -> bool {
     id.group.is_empty() && id.kind == "Namespace" && missing == Some(id.name.as_str())
 }
 
-/// Puts the condition into the body, where the server looks for it.
-fn conditional(object: &Object, only_if: &Precondition) -> Result<Value, Failure> {
-    let mut body = object.body().clone();
-    match only_if {
-        Precondition::Absent => body["metadata"]["resourceVersion"] = NEVER.into(),
-        Precondition::Unchanged { uid, resource_version } => {
-            known("uid", uid)?;
-            known("version", resource_version)?;
-            body["metadata"]["uid"] = uid.as_str().into();
-            body["metadata"]["resourceVersion"] = resource_version.as_str().into();
-        }
+/// What is sent, with the condition where the server looks for it.
+struct Conditional<'a> {
+    body: &'a Value,
+    condition: Vec<(&'static str, &'a str)>,
+}
+
+impl<'a> Conditional<'a> {
+    fn new(object: &'a Object, only_if: &'a Precondition) -> Result<Self, Failure> {
+        let condition = match only_if {
+            Precondition::Absent => vec![("resourceVersion", NEVER)],
+            Precondition::Unchanged { uid, resource_version } => {
+                known("uid", uid)?;
+                known("version", resource_version)?;
+                vec![("uid", uid.as_str()), ("resourceVersion", resource_version.as_str())]
+            }
+        };
+        Ok(Self { body: object.body(), condition })
     }
-    Ok(body)
+}
+
+impl Conditional<'_> {
+    fn metadata(&self, metadata: &Map<String, Value>) -> Map<String, Value> {
+        let mut metadata = metadata.clone();
+        metadata.extend(self.condition.iter().map(|(field, value)| ((*field).to_owned(), Value::from(*value))));
+        metadata
+    }
+}
+
+impl Serialize for Conditional<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let Some(fields) = self.body.as_object() else { return self.body.serialize(serializer) };
+        let mut body = serializer.serialize_map(Some(fields.len()))?;
+        for (name, value) in fields {
+            match value.as_object().filter(|_| name == "metadata") {
+                Some(metadata) => body.serialize_entry(name, &self.metadata(metadata))?,
+                None => body.serialize_entry(name, value)?,
+            }
+        }
+        body.end()
+    }
 }
 
 pub(super) fn built(request: Result<Request<Vec<u8>>, BuildError>) -> Result<Request<Vec<u8>>, Failure> {
@@ -255,6 +292,22 @@ pub(super) fn built(request: Result<Request<Vec<u8>>, BuildError>) -> Result<Req
 
 pub(super) fn live(body: Value) -> Result<Live, Failure> {
     Live::new(body).map_err(|error| no_object(&error.to_string()))
+}
+
+/// Tells whether the server itself adds something to an object that is told: the address of a Service.
+fn is_completed(id: &ObjectId) -> bool {
+    id.group.is_empty() && id.kind == "Service"
+}
+
+/// Completes what a server says of an object that it has just made: the rest of it is what was sent, and nobody has
+/// reported on it yet.
+fn whole(mut answer: Value, sent: &Object) -> Value {
+    if answer["kind"] != "PartialObjectMetadata" {
+        return answer;
+    }
+    let mut body = sent.body().clone();
+    body["metadata"] = answer["metadata"].take();
+    body
 }
 
 pub(super) fn no_object(what: &str) -> Failure {

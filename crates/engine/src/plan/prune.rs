@@ -138,7 +138,7 @@ impl Context<'_> {
         if let Some(file) = self.unreadable.iter().find(|file| entry.files.contains(file.as_ref())) {
             return Err(Reason::Unreadable(file.to_string()));
         }
-        if self.rendering.units.iter().any(|unit| unit.id == entry.unit) {
+        if self.unreadable.is_empty() || self.rendering.units.iter().any(|unit| unit.id == entry.unit) {
             return Ok(());
         }
         // An unreadable file that fed no unit so far may hold anything, a moved spec for example.

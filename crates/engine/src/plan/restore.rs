@@ -87,9 +87,10 @@ pub struct Restoration {
 impl Left {
     /// Notes how a live object is.
     pub fn of(live: &Live) -> Self {
-        let entries: Vec<&Value> = writers(live.object.body()).collect();
+        let entries: Vec<String> = writers(live.object.body()).map(Value::to_string).collect();
         let generation = &live.object.body()["metadata"]["generation"];
-        let writers = (!entries.is_empty()).then(|| digest(json!([generation, entries]).to_string().as_bytes()));
+        let text = || format!("[{generation},[{}]]", entries.join(","));
+        let writers = (!entries.is_empty()).then(|| digest(text().as_bytes()));
         Self { uid: live.uid.clone(), resource_version: live.resource_version.clone(), writers, lost: None }
     }
 

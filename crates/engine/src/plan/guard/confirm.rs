@@ -84,10 +84,10 @@ pub(in crate::plan) fn reason(id: &ObjectId, body: &Value, policies: &Policies) 
 
 /// The routes of a Gateway that is deleted as a whole.
 fn routes(unit: &ObjectId, rendering: &Rendering, observed: &Observed) -> Option<String> {
+    let routes = observed.routes.get(unit).filter(|routes| **routes > 0)?;
     if rendering.units.iter().any(|wanted| wanted.id == *unit) {
         return None;
     }
-    let routes = observed.routes.get(unit).filter(|routes| **routes > 0)?;
     Some(format!("{} {} attached to {unit}", count(*routes, "route"), if *routes == 1 { "is" } else { "are" }))
 }
 
