@@ -296,6 +296,7 @@ impl Order {
         Policies {
             marker: self.marker(),
             cluster: cluster.to_owned(),
+            known_cluster: String::new(),
             source: settings.source.clone(),
             adopt: match settings.adopt.policy {
                 AdoptPolicy::Never => Adopt::Never,

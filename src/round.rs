@@ -245,7 +245,11 @@ async fn first_look(cluster: &dyn Cluster, task: &Task<'_>) -> Result<First, Clu
     };
     let rendering = located(cluster, task, &rendering).await?.map_or(rendering, Arc::new);
     let digests = digests(&rendering.units, &task.policies.conflicts);
-    let policies = Policies { claims: task.beside.claims().await, ..task.policies.clone() };
+    let policies = Policies {
+        claims: task.beside.claims().await,
+        known_cluster: task.witness.and_then(Witness::cluster).unwrap_or_default(),
+        ..task.policies.clone()
+    };
     let place = Place { identity, rendering, digests, policies };
     let here = Here { task: &Task { policies: &place.policies, ..*task }, place: &place };
     let shards = if memory.is_some() { Shards::Here } else { Shards::There };

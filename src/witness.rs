@@ -159,6 +159,12 @@ impl Witness {
         Some(inventory)
     }
 
+    /// Returns what identifies the cluster that this host has written to last; `None` if it has not, or nothing of it was
+    /// left after it.
+    pub fn cluster(&self) -> Option<String> {
+        Inventory::cluster_of(&self.memory().known?.records.head).ok()
+    }
+
     /// Returns the shards that this host has written last; `None` while the inventory is in doubt.
     pub fn copy(&self) -> Option<Written> {
         let memory = self.memory();

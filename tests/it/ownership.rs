@@ -84,6 +84,7 @@ fn what_others_have_marked_stays_theirs() {
     let reference = json!({"apiVersion": "v1", "kind": "ConfigMap", "name": "owner", "uid": owner});
     let strangers = [
         ("of-helm", json!({"annotations": {"meta.helm.sh/release-name": "edge"}}), "Helm"),
+        ("of-kapp", json!({"labels": {"kapp.k14s.io/app": "1700000000000000000"}}), "kapp"),
         ("of-flux", json!({"labels": {"kustomize.toolkit.fluxcd.io/name": "edge"}}), "Flux"),
         ("of-argo", json!({"annotations": {"argocd.argoproj.io/tracking-id": "edge:/x"}}), "Argo CD"),
         ("owned", json!({"ownerReferences": [reference]}), "ConfigMap \"owner\", its ownerReference"),

@@ -141,6 +141,11 @@ impl Inventory {
         Ok(read_head(head)?.shards)
     }
 
+    /// Returns what identifies the cluster that a head was written for.
+    pub fn cluster_of(head: &BTreeMap<String, String>) -> Result<String, InventoryError> {
+        Ok(read_head(head)?.cluster)
+    }
+
     /// Reads it back.
     pub fn decode(encoded: &Encoded) -> Result<Self, InventoryError> {
         match Self::salvage(encoded) {

@@ -5,6 +5,7 @@ use gatewright_engine::object::{Gvk, ObjectId};
 use serde_json::{Value, json};
 
 use super::site::{Site, version};
+use crate::cluster::ApiServer;
 
 #[test]
 fn marks_that_ask_for_it_keep_objects() {
@@ -121,6 +122,38 @@ fn no_more_is_deleted_at_once_than_the_guard_allows() {
     site.want(&["c", "d", "e", "f"], 80);
     site.sync().exits(0).says("8 objects deleted, 20 unchanged");
     assert_eq!((site.left_of("b"), site.left_of("c").len()), (Vec::new(), 4));
+}
+
+/// The kubeconfig leads to another cluster, on which nobody has ever heard of us.
+#[test]
+fn a_cluster_that_took_the_place_of_another_waits_for_a_person() {
+    let site = Site::new("");
+    site.want(&["edge"], 80);
+    site.sync().exits(0).says("4 objects created");
+    let before = site.versions();
+    let other = ApiServer::start();
+    other.kubectl_ok(&["create", "namespace", &site.name]);
+    let run = |arguments: &[&str]| site.desk.run_with(&other.kubeconfig("admin"), arguments);
+    let kinds = "serviceaccounts,configmaps,services,deployments";
+    let there = || other.kubectl_ok(&["get", kinds, "-n", &site.name, "-o", "name"]);
+    let empty = there();
+    site.want(&["edge", "more"], 81);
+    for _ in 0..2 {
+        run(&["plan"]).exits(3).says("held by guard cluster-identity");
+        let held = run(&["sync"]).exits(3).says("this host has worked on cluster ");
+        held.says(&format!("gatewright inventory repair {} --cluster c", site.name));
+        run(&["sync", "--full"]).exits(3).says("held by guard cluster-identity");
+    }
+    assert_eq!((there(), site.versions()), (empty, before));
+    // The right one again.
+    site.sync().exits(0).says("4 objects created, 2 objects updated");
+
+    // It was built anew, and a person says so.
+    run(&["inventory", "repair", &site.name, "--cluster", "c", "--yes"]).exits(0);
+    run(&["sync"]).exits(0).says("8 objects created");
+    run(&["sync"]).exits(0).says("no changes, 8 objects up to date");
+    // From now on that is the one.
+    site.sync().exits(3).says("held by guard cluster-identity");
 }
 
 #[test]

@@ -96,7 +96,7 @@ pub(super) fn add(plan: &mut Plan, rendering: &Rendering, observed: &Observed, o
     let much = if empty.is_none() { max_delete(plan, observed, owned, policies) } else { None };
     let holds = [
         other_installation(observed, owned, policies),
-        cluster_identity(observed, owned),
+        cluster_identity(observed, owned, policies),
         empty,
         much,
         problem(rendering, policies),
@@ -163,15 +163,22 @@ fn other_installation(observed: &Observed, owned: &Inventory, policies: &Policie
     ))
 }
 
-fn cluster_identity(observed: &Observed, owned: &Inventory) -> Option<Hold> {
-    if owned.cluster.is_empty() || observed.cluster.is_empty() || owned.cluster == observed.cluster {
+/// A kubeconfig that leads to another cluster has changed hands, or the cluster was built anew: a person knows which.
+fn cluster_identity(observed: &Observed, owned: &Inventory, policies: &Policies) -> Option<Hold> {
+    let is_other = |known: &str| !known.is_empty() && !observed.cluster.is_empty() && known != observed.cluster;
+    let (here, sync, cluster) = (&observed.cluster, &policies.marker.sync, &policies.cluster);
+    let message = if is_other(&owned.cluster) {
+        format!("the inventory was written for cluster {}, but {here} answers", owned.cluster)
+    } else if is_other(&policies.known_cluster) {
+        format!("this host has worked on cluster {}, but {here} answers by its name", policies.known_cluster)
+    } else {
         return None;
-    }
-    Some(Hold::on_sync(
-        Guard::ClusterIdentity,
-        format!("the inventory was written for cluster {}, but {} answers", owned.cluster, observed.cluster),
-        "check the kubeconfig; if the cluster was restored from another one's backup, delete the ConfigMaps gatewright.* in gatewright-system",
-    ))
+    };
+    let hint = format!(
+        "check the kubeconfig; if the cluster was built anew or restored from another one's backup, say so by `gatewright \
+         inventory repair {sync} --cluster {cluster}`"
+    );
+    Some(Hold::on_sync(Guard::ClusterIdentity, message, &hint))
 }
 
 fn empty_render(

@@ -47,6 +47,8 @@ pub struct Policies {
     pub marker: Marker,
     /// Name of the cluster, for messages.
     pub cluster: String,
+    /// What identifies the cluster that this host has worked on by that name; empty if it has not, or does not know.
+    pub known_cluster: String,
     /// Name of the source, for the inventory.
     pub source: String,
     /// Adoption.

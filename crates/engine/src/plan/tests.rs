@@ -71,6 +71,7 @@ fn policies() -> Policies {
         namespaces: ["*".to_owned()].into(),
         kinds: ["*".to_owned()].into(),
         only: None,
+        known_cluster: String::new(),
         first_round: false,
         hold_on_problem: false,
         cluster: "c".to_owned(),
