@@ -49,8 +49,8 @@ pub struct Config {
     pub standard_lookup: StandardLookup,
     /// The file as it was parsed, for the places of pack parameters.
     root: Node,
-    /// The text of the file that `packs.kgateway.xds.tls.caFile` names.
-    xds_authorities: Option<String>,
+    /// The text of the file that `packs.NAME.xds.tls.caFile` names, by pack.
+    authorities: BTreeMap<&'static str, String>,
 }
 
 /// A configuration that cannot be used: all that is wrong with it.
@@ -100,10 +100,9 @@ pub fn parse(file: &Path, text: &str, environment: &Environment) -> Result<Confi
     let base = std::path::absolute(file).ok().and_then(|path| path.parent().map(Path::to_owned)).unwrap_or_default();
     let paths = Paths { base, credentials: environment.credentials.clone() };
     problems.extend(validate::validate(&reader, &root, &mut settings, &paths, environment));
-    let xds_authorities = authorities::read(&mut settings.packs.kgateway.xds, &paths).unwrap_or_else(|error| {
-        let place = reader.place(&root, &["packs", "kgateway", "xds", "tls"]);
+    let authorities = authorities::read_all(&mut settings.packs, &paths, |name, error| {
+        let place = reader.place(&root, &["packs", name, "xds", "tls"]);
         problems.push(Problem::file(place, Chain(&error).to_string()));
-        None
     });
     if !problems.is_empty() {
         problems.sort();
@@ -118,7 +117,7 @@ pub fn parse(file: &Path, text: &str, environment: &Environment) -> Result<Confi
         settings,
         standard_lookup: StandardLookup { files: environment.kubeconfigs.clone() },
         root,
-        xds_authorities,
+        authorities,
     };
     match config.packs() {
         Err(UnusablePack { source: PackError::Rules(problems), .. }) => Err(ConfigError::Problems(problems)),
@@ -224,7 +223,7 @@ fn pack(name: &str, config: Option<&Config>) -> Result<Pack, PackError> {
     let Some(config) = config else { return Pack::builtin(name, &Value::Null) };
     let settings = config.root.at(["packs", name]);
     let mut value = settings.map_or(Value::Null, Node::to_value);
-    if let Some(authorities) = config.xds_authorities.as_ref().filter(|_| name == "kgateway") {
+    if let Some(authorities) = config.authorities.get(name) {
         value["xds"]["tls"] = json!({"ca": authorities});
     }
     let mut pack = Pack::builtin(name, &value)?;

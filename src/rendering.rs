@@ -138,3 +138,50 @@ pub fn problems(wanted: &Wanted) -> Vec<ProblemReport> {
         |(problem, names): (&Problem, _)| ProblemReport { problem: problem.clone(), clusters: everywhere(names) };
     clusters.into_iter().map(report).collect()
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use gatewright_engine::pack::Pack;
+    use gatewright_engine::tree::Tree;
+    use serde_json::Value;
+
+    const GATEWAY: &str = "
+apiVersion: gateway.networking.k8s.io/v1
+kind: Gateway
+metadata: {name: edge, namespace: infra}
+spec: {gatewayClassName: kgateway, listeners: [{name: http, port: 8080, protocol: HTTP}]}
+";
+
+    /// Renders for four clusters in two regions, and counts how often.
+    #[track_caller]
+    fn check(overlay: &str, renderings: usize) {
+        let overlay = format!(
+            "apiVersion: gatewright.dev/v1alpha1\nkind: ClusterOverlay\nmetadata: {{name: a}}\nspec: {overlay}"
+        );
+        let pack = Pack::builtin("kgateway", &Value::Null).expect("it is sound");
+        let packs = Packs::new(vec![pack]).expect("it is sound");
+        let tree = Tree::from_iter([("gateway.yaml", GATEWAY), ("overlay.yaml", &overlay)]);
+        let source = Source::load(&tree, &packs, None);
+        let cluster = |(name, region): (&str, &str)| ClusterFacts {
+            name: name.to_owned(),
+            labels: [("region".to_owned(), region.to_owned())].into(),
+        };
+        let clusters = [("a", "eu"), ("b", "eu"), ("c", "us"), ("d", "us")].map(cluster);
+        let wanted = render_all(&source, &packs, clusters);
+        let made: std::collections::BTreeSet<*const Rendering> = wanted.values().map(Arc::as_ptr).collect();
+        assert_eq!((wanted.len(), made.len()), (4, renderings), "{overlay}");
+    }
+
+    #[test]
+    fn what_is_the_same_is_rendered_once() {
+        check("{parameters: {kube: {deployment: {replicas: 3}}}}", 1);
+        check("{clusters: {matchLabels: {region: eu}}, parameters: {kube: {deployment: {replicas: 3}}}}", 2);
+        check("{clusters: {names: [a]}, parameters: {kube: {deployment: {replicas: 3}}}}", 2);
+        check("{clusters: {names: [x]}, parameters: {kube: {deployment: {replicas: 3}}}}", 1);
+        check("{enforce: [{rule: kube.deployment.replicas > 1}]}", 1);
+        check("{enforce: [{rule: cluster.labels.region == 'eu'}]}", 4);
+        check("{clusters: {matchLabels: {region: eu}}, enforce: [{rule: cluster.name != 'x'}]}", 3);
+        check("{clusters: {matchLabels: {region: eu}}, mistake: true}", 2);
+    }
+}

@@ -3,10 +3,12 @@
 //! The file counts as a part of the config file: it is read with it, and read again when that is (SIGHUP), so that
 //! nothing but sources and clusters changes what a round does.
 
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-use gatewright_engine::pack::kgateway::settings::{CaError, XdsSettings, authorities};
+use gatewright_engine::pack::gateway::authorities::{CaError, TlsSettings, authorities};
 
+use super::settings::PackSettings;
 use crate::paths::{NoCredentials, Paths};
 
 /// Authorities that cannot be used.
@@ -26,9 +28,26 @@ pub(super) enum AuthorityError {
     Text(#[source] CaError),
 }
 
+/// Reads the files that settings of packs name, makes their paths absolute, and returns their texts by pack.
+pub(super) fn read_all(
+    packs: &mut PackSettings,
+    paths: &Paths,
+    mut wrong: impl FnMut(&'static str, AuthorityError),
+) -> BTreeMap<&'static str, String> {
+    let all = [("kgateway", &mut packs.kgateway.xds.tls), ("agentgateway", &mut packs.agentgateway.xds.tls)];
+    let mut texts = BTreeMap::new();
+    for (name, tls) in all {
+        match read(tls.as_mut(), paths) {
+            Ok(text) => texts.extend(text.map(|text| (name, text))),
+            Err(error) => wrong(name, error),
+        }
+    }
+    texts
+}
+
 /// Reads the file that `tls.caFile` names, makes its path absolute, and returns its text; `None` if there is none.
-pub(super) fn read(xds: &mut XdsSettings, paths: &Paths) -> Result<Option<String>, AuthorityError> {
-    let Some(tls) = &mut xds.tls else { return Ok(None) };
+fn read(tls: Option<&mut TlsSettings>, paths: &Paths) -> Result<Option<String>, AuthorityError> {
+    let Some(tls) = tls else { return Ok(None) };
     if let Some(file) = &mut tls.ca_file {
         *file = paths.resolve(file)?;
         return text_of(file).map(Some);

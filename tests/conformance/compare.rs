@@ -5,7 +5,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use gatewright_engine::unit::OWN_PREFIX;
+use gatewright_engine::marks::OWN_PREFIX;
 use gatewright_engine::yaml;
 use serde_json::{Map, Value};
 

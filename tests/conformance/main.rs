@@ -85,7 +85,7 @@ fn run(suite: &Suite, words: &[String]) -> bool {
 
 fn verdict(suite: &Suite, stem: &str, case: Case, used: &mut BTreeSet<usize>) -> Verdict {
     let problems: Vec<String> = case.rendering.problems.iter().map(ToString::to_string).collect();
-    let rendered: Vec<_> = case.rendering.units.into_iter().flat_map(|unit| unit.objects).collect();
+    let rendered = case.objects();
     let lines = match (case.expected, rendered.is_empty()) {
         (None, true) if !problems.is_empty() => Vec::new(),
         (None, _) => vec![format!("refused by the real system; {} objects are rendered", rendered.len())],

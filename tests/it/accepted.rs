@@ -17,47 +17,73 @@ use crate::cases;
 use crate::cluster::{shared, unique};
 use crate::golden;
 
-/// All objects of all cases, each with the name of its case.
-fn objects() -> Vec<(String, Object)> {
-    let mut objects = Vec::new();
+/// Objects of the real systems that no API server takes.
+const MOST_REFUSED: usize = 4;
+
+/// An object of a case, and the same object as the real system made it.
+struct Pair {
+    case: String,
+    rendered: Object,
+    real: Option<Object>,
+}
+
+/// All objects of all cases.
+fn pairs() -> Vec<Pair> {
+    let mut pairs = Vec::new();
     for suite in cases::suites(&cases::folder()) {
         for (stem, folder) in suite.cases() {
             let case = suite.case(&stem, &folder);
-            let units = case.rendering.units.into_iter();
             let name = format!("{}/{stem}", suite.name);
-            objects.extend(units.flat_map(|unit| unit.objects).map(|object| (name.clone(), object)));
+            let bodies = case.expected.iter().flatten();
+            let real: Vec<Object> = bodies.filter_map(|body| Object::new(body.clone()).ok()).collect();
+            pairs.extend(case.objects().into_iter().map(|rendered| {
+                let is_same = |it: &&Object| (it.gvk(), &it.id().name) == (rendered.gvk(), &rendered.id().name);
+                Pair { case: name.clone(), real: real.iter().find(is_same).cloned(), rendered }
+            }));
         }
     }
     for case in golden::cases() {
-        let units = case.rendering.units.iter();
-        objects.extend(units.flat_map(|unit| unit.objects.clone()).map(|object| (case.name.clone(), object)));
+        let objects = case.rendering.units.iter().flat_map(|unit| unit.objects.clone());
+        pairs.extend(objects.map(|rendered| Pair { case: case.name.clone(), rendered, real: None }));
     }
-    objects
+    pairs
 }
 
+/// Moves an object to where the test is.
+fn moved(object: &Object, namespace: &str) -> Object {
+    let is_cluster_scoped = object.id().namespace.is_empty() && object.id().kind.starts_with("Cluster");
+    object.clone().in_namespace(if is_cluster_scoped { "" } else { namespace })
+}
+
+/// An object is refused if the server takes the real system's and not ours: some cases are about patches that leave a
+/// container without its volumes, and no server takes those.
 #[tokio::test(flavor = "multi_thread")]
 async fn an_api_server_accepts_every_object() {
     let namespace = unique("accepted");
     shared().kubectl_ok(&["create", "namespace", &namespace]);
     let settings = Settings { path: Some(shared().kubeconfig("admin")), ..Settings::default() };
     let cluster = &KubeCluster::new("test", settings, StandardLookup::default(), Arc::new(SystemClock::new()));
-    let objects = objects();
+    let pairs = pairs();
     // Kinds that a cluster has only if somebody has installed them are not judged here.
-    let kinds = objects.iter().map(|(_, object)| object.gvk()).collect();
+    let kinds = pairs.iter().map(|pair| pair.rendered.gvk()).collect();
     let kinds = cluster.kinds(&kinds).await.expect("the kinds can be listed");
-    let here = objects.into_iter().filter(|(_, object)| kinds.contains_key(&object.gvk())).map(|(case, object)| {
-        let mut body = object.body().clone();
-        if !object.id().namespace.is_empty() {
-            body["metadata"]["namespace"] = namespace.as_str().into();
-        }
-        (case, Object::new(body).expect("a rendered object has an identity"))
-    });
-    let checks = here.map(|(case, object)| async move {
-        let result = cluster.apply(&object, &Precondition::Absent, Mode::DryRun).await;
-        result.err().map(|error| format!("{case}: {}", Chain(&error)))
+    let rehearse = async |object: &Object| {
+        let object = moved(object, &namespace);
+        cluster.apply(&object, &Precondition::Absent, Mode::DryRun).await.err().map(|error| Chain(&error).to_string())
+    };
+    let rehearse = &rehearse;
+    let checks = pairs.iter().filter(|pair| kinds.contains_key(&pair.rendered.gvk())).map(|pair| async move {
+        let refused = rehearse(&pair.rendered).await?;
+        let is_real_refused = match &pair.real {
+            Some(real) => rehearse(real).await.is_some(),
+            None => false,
+        };
+        Some((format!("{}: {refused}", pair.case), is_real_refused))
     });
     let results: Vec<_> = stream::iter(checks).buffer_unordered(8).collect().await;
     assert!(results.len() > 150, "only {} objects were found", results.len());
-    let refused: Vec<String> = results.into_iter().flatten().collect();
-    assert!(refused.is_empty(), "{}", refused.join("\n"));
+    let refused: Vec<_> = results.into_iter().flatten().collect();
+    let ours: Vec<&str> = refused.iter().filter(|(_, real)| !real).map(|(text, _)| text.as_str()).collect();
+    assert!(ours.is_empty(), "{}", ours.join("\n"));
+    assert!(refused.len() <= MOST_REFUSED, "the real system's too, and yet: {refused:?}");
 }

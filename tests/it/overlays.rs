@@ -1,8 +1,11 @@
 //! Overlays from end to end: one source, several clusters, and what each of them gets.
 
+use std::fs;
+
 use gatewright_engine::yaml;
 use serde_json::Value;
 
+use crate::cluster::binaries::in_repository;
 use crate::errors::{desk, gateway};
 use crate::program::Desk;
 
@@ -66,6 +69,28 @@ fn a_problem_of_some_clusters_names_them_and_holds_only_there() {
     assert!(!run.out.contains("; on "), "{}", run.out);
     let json: Value = serde_json::from_str(&desk.run(&["plan", "--format", "json"]).exits(1).out).expect("it is JSON");
     assert!(json["problems"][0].get("clusters").is_none(), "{json}");
+}
+
+#[test]
+fn the_example_is_the_one_of_the_document() {
+    let read = |path: &str| fs::read_to_string(in_repository(path)).expect(path);
+    let (document, example) = (read("docs/overlays.md"), read("examples/fleet/specs/overlays.yaml"));
+    assert!(document.contains(&format!("```yaml\n{example}```\n")));
+
+    let desk = Desk::empty("gatewright.yaml");
+    for file in ["gatewright.yaml", "specs/gateways.yaml", "specs/overlays.yaml"] {
+        desk.write(file, &read(&format!("examples/fleet/{file}")));
+    }
+    desk.run(&["check", "specs"]).exits(0).says("8 objects from 2 Gateways\n");
+    desk.run(&["sync"]).exits(0);
+    desk.run(&["plan", "--detailed-exitcode"]).exits(0);
+
+    // As the document shows it, line by line.
+    desk.replace("specs/gateways.yaml", "replicas: 2", "replicas: 12");
+    let run = desk.run(&["plan"]).exits(1);
+    let shown = document.lines().find(|line| line.starts_with("gateways.yaml:")).expect("the document shows a breach");
+    let shown = shown.rsplit_once(" (").map_or(shown, |(problem, _)| problem);
+    run.says(&format!("{shown}; on clusters eu-1, us-1\n"));
 }
 
 #[test]

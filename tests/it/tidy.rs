@@ -90,8 +90,7 @@ fn walk(folder: &Path, prefix: &str, files: &mut Vec<File>) {
         if kind.is_dir() && !is_skipped(&entry.path(), &name) {
             walk(&entry.path(), &format!("{path}/"), files);
         } else if kind.is_file() && name != ".git" {
-            // In a worktree that is a file, which names a folder of the machine.
-            // What is no text holds no words.
+            // What is no text holds no words. In a worktree `.git` is a file that names a folder of the machine.
             files.extend(fs::read_to_string(entry.path()).map(|text| File { path, text }));
         }
     }

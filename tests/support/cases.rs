@@ -10,9 +10,10 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use gatewright_engine::error::Chain;
+use gatewright_engine::object::Object;
 use gatewright_engine::pack::{Pack, Packs};
 use gatewright_engine::tree::Tree;
-use gatewright_engine::unit::{self, Options, Rendering};
+use gatewright_engine::unit::{self, Options, Rendering, Unit};
 use gatewright_engine::yaml;
 use serde::Deserialize;
 use serde_json::Value;
@@ -81,6 +82,17 @@ pub(crate) struct Case {
     pub(crate) rendering: Rendering,
     /// The objects that the real system made, or `None` if it refused.
     pub(crate) expected: Option<Vec<Value>>,
+}
+
+impl Case {
+    /// Returns all objects, those included of which a value is made on each cluster.
+    pub(crate) fn objects(&self) -> Vec<Object> {
+        let object = |unit: &Unit, object: &Object| match unit.generated(object.id()) {
+            Some(generated) => generated.value.filled(object, "bWFkZSBvbiBlYWNoIGNsdXN0ZXI="),
+            None => object.clone(),
+        };
+        self.rendering.units.iter().flat_map(|unit| unit.all().map(move |it| object(unit, it))).collect()
+    }
 }
 
 /// Returns the folder that holds the cases, which need not be there.

@@ -5,11 +5,11 @@
 //! nobody has set does not apply; `has()` asks for one. Everything else that goes wrong is a problem, so that a bound
 //! that cannot be checked holds a Gateway as one does that is broken. `quantity()` reads amounts such as `512Mi`.
 
-mod expression;
+pub mod expression;
 mod quantity;
 mod types;
 mod walk;
-mod words;
+pub mod words;
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -18,11 +18,9 @@ use cel::objects::{Key, Map};
 use cel::{Context, ExecutionError, Value as Cel};
 use serde_json::{Value, json};
 
-use expression::Expression;
-pub use expression::RuleError;
+use expression::{Expression, RuleError};
 use walk::written;
-pub use words::Vocabulary;
-use words::{CLUSTER, GATEWAY};
+use words::{CLUSTER, GATEWAY, Vocabulary};
 
 use crate::merge::origin::{LayerName, Merged, MergedContent};
 use crate::problem::{Place, Problem};

@@ -6,10 +6,11 @@
 //! # Reading order
 //!
 //! A source is a [`tree`] of texts. [`spec`] reads it as documents, [`yaml`] keeping every position, [`check`] and
-//! [`schema`] finding every mistake, each a [`problem`] with its place. [`resolve`] finds out which [`pack`] renders a
-//! Gateway and which parameters govern it, [`merge`] puts those over each other, and [`render`] turns values and
-//! templates into [`object`]s. [`mod@patch`] changes those as `kubectl` would. [`mod@unit`] is that whole way in one
-//! function. [`explain`] goes it backwards, from a field to what set it, and [`mod@defaults`] shows what it begins with.
+//! [`schema`] finding every mistake, each a [`problem`] with its place. [`overlay`] is what differs from cluster to
+//! cluster. [`resolve`] finds out which [`pack`] renders a Gateway and which parameters govern it, [`merge`] puts those
+//! over each other, [`enforce`] bounds them, and [`render`] turns values and templates into [`object`]s. [`mod@patch`]
+//! changes those as `kubectl` would. [`mod@unit`] is that whole way in one function. [`explain`] goes it backwards, from
+//! a field to what set it, and [`mod@defaults`] shows what it begins with.
 //!
 //! What is wanted then meets what is there: [`marks`] says whose an object is, [`inventory`] what we own, [`diff`] what
 //! differs, [`health`] how it is, and [`plan`] what will be done, which is complete: carrying it out takes no decision.

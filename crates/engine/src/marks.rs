@@ -11,14 +11,16 @@ use serde_json::Value;
 
 use crate::object::{Object, metadata};
 use crate::text::digest;
-use crate::unit::OWN_PREFIX;
+
+/// The prefix of our own labels and annotations.
+pub const OWN_PREFIX: &str = "gatewright.dev/";
 
 /// The label to list our objects by: `<sync>.<8 hex digits of the installation>`.
 pub const SYNC_LABEL: &str = "gatewright.dev/sync";
 /// The annotation that proves ownership: `<installation>/<sync>#<group>/<Kind>/<namespace>/<name>`.
 pub const OWNER_ANNOTATION: &str = "gatewright.dev/owner";
 
-/// The label that proves ownership where an annotation would count as a change: the first [`DIGITS`] digits of the
+/// The label that proves ownership where an annotation would count as a change: the first 40 digits of the
 /// digest of what the annotation would say.
 pub const OWNER_LABEL: &str = "gatewright.dev/owner";
 

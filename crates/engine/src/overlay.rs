@@ -6,11 +6,12 @@
 //! no overlay depends on what another has patched.
 
 mod change;
-mod gateway;
+pub(crate) mod gateway;
 mod names;
 mod nodes;
-mod object;
-mod ties;
+pub(crate) mod object;
+mod read;
+pub(crate) mod ties;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -19,22 +20,17 @@ use std::sync::Arc;
 use serde::de::DeserializeOwned;
 
 use crate::check::check_layer;
-use crate::enforce::{Rule, Vocabulary};
+use crate::enforce::Rule;
+use crate::enforce::words::Vocabulary;
 use crate::merge::origin::{Layer, LayerName};
 use crate::object::ObjectId;
 use crate::pack::Packs;
-use crate::patch::PatchType;
 use crate::problem::{Place, Problem};
 use crate::schema::Schema;
 use crate::selector::{ClusterFacts, ClusterSelector, labels_match};
-use crate::spec::overlay::{ClusterOverlay, GROUP, GatewayName, KIND, OverlaySpec, Target};
+use crate::spec::overlay::{GROUP, GatewayName, KIND, OverlaySpec, Target};
 use crate::spec::{Document, GATEWAY_API, Specs};
-use crate::yaml::{Field, Node};
-
-use change::Change;
-pub(crate) use gateway::patch as patch_gateways;
-pub(crate) use object::{Touched, patch as patch_objects, untouched};
-pub(crate) use ties::of_parameters;
+use crate::yaml::{Content, Field, Node};
 
 /// An overlay that can be used.
 #[derive(Clone, Debug)]
@@ -191,46 +187,6 @@ impl<'a> Assignment<'a> {
 }
 
 impl Overlay {
-    fn read(document: &Document, words: &Vocabulary<'_>) -> Result<Self, Vec<Problem>> {
-        let spec = document.read::<ClusterOverlay>().map_err(|problem| vec![*problem])?.spec;
-        let mut overlay = Self { document: document.clone(), spec, rules: Vec::new() };
-        let mut problems = overlay.empty_selectors();
-        problems.extend(overlay.wrong_patches());
-        problems.extend(overlay.read_rules(words));
-        if problems.is_empty() { Ok(overlay) } else { Err(problems) }
-    }
-
-    /// Returns the patches that can fit nothing.
-    fn wrong_patches(&self) -> Vec<Problem> {
-        let forms = Change::of_spec(self).chain(Change::of_objects(self)).filter_map(|change| change.check());
-        let mut problems: Vec<Problem> = forms.collect();
-        for (change, patch) in Change::of_objects(self).zip(&self.spec.object_patches) {
-            if patch.data_key.is_some() && change.kind == PatchType::Strategic {
-                problems.push(change.problem("a document in data is patched by type merge or json"));
-            }
-            if patch.data_key.is_some() && patch.target.kind != "ConfigMap" {
-                problems.push(change.problem("only a ConfigMap has data in which a key can be patched"));
-            }
-        }
-        problems
-    }
-
-    /// Reads what it enforces, and returns what cannot be.
-    fn read_rules(&mut self, words: &Vocabulary<'_>) -> Vec<Problem> {
-        let mut problems = Vec::new();
-        for (index, bound) in self.spec.enforce.iter().enumerate() {
-            let path = ["spec", "enforce", &index.to_string(), "rule"];
-            match Rule::new(bound, self.document.place_of(&path), words) {
-                Ok(rule) => self.rules.push(rule),
-                Err(error) => {
-                    let place = self.document.place_of(&path);
-                    problems.push(error.at(place).about(self.document.id.clone()));
-                }
-            }
-        }
-        problems
-    }
-
     /// Returns which of two wins.
     pub fn rank(&self) -> Rank {
         Rank { priority: self.spec.priority, specificity: specificity(self.spec.target.as_ref()) }
@@ -238,13 +194,16 @@ impl Overlay {
 
     /// Returns its parameters as a layer.
     pub fn layer(&self) -> Option<Layer<'_>> {
-        let node = self.document.root.at(["spec", "parameters"])?;
-        Some(Layer::new(LayerName::Overlay, Arc::clone(&self.document.file), node))
+        Some(Layer::new(LayerName::Overlay, Arc::clone(&self.document.file), self.parameters()?))
+    }
+
+    fn parameters(&self) -> Option<&Node> {
+        self.document.root.at(["spec", "parameters"]).filter(|node| node.content != Content::Null)
     }
 
     /// Checks its parameters against the kind that they are merged into.
     pub(crate) fn check_parameters(&self, schema: &Schema) -> Vec<Problem> {
-        let Some(node) = self.document.root.at(["spec", "parameters"]) else { return Vec::new() };
+        let Some(node) = self.parameters() else { return Vec::new() };
         let mistakes = check_layer(node, schema, "spec", &["spec", "parameters"]);
         let problem = |mistake: crate::check::Mistake| Problem {
             hint: mistake.hint,
@@ -260,22 +219,6 @@ impl Overlay {
 
     fn is_in_force(&self, cluster: Option<&ClusterFacts>) -> bool {
         selects(self.spec.clusters.as_ref(), cluster)
-    }
-
-    /// A selector that says nothing selects nothing in one place and everything in another: it is said plainly.
-    fn empty_selectors(&self) -> Vec<Problem> {
-        let is_empty = |field: &str| {
-            let node = self.document.root.at(["spec", field]);
-            node.is_some_and(|node| node.fields().all(|(_, field)| field.node.content == crate::yaml::Content::Null))
-        };
-        let named = [("clusters", "clusters"), ("target", "Gateways")];
-        let empty = named.into_iter().filter(|(field, _)| is_empty(field));
-        empty
-            .map(|(field, things)| {
-                let problem = self.problem(&["spec", field], format!("spec.{field} says nothing"));
-                problem.hint(format!("leave it out to have the overlay for all {things}"))
-            })
-            .collect()
     }
 }
 

@@ -4,6 +4,7 @@
 //! [`ValuesGenerator`] in Rust. The renderer knows nothing of gateways, and a generator knows nothing of templates.
 
 pub mod agentgateway;
+pub mod gateway;
 pub mod kgateway;
 pub mod overlay;
 
@@ -13,7 +14,8 @@ use std::sync::Arc;
 use serde::Deserialize;
 use serde_json::Value;
 
-use crate::enforce::{Rule, Vocabulary};
+use crate::enforce::Rule;
+use crate::enforce::words::Vocabulary;
 use crate::merge::origin::{Layer, LayerName, Merged};
 use crate::merge::{Line, Table};
 use crate::object::Object;
@@ -230,12 +232,12 @@ pub enum PackError {
     /// The settings of the pack are not what they must be.
     #[error("cannot use the settings of the pack")]
     Settings(#[source] serde_json::Error),
-    /// The authorities that vouch for the control plane are none.
-    #[error("cannot use xds.tls")]
-    Authorities(#[source] kgateway::settings::CaError),
     /// A value that is to be made could be guessed.
     #[error("a generated value of {0} bytes can be guessed, {FEWEST_BYTES} are needed")]
     Guessable(u16),
+    /// The authorities that vouch for the control plane are none.
+    #[error("cannot use xds.tls")]
+    Authorities(#[source] gateway::authorities::CaError),
     /// A template cannot be used.
     #[error("cannot use the templates")]
     Template(#[source] TemplateError),

@@ -218,13 +218,15 @@ impl Specs {
 
     fn add_unclaimed(&mut self, document: Document, kinds: &Kinds) {
         let same_group = kinds.keys().filter(|(group, _)| *group == document.id.group).map(|(_, kind)| kind.as_str());
-        if let Some(near) = check::suggest(&document.id.kind, same_group) {
+        let near = check::suggest(&document.id.kind, same_group);
+        // What is meant for us is nobody else's.
+        let is_ours = document.id.group == overlay::GROUP;
+        if near.is_some() || is_ours {
             let message = format!("unknown kind {:?} in {}", document.id.kind, document.gvk.api_version());
-            let place = document.place_of(&["kind"]);
-            self.problems.push(Problem::document(place, message).hint(format!("did you mean {near:?}?")));
-            self.keep_overlay(document.clone());
+            let problem = Problem::document(document.place_of(&["kind"]), message);
+            self.problems.push(Problem { hint: near.map(|near| format!("did you mean {near:?}?")), ..problem });
         }
-        self.unclaimed.push(document);
+        if is_ours { self.keep_overlay(document) } else { self.unclaimed.push(document) }
     }
 
     /// Keeps a document that is not used, if it should have been an overlay.

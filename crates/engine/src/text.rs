@@ -41,3 +41,23 @@ pub fn count(number: usize, thing: &str) -> String {
         _ => format!("{number} {thing}s"),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_long_name_is_cut_and_stays_unique() {
+        assert_eq!(safe_name("edge"), "edge");
+        assert_eq!(safe_name(&"a".repeat(63)).len(), 63);
+        let (one, other) =
+            (safe_name(&format!("{}-one", "a".repeat(70))), safe_name(&format!("{}-two", "a".repeat(70))));
+        assert_eq!(one.len(), 63);
+        assert_ne!(one, other);
+    }
+
+    #[test]
+    fn a_dash_at_the_cut_is_dropped() {
+        assert_eq!(safe_name(&format!("{}-{}", "a".repeat(49), "b".repeat(20))).len(), 62);
+    }
+}

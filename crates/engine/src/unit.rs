@@ -15,10 +15,12 @@ use std::sync::Arc;
 use serde_json::Value;
 
 use crate::enforce::{self, Facts};
+use crate::marks::OWN_PREFIX;
 use crate::merge::{merge_over, origin::Merged};
 use crate::object::scope::is_cluster_scoped;
 use crate::object::{Gvk, Object, ObjectId};
-use crate::overlay::{self, Overlays, Touched};
+use crate::overlay::object::Touched;
+use crate::overlay::{self, Overlays};
 use crate::pack::{self, Packs, Subject};
 use crate::problem::{Place, Problem};
 use crate::resolve::{Resolution, Resolved, resolve};
@@ -27,9 +29,6 @@ use crate::spec::{self, Document, GATEWAY_API, Specs};
 use crate::tree::Tree;
 use generated::Generated;
 use specs::{Specifications, Writer};
-
-/// The prefix of our own labels and annotations.
-pub const OWN_PREFIX: &str = "gatewright.dev/";
 
 /// What a sync says about all that it renders, and where to.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -129,7 +128,7 @@ impl Source {
     /// Renders it for one cluster.
     pub fn render(&self, packs: &Packs, options: &Options) -> Rendering {
         let assignment = self.overlays.on(options.cluster.as_ref(), &self.specs);
-        let specs = overlay::patch_gateways(&self.specs, &assignment, packs.kinds());
+        let specs = overlay::gateway::patch(&self.specs, &assignment, packs.kinds());
         let is_gateway = |id: &&ObjectId| id.group == GATEWAY_API && id.kind == "Gateway";
         let mut rendering = Rendering {
             broken: specs.broken.keys().filter(is_gateway).cloned().collect(),
@@ -156,7 +155,9 @@ impl Source {
         unclaimed.extend(unclaimed::foreign(&specs, packs, &foreign));
         rendering.add_unclaimed(unclaimed, packs, options);
         writer.finish(&mut rendering, packs);
-        for (problem, units) in overlay::untouched(&assignment, &rendering.units, &rendering.broken, &touched) {
+        let objects = |unit: &Unit| unit.objects.iter().map(|object| object.id().clone()).collect();
+        let rendered = rendering.units.iter().map(|unit| (unit.id.clone(), objects(unit))).collect();
+        for (problem, units) in overlay::object::untouched(&assignment, &rendered, &rendering.broken, &touched) {
             rendering.problems.push(problem);
             rendering.units.retain(|unit| !units.contains(&unit.id));
             rendering.broken.extend(units);
@@ -179,7 +180,8 @@ pub fn render(tree: &Tree, packs: &Packs, options: &Options) -> Rendering {
 impl Rendering {
     fn add(&mut self, resolved: &Resolved<'_>, writer: &mut Writer<'_>, (options, touched): (&Options, &mut Touched)) {
         let subject = subject(resolved);
-        let ties = overlay::of_parameters(resolved, &subject);
+        let defaults = || resolved.kind.generator.defaults(&subject, &resolved.layers);
+        let ties = overlay::ties::of_parameters(&resolved.overlays, &resolved.layers, &resolved.kind.table, defaults);
         if !ties.is_empty() {
             return self.add_broken(resolved.document, ties);
         }
@@ -316,7 +318,7 @@ fn rendered(
         }
     }
     let finished = objects.into_iter().map(|object| finish(object, subject.namespace, options));
-    let objects = overlay::patch_objects(&resolved.overlays, finished.collect(), touched)?;
+    let objects = overlay::object::patch(&resolved.overlays, finished.collect(), touched)?;
     let all = objects.iter().chain(generated.iter().map(|generated| &generated.object));
     match all.into_iter().find(|object| has_own_prefix(object)) {
         Some(object) => {

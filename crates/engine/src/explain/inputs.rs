@@ -49,6 +49,8 @@ pub(super) struct Input {
     pub(super) root: Value,
     /// The leaves that may have a say.
     pub(super) leaves: Vec<Spot>,
+    /// Leaves that repeat a name which another input says, and can only change with it.
+    pub(super) followers: Vec<Spot>,
 }
 
 impl<'a> Case<'a> {
@@ -82,7 +84,9 @@ impl<'a> Case<'a> {
         let root = self.root(kind);
         let mut leaves = leaves(&root);
         leaves.retain(|spot| !spot.value.is_null() && !is_directive(spot));
+        let mut followers = Vec::new();
         if matches!(kind, Kind::Overlay(_)) {
+            followers = leaves.iter().filter(|spot| is_target(spot)).cloned().collect();
             leaves.retain(is_in_patch);
         }
         if kind == Kind::Defaults && !self.settings.is_null() {
@@ -90,7 +94,7 @@ impl<'a> Case<'a> {
             let is_builtin = |origin: &Merged| origin.origin.layer == LayerName::Builtin;
             leaves.retain(|spot| self.defaults.part(spot.steps()).is_some_and(is_builtin));
         }
-        Input { kind, root, leaves }
+        Input { kind, root, leaves, followers }
     }
 
     fn root(&self, kind: Kind) -> Value {
@@ -258,6 +262,11 @@ impl<'a> Case<'a> {
 /// The words of patches themselves, such as `$patch`, are no values.
 fn is_directive(spot: &Spot) -> bool {
     spot.steps.iter().any(|step| step.starts_with('$'))
+}
+
+/// Tells whether it is the name of the objects that a patch is for.
+fn is_target(spot: &Spot) -> bool {
+    matches!(spot.steps().collect::<Vec<_>>().as_slice(), ["spec", "objectPatches", _, "target", "name"])
 }
 
 /// Tells whether it is something that a patch of objects puts somewhere.

@@ -60,9 +60,10 @@ impl<'a> Change<'a> {
     pub(super) fn apply(&self, value: &Value, what: &ObjectId, gvk: &Gvk) -> Result<Value, Box<Problem>> {
         patch(value, self.kind, self.patch, gvk).map_err(|error| {
             let path = match &error {
-                PatchError::Fault { path, .. } => path.iter().map(part).collect(),
                 PatchError::Operation { number, .. } => vec![(number - 1).to_string()],
-                PatchError::Kind(_) | PatchError::Operations(_) => Vec::new(),
+                PatchError::Fault { .. } | PatchError::Kind(_) | PatchError::Operations(_) => {
+                    error.path().iter().map(part).collect()
+                }
             };
             let place = self.place_in_patch(&path);
             let problem = Problem::document(place, format!("cannot patch {what}: {}", Chain(&error)));

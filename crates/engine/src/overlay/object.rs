@@ -10,10 +10,10 @@ use serde_json::Value;
 use super::change::Change;
 use super::{Assignment, Overlay, ties};
 use crate::check::suggest;
+use crate::marks::OWN_PREFIX;
 use crate::object::{Object, ObjectId};
 use crate::problem::Problem;
 use crate::spec::overlay::ObjectTarget;
-use crate::unit::{OWN_PREFIX, Unit};
 use crate::yaml;
 
 /// The fields of `metadata` that a patch may change.
@@ -164,29 +164,30 @@ fn own_marks(body: &Value) -> Option<Vec<String>> {
     })
 }
 
-/// Returns the patches that no object of any unit has been for, with the units that they were meant for.
+/// Returns the patches that no object of any unit has been for, with the units that they were meant for. `rendered`
+/// has the objects of each unit.
 ///
 /// Where a unit that an overlay governs is not rendered, its object may have been there.
 pub(crate) fn untouched(
     overlays: &Assignment<'_>,
-    units: &[Unit],
+    rendered: &BTreeMap<ObjectId, Vec<ObjectId>>,
     unrendered: &BTreeSet<ObjectId>,
     touched: &Touched,
-) -> Vec<(Problem, Vec<ObjectId>)> {
-    let mut governed: BTreeMap<&ObjectId, (&Overlay, Vec<&ObjectId>)> = BTreeMap::new();
+) -> Vec<(Problem, BTreeSet<ObjectId>)> {
+    let mut governed: BTreeMap<&ObjectId, (&Overlay, BTreeSet<&ObjectId>)> = BTreeMap::new();
     for (gateway, overlays) in &overlays.governed {
         for &overlay in overlays {
-            governed.entry(&overlay.document.id).or_insert_with(|| (overlay, Vec::new())).1.push(gateway);
+            governed.entry(&overlay.document.id).or_insert_with(|| (overlay, BTreeSet::new())).1.insert(gateway);
         }
     }
     let mut problems = Vec::new();
     for (overlay, gateways) in governed.into_values().filter(|(_, ids)| !ids.iter().any(|id| unrendered.contains(*id)))
     {
-        let rendered: Vec<&Unit> = units.iter().filter(|unit| gateways.contains(&&unit.id)).collect();
+        let units: BTreeSet<ObjectId> = gateways.into_iter().filter(|id| rendered.contains_key(id)).cloned().collect();
         let is_lost = |change: &Change<'_>| !touched.contains(&(overlay.document.id.clone(), change.index));
-        for change in Change::of_objects(overlay).filter(|change| !rendered.is_empty() && is_lost(change)) {
-            let ids = rendered.iter().flat_map(|unit| unit.objects.iter().map(Object::id));
-            problems.push((lost(&change, ids), rendered.iter().map(|unit| unit.id.clone()).collect()));
+        for change in Change::of_objects(overlay).filter(|change| !units.is_empty() && is_lost(change)) {
+            let objects = units.iter().flat_map(|unit| &rendered[unit]);
+            problems.push((lost(&change, objects), units.clone()));
         }
     }
     problems

@@ -7,31 +7,34 @@ use serde_json::Value;
 
 use super::Overlay;
 use super::change::Change;
-use crate::merge::origin::{Layer, LayerName};
-use crate::merge::{disagreements, merge_over, origin::Merged};
+use crate::merge::origin::{Layer, LayerName, Merged};
+use crate::merge::{Table, disagreements, merge_over};
 use crate::object::{Gvk, ObjectId};
-use crate::pack::Subject;
 use crate::patch::PatchType;
 use crate::problem::{Place, Problem};
-use crate::resolve::Resolved;
 
 /// Cuts overlays, the lowest first, into groups of one rank.
 pub(super) fn ranks<'a, 'b>(overlays: &'b [&'a Overlay]) -> impl Iterator<Item = &'b [&'a Overlay]> {
     overlays.chunk_by(|one, other| one.rank() == other.rank())
 }
 
-/// Returns the parameters that two overlays of one rank set to different values.
-pub(crate) fn of_parameters(resolved: &Resolved<'_>, subject: &Subject<'_>) -> Vec<Problem> {
+/// Returns the parameters that two overlays of one rank set to different values. `layers` are all layers above
+/// `defaults`, those of the overlays last.
+pub(crate) fn of_parameters(
+    overlays: &[&Overlay],
+    layers: &[Layer<'_>],
+    table: &Table,
+    defaults: impl Fn() -> Merged,
+) -> Vec<Problem> {
     let mut problems = Vec::new();
-    let mut lower = resolved.layers.iter().filter(|layer| layer.name != LayerName::Overlay).count();
-    for group in ranks(&resolved.overlays) {
+    let mut lower = layers.iter().filter(|layer| layer.name != LayerName::Overlay).count();
+    for group in ranks(overlays) {
         let speaking: Vec<(&Overlay, Layer<'_>)> =
             group.iter().filter_map(|overlay| Some((*overlay, overlay.layer()?))).collect();
         if speaking.len() > 1 {
-            let defaults = resolved.kind.generator.defaults(subject, &resolved.layers);
-            let lowest = merge_over(defaults, &resolved.layers[..lower], &resolved.kind.table);
+            let lowest = merge_over(defaults(), &layers[..lower], table);
             for (one, other) in pairs(&speaking) {
-                problems.extend(parameters(resolved, &lowest, one, other));
+                problems.extend(parameters(&lowest, table, one, other));
             }
         }
         lower += speaking.len();
@@ -40,21 +43,19 @@ pub(crate) fn of_parameters(resolved: &Resolved<'_>, subject: &Subject<'_>) -> V
 }
 
 fn parameters(
-    resolved: &Resolved<'_>,
     lowest: &Merged,
+    table: &Table,
     (one, layer): &(&Overlay, Layer<'_>),
     (other, other_layer): &(&Overlay, Layer<'_>),
 ) -> Vec<Problem> {
-    let merged = |layers: [&Layer<'_>; 2]| merge_over(lowest.clone(), &layers.map(Layer::clone), &resolved.kind.table);
+    let merged = |layers: [&Layer<'_>; 2]| merge_over(lowest.clone(), &layers.map(Layer::clone), table);
     let (other_wins, one_wins) = (merged([layer, other_layer]), merged([other_layer, layer]));
-    let paths = disagreements(&other_wins, &one_wins, &resolved.kind.table);
-    let written = |path: &[String]| ["spec", "parameters"].map(str::to_owned).iter().chain(path).cloned().collect();
-    let places = |path: &Vec<String>| {
-        let path: Vec<String> = written(path);
-        let path: Vec<&str> = path.iter().map(String::as_str).collect();
-        (path.join("."), one.document.place_of(&path), other.document.place_of(&path))
+    let problem = |path: &Vec<String>| {
+        let path: Vec<&str> = ["spec", "parameters"].into_iter().chain(path.iter().map(String::as_str)).collect();
+        let (place, there) = (one.document.place_of(&path), other.document.place_of(&path));
+        contradiction(one, place, &path.join("."), &there)
     };
-    paths.iter().map(places).map(|(path, place, there)| contradiction(one, place, &path, &there)).collect()
+    disagreements(&other_wins, &one_wins, table).iter().map(problem).collect()
 }
 
 /// What is patched.

@@ -18,10 +18,10 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use schemars::JsonSchema;
-use serde::de::Error as _;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
+use super::gateway::authorities::TlsSettings;
 use super::{Pack, PackError, Subject, ValuesGenerator, document};
 use crate::merge::origin::{Layer, LayerName, Merged};
 use crate::merge::{Table, over};
@@ -91,14 +91,6 @@ pub struct XdsSettings {
     pub tls: Option<TlsSettings>,
 }
 
-/// How a proxy knows the control plane.
-#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-pub struct TlsSettings {
-    /// Certificates of authorities, as PEM.
-    pub ca: String,
-}
-
 /// The mesh around the proxies: what parameters do not say of it.
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default, deny_unknown_fields)]
@@ -161,12 +153,10 @@ pub(super) fn pack(settings: &Value) -> Result<Pack, PackError> {
         Value::Null => Settings::default(),
         settings => serde_json::from_value(settings.clone()).map_err(PackError::Settings)?,
     };
-    // An authority that is none shows up late: pods start, and get no configuration.
-    if settings.xds.tls.as_ref().is_some_and(|tls| !tls.ca.contains("-----BEGIN CERTIFICATE-----")) {
-        return Err(PackError::Settings(serde_json::Error::custom("xds.tls.ca holds no certificate as PEM")));
-    }
+    let authorities = settings.xds.tls.as_ref().map(TlsSettings::authorities).transpose();
+    let authorities = authorities.map_err(PackError::Authorities)?;
     let schema = Schema::of::<parameters::AgentgatewayParameters>().map_err(PackError::Schema)?;
-    let generator = Generator { defaults: document(&files, "defaults.yaml")?, settings };
+    let generator = Generator { defaults: document(&files, "defaults.yaml")?, settings, authorities };
     let mut pack = Pack::new(&files, schema, Arc::new(generator))?;
     pack.own.sense = Some(sense::mistakes);
     Ok(pack)
@@ -176,6 +166,8 @@ pub(super) fn pack(settings: &Value) -> Result<Pack, PackError> {
 struct Generator {
     defaults: Node,
     settings: Settings,
+    /// The certificates that `xds.tls` leads to.
+    authorities: Option<String>,
 }
 
 impl ValuesGenerator for Generator {
@@ -194,7 +186,7 @@ impl ValuesGenerator for Generator {
         if config::is_catalog_ignored(parameters) {
             spec.model_catalog.sources.clear();
         }
-        values::values(&self.settings, subject, &spec).map(Some)
+        values::values(&self.settings, self.authorities.as_deref(), subject, &spec).map(Some)
     }
 
     fn lint(&self, subject: &Subject<'_>, parameters: &Merged) -> Vec<Problem> {
@@ -207,8 +199,9 @@ impl ValuesGenerator for Generator {
     }
 
     fn with_settings(&self, settings: &Value) -> Option<Arc<dyn ValuesGenerator>> {
-        let settings = serde_json::from_value(settings.clone()).ok()?;
-        Some(Arc::new(Self { defaults: self.defaults.clone(), settings }))
+        let settings: Settings = serde_json::from_value(settings.clone()).ok()?;
+        let authorities = settings.xds.tls.as_ref().map(TlsSettings::authorities).transpose().ok()?;
+        Some(Arc::new(Self { defaults: self.defaults.clone(), settings, authorities }))
     }
 }
 

@@ -8,13 +8,12 @@ mod certificates;
 pub(in crate::pack) mod container;
 mod istio;
 mod lint;
-mod lists;
-pub(in crate::pack) mod names;
+mod names;
 pub mod parameters;
-pub(in crate::pack) mod ports;
+mod ports;
 mod rbac;
 pub mod settings;
-pub(in crate::pack) mod values;
+mod values;
 mod volumes;
 
 use std::collections::BTreeMap;

@@ -53,7 +53,7 @@ pub enum Reason {
     NotApplied,
     /// Its spec is broken, so what exists stays as it is.
     Broken,
-    /// A file that may hold its spec cannot be read.
+    /// A file that may hold its spec, or an overlay of it, cannot be read.
     Unreadable(String),
     /// Its spec says that somebody else provisions it; what exists stays as it is.
     SelfManaged,
@@ -88,7 +88,7 @@ impl fmt::Display for Reason {
             Self::HoldsOthers => f.write_str("kept: its kind holds what others have made; delete it by hand"),
             Self::NotApplied => f.write_str("kept: it stands in the source, and the sync does not write it any more"),
             Self::Broken => f.write_str("kept: its spec is broken"),
-            Self::Unreadable(file) => write!(f, "kept: {file} cannot be read, and may hold its spec"),
+            Self::Unreadable(file) => write!(f, "kept: {file} cannot be read, and may speak of it"),
             Self::SelfManaged => f.write_str("kept: its spec says that somebody else provisions it"),
             Self::Adopted => f.write_str("kept: it was adopted, and adopt.prune is false"),
             Self::PruneDisabled => f.write_str("kept: pruning is switched off"),

@@ -11,9 +11,10 @@ use serde_json::{Map, Value, json};
 use super::fields::{difference, remove, union};
 use super::{FIELD_MANAGER, Over};
 use crate::live::Live;
+use crate::marks::OWN_PREFIX;
 use crate::object::{Gvk, Object, ObjectId};
 use crate::spec::GATEWAY_API;
-use crate::unit::{OWN_PREFIX, Unit};
+use crate::unit::Unit;
 
 /// How an object becomes ours.
 #[derive(Clone, Debug, PartialEq)]

@@ -5,7 +5,8 @@ use serde_json::Value;
 use super::{Options, Rendered, Source, rendered, subject, values};
 use crate::merge::origin::Merged;
 use crate::object::{Object, ObjectId};
-use crate::overlay::{self, Touched};
+use crate::overlay;
+use crate::overlay::object::Touched;
 use crate::pack::{Packs, Subject};
 use crate::problem::{Place, Problem};
 use crate::resolve::{Resolution, Resolved, resolve};
@@ -14,7 +15,7 @@ impl Source {
     /// Returns the values that the templates get for each Gateway, where there are any.
     pub fn values(&self, packs: &Packs, options: &Options) -> Vec<(ObjectId, Place, Value)> {
         let assignment = self.overlays.on(options.cluster.as_ref(), &self.specs);
-        let specs = overlay::patch_gateways(&self.specs, &assignment, packs.kinds());
+        let specs = overlay::gateway::patch(&self.specs, &assignment, packs.kinds());
         let mut found = Vec::new();
         for (document, resolution) in resolve(&specs, packs, &assignment) {
             let Resolution::Ready(resolved) = resolution else { continue };

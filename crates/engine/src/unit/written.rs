@@ -4,7 +4,7 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use serde_json::Value;
 
-use super::OWN_PREFIX;
+use crate::marks::OWN_PREFIX;
 use crate::object::Object;
 use crate::problem::Problem;
 use crate::spec::Document;

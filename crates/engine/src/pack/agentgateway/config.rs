@@ -6,7 +6,7 @@ use super::identity::Spiffe;
 use super::parameters::{ModelCatalogConfigMap, Spec};
 use crate::merge::origin::{LayerName, Merged};
 use crate::merge::{Table, over};
-use crate::pack::kgateway::names::safe;
+use crate::text::safe_name;
 
 /// Where catalogs are mounted.
 const CATALOGS: &str = "/etc/agentgateway/model-catalog";
@@ -47,7 +47,7 @@ pub(super) fn catalogs(spec: &Spec) -> Vec<Value> {
         let (folder, file) = (format!("{CATALOGS}/{name}"), format!("{name}.json"));
         json!({
             // The name of a volume has no dots and at most 63 characters.
-            "volume": safe(&format!("model-catalog-{}", name.replace('.', "-"))),
+            "volume": safe_name(&format!("model-catalog-{}", name.replace('.', "-"))),
             "configMap": name,
             "key": source.key.as_deref().filter(|key| !key.is_empty()).unwrap_or("catalog.json"),
             "path": format!("{folder}/{file}"),

@@ -4,8 +4,9 @@ use serde_json::{Value, json};
 
 use super::Settings;
 use super::identity::Istio;
-use super::parameters::{Image, Spec};
-use crate::pack::kgateway::container;
+use super::parameters::Spec;
+use crate::pack::gateway::lists::last_wins;
+use crate::pack::gateway::{self, parameters::Image};
 
 /// The variable with the key that sessions are encrypted with.
 pub(super) const SESSION_KEY: &str = "SESSION_KEY";
@@ -22,7 +23,7 @@ pub(super) fn seconds(spec: &Spec) -> (i64, i64) {
 pub(super) fn image(image: &Image) -> Result<String, String> {
     // Agentgateway writes it between quotes of YAML, where a line break is a space. There is no such image either way;
     // what is there already stays as it is.
-    container::image(image).map(|image| image.replace('\n', " "))
+    gateway::image(image).map(|image| image.replace('\n', " "))
 }
 
 /// Tells whether users bring a variable of this name.
@@ -40,7 +41,7 @@ pub(super) fn env(
 ) -> Vec<Value> {
     let ours = ours(settings, spec, name, key, istio).into_iter();
     let ours = ours.filter(|(name, _)| !brings(spec, name)).map(|(name, variable)| named(name, variable));
-    ours.chain(spec.env.iter().map(without_nothing)).collect()
+    last_wins(ours.chain(spec.env.iter().map(without_nothing)), &["name"])
 }
 
 type Variables = Vec<(&'static str, Value)>;

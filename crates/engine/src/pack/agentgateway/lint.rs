@@ -1,14 +1,24 @@
 //! What is allowed, and yet hardly what somebody meant.
 
+use std::collections::BTreeSet;
+
 use super::config::is_catalog_ignored;
 use super::ports::{INTERNAL, RESERVED, internal};
-use crate::merge::origin::Merged;
+use crate::merge::origin::{Merged, MergedContent};
 use crate::pack::Subject;
+use crate::pack::gateway::lint::{host_in_repository, text};
 use crate::problem::Problem;
 
 /// Returns a remark for everything of that sort.
+///
+/// A remark about parameters names no Gateway, so that one line in those of a class is one remark and not a thousand.
 pub(super) fn lint(subject: &Subject<'_>, parameters: &Merged) -> Vec<Problem> {
-    reserved_ports(subject).chain(internal_ports(subject)).chain(catalog(parameters)).collect()
+    let mut remarks: Vec<Problem> = reserved_ports(subject).chain(internal_ports(subject)).collect();
+    remarks.extend(host_in_repository(parameters, "image"));
+    remarks.extend(zeros(parameters));
+    remarks.extend(variables(parameters));
+    remarks.extend(catalog(parameters));
+    remarks
 }
 
 /// A listener on a port that the proxy itself takes: it opens nothing.
@@ -31,7 +41,31 @@ fn internal_ports(subject: &Subject<'_>) -> Option<Problem> {
     Some(problem.about(subject.document.id.clone()))
 }
 
-/// A catalog that everybody is to have. The remark names no Gateway, because it is the same for all of them.
+/// Seconds of which agentgateway takes a zero for nothing at all.
+fn zeros(parameters: &Merged) -> impl Iterator<Item = Problem> + '_ {
+    [("shutdown.min", 10), ("shutdown.max", 60)].into_iter().filter_map(|(path, default)| {
+        let said = parameters.at(path).filter(|said| said.is_zero())?;
+        let message = format!("a {path} of 0 counts as {default}, as in agentgateway");
+        Some(Problem::notice(said.origin.place.clone(), message).hint("write 1 for the shortest time that there is"))
+    })
+}
+
+/// Variables that stand twice in one layer. Another layer's is meant to be replaced, and so is one of the proxy's own.
+fn variables(parameters: &Merged) -> Vec<Problem> {
+    let Some(MergedContent::List(items)) = parameters.at("env").map(|env| &env.content) else { return Vec::new() };
+    let mut seen = BTreeSet::new();
+    let named = items.iter().filter_map(|item| Some((item, item.get("name").and_then(text)?)));
+    let second = named.filter(|(_, name)| !seen.insert(*name));
+    second
+        .map(|(item, name)| {
+            let message = format!("the variable {name:?} stands here a second time; the last one counts");
+            let hint = "an object that has both is refused by the API server";
+            Problem::notice(item.origin.place.clone(), message).hint(hint)
+        })
+        .collect()
+}
+
+/// A catalog that everybody is to have.
 fn catalog(parameters: &Merged) -> Option<Problem> {
     let sources = parameters.at("modelCatalog.sources").filter(|_| is_catalog_ignored(parameters))?;
     let message = "spec.modelCatalog counts only in the parameters of a Gateway, and is left out here";

@@ -10,7 +10,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::Value;
 
-pub use crate::pack::kgateway::parameters::{Image, Overlay, OverlayMetadata};
+use crate::pack::gateway::parameters::{Image, Overlay};
 use crate::spec::Resource;
 
 /// Parameters of a data plane.

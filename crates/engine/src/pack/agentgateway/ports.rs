@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde_json::{Value, json};
 
 use crate::pack::Subject;
-use crate::pack::kgateway::ports::{name, port_of_set};
+use crate::pack::gateway::{port_name, port_of_set};
 use crate::spec::Metadata;
 
 /// Ports that the proxy itself listens on: metrics, readiness, administration.
@@ -54,7 +54,7 @@ pub(super) fn internal(metadata: &Metadata, own: &BTreeSet<u16>) -> Result<BTree
 
 /// Returns the ports as they stand in the Service.
 pub(super) fn of_service(numbers: &[u16]) -> Vec<Value> {
-    let port = |&number| json!({"name": name(number), "protocol": "TCP", "port": number, "targetPort": number});
+    let port = |&number| json!({"name": port_name(number), "protocol": "TCP", "port": number, "targetPort": number});
     numbers.iter().map(port).collect()
 }
 

@@ -6,20 +6,26 @@ use super::identity::{Istio, Spiffe};
 use super::parameters::Spec;
 use super::{Settings, config, container, ports};
 use crate::pack::Subject;
-use crate::pack::kgateway::names::{Map, first_wins, infrastructure, map, safe};
-use crate::pack::kgateway::values::load_balancer_ip;
+use crate::pack::gateway::{Map, first_wins, infrastructure, load_balancer_ip, map};
 use crate::problem::Problem;
-use crate::text::digest;
+use crate::text::{digest, safe_name};
 
 /// Computes the values of all templates, or says everything that is in the way.
-pub(super) fn values(settings: &Settings, subject: &Subject<'_>, spec: &Spec) -> Result<Value, Vec<Problem>> {
+///
+/// With `authorities` the control plane is asked over TLS, and these vouch for it.
+pub(super) fn values(
+    settings: &Settings,
+    authorities: Option<&str>,
+    subject: &Subject<'_>,
+    spec: &Spec,
+) -> Result<Value, Vec<Problem>> {
     let fail = |message: String| vec![subject.problem(&message)];
     let names = Names::new(subject, spec);
     let metadata = Metadata::new(settings, subject, &names.all);
     let (istio, spiffe) = (Istio::of(spec, &settings.istio), Spiffe::of(spec));
     let catalogs = config::catalogs(spec);
     let file = config::file(spec, spiffe.as_ref(), &catalogs);
-    let pod_annotations = names.digests(settings, subject, &file);
+    let pod_annotations = names.digests(authorities, subject, &file);
     Ok(json!({
         "name": names.all,
         "kind": spec.workload.kind.name(),
@@ -28,7 +34,7 @@ pub(super) fn values(settings: &Settings, subject: &Subject<'_>, spec: &Spec) ->
         "annotations": metadata.annotations,
         "service": service(settings, subject)?,
         "config": config::sections(&file),
-        "xdsCa": settings.xds.tls.as_ref().map(|tls| json!({"name": names.xds_ca, "certificates": tls.ca})),
+        "xdsCa": authorities.map(|text| json!({"name": names.xds_ca, "certificates": text})),
         "sessionKey": names.session_key.as_ref().map(|name| json!({"name": name, "labels": metadata.secret_labels})),
         "istio": istio.is_some(),
         "spiffe": spiffe.as_ref().map(Spiffe::values),
@@ -74,12 +80,12 @@ struct Names {
 
 impl Names {
     fn new(subject: &Subject<'_>, spec: &Spec) -> Self {
-        let all = safe(&subject.gateway.metadata.name);
+        let all = safe_name(&subject.gateway.metadata.name);
         Self {
             xds_ca: format!("{all}-xds-ca"),
             // Who brings a key needs none of ours.
             session_key: (!container::brings(spec, container::SESSION_KEY))
-                .then(|| safe(&format!("{all}-session-key"))),
+                .then(|| safe_name(&format!("{all}-session-key"))),
             all,
         }
     }
@@ -88,11 +94,11 @@ impl Names {
     ///
     /// Of the config file it is the digest of its content, so that another way to write it rolls nobody. The key of
     /// sessions is not known here; it never changes once it is made, and so its name and namespace stand for it.
-    fn digests(&self, settings: &Settings, subject: &Subject<'_>, file: &Value) -> Map {
+    fn digests(&self, authorities: Option<&str>, subject: &Subject<'_>, file: &Value) -> Map {
         let of = |text: &str| digest(text.as_bytes());
         let mut digests = map([("checksum/config", of(&file.to_string()).as_str())]);
-        if let Some(tls) = &settings.xds.tls {
-            digests.extend(map([("checksum/xds-ca", of(&tls.ca).as_str())]));
+        if let Some(authorities) = authorities {
+            digests.extend(map([("checksum/xds-ca", of(authorities).as_str())]));
         }
         if let Some(name) = &self.session_key {
             let secret = of(&format!("{}/{name}", subject.namespace));

@@ -2,10 +2,10 @@
 
 use serde_json::{Value, json};
 
-use super::lists::last_wins;
-use super::parameters::{EnvoyContainer, Image, PodTemplate};
+use super::parameters::{EnvoyContainer, PodTemplate};
 use super::settings::Settings;
 use super::values::Wrong;
+use crate::pack::gateway::lists::last_wins;
 
 /// The name of the container, which overlays of users refer to.
 const CONTAINER: &str = "kgateway-proxy";
@@ -15,16 +15,6 @@ const OTEL: &str = "OTEL_RESOURCE_ATTRIBUTES";
 const LEVELS: &str = "kube.envoyContainer.bootstrap.componentLogLevels";
 /// Variables that we write, in their order; who writes one of these, too, takes the place of ours.
 pub(super) const OWN_VARIABLES: [&str; 5] = ["POD_NAME", "POD_NAMESPACE", "POD_UID", "NODE_NAME", "ENVOY_UID"];
-
-/// Returns `registry/repository:tag@digest`, without the parts that are empty.
-pub(in crate::pack) fn image(image: &Image) -> Result<String, String> {
-    let said = |part: &Option<String>| part.clone().filter(|text| !text.is_empty());
-    let repository = said(&image.repository).ok_or("an image needs a repository")?;
-    let registry = said(&image.registry).map(|registry| format!("{registry}/")).unwrap_or_default();
-    let tag = said(&image.tag).map(|tag| format!(":{tag}")).unwrap_or_default();
-    let digest = said(&image.digest).map(|digest| format!("@{digest}")).unwrap_or_default();
-    Ok(format!("{registry}{repository}{tag}{digest}"))
-}
 
 /// Returns the arguments.
 pub(super) fn args(envoy: &EnvoyContainer) -> Result<Vec<String>, Wrong> {
@@ -96,22 +86,4 @@ pub(super) fn pre_stop(pods: &PodTemplate) -> Option<String> {
     let seconds = pods.graceful_shutdown.sleep_time_seconds.filter(|seconds| *seconds != 0).unwrap_or(10);
     let fail = r#"wget --post-data "" -O /dev/null 127.0.0.1:19000/healthcheck/fail"#;
     Some(format!("{fail}; sleep {seconds}"))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn an_image_leaves_out_what_is_not_said() {
-        let some = |text: &str| Some(text.to_owned());
-        let mut envoy =
-            Image { registry: some("ghcr.io"), repository: some("envoy"), tag: some("v1"), ..Image::default() };
-        assert_eq!(image(&envoy).as_deref(), Ok("ghcr.io/envoy:v1"));
-        envoy.tag = some("");
-        envoy.digest = some("sha256:0");
-        assert_eq!(image(&envoy).as_deref(), Ok("ghcr.io/envoy@sha256:0"));
-        envoy.repository = None;
-        assert!(image(&envoy).is_err());
-    }
 }

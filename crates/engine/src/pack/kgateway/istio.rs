@@ -2,9 +2,9 @@
 
 use serde_json::{Value, json};
 
-use super::container;
 use super::parameters::Kube;
 use super::values::Wrong;
+use crate::pack::gateway;
 
 /// The port on which the `sds` container answers Envoy.
 pub(super) const SDS_PORT: u16 = 8234;
@@ -13,7 +13,7 @@ pub(super) const SDS_PORT: u16 = 8234;
 pub(super) fn values(kube: &Kube) -> Result<Value, Wrong> {
     let sds = kube.sds_container.clone().unwrap_or_default();
     let proxy = kube.istio.clone().unwrap_or_default().istio_proxy_container.unwrap_or_default();
-    let image = |path: &str, image| container::image(image).map_err(|message| Wrong::new(path, message));
+    let image = |path: &str, image| gateway::image(image).map_err(|message| Wrong::new(path, message));
     let discovery = proxy.istio_discovery_address.unwrap_or_default();
     Ok(json!({
         "sdsPort": SDS_PORT,

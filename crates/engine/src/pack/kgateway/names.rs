@@ -1,19 +1,10 @@
 //! Names, labels and annotations of the objects of a proxy.
 
-use std::collections::BTreeMap;
-
 use super::parameters::Kube;
 use super::settings::Settings;
 use crate::pack::Subject;
-use crate::spec::GATEWAY_API;
+use crate::pack::gateway::{Map, first_wins, infrastructure, map};
 use crate::text::safe_name;
-
-pub(in crate::pack) type Map = BTreeMap<String, String>;
-
-/// Returns the name of all objects of a Gateway: its own, or a shortened one that is as unique.
-pub(in crate::pack) fn safe(name: &str) -> String {
-    safe_name(name)
-}
 
 /// All labels and annotations of one proxy, `*_labels` and `*_annotations` by where they go.
 pub(super) struct Metadata {
@@ -31,7 +22,7 @@ pub(super) struct Metadata {
 impl Metadata {
     /// Puts them together; what stands earlier in a list of layers wins.
     pub(super) fn new(settings: &Settings, subject: &Subject<'_>, kube: &Kube) -> Self {
-        let name = safe(&subject.gateway.metadata.name);
+        let name = safe_name(&subject.gateway.metadata.name);
         let selector = map([
             ("app.kubernetes.io/name", name.as_str()),
             ("app.kubernetes.io/instance", &name),
@@ -59,55 +50,11 @@ impl Metadata {
     }
 }
 
-/// Labels and annotations for every object (GEP-1867), without the standard's own keys.
-pub(in crate::pack) fn infrastructure(subject: &Subject<'_>) -> (Map, Map) {
-    let own = format!("{GATEWAY_API}/");
-    let without_own =
-        |map: &Map| map.iter().filter(|(key, _)| !key.starts_with(&own)).map(|(k, v)| (k.clone(), v.clone())).collect();
-    let infrastructure = subject.gateway.spec.infrastructure.clone().unwrap_or_default();
-    (without_own(&infrastructure.labels), without_own(&infrastructure.annotations))
-}
-
 fn scraping(kube: &Kube) -> Map {
     match kube.stats.enabled {
         Some(false) => Map::new(),
         _ => {
             map([("prometheus.io/path", "/metrics"), ("prometheus.io/port", "9091"), ("prometheus.io/scrape", "true")])
         }
-    }
-}
-
-pub(in crate::pack) fn map<const N: usize>(entries: [(&str, &str); N]) -> Map {
-    entries.into_iter().filter(|(_, value)| !value.is_empty()).map(|(k, v)| (k.to_owned(), v.to_owned())).collect()
-}
-
-/// As kgateway's templates do: an empty text counts as nothing, so that a later layer may fill it.
-pub(in crate::pack) fn first_wins<const N: usize>(layers: [&Map; N]) -> Map {
-    let mut all = Map::new();
-    for (key, value) in layers.into_iter().flatten() {
-        let first: &mut String = all.entry(key.clone()).or_default();
-        if first.is_empty() {
-            first.clone_from(value);
-        }
-    }
-    all
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_long_name_is_cut_and_stays_unique() {
-        assert_eq!(safe("edge"), "edge");
-        assert_eq!(safe(&"a".repeat(63)).len(), 63);
-        let (one, other) = (safe(&format!("{}-one", "a".repeat(70))), safe(&format!("{}-two", "a".repeat(70))));
-        assert_eq!(one.len(), 63);
-        assert_ne!(one, other);
-    }
-
-    #[test]
-    fn a_dash_at_the_cut_is_dropped() {
-        assert_eq!(safe(&format!("{}-{}", "a".repeat(49), "b".repeat(20))).len(), 62);
     }
 }

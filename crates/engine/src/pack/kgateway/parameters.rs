@@ -14,6 +14,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Map, Value};
 
+use crate::pack::gateway::parameters::{Image, Overlay};
 use crate::spec::Resource;
 
 /// Parameters of a data plane.
@@ -145,23 +146,6 @@ pub struct DnsResolver {
     /// Queries per UDP channel; 0 leaves the resolver to Envoy.
     #[schemars(range(min = 0))]
     pub udp_max_queries: Option<i32>,
-}
-
-/// An image.
-#[derive(Clone, Debug, Default, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase", default)]
-#[schemars(extend("x-gatewright-slips" = {"name": "an image is given as registry, repository and tag"}))]
-pub struct Image {
-    /// Host, and path if any.
-    pub registry: Option<String>,
-    /// Name, without the registry.
-    pub repository: Option<String>,
-    /// Tag.
-    pub tag: Option<String>,
-    /// Digest, such as `sha256:…`.
-    pub digest: Option<String>,
-    /// `Always`, `IfNotPresent` or `Never`.
-    pub pull_policy: Option<String>,
 }
 
 /// The container that fetches Istio's certificates.
@@ -389,25 +373,4 @@ pub struct StringMatcher {
     pub safe_regex: Option<String>,
     /// Not for `safeRegex`.
     pub ignore_case: Option<bool>,
-}
-
-/// A patch of one object.
-#[derive(Clone, Debug, Default, Deserialize, JsonSchema)]
-#[serde(default)]
-pub struct Overlay {
-    /// Labels and annotations to set.
-    pub metadata: Option<OverlayMetadata>,
-    /// A strategic merge patch of its `spec`.
-    #[schemars(extend("type" = "object"))]
-    pub spec: Option<Value>,
-}
-
-/// Labels and annotations to set.
-#[derive(Clone, Debug, Default, Deserialize, JsonSchema)]
-#[serde(default)]
-pub struct OverlayMetadata {
-    /// Labels.
-    pub labels: BTreeMap<String, Option<String>>,
-    /// Annotations.
-    pub annotations: BTreeMap<String, Option<String>>,
 }

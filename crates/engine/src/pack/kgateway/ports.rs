@@ -4,16 +4,13 @@ use std::collections::BTreeSet;
 
 use serde_json::{Value, json};
 
-use super::lists::last_wins;
 use super::parameters::Service;
 use crate::pack::Subject;
-use crate::spec::gateway::Listener;
+use crate::pack::gateway::lists::last_wins;
+use crate::pack::gateway::{port_name, port_of_set};
 
 /// Ports that Envoy itself listens on: metrics, readiness, administration.
 pub(super) const RESERVED: [u16; 3] = [9091, 8082, 19000];
-
-/// Port names have at most 15 characters (RFC 6335).
-const MAX_NAME: usize = 15;
 
 /// Returns the ports of a Gateway in the order of the Service: those of listeners ascending, then those that only
 /// the parameters name.
@@ -38,7 +35,7 @@ pub(super) fn of_service(numbers: &[u16], service: &Service) -> Vec<Value> {
     numbers
         .iter()
         .map(|&number| {
-            let mut port = json!({"name": name(number), "protocol": "TCP", "port": number, "targetPort": number});
+            let mut port = json!({"name": port_name(number), "protocol": "TCP", "port": number, "targetPort": number});
             let said = service.ports.iter().find(|port| port.port == number).and_then(|port| port.node_port);
             if let Some(node_port) = said.filter(|_| has_node_ports) {
                 port["nodePort"] = Value::from(node_port);
@@ -51,24 +48,8 @@ pub(super) fn of_service(numbers: &[u16], service: &Service) -> Vec<Value> {
 /// Returns the ports of the container.
 pub(super) fn of_container(numbers: &[u16], scrape: bool) -> Vec<Value> {
     let listened =
-        numbers.iter().map(|&number| json!({"name": name(number), "protocol": "TCP", "containerPort": number}));
+        numbers.iter().map(|&number| json!({"name": port_name(number), "protocol": "TCP", "containerPort": number}));
     let metrics = scrape.then(|| json!({"name": "http-monitoring", "containerPort": 9091}));
     // Who names the port of the metrics in the parameters wants it in the Service; the container has it once.
     last_wins(listened.chain(metrics), &["containerPort"])
-}
-
-pub(in crate::pack) fn name(number: u16) -> String {
-    let mut name = format!("listener-{number}");
-    name.truncate(MAX_NAME);
-    name
-}
-
-/// A set may leave the port to the protocol.
-pub(in crate::pack) fn port_of_set(listener: &Listener) -> Option<u16> {
-    match (listener.port, listener.protocol.as_str()) {
-        (0, "HTTP") => Some(80),
-        (0, "HTTPS") => Some(443),
-        (0, _) => None,
-        (port, _) => Some(port),
-    }
 }

@@ -1,12 +1,11 @@
 //! `packs.kgateway` of the config: what kgateway's controller has as flags and environment, and what it does not have.
 
-use std::path::PathBuf;
-
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::parameters;
+use crate::pack::gateway::authorities::{CaError, TlsSettings};
 use crate::spec::overlay::Bound;
 
 /// The release of kgateway that the defaults belong to.
@@ -59,17 +58,6 @@ pub struct XdsSettings {
     pub port: u16,
     /// Whether the control plane is asked over TLS; without it, in plain text.
     pub tls: Option<TlsSettings>,
-}
-
-/// How a proxy knows the control plane; one of the two.
-#[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase", default, deny_unknown_fields)]
-#[schemars(extend("x-gatewright-one-of" = ["ca", "caFile"]))]
-pub struct TlsSettings {
-    /// Certificates of authorities, as PEM.
-    pub ca: Option<String>,
-    /// A file with them, for programs that read files: this pack does not, and refuses the setting if it is left over.
-    pub ca_file: Option<PathBuf>,
 }
 
 /// Istio's part in the pods.
@@ -172,61 +160,9 @@ impl Default for RbacSettings {
     }
 }
 
-/// Certificates that no proxy could use, or nobody should see.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum CaError {
-    /// There are none.
-    #[error("there is no certificate in it: it must hold -----BEGIN CERTIFICATE-----")]
-    NoCertificate,
-    /// There is a private key among them.
-    #[error("there is a private key in it, which every pod and every reader of ConfigMaps would see")]
-    PrivateKey,
-    /// Neither `ca` nor what `caFile` names was given.
-    #[error("neither ca nor the text of caFile is there")]
-    Unread,
-}
-
-/// Checks certificates of authorities, and returns them as they go into a ConfigMap.
-pub fn authorities(pem: &str) -> Result<String, CaError> {
-    if pem.contains("PRIVATE KEY-----") {
-        return Err(CaError::PrivateKey);
-    }
-    if !pem.contains("-----BEGIN CERTIFICATE-----") {
-        return Err(CaError::NoCertificate);
-    }
-    // As a file of YAML would have them: one kind of line ends, and one at the end.
-    Ok(format!("{}\n", pem.replace("\r\n", "\n").trim_end()))
-}
-
 impl XdsSettings {
     /// Returns the certificates of authorities, if the control plane is asked over TLS.
     pub(super) fn authorities(&self) -> Result<Option<String>, CaError> {
-        let Some(tls) = &self.tls else { return Ok(None) };
-        authorities(tls.ca.as_deref().ok_or(CaError::Unread)?).map(Some)
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn authorities_are_certificates_and_nothing_else() {
-        let certificate = "-----BEGIN CERTIFICATE-----\r\nMII\r\n-----END CERTIFICATE-----";
-        let expected = "-----BEGIN CERTIFICATE-----\nMII\n-----END CERTIFICATE-----\n".to_owned();
-        assert_eq!(authorities(certificate), Ok(expected));
-        assert_eq!(authorities(" \n"), Err(CaError::NoCertificate));
-        let key = format!("{certificate}\n-----BEGIN EC PRIVATE KEY-----\nMII\n-----END EC PRIVATE KEY-----\n");
-        assert_eq!(authorities(&key), Err(CaError::PrivateKey));
-    }
-
-    #[test]
-    fn a_file_that_nobody_has_read_is_no_authority() {
-        let xds = XdsSettings {
-            tls: Some(TlsSettings { ca: None, ca_file: Some("ca.pem".into()) }),
-            ..XdsSettings::default()
-        };
-        assert_eq!(xds.authorities(), Err(CaError::Unread));
-        assert_eq!(XdsSettings::default().authorities(), Ok(None));
+        self.tls.as_ref().map(TlsSettings::authorities).transpose()
     }
 }

@@ -1,18 +1,18 @@
 //! The values of the templates of a proxy.
 
-use std::net::IpAddr;
-
 use serde_json::{Value, json};
 
-use super::lists::last_wins;
-use super::names::{Metadata, safe};
+use super::names::Metadata;
 use super::parameters::Kube;
 use super::settings::Settings;
 use super::volumes::Volumes;
 use super::{bootstrap, container, istio, ports, rbac};
 use crate::merge::origin::{Merged, MergedContent};
 use crate::pack::Subject;
+use crate::pack::gateway::lists::last_wins;
+use crate::pack::gateway::{self, load_balancer_ip};
 use crate::problem::{Place, Problem};
+use crate::text::safe_name;
 
 /// Ports below this one need a privilege, or a sysctl that lifts the need.
 const FIRST_UNPRIVILEGED_PORT: u16 = 1024;
@@ -74,7 +74,7 @@ pub(super) fn values(
             "ports 8082, 9091 and 19000 are the proxy's own; add a listener, or a port in spec.kube.service.ports",
         )]);
     }
-    let name = safe(&subject.gateway.metadata.name);
+    let name = safe_name(&subject.gateway.metadata.name);
     let metadata = Metadata::new(settings, subject, kube);
     let mut values = json!({
         "name": name,
@@ -130,7 +130,7 @@ fn container_values(settings: &Settings, kube: &Kube, numbers: &[u16], name: &st
     let pods = &kube.pod_template;
     Ok(json!({
         "args": container::args(envoy)?,
-        "image": container::image(&envoy.image).map_err(|it| Wrong::new("kube.envoyContainer.image.repository", it))?,
+        "image": gateway::image(&envoy.image).map_err(|it| Wrong::new("kube.envoyContainer.image.repository", it))?,
         "pullPolicy": envoy.image.pull_policy,
         "env": container::env(settings, envoy, name),
         "ports": ports::of_container(numbers, kube.stats.enabled != Some(false)),
@@ -178,32 +178,8 @@ fn security_context(kube: &Kube, numbers: &[u16]) -> Option<Value> {
     Some(context)
 }
 
-/// The address that the Gateway asks for, where the Service has a field for one.
-pub(in crate::pack) fn load_balancer_ip(
-    subject: &Subject<'_>,
-    service_type: Option<&str>,
-) -> Result<Option<String>, String> {
-    let addresses = &subject.gateway.spec.addresses;
-    if service_type != Some("LoadBalancer") || addresses.is_empty() {
-        return Ok(None);
-    }
-    let invalid = || "spec.addresses holds no IP address that a load balancer could get".to_owned();
-    let is_ip = |kind: Option<&str>| kind.is_none_or(|kind| kind == "IPAddress");
-    let mut wanted = addresses.iter().filter(|address| is_ip(address.kind.as_deref()));
-    let (Some(address), None) = (wanted.next(), wanted.next()) else {
-        let several = addresses.iter().filter(|address| is_ip(address.kind.as_deref())).count() > 1;
-        return Err(if several {
-            format!("spec.addresses asks for {} addresses; only one can be given", addresses.len())
-        } else {
-            invalid()
-        });
-    };
-    let value = address.value.clone().unwrap_or_default();
-    value.parse::<IpAddr>().map(|_| Some(value)).map_err(|_| invalid())
-}
-
 /// Drops the fields that nobody said. What users wrote further down (an `emptyDir: {}`) is theirs and stays.
-pub(in crate::pack) fn said(value: Value) -> Value {
+fn said(value: Value) -> Value {
     let says = |value: &Value| match value {
         Value::Null => false,
         Value::String(text) => !text.is_empty(),

@@ -6,11 +6,11 @@ use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 
 use super::certificates;
-use super::lists::last_wins;
 use super::parameters::Kube;
 use super::settings::Settings;
 use super::values::Wrong;
 use crate::pack::Subject;
+use crate::pack::gateway::lists::last_wins;
 use crate::text::{cut, hex};
 
 /// Volumes that the template itself has.

@@ -3,8 +3,8 @@
 use serde_json::Value;
 
 use super::Overlay;
+use crate::marks::OWN_PREFIX;
 use crate::object::Object;
-use crate::unit::OWN_PREFIX;
 use crate::yaml::{Content, Node, Position};
 
 /// Kinds that run the pods of a unit; it has one of them.

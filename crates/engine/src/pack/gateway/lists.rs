@@ -7,8 +7,8 @@ use serde_json::Value;
 
 /// Returns a list in which a later item stands in the place of an earlier one if all of `keys` are the same in both.
 ///
-/// Layers append to such lists. kgateway leaves both items there, and the API server then refuses the whole object.
-pub(super) fn last_wins(items: impl IntoIterator<Item = Value>, keys: &[&str]) -> Vec<Value> {
+/// Layers append to such lists. Control planes leave both items there, and the API server then refuses the whole object.
+pub(in crate::pack) fn last_wins(items: impl IntoIterator<Item = Value>, keys: &[&str]) -> Vec<Value> {
     let mut places = BTreeMap::new();
     let mut kept: Vec<Value> = Vec::new();
     for item in items {

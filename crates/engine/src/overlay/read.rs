@@ -1,0 +1,70 @@
+//! A document to an overlay, with everything that can be wrong with it whatever it is about.
+
+use super::Overlay;
+use super::change::Change;
+use crate::enforce::Rule;
+use crate::enforce::words::Vocabulary;
+use crate::patch::PatchType;
+use crate::problem::Problem;
+use crate::spec::Document;
+use crate::spec::overlay::ClusterOverlay;
+use crate::yaml::Content;
+
+impl Overlay {
+    /// Reads an overlay whose form has been checked.
+    pub(super) fn read(document: &Document, words: &Vocabulary<'_>) -> Result<Self, Vec<Problem>> {
+        let spec = document.read::<ClusterOverlay>().map_err(|problem| vec![*problem])?.spec;
+        let mut overlay = Self { document: document.clone(), spec, rules: Vec::new() };
+        let mut problems = overlay.empty_selectors();
+        problems.extend(overlay.wrong_patches());
+        problems.extend(overlay.read_rules(words));
+        if problems.is_empty() { Ok(overlay) } else { Err(problems) }
+    }
+
+    /// Returns the patches that can fit nothing.
+    fn wrong_patches(&self) -> Vec<Problem> {
+        let forms = Change::of_spec(self).chain(Change::of_objects(self)).filter_map(|change| change.check());
+        let mut problems: Vec<Problem> = forms.collect();
+        for (change, patch) in Change::of_objects(self).zip(&self.spec.object_patches) {
+            if patch.data_key.is_some() && change.kind == PatchType::Strategic {
+                problems.push(change.problem("a document in data is patched by type merge or json"));
+            }
+            if patch.data_key.is_some() && patch.target.kind != "ConfigMap" {
+                problems.push(change.problem("only a ConfigMap has data in which a key can be patched"));
+            }
+        }
+        problems
+    }
+
+    /// Reads what it enforces, and returns what cannot be.
+    fn read_rules(&mut self, words: &Vocabulary<'_>) -> Vec<Problem> {
+        let mut problems = Vec::new();
+        for (index, bound) in self.spec.enforce.iter().enumerate() {
+            let path = ["spec", "enforce", &index.to_string(), "rule"];
+            match Rule::new(bound, self.document.place_of(&path), words) {
+                Ok(rule) => self.rules.push(rule),
+                Err(error) => {
+                    let place = self.document.place_of(&path);
+                    problems.push(error.at(place).about(self.document.id.clone()));
+                }
+            }
+        }
+        problems
+    }
+
+    /// A selector that says nothing selects nothing in one place and everything in another: it is said plainly.
+    fn empty_selectors(&self) -> Vec<Problem> {
+        let is_empty = |field: &str| {
+            let node = self.document.root.at(["spec", field]);
+            node.is_some_and(|node| node.fields().all(|(_, field)| field.node.content == Content::Null))
+        };
+        let named = [("clusters", "clusters"), ("target", "Gateways")];
+        let empty = named.into_iter().filter(|(field, _)| is_empty(field));
+        empty
+            .map(|(field, things)| {
+                let problem = self.problem(&["spec", field], format!("spec.{field} says nothing"));
+                problem.hint(format!("leave it out to have the overlay for all {things}"))
+            })
+            .collect()
+    }
+}
