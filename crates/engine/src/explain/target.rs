@@ -86,10 +86,10 @@ impl<'a> Target<'a> {
     }
 
     /// Keeps the changes that nothing known explains, nor a smaller part that was changed already.
-    pub(super) fn keep_news<'c>(&self, changes: &mut Changes, smaller: impl Iterator<Item = &'c Changes> + Clone) {
-        changes.is_gone &= self.because.is_empty() && !smaller.clone().any(|changes| changes.is_gone);
+    pub(super) fn keep_news(&self, changes: &mut Changes, smaller: &[&Changes]) {
+        changes.is_gone &= self.because.is_empty() && !smaller.iter().any(|changes| changes.is_gone);
         changes.leaves.retain(|leaf, change| {
-            self.watched[*leaf].lacks(change) && !smaller.clone().any(|changes| changes.leaves.contains_key(leaf))
+            self.watched[*leaf].lacks(change) && !smaller.iter().any(|changes| changes.leaves.contains_key(leaf))
         });
     }
 

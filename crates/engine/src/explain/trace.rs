@@ -147,13 +147,15 @@ impl<'a> Trace<'a> {
             let instead: Vec<Instead<'_>> = lists.iter().map(|(input, _)| *input).zip(&roots).collect();
             self.watch(&instead, (&Value::Null, None), &mut changes);
         }
+        for (target, changes) in self.targets.iter().zip(&mut changes) {
+            target.keep_news(changes, &[]);
+        }
         for (input, spots) in lists {
             let Some(first) = spots.first() else { continue };
             let value = spots.iter().map(|spot| spot.value.clone()).collect();
             let list = Spot { steps: first.list().unwrap_or_default().to_vec(), value, ..(*first).clone() };
             let said = Said { path: self.case.path(input, path), ..self.case.said(input, &list) };
-            for (target, changes) in self.targets.iter_mut().zip(&mut changes) {
-                target.keep_news(changes, std::iter::empty());
+            for (target, changes) in self.targets.iter_mut().zip(&changes) {
                 target.record(changes, &said, &[]);
             }
         }
@@ -175,7 +177,8 @@ impl<'a> Trace<'a> {
             self.watch(&[(input, &root)], (&part.value, None), &mut changes);
             for (index, changes) in changes.iter_mut().enumerate().filter(|(_, changes)| !changes.is_empty()) {
                 let smaller = found.iter().filter(|((of, _, it), _)| of == number && it.steps.starts_with(&part.steps));
-                self.targets[index].keep_news(changes, smaller.map(|(_, changes)| &changes[index]));
+                self.targets[index]
+                    .keep_news(changes, &smaller.map(|(_, changes)| &changes[index]).collect::<Vec<_>>());
             }
             if changes.iter().any(|changes| !changes.is_empty()) {
                 found.push((entry, changes));
