@@ -215,6 +215,21 @@ fn a_sync_names_source_and_settings() {
 }
 
 #[test]
+fn a_cluster_has_overlays_of_its_own() {
+    let desk = Desk::quickstart("gatewright.yaml");
+    let overlay = "apiVersion: gatewright.dev/v1alpha1\nkind: ClusterOverlay\nmetadata: {name: here}\nspec:\n  \
+                   clusters: {names: [rendered]}\n  parameters: {kube: {deployment: {replicas: 7}}}\n";
+    desk.write("specs/overlay.yaml", overlay);
+    let explain = |more: &[&str]| desk.run(&[&["explain", DEPLOYMENT, "spec.replicas"], more].concat());
+    explain(&["-f", "specs"]).exits(0).says("spec.replicas: 4\n");
+    let line = "spec.replicas: 7\n  kube.deployment.replicas: 7 (overlay, specs/overlay.yaml:6)\n    over 4 (gateway, ";
+    explain(&["-f", "specs", "--cluster", "rendered"]).exits(0).says(line);
+    explain(&["--sync", "quickstart", "--cluster", "rendered"]).exits(0).says("(overlay, overlay.yaml:6)\n");
+    let run = explain(&["--sync", "quickstart", "--cluster", "rendred"]).exits(64);
+    run.complains("there is no cluster \"rendred\"\n  did you mean \"rendered\"?");
+}
+
+#[test]
 fn explanations_as_json_obey_their_schema() {
     let desk = Desk::quickstart("gatewright.yaml");
     let text = fs::read_to_string(in_repository("docs/schema/explanation-v1alpha1.json")).expect("the schema is there");
