@@ -13,6 +13,7 @@ mod again;
 mod inputs;
 mod path;
 mod spots;
+mod target;
 mod template;
 mod text;
 mod trace;
@@ -35,6 +36,8 @@ use crate::unit::{Options, Source};
 use crate::yaml::Node;
 use inputs::Case;
 use spots::{Spot, leaves, parts};
+use target::Target;
+use template::Maker;
 use trace::Trace;
 
 /// The version of the form that an [`Explanation`] has as JSON.
@@ -195,17 +198,43 @@ pub fn object(
     object: &ObjectId,
     path: &str,
 ) -> Result<Explanation, Unexplained> {
+    let mut found = explained(inputs, gateway, |known| (known == object).then_some(path))?;
+    found.pop().ok_or(Unexplained::Absent)
+}
+
+/// Explains all fields of all objects of a Gateway, in the order in which they are rendered.
+pub fn objects(inputs: &Inputs<'_>, gateway: &ObjectId) -> Result<Vec<Explanation>, Unexplained> {
+    explained(inputs, gateway, |_| Some(""))
+}
+
+/// Explains the objects for which there is a path.
+fn explained<'p>(
+    inputs: &Inputs<'_>,
+    gateway: &ObjectId,
+    path: impl Fn(&ObjectId) -> Option<&'p str>,
+) -> Result<Vec<Explanation>, Unexplained> {
     with(inputs, gateway, |case| {
         let objects = again::render(case, &[]).ok_or(Unexplained::Absent)?;
-        let index = objects.iter().position(|known| known.id() == object).ok_or(Unexplained::Absent)?;
-        let body = objects[index].body();
-        let wanted = chosen(body, leaves(body), path)?;
-        let mut trace = Trace::new(case, &objects, index, wanted);
-        let (mut leaves, template) = trace.run();
-        mask(object, &mut leaves);
-        let Trace { because, untried, .. } = trace;
-        Ok(Explanation { template, because, leaves, untried, ..about(case.resolved, object) })
+        let mut targets = Vec::new();
+        for (index, object) in objects.iter().enumerate() {
+            if let Some(path) = path(object.id()) {
+                targets.push(Target::new(&objects, index, chosen(object.body(), leaves(object.body()), path)?));
+            }
+        }
+        let mut trace = Trace::new(case, targets);
+        trace.run();
+        let Trace { targets, untried, .. } = trace;
+        Ok(targets.into_iter().map(|target| explanation(case, target, untried.clone())).collect())
     })
+}
+
+fn explanation(case: &Case<'_>, mut target: Target<'_>, untried: Vec<Said>) -> Explanation {
+    let object = target.object();
+    let maker = Maker::of(case, object, target.is_open());
+    let because = std::mem::take(&mut target.because);
+    let mut leaves = target.into_leaves(&maker);
+    mask(object.id(), &mut leaves);
+    Explanation { template: maker.template, because, leaves, untried, ..about(case.resolved, object.id()) }
 }
 
 /// Explains the merged parameters of one Gateway at a path, or below it; an empty path means all.
