@@ -25,9 +25,12 @@ use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use crate::cluster::{Cluster, ClusterError, Mode, Precondition, Reason};
-use crate::observe::beside;
+use crate::observe::{CONCURRENCY, some_beside};
 use crate::wait::accepted;
 use keep::Keep;
+
+/// Units at once: some more than there are requests at once, so that there is always one to send while answers are read.
+const UNITS: usize = CONCURRENCY + 4;
 
 /// What became of one step.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -142,7 +145,7 @@ pub async fn apply(cluster: &dyn Cluster, plan: &Plan, terms: Terms<'_>, limits:
     }
     for steps in waves(others).into_values() {
         let runs = by_unit(steps).into_values().map(|steps| run.unit(steps).boxed()).collect();
-        beside(runs).await.into_iter().for_each(|unit| applied.absorb(unit));
+        some_beside(runs, UNITS).await.into_iter().for_each(|unit| applied.absorb(unit));
     }
     applied
 }

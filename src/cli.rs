@@ -139,8 +139,8 @@ impl From<ConfigError> for Failure {
             ConfigError::Problems(_) => error.to_string(),
             ConfigError::Read(..) => Chain(&error).to_string(),
         };
-        let hint =
-            matches!(error, ConfigError::Read(..)).then(|| "name it by --config FILE, and let this user read it");
+        let hint = matches!(error, ConfigError::Read(..))
+            .then(|| "say by --config FILE where it is, and let this user read it");
         Self { code: EXIT_USAGE, message, hint: hint.map(str::to_owned) }
     }
 }

@@ -33,9 +33,8 @@ use crate::notes::Notes;
 use rehearsal::Rehearsal;
 use sight::{Sight, outline};
 
-/// How many things are done beside each other on one cluster: some more than there are requests at once, so that there
-/// is always one to send while answers are read.
-pub const CONCURRENCY: usize = 12;
+/// Requests under way at once on one cluster; more only adds latency.
+pub const CONCURRENCY: usize = 8;
 
 /// How often an object that moves while it is looked at is rehearsed.
 const REHEARSALS: usize = 4;
@@ -45,7 +44,12 @@ const MANY_MOVED: usize = 20;
 
 /// Awaits futures beside each other, at most [`CONCURRENCY`] at once; the results come in no order.
 pub async fn beside<T>(futures: Vec<BoxFuture<'_, T>>) -> Vec<T> {
-    stream::iter(futures).buffer_unordered(CONCURRENCY).collect().await
+    some_beside(futures, CONCURRENCY).await
+}
+
+/// The same, with another number at once.
+pub async fn some_beside<T>(futures: Vec<BoxFuture<'_, T>>, at_once: usize) -> Vec<T> {
+    stream::iter(futures).buffer_unordered(at_once).collect().await
 }
 
 /// What is to be looked at.
