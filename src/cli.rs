@@ -32,10 +32,12 @@ use std::sync::Arc;
 
 use clap::{Parser, Subcommand};
 use gatewright_engine::error::Chain;
+use serde::Serialize;
 
 use crate::clock::SystemClock;
 use crate::config::environment::Environment;
 use crate::config::{Config, ConfigError, did_you_mean};
+use crate::inert;
 
 /// Exit code: usage or configuration.
 pub const EXIT_USAGE: u8 = 64;
@@ -262,14 +264,25 @@ fn check_name<T>(what: &str, name: Option<&str>, known: &BTreeMap<String, T>) ->
     }
 }
 
-/// Prints a text; a reader that went away (`| head`) is no failure.
+/// Prints a text for people, in which nobody has written to the terminal but us.
 fn print(text: &str) {
+    emit(&inert::lines(text));
+}
+
+/// Prints a value for programs, in one line.
+fn print_json(value: &impl Serialize) {
+    emit(&inert::json(value).expect("what is shown is plain data"));
+    emit("\n");
+}
+
+/// Prints a document as it is; a reader that went away (`| head`) is no failure.
+fn emit(text: &str) {
     drop(io::stdout().write_all(text.as_bytes()).and_then(|()| io::stdout().flush()));
 }
 
 /// Writes a text to standard error; when that is closed nobody can be told.
 fn complain(text: &str) {
-    drop(io::stderr().write_all(text.as_bytes()));
+    drop(io::stderr().write_all(inert::lines(text).as_bytes()));
 }
 
 /// Of several exit codes, the one that says most: 64, 1, 3, 4, 2, 0.

@@ -22,6 +22,7 @@ pub mod duration;
 pub mod feed;
 pub mod fleet;
 pub mod http;
+pub mod inert;
 pub mod journal;
 pub mod ledger;
 pub mod metrics;

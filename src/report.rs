@@ -2,6 +2,11 @@
 //!
 //! The JSON view is this value; its form is versioned by [`SCHEMA`].
 
+pub mod html;
+pub mod junit;
+pub mod markdown;
+pub mod outline;
+pub mod shown;
 pub mod text;
 
 use std::collections::BTreeMap;

@@ -4,7 +4,7 @@ use gatewright_engine::text::count;
 use gatewright_engine::yaml;
 use serde_json::Value;
 
-use super::{Context, Failure, print};
+use super::{Context, Failure, emit, print};
 
 /// Checks or shows the configuration.
 #[derive(Debug, clap::Args)]
@@ -43,7 +43,7 @@ pub fn run(context: &Context, args: &Args) -> Result<u8, Failure> {
             let mut shown = serde_json::to_value(settings).map_err(|error| Failure::of(&error))?;
             shown["stateDir"] = config.state_dir.to_string_lossy().into();
             shown["reports"]["dir"] = config.reports_dir.to_string_lossy().into();
-            print(&yaml::to_string(&without_nulls(shown)));
+            emit(&yaml::to_string(&without_nulls(shown)));
         }
     }
     Ok(0)

@@ -6,7 +6,7 @@ use gatewright_engine::pack::{Pack, Packs};
 use gatewright_engine::problem::Place;
 use gatewright_engine::yaml;
 
-use super::{Context, Failure, print, render};
+use super::{Context, Failure, emit, render};
 use crate::config::Config;
 
 /// Prints the parameters that Gateways begin with, as a document to start one of your own from.
@@ -31,7 +31,7 @@ pub fn run(context: &Context, args: &Args) -> Result<u8, Failure> {
     let pack = pack(&packs, &args.pack)?;
     let class = class(pack, args.class.as_deref())?;
     let found = defaults(pack, class);
-    print(&format!("{}{}", remarks(&found, pack, class, config.as_ref()), yaml::to_string(&found.document)));
+    emit(&format!("{}{}", remarks(&found, pack, class, config.as_ref()), yaml::to_string(&found.document)));
     Ok(0)
 }
 

@@ -14,7 +14,7 @@ use gatewright_engine::unit::{Options, Rendering, Source, Unit};
 use super::plan::Format;
 use super::render::{Specs, packs};
 use super::session::Session;
-use super::{Context, EXIT_FAILED, Failure, check_name, complain, print};
+use super::{Context, EXIT_FAILED, Failure, check_name, complain, print, print_json};
 use crate::config::{Config, did_you_mean};
 use crate::rendering::{Reading, facts_of};
 
@@ -148,10 +148,7 @@ impl Material {
 fn show(explanation: &Explanation, format: Format) {
     match format {
         Format::Text => print(&explanation.to_string()),
-        Format::Json => {
-            let json = serde_json::to_string(explanation).expect("an explanation is plain data");
-            print(&format!("{json}\n"));
-        }
+        Format::Json => print_json(explanation),
     }
 }
 

@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use super::plan::Format;
 use super::session::{Answer, Session, unusable};
 use super::table::table;
-use super::{Context, EXIT_FAILED, Failure, check_name, print, worst};
+use super::{Context, EXIT_FAILED, Failure, check_name, print, print_json, worst};
 use crate::cluster::ClusterError;
 use crate::custody::repair::{self, Change, Repair};
 use crate::ledger;
@@ -111,7 +111,7 @@ fn show(context: &Context, args: &Show) -> Result<u8, Failure> {
     match args.format {
         Format::Json => {
             let schema = "gatewright.dev/inventory/v1alpha1";
-            print(&format!("{}\n", json!({"schema": schema, "inventories": all})));
+            print_json(&json!({"schema": schema, "inventories": all}));
         }
         Format::Text => all.iter().for_each(|inventory| print(&text(inventory))),
     }

@@ -9,7 +9,7 @@ use super::inventory::failed;
 use super::plan::Format;
 use super::session::{Session, unusable};
 use super::table::table;
-use super::{Context, Failure, check_name, print, worst};
+use super::{Context, Failure, check_name, print, print_json, worst};
 use crate::custody::orphans::{Orphans, find};
 
 /// Lists what bears the marks of this installation and stands in no inventory of its syncs, and inventories of syncs that
@@ -53,7 +53,7 @@ pub fn run(context: &Context, args: &Args) -> Result<u8, Failure> {
     match args.format {
         Format::Json => {
             let schema = "gatewright.dev/orphans/v1alpha1";
-            print(&format!("{}\n", json!({"schema": schema, "clusters": all})));
+            print_json(&json!({"schema": schema, "clusters": all}));
         }
         Format::Text => all.iter().for_each(|(cluster, orphans)| print(&text(cluster, orphans))),
     }

@@ -1,14 +1,15 @@
 //! `gatewright plan`.
 
+use std::io;
 use std::path::PathBuf;
 
 use gatewright_engine::text::digest;
 
 use super::session::{Selection, Session, unusable};
-use super::{Context, EXIT_FAILED, EXIT_PENDING, Failure, complain, print, worst};
+use super::{Context, EXIT_FAILED, EXIT_PENDING, Failure, complain, emit, print_json, worst};
 use crate::clock::Clock;
 use crate::plan_file::{PlanFile, PlannedSync};
-use crate::report::{Mode, Report, text};
+use crate::report::{Mode, Report, html, junit, markdown, text};
 use crate::suspension;
 
 /// Shows what the next round would do, on every cluster, and changes nothing.
@@ -34,7 +35,22 @@ pub struct Args {
     out: Option<PathBuf>,
     /// How to print it.
     #[arg(long, value_name = "FORMAT", default_value = "text")]
-    format: Format,
+    format: View,
+}
+
+/// How a plan is printed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+enum View {
+    /// For people.
+    Text,
+    /// For programs: JSON documents, each on a line of its own. docs/schema has their schemas.
+    Json,
+    /// For a comment on a pull request, at most 60,000 bytes.
+    Markdown,
+    /// One page for a browser, with everything in it.
+    Html,
+    /// For whatever shows the results of tests: what differs is a failure.
+    Junit,
 }
 
 /// How a report is printed.
@@ -62,22 +78,33 @@ pub fn run(context: &Context, args: &Args) -> Result<u8, Failure> {
         installation.unwrap_or_else(|| digest(config.state_dir.to_string_lossy().as_bytes())[..32].to_owned());
     let ready = session.prepare(&args.selection, &installation)?;
     let mut codes = ready.codes;
-    let mut syncs = Vec::new();
+    let (mut syncs, mut reports) = (Vec::new(), Vec::new());
     for mut prepared in ready.rounds {
         prepared.order.settings.adopt.deployer |= args.adopt;
         let mut report = session.round(&prepared, Mode::Plan);
         let suspension = suspension::of(&session.state, &prepared.order.sync, session.now());
         report.suspended = suspension.map_err(|error| unusable(&error))?;
         syncs.push(PlannedSync::of(&report));
-        show(context, &report, args.format, args.verbose);
         codes.push(report.exit_code());
         if args.detailed_exitcode && report.has_changes() {
             codes.push(EXIT_PENDING);
+        }
+        match args.format {
+            View::Text => show(context, &report, Format::Text, args.verbose),
+            View::Json => show(context, &report, Format::Json, args.verbose),
+            View::Markdown | View::Html | View::Junit => reports.push(report),
         }
         if session.is_stopped() {
             codes.push(EXIT_FAILED);
             break;
         }
+    }
+    match args.format {
+        View::Text | View::Json => {}
+        View::Markdown => emit(&markdown::write(&reports, markdown::ROOM)),
+        // A reader that went away is no failure.
+        View::Html => drop(html::write(&reports, &mut io::BufWriter::new(io::stdout().lock()))),
+        View::Junit => emit(&junit::write(&reports)),
     }
     if let Some(path) = &args.out {
         let (made, only) = (context.clock.now(), args.selection.only.clone());
@@ -92,10 +119,7 @@ pub fn run(context: &Context, args: &Args) -> Result<u8, Failure> {
 /// Prints a report.
 pub(super) fn show(context: &Context, report: &Report, format: Format, verbose: bool) {
     match format {
-        Format::Text => print(&text::write(report, text::Look { color: context.color, verbose })),
-        Format::Json => {
-            let json = serde_json::to_string(report).expect("a report is plain data");
-            print(&format!("{json}\n"));
-        }
+        Format::Text => emit(&text::write(report, text::Look { color: context.color, verbose })),
+        Format::Json => print_json(report),
     }
 }

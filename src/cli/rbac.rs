@@ -4,7 +4,7 @@ use gatewright_engine::text::digest;
 use gatewright_engine::yaml;
 
 use super::session::{Selection, Session, unusable};
-use super::{Context, Failure, print, worst};
+use super::{Context, Failure, emit, worst};
 use crate::rights::{Request, Subject, documents};
 
 /// Prints the rights that a sync needs, as roles and bindings for `kubectl apply -f -`.
@@ -72,7 +72,7 @@ pub fn run(context: &Context, args: &Args) -> Result<u8, Failure> {
             renderings.push(session.block_on(want.rendering()).map_err(|error| Failure::of(&error))?);
         }
         for document in documents(&request, renderings.iter().map(AsRef::as_ref)) {
-            print(&format!("---\n{}", yaml::to_string(&document)));
+            emit(&format!("---\n{}", yaml::to_string(&document)));
         }
     }
     Ok(worst(ready.codes))

@@ -11,7 +11,7 @@ use gatewright_engine::tree::Tree;
 use gatewright_engine::unit::{Options, Rendering, Source, Unit};
 use gatewright_engine::yaml;
 
-use super::{Context, EXIT_FAILED, EXIT_USAGE, Failure, check_name, complain, print};
+use super::{Context, EXIT_FAILED, EXIT_USAGE, Failure, check_name, complain, emit};
 use crate::config::{self, Config};
 
 /// Renders specs to a stream of YAML documents, in the order in which they would be applied. Needs no cluster.
@@ -53,7 +53,7 @@ pub fn run(context: &Context, args: &Args) -> Result<u8, Failure> {
     let rendering = specs.source.render(&specs.packs, &options);
     let documents = if args.values { values(&specs, &options) } else { documents(&rendering) };
     for document in &documents {
-        print(document);
+        emit(document);
     }
     if documents.is_empty() && rendering.problems.is_empty() {
         complain("gatewright: there is nothing to render in what was named\n");

@@ -10,7 +10,7 @@ use jiff::Timestamp;
 
 use super::plan::Format;
 use super::session::unusable;
-use super::{Context, Failure, check_name, print};
+use super::{Context, Failure, check_name, print, print_json};
 use crate::clock::Clock as _;
 use crate::config::Config;
 use crate::feed::{TROUBLES, Trouble};
@@ -48,10 +48,9 @@ pub fn run(context: &Context, args: &Args) -> Result<u8, Failure> {
     match args.format {
         Format::Json => {
             let schema = "gatewright.dev/status/v1alpha1";
-            print(&format!(
-                "{}\n",
-                serde_json::json!({"schema": schema, "sources": troubles, "syncs": reports, "suspended": suspended})
-            ));
+            print_json(
+                &serde_json::json!({"schema": schema, "sources": troubles, "syncs": reports, "suspended": suspended}),
+            );
         }
         Format::Text => {
             let mut out = String::new();

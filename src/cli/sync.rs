@@ -1,13 +1,13 @@
 //! `gatewright sync`.
 
-use std::io::{self, IsTerminal};
+use std::io::{self, IsTerminal, Write as _};
 use std::sync::Arc;
 
 use gatewright_engine::error::Chain;
 
 use super::plan::{Format, show};
 use super::session::{Answer, Prepared, Ready, Selection, Session, unusable};
-use super::{Context, EXIT_FAILED, EXIT_HELD, Failure, complain, print, worst};
+use super::{Context, EXIT_FAILED, EXIT_HELD, Failure, complain, emit, worst};
 use crate::config::settings;
 use crate::journal;
 use crate::report::{Mode, Report, text};
@@ -178,9 +178,9 @@ fn agrees(context: &Context, how: &How, session: &Session<'_>, prepared: &Prepar
     let look = text::Look { color: context.color, verbose: false };
     let question = format!("{}\nApply these changes? Only \"yes\" will be accepted: ", text::write(&plan, look));
     match how.format {
-        Format::Text => print(&question),
+        Format::Text => emit(&question),
         // Only the report belongs on standard output.
-        Format::Json => complain(&question),
+        Format::Json => drop(io::stderr().write_all(question.as_bytes())),
     }
     session.ask() == Answer::Yes
 }

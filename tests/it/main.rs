@@ -49,3 +49,4 @@ mod tidy;
 mod tutorial;
 mod unclaimed;
 mod undo;
+mod views;

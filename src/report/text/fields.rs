@@ -4,11 +4,11 @@ use gatewright_engine::diff::Difference;
 use gatewright_engine::plan::conflicts::{Settled, Verdict};
 use gatewright_engine::text::count;
 
-use super::folded;
 use crate::report::StepReport;
+use crate::report::shown::folded;
 
 /// Says what becomes of a difference that somebody else has made, if the line of the difference is all that tells it.
-pub(super) fn word(difference: &Difference, settled: &[Settled]) -> Option<&'static str> {
+pub(in crate::report) fn word(difference: &Difference, settled: &[Settled]) -> Option<&'static str> {
     let mut of_it = settled.iter().filter(|field| field.path == difference.path);
     of_it.find_map(|field| in_difference(field.verdict))
 }
@@ -22,7 +22,7 @@ fn in_difference(verdict: Verdict) -> Option<&'static str> {
 }
 
 /// Says what was settled about the fields of an object; what its differences say is left out.
-pub(super) fn lines(step: &StepReport) -> impl Iterator<Item = String> {
+pub(in crate::report) fn lines(step: &StepReport) -> impl Iterator<Item = String> {
     let is_said = |settled: &Settled| {
         let of_it = step.differences.iter().filter(|difference| difference.path == settled.path);
         in_difference(settled.verdict).is_some() && of_it.flat_map(|difference| &difference.managers).next().is_some()

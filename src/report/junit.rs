@@ -1,0 +1,142 @@
+//! The `JUnit` view: a suite for each sync on each cluster, a case for each object, for whatever shows tests.
+//!
+//! What a plan would change is a failure, because the cluster is not as the source says; in a round only what failed is.
+
+use std::fmt::Write as _;
+
+use super::shown::shown;
+use super::text::why;
+use super::{ClusterReport, ClusterState, Mode, Report, StepReport};
+use crate::apply::Outcome;
+use crate::inert;
+
+/// What became of one case.
+enum Verdict {
+    Passed,
+    /// The text is inert already.
+    Failed {
+        kind: String,
+        message: String,
+        text: String,
+    },
+    Error {
+        kind: &'static str,
+        message: String,
+    },
+    Skipped(String),
+}
+
+struct Case {
+    unit: String,
+    name: String,
+    verdict: Verdict,
+}
+
+/// Writes reports as one XML document.
+pub fn write(reports: &[Report]) -> String {
+    let mut out = String::from("<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<testsuites name=\"gatewright\">\n");
+    for report in reports {
+        for (name, cluster) in &report.clusters {
+            suite(&mut out, report, name, &cases(report, name, cluster));
+        }
+    }
+    out += "</testsuites>\n";
+    out
+}
+
+fn suite(out: &mut String, report: &Report, cluster: &str, cases: &[Case]) {
+    let number = |is_it: fn(&Verdict) -> bool| cases.iter().filter(|case| is_it(&case.verdict)).count();
+    let seconds = report.finished.duration_since(report.started).as_secs_f64();
+    // Writing to a string does not fail.
+    let _ = writeln!(
+        out,
+        "  <testsuite name=\"{}\" tests=\"{}\" failures=\"{}\" errors=\"{}\" skipped=\"{}\" time=\"{seconds:.3}\" \
+         timestamp=\"{}\">",
+        xml(&format!("{} on {cluster}", report.sync)),
+        cases.len(),
+        number(|verdict| matches!(verdict, Verdict::Failed { .. })),
+        number(|verdict| matches!(verdict, Verdict::Error { .. })),
+        number(|verdict| matches!(verdict, Verdict::Skipped(_))),
+        report.started.strftime("%Y-%m-%dT%H:%M:%SZ"),
+    );
+    for Case { unit, name, verdict } in cases {
+        let _ = write!(out, "    <testcase classname=\"{}\" name=\"{}\"", xml(unit), xml(name));
+        let _ = match verdict {
+            Verdict::Passed => writeln!(out, "/>"),
+            Verdict::Skipped(why) => writeln!(out, "><skipped message=\"{}\"/></testcase>", xml(why)),
+            Verdict::Error { kind, message } => {
+                writeln!(out, "><error type=\"{kind}\" message=\"{}\"/></testcase>", xml(message))
+            }
+            Verdict::Failed { kind, message, text } => {
+                let (kind, message) = (xml(kind), xml(message));
+                writeln!(out, "><failure type=\"{kind}\" message=\"{message}\">{}</failure></testcase>", escaped(text))
+            }
+        };
+    }
+    *out += "  </testsuite>\n";
+}
+
+/// The cases of a cluster: what is wrong with it as a whole first.
+fn cases(report: &Report, name: &str, cluster: &ClusterReport) -> Vec<Case> {
+    let whole = |verdict| Case { unit: "cluster".to_owned(), name: name.to_owned(), verdict };
+    let mut cases = Vec::new();
+    if let Some(error) = &cluster.error {
+        cases.push(whole(Verdict::Error { kind: cluster.state.word(), message: error.message.clone() }));
+    }
+    if cluster.state == ClusterState::Suspended {
+        let why = report.suspended.as_ref().map(crate::suspension::Suspension::words);
+        cases.push(whole(Verdict::Skipped(why.unwrap_or_else(|| "suspended".to_owned()))));
+    }
+    for hold in &cluster.holds {
+        let unit = hold.unit.as_ref().map_or_else(|| "cluster".to_owned(), ToString::to_string);
+        let (kind, message) = (format!("guard {}", hold.guard), hold.message.clone());
+        let text = inert::line(&hold.hint).into_owned();
+        let verdict = Verdict::Failed { kind: kind.clone(), message, text };
+        cases.push(Case { unit, name: kind, verdict });
+    }
+    for problem in report.problems.iter().filter(|problem| problem.is_on(name)) {
+        let verdict = Verdict::Error { kind: "problem", message: problem.to_string() };
+        cases.push(Case { unit: "source".to_owned(), name: problem.problem.place.to_string(), verdict });
+    }
+    cases.extend(cluster.steps.iter().map(|step| Case {
+        unit: step.unit.to_string(),
+        name: step.id.to_string(),
+        verdict: verdict(step, report.mode),
+    }));
+    cases.extend(cluster.refusals.iter().map(|refusal| {
+        let verdict = Verdict::Failed { kind: "refused".to_owned(), message: why(refusal), text: String::new() };
+        Case { unit: refusal.unit.to_string(), name: refusal.id.to_string(), verdict }
+    }));
+    cases
+}
+
+fn verdict(step: &StepReport, mode: Mode) -> Verdict {
+    let failed = |message: String| Verdict::Failed { kind: step.action.clone(), message, text: differences(step) };
+    match (&step.outcome, mode) {
+        (Some(Outcome::Failed(why) | Outcome::Stale(why)), _) => failed(why.clone()),
+        (Some(Outcome::Skipped), _) => Verdict::Skipped("not tried".to_owned()),
+        (None, Mode::Plan) if step.is_change() => failed(match step.differences.len() {
+            0 => format!("to {}", step.action),
+            number => format!("to {}: {} differ", step.action, gatewright_engine::text::count(number, "field")),
+        }),
+        (Some(Outcome::Done) | None, _) => Verdict::Passed,
+    }
+}
+
+fn differences(step: &StepReport) -> String {
+    let mut out = String::new();
+    for (_, line) in step.differences.iter().flat_map(|difference| shown(difference, &step.fields).plain()) {
+        out += &inert::line(&line);
+        out.push('\n');
+    }
+    out
+}
+
+/// Returns a text of others for an attribute; what XML cannot hold at all is not left by [`inert`].
+fn xml(text: &str) -> String {
+    escaped(&inert::line(text))
+}
+
+fn escaped(text: &str) -> String {
+    text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;").replace('"', "&quot;")
+}

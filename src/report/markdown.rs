@@ -1,0 +1,194 @@
+//! The Markdown view: for a comment on a pull request, where there is only so much room.
+//!
+//! What others have named stands in code spans and code blocks only, so that it is neither a link, a mention nor HTML.
+
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+
+use gatewright_engine::object::ObjectId;
+use gatewright_engine::text::count;
+
+use super::shown::{Line, Shown, Values, shown};
+use super::text::why;
+use super::{ClusterReport, ClusterState, Report, StepReport};
+use crate::apply::Outcome;
+use crate::inert;
+
+/// How long a view may be, in bytes: GitHub takes 65,536 characters in a comment, and somebody may add a line.
+pub const ROOM: usize = 60_000;
+
+/// What is kept free for the words that say how much is left out.
+const LAST_WORDS: usize = 200;
+
+/// Writes reports, and leaves out of the details what would not fit.
+pub fn write(reports: &[Report], room: usize) -> String {
+    let mut page = Page { out: String::new(), room: room.saturating_sub(LAST_WORDS), left_out: 0 };
+    page.out += "### gatewright\n\n";
+    for report in reports {
+        for warning in warnings(report) {
+            page.add(&format!("- {warning}\n"));
+        }
+    }
+    page.out += "\n| sync | cluster | | changes | unchanged | refused |\n|---|---|---|---|---:|---:|\n";
+    for report in reports {
+        for (name, cluster) in &report.clusters {
+            page.add(&row(report, name, cluster));
+        }
+    }
+    for report in reports {
+        for (name, cluster) in &report.clusters {
+            for block in details(report, name, cluster) {
+                page.add(&block);
+            }
+        }
+    }
+    if page.left_out > 0 {
+        page.out += "\n";
+        page.out += &count(page.left_out, "part");
+        page.out += " left out, because there is no room for more.\n";
+    }
+    page.out
+}
+
+struct Page {
+    out: String,
+    room: usize,
+    left_out: usize,
+}
+
+impl Page {
+    fn add(&mut self, part: &str) {
+        if self.out.len() + part.len() <= self.room { self.out += part } else { self.left_out += 1 }
+    }
+}
+
+/// What is to be known before anything else: what is missing from the picture, and what is wrong.
+fn warnings(report: &Report) -> Vec<String> {
+    let sync = code(&report.sync);
+    let mut warnings = Vec::new();
+    if let Some(suspension) = &report.suspended {
+        warnings.push(format!("**suspended**: {sync}: {}", code(&suspension.words())));
+    }
+    if let Some(reason) = &report.stale_source {
+        warnings.push(format!("**stale**: source {} could not be read: {}", code(&report.source), code(reason)));
+    }
+    warnings.extend(report.problems.iter().map(|problem| format!("**problem**: {}", code(&problem.to_string()))));
+    for (name, cluster) in &report.clusters {
+        let place = format!("{sync} on {}", code(name));
+        warnings.extend(
+            cluster
+                .error
+                .iter()
+                .map(|error| format!("**{}**: {place}: {}", cluster.state.word(), code(&error.message))),
+        );
+        warnings.extend(cluster.holds.iter().map(|hold| {
+            let unit = hold.unit.as_ref().map(|unit| format!("{}: ", code(&unit.to_string()))).unwrap_or_default();
+            format!("**held** by guard `{}`: {place}: {unit}{}", hold.guard, code(&hold.message))
+        }));
+    }
+    warnings
+}
+
+fn row(report: &Report, name: &str, cluster: &ClusterReport) -> String {
+    let changes = if cluster.error.is_some() || cluster.state == ClusterState::Suspended {
+        "unknown".to_owned()
+    } else {
+        cluster.changes().join(", ")
+    };
+    let (_, refused) = cluster.not_done();
+    format!(
+        "| {} | {} | {} | {changes} | {} | {refused} |\n",
+        cell(&report.sync),
+        cell(name),
+        cluster.state.word(),
+        cluster.unchanged()
+    )
+}
+
+/// One block for each unit of which anything is to be said.
+fn details(report: &Report, name: &str, cluster: &ClusterReport) -> Vec<String> {
+    let mut units: BTreeMap<&ObjectId, String> = BTreeMap::new();
+    for step in cluster.steps.iter().filter(|step| step.is_change()) {
+        let text = units.entry(&step.unit).or_default();
+        *text += &changed(step);
+    }
+    for refusal in &cluster.refusals {
+        let text = units.entry(&refusal.unit).or_default();
+        *text += &inert::line(&format!("# {}: {}", refusal.id, why(refusal)));
+        text.push('\n');
+    }
+    let block = |(unit, text): (&ObjectId, String)| {
+        let title = html(&format!("{unit} ({} on {name})", report.sync));
+        let fence = "`".repeat(longest_run(&text).max(2) + 1);
+        format!("\n<details><summary>{title}</summary>\n\n{fence}diff\n{text}{fence}\n\n</details>\n")
+    };
+    units.into_iter().map(block).collect()
+}
+
+/// A step, with what differs: each line begins with the sign that colors it.
+fn changed(step: &StepReport) -> String {
+    let sign = match step.action.as_str() {
+        "create" | "generate" => '+',
+        "prune" | "release-first" => '-',
+        _ => '!',
+    };
+    let became = match &step.outcome {
+        Some(Outcome::Failed(why)) => format!("  FAILED: {why}"),
+        Some(Outcome::Stale(why)) => format!("  changed meanwhile: {why}"),
+        Some(Outcome::Skipped) => "  not tried".to_owned(),
+        Some(Outcome::Done) | None => String::new(),
+    };
+    let mut lines = vec![format!("{sign} {} {}{became}", step.action, step.id)];
+    lines.extend(step.note.iter().map(|note| format!("#   {note}")));
+    for difference in &step.differences {
+        let Shown { path, by, values } = shown(difference, &step.fields);
+        match values {
+            Values::Pair(before, after) => {
+                lines.extend(before.map(|before| format!("-   {path}: {before}  {by}").trim_end().to_owned()));
+                lines.extend(after.map(|after| format!("+   {path}: {after}")));
+            }
+            Values::Lines { lines: changed, more } => {
+                lines.push(format!("!   {path}:  {by}").trim_end().to_owned());
+                let sign = |is_new: bool| if is_new { '+' } else { '-' };
+                lines.extend(changed.iter().map(|Line { is_new, text }| format!("{}     {text}", sign(*is_new))));
+                if more > 0 {
+                    lines.push(format!("#     … {} more", count(more, "line")));
+                }
+            }
+        }
+    }
+    lines.push(String::new());
+    lines.iter().map(|line| inert::line(line)).collect::<Vec<_>>().join("\n")
+}
+
+/// Returns a text as a code span.
+fn code(text: &str) -> String {
+    let text = inert::line(text);
+    let fence = "`".repeat(longest_run(&text) + 1);
+    // A space is taken off each end if both have one.
+    let pad = if text.starts_with(['`', ' ']) || text.ends_with(['`', ' ']) { " " } else { "" };
+    format!("{fence}{pad}{text}{pad}{fence}")
+}
+
+/// The same in a table, where a bar would end the cell.
+fn cell(text: &str) -> String {
+    code(text).replace('|', "\\|")
+}
+
+fn longest_run(text: &str) -> usize {
+    text.split(|character| character != '`').map(str::len).max().unwrap_or_default()
+}
+
+/// Returns a text as HTML within Markdown, in which Markdown finds nothing to read either.
+fn html(text: &str) -> String {
+    let mut out = String::new();
+    for character in inert::line(text).chars() {
+        if character.is_alphanumeric() || " /-.,:()".contains(character) {
+            out.push(character);
+        } else {
+            // Writing to a string does not fail.
+            let _ = write!(out, "&#{};", u32::from(character));
+        }
+    }
+    out
+}

@@ -1,0 +1,107 @@
+//! A difference as people see it: the same words in every view.
+
+use gatewright_engine::diff::Difference;
+use gatewright_engine::plan::conflicts::Settled;
+use gatewright_engine::text::count;
+use serde_json::Value;
+use similar::{ChangeTag, TextDiff};
+
+use super::text::fields;
+
+/// Values longer than this are folded, in characters.
+const LONGEST_VALUE: usize = 100;
+/// Lines of a text value that are shown.
+const MOST_LINES: usize = 12;
+
+/// A difference in words.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Shown {
+    /// Where.
+    pub path: String,
+    /// Who has written there, in parentheses; empty if nobody else has.
+    pub by: String,
+    /// What differs.
+    pub values: Values,
+}
+
+/// What differs.
+#[derive(Debug, PartialEq, Eq)]
+pub enum Values {
+    /// One value and the other, as JSON; `None` is nothing.
+    Pair(Option<String>, Option<String>),
+    /// Lines of a text that go or come.
+    Lines {
+        /// The first of them.
+        lines: Vec<Line>,
+        /// How many there are beyond those.
+        more: usize,
+    },
+}
+
+/// A line of a text.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Line {
+    /// Whether it comes, or goes.
+    pub is_new: bool,
+    /// The line, without its end.
+    pub text: String,
+}
+
+impl Shown {
+    /// Returns it as lines of plain text: whether a line comes or goes, if it is a line of a text, and what it says.
+    pub fn plain(self) -> Vec<(Option<bool>, String)> {
+        let Self { path, by, values } = self;
+        let by = if by.is_empty() { by } else { format!("  {by}") };
+        match values {
+            Values::Pair(before, after) => {
+                let text = |value: Option<String>| value.unwrap_or_else(|| "nothing".to_owned());
+                vec![(None, format!("{path}: {} -> {}{by}", text(before), text(after)))]
+            }
+            Values::Lines { lines, more } => {
+                let sign = |is_new: bool| if is_new { '+' } else { '-' };
+                let line = |Line { is_new, text }: Line| (Some(is_new), format!("  {} {text}", sign(is_new)));
+                let rest = (more > 0).then(|| (None, format!("  … {} more", count(more, "line"))));
+                let head = (None, format!("{path}:{by}"));
+                std::iter::once(head).chain(lines.into_iter().map(line)).chain(rest).collect()
+            }
+        }
+    }
+}
+
+/// Puts a difference into words. `settled` says what was settled about the fields of the object.
+pub fn shown(difference: &Difference, settled: &[Settled]) -> Shown {
+    let values = match (&difference.before, &difference.after) {
+        (Some(Value::String(before)), Some(Value::String(after))) if before.contains('\n') || after.contains('\n') => {
+            lines(before, after)
+        }
+        (before, after) => Values::Pair(before.as_ref().map(folded), after.as_ref().map(folded)),
+    };
+    Shown { path: difference.path.clone(), by: by(difference, settled), values }
+}
+
+fn by(difference: &Difference, settled: &[Settled]) -> String {
+    let Some(manager) = difference.managers.first() else { return String::new() };
+    let at = manager.time.as_deref().map(|time| format!(" at {time}")).unwrap_or_default();
+    let what = fields::word(difference, settled).map(|word| format!("; {word}")).unwrap_or_default();
+    format!("(last written by {}{at}{what})", manager.name)
+}
+
+fn lines(before: &str, after: &str) -> Values {
+    let diff = TextDiff::from_lines(before, after);
+    let changes: Vec<_> = diff.iter_all_changes().filter(|change| change.tag() != ChangeTag::Equal).collect();
+    let line = |change: &similar::Change<&str>| Line {
+        is_new: change.tag() == ChangeTag::Insert,
+        text: change.value().trim_end().to_owned(),
+    };
+    let more = changes.len().saturating_sub(MOST_LINES);
+    Values::Lines { lines: changes.iter().take(MOST_LINES).map(line).collect(), more }
+}
+
+/// Writes a value as JSON, cut where it is long.
+pub fn folded(value: &Value) -> String {
+    let text = value.to_string();
+    match text.char_indices().nth(LONGEST_VALUE) {
+        None => text,
+        Some((end, _)) => format!("{}… ({} characters)", &text[..end], text.chars().count()),
+    }
+}

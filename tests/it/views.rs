@@ -1,0 +1,220 @@
+//! What is shown of a report: whoever names objects, or writes the messages, cannot write anything else.
+
+use gatewright::inert;
+use gatewright::report::text::{self, Look};
+use gatewright::report::{Report, html, junit, markdown};
+use proptest::prelude::*;
+use pulldown_cmark::{Event, Options, Parser, Tag, TagEnd};
+use serde_json::{Value, json};
+
+/// Stands in every text of others, so that it can be found again.
+const THEIRS: &str = "theirs";
+
+/// What is dangerous in one of the forms.
+const FRAGMENTS: [&str; 30] = [
+    "\u{1b}[2J",
+    "\u{1b}]0;x\u{7}",
+    "\u{9b}8m",
+    "\r",
+    "\n",
+    "\t",
+    "\0",
+    "\u{7f}",
+    "\u{202e}",
+    "\u{2066}",
+    "\u{200b}",
+    "\u{2028}",
+    "\u{feff}",
+    "\u{ffff}",
+    "]]>",
+    "<script>",
+    "</details>",
+    "<!--",
+    "&amp;",
+    "\"",
+    "'",
+    "|",
+    "\\",
+    "`",
+    "```\n",
+    "~~~\n",
+    "](http://x)",
+    "@team",
+    "**",
+    " ",
+];
+
+fn hostile() -> impl Strategy<Value = String> {
+    let part = prop::sample::select(FRAGMENTS.to_vec());
+    prop::collection::vec(part, 0..6).prop_map(|parts| format!("{THEIRS}{}{THEIRS}", parts.concat()))
+}
+
+/// A report in which everything that others can say is `texts`, one after the other.
+fn report(texts: &[String]) -> Report {
+    let mut texts = texts.iter().cycle().cloned();
+    let mut text = move || texts.next().unwrap_or_default();
+    let mut id = |kind: &str| json!({"group": "", "kind": kind, "namespace": text(), "name": text()});
+    let (unit, changed, made, refused) = (id("Gateway"), id("ConfigMap"), id("Service"), id("Deployment"));
+    let manager = json!({"name": text(), "time": "2026-01-01T00:00:00Z"});
+    let differences = json!([
+        {"path": format!("data[{}]", text()), "before": text(), "after": text(), "managers": [manager]},
+        {"path": "data.a", "before": format!("a\n{}", text()), "after": format!("b\n{}", text()), "managers": []},
+        {"path": "data.b", "before": {text(): text()}, "after": null, "managers": []},
+    ]);
+    let step = |id: &Value, action: &str, differences: Value| json!({"unit": unit, "id": id, "action": action, "differences": differences});
+    let cluster = |state: &str, error: Value, steps: Value, refusals: Value, holds: Value| json!({"state": state, "error": error, "steps": steps, "refusals": refusals, "holds": holds, "units": []});
+    let failed = json!({
+        "unit": unit, "id": made, "action": "create", "differences": [], "note": text(),
+        "outcome": {"result": "failed", "message": text()},
+    });
+    let refusals = json!([{"unit": unit, "id": refused, "reason": {"reason": "failed", "detail": text()}}]);
+    let hold =
+        json!([{"guard": "problem", "unit": unit, "message": text(), "hint": text(), "token": null, "steps": []}]);
+    let none = || json!([]);
+    let clusters = json!({
+        "planned": cluster("planned", Value::Null, json!([step(&changed, "update", differences)]), refusals, hold),
+        "failed": cluster("failed", Value::Null, json!([failed]), none(), none()),
+        "lost": cluster("unreachable", json!({"message": text(), "hint": text()}), none(), none(), none()),
+    });
+    let problem = json!({
+        "scope": "document", "place": {"file": text(), "line": 3, "column": 1}, "object": null, "message": text(), "hint": text(),
+    });
+    let report = json!({
+        "schema": "gatewright.dev/report/v1alpha1", "sync": "gateways", "source": "platform", "revision": text(),
+        "staleSource": text(), "mode": "plan", "started": "2026-01-01T00:00:00Z", "finished": "2026-01-01T00:00:01Z",
+        "problems": [problem], "unclaimed": [], "clusters": clusters,
+    });
+    serde_json::from_value(report).expect("it is a report")
+}
+
+#[track_caller]
+fn assert_inert(view: &str) {
+    let hostile: Vec<char> = view.chars().filter(|c| *c != '\n' && inert::is_hostile(*c)).collect();
+    assert!(hostile.is_empty(), "{hostile:?} in {view}");
+}
+
+/// Where others have spoken it is code, or text within HTML of ours that has no other meaning.
+#[track_caller]
+fn assert_is_code(view: &str) {
+    let mut in_code = false;
+    for event in Parser::new_ext(view, Options::ENABLE_TABLES | Options::ENABLE_GFM) {
+        match event {
+            Event::Start(Tag::CodeBlock(_)) => in_code = true,
+            Event::End(TagEnd::CodeBlock) => in_code = false,
+            Event::Start(tag) => assert!(!matches!(tag, Tag::Link { .. } | Tag::Image { .. }), "a link in {view}"),
+            Event::Text(text) => assert!(in_code || !text.contains(THEIRS), "{text:?} in {view}"),
+            Event::Html(html) | Event::InlineHtml(html) => {
+                let ours = ["<details>", "<summary>", "</summary>", "</details>"];
+                let rest = ours.iter().fold(html.to_string(), |html, tag| html.replace(tag, ""));
+                assert!(!rest.contains(['<', '>', '`', '@', '*', '[']), "{html:?} in {view}");
+            }
+            _ => {}
+        }
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(64))]
+
+    #[test]
+    fn what_others_say_is_inert_in_every_view(texts in prop::collection::vec(hostile(), 1..24)) {
+        let report = report(&texts);
+        let color = Look { color: true, verbose: true };
+        let colored = text::write(&report, color);
+        let plain = text::write(&report, Look { color: false, ..color });
+        assert_inert(&plain);
+        prop_assert_eq!(without_color(&colored), plain.clone());
+        // Whatever stands in a message, it is no line of its own.
+        let lines = text::write(&self::report(&[THEIRS.to_owned()]), Look { color: false, ..color }).lines().count();
+        prop_assert!(plain.lines().count() >= lines);
+
+        let json = inert::json(&report).expect("a report is plain data");
+        assert_inert(&json);
+        let back: Value = serde_json::from_str(&json).expect("it is JSON");
+        prop_assert_eq!(back, serde_json::to_value(&report).expect("a report is plain data"));
+
+        let reports = [report];
+        let page = markdown::write(&reports, markdown::ROOM);
+        assert_inert(&page);
+        assert_is_code(&page);
+
+        let mut page = Vec::new();
+        html::write(&reports, &mut page).expect("memory takes everything");
+        let page = String::from_utf8(page).expect("it is text");
+        assert_inert(&page);
+        assert_eq!(tags_beyond_ours(&page), [""; 0]);
+
+        let xml = junit::write(&reports);
+        assert_inert(&xml);
+        let document = roxmltree::Document::parse(&xml).expect("it is XML");
+        let cases = document.descendants().filter(|node| node.has_tag_name("testcase")).count();
+        prop_assert_eq!(cases, 8, "{}", xml);
+    }
+
+    #[test]
+    fn a_comment_is_as_long_as_it_may_be(texts in prop::collection::vec(hostile(), 1..9), room in 400..4000_usize) {
+        let page = markdown::write(&[report(&texts)], room);
+        prop_assert!(page.len() <= room, "{} of {room}", page.len());
+        assert_is_code(&page);
+    }
+}
+
+/// Returns the tags in a page that are none of ours, attributes included, and everything that opens or ends one without
+/// being one.
+fn tags_beyond_ours(page: &str) -> Vec<String> {
+    let (_, body) = page.split_once("</style>").expect("it has a style");
+    let (body, _) = body.split_once("<script>").expect("it has a script");
+    let names = [
+        "/head", "body", "header", "/header", "h1", "/h1", "h2", "/h2", "section", "/section", "ul", "/ul", "li",
+        "/li", "strong", "/strong", "bdi", "/bdi", "br", "small", "/small", "div", "/div", "table", "/table", "thead",
+        "/thead", "tbody", "/tbody", "tr", "/tr", "th", "/th", "td", "/td", "form", "/form", "label", "/label",
+        "input", "select", "/select", "option", "/option", "button", "/button", "output", "/output", "main", "/main",
+        "details", "/details", "summary", "/summary", "span", "/span", "b", "/b", "dl", "/dl", "dt", "/dt", "dd",
+        "/dd", "del", "/del", "ins", "/ins",
+    ];
+    let attributes = [
+        "id",
+        "class",
+        "aria-labelledby",
+        "aria-label",
+        "role",
+        "tabindex",
+        "scope",
+        "type",
+        "autocomplete",
+        "spellcheck",
+        "value",
+        "open",
+        "data-cluster",
+        "data-kind",
+        "data-state",
+        "for",
+    ];
+    let is_ours = |tag: &str| {
+        let (name, rest) = tag.split_once(' ').unwrap_or((tag, ""));
+        // Between two quotes nothing ends an attribute.
+        let outside: String = rest.split('"').step_by(2).collect();
+        let mut words = outside.split(['=', ' ']).filter(|word| !word.is_empty());
+        names.contains(&name) && words.all(|word| attributes.contains(&word))
+    };
+    let mut strange = Vec::new();
+    for part in body.split('<').skip(1) {
+        match part.split_once('>') {
+            Some((tag, text)) if is_ours(tag) && !text.contains('>') => {}
+            _ => strange.push(part.to_owned()),
+        }
+    }
+    strange
+}
+
+/// Takes out the colors that we use ourselves.
+fn without_color(text: &str) -> String {
+    let mut out = String::new();
+    let mut rest = text;
+    while let Some(at) = rest.find("\u{1b}[") {
+        out += &rest[..at];
+        let end = rest[at..].find('m').expect("a color ends");
+        rest = &rest[at + end + 1..];
+    }
+    out + rest
+}
