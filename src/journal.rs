@@ -1,5 +1,6 @@
 //! Reports on disk: the last one of each sync on each cluster, and a history of those that say something new.
 
+use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -9,7 +10,8 @@ use jiff::{SignedDuration, Timestamp};
 use serde::{Deserialize, Serialize};
 
 use crate::archive::runs;
-use crate::report::{Report, text};
+use crate::config::Config;
+use crate::report::{Form, Report};
 use crate::state::{State, StateError};
 
 /// The last report of a sync on a cluster, and what it said apart from the time.
@@ -28,10 +30,11 @@ pub fn last(state: &State, sync: &str, cluster: &str) -> Option<Report> {
     state.read_json::<Last>(last_path(sync, cluster)).map(|last| last.report)
 }
 
-/// Keeps a report: as the last one, and in the history if it says something that the one before did not.
+/// Keeps a report: as the last one, and in the history if it says something that the one before did not. There it is
+/// kept as JSON, which is what the history is read from, and in the forms that the settings say.
 ///
 /// Returns the path in the history.
-pub fn record(state: &State, folder: &Path, report: &Report) -> Result<Option<PathBuf>, StateError> {
+pub fn record(state: &State, config: &Config, report: &Report) -> Result<Option<PathBuf>, StateError> {
     // A change that is made again and again is told each time: it can be undone each time.
     let mut is_new = report.has_changed();
     for (cluster, of_cluster) in &report.clusters {
@@ -47,12 +50,13 @@ pub fn record(state: &State, folder: &Path, report: &Report) -> Result<Option<Pa
     if !is_new {
         return Ok(None);
     }
-    let stem = file_stem(report);
-    let path = folder.join(format!("{stem}.json"));
-    let json = serde_json::to_vec_pretty(report).map_err(|error| StateError::Write(path.clone(), error.into()))?;
-    state.write(&path, &json)?;
-    state.write(&folder.join(format!("{stem}.txt")), text::write(report, text::Look::default()).as_bytes())?;
-    Ok(Some(path))
+    let path = |form: Form| config.reports_dir.join(format!("{}.{}", file_stem(report), form.extension()));
+    let forms: BTreeSet<Form> = config.settings.reports.formats.iter().copied().chain([Form::Json]).collect();
+    for form in forms {
+        let bytes = form.write(report).map_err(|error| StateError::Write(path(form), error))?;
+        state.write(&path(form), &bytes)?;
+    }
+    Ok(Some(path(Form::Json)))
 }
 
 /// The file of a report is named as the round is.

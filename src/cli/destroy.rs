@@ -67,7 +67,7 @@ pub fn run(context: &Context, args: &Args) -> Result<u8, Failure> {
     prepared.order.archive = Some(session.archive()?);
     let report = session.round(&prepared, Mode::Apply);
     show(context, &report, args.format, false);
-    if let Err(error) = journal::record(&session.state, &config.reports_dir, &report) {
+    if let Err(error) = journal::record(&session.state, &config, &report) {
         tracing::warn!(error = %gatewright_engine::error::Chain(&error), "cannot keep the report");
     }
     finish(&session, &prepared, &report, args)

@@ -187,7 +187,7 @@ fn agrees(context: &Context, how: &How, session: &Session<'_>, prepared: &Prepar
 
 /// A report that cannot be kept is no reason to fail: what it tells has happened.
 fn keep(session: &Session<'_>, report: &Report) {
-    if let Err(error) = journal::record(&session.state, &session.config.reports_dir, report) {
+    if let Err(error) = journal::record(&session.state, session.config, report) {
         tracing::warn!(error = %Chain(&error), "cannot keep the report");
     }
 }

@@ -13,6 +13,7 @@ use super::conflicts::{ConflictRule, IgnoreRule};
 use crate::archive::{self, sets};
 use crate::cluster::kubeconfig;
 use crate::duration::Period;
+use crate::report::Form;
 use crate::source::{directory, git};
 use crate::{http, schedule, telemetry};
 
@@ -52,11 +53,14 @@ pub struct ReportSettings {
     pub dir: PathBuf,
     /// How long they are kept.
     pub keep: Period,
+    /// The forms in which they are kept, beside JSON.
+    pub formats: BTreeSet<Form>,
 }
 
 impl Default for ReportSettings {
     fn default() -> Self {
-        Self { dir: PathBuf::from("reports"), keep: Period(Duration::from_hours(30 * 24)) }
+        let keep = Period(Duration::from_hours(30 * 24));
+        Self { dir: PathBuf::from("reports"), keep, formats: [Form::Text].into() }
     }
 }
 

@@ -1,9 +1,7 @@
 //! The rounds of one sync under the daemon.
 
 use std::collections::BTreeMap;
-use std::path::PathBuf;
 use std::sync::Arc;
-use std::time::Duration;
 
 use gatewright_engine::error::Chain;
 use gatewright_engine::selector::ClusterFacts;
@@ -37,8 +35,6 @@ pub(super) struct Sync {
     /// All syncs, this one included.
     syncs: Arc<BTreeMap<String, Neighbor>>,
     config: Arc<Config>,
-    reports: PathBuf,
-    keep: Duration,
 }
 
 impl Sync {
@@ -48,9 +44,8 @@ impl Sync {
         syncs: Arc<BTreeMap<String, Neighbor>>,
         config: &Arc<Config>,
     ) -> Self {
-        let (reports, keep) = (config.reports_dir.clone(), config.settings.reports.keep.0);
         let title = format!("{}/{}", order.sync, cluster.name);
-        Self { title, order, cluster, syncs, config: Arc::clone(config), reports, keep }
+        Self { title, order, cluster, syncs, config: Arc::clone(config) }
     }
 
     /// The sync and the cluster.
@@ -142,7 +137,7 @@ impl Sync {
         shared.metrics.round(sync, cluster, "suspended");
         let last = journal::last(&shared.state, sync, cluster);
         let report = Report::suspended(last, (sync, self.source()), cluster, suspension, shared.clock.now());
-        if let Err(error) = journal::record(&shared.state, &self.reports, &report) {
+        if let Err(error) = journal::record(&shared.state, &self.config, &report) {
             error!(error = %Chain(&error), "cannot keep the report");
         }
         Outcome::Done
@@ -155,7 +150,7 @@ impl Sync {
         }
         let seconds = report.finished.duration_since(report.started).as_secs_f64();
         shared.metrics.round_took(self.name(), seconds);
-        match journal::record(&shared.state, &self.reports, report) {
+        match journal::record(&shared.state, &self.config, report) {
             // What was wrong in the last round too is in its report, and was logged then.
             Ok(None) => {}
             Ok(Some(_)) => Self::log_details(report),
@@ -165,7 +160,7 @@ impl Sync {
             }
         }
         Self::log(report);
-        journal::expire(&self.reports, shared.clock.now(), self.keep);
+        journal::expire(&self.config.reports_dir, shared.clock.now(), self.config.settings.reports.keep.0);
         if let Some(archive) = &self.order.archive {
             archive.expire(shared.clock.now());
         }

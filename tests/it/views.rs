@@ -7,6 +7,8 @@ use proptest::prelude::*;
 use pulldown_cmark::{Event, Options, Parser, Tag, TagEnd};
 use serde_json::{Value, json};
 
+use crate::errors::{desk, folder, gateway};
+
 /// Stands in every text of others, so that it can be found again.
 const THEIRS: &str = "theirs";
 
@@ -217,4 +219,34 @@ fn without_color(text: &str) -> String {
         rest = &rest[at + end + 1..];
     }
     out + rest
+}
+
+#[test]
+fn plans_and_kept_reports_have_the_form_that_is_asked_for() {
+    let desk = desk("gateways", &[("fine", folder()), ("lost", "{kubeconfig: {path: nowhere}}".to_owned())]);
+    desk.write("specs/a.yaml", &gateway("shop", "a", 8080));
+    let page = desk.run(&["plan", "--format", "html"]).exits(1).out;
+    assert!(page.starts_with("<!doctype html>") && page.ends_with("</html>\n"), "{page}");
+    assert_eq!(page.matches("data-state=\"create\"").count(), 5, "four objects and a namespace: {page}");
+    let comment =
+        desk.run(&["plan", "--format", "markdown"]).exits(1).says("| `gateways` | `lost` | failed | unknown |");
+    comment.says("<summary>Gateway shop/a (gateways on fine)</summary>").says("\n+ create Service shop/a\n");
+    let xml = desk.run(&["plan", "--format", "junit"]).exits(1).out;
+    let document = roxmltree::Document::parse(&xml).expect("it is XML");
+    let suites: Vec<_> = document.descendants().filter(|node| node.has_tag_name("testsuite")).collect();
+    let count = |suite: usize, of: &str| suites[suite].attribute(of).and_then(|number| number.parse::<usize>().ok());
+    assert_eq!((count(0, "tests"), count(0, "failures"), count(0, "errors")), (Some(5), Some(5), Some(0)));
+    assert_eq!((count(1, "tests"), count(1, "failures"), count(1, "errors")), (Some(1), Some(0), Some(1)));
+
+    desk.replace("gatewright.yaml", "stateDir:", "reports: {formats: [markdown, junit, html]}\nstateDir:");
+    desk.run(&["sync", "--cluster", "fine"]).exits(0);
+    let files = std::fs::read_dir(desk.path("state/reports")).expect("a report was kept");
+    let mut forms: Vec<String> = files
+        .map(|file| file.expect("it can be listed").path())
+        .map(|path| path.extension().expect("it has one").to_string_lossy().into_owned())
+        .collect();
+    forms.sort();
+    assert_eq!(forms, ["html", "json", "md", "xml"]);
+    desk.replace("gatewright.yaml", "[markdown, junit, html]", "[pdf]");
+    desk.run(&["sync"]).exits(64).complains("gatewright.yaml:1");
 }
