@@ -11,7 +11,8 @@ use serde::{Deserialize, Serialize};
 
 use crate::archive::runs;
 use crate::config::Config;
-use crate::report::{Form, Report};
+use crate::config::settings::ReportFormat;
+use crate::report::Report;
 use crate::state::{State, StateError};
 
 /// The last report of a sync on a cluster, and what it said apart from the time.
@@ -50,13 +51,14 @@ pub fn record(state: &State, config: &Config, report: &Report) -> Result<Option<
     if !is_new {
         return Ok(None);
     }
-    let path = |form: Form| config.reports_dir.join(format!("{}.{}", file_stem(report), form.extension()));
-    let forms: BTreeSet<Form> = config.settings.reports.formats.iter().copied().chain([Form::Json]).collect();
+    let path = |form: ReportFormat| config.reports_dir.join(format!("{}.{}", file_stem(report), form.extension()));
+    let forms: BTreeSet<ReportFormat> =
+        config.settings.reports.formats.iter().copied().chain([ReportFormat::Json]).collect();
     for form in forms {
         let bytes = form.write(report).map_err(|error| StateError::Write(path(form), error))?;
         state.write(&path(form), &bytes)?;
     }
-    Ok(Some(path(Form::Json)))
+    Ok(Some(path(ReportFormat::Json)))
 }
 
 /// The file of a report is named as the round is.

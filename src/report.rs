@@ -2,6 +2,7 @@
 //!
 //! The JSON view is this value; its form is versioned by [`SCHEMA`].
 
+mod form;
 pub mod html;
 pub mod junit;
 pub mod markdown;
@@ -10,7 +11,7 @@ pub mod shown;
 pub mod text;
 
 use std::collections::BTreeMap;
-use std::{fmt, io};
+use std::fmt;
 
 use gatewright_engine::diff::Difference;
 use gatewright_engine::object::ObjectId;
@@ -21,7 +22,6 @@ use gatewright_engine::plan::refusal::{Reason, Refusal};
 use gatewright_engine::plan::saved::SavedStep;
 use gatewright_engine::problem::{Place, Problem, Scope};
 use jiff::Timestamp;
-use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::apply::Outcome;
@@ -80,54 +80,6 @@ pub enum Mode {
     Plan,
     /// Yes.
     Apply,
-}
-
-/// A form in which a report is kept.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case")]
-pub enum Form {
-    /// For programs.
-    Json,
-    /// For people.
-    Text,
-    /// For a comment on a pull request.
-    Markdown,
-    /// For whatever shows the results of tests.
-    Junit,
-    /// For a browser.
-    Html,
-}
-
-impl Form {
-    /// Returns how the name of a file of this form ends.
-    pub fn extension(self) -> &'static str {
-        match self {
-            Self::Json => "json",
-            Self::Text => "txt",
-            Self::Markdown => "md",
-            Self::Junit => "xml",
-            Self::Html => "html",
-        }
-    }
-
-    /// Writes a report in this form.
-    ///
-    /// # Errors
-    /// None that is known: a report is plain data, and memory takes it.
-    pub fn write(self, report: &Report) -> io::Result<Vec<u8>> {
-        let reports = std::slice::from_ref(report);
-        Ok(match self {
-            Self::Json => serde_json::to_vec_pretty(report)?,
-            Self::Text => text::write(report, text::Look::default()).into_bytes(),
-            Self::Markdown => markdown::write(reports, markdown::ROOM).into_bytes(),
-            Self::Junit => junit::write(reports).into_bytes(),
-            Self::Html => {
-                let mut page = Vec::new();
-                html::write(reports, &mut page)?;
-                page
-            }
-        })
-    }
 }
 
 /// Something that is wrong with the source.

@@ -9,8 +9,8 @@ use crate::report::{Mode, Report};
 
 /// Lists the rounds that changed something or said something new, the newest first.
 ///
-/// Each line ends with the file of the whole report; the same name with .txt is the report as text. Exit codes: 0, or
-/// 64 usage or configuration.
+/// Each line ends with the file of the whole report, as JSON. Beside it, with the same name, it has the forms that
+/// `reports.formats` says, .txt for people if nothing else. Exit codes: 0, or 64 usage or configuration.
 #[derive(Debug, clap::Args)]
 pub struct Args {
     /// The sync; all of them if absent.

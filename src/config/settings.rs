@@ -13,7 +13,6 @@ use super::conflicts::{ConflictRule, IgnoreRule};
 use crate::archive::{self, sets};
 use crate::cluster::kubeconfig;
 use crate::duration::Period;
-use crate::report::Form;
 use crate::source::{directory, git};
 use crate::{http, schedule, telemetry};
 
@@ -54,14 +53,30 @@ pub struct ReportSettings {
     /// How long they are kept.
     pub keep: Period,
     /// The forms in which they are kept, beside JSON.
-    pub formats: BTreeSet<Form>,
+    pub formats: BTreeSet<ReportFormat>,
 }
 
 impl Default for ReportSettings {
     fn default() -> Self {
         let keep = Period(Duration::from_hours(30 * 24));
-        Self { dir: PathBuf::from("reports"), keep, formats: [Form::Text].into() }
+        Self { dir: PathBuf::from("reports"), keep, formats: [ReportFormat::Text].into() }
     }
+}
+
+/// A form in which a report is kept.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum ReportFormat {
+    /// For programs.
+    Json,
+    /// For people.
+    Text,
+    /// For a comment on a pull request.
+    Markdown,
+    /// For whatever shows the results of tests.
+    Junit,
+    /// For a browser.
+    Html,
 }
 
 /// The inventories on API servers.
