@@ -9,6 +9,7 @@ pub mod markdown;
 pub mod outline;
 pub mod shown;
 pub mod text;
+mod warnings;
 
 use std::collections::BTreeMap;
 use std::fmt;

@@ -10,6 +10,7 @@ use gatewright_engine::text::count;
 
 use super::shown::{Line, Shown, Values, shown};
 use super::text::why;
+use super::warnings::Warning;
 use super::{ClusterReport, ClusterState, Report, StepReport};
 use crate::apply::Outcome;
 use crate::inert;
@@ -25,8 +26,8 @@ pub fn write(reports: &[Report], room: usize) -> String {
     let mut page = Page { out: String::new(), room: room.saturating_sub(LAST_WORDS), left_out: 0 };
     page.out += "### gatewright\n\n";
     for report in reports {
-        for warning in warnings(report) {
-            page.add(&format!("- {warning}\n"));
+        for Warning { word, place, message, .. } in Warning::all(report) {
+            page.add(&format!("- **{word}** {}: {}\n", code(&place), code(&message)));
         }
     }
     page.out += "\n| sync | cluster | | changes | unchanged | refused |\n|---|---|---|---|---:|---:|\n";
@@ -60,33 +61,6 @@ impl Page {
     fn add(&mut self, part: &str) {
         if self.out.len() + part.len() <= self.room { self.out += part } else { self.left_out += 1 }
     }
-}
-
-/// What is to be known before anything else: what is missing from the picture, and what is wrong.
-fn warnings(report: &Report) -> Vec<String> {
-    let sync = code(&report.sync);
-    let mut warnings = Vec::new();
-    if let Some(suspension) = &report.suspended {
-        warnings.push(format!("**suspended**: {sync}: {}", code(&suspension.words())));
-    }
-    if let Some(reason) = &report.stale_source {
-        warnings.push(format!("**stale**: source {} could not be read: {}", code(&report.source), code(reason)));
-    }
-    warnings.extend(report.problems.iter().map(|problem| format!("**problem**: {}", code(&problem.to_string()))));
-    for (name, cluster) in &report.clusters {
-        let place = format!("{sync} on {}", code(name));
-        warnings.extend(
-            cluster
-                .error
-                .iter()
-                .map(|error| format!("**{}**: {place}: {}", cluster.state.word(), code(&error.message))),
-        );
-        warnings.extend(cluster.holds.iter().map(|hold| {
-            let unit = hold.unit.as_ref().map(|unit| format!("{}: ", code(&unit.to_string()))).unwrap_or_default();
-            format!("**held** by guard `{}`: {place}: {unit}{}", hold.guard, code(&hold.message))
-        }));
-    }
-    warnings
 }
 
 fn row(report: &Report, name: &str, cluster: &ClusterReport) -> String {
