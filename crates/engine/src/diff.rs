@@ -37,6 +37,35 @@ pub struct Difference {
     pub after: Option<Value>,
     /// Who else has written there, the latest first.
     pub managers: Vec<Manager>,
+    /// Why it differs, where nobody is going to change it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub class: Option<Class>,
+    /// It was worked out without a dry run of the cluster.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub estimated: bool,
+}
+
+/// Why something differs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Class {
+    /// The source asks for something else since it was seen as it should be.
+    Pending,
+    /// Somebody has changed the cluster since it was seen as it should be.
+    Drift,
+    /// It was never seen as it should be.
+    NeverMatched,
+}
+
+impl Class {
+    /// Returns it in words.
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::Pending => "pending",
+            Self::Drift => "drift",
+            Self::NeverMatched => "never matched",
+        }
+    }
 }
 
 /// Fields that identify the elements of a list, in the order in which they are tried. The API types that we render
@@ -61,6 +90,8 @@ pub fn differences(before: &Value, after: &Value, ours: &str) -> Vec<Difference>
             path: Path(&path).to_string(),
             before: before_value,
             after: after_value,
+            class: None,
+            estimated: false,
         })
         .collect()
 }

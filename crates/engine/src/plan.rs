@@ -19,6 +19,7 @@ pub mod refusal;
 pub mod release;
 pub mod restore;
 pub mod saved;
+pub mod survey;
 pub mod take_over;
 #[cfg(test)]
 mod tests;

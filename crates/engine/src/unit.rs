@@ -23,6 +23,7 @@ use crate::object::{Gvk, Object, ObjectId};
 use crate::overlay::object::Touched;
 use crate::overlay::{self, Overlays};
 use crate::pack::{Packs, Subject};
+use crate::plan::survey::extra::Trace;
 use crate::problem::{Place, Problem};
 use crate::resolve::{Resolution, Resolved, resolve};
 use crate::selector::ClusterFacts;
@@ -108,6 +109,9 @@ pub struct Rendering {
     pub applies_specs: bool,
     /// The kinds of specs, by group and kind.
     pub spec_kinds: BTreeSet<(String, String)>,
+    /// By what objects are known that were made for such specs, whoever has made them.
+    #[serde(default)]
+    pub traces: BTreeSet<Trace>,
     /// What is wrong.
     pub problems: Vec<Problem>,
 }
@@ -165,6 +169,7 @@ impl Source {
             rendering.units.retain(|unit| !units.contains(&unit.id));
             rendering.broken.extend(units);
         }
+        rendering.traces = traces(packs, &rendering.units);
         rendering.refuse_collisions();
         rendering.units.sort_by(|a, b| a.id.cmp(&b.id));
         rendering.problems.sort();
@@ -286,6 +291,14 @@ impl Unit {
             generated.object = change(generated.object.clone());
         }
     }
+}
+
+/// By what objects are known that the deployers of these units make; where there are no units, those of any pack.
+fn traces(packs: &Packs, units: &[Unit]) -> BTreeSet<Trace> {
+    let managers: BTreeSet<&str> =
+        units.iter().filter_map(|unit| unit.deployer.as_ref()).map(|deployer| deployer.manager.as_str()).collect();
+    let traces = packs.all().iter().filter_map(Trace::of);
+    traces.filter(|trace| managers.is_empty() || managers.contains(trace.manager.as_str())).collect()
 }
 
 /// Names the other units that want the same object.

@@ -29,6 +29,9 @@ pub struct Manifest {
     /// How its control plane is told that somebody else provisions a Gateway; absent if it cannot be told.
     #[serde(default)]
     pub self_managed: Option<SelfManaged>,
+    /// By what its objects are known on any cluster, whoever has made them.
+    #[serde(default)]
+    pub traces: Option<Traces>,
     /// The parameters that patch what is rendered.
     #[serde(default)]
     pub overlays: Vec<Overlay>,
@@ -69,6 +72,26 @@ pub struct SelfManaged {
     pub spec: Value,
     /// The field manager of the control plane's own deployer.
     pub deployer: String,
+}
+
+/// By what the objects of a pack are known.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct Traces {
+    /// The label that each of them bears; its value names the Gateway.
+    pub label: String,
+    /// Their kinds.
+    pub kinds: Vec<Kind>,
+}
+
+/// A kind of objects.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct Kind {
+    /// Group and version.
+    pub api_version: String,
+    /// Kind.
+    pub kind: String,
 }
 
 /// A kind of parameters.

@@ -11,7 +11,7 @@
 pub mod fights;
 pub mod path;
 pub mod rules;
-mod table;
+pub(super) mod table;
 #[cfg(test)]
 mod tests;
 
@@ -20,7 +20,7 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
-use super::fields::leaf::Leaf;
+use super::fields::leaf::{Leaf, leaves};
 use super::fields::{difference, remove, union, without};
 use super::policies::Policies;
 use super::refusal::Reason;
@@ -130,6 +130,8 @@ struct Scene<'a> {
     autoscaler: Option<&'a ObjectId>,
     /// The deployer that has made it and is gone.
     deployer: Option<&'a str>,
+    /// Nothing is going to be written: what differs is only told.
+    compares: bool,
 }
 
 /// Settles whose value counts in every field of a wanted object that exists.
@@ -150,8 +152,42 @@ pub fn negotiated(
     let scene = Scene {
         autoscaler: observed.autoscaled.get(object.id()),
         deployer: unit.deployer.as_ref().map(|deployer| deployer.manager.as_str()),
+        compares: false,
     };
     Table::new(object, live, &policies.conflicts, scene).negotiate()
+}
+
+/// Settles the same where nothing is going to be written, and somebody else provisions the object: what that one has
+/// set and we do not want differs, as does every field that we want otherwise, whoever has set it.
+///
+/// What a rule leaves to another manager, what an `ignore` covers and the replicas of what is scaled are no difference.
+pub fn compared(
+    unit: &Unit,
+    object: &Object,
+    live: &Live,
+    autoscaler: Option<&ObjectId>,
+    conflicts: &Conflicts,
+) -> Result<Negotiated, Reason> {
+    if managed_fields(live).is_empty() {
+        return Ok(Negotiated::plain(object));
+    }
+    let deployer = unit.deployer.as_ref().map(|deployer| deployer.manager.as_str());
+    let scene = Scene { autoscaler, deployer: provisioner(object, live, deployer), compares: true };
+    Table::new(object, live, conflicts, scene).negotiate()
+}
+
+/// Names who has made a live object: the deployer if it has a part in it, or whoever has most of what we want.
+fn provisioner<'a>(object: &Object, live: &'a Live, deployer: Option<&'a str>) -> Option<&'a str> {
+    let entries = managed_fields(live);
+    let whole = || entries.iter().filter(|entry| entry["subresource"].as_str().unwrap_or_default().is_empty());
+    if whole().any(|entry| is_ours(entry)) || whole().any(|entry| entry["manager"].as_str() == deployer) {
+        return deployer;
+    }
+    let wanted = |entry: &Value| {
+        let leaves = leaves(&entry["fieldsV1"]);
+        leaves.iter().filter(|leaf| leaf.value(object.body()).is_some()).count()
+    };
+    whole().max_by_key(|entry| wanted(entry)).and_then(|entry| entry["manager"].as_str())
 }
 
 /// Returns what scales what, among wanted objects: everything that names a `scaleTargetRef`.
@@ -215,10 +251,16 @@ impl Negotiated {
     /// The same where an apply alone would not be taken, as with a port that somebody has given another number: beside
     /// it the one that we want would be a second one of its name.
     pub fn draft(&self, live: &Live) -> Vec<Value> {
-        let mut body = live.object.body().clone();
-        remove(&mut body, &self.lost);
+        let mut body = self.remainder(live);
         lay(&mut body, self.object.body());
         content(live, &body)
+    }
+
+    /// Returns what is left of a live object when what is to go has gone.
+    pub(super) fn remainder(&self, live: &Live) -> Value {
+        let mut body = live.object.body().clone();
+        remove(&mut body, &self.lost);
+        body
     }
 
     /// What is left of an entry when what moves has moved.

@@ -111,7 +111,7 @@ fn remove_element(list: &mut Vec<Value>, key: &str, below: &Value) {
 
 /// Finds the element of a list that a set names. What people write may leave a key to its default, such as the protocol
 /// of a port, so a key that is not there contradicts nothing as long as another one fits.
-fn position(list: &[Value], key: &str) -> Option<usize> {
+pub(in crate::plan) fn position(list: &[Value], key: &str) -> Option<usize> {
     let read = |prefix: &str| key.strip_prefix(prefix).and_then(|json| serde_json::from_str::<Value>(json).ok());
     if let Some(keys) = read("k:") {
         let keys = keys.as_object()?;

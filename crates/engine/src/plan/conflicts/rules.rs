@@ -56,11 +56,15 @@ impl Rule {
     }
 }
 
-/// Returns what is done about a field of a manager: the first rule that covers it counts, then what is built in.
-pub(super) fn policy(rules: &[Rule], manager: &str, kind: &str, leaf: &Leaf, bodies: [&Value; 2]) -> Policy {
-    let rule = rules.iter().find(|rule| rule.covers(manager, kind, leaf, bodies));
-    let is_person = || PEOPLE.iter().any(|pattern| is_like(pattern, manager));
-    rule.map_or_else(|| if is_person() { Policy::Take } else { Policy::Yield }, |rule| rule.policy)
+/// Returns what a person has said about a field of a manager: the first rule that covers it counts.
+pub(super) fn said(rules: &[Rule], manager: &str, kind: &str, leaf: &Leaf, bodies: [&Value; 2]) -> Option<Policy> {
+    rules.iter().find(|rule| rule.covers(manager, kind, leaf, bodies)).map(|rule| rule.policy)
+}
+
+/// Returns what is done about the fields of a manager of which nobody has said anything.
+pub(super) fn built_in(manager: &str) -> Policy {
+    let is_person = PEOPLE.iter().any(|pattern| is_like(pattern, manager));
+    if is_person { Policy::Take } else { Policy::Yield }
 }
 
 /// Tells whether a text is like a pattern, in which `*` stands for anything.
@@ -88,7 +92,8 @@ mod tests {
             rule("*", &["Service"], &[], Policy::Fail),
         ];
         let of = |manager, kind, field| {
-            policy(&rules, manager, kind, &Leaf::of(&["spec", field]), [&Value::Null, &Value::Null])
+            let leaf = Leaf::of(&["spec", field]);
+            said(&rules, manager, kind, &leaf, [&Value::Null, &Value::Null]).unwrap_or_else(|| built_in(manager))
         };
         assert_eq!(of("kubectl-scale", "Deployment", "replicas"), Policy::Yield);
         assert_eq!(of("kubectl-scale", "Deployment", "paused"), Policy::Take);

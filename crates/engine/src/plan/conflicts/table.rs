@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde_json::{Value, json};
 
 use super::path::FieldPath;
-use super::rules::{Policy, is_like, policy};
+use super::rules::{Policy, built_in, is_like, said};
 use super::{Conflicts, Moved, Negotiated, Scene, Settled, Verdict, is_ours, managed_fields};
 use crate::diff::{is_secret_field, masked};
 use crate::live::Live;
@@ -187,9 +187,15 @@ impl<'a> Table<'a> {
 
     fn policy(&self, manager: &str, leaf: &Leaf) -> Policy {
         let kind = &self.wanted.id().kind;
-        match policy(&self.conflicts.rules, manager, kind, leaf, self.bodies()) {
+        let said = said(&self.conflicts.rules, manager, kind, leaf, self.bodies());
+        match said.unwrap_or_else(|| built_in(manager)) {
             // Nobody applies these fields any more.
             Policy::Yield if self.scene.deployer == Some(manager) => Policy::Take,
+            // Who only compares settles nothing: what differs is told, whoever has set it.
+            Policy::Fail if self.scene.compares => Policy::Take,
+            Policy::Yield if self.scene.compares && said.is_none() && leaf.value(self.wanted.body()).is_some() => {
+                Policy::Take
+            }
             policy => policy,
         }
     }
@@ -324,7 +330,7 @@ fn is_exempt(leaf: &Leaf) -> bool {
 
 /// Tells whether a live value says what is wanted: an amount may be written in another way, and a server fills in what a
 /// list or mapping as a whole leaves out.
-fn is_same(wanted: &Value, live: &Value) -> bool {
+pub(in crate::plan) fn is_same(wanted: &Value, live: &Value) -> bool {
     match (wanted, live) {
         (Value::Object(wanted), Value::Object(live)) => {
             wanted.iter().all(|(key, wanted)| live.get(key).is_some_and(|live| is_same(wanted, live)))

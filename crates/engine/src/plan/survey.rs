@@ -1,0 +1,105 @@
+//! How what is wanted compares with a cluster that somebody else looks after: nothing is marked, owned or going to be
+//! written, so objects are compared by kind, namespace and name.
+//!
+//! Pure as a plan is: what was seen comes in, and how every object stands comes out. Where a dry run may be asked for,
+//! its result is what a live object is compared with; else an [`estimate`].
+
+mod amount;
+mod defaults;
+pub mod estimate;
+pub mod extra;
+pub mod history;
+pub mod model;
+#[cfg(test)]
+mod tests;
+
+use serde_json::{Map, Value};
+
+use super::FIELD_MANAGER;
+use super::conflicts::{Conflicts, Negotiated, Settled, compared};
+use super::refusal::Reason;
+use crate::diff::{Difference, differences};
+use crate::live::Live;
+use crate::marks::OWN_PREFIX;
+use crate::object::{Object, ObjectId};
+use crate::unit::Unit;
+
+/// Names the tool that looks after an object, so it says nothing of how the object should be.
+const MANAGED_BY: &str = "app.kubernetes.io/managed-by";
+
+/// Where labels stand that name the tool.
+const LABELS: [&str; 2] = ["/metadata/labels", "/spec/template/metadata/labels"];
+
+/// A wanted object that exists, and what would have to be applied for it to be as it is wanted.
+#[derive(Clone, Debug)]
+pub struct Pair<'a> {
+    /// What was settled about its fields; its object is what would be applied.
+    pub agreed: Negotiated,
+    /// What there is.
+    pub live: &'a Live,
+}
+
+impl<'a> Pair<'a> {
+    /// Puts a wanted object beside the live one. What only says who looks after it is taken from the live one.
+    ///
+    /// Fails as a negotiation does.
+    pub fn new(
+        unit: &Unit,
+        wanted: &Object,
+        live: &'a Live,
+        autoscaler: Option<&ObjectId>,
+        conflicts: &Conflicts,
+    ) -> Result<Self, Reason> {
+        let wanted = adapted(wanted, live);
+        Ok(Self { agreed: compared(unit, &wanted, live, autoscaler, conflicts)?, live })
+    }
+
+    /// Returns what differs between the live object and what it would become, and what was settled about fields.
+    pub fn differences(&self, after: &Value, conflicts: &Conflicts) -> (Vec<Difference>, Vec<Settled>) {
+        let found = differences(self.live.object.body(), after, FIELD_MANAGER);
+        let fields = self.agreed.reported(&found, &conflicts.fights);
+        (found, fields)
+    }
+}
+
+/// A wanted object with the marks and the name of the tool that the live one has.
+fn adapted(wanted: &Object, live: &Live) -> Object {
+    let (mut body, other) = (wanted.body().clone(), live.object.body());
+    for field in ["labels", "annotations"] {
+        let is_mark = |key: &String| key.starts_with(OWN_PREFIX);
+        let live = other["metadata"][field].as_object().cloned().unwrap_or_default();
+        let marks: Map<_, _> = live.into_iter().filter(|(key, _)| is_mark(key)).collect();
+        let Some(metadata) = body.get_mut("metadata").and_then(Value::as_object_mut) else { continue };
+        let map = metadata.entry(field).or_insert_with(|| Map::new().into());
+        if let Some(map) = map.as_object_mut() {
+            map.retain(|key, _| !is_mark(key));
+            map.extend(marks);
+        }
+        if map.as_object().is_some_and(Map::is_empty) {
+            metadata.remove(field);
+        }
+    }
+    for place in LABELS {
+        let live = other.pointer(place).and_then(|labels| labels.get(MANAGED_BY));
+        let Some(labels) = body.pointer_mut(place).and_then(Value::as_object_mut) else { continue };
+        if labels.get(MANAGED_BY).is_some_and(|name| name == FIELD_MANAGER) {
+            match live {
+                Some(live) => drop(labels.insert(MANAGED_BY.to_owned(), live.clone())),
+                None => drop(labels.remove(MANAGED_BY)),
+            }
+        }
+    }
+    Object::new(body).unwrap_or_else(|_| wanted.clone())
+}
+
+/// Returns the digest of a wanted object, without our marks.
+pub fn wanted_digest(object: &Object) -> String {
+    let mut body = object.body().clone();
+    crate::marks::strip(&mut body);
+    crate::text::digest(body.to_string().as_bytes())
+}
+
+/// Returns the digest of a live object, as far as it is compared.
+pub fn live_digest(live: &Live) -> String {
+    crate::text::digest(crate::diff::comparable(live.object.body()).to_string().as_bytes())
+}

@@ -1,0 +1,245 @@
+//! Values that an API server fills in where nobody says anything.
+//!
+//! The OpenAPI of a server names all of those of custom resources and few of the built-in kinds, where most are set by
+//! code of the server (the API reference names them field by field). Those of the kinds that are rendered here stand in
+//! this file. What a server chooses for each object, such as an address, is no default.
+
+use serde_json::{Value, json};
+
+use super::amount::canonical;
+use super::model::Rule;
+use crate::object::Gvk;
+
+/// Where pods are described in a workload.
+const POD: &str = "spec.template.spec";
+/// Where containers stand in the description of a pod.
+const CONTAINERS: [&str; 2] = ["containers.*", "initContainers.*"];
+
+const RBAC: &str = "rbac.authorization.k8s.io";
+
+/// Fills in what is missing in an object, by the schema of its kind and by what is known of built-in ones.
+pub(super) fn fill(body: &mut Value, kind: &Gvk, rule: Rule<'_>) {
+    built_in(body, kind);
+    by_schema(body, rule);
+}
+
+fn by_schema(value: &mut Value, rule: Rule<'_>) {
+    match value {
+        Value::Object(map) => {
+            for (name, default) in rule.defaults() {
+                map.entry(name.clone()).or_insert_with(|| default.clone());
+            }
+            for (name, value) in map.iter_mut() {
+                by_schema(value, rule.field(name));
+            }
+        }
+        Value::Array(list) => list.iter_mut().for_each(|element| by_schema(element, rule.element())),
+        _ => {}
+    }
+}
+
+fn built_in(body: &mut Value, kind: &Gvk) {
+    match (kind.group.as_str(), kind.kind.as_str()) {
+        ("apps", "Deployment") => {
+            add(body, "spec", json!({"replicas": 1, "revisionHistoryLimit": 10, "progressDeadlineSeconds": 600}));
+            rolling(body, "strategy", json!({"maxSurge": "25%", "maxUnavailable": "25%"}));
+            pod(body);
+        }
+        ("apps", "DaemonSet") => {
+            add(body, "spec", json!({"revisionHistoryLimit": 10}));
+            rolling(body, "updateStrategy", json!({"maxSurge": 0, "maxUnavailable": 1}));
+            pod(body);
+        }
+        ("apps", "StatefulSet") => {
+            let kept = json!({"whenDeleted": "Retain", "whenScaled": "Retain"});
+            add(body, "spec", json!({"replicas": 1, "revisionHistoryLimit": 10, "podManagementPolicy": "OrderedReady"}));
+            add(body, "spec", json!({"persistentVolumeClaimRetentionPolicy": kept}));
+            rolling(body, "updateStrategy", json!({"partition": 0}));
+            pod(body);
+        }
+        ("", "Service") => service(body),
+        ("autoscaling", "HorizontalPodAutoscaler") => add(body, "spec", json!({"minReplicas": 1})),
+        (RBAC, "RoleBinding" | "ClusterRoleBinding") => {
+            add(body, "roleRef", json!({"apiGroup": RBAC}));
+            each(body, "subjects.*", &mut |subject| {
+                let group = if subject["kind"] == "ServiceAccount" { json!({}) } else { json!({"apiGroup": RBAC}) };
+                add(subject, "", group);
+            });
+        }
+        _ => {}
+    }
+}
+
+/// A workload is replaced bit by bit if nothing else is said.
+fn rolling(body: &mut Value, strategy: &str, limits: Value) {
+    let place = format!("spec.{strategy}");
+    add(body, "spec", json!({strategy: {}}));
+    add(body, &place, json!({"type": "RollingUpdate"}));
+    each(body, &place, &mut |strategy| {
+        if strategy["type"] == "RollingUpdate" {
+            add(strategy, "", json!({"rollingUpdate": {}}));
+            add(strategy, "rollingUpdate", limits.clone());
+        }
+    });
+}
+
+fn pod(body: &mut Value) {
+    each(body, POD, &mut |pod| {
+        let account = pod.get("serviceAccountName").cloned();
+        add(
+            pod,
+            "",
+            json!({
+                "restartPolicy": "Always", "dnsPolicy": "ClusterFirst", "terminationGracePeriodSeconds": 30,
+                "schedulerName": "default-scheduler", "securityContext": {},
+            }),
+        );
+        // One is the old name of the other, and a server keeps them equal.
+        if let (Some(pod), Some(account)) = (pod.as_object_mut(), account) {
+            pod.insert("serviceAccount".to_owned(), account);
+        }
+        each(pod, "volumes.*", &mut volume);
+        for containers in CONTAINERS {
+            each(pod, containers, &mut container);
+        }
+    });
+}
+
+fn container(container: &mut Value) {
+    let policy = pull_policy(container["image"].as_str().unwrap_or_default());
+    add(
+        container,
+        "",
+        json!({
+            "resources": {}, "imagePullPolicy": policy,
+            "terminationMessagePath": "/dev/termination-log", "terminationMessagePolicy": "File",
+        }),
+    );
+    add(container, "ports.*", json!({"protocol": "TCP"}));
+    add(container, "env.*.valueFrom.fieldRef", json!({"apiVersion": "v1"}));
+    for probe in ["livenessProbe", "readinessProbe", "startupProbe"] {
+        add(
+            container,
+            probe,
+            json!({"timeoutSeconds": 1, "periodSeconds": 10, "successThreshold": 1, "failureThreshold": 3}),
+        );
+        add(container, &format!("{probe}.httpGet"), json!({"scheme": "HTTP", "path": "/"}));
+        add(container, &format!("{probe}.grpc"), json!({"service": ""}));
+    }
+    for hook in ["preStop", "postStart"] {
+        add(container, &format!("lifecycle.{hook}.httpGet"), json!({"scheme": "HTTP", "path": "/"}));
+    }
+    // What is limited and asks for nothing asks for its limit.
+    let limits = container.pointer("/resources/limits").and_then(Value::as_object).cloned().unwrap_or_default();
+    if !limits.is_empty() {
+        add(container, "resources", json!({"requests": {}}));
+    }
+    for (name, limit) in limits {
+        add(container, "resources.requests", json!({name: canonical(&limit)}));
+    }
+}
+
+/// An image that may be another one tomorrow is pulled each time.
+fn pull_policy(image: &str) -> &'static str {
+    let name = image.rsplit('/').next().unwrap_or(image);
+    let is_fixed = name.contains('@') || name.split_once(':').is_some_and(|(_, tag)| tag != "latest");
+    if is_fixed { "IfNotPresent" } else { "Always" }
+}
+
+fn volume(volume: &mut Value) {
+    if volume.as_object().is_some_and(|volume| volume.len() == 1) {
+        add(volume, "", json!({"emptyDir": {}}));
+    }
+    for source in ["configMap", "secret", "projected", "downwardAPI"] {
+        add(volume, source, json!({"defaultMode": 420}));
+    }
+    add(volume, "hostPath", json!({"type": ""}));
+    add(volume, "downwardAPI.items.*.fieldRef", json!({"apiVersion": "v1"}));
+    add(volume, "projected.sources.*.downwardAPI.items.*.fieldRef", json!({"apiVersion": "v1"}));
+    add(volume, "projected.sources.*.serviceAccountToken", json!({"expirationSeconds": 3600}));
+}
+
+fn service(body: &mut Value) {
+    add(body, "spec", json!({"type": "ClusterIP", "sessionAffinity": "None"}));
+    each(body, "spec", &mut |spec| {
+        let (kind, affinity) = (spec["type"].clone(), spec["sessionAffinity"].clone());
+        if affinity == "ClientIP" {
+            add(spec, "", json!({"sessionAffinityConfig": {"clientIP": {"timeoutSeconds": 10800}}}));
+        }
+        if kind != "ExternalName" {
+            add(spec, "", json!({"internalTrafficPolicy": "Cluster"}));
+        }
+        if kind == "LoadBalancer" || kind == "NodePort" {
+            add(spec, "", json!({"externalTrafficPolicy": "Cluster"}));
+        }
+        if kind == "LoadBalancer" {
+            add(spec, "", json!({"allocateLoadBalancerNodePorts": true}));
+        }
+    });
+    each(body, "spec.ports.*", &mut |port| {
+        let number = port["port"].clone();
+        add(port, "", json!({"protocol": "TCP", "targetPort": number}));
+    });
+}
+
+/// Adds the fields that are missing in the mapping at a place, if there is one. `*` stands for the elements of a list.
+fn add(value: &mut Value, place: &str, fields: Value) {
+    each(value, place, &mut |value| {
+        if let (Some(map), Value::Object(fields)) = (value.as_object_mut(), fields.clone()) {
+            for (name, default) in fields {
+                map.entry(name).or_insert(default);
+            }
+        }
+    });
+}
+
+fn each(value: &mut Value, place: &str, change: &mut dyn FnMut(&mut Value)) {
+    let (step, rest) = place.split_once('.').unwrap_or((place, ""));
+    match step {
+        "" => change(value),
+        "*" => value.as_array_mut().into_iter().flatten().for_each(|element| each(element, rest, change)),
+        field => {
+            if let Some(below) = value.get_mut(field) {
+                each(below, rest, change);
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::model::Model;
+    use super::*;
+
+    #[test]
+    fn what_a_server_fills_in_is_known() {
+        let deployment = Gvk::new("apps/v1", "Deployment");
+        let mut body = json!({"spec": {"template": {"spec": {
+            "serviceAccountName": "edge",
+            "containers": [{
+                "name": "a", "image": "r.io:5000/a:v1", "ports": [{"containerPort": 80}],
+                "resources": {"limits": {"cpu": "1000m"}}, "readinessProbe": {"httpGet": {"port": 80}},
+            }],
+            "volumes": [{"name": "a"}, {"name": "b", "configMap": {"name": "b"}}],
+        }}}});
+        fill(&mut body, &deployment, Model::default().root(&deployment));
+        let pod = &body["spec"]["template"]["spec"];
+        let container = &pod["containers"][0];
+        assert_eq!(body["spec"]["strategy"]["rollingUpdate"]["maxSurge"], "25%");
+        assert_eq!((&pod["serviceAccount"], &pod["volumes"][0]["emptyDir"]), (&json!("edge"), &json!({})));
+        assert_eq!(container["resources"]["requests"], json!({"cpu": "1"}));
+        assert_eq!((&container["imagePullPolicy"], &container["ports"][0]["protocol"]), (&json!("IfNotPresent"), &json!("TCP")));
+        assert_eq!(container["readinessProbe"]["httpGet"], json!({"port": 80, "scheme": "HTTP", "path": "/"}));
+        assert_eq!(container["readinessProbe"]["failureThreshold"], 3);
+    }
+
+    #[test]
+    fn an_image_that_may_change_is_pulled_each_time() {
+        let check = |image: &str, policy: &str| assert_eq!(pull_policy(image), policy, "{image}");
+        check("a", "Always");
+        check("r.io:5000/a", "Always");
+        check("r.io:5000/a:latest", "Always");
+        check("r.io:5000/a:v1", "IfNotPresent");
+        check("a@sha256:00", "IfNotPresent");
+    }
+}

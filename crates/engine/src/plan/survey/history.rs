@@ -1,0 +1,87 @@
+//! Why something differs: the source has moved since the last report, or the cluster has, or it never was as it should be.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+
+use crate::diff::Class;
+use crate::object::ObjectId;
+
+/// What two sides of an object looked like, as digests.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Sides {
+    /// What was wanted; empty: nothing.
+    pub wanted: String,
+    /// What there was; empty: nothing.
+    pub live: String,
+}
+
+/// What an earlier report says of an object.
+#[derive(Clone, Copy, Debug)]
+pub struct Before<'a> {
+    /// What the two sides looked like; `None`: nobody wanted it and nobody had it.
+    pub sides: Option<&'a Sides>,
+    /// When that was, RFC 3339.
+    pub time: &'a str,
+    /// What differed then, by path; an empty one is the object as a whole.
+    pub open: &'a BTreeMap<String, Option<Class>>,
+}
+
+/// What one report says to the next: how both sides of every object looked.
+pub type Baseline = BTreeMap<ObjectId, Sides>;
+
+/// Says why something differs now. `touched` is when the live side was last written there, RFC 3339.
+pub fn class(before: Option<Before<'_>>, path: &str, now: &Sides, touched: Option<&str>) -> Class {
+    let Some(before) = before else { return Class::NeverMatched };
+    // What differed already differs for the reason for which it began to.
+    if let Some(known) = before.open.get(path).or_else(|| before.open.get("")) {
+        return known.unwrap_or(Class::NeverMatched);
+    }
+    let nothing = Sides::default();
+    let sides = before.sides.unwrap_or(&nothing);
+    match (sides.wanted != now.wanted, sides.live != now.live) {
+        (true, false) => Class::Pending,
+        (false, true) => Class::Drift,
+        (true, true) if touched.is_some_and(|touched| touched > before.time) && !sides.live.is_empty() => Class::Drift,
+        (true, true) => Class::Pending,
+        (false, false) => Class::NeverMatched,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn sides(wanted: &str, live: &str) -> Sides {
+        Sides { wanted: wanted.to_owned(), live: live.to_owned() }
+    }
+
+    #[test]
+    fn what_has_moved_is_the_reason() {
+        let open = BTreeMap::new();
+        let check = |then: Option<&Sides>, now: &Sides, touched: Option<&str>, expected: Class| {
+            let before = Before { sides: then, time: "2026-01-02T00:00:00Z", open: &open };
+            assert_eq!(class(Some(before), "spec.a", now, touched), expected, "{then:?} {now:?} {touched:?}");
+        };
+        let one = sides("w", "l");
+        check(Some(&one), &sides("w2", "l"), None, Class::Pending);
+        check(Some(&one), &sides("w", "l2"), None, Class::Drift);
+        check(Some(&one), &sides("w", ""), None, Class::Drift);
+        check(Some(&one), &sides("", "l"), None, Class::Pending);
+        check(Some(&one), &one, None, Class::NeverMatched);
+        check(Some(&one), &sides("w2", "l2"), Some("2026-01-01T00:00:00Z"), Class::Pending);
+        check(Some(&one), &sides("w2", "l2"), Some("2026-01-03T00:00:00Z"), Class::Drift);
+        check(None, &sides("w", ""), None, Class::Pending);
+        check(None, &sides("", "l"), None, Class::Drift);
+        assert_eq!(class(None, "spec.a", &one, None), Class::NeverMatched);
+    }
+
+    #[test]
+    fn what_differs_still_differs_for_the_same_reason() {
+        let open = BTreeMap::from([("spec.a".to_owned(), Some(Class::Drift)), ("spec.b".to_owned(), None)]);
+        let one = sides("w", "l");
+        let before = Before { sides: Some(&one), time: "2026-01-02T00:00:00Z", open: &open };
+        let of = |path: &str| class(Some(before), path, &sides("w2", "l"), None);
+        assert_eq!((of("spec.a"), of("spec.b"), of("spec.c")), (Class::Drift, Class::NeverMatched, Class::Pending));
+    }
+}
