@@ -188,6 +188,17 @@ pub trait Cluster: Send + Sync {
     /// Deletes a record of ours; one that is already gone is no error.
     async fn delete_record(&self, name: &str) -> Result<(), ClusterError>;
 
+    /// Returns those of some kinds of which objects may be applied, or their apply rehearsed: everywhere, or in a
+    /// namespace. Nothing is tried for it.
+    async fn may_apply(&self, kinds: &BTreeSet<Gvk>, _namespace: Option<&str>) -> Result<BTreeSet<Gvk>, ClusterError> {
+        Ok(kinds.clone())
+    }
+
+    /// Reads what the cluster says about the kinds of a version (OpenAPI 3); `None` if it says nothing.
+    async fn openapi(&self, _api_version: &str) -> Result<Option<Value>, ClusterError> {
+        Ok(None)
+    }
+
     /// Tells whether objects on it come to life: pods that run, addresses that are given out.
     fn has_health(&self) -> bool;
 

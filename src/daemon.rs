@@ -326,7 +326,7 @@ fn order(
         settings: settings.clone(),
         clusters,
         installation: shared.installation.clone(),
-        mode: if settings.mode == SyncMode::Apply { Mode::Apply } else { Mode::Plan },
+        mode: if settings.mode == SyncMode::Apply { Mode::Apply } else { Mode::Compare },
         only: None,
         full: false,
         wait: true,

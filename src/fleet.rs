@@ -35,12 +35,14 @@ use crate::cluster::Cluster;
 use crate::config::Config;
 use crate::config::conflicts::{ConflictRule, IgnoreRule};
 use crate::config::settings::{AdoptPolicy, OnProblem, SyncSettings};
+use crate::journal;
 use crate::rendering::{Want, Wanted, problems};
 use crate::report::{ClusterReport, ClusterState, Mode, ProblemReport, Report, SCHEMA, Saved, Unclaimed};
 use crate::round::{self, Conclusion, Memory, Task};
 use crate::seal::Key;
 use crate::source::Snapshot;
 use crate::state::State;
+use crate::survey;
 use crate::wait::Patience;
 use crate::witness::{self, Witness};
 use shelf::Shelf;
@@ -110,7 +112,9 @@ pub async fn run(
     let clusters = conclusions.into_iter().map(|(name, conclusion)| (name, conclusion.report)).collect();
     remember(order, &clusters, state);
     fights::remember(order, &clusters, state);
-    approvals::note(state, &order.sync, order.only.is_some() || order.undo.is_some(), &clusters);
+    if order.mode != Mode::Compare {
+        approvals::note(state, &order.sync, order.only.is_some() || order.undo.is_some(), &clusters);
+    }
     Report {
         schema: SCHEMA.to_owned(),
         run,
@@ -158,6 +162,7 @@ struct Target {
     patience: Option<Patience>,
     acceptance: Duration,
     memory: Option<Memory>,
+    last: Option<survey::Last>,
     shelf: Option<Shelf>,
     recorder: Option<Arc<Recorder>>,
     undo: Option<Vec<Change>>,
@@ -186,6 +191,7 @@ impl Target {
             patience: order.patience(),
             acceptance: order.settings.wait.timeout.0,
             memory: known::recall(order, &name, state, now),
+            last: journal::before(state, &order.sync, &name).filter(|_| order.mode == Mode::Compare),
             shelf: Shelf::of(order, about.clone()),
             recorder: order.recorder(about),
             undo: order.undo.as_ref().map(|undo| undo.get(&name).cloned().unwrap_or_default()),
@@ -202,10 +208,16 @@ impl Target {
         if let Some(refused) = other_cluster(self.cluster.as_ref(), self.pinned.as_ref()).await {
             return (self.name, Conclusion::of(refused));
         }
+        if self.mode == Mode::Compare && self.cluster.carries_marks() {
+            let (want, policies, beside) = (&self.want, &self.policies, &self.beside);
+            let task = survey::Task { want, policies, beside, last: self.last.as_ref(), stop: &stop };
+            return (self.name, survey::run(self.cluster.as_ref(), &task).await);
+        }
         let task = Task {
             want: &self.want,
             policies: &self.policies,
-            mode: self.mode,
+            // In a directory everything is ours, or nobody's.
+            mode: if self.mode == Mode::Compare { Mode::Plan } else { self.mode },
             patience: self.patience,
             acceptance: self.acceptance,
             memory: self.memory.as_ref(),

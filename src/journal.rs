@@ -5,6 +5,8 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use gatewright_engine::object::ObjectId;
+use gatewright_engine::plan::survey::history::Sides;
 use gatewright_engine::text::digest;
 use jiff::{SignedDuration, Timestamp};
 use serde::{Deserialize, Serialize};
@@ -12,14 +14,28 @@ use serde::{Deserialize, Serialize};
 use crate::archive::runs;
 use crate::config::Config;
 use crate::config::settings::ReportFormat;
-use crate::report::Report;
+use crate::report::{ClusterReport, ClusterState, Report};
 use crate::state::{State, StateError};
+use crate::survey;
 
 /// The last report of a sync on a cluster, and what it said apart from the time.
 #[derive(Debug, Serialize, Deserialize)]
 struct Last {
     digest: String,
     report: Report,
+}
+
+/// What the last comparison that came to an end has found.
+#[derive(Debug, Serialize, Deserialize)]
+struct Compared {
+    time: Timestamp,
+    /// How both sides of every object looked.
+    baseline: Vec<(ObjectId, Sides)>,
+    report: ClusterReport,
+}
+
+fn compared_path(sync: &str, cluster: &str) -> String {
+    format!("compared/{sync}/{cluster}.json")
 }
 
 fn last_path(sync: &str, cluster: &str) -> String {
@@ -29,6 +45,24 @@ fn last_path(sync: &str, cluster: &str) -> String {
 /// Returns the last report of a sync on a cluster; it speaks of that cluster only.
 pub fn last(state: &State, sync: &str, cluster: &str) -> Option<Report> {
     state.read_json::<Last>(last_path(sync, cluster)).map(|last| last.report)
+}
+
+/// Returns what the last comparison of a sync with a cluster has found.
+pub fn before(state: &State, sync: &str, cluster: &str) -> Option<survey::Last> {
+    let Compared { time, baseline, report } = state.read_json(compared_path(sync, cluster))?;
+    Some(survey::Last { baseline: baseline.into_iter().collect(), report, time: time.to_string() })
+}
+
+/// Keeps what a comparison has found for the next one; where it was about a part, the rest stands as it was found.
+fn keep_compared(state: &State, report: &Report, cluster: &str, found: &ClusterReport) -> Result<(), StateError> {
+    if found.state != ClusterState::Compared || report.partial {
+        return Ok(());
+    }
+    let steps = found.steps.iter().filter(|step| step.is_change()).cloned().collect();
+    let kept = ClusterReport { steps, refusals: Vec::new(), units: Vec::new(), ..found.clone() };
+    let baseline = found.baseline.clone().into_iter().collect();
+    let compared = Compared { time: report.finished, baseline, report: kept };
+    state.write_json(compared_path(&report.sync, cluster), &compared)
 }
 
 /// Keeps a report: as the last one, and in the history if it says something that the one before did not. There it is
@@ -46,6 +80,7 @@ pub fn record(state: &State, config: &Config, report: &Report) -> Result<Option<
         is_new |= last.as_ref().is_none_or(|last| last.digest != digest);
         let earlier = last.as_ref().filter(|_| report.partial).and_then(|last| last.report.clusters.get(cluster));
         let clusters = [(cluster.clone(), of_cluster.clone().over(earlier))].into();
+        keep_compared(state, &report, cluster, of_cluster)?;
         state.write_json(&path, &Last { digest, report: Report { clusters, ..report } })?;
     }
     if !is_new {

@@ -41,6 +41,7 @@ pub mod service;
 pub mod size;
 pub mod source;
 pub mod state;
+pub mod survey;
 pub mod suspension;
 pub mod telemetry;
 pub mod wait;

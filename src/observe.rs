@@ -4,12 +4,12 @@
 //! since is read and rehearsed. Else all of it is: one LIST per kind by our label, and one dry run for each that exists.
 //! What was not seen is said to be unknown, never to be absent.
 
-mod absence;
+pub mod absence;
 mod anew;
 mod gateways;
 mod going;
 mod places;
-mod rehearsal;
+pub mod rehearsal;
 pub mod sight;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -169,7 +169,7 @@ fn without_kind(
 }
 
 /// A failure that concerns one kind or object is kept; one that concerns the cluster ends the observation.
-fn only_local(error: ClusterError) -> Result<String, ClusterError> {
+pub fn only_local(error: ClusterError) -> Result<String, ClusterError> {
     match error.reason {
         Reason::Unreachable | Reason::Misconfigured | Reason::Unauthorized | Reason::Overloaded => Err(error),
         Reason::Forbidden | Reason::NotFound | Reason::Conflict | Reason::Invalid | Reason::Other => {

@@ -14,13 +14,14 @@ mod warnings;
 use std::collections::BTreeMap;
 use std::fmt;
 
-use gatewright_engine::diff::Difference;
+use gatewright_engine::diff::{Class, Difference};
 use gatewright_engine::object::ObjectId;
 use gatewright_engine::plan::Plan;
 use gatewright_engine::plan::conflicts::Settled;
 use gatewright_engine::plan::guard::Hold;
 use gatewright_engine::plan::refusal::{Reason, Refusal};
 use gatewright_engine::plan::saved::SavedStep;
+use gatewright_engine::plan::survey::history::Baseline;
 use gatewright_engine::problem::{Place, Problem, Scope};
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
@@ -81,6 +82,8 @@ pub enum Mode {
     Plan,
     /// Yes.
     Apply,
+    /// Nothing, and not by this installation: this is how things stand.
+    Compare,
 }
 
 /// Something that is wrong with the source.
@@ -123,6 +126,12 @@ pub struct ClusterReport {
     pub lifted: Vec<Hold>,
     /// The state of every unit.
     pub units: Vec<UnitReport>,
+    /// What is to be known of how this was found out, such as what the credentials did not allow.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub remarks: Vec<String>,
+    /// How both sides of every object looked, for the next comparison.
+    #[serde(skip)]
+    pub baseline: Baseline,
     /// What may be kept of a plan, to be carried out later.
     #[serde(skip)]
     pub saved: Saved,
@@ -145,6 +154,8 @@ pub enum ClusterState {
     Done,
     /// Planned, and nothing was to be changed.
     Planned,
+    /// Compared, and nothing was planned.
+    Compared,
     /// A guard stopped it.
     Held,
     /// Something failed.
@@ -176,8 +187,11 @@ pub struct StepReport {
     /// The object.
     pub id: ObjectId,
     /// `create`, `update`, `adopt`, `generate`, `recreate`, `release-first`, `keep`, `omit`, `release`, `prune`,
-    /// `forget`.
+    /// `forget`; in a comparison `missing`, `different`, `extra` or `keep`.
     pub action: String,
+    /// Why it is missing or extra, in a comparison.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub class: Option<Class>,
     /// What differed.
     pub differences: Vec<Difference>,
     /// What was settled about fields that others write to.
@@ -218,6 +232,8 @@ pub enum UnitState {
     Changed,
     /// It would be changed.
     Pending,
+    /// It is not as the source says, and nobody here is to change that.
+    Different,
     /// It is applied, and not healthy.
     Unhealthy,
     /// Something was refused, so it stays as it is.
@@ -292,7 +308,7 @@ impl Report {
     pub fn counts(&self) -> BTreeMap<&str, usize> {
         let mut counts = BTreeMap::new();
         let steps = self.clusters.values().flat_map(|cluster| &cluster.steps);
-        let is_over = |step: &&StepReport| self.mode == Mode::Plan || step.outcome == Some(Outcome::Done);
+        let is_over = |step: &&StepReport| self.mode != Mode::Apply || step.outcome == Some(Outcome::Done);
         for step in steps.filter(|step| step.is_change()).filter(is_over) {
             *counts.entry(step.action.as_str()).or_default() += 1;
         }
@@ -325,6 +341,12 @@ impl Report {
 }
 
 impl StepReport {
+    /// Reports how an object stands, where nothing is going to be done about it.
+    pub fn compared(unit: ObjectId, id: ObjectId, action: &str, note: Option<String>) -> Self {
+        let (class, outcome, fields, differences) = (None, None, Vec::new(), Vec::new());
+        Self { unit, id, action: action.to_owned(), class, differences, fields, note, outcome }
+    }
+
     /// Tells whether the step is about to change the cluster, or has.
     pub fn is_change(&self) -> bool {
         !matches!(self.action.as_str(), "keep" | "omit" | "release" | "forget")
@@ -338,6 +360,7 @@ impl ClusterReport {
             unit: step.unit.clone(),
             id: step.id.clone(),
             action: step.action.word().to_owned(),
+            class: None,
             differences: step.differences.clone(),
             fields: step.fields.clone(),
             note: step.note.clone(),
@@ -351,6 +374,8 @@ impl ClusterReport {
             holds: plan.holds.clone(),
             lifted: plan.lifted.clone(),
             units: Vec::new(),
+            remarks: Vec::new(),
+            baseline: Baseline::new(),
             saved: Saved::default(),
         }
     }
@@ -392,7 +417,7 @@ impl ClusterReport {
             _ if is_unhealthy || codes.contains(&1) => 1,
             ClusterState::Held | ClusterState::Suspended => 3,
             _ if codes.contains(&3) || !self.holds.is_empty() => 3,
-            ClusterState::Done | ClusterState::Planned => 0,
+            ClusterState::Done | ClusterState::Planned | ClusterState::Compared => 0,
         }
     }
 }

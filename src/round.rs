@@ -9,9 +9,9 @@ mod ending;
 mod noting;
 mod others;
 pub mod quiet;
-mod summary;
+pub mod summary;
 mod undoing;
-mod vitals;
+pub mod vitals;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::error::Error;
@@ -135,7 +135,7 @@ pub async fn run(cluster: &dyn Cluster, task: &Task<'_>) -> Conclusion {
 }
 
 /// Reports a cluster on which something could not be done at all.
-fn failed(error: &ClusterError) -> ClusterReport {
+pub fn failed(error: &ClusterError) -> ClusterReport {
     let state = if error.is_unreachable() { ClusterState::Unreachable } else { ClusterState::Failed };
     // When nothing at all can be asked, it does not matter which question happened to be the first.
     let cause: &dyn Error = match error.reason {
@@ -143,6 +143,12 @@ fn failed(error: &ClusterError) -> ClusterReport {
         _ => error,
     };
     ClusterReport::failed(state, Chain(cause).to_string(), error.hint.clone())
+}
+
+/// Reports a cluster for which nothing could be rendered, because this program has a bug.
+pub fn bug() -> ClusterReport {
+    let message = "internal error: rendering ended in a bug, see the log".to_owned();
+    ClusterReport::failed(ClusterState::Failed, message, Some("please report it".to_owned()))
 }
 
 async fn try_run(cluster: &dyn Cluster, task: &Task<'_>) -> Result<Conclusion, ClusterError> {
@@ -239,11 +245,9 @@ async fn first_look(cluster: &dyn Cluster, task: &Task<'_>) -> Result<First, Clu
         return Ok(First::Concluded(Box::new(conclusion)));
     }
     let Ok(rendering) = task.want.rendering().await else {
-        let message = "internal error: rendering ended in a bug, see the log".to_owned();
-        let report = ClusterReport::failed(ClusterState::Failed, message, Some("please report it".to_owned()));
-        return Ok(First::Concluded(Box::new(Conclusion::of(report))));
+        return Ok(First::Concluded(Box::new(Conclusion::of(bug()))));
     };
-    let rendering = located(cluster, task, &rendering).await?.map_or(rendering, Arc::new);
+    let rendering = located(cluster, task.policies, &rendering).await?.map_or(rendering, Arc::new);
     let digests = digests(&rendering.units, &task.policies.conflicts);
     let policies = Policies {
         claims: task.beside.claims().await,
@@ -315,19 +319,19 @@ fn left(policies: &Policies, done: &BTreeMap<ObjectId, Step>) -> Option<Vec<Save
 
 /// Puts documents of kinds that nobody here knows into a namespace or not, as the cluster has the kind; `None` if they
 /// are right already.
-async fn located(
+pub async fn located(
     cluster: &dyn Cluster,
-    task: &Task<'_>,
+    policies: &Policies,
     rendering: &Rendering,
 ) -> Result<Option<Rendering>, ClusterError> {
-    let guessed = rendering.units.iter().filter(|unit| unit.home.is_some() && task.policies.is_about(&unit.id));
+    let guessed = rendering.units.iter().filter(|unit| unit.home.is_some() && policies.is_about(&unit.id));
     let kinds: BTreeSet<Gvk> = guessed.flat_map(|unit| unit.objects.iter().map(Object::gvk)).collect();
     if kinds.is_empty() {
         return Ok(None);
     }
     let known = cluster.kinds(&kinds).await?.served;
     let settled = rendering.settled(|kind| known.get(kind).map(|scope| *scope == KindScope::Namespaced));
-    let marker = &task.policies.marker;
+    let marker = &policies.marker;
     Ok(settled.map(|mut settled| {
         for problem in settled.problems.iter().filter(|problem| !rendering.problems.contains(problem)) {
             warn!(%problem, "problem in the source on this cluster");

@@ -48,6 +48,7 @@ fn line(report: &Report) -> String {
     let did = match (counts.is_empty(), report.mode) {
         (true, _) => "no changes".to_owned(),
         (false, Mode::Apply) => counts.join(", "),
+        (false, Mode::Compare) => format!("found {}", counts.join(", ")),
         (false, Mode::Plan) => format!("planned {}", counts.join(", ")),
     };
     let problems = match report.problems.len() {

@@ -8,6 +8,7 @@ use gatewright_engine::text::digest;
 use super::session::{Selection, Session, unusable};
 use super::{Context, EXIT_FAILED, EXIT_PENDING, Failure, complain, emit, print_json, worst};
 use crate::clock::Clock;
+use crate::config::settings;
 use crate::plan_file::{PlanFile, PlannedSync};
 use crate::report::{Mode, Report, html, junit, markdown, text};
 use crate::suspension;
@@ -81,7 +82,11 @@ pub fn run(context: &Context, args: &Args) -> Result<u8, Failure> {
     let (mut syncs, mut reports) = (Vec::new(), Vec::new());
     for mut prepared in ready.rounds {
         prepared.order.settings.adopt.deployer |= args.adopt;
-        let mut report = session.round(&prepared, Mode::Plan);
+        let mode = match prepared.order.settings.mode {
+            settings::Mode::Apply => Mode::Plan,
+            settings::Mode::Report => Mode::Compare,
+        };
+        let mut report = session.round(&prepared, mode);
         let suspension = suspension::of(&session.state, &prepared.order.sync, session.now());
         report.suspended = suspension.map_err(|error| unusable(&error))?;
         syncs.push(PlannedSync::of(&report));

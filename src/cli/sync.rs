@@ -142,7 +142,7 @@ pub(super) fn round(
     prepared.order.wait = !how.no_wait;
     let mode = match prepared.order.settings.mode {
         settings::Mode::Apply => Mode::Apply,
-        settings::Mode::Report => Mode::Plan,
+        settings::Mode::Report => Mode::Compare,
     };
     if mode == Mode::Apply && asks(how, prepared) && !agrees(context, how, session, prepared) {
         complain(&format!("gatewright: sync {:?} was cancelled, nothing was changed\n", prepared.order.sync));

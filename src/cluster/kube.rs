@@ -13,6 +13,7 @@ mod lists;
 mod objects;
 mod records;
 mod resource;
+mod review;
 mod session;
 mod transport;
 
@@ -164,6 +165,14 @@ impl Cluster for KubeCluster {
 
     async fn delete_record(&self, name: &str) -> Result<(), ClusterError> {
         records::delete(&self.transport, name).await
+    }
+
+    async fn may_apply(&self, kinds: &BTreeSet<Gvk>, namespace: Option<&str>) -> Result<BTreeSet<Gvk>, ClusterError> {
+        self.server().may_apply(kinds, namespace).await
+    }
+
+    async fn openapi(&self, api_version: &str) -> Result<Option<Value>, ClusterError> {
+        self.server().openapi(api_version).await
     }
 
     fn has_health(&self) -> bool {

@@ -210,7 +210,7 @@ impl Sync {
     fn measure(&self, name: &str, cluster: &ClusterReport, report: &Report, shared: &Shared) {
         let (sync, metrics) = (self.name(), &shared.metrics);
         let result = match cluster.state {
-            ClusterState::Done | ClusterState::Planned => "done",
+            ClusterState::Done | ClusterState::Planned | ClusterState::Compared => "done",
             ClusterState::Held => "held",
             ClusterState::Failed => "failed",
             ClusterState::Unreachable => "unreachable",
@@ -234,6 +234,7 @@ impl Sync {
             let state = match unit.state {
                 UnitState::Current => "current",
                 UnitState::Changed | UnitState::Pending | UnitState::Pruned => "changed",
+                UnitState::Different => "different",
                 UnitState::Held => "held",
                 UnitState::Unhealthy | UnitState::Failed => "failed",
             };

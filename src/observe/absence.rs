@@ -18,7 +18,7 @@ const FEW: usize = 3;
 const MANY: usize = 50;
 
 /// Returns those of some objects that exist, or of which that is not known.
-pub(super) async fn doubtful(
+pub async fn doubtful(
     cluster: &dyn Cluster,
     objects: BTreeMap<ObjectId, Gvk>,
 ) -> Result<BTreeMap<ObjectId, Gvk>, ClusterError> {

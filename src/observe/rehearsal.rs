@@ -10,7 +10,7 @@ use gatewright_engine::unit::Unit;
 use crate::cluster::{Cluster, ClusterError, Mode, Precondition, Reason};
 
 /// What is rehearsed.
-pub(super) enum Rehearsal<'a> {
+pub enum Rehearsal<'a> {
     /// An object that is to be made.
     Create(Object),
     /// An object that is there.
@@ -19,7 +19,7 @@ pub(super) enum Rehearsal<'a> {
 
 impl<'a> Rehearsal<'a> {
     /// Prepares a rehearsal; `None` if there is nothing to rehearse, because the plan will refuse.
-    pub(super) fn of(
+    pub fn of(
         unit: &Unit,
         wanted: &Object,
         only_if: Precondition,
@@ -33,7 +33,7 @@ impl<'a> Rehearsal<'a> {
 
     /// Asks the cluster what would become of the object. Where owners of fields change first, that is seen only by a
     /// second rehearsal: the first knows them as they are.
-    pub(super) async fn run(&self, cluster: &dyn Cluster) -> Result<Live, ClusterError> {
+    pub async fn run(&self, cluster: &dyn Cluster) -> Result<Live, ClusterError> {
         let (agreed, live, only_if) = match self {
             Self::Create(object) => return cluster.apply(object, &Precondition::Absent, Mode::DryRun).await,
             Self::Change(agreed, live, only_if) => (agreed, live, only_if),

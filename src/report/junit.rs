@@ -119,6 +119,7 @@ fn verdict(step: &StepReport, mode: Mode) -> Verdict {
             0 => format!("to {}", step.action),
             number => format!("to {}: {} differ", step.action, gatewright_engine::text::count(number, "field")),
         }),
+        (None, Mode::Compare) if step.is_change() => failed(step.action.clone()),
         (Some(Outcome::Done) | None, _) => Verdict::Passed,
     }
 }

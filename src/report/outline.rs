@@ -7,13 +7,26 @@ use super::{ClusterReport, ClusterState, StepReport};
 use crate::apply::Outcome;
 
 /// The actions that are counted, in the order in which they are told.
-const ACTIONS: [&str; 8] = ["create", "generate", "update", "adopt", "recreate", "release-first", "release", "prune"];
+const ACTIONS: [&str; 11] = [
+    "create",
+    "generate",
+    "update",
+    "adopt",
+    "recreate",
+    "release-first",
+    "release",
+    "prune",
+    "missing",
+    "different",
+    "extra",
+];
 
 impl ClusterState {
     /// Returns the word for it.
     pub fn word(self) -> &'static str {
         match self {
             Self::Planned => "plan",
+            Self::Compared => "report",
             Self::Done => "done",
             Self::Held => "held",
             Self::Stopped => "stopped",
@@ -46,11 +59,12 @@ impl ClusterReport {
 
     /// Tells whether the steps are what would be done, and not what was.
     pub fn is_planned(&self) -> bool {
-        matches!(self.state, ClusterState::Planned | ClusterState::Held)
+        matches!(self.state, ClusterState::Planned | ClusterState::Held | ClusterState::Compared)
     }
 
     fn verb(&self, action: &str) -> String {
         match (action, self.is_planned()) {
+            ("missing" | "different" | "extra", _) => action.to_owned(),
             (action, true) => format!("to {action}"),
             ("prune", false) => "deleted".to_owned(),
             ("adopt", false) => "adopted".to_owned(),

@@ -80,10 +80,15 @@ pub fn shown(difference: &Difference, settled: &[Settled]) -> Shown {
 }
 
 fn by(difference: &Difference, settled: &[Settled]) -> String {
-    let Some(manager) = difference.managers.first() else { return String::new() };
-    let at = manager.time.as_deref().map(|time| format!(" at {time}")).unwrap_or_default();
-    let what = fields::word(difference, settled).map(|word| format!("; {word}")).unwrap_or_default();
-    format!("(last written by {}{at}{what})", manager.name)
+    let class = difference.class.map(|class| class.word().to_owned());
+    let estimated = difference.estimated.then(|| "estimated".to_owned());
+    let written = difference.managers.first().map(|manager| {
+        let at = manager.time.as_deref().map(|time| format!(" at {time}")).unwrap_or_default();
+        format!("last written by {}{at}", manager.name)
+    });
+    let what = fields::word(difference, settled).filter(|_| written.is_some()).map(str::to_owned);
+    let parts: Vec<String> = [class, estimated, written, what].into_iter().flatten().collect();
+    if parts.is_empty() { String::new() } else { format!("({})", parts.join("; ")) }
 }
 
 fn lines(before: &str, after: &str) -> Values {

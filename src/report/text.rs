@@ -107,6 +107,9 @@ impl Writer {
                 self.line(&format!("    {hint}"));
             }
         }
+        for remark in &cluster.remarks {
+            self.line(&format!("  {remark}"));
+        }
         for hold in &cluster.holds {
             let (unit, what) = match &hold.unit {
                 Some(unit) => (format!("{unit} is "), "it stays as it is"),
@@ -141,16 +144,17 @@ impl Writer {
     fn step(&mut self, step: &StepReport) {
         let (sign, style) = match step.action.as_str() {
             "create" | "generate" => ("+", Style::new().green()),
-            "update" => ("~", Style::new().yellow()),
+            "update" | "different" => ("~", Style::new().yellow()),
             "adopt" => ("&", Style::new().cyan()),
             "recreate" => ("±", Style::new().red()),
             "release" => (">", Style::new().cyan()),
-            "prune" | "release-first" => ("-", Style::new().red()),
+            "prune" | "release-first" | "missing" => ("-", Style::new().red()),
+            "extra" => ("+", Style::new().yellow()),
             "forget" => ("x", Style::new().dimmed()),
             _ => ("=", Style::new().dimmed()),
         };
         let became = match &step.outcome {
-            None | Some(Outcome::Done) => String::new(),
+            None | Some(Outcome::Done) => step.class.map(|class| format!("  ({})", class.word())).unwrap_or_default(),
             Some(Outcome::Failed(reason)) => format!("  FAILED: {}", cause(reason, &step.id)),
             Some(Outcome::Stale(reason)) => format!("  changed meanwhile: {}", cause(reason, &step.id)),
             Some(Outcome::Skipped) => "  not tried".to_owned(),
@@ -229,9 +233,10 @@ impl Writer {
         }
         let word = if cluster.state == ClusterState::Unreachable { "lost on the way" } else { cluster.state.word() };
         let (changes, unchanged) = (cluster.changes(), cluster.unchanged());
+        let none = if cluster.state == ClusterState::Compared { "no differences" } else { "no changes" };
         let mut parts = match (changes.is_empty(), unchanged) {
-            (true, 0) if !cluster.refusals.is_empty() => vec!["no changes".to_owned()],
-            (true, _) => vec!["no changes".to_owned(), format!("{} up to date", count(unchanged, "object"))],
+            (true, 0) if !cluster.refusals.is_empty() => vec![none.to_owned()],
+            (true, _) => vec![none.to_owned(), format!("{} up to date", count(unchanged, "object"))],
             (false, 0) => changes,
             (false, _) => changes.into_iter().chain([format!("{unchanged} unchanged")]).collect(),
         };

@@ -44,6 +44,9 @@ impl Warning {
         if let Some(error) = &cluster.error {
             add(cluster.state.word(), error.message.clone(), error.hint.clone());
         }
+        for remark in &cluster.remarks {
+            add("note", remark.clone(), None);
+        }
         for hold in &cluster.holds {
             let unit = hold.unit.as_ref().map(|unit| format!("{unit}: ")).unwrap_or_default();
             add("held", format!("guard {}: {unit}{}", hold.guard, hold.message), Some(hold.hint.clone()));

@@ -91,7 +91,8 @@ pub(super) fn units(
     reports
 }
 
-fn unit_report(unit: &Unit, state: UnitState, vitals: &Vitals<'_>) -> UnitReport {
+/// Begins the report of a unit: where it can be reached.
+pub fn unit_report(unit: &Unit, state: UnitState, vitals: &Vitals<'_>) -> UnitReport {
     let service = unit.objects.iter().find(|object| object.id().kind == "Service");
     let ports = service.and_then(|service| service.body().pointer("/spec/ports")?.as_array());
     let ports = ports.into_iter().flatten().filter_map(|port| u16::try_from(port["port"].as_u64()?).ok());

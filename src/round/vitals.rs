@@ -18,16 +18,16 @@ use crate::observe::sight::Sight;
 
 /// What is known of the state of objects.
 #[derive(Clone, Copy)]
-pub(super) struct Vitals<'a> {
+pub struct Vitals<'a> {
     /// Those that were read.
-    pub(super) live: &'a BTreeMap<ObjectId, Live>,
+    pub live: &'a BTreeMap<ObjectId, Live>,
     /// Those that need not be.
-    pub(super) known: &'a BTreeMap<ObjectId, Vital>,
+    pub known: &'a BTreeMap<ObjectId, Vital>,
 }
 
 impl Vitals<'_> {
     /// Returns where a Service can be reached.
-    pub(super) fn addresses(&self, service: &ObjectId) -> Vec<String> {
+    pub fn addresses(&self, service: &ObjectId) -> Vec<String> {
         match (self.known.get(service), self.live.get(service)) {
             (Some(vital), _) => vital.addresses.clone(),
             (None, live) => live.map(|live| addresses(live.object.body())).unwrap_or_default(),

@@ -15,6 +15,7 @@ mod cases;
 mod accepted;
 mod cluster_kube;
 mod commands;
+mod compare;
 mod config;
 mod conflicts;
 mod crash;

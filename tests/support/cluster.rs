@@ -6,6 +6,7 @@
 //!
 //! Everything listens on the loopback address only and is gone when the test process is, however that ends.
 
+pub(crate) mod audit;
 pub(crate) mod binaries;
 pub(crate) mod controllers;
 pub(crate) mod crds;

@@ -80,6 +80,9 @@ pub(super) fn state_of(step: &StepReport) -> &'static str {
         (_, "prune") => "prune",
         (_, "forget") => "forget",
         (_, "omit") => "omit",
+        (_, "missing") => "missing",
+        (_, "different") => "different",
+        (_, "extra") => "extra",
         _ => "keep",
     }
 }
@@ -89,6 +92,7 @@ fn word(state: UnitState) -> &'static str {
         UnitState::Current => "current",
         UnitState::Changed => "changed",
         UnitState::Pending => "pending",
+        UnitState::Different => "different",
         UnitState::Unhealthy => "unhealthy",
         UnitState::Held => "held",
         UnitState::Failed => "failed",

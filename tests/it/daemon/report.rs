@@ -2,46 +2,14 @@
 
 use std::fs;
 use std::path::PathBuf;
-use std::sync::Arc;
 
 use serde_json::Value;
 
 use super::{Daemon, gateway, meddle_with, ours, service, versions};
-use crate::cluster::etcd::Etcd;
-use crate::cluster::process::{Folder, free_port};
-use crate::cluster::{ApiServer, Options};
+use crate::cluster::ApiServer;
+use crate::cluster::audit::{Audited, Request};
+use crate::cluster::process::free_port;
 use crate::program::Desk;
-
-/// A server that writes down every request that could change something, and by whom.
-struct Audited {
-    server: ApiServer,
-    log: PathBuf,
-    _folder: Folder,
-}
-
-impl Audited {
-    fn start() -> Self {
-        let folder = Folder::new();
-        let (policy, log) = (folder.path().join("policy.yaml"), folder.path().join("audit.log"));
-        let rules = "apiVersion: audit.k8s.io/v1\nkind: Policy\nrules:\n\
-                     - {level: None, verbs: [get, list, watch]}\n\
-                     - {level: Metadata, omitStages: [RequestReceived]}\n";
-        fs::write(&policy, rules).expect("a new folder can be written");
-        let args =
-            vec![format!("--audit-policy-file={}", policy.display()), format!("--audit-log-path={}", log.display())];
-        let server = ApiServer::start_on(&Arc::new(Etcd::start()), Options { args, ..Options::default() });
-        Self { server, log, _folder: folder }
-    }
-
-    /// Our requests so far that could change something: verb and path. A dry run is asked for in the path.
-    fn requests(&self) -> Vec<String> {
-        let log = fs::read_to_string(&self.log).expect("the server writes what it was told to write");
-        let events = log.lines().map(|line| serde_json::from_str::<Value>(line).expect("the server writes JSON"));
-        let ours =
-            events.filter(|event| event["userAgent"].as_str().is_some_and(|agent| agent.starts_with("gatewright/")));
-        ours.map(|event| format!("{} {}", event["verb"], event["requestURI"])).collect()
-    }
-}
 
 /// Writes the configuration; the sync is the same one in both modes, so that it knows what it owns.
 fn configure(desk: &Desk, server: &ApiServer, port: u16, mode: &str) {
@@ -89,9 +57,9 @@ fn a_sync_in_report_mode_says_what_it_would_do_and_does_nothing() {
     let mut daemon = Daemon::start(&desk, port, &[]);
     daemon.until("a report", |_| reports(&desk).len() > told);
     let (json, text) = reports(&desk).pop().expect("there is one");
-    assert_eq!((&json["mode"], &json["clusters"]["only"]["state"]), (&"plan".into(), &"planned".into()));
-    assert!(text.contains("plan: 4 objects to create, 2 objects to update, 6 unchanged"), "{text}");
-    desk.run(&["status"]).exits(0).says("cluster only: planned").says("Gateway shop/api");
+    assert_eq!((&json["mode"], &json["clusters"]["only"]["state"]), (&"compare".into(), &"compared".into()));
+    assert!(text.contains("report: 4 objects missing, 2 objects different, 6 unchanged"), "{text}");
+    desk.run(&["status"]).exits(0).says("cluster only: compared").says("Gateway shop/api");
     assert_eq!(versions(&ours(server)), versions(&before));
 
     // The schedule finds what nothing announces.
@@ -104,7 +72,7 @@ fn a_sync_in_report_mode_says_what_it_would_do_and_does_nothing() {
     daemon.stops_within(std::time::Duration::from_secs(5));
 
     let requests = audited.requests().split_off(applied);
-    assert!(!requests.is_empty(), "a plan rehearses on the server");
-    let writes: Vec<&String> = requests.iter().filter(|request| !request.contains("dryRun=All")).collect();
-    assert_eq!(writes, [""; 0]);
+    assert!(requests.iter().any(Request::is_rehearsal), "a comparison rehearses on the server");
+    let writes: Vec<&Request> = requests.iter().filter(|it| it.is_write() && !it.is_rehearsal()).collect();
+    assert!(writes.is_empty(), "{writes:?}");
 }

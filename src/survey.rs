@@ -1,0 +1,209 @@
+//! A report on a cluster that somebody else looks after: how what the source wants compares with what is there.
+//!
+//! Nothing is written there, no inventory, no mark, no namespace. Where the credentials may rehearse a change, the
+//! cluster itself says what each object would become; where they may only read, that is estimated, and every such line
+//! says so. What may be rehearsed is asked before anything is tried.
+
+mod compare;
+mod look;
+mod rights;
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use gatewright_engine::diff::Class;
+use gatewright_engine::object::ObjectId;
+use gatewright_engine::plan::Plan;
+use gatewright_engine::plan::conflicts::Conflicts;
+use gatewright_engine::plan::policies::Policies;
+use gatewright_engine::plan::refusal::{Reason, Refusal};
+use gatewright_engine::plan::survey::extra::Known;
+use gatewright_engine::plan::survey::history::{Baseline, Before, Sides, class};
+use gatewright_engine::plan::survey::{live_digest, wanted_digest};
+use gatewright_engine::unit::Rendering;
+use tokio_util::sync::CancellationToken;
+
+use crate::claims::Beside;
+use crate::cluster::{Cluster, ClusterError};
+use crate::rendering::Want;
+use crate::report::{ClusterReport, ClusterState, StepReport, UnitReport, UnitState};
+use crate::round::{self, Conclusion};
+use compare::{Compared, Standing};
+use look::Seen;
+
+/// What a comparison is about.
+#[derive(Clone, Copy)]
+pub struct Task<'a> {
+    /// What is wanted.
+    pub want: &'a Want,
+    /// What the sync may look at, and what is never a difference.
+    pub policies: &'a Policies,
+    /// What our other syncs want on this cluster.
+    pub beside: &'a Beside,
+    /// What the last comparison found.
+    pub last: Option<&'a Last>,
+    /// Told when the process is to end.
+    pub stop: &'a CancellationToken,
+}
+
+/// What the last comparison on a cluster found.
+#[derive(Clone, Debug)]
+pub struct Last {
+    /// How both sides of every object looked.
+    pub baseline: Baseline,
+    /// What it told.
+    pub report: ClusterReport,
+    /// When it ended, RFC 3339.
+    pub time: String,
+}
+
+/// Compares. What goes wrong is part of the report.
+pub async fn run(cluster: &dyn Cluster, task: &Task<'_>) -> Conclusion {
+    let compared = tokio::select! {
+        biased;
+        () = task.stop.cancelled() => {
+            let report = ClusterReport { state: ClusterState::Stopped, ..ClusterReport::of(&Plan::default()) };
+            return Conclusion::of(report);
+        }
+        compared = compare(cluster, task) => compared,
+    };
+    compared.unwrap_or_else(|error| Conclusion::of(round::failed(&error)))
+}
+
+async fn compare(cluster: &dyn Cluster, task: &Task<'_>) -> Result<Conclusion, ClusterError> {
+    cluster.identity().await?;
+    let Ok(rendering) = task.want.rendering().await else { return Ok(Conclusion::of(round::bug())) };
+    let rendering = round::located(cluster, task.policies, &rendering).await?.map_or(rendering, std::sync::Arc::new);
+    let seen = look::look(cluster, task.policies, &rendering).await?;
+    let compared = compare::all(cluster, task.policies, &rendering, &seen).await?;
+    let report = Writer { task, rendering: &rendering, seen: &seen }.report(compared).await;
+    Ok(Conclusion { rendering: Some(rendering), ..Conclusion::of(report) })
+}
+
+/// Turns what was found into a report.
+struct Writer<'a> {
+    task: &'a Task<'a>,
+    rendering: &'a Rendering,
+    seen: &'a Seen,
+}
+
+impl Writer<'_> {
+    async fn report(&self, compared: Vec<Compared>) -> ClusterReport {
+        let mut report = ClusterReport { state: ClusterState::Compared, ..ClusterReport::of(&Plan::default()) };
+        report.remarks = self.seen.remarks.iter().cloned().chain(rights::remark(&compared)).collect();
+        let open = self.task.last.map(|last| open(&last.report)).unwrap_or_default();
+        for one in compared {
+            match self.step(one, &open, &mut report.baseline) {
+                Ok(step) => report.steps.push(step),
+                Err(refusal) => report.refusals.push(refusal),
+            }
+        }
+        self.extra(&open, &mut report).await;
+        report.units = self.units(&report);
+        report
+    }
+
+    fn step(&self, one: Compared, open: &Open, baseline: &mut Baseline) -> Result<StepReport, Refusal> {
+        let Compared { unit, object, standing, note } = one;
+        let id = object.id().clone();
+        let live = self.seen.live.get(&id).map(live_digest).unwrap_or_default();
+        let sides = Sides { wanted: wanted_digest(&object), live };
+        let why = |path: &str, touched: Option<&str>| self.class(&id, path, &sides, touched, open);
+        let step = |action: &str| StepReport::compared(unit.clone(), id.clone(), action, note.clone());
+        let step = match standing {
+            Standing::Unknown(reason) => return Err(Refusal { unit, id, reason }),
+            Standing::Missing => StepReport { class: Some(why("", None)), ..step("missing") },
+            Standing::Found { differences, fields } if differences.is_empty() => StepReport { fields, ..step("keep") },
+            Standing::Found { mut differences, fields } => {
+                for difference in &mut differences {
+                    let touched = difference.managers.first().and_then(|manager| manager.time.clone());
+                    difference.class = Some(why(&difference.path, touched.as_deref()));
+                }
+                StepReport { differences, fields, ..step("different") }
+            }
+        };
+        baseline.insert(id, sides);
+        Ok(step)
+    }
+
+    fn class(&self, id: &ObjectId, path: &str, now: &Sides, touched: Option<&str>, open: &Open) -> Class {
+        let nothing = BTreeMap::new();
+        let before = self.task.last.map(|last| Before {
+            sides: last.baseline.get(id),
+            time: &last.time,
+            open: open.get(id).unwrap_or(&nothing),
+        });
+        class(before, path, now, touched)
+    }
+
+    /// What nobody asks for any more. While a file cannot be read nothing is, because it may ask for anything.
+    async fn extra(&self, open: &Open, report: &mut ClusterReport) {
+        let unreadable = gatewright_engine::problem::unreadable_files(&self.rendering.problems);
+        if let Some(file) = unreadable.first() {
+            report.remarks.push(format!("what is not in the source any more is not looked for, because {file} cannot be read"));
+            return;
+        }
+        let claims = self.task.beside.claims().await;
+        let known = Known::of(self.rendering);
+        for (id, live) in &self.seen.live {
+            let traces = &self.rendering.traces;
+            let Some(trace) = traces.iter().find(|trace| known.is_extra(live, trace)) else { continue };
+            let unit = gatewright_engine::plan::survey::extra::spec_of(live, trace);
+            let is_of_others = claims.by(id).is_some() || claims.possibly(id, &unit).is_some();
+            if is_of_others || self.task.policies.forbids(id).is_some() || !self.task.policies.is_about(&unit) {
+                continue;
+            }
+            let sides = Sides { wanted: String::new(), live: live_digest(live) };
+            let class = self.class(id, "", &sides, None, open);
+            report.steps.push(StepReport {
+                class: Some(class),
+                ..StepReport::compared(unit, id.clone(), "extra", None)
+            });
+            report.baseline.insert(id.clone(), sides);
+        }
+    }
+
+    fn units(&self, report: &ClusterReport) -> Vec<UnitReport> {
+        let different: BTreeSet<&ObjectId> =
+            report.steps.iter().filter(|step| step.is_change()).map(|step| &step.unit).collect();
+        let unknown: BTreeSet<&ObjectId> = report.refusals.iter().map(|refusal| &refusal.unit).collect();
+        let units = self.rendering.units.iter().filter(|unit| self.task.policies.is_about(&unit.id));
+        let of = |unit| {
+            let state = match () {
+                () if different.contains(&unit_id(unit)) => UnitState::Different,
+                () if unknown.contains(&unit_id(unit)) => UnitState::Held,
+                () => UnitState::Current,
+            };
+            round::summary::unit_report(unit, state, &self.seen.vitals())
+        };
+        units.map(of).collect()
+    }
+}
+
+fn unit_id(unit: &gatewright_engine::unit::Unit) -> &ObjectId {
+    &unit.id
+}
+
+/// What differed at the last comparison: by object and path, why.
+type Open = BTreeMap<ObjectId, BTreeMap<String, Option<Class>>>;
+
+fn open(report: &ClusterReport) -> Open {
+    let mut open = Open::new();
+    for step in report.steps.iter().filter(|step| step.is_change()) {
+        let paths = open.entry(step.id.clone()).or_default();
+        if step.differences.is_empty() {
+            paths.insert(String::new(), step.class);
+        }
+        paths.extend(step.differences.iter().map(|difference| (difference.path.clone(), difference.class)));
+    }
+    open
+}
+
+/// What is never a difference.
+fn conflicts(policies: &Policies) -> &Conflicts {
+    &policies.conflicts
+}
+
+/// Says that nobody knows how an object stands.
+fn unknown(message: String) -> Standing {
+    Standing::Unknown(Reason::Unknown(message))
+}

@@ -1,0 +1,192 @@
+//! Every wanted object beside what there is of it: by a dry run where that may be asked for, else by an estimate.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use futures::FutureExt;
+use gatewright_engine::diff::Difference;
+use gatewright_engine::error::Chain;
+use gatewright_engine::live::Live;
+use gatewright_engine::object::{Gvk, Object};
+use gatewright_engine::object::ObjectId;
+use gatewright_engine::plan::conflicts::{Settled, Verdict};
+use gatewright_engine::plan::policies::Policies;
+use gatewright_engine::plan::refusal::Reason as Refused;
+use gatewright_engine::plan::survey::Pair;
+use gatewright_engine::plan::survey::estimate::estimated;
+use gatewright_engine::plan::survey::model::Model;
+use gatewright_engine::unit::{Rendering, Unit};
+use serde_json::Value;
+use tracing::debug;
+
+use super::look::{Seen, wanted};
+use super::rights::Rights;
+use super::{conflicts, unknown};
+use crate::cluster::{Cluster, ClusterError, Precondition, Reason};
+use crate::observe::rehearsal::Rehearsal;
+use crate::observe::{beside, only_local};
+
+/// How often an object that moves while it is looked at is rehearsed.
+const REHEARSALS: usize = 4;
+
+/// A wanted object, and how it stands.
+#[derive(Debug)]
+pub(super) struct Compared {
+    pub(super) unit: ObjectId,
+    pub(super) object: Object,
+    pub(super) standing: Standing,
+    pub(super) note: Option<String>,
+}
+
+/// How a wanted object stands.
+#[derive(Debug)]
+pub(super) enum Standing {
+    /// It is not there.
+    Missing,
+    /// It is there, and these things of it differ: none, if it is as it should be.
+    Found {
+        differences: Vec<Difference>,
+        /// What is left to others.
+        fields: Vec<Settled>,
+    },
+    /// Nobody knows.
+    Unknown(Refused),
+}
+
+/// Compares all that is wanted.
+pub(super) async fn all(
+    cluster: &dyn Cluster,
+    policies: &Policies,
+    rendering: &Rendering,
+    seen: &Seen,
+) -> Result<Vec<Compared>, ClusterError> {
+    let found = || wanted(policies, rendering).filter(|(_, object)| seen.live.contains_key(object.id()));
+    let mut places: BTreeMap<String, BTreeSet<Gvk>> = BTreeMap::new();
+    for (_, object) in found() {
+        places.entry(object.id().namespace.clone()).or_default().insert(object.gvk());
+    }
+    let rights = Rights::of(cluster, &places).await?;
+    let kinds: BTreeSet<Gvk> = places.into_values().flatten().collect();
+    let is_estimated = |kind: &&Gvk| {
+        found().any(|(_, object)| object.gvk() == **kind && !rights.allow(kind, &object.id().namespace))
+    };
+    let model = model(cluster, &kinds.iter().filter(is_estimated).cloned().collect()).await?;
+    let scene = &Scene { cluster, policies, seen, rights, model };
+    let all = wanted(policies, rendering).map(|(unit, object)| scene.compared(unit, object).boxed()).collect();
+    let mut compared = beside(all).await.into_iter().collect::<Result<Vec<Compared>, ClusterError>>()?;
+    compared.sort_by(|a, b| (&a.unit, a.object.id()).cmp(&(&b.unit, b.object.id())));
+    Ok(compared)
+}
+
+/// Reads what the cluster says about kinds. Without it, an estimate goes by who owns what.
+async fn model(cluster: &dyn Cluster, kinds: &BTreeSet<Gvk>) -> Result<Model, ClusterError> {
+    let mut model = Model::default();
+    let versions: BTreeSet<String> = kinds.iter().map(Gvk::api_version).collect();
+    for version in versions {
+        match cluster.openapi(&version).await {
+            Ok(document) => document.iter().for_each(|document| model.add(document, kinds)),
+            Err(error) => {
+                debug!(version, error = %Chain(&error), "its schemas cannot be read");
+                only_local(error)?;
+            }
+        }
+    }
+    Ok(model)
+}
+
+/// What all comparisons on a cluster share.
+struct Scene<'a> {
+    cluster: &'a dyn Cluster,
+    policies: &'a Policies,
+    seen: &'a Seen,
+    rights: Rights,
+    model: Model,
+}
+
+impl Scene<'_> {
+    async fn compared(&self, unit: &Unit, object: &Object) -> Result<Compared, ClusterError> {
+        let (kind, id) = (object.gvk(), object.id());
+        let mut note = unit.notes.get(id).cloned();
+        let standing = if self.seen.kinds.silent.contains(&kind) {
+            unknown(format!("the part of the API that serves {kind} does not answer"))
+        } else if !self.seen.kinds.served.contains_key(&kind) {
+            Standing::Unknown(Refused::NoSuchKind(kind.to_string()))
+        } else if let Some(why) = self.seen.unknown.get(id) {
+            unknown(why.clone())
+        } else if let Some(live) = self.seen.live.get(id) {
+            self.found(unit, object, live, &mut note).await?
+        } else {
+            Standing::Missing
+        };
+        Ok(Compared { unit: unit.id.clone(), object: object.clone(), standing, note })
+    }
+
+    async fn found(
+        &self,
+        unit: &Unit,
+        object: &Object,
+        live: &Live,
+        note: &mut Option<String>,
+    ) -> Result<Standing, ClusterError> {
+        if live.is_terminating() {
+            *note = Some("it is being deleted".to_owned());
+        }
+        // What has a value that is made once is compared with the value that it has.
+        let kept = unit.generated(object.id()).and_then(|generated| generated.kept(live));
+        let wanted = kept.as_ref().unwrap_or(object);
+        let mut moved = None;
+        for _ in 0..REHEARSALS {
+            let live = moved.as_ref().unwrap_or(live);
+            let autoscaler = self.seen.autoscaled.get(object.id());
+            let pair = match Pair::new(unit, wanted, live, autoscaler, conflicts(self.policies)) {
+                Ok(pair) => pair,
+                Err(reason) => return Ok(Standing::Unknown(reason)),
+            };
+            match self.rehearsed(&pair).await? {
+                Rehearsed::As(after) => return Ok(self.standing(&pair, &after, false)),
+                Rehearsed::Not(why) => {
+                    *note = note.take().or(why);
+                    return Ok(self.standing(&pair, &estimated(&pair.agreed, live, &self.model), true));
+                }
+                Rehearsed::Moved => {}
+            }
+            match self.cluster.get(&object.gvk(), object.id()).await {
+                Ok(Some(live)) => moved = Some(live),
+                Ok(None) => return Ok(Standing::Missing),
+                Err(error) => return Ok(unknown(only_local(error)?)),
+            }
+        }
+        Ok(unknown("somebody changes it again and again while it is looked at".to_owned()))
+    }
+
+    async fn rehearsed(&self, pair: &Pair<'_>) -> Result<Rehearsed, ClusterError> {
+        let (live, object) = (pair.live, &pair.agreed.object);
+        if live.is_terminating() || !self.rights.allow(&object.gvk(), &object.id().namespace) {
+            return Ok(Rehearsed::Not(None));
+        }
+        let (uid, resource_version) = (live.uid.clone(), live.resource_version.clone());
+        let only_if = Precondition::Unchanged { uid, resource_version };
+        let rehearsal = Rehearsal::Change(Box::new(pair.agreed.clone()), live, only_if);
+        match rehearsal.run(self.cluster).await {
+            Ok(after) => Ok(Rehearsed::As(after.object.into_body())),
+            Err(error) if error.reason == Reason::Conflict => Ok(Rehearsed::Moved),
+            Err(error) => Ok(Rehearsed::Not(Some(only_local(error)?))),
+        }
+    }
+
+    fn standing(&self, pair: &Pair<'_>, after: &Value, is_estimate: bool) -> Standing {
+        let (mut differences, mut fields) = pair.differences(after, conflicts(self.policies));
+        differences.iter_mut().for_each(|difference| difference.estimated = is_estimate);
+        fields.retain(|field| matches!(field.verdict, Verdict::Yielded | Verdict::Ignored));
+        Standing::Found { differences, fields }
+    }
+}
+
+/// What came of a rehearsal.
+enum Rehearsed {
+    /// The object would become this.
+    As(Value),
+    /// There was none, and why if it was tried.
+    Not(Option<String>),
+    /// The object is another one by now.
+    Moved,
+}
