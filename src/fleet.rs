@@ -125,7 +125,7 @@ pub async fn run(
         source: order.settings.source.clone(),
         revision: snapshot.revision.clone(),
         stale_source: None,
-        mode: order.mode,
+        mode: order.told_mode(),
         started,
         finished: finished(clock, started),
         problems,
@@ -286,6 +286,12 @@ impl Order {
     fn run_name(&self, started: Timestamp) -> String {
         let clusters: Vec<&str> = self.clusters.keys().map(String::as_str).collect();
         if self.mode == Mode::Apply { runs::name(started, &self.sync, &clusters) } else { String::new() }
+    }
+
+    /// What is reported of directories alone is a plan: in them everything is ours, or nobody's.
+    fn told_mode(&self) -> Mode {
+        let is_planned = self.mode == Mode::Compare && self.clusters.values().all(|cluster| !cluster.carries_marks());
+        if is_planned { Mode::Plan } else { self.mode }
     }
 
     /// Returns the mark of what the sync owns.

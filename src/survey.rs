@@ -139,7 +139,9 @@ impl Writer<'_> {
     async fn extra(&self, open: &Open, report: &mut ClusterReport) {
         let unreadable = gatewright_engine::problem::unreadable_files(&self.rendering.problems);
         if let Some(file) = unreadable.first() {
-            report.remarks.push(format!("what is not in the source any more is not looked for, because {file} cannot be read"));
+            report
+                .remarks
+                .push(format!("what is not in the source any more is not looked for, because {file} cannot be read"));
             return;
         }
         let claims = self.task.beside.claims().await;
@@ -154,10 +156,9 @@ impl Writer<'_> {
             }
             let sides = Sides { wanted: String::new(), live: live_digest(live) };
             let class = self.class(id, "", &sides, None, open);
-            report.steps.push(StepReport {
-                class: Some(class),
-                ..StepReport::compared(unit, id.clone(), "extra", None)
-            });
+            report
+                .steps
+                .push(StepReport { class: Some(class), ..StepReport::compared(unit, id.clone(), "extra", None) });
             report.baseline.insert(id.clone(), sides);
         }
     }

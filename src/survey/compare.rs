@@ -6,8 +6,8 @@ use futures::FutureExt;
 use gatewright_engine::diff::Difference;
 use gatewright_engine::error::Chain;
 use gatewright_engine::live::Live;
-use gatewright_engine::object::{Gvk, Object};
 use gatewright_engine::object::ObjectId;
+use gatewright_engine::object::{Gvk, Object};
 use gatewright_engine::plan::conflicts::{Settled, Verdict};
 use gatewright_engine::plan::policies::Policies;
 use gatewright_engine::plan::refusal::Reason as Refused;
@@ -66,9 +66,8 @@ pub(super) async fn all(
     }
     let rights = Rights::of(cluster, &places).await?;
     let kinds: BTreeSet<Gvk> = places.into_values().flatten().collect();
-    let is_estimated = |kind: &&Gvk| {
-        found().any(|(_, object)| object.gvk() == **kind && !rights.allow(kind, &object.id().namespace))
-    };
+    let is_estimated =
+        |kind: &&Gvk| found().any(|(_, object)| object.gvk() == **kind && !rights.allow(kind, &object.id().namespace));
     let model = model(cluster, &kinds.iter().filter(is_estimated).cloned().collect()).await?;
     let scene = &Scene { cluster, policies, seen, rights, model };
     let all = wanted(policies, rendering).map(|(unit, object)| scene.compared(unit, object).boxed()).collect();

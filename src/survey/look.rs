@@ -86,11 +86,7 @@ async fn list(cluster: &dyn Cluster, rendering: &Rendering, seen: &mut Seen) -> 
     Ok(())
 }
 
-async fn get(
-    cluster: &dyn Cluster,
-    objects: BTreeMap<ObjectId, Gvk>,
-    seen: &mut Seen,
-) -> Result<(), ClusterError> {
+async fn get(cluster: &dyn Cluster, objects: BTreeMap<ObjectId, Gvk>, seen: &mut Seen) -> Result<(), ClusterError> {
     let gets = objects.iter().map(|(id, gvk)| cluster.get(gvk, id).map(move |live| (id, live)).boxed()).collect();
     for (id, live) in beside(gets).await {
         match live {

@@ -68,10 +68,12 @@ pub(super) fn remark(compared: &[Compared]) -> Option<String> {
         Standing::Found { differences, .. } => differences.iter().any(|difference| difference.estimated),
         Standing::Missing | Standing::Unknown(_) => false,
     };
-    let kinds: BTreeSet<&str> =
-        compared.iter().filter(is_estimated).map(|one| one.object.id().kind.as_str()).collect();
+    let kinds: BTreeSet<&str> = compared.iter().filter(is_estimated).map(|one| one.object.id().kind.as_str()).collect();
     let kinds: Vec<&str> = kinds.into_iter().collect();
     (!kinds.is_empty()).then(|| {
-        format!("some of what differs is estimated, because a dry run was not allowed or not possible: {}", kinds.join(", "))
+        format!(
+            "some of what differs is estimated, because a dry run was not allowed or not possible: {}",
+            kinds.join(", ")
+        )
     })
 }

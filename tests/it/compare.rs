@@ -1,6 +1,7 @@
 //! `mode: report` on clusters that somebody else looks after: what differs is told, with or without the right to ask
 //! for dry runs, and nothing is written.
 
+mod agreement;
 mod theirs;
 
 use serde_json::Value;
@@ -62,7 +63,14 @@ fn break_some(theirs: &Theirs) {
     let patch = |what: &str, patch: &str| drop(theirs.kubectl(&["patch", what, "--type", "merge", "-p", patch]));
     theirs.kubectl(&["set", "env", "deployment/gw-10", "DEBUG=1"]);
     theirs.kubectl(&["set", "image", "deployment/gw-11", "kgateway-proxy=ghcr.io/somebody/else:1"]);
-    theirs.kubectl(&["patch", "service/gw-20", "--type", "json", "-p", r#"[{"op": "replace", "path": "/spec/ports/0/targetPort", "value": 1234}]"#]);
+    theirs.kubectl(&[
+        "patch",
+        "service/gw-20",
+        "--type",
+        "json",
+        "-p",
+        r#"[{"op": "replace", "path": "/spec/ports/0/targetPort", "value": 1234}]"#,
+    ]);
     patch("configmap/gw-30", r#"{"data": {"note": "by hand"}}"#);
     theirs.kubectl(&["label", "serviceaccount/gw-40", "app.kubernetes.io/name=other", "--overwrite"]);
     theirs.kubectl(&["delete", "deployment/gw-50", "service/gw-51", "configmap/gw-52"]);

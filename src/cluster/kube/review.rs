@@ -5,8 +5,8 @@
 use std::collections::BTreeSet;
 
 use gatewright_engine::object::Gvk;
-use http::Request;
 use http::header::CONTENT_TYPE;
+use http::{Request, StatusCode};
 use serde_json::{Value, json};
 
 use super::failure::Failure;
@@ -77,7 +77,8 @@ impl Server<'_> {
         let request = request.map_err(|error| Failure::Impossible(error.to_string()).into_error(&attempt))?;
         match self.transport.ask(request).await {
             Ok(document) => Ok(Some(document)),
-            Err(failure) if failure.refusal(404).is_some() => Ok(None),
+            // What is not there is said in plain text here.
+            Err(Failure::Stranger { code: Some(StatusCode::NOT_FOUND), .. }) => Ok(None),
             Err(failure) => Err(failure.into_error(&attempt)),
         }
     }

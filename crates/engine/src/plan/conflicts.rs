@@ -251,9 +251,14 @@ impl Negotiated {
     /// The same where an apply alone would not be taken, as with a port that somebody has given another number: beside
     /// it the one that we want would be a second one of its name.
     pub fn draft(&self, live: &Live) -> Vec<Value> {
+        content(live, &self.laid(live))
+    }
+
+    /// Returns what is wanted laid over what is left of a live object; elements of lists go by their names.
+    pub(super) fn laid(&self, live: &Live) -> Value {
         let mut body = self.remainder(live);
         lay(&mut body, self.object.body());
-        content(live, &body)
+        body
     }
 
     /// Returns what is left of a live object when what is to go has gone.

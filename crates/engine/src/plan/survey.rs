@@ -56,9 +56,39 @@ impl<'a> Pair<'a> {
 
     /// Returns what differs between the live object and what it would become, and what was settled about fields.
     pub fn differences(&self, after: &Value, conflicts: &Conflicts) -> (Vec<Difference>, Vec<Settled>) {
-        let found = differences(self.live.object.body(), after, FIELD_MANAGER);
+        let mut found = differences(self.live.object.body(), after, FIELD_MANAGER);
+        found.retain(|difference| !self.is_chosen(&difference.path));
         let fields = self.agreed.reported(&found, &conflicts.fights);
         (found, fields)
+    }
+}
+
+impl Pair<'_> {
+    /// Tells whether a field has a value that nobody asks for: a dry run would show another one each time.
+    fn is_chosen(&self, path: &str) -> bool {
+        let chosen = CHOSEN.iter().filter(|(end, _)| path.ends_with(end));
+        let is_ours = |field: &str| mentions(self.agreed.object.body(), field);
+        chosen.into_iter().any(|(_, field)| !is_ours(field))
+    }
+}
+
+/// What a server or a controller chooses where nobody asks for anything: the end of a path, and the field.
+const CHOSEN: [(&str, &str); 7] = [
+    (".nodePort", "nodePort"),
+    (".healthCheckNodePort", "healthCheckNodePort"),
+    (".clusterIP", "clusterIP"),
+    (".clusterIPs", "clusterIPs"),
+    (".ipFamilies", "ipFamilies"),
+    (".ipFamilyPolicy", "ipFamilyPolicy"),
+    ("[\"deprecated.daemonset.template.generation\"]", "deprecated.daemonset.template.generation"),
+];
+
+/// Tells whether a body has a field of this name anywhere.
+fn mentions(value: &Value, name: &str) -> bool {
+    match value {
+        Value::Object(map) => map.iter().any(|(field, value)| field == name || mentions(value, name)),
+        Value::Array(list) => list.iter().any(|value| mentions(value, name)),
+        _ => false,
     }
 }
 

@@ -138,7 +138,14 @@ mod tests {
     }
 
     fn difference(after: Value) -> Difference {
-        Difference { path: "spec.replicas".into(), before: Some(json!(9)), after: Some(after), managers: Vec::new(), class: None, estimated: false }
+        Difference {
+            path: "spec.replicas".into(),
+            before: Some(json!(9)),
+            after: Some(after),
+            managers: Vec::new(),
+            class: None,
+            estimated: false,
+        }
     }
 
     /// A round in which somebody has set the value back, or has not.

@@ -6,7 +6,6 @@
 
 use serde_json::{Value, json};
 
-use super::amount::canonical;
 use super::model::Rule;
 use crate::object::Gvk;
 
@@ -52,7 +51,11 @@ fn built_in(body: &mut Value, kind: &Gvk) {
         }
         ("apps", "StatefulSet") => {
             let kept = json!({"whenDeleted": "Retain", "whenScaled": "Retain"});
-            add(body, "spec", json!({"replicas": 1, "revisionHistoryLimit": 10, "podManagementPolicy": "OrderedReady"}));
+            add(
+                body,
+                "spec",
+                json!({"replicas": 1, "revisionHistoryLimit": 10, "podManagementPolicy": "OrderedReady"}),
+            );
             add(body, "spec", json!({"persistentVolumeClaimRetentionPolicy": kept}));
             rolling(body, "updateStrategy", json!({"partition": 0}));
             pod(body);
@@ -128,14 +131,6 @@ fn container(container: &mut Value) {
     }
     for hook in ["preStop", "postStart"] {
         add(container, &format!("lifecycle.{hook}.httpGet"), json!({"scheme": "HTTP", "path": "/"}));
-    }
-    // What is limited and asks for nothing asks for its limit.
-    let limits = container.pointer("/resources/limits").and_then(Value::as_object).cloned().unwrap_or_default();
-    if !limits.is_empty() {
-        add(container, "resources", json!({"requests": {}}));
-    }
-    for (name, limit) in limits {
-        add(container, "resources.requests", json!({name: canonical(&limit)}));
     }
 }
 
@@ -227,8 +222,15 @@ mod tests {
         let container = &pod["containers"][0];
         assert_eq!(body["spec"]["strategy"]["rollingUpdate"]["maxSurge"], "25%");
         assert_eq!((&pod["serviceAccount"], &pod["volumes"][0]["emptyDir"]), (&json!("edge"), &json!({})));
-        assert_eq!(container["resources"]["requests"], json!({"cpu": "1"}));
-        assert_eq!((&container["imagePullPolicy"], &container["ports"][0]["protocol"]), (&json!("IfNotPresent"), &json!("TCP")));
+        assert_eq!(
+            container["resources"],
+            json!({"limits": {"cpu": "1000m"}}),
+            "only of a Pod itself are requests filled in"
+        );
+        assert_eq!(
+            (&container["imagePullPolicy"], &container["ports"][0]["protocol"]),
+            (&json!("IfNotPresent"), &json!("TCP"))
+        );
         assert_eq!(container["readinessProbe"]["httpGet"], json!({"port": 80, "scheme": "HTTP", "path": "/"}));
         assert_eq!(container["readinessProbe"]["failureThreshold"], 3);
     }

@@ -4,6 +4,8 @@
 //! what there is, as server-side apply merges (KEP-555), amounts are written as a server writes them, and defaults are
 //! filled in. What cannot be known is what webhooks change, what the server refuses, and what it chooses by itself.
 
+use std::collections::BTreeSet;
+
 use serde_json::{Map, Value, json};
 
 use super::amount::canonical;
@@ -12,7 +14,7 @@ use super::model::{ListType, Model, Rule};
 use crate::live::Live;
 use crate::plan::conflicts::table::is_same;
 use crate::plan::conflicts::{Negotiated, managed_fields};
-use crate::plan::fields::leaf::keys;
+use crate::plan::fields::leaf::{is_empty, keys};
 use crate::plan::fields::{position, union};
 
 /// Returns the body that a live object would have if what was settled about it was applied.
@@ -21,8 +23,41 @@ pub fn estimated(agreed: &Negotiated, live: &Live, model: &Model) -> Value {
     let kind = agreed.object.gvk();
     let rule = model.root(&kind);
     let mut body = merged(&agreed.remainder(live), agreed.object.body(), Place { rule, owned: &owned });
+    if has_twins(&body) {
+        // A server would not take that; it becomes what a rehearsal tries instead.
+        body = agreed.laid(live);
+    }
     defaults::fill(&mut body, &kind, rule);
+    if model.is_built_in(&kind) {
+        tidy(&mut body, rule);
+    }
     body
+}
+
+/// Tells whether two ports of one list have one name.
+fn has_twins(value: &Value) -> bool {
+    match value {
+        Value::Object(map) => map.iter().any(|(field, value)| {
+            let ports = value.as_array().filter(|_| field == "ports").map_or(&[][..], Vec::as_slice);
+            let names: Vec<&Value> = ports.iter().filter_map(|port| port.get("name")).collect();
+            let distinct: BTreeSet<&str> = names.iter().filter_map(|name| name.as_str()).collect();
+            names.len() > distinct.len() || has_twins(value)
+        }),
+        Value::Array(list) => list.iter().any(has_twins),
+        _ => false,
+    }
+}
+
+/// Takes out empty lists and mappings of anybody's names: a server does not keep them in what it knows.
+fn tidy(value: &mut Value, rule: Rule<'_>) {
+    match value {
+        Value::Object(map) => {
+            map.iter_mut().for_each(|(name, value)| tidy(value, rule.field(name)));
+            map.retain(|name, value| !(is_empty(value) && rule.field(name).is_collection()));
+        }
+        Value::Array(list) => list.iter_mut().for_each(|element| tidy(element, rule.element())),
+        _ => {}
+    }
 }
 
 /// What is known of a place: its schema, and who owns what below it. The one is not always to be had, and the other says
@@ -87,21 +122,26 @@ fn lists(live: &[Value], wanted: &[Value], place: Place<'_>) -> Value {
         let known = live.iter().find(|live| is_one(live, element)).unwrap_or(&Value::Null);
         merged(known, element, place.element(element))
     };
-    let is_wanted = |element: &Value| wanted.iter().any(|wanted| is_one(wanted, element));
+    let is_in = |list: &[Value], element: &Value| list.iter().any(|other| is_one(other, element));
     let mut all: Vec<Value> = Vec::new();
     let mut open = live.iter().peekable();
-    // What is wanted comes in its order, and what only the live list has stays before what it stood before.
-    for element in wanted {
-        let is_ahead = open.clone().any(|live| is_one(live, element));
-        while let Some(other) = open.next_if(|live| !is_wanted(live) || (is_ahead && !is_one(live, element))) {
-            if !is_wanted(other) {
+    // What is wanted comes in its order; what only the live list has comes before the next element that both have, as
+    // it stands before that or, if it has been passed, anywhere.
+    for (index, element) in wanted.iter().enumerate() {
+        let next = wanted[index..].iter().find(|wanted| is_in(live, wanted));
+        let is_before = |other: &&Value| match next {
+            Some(next) => !is_one(other, next),
+            None => !is_in(wanted, other),
+        };
+        while let Some(other) = open.next_if(is_before) {
+            if !is_in(wanted, other) {
                 all.push(other.clone());
             }
         }
-        open.next_if(|live| is_one(live, element));
+        open.next_if(|other| next.is_none_or(|next| is_one(element, next)) && is_in(wanted, other));
         all.push(join(element));
     }
-    all.extend(open.filter(|live| !is_wanted(live)).cloned());
+    all.extend(open.filter(|other| !is_in(wanted, other)).cloned());
     all.into()
 }
 

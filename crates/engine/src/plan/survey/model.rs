@@ -68,6 +68,11 @@ impl Model {
         }
     }
 
+    /// Tells whether a kind is one of those that every API server has.
+    pub(super) fn is_built_in(&self, kind: &Gvk) -> bool {
+        self.roots.get(kind).is_some_and(|name| name.starts_with("io.k8s.api."))
+    }
+
     /// Returns what is known of a kind.
     pub(super) fn root(&self, kind: &Gvk) -> Rule<'_> {
         let at = self.roots.get(kind).and_then(|name| self.schemas.get(name));
@@ -106,6 +111,11 @@ impl<'a> Rule<'a> {
     /// Tells whether a mapping stands or goes as a whole.
     pub(super) fn is_atomic(self) -> bool {
         self.look(|schema| schema.get("x-kubernetes-map-type")).is_some_and(|kind| kind == "atomic")
+    }
+
+    /// Tells whether it is a mapping of anybody's names, or a list: built-in kinds have none that are empty.
+    pub(super) fn is_collection(self) -> bool {
+        self.look(|schema| schema.get("additionalProperties").or_else(|| schema.get("items"))).is_some()
     }
 
     /// Tells whether the value is an amount, which a server writes in its own way.

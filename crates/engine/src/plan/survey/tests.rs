@@ -153,7 +153,11 @@ fn marks_and_the_name_of_the_tool_are_no_difference() {
     let adapted = adapted(&wanted, &live);
     assert_eq!(adapted.body()["metadata"]["labels"], labels("kgateway", None));
     let named = Object::new(of(labels("somebody", None))).expect("it is an object");
-    assert_eq!(super::adapted(&named, &live).body()["metadata"]["labels"], labels("somebody", None), "it was asked for");
+    assert_eq!(
+        super::adapted(&named, &live).body()["metadata"]["labels"],
+        labels("somebody", None),
+        "it was asked for"
+    );
     assert_eq!(wanted_digest(&wanted), wanted_digest(&Object::new(of(labels("gatewright", None))).expect("it is one")));
 }
 
@@ -179,9 +183,7 @@ fn a_schema_says_how_lists_merge_and_what_is_filled_in() {
     let kind = Gvk::new("example.com/v1", "Widget");
     let mut model = Model::default();
     model.add(&document, &BTreeSet::from([kind]));
-    let widget = |spec: Value| {
-        json!({"apiVersion": "example.com/v1", "kind": "Widget", "metadata": {"name": "w"}, "spec": spec})
-    };
+    let widget = |spec: Value| json!({"apiVersion": "example.com/v1", "kind": "Widget", "metadata": {"name": "w"}, "spec": spec});
     let wanted = Object::new(widget(json!({"parts": [{"id": "b"}], "amount": "2000m"}))).expect("it is an object");
     let mut body = widget(json!({"size": "large", "parts": [{"id": "a", "weight": 1}], "amount": "1"}));
     body["metadata"]["managedFields"] = json!([
