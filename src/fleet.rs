@@ -5,6 +5,7 @@
 
 mod fights;
 mod known;
+mod origins;
 mod shelf;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -107,6 +108,13 @@ pub async fn run(
     for (name, conclusion) in &mut conclusions {
         known::keep(order, name, conclusion, state, started);
         render(name, conclusion, wanted).await;
+        if let Some(rendering) = &conclusion.rendering {
+            origins::specs(&mut conclusion.report, rendering);
+        }
+        // While something is being changed nobody waits for this.
+        if let (true, Some(want)) = (order.mode != Mode::Apply, wanted.get(name)) {
+            origins::fields(&mut conclusion.report, want).await;
+        }
     }
     let (problems, unclaimed) = findings(&conclusions);
     let clusters = conclusions.into_iter().map(|(name, conclusion)| (name, conclusion.report)).collect();

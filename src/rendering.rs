@@ -8,6 +8,7 @@ pub mod renderings;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use gatewright_engine::explain::{Origins, Questions};
 use gatewright_engine::marks::Marker;
 use gatewright_engine::object::ObjectId;
 use gatewright_engine::overlay::Variant;
@@ -71,6 +72,16 @@ impl Want {
         match self {
             Self::Ready(rendering) => Ok(Arc::clone(rendering)),
             Self::Later { renderings, snapshot, cluster } => renderings.of(snapshot, cluster).await,
+        }
+    }
+}
+
+impl Want {
+    /// Says where in the source fields of objects come from; nothing of what was rendered before its source was known.
+    pub async fn origins(&self, questions: Questions) -> Origins {
+        match self {
+            Self::Ready(_) => Origins::new(),
+            Self::Later { renderings, snapshot, cluster } => renderings.origins(snapshot, cluster, questions).await,
         }
     }
 }

@@ -2,6 +2,7 @@
 //!
 //! The JSON view is this value; its form is versioned by [`SCHEMA`].
 
+pub mod blast;
 mod form;
 pub mod html;
 pub mod junit;
@@ -186,6 +187,9 @@ pub struct StepReport {
     pub unit: ObjectId,
     /// The object.
     pub id: ObjectId,
+    /// Where its spec stands in the source, if it has one there.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub place: Option<Place>,
     /// `create`, `update`, `adopt`, `generate`, `recreate`, `release-first`, `keep`, `omit`, `release`, `prune`,
     /// `forget`; in a comparison `missing`, `different`, `extra` or `keep`.
     pub action: String,
@@ -341,10 +345,17 @@ impl Report {
 }
 
 impl StepReport {
+    /// Tells whether pods are replaced by it: something of their template differs, or the workload is made anew.
+    pub fn rolls_pods(&self) -> bool {
+        let has_pods = matches!(self.id.kind.as_str(), "Deployment" | "DaemonSet" | "StatefulSet");
+        let is_about_pods = || self.differences.iter().any(|difference| difference.path.starts_with("spec.template"));
+        has_pods && (self.action == "recreate" || (self.is_change() && is_about_pods()))
+    }
+
     /// Reports how an object stands, where nothing is going to be done about it.
     pub fn compared(unit: ObjectId, id: ObjectId, action: &str, note: Option<String>) -> Self {
-        let (class, outcome, fields, differences) = (None, None, Vec::new(), Vec::new());
-        Self { unit, id, action: action.to_owned(), class, differences, fields, note, outcome }
+        let (place, class, outcome, fields, differences) = (None, None, None, Vec::new(), Vec::new());
+        Self { unit, id, place, action: action.to_owned(), class, differences, fields, note, outcome }
     }
 
     /// Tells whether the step is about to change the cluster, or has.
@@ -359,6 +370,7 @@ impl ClusterReport {
         let step = |step: &gatewright_engine::plan::Step| StepReport {
             unit: step.unit.clone(),
             id: step.id.clone(),
+            place: None,
             action: step.action.word().to_owned(),
             class: None,
             differences: step.differences.clone(),
@@ -458,5 +470,31 @@ fn weight(reason: &Reason) -> u8 {
         | Reason::Unproven
         | Reason::FirstRound
         | Reason::UnitHeld => 0,
+    }
+}
+
+#[cfg(test)]
+pub(crate) mod tests {
+    use super::*;
+
+    /// A report that says nothing.
+    pub(crate) fn empty(mode: Mode) -> Report {
+        Report {
+            schema: SCHEMA.to_owned(),
+            run: String::new(),
+            cause: None,
+            partial: false,
+            suspended: None,
+            sync: "edge".to_owned(),
+            source: "specs".to_owned(),
+            revision: "one".to_owned(),
+            stale_source: None,
+            mode,
+            started: Timestamp::UNIX_EPOCH,
+            finished: Timestamp::UNIX_EPOCH,
+            problems: Vec::new(),
+            unclaimed: Vec::new(),
+            clusters: BTreeMap::new(),
+        }
     }
 }

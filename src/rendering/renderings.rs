@@ -2,6 +2,7 @@
 
 use std::sync::{Arc, Mutex, PoisonError};
 
+use gatewright_engine::explain::{Inputs, Origins, Questions, origins};
 use gatewright_engine::marks::Marker;
 use gatewright_engine::overlay::Variant;
 use gatewright_engine::pack::Packs;
@@ -70,6 +71,28 @@ impl Renderings {
             Arc::new(rendering)
         };
         rendering.get_or_try_init(|| tokio::task::spawn_blocking(render)).await.cloned()
+    }
+
+    /// Says where fields of objects come from; nothing if a bug keeps it from being known.
+    pub(super) async fn origins(
+        self: &Arc<Self>,
+        snapshot: &Arc<Snapshot>,
+        cluster: &ClusterFacts,
+        questions: Questions,
+    ) -> Origins {
+        let (renderings, source) = (Arc::clone(self), Arc::clone(snapshot));
+        let read = move || Arc::new(Reading::new(&source, &renderings.settings, &renderings.packs));
+        let reading = self.reading(&snapshot.revision);
+        let Ok(reading) = reading.get_or_try_init(|| tokio::task::spawn_blocking(read)).await.cloned() else {
+            return Origins::new();
+        };
+        let (renderings, cluster) = (Arc::clone(self), cluster.clone());
+        let look = move || {
+            let options = reading.options(Some(&cluster));
+            let inputs = Inputs { source: reading.source(), packs: &renderings.packs, options: &options, config: None };
+            origins(&inputs, &questions)
+        };
+        tokio::task::spawn_blocking(look).await.unwrap_or_default()
     }
 
     /// Names everything that the rendering of a snapshot for a cluster depends on, and all that the sync may do: where it

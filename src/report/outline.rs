@@ -7,7 +7,7 @@ use super::{ClusterReport, ClusterState, StepReport};
 use crate::apply::Outcome;
 
 /// The actions that are counted, in the order in which they are told.
-const ACTIONS: [&str; 11] = [
+pub(super) const ACTIONS: [&str; 11] = [
     "create",
     "generate",
     "update",
@@ -43,7 +43,8 @@ impl ClusterReport {
         let objects = ACTIONS.map(|action| (action, "object", self.number(action, false)));
         let namespaces = [("create", "namespace", self.number("create", true))];
         let all = objects.into_iter().chain(namespaces).filter(|(_, _, number)| *number > 0);
-        all.map(|(action, thing, number)| format!("{} {}", count(number, thing), self.verb(action))).collect()
+        all.map(|(action, thing, number)| format!("{} {}", count(number, thing), verb(action, self.is_planned())))
+            .collect()
     }
 
     /// Counts the objects that stay as they are because they are right.
@@ -62,17 +63,6 @@ impl ClusterReport {
         matches!(self.state, ClusterState::Planned | ClusterState::Held | ClusterState::Compared)
     }
 
-    fn verb(&self, action: &str) -> String {
-        match (action, self.is_planned()) {
-            ("missing" | "different" | "extra", _) => action.to_owned(),
-            (action, true) => format!("to {action}"),
-            ("prune", false) => "deleted".to_owned(),
-            ("adopt", false) => "adopted".to_owned(),
-            ("release-first", false) => "released first".to_owned(),
-            (action, false) => format!("{action}d"),
-        }
-    }
-
     fn number(&self, action: &str, is_namespace: bool) -> usize {
         let counts = |step: &&StepReport| {
             let is_over = self.is_planned() || matches!(step.outcome, Some(Outcome::Done));
@@ -80,6 +70,18 @@ impl ClusterReport {
             step.action == action && is_new_namespace == is_namespace && is_over
         };
         self.steps.iter().filter(counts).count()
+    }
+}
+
+/// Returns what is done, or is to be done, to objects.
+pub(super) fn verb(action: &str, is_planned: bool) -> String {
+    match (action, is_planned) {
+        ("missing" | "different" | "extra", _) => action.to_owned(),
+        (action, true) => format!("to {action}"),
+        ("prune", false) => "deleted".to_owned(),
+        ("adopt", false) => "adopted".to_owned(),
+        ("release-first", false) => "released first".to_owned(),
+        (action, false) => format!("{action}d"),
     }
 }
 

@@ -87,7 +87,8 @@ fn by(difference: &Difference, settled: &[Settled]) -> String {
         format!("last written by {}{at}", manager.name)
     });
     let what = fields::word(difference, settled).filter(|_| written.is_some()).map(str::to_owned);
-    let parts: Vec<String> = [class, estimated, written, what].into_iter().flatten().collect();
+    let asked = difference.place.as_ref().map(|place| format!("asked for at {place}"));
+    let parts: Vec<String> = [class, estimated, asked, written, what].into_iter().flatten().collect();
     if parts.is_empty() { String::new() } else { format!("({})", parts.join("; ")) }
 }
 

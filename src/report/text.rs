@@ -11,8 +11,9 @@ use gatewright_engine::plan::refusal::{Reason, Refusal};
 use gatewright_engine::text::count;
 use owo_colors::{OwoColorize, Style};
 
+use super::blast::blast;
 use super::shown::shown;
-use super::{ClusterReport, ClusterState, ProblemReport, Report, StepReport, UnitState, named};
+use super::{ClusterReport, ClusterState, Mode, ProblemReport, Report, StepReport, UnitState, named};
 use crate::apply::Outcome;
 use crate::inert;
 
@@ -58,6 +59,10 @@ impl Writer {
     fn report(&mut self, report: &Report) {
         let cause = report.cause.as_ref().map(|cause| format!(": {cause}")).unwrap_or_default();
         self.line(&format!("sync {} at {}{cause}", report.sync, report.revision));
+        // What a single cluster comes to stands at its end.
+        if let Some(blast) = blast(report).filter(|_| report.clusters.len() > 1 || report.mode != Mode::Apply) {
+            self.painted(&blast, Style::new().bold(), "");
+        }
         if let Some(suspension) = &report.suspended {
             self.warn(&format!("{}; `gatewright resume {}` ends that", suspension.words(), report.sync));
         }
@@ -159,7 +164,8 @@ impl Writer {
             Some(Outcome::Stale(reason)) => format!("  changed meanwhile: {}", cause(reason, &step.id)),
             Some(Outcome::Skipped) => "  not tried".to_owned(),
         };
-        self.painted(&format!("    {sign} {} {}", step.action, step.id), style, &became);
+        let pods = if step.rolls_pods() { "  (replaces pods)" } else { "" };
+        self.painted(&format!("    {sign} {} {}", step.action, step.id), style, &format!("{pods}{became}"));
         if let Some(note) = &step.note {
             self.line(&format!("        {note}"));
         }

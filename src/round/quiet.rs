@@ -111,6 +111,7 @@ fn step(note: &Note) -> StepReport {
         differences: Vec::new(),
         fields: note.fields.clone(),
         note: note.remark.clone(),
+        place: None,
         class: None,
         outcome: None,
     }

@@ -12,6 +12,7 @@ use std::fmt;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
+use crate::problem::Place;
 use crate::text::digest;
 use managers::Manager;
 
@@ -37,6 +38,9 @@ pub struct Difference {
     pub after: Option<Value>,
     /// Who else has written there, the latest first.
     pub managers: Vec<Manager>,
+    /// Where the source asks for it, as far as that was looked for.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub place: Option<Place>,
     /// Why it differs, where nobody is going to change it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub class: Option<Class>,
@@ -90,6 +94,7 @@ pub fn differences(before: &Value, after: &Value, ours: &str) -> Vec<Difference>
             path: Path(&path).to_string(),
             before: before_value,
             after: after_value,
+            place: None,
             class: None,
             estimated: false,
         })

@@ -19,6 +19,7 @@ mod text;
 mod trace;
 mod vary;
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::sync::Arc;
 
@@ -205,6 +206,49 @@ pub fn object(
 /// Explains all fields of all objects of a Gateway, in the order in which they are rendered.
 pub fn objects(inputs: &Inputs<'_>, gateway: &ObjectId) -> Result<Vec<Explanation>, Unexplained> {
     explained(inputs, gateway, |_| Some(""))
+}
+
+/// What is to be known of some Gateways: of which objects, at which paths, as differences have them.
+pub type Questions = BTreeMap<ObjectId, BTreeMap<ObjectId, BTreeSet<String>>>;
+
+/// Where fields come from, by object and path.
+pub type Origins = BTreeMap<ObjectId, BTreeMap<String, Place>>;
+
+/// Says for many fields at once where the input stands that sets or governs each of them; what has no such place, as
+/// what a pack has built in, is left out. All specs are resolved once, and only single inputs are changed.
+pub fn origins(inputs: &Inputs<'_>, questions: &Questions) -> Origins {
+    let Inputs { source, packs, options, .. } = inputs;
+    let assignment = source.overlays.on(options.cluster.as_ref(), &source.specs);
+    let specs = overlay::gateway::patch(&source.specs, &assignment, packs.kinds());
+    let mut origins = Origins::new();
+    for (document, resolution) in resolve(&specs, packs, &assignment) {
+        let (Some(asked), Resolution::Ready(resolved)) = (questions.get(&document.id), resolution) else { continue };
+        origins.extend(places(&Case::new(&resolved, inputs), asked));
+    }
+    origins
+}
+
+fn places(case: &Case<'_>, asked: &BTreeMap<ObjectId, BTreeSet<String>>) -> Origins {
+    let Some(objects) = again::render(case, &[]) else { return Origins::new() };
+    let mut targets = Vec::new();
+    for (index, object) in objects.iter().enumerate() {
+        let Some(paths) = asked.get(object.id()) else { continue };
+        let is_asked = |spot: &Spot| paths.iter().any(|path| path::is_at(spot, path));
+        let spots = leaves(object.body()).into_iter().map(|spot| {
+            let is_asked = is_asked(&spot);
+            (spot, is_asked)
+        });
+        targets.push(Target::new(&objects, index, spots.collect()));
+    }
+    let mut trace = Trace::new(case, targets);
+    trace.run_once();
+    let place = |target: &Target<'_>, path: &String| Some((path.clone(), target.place(path)?));
+    let of = |target: &Target<'_>| {
+        let id = target.object().id();
+        let paths = asked.get(id).into_iter().flatten();
+        (id.clone(), paths.filter_map(|path| place(target, path)).collect())
+    };
+    trace.targets.iter().map(of).collect()
 }
 
 /// Explains the objects for which there is a path.

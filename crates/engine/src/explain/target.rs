@@ -4,11 +4,13 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::Value;
 
+use super::path::is_at;
 use super::spots::{Spot, changed_lines, fates};
 use super::template::Maker;
 use super::vary::{carries, text};
 use super::{Cause, Effect, Leaf, Said};
 use crate::object::Object;
+use crate::problem::Place;
 
 /// What an input said, and what it says instead; `None` if nothing.
 pub(super) type Exchange<'a> = (&'a Value, Option<&'a Value>);
@@ -55,6 +57,14 @@ impl<'a> Target<'a> {
     /// Returns the object as it is.
     pub(super) fn object(&self) -> &'a Object {
         &self.objects[self.index]
+    }
+
+    /// Returns the place of the most direct cause of what stands at a path or below it.
+    pub(super) fn place(&self, path: &str) -> Option<Place> {
+        let watched = self.watched.iter().filter(|watched| is_at(&watched.spot, path));
+        let causes = watched.flat_map(|watched| &watched.causes);
+        let placed = causes.filter_map(|(breadth, cause)| Some((cause.effect, *breadth, cause.said.place.as_ref()?)));
+        placed.min_by_key(|(effect, breadth, _)| (*effect, *breadth)).map(|(_, _, place)| place.clone())
     }
 
     /// Tells whether there may be causes that are not known.

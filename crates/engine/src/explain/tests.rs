@@ -436,3 +436,22 @@ fn explaining_twice_gives_the_same_bytes() {
     let bytes = || serde_json::to_string(&world().explain("Deployment", "").expect("it is there"));
     assert_eq!(bytes().ok(), bytes().ok());
 }
+
+#[test]
+fn many_fields_are_asked_for_at_once() {
+    let (world, gateway) = (world(), ObjectId::new(spec::GATEWAY_API, "Gateway", "infra", "edge"));
+    let deployment = ObjectId::new("apps", "Deployment", "infra", "edge");
+    let service = ObjectId::new("", "Service", "infra", "edge");
+    let paths = |paths: &[&str]| paths.iter().map(ToString::to_string).collect::<BTreeSet<String>>();
+    let asked = BTreeMap::from([
+        (
+            deployment.clone(),
+            paths(&["spec.replicas", "spec.template.spec.terminationGracePeriodSeconds", "spec.none"]),
+        ),
+        (service.clone(), paths(&["spec.ports[http]"])),
+    ]);
+    let found = origins(&world.inputs(), &Questions::from([(gateway, asked)]));
+    let text = |id: &ObjectId| found[id].iter().map(|(path, place)| format!("{path} {place}")).collect::<Vec<_>>();
+    assert_eq!(text(&deployment), ["spec.replicas a.yaml:39"], "what the pack has built in has no place");
+    assert_eq!(text(&service), ["spec.ports[http] a.yaml:31"]);
+}

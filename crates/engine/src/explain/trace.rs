@@ -51,6 +51,15 @@ impl<'a> Trace<'a> {
         }
     }
 
+    /// Changes single inputs, and nothing together.
+    pub(super) fn run_once(&mut self) {
+        for input in &self.case.inputs() {
+            for spot in &input.leaves {
+                self.vary(input, spot);
+            }
+        }
+    }
+
     fn is_open(&self) -> bool {
         self.targets.iter().any(Target::is_open)
     }

@@ -143,6 +143,7 @@ mod tests {
             before: Some(json!(9)),
             after: Some(after),
             managers: Vec::new(),
+            place: None,
             class: None,
             estimated: false,
         }
