@@ -75,23 +75,30 @@ fn overview(reports: &[Report], out: &mut impl Write) -> io::Result<()> {
     writeln!(
         out,
         "<section aria-labelledby=\"overview\"><h2 id=\"overview\">Clusters</h2><div class=\"wide\" tabindex=\"0\" \
-         role=\"region\" aria-labelledby=\"overview\"><table><thead><tr><th scope=\"col\">sync</th><th scope=\"col\">\
-         cluster</th><th scope=\"col\">state</th><th scope=\"col\">changes</th><th scope=\"col\">unchanged</th>\
-         <th scope=\"col\">refused</th><th scope=\"col\">revision</th><th scope=\"col\">time</th></tr></thead><tbody>"
+         role=\"group\" aria-labelledby=\"overview\"><table><thead><tr><th scope=\"col\">sync</th><th scope=\"col\">\
+         cluster</th><th scope=\"col\">state</th><th scope=\"col\">changes</th><th scope=\"col\" class=\"number\">\
+         unchanged</th><th scope=\"col\" class=\"number\">refused</th><th scope=\"col\">revision</th><th scope=\"col\">\
+         time</th></tr></thead><tbody>"
     )?;
     for report in reports {
         for (name, cluster) in &report.clusters {
             let state = cluster.state.word();
             let is_known = cluster.error.is_none() && cluster.state != ClusterState::Suspended;
-            let changes = if is_known { cluster.changes().join(", ") } else { "unknown".to_owned() };
+            let changes = match cluster.changes().join(", ") {
+                _ if !is_known => "unknown".to_owned(),
+                changes if changes.is_empty() => "none".to_owned(),
+                changes => changes,
+            };
+            // That none were seen says nothing where nobody could look.
+            let number = |number: usize| if is_known || number > 0 { number.to_string() } else { String::new() };
             writeln!(
                 out,
-                "<tr><td>{}</td><th scope=\"row\">{}</th><td class=\"{state}\">{state}</td><td>{changes}</td><td>{}</td>\
-                 <td>{}</td><td>{}</td><td>{}</td></tr>",
+                "<tr><td>{}</td><th scope=\"row\">{}</th><td class=\"{state}\">{state}</td><td>{changes}</td>\
+                 <td class=\"number\">{}</td><td class=\"number\">{}</td><td>{}</td><td class=\"time\">{}</td></tr>",
                 Safe(&report.sync),
                 Safe(name),
-                cluster.unchanged(),
-                cluster.not_done().1,
+                number(cluster.unchanged()),
+                number(cluster.not_done().1),
                 Safe(&report.revision),
                 report.finished.strftime("%Y-%m-%d %H:%M:%SZ"),
             )?;
@@ -117,7 +124,7 @@ fn filter(reports: &[Report], out: &mut impl Write) -> io::Result<()> {
     writeln!(
         out,
         "<form role=\"search\" id=\"filter\" aria-label=\"Filter objects\"><label>Name <input type=\"search\" id=\"name\" \
-         autocomplete=\"off\" spellcheck=\"false\"></label>"
+         placeholder=\"press /\" aria-keyshortcuts=\"/\" autocomplete=\"off\" spellcheck=\"false\"></label>"
     )?;
     for (id, label, choices) in [("cluster", "Cluster", clusters), ("kind", "Kind", kinds), ("state", "State", states)]
     {

@@ -171,8 +171,9 @@ fn panic_about(case: &str, message: &str) -> ! {
     panic!("{case}: {message}")
 }
 
+/// Tells whether what is expected is to be written anew.
 #[expect(clippy::disallowed_methods, reason = "the one switch of the cases, for the person who runs them")]
-fn blesses() -> bool {
+pub(crate) fn blesses() -> bool {
     std::env::var_os("GATEWRIGHT_BLESS").is_some()
 }
 

@@ -13,6 +13,7 @@ mod support;
 mod cases;
 
 mod accepted;
+mod browser;
 mod cluster_kube;
 mod commands;
 mod compare;

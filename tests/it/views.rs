@@ -179,6 +179,8 @@ fn tags_beyond_ours(page: &str) -> Vec<String> {
         "class",
         "aria-labelledby",
         "aria-label",
+        "aria-keyshortcuts",
+        "placeholder",
         "role",
         "tabindex",
         "scope",

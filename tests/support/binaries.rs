@@ -1,4 +1,5 @@
-//! Where the real programs are that the tests run: the test cluster's, Envoy, and Kubernetes' way to merge patches.
+//! Where the real programs are that the tests run: the test cluster's, Envoy, axe-core, and Kubernetes' way to merge
+//! patches.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -47,6 +48,14 @@ pub(crate) fn envoy() -> &'static Path {
     FOUND.get_or_init(|| PathBuf::from(output_of("tests/cluster/envoy", &[]).trim_end()))
 }
 
+/// Returns the path of axe-core, a script that looks for barriers in web pages, which is fetched the first time.
+///
+/// Panics if it cannot be fetched, for the same reason as [`Binaries::locate`].
+pub(crate) fn axe() -> &'static Path {
+    static FOUND: OnceLock<PathBuf> = OnceLock::new();
+    FOUND.get_or_init(|| PathBuf::from(output_of("tests/axe", &[]).trim_end()))
+}
+
 /// Returns the path of a program that merges patches as API servers do, which is built the first time.
 ///
 /// Panics if it cannot be built, for the same reason as [`Binaries::locate`].
@@ -74,7 +83,7 @@ pub(crate) fn in_repository(path: &str) -> PathBuf {
 fn output_of(script: &str, arguments: &[&str]) -> String {
     let mut command = command(in_repository(script));
     command.args(arguments).current_dir(env!("CARGO_MANIFEST_DIR")).stderr(Stdio::inherit());
-    let output = command.output().expect("the scripts in tests/cluster can be run, which takes bash");
+    let output = command.output().expect("the scripts in tests can be run, which takes bash");
     assert!(
         output.status.success(),
         "{script} failed ({}), so the tests lack programs that they need; its output is above, and tests/cluster/README.md \

@@ -9,7 +9,7 @@ use std::fs::{self, File};
 use std::io;
 use std::net::{Ipv4Addr, TcpListener};
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
+use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 use std::sync::{OnceLock, mpsc};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -28,6 +28,19 @@ pub(crate) struct Process {
 impl Process {
     /// Starts `program`, its output appended to `NAME.log` in `folder`.
     pub(crate) fn start(program: &Path, args: &[String], folder: &Path) -> Self {
+        Self::spawn(program, args, folder, |_| {})
+    }
+
+    /// Starts `program` as [`Process::start`] does, but returns its input and its output; the log has its errors.
+    pub(crate) fn start_with_pipes(program: &Path, args: &[String], folder: &Path) -> (Self, ChildStdin, ChildStdout) {
+        let mut process = Self::spawn(program, args, folder, |command| {
+            command.stdin(Stdio::piped()).stdout(Stdio::piped());
+        });
+        let (input, output) = (process.child.stdin.take(), process.child.stdout.take());
+        (process, input.expect("it was asked for"), output.expect("it was asked for"))
+    }
+
+    fn spawn(program: &Path, args: &[String], folder: &Path, connect: impl FnOnce(&mut Command)) -> Self {
         let name = program.file_name().expect("a program has a name").to_string_lossy().into_owned();
         let log = folder.join(format!("{name}.log"));
         let output = File::options().create(true).append(true).open(&log).expect("the folder for logs can be written");
@@ -35,6 +48,7 @@ impl Process {
         let mut command = command("setpriv");
         command.args(["--pdeathsig", "KILL", "--"]).arg(program).args(args);
         command.stdin(Stdio::null()).stdout(output).stderr(errors);
+        connect(&mut command);
         let child = spawn_from_lasting_thread(command).expect("setpriv, which ties servers to the tests, can be run");
         Self { name, child, log }
     }
@@ -66,7 +80,8 @@ impl Process {
         assert!(status.success(), "{} cannot be sent {name}", self.name);
     }
 
-    fn log_tail(&self) -> String {
+    /// Returns the last lines that the server has written to its log.
+    pub(crate) fn log_tail(&self) -> String {
         let log = fs::read(&self.log).expect("the log was created at the start");
         let log = String::from_utf8_lossy(&log);
         let lines: Vec<&str> = log.lines().collect();

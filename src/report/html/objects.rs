@@ -49,7 +49,7 @@ pub(super) fn section(report: &Report, name: &str, cluster: &ClusterReport, out:
 /// One object in the list of its unit.
 struct Entry<'a> {
     id: &'a ObjectId,
-    state: &'static str,
+    state: &'a str,
     message: Option<String>,
     step: Option<&'a StepReport>,
 }
@@ -66,24 +66,11 @@ impl<'a> Entry<'a> {
 }
 
 /// The word by which an object can be filtered: what is done with it, or that this went wrong.
-pub(super) fn state_of(step: &StepReport) -> &'static str {
-    match (&step.outcome, step.action.as_str()) {
-        (Some(Outcome::Failed(_) | Outcome::Stale(_)), _) => "failed",
-        (Some(Outcome::Skipped), _) => "not tried",
-        (_, "create") => "create",
-        (_, "generate") => "generate",
-        (_, "update") => "update",
-        (_, "adopt") => "adopt",
-        (_, "recreate") => "recreate",
-        (_, "release-first") => "release-first",
-        (_, "release") => "release",
-        (_, "prune") => "prune",
-        (_, "forget") => "forget",
-        (_, "omit") => "omit",
-        (_, "missing") => "missing",
-        (_, "different") => "different",
-        (_, "extra") => "extra",
-        _ => "keep",
+pub(super) fn state_of(step: &StepReport) -> &str {
+    match &step.outcome {
+        Some(Outcome::Failed(_) | Outcome::Stale(_)) => "failed",
+        Some(Outcome::Skipped) => "not tried",
+        Some(Outcome::Done) | None => &step.action,
     }
 }
 
@@ -102,7 +89,7 @@ fn word(state: UnitState) -> &'static str {
 
 fn object(entry: &Entry<'_>, out: &mut impl Write) -> io::Result<()> {
     let Entry { id, state, message, step } = entry;
-    let kind = Safe(&id.kind);
+    let (kind, state) = (Safe(&id.kind), Safe(state));
     let name = if id.namespace.is_empty() { id.name.clone() } else { format!("{}/{}", id.namespace, id.name) };
     write!(out, "<li data-kind=\"{kind}\" data-state=\"{state}\"><b>{state}</b> {kind} <bdi>{}</bdi>", Safe(&name))?;
     if let Some(message) = message {

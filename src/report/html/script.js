@@ -2,39 +2,52 @@
 (() => {
   const filter = document.getElementById("filter");
   const field = (id) => document.getElementById(id);
+  const nameIn = (place) => place.querySelector("bdi").textContent.toLowerCase();
   const sections = [...document.querySelectorAll("main section")].map((section) => ({
     section,
     cluster: section.dataset.cluster,
     units: [...section.querySelectorAll("details")].map((unit) => ({
       unit,
-      name: unit.querySelector("summary").textContent.toLowerCase(),
-      objects: [...unit.querySelectorAll("li")],
+      name: nameIn(unit.querySelector("summary")),
+      objects: [...unit.querySelectorAll("li")].map((object) => ({ object, name: nameIn(object), ...object.dataset })),
     })),
   }));
+  // Which units stood open before anything was asked for; those that hold what is asked for are opened meanwhile.
+  let before = null;
+
+  function unfold(unit, isAsking) {
+    if (isAsking) {
+      before.set(unit, before.get(unit) ?? unit.open);
+    }
+    unit.open = isAsking || (before?.get(unit) ?? unit.open);
+  }
 
   function apply() {
     const [name, cluster, kind, state] = ["name", "cluster", "kind", "state"].map((id) => field(id).value);
-    const words = name.toLowerCase();
+    const words = name.trim().toLowerCase();
+    const isAsking = Boolean(words || cluster || kind || state);
+    before ??= isAsking ? new Map() : null;
     let shown = 0, all = 0;
     for (const { section, cluster: here, units } of sections) {
       let isAny = false;
       for (const { unit, name: title, objects } of units) {
         const isNamed = title.includes(words);
         let number = 0;
-        for (const object of objects) {
-          const fits = (!cluster || cluster === here) && (!kind || object.dataset.kind === kind) &&
-            (!state || object.dataset.state === state) &&
-            (isNamed || object.textContent.toLowerCase().includes(words));
+        for (const { object, name: own, kind: ownKind, state: ownState } of objects) {
+          const fits = (!cluster || cluster === here) && (!kind || ownKind === kind) && (!state || ownState === state) &&
+            (isNamed || own.includes(words));
           object.hidden = !fits;
           number += fits;
         }
         unit.hidden = number === 0;
+        unfold(unit, isAsking);
         shown += number;
         all += objects.length;
         isAny ||= number > 0;
       }
       section.hidden = !isAny;
     }
+    before = isAsking ? before : null;
     field("count").textContent = shown === all ? `${all} objects` : `${shown} of ${all} objects`;
   }
 
@@ -43,9 +56,13 @@
   filter.addEventListener("reset", () => setTimeout(apply));
   document.addEventListener("keydown", (event) => {
     const isTyping = /^(INPUT|SELECT|TEXTAREA)$/.test(document.activeElement.tagName);
-    if (event.key === "/" && !isTyping) {
+    if (event.key === "/" && !isTyping && !event.ctrlKey && !event.altKey && !event.metaKey) {
       event.preventDefault();
       field("name").focus();
+    } else if (event.key === "Escape" && event.target === field("name")) {
+      event.preventDefault();
+      field("name").value = "";
+      apply();
     }
   });
   apply();

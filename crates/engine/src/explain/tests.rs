@@ -452,6 +452,8 @@ fn many_fields_are_asked_for_at_once() {
     ]);
     let found = origins(&world.inputs(), &Questions::from([(gateway, asked)]));
     let text = |id: &ObjectId| found[id].iter().map(|(path, place)| format!("{path} {place}")).collect::<Vec<_>>();
-    assert_eq!(text(&deployment), ["spec.replicas a.yaml:39"], "what the pack has built in has no place");
+    let of_pack = &found[&deployment]["spec.template.spec.terminationGracePeriodSeconds"];
+    assert_eq!(text(&deployment)[0], "spec.replicas a.yaml:39");
+    assert_eq!((&*of_pack.file, found[&deployment].len()), ("kgateway/defaults.yaml", 2));
     assert_eq!(text(&service), ["spec.ports[http] a.yaml:31"]);
 }
