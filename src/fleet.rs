@@ -121,6 +121,7 @@ pub async fn run(
         source: order.settings.source.clone(),
         revision: snapshot.revision.clone(),
         stale_source: None,
+        stale_since: None,
         mode: order.mode,
         started,
         finished: finished(clock, started),

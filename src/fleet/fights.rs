@@ -27,7 +27,11 @@ pub(super) fn remembered(order: &Order, cluster: &str, state: &State) -> Fights 
 pub(super) fn remember(order: &Order, clusters: &BTreeMap<String, ClusterReport>, state: &State) {
     let is_round = |report: &ClusterReport| match report.state {
         ClusterState::Done | ClusterState::Failed | ClusterState::Stopped => !report.steps.is_empty(),
-        ClusterState::Planned | ClusterState::Held | ClusterState::Unreachable | ClusterState::Suspended => false,
+        ClusterState::Planned
+        | ClusterState::Held
+        | ClusterState::Unreachable
+        | ClusterState::Suspended
+        | ClusterState::Unknown => false,
     };
     let is_due = order.mode == Mode::Apply && order.undo.is_none();
     let rounds = clusters.iter().filter(|(_, report)| is_due && is_round(report));

@@ -1,6 +1,8 @@
 //! What is to be known of a report before anything else: what is missing from the picture, and what is wrong.
 
-use super::{ClusterReport, Report};
+use jiff::Timestamp;
+
+use super::{ClusterReport, ClusterState, Report};
 
 /// One thing to be known first.
 #[derive(Debug)]
@@ -9,7 +11,7 @@ pub(super) struct Warning {
     pub(super) word: &'static str,
     /// Where: a sync, a source, or a sync on a cluster.
     pub(super) place: String,
-    /// What is the matter.
+    /// What is the matter, and since when if that is known.
     pub(super) message: String,
     /// What to do, if anybody knows.
     pub(super) hint: Option<String>,
@@ -20,17 +22,22 @@ impl Warning {
     pub(super) fn all(report: &Report) -> Vec<Self> {
         let mut all = Vec::new();
         let mut add = |word, place, message, hint| all.push(Self { word, place, message, hint });
+        let dated = |message: String, since: Option<Timestamp>| with_mark(message, report.mark(since));
         if let Some(suspension) = &report.suspended {
             let hint = format!("`gatewright resume {}` ends that", report.sync);
             add("suspended", format!("sync {}", report.sync), suspension.words(), Some(hint));
         }
         if let Some(reason) = &report.stale_source {
             let message = format!("it could not be read, and this is its last good revision: {reason}");
-            add("stale", format!("source {}", report.source), message, None);
+            add("stale", format!("source {}", report.source), dated(message, report.stale_since), None);
         }
         for problem in &report.problems {
             // It says what to do itself.
-            add("problem", format!("sync {}", report.sync), problem.to_string(), None);
+            add("problem", format!("sync {}", report.sync), dated(problem.to_string(), problem.since), None);
+        }
+        if report.clusters.is_empty() {
+            let message = "it selects no cluster of the config file".to_owned();
+            add(ClusterState::Unknown.word(), format!("sync {}", report.sync), message, None);
         }
         for (name, cluster) in &report.clusters {
             all.extend(Self::of(cluster, &format!("{} on {name}", report.sync)));
@@ -42,12 +49,28 @@ impl Warning {
         let mut all = Vec::new();
         let mut add = |word, message, hint| all.push(Self { word, place: place.to_owned(), message, hint });
         if let Some(error) = &cluster.error {
-            add(cluster.state.word(), error.message.clone(), error.hint.clone());
+            let message = with_mark(error.message.clone(), cluster.mark(cluster.since));
+            add(cluster.state.word(), message, error.hint.clone());
+        }
+        if let Some(overdue) = &cluster.overdue {
+            add(
+                "overdue",
+                overdue.clone(),
+                Some("is the daemon running? `gatewright status` and its log say more".to_owned()),
+            );
         }
         for hold in &cluster.holds {
             let unit = hold.unit.as_ref().map(|unit| format!("{unit}: ")).unwrap_or_default();
-            add("held", format!("guard {}: {unit}{}", hold.guard, hold.message), Some(hold.hint.clone()));
+            let message = format!("guard {}: {unit}{}", hold.guard, hold.message);
+            add("held", with_mark(message, cluster.mark(hold.since)), Some(hold.hint.clone()));
         }
         all
+    }
+}
+
+fn with_mark(message: String, mark: Option<String>) -> String {
+    match mark {
+        Some(mark) => format!("{message} ({mark})"),
+        None => message,
     }
 }

@@ -112,5 +112,7 @@ fn step(note: &Note) -> StepReport {
         fields: note.fields.clone(),
         note: note.remark.clone(),
         outcome: None,
+        since: None,
+        later: BTreeMap::new(),
     }
 }

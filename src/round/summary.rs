@@ -87,6 +87,7 @@ pub(super) fn units(
         message: applied.and_then(|applied| applied.postponed.get(*id)).cloned(),
         addresses: Vec::new(),
         ports: Vec::new(),
+        since: None,
     }));
     reports
 }
@@ -102,6 +103,7 @@ fn unit_report(unit: &Unit, state: UnitState, vitals: &Vitals<'_>) -> UnitReport
         message: None,
         addresses: addresses.unwrap_or_default(),
         ports: ports.collect(),
+        since: None,
     }
 }
 

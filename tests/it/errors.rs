@@ -224,7 +224,7 @@ fn broken_documents(namespace: &str) -> Vec<(String, String, &'static str)> {
         (good.replace("8080", "80800"), format!("a.yaml:8: {id}: spec.listeners[0].port is 80800, but must be "), ""),
         (
             good.replace("    protocol", "    hostnme: example.com\n    protocol"),
-            format!("a.yaml:9: {id}: unknown field \"hostnme\" in spec.listeners[0]\n"),
+            format!("a.yaml:9: {id}: unknown field \"hostnme\" in spec.listeners[0]  (new)\n"),
             "    did you mean \"hostname\"?\n",
         ),
         (
