@@ -14,12 +14,12 @@ use super::trend::{Change, change, known, time};
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Comparison {
     /// The syncs of either.
-    pub syncs: BTreeMap<String, Syncs>,
+    pub syncs: BTreeMap<String, OfSync>,
 }
 
 /// What differs of one sync.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
-pub struct Syncs {
+pub struct OfSync {
     /// What is wrong with its source.
     pub source: Change,
     /// What is wrong on clusters.
@@ -43,12 +43,11 @@ pub fn compare(old: &[Report], new: &[Report]) -> Comparison {
         if before.is_none() {
             of.added.push(cluster.to_owned());
         }
-        let change = match now {
-            Some(now) => change(findings, now, cluster),
-            None => {
-                of.missing.push(cluster.to_owned());
-                Change { unseen: findings.into_values().collect(), ..Change::default() }
-            }
+        let change = if let Some(now) = now {
+            change(findings, now, cluster)
+        } else {
+            of.missing.push(cluster.to_owned());
+            Change { unseen: findings.into_values().collect(), ..Change::default() }
         };
         of.add(cluster, change);
     }
@@ -63,7 +62,7 @@ fn find<'a>(reports: &'a [Report], sync: &str, cluster: &str) -> Option<&'a Repo
     reports.iter().find(|report| report.sync == sync && report.clusters.contains_key(cluster))
 }
 
-impl Syncs {
+impl OfSync {
     /// Adds what has become of a cluster; what is about the source is told once.
     fn add(&mut self, cluster: &str, change: Change) {
         let split = |all: Vec<Finding>| -> (Vec<Finding>, Vec<Finding>) {

@@ -34,10 +34,9 @@ pub fn write(reports: &[Report], room: usize) -> String {
     }
     let summary = Summary::of(reports);
     if let Some(words) = summary.words() {
-        page.out += &format!("\n{words}\n");
+        page.add(&format!("\n{words}\n"));
     }
-    page.out += "\n| sync | cluster | | changes | unchanged | refused | new | still there | resolved |\n\
-                 |---|---|---|---|---:|---:|---:|---:|---:|\n";
+    page.out += "\n| sync | cluster | | changes | unchanged | refused | trend |\n|---|---|---|---|---:|---:|---|\n";
     for report in reports {
         for (name, cluster) in &report.clusters {
             page.add(&row(report, name, cluster));
@@ -79,17 +78,13 @@ fn row(report: &Report, name: &str, cluster: &ClusterReport) -> String {
         cluster.changes().join(", ")
     };
     let (_, refused) = cluster.not_done();
-    let trend = cluster.trend.as_ref().filter(|trend| trend.against.is_some());
-    let trend = trend.map_or_else(
-        || " | | ".to_owned(),
-        |trend| format!("{} | {} | {}", trend.new, trend.still, trend.resolved.len()),
-    );
     format!(
-        "| {} | {} | {} | {changes} | {} | {refused} | {trend} |\n",
+        "| {} | {} | {} | {changes} | {} | {refused} | {} |\n",
         cell(&report.sync),
         cell(name),
         cluster.state.word(),
-        cluster.unchanged()
+        cluster.unchanged(),
+        cluster.trend_in_short(),
     )
 }
 
@@ -119,8 +114,9 @@ fn gone(title: &str, findings: &[Gone]) -> String {
     if findings.is_empty() {
         return String::new();
     }
-    let lines: String = findings.iter().map(|gone| format!("- {}\n", code(&gone.words()))).collect();
-    format!("\n<details><summary>{title}: {}</summary>\n\n{lines}\n</details>\n", Gone::number(findings))
+    let lines: Vec<String> = findings.iter().map(|gone| format!("- {}", code(&gone.words()))).collect();
+    let lines = lines.join("\n");
+    format!("\n<details><summary>{title}: {}</summary>\n\n{lines}\n\n</details>\n", Gone::number(findings))
 }
 
 fn mark(cluster: &ClusterReport, since: Option<Timestamp>) -> String {

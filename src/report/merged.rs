@@ -69,7 +69,7 @@ fn one(mut group: Vec<Report>) -> Option<Report> {
     let unclaimed: BTreeSet<Unclaimed> = group.iter().flat_map(|report| report.unclaimed.clone()).collect();
     let clusters = group.into_iter().flat_map(|report| report.clusters).collect();
     let unclaimed = unclaimed.into_iter().collect();
-    Some(Report { run, started, stale_since, problems, unclaimed, clusters, ..newest })
+    Some(Report { run, stale_since, started, problems, unclaimed, clusters, ..newest })
 }
 
 /// Each problem once, with the clusters on which it is; without them if it is on all.

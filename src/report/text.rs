@@ -42,7 +42,9 @@ pub fn first(reports: &[Report], look: Look) -> String {
     let warnings: Vec<Warning> = reports.iter().flat_map(Warning::all).collect();
     for Warning { word, place, message, hint } in &warnings {
         writer.painted(&format!("{word} {place}"), Style::new().red(), &format!(": {message}"));
-        hint.iter().for_each(|hint| writer.line(&format!("    {hint}")));
+        if let Some(hint) = hint {
+            writer.line(&format!("    {hint}"));
+        }
     }
     if let Some(words) = Summary::of(reports).words() {
         writer.line(&words);

@@ -255,7 +255,9 @@ impl Summary {
         self.still += there.values().filter(|is_new| !**is_new).count();
         for (places, all) in [(gone, &mut self.resolved), (unseen, &mut self.unseen)] {
             let mut by_name = BTreeMap::new();
-            places.into_iter().for_each(|((cluster, _), finding)| Gone::add_to(&mut by_name, cluster, finding));
+            for ((cluster, _), finding) in places {
+                Gone::add_to(&mut by_name, cluster, finding);
+            }
             all.extend(by_name.into_values());
         }
     }

@@ -224,7 +224,7 @@ fn broken_documents(namespace: &str) -> Vec<(String, String, &'static str)> {
         (good.replace("8080", "80800"), format!("a.yaml:8: {id}: spec.listeners[0].port is 80800, but must be "), ""),
         (
             good.replace("    protocol", "    hostnme: example.com\n    protocol"),
-            format!("a.yaml:9: {id}: unknown field \"hostnme\" in spec.listeners[0]  (new)\n"),
+            format!("a.yaml:9: {id}: unknown field \"hostnme\" in spec.listeners[0]\n"),
             "    did you mean \"hostname\"?\n",
         ),
         (
@@ -258,6 +258,7 @@ fn a_broken_document_holds_what_it_feeds_and_the_rest_goes_on() {
     for ((text, message, hint), port) in broken_documents(&namespace).into_iter().zip(9000..) {
         desk.write("specs/a.yaml", &text);
         desk.write("specs/b.yaml", &gateway(&namespace, "b", port));
+        let message = message.replace('\n', "  (new)\n");
         let run = desk.run(&["sync"]).exits(1).reads_well().says("1 problem\n").says(&message).says(hint);
         let run = run.says(&format!("  Gateway {namespace}/a\n    ! 4 objects: kept: "));
         run.says("done: ").says(" updated, ").says(" unchanged, 4 objects kept\n");

@@ -37,6 +37,7 @@ mod program;
 mod properties;
 mod quickstart;
 mod quiet;
+mod reports;
 mod rights;
 mod rounds;
 mod saved_plans;

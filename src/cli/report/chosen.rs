@@ -35,30 +35,31 @@ pub(super) fn find(config: &Config, written: &str, now: Timestamp) -> Result<(St
     }
     let files = journal::files(&config.reports_dir);
     let names: Vec<String> = files.iter().map(|path| name(path)).collect();
-    let is_meant = |name: &String| name == written;
-    let mut fitting = (0..names.len()).filter(|index| names[*index].starts_with(written));
-    let found = match (names.iter().position(is_meant), fitting.next(), fitting.next()) {
-        (Some(index), _, _) => Some(index),
-        (None, Some(_), Some(_)) => {
-            let failure = Failure::usage(format!("more than one report begins with {written:?}"));
-            return Err(failure.hint("`gatewright report list` names them"));
-        }
-        (None, only, None) => only,
-        (None, None, Some(_)) => None,
+    let Some(index) = index_of(written, &names)? else {
+        let known = config.settings.syncs.keys().chain(&names).map(String::as_str);
+        let hint = did_you_mean(written, known.chain([LATEST]));
+        let failure = Failure::usage(format!("there is no report and no sync {written:?}"));
+        return Err(failure.hint(format!("{hint}; old reports are deleted (reports.keep)")));
     };
-    match found.or((written == LATEST && !files.is_empty()).then_some(0)) {
-        Some(index) => match journal::read(&files[index]) {
-            Some(report) => Ok((names[index].clone(), vec![report])),
-            None => {
-                Err(Failure::usage(format!("{} is no report of gatewright, or was cut off", files[index].display())))
-            }
-        },
-        None => {
-            let known = config.settings.syncs.keys().chain(&names).map(String::as_str);
-            let hint = did_you_mean(written, known.chain([LATEST]));
-            let failure = Failure::usage(format!("there is no report and no sync {written:?}"));
-            Err(failure.hint(format!("{hint}; old reports are deleted (reports.keep)")))
-        }
+    let Some(report) = journal::read(&files[index]) else {
+        return Err(Failure::usage(format!("{} is no report of gatewright, or was cut off", files[index].display())));
+    };
+    Ok((names[index].clone(), vec![report]))
+}
+
+/// Finds a name, the newest, or the only name that begins so.
+fn index_of(written: &str, names: &[String]) -> Result<Option<usize>, Failure> {
+    if let Some(index) = names.iter().position(|name| name == written) {
+        return Ok(Some(index));
+    }
+    if written == LATEST {
+        return Ok((!names.is_empty()).then_some(0));
+    }
+    let mut fitting = (0..names.len()).filter(|index| names[*index].starts_with(written));
+    match (fitting.next(), fitting.next()) {
+        (only, None) => Ok(only),
+        _ => Err(Failure::usage(format!("more than one report begins with {written:?}"))
+            .hint("`gatewright report list` names them")),
     }
 }
 
@@ -69,10 +70,14 @@ pub(super) fn state(config: &Config, sync: Option<&str>, now: Timestamp) -> Resu
     let mut all = Vec::new();
     for (name, settings) in config.settings.syncs.iter().filter(|(name, _)| sync.is_none_or(|sync| sync == *name)) {
         let clusters: Vec<&str> = config.clusters_of(settings).into_keys().collect();
+        let suspension = suspension::of(&state, name, now).map_err(|error| unusable(&error))?;
         let mut reports: Vec<Report> = Vec::new();
         for cluster in &clusters {
             if let Some(mut report) = journal::last(&state, name, cluster) {
                 note_age(&mut report, cluster, settings, now);
+                if suspension.is_none() {
+                    note_resumed(&mut report, cluster);
+                }
                 reports.push(report);
             }
         }
@@ -86,7 +91,6 @@ pub(super) fn state(config: &Config, sync: Option<&str>, now: Timestamp) -> Resu
             reports.push(unknown((name, &settings.source), &silent, mode, now));
         }
         // What is known now of the sync and its source counts, and not what was known in the last round.
-        let suspension = suspension::of(&state, name, now).map_err(|error| unusable(&error))?;
         for report in &mut reports {
             report.suspended.clone_from(&suspension);
             if let Some(trouble) = troubles.get(&report.source) {
@@ -99,8 +103,7 @@ pub(super) fn state(config: &Config, sync: Option<&str>, now: Timestamp) -> Resu
     Ok(all)
 }
 
-/// Notes that a report is older than it should be by the schedule, or that it says why there was no round and the reason
-/// is gone.
+/// Notes that a report is older than it should be by the schedule. Until a round has ended it may wait for health.
 fn note_age(report: &mut Report, name: &str, settings: &SyncSettings, now: Timestamp) {
     let Some(cluster) = report.clusters.get_mut(name) else { return };
     let patience = if settings.wait.enabled { settings.wait.timeout.0 } else { Duration::ZERO };
@@ -110,7 +113,15 @@ fn note_age(report: &mut Report, name: &str, settings: &SyncSettings, now: Times
     if let Some(due) = due.filter(|due| *due < now) {
         let (last, due) = (time(report.finished), time(due));
         cluster.overdue = Some(format!("its last report is of {last}, and another one was due by {due}"));
-    } else if cluster.state == ClusterState::Suspended {
-        cluster.overdue = Some(format!("there was no round, because it was suspended at {}", time(report.finished)));
+    }
+}
+
+/// Notes that a report says why there was no round, and that this is over.
+fn note_resumed(report: &mut Report, name: &str) {
+    let last = time(report.finished);
+    let suspended = report.clusters.get_mut(name).filter(|cluster| cluster.state == ClusterState::Suspended);
+    if let Some(cluster) = suspended {
+        let words = format!("there was no round since it was resumed, and at {last} it was suspended");
+        cluster.overdue.get_or_insert(words);
     }
 }

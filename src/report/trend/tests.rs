@@ -16,7 +16,7 @@ fn at(round: usize) -> Timestamp {
     Timestamp::UNIX_EPOCH.checked_add(hours).expect("it is in this century")
 }
 
-fn id(kind: &str, name: impl ToString) -> Value {
+fn id(kind: &str, name: u8) -> Value {
     json!(ObjectId::new("", kind, "shop", &name.to_string()))
 }
 
@@ -27,12 +27,12 @@ fn step(object: u8, paths: &[u8]) -> Value {
     json!({"unit": id("Gateway", object % 2), "id": id("Service", object), "action": "update", "differences": differences})
 }
 
-fn cluster(state: &str, steps: Vec<Value>) -> Value {
+fn cluster(state: &str, steps: &[Value]) -> Value {
     json!({"state": state, "steps": steps, "refusals": [], "holds": [], "units": []})
 }
 
 /// A report of round number `round`, on one or more clusters.
-fn report(round: usize, clusters: Value) -> Report {
+fn report(round: usize, clusters: &Value) -> Report {
     let report = json!({
         "schema": "gatewright.dev/report/v1alpha1", "sync": "gateways", "source": "platform", "revision": "r1",
         "mode": "plan", "started": at(round), "finished": at(round), "problems": [], "unclaimed": [],
@@ -98,11 +98,11 @@ fn reported(number: usize, (sees, drift): &Round) -> Report {
             steps.push(step(object, &paths));
         }
     }
-    let mut of_cluster = cluster("planned", steps);
+    let mut of_cluster = cluster("planned", &steps);
     match sees {
         Sees::All => {}
         Sees::Unit(unit) => {
-            let unit = id("Gateway", unit);
+            let unit = id("Gateway", *unit);
             of_cluster["units"] = json!([{"unit": unit, "state": "current", "addresses": [], "ports": []}]);
         }
         Sees::Nothing(state) => {
@@ -113,7 +113,7 @@ fn reported(number: usize, (sees, drift): &Round) -> Report {
         }
     }
     let partial = matches!(sees, Sees::Unit(_));
-    Report { partial, ..report(number, json!({CLUSTER: of_cluster})) }
+    Report { partial, ..report(number, &json!({CLUSTER: of_cluster})) }
 }
 
 fn finding_of(object: u8, path: u8) -> String {
@@ -176,12 +176,12 @@ proptest! {
 
 #[test]
 fn a_path_that_differs_later_has_a_time_of_its_own() {
-    let first = dated(report(1, json!({CLUSTER: cluster("planned", vec![step(0, &[1])])})), None);
-    let second = dated(report(2, json!({CLUSTER: cluster("planned", vec![step(0, &[1, 2])])})), Some(&first));
+    let first = dated(report(1, &json!({CLUSTER: cluster("planned", &[step(0, &[1])])})), None);
+    let second = dated(report(2, &json!({CLUSTER: cluster("planned", &[step(0, &[1, 2])])})), Some(&first));
     let found = &second.clusters[CLUSTER].steps[0];
     assert_eq!((found.since, &found.later), (Some(at(1)), &[("data.2".to_owned(), at(2))].into()));
     assert_eq!((trend(&second).new, trend(&second).still), (1, 1));
-    let third = dated(report(3, json!({CLUSTER: cluster("planned", vec![step(0, &[2])])})), Some(&second));
+    let third = dated(report(3, &json!({CLUSTER: cluster("planned", &[step(0, &[2])])})), Some(&second));
     let found = &third.clusters[CLUSTER].steps[0];
     assert_eq!((found.since, found.later.len()), (Some(at(2)), 0));
     assert_eq!(words(&trend(&third).resolved), ["update Service shop/0: data.1"]);
@@ -192,7 +192,7 @@ fn what_a_round_has_done_is_no_finding_and_what_it_failed_to_do_is_one() {
     let becomes = |outcome: Value| {
         let mut step = step(0, &[1]);
         step["outcome"] = outcome;
-        let report = Report { mode: Mode::Apply, ..report(1, json!({CLUSTER: cluster("done", vec![step])})) };
+        let report = Report { mode: Mode::Apply, ..report(1, &json!({CLUSTER: cluster("done", &[step])})) };
         finding::on(&report, CLUSTER).into_values().map(|finding| finding.what).collect::<Vec<_>>()
     };
     assert_eq!(becomes(json!({"result": "done"})), [""; 0]);
@@ -203,13 +203,13 @@ fn what_a_round_has_done_is_no_finding_and_what_it_failed_to_do_is_one() {
 #[test]
 fn the_words_of_a_server_and_the_line_of_a_document_may_change() {
     let told = |round: usize, message: &str, line: u32| {
-        let mut of_cluster = cluster("planned", Vec::new());
+        let mut of_cluster = cluster("planned", &[]);
         let reason = json!({"reason": "forbidden", "detail": message});
         of_cluster["refusals"] = json!([{"unit": id("Gateway", 0), "id": id("Service", 0), "reason": reason}]);
         of_cluster["holds"] = json!([{"guard": "max-delete", "message": message, "hint": "look"}]);
         of_cluster["units"] =
             json!([{"unit": id("Gateway", 1), "state": "unhealthy", "message": message, "addresses": [], "ports": []}]);
-        let mut report = with_problem(report(round, json!({CLUSTER: of_cluster})), "no such field", &[]);
+        let mut report = with_problem(report(round, &json!({CLUSTER: of_cluster})), "no such field", &[]);
         report.problems[0].problem.place.line = line;
         report
     };
@@ -224,29 +224,29 @@ fn the_words_of_a_server_and_the_line_of_a_document_may_change() {
 
 #[test]
 fn what_is_refused_or_elsewhere_is_not_seen_to_be_right() {
-    let first = dated(report(1, json!({CLUSTER: cluster("planned", vec![step(0, &[1]), step(1, &[1])])})), None);
-    let mut refused = cluster("planned", Vec::new());
+    let first = dated(report(1, &json!({CLUSTER: cluster("planned", &[step(0, &[1]), step(1, &[1])])})), None);
+    let mut refused = cluster("planned", &[]);
     let reason = json!({"reason": "foreign", "detail": "argocd"});
     refused["refusals"] = json!([{"unit": id("Gateway", 0), "id": id("Service", 0), "reason": reason}]);
-    let second = dated(report(2, json!({CLUSTER: refused})), Some(&first));
+    let second = dated(report(2, &json!({CLUSTER: refused})), Some(&first));
     assert_eq!(words(&trend(&second).resolved), ["update Service shop/1: data.1"]);
     assert_eq!(words(&trend(&second).unseen), ["update Service shop/0: data.1"]);
 
-    let mut elsewhere = cluster("held", vec![step(2, &[1])]);
+    let mut elsewhere = cluster("held", &[step(2, &[1])]);
     elsewhere["holds"] = json!([{"guard": "cluster-identity", "message": "another one answers", "hint": "look"}]);
-    let second = dated(report(2, json!({CLUSTER: elsewhere})), Some(&first));
+    let second = dated(report(2, &json!({CLUSTER: elsewhere})), Some(&first));
     assert_eq!((trend(&second).new, trend(&second).unseen.len(), trend(&second).resolved.len()), (1, 2, 0));
     assert_eq!(second.clusters[CLUSTER].steps[0].since, None);
 }
 
 #[test]
 fn an_undo_resolves_nothing_that_the_source_wants() {
-    let first = dated(report(1, json!({CLUSTER: cluster("planned", vec![step(0, &[1])])})), None);
+    let first = dated(report(1, &json!({CLUSTER: cluster("planned", &[step(0, &[1])])})), None);
     let undo = |mode: Mode| Report {
         mode,
         partial: true,
         cause: Some("undo of 20261120T060000.000Z-gateways".to_owned()),
-        ..report(2, json!({CLUSTER: cluster("done", vec![step(0, &[1, 2])])}))
+        ..report(2, &json!({CLUSTER: cluster("done", &[step(0, &[1, 2])])}))
     };
     let planned = dated(undo(Mode::Plan), Some(&first));
     assert_eq!(planned.clusters[CLUSTER].trend, None);
@@ -258,19 +258,18 @@ fn an_undo_resolves_nothing_that_the_source_wants() {
 
 #[test]
 fn what_is_wrong_with_the_source_counts_once() {
-    let clusters =
-        || json!({"eu": cluster("planned", vec![step(0, &[1])]), "us": cluster("planned", vec![step(0, &[1])])});
-    let mut first = with_problem(report(1, clusters()), "no such field", &[]);
+    let clusters = || json!({"eu": cluster("planned", &[step(0, &[1])]), "us": cluster("planned", &[step(0, &[1])])});
+    let mut first = with_problem(report(1, &clusters()), "no such field", &[]);
     first.stale_source = Some("the server is down".to_owned());
     date(&mut first, |_| None);
     assert_eq!(Summary::of(std::slice::from_ref(&first)).words(), None, "there is nothing to compare with");
-    let mut second = with_problem(report(2, clusters()), "another one", &["us"]);
+    let mut second = with_problem(report(2, &clusters()), "another one", &["us"]);
     date(&mut second, |_| Some(first.clone()));
     let words = Summary::of(std::slice::from_ref(&second)).words();
     assert_eq!(words.as_deref(), Some("1 new, 2 still there, 2 resolved since 1970-01-01 01:00 UTC"));
     assert_eq!(second.mark(second.problems[0].since).as_deref(), Some("new"));
 
-    let mut third = report(3, json!({"eu": cluster("planned", Vec::new()), "us": cluster("planned", Vec::new())}));
+    let mut third = report(3, &json!({"eu": cluster("planned", &[]), "us": cluster("planned", &[])}));
     date(&mut third, |_| Some(second.clone()));
     let summary = Summary::of(&[third]);
     let resolved: Vec<String> = summary.resolved.iter().map(Gone::words).collect();
@@ -287,7 +286,7 @@ fn what_is_wrong_with_the_source_counts_once() {
 #[test]
 fn the_same_problem_on_several_clusters_stands_there_once() {
     let of = |round: usize, name: &str, message: &str| {
-        let mut report = with_problem(report(round, json!({name: cluster("planned", Vec::new())})), message, &[]);
+        let mut report = with_problem(report(round, &json!({name: cluster("planned", &[])})), message, &[]);
         date(&mut report, |_| None);
         report
     };
