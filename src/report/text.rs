@@ -46,7 +46,8 @@ pub fn first(reports: &[Report], look: Look) -> String {
             writer.line(&format!("    {hint}"));
         }
     }
-    if let Some(words) = Summary::of(reports).words() {
+    // A single report says it itself.
+    if let Some(words) = Summary::of(reports).words().filter(|_| reports.len() > 1) {
         writer.line(&words);
     }
     if !writer.out.is_empty() {

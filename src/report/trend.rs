@@ -287,25 +287,28 @@ impl ClusterReport {
     }
 
     /// Says since when something is known: `new`, or `since 2026-11-20 06:00 UTC`; nothing if there is nothing to
-    /// compare with.
+    /// compare with. Where everything is new it need not be said of each.
     pub fn mark(&self, since: Option<Timestamp>) -> Option<String> {
-        let trend = self.trend.as_ref()?;
-        trend.against?;
-        since.map(|since| mark(since, trend.time))
+        let trend = self.trend.as_ref().filter(|trend| trend.against.is_some())?;
+        mark(since?, trend.time, trend.still == 0)
     }
 }
 
 impl Report {
     /// Says since when something is known that is about the source.
     pub fn mark(&self, since: Option<Timestamp>) -> Option<String> {
-        let is_compared = |cluster: &ClusterReport| cluster.trend.as_ref().is_some_and(|trend| trend.against.is_some());
-        let is_compared = self.clusters.values().any(is_compared);
-        since.filter(|_| is_compared).map(|since| mark(since, self.started))
+        let trends = self.clusters.values().filter_map(|cluster| cluster.trend.as_ref());
+        let mut compared = trends.filter(|trend| trend.against.is_some()).peekable();
+        compared.peek()?;
+        mark(since?, self.started, compared.all(|trend| trend.still == 0))
     }
 }
 
-fn mark(since: Timestamp, now: Timestamp) -> String {
-    if since >= now { "new".to_owned() } else { format!("since {}", time(since)) }
+fn mark(since: Timestamp, now: Timestamp, is_all_new: bool) -> Option<String> {
+    if since < now {
+        return Some(format!("since {}", time(since)));
+    }
+    (!is_all_new).then(|| "new".to_owned())
 }
 
 /// Writes a time as people read it, to the minute.

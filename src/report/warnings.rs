@@ -2,7 +2,7 @@
 
 use jiff::Timestamp;
 
-use super::{ClusterReport, ClusterState, Report};
+use super::{ClusterReport, Report};
 
 /// One thing to be known first.
 #[derive(Debug)]
@@ -35,14 +35,22 @@ impl Warning {
             // It says what to do itself.
             add("problem", format!("sync {}", report.sync), dated(problem.to_string(), problem.since), None);
         }
-        if report.clusters.is_empty() {
-            let message = "it selects no cluster of the config file".to_owned();
-            add(ClusterState::Unknown.word(), format!("sync {}", report.sync), message, None);
-        }
+        let mut of_clusters: Vec<Self> = Vec::new();
         for (name, cluster) in &report.clusters {
-            all.extend(Self::of(cluster, &format!("{} on {name}", report.sync)));
+            for warning in Self::of(cluster, &format!("{} on {name}", report.sync)) {
+                // What is the same on several clusters is said once, with all of them.
+                match of_clusters.iter_mut().find(|known| known.is_like(&warning)) {
+                    Some(known) => known.place.extend([", ", name.as_str()]),
+                    None => of_clusters.push(warning),
+                }
+            }
         }
+        all.extend(of_clusters);
         all
+    }
+
+    fn is_like(&self, other: &Self) -> bool {
+        (self.word, &self.message, &self.hint) == (other.word, &other.message, &other.hint)
     }
 
     fn of(cluster: &ClusterReport, place: &str) -> Vec<Self> {

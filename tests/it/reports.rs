@@ -184,6 +184,18 @@ fn the_last_known_state_says_first_what_is_missing_from_it() {
     let shown = desk.run(&["report", "show", "gateways"]).exits(0);
     let year = last["report"]["finished"].as_str().and_then(|time| time.split('-').next()).expect("it is a time");
     shown.says("overdue gateways on eu: its last report is of ").says(&format!("is of {year}-"));
+
+    // A sync that was resumed and had no round yet, and a source that cannot be read by now.
+    desk.run(&["resume", "gateways"]).exits(0);
+    let path = "state/status/gateways/us.json";
+    desk.write(path, &desk.read(path).replace("\"state\": \"planned\"", "\"state\": \"suspended\""));
+    let trouble = json!({"specs": {"since": "2026-11-20T06:00:00Z", "message": "no such host"}});
+    desk.write("state/status/.sources.json", &trouble.to_string());
+    let shown =
+        desk.run(&["report", "show"]).exits(0).says("overdue gateways on us: there was no round since it was resumed");
+    shown.says(
+        "stale source specs: it could not be read, and this is its last good revision: since 2026-11-20 06:00:00 UTC",
+    );
 }
 
 #[test]

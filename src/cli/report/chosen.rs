@@ -83,7 +83,7 @@ pub(super) fn state(config: &Config, sync: Option<&str>, now: Timestamp) -> Resu
         }
         let is_silent = |cluster: &&str| reports.iter().all(|report| !report.clusters.contains_key(*cluster));
         let silent: Vec<&str> = clusters.into_iter().filter(is_silent).collect();
-        if !silent.is_empty() || reports.is_empty() {
+        if !silent.is_empty() {
             let mode = match settings.mode {
                 settings::Mode::Apply => Mode::Apply,
                 settings::Mode::Report => Mode::Plan,

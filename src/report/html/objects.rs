@@ -40,7 +40,7 @@ pub(super) fn section(report: &Report, name: &str, cluster: &ClusterReport, out:
             out,
             "<details{open}><summary><bdi>{}</bdi> <span class=\"{word}\">{word}</span> <small>{}</small></summary><ul>",
             Safe(&unit.to_string()),
-            Safe(&[message, &mark].map(str::trim).join(" "))
+            Safe([message, &mark].join(" ").trim())
         )?;
         entries.iter().try_for_each(|entry| object(entry, cluster, out))?;
         writeln!(out, "</ul></details>")?;
