@@ -14,6 +14,7 @@ pub mod orphans;
 pub mod plan;
 pub mod rbac;
 pub mod render;
+pub mod report;
 pub mod rollback;
 pub mod run;
 mod session;
@@ -23,6 +24,7 @@ pub mod sync;
 mod table;
 pub mod takeover;
 pub mod undo;
+pub mod view;
 
 use std::collections::BTreeMap;
 use std::error::Error as StdError;
@@ -86,6 +88,7 @@ enum Command {
     Defaults(defaults::Args),
     Status(status::Args),
     History(history::Args),
+    Report(report::Args),
     Inventory(inventory::Args),
     Orphans(orphans::Args),
     Takeover(takeover::Args),
@@ -201,6 +204,7 @@ impl Context {
             Command::Defaults(args) => defaults::run(&self, &args),
             Command::Status(args) => status::run(&self, &args),
             Command::History(args) => history::run(&self, &args),
+            Command::Report(args) => report::run(&self, &args),
             Command::Inventory(args) => inventory::run(&self, &args),
             Command::Orphans(args) => orphans::run(&self, &args),
             Command::Takeover(args) => takeover::run(&self, &args),

@@ -133,6 +133,7 @@ pub async fn run(
         source: order.settings.source.clone(),
         revision: snapshot.revision.clone(),
         stale_source: None,
+        stale_since: None,
         mode: order.told_mode(),
         started,
         finished: finished(clock, started),

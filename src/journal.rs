@@ -14,6 +14,7 @@ use serde::{Deserialize, Serialize};
 use crate::archive::runs;
 use crate::config::Config;
 use crate::config::settings::ReportFormat;
+use crate::report::trend::{date, undated};
 use crate::report::{ClusterReport, ClusterState, Report};
 use crate::state::{State, StateError};
 use crate::survey;
@@ -65,13 +66,21 @@ fn keep_compared(state: &State, report: &Report, cluster: &str, found: &ClusterR
     state.write_json(compared_path(&report.sync, cluster), &compared)
 }
 
+/// Writes into a report since when what it has found is known, by the last reports of its sync.
+pub fn compare(state: &State, report: &mut Report) {
+    let sync = report.sync.clone();
+    date(report, |cluster| last(state, &sync, cluster));
+}
+
 /// Keeps a report: as the last one, and in the history if it says something that the one before did not. There it is
-/// kept as JSON, which is what the history is read from, and in the forms that the settings say.
+/// kept as JSON, which is what the history is read from, and in the forms that the settings say. Reports that are older
+/// than the settings say are deleted.
 ///
 /// Returns the path in the history.
 pub fn record(state: &State, config: &Config, report: &Report) -> Result<Option<PathBuf>, StateError> {
     // A change that is made again and again is told each time: it can be undone each time.
-    let mut is_new = report.has_changed();
+    let mut is_new = report.has_changed() || report.clusters.values().any(has_resolved);
+    expire(&config.reports_dir, report.finished, config.settings.reports.keep.0);
     for (cluster, of_cluster) in &report.clusters {
         let clusters = [(cluster.clone(), of_cluster.clone())].into();
         let report = Report { clusters, ..report.clone() };
@@ -105,26 +114,42 @@ fn file_stem(report: &Report) -> String {
     runs::name(report.started, &report.sync, &clusters)
 }
 
+/// That something is gone is said once. That something is new is said by the report itself, and that it is still there
+/// by nobody.
+fn has_resolved(cluster: &ClusterReport) -> bool {
+    cluster.trend.as_ref().is_some_and(|trend| !trend.resolved.is_empty())
+}
+
 /// What a report says apart from when: a round that changes nothing says the same as the one before.
 fn content_digest(report: &Report) -> String {
     let (started, finished) = (Timestamp::UNIX_EPOCH, Timestamp::UNIX_EPOCH);
-    let timeless = Report { started, finished, run: String::new(), ..report.clone() };
+    let timeless = Report { started, finished, run: String::new(), ..undated(report) };
     digest(&serde_json::to_vec(&timeless).unwrap_or_default())
 }
 
 /// Returns the reports of the history, the newest first; of one sync, or of all. A file is read when it is asked for.
 pub fn history(folder: &Path, sync: Option<&str>) -> impl Iterator<Item = (PathBuf, Report)> {
-    let entries = fs::read_dir(folder).into_iter().flatten().flatten().map(|entry| entry.path());
-    let mut files: Vec<PathBuf> = entries.filter(|path| path.extension().is_some_and(|ext| ext == "json")).collect();
-    files.sort_by(|a, b| b.cmp(a));
-    files.into_iter().filter_map(move |path| {
-        let report: Report = serde_json::from_slice(&fs::read(&path).ok()?).ok()?;
+    files(folder).into_iter().filter_map(move |path| {
+        let report = read(&path)?;
         sync.is_none_or(|sync| report.sync == sync).then_some((path, report))
     })
 }
 
+/// Returns the files of the history, the newest first. Each is named as its round is.
+pub fn files(folder: &Path) -> Vec<PathBuf> {
+    let entries = fs::read_dir(folder).into_iter().flatten().flatten().map(|entry| entry.path());
+    let mut files: Vec<PathBuf> = entries.filter(|path| path.extension().is_some_and(|ext| ext == "json")).collect();
+    files.sort_by(|a, b| b.cmp(a));
+    files
+}
+
+/// Reads a report of the history; nothing if it cannot be read, or is none.
+pub fn read(path: &Path) -> Option<Report> {
+    serde_json::from_slice(&fs::read(path).ok()?).ok()
+}
+
 /// Deletes reports that are older than they are kept.
-pub fn expire(folder: &Path, now: Timestamp, keep: Duration) {
+fn expire(folder: &Path, now: Timestamp, keep: Duration) {
     let Ok(keep) = SignedDuration::try_from(keep) else { return };
     let Ok(limit) = now.checked_sub(keep) else { return };
     let limit = limit.strftime("%Y%m%dT%H%M%S").to_string();

@@ -206,8 +206,11 @@ pub fn problems<'a>(wanted: &BTreeMap<&'a str, &'a [Problem]>) -> Vec<ProblemRep
         }
     }
     let everywhere = |names: Vec<String>| if names.len() == wanted.len() { Vec::new() } else { names };
-    let report =
-        |(problem, names): (&Problem, _)| ProblemReport { problem: problem.clone(), clusters: everywhere(names) };
+    let report = |(problem, names): (&Problem, _)| ProblemReport {
+        problem: problem.clone(),
+        clusters: everywhere(names),
+        since: None,
+    };
     clusters.into_iter().map(report).collect()
 }
 

@@ -3,14 +3,19 @@
 //! The JSON view is this value; its form is versioned by [`SCHEMA`].
 
 pub mod blast;
+pub mod comparison;
+pub mod finding;
 mod form;
 pub mod html;
 pub mod junit;
 pub mod markdown;
+pub mod merged;
 pub mod outline;
 pub mod shown;
 pub mod text;
+pub mod trend;
 mod warnings;
+pub mod withheld;
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -20,7 +25,7 @@ use gatewright_engine::object::ObjectId;
 use gatewright_engine::plan::Plan;
 use gatewright_engine::plan::conflicts::Settled;
 use gatewright_engine::plan::guard::Hold;
-use gatewright_engine::plan::refusal::{Reason, Refusal};
+use gatewright_engine::plan::refusal::Reason;
 use gatewright_engine::plan::saved::SavedStep;
 use gatewright_engine::plan::survey::history::Baseline;
 use gatewright_engine::problem::{Place, Problem, Scope};
@@ -29,6 +34,8 @@ use serde::{Deserialize, Serialize};
 
 use crate::apply::Outcome;
 use crate::suspension::Suspension;
+use trend::Trend;
+use withheld::{HoldReport, RefusalReport};
 
 /// The version of the JSON view.
 pub const SCHEMA: &str = "gatewright.dev/report/v1alpha1";
@@ -61,6 +68,9 @@ pub struct Report {
     /// Why the source could not be asked this time, if so: the revision is the last good one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub stale_source: Option<String>,
+    /// Since which report it could not.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub stale_since: Option<Timestamp>,
     /// Whether anything was to be changed.
     pub mode: Mode,
     /// When it began.
@@ -96,6 +106,9 @@ pub struct ProblemReport {
     /// The clusters on which it is, because of the overlays there; empty if it is on all of them.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub clusters: Vec<String>,
+    /// Since which report it is there.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub since: Option<Timestamp>,
 }
 
 /// A document that no pack claims.
@@ -116,12 +129,18 @@ pub struct ClusterReport {
     /// What stopped it, if something did.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub error: Option<Failure>,
+    /// Since which report it cannot be asked, or fails as a whole.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub since: Option<Timestamp>,
+    /// Why this report is older than it should be; only the last known state of a fleet says so.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub overdue: Option<String>,
     /// The steps of the plan.
     pub steps: Vec<StepReport>,
     /// What was refused.
-    pub refusals: Vec<Refusal>,
+    pub refusals: Vec<RefusalReport>,
     /// Guards that stopped everything, or one unit.
-    pub holds: Vec<Hold>,
+    pub holds: Vec<HoldReport>,
     /// What would have been held, and was approved.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub lifted: Vec<Hold>,
@@ -133,6 +152,9 @@ pub struct ClusterReport {
     /// How both sides of every object looked, for the next comparison.
     #[serde(skip)]
     pub baseline: Baseline,
+    /// What has come and gone since the report before; absent where nothing is compared.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub trend: Option<Trend>,
     /// What may be kept of a plan, to be carried out later.
     #[serde(skip)]
     pub saved: Saved,
@@ -167,6 +189,8 @@ pub enum ClusterState {
     Stopped,
     /// There was none, because the sync is suspended.
     Suspended,
+    /// There was none yet; only the last known state of a fleet says so.
+    Unknown,
 }
 
 /// What stopped a round on a cluster.
@@ -207,6 +231,12 @@ pub struct StepReport {
     /// What became of it; absent in a plan.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub outcome: Option<Outcome>,
+    /// Since which report it differs or fails; absent if it does not.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub since: Option<Timestamp>,
+    /// The paths of which a later report was the first to say that they differ, and when that was.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub later: BTreeMap<String, Timestamp>,
 }
 
 /// The state of one unit on one cluster.
@@ -224,6 +254,9 @@ pub struct UnitReport {
     pub addresses: Vec<String>,
     /// On which ports.
     pub ports: Vec<u16>,
+    /// Since which report it is unhealthy or failed; absent if it is neither.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub since: Option<Timestamp>,
 }
 
 /// How a unit is.
@@ -299,6 +332,7 @@ impl Report {
             source,
             revision,
             stale_source: None,
+            stale_since: None,
             mode: Mode::Apply,
             started: now,
             finished: now,
@@ -306,6 +340,12 @@ impl Report {
             unclaimed: Vec::new(),
             clusters: BTreeMap::from([(cluster.to_owned(), report)]),
         }
+    }
+
+    /// Tells whether its round wanted what the source says, and not what an earlier round did or rendered.
+    pub fn is_of_source(&self) -> bool {
+        let others = ["undo of ", "rollback to "];
+        !self.cause.as_deref().is_some_and(|cause| others.iter().any(|other| cause.starts_with(other)))
     }
 
     /// Counts the steps that changed something, or in a plan would change something, by action.
@@ -355,7 +395,8 @@ impl StepReport {
     /// Reports how an object stands, where nothing is going to be done about it.
     pub fn compared(unit: ObjectId, id: ObjectId, action: &str, note: Option<String>) -> Self {
         let (place, class, outcome, fields, differences) = (None, None, None, Vec::new(), Vec::new());
-        Self { unit, id, place, action: action.to_owned(), class, differences, fields, note, outcome }
+        let (since, later) = (None, BTreeMap::new());
+        Self { unit, id, place, action: action.to_owned(), class, differences, fields, note, outcome, since, later }
     }
 
     /// Tells whether the step is about to change the cluster, or has.
@@ -377,17 +418,22 @@ impl ClusterReport {
             fields: step.fields.clone(),
             note: step.note.clone(),
             outcome: None,
+            since: None,
+            later: BTreeMap::new(),
         };
         Self {
             state: if plan.is_stopped() { ClusterState::Held } else { ClusterState::Planned },
             error: None,
+            since: None,
+            overdue: None,
             steps: plan.steps.iter().map(step).collect(),
-            refusals: plan.refusals.clone(),
-            holds: plan.holds.clone(),
+            refusals: plan.refusals.iter().map(RefusalReport::from).collect(),
+            holds: plan.holds.iter().map(HoldReport::from).collect(),
             lifted: plan.lifted.clone(),
             units: Vec::new(),
             remarks: Vec::new(),
             baseline: Baseline::new(),
+            trend: None,
             saved: Saved::default(),
         }
     }
@@ -425,7 +471,7 @@ impl ClusterReport {
         let codes: Vec<u8> = self.refusals.iter().map(|refusal| weight(&refusal.reason)).collect();
         match self.state {
             ClusterState::Unreachable => 4,
-            ClusterState::Failed | ClusterState::Stopped => 1,
+            ClusterState::Failed | ClusterState::Stopped | ClusterState::Unknown => 1,
             _ if is_unhealthy || codes.contains(&1) => 1,
             ClusterState::Held | ClusterState::Suspended => 3,
             _ if codes.contains(&3) || !self.holds.is_empty() => 3,

@@ -18,8 +18,8 @@ use croner::Cron;
 use croner::errors::CronError;
 use croner::parser::{CronParser, Seconds, Year};
 use gatewright_engine::check::suggest;
-use jiff::Timestamp;
 use jiff::tz::{TimeZone, db};
+use jiff::{SignedDuration, Timestamp};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -204,6 +204,21 @@ impl Schedule {
     }
 }
 
+/// How many intervals without a round are too many.
+const MISSED: u32 = 3;
+
+impl Schedule {
+    /// Returns the time by which there should be another round after one: three intervals after it ended, or the end of the
+    /// next window of a cron pattern.
+    pub fn due(&self, started: Timestamp, ended: Timestamp) -> Option<Timestamp> {
+        let (from, time) = match &self.0 {
+            Rule::Interval { every, jitter } => (ended, *every * MISSED + *jitter),
+            Rule::Cron(calendar) => (calendar.after(started)?, calendar.window),
+        };
+        from.checked_add(SignedDuration::try_from(time).ok()?).ok()
+    }
+}
+
 fn interval_rule(settings: &Settings, interval: Period) -> Result<Rule, ScheduleError> {
     if settings.timezone.is_some() {
         return Err(ScheduleError::WithoutCron("timezone"));
@@ -330,6 +345,19 @@ mod tests {
         check(json!({"cron": "@every 5m"}), "there is no cron pattern named \"@every 5m\"");
         check(json!({"cron": ""}), "the cron pattern \"\" has 0 fields, not 5");
         check(json!({"cron": "0 2 30 2 *"}), "the cron pattern \"0 2 30 2 *\" never matches");
+    }
+
+    #[test]
+    fn a_round_that_is_missing_is_noticed() {
+        let check = |settings: Value, ended: &str, expected: &str| {
+            let settings: Settings = serde_json::from_value(settings).expect("settings of a test have the right shape");
+            let at = |text: &str| text.parse::<Timestamp>().expect("it is a time");
+            let schedule = Schedule::parse(&settings).expect("it is a schedule");
+            assert_eq!(schedule.due(at("2026-11-20T02:00:07Z"), at(ended)), Some(at(expected)));
+        };
+        check(json!({"interval": "10m", "jitter": "1m"}), "2026-11-20T02:05:00Z", "2026-11-20T02:36:00Z");
+        check(json!({"cron": "0 2 * * *"}), "2026-11-20T02:05:00Z", "2026-11-21T03:00:00Z");
+        check(json!({"cron": "0 2 * * *", "window": "4h"}), "2026-11-20T02:05:00Z", "2026-11-21T06:00:00Z");
     }
 
     #[test]

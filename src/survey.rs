@@ -25,6 +25,7 @@ use tokio_util::sync::CancellationToken;
 use crate::claims::Beside;
 use crate::cluster::{Cluster, ClusterError};
 use crate::rendering::Want;
+use crate::report::withheld::RefusalReport;
 use crate::report::{ClusterReport, ClusterState, StepReport, UnitReport, UnitState};
 use crate::round::{self, Conclusion};
 use compare::{Compared, Standing};
@@ -94,7 +95,7 @@ impl Writer<'_> {
         for one in compared {
             match self.step(one, &open, &mut report.baseline) {
                 Ok(step) => report.steps.push(step),
-                Err(refusal) => report.refusals.push(refusal),
+                Err(refusal) => report.refusals.push(RefusalReport::from(&refusal)),
             }
         }
         self.extra(&open, &mut report).await;

@@ -43,14 +43,6 @@ pub fn run(context: &Context, args: &Args) -> Result<u8, Failure> {
 }
 
 fn line(report: &Report) -> String {
-    let counts: Vec<String> =
-        report.counts().into_iter().map(|(action, number)| format!("{action} {number}")).collect();
-    let did = match (counts.is_empty(), report.mode) {
-        (true, _) => "no changes".to_owned(),
-        (false, Mode::Apply) => counts.join(", "),
-        (false, Mode::Compare) => format!("found {}", counts.join(", ")),
-        (false, Mode::Plan) => format!("planned {}", counts.join(", ")),
-    };
     let problems = match report.problems.len() {
         0 => String::new(),
         number => format!(", {}", count(number, "problem")),
@@ -59,6 +51,21 @@ fn line(report: &Report) -> String {
     let clusters: Vec<&str> = report.clusters.keys().map(String::as_str).collect();
     let (sync, clusters) = (&report.sync, clusters.join(","));
     let cause = report.cause.as_ref().map(|cause| format!(" ({cause})")).unwrap_or_default();
-    let did = if report.suspended.is_some() { "suspended".to_owned() } else { did };
-    format!("{time}  {sync}  {clusters}  {}{cause}  {did}{problems}  exit {}", report.revision, report.exit_code())
+    let (revision, did, code) = (&report.revision, did(report), report.exit_code());
+    format!("{time}  {sync}  {clusters}  {revision}{cause}  {did}{problems}  exit {code}")
+}
+
+/// Says what a round has done, or would do: `update 2, prune 1`.
+pub(super) fn did(report: &Report) -> String {
+    if report.suspended.is_some() {
+        return "suspended".to_owned();
+    }
+    let counts: Vec<String> =
+        report.counts().into_iter().map(|(action, number)| format!("{action} {number}")).collect();
+    match (counts.is_empty(), report.mode) {
+        (true, _) => "no changes".to_owned(),
+        (false, Mode::Apply) => counts.join(", "),
+        (false, Mode::Compare) => format!("found {}", counts.join(", ")),
+        (false, Mode::Plan) => format!("planned {}", counts.join(", ")),
+    }
 }

@@ -1,16 +1,16 @@
 //! `gatewright plan`.
 
-use std::io;
 use std::path::PathBuf;
 
 use gatewright_engine::text::digest;
 
 use super::session::{Selection, Session, unusable};
+use super::view::View;
 use super::{Context, EXIT_FAILED, EXIT_PENDING, Failure, complain, emit, print_json, worst};
 use crate::clock::Clock;
 use crate::config::settings;
 use crate::plan_file::{PlanFile, PlannedSync};
-use crate::report::{Mode, Report, html, junit, markdown, text};
+use crate::report::{Mode, Report, text};
 use crate::suspension;
 
 /// Shows what the next round would do, on every cluster, and changes nothing.
@@ -37,21 +37,6 @@ pub struct Args {
     /// How to print it.
     #[arg(long, value_name = "FORMAT", default_value = "text")]
     format: View,
-}
-
-/// How a plan is printed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
-enum View {
-    /// For people.
-    Text,
-    /// For programs: JSON documents, each on a line of its own. docs/schema has their schemas.
-    Json,
-    /// For a comment on a pull request, at most 60,000 bytes.
-    Markdown,
-    /// One page for a browser, with everything in it.
-    Html,
-    /// For whatever shows the results of tests: what differs is a failure.
-    Junit,
 }
 
 /// How a report is printed.
@@ -94,23 +79,15 @@ pub fn run(context: &Context, args: &Args) -> Result<u8, Failure> {
         if args.detailed_exitcode && report.has_changes() {
             codes.push(EXIT_PENDING);
         }
-        match args.format {
-            View::Text => show(context, &report, Format::Text, args.verbose),
-            View::Json => show(context, &report, Format::Json, args.verbose),
-            View::Markdown | View::Html | View::Junit => reports.push(report),
+        if !args.format.print_one(context, &report, args.verbose) {
+            reports.push(report);
         }
         if session.is_stopped() {
             codes.push(EXIT_FAILED);
             break;
         }
     }
-    match args.format {
-        View::Text | View::Json => {}
-        View::Markdown => emit(&markdown::write(&reports, markdown::ROOM)),
-        // A reader that went away is no failure.
-        View::Html => drop(html::write(&reports, &mut io::BufWriter::new(io::stdout().lock()))),
-        View::Junit => emit(&junit::write(&reports)),
-    }
+    args.format.print_page(&reports);
     if let Some(path) = &args.out {
         let (made, only) = (context.clock.now(), args.selection.only.clone());
         let version = env!("CARGO_PKG_VERSION").to_owned();

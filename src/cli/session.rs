@@ -19,6 +19,7 @@ use crate::clock::Clock;
 use crate::cluster::Cluster;
 use crate::config::Config;
 use crate::fleet::{self, Order};
+use crate::journal;
 use crate::rendering::Wanted;
 use crate::report::{Mode, Report};
 use crate::service::Signals;
@@ -181,11 +182,14 @@ impl<'a> Session<'a> {
         }
     }
 
-    /// Runs a round.
+    /// Runs a round, and compares what it finds with the last report.
     pub(super) fn round(&self, prepared: &Prepared, mode: Mode) -> Report {
         let order = Order { mode, ..prepared.order.clone() };
         let clock = self.context.clock.as_ref();
-        self.block_on(fleet::run(&order, &prepared.snapshot, &prepared.wanted, &self.state, clock, &self.stop))
+        let round = fleet::run(&order, &prepared.snapshot, &prepared.wanted, &self.state, clock, &self.stop);
+        let mut report = self.block_on(round);
+        journal::compare(&self.state, &mut report);
+        report
     }
 
     /// Waits for the word "yes".

@@ -160,6 +160,7 @@ fn units(cluster: &ClusterReport) -> Vec<UnitReport> {
         message: None,
         addresses: Vec::new(),
         ports: Vec::new(),
+        since: None,
     });
     let mut units: Vec<UnitReport> = cluster.units.iter().cloned().chain(broken).collect();
     for unit in units.iter_mut().filter(|unit| unit.message.is_none()) {

@@ -111,6 +111,7 @@ impl Sync {
         let mut report = fleet::run(&order, &snapshot, &wanted, &shared.state, shared.clock.as_ref(), stop).await;
         report.stale_source =
             trouble.map(|trouble| format!("since {}: {}", trouble.since.strftime("%F %T UTC"), trouble.message));
+        journal::compare(&shared.state, &mut report);
         self.tell(&report, shared);
         if report.exit_code() == 0 || report.exit_code() == 3 { Outcome::Done } else { Outcome::Failed }
     }
@@ -136,7 +137,8 @@ impl Sync {
         shared.metrics.suspended(sync, true);
         shared.metrics.round(sync, cluster, "suspended");
         let last = journal::last(&shared.state, sync, cluster);
-        let report = Report::suspended(last, (sync, self.source()), cluster, suspension, shared.clock.now());
+        let mut report = Report::suspended(last, (sync, self.source()), cluster, suspension, shared.clock.now());
+        journal::compare(&shared.state, &mut report);
         if let Err(error) = journal::record(&shared.state, &self.config, &report) {
             error!(error = %Chain(&error), "cannot keep the report");
         }
@@ -160,7 +162,6 @@ impl Sync {
             }
         }
         Self::log(report);
-        journal::expire(&self.config.reports_dir, shared.clock.now(), self.config.settings.reports.keep.0);
         if let Some(archive) = &self.order.archive {
             archive.expire(shared.clock.now());
         }
@@ -216,6 +217,7 @@ impl Sync {
             ClusterState::Unreachable => "unreachable",
             ClusterState::Stopped => "stopped",
             ClusterState::Suspended => "suspended",
+            ClusterState::Unknown => "unknown",
         };
         metrics.round(sync, name, result);
         metrics.cluster_up(name, cluster.state != ClusterState::Unreachable);

@@ -31,7 +31,8 @@ pub(super) fn remember(order: &Order, clusters: &BTreeMap<String, ClusterReport>
         | ClusterState::Compared
         | ClusterState::Held
         | ClusterState::Unreachable
-        | ClusterState::Suspended => false,
+        | ClusterState::Suspended
+        | ClusterState::Unknown => false,
     };
     let is_due = order.mode == Mode::Apply && order.undo.is_none();
     let rounds = clusters.iter().filter(|(_, report)| is_due && is_round(report));

@@ -13,6 +13,7 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use sha2::{Digest, Sha256};
 
+use super::trend::{Gone, Summary};
 use super::warnings::Warning;
 use super::{ClusterState, Report};
 use crate::inert;
@@ -28,6 +29,7 @@ const SCRIPT: &str = include_str!("html/script.js");
 pub fn write(reports: &[Report], out: &mut impl Write) -> io::Result<()> {
     head(out)?;
     warnings(reports, out)?;
+    trend(reports, out)?;
     overview(reports, out)?;
     filter(reports, out)?;
     writeln!(out, "<main id=\"objects\">")?;
@@ -71,14 +73,32 @@ fn warnings(reports: &[Report], out: &mut impl Write) -> io::Result<()> {
     writeln!(out, "</ul></section>")
 }
 
+/// How much has come and gone, and what.
+fn trend(reports: &[Report], out: &mut impl Write) -> io::Result<()> {
+    let summary = Summary::of(reports);
+    let Some(words) = summary.words() else { return Ok(()) };
+    writeln!(out, "<section aria-labelledby=\"trend\"><h2 id=\"trend\">{words}</h2>")?;
+    for (title, findings) in [("Resolved", &summary.resolved), ("Not looked at", &summary.unseen)] {
+        if findings.is_empty() {
+            continue;
+        }
+        writeln!(out, "<details><summary>{title}: {}</summary><ul>", Gone::number(findings))?;
+        for gone in findings {
+            writeln!(out, "<li><bdi>{}</bdi></li>", Safe(&gone.words()))?;
+        }
+        writeln!(out, "</ul></details>")?;
+    }
+    writeln!(out, "</section>")
+}
+
 fn overview(reports: &[Report], out: &mut impl Write) -> io::Result<()> {
     writeln!(
         out,
         "<section aria-labelledby=\"overview\"><h2 id=\"overview\">Clusters</h2><div class=\"wide\" tabindex=\"0\" \
          role=\"group\" aria-labelledby=\"overview\"><table><thead><tr><th scope=\"col\">sync</th><th scope=\"col\">\
          cluster</th><th scope=\"col\">state</th><th scope=\"col\">changes</th><th scope=\"col\" class=\"number\">\
-         unchanged</th><th scope=\"col\" class=\"number\">refused</th><th scope=\"col\">revision</th><th scope=\"col\">\
-         time</th></tr></thead><tbody>"
+         unchanged</th><th scope=\"col\" class=\"number\">refused</th><th scope=\"col\">trend</th><th scope=\"col\">\
+         revision</th><th scope=\"col\">time</th></tr></thead><tbody>"
     )?;
     for report in reports {
         for (name, cluster) in &report.clusters {
@@ -94,11 +114,12 @@ fn overview(reports: &[Report], out: &mut impl Write) -> io::Result<()> {
             writeln!(
                 out,
                 "<tr><td>{}</td><th scope=\"row\">{}</th><td class=\"{state}\">{state}</td><td>{changes}</td>\
-                 <td class=\"number\">{}</td><td class=\"number\">{}</td><td>{}</td><td class=\"time\">{}</td></tr>",
+                 <td class=\"number\">{}</td><td class=\"number\">{}</td><td>{}</td><td>{}</td><td class=\"time\">{}</td></tr>",
                 Safe(&report.sync),
                 Safe(name),
                 number(cluster.unchanged()),
                 number(cluster.not_done().1),
+                cluster.trend_in_short(),
                 Safe(&report.revision),
                 report.finished.strftime("%Y-%m-%d %H:%M:%SZ"),
             )?;

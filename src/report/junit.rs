@@ -4,7 +4,7 @@
 
 use std::fmt::Write as _;
 
-use super::shown::shown;
+use super::shown::dated;
 use super::text::why;
 use super::{ClusterReport, ClusterState, Mode, Report, StepReport};
 use crate::apply::Outcome;
@@ -59,6 +59,7 @@ fn suite(out: &mut String, report: &Report, cluster: &str, cases: &[Case]) {
         number(|verdict| matches!(verdict, Verdict::Skipped(_))),
         report.started.strftime("%Y-%m-%dT%H:%M:%SZ"),
     );
+    properties(out, &report.clusters[cluster]);
     for Case { unit, name, verdict } in cases {
         let _ = write!(out, "    <testcase classname=\"{}\" name=\"{}\"", xml(unit), xml(name));
         let _ = match verdict {
@@ -73,7 +74,34 @@ fn suite(out: &mut String, report: &Report, cluster: &str, cases: &[Case]) {
             }
         };
     }
+    gone(out, &report.clusters[cluster]);
     *out += "  </testsuite>\n";
+}
+
+/// How much has come and gone.
+fn properties(out: &mut String, cluster: &ClusterReport) {
+    let Some(trend) = &cluster.trend else { return };
+    *out += "    <properties>\n";
+    let numbers = [("new", trend.new), ("still", trend.still), ("resolved", trend.resolved.len())];
+    for (name, number) in numbers.into_iter().chain([("unseen", trend.unseen.len())]) {
+        // Writing to a string does not fail.
+        let _ = writeln!(out, "      <property name=\"{name}\" value=\"{number}\"/>");
+    }
+    if let Some(against) = trend.against {
+        let _ = writeln!(out, "      <property name=\"against\" value=\"{against}\"/>");
+    }
+    *out += "    </properties>\n";
+}
+
+/// What is gone, and what nobody knows any more.
+fn gone(out: &mut String, cluster: &ClusterReport) {
+    let Some(trend) = &cluster.trend else { return };
+    let resolved = trend.resolved.iter().map(|finding| ("resolved", finding));
+    let lines = resolved.chain(trend.unseen.iter().map(|finding| ("not looked at", finding)));
+    let lines: Vec<String> = lines.map(|(word, finding)| xml(&format!("{word}: {}", finding.words()))).collect();
+    if !lines.is_empty() {
+        let _ = writeln!(out, "    <system-out>{}</system-out>", lines.join("\n"));
+    }
 }
 
 /// The cases of a cluster: what is wrong with it as a whole first.
@@ -81,7 +109,8 @@ fn cases(report: &Report, name: &str, cluster: &ClusterReport) -> Vec<Case> {
     let whole = |verdict| Case { unit: "cluster".to_owned(), name: name.to_owned(), verdict };
     let mut cases = Vec::new();
     if let Some(error) = &cluster.error {
-        cases.push(whole(Verdict::Error { kind: cluster.state.word(), message: error.message.clone() }));
+        let message = marked(error.message.clone(), cluster.mark(cluster.since));
+        cases.push(whole(Verdict::Error { kind: cluster.state.word(), message }));
     }
     if cluster.state == ClusterState::Suspended {
         let why = report.suspended.as_ref().map(crate::suspension::Suspension::words);
@@ -89,29 +118,36 @@ fn cases(report: &Report, name: &str, cluster: &ClusterReport) -> Vec<Case> {
     }
     for hold in &cluster.holds {
         let unit = hold.unit.as_ref().map_or_else(|| "cluster".to_owned(), ToString::to_string);
-        let (kind, message) = (format!("guard {}", hold.guard), hold.message.clone());
+        let message = marked(hold.message.clone(), cluster.mark(hold.since));
+        let kind = format!("guard {}", hold.guard);
         let text = inert::line(&hold.hint).into_owned();
         let verdict = Verdict::Failed { kind: kind.clone(), message, text };
         cases.push(Case { unit, name: kind, verdict });
     }
     for problem in report.problems.iter().filter(|problem| problem.is_on(name)) {
-        let verdict = Verdict::Error { kind: "problem", message: problem.to_string() };
+        let verdict =
+            Verdict::Error { kind: "problem", message: marked(problem.to_string(), report.mark(problem.since)) };
         cases.push(Case { unit: "source".to_owned(), name: problem.problem.place.to_string(), verdict });
     }
     cases.extend(cluster.steps.iter().map(|step| Case {
         unit: step.unit.to_string(),
         name: step.id.to_string(),
-        verdict: verdict(step, report.mode),
+        verdict: verdict(step, cluster, report.mode),
     }));
     cases.extend(cluster.refusals.iter().map(|refusal| {
-        let verdict = Verdict::Failed { kind: "refused".to_owned(), message: why(refusal), text: String::new() };
+        let message = marked(why(refusal), cluster.mark(refusal.since));
+        let verdict = Verdict::Failed { kind: "refused".to_owned(), message, text: String::new() };
         Case { unit: refusal.unit.to_string(), name: refusal.id.to_string(), verdict }
     }));
     cases
 }
 
-fn verdict(step: &StepReport, mode: Mode) -> Verdict {
-    let failed = |message: String| Verdict::Failed { kind: step.action.clone(), message, text: differences(step) };
+fn verdict(step: &StepReport, cluster: &ClusterReport, mode: Mode) -> Verdict {
+    let failed = |message: String| Verdict::Failed {
+        kind: step.action.clone(),
+        message: marked(message, cluster.mark(step.since)),
+        text: differences(step, cluster),
+    };
     match (&step.outcome, mode) {
         (Some(Outcome::Failed(why) | Outcome::Stale(why)), _) => failed(why.clone()),
         (Some(Outcome::Skipped), _) => Verdict::Skipped("not tried".to_owned()),
@@ -124,9 +160,17 @@ fn verdict(step: &StepReport, mode: Mode) -> Verdict {
     }
 }
 
-fn differences(step: &StepReport) -> String {
+/// A message, and since when it is known.
+fn marked(message: String, mark: Option<String>) -> String {
+    match mark {
+        Some(mark) => format!("{message} ({mark})"),
+        None => message,
+    }
+}
+
+fn differences(step: &StepReport, cluster: &ClusterReport) -> String {
     let mut out = String::new();
-    for (_, line) in step.differences.iter().flat_map(|difference| shown(difference, &step.fields).plain()) {
+    for (_, line) in step.differences.iter().flat_map(|difference| dated(difference, step, cluster).plain()) {
         out += &inert::line(&line);
         out.push('\n');
     }

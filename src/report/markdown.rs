@@ -7,9 +7,11 @@ use std::fmt::Write as _;
 
 use gatewright_engine::object::ObjectId;
 use gatewright_engine::text::count;
+use jiff::Timestamp;
 
-use super::shown::{Line, Shown, Values, shown};
+use super::shown::{Line, Shown, Values, dated};
 use super::text::why;
+use super::trend::{Gone, Summary};
 use super::warnings::Warning;
 use super::{ClusterReport, ClusterState, Report, StepReport};
 use crate::apply::Outcome;
@@ -30,12 +32,18 @@ pub fn write(reports: &[Report], room: usize) -> String {
             page.add(&format!("- **{word}** {}: {}\n", code(&place), code(&message)));
         }
     }
-    page.out += "\n| sync | cluster | | changes | unchanged | refused |\n|---|---|---|---|---:|---:|\n";
+    let summary = Summary::of(reports);
+    if let Some(words) = summary.words() {
+        page.add(&format!("\n{words}\n"));
+    }
+    page.out += "\n| sync | cluster | | changes | unchanged | refused | trend |\n|---|---|---|---|---:|---:|---|\n";
     for report in reports {
         for (name, cluster) in &report.clusters {
             page.add(&row(report, name, cluster));
         }
     }
+    page.add(&gone("Resolved", &summary.resolved));
+    page.add(&gone("Not looked at", &summary.unseen));
     for report in reports {
         for (name, cluster) in &report.clusters {
             for block in details(report, name, cluster) {
@@ -71,11 +79,12 @@ fn row(report: &Report, name: &str, cluster: &ClusterReport) -> String {
     };
     let (_, refused) = cluster.not_done();
     format!(
-        "| {} | {} | {} | {changes} | {} | {refused} |\n",
+        "| {} | {} | {} | {changes} | {} | {refused} | {} |\n",
         cell(&report.sync),
         cell(name),
         cluster.state.word(),
-        cluster.unchanged()
+        cluster.unchanged(),
+        cluster.trend_in_short(),
     )
 }
 
@@ -84,11 +93,12 @@ fn details(report: &Report, name: &str, cluster: &ClusterReport) -> Vec<String> 
     let mut units: BTreeMap<&ObjectId, String> = BTreeMap::new();
     for step in cluster.steps.iter().filter(|step| step.is_change()) {
         let text = units.entry(&step.unit).or_default();
-        *text += &changed(step);
+        *text += &changed(step, cluster);
     }
     for refusal in &cluster.refusals {
         let text = units.entry(&refusal.unit).or_default();
-        *text += &inert::line(&format!("# {}: {}", refusal.id, why(refusal)));
+        let mark = mark(cluster, refusal.since);
+        *text += &inert::line(&format!("# {}: {}{mark}", refusal.id, why(refusal)));
         text.push('\n');
     }
     let block = |(unit, text): (&ObjectId, String)| {
@@ -99,8 +109,22 @@ fn details(report: &Report, name: &str, cluster: &ClusterReport) -> Vec<String> 
     units.into_iter().map(block).collect()
 }
 
+/// What is gone, or not known any more, in a block that can be unfolded.
+fn gone(title: &str, findings: &[Gone]) -> String {
+    if findings.is_empty() {
+        return String::new();
+    }
+    let lines: Vec<String> = findings.iter().map(|gone| format!("- {}", code(&gone.words()))).collect();
+    let lines = lines.join("\n");
+    format!("\n<details><summary>{title}: {}</summary>\n\n{lines}\n\n</details>\n", Gone::number(findings))
+}
+
+fn mark(cluster: &ClusterReport, since: Option<Timestamp>) -> String {
+    cluster.mark(since).map(|mark| format!("  ({mark})")).unwrap_or_default()
+}
+
 /// A step, with what differs: each line begins with the sign that colors it.
-fn changed(step: &StepReport) -> String {
+fn changed(step: &StepReport, cluster: &ClusterReport) -> String {
     let sign = match step.action.as_str() {
         "create" | "generate" => '+',
         "prune" | "release-first" => '-',
@@ -112,10 +136,10 @@ fn changed(step: &StepReport) -> String {
         Some(Outcome::Skipped) => "  not tried".to_owned(),
         Some(Outcome::Done) | None => String::new(),
     };
-    let mut lines = vec![format!("{sign} {} {}{became}", step.action, step.id)];
+    let mut lines = vec![format!("{sign} {} {}{became}{}", step.action, step.id, mark(cluster, step.since))];
     lines.extend(step.note.iter().map(|note| format!("#   {note}")));
     for difference in &step.differences {
-        let Shown { path, by, values } = shown(difference, &step.fields);
+        let Shown { path, by, values } = dated(difference, step, cluster);
         match values {
             Values::Pair(before, after) => {
                 lines.extend(before.map(|before| format!("-   {path}: {before}  {by}").trim_end().to_owned()));

@@ -33,6 +33,7 @@ impl ClusterState {
             Self::Suspended => "suspended",
             Self::Failed => "failed",
             Self::Unreachable => "unreachable",
+            Self::Unknown => "unknown",
         }
     }
 }

@@ -7,6 +7,7 @@ use serde_json::Value;
 use similar::{ChangeTag, TextDiff};
 
 use super::text::fields;
+use super::{ClusterReport, StepReport};
 
 /// Values longer than this are folded, in characters.
 const LONGEST_VALUE: usize = 100;
@@ -77,6 +78,15 @@ pub fn shown(difference: &Difference, settled: &[Settled]) -> Shown {
         (before, after) => Values::Pair(before.as_ref().map(folded), after.as_ref().map(folded)),
     };
     Shown { path: difference.path.clone(), by: by(difference, settled), values }
+}
+
+/// Puts a difference of a step into words, and says since when it is known if that is later than for the rest of it.
+pub fn dated(difference: &Difference, step: &StepReport, cluster: &ClusterReport) -> Shown {
+    let mut shown = shown(difference, &step.fields);
+    if let Some(mark) = cluster.mark(step.later.get(&difference.path).copied()) {
+        shown.by = if shown.by.is_empty() { mark } else { format!("{}  {mark}", shown.by) };
+    }
+    shown
 }
 
 fn by(difference: &Difference, settled: &[Settled]) -> String {

@@ -4,18 +4,22 @@ pub mod fields;
 
 use std::collections::BTreeMap;
 
-use gatewright_engine::diff::Difference;
 use gatewright_engine::object::ObjectId;
-use gatewright_engine::plan::conflicts::Settled;
-use gatewright_engine::plan::refusal::{Reason, Refusal};
+use gatewright_engine::plan::refusal::Reason;
 use gatewright_engine::text::count;
 use owo_colors::{OwoColorize, Style};
 
 use super::blast::blast;
-use super::shown::shown;
+use super::shown::{Shown, dated};
+use super::trend::Summary;
+use super::warnings::Warning;
+use super::withheld::RefusalReport;
 use super::{ClusterReport, ClusterState, Mode, ProblemReport, Report, StepReport, UnitState, named};
 use crate::apply::Outcome;
 use crate::inert;
+
+/// How much of what is gone is named, unless all is to be shown.
+const MOST_GONE: usize = 10;
 
 /// How the text looks.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -30,6 +34,26 @@ pub struct Look {
 pub fn write(report: &Report, look: Look) -> String {
     let mut writer = Writer { out: String::new(), look };
     writer.report(report);
+    writer.out
+}
+
+/// Writes what is to be known first of several reports, in front of them.
+pub fn first(reports: &[Report], look: Look) -> String {
+    let mut writer = Writer { out: String::new(), look };
+    let warnings: Vec<Warning> = reports.iter().flat_map(Warning::all).collect();
+    for Warning { word, place, message, hint } in &warnings {
+        writer.painted(&format!("{word} {place}"), Style::new().red(), &format!(": {message}"));
+        if let Some(hint) = hint {
+            writer.line(&format!("    {hint}"));
+        }
+    }
+    // A single report says it itself.
+    if let Some(words) = Summary::of(reports).words().filter(|_| reports.len() > 1) {
+        writer.line(&words);
+    }
+    if !writer.out.is_empty() {
+        writer.out.push('\n');
+    }
     writer.out
 }
 
@@ -67,9 +91,16 @@ impl Writer {
             self.warn(&format!("{}; `gatewright resume {}` ends that", suspension.words(), report.sync));
         }
         if let Some(reason) = &report.stale_source {
-            self.warn(&format!("source {} could not be read, this is its last good revision: {reason}", report.source));
+            let what = "could not be read, this is its last good revision";
+            let mark = in_brackets(report.mark(report.stale_since));
+            self.warn(&format!("source {} {what}: {reason}{mark}", report.source));
         }
-        self.problems(&report.problems);
+        let summary = Summary::of(std::slice::from_ref(report));
+        if let Some(words) = summary.words() {
+            self.line(&format!("  {words}"));
+        }
+        self.problems(report);
+        self.gone(&summary);
         if !report.unclaimed.is_empty() {
             self.line("");
             self.line("Not claimed by any pack, not applied:");
@@ -88,16 +119,35 @@ impl Writer {
         }
     }
 
-    fn problems(&mut self, problems: &[ProblemReport]) {
+    /// What is gone, and what nobody knows any more.
+    fn gone(&mut self, summary: &Summary) {
+        for (title, findings) in [("Resolved:", &summary.resolved), ("Not looked at:", &summary.unseen)] {
+            if !findings.is_empty() {
+                self.line("");
+                self.line(title);
+            }
+            let most = if self.look.verbose { usize::MAX } else { MOST_GONE };
+            for gone in findings.iter().take(most) {
+                self.line(&format!("  {}", gone.words()));
+            }
+            if let Some(more) = findings.len().checked_sub(most).filter(|more| *more > 0) {
+                self.line(&format!("  … {more} more"));
+            }
+        }
+    }
+
+    fn problems(&mut self, report: &Report) {
+        let problems = &report.problems;
         if problems.is_empty() {
             return;
         }
         self.out.push('\n');
         self.painted(&count(problems.len(), "problem"), Style::new().red().bold(), "");
-        for ProblemReport { problem, clusters } in problems {
+        for ProblemReport { problem, clusters, since } in problems {
             let object = problem.object.as_ref().map(|id| format!("{id}: ")).unwrap_or_default();
             let on = if clusters.is_empty() { String::new() } else { format!("; on {}", named(clusters)) };
-            self.line(&format!("  {}: {object}{}{on}", problem.place, problem.message));
+            let mark = report.mark(*since).map(|mark| format!("  ({mark})")).unwrap_or_default();
+            self.line(&format!("  {}: {object}{}{on}{mark}", problem.place, problem.message));
             if let Some(hint) = &problem.hint {
                 self.line(&format!("    {hint}"));
             }
@@ -105,9 +155,12 @@ impl Writer {
     }
 
     fn cluster(&mut self, cluster: &ClusterReport) {
+        if let Some(overdue) = &cluster.overdue {
+            self.warn(overdue);
+        }
         if let Some(error) = &cluster.error {
             let word = if cluster.state == ClusterState::Unreachable { "unreachable: " } else { "" };
-            self.warn(&format!("{word}{}", error.message));
+            self.warn(&format!("{word}{}{}", error.message, in_brackets(cluster.mark(cluster.since))));
             if let Some(hint) = &error.hint {
                 self.line(&format!("    {hint}"));
             }
@@ -121,7 +174,8 @@ impl Writer {
                 None if hold.guard.holds_only_deletions() => (String::new(), "nothing is deleted here"),
                 None => (String::new(), "nothing is changed here"),
             };
-            self.warn(&format!("{unit}held by guard {}: {}", hold.guard, hold.message));
+            let mark = in_brackets(cluster.mark(hold.since));
+            self.warn(&format!("{unit}held by guard {}: {}{mark}", hold.guard, hold.message));
             self.line(&format!("    {what}; {}", hold.hint));
             if let Some(token) = &hold.token {
                 let steps = count(hold.steps.len(), "step");
@@ -138,7 +192,7 @@ impl Writer {
                 self.line(&format!("  {}", step.unit));
             }
             unit = Some(&step.unit);
-            self.step(step);
+            self.step(step, cluster);
         }
         self.refusals(cluster);
         self.missing_rights(cluster);
@@ -146,7 +200,7 @@ impl Writer {
         self.summary(cluster);
     }
 
-    fn step(&mut self, step: &StepReport) {
+    fn step(&mut self, step: &StepReport, cluster: &ClusterReport) {
         let (sign, style) = match step.action.as_str() {
             "create" | "generate" => ("+", Style::new().green()),
             "update" | "different" => ("~", Style::new().yellow()),
@@ -165,16 +219,17 @@ impl Writer {
             Some(Outcome::Skipped) => "  not tried".to_owned(),
         };
         let pods = if step.rolls_pods() { "  (replaces pods)" } else { "" };
-        self.painted(&format!("    {sign} {} {}", step.action, step.id), style, &format!("{pods}{became}"));
+        let mark = cluster.mark(step.since).map(|mark| format!("  {mark}")).unwrap_or_default();
+        self.painted(&format!("    {sign} {} {}", step.action, step.id), style, &format!("{pods}{became}{mark}"));
         if let Some(note) = &step.note {
             self.line(&format!("        {note}"));
         }
-        step.differences.iter().for_each(|difference| self.difference(difference, &step.fields));
+        step.differences.iter().for_each(|difference| self.difference(dated(difference, step, cluster)));
         fields::lines(step).for_each(|line| self.line(&format!("        {line}")));
     }
 
-    fn difference(&mut self, difference: &Difference, settled: &[Settled]) {
-        for (is_new, line) in shown(difference, settled).plain() {
+    fn difference(&mut self, difference: Shown) {
+        for (is_new, line) in difference.plain() {
             let line = format!("        {line}");
             match is_new {
                 None => self.line(&line),
@@ -188,10 +243,11 @@ impl Writer {
     fn refusals(&mut self, cluster: &ClusterReport) {
         let mut units: BTreeMap<&ObjectId, Vec<(String, Vec<&ObjectId>)>> = BTreeMap::new();
         // What is withheld only because of the rest comes after it.
-        let (withheld, refused): (Vec<&Refusal>, Vec<&Refusal>) =
+        let (withheld, refused): (Vec<&RefusalReport>, Vec<&RefusalReport>) =
             cluster.refusals.iter().partition(|refusal| refusal.reason == Reason::UnitHeld);
         for refusal in refused.into_iter().chain(withheld) {
-            let (reasons, reason) = (units.entry(&refusal.unit).or_default(), why(refusal));
+            let mark = in_brackets(cluster.mark(refusal.since));
+            let (reasons, reason) = (units.entry(&refusal.unit).or_default(), format!("{}{mark}", why(refusal)));
             match reasons.iter_mut().find(|(known, _)| *known == reason && !self.look.verbose) {
                 Some((_, ids)) => ids.push(&refusal.id),
                 None => reasons.push((reason, vec![&refusal.id])),
@@ -224,9 +280,10 @@ impl Writer {
 
     fn units(&mut self, cluster: &ClusterReport) {
         for unit in &cluster.units {
+            let mark = in_brackets(cluster.mark(unit.since));
             match (unit.state, &unit.message) {
-                (_, Some(message)) => self.warn(&format!("{}: {message}", unit.unit)),
-                (UnitState::Unhealthy, None) => self.warn(&format!("{}: it is not healthy", unit.unit)),
+                (_, Some(message)) => self.warn(&format!("{}: {message}{mark}", unit.unit)),
+                (UnitState::Unhealthy, None) => self.warn(&format!("{}: it is not healthy{mark}", unit.unit)),
                 // The steps tell what failed.
                 _ => {}
             }
@@ -260,8 +317,12 @@ impl Writer {
     }
 }
 
+fn in_brackets(mark: Option<String>) -> String {
+    mark.map(|mark| format!(" ({mark})")).unwrap_or_default()
+}
+
 /// Says why something is refused, and names the object only where the line does not.
-pub fn why(refusal: &Refusal) -> String {
+pub fn why(refusal: &RefusalReport) -> String {
     cause(&refusal.reason.to_string(), &refusal.id)
 }
 

@@ -1,5 +1,7 @@
 //! What is to be known of a report before anything else: what is missing from the picture, and what is wrong.
 
+use jiff::Timestamp;
+
 use super::{ClusterReport, Report};
 
 /// One thing to be known first.
@@ -9,7 +11,7 @@ pub(super) struct Warning {
     pub(super) word: &'static str,
     /// Where: a sync, a source, or a sync on a cluster.
     pub(super) place: String,
-    /// What is the matter.
+    /// What is the matter, and since when if that is known.
     pub(super) message: String,
     /// What to do, if anybody knows.
     pub(super) hint: Option<String>,
@@ -20,37 +22,66 @@ impl Warning {
     pub(super) fn all(report: &Report) -> Vec<Self> {
         let mut all = Vec::new();
         let mut add = |word, place, message, hint| all.push(Self { word, place, message, hint });
+        let dated = |message: String, since: Option<Timestamp>| with_mark(message, report.mark(since));
         if let Some(suspension) = &report.suspended {
             let hint = format!("`gatewright resume {}` ends that", report.sync);
             add("suspended", format!("sync {}", report.sync), suspension.words(), Some(hint));
         }
         if let Some(reason) = &report.stale_source {
             let message = format!("it could not be read, and this is its last good revision: {reason}");
-            add("stale", format!("source {}", report.source), message, None);
+            add("stale", format!("source {}", report.source), dated(message, report.stale_since), None);
         }
         for problem in &report.problems {
             // It says what to do itself.
-            add("problem", format!("sync {}", report.sync), problem.to_string(), None);
+            add("problem", format!("sync {}", report.sync), dated(problem.to_string(), problem.since), None);
         }
+        let mut of_clusters: Vec<Self> = Vec::new();
         for (name, cluster) in &report.clusters {
-            all.extend(Self::of(cluster, &format!("{} on {name}", report.sync)));
+            for warning in Self::of(cluster, &format!("{} on {name}", report.sync)) {
+                // What is the same on several clusters is said once, with all of them.
+                match of_clusters.iter_mut().find(|known| known.is_like(&warning)) {
+                    Some(known) => known.place.extend([", ", name.as_str()]),
+                    None => of_clusters.push(warning),
+                }
+            }
         }
+        all.extend(of_clusters);
         all
+    }
+
+    fn is_like(&self, other: &Self) -> bool {
+        (self.word, &self.message, &self.hint) == (other.word, &other.message, &other.hint)
     }
 
     fn of(cluster: &ClusterReport, place: &str) -> Vec<Self> {
         let mut all = Vec::new();
         let mut add = |word, message, hint| all.push(Self { word, place: place.to_owned(), message, hint });
         if let Some(error) = &cluster.error {
-            add(cluster.state.word(), error.message.clone(), error.hint.clone());
+            let message = with_mark(error.message.clone(), cluster.mark(cluster.since));
+            add(cluster.state.word(), message, error.hint.clone());
+        }
+        if let Some(overdue) = &cluster.overdue {
+            add(
+                "overdue",
+                overdue.clone(),
+                Some("is the daemon running? `gatewright status` and its log say more".to_owned()),
+            );
         }
         for remark in &cluster.remarks {
             add("note", remark.clone(), None);
         }
         for hold in &cluster.holds {
             let unit = hold.unit.as_ref().map(|unit| format!("{unit}: ")).unwrap_or_default();
-            add("held", format!("guard {}: {unit}{}", hold.guard, hold.message), Some(hold.hint.clone()));
+            let message = format!("guard {}: {unit}{}", hold.guard, hold.message);
+            add("held", with_mark(message, cluster.mark(hold.since)), Some(hold.hint.clone()));
         }
         all
+    }
+}
+
+fn with_mark(message: String, mark: Option<String>) -> String {
+    match mark {
+        Some(mark) => format!("{message} ({mark})"),
+        None => message,
     }
 }

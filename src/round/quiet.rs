@@ -114,5 +114,7 @@ fn step(note: &Note) -> StepReport {
         place: None,
         class: None,
         outcome: None,
+        since: None,
+        later: BTreeMap::new(),
     }
 }

@@ -87,6 +87,7 @@ pub(super) fn units(
         message: applied.and_then(|applied| applied.postponed.get(*id)).cloned(),
         addresses: Vec::new(),
         ports: Vec::new(),
+        since: None,
     }));
     reports
 }
@@ -103,6 +104,7 @@ pub fn unit_report(unit: &Unit, state: UnitState, vitals: &Vitals<'_>) -> UnitRe
         message: None,
         addresses: addresses.unwrap_or_default(),
         ports: ports.collect(),
+        since: None,
     }
 }
 

@@ -39,6 +39,7 @@ mod program;
 mod properties;
 mod quickstart;
 mod quiet;
+mod reports;
 mod rights;
 mod rounds;
 mod saved_plans;

@@ -1,6 +1,7 @@
 //! What is shown of a report: whoever names objects, or writes the messages, cannot write anything else.
 
 use gatewright::inert;
+use gatewright::report::comparison::compare;
 use gatewright::report::text::{self, Look};
 use gatewright::report::{Report, html, junit, markdown};
 use proptest::prelude::*;
@@ -46,13 +47,13 @@ const FRAGMENTS: [&str; 30] = [
     " ",
 ];
 
-fn hostile() -> impl Strategy<Value = String> {
+pub(crate) fn hostile() -> impl Strategy<Value = String> {
     let part = prop::sample::select(FRAGMENTS.to_vec());
     prop::collection::vec(part, 0..6).prop_map(|parts| format!("{THEIRS}{}{THEIRS}", parts.concat()))
 }
 
 /// A report in which everything that others can say is `texts`, one after the other.
-fn report(texts: &[String]) -> Report {
+pub(crate) fn report(texts: &[String]) -> Report {
     let mut texts = texts.iter().cycle().cloned();
     let mut text = move || texts.next().unwrap_or_default();
     let mut id = |kind: &str| json!({"group": "", "kind": kind, "namespace": text(), "name": text()});
@@ -73,11 +74,23 @@ fn report(texts: &[String]) -> Report {
     let hold =
         json!([{"guard": "problem", "unit": unit, "message": text(), "hint": text(), "token": null, "steps": []}]);
     let none = || json!([]);
-    let clusters = json!({
-        "planned": cluster("planned", Value::Null, json!([step(&changed, "update", differences)]), refusals, hold),
+    let finding =
+        |kind: &str, text: String| json!({"kind": kind, "id": text, "what": text, "since": "2025-12-24T00:00:00Z"});
+    let trend = json!({
+        "time": "2026-01-01T00:00:00Z", "against": "2025-12-31T00:00:00Z", "new": 3, "still": 2,
+        "resolved": [finding("step", text()), finding("problem", text())], "unseen": [finding("unit", text())],
+    });
+    let mut changed = step(&changed, "update", differences);
+    changed["since"] = json!("2025-12-30T00:00:00Z");
+    changed["later"] = json!({"data.a": "2026-01-01T00:00:00Z", text(): "2026-01-01T00:00:00Z"});
+    let mut clusters = json!({
+        "planned": cluster("planned", Value::Null, json!([changed]), refusals, hold),
         "failed": cluster("failed", Value::Null, json!([failed]), none(), none()),
         "lost": cluster("unreachable", json!({"message": text(), "hint": text()}), none(), none(), none()),
     });
+    clusters["planned"]["trend"] = trend;
+    clusters["lost"]["since"] = json!("2025-12-30T00:00:00Z");
+    clusters["lost"]["overdue"] = json!(text());
     let problem = json!({
         "scope": "document", "place": {"file": text(), "line": 3, "column": 1}, "object": null, "message": text(), "hint": text(),
     });
@@ -90,7 +103,7 @@ fn report(texts: &[String]) -> Report {
 }
 
 #[track_caller]
-fn assert_inert(view: &str) {
+pub(crate) fn assert_inert(view: &str) {
     let hostile: Vec<char> = view.chars().filter(|c| *c != '\n' && inert::is_hostile(*c)).collect();
     assert!(hostile.is_empty(), "{hostile:?} in {view}");
 }
@@ -151,6 +164,13 @@ proptest! {
         let document = roxmltree::Document::parse(&xml).expect("it is XML");
         let cases = document.descendants().filter(|node| node.has_tag_name("testcase")).count();
         prop_assert_eq!(cases, 8, "{}", xml);
+
+        let comparison = compare(&[], &reports).text() + &compare(&reports, &[]).text();
+        assert_inert(&comparison);
+        prop_assert!(comparison.contains("planned (only in the newer one)"), "{}", comparison);
+        let first = text::first(&reports, Look::default());
+        assert_inert(&first);
+        prop_assert!(first.contains("overdue gateways on lost: "), "{}", first);
     }
 
     #[test]

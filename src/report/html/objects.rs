@@ -8,7 +8,7 @@ use gatewright_engine::text::count;
 
 use super::Safe;
 use crate::apply::Outcome;
-use crate::report::shown::{Line, Shown, Values, shown};
+use crate::report::shown::{Line, Shown, Values, dated};
 use crate::report::text::{fields, why};
 use crate::report::{ClusterReport, Report, StepReport, UnitReport, UnitState};
 
@@ -16,10 +16,11 @@ use crate::report::{ClusterReport, Report, StepReport, UnitReport, UnitState};
 pub(super) fn section(report: &Report, name: &str, cluster: &ClusterReport, out: &mut impl Write) -> io::Result<()> {
     let mut units: BTreeMap<&ObjectId, Vec<Entry<'_>>> = BTreeMap::new();
     for step in &cluster.steps {
-        units.entry(&step.unit).or_default().push(Entry::of(step));
+        units.entry(&step.unit).or_default().push(Entry::of(step, cluster));
     }
     for refusal in &cluster.refusals {
-        let entry = Entry { id: &refusal.id, state: "refused", message: Some(why(refusal)), step: None };
+        let mark = cluster.mark(refusal.since);
+        let entry = Entry { id: &refusal.id, state: "refused", message: Some(why(refusal)), mark, step: None };
         units.entry(&refusal.unit).or_default().push(entry);
     }
     let states: BTreeMap<&ObjectId, &UnitReport> = cluster.units.iter().map(|unit| (&unit.unit, unit)).collect();
@@ -33,14 +34,15 @@ pub(super) fn section(report: &Report, name: &str, cluster: &ClusterReport, out:
         let open = if is_quiet { "" } else { " open" };
         let known = states.get(unit);
         let word = known.map_or("", |unit| word(unit.state));
+        let mark = known.and_then(|unit| cluster.mark(unit.since)).unwrap_or_default();
         let message = known.and_then(|unit| unit.message.as_deref()).unwrap_or_default();
         writeln!(
             out,
             "<details{open}><summary><bdi>{}</bdi> <span class=\"{word}\">{word}</span> <small>{}</small></summary><ul>",
             Safe(&unit.to_string()),
-            Safe(message)
+            Safe([message, &mark].join(" ").trim())
         )?;
-        entries.iter().try_for_each(|entry| object(entry, out))?;
+        entries.iter().try_for_each(|entry| object(entry, cluster, out))?;
         writeln!(out, "</ul></details>")?;
     }
     writeln!(out, "</section>")
@@ -51,17 +53,19 @@ struct Entry<'a> {
     id: &'a ObjectId,
     state: &'a str,
     message: Option<String>,
+    /// Since when.
+    mark: Option<String>,
     step: Option<&'a StepReport>,
 }
 
 impl<'a> Entry<'a> {
-    fn of(step: &'a StepReport) -> Self {
+    fn of(step: &'a StepReport, cluster: &ClusterReport) -> Self {
         let message = match &step.outcome {
             Some(Outcome::Failed(why)) => Some(why.clone()),
             Some(Outcome::Stale(why)) => Some(format!("changed meanwhile: {why}")),
             Some(Outcome::Skipped | Outcome::Done) | None => step.note.clone(),
         };
-        Self { id: &step.id, state: state_of(step), message, step: Some(step) }
+        Self { id: &step.id, state: state_of(step), message, mark: cluster.mark(step.since), step: Some(step) }
     }
 }
 
@@ -87,20 +91,23 @@ fn word(state: UnitState) -> &'static str {
     }
 }
 
-fn object(entry: &Entry<'_>, out: &mut impl Write) -> io::Result<()> {
-    let Entry { id, state, message, step } = entry;
+fn object(entry: &Entry<'_>, cluster: &ClusterReport, out: &mut impl Write) -> io::Result<()> {
+    let Entry { id, state, message, mark, step } = entry;
     let (kind, state) = (Safe(&id.kind), Safe(state));
     let name = if id.namespace.is_empty() { id.name.clone() } else { format!("{}/{}", id.namespace, id.name) };
     write!(out, "<li data-kind=\"{kind}\" data-state=\"{state}\"><b>{state}</b> {kind} <bdi>{}</bdi>", Safe(&name))?;
     if let Some(message) = message {
         write!(out, " <small>{}</small>", Safe(message))?;
     }
+    if let Some(mark) = mark {
+        write!(out, " <small>{mark}</small>")?;
+    }
     let Some(step) = step.filter(|step| !step.differences.is_empty() || !step.fields.is_empty()) else {
         return writeln!(out, "</li>");
     };
     write!(out, "<dl>")?;
     for difference in &step.differences {
-        let Shown { path, by, values } = shown(difference, &step.fields);
+        let Shown { path, by, values } = dated(difference, step, cluster);
         write!(out, "<dt>{} <small>{}</small></dt>", Safe(&path), Safe(&by))?;
         match values {
             Values::Pair(before, after) => {

@@ -1,0 +1,127 @@
+//! Which reports a person means: one that was kept, or the last known state of a sync or of the whole fleet.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::time::Duration;
+
+use jiff::{SignedDuration, Timestamp};
+
+use crate::cli::Failure;
+use crate::cli::session::unusable;
+use crate::config::settings::{self, SyncSettings};
+use crate::config::{Config, did_you_mean};
+use crate::feed::{TROUBLES, Trouble};
+use crate::journal;
+use crate::report::merged::{merged, unknown};
+use crate::report::trend::time;
+use crate::report::{ClusterState, Mode, Report};
+use crate::schedule::Schedule;
+use crate::state::State;
+use crate::suspension;
+
+/// Stands for the newest of the reports that are kept.
+const LATEST: &str = "latest";
+
+/// The name of a report that is kept: that of its file, without the ending.
+pub(super) fn name(path: &Path) -> String {
+    path.file_stem().map(|stem| stem.to_string_lossy().into_owned()).unwrap_or_default()
+}
+
+/// Finds the reports that a name stands for, and says what they are: the last known state of a sync, or a report that is
+/// kept, by its name, a unique beginning of it, or `latest`.
+pub(super) fn find(config: &Config, written: &str, now: Timestamp) -> Result<(String, Vec<Report>), Failure> {
+    if config.settings.syncs.contains_key(written) {
+        return Ok((format!("the last known state of {written}"), state(config, Some(written), now)?));
+    }
+    let files = journal::files(&config.reports_dir);
+    let names: Vec<String> = files.iter().map(|path| name(path)).collect();
+    let Some(index) = index_of(written, &names)? else {
+        let known = config.settings.syncs.keys().chain(&names).map(String::as_str);
+        let hint = did_you_mean(written, known.chain([LATEST]));
+        let failure = Failure::usage(format!("there is no report and no sync {written:?}"));
+        return Err(failure.hint(format!("{hint}; old reports are deleted (reports.keep)")));
+    };
+    let Some(report) = journal::read(&files[index]) else {
+        return Err(Failure::usage(format!("{} is no report of gatewright, or was cut off", files[index].display())));
+    };
+    Ok((names[index].clone(), vec![report]))
+}
+
+/// Finds a name, the newest, or the only name that begins so.
+fn index_of(written: &str, names: &[String]) -> Result<Option<usize>, Failure> {
+    if let Some(index) = names.iter().position(|name| name == written) {
+        return Ok(Some(index));
+    }
+    if written == LATEST {
+        return Ok((!names.is_empty()).then_some(0));
+    }
+    let mut fitting = (0..names.len()).filter(|index| names[*index].starts_with(written));
+    match (fitting.next(), fitting.next()) {
+        (only, None) => Ok(only),
+        _ => Err(Failure::usage(format!("more than one report begins with {written:?}"))
+            .hint("`gatewright report list` names them")),
+    }
+}
+
+/// Returns the last known state of a sync, or of all, on every cluster of the config file; what is not known says so.
+pub(super) fn state(config: &Config, sync: Option<&str>, now: Timestamp) -> Result<Vec<Report>, Failure> {
+    let state = State::open(&config.state_dir);
+    let troubles: BTreeMap<String, Trouble> = state.read_json(TROUBLES).unwrap_or_default();
+    let mut all = Vec::new();
+    for (name, settings) in config.settings.syncs.iter().filter(|(name, _)| sync.is_none_or(|sync| sync == *name)) {
+        let clusters: Vec<&str> = config.clusters_of(settings).into_keys().collect();
+        let suspension = suspension::of(&state, name, now).map_err(|error| unusable(&error))?;
+        let mut reports: Vec<Report> = Vec::new();
+        for cluster in &clusters {
+            if let Some(mut report) = journal::last(&state, name, cluster) {
+                note_age(&mut report, cluster, settings, now);
+                if suspension.is_none() {
+                    note_resumed(&mut report, cluster);
+                }
+                reports.push(report);
+            }
+        }
+        let is_silent = |cluster: &&str| reports.iter().all(|report| !report.clusters.contains_key(*cluster));
+        let silent: Vec<&str> = clusters.into_iter().filter(is_silent).collect();
+        if !silent.is_empty() {
+            let mode = match settings.mode {
+                settings::Mode::Apply => Mode::Apply,
+                settings::Mode::Report => Mode::Plan,
+            };
+            reports.push(unknown((name, &settings.source), &silent, mode, now));
+        }
+        // What is known now of the sync and its source counts, and not what was known in the last round.
+        for report in &mut reports {
+            report.suspended.clone_from(&suspension);
+            if let Some(trouble) = troubles.get(&report.source) {
+                let since = trouble.since.strftime("%F %T UTC");
+                report.stale_source = Some(format!("since {since}: {}", trouble.message));
+            }
+        }
+        all.extend(merged(reports));
+    }
+    Ok(all)
+}
+
+/// Notes that a report is older than it should be by the schedule. Until a round has ended it may wait for health.
+fn note_age(report: &mut Report, name: &str, settings: &SyncSettings, now: Timestamp) {
+    let Some(cluster) = report.clusters.get_mut(name) else { return };
+    let patience = if settings.wait.enabled { settings.wait.timeout.0 } else { Duration::ZERO };
+    let due = Schedule::parse(&settings.schedule).ok().and_then(|it| it.due(report.started, report.finished));
+    let due = due.zip(SignedDuration::try_from(patience).ok());
+    let due = due.and_then(|(due, patience)| due.checked_add(patience).ok());
+    if let Some(due) = due.filter(|due| *due < now) {
+        let (last, due) = (time(report.finished), time(due));
+        cluster.overdue = Some(format!("its last report is of {last}, and another one was due by {due}"));
+    }
+}
+
+/// Notes that a report says why there was no round, and that this is over.
+fn note_resumed(report: &mut Report, name: &str) {
+    let last = time(report.finished);
+    let suspended = report.clusters.get_mut(name).filter(|cluster| cluster.state == ClusterState::Suspended);
+    if let Some(cluster) = suspended {
+        let words = format!("there was no round since it was resumed, and at {last} it was suspended");
+        cluster.overdue.get_or_insert(words);
+    }
+}

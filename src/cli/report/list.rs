@@ -1,0 +1,117 @@
+//! `gatewright report list`.
+
+use gatewright_engine::text::count;
+use serde_json::{Value, json};
+
+use super::chosen::name;
+use crate::cli::history::did;
+use crate::cli::plan::Format;
+use crate::cli::table::table;
+use crate::cli::{Context, Failure, check_name, complain, print, print_json};
+use crate::journal;
+use crate::report::trend::{Gone, Summary};
+use crate::report::{ClusterState, Mode, Report, named};
+
+/// Lists the reports that are kept, the newest first: those of rounds that changed something or said something new.
+///
+/// Exit codes: 0, or 64 usage or configuration.
+#[derive(Debug, clap::Args)]
+pub(super) struct Args {
+    /// The sync; all of them if absent.
+    #[arg(value_name = "SYNC")]
+    sync: Option<String>,
+    /// How to print it.
+    #[arg(long, value_name = "FORMAT", default_value = "text")]
+    format: Format,
+}
+
+/// Runs the command.
+pub(super) fn run(context: &Context, args: &Args) -> Result<u8, Failure> {
+    let config = context.load()?;
+    let mut rows = Vec::new();
+    let mut all = Vec::new();
+    for (path, report) in journal::history(&config.reports_dir, args.sync.as_deref()) {
+        match args.format {
+            Format::Text => rows.push(row(&name(&path), &report)),
+            Format::Json => all.push(entry(&name(&path), &report)),
+        }
+    }
+    if rows.is_empty() && all.is_empty() {
+        // A sync that is configured no more may still have a past.
+        check_name("sync", args.sync.as_deref(), &config.settings.syncs)?;
+        complain("gatewright: no reports are kept yet\n");
+    }
+    match args.format {
+        Format::Json => print_json(&json!({"schema": "gatewright.dev/report-list/v1alpha1", "reports": all})),
+        Format::Text if rows.is_empty() => {}
+        Format::Text => {
+            let header = ["NAME", "SYNC", "CLUSTERS", "MODE", "REVISION", "FINISHED", "SAYS"];
+            print(&table(header, &rows));
+        }
+    }
+    Ok(0)
+}
+
+fn row(name: &str, report: &Report) -> [String; 7] {
+    let clusters: Vec<String> = report.clusters.keys().cloned().collect();
+    let clusters = named(&clusters);
+    let clusters = clusters.split_once(' ').map_or("", |(_, names)| names);
+    let finished = report.finished.strftime("%F %T UTC").to_string();
+    let texts = [name, &report.sync, clusters, mode(report.mode), &report.revision, &finished, &says(report)];
+    texts.map(|text| crate::inert::line(text).into_owned())
+}
+
+fn mode(mode: Mode) -> &'static str {
+    match mode {
+        Mode::Plan => "plan",
+        Mode::Apply => "apply",
+        Mode::Compare => "compare",
+    }
+}
+
+/// What a report says, in short: what was done, what is wrong, what has come and gone.
+fn says(report: &Report) -> String {
+    let mut parts = vec![did(report)];
+    let is = |state: ClusterState| report.clusters.values().filter(|cluster| cluster.state == state).count();
+    for state in [ClusterState::Unreachable, ClusterState::Failed, ClusterState::Held, ClusterState::Stopped] {
+        match (is(state), report.clusters.len()) {
+            (0, _) => {}
+            (_, 1) => parts.push(state.word().to_owned()),
+            (number, _) => parts.push(format!("{number} {}", state.word())),
+        }
+    }
+    if report.stale_source.is_some() {
+        parts.push("stale source".to_owned());
+    }
+    if !report.problems.is_empty() {
+        parts.push(count(report.problems.len(), "problem"));
+    }
+    let summary = Summary::of(std::slice::from_ref(report));
+    for (number, word) in
+        [(summary.new, "new"), (summary.still, "still there"), (Gone::number(&summary.resolved), "resolved")]
+    {
+        if number > 0 && summary.against.is_some() {
+            parts.push(format!("{number} {word}"));
+        }
+    }
+    parts.join(", ")
+}
+
+fn entry(name: &str, report: &Report) -> Value {
+    let summary = Summary::of(std::slice::from_ref(report));
+    json!({
+        "name": name,
+        "sync": report.sync,
+        "clusters": report.clusters.keys().collect::<Vec<_>>(),
+        "mode": mode(report.mode),
+        "revision": report.revision,
+        "started": report.started,
+        "finished": report.finished,
+        "says": says(report),
+        "exitCode": report.exit_code(),
+        "new": summary.new,
+        "still": summary.still,
+        "resolved": Gone::number(&summary.resolved),
+        "unseen": Gone::number(&summary.unseen),
+    })
+}

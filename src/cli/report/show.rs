@@ -1,0 +1,52 @@
+//! `gatewright report show`.
+
+use super::chosen::{find, state};
+use crate::cli::view::View;
+use crate::cli::{Context, Failure, emit};
+use crate::clock::Clock as _;
+use crate::report::text::{self, Look};
+
+/// Shows a report that is kept, or the last known state of a sync or of the whole fleet.
+///
+/// The last known state is what the last rounds have left behind on each cluster of the config file. At the top stands what
+/// is missing from it: clusters that could not be asked, had no round yet, or none for longer than the schedule says,
+/// syncs that are suspended or held, and sources that cannot be read.
+///
+/// Exit codes: 0 however things stand, 64 usage or configuration.
+#[derive(Debug, clap::Args)]
+pub(super) struct Args {
+    /// A report as `report list` names it, how its name begins, or `latest`; or a sync. The whole fleet if absent.
+    #[arg(value_name = "NAME|SYNC")]
+    name: Option<String>,
+    /// Also show objects that stay as they are.
+    #[arg(long, short)]
+    verbose: bool,
+    /// How to print it.
+    #[arg(long, value_name = "FORMAT", default_value = "text")]
+    format: View,
+}
+
+/// Runs the command.
+pub(super) fn run(context: &Context, args: &Args) -> Result<u8, Failure> {
+    let config = context.load()?;
+    let now = context.clock.now();
+    let reports = match &args.name {
+        Some(name) => find(&config, name, now)?.1,
+        None if config.settings.syncs.is_empty() => {
+            let message = format!("no syncs are configured in {}", config.file.display());
+            return Err(Failure::usage(message).hint("a sync says which source goes to which clusters"));
+        }
+        None => state(&config, None, now)?,
+    };
+    if args.format == View::Text {
+        emit(&text::first(&reports, Look { color: context.color, verbose: args.verbose }));
+    }
+    for (index, report) in reports.iter().enumerate() {
+        if args.format == View::Text && index > 0 {
+            emit("\n");
+        }
+        args.format.print_one(context, report, args.verbose);
+    }
+    args.format.print_page(&reports);
+    Ok(0)
+}
