@@ -535,6 +535,7 @@ pub(crate) mod tests {
             source: "specs".to_owned(),
             revision: "one".to_owned(),
             stale_source: None,
+            stale_since: None,
             mode,
             started: Timestamp::UNIX_EPOCH,
             finished: Timestamp::UNIX_EPOCH,

@@ -73,6 +73,7 @@ mod tests {
             message: None,
             addresses: Vec::new(),
             ports: Vec::new(),
+            since: None,
         };
         ClusterReport { steps, units: units.iter().map(unit).collect(), ..ClusterReport::of(&Plan::default()) }
     }

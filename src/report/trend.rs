@@ -140,7 +140,9 @@ struct Sight<'a> {
 impl<'a> Sight<'a> {
     fn of(report: &Report, cluster: &'a ClusterReport) -> Self {
         let is_complete = match cluster.state {
-            ClusterState::Done | ClusterState::Planned | ClusterState::Compared | ClusterState::Held => !cluster.is_elsewhere(),
+            ClusterState::Done | ClusterState::Planned | ClusterState::Compared | ClusterState::Held => {
+                !cluster.is_elsewhere()
+            }
             // Single steps have failed, or all of it has.
             ClusterState::Failed => cluster.error.is_none(),
             ClusterState::Unreachable | ClusterState::Stopped | ClusterState::Suspended | ClusterState::Unknown => {

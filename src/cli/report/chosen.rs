@@ -86,7 +86,7 @@ pub(super) fn state(config: &Config, sync: Option<&str>, now: Timestamp) -> Resu
         if !silent.is_empty() {
             let mode = match settings.mode {
                 settings::Mode::Apply => Mode::Apply,
-                settings::Mode::Report => Mode::Plan,
+                settings::Mode::Report => Mode::Compare,
             };
             reports.push(unknown((name, &settings.source), &silent, mode, now));
         }
