@@ -15,6 +15,9 @@ use crate::suspension;
 
 /// Shows what the next round would do, on every cluster, and changes nothing.
 ///
+/// Of a sync with `mode: report` it shows what its next report would say: what is missing, different or extra. With
+/// --out or --adopt it plans for those, too.
+///
 /// Exit codes: 0 planned (with --detailed-exitcode: no changes), 1 failed, 2 changes are pending (only with
 /// --detailed-exitcode), 3 held by a guard, 4 a cluster was unreachable, 64 usage or configuration; of several the
 /// first of 1, 3, 4, 2, 0.
@@ -67,9 +70,11 @@ pub fn run(context: &Context, args: &Args) -> Result<u8, Failure> {
     let (mut syncs, mut reports) = (Vec::new(), Vec::new());
     for mut prepared in ready.rounds {
         prepared.order.settings.adopt.deployer |= args.adopt;
+        // What is to be carried out, or taken over, is planned even where rounds only compare.
+        let is_to_be_done = args.adopt || args.out.is_some();
         let mode = match prepared.order.settings.mode {
-            settings::Mode::Apply => Mode::Plan,
-            settings::Mode::Report => Mode::Compare,
+            settings::Mode::Report if !is_to_be_done => Mode::Compare,
+            settings::Mode::Apply | settings::Mode::Report => Mode::Plan,
         };
         let mut report = session.round(&prepared, mode);
         let suspension = suspension::of(&session.state, &prepared.order.sync, session.now());

@@ -4,6 +4,9 @@
 
 use std::fmt::Write as _;
 
+use gatewright_engine::text::count;
+
+use super::outline::verb;
 use super::shown::dated;
 use super::text::why;
 use super::{ClusterReport, ClusterState, Mode, Report, StepReport};
@@ -151,11 +154,13 @@ fn verdict(step: &StepReport, cluster: &ClusterReport, mode: Mode) -> Verdict {
     match (&step.outcome, mode) {
         (Some(Outcome::Failed(why) | Outcome::Stale(why)), _) => failed(why.clone()),
         (Some(Outcome::Skipped), _) => Verdict::Skipped("not tried".to_owned()),
-        (None, Mode::Plan) if step.is_change() => failed(match step.differences.len() {
-            0 => format!("to {}", step.action),
-            number => format!("to {}: {} differ", step.action, gatewright_engine::text::count(number, "field")),
-        }),
-        (None, Mode::Compare) if step.is_change() => failed(step.action.clone()),
+        (None, Mode::Plan | Mode::Compare) if step.is_change() => {
+            let verb = verb(&step.action, true);
+            failed(match step.differences.len() {
+                0 => verb,
+                number => format!("{verb}: {} differ", count(number, "field")),
+            })
+        }
         (Some(Outcome::Done) | None, _) => Verdict::Passed,
     }
 }

@@ -89,7 +89,7 @@ fn what_differs_keeps_its_time_until_it_is_seen_to_be_gone() {
     assert_eq!(kept(&desk).len(), before + 1);
     let day = came["started"].as_str().and_then(|time| time.split('T').next()).expect("it is a time");
     let shown = desk.run(&["plan"]).exits(0).says("  0 new, 1 still there, 0 resolved since ");
-    shown.says(&format!("    ~ update Service {namespace}/a  since {day} "));
+    shown.says(&format!("    ~ different Service {namespace}/a  since {day} "));
     let comment = desk.run(&["plan", "--format", "markdown"]).exits(0);
     comment.says("\n0 new, 1 still there, 0 resolved since ").says("| 1 still there |\n");
     desk.run(&["plan", "--format", "junit"]).exits(0).says("differ (since ").says("name=\"still\" value=\"1\"");
@@ -105,7 +105,7 @@ fn what_differs_keeps_its_time_until_it_is_seen_to_be_gone() {
     assert!(first.out.starts_with("unreachable gateways on us: "), "{}", first.out);
     first
         .says("Not looked at:\n")
-        .says(&format!("update Service {namespace}/a: spec.ports["))
+        .says(&format!("different Service {namespace}/a: spec.ports["))
         .says("; on cluster us (since ");
     fleet[1].restart();
     let back = round(&desk, 0);
@@ -124,7 +124,7 @@ fn what_differs_keeps_its_time_until_it_is_seen_to_be_gone() {
     compared
         .says("sync gateways, cluster us\n")
         .says("  resolved: unreachable: ")
-        .says(&format!("  resolved: update Service {namespace}/a: spec.ports["));
+        .says(&format!("  resolved: different Service {namespace}/a: spec.ports["));
 }
 
 /// Two directories and a sync that only reports; another sync has never had a round.
