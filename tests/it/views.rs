@@ -59,8 +59,12 @@ pub(crate) fn report(texts: &[String]) -> Report {
     let mut id = |kind: &str| json!({"group": "", "kind": kind, "namespace": text(), "name": text()});
     let (unit, changed, made, refused) = (id("Gateway"), id("ConfigMap"), id("Service"), id("Deployment"));
     let manager = json!({"name": text(), "time": "2026-01-01T00:00:00Z"});
+    let place = json!({"file": text(), "line": 7, "column": 1});
     let differences = json!([
-        {"path": format!("data[{}]", text()), "before": text(), "after": text(), "managers": [manager]},
+        {
+            "path": format!("data[{}]", text()), "before": text(), "after": text(), "managers": [manager],
+            "place": place, "class": "drift", "estimated": true,
+        },
         {"path": "data.a", "before": format!("a\n{}", text()), "after": format!("b\n{}", text()), "managers": []},
         {"path": "data.b", "before": {text(): text()}, "after": null, "managers": []},
     ]);
@@ -89,6 +93,7 @@ pub(crate) fn report(texts: &[String]) -> Report {
         "lost": cluster("unreachable", json!({"message": text(), "hint": text()}), none(), none(), none()),
     });
     clusters["planned"]["trend"] = trend;
+    clusters["planned"]["remarks"] = json!([text(), text()]);
     clusters["lost"]["since"] = json!("2025-12-30T00:00:00Z");
     clusters["lost"]["overdue"] = json!(text());
     let problem = json!({
