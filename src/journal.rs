@@ -59,7 +59,10 @@ fn keep_compared(state: &State, report: &Report, cluster: &str, found: &ClusterR
     if found.state != ClusterState::Compared || report.partial {
         return Ok(());
     }
-    let steps = found.steps.iter().filter(|step| step.is_change()).cloned().collect();
+    let is_refused = |id: &ObjectId| found.refusals.iter().any(|refusal| refusal.id == *id);
+    let unseen = before(state, &report.sync, cluster).map(|last| last.report.steps).unwrap_or_default();
+    let unseen = unseen.into_iter().filter(|step| is_refused(&step.id));
+    let steps = found.steps.iter().filter(|step| step.is_change()).cloned().chain(unseen).collect();
     let kept = ClusterReport { steps, refusals: Vec::new(), units: Vec::new(), ..found.clone() };
     let baseline = found.baseline.clone().into_iter().collect();
     let compared = Compared { time: report.finished, baseline, report: kept };

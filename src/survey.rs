@@ -9,17 +9,18 @@ mod look;
 mod rights;
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
 use gatewright_engine::diff::Class;
 use gatewright_engine::object::ObjectId;
 use gatewright_engine::plan::Plan;
-use gatewright_engine::plan::conflicts::Conflicts;
 use gatewright_engine::plan::policies::Policies;
 use gatewright_engine::plan::refusal::{Reason, Refusal};
-use gatewright_engine::plan::survey::extra::Known;
+use gatewright_engine::plan::survey::extra::{Known, spec_of};
 use gatewright_engine::plan::survey::history::{Baseline, Before, Sides, class};
 use gatewright_engine::plan::survey::{live_digest, wanted_digest};
-use gatewright_engine::unit::Rendering;
+use gatewright_engine::problem::unreadable_files;
+use gatewright_engine::unit::{Rendering, Unit};
 use tokio_util::sync::CancellationToken;
 
 use crate::claims::Beside;
@@ -73,7 +74,7 @@ pub async fn run(cluster: &dyn Cluster, task: &Task<'_>) -> Conclusion {
 async fn compare(cluster: &dyn Cluster, task: &Task<'_>) -> Result<Conclusion, ClusterError> {
     cluster.identity().await?;
     let Ok(rendering) = task.want.rendering().await else { return Ok(Conclusion::of(round::bug())) };
-    let rendering = round::located(cluster, task.policies, &rendering).await?.map_or(rendering, std::sync::Arc::new);
+    let rendering = round::located(cluster, task.policies, &rendering).await?.map_or(rendering, Arc::new);
     let seen = look::look(cluster, task.policies, &rendering).await?;
     let compared = compare::all(cluster, task.policies, &rendering, &seen).await?;
     let report = Writer { task, rendering: &rendering, seen: &seen }.report(compared).await;
@@ -95,7 +96,12 @@ impl Writer<'_> {
         for one in compared {
             match self.step(one, &open, &mut report.baseline) {
                 Ok(step) => report.steps.push(step),
-                Err(refusal) => report.refusals.push(RefusalReport::from(&refusal)),
+                Err(refusal) => {
+                    // What cannot be seen now is compared with what was seen last once it can be.
+                    let last = self.task.last.and_then(|last| last.baseline.get(&refusal.id));
+                    report.baseline.extend(last.map(|sides| (refusal.id.clone(), sides.clone())));
+                    report.refusals.push(RefusalReport::from(&refusal));
+                }
             }
         }
         self.extra(&open, &mut report).await;
@@ -138,7 +144,7 @@ impl Writer<'_> {
 
     /// What nobody asks for any more. While a file cannot be read nothing is, because it may ask for anything.
     async fn extra(&self, open: &Open, report: &mut ClusterReport) {
-        let unreadable = gatewright_engine::problem::unreadable_files(&self.rendering.problems);
+        let unreadable = unreadable_files(&self.rendering.problems);
         if let Some(file) = unreadable.first() {
             report
                 .remarks
@@ -150,7 +156,7 @@ impl Writer<'_> {
         for (id, live) in &self.seen.live {
             let traces = &self.rendering.traces;
             let Some(trace) = traces.iter().find(|trace| known.is_extra(live, trace)) else { continue };
-            let unit = gatewright_engine::plan::survey::extra::spec_of(live, trace);
+            let unit = spec_of(live, trace);
             let is_of_others = claims.by(id).is_some() || claims.possibly(id, &unit).is_some();
             if is_of_others || self.task.policies.forbids(id).is_some() || !self.task.policies.is_about(&unit) {
                 continue;
@@ -169,20 +175,16 @@ impl Writer<'_> {
             report.steps.iter().filter(|step| step.is_change()).map(|step| &step.unit).collect();
         let unknown: BTreeSet<&ObjectId> = report.refusals.iter().map(|refusal| &refusal.unit).collect();
         let units = self.rendering.units.iter().filter(|unit| self.task.policies.is_about(&unit.id));
-        let of = |unit| {
+        let of = |unit: &Unit| {
             let state = match () {
-                () if different.contains(&unit_id(unit)) => UnitState::Different,
-                () if unknown.contains(&unit_id(unit)) => UnitState::Held,
+                () if different.contains(&unit.id) => UnitState::Different,
+                () if unknown.contains(&unit.id) => UnitState::Held,
                 () => UnitState::Current,
             };
             round::summary::unit_report(unit, state, &self.seen.vitals())
         };
         units.map(of).collect()
     }
-}
-
-fn unit_id(unit: &gatewright_engine::unit::Unit) -> &ObjectId {
-    &unit.id
 }
 
 /// What differed at the last comparison: by object and path, why.
@@ -198,11 +200,6 @@ fn open(report: &ClusterReport) -> Open {
         paths.extend(step.differences.iter().map(|difference| (difference.path.clone(), difference.class)));
     }
     open
-}
-
-/// What is never a difference.
-fn conflicts(policies: &Policies) -> &Conflicts {
-    &policies.conflicts
 }
 
 /// Says that nobody knows how an object stands.

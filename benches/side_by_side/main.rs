@@ -34,7 +34,7 @@ struct Args {
     #[arg(long, value_delimiter = ',', value_enum, default_values = ["gatewright", "kubectl", "helm", "flux", "sender"])]
     peers: Vec<Peer>,
     /// Which steps are carried out, in their order, with commas; each needs the ones before it.
-    #[arg(long, value_delimiter = ',', value_enum, default_values = ["first", "same", "drift", "prune"])]
+    #[arg(long, value_delimiter = ',', value_enum, default_values = ["first", "same", "report", "estimate", "drift", "prune"])]
     steps: Vec<Step>,
     /// Another gatewright than the one that belongs to this bench.
     #[arg(long, value_name = "PATH", default_value = env!("CARGO_BIN_EXE_gatewright"))]
@@ -66,7 +66,7 @@ fn measure(peer: Peer, gateways: usize, steps: &[Step], programs: &Programs) -> 
     let mut rows = Vec::new();
     for step in can {
         site.prepare(*step);
-        let cost = site.measure(peer, programs);
+        let cost = site.measure(peer, *step, programs);
         site.assert_as_wanted();
         complain(&format!("{gateways} gateways, {peer:?}, {step:?}: {cost:?}"));
         rows.push(Row { gateways, peer, step: *step, cost });
@@ -83,7 +83,7 @@ fn check() {
     let peers = [Peer::Gatewright, Peer::Kubectl];
     let programs = Programs::build(&peers, env!("CARGO_BIN_EXE_gatewright").into());
     let rows: Vec<Row> = peers.iter().flat_map(|peer| measure(*peer, 5, &Step::ALL, &programs)).collect();
-    assert_eq!(rows.len(), 4 + 3, "kubectl cannot prune");
+    assert_eq!(rows.len(), 6 + 3, "kubectl cannot prune, and does not report");
     for row in rows.iter().filter(|row| row.step == Step::First) {
         assert_eq!(row.cost.requests.get("APPLY"), Some(&20), "{row:?}");
         assert!(row.cost.peak > 0 && row.cost.cpu > 0.0 && row.cost.wall > 0.0, "{row:?}");

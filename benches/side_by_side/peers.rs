@@ -38,6 +38,10 @@ pub(crate) enum Step {
     First,
     /// Everything is as it should be.
     Same,
+    /// The same, and it is only to be reported, by somebody who may ask for dry runs.
+    Report,
+    /// The same, by somebody who may only read.
+    Estimate,
     /// Somebody has changed one object in a hundred.
     Drift,
     /// One Gateway in ten is not wanted any more.
@@ -46,14 +50,16 @@ pub(crate) enum Step {
 
 impl Step {
     /// All, in their order.
-    pub(crate) const ALL: [Self; 4] = [Self::First, Self::Same, Self::Drift, Self::Prune];
+    pub(crate) const ALL: [Self; 6] = [Self::First, Self::Same, Self::Report, Self::Estimate, Self::Drift, Self::Prune];
 }
 
 impl Peer {
     /// Tells whether the peer has a way to do it.
     pub(crate) fn can(self, step: Step) -> bool {
         match self {
-            Self::Gatewright | Self::Helm | Self::Flux => true,
+            Self::Gatewright => true,
+            _ if matches!(step, Step::Report | Step::Estimate) => false,
+            Self::Helm | Self::Flux => true,
             // It prunes across namespaces only after a client-side apply.
             Self::Kubectl => step != Step::Prune,
             Self::Sender => step == Step::First,
@@ -96,12 +102,12 @@ impl Programs {
     }
 
     /// Writes what the peer reads, and returns the command that carries out a step with it.
-    pub(crate) fn command(&self, peer: Peer, site: &Site) -> Vec<OsString> {
+    pub(crate) fn command(&self, peer: Peer, step: Step, site: &Site) -> Vec<OsString> {
         let path = |name: &str| site.folder().join(name).into_os_string();
         let kubeconfig = site.server.kubeconfig("admin").into_os_string();
         match peer {
             Peer::Gatewright => {
-                fs::write(path("gatewright.yaml"), config(site).to_string()).expect("the folder can be written");
+                fs::write(path("gatewright.yaml"), config(site, step).to_string()).expect("the folder can be written");
                 line(&self.gatewright, &["sync", "--yes", "--no-wait", "--config"], [path("gatewright.yaml")])
             }
             Peer::Kubectl => {
@@ -140,13 +146,15 @@ fn line(program: &Path, arguments: &[&str], files: impl IntoIterator<Item = OsSt
 }
 
 /// The guard against large deletions is off, because one Gateway in ten is a large deletion.
-fn config(site: &Site) -> Value {
+fn config(site: &Site, step: Step) -> Value {
+    let user = if step == Step::Estimate { "viewer" } else { "admin" };
+    let mode = if matches!(step, Step::Report | Step::Estimate) { "report" } else { "apply" };
     json!({
         "stateDir": site.folder().join("state"), "log": {"level": "warn"},
         "sources": {"specs": {"directory": {"path": site.specs()}}},
-        "clusters": {"bench": {"kubeconfig": {"path": site.server.kubeconfig("admin")}}},
+        "clusters": {"bench": {"kubeconfig": {"path": site.server.kubeconfig(user)}}},
         "syncs": {site.marker.sync.as_str(): {
-            "source": "specs", "clusters": {"names": ["bench"]},
+            "source": "specs", "clusters": {"names": ["bench"]}, "mode": mode,
             "prune": {"maxDelete": {"units": 100_000, "percent": 100}},
         }},
     })

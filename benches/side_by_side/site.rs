@@ -107,7 +107,7 @@ impl Site {
     /// Makes it so that the step has something to do.
     pub(crate) fn prepare(&mut self, step: Step) {
         match step {
-            Step::First | Step::Same => {}
+            Step::First | Step::Same | Step::Report | Step::Estimate => {}
             Step::Drift => self.stray(),
             Step::Prune => self.want(self.gateways - self.gateways.div_ceil(10)),
         }
@@ -124,8 +124,8 @@ impl Site {
     }
 
     /// Has the peer carry out a step.
-    pub(crate) fn measure(&self, peer: Peer, programs: &Programs) -> Cost {
-        let line = programs.command(peer, self);
+    pub(crate) fn measure(&self, peer: Peer, step: Step, programs: &Programs) -> Cost {
+        let line = programs.command(peer, step, self);
         self.settle();
         let requests = self.requests();
         let cpu = self.ticks();

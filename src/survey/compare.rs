@@ -20,7 +20,7 @@ use tracing::debug;
 
 use super::look::{Seen, wanted};
 use super::rights::Rights;
-use super::{conflicts, unknown};
+use super::unknown;
 use crate::cluster::{Cluster, ClusterError, Precondition, Reason};
 use crate::observe::rehearsal::Rehearsal;
 use crate::observe::{beside, only_local};
@@ -136,7 +136,7 @@ impl Scene<'_> {
         for _ in 0..REHEARSALS {
             let live = moved.as_ref().unwrap_or(live);
             let autoscaler = self.seen.autoscaled.get(object.id());
-            let pair = match Pair::new(unit, wanted, live, autoscaler, conflicts(self.policies)) {
+            let pair = match Pair::new(unit, wanted, live, autoscaler, &self.policies.conflicts) {
                 Ok(pair) => pair,
                 Err(reason) => return Ok(Standing::Unknown(reason)),
             };
@@ -173,7 +173,7 @@ impl Scene<'_> {
     }
 
     fn standing(&self, pair: &Pair<'_>, after: &Value, is_estimate: bool) -> Standing {
-        let (mut differences, mut fields) = pair.differences(after, conflicts(self.policies));
+        let (mut differences, mut fields) = pair.differences(after, &self.policies.conflicts);
         differences.iter_mut().for_each(|difference| difference.estimated = is_estimate);
         fields.retain(|field| matches!(field.verdict, Verdict::Yielded | Verdict::Ignored));
         Standing::Found { differences, fields }
