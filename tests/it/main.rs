@@ -41,6 +41,7 @@ mod quiet;
 mod rights;
 mod rounds;
 mod saved_plans;
+mod secrets;
 mod source;
 mod specs;
 mod strategic_merge;
