@@ -13,6 +13,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use gatewright_engine::mask::Masker;
 use jiff::Timestamp;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -94,6 +95,15 @@ impl Archive {
     /// Opens what is there already, to read it.
     pub fn existing(state: &State, settings: &Settings) -> Result<Vault, VaultError> {
         Vault::with_key(state, settings.key_file.as_deref().unwrap_or(&Vault::own_key(state)))
+    }
+
+    /// Returns what masks secrets where nothing is written: as in the rounds of this installation if there has been one,
+    /// else with a key for this process alone.
+    pub fn masker(state: &State, settings: &Settings) -> Masker {
+        match Self::existing(state, settings) {
+            Ok(vault) => vault.masker().clone(),
+            Err(_) => Masker::new(rand::random()),
+        }
     }
 
     /// Returns what reads and writes its files.

@@ -333,6 +333,7 @@ fn order(
         pinned: None,
         beside: BTreeMap::new(),
         key: config.inventory_key.clone(),
+        masker: archive.vault().masker().clone(),
         archive: Some(Arc::clone(archive)),
         cause: None,
         undo: None,

@@ -15,6 +15,7 @@ use std::time::Duration;
 
 use gatewright_engine::health::Demands;
 use gatewright_engine::marks::Marker;
+use gatewright_engine::mask::Masker;
 use gatewright_engine::object::ObjectId;
 use gatewright_engine::plan::claims::Claims;
 use gatewright_engine::plan::conflicts::Conflicts;
@@ -76,6 +77,8 @@ pub struct Order {
     pub beside: BTreeMap<String, Beside>,
     /// The key that seals inventories.
     pub key: Option<Arc<Key>>,
+    /// What is shown of values that may be secret.
+    pub masker: Masker,
     /// Where is kept what rounds change and render; `None` keeps nothing.
     pub archive: Option<Arc<Archive>>,
     /// What else than the source says what is wanted.
@@ -291,6 +294,12 @@ fn findings(conclusions: &BTreeMap<String, Conclusion>) -> (Vec<ProblemReport>, 
 }
 
 impl Order {
+    /// Has an archive keep what the round changes; its key is that of the fingerprints, too.
+    pub fn keep_in(&mut self, archive: Arc<Archive>) {
+        self.masker = archive.vault().masker().clone();
+        self.archive = Some(archive);
+    }
+
     /// Names the round, if it is to change something.
     fn run_name(&self, started: Timestamp) -> String {
         let clusters: Vec<&str> = self.clusters.keys().map(String::as_str).collect();
@@ -374,7 +383,7 @@ fn conflicts(order: &Order, cluster: &str, state: &State) -> Conflicts {
     // A person who undoes something corrects nothing, and waits for nothing.
     let is_undo = order.undo.is_some();
     let fights = if is_undo { Fights::default() } else { fights::remembered(order, cluster, state) };
-    Conflicts { rules, ignore, fights }
+    Conflicts { rules, ignore, fights, masker: order.masker.clone() }
 }
 
 /// Says which syncs and clusters were once applied to and are not configured any more.

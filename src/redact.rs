@@ -1,7 +1,12 @@
 //! Quoting what others have said, without the secrets that they may have said.
 
+use gatewright_engine::mask::texts;
+
 /// What stands for a word that was left out.
 const HIDDEN: &str = "…";
+
+/// A shorter one is everywhere, and is looked for in quotes only.
+const SHORTEST: usize = 4;
 
 const MAX_LINES: usize = 3;
 const MAX_CHARS: usize = 200;
@@ -24,9 +29,27 @@ pub fn said(text: &str) -> String {
     quote(text, |word| looks_secret(word) && word.contains(|character: char| character.is_ascii_uppercase()))
 }
 
+/// Returns the whole of what a cluster said, without credentials, and without the secrets of what it was said about.
+pub fn said_of(text: &str, secrets: &[String]) -> String {
+    let mut clean = text.to_owned();
+    for secret in secrets {
+        // As it is, and as those write it who put it in quotes.
+        let escaped = serde_json::Value::from(secret.as_str()).to_string();
+        for form in [secret.as_str(), &escaped[1..escaped.len() - 1]] {
+            if form.len() >= SHORTEST {
+                clean = clean.replace(form, HIDDEN);
+            }
+        }
+        clean = clean.replace(&escaped, &format!("{HIDDEN:?}"));
+    }
+    texts::replaced(&clean, |_| HIDDEN.to_owned())
+}
+
 fn quote(text: &str, is_secret: fn(&str) -> bool) -> String {
+    // Before lines are cut off: what ends a key may be on another one.
+    let text = texts::replaced(&without_users(text), |_| HIDDEN.to_owned());
     let lines = text.lines().map(str::trim).filter(|line| !line.is_empty()).take(MAX_LINES);
-    let short = |line: &str| without_users(line).chars().take(MAX_CHARS).collect::<String>();
+    let short = |line: &str| line.chars().take(MAX_CHARS).collect::<String>();
     let clean: Vec<String> = lines.map(|line| redact(&short(line), is_secret)).collect();
     clean.join(" / ")
 }

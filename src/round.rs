@@ -171,7 +171,8 @@ async fn try_run(cluster: &dyn Cluster, task: &Task<'_>) -> Result<Conclusion, C
     if task.mode == Mode::Plan || view.plan.is_stopped() {
         let mut report = ClusterReport::of(&view.plan);
         report.units = units(here, &view.plan, &view.health(None), None, &Unhealthy::new());
-        report.saved = Saved { identity: view.observed.cluster.clone(), steps: saved(&view.plan, &view.observed) };
+        let steps = saved(&view.plan, &view.observed, &task.policies.conflicts.masker);
+        report.saved = Saved { identity: view.observed.cluster.clone(), steps };
         let memory = noting::planned(here, &view, &ledgers.own, &report);
         let is_new = task.memory != memory.as_ref();
         return Ok(Conclusion { report, memory, is_new, is_doubtful: ledgers.are_doubtful(), rendering });

@@ -12,6 +12,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use gatewright_engine::diff::Class;
+use gatewright_engine::mask::Masker;
 use gatewright_engine::object::ObjectId;
 use gatewright_engine::plan::Plan;
 use gatewright_engine::plan::policies::Policies;
@@ -89,6 +90,10 @@ struct Writer<'a> {
 }
 
 impl Writer<'_> {
+    fn masker(&self) -> &Masker {
+        &self.task.policies.conflicts.masker
+    }
+
     async fn report(&self, compared: Vec<Compared>) -> ClusterReport {
         let mut report = ClusterReport { state: ClusterState::Compared, ..ClusterReport::of(&Plan::default()) };
         report.remarks = self.seen.remarks.iter().cloned().chain(rights::remark(&compared)).collect();
@@ -112,8 +117,8 @@ impl Writer<'_> {
     fn step(&self, one: Compared, open: &Open, baseline: &mut Baseline) -> Result<StepReport, Refusal> {
         let Compared { unit, object, standing, note } = one;
         let id = object.id().clone();
-        let live = self.seen.live.get(&id).map(live_digest).unwrap_or_default();
-        let sides = Sides { wanted: wanted_digest(&object), live };
+        let live = self.seen.live.get(&id).map(|live| live_digest(live, self.masker())).unwrap_or_default();
+        let sides = Sides { wanted: wanted_digest(&object, self.masker()), live };
         let why = |path: &str, touched: Option<&str>| self.class(&id, path, &sides, touched, open);
         let step = |action: &str| StepReport::compared(unit.clone(), id.clone(), action, note.clone());
         let step = match standing {
@@ -161,7 +166,7 @@ impl Writer<'_> {
             if is_of_others || self.task.policies.forbids(id).is_some() || !self.task.policies.is_about(&unit) {
                 continue;
             }
-            let sides = Sides { wanted: String::new(), live: live_digest(live) };
+            let sides = Sides { wanted: String::new(), live: live_digest(live, self.masker()) };
             let class = self.class(id, "", &sides, None, open);
             report
                 .steps

@@ -3,8 +3,10 @@
 //! People at a terminal get text, everything else JSON with the fields of the event and of the spans around it. What
 //! is worth saying, and at which level, is decided where it happens.
 
-use std::io::{IsTerminal, stderr};
+use std::io::{self, IsTerminal, Write, stderr};
 
+use gatewright_engine::mask::{MASK, texts};
+use gatewright_engine::plan::guard::token;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use tracing::Subscriber;
@@ -90,7 +92,27 @@ pub fn init(settings: &Settings, colors: bool) -> Result<(), TelemetryError> {
         Format::Text => Shape::Text { colors: colors && terminal },
         Format::Auto | Format::Json => Shape::Json,
     };
-    subscriber(filter(&settings.level)?, shape, stderr).try_init().map_err(TelemetryError::Taken)
+    subscriber(filter(&settings.level)?, shape, || Clean(stderr())).try_init().map_err(TelemetryError::Taken)
+}
+
+/// Writes lines without credentials, whoever has put them there.
+struct Clean<W>(W);
+
+impl<W: Write> Write for Clean<W> {
+    /// Each event comes as one piece.
+    fn write(&mut self, line: &[u8]) -> io::Result<usize> {
+        let shown = |secret: &str| match token::parse(secret) {
+            // What approves a hold is to be read.
+            Some(token) if token == secret => token,
+            _ => MASK.to_owned(),
+        };
+        self.0.write_all(texts::replaced(&String::from_utf8_lossy(line), shown).as_bytes())?;
+        Ok(line.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.0.flush()
+    }
 }
 
 /// A format that leaves nothing open.
@@ -134,7 +156,6 @@ fn filter(level: &str) -> Result<EnvFilter, TelemetryError> {
 
 #[cfg(test)]
 mod tests {
-    use std::io::{self, Write};
     use std::sync::{Arc, Mutex};
 
     use serde_json::{Value, json};
@@ -160,7 +181,7 @@ mod tests {
         let page = Page::default();
         let writer = {
             let page = page.clone();
-            move || page.clone()
+            move || Clean(page.clone())
         };
         let filter = filter(level).expect("the level of a test is right");
         tracing::subscriber::with_default(subscriber(filter, shape, writer), || {
@@ -168,6 +189,12 @@ mod tests {
             let entered = span.enter();
             tracing::info!(cluster = "eu-1", "changed");
             tracing::debug!("kept");
+            tracing::trace!(
+                url = "https://me:hunter2@example.com",
+                hold.token = "k7wm-3xq9-hd2t",
+                "password={}",
+                "hunter2"
+            );
             tracing::error!(target: "kube_client::client::builder", "failed with status 404");
             tracing::warn!(target: "hyper::proto", "odd header");
             tracing::debug!(target: "hyper::proto", "bytes");
@@ -189,6 +216,16 @@ mod tests {
         assert_eq!(messages(&check("debug", Shape::Json)), ["changed", "kept", "odd header"]);
         assert_eq!(messages(&check("error", Shape::Json)), [""; 0]);
         assert_eq!(messages(&check("off", Shape::Json)), [""; 0]);
+    }
+
+    #[test]
+    fn no_credential_gets_into_the_log_and_what_approves_a_hold_does() {
+        for shape in [Shape::Json, Shape::Text { colors: false }] {
+            let log = check("trace", shape);
+            assert!(log.contains("password=***") && log.contains("https://me:***@example.com"), "{log}");
+            assert!(log.contains("k7wm-3xq9-hd2t") && !log.contains("hunter2"), "{log}");
+        }
+        messages(&check("trace", Shape::Json));
     }
 
     #[test]

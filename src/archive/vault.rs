@@ -11,11 +11,13 @@ use std::path::{Path, PathBuf};
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
+use gatewright_engine::mask::Masker;
 use gatewright_engine::text::hex;
 use rand::TryRngCore as _;
 use rand::rngs::OsRng;
 use ring::aead::{AES_256_GCM, Aad, LessSafeKey, NONCE_LEN, Nonce, UnboundKey};
 use ring::digest::{SHA256, digest};
+use ring::hmac;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
@@ -37,6 +39,7 @@ pub struct Vault {
     state: State,
     key: LessSafeKey,
     id: [u8; ID_LEN],
+    masker: Masker,
 }
 
 /// What packs bytes before they are sealed.
@@ -116,7 +119,8 @@ impl Vault {
         let unbound = UnboundKey::new(&AES_256_GCM, &key).map_err(|_| VaultError::NoKey(file.to_owned()))?;
         let mut id = [0; ID_LEN];
         id.copy_from_slice(&digest(&SHA256, &key).as_ref()[..ID_LEN]);
-        Ok(Self { state: state.clone(), key: LessSafeKey::new(unbound), id })
+        let masker = Masker::new(derived(&key));
+        Ok(Self { state: state.clone(), key: LessSafeKey::new(unbound), id, masker })
     }
 
     /// Opens the vault with a key of its own in the state directory, made when there is none.
@@ -127,6 +131,11 @@ impl Vault {
             state.write(&file, format!("{key}\n").as_bytes()).map_err(VaultError::Write)?;
         }
         Self::with_key(state, &file)
+    }
+
+    /// Returns what masks secrets in reports, with a key that is made from this one.
+    pub fn masker(&self) -> &Masker {
+        &self.masker
     }
 
     /// Returns a path below the state directory.
@@ -188,6 +197,14 @@ impl Vault {
         let json = self.unseal(path, &bytes, &file)?;
         serde_json::from_slice(&json).map(Some).map_err(|_| VaultError::Damaged(file))
     }
+}
+
+/// Makes the key of fingerprints from that of the files, which does not follow from it: HMAC with SHA-256.
+fn derived(key: &[u8]) -> [u8; 32] {
+    let tag = hmac::sign(&hmac::Key::new(hmac::HMAC_SHA256, key), b"gatewright: fingerprints of secrets");
+    let mut derived = [0; 32];
+    derived.copy_from_slice(tag.as_ref());
+    derived
 }
 
 fn random<const N: usize>() -> Result<[u8; N], VaultError> {

@@ -64,7 +64,7 @@ pub fn run(context: &Context, args: &Args) -> Result<u8, Failure> {
     } else if plan.exit_code() != 0 {
         return Ok(plan.exit_code());
     }
-    prepared.order.archive = Some(session.archive()?);
+    prepared.order.keep_in(session.archive()?);
     let report = session.round(&prepared, Mode::Apply);
     show(context, &report, args.format, false);
     if let Err(error) = journal::record(&session.state, &config, &report) {

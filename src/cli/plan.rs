@@ -59,7 +59,11 @@ pub fn run(context: &Context, args: &Args) -> Result<u8, Failure> {
     // A plan writes nothing, not even who we are: before the first sync a stand-in does.
     let installation = match &args.out {
         // A plan that is kept is about the marks that will be put on.
-        Some(_) => session.state.make_installation().map(Some),
+        Some(_) => {
+            // Its fingerprints are those of the round that carries it out.
+            session.archive()?;
+            session.state.make_installation().map(Some)
+        }
         None => session.state.installation(),
     };
     let installation = installation.map_err(|error| unusable(&error))?;

@@ -61,7 +61,7 @@ pub fn run(context: &Context, args: &Args) -> Result<u8, Failure> {
         show(context, &plan, args.how.format(), false);
         return Ok(plan.exit_code());
     }
-    prepared.order.archive = Some(session.archive()?);
+    prepared.order.keep_in(session.archive()?);
     let (sync, reason) = (&args.sync, prepared.order.cause.clone().unwrap_or_default());
     let suspend = || hold(context, &session.state, sync, &reason);
     round(context, &args.how, &session, &mut prepared, suspend)

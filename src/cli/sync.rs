@@ -90,7 +90,7 @@ pub(super) fn carry_out(context: &Context, args: &Manner, session: &Session<'_>,
             codes.push(code);
             continue;
         }
-        prepared.order.archive = Some(Arc::clone(&archive));
+        prepared.order.keep_in(Arc::clone(&archive));
         let name = prepared.order.sync.clone();
         // Somebody may have suspended it while the question was open.
         let still = || if args.even_if_suspended { Ok(()) } else { suspended(session, &name).map_or(Ok(()), Err) };

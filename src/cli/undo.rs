@@ -65,7 +65,7 @@ pub fn run(context: &Context, args: &Args) -> Result<u8, Failure> {
         }
         return Ok(plan.exit_code());
     }
-    prepared.order.archive = Some(session.archive()?);
+    prepared.order.keep_in(session.archive()?);
     let (sync, reason) = (prepared.order.sync.clone(), format!("undo of {run}"));
     let suspend = || hold(context, &session.state, &sync, &reason);
     round(context, &args.how, &session, &mut prepared, suspend)

@@ -5,6 +5,7 @@ use std::fs;
 use gatewright_engine::check::check;
 use gatewright_engine::diff::differences;
 use gatewright_engine::explain::{self, Effect, Explanation, Inputs, Said};
+use gatewright_engine::mask::Masker;
 use gatewright_engine::object::{Object, ObjectId};
 use gatewright_engine::problem::Place;
 use gatewright_engine::schema::Schema;
@@ -128,7 +129,7 @@ fn edit_proves(case: &Case, unit: &Unit, explanations: &[Explanation], input: &S
     for explanation in explanations {
         let before = object(&case.rendering.units, &explanation.object).expect("it is rendered");
         let after = object(&rendering.units, &explanation.object).map(Object::body);
-        let changed = differences(before.body(), after.unwrap_or(&Value::Null), "");
+        let changed = differences(before.body(), after.unwrap_or(&Value::Null), "", &Masker::default());
         let changed: Vec<&str> = changed.iter().filter(|it| it.before.is_some()).map(|it| it.path.as_str()).collect();
         let is_changed = |path: &str| {
             changed.iter().any(|at| path.strip_prefix(at).is_some_and(|rest| !rest.starts_with(char::is_alphanumeric)))

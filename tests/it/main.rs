@@ -43,6 +43,7 @@ mod reports;
 mod rights;
 mod rounds;
 mod saved_plans;
+mod secrets;
 mod source;
 mod specs;
 mod strategic_merge;

@@ -10,6 +10,7 @@ use gatewright::cluster::kube::KubeCluster;
 use gatewright::cluster::kubeconfig::{Settings, StandardLookup};
 use gatewright::report::ClusterState;
 use gatewright_engine::diff::differences;
+use gatewright_engine::mask::Masker;
 use gatewright_engine::object::ObjectId;
 use gatewright_engine::yaml;
 use serde_json::{Value, json};
@@ -223,7 +224,8 @@ fn what_the_deployer_has_set_and_we_do_not_is_removed() {
     let (before, foretold) = (site.get("deployment/edge"), foretold(&site));
     while_it_watches(&site, "edge", || site.run(&["adopt"])).exits(0).says("5 objects adopted");
     let live = site.get("deployment/edge");
-    let came_true = differences(&before, &live, "gatewright").into_iter().map(|it| json!([it.path, it.after]));
+    let came_true =
+        differences(&before, &live, "gatewright", &Masker::default()).into_iter().map(|it| json!([it.path, it.after]));
     let came_true: Vec<Value> = came_true.filter(is_foretold).collect();
     assert_eq!(foretold, came_true);
     assert_eq!((&live["spec"]["replicas"], live["metadata"]["labels"].get("theirs")), (&json!(1), None));

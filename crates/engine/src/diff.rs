@@ -1,8 +1,8 @@
 //! What differs between two states of an object, for people and for the plan.
 //!
 //! Compared are a live object and the *result* of a dry run, never a file and a live object: what the API server adds
-//! or normalizes is on both sides. What servers write by themselves is left out. Values of Secrets never leave this
-//! module.
+//! or normalizes is on both sides. What servers write by themselves is left out. Compared are the values as they are, and
+//! shown is what a [`Masker`] leaves of them.
 
 pub mod managers;
 
@@ -12,8 +12,8 @@ use std::fmt;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
+use crate::mask::Masker;
 use crate::problem::Place;
-use crate::text::digest;
 use managers::Manager;
 
 /// One step on the way to a value.
@@ -80,13 +80,16 @@ pub(crate) const KEYS: [&str; 6] = ["name", "containerPort", "port", "mountPath"
 const SERVER_METADATA: [&str; 7] =
     ["creationTimestamp", "generation", "managedFields", "resourceVersion", "selfLink", "uid", "deletionTimestamp"];
 
-/// Where `kubectl apply` keeps the whole of what it has applied, secrets included.
-const LAST_APPLIED: &str = "kubectl.kubernetes.io/last-applied-configuration";
-
-/// Returns what differs, in the order of the fields. `ours` is our own field manager.
-pub fn differences(before: &Value, after: &Value, ours: &str) -> Vec<Difference> {
+/// Returns what differs, in the order of the fields, with what is secret masked. `ours` is our own field manager.
+pub fn differences(before: &Value, after: &Value, ours: &str, masker: &Masker) -> Vec<Difference> {
+    let (old, new) = (comparable(before), comparable(after));
+    if old == new {
+        return Vec::new();
+    }
+    let (old_shown, new_shown) = (masker.body(&old), masker.body(&new));
     let mut found = Vec::new();
-    compare(&comparable(before), &comparable(after), &mut Vec::new(), &mut found);
+    let (old, new) = (Side { raw: &old, shown: &old_shown }, Side { raw: &new, shown: &new_shown });
+    compare(old, new, &mut Vec::new(), &mut found);
     found
         .into_iter()
         .map(|(path, before_value, after_value)| Difference {
@@ -101,26 +104,16 @@ pub fn differences(before: &Value, after: &Value, ours: &str) -> Vec<Difference>
         .collect()
 }
 
-/// Returns an object without what servers write, and with the values of a Secret replaced.
-pub fn comparable(body: &Value) -> Value {
+/// Returns an object without what servers write. Its secrets are still in it.
+pub(crate) fn comparable(body: &Value) -> Value {
     let Value::Object(fields) = body else { return body.clone() };
-    let kind = fields.get("kind").and_then(Value::as_str).unwrap_or_default();
     let mut kept = Map::new();
     for (key, value) in fields {
         let value = match (key.as_str(), value) {
             ("status", _) => continue,
             ("metadata", Value::Object(metadata)) => {
                 let keep = |key: &String| !SERVER_METADATA.contains(&key.as_str());
-                let mut metadata: Map<_, _> =
-                    metadata.iter().filter(|(key, _)| keep(key)).map(|(k, v)| (k.clone(), v.clone())).collect();
-                let annotations = metadata.get_mut("annotations").filter(|_| kind == "Secret");
-                if let Some(copy) = annotations.and_then(|annotations| annotations.get_mut(LAST_APPLIED)) {
-                    *copy = masked(copy);
-                }
-                metadata.into()
-            }
-            (key, Value::Object(data)) if is_secret_field(kind, key) => {
-                data.iter().map(|(key, value)| (key.clone(), masked(value))).collect()
+                metadata.iter().filter(|(key, _)| keep(key)).map(|(k, v)| (k.clone(), v.clone())).collect()
             }
             _ => value.clone(),
         };
@@ -129,64 +122,99 @@ pub fn comparable(body: &Value) -> Value {
     Value::Object(kept)
 }
 
-/// Tells whether what stands below a field of a kind is secret.
-pub(crate) fn is_secret_field(kind: &str, field: &str) -> bool {
-    kind == "Secret" && matches!(field, "data" | "stringData")
+/// What is compared, and beside it what is shown of it.
+#[derive(Clone, Copy)]
+struct Side<'a> {
+    raw: &'a Value,
+    shown: &'a Value,
 }
 
-/// Different secrets stay different, and neither can be read. The digest is short, so that it cannot serve to guess.
-pub(crate) fn masked(value: &Value) -> Value {
-    Value::from(format!("*** ({})", &digest(value.to_string().as_bytes())[..6]))
+impl<'a> Side<'a> {
+    fn field(self, field: &str) -> Option<Self> {
+        Some(Self { raw: self.raw.get(field)?, shown: self.shown.get(field)? })
+    }
+
+    fn element(self, index: usize) -> Option<Self> {
+        Some(Self { raw: self.raw.get(index)?, shown: self.shown.get(index)? })
+    }
+
+    /// Tells whether there is something to be seen inside.
+    fn is_open(self) -> bool {
+        self.raw.is_object() == self.shown.is_object() && self.raw.is_array() == self.shown.is_array()
+    }
+
+    /// The element of a list that a field identifies.
+    fn find(self, key: &str, value: &Value) -> Option<Self> {
+        let index = list(self.raw).iter().position(|element| element[key] == *value)?;
+        self.element(index)
+    }
+
+    fn order(self, key: &str) -> Value {
+        list(self.shown).iter().map(|element| element[key].clone()).collect()
+    }
 }
 
 type Found = (Vec<Segment>, Option<Value>, Option<Value>);
 
-fn compare(before: &Value, after: &Value, path: &mut Vec<Segment>, found: &mut Vec<Found>) {
-    match (before, after) {
-        (before, after) if before == after => {}
-        (Value::Object(before), Value::Object(after)) => {
-            let fields: BTreeSet<&String> = before.keys().chain(after.keys()).collect();
+fn compare(before: Side<'_>, after: Side<'_>, path: &mut Vec<Segment>, found: &mut Vec<Found>) {
+    match (before.raw, after.raw) {
+        (old, new) if old == new => {}
+        (Value::Object(old), Value::Object(new)) if before.is_open() && after.is_open() => {
+            let fields: BTreeSet<&String> = old.keys().chain(new.keys()).collect();
             for field in fields {
                 path.push(Segment::Field(field.clone()));
-                pair(before.get(field), after.get(field), path, found);
+                pair(before.field(field), after.field(field), path, found);
                 path.pop();
             }
         }
-        (Value::Array(before), Value::Array(after)) => compare_lists(before, after, path, found),
-        _ => found.push((path.clone(), Some(before.clone()), Some(after.clone()))),
+        (Value::Array(_), Value::Array(_)) if before.is_open() && after.is_open() => {
+            compare_lists(before, after, path, found);
+        }
+        _ => found.push(differing(path, before.shown, after.shown)),
     }
 }
 
-fn pair(before: Option<&Value>, after: Option<&Value>, path: &mut Vec<Segment>, found: &mut Vec<Found>) {
+/// Two values that differ must not look the same.
+fn differing(path: &[Segment], before: &Value, after: &Value) -> Found {
+    let after = if before == after { Value::from(format!("{} (changed)", plain(after))) } else { after.clone() };
+    (path.to_vec(), Some(before.clone()), Some(after))
+}
+
+fn pair(before: Option<Side<'_>>, after: Option<Side<'_>>, path: &mut Vec<Segment>, found: &mut Vec<Found>) {
+    let shown = |side: Side<'_>| side.shown.clone();
     match (before, after) {
         (Some(before), Some(after)) => compare(before, after, path, found),
-        (before, after) => found.push((path.clone(), before.cloned(), after.cloned())),
+        (None, None) => {}
+        (before, after) => found.push((path.clone(), before.map(shown), after.map(shown))),
     }
 }
 
 /// Elements that a key identifies are compared with each other, wherever they stand. A changed order alone is one
 /// difference of the list.
-fn compare_lists(before: &[Value], after: &[Value], path: &mut Vec<Segment>, found: &mut Vec<Found>) {
-    let Some(key) = KEYS.into_iter().find(|key| identifies(key, before) && identifies(key, after)) else {
-        for index in 0..before.len().max(after.len()) {
+fn compare_lists(before: Side<'_>, after: Side<'_>, path: &mut Vec<Segment>, found: &mut Vec<Found>) {
+    let (old, new) = (list(before.raw), list(after.raw));
+    let Some(key) = KEYS.into_iter().find(|key| identifies(key, old) && identifies(key, new)) else {
+        for index in 0..old.len().max(new.len()) {
             path.push(Segment::Index(index));
-            pair(before.get(index), after.get(index), path, found);
+            pair(before.element(index), after.element(index), path, found);
             path.pop();
         }
         return;
     };
     let seen = found.len();
-    let find = |list: &'_ [Value], value: &Value| list.iter().find(|element| element[key] == *value).cloned();
-    let added = after.iter().filter(|element| find(before, &element[key]).is_none());
-    for element in before.iter().chain(added) {
+    let added = new.iter().filter(|element| before.find(key, &element[key]).is_none());
+    for element in old.iter().chain(added) {
         path.push(Segment::Key(key, plain(&element[key])));
-        pair(find(before, &element[key]).as_ref(), find(after, &element[key]).as_ref(), path, found);
+        pair(before.find(key, &element[key]), after.find(key, &element[key]), path, found);
         path.pop();
     }
     if found.len() == seen {
-        let order = |list: &[Value]| Value::from(list.iter().map(|element| element[key].clone()).collect::<Vec<_>>());
-        found.push((path.clone(), Some(order(before)), Some(order(after))));
+        found.push(differing(path, &before.order(key), &after.order(key)));
     }
+}
+
+fn list(value: &Value) -> &[Value] {
+    value.as_array().map_or(&[], Vec::as_slice)
 }
 
 /// Tells whether a field has another value in every element of a list.
@@ -221,11 +249,15 @@ impl fmt::Display for Path<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::mask::LAST_APPLIED;
+    use base64::Engine as _;
+    use base64::engine::general_purpose::STANDARD;
+    use proptest::prelude::*;
     use serde_json::json;
 
     #[expect(clippy::needless_pass_by_value, reason = "literals read better without a borrow")]
     fn check(before: Value, after: Value, expected: &[&str]) {
-        let lines: Vec<String> = differences(&before, &after, "gatewright")
+        let lines: Vec<String> = differences(&before, &after, "gatewright", &Masker::default())
             .into_iter()
             .map(|d| {
                 let text = |value: Option<Value>| value.map_or("-".to_owned(), |value| value.to_string());
@@ -269,14 +301,43 @@ mod tests {
     }
 
     #[test]
-    fn no_secret_value_is_shown() {
-        let secret = |value: &str| json!({"kind": "Secret", "data": {"token": value}});
-        let found = differences(&secret("b25l"), &secret("dHdv"), "gatewright");
-        let text = format!("{found:?}");
-        assert_eq!(found.len(), 1);
-        assert!(!text.contains("b25l") && !text.contains("dHdv"), "{text}");
-        let copy = json!({"kind": "Secret", "metadata": {"annotations": {LAST_APPLIED: "{\"data\":\"b25l\"}"}}});
-        let text = format!("{:?}", differences(&copy, &json!({"kind": "Secret", "metadata": {}}), "gatewright"));
-        assert!(text.contains("***") && !text.contains("b25l"), "{text}");
+    fn no_secret_is_shown_and_every_change_of_one_is() {
+        let of =
+            |value: &str| json!({"kind": "Secret", "data": {"token": value}, "list": [value, {"password": value}]});
+        for masker in [Masker::default(), Masker::new([3; 32])] {
+            let found = differences(&of("b25l"), &of("dHdv"), "gatewright", &masker);
+            let text = format!("{found:?}");
+            assert!(found.iter().all(|difference| difference.before != difference.after), "{text}");
+            assert_eq!(found.len(), 3);
+            assert!(!found[0].after.iter().chain(&found[0].before).any(|it| ["b25l", "dHdv"].contains(&&*plain(it))));
+            assert!(!found[2].after.iter().chain(&found[2].before).any(|it| ["b25l", "dHdv"].contains(&&*plain(it))));
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn a_secret_that_changes_shows_and_cannot_be_read(
+            before in "[A-Za-z0-9]{8}[A-Za-z0-9\n\"=/+ ]{0,40}[0-9a-z]",
+            after in "[A-Za-z0-9]{8}[A-Za-z0-9\n\"=/+ ]{0,40}[0-9a-z]",
+            key in any::<[u8; 32]>(),
+        ) {
+            let of = |secret: &str| json!({
+                "kind": "Secret", "data": {"a": STANDARD.encode(secret)}, "stringData": {"b": secret},
+                "metadata": {"name": "s", "annotations": {"copy": secret, LAST_APPLIED: json!({"data": secret}).to_string()}},
+                "spec": {"env": [{"name": "A_PASSWORD", "value": secret}, {"name": "B", "value": "c"}], "args": ["--token", secret]},
+            });
+            let found = differences(&of(&before), &of(&after), "gatewright", &Masker::new(key));
+            prop_assert_eq!(found.len(), if before == after { 0 } else { 6 });
+            let text = serde_json::to_string(&found).expect("differences are plain data");
+            for secret in [&before, &after] {
+                for form in [secret.clone(), STANDARD.encode(secret), json!(secret).to_string()] {
+                    for piece in form.as_bytes().windows(8) {
+                        let piece = String::from_utf8_lossy(piece);
+                        prop_assert!(!text.contains(&*piece), "{:?} in {}", piece, text);
+                    }
+                }
+            }
+            prop_assert!(found.iter().all(|difference| difference.before != difference.after));
+        }
     }
 }

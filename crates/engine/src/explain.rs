@@ -26,7 +26,7 @@ use std::sync::Arc;
 use serde::Serialize;
 use serde_json::Value;
 
-use crate::diff::masked;
+use crate::mask::{MASK, Masker};
 use crate::merge::origin::{LayerName, Merged};
 use crate::object::{ObjectId, is_secret};
 use crate::overlay;
@@ -272,12 +272,13 @@ fn explained<'p>(
     })
 }
 
-fn explanation(case: &Case<'_>, mut target: Target<'_>, untried: Vec<Said>) -> Explanation {
+fn explanation(case: &Case<'_>, mut target: Target<'_>, mut untried: Vec<Said>) -> Explanation {
     let object = target.object();
     let maker = Maker::of(case, object, target.is_open());
     let because = std::mem::take(&mut target.because);
     let mut leaves = target.into_leaves(&maker);
     mask(object.id(), &mut leaves);
+    mask_said(&mut untried);
     Explanation { template: maker.template, because, leaves, untried, ..about(case.resolved, object.id()) }
 }
 
@@ -294,7 +295,8 @@ pub fn parameters(inputs: &Inputs<'_>, gateway: &ObjectId, path: &str) -> Result
             Leaf { path: spot.text(), value: spot.value, causes: cause.into_iter().collect(), fixed: None }
         };
         let wanted = chosen(&value, all, from_spec.unwrap_or(path))?.into_iter().filter(|(_, wanted)| *wanted);
-        let leaves = wanted.map(leaf).collect();
+        let mut leaves: Vec<Leaf> = wanted.map(leaf).collect();
+        mask(gateway, &mut leaves);
         Ok(Explanation { leaves, ..about(case.resolved, gateway) })
     })
 }
@@ -357,17 +359,26 @@ fn about(resolved: &Resolved<'_>, object: &ObjectId) -> Explanation {
     }
 }
 
-/// Takes away what nobody may read: the values of a Secret, and what they were made from.
+/// Takes away what nobody may read: what may be secret, and what it was made from. Nothing is compared with what it was
+/// before, so there are no fingerprints.
 fn mask(object: &ObjectId, leaves: &mut [Leaf]) {
-    let is_secret = is_secret(&object.group, &object.kind);
-    let is_data = |leaf: &&mut Leaf| ["data", "stringData"].iter().any(|field| is_below(&leaf.path, field));
-    for leaf in leaves.iter_mut().filter(|leaf| is_secret && is_data(leaf)) {
-        leaf.value = masked(&leaf.value);
+    let masker = Masker::default();
+    let is_data = |path: &str| ["data", "stringData"].iter().any(|field| is_below(path, field));
+    for leaf in leaves {
+        let whole = is_secret(&object.group, &object.kind) && is_data(&leaf.path);
+        let shown = if whole { masker.value(&leaf.value) } else { masker.at(&leaf.path, &leaf.value) };
+        let is_masked = shown == MASK && shown != leaf.value;
+        leaf.value = shown;
         for cause in &mut leaf.causes {
-            cause.said.value = masked(&cause.said.value);
-            cause.lower.iter_mut().for_each(|said| said.value = masked(&said.value));
+            for said in [&mut cause.said].into_iter().chain(&mut cause.lower) {
+                said.value = if is_masked { masker.value(&said.value) } else { masker.at(&said.path, &said.value) };
+            }
         }
     }
+}
+
+fn mask_said(untried: &mut [Said]) {
+    untried.iter_mut().for_each(|said| said.value = Masker::default().at(&said.path, &said.value));
 }
 
 fn is_below(path: &str, field: &str) -> bool {

@@ -52,6 +52,7 @@ pub mod health;
 pub mod inventory;
 pub mod live;
 pub mod marks;
+pub mod mask;
 pub mod merge;
 pub mod object;
 pub mod overlay;

@@ -295,7 +295,7 @@ pub fn plan(rendering: &Rendering, observed: &Observed, owned: &Inventory, polic
     plan.add_namespaces(observed);
     order::sort(&mut plan.steps);
     if let Some(kept) = &policies.pinned {
-        saved::pin(&mut plan, kept, observed, owned);
+        saved::pin(&mut plan, kept, observed, owned, &policies.conflicts.masker);
     }
     guard::add(&mut plan, rendering, observed, owned, policies);
     plan

@@ -9,6 +9,7 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
+use crate::mask::Masker;
 use crate::object::ObjectId;
 
 /// A position in a file of a source.
@@ -70,9 +71,10 @@ pub enum Scope {
 }
 
 impl Problem {
-    /// A problem with one document.
+    /// A problem with one document. What looks like a credential in the message is masked.
     pub fn document(place: Place, message: impl Into<String>) -> Self {
-        Self { place, object: None, message: message.into(), hint: None, scope: Scope::Document }
+        let message = Masker::default().text(&message.into());
+        Self { place, object: None, message, hint: None, scope: Scope::Document }
     }
 
     /// A problem with the parameters of a Gateway, by the reason that its condition `Accepted` has for this.

@@ -13,6 +13,7 @@ use gatewright_engine::tree::Tree;
 use gatewright_engine::unit::Rendering;
 
 use super::{Prepared, Ready, STOPPED, Selection, Session, unusable};
+use crate::archive::Archive;
 use crate::assemble;
 use crate::claims::{Beside, Neighbor};
 use crate::cli::{EXIT_FAILED, Failure, check_name};
@@ -272,6 +273,7 @@ impl<'a> Session<'a> {
             pinned: None,
             beside: BTreeMap::new(),
             key: self.config.inventory_key.clone(),
+            masker: Archive::masker(&self.state, &self.config.settings.undo),
             archive: None,
             cause: None,
             undo: None,

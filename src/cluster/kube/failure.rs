@@ -12,6 +12,7 @@ use super::resource::Attempt;
 use crate::cluster::exec::PluginError;
 use crate::cluster::kubeconfig::KubeconfigError;
 use crate::cluster::{ClusterError, ImmutableFields, Reason};
+use crate::redact::said_of;
 
 /// How API servers, and the rules of CRDs, say that a field cannot be changed.
 const IMMUTABLE: [&str; 5] = [
@@ -22,7 +23,7 @@ const IMMUTABLE: [&str; 5] = [
     "may not be changed once set",
 ];
 
-/// Why a request has no result. All of it can be shown: nothing secret is in it but what a [`Refusal`] quotes.
+/// Why a request has no result. Nothing secret is in it but what others are quoted with.
 #[derive(Clone, Debug, thiserror::Error)]
 pub(super) enum Failure {
     /// The kubeconfig is of no use.
@@ -277,10 +278,25 @@ impl Failure {
         }
     }
 
+    /// Takes out of the words of others what looks like a credential, and the secrets of what was sent.
+    fn without_secrets(self, sent: &[String]) -> Self {
+        match self {
+            Self::Refused(mut refusal) => {
+                refusal.status.message = said_of(&refusal.status.message, sent);
+                Self::Refused(refusal)
+            }
+            Self::Stranger { what, code } => Self::Stranger { what: said_of(&what, sent), code },
+            Self::NoConnection { server, problem, again } => {
+                Self::NoConnection { server: said_of(&server, sent), problem: said_of(&problem, sent), again }
+            }
+            other => other,
+        }
+    }
+
     /// Says it to the caller.
     pub(super) fn into_error(self, attempt: &Attempt) -> ClusterError {
         let (reason, hint) = (self.reason(), self.hint());
-        let source = match self {
+        let source = match self.without_secrets(&attempt.sent) {
             Self::Refused(refusal) if attempt.secret => Self::Refused(Box::new(refusal.without_values())),
             Self::Refused(refusal) if !refusal.immutable().is_empty() => {
                 let (fields, message) = (refusal.immutable(), refusal.text());

@@ -58,7 +58,8 @@ impl Server<'_> {
         };
         let (kind, attempt) = (object.gvk(), Attempt::on(object.id(), verb));
         let applied = self.try_apply(object, only_if, mode).await;
-        applied.map_err(|failure| self.without_kind(&kind, failure).into_error(&attempt))
+        let failed = |failure| self.without_kind(&kind, failure).into_error(&attempt.sending(object.body()));
+        applied.map_err(failed)
     }
 
     /// Patches the object that was read, or rehearses it.
@@ -76,7 +77,8 @@ impl Server<'_> {
         };
         let attempt = Attempt::on(id, verb);
         let patched = self.try_patch(kind, id, over, operations, mode).await;
-        patched.map_err(|failure| self.without_kind(kind, failure).into_error(&attempt))
+        let sent = || operations.iter().cloned().collect();
+        patched.map_err(|failure| self.without_kind(kind, failure).into_error(&attempt.sending(&sent())))
     }
 
     /// Deletes the object that was read, and leaves what hangs on it to the garbage collector.

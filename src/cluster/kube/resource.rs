@@ -1,7 +1,9 @@
 //! Addresses on an API server, and what a request is called in messages.
 
+use gatewright_engine::mask::Masker;
 use gatewright_engine::object::{Gvk, ObjectId, is_secret};
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 
 use super::failure::Failure;
 use crate::cluster::KindScope;
@@ -13,23 +15,30 @@ pub(super) struct Attempt {
     pub(super) action: String,
     /// Whether the server's words may quote a secret.
     pub(super) secret: bool,
+    /// The secrets in what was sent, which the server may quote.
+    pub(super) sent: Vec<String>,
 }
 
 impl Attempt {
     /// Describes a request for one object.
     pub(super) fn on(id: &ObjectId, verb: &str) -> Self {
-        Self { action: format!("{verb} {id}"), secret: is_secret(&id.group, &id.kind) }
+        Self { action: format!("{verb} {id}"), secret: is_secret(&id.group, &id.kind), sent: Vec::new() }
+    }
+
+    /// Says what was sent.
+    pub(super) fn sending(self, body: &Value) -> Self {
+        Self { sent: Masker::secrets(body), ..self }
     }
 
     /// Describes a request for all objects of a kind.
     pub(super) fn on_all(kind: &Gvk, verb: &str) -> Self {
         let action = format!("{verb} the objects of kind {}", kind.kind);
-        Self { action, secret: is_secret(&kind.group, &kind.kind) }
+        Self { action, secret: is_secret(&kind.group, &kind.kind), sent: Vec::new() }
     }
 
     /// Describes a request that has nothing to do with secrets.
     pub(super) fn to(action: impl Into<String>) -> Self {
-        Self { action: action.into(), secret: false }
+        Self { action: action.into(), secret: false, sent: Vec::new() }
     }
 }
 

@@ -17,6 +17,7 @@ use gatewright::source::Snapshot;
 use gatewright::state::State;
 use gatewright_engine::inventory::{Encoded, Inventory};
 use gatewright_engine::marks::Marker;
+use gatewright_engine::mask::Masker;
 use gatewright_engine::object::ObjectId;
 use gatewright_engine::pack::{Pack, Packs};
 use gatewright_engine::plan::restore::candidates;
@@ -193,6 +194,7 @@ impl Installation {
             pinned: None,
             beside: BTreeMap::new(),
             key: None,
+            masker: Masker::new([7; 32]),
             archive: self.archive.clone(),
             cause: None,
             undo: None,

@@ -28,6 +28,7 @@ use super::take_over::{content, held_by};
 use super::{FIELD_MANAGER, Observed};
 use crate::diff::{Difference, KEYS, identifies};
 use crate::live::Live;
+use crate::mask::Masker;
 use crate::object::{Object, ObjectId};
 use crate::unit::Unit;
 use fights::{Fights, leads_to};
@@ -43,6 +44,8 @@ pub struct Conflicts {
     pub ignore: Vec<Ignore>,
     /// What was corrected again and again.
     pub fights: Fights,
+    /// What is shown of values that may be secret.
+    pub masker: Masker,
 }
 
 /// What was settled about a field.
@@ -55,7 +58,7 @@ pub struct Settled {
     /// The others who write there.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub managers: Vec<String>,
-    /// What we would have there, if that is not what there is; of a Secret a digest.
+    /// What we would have there, if that is not what there is; masked if it may be a secret.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub wanted: Option<Value>,
     /// How often it was corrected for nothing, this time included.

@@ -112,7 +112,7 @@ impl Decision<'_> {
         let agreed = negotiated(self.unit, object, live, self.observed, self.policies)?;
         let after = self.check_rehearsal(object)?;
         let after = after.map_or(agreed.object.body(), |after| after.object.body());
-        let differences = differences(live.object.body(), after, FIELD_MANAGER);
+        let differences = differences(live.object.body(), after, FIELD_MANAGER, &self.policies.conflicts.masker);
         let action = match (is_adoption, differences.is_empty() && !agreed.is_due) {
             (true, _) => Action::Adopt(Over::of(live)),
             (false, false) => Action::Update(Over::of(live)),
@@ -159,7 +159,7 @@ impl Decision<'_> {
             None => return refuse("nobody has tried what it would be if it was made anew; the next round does"),
         };
         let (before, after) = compared(live, after);
-        let differences = differences(&before, &after, FIELD_MANAGER);
+        let differences = differences(&before, &after, FIELD_MANAGER, &self.policies.conflicts.masker);
         let note = format!("deleted and made anew, because {fields} cannot be changed");
         Ok(Step { note: Some(note), ..self.step(object, Action::Recreate(Over::of(live)), differences) })
     }
@@ -182,7 +182,7 @@ impl Decision<'_> {
         }
         let after = self.check_rehearsal(object)?;
         let after = after.map_or(object.body(), |after| after.object.body());
-        let differences = differences(live.object.body(), after, FIELD_MANAGER);
+        let differences = differences(live.object.body(), after, FIELD_MANAGER, &self.policies.conflicts.masker);
         let condition = awaits.as_ref().map(|gateway| format!(", once {} is accepted as self-managed", gateway.id));
         let note = format!("taken over from {manager}{}", condition.unwrap_or_default());
         let first = patch(live, object, manager);

@@ -118,9 +118,9 @@ impl Hold {
         Self { guard, unit: Some(unit.clone()), message, hint, token: None, steps }
     }
 
-    fn with_prunes(self, plan: &Plan, observed: &Observed) -> Self {
+    fn with_prunes(self, plan: &Plan, observed: &Observed, policies: &Policies) -> Self {
         let prunes = plan.steps.iter().filter(|step| step.action.deletes());
-        Self { steps: prunes.map(|step| HeldStep::of(step, observed)).collect(), ..self }
+        Self { steps: prunes.map(|step| HeldStep::of(step, observed, &policies.conflicts.masker)).collect(), ..self }
     }
 }
 
@@ -200,7 +200,7 @@ fn empty_render(
         format!("the source renders to nothing, but {} owned here", are(owned.entries.len(), "object")),
         "check the source's ref and path; if all of it is to go, approve it, or set prune.allowEmpty: true for the sync",
     );
-    Some(hold.with_prunes(plan, observed))
+    Some(hold.with_prunes(plan, observed, policies))
 }
 
 fn max_delete(plan: &Plan, observed: &Observed, owned: &Inventory, policies: &Policies) -> Option<Hold> {
@@ -220,7 +220,7 @@ fn max_delete(plan: &Plan, observed: &Observed, owned: &Inventory, policies: &Po
         format!("objects of {} of {all} ({percent} %) would be deleted, and {allowed}", count(units.len(), "unit")),
         "check the source; if they are to go, approve it, or raise prune.maxDelete for the sync",
     );
-    Some(hold.with_prunes(plan, observed))
+    Some(hold.with_prunes(plan, observed, policies))
 }
 
 fn problem(rendering: &Rendering, policies: &Policies) -> Option<Hold> {

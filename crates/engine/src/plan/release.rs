@@ -79,7 +79,8 @@ impl Plan {
         let released: Vec<Step> = self.steps.iter().filter(is_holder).map(first).collect();
         let needed: BTreeSet<&ObjectId> = holders.values().map(|(needs, _)| needs).collect();
         let makes = self.steps.iter().filter(|step| needed.contains(&step.id));
-        let steps = released.iter().chain(makes).map(|step| HeldStep::of(step, observed)).collect();
+        let steps =
+            released.iter().chain(makes).map(|step| HeldStep::of(step, observed, &policies.conflicts.masker)).collect();
         let texts = holders.iter().map(|(holder, (needs, places))| {
             format!("{holder}, which is to be deleted, has {} that {needs} needs", places.join(", "))
         });

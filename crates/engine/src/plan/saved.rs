@@ -16,6 +16,7 @@ use crate::diff::Difference;
 use crate::fingerprint;
 use crate::inventory::Inventory;
 use crate::live::Live;
+use crate::mask::Masker;
 use crate::object::ObjectId;
 
 /// A step of a plan that is kept.
@@ -37,7 +38,7 @@ pub struct SavedStep {
     /// The digest of what is wanted, if something is written.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub wanted: Option<String>,
-    /// What differs; values of Secrets are masked.
+    /// What differs; what may be secret is masked.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub differences: Vec<Difference>,
     /// What else is to be known.
@@ -46,9 +47,9 @@ pub struct SavedStep {
 }
 
 /// Returns what is to be kept of a plan: every step that changes something, and those that wait for approval.
-pub fn saved(plan: &Plan, observed: &Observed) -> Vec<SavedStep> {
+pub fn saved(plan: &Plan, observed: &Observed, masker: &Masker) -> Vec<SavedStep> {
     let mut steps: Vec<SavedStep> =
-        plan.steps.iter().filter(|step| is_kept(&step.action)).map(|step| of(step, observed)).collect();
+        plan.steps.iter().filter(|step| is_kept(&step.action)).map(|step| of(step, observed, masker)).collect();
     for hold in &plan.holds {
         let Some(unit) = &hold.unit else { continue };
         steps.extend(hold.steps.iter().map(|step| held(unit, step, observed)));
@@ -61,14 +62,14 @@ fn is_kept(action: &Action) -> bool {
     action.changes() && *action != Action::CreateNamespace
 }
 
-fn of(step: &Step, observed: &Observed) -> SavedStep {
+fn of(step: &Step, observed: &Observed, masker: &Masker) -> SavedStep {
     SavedStep {
         unit: step.unit.clone(),
         id: step.id.clone(),
         action: step.action.word().to_owned(),
         uid: observed.live.get(&step.id).map(|live| live.uid.clone()),
         fingerprint: observed.live.get(&step.id).map(touched),
-        wanted: step.object.as_ref().map(wanted_digest),
+        wanted: step.object.as_ref().map(|object| wanted_digest(object, masker)),
         differences: step.differences.clone(),
         note: step.note.clone(),
     }
@@ -95,7 +96,7 @@ fn touched(live: &Live) -> String {
 }
 
 /// Takes everything out of a plan that is not exactly as it was kept.
-pub(super) fn pin(plan: &mut Plan, kept: &[SavedStep], observed: &Observed, owned: &Inventory) {
+pub(super) fn pin(plan: &mut Plan, kept: &[SavedStep], observed: &Observed, owned: &Inventory, masker: &Masker) {
     let by_unit = |steps: &[SavedStep]| {
         let mut units: BTreeMap<ObjectId, Vec<SavedStep>> = BTreeMap::new();
         for step in steps {
@@ -103,7 +104,7 @@ pub(super) fn pin(plan: &mut Plan, kept: &[SavedStep], observed: &Observed, owne
         }
         units
     };
-    let (before, now) = (by_unit(kept), by_unit(&saved(plan, observed)));
+    let (before, now) = (by_unit(kept), by_unit(&saved(plan, observed, masker)));
     let mut refused: BTreeMap<ObjectId, Reason> = BTreeMap::new();
     for (unit, steps) in &before {
         if let Some(what) = moved(steps, now.get(unit).map_or(&[], Vec::as_slice)) {

@@ -21,6 +21,7 @@ use super::refusal::Reason;
 use crate::diff::{Difference, differences};
 use crate::live::Live;
 use crate::marks::OWN_PREFIX;
+use crate::mask::Masker;
 use crate::object::{Object, ObjectId};
 use crate::unit::Unit;
 
@@ -56,7 +57,7 @@ impl<'a> Pair<'a> {
 
     /// Returns what differs between the live object and what it would become, and what was settled about fields.
     pub fn differences(&self, after: &Value, conflicts: &Conflicts) -> (Vec<Difference>, Vec<Settled>) {
-        let mut found = differences(self.live.object.body(), after, FIELD_MANAGER);
+        let mut found = differences(self.live.object.body(), after, FIELD_MANAGER, &conflicts.masker);
         found.retain(|difference| !self.is_chosen(&difference.path));
         let fields = self.agreed.reported(&found, &conflicts.fights);
         (found, fields)
@@ -122,14 +123,15 @@ fn adapted(wanted: &Object, live: &Live) -> Object {
     Object::new(body).unwrap_or_else(|_| wanted.clone())
 }
 
-/// Returns the digest of a wanted object, without our marks.
-pub fn wanted_digest(object: &Object) -> String {
+/// Returns the digest of a wanted object, without our marks. In the place of secrets are their fingerprints, so that it
+/// serves nobody to guess one.
+pub fn wanted_digest(object: &Object, masker: &Masker) -> String {
     let mut body = object.body().clone();
     crate::marks::strip(&mut body);
-    crate::text::digest(body.to_string().as_bytes())
+    crate::text::digest(masker.body(&body).to_string().as_bytes())
 }
 
-/// Returns the digest of a live object, as far as it is compared.
-pub fn live_digest(live: &Live) -> String {
-    crate::text::digest(crate::diff::comparable(live.object.body()).to_string().as_bytes())
+/// Returns the digest of a live object, as far as it is compared, in the same way.
+pub fn live_digest(live: &Live, masker: &Masker) -> String {
+    crate::text::digest(masker.body(&crate::diff::comparable(live.object.body())).to_string().as_bytes())
 }

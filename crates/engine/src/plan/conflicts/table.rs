@@ -7,7 +7,6 @@ use serde_json::{Value, json};
 use super::path::FieldPath;
 use super::rules::{Policy, built_in, is_like, said};
 use super::{Conflicts, Moved, Negotiated, Scene, Settled, Verdict, is_ours, managed_fields};
-use crate::diff::{is_secret_field, masked};
 use crate::live::Live;
 use crate::marks::{OWN_PREFIX, is_keep_mark};
 use crate::object::Object;
@@ -166,8 +165,7 @@ impl<'a> Table<'a> {
     }
 
     fn settled(&self, leaf: &Leaf, verdict: Verdict, holders: &[&str]) -> Settled {
-        let wanted = leaf.value(self.wanted.body()).filter(|_| verdict != Verdict::Taken);
-        let wanted = wanted.map(|value| self.shown(leaf, value));
+        let wanted = if verdict == Verdict::Taken { None } else { self.shown(leaf, self.wanted.body()) };
         let managers = holders.iter().map(ToString::to_string).collect();
         Settled { wanted, ..Settled::new(self.text(leaf), verdict, managers) }
     }
@@ -176,8 +174,7 @@ impl<'a> Table<'a> {
     fn is_taken(&self, leaf: &Leaf, holders: &[&str]) -> Result<bool, Reason> {
         let policies = || holders.iter().map(|manager| (self.policy(manager, leaf), *manager));
         if let Some((_, manager)) = policies().find(|(policy, _)| *policy == Policy::Fail) {
-            let value =
-                |body: &Value| leaf.value(body).map_or("nothing".to_owned(), |it| self.shown(leaf, it).to_string());
+            let value = |body: &Value| self.shown(leaf, body).map_or("nothing".to_owned(), |it| it.to_string());
             let (now, ours) = (value(self.live.object.body()), value(self.wanted.body()));
             let what = format!("{manager:?} has set {} to {now}, ours would be {ours}", self.text(leaf));
             return Err(Reason::Conflict(what));
@@ -295,9 +292,11 @@ impl<'a> Table<'a> {
         leaf.text(if leaf.value(live).is_some() { live } else { wanted })
     }
 
-    fn shown(&self, leaf: &Leaf, value: &Value) -> Value {
-        let field = leaf.words().first().and_then(|word| word.strip_prefix("f:")).unwrap_or_default();
-        if is_secret_field(&self.wanted.id().kind, field) { masked(value) } else { value.clone() }
+    /// What is shown of the value of a field of a body. What surrounds it says whether it is secret.
+    fn shown(&self, leaf: &Leaf, body: &Value) -> Option<Value> {
+        let value = leaf.value(body)?;
+        let masker = &self.conflicts.masker;
+        Some(leaf.value(&masker.body(body)).cloned().unwrap_or_else(|| masker.value(value)))
     }
 }
 

@@ -8,6 +8,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::Guard;
+use crate::mask::Masker;
 use crate::object::{Object, ObjectId};
 use crate::plan::policies::Policies;
 use crate::plan::{Observed, Step};
@@ -39,21 +40,21 @@ pub struct HeldStep {
 
 impl HeldStep {
     /// Describes a step.
-    pub fn of(step: &Step, observed: &Observed) -> Self {
+    pub fn of(step: &Step, observed: &Observed, masker: &Masker) -> Self {
         let live = || observed.live.get(&step.id).map(|live| live.uid.clone());
         let uid = step.action.over().map(|over| over.uid.clone()).or_else(live);
-        let wanted = step.object.as_ref().map(wanted_digest);
+        let wanted = step.object.as_ref().map(|object| wanted_digest(object, masker));
         Self { id: step.id.clone(), action: step.action.word().to_owned(), uid, wanted }
     }
 }
 
 /// Returns the digest of a wanted object, marks included. The marks name the installation, so that the digests of two
-/// installations say nothing about each other.
+/// installations say nothing about each other; in the place of secrets are their fingerprints.
 ///
 /// # Panics
 /// Never: an object is plain data.
-pub fn wanted_digest(object: &Object) -> String {
-    digest(&serde_json::to_vec(object.body()).expect("an object is plain data"))
+pub fn wanted_digest(object: &Object, masker: &Masker) -> String {
+    digest(&serde_json::to_vec(&masker.body(object.body())).expect("an object is plain data"))
 }
 
 /// Returns the token that lifts a guard for exactly these steps of this sync on this cluster.

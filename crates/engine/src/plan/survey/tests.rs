@@ -158,7 +158,10 @@ fn marks_and_the_name_of_the_tool_are_no_difference() {
         labels("somebody", None),
         "it was asked for"
     );
-    assert_eq!(wanted_digest(&wanted), wanted_digest(&Object::new(of(labels("gatewright", None))).expect("it is one")));
+    assert_eq!(
+        wanted_digest(&wanted, &Masker::default()),
+        wanted_digest(&Object::new(of(labels("gatewright", None))).expect("it is one"), &Masker::default())
+    );
 }
 
 #[test]

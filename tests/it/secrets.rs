@@ -1,0 +1,298 @@
+//! Secrets are in no output: whoever reads reports, logs or errors sees that one has changed, and nothing of it.
+
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+use std::fs;
+use std::path::Path;
+use std::sync::Arc;
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use gatewright::cluster::Cluster;
+use gatewright::cluster::memory::MemoryCluster;
+use gatewright::inert;
+use gatewright::redact;
+use gatewright::report::text::{self, Look};
+use gatewright::report::{ClusterReport, Report, html, junit, markdown};
+use proptest::prelude::*;
+use serde_json::{Value, json};
+
+use crate::cluster::proxy::{Answer, Proxy, Seen};
+use crate::ownership::site::Site;
+use crate::program::Run;
+use crate::rounds::installation::{Installation, Specs};
+
+/// No piece of a secret of this length is shown, in whatever form.
+const PIECE: usize = 6;
+
+/// Everything that a source may hold of one secret each.
+#[derive(Clone, Debug)]
+struct Secrets(Vec<String>);
+
+impl Secrets {
+    /// What is random, and long enough not to stand anywhere by chance.
+    fn any() -> impl Strategy<Value = Self> {
+        prop::collection::vec("[A-Z]{2}[a-z][0-9][A-Za-z0-9]{12,30}", 12).prop_map(Self)
+    }
+
+    /// Some that are as good as random.
+    fn fixed(salt: &str) -> Self {
+        let one = |number: usize| {
+            let digest = gatewright_engine::text::digest(format!("{salt} {number}").as_bytes());
+            let letters = digest.chars().map(|c| if c.is_ascii_digit() { c } else { c.to_ascii_uppercase() });
+            format!("Kq{}", letters.take(24).collect::<String>())
+        };
+        Self((0..12).map(one).collect())
+    }
+
+    /// The key of a program, over some lines.
+    fn pem(&self) -> String {
+        format!("-----BEGIN PRIVATE KEY-----\n{}\n{}\n-----END PRIVATE KEY-----\n", self.0[10], self.0[11])
+    }
+
+    /// What a source has of them, in a namespace.
+    fn objects(&self, namespace: &str) -> [Value; 3] {
+        let secret = &self.0;
+        let metadata = |name: &str| json!({"name": name, "namespace": namespace});
+        let mut annotated = metadata("vault");
+        annotated["annotations"] = json!({"copy.example.com/of": secret[1]});
+        let vault = json!({
+            "apiVersion": "v1", "kind": "Secret", "metadata": annotated,
+            "data": {"token": STANDARD.encode(&secret[0])}, "stringData": {"note": format!("a \"{}\"\nb", secret[1])},
+        });
+        let settings = format!("user: me\npassword: {}\nlevel: info\n", secret[2]);
+        let map = json!({
+            "apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata("settings"),
+            "data": {
+                "settings.yaml": settings, "tls.key": self.pem(), "user": "me",
+                "url": format!("https://me:{}@example.com/x?access_token={}", secret[3], secret[4]),
+                "settings.json": json!({"env": [{"name": "A_TOKEN", "value": secret[5]}]}).to_string(),
+            },
+        });
+        let container = json!({
+            "name": "a", "image": "registry.example.com/a:v1", "args": ["--level=info", "--api-key", secret[6]],
+            "command": ["a", format!("--password={}", secret[7])],
+            "env": [
+                {"name": "DB_PASSWORD", "value": secret[8]},
+                {"name": "HEADER", "value": format!("Authorization: Bearer {}", secret[9])},
+            ],
+        });
+        let labels = json!({"app": "a"});
+        let template = json!({"metadata": {"labels": labels}, "spec": {"containers": [container]}});
+        let app = json!({
+            "apiVersion": "apps/v1", "kind": "Deployment", "metadata": metadata("app"),
+            "spec": {"replicas": 0, "selector": {"matchLabels": labels}, "template": template},
+        });
+        [vault, map, app]
+    }
+
+    fn specs(&self, namespace: &str) -> Specs {
+        let file = |(index, object): (usize, &Value)| (format!("{index}.yaml"), object.to_string());
+        self.objects(namespace).iter().enumerate().map(file).collect()
+    }
+
+    /// Asserts that a text has no piece of any of them, in any form.
+    #[track_caller]
+    fn are_not_in(&self, text: &str, what: &str) {
+        for secret in &self.0 {
+            for form in [secret.clone(), STANDARD.encode(secret), STANDARD.encode(format!("a \"{secret}\"\nb"))] {
+                for piece in form.trim_end_matches('=').as_bytes().windows(PIECE.max(form.len() / 4)) {
+                    let piece = String::from_utf8_lossy(piece);
+                    assert!(!text.contains(&*piece), "{piece:?} of {form:?} is in {what}:\n{text}");
+                }
+            }
+        }
+    }
+}
+
+/// A report in all forms.
+fn views(cluster: &ClusterReport) -> BTreeMap<&'static str, String> {
+    let report = json!({
+        "schema": "gatewright.dev/report/v1alpha1", "sync": "gateways", "source": "platform", "revision": "1",
+        "mode": "plan", "started": "2026-01-01T00:00:00Z", "finished": "2026-01-01T00:00:01Z",
+        "problems": [], "unclaimed": [], "clusters": {"test": cluster},
+    });
+    let reports = [serde_json::from_value::<Report>(report).expect("it is a report")];
+    let mut page = Vec::new();
+    html::write(&reports, &mut page).expect("memory takes everything");
+    BTreeMap::from([
+        ("text", text::write(&reports[0], Look { color: false, verbose: true })),
+        ("json", inert::json(&reports[0]).expect("a report is plain data")),
+        ("markdown", markdown::write(&reports, markdown::ROOM)),
+        ("html", String::from_utf8(page).expect("it is text")),
+        ("junit", junit::write(&reports)),
+    ])
+}
+
+fn steps(report: &ClusterReport, action: &str) -> usize {
+    report.steps.iter().filter(|step| step.action == action).count()
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(24))]
+
+    #[test]
+    fn a_report_shows_that_secrets_change_and_nothing_of_them(old in Secrets::any(), new in Secrets::any()) {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime can be made");
+        let cluster: Arc<dyn Cluster> = Arc::new(MemoryCluster::new("c"));
+        let settings = json!({"unclaimed": "apply", "allow": {"kinds": ["*"], "namespaces": ["*"]}});
+        let installation = Installation::new("edge", &settings);
+        let made = runtime.block_on(installation.round(&old.specs("infra"), &cluster));
+        prop_assert_eq!(steps(&made, "create"), 4, "{:?}", made);
+        let planned = runtime.block_on(installation.plan(&new.specs("infra"), &cluster));
+        prop_assert_eq!(steps(&planned, "update"), 3, "{:?}", planned);
+        for step in &planned.steps {
+            prop_assert!(step.differences.iter().all(|it| it.before != it.after), "{:?}", step.differences);
+        }
+        for report in [&made, &planned] {
+            for (form, view) in views(report) {
+                old.are_not_in(&view, form);
+                new.are_not_in(&view, form);
+            }
+        }
+    }
+
+    #[test]
+    fn what_a_server_or_a_program_says_is_quoted_without_secrets(secrets in Secrets::any()) {
+        let objects = secrets.objects("infra");
+        let words: Vec<String> = objects.iter().flat_map(|object| {
+            let sent = gatewright_engine::mask::Masker::secrets(object);
+            let go = format!("{:?}", object.to_string());
+            [redact::said_of(&object.to_string(), &sent), redact::said_of(&format!("admission webhook said {go}"), &sent)]
+        }).collect();
+        secrets.are_not_in(&words.join("\n"), "the words of a server");
+        let mut said = String::new();
+        for secret in &secrets.0 {
+            let lines = [
+                format!("token={secret}"), format!("password: \"{secret}\""), format!("Bearer {secret}"),
+                format!("https://me:{secret}@example.com"), format!("got {secret}"),
+            ];
+            for line in lines {
+                writeln!(said, "{}", redact::excerpt(&line)).expect("memory takes everything");
+            }
+        }
+        let long: Vec<String> = secrets.0.iter().filter(|secret| secret.len() >= 20).cloned().collect();
+        Secrets(long).are_not_in(&said, "the words of a program");
+        secrets.are_not_in(&redact::excerpt(&secrets.pem()), "a key");
+    }
+}
+
+/// What commands print that are about a sync, in every form.
+fn outputs(site: &Site) -> BTreeMap<String, Run> {
+    let commands = [
+        "plan",
+        "plan --verbose",
+        "plan --format json",
+        "plan --format markdown",
+        "plan --format html",
+        "plan --format junit",
+        "plan --full --out kept.plan",
+        "status",
+        "status --format json",
+        "history",
+        "inventory show",
+        "orphans",
+        "config show",
+        "check specs",
+        "check specs --format json",
+    ];
+    let run = |command: &&str| (command.to_string(), site.run(&command.split(' ').collect::<Vec<_>>()));
+    commands.iter().map(run).collect()
+}
+
+/// Everything below a folder that is text, but for what the source itself holds.
+fn files(folder: &Path, found: &mut Vec<(String, String)>) {
+    for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
+        let path = entry.path();
+        if path.is_dir() {
+            files(&path, found);
+        } else if let Ok(text) = fs::read_to_string(&path) {
+            found.push((path.display().to_string(), text));
+        }
+    }
+}
+
+#[track_caller]
+fn assert_silent(site: &Site, secrets: &[&Secrets]) {
+    for (command, run) in outputs(site) {
+        for secret in secrets {
+            secret.are_not_in(&run.out, &command);
+            secret.are_not_in(&run.err, &format!("the log of {command}"));
+        }
+    }
+    let mut found = vec![("kept.plan".to_owned(), site.desk.read("kept.plan"))];
+    files(&site.desk.path("state"), &mut found);
+    assert!(found.iter().any(|(path, _)| path.contains("/reports/")), "no report was kept");
+    for (path, text) in found {
+        secrets.iter().for_each(|secret| secret.are_not_in(&text, &path));
+    }
+}
+
+#[test]
+fn no_command_log_or_file_shows_a_secret_and_a_change_shows_as_one() {
+    let site = Site::new("unclaimed: apply");
+    let config = site.desk.read("gatewright.yaml");
+    let more = "reports: {formats: [markdown, junit, html]}\nlog: {level: trace, format: json}\n";
+    site.desk.write("gatewright.yaml", &format!("{config}{more}"));
+    let (ours, theirs) = (Secrets::fixed("ours"), Secrets::fixed("theirs"));
+    for (file, text) in ours.specs(&site.name) {
+        site.desk.write(&format!("specs/{file}"), &text);
+    }
+    assert_eq!(site.run(&["plan"]).exits(0).out.matches("+ create").count(), 3);
+    assert!(!site.desk.path("state/key").exists(), "a plan has made a key");
+    let made = site.sync().exits(0).says("3 objects created");
+    ours.are_not_in(&format!("{}{}", made.out, made.err), "a sync");
+    assert_silent(&site, &[&ours]);
+
+    // Somebody sets all of them to something else.
+    for object in theirs.objects(&site.name) {
+        let object = object.to_string();
+        site.server.kubectl_stdin(
+            &["-n", &site.name, "apply", "--server-side", "--force-conflicts", "--validate=false", "-f", "-"],
+            &object,
+        );
+    }
+    let plan = site.run(&["plan"]).exits(0);
+    assert_eq!(plan.out.matches("~ update").count(), 3, "{}", plan.out);
+    assert_silent(&site, &[&ours, &theirs]);
+    // The same value has the same fingerprint in every report, and another one another.
+    let again = site.run(&["plan"]).exits(0);
+    let lines = |run: &Run| run.out.lines().filter(|line| line.contains("***")).map(str::to_owned).collect::<Vec<_>>();
+    assert!(lines(&plan).iter().any(|line| line.contains("data.token: \"*** (")), "{}", plan.out);
+    assert_eq!(lines(&plan), lines(&again));
+    let fixed = site.sync().exits(0).says("3 objects updated");
+    ours.are_not_in(&fixed.out, "a sync");
+    assert_eq!(lines(&plan), lines(&fixed), "a plan and the round after it show the same");
+    assert_silent(&site, &[&ours, &theirs]);
+}
+
+#[test]
+fn a_server_that_quotes_what_it_was_sent_is_quoted_without_it() {
+    let site = Site::new("unclaimed: apply");
+    let secrets = Secrets::fixed("quoted");
+    for (file, text) in secrets.specs(&site.name) {
+        site.desk.write(&format!("specs/{file}"), &text);
+    }
+    let proxy = Proxy::start(site.server);
+    let config = site.desk.read("gatewright.yaml");
+    let through = format!("kubeconfig: {{path: {}, allowInsecureTls: true}}", proxy.kubeconfig().display());
+    site.desk.write("gatewright.yaml", &config.replace("kubeconfig: {}", &through));
+    for code in [400, 403, 422, 500] {
+        proxy.recovers();
+        for (object, kind) in secrets.objects(&site.name).into_iter().zip(["secrets", "configmaps", "deployments"]) {
+            let quoted = format!("{object} and {:?}", object.to_string());
+            let words = Box::leak(format!("admission webhook \"x\" denied it: {quoted}").into_boxed_str());
+            let path = format!("/namespaces/{}/{kind}/", site.name);
+            let is_it = move |seen: &Seen| seen.method == "PATCH" && seen.path.contains(&path);
+            proxy.answer(99, is_it, Answer::Refused(code, words));
+        }
+        for arguments in [&["plan"][..], &["plan", "--format", "json"], &["sync"]] {
+            let run = site.run(arguments);
+            assert_ne!(run.code, 0, "{}", run.out);
+            secrets.are_not_in(&format!("{}{}", run.out, run.err), "an error");
+        }
+    }
+    let mut kept = Vec::new();
+    files(&site.desk.path("state/reports"), &mut kept);
+    kept.iter().for_each(|(path, text)| secrets.are_not_in(text, path));
+}
