@@ -175,6 +175,7 @@ struct Target {
     acceptance: Duration,
     memory: Option<Memory>,
     last: Option<survey::Last>,
+    is_trusting: bool,
     shelf: Option<Shelf>,
     recorder: Option<Arc<Recorder>>,
     undo: Option<Vec<Change>>,
@@ -190,6 +191,7 @@ impl Target {
             known::forget(order, &name, state);
         }
         let witness = order.witness(&name, state);
+        let last = journal::before(state, &order.sync, &name).filter(|_| order.mode == Mode::Compare);
         let pinned = order.pinned.as_ref().map(|pinned| pinned.get(&name).cloned().unwrap_or_default());
         let policies = Policies {
             conflicts: conflicts(order, &name, state),
@@ -203,7 +205,8 @@ impl Target {
             patience: order.patience(),
             acceptance: order.settings.wait.timeout.0,
             memory: known::recall(order, &name, state, now),
-            last: journal::before(state, &order.sync, &name).filter(|_| order.mode == Mode::Compare),
+            is_trusting: last.as_ref().is_some_and(|last| known::is_proven(order, &name, last, now)),
+            last,
             shelf: Shelf::of(order, about.clone()),
             recorder: order.recorder(about),
             undo: order.undo.as_ref().map(|undo| undo.get(&name).cloned().unwrap_or_default()),
@@ -222,7 +225,8 @@ impl Target {
         }
         if self.mode == Mode::Compare && self.cluster.carries_marks() {
             let (want, policies, beside) = (&self.want, &self.policies, &self.beside);
-            let task = survey::Task { want, policies, beside, last: self.last.as_ref(), stop: &stop };
+            let (last, is_trusting) = (self.last.as_ref(), self.is_trusting);
+            let task = survey::Task { want, policies, beside, last, is_trusting, stop: &stop };
             return (self.name, survey::run(self.cluster.as_ref(), &task).await);
         }
         let task = Task {

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use gatewright_engine::object::ObjectId;
-use gatewright_engine::plan::survey::history::Sides;
+use gatewright_engine::plan::survey::history::{Baseline, Sides};
 use gatewright_engine::text::digest;
 use jiff::{SignedDuration, Timestamp};
 use serde::{Deserialize, Serialize};
@@ -30,6 +30,8 @@ struct Last {
 #[derive(Debug, Serialize, Deserialize)]
 struct Compared {
     time: Timestamp,
+    /// When everything was compared, also what had not moved.
+    proven: String,
     /// How both sides of every object looked.
     baseline: Vec<(ObjectId, Sides)>,
     report: ClusterReport,
@@ -50,8 +52,9 @@ pub fn last(state: &State, sync: &str, cluster: &str) -> Option<Report> {
 
 /// Returns what the last comparison of a sync with a cluster has found.
 pub fn before(state: &State, sync: &str, cluster: &str) -> Option<survey::Last> {
-    let Compared { time, baseline, report } = state.read_json(compared_path(sync, cluster))?;
-    Some(survey::Last { baseline: baseline.into_iter().collect(), report, time: time.to_string() })
+    let Compared { time, proven, baseline, report } = state.read_json(compared_path(sync, cluster))?;
+    let baseline = Baseline { sides: baseline.into_iter().collect(), proven: Some(proven) };
+    Some(survey::Last { baseline, report, time: time.to_string() })
 }
 
 /// Keeps what a comparison has found for the next one; where it was about a part, the rest stands as it was found.
@@ -64,8 +67,9 @@ fn keep_compared(state: &State, report: &Report, cluster: &str, found: &ClusterR
     let unseen = unseen.into_iter().filter(|step| is_refused(&step.id));
     let steps = found.steps.iter().filter(|step| step.is_change()).cloned().chain(unseen).collect();
     let kept = ClusterReport { steps, refusals: Vec::new(), units: Vec::new(), ..found.clone() };
-    let baseline = found.baseline.clone().into_iter().collect();
-    let compared = Compared { time: report.finished, baseline, report: kept };
+    let Baseline { sides, proven } = found.baseline.clone();
+    let (proven, baseline) = (proven.unwrap_or_else(|| report.started.to_string()), sides.into_iter().collect());
+    let compared = Compared { time: report.finished, proven, baseline, report: kept };
     state.write_json(compared_path(&report.sync, cluster), &compared)
 }
 

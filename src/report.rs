@@ -432,7 +432,7 @@ impl ClusterReport {
             lifted: plan.lifted.clone(),
             units: Vec::new(),
             remarks: Vec::new(),
-            baseline: Baseline::new(),
+            baseline: Baseline::default(),
             trend: None,
             saved: Saved::default(),
         }

@@ -13,12 +13,12 @@ use std::sync::Arc;
 
 use gatewright_engine::diff::Class;
 use gatewright_engine::mask::Masker;
-use gatewright_engine::object::ObjectId;
+use gatewright_engine::object::{Object, ObjectId};
 use gatewright_engine::plan::Plan;
 use gatewright_engine::plan::policies::Policies;
 use gatewright_engine::plan::refusal::{Reason, Refusal};
 use gatewright_engine::plan::survey::extra::{Known, spec_of};
-use gatewright_engine::plan::survey::history::{Baseline, Before, Sides, class};
+use gatewright_engine::plan::survey::history::{Baseline, Before, Proof, Sides, class};
 use gatewright_engine::plan::survey::{live_digest, wanted_digest};
 use gatewright_engine::problem::unreadable_files;
 use gatewright_engine::unit::{Rendering, Unit};
@@ -44,6 +44,8 @@ pub struct Task<'a> {
     pub beside: &'a Beside,
     /// What the last comparison found.
     pub last: Option<&'a Last>,
+    /// Whether what matched then and has not moved since still does; else everything is compared.
+    pub is_trusting: bool,
     /// Told when the process is to end.
     pub stop: &'a CancellationToken,
 }
@@ -77,9 +79,28 @@ async fn compare(cluster: &dyn Cluster, task: &Task<'_>) -> Result<Conclusion, C
     let Ok(rendering) = task.want.rendering().await else { return Ok(Conclusion::of(round::bug())) };
     let rendering = round::located(cluster, task.policies, &rendering).await?.map_or(rendering, Arc::new);
     let seen = look::look(cluster, task.policies, &rendering).await?;
-    let compared = compare::all(cluster, task.policies, &rendering, &seen).await?;
-    let report = Writer { task, rendering: &rendering, seen: &seen }.report(compared).await;
+    let sides = sides(task.policies, &rendering, &seen);
+    let before = task.last.filter(|_| task.is_trusting).map(|last| &last.baseline.sides);
+    let proofs = before.map(|before| proofs(before, &sides)).unwrap_or_default();
+    let compared = compare::all(cluster, task.policies, &rendering, &seen, &proofs).await?;
+    let report = Writer { task, rendering: &rendering, seen: &seen, sides }.report(compared).await;
     Ok(Conclusion { rendering: Some(rendering), ..Conclusion::of(report) })
+}
+
+/// How both sides of all wanted objects look.
+fn sides(policies: &Policies, rendering: &Rendering, seen: &Seen) -> BTreeMap<ObjectId, Sides> {
+    let masker = &policies.conflicts.masker;
+    let of = |(_, object): (_, &Object)| {
+        let live = seen.live.get(object.id()).map(|live| live_digest(live, masker)).unwrap_or_default();
+        let sides = Sides { wanted: wanted_digest(object, masker), live, matched: None };
+        (object.id().clone(), sides)
+    };
+    look::wanted(policies, rendering).map(of).collect()
+}
+
+/// What is known to match, and how that was found out.
+fn proofs(before: &BTreeMap<ObjectId, Sides>, now: &BTreeMap<ObjectId, Sides>) -> BTreeMap<ObjectId, Proof> {
+    now.iter().filter_map(|(id, sides)| Some((id.clone(), sides.proof(before.get(id))?))).collect()
 }
 
 /// Turns what was found into a report.
@@ -87,6 +108,7 @@ struct Writer<'a> {
     task: &'a Task<'a>,
     rendering: &'a Rendering,
     seen: &'a Seen,
+    sides: BTreeMap<ObjectId, Sides>,
 }
 
 impl Writer<'_> {
@@ -98,13 +120,15 @@ impl Writer<'_> {
         let mut report = ClusterReport { state: ClusterState::Compared, ..ClusterReport::of(&Plan::default()) };
         report.remarks = self.seen.remarks.iter().cloned().chain(rights::remark(&compared)).collect();
         let open = self.task.last.map(|last| open(&last.report)).unwrap_or_default();
+        let last = self.task.last.filter(|_| self.task.is_trusting);
+        report.baseline.proven = last.and_then(|last| last.baseline.proven.clone());
         for one in compared {
             match self.step(one, &open, &mut report.baseline) {
                 Ok(step) => report.steps.push(step),
                 Err(refusal) => {
                     // What cannot be seen now is compared with what was seen last once it can be.
-                    let last = self.task.last.and_then(|last| last.baseline.get(&refusal.id));
-                    report.baseline.extend(last.map(|sides| (refusal.id.clone(), sides.clone())));
+                    let last = self.task.last.and_then(|last| last.baseline.sides.get(&refusal.id));
+                    report.baseline.sides.extend(last.map(|sides| (refusal.id.clone(), sides.clone())));
                     report.refusals.push(RefusalReport::from(&refusal));
                 }
             }
@@ -117,15 +141,18 @@ impl Writer<'_> {
     fn step(&self, one: Compared, open: &Open, baseline: &mut Baseline) -> Result<StepReport, Refusal> {
         let Compared { unit, object, standing, note } = one;
         let id = object.id().clone();
-        let live = self.seen.live.get(&id).map(|live| live_digest(live, self.masker())).unwrap_or_default();
-        let sides = Sides { wanted: wanted_digest(&object, self.masker()), live };
+        let mut sides = self.sides.get(&id).cloned().unwrap_or_default();
         let why = |path: &str, touched: Option<&str>| self.class(&id, path, &sides, touched, open);
         let step = |action: &str| StepReport::compared(unit.clone(), id.clone(), action, note.clone());
+        let mut matched = None;
         let step = match standing {
             Standing::Unknown(reason) => return Err(Refusal { unit, id, reason }),
             Standing::Missing => StepReport { class: Some(why("", None)), ..step("missing") },
-            Standing::Found { differences, fields } if differences.is_empty() => StepReport { fields, ..step("keep") },
-            Standing::Found { mut differences, fields } => {
+            Standing::Found { differences, fields, proof } if differences.is_empty() => {
+                matched = Some(proof).filter(|_| fields.is_empty());
+                StepReport { fields, ..step("keep") }
+            }
+            Standing::Found { mut differences, fields, .. } => {
                 for difference in &mut differences {
                     let touched = difference.managers.first().and_then(|manager| manager.time.clone());
                     difference.class = Some(why(&difference.path, touched.as_deref()));
@@ -133,14 +160,15 @@ impl Writer<'_> {
                 StepReport { differences, fields, ..step("different") }
             }
         };
-        baseline.insert(id, sides);
+        sides.matched = matched;
+        baseline.sides.insert(id, sides);
         Ok(step)
     }
 
     fn class(&self, id: &ObjectId, path: &str, now: &Sides, touched: Option<&str>, open: &Open) -> Class {
         let nothing = BTreeMap::new();
         let before = self.task.last.map(|last| Before {
-            sides: last.baseline.get(id),
+            sides: last.baseline.sides.get(id),
             time: &last.time,
             open: open.get(id).unwrap_or(&nothing),
         });
@@ -166,12 +194,12 @@ impl Writer<'_> {
             if is_of_others || self.task.policies.forbids(id).is_some() || !self.task.policies.is_about(&unit) {
                 continue;
             }
-            let sides = Sides { wanted: String::new(), live: live_digest(live, self.masker()) };
+            let sides = Sides { live: live_digest(live, self.masker()), ..Sides::default() };
             let class = self.class(id, "", &sides, None, open);
             report
                 .steps
                 .push(StepReport { class: Some(class), ..StepReport::compared(unit, id.clone(), "extra", None) });
-            report.baseline.insert(id.clone(), sides);
+            report.baseline.sides.insert(id.clone(), sides);
         }
     }
 

@@ -10,6 +10,7 @@ use tracing::{debug, warn};
 use super::Order;
 use crate::round::{Conclusion, Memory};
 use crate::state::State;
+use crate::survey;
 
 /// Where this host keeps what it knows of clusters.
 const KNOWN: &str = "known";
@@ -28,6 +29,13 @@ pub(super) fn recall(order: &Order, cluster: &str, state: &State, now: Timestamp
     let age = now.duration_since(memory.notes.proven?);
     let is_good = !age.is_negative() && age < proof_lasts(order.settings.schedule.full(), &order.sync, cluster);
     is_good.then_some(memory)
+}
+
+/// Tells whether a comparison may rely on what the one before has found to match.
+pub(super) fn is_proven(order: &Order, cluster: &str, last: &survey::Last, now: Timestamp) -> bool {
+    let proven = last.baseline.proven.as_deref().and_then(|time| time.parse::<Timestamp>().ok());
+    let Some(age) = proven.map(|proven| now.duration_since(proven)).filter(|_| !order.full) else { return false };
+    !age.is_negative() && age < proof_lasts(order.settings.schedule.full(), &order.sync, cluster)
 }
 
 /// How long it lasts that all objects were compared: as long as the sync says, a twenty-fourth more or less, so that a

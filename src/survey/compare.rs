@@ -13,6 +13,7 @@ use gatewright_engine::plan::policies::Policies;
 use gatewright_engine::plan::refusal::Reason as Refused;
 use gatewright_engine::plan::survey::Pair;
 use gatewright_engine::plan::survey::estimate::estimated;
+use gatewright_engine::plan::survey::history::Proof;
 use gatewright_engine::plan::survey::model::Model;
 use gatewright_engine::unit::{Rendering, Unit};
 use serde_json::Value;
@@ -47,6 +48,8 @@ pub(super) enum Standing {
         differences: Vec<Difference>,
         /// What is left to others.
         fields: Vec<Settled>,
+        /// How that was found out.
+        proof: Proof,
     },
     /// Nobody knows.
     Unknown(Refused),
@@ -58,18 +61,22 @@ pub(super) async fn all(
     policies: &Policies,
     rendering: &Rendering,
     seen: &Seen,
+    proofs: &BTreeMap<ObjectId, Proof>,
 ) -> Result<Vec<Compared>, ClusterError> {
-    let found = || wanted(policies, rendering).filter(|(_, object)| seen.live.contains_key(object.id()));
+    let is_open = |id: &ObjectId| seen.live.contains_key(id) && proofs.get(id) != Some(&Proof::DryRun);
+    let found = || wanted(policies, rendering).filter(|(_, object)| is_open(object.id()));
     let mut places: BTreeMap<String, BTreeSet<Gvk>> = BTreeMap::new();
     for (_, object) in found() {
         places.entry(object.id().namespace.clone()).or_default().insert(object.gvk());
     }
     let rights = Rights::of(cluster, &places).await?;
     let kinds: BTreeSet<Gvk> = places.into_values().flatten().collect();
-    let is_estimated =
-        |kind: &&Gvk| found().any(|(_, object)| object.gvk() == **kind && !rights.allow(kind, &object.id().namespace));
+    let is_estimated = |kind: &&Gvk| {
+        let mut open = found().filter(|(_, object)| !proofs.contains_key(object.id()));
+        open.any(|(_, object)| object.gvk() == **kind && !rights.allow(kind, &object.id().namespace))
+    };
     let model = model(cluster, &kinds.iter().filter(is_estimated).cloned().collect()).await?;
-    let scene = &Scene { cluster, policies, seen, rights, model };
+    let scene = &Scene { cluster, policies, seen, proofs, rights, model };
     let all = wanted(policies, rendering).map(|(unit, object)| scene.compared(unit, object).boxed()).collect();
     let mut compared = beside(all).await.into_iter().collect::<Result<Vec<Compared>, ClusterError>>()?;
     compared.sort_by(|a, b| (&a.unit, a.object.id()).cmp(&(&b.unit, b.object.id())));
@@ -97,6 +104,7 @@ struct Scene<'a> {
     cluster: &'a dyn Cluster,
     policies: &'a Policies,
     seen: &'a Seen,
+    proofs: &'a BTreeMap<ObjectId, Proof>,
     rights: Rights,
     model: Model,
 }
@@ -111,12 +119,21 @@ impl Scene<'_> {
             Standing::Unknown(Refused::NoSuchKind(kind.to_string()))
         } else if let Some(why) = self.seen.unknown.get(id) {
             unknown(why.clone())
+        } else if let Some(proof) = self.proof(object) {
+            Standing::Found { differences: Vec::new(), fields: Vec::new(), proof }
         } else if let Some(live) = self.seen.live.get(id) {
             self.found(unit, object, live, &mut note).await?
         } else {
             Standing::Missing
         };
         Ok(Compared { unit: unit.id.clone(), object: object.clone(), standing, note })
+    }
+
+    /// How it is known that an object matches, if nothing better is to be had now.
+    fn proof(&self, object: &Object) -> Option<Proof> {
+        let proof = self.proofs.get(object.id()).copied()?;
+        let may_rehearse = || self.rights.allow(&object.gvk(), &object.id().namespace);
+        (proof == Proof::DryRun || !may_rehearse()).then_some(proof)
     }
 
     async fn found(
@@ -176,7 +193,8 @@ impl Scene<'_> {
         let (mut differences, mut fields) = pair.differences(after, &self.policies.conflicts);
         differences.iter_mut().for_each(|difference| difference.estimated = is_estimate);
         fields.retain(|field| matches!(field.verdict, Verdict::Yielded | Verdict::Ignored));
-        Standing::Found { differences, fields }
+        let proof = if is_estimate { Proof::Estimate } else { Proof::DryRun };
+        Standing::Found { differences, fields, proof }
     }
 }
 

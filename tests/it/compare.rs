@@ -119,3 +119,81 @@ fn who_may_only_read_is_told_exactly_what_differs() {
     assert!(writes.is_empty(), "{writes:?}");
     assert!(theirs.records().is_empty(), "no namespace and no inventory of ours");
 }
+
+/// How many dry runs a report takes.
+fn rehearsals(audited: &Audited, before: usize) -> usize {
+    audited.requests().split_off(before).iter().filter(|it| it.is_rehearsal()).count()
+}
+
+#[test]
+fn a_report_says_whether_the_source_or_the_cluster_has_moved_and_looks_again_only_at_that() {
+    let audited = Audited::start();
+    let theirs = Theirs::new(&audited.server, &many(3));
+    let desk = theirs.desk("admin");
+    desk.run(&["sync"]).exits(0).says("report: no differences, 12 objects up to date");
+    let counted = |arguments: &[&str]| {
+        let before = audited.requests().len();
+        let run = desk.run(arguments).exits(0);
+        (run, rehearsals(&audited, before))
+    };
+    let (run, dry) = counted(&["sync"]);
+    run.says("report: no differences, 12 objects up to date");
+    assert_eq!(dry, 0, "nothing has moved");
+    let (_, dry) = counted(&["sync", "--full"]);
+    assert!(dry >= 12, "{dry} dry runs");
+
+    // The source asks for another port of one, and for a Gateway that nobody has made.
+    let specs = desk.read("specs/gateways.yaml");
+    desk.write("specs/gateways.yaml", &specs.replacen("port: 8080", "port: 9090", 1));
+    desk.write("specs/new.yaml", &crate::errors::gateway("shop", "new", 8080));
+    theirs.kubectl(&["label", "service/gw-2", "gateway.networking.k8s.io/gateway-class-name=other", "--overwrite"]);
+    let (run, dry) = counted(&["sync", "--format", "json"]);
+    let found = told(&report(&run));
+    let of = |name: &str| found.iter().filter(|(_, id, _)| id.ends_with(name)).collect::<Vec<_>>();
+    assert!(
+        of("gw-0").iter().all(|(action, _, why)| action == "different" && why.iter().all(|it| it.ends_with("pending"))),
+        "{found:?}"
+    );
+    assert!(!of("gw-0").is_empty() && of("gw-1").is_empty(), "{found:?}");
+    assert_eq!(of("gw-2")[0].2, ["metadata.labels[\"gateway.networking.k8s.io/gateway-class-name\"] drift"]);
+    assert_eq!((of("new").len(), of("new")[0].0.as_str(), of("new")[0].2[0].as_str()), (4, "missing", "pending"));
+    assert!((1..12).contains(&dry), "{dry} dry runs");
+    let (report, mut places) = (report(&run), Vec::new());
+    let steps = report["clusters"]["only"]["steps"].as_array().expect("a report has steps").iter();
+    for step in steps.filter(|step| step["id"]["name"] == "gw-0") {
+        let differences = step["differences"].as_array().expect("a step has differences").iter();
+        places.extend(differences.map(|it| (it["after"].is_null(), it["place"]["line"].as_u64())));
+    }
+    assert!(!places.is_empty() && places.iter().all(|(is_to_go, line)| *is_to_go || *line == Some(8)), "{places:?}");
+
+    // What differs still differs for the reason for which it began to, and what is put right is gone.
+    theirs.kubectl(&["label", "service/gw-2", "gateway.networking.k8s.io/gateway-class-name=kgateway", "--overwrite"]);
+    let (run, _) = counted(&["sync"]);
+    run.says("  0 new, ").says("1 resolved since ").says("(pending");
+}
+
+#[test]
+fn a_removed_gateway_is_extra_unless_its_file_cannot_be_read_or_another_sync_wants_it() {
+    let audited = Audited::start();
+    let theirs = Theirs::new(&audited.server, &many(2));
+    let desk = theirs.desk("admin");
+    desk.run(&["sync"]).exits(0);
+    desk.write("specs/gateways.yaml", &many(1));
+    let run = desk.run(&["plan"]).exits(0).says("report: 4 objects extra, 4 unchanged");
+    run.says("    + extra Deployment shop/gw-1  (pending)").says("  Gateway shop/gw-1\n");
+    desk.write("specs/broken.yaml", "a: [");
+    desk.run(&["plan"])
+        .exits(1)
+        .says("broken.yaml cannot be read")
+        .says("report: no differences, 4 objects up to date");
+    std::fs::remove_file(desk.path("specs/broken.yaml")).expect("it is there");
+
+    desk.write("others/gateway.yaml", &crate::errors::gateway("shop", "gw-1", 8080));
+    let config = desk.read("gatewright.yaml");
+    let more = "  others: {source: others, clusters: {names: [only]}, mode: report}\n";
+    let config = config.replace("sources: {", "sources: {others: {directory: {path: others}}, ");
+    desk.write("gatewright.yaml", &format!("{config}{more}"));
+    let run = desk.run(&["plan"]).exits(0);
+    assert_eq!(run.out.matches("report: no differences, 4 objects up to date").count(), 2, "{}", run.out);
+    assert!(theirs.records().is_empty());
+}

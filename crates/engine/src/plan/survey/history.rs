@@ -14,6 +14,27 @@ pub struct Sides {
     pub wanted: String,
     /// What there was; empty: nothing.
     pub live: String,
+    /// How it was found out that nothing differs and nothing is left to others, if so.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub matched: Option<Proof>,
+}
+
+/// How it was found out that an object is as it should be.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Proof {
+    /// By an estimate.
+    Estimate,
+    /// By a dry run.
+    DryRun,
+}
+
+impl Sides {
+    /// Returns how it was found out that two sides agree that still look as they did then.
+    pub fn proof(&self, before: Option<&Self>) -> Option<Proof> {
+        let is_same = |before: &&Self| before.wanted == self.wanted && before.live == self.live;
+        before.filter(is_same).and_then(|before| before.matched)
+    }
 }
 
 /// What an earlier report says of an object.
@@ -27,8 +48,14 @@ pub struct Before<'a> {
     pub open: &'a BTreeMap<String, Option<Class>>,
 }
 
-/// What one report says to the next: how both sides of every object looked.
-pub type Baseline = BTreeMap<ObjectId, Sides>;
+/// What one report says to the next.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Baseline {
+    /// How both sides of every object looked.
+    pub sides: BTreeMap<ObjectId, Sides>,
+    /// When everything was last compared, RFC 3339; `None`: now.
+    pub proven: Option<String>,
+}
 
 /// Says why something differs now. `touched` is when the live side was last written there, RFC 3339.
 pub fn class(before: Option<Before<'_>>, path: &str, now: &Sides, touched: Option<&str>) -> Class {
@@ -53,7 +80,7 @@ mod tests {
     use super::*;
 
     fn sides(wanted: &str, live: &str) -> Sides {
-        Sides { wanted: wanted.to_owned(), live: live.to_owned() }
+        Sides { wanted: wanted.to_owned(), live: live.to_owned(), matched: None }
     }
 
     #[test]
@@ -83,5 +110,15 @@ mod tests {
         let before = Before { sides: Some(&one), time: "2026-01-02T00:00:00Z", open: &open };
         let of = |path: &str| class(Some(before), path, &sides("w2", "l"), None);
         assert_eq!((of("spec.a"), of("spec.b"), of("spec.c")), (Class::Drift, Class::NeverMatched, Class::Pending));
+    }
+
+    #[test]
+    fn what_has_matched_still_does_while_neither_side_moves() {
+        let then = Sides { matched: Some(Proof::DryRun), ..sides("w", "l") };
+        assert_eq!(sides("w", "l").proof(Some(&then)), Some(Proof::DryRun));
+        assert_eq!(sides("w", "l").proof(Some(&sides("w", "l"))), None, "it did not match");
+        assert_eq!(sides("w2", "l").proof(Some(&then)), None);
+        assert_eq!(sides("w", "l2").proof(Some(&then)), None);
+        assert_eq!(sides("w", "l").proof(None), None);
     }
 }
