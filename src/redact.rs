@@ -84,6 +84,8 @@ fn redact(line: &str, is_secret: fn(&str) -> bool) -> String {
             expected = scheme;
             word.clear();
         }
+        // It has been left out already.
+        (expected, named) = if HIDDEN.contains(character) { (false, false) } else { (expected, named) };
         expected |= named && "=:\"'".contains(character);
         clean.push(if character.is_control() { ' ' } else { character });
     }

@@ -268,6 +268,20 @@ mod tests {
     }
 
     #[test]
+    fn fingerprints_are_those_of_the_key_and_do_not_tell_it() {
+        let (first, second) = (tempfile::tempdir(), tempfile::tempdir());
+        let state = |folder: &io::Result<tempfile::TempDir>| State::open(folder.as_ref().expect("a folder").path());
+        let vault = |state: &State| Vault::making_key(state).expect("a key is made");
+        let shown = |vault: &Vault| vault.masker().value(&"1234".into());
+        let (ours, other) = (vault(&state(&first)), vault(&state(&second)));
+        assert_eq!(shown(&ours), shown(&vault(&state(&first))));
+        assert_ne!(shown(&ours), shown(&other));
+        let key = fs::read_to_string(Vault::own_key(&state(&first))).expect("it was written");
+        let key: [u8; KEY_LEN] = STANDARD.decode(key.trim()).expect("base64").try_into().expect("its length");
+        assert_ne!(shown(&ours), Masker::new(key).value(&"1234".into()), "another key is derived from it");
+    }
+
+    #[test]
     fn keys_are_what_they_should_be() {
         let (folder, state) = state();
         let file = folder.path().join("key");

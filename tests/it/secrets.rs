@@ -18,6 +18,7 @@ use proptest::prelude::*;
 use serde_json::{Value, json};
 
 use crate::cluster::proxy::{Answer, Proxy, Seen};
+use crate::errors::{desk, gateway};
 use crate::ownership::site::Site;
 use crate::program::Run;
 use crate::rounds::installation::{Installation, Specs};
@@ -224,7 +225,9 @@ fn assert_silent(site: &Site, secrets: &[&Secrets]) {
     files(&site.desk.path("state"), &mut found);
     assert!(found.iter().any(|(path, _)| path.contains("/reports/")), "no report was kept");
     for (path, text) in found {
-        secrets.iter().for_each(|secret| secret.are_not_in(&text, &path));
+        for secret in secrets {
+            secret.are_not_in(&text, &path);
+        }
     }
 }
 
@@ -294,5 +297,68 @@ fn a_server_that_quotes_what_it_was_sent_is_quoted_without_it() {
     }
     let mut kept = Vec::new();
     files(&site.desk.path("state/reports"), &mut kept);
-    kept.iter().for_each(|(path, text)| secrets.are_not_in(text, path));
+    for (path, text) in kept {
+        secrets.are_not_in(&text, &path);
+    }
+}
+
+#[test]
+fn credentials_of_clusters_and_sources_are_in_no_output() {
+    let secrets = Secrets::fixed("credentials");
+    let of = |number: usize| secrets.0[number].as_str();
+    let desk = desk(
+        "edge",
+        &[
+            ("exec", "{kubeconfig: {path: exec.yaml, exec: {allow: [sh]}}}".to_owned()),
+            ("token", "{kubeconfig: {path: token.yaml, timeout: 2s}}".to_owned()),
+        ],
+    );
+    desk.write("specs/a.yaml", &gateway("shop", "a", 8080));
+    let kubeconfig = |server: &str, user: &Value| {
+        json!({
+            "apiVersion": "v1", "kind": "Config", "current-context": "c",
+            "clusters": [{"name": "c", "cluster": {"server": server}}], "users": [{"name": "c", "user": user}],
+            "contexts": [{"name": "c", "context": {"cluster": "c", "user": "c"}}],
+        })
+        .to_string()
+    };
+    let script = format!(
+        "echo '{{\"status\": {{\"token\": \"{}\"'; echo 'got {} for password={}' >&2; echo 'Bearer {}' >&2; exit 3",
+        of(0),
+        of(1),
+        of(2),
+        of(3)
+    );
+    let exec = json!({"exec": {
+        "apiVersion": "client.authentication.k8s.io/v1", "command": "sh", "args": ["-c", script],
+        "env": [{"name": "A", "value": of(4)}], "interactiveMode": "Never",
+    }});
+    desk.write("exec.yaml", &kubeconfig("https://127.0.0.1:1", &exec));
+    let server = format!("https://me:{}@127.0.0.1:1", of(5));
+    desk.write("token.yaml", &kubeconfig(&server, &json!({"token": of(6)})));
+    let check = |arguments: &[&str]| {
+        let run = desk.run(arguments);
+        secrets.are_not_in(&format!("{}{}", run.out, run.err), &arguments.join(" "));
+        run
+    };
+    let lost = |run: Run| assert!(run.code != 0 && run.out.contains("cluster exec"), "{}{}", run.out, run.err);
+    for format in ["text", "json", "markdown", "html", "junit"] {
+        check(&["plan", "--format", format, "--log-level", "trace"]);
+    }
+    lost(check(&["plan"]));
+    lost(check(&["sync", "--log-level", "trace"]));
+    for arguments in [&["status"][..], &["history"], &["inventory", "show"], &["orphans"], &["config", "show"]] {
+        check(arguments);
+    }
+    let mut kept = Vec::new();
+    files(&desk.path("state"), &mut kept);
+    for (path, text) in kept {
+        secrets.are_not_in(&text, &path);
+    }
+
+    let address = format!("git: {{url: 'https://me:{}@127.0.0.1:1/a?token={}'}}", of(7), of(8));
+    desk.replace("gatewright.yaml", "directory: {path: specs}", &address);
+    for arguments in [&["plan"][..], &["sync"], &["config", "show"], &["config", "check"], &["status"]] {
+        assert_ne!(check(arguments).code, 0, "{arguments:?}");
+    }
 }

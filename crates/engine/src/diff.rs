@@ -129,7 +129,7 @@ struct Side<'a> {
     shown: &'a Value,
 }
 
-impl<'a> Side<'a> {
+impl Side<'_> {
     fn field(self, field: &str) -> Option<Self> {
         Some(Self { raw: self.raw.get(field)?, shown: self.shown.get(field)? })
     }

@@ -98,7 +98,7 @@ pub struct Explanation {
 pub struct Leaf {
     /// Its path, as in a plan.
     pub path: String,
-    /// Its value; of a Secret, what a plan shows.
+    /// Its value; masked if it may be a secret.
     pub value: Value,
     /// What it comes from, the most direct first.
     pub causes: Vec<Cause>,
@@ -378,7 +378,9 @@ fn mask(object: &ObjectId, leaves: &mut [Leaf]) {
 }
 
 fn mask_said(untried: &mut [Said]) {
-    untried.iter_mut().for_each(|said| said.value = Masker::default().at(&said.path, &said.value));
+    for said in untried {
+        said.value = Masker::default().at(&said.path, &said.value);
+    }
 }
 
 fn is_below(path: &str, field: &str) -> bool {

@@ -12,7 +12,6 @@ use std::fmt;
 use serde_json::{Map, Value};
 use sha2::{Digest, Sha256};
 
-use crate::marks::OWN_PREFIX;
 use crate::text::hex;
 use names::{is_secret_field, is_secret_variable};
 
@@ -21,6 +20,9 @@ pub const MASK: &str = "***";
 
 /// Where `kubectl apply` keeps the whole of what it has applied, secrets included.
 pub(crate) const LAST_APPLIED: &str = "kubectl.kubernetes.io/last-applied-configuration";
+
+/// Below it are our own annotations, which tell whose an object is and nothing else.
+const OURS: &str = "gatewright.dev/";
 
 /// Hexadecimal digits of a fingerprint.
 const DIGITS: usize = 8;
@@ -108,7 +110,7 @@ impl Masker {
     /// Masks the annotations of a Secret, which often have copies of it, and everybody's notes of what was applied.
     fn metadata(&self, metadata: &Map<String, Value>, is_secret: bool) -> Value {
         let annotation = |key: &str, value: &Value| {
-            let is_copy = key == LAST_APPLIED || is_secret && !key.starts_with(OWN_PREFIX);
+            let is_copy = key == LAST_APPLIED || is_secret && !key.starts_with(OURS);
             if is_copy { self.value(value) } else { self.field(key, value) }
         };
         let field = |(field, value): (&String, &Value)| {
@@ -189,10 +191,10 @@ fn collect(value: &Value, shown: &Value, found: &mut Vec<String>) {
             value.iter().zip(shown).for_each(|(value, shown)| collect(value, shown, found));
         }
         (Value::String(text), Value::String(shown)) if text != shown => {
-            if shown != MASK {
-                found.extend(texts::secrets(text).into_iter().map(|span| text[span].to_owned()));
-            } else {
+            if shown == MASK {
                 found.push(text.clone());
+            } else {
+                found.extend(texts::secrets(text).into_iter().map(|span| text[span].to_owned()));
             }
         }
         (value, shown) if value != shown => leaves(value, found),

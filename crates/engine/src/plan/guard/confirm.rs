@@ -35,8 +35,9 @@ pub(in crate::plan) fn hold_back(plan: &mut Plan, rendering: &Rendering, observe
     }
     for (unit, reasons) in units {
         let is_of_unit = |step: &&Step| step.unit == unit;
-        let held = |step| HeldStep::of(step, observed, &policies.conflicts.masker);
-        let steps: Vec<HeldStep> = prunes(&plan.steps).filter(is_of_unit).map(held).collect();
+        let masker = &policies.conflicts.masker;
+        let steps: Vec<HeldStep> =
+            prunes(&plan.steps).filter(is_of_unit).map(|step| HeldStep::of(step, observed, masker)).collect();
         let reasons: Vec<String> = reasons.into_iter().collect();
         let message = format!("{} to delete, and {}", count(steps.len(), "object"), reasons.join("; "));
         let hold = Hold::on_unit(Guard::Confirm, &unit, message, steps);
