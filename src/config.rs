@@ -9,6 +9,7 @@ pub mod conflicts;
 pub mod environment;
 pub mod settings;
 mod validate;
+pub mod webhooks;
 
 use std::collections::BTreeMap;
 use std::fmt;

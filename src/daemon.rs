@@ -33,6 +33,7 @@ use crate::schedule::timer::{Nudge, Timer};
 use crate::schedule::{Schedule, ScheduleError};
 use crate::service::{Notifier, Progress, Readiness, Signal, SignalError, Signals, keep_alive};
 use crate::state::{State, StateError};
+use crate::webhooks;
 
 mod rounds;
 mod sources;
@@ -213,6 +214,8 @@ fn forget(metrics: &Metrics, old: &Config, new: &Config) {
     let (was, is) = (&old.settings, &new.settings);
     was.sources.keys().filter(|name| !is.sources.contains_key(*name)).for_each(|name| metrics.forget_source(name));
     was.clusters.keys().filter(|name| !is.clusters.contains_key(*name)).for_each(|name| metrics.forget_cluster(name));
+    let webhooks = was.reports.webhooks.keys().filter(|name| !is.reports.webhooks.contains_key(*name));
+    webhooks.for_each(|name| metrics.forget_webhook(name));
     for (name, sync) in &was.syncs {
         let Some(remaining) = is.syncs.get(name).map(|sync| new.clusters_of(sync)) else {
             metrics.forget_sync(name);
@@ -297,6 +300,13 @@ impl Prepared {
         fleet::warn_of_abandoned(&self.config, &shared.state);
         let stop = CancellationToken::new();
         let mut tasks = JoinSet::new();
+        webhooks::forget_others(&shared.state, &self.config);
+        for courier in webhooks::couriers(&shared.state, &self.config, &shared.metrics, &shared.clock) {
+            let stop = stop.clone();
+            tasks.spawn(async move {
+                stop.run_until_cancelled(webhooks::carry(courier)).await;
+            });
+        }
         let mut by_source: BTreeMap<String, Vec<Nudger>> = BTreeMap::new();
         for (sync, timer) in self.syncs {
             let (nudger, arriving) = nudges();

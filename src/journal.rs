@@ -5,6 +5,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use gatewright_engine::error::Chain;
 use gatewright_engine::object::ObjectId;
 use gatewright_engine::plan::survey::history::{Baseline, Sides};
 use gatewright_engine::text::digest;
@@ -16,7 +17,7 @@ use crate::config::Config;
 use crate::config::settings::ReportFormat;
 use crate::report::trend::{date, undated};
 use crate::report::{ClusterReport, ClusterState, Report};
-use crate::state::{State, StateError};
+use crate::state::{State, StateError, share_file};
 use crate::survey;
 
 /// The last report of a sync on a cluster, and what it said apart from the time.
@@ -35,6 +36,23 @@ struct Compared {
     /// How both sides of every object looked.
     baseline: Vec<(ObjectId, Sides)>,
     report: ClusterReport,
+}
+
+/// A report that was kept.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Kept {
+    /// Where, as JSON.
+    pub path: PathBuf,
+    /// Somebody may want to be told at once: something was changed, is wrong or differs that was not, or is not any more;
+    /// or a suspension has begun or ended. Another revision alone is none, nor other words for the same.
+    pub is_news: bool,
+}
+
+impl Kept {
+    /// Returns the name of the report.
+    pub fn name(&self) -> &str {
+        self.path.file_stem().and_then(|name| name.to_str()).unwrap_or_default()
+    }
 }
 
 fn compared_path(sync: &str, cluster: &str) -> String {
@@ -83,17 +101,23 @@ pub fn compare(state: &State, report: &mut Report) {
 /// kept as JSON, which is what the history is read from, and in the forms that the settings say. Reports that are older
 /// than the settings say are deleted.
 ///
-/// Returns the path in the history.
-pub fn record(state: &State, config: &Config, report: &Report) -> Result<Option<PathBuf>, StateError> {
+/// Returns nothing if it says nothing new.
+pub fn record(state: &State, config: &Config, report: &Report) -> Result<Option<Kept>, StateError> {
     // A change that is made again and again is told each time: it can be undone each time.
     let mut is_new = report.has_changed() || report.clusters.values().any(has_resolved);
+    let mut is_news = report.has_changed() || report.clusters.values().any(has_moved);
     expire(&config.reports_dir, report.finished, config.settings.reports.keep.0);
     for (cluster, of_cluster) in &report.clusters {
         let clusters = [(cluster.clone(), of_cluster.clone())].into();
         let report = Report { clusters, ..report.clone() };
         let (path, digest) = (last_path(&report.sync, cluster), content_digest(&report));
         let last = state.read_json::<Last>(&path);
-        is_new |= last.as_ref().is_none_or(|last| last.digest != digest);
+        let is_other = last.as_ref().is_none_or(|last| last.digest != digest);
+        is_new |= is_other;
+        is_news |= last.as_ref().is_some_and(|last| last.report.suspended.is_some() != report.suspended.is_some());
+        if !report.partial {
+            show(config, &report, cluster, is_other || has_resolved(of_cluster));
+        }
         let earlier = last.as_ref().filter(|_| report.partial).and_then(|last| last.report.clusters.get(cluster));
         let clusters = [(cluster.clone(), of_cluster.clone().over(earlier))].into();
         keep_compared(state, &report, cluster, of_cluster)?;
@@ -103,13 +127,32 @@ pub fn record(state: &State, config: &Config, report: &Report) -> Result<Option<
         return Ok(None);
     }
     let path = |form: ReportFormat| config.reports_dir.join(format!("{}.{}", file_stem(report), form.extension()));
-    let forms: BTreeSet<ReportFormat> =
-        config.settings.reports.formats.iter().copied().chain([ReportFormat::Json]).collect();
-    for form in forms {
+    for form in forms(config) {
         let bytes = form.write(report).map_err(|error| StateError::Write(path(form), error))?;
         state.write(&path(form), &bytes)?;
     }
-    Ok(Some(path(ReportFormat::Json)))
+    Ok(Some(Kept { path: path(ReportFormat::Json), is_news }))
+}
+
+fn forms(config: &Config) -> BTreeSet<ReportFormat> {
+    config.settings.reports.formats.iter().copied().chain([ReportFormat::Json]).collect()
+}
+
+/// Writes a report of one cluster where the newest one is looked for, if it says something new or none is there.
+///
+/// That it cannot be written keeps nothing else from being told.
+fn show(config: &Config, report: &Report, cluster: &str, is_new: bool) {
+    let Some(folder) = &config.settings.reports.latest else { return };
+    for form in forms(config) {
+        let path = folder.join(format!("{}.{cluster}.{}", report.sync, form.extension()));
+        if !is_new && path.exists() {
+            continue;
+        }
+        let bytes = form.write(report).map_err(|error| StateError::Write(path.clone(), error));
+        if let Err(error) = bytes.and_then(|bytes| share_file(&path, &bytes)) {
+            tracing::error!(error = %Chain(&error), "cannot write the newest report");
+        }
+    }
 }
 
 /// The file of a report is named as the round is.
@@ -125,6 +168,12 @@ fn file_stem(report: &Report) -> String {
 /// by nobody.
 fn has_resolved(cluster: &ClusterReport) -> bool {
     cluster.trend.as_ref().is_some_and(|trend| !trend.resolved.is_empty())
+}
+
+/// That something has come or gone, or that there was no report before.
+fn has_moved(cluster: &ClusterReport) -> bool {
+    let Some(trend) = &cluster.trend else { return true };
+    trend.against.is_none() || trend.new > 0 || !trend.resolved.is_empty()
 }
 
 /// What a report says apart from when: a round that changes nothing says the same as the one before.

@@ -45,4 +45,5 @@ pub mod survey;
 pub mod suspension;
 pub mod telemetry;
 pub mod wait;
+pub mod webhooks;
 pub mod witness;

@@ -35,6 +35,8 @@ pub struct Metrics {
     polls: Series<Poll, Counter>,
     source_successes: Series<Source, Seconds>,
     clusters: Series<Cluster, Gauge>,
+    notifications: Series<Delivery, Counter>,
+    waiting: Series<Webhook, Gauge>,
     reloaded: Gauge,
 }
 
@@ -93,6 +95,17 @@ struct Poll {
     result: String,
 }
 
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, EncodeLabelSet)]
+struct Webhook {
+    webhook: String,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, EncodeLabelSet)]
+struct Delivery {
+    webhook: String,
+    result: String,
+}
+
 impl Metrics {
     /// Makes the metrics of this version; everything else is unknown until it is said.
     pub fn new(version: &str) -> Self {
@@ -133,6 +146,13 @@ impl Metrics {
                 "Whether a cluster answered when it was last asked",
                 None,
             ),
+            notifications: Series::new(
+                &mut registry,
+                "notifications",
+                "Notifications to a webhook, by what came of a try",
+                None,
+            ),
+            waiting: Series::new(&mut registry, "notifications_waiting", "Notifications not delivered yet", None),
             reloaded,
             registry,
         }
@@ -194,6 +214,18 @@ impl Metrics {
         self.source_successes.with(Source { source: source.to_owned() }, |time| _ = time.set(at));
     }
 
+    /// Counts notifications to a webhook: `delivered`, `failed`, `given-up` or `dropped`.
+    pub fn notified(&self, webhook: &str, result: &str, count: usize) {
+        let labels = Delivery { webhook: webhook.to_owned(), result: result.to_owned() };
+        self.notifications.with(labels, |counter| _ = counter.inc_by(count as u64));
+    }
+
+    /// Sets how many notifications wait for a webhook.
+    pub fn notifications_wait(&self, webhook: &str, count: usize) {
+        let labels = Webhook { webhook: webhook.to_owned() };
+        self.waiting.with(labels, |gauge| _ = gauge.set(i64::try_from(count).unwrap_or(i64::MAX)));
+    }
+
     /// Notes whether a cluster answered.
     pub fn cluster_up(&self, cluster: &str, up: bool) {
         self.clusters.with(Cluster { cluster: cluster.to_owned() }, |gauge| _ = gauge.set(i64::from(up)));
@@ -226,6 +258,12 @@ impl Metrics {
     pub fn forget_source(&self, source: &str) {
         self.polls.forget(|labels| labels.source == source);
         self.source_successes.forget(|labels| labels.source == source);
+    }
+
+    /// Drops every series of a webhook that is no longer configured.
+    pub fn forget_webhook(&self, webhook: &str) {
+        self.notifications.forget(|labels| labels.webhook == webhook);
+        self.waiting.forget(|labels| labels.webhook == webhook);
     }
 
     fn forget_targets(&self, gone: impl Fn(&str, &str) -> bool) {

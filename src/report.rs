@@ -14,7 +14,7 @@ pub mod outline;
 pub mod shown;
 pub mod text;
 pub mod trend;
-mod warnings;
+pub mod warnings;
 pub mod withheld;
 
 use std::collections::BTreeMap;
@@ -319,6 +319,7 @@ impl Report {
     pub fn suspended(last: Option<Self>, sync: (&str, &str), cluster: &str, why: Suspension, now: Timestamp) -> Self {
         let (sync, source) = (sync.0.to_owned(), sync.1.to_owned());
         let revision = last.as_ref().map_or_else(|| "no revision".to_owned(), |last| last.revision.clone());
+        let mode = last.as_ref().map_or(Mode::Apply, |last| last.mode);
         let units = last.and_then(|mut last| last.clusters.remove(cluster)).map(|report| report.units);
         let state = ClusterState::Suspended;
         let report = ClusterReport { state, units: units.unwrap_or_default(), ..ClusterReport::of(&Plan::default()) };
@@ -333,7 +334,7 @@ impl Report {
             revision,
             stale_source: None,
             stale_since: None,
-            mode: Mode::Apply,
+            mode,
             started: now,
             finished: now,
             problems: Vec::new(),
@@ -380,6 +381,18 @@ impl Report {
             () if has(3) => 3,
             () if has(4) => 4,
             () => 0,
+        }
+    }
+}
+
+impl Report {
+    /// Returns the exit code with more detail: 3 also if the sync is suspended, and 2 if something differs or would be
+    /// changed; of several the first of 1, 3, 4, 2, 0.
+    pub fn detailed_exit_code(&self) -> u8 {
+        match self.exit_code() {
+            0 | 4 if self.suspended.is_some() => 3,
+            0 if self.mode != Mode::Apply && self.has_changes() => 2,
+            code => code,
         }
     }
 }

@@ -3,9 +3,9 @@
 //! Everything here is a convenience or a detector. What is owned stands in the inventories on the clusters; losing
 //! this folder costs time and a new identity, never an object.
 
-use std::fs::{self, File, TryLockError};
+use std::fs::{self, File, Permissions, TryLockError};
 use std::io::{self, Write};
-use std::os::unix::fs::{MetadataExt as _, chown};
+use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _, chown};
 use std::path::{Path, PathBuf};
 
 use gatewright_engine::text::hex;
@@ -139,11 +139,21 @@ impl State {
 /// Writes a file and the folders that it is in, whole or not at all, readable for nobody else; when this returns it is
 /// on the disk.
 pub fn write_file(path: &Path, bytes: &[u8]) -> Result<(), StateError> {
+    write_for(path, bytes, 0o600)
+}
+
+/// Writes a file as [`write_file`] does, but readable for everybody who may enter its folder.
+pub fn share_file(path: &Path, bytes: &[u8]) -> Result<(), StateError> {
+    write_for(path, bytes, 0o644)
+}
+
+fn write_for(path: &Path, bytes: &[u8], mode: u32) -> Result<(), StateError> {
     let fail = |error| StateError::Write(path.to_owned(), error);
     let folder = above(path);
     make(folder).map_err(fail)?;
     let mut file = tempfile::NamedTempFile::new_in(folder).map_err(fail)?;
     file.write_all(bytes).map_err(fail)?;
+    file.as_file().set_permissions(Permissions::from_mode(mode)).map_err(fail)?;
     give(file.path(), folder);
     file.as_file().sync_all().map_err(fail)?;
     file.persist(path).map_err(|error| fail(error.error))?;

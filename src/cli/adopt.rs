@@ -3,6 +3,7 @@
 use super::session::Selection;
 use super::sync::{Manner, rounds};
 use super::{Context, Failure};
+use crate::report::Report;
 
 /// Takes Gateways over from the deployer of their control plane, without a restart: one round of sync that may do so.
 ///
@@ -26,5 +27,5 @@ pub struct Args {
 
 /// Runs the command.
 pub fn run(context: &Context, args: &Args) -> Result<u8, Failure> {
-    rounds(context, &args.selection, &args.manner, true)
+    rounds(context, &args.selection, &args.manner, (true, Report::exit_code))
 }

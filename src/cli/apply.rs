@@ -10,6 +10,7 @@ use super::{Context, EXIT_FAILED, Failure, complain};
 use crate::config::Config;
 use crate::config::settings::SourceSettings;
 use crate::plan_file::{PlanFile, PlanFileError, PlannedSync};
+use crate::report::Report;
 use crate::source::git::names::{CommitId, Reference};
 
 /// Carries out a plan that `plan --out` has written: exactly what it shows, and nothing else.
@@ -53,7 +54,7 @@ pub fn run(context: &Context, args: &Args) -> Result<u8, Failure> {
         all.rounds.extend(ready.rounds);
         all.codes.extend(ready.codes);
     }
-    carry_out(context, &args.manner, &session, all)
+    carry_out(context, &args.manner, &session, all, Report::exit_code)
 }
 
 fn unreadable(error: &PlanFileError) -> Failure {

@@ -7,7 +7,6 @@ use super::plan::show;
 use super::session::{Answer, Prepared, Selection, Session, unusable};
 use super::{Context, EXIT_FAILED, Failure, check_name, complain, print, worst};
 use crate::config::settings::{MaxDelete, SyncSettings};
-use crate::journal;
 use crate::ledger;
 use crate::report::{ClusterReport, Mode, Report};
 
@@ -67,9 +66,8 @@ pub fn run(context: &Context, args: &Args) -> Result<u8, Failure> {
     prepared.order.keep_in(session.archive()?);
     let report = session.round(&prepared, Mode::Apply);
     show(context, &report, args.format, false);
-    if let Err(error) = journal::record(&session.state, &config, &report) {
-        tracing::warn!(error = %gatewright_engine::error::Chain(&error), "cannot keep the report");
-    }
+    session.keep(&report);
+    session.send();
     finish(&session, &prepared, &report, args)
 }
 

@@ -6,7 +6,7 @@ use gatewright_engine::text::digest;
 
 use super::session::{Selection, Session, unusable};
 use super::view::View;
-use super::{Context, EXIT_FAILED, EXIT_PENDING, Failure, complain, emit, print_json, worst};
+use super::{Context, EXIT_FAILED, Failure, complain, emit, print_json, worst};
 use crate::clock::Clock;
 use crate::config::settings;
 use crate::plan_file::{PlanFile, PlannedSync};
@@ -19,7 +19,7 @@ use crate::suspension;
 /// --out or --adopt it plans for those, too.
 ///
 /// Exit codes: 0 planned (with --detailed-exitcode: no changes), 1 failed, 2 changes are pending (only with
-/// --detailed-exitcode), 3 held by a guard, 4 a cluster was unreachable, 64 usage or configuration; of several the
+/// --detailed-exitcode), 3 held by a guard (with --detailed-exitcode: or suspended), 4 a cluster was unreachable, 64 usage or configuration; of several the
 /// first of 1, 3, 4, 2, 0.
 #[derive(Debug, clap::Args)]
 pub struct Args {
@@ -28,7 +28,7 @@ pub struct Args {
     /// Plan what `gatewright adopt` would do.
     #[arg(long)]
     adopt: bool,
-    /// Exit with 2 if anything would be changed.
+    /// Exit with 2 if anything would be changed, or differs.
     #[arg(long)]
     detailed_exitcode: bool,
     /// Also show objects that stay as they are.
@@ -84,10 +84,7 @@ pub fn run(context: &Context, args: &Args) -> Result<u8, Failure> {
         let suspension = suspension::of(&session.state, &prepared.order.sync, session.now());
         report.suspended = suspension.map_err(|error| unusable(&error))?;
         syncs.push(PlannedSync::of(&report));
-        codes.push(report.exit_code());
-        if args.detailed_exitcode && report.has_changes() {
-            codes.push(EXIT_PENDING);
-        }
+        codes.push(if args.detailed_exitcode { report.detailed_exit_code() } else { report.exit_code() });
         if !args.format.print_one(context, &report, args.verbose) {
             reports.push(report);
         }

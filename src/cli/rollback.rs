@@ -6,7 +6,7 @@ use super::plan::show;
 use super::session::{Prepared, Session, locked};
 use super::suspend::hold;
 use super::sync::{How, round};
-use super::{Context, Failure, check_name, print};
+use super::{Context, EXIT_FAILED, Failure, check_name, print};
 use crate::archive::sets::{self, Set};
 use crate::archive::vault::Vault;
 use crate::report::{ClusterState, Mode};
@@ -64,7 +64,9 @@ pub fn run(context: &Context, args: &Args) -> Result<u8, Failure> {
     prepared.order.keep_in(session.archive()?);
     let (sync, reason) = (&args.sync, prepared.order.cause.clone().unwrap_or_default());
     let suspend = || hold(context, &session.state, sync, &reason);
-    round(context, &args.how, &session, &mut prepared, suspend)
+    let report = round(context, &args.how, &session, &mut prepared, suspend)?;
+    session.send();
+    Ok(report.map_or(EXIT_FAILED, |report| report.exit_code()))
 }
 
 fn clusters(session: &Session<'_>, args: &Args) -> Result<Vec<String>, Failure> {

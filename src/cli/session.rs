@@ -1,5 +1,6 @@
 //! What `sync` and `plan` share: rounds run one after the other.
 
+mod keep;
 mod prepare;
 
 use std::io::{self, IsTerminal};
@@ -20,6 +21,7 @@ use crate::cluster::Cluster;
 use crate::config::Config;
 use crate::fleet::{self, Order};
 use crate::journal;
+use crate::metrics::Metrics;
 use crate::rendering::Wanted;
 use crate::report::{Mode, Report};
 use crate::service::Signals;
@@ -75,6 +77,8 @@ pub(super) struct Session<'a> {
     /// There until the end.
     runtime: Option<Runtime>,
     stop: CancellationToken,
+    /// Counted, and shown to nobody.
+    metrics: Arc<Metrics>,
 }
 
 /// One sync, ready for rounds: what its source holds does not change any more.
@@ -110,7 +114,8 @@ impl<'a> Session<'a> {
         let (runtime, stop) = (runtime()?, CancellationToken::new());
         let signals = runtime.block_on(async { Signals::new() }).map_err(|error| Failure::of(&error))?;
         runtime.spawn(stop_on_signal(signals, stop.clone()));
-        Ok(Self { config, state: State::open(&config.state_dir), context, packs, runtime: Some(runtime), stop })
+        let (state, metrics) = (State::open(&config.state_dir), Arc::new(Metrics::new(env!("CARGO_PKG_VERSION"))));
+        Ok(Self { config, state, context, packs, runtime: Some(runtime), stop, metrics })
     }
 
     /// Waits for work on clusters.

@@ -3,30 +3,34 @@
 use std::io::{self, IsTerminal, Write as _};
 use std::sync::Arc;
 
-use gatewright_engine::error::Chain;
-
 use super::plan::{Format, show};
 use super::session::{Answer, Prepared, Ready, Selection, Session, unusable};
 use super::{Context, EXIT_FAILED, EXIT_HELD, Failure, complain, emit, worst};
 use crate::config::settings;
-use crate::journal;
 use crate::report::{Mode, Report, text};
 use crate::suspension;
 
 /// Runs one round now: shows the plan, applies it, waits, and deletes what is not wanted any more.
 ///
 /// On a terminal it asks before it changes an API server, and anything but "yes" changes nothing and exits with 1. A
-/// sync with `mode: report` is planned and reported only.
+/// sync with `mode: report` is compared and reported only.
 ///
-/// Exit codes: 0 done, 1 failed, 3 held by a guard, 4 a cluster was unreachable, 64 usage or configuration; of several
-/// the first of 1, 3, 4, 0.
+/// Exit codes: 0 done (with --detailed-exitcode: and nothing differs), 1 failed, 2 something differs (only with
+/// --detailed-exitcode), 3 held by a guard or suspended, 4 a cluster was unreachable, 64 usage or configuration; of
+/// several the first of 1, 3, 4, 2, 0.
 #[derive(Debug, clap::Args)]
 pub struct Args {
     #[command(flatten)]
     selection: Selection,
     #[command(flatten)]
     manner: Manner,
+    /// Exit with 2 if a sync with `mode: report` finds that anything differs, as `plan --detailed-exitcode` does.
+    #[arg(long)]
+    detailed_exitcode: bool,
 }
+
+/// The exit code of a report.
+pub(super) type Code = fn(&Report) -> u8;
 
 /// How rounds are run by hand.
 #[derive(Debug, clap::Args)]
@@ -64,11 +68,17 @@ impl How {
 
 /// Runs the command.
 pub fn run(context: &Context, args: &Args) -> Result<u8, Failure> {
-    rounds(context, &args.selection, &args.manner, false)
+    let code = if args.detailed_exitcode { Report::detailed_exit_code } else { Report::exit_code };
+    rounds(context, &args.selection, &args.manner, (false, code))
 }
 
 /// Runs a round of each sync, which takes over what deployers in the clusters provision if it is asked to.
-pub(super) fn rounds(context: &Context, selection: &Selection, args: &Manner, takes_over: bool) -> Result<u8, Failure> {
+pub(super) fn rounds(
+    context: &Context,
+    selection: &Selection,
+    args: &Manner,
+    (takes_over, code): (bool, Code),
+) -> Result<u8, Failure> {
     let config = context.load()?;
     context.log_quietly(&config)?;
     let session = Session::new(context, &config)?;
@@ -78,11 +88,17 @@ pub(super) fn rounds(context: &Context, selection: &Selection, args: &Manner, ta
     for prepared in &mut ready.rounds {
         prepared.order.settings.adopt.deployer |= takes_over;
     }
-    carry_out(context, args, &session, ready)
+    carry_out(context, args, &session, ready, code)
 }
 
 /// Runs rounds one after the other; a person is asked about each.
-pub(super) fn carry_out(context: &Context, args: &Manner, session: &Session<'_>, ready: Ready) -> Result<u8, Failure> {
+pub(super) fn carry_out(
+    context: &Context,
+    args: &Manner,
+    session: &Session<'_>,
+    ready: Ready,
+    code: Code,
+) -> Result<u8, Failure> {
     let archive = session.archive()?;
     let mut codes = ready.codes;
     for mut prepared in ready.rounds {
@@ -95,7 +111,8 @@ pub(super) fn carry_out(context: &Context, args: &Manner, session: &Session<'_>,
         // Somebody may have suspended it while the question was open.
         let still = || if args.even_if_suspended { Ok(()) } else { suspended(session, &name).map_or(Ok(()), Err) };
         match round(context, &args.how, session, &mut prepared, still) {
-            Ok(code) => codes.push(code),
+            Ok(Some(report)) => codes.push(code(&report)),
+            Ok(None) => codes.push(EXIT_FAILED),
             Err(failure) => codes.push(failure.tell()),
         }
         if session.is_stopped() {
@@ -103,6 +120,7 @@ pub(super) fn carry_out(context: &Context, args: &Manner, session: &Session<'_>,
             break;
         }
     }
+    session.send();
     Ok(worst(codes))
 }
 
@@ -113,7 +131,12 @@ fn rests(args: &Manner, session: &Session<'_>, prepared: &mut Prepared) -> Optio
             prepared.order.cause = Some(format!("by hand while suspended: {reason}"));
             None
         }
-        (failure, _) => Some(failure.tell()),
+        (failure, _) => {
+            if failure.code == EXIT_HELD {
+                session.rest(&prepared.order);
+            }
+            Some(failure.tell())
+        }
     }
 }
 
@@ -131,14 +154,15 @@ fn suspended(session: &Session<'_>, sync: &str) -> Option<Failure> {
     }
 }
 
-/// Runs one round; `before` is called when it is certain that something may be changed.
+/// Runs one round; `before` is called when it is certain that something may be changed. Returns nothing if a person does
+/// not agree.
 pub(super) fn round(
     context: &Context,
     how: &How,
     session: &Session<'_>,
     prepared: &mut Prepared,
     before: impl FnOnce() -> Result<(), Failure>,
-) -> Result<u8, Failure> {
+) -> Result<Option<Report>, Failure> {
     prepared.order.wait = !how.no_wait;
     let mode = match prepared.order.settings.mode {
         settings::Mode::Apply => Mode::Apply,
@@ -146,7 +170,7 @@ pub(super) fn round(
     };
     if mode == Mode::Apply && asks(how, prepared) && !agrees(context, how, session, prepared) {
         complain(&format!("gatewright: sync {:?} was cancelled, nothing was changed\n", prepared.order.sync));
-        return Ok(EXIT_FAILED);
+        return Ok(None);
     }
     let order = &prepared.order;
     let is_real = mode == Mode::Apply;
@@ -156,11 +180,11 @@ pub(super) fn round(
     }
     let report = session.round(prepared, mode);
     show(context, &report, how.format, false);
-    keep(session, &report);
+    session.keep(&report);
     if let Some(archive) = &prepared.order.archive {
         archive.expire(session.now());
     }
-    Ok(report.exit_code())
+    Ok(Some(report))
 }
 
 /// A directory is never asked about: everything in it can be rendered again.
@@ -183,11 +207,4 @@ fn agrees(context: &Context, how: &How, session: &Session<'_>, prepared: &Prepar
         Format::Json => drop(io::stderr().write_all(question.as_bytes())),
     }
     session.ask() == Answer::Yes
-}
-
-/// A report that cannot be kept is no reason to fail: what it tells has happened.
-fn keep(session: &Session<'_>, report: &Report) {
-    if let Err(error) = journal::record(&session.state, session.config, report) {
-        tracing::warn!(error = %Chain(&error), "cannot keep the report");
-    }
 }

@@ -68,7 +68,9 @@ pub fn run(context: &Context, args: &Args) -> Result<u8, Failure> {
     prepared.order.keep_in(session.archive()?);
     let (sync, reason) = (prepared.order.sync.clone(), format!("undo of {run}"));
     let suspend = || hold(context, &session.state, &sync, &reason);
-    round(context, &args.how, &session, &mut prepared, suspend)
+    let report = round(context, &args.how, &session, &mut prepared, suspend)?;
+    session.send();
+    Ok(report.map_or(EXIT_FAILED, |report| report.exit_code()))
 }
 
 /// A round that is still under way has not written down all that it does.

@@ -10,6 +10,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::conflicts::{ConflictRule, IgnoreRule};
+use super::webhooks::WebhookSettings;
 use crate::archive::{self, sets};
 use crate::cluster::kubeconfig;
 use crate::duration::Period;
@@ -54,12 +55,17 @@ pub struct ReportSettings {
     pub keep: Period,
     /// The forms in which they are kept, beside JSON.
     pub formats: BTreeSet<ReportFormat>,
+    /// A folder with the newest report of each sync on each cluster, under a name that stays; none by default.
+    pub latest: Option<PathBuf>,
+    /// Who is told of news.
+    pub webhooks: BTreeMap<String, WebhookSettings>,
 }
 
 impl Default for ReportSettings {
     fn default() -> Self {
         let keep = Period(Duration::from_hours(30 * 24));
-        Self { dir: PathBuf::from("reports"), keep, formats: [ReportFormat::Text].into() }
+        let formats = [ReportFormat::Text].into();
+        Self { dir: PathBuf::from("reports"), keep, formats, latest: None, webhooks: BTreeMap::new() }
     }
 }
 

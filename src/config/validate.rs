@@ -11,6 +11,7 @@ use tracing::level_filters::LevelFilter;
 
 use super::environment::Environment;
 use super::settings::{ClusterSettings, Settings, SourceSettings, SyncSettings};
+use super::webhooks::WebhookSettings;
 use super::{Reader, did_you_mean, plain};
 use crate::paths::{NoCredentials, Paths};
 use crate::schedule::Schedule;
@@ -32,6 +33,9 @@ pub(super) fn validate(
     let mut checks = Checks { reader, root, problems: Vec::new() };
     checks.log_level(&settings.log.level, environment);
     checks.credentials(&["undo", "keyFile"], settings.undo.resolve(paths));
+    if let Some(latest) = &mut settings.reports.latest {
+        *latest = plain(&paths.base.join(&*latest));
+    }
     checks.names("sources", settings.sources.keys());
     checks.names("clusters", settings.clusters.keys());
     checks.names("syncs", settings.syncs.keys());
@@ -43,6 +47,11 @@ pub(super) fn validate(
     }
     for (name, sync) in &settings.syncs {
         checks.sync(name, sync, settings);
+    }
+    let syncs: Vec<&str> = settings.syncs.keys().map(String::as_str).collect();
+    for (name, webhook) in &mut settings.reports.webhooks {
+        checks.name(&["reports", "webhooks"], "webhook", name);
+        checks.webhook(name, webhook, &syncs, paths);
     }
     checks.problems
 }
@@ -61,12 +70,28 @@ impl Checks<'_> {
 
     fn names<'a>(&mut self, section: &str, names: impl Iterator<Item = &'a String>) {
         for name in names {
-            let is_valid = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-';
-            if name.is_empty() || name.len() > MAX_NAME || !name.chars().all(is_valid) {
-                let message = format!("{name:?} cannot be the name of a {}", section.trim_end_matches('s'));
-                let hint = format!("write up to {MAX_NAME} lower-case letters, digits and dashes");
-                self.problem(&[section, name], message, Some(hint));
-            }
+            self.name(&[section], section.trim_end_matches('s'), name);
+        }
+    }
+
+    fn name(&mut self, section: &[&str], what: &str, name: &str) {
+        let is_valid = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-';
+        if name.is_empty() || name.len() > MAX_NAME || !name.chars().all(is_valid) {
+            let hint = format!("write up to {MAX_NAME} lower-case letters, digits and dashes");
+            self.problem(&[section, &[name]].concat(), format!("{name:?} cannot be the name of a {what}"), Some(hint));
+        }
+    }
+
+    fn webhook(&mut self, name: &str, webhook: &mut WebhookSettings, syncs: &[&str], paths: &Paths) {
+        let place = ["reports", "webhooks", name];
+        self.credentials(&place, webhook.resolve(paths));
+        if let Err(conflict) = webhook.check() {
+            self.problem(&place, format!("webhook {name:?}: {conflict}"), conflict.hint().map(str::to_owned));
+        }
+        for sync in webhook.syncs.iter().flatten().filter(|sync| !syncs.contains(&sync.as_str())) {
+            let hint = did_you_mean(sync, syncs.iter().copied());
+            let place = ["reports", "webhooks", name, "syncs"];
+            self.problem(&place, format!("there is no sync {sync:?}"), Some(hint));
         }
     }
 

@@ -19,6 +19,7 @@ use crate::report::{ClusterReport, ClusterState, Report, UnitState};
 use crate::schedule::timer::{Cause, Outcome};
 use crate::source::Snapshot;
 use crate::suspension::{self, Suspension};
+use crate::webhooks;
 
 /// What a sync must know of another one: what that wants.
 pub(super) struct Neighbor {
@@ -139,10 +140,23 @@ impl Sync {
         let last = journal::last(&shared.state, sync, cluster);
         let mut report = Report::suspended(last, (sync, self.source()), cluster, suspension, shared.clock.now());
         journal::compare(&shared.state, &mut report);
-        if let Err(error) = journal::record(&shared.state, &self.config, &report) {
-            error!(error = %Chain(&error), "cannot keep the report");
-        }
+        self.keep(&report, shared);
         Outcome::Done
+    }
+
+    /// Keeps a report and tells others of it; tells whether it says something new, or could not be kept.
+    fn keep(&self, report: &Report, shared: &Shared) -> bool {
+        match journal::record(&shared.state, &self.config, report) {
+            Ok(None) => false,
+            Ok(Some(kept)) => {
+                webhooks::announce(&shared.state, &self.config, report, &kept, &shared.metrics);
+                true
+            }
+            Err(error) => {
+                error!(error = %Chain(&error), "cannot keep the report");
+                true
+            }
+        }
     }
 
     /// Log, metrics, files: everything that tells of a round.
@@ -152,14 +166,9 @@ impl Sync {
         }
         let seconds = report.finished.duration_since(report.started).as_secs_f64();
         shared.metrics.round_took(self.name(), seconds);
-        match journal::record(&shared.state, &self.config, report) {
-            // What was wrong in the last round too is in its report, and was logged then.
-            Ok(None) => {}
-            Ok(Some(_)) => Self::log_details(report),
-            Err(error) => {
-                Self::log_details(report);
-                error!(error = %Chain(&error), "cannot keep the report");
-            }
+        // What was wrong in the last round too is in its report, and was logged then.
+        if self.keep(report, shared) {
+            Self::log_details(report);
         }
         Self::log(report);
         if let Some(archive) = &self.order.archive {

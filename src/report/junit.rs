@@ -111,6 +111,11 @@ fn gone(out: &mut String, cluster: &ClusterReport) {
 fn cases(report: &Report, name: &str, cluster: &ClusterReport) -> Vec<Case> {
     let whole = |verdict| Case { unit: "cluster".to_owned(), name: name.to_owned(), verdict };
     let mut cases = Vec::new();
+    if let Some(reason) = &report.stale_source {
+        let message = format!("it could not be read, and this is its last good revision: {reason}");
+        let verdict = Verdict::Error { kind: "stale", message: marked(message, report.mark(report.stale_since)) };
+        cases.push(Case { unit: "source".to_owned(), name: report.source.clone(), verdict });
+    }
     if let Some(error) = &cluster.error {
         let message = marked(error.message.clone(), cluster.mark(cluster.since));
         cases.push(whole(Verdict::Error { kind: cluster.state.word(), message }));

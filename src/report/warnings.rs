@@ -4,6 +4,12 @@ use jiff::Timestamp;
 
 use super::{ClusterReport, Report};
 
+/// Returns all of a report, each in a line.
+pub fn lines(report: &Report) -> Vec<String> {
+    let line = |warning: Warning| format!("{} {}: {}", warning.word, warning.place, warning.message);
+    Warning::all(report).into_iter().map(line).collect()
+}
+
 /// One thing to be known first.
 #[derive(Debug)]
 pub(super) struct Warning {

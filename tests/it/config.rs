@@ -182,7 +182,7 @@ fn around(section: &str, more: &str) -> String {
 }
 
 /// A section, one mistake in it, and what is said about it after the name of the file. The section `-` is a whole file.
-const MISTAKES: [(&str, &str, &str); 44] = [
+const MISTAKES: [(&str, &str, &str); 50] = [
     (
         "",
         "packs: {kgateway: {enforce: [{rule: kube.deployment.replica < 9}]}}",
@@ -195,6 +195,28 @@ const MISTAKES: [(&str, &str, &str); 44] = [
     ("", "log: {format: xml}", r#"7: log.format is the string "xml", but must be one of auto, text, json"#),
     ("", "http: {listen: nowhere}", r#"7: http.listen: "nowhere" is no address to listen on: write an IP"#),
     ("", "reports: {keep: 30}", "7: reports.keep is the number 30, but must be "),
+    ("", "reports: {webhooks: {Ops: {url: 'https://a/'}}}", r#"7: "Ops" cannot be the name of a webhook (write up to"#),
+    ("", "reports: {webhooks: {ops: {}}}", r#"7: webhook "ops": one of `url` and `urlFile` is needed"#),
+    (
+        "",
+        "reports: {webhooks: {ops: {url: 'https://example.com/?token=hunter2'}}}",
+        r#"7: webhook "ops": the address contains a query, which may be a secret (put the whole address into a file"#,
+    ),
+    (
+        "",
+        "reports: {webhooks: {ops: {url: 'http://example.com/', tokenFile: t}}}",
+        r#"7: webhook "ops": a token is not sent over http: use https"#,
+    ),
+    (
+        "",
+        "reports: {webhooks: {ops: {urlFile: 'credential:hook'}}}",
+        r#"7: the credential "hook" is not there, because"#,
+    ),
+    (
+        "",
+        "reports: {webhooks: {ops: {url: 'https://a/', syncs: [lba]}}}",
+        r#"7: there is no sync "lba" (did you mean "lab"?)"#,
+    ),
     ("sources", "Lab_2: {directory: {path: .}}", r#"3: "Lab_2" cannot be the name of a source (write up to 40"#),
     ("sources", "a: {poll: 5s}", r#"3: source "a" has neither git nor directory (add one of the two)"#),
     ("sources", "a: {git: {url: x}, directory: {path: x}}", r#"3: source "a" has both git and directory (remove"#),

@@ -2,6 +2,7 @@
 
 mod fleet;
 mod moves;
+mod notifications;
 mod report;
 mod service;
 mod stop;

@@ -33,6 +33,7 @@ mod health;
 mod inventory;
 mod merging;
 mod moves;
+mod notifications;
 mod overlays;
 mod ownership;
 mod program;

@@ -36,7 +36,7 @@ const ENGINE: [Rule; 4] = [
 ];
 
 /// What the daemon does in one place only; tests may do it where they are.
-const DAEMON: [Rule; 5] = [
+const DAEMON: [Rule; 6] = [
     Rule {
         words: &["env::var", "env::set_var", "env::home_dir", "env::current_dir", "env::temp_dir"],
         home: &["src/config"],
@@ -47,6 +47,7 @@ const DAEMON: [Rule; 5] = [
     Rule { words: &["kube::"], home: &["src/cluster/kube.rs", "src/cluster/kube/", "src/cluster/kubeconfig", EXEC] },
     // What a kubeconfig says about a plugin is a type of that package; a client would be another thing.
     Rule { words: &["kube::Client", "kube::client", "kube::Api", "kube::api"], home: &["src/cluster/kube"] },
+    Rule { words: &["hyper_rustls::", "hyper_util::", "rustls::"], home: &["src/webhooks/connect.rs"] },
 ];
 
 const EXEC: &str = "src/cluster/exec.rs";

@@ -168,7 +168,7 @@ proptest! {
         assert_inert(&xml);
         let document = roxmltree::Document::parse(&xml).expect("it is XML");
         let cases = document.descendants().filter(|node| node.has_tag_name("testcase")).count();
-        prop_assert_eq!(cases, 8, "{}", xml);
+        prop_assert_eq!(cases, 11, "{}", xml);
 
         let comparison = compare(&[], &reports).text() + &compare(&reports, &[]).text();
         assert_inert(&comparison);

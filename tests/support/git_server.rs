@@ -175,17 +175,18 @@ impl SshServer {
 fn make_certificates(folder: &Path, port: u16) -> PathBuf {
     let path = |name: &str| text(&folder.join(name));
     let new = "req -x509 -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -days 2";
-    let make = |name: &str, extension: &str, issuer: &[&str]| {
+    let make = |name: &str, extensions: &[&str], issuer: &[&str]| {
         // The port keeps the authorities of different tests apart.
         let (subject, key, certificate) = (format!("/CN={name} {port}"), format!("{name}.key"), format!("{name}.crt"));
-        let own = ["-subj", &subject, "-keyout", &path(&key), "-out", &path(&certificate), "-addext", extension];
-        run("openssl", new.split(' ').chain(own).chain(issuer.iter().copied()));
+        let own = ["-subj", &subject, "-keyout", &path(&key), "-out", &path(&certificate)];
+        let extensions = extensions.iter().flat_map(|extension| ["-addext", extension]);
+        run("openssl", new.split(' ').chain(own).chain(extensions).chain(issuer.iter().copied()));
     };
-    make("root", "keyUsage=keyCertSign", &[]);
-    make("between", "keyUsage=keyCertSign", &["-CA", &path("root.crt"), "-CAkey", &path("root.key")]);
+    make("root", &["keyUsage=keyCertSign"], &[]);
+    make("between", &["keyUsage=keyCertSign"], &["-CA", &path("root.crt"), "-CAkey", &path("root.key")]);
     make(
         "server",
-        "subjectAltName=IP:127.0.0.1,DNS:git.example.com",
+        &["subjectAltName=IP:127.0.0.1,DNS:git.example.com", "basicConstraints=critical,CA:FALSE"],
         &["-CA", &path("between.crt"), "-CAkey", &path("between.key")],
     );
     let read = |name: &str| fs::read_to_string(path(name)).expect("openssl has written it");

@@ -1,0 +1,49 @@
+//! Reports of rounds by hand: kept, and told to others.
+
+use std::sync::Arc;
+
+use gatewright_engine::error::Chain;
+
+use super::Session;
+use crate::cli::complain;
+use crate::clock::Clock;
+use crate::fleet::Order;
+use crate::report::Report;
+use crate::{journal, suspension, webhooks};
+
+impl Session<'_> {
+    /// Keeps a report, and leaves word for others. That it cannot be kept is no reason to fail: what it tells has
+    /// happened.
+    pub(in crate::cli) fn keep(&self, report: &Report) {
+        match journal::record(&self.state, self.config, report) {
+            Ok(Some(kept)) => webhooks::announce(&self.state, self.config, report, &kept, &self.metrics),
+            Ok(None) => {}
+            Err(error) => tracing::warn!(error = %Chain(&error), "cannot keep the report"),
+        }
+    }
+
+    /// Keeps on every cluster that there was no round, because the sync is suspended.
+    pub(in crate::cli) fn rest(&self, order: &Order) {
+        let Ok(Some(suspension)) = suspension::of(&self.state, &order.sync, self.now()) else { return };
+        for cluster in order.clusters.keys() {
+            let last = journal::last(&self.state, &order.sync, cluster);
+            let names = (order.sync.as_str(), order.settings.source.as_str());
+            let mut report = Report::suspended(last, names, cluster, suspension.clone(), self.now());
+            journal::compare(&self.state, &mut report);
+            self.keep(&report);
+        }
+    }
+
+    /// Sends what others are to know, and waits for it as long as one try may take. What is left is sent by the next
+    /// command, or by the daemon.
+    pub(in crate::cli) fn send(&self) {
+        let clock: Arc<dyn Clock> = Arc::clone(&self.context.clock) as Arc<dyn Clock>;
+        let couriers = webhooks::couriers(&self.state, self.config, &self.metrics, &clock);
+        let left = self.block_on(self.stop.run_until_cancelled(webhooks::flush(couriers)));
+        for (name, why) in left.into_iter().flatten() {
+            complain(&format!(
+                "gatewright: a notification to webhook {name:?} is not delivered yet: {why}\n  the next round sends it\n"
+            ));
+        }
+    }
+}

@@ -1,0 +1,113 @@
+//! Tells others of news: a notification for each report that says something new, sent to every webhook that is to know.
+//!
+//! It is written to the state directory first, and sent beside the rounds: who does not answer delays nothing, and what
+//! could not be delivered waits there for the next try, also by another process. Deciding what is news is the journal's
+//! business.
+
+mod connect;
+pub mod courier;
+pub mod notification;
+mod queue;
+
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures::future::join_all;
+use gatewright_engine::error::Chain;
+use tokio::time::{Instant, sleep, timeout_at};
+use tracing::{error, warn};
+
+use crate::clock::Clock;
+use crate::config::Config;
+use crate::journal::Kept;
+use crate::metrics::Metrics;
+use crate::report::Report;
+use crate::state::State;
+use courier::{Courier, Step};
+use notification::Notification;
+use queue::Queue;
+
+/// Leaves a notification of a kept report for everybody who is to be told, if it is news.
+pub fn announce(state: &State, config: &Config, report: &Report, kept: &Kept, metrics: &Metrics) {
+    let told = config.settings.reports.webhooks.iter().filter(|(_, webhook)| webhook.is_about(&report.sync));
+    let mut told = told.filter(|_| kept.is_news).peekable();
+    if told.peek().is_none() {
+        return;
+    }
+    let notification = Notification::of(report, kept);
+    let body = notification.body();
+    for (name, _) in told {
+        match Queue::new(state, name).put(&notification.id, body.as_bytes()) {
+            Ok(0) => {}
+            Ok(lost) => {
+                metrics.notified(name, "dropped", lost);
+                error!(webhook = name, lost, "too many notifications wait, the oldest are lost");
+            }
+            Err(error) => error!(webhook = name, error = %Chain(&error), "cannot leave a notification"),
+        }
+    }
+}
+
+/// Returns what carries notifications to each webhook of the config file.
+pub fn couriers(state: &State, config: &Config, metrics: &Arc<Metrics>, clock: &Arc<dyn Clock>) -> Vec<Courier> {
+    let webhooks = config.settings.reports.webhooks.iter();
+    let courier = |(name, settings): (&String, _)| {
+        Courier::new(name, settings, Queue::new(state, name), Arc::clone(metrics), Arc::clone(clock))
+    };
+    webhooks.map(courier).collect()
+}
+
+/// Drops what waits for webhooks that are in the config file no more.
+pub fn forget_others(state: &State, config: &Config) {
+    let is_known = |name: &str| config.settings.reports.webhooks.contains_key(name);
+    for name in queue::names(state).into_iter().filter(|name| !is_known(name)) {
+        let lost = Queue::new(state, &name).clear();
+        if lost > 0 {
+            warn!(webhook = name, lost, "notifications are lost, because the webhook is in the config file no more");
+        }
+    }
+}
+
+/// Sends what waits, as long as a try may take; returns the webhooks for which something is left, and why.
+pub async fn flush(couriers: Vec<Courier>) -> Vec<(String, String)> {
+    let flushed = join_all(couriers.into_iter().map(flush_one)).await;
+    flushed.into_iter().flatten().collect()
+}
+
+async fn flush_one(mut courier: Courier) -> Option<(String, String)> {
+    let deadline = Instant::now() + courier.limit();
+    loop {
+        match timeout_at(deadline, courier.step()).await {
+            // Another process is at it.
+            Ok(Step::Nothing | Step::Elsewhere) => return None,
+            Ok(Step::Done) => {}
+            Ok(Step::Wait(pause, why)) => {
+                if Instant::now() + pause >= deadline {
+                    return Some((courier.name().to_owned(), why));
+                }
+                sleep(pause).await;
+            }
+            Err(_) => return Some((courier.name().to_owned(), format!("no answer within {:?}", courier.limit()))),
+        }
+    }
+}
+
+/// How soon a notification that another process has left is seen.
+const LOOK_AGAIN: Duration = Duration::from_secs(1);
+
+/// Sends what waits, for as long as this is awaited.
+pub async fn carry(mut courier: Courier) {
+    loop {
+        match courier.step().await {
+            Step::Done => {}
+            Step::Nothing | Step::Elsewhere => sleep(LOOK_AGAIN).await,
+            Step::Wait(pause, _) => sleep(pause).await,
+        }
+    }
+}
+
+/// The folder of what waits, below the state directory.
+fn folder(state: &State) -> std::path::PathBuf {
+    state.path(Path::new("webhooks"))
+}

@@ -1,0 +1,167 @@
+//! One try to deliver a notification: the connection, the request, and what the answer means.
+//!
+//! Neither the address nor an answer is repeated in a message: the one may be a secret, the other may quote it.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::body::Bytes;
+use base64::Engine as _;
+use base64::prelude::BASE64_STANDARD;
+use gatewright_engine::error::Chain;
+use http::header::{AUTHORIZATION, CONTENT_TYPE, RETRY_AFTER, USER_AGENT};
+use http::{HeaderMap, HeaderValue, Request, StatusCode};
+use http_body_util::Full;
+use hyper_rustls::{ConfigBuilderExt as _, HttpsConnector, HttpsConnectorBuilder};
+use hyper_util::client::legacy::Client;
+use hyper_util::client::legacy::connect::HttpConnector;
+use hyper_util::rt::TokioExecutor;
+use jiff::Timestamp;
+use jiff::fmt::rfc2822;
+use rustls::ClientConfig;
+use rustls::RootCertStore;
+use rustls::crypto::ring;
+use rustls::pki_types::CertificateDer;
+use secrecy::ExposeSecret as _;
+use tokio::task::spawn_blocking;
+use tokio::time::timeout;
+
+use crate::config::webhooks::WebhookSettings;
+use crate::redact::excerpt;
+
+/// What every try of one notification carries, so that a receiver can tell that it has it already.
+const KEY: &str = "idempotency-key";
+
+/// Why a try came to nothing.
+#[derive(Debug)]
+pub(super) struct Failure {
+    /// What went wrong, without secrets.
+    pub(super) what: String,
+    /// Another try would end the same way.
+    pub(super) is_final: bool,
+    /// How long the server asks to be left alone.
+    pub(super) wait: Option<Duration>,
+}
+
+impl Failure {
+    fn passing(what: impl Into<String>) -> Self {
+        Self { what: what.into(), is_final: false, wait: None }
+    }
+}
+
+/// Sends a notification once.
+pub(super) async fn post(settings: &WebhookSettings, id: &str, body: &[u8], now: Timestamp) -> Result<(), Failure> {
+    let limit = settings.timeout.0;
+    let (settings, id, body) = (settings.clone(), id.to_owned(), Bytes::copy_from_slice(body));
+    let answered = timeout(limit, async {
+        let prepared = spawn_blocking(move || prepare(&settings, &id, body)).await;
+        let (connector, request) = prepared.map_err(|error| Failure::passing(error.to_string()))??;
+        let client: Client<_, Full<Bytes>> = Client::builder(TokioExecutor::new()).build(connector);
+        client.request(request).await.map_err(|error| Failure::passing(excerpt(&Chain(&error).to_string())))
+    });
+    let late = |_| Failure::passing(format!("no answer within {limit:?}"));
+    let answer = answered.await.map_err(late)??;
+    judge(answer.status(), answer.headers(), now)
+}
+
+type Prepared = (HttpsConnector<HttpConnector>, Request<Full<Bytes>>);
+
+/// Reads the files, some of which are on disks that are slow.
+fn prepare(settings: &WebhookSettings, id: &str, body: Bytes) -> Result<Prepared, Failure> {
+    let unreadable = |error| Failure::passing(Chain(&error).to_string());
+    let (address, token) = (settings.address().map_err(unreadable)?, settings.token().map_err(unreadable)?);
+    let mut request = Request::post(address)
+        .header(CONTENT_TYPE, "application/json")
+        .header(USER_AGENT, concat!("gatewright/", env!("CARGO_PKG_VERSION")))
+        .header(KEY, id);
+    if let Some(token) = token {
+        let value = HeaderValue::from_str(&format!("Bearer {}", token.expose_secret()));
+        let mut value = value.map_err(|_| Failure::passing("the token cannot be sent: it is no plain text"))?;
+        value.set_sensitive(true);
+        request = request.header(AUTHORIZATION, value);
+    }
+    let request = request.body(Full::new(body)).map_err(|_| Failure::passing("the address cannot be used"))?;
+    Ok((connector(settings)?, request))
+}
+
+fn connector(settings: &WebhookSettings) -> Result<HttpsConnector<HttpConnector>, Failure> {
+    let config = ClientConfig::builder_with_provider(Arc::new(ring::default_provider()));
+    let config = config.with_safe_default_protocol_versions().map_err(|error| Failure::passing(error.to_string()))?;
+    let config = match settings.authorities().map_err(|error| Failure::passing(Chain(&error).to_string()))? {
+        Some((file, pem)) => {
+            let unusable =
+                || Failure::passing(format!("cannot use {file:?}, which `caFile` names: no certificate is in it"));
+            config.with_root_certificates(roots(&pem).ok_or_else(unusable)?)
+        }
+        None => config
+            .with_native_roots()
+            .map_err(|error| Failure::passing(format!("cannot read the certificates of the system: {error}")))?,
+    };
+    let builder = HttpsConnectorBuilder::new().with_tls_config(config.with_no_client_auth());
+    Ok(builder.https_or_http().enable_http1().build())
+}
+
+/// Reads certificates; `None` if there are none, or one is broken.
+fn roots(pem: &str) -> Option<RootCertStore> {
+    let mut roots = RootCertStore::empty();
+    for section in pem.split("-----BEGIN CERTIFICATE-----").skip(1) {
+        let (encoded, _) = section.split_once("-----END CERTIFICATE-----")?;
+        let encoded: String = encoded.split_whitespace().collect();
+        roots.add(CertificateDer::from(BASE64_STANDARD.decode(encoded).ok()?)).ok()?;
+    }
+    (!roots.is_empty()).then_some(roots)
+}
+
+/// What an answer means. A redirect is not followed: a token must not go where nobody has sent it.
+fn judge(status: StatusCode, headers: &HeaderMap, now: Timestamp) -> Result<(), Failure> {
+    if status.is_success() {
+        return Ok(());
+    }
+    let is_final = match status {
+        StatusCode::REQUEST_TIMEOUT | StatusCode::TOO_EARLY | StatusCode::TOO_MANY_REQUESTS => false,
+        status => !status.is_server_error(),
+    };
+    let hint = if status.is_redirection() { ", and redirects are not followed: name the last address" } else { "" };
+    let wait = headers.get(RETRY_AFTER).and_then(|value| wish(value.to_str().ok()?, now));
+    Err(Failure { what: format!("the receiver answers {status}{hint}"), is_final, wait })
+}
+
+/// Reads how long to wait: seconds, or until when.
+fn wish(text: &str, now: Timestamp) -> Option<Duration> {
+    if let Ok(seconds) = text.trim().parse() {
+        return Some(Duration::from_secs(seconds));
+    }
+    let until = rfc2822::DateTimeParser::new().parse_timestamp(text.trim()).ok()?;
+    Duration::try_from(until.duration_since(now)).ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_answer_is_final_unless_it_may_pass() {
+        let check = |code: u16| {
+            let status = StatusCode::from_u16(code).expect("it is a code");
+            judge(status, &HeaderMap::new(), Timestamp::UNIX_EPOCH).map_err(|failure| failure.is_final)
+        };
+        for code in [200, 201, 202, 204] {
+            assert_eq!(check(code), Ok(()), "{code}");
+        }
+        for code in [301, 307, 400, 401, 403, 404, 410, 413] {
+            assert_eq!(check(code), Err(true), "{code}");
+        }
+        for code in [408, 425, 429, 500, 502, 503, 504] {
+            assert_eq!(check(code), Err(false), "{code}");
+        }
+    }
+
+    #[test]
+    fn a_server_may_say_how_long_to_wait() {
+        let now: Timestamp = "2026-11-20T12:00:00Z".parse().expect("it is a time");
+        assert_eq!(wish("7", now), Some(Duration::from_secs(7)));
+        assert_eq!(wish("Fri, 20 Nov 2026 12:00:30 GMT", now), Some(Duration::from_secs(30)));
+        assert_eq!(wish("Fri, 20 Nov 2026 11:00:00 GMT", now), None);
+        assert_eq!(wish("soon", now), None);
+    }
+}

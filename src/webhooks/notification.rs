@@ -1,0 +1,270 @@
+//! What others are told of a report: who it is about, what is new and what is gone, and where all of it can be read.
+//!
+//! It names and counts; values of fields are in no notification. Its form is versioned by [`SCHEMA`].
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+
+use gatewright_engine::object::ObjectId;
+use gatewright_engine::text::count;
+use jiff::Timestamp;
+use serde::Serialize;
+
+use crate::inert;
+use crate::journal::Kept;
+use crate::report::finding::{self, Finding, Kind};
+use crate::report::trend::{Gone, Summary};
+use crate::report::{ClusterState, Mode, Report, blast, named, warnings};
+
+/// The version of this form.
+pub const SCHEMA: &str = "gatewright.dev/notification/v1alpha1";
+
+/// How many findings are named in each list.
+const MOST_FINDINGS: usize = 30;
+
+/// How many clusters are named with each finding.
+const MOST_PLACES: usize = 10;
+
+/// How many warnings are told.
+const MOST_WARNINGS: usize = 20;
+
+/// How many clusters are named.
+const MOST_CLUSTERS: usize = 200;
+
+/// The length of a text that others have written, in bytes.
+const LONGEST: usize = 300;
+
+/// What others are told of a report.
+#[derive(Clone, Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Notification {
+    /// The version of this form.
+    pub schema: &'static str,
+    /// The name of the report, by which two deliveries of one notification are known.
+    pub id: String,
+    /// When the round ended.
+    pub time: Timestamp,
+    /// In one line, for people.
+    pub text: String,
+    /// The sync.
+    pub sync: String,
+    /// The source.
+    pub source: String,
+    /// The revision that was in force.
+    pub revision: String,
+    /// Whether anything was to be changed.
+    pub mode: Mode,
+    /// The name of the round, by which it can be undone, if it was to change something.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub run: Option<String>,
+    /// Why a person asked for it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub cause: Option<String>,
+    /// As `gatewright sync --detailed-exitcode` would exit.
+    pub exit_code: u8,
+    /// Objects by action: those that were changed, or that differ.
+    pub counts: BTreeMap<String, usize>,
+    /// How many clusters are in which state.
+    pub states: BTreeMap<&'static str, usize>,
+    /// The clusters and how the round ended there; of many the first ones by name.
+    pub clusters: BTreeMap<String, ClusterState>,
+    /// What is to be known first: what could not be looked at, what is held, what is wrong with the source.
+    pub warnings: Vec<String>,
+    /// What was not there in the report before.
+    pub new: Findings,
+    /// What was there, and is gone.
+    pub resolved: Findings,
+    /// How much was there before and still is.
+    pub still: usize,
+    /// How much was there before and could not be looked at.
+    pub unseen: usize,
+    /// Where the whole report is kept on this host, as JSON.
+    pub report: PathBuf,
+}
+
+/// A list that may be too long to be told whole.
+#[derive(Clone, Debug, Default, Serialize)]
+pub struct Findings {
+    /// How many there are.
+    pub count: usize,
+    /// Some of them, or all.
+    pub findings: Vec<Told>,
+}
+
+/// A finding.
+#[derive(Clone, Debug, Serialize)]
+pub struct Told {
+    /// What it is about.
+    pub kind: Kind,
+    /// The clusters; none for what is wrong with the source.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub clusters: Vec<String>,
+    /// The object, if it is about one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub object: Option<ObjectId>,
+    /// What it is, in words.
+    pub what: String,
+    /// Since which report.
+    pub since: Timestamp,
+}
+
+impl Notification {
+    /// Says of a kept report what others are to know.
+    pub fn of(report: &Report, kept: &Kept) -> Self {
+        let trend = Summary::of(std::slice::from_ref(report));
+        let mut states = BTreeMap::new();
+        for cluster in report.clusters.values() {
+            *states.entry(cluster.state.word()).or_default() += 1;
+        }
+        let clusters = report.clusters.iter().take(MOST_CLUSTERS);
+        Self {
+            schema: SCHEMA,
+            id: kept.name().to_owned(),
+            time: report.finished,
+            text: text(report, &trend),
+            sync: report.sync.clone(),
+            source: report.source.clone(),
+            revision: cut(&report.revision),
+            mode: report.mode,
+            run: Some(report.run.clone()).filter(|run| !run.is_empty()),
+            cause: report.cause.as_deref().map(cut),
+            exit_code: report.detailed_exit_code(),
+            counts: report.counts().into_iter().map(|(action, number)| (action.to_owned(), number)).collect(),
+            states,
+            clusters: clusters.map(|(name, cluster)| (name.clone(), cluster.state)).collect(),
+            warnings: warnings::lines(report).iter().take(MOST_WARNINGS).map(|line| cut(line)).collect(),
+            new: Findings { count: trend.new, findings: new(report) },
+            resolved: Findings { count: Gone::number(&trend.resolved), findings: gone(&trend.resolved) },
+            still: trend.still,
+            unseen: Gone::number(&trend.unseen),
+            report: kept.path.clone(),
+        }
+    }
+
+    /// Returns what is sent: JSON in which nothing can move a cursor.
+    pub fn body(&self) -> String {
+        inert::json(self).expect("a notification is plain data")
+    }
+}
+
+/// Says in one line what a person wants to know first.
+fn text(report: &Report, trend: &Summary) -> String {
+    let clusters: Vec<String> = report.clusters.keys().cloned().collect();
+    let mut parts = Vec::new();
+    if let Some(suspension) = &report.suspended {
+        parts.push(cut(&suspension.words()));
+    }
+    if report.stale_source.is_some() {
+        parts.push(format!("source {} could not be read", report.source));
+    }
+    if !report.problems.is_empty() {
+        parts.push(count(report.problems.len(), "problem"));
+    }
+    for state in [ClusterState::Unreachable, ClusterState::Failed, ClusterState::Stopped, ClusterState::Held] {
+        let is = report.clusters.iter().filter(|(_, cluster)| cluster.state == state);
+        let names: Vec<String> = is.map(|(name, _)| name.clone()).collect();
+        if !names.is_empty() {
+            parts.push(format!("{}: {}", state.word(), named(&names)));
+        }
+    }
+    parts.extend(blast::blast(report));
+    if parts.is_empty() {
+        parts.push(if report.mode == Mode::Apply { "nothing to change" } else { "nothing differs" }.to_owned());
+    }
+    let resolved = Gone::number(&trend.resolved);
+    parts.push(format!("{} new, {} still there, {resolved} resolved", trend.new, trend.still));
+    format!("{} on {}: {}", report.sync, named(&clusters), parts.join("; "))
+}
+
+/// Lists what no report before had; the same on several clusters once.
+fn new(report: &Report) -> Vec<Told> {
+    let mut all: BTreeMap<String, Told> = BTreeMap::new();
+    for (name, cluster) in &report.clusters {
+        let time = cluster.trend.as_ref().map_or(report.started, |trend| trend.time);
+        for (id, found) in finding::on(report, name) {
+            let time = if found.kind.is_of_source() { report.started } else { time };
+            if found.since < time || (all.len() >= MOST_FINDINGS && !all.contains_key(&id)) {
+                continue;
+            }
+            let is_of_source = found.kind.is_of_source();
+            let told = all.entry(id).or_insert_with(|| Told::of(&found, &[]));
+            if !is_of_source && told.clusters.len() < MOST_PLACES {
+                told.clusters.push(name.clone());
+            }
+        }
+    }
+    all.into_values().collect()
+}
+
+fn gone(all: &[Gone]) -> Vec<Told> {
+    let told = all.iter().map(|gone| Told::of(&gone.finding, &gone.clusters));
+    told.take(MOST_FINDINGS).collect()
+}
+
+impl Told {
+    fn of(finding: &Finding, clusters: &[String]) -> Self {
+        let Finding { kind, object, what, since, .. } = finding;
+        let clusters = clusters.iter().take(MOST_PLACES).cloned().collect();
+        Self { kind: *kind, clusters, object: object.clone(), what: cut(what), since: *since }
+    }
+}
+
+/// Makes a text harmless and not too long.
+fn cut(text: &str) -> String {
+    let text = inert::line(text);
+    if text.len() <= LONGEST {
+        return text.into_owned();
+    }
+    format!("{}…", &text[..text.floor_char_boundary(LONGEST)])
+}
+
+#[cfg(test)]
+mod tests {
+    use gatewright_engine::plan::Plan;
+
+    use super::*;
+    use crate::report::trend::date;
+    use crate::report::{ClusterReport, StepReport, tests::empty};
+
+    /// What the documentation promises.
+    const LARGEST: usize = 128 * 1024;
+
+    fn kept() -> Kept {
+        Kept { path: "/reports/20261120T060000.000Z-edge.json".into(), is_news: true }
+    }
+
+    fn report(clusters: usize, steps: usize, name: &str) -> Report {
+        let step = |number: usize| {
+            let id = |kind: &str| ObjectId::new(&"g".repeat(60), kind, &"n".repeat(63), &format!("{name}{number}"));
+            StepReport::compared(id("Gateway"), id(&"k".repeat(63)), "missing", None)
+        };
+        let mut cluster = ClusterReport::of(&Plan::default());
+        cluster.state = ClusterState::Compared;
+        cluster.steps = (0..steps).map(step).collect();
+        let clusters = (0..clusters).map(|number| (format!("{}{number}", "c".repeat(36)), cluster.clone()));
+        Report { clusters: clusters.collect(), ..empty(Mode::Compare) }
+    }
+
+    #[test]
+    fn a_notification_is_never_large() {
+        let mut large = report(300, 40, &"\"".repeat(250));
+        let mut before = report(300, 40, &"\\".repeat(250));
+        date(&mut before, |_| None);
+        date(&mut large, |_| Some(before.clone()));
+        large.clusters.values_mut().for_each(|cluster| cluster.remarks = vec!["\u{202e}ä\"\\".repeat(1000)]);
+        let large = Notification::of(&large, &kept());
+        assert_eq!((large.new.count, large.resolved.count), (300 * 40, 300 * 40));
+        assert_eq!((large.new.findings.len(), large.resolved.findings.len()), (MOST_FINDINGS, MOST_FINDINGS));
+        assert!(large.body().len() < LARGEST, "{} bytes", large.body().len());
+        assert!(large.text.len() < 1000, "{}", large.text);
+    }
+
+    #[test]
+    fn what_is_the_same_on_several_clusters_is_told_once() {
+        let mut report = report(2, 1, "edge");
+        date(&mut report, |_| None);
+        let told = Notification::of(&report, &kept());
+        assert_eq!((told.new.count, told.new.findings.len(), told.new.findings[0].clusters.len()), (2, 1, 2));
+        assert_eq!((told.id.as_str(), told.exit_code), ("20261120T060000.000Z-edge", 2));
+    }
+}
