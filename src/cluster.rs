@@ -194,7 +194,7 @@ pub trait Cluster: Send + Sync {
         Ok(kinds.clone())
     }
 
-    /// Reads what the cluster says about the kinds of a version (OpenAPI 3); `None` if it says nothing.
+    /// Reads what the cluster says about the kinds of a version (`OpenAPI` 3); `None` if it says nothing.
     async fn openapi(&self, _api_version: &str) -> Result<Option<Value>, ClusterError> {
         Ok(None)
     }

@@ -16,7 +16,7 @@ use gatewright_engine::mask::Masker;
 use gatewright_engine::object::{Object, ObjectId};
 use gatewright_engine::plan::Plan;
 use gatewright_engine::plan::policies::Policies;
-use gatewright_engine::plan::refusal::{Reason, Refusal};
+use gatewright_engine::plan::refusal::Reason;
 use gatewright_engine::plan::survey::extra::{Known, spec_of};
 use gatewright_engine::plan::survey::history::{Baseline, Before, Proof, Sides, class};
 use gatewright_engine::plan::survey::{live_digest, wanted_digest};
@@ -123,22 +123,14 @@ impl Writer<'_> {
         let last = self.task.last.filter(|_| self.task.is_trusting);
         report.baseline.proven = last.and_then(|last| last.baseline.proven.clone());
         for one in compared {
-            match self.step(one, &open, &mut report.baseline) {
-                Ok(step) => report.steps.push(step),
-                Err(refusal) => {
-                    // What cannot be seen now is compared with what was seen last once it can be.
-                    let last = self.task.last.and_then(|last| last.baseline.sides.get(&refusal.id));
-                    report.baseline.sides.extend(last.map(|sides| (refusal.id.clone(), sides.clone())));
-                    report.refusals.push(RefusalReport::from(&refusal));
-                }
-            }
+            self.add(one, &open, &mut report);
         }
         self.extra(&open, &mut report).await;
         report.units = self.units(&report);
         report
     }
 
-    fn step(&self, one: Compared, open: &Open, baseline: &mut Baseline) -> Result<StepReport, Refusal> {
+    fn add(&self, one: Compared, open: &Open, report: &mut ClusterReport) {
         let Compared { unit, object, standing, note } = one;
         let id = object.id().clone();
         let mut sides = self.sides.get(&id).cloned().unwrap_or_default();
@@ -146,7 +138,12 @@ impl Writer<'_> {
         let step = |action: &str| StepReport::compared(unit.clone(), id.clone(), action, note.clone());
         let mut matched = None;
         let step = match standing {
-            Standing::Unknown(reason) => return Err(Refusal { unit, id, reason }),
+            Standing::Unknown(reason) => {
+                // What cannot be seen now is compared with what was seen last once it can be.
+                let last = self.task.last.and_then(|last| last.baseline.sides.get(&id));
+                report.baseline.sides.extend(last.map(|sides| (id.clone(), sides.clone())));
+                return report.refusals.push(RefusalReport { unit, id, reason, since: None });
+            }
             Standing::Missing => StepReport { class: Some(why("", None)), ..step("missing") },
             Standing::Found { differences, fields, proof } if differences.is_empty() => {
                 matched = Some(proof).filter(|_| fields.is_empty());
@@ -161,8 +158,8 @@ impl Writer<'_> {
             }
         };
         sides.matched = matched;
-        baseline.sides.insert(id, sides);
-        Ok(step)
+        report.baseline.sides.insert(id, sides);
+        report.steps.push(step);
     }
 
     fn class(&self, id: &ObjectId, path: &str, now: &Sides, touched: Option<&str>, open: &Open) -> Class {

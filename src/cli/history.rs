@@ -63,7 +63,8 @@ pub(super) fn did(report: &Report) -> String {
     let counts: Vec<String> =
         report.counts().into_iter().map(|(action, number)| format!("{action} {number}")).collect();
     match (counts.is_empty(), report.mode) {
-        (true, _) => "no changes".to_owned(),
+        (true, Mode::Compare) => "no differences".to_owned(),
+        (true, Mode::Apply | Mode::Plan) => "no changes".to_owned(),
         (false, Mode::Apply) => counts.join(", "),
         (false, Mode::Compare) => format!("found {}", counts.join(", ")),
         (false, Mode::Plan) => format!("planned {}", counts.join(", ")),

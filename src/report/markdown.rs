@@ -9,7 +9,7 @@ use gatewright_engine::object::ObjectId;
 use gatewright_engine::text::count;
 use jiff::Timestamp;
 
-use super::shown::{Line, Shown, Values, dated};
+use super::shown::{Line, Shown, Values, dated, tags};
 use super::text::why;
 use super::trend::{Gone, Summary};
 use super::warnings::Warning;
@@ -136,7 +136,8 @@ fn changed(step: &StepReport, cluster: &ClusterReport) -> String {
         Some(Outcome::Skipped) => "  not tried".to_owned(),
         Some(Outcome::Done) | None => String::new(),
     };
-    let mut lines = vec![format!("{sign} {} {}{became}{}", step.action, step.id, mark(cluster, step.since))];
+    let tags = tags(step).iter().fold(String::new(), |all, tag| format!("{all}  ({tag})"));
+    let mut lines = vec![format!("{sign} {} {}{tags}{became}{}", step.action, step.id, mark(cluster, step.since))];
     lines.extend(step.note.iter().map(|note| format!("#   {note}")));
     for difference in &step.differences {
         let Shown { path, by, values } = dated(difference, step, cluster);

@@ -1,6 +1,6 @@
 //! A difference as people see it: the same words in every view.
 
-use gatewright_engine::diff::Difference;
+use gatewright_engine::diff::{Class, Difference};
 use gatewright_engine::plan::conflicts::Settled;
 use gatewright_engine::text::count;
 use serde_json::Value;
@@ -67,6 +67,12 @@ impl Shown {
             }
         }
     }
+}
+
+/// Says in a few words what else is to be known of a step: that pods are replaced, and why something is missing or extra.
+pub fn tags(step: &StepReport) -> Vec<&'static str> {
+    let pods = step.rolls_pods().then_some("replaces pods");
+    pods.into_iter().chain(step.class.map(Class::word)).collect()
 }
 
 /// Puts a difference into words. `settled` says what was settled about the fields of the object.

@@ -10,7 +10,7 @@ use gatewright_engine::text::count;
 use owo_colors::{OwoColorize, Style};
 
 use super::blast::blast;
-use super::shown::{Shown, dated};
+use super::shown::{Shown, dated, tags};
 use super::trend::Summary;
 use super::warnings::Warning;
 use super::withheld::RefusalReport;
@@ -213,14 +213,14 @@ impl Writer {
             _ => ("=", Style::new().dimmed()),
         };
         let became = match &step.outcome {
-            None | Some(Outcome::Done) => step.class.map(|class| format!("  ({})", class.word())).unwrap_or_default(),
+            None | Some(Outcome::Done) => String::new(),
             Some(Outcome::Failed(reason)) => format!("  FAILED: {}", cause(reason, &step.id)),
             Some(Outcome::Stale(reason)) => format!("  changed meanwhile: {}", cause(reason, &step.id)),
             Some(Outcome::Skipped) => "  not tried".to_owned(),
         };
-        let pods = if step.rolls_pods() { "  (replaces pods)" } else { "" };
+        let tags = tags(step).iter().fold(String::new(), |all, tag| format!("{all}  ({tag})"));
         let mark = cluster.mark(step.since).map(|mark| format!("  {mark}")).unwrap_or_default();
-        self.painted(&format!("    {sign} {} {}", step.action, step.id), style, &format!("{pods}{became}{mark}"));
+        self.painted(&format!("    {sign} {} {}", step.action, step.id), style, &format!("{tags}{became}{mark}"));
         if let Some(note) = &step.note {
             self.line(&format!("        {note}"));
         }

@@ -191,7 +191,9 @@ impl Scene<'_> {
 
     fn standing(&self, pair: &Pair<'_>, after: &Value, is_estimate: bool) -> Standing {
         let (mut differences, mut fields) = pair.differences(after, &self.policies.conflicts);
-        differences.iter_mut().for_each(|difference| difference.estimated = is_estimate);
+        for difference in &mut differences {
+            difference.estimated = is_estimate;
+        }
         fields.retain(|field| matches!(field.verdict, Verdict::Yielded | Verdict::Ignored));
         let proof = if is_estimate { Proof::Estimate } else { Proof::DryRun };
         Standing::Found { differences, fields, proof }

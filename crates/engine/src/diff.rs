@@ -93,7 +93,7 @@ pub fn differences(before: &Value, after: &Value, ours: &str, masker: &Masker) -
     found
         .into_iter()
         .map(|(path, before_value, after_value)| Difference {
-            managers: managers::of_path(before, &path, ours),
+            managers: managers::of_path(before, &path, before_value.is_some(), ours),
             path: Path(&path).to_string(),
             before: before_value,
             after: after_value,

@@ -8,7 +8,7 @@ use gatewright_engine::text::count;
 
 use super::Safe;
 use crate::apply::Outcome;
-use crate::report::shown::{Line, Shown, Values, dated};
+use crate::report::shown::{Line, Shown, Values, dated, tags};
 use crate::report::text::{fields, why};
 use crate::report::{ClusterReport, Report, StepReport, UnitReport, UnitState};
 
@@ -65,7 +65,10 @@ impl<'a> Entry<'a> {
             Some(Outcome::Stale(why)) => Some(format!("changed meanwhile: {why}")),
             Some(Outcome::Skipped | Outcome::Done) | None => step.note.clone(),
         };
-        Self { id: &step.id, state: state_of(step), message, mark: cluster.mark(step.since), step: Some(step) }
+        let tags = tags(step).into_iter().map(str::to_owned);
+        let marks: Vec<String> = tags.chain(cluster.mark(step.since)).collect();
+        let mark = (!marks.is_empty()).then(|| marks.join("; "));
+        Self { id: &step.id, state: state_of(step), message, mark, step: Some(step) }
     }
 }
 

@@ -183,7 +183,7 @@ pub fn compared(
 fn provisioner<'a>(object: &Object, live: &'a Live, deployer: Option<&'a str>) -> Option<&'a str> {
     let entries = managed_fields(live);
     let whole = || entries.iter().filter(|entry| entry["subresource"].as_str().unwrap_or_default().is_empty());
-    if whole().any(|entry| is_ours(entry)) || whole().any(|entry| entry["manager"].as_str() == deployer) {
+    if whole().any(is_ours) || whole().any(|entry| entry["manager"].as_str() == deployer) {
         return deployer;
     }
     let wanted = |entry: &Value| {

@@ -1,6 +1,6 @@
 //! Values that an API server fills in where nobody says anything.
 //!
-//! The OpenAPI of a server names all of those of custom resources and few of the built-in kinds, where most are set by
+//! The `OpenAPI` of a server names all of those of custom resources and few of the built-in kinds, where most are set by
 //! code of the server (the API reference names them field by field). Those of the kinds that are rendered here stand in
 //! this file. What a server chooses for each object, such as an address, is no default.
 
@@ -40,13 +40,13 @@ fn by_schema(value: &mut Value, rule: Rule<'_>) {
 fn built_in(body: &mut Value, kind: &Gvk) {
     match (kind.group.as_str(), kind.kind.as_str()) {
         ("apps", "Deployment") => {
-            add(body, "spec", json!({"replicas": 1, "revisionHistoryLimit": 10, "progressDeadlineSeconds": 600}));
-            rolling(body, "strategy", json!({"maxSurge": "25%", "maxUnavailable": "25%"}));
+            add(body, "spec", &json!({"replicas": 1, "revisionHistoryLimit": 10, "progressDeadlineSeconds": 600}));
+            rolling(body, "strategy", &json!({"maxSurge": "25%", "maxUnavailable": "25%"}));
             pod(body);
         }
         ("apps", "DaemonSet") => {
-            add(body, "spec", json!({"revisionHistoryLimit": 10}));
-            rolling(body, "updateStrategy", json!({"maxSurge": 0, "maxUnavailable": 1}));
+            add(body, "spec", &json!({"revisionHistoryLimit": 10}));
+            rolling(body, "updateStrategy", &json!({"maxSurge": 0, "maxUnavailable": 1}));
             pod(body);
         }
         ("apps", "StatefulSet") => {
@@ -54,19 +54,19 @@ fn built_in(body: &mut Value, kind: &Gvk) {
             add(
                 body,
                 "spec",
-                json!({"replicas": 1, "revisionHistoryLimit": 10, "podManagementPolicy": "OrderedReady"}),
+                &json!({"replicas": 1, "revisionHistoryLimit": 10, "podManagementPolicy": "OrderedReady"}),
             );
-            add(body, "spec", json!({"persistentVolumeClaimRetentionPolicy": kept}));
-            rolling(body, "updateStrategy", json!({"partition": 0}));
+            add(body, "spec", &json!({"persistentVolumeClaimRetentionPolicy": kept}));
+            rolling(body, "updateStrategy", &json!({"partition": 0}));
             pod(body);
         }
         ("", "Service") => service(body),
-        ("autoscaling", "HorizontalPodAutoscaler") => add(body, "spec", json!({"minReplicas": 1})),
+        ("autoscaling", "HorizontalPodAutoscaler") => add(body, "spec", &json!({"minReplicas": 1})),
         (RBAC, "RoleBinding" | "ClusterRoleBinding") => {
-            add(body, "roleRef", json!({"apiGroup": RBAC}));
+            add(body, "roleRef", &json!({"apiGroup": RBAC}));
             each(body, "subjects.*", &mut |subject| {
                 let group = if subject["kind"] == "ServiceAccount" { json!({}) } else { json!({"apiGroup": RBAC}) };
-                add(subject, "", group);
+                add(subject, "", &group);
             });
         }
         _ => {}
@@ -74,14 +74,14 @@ fn built_in(body: &mut Value, kind: &Gvk) {
 }
 
 /// A workload is replaced bit by bit if nothing else is said.
-fn rolling(body: &mut Value, strategy: &str, limits: Value) {
+fn rolling(body: &mut Value, strategy: &str, limits: &Value) {
     let place = format!("spec.{strategy}");
-    add(body, "spec", json!({strategy: {}}));
-    add(body, &place, json!({"type": "RollingUpdate"}));
+    add(body, "spec", &json!({strategy: {}}));
+    add(body, &place, &json!({"type": "RollingUpdate"}));
     each(body, &place, &mut |strategy| {
         if strategy["type"] == "RollingUpdate" {
-            add(strategy, "", json!({"rollingUpdate": {}}));
-            add(strategy, "rollingUpdate", limits.clone());
+            add(strategy, "", &json!({"rollingUpdate": {}}));
+            add(strategy, "rollingUpdate", limits);
         }
     });
 }
@@ -92,7 +92,7 @@ fn pod(body: &mut Value) {
         add(
             pod,
             "",
-            json!({
+            &json!({
                 "restartPolicy": "Always", "dnsPolicy": "ClusterFirst", "terminationGracePeriodSeconds": 30,
                 "schedulerName": "default-scheduler", "securityContext": {},
             }),
@@ -113,24 +113,24 @@ fn container(container: &mut Value) {
     add(
         container,
         "",
-        json!({
+        &json!({
             "resources": {}, "imagePullPolicy": policy,
             "terminationMessagePath": "/dev/termination-log", "terminationMessagePolicy": "File",
         }),
     );
-    add(container, "ports.*", json!({"protocol": "TCP"}));
-    add(container, "env.*.valueFrom.fieldRef", json!({"apiVersion": "v1"}));
+    add(container, "ports.*", &json!({"protocol": "TCP"}));
+    add(container, "env.*.valueFrom.fieldRef", &json!({"apiVersion": "v1"}));
     for probe in ["livenessProbe", "readinessProbe", "startupProbe"] {
         add(
             container,
             probe,
-            json!({"timeoutSeconds": 1, "periodSeconds": 10, "successThreshold": 1, "failureThreshold": 3}),
+            &json!({"timeoutSeconds": 1, "periodSeconds": 10, "successThreshold": 1, "failureThreshold": 3}),
         );
-        add(container, &format!("{probe}.httpGet"), json!({"scheme": "HTTP", "path": "/"}));
-        add(container, &format!("{probe}.grpc"), json!({"service": ""}));
+        add(container, &format!("{probe}.httpGet"), &json!({"scheme": "HTTP", "path": "/"}));
+        add(container, &format!("{probe}.grpc"), &json!({"service": ""}));
     }
     for hook in ["preStop", "postStart"] {
-        add(container, &format!("lifecycle.{hook}.httpGet"), json!({"scheme": "HTTP", "path": "/"}));
+        add(container, &format!("lifecycle.{hook}.httpGet"), &json!({"scheme": "HTTP", "path": "/"}));
     }
 }
 
@@ -143,46 +143,46 @@ fn pull_policy(image: &str) -> &'static str {
 
 fn volume(volume: &mut Value) {
     if volume.as_object().is_some_and(|volume| volume.len() == 1) {
-        add(volume, "", json!({"emptyDir": {}}));
+        add(volume, "", &json!({"emptyDir": {}}));
     }
     for source in ["configMap", "secret", "projected", "downwardAPI"] {
-        add(volume, source, json!({"defaultMode": 420}));
+        add(volume, source, &json!({"defaultMode": 420}));
     }
-    add(volume, "hostPath", json!({"type": ""}));
-    add(volume, "downwardAPI.items.*.fieldRef", json!({"apiVersion": "v1"}));
-    add(volume, "projected.sources.*.downwardAPI.items.*.fieldRef", json!({"apiVersion": "v1"}));
-    add(volume, "projected.sources.*.serviceAccountToken", json!({"expirationSeconds": 3600}));
+    add(volume, "hostPath", &json!({"type": ""}));
+    add(volume, "downwardAPI.items.*.fieldRef", &json!({"apiVersion": "v1"}));
+    add(volume, "projected.sources.*.downwardAPI.items.*.fieldRef", &json!({"apiVersion": "v1"}));
+    add(volume, "projected.sources.*.serviceAccountToken", &json!({"expirationSeconds": 3600}));
 }
 
 fn service(body: &mut Value) {
-    add(body, "spec", json!({"type": "ClusterIP", "sessionAffinity": "None"}));
+    add(body, "spec", &json!({"type": "ClusterIP", "sessionAffinity": "None"}));
     each(body, "spec", &mut |spec| {
         let (kind, affinity) = (spec["type"].clone(), spec["sessionAffinity"].clone());
         if affinity == "ClientIP" {
-            add(spec, "", json!({"sessionAffinityConfig": {"clientIP": {"timeoutSeconds": 10800}}}));
+            add(spec, "", &json!({"sessionAffinityConfig": {"clientIP": {"timeoutSeconds": 10800}}}));
         }
         if kind != "ExternalName" {
-            add(spec, "", json!({"internalTrafficPolicy": "Cluster"}));
+            add(spec, "", &json!({"internalTrafficPolicy": "Cluster"}));
         }
         if kind == "LoadBalancer" || kind == "NodePort" {
-            add(spec, "", json!({"externalTrafficPolicy": "Cluster"}));
+            add(spec, "", &json!({"externalTrafficPolicy": "Cluster"}));
         }
         if kind == "LoadBalancer" {
-            add(spec, "", json!({"allocateLoadBalancerNodePorts": true}));
+            add(spec, "", &json!({"allocateLoadBalancerNodePorts": true}));
         }
     });
     each(body, "spec.ports.*", &mut |port| {
         let number = port["port"].clone();
-        add(port, "", json!({"protocol": "TCP", "targetPort": number}));
+        add(port, "", &json!({"protocol": "TCP", "targetPort": number}));
     });
 }
 
 /// Adds the fields that are missing in the mapping at a place, if there is one. `*` stands for the elements of a list.
-fn add(value: &mut Value, place: &str, fields: Value) {
+fn add(value: &mut Value, place: &str, fields: &Value) {
     each(value, place, &mut |value| {
-        if let (Some(map), Value::Object(fields)) = (value.as_object_mut(), fields.clone()) {
+        if let (Some(map), Value::Object(fields)) = (value.as_object_mut(), fields) {
             for (name, default) in fields {
-                map.entry(name).or_insert(default);
+                map.entry(name).or_insert_with(|| default.clone());
             }
         }
     });

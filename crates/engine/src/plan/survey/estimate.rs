@@ -68,7 +68,7 @@ struct Place<'a> {
     owned: &'a Value,
 }
 
-impl<'a> Place<'a> {
+impl Place<'_> {
     fn field(self, name: &str) -> Self {
         Self { rule: self.rule.field(name), owned: self.owned.get(format!("f:{name}")).unwrap_or(&Value::Null) }
     }

@@ -6,10 +6,10 @@ use serde::{Deserialize, Serialize};
 
 use crate::live::Live;
 use crate::marks::OWN_PREFIX;
-use crate::object::{Gvk, ObjectId};
+use crate::object::{Gvk, Object, ObjectId};
 use crate::plan::conflicts::managed_fields;
 use crate::text::safe_name;
-use crate::unit::Rendering;
+use crate::unit::{Rendering, Unit};
 
 /// By what the objects of an implementation are known, whoever asks.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
@@ -36,7 +36,7 @@ impl<'a> Known<'a> {
     pub fn of(rendering: &'a Rendering) -> Self {
         let open = rendering.broken.iter().chain(&rendering.self_managed);
         Self {
-            wanted: rendering.units.iter().flat_map(|unit| unit.all()).map(crate::object::Object::id).collect(),
+            wanted: rendering.units.iter().flat_map(Unit::all).map(Object::id).collect(),
             open: open.map(|spec| (spec.namespace.as_str(), safe_name(&spec.name))).collect(),
         }
     }

@@ -67,10 +67,9 @@ pub fn class(before: Option<Before<'_>>, path: &str, now: &Sides, touched: Optio
     let nothing = Sides::default();
     let sides = before.sides.unwrap_or(&nothing);
     match (sides.wanted != now.wanted, sides.live != now.live) {
-        (true, false) => Class::Pending,
         (false, true) => Class::Drift,
         (true, true) if touched.is_some_and(|touched| touched > before.time) && !sides.live.is_empty() => Class::Drift,
-        (true, true) => Class::Pending,
+        (true, _) => Class::Pending,
         (false, false) => Class::NeverMatched,
     }
 }

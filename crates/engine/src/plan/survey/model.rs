@@ -1,4 +1,4 @@
-//! What the OpenAPI of an API server says about its kinds, as far as an estimate needs it: how lists and mappings merge
+//! What the `OpenAPI` of an API server says about its kinds, as far as an estimate needs it: how lists and mappings merge
 //! (KEP-555, `x-kubernetes-list-type`) and which values the server fills in.
 
 use std::collections::{BTreeMap, BTreeSet};
