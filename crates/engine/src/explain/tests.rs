@@ -448,12 +448,12 @@ fn many_fields_are_asked_for_at_once() {
             deployment.clone(),
             paths(&["spec.replicas", "spec.template.spec.terminationGracePeriodSeconds", "spec.none"]),
         ),
-        (service.clone(), paths(&["spec.ports[http]"])),
+        (service.clone(), paths(&["spec.ports[listener-80]"])),
     ]);
     let found = origins(&world.inputs(), &Questions::from([(gateway, asked)]));
     let text = |id: &ObjectId| found[id].iter().map(|(path, place)| format!("{path} {place}")).collect::<Vec<_>>();
     let of_pack = &found[&deployment]["spec.template.spec.terminationGracePeriodSeconds"];
     assert_eq!(text(&deployment)[0], "spec.replicas a.yaml:39");
     assert_eq!((&*of_pack.file, found[&deployment].len()), ("kgateway/defaults.yaml", 2));
-    assert_eq!(text(&service), ["spec.ports[http] a.yaml:31"]);
+    assert_eq!(text(&service), ["spec.ports[listener-80] a.yaml:28"]);
 }
