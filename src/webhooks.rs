@@ -36,7 +36,10 @@ pub fn announce(state: &State, config: &Config, report: &Report, kept: &Kept, me
         return;
     }
     let notification = Notification::of(report, kept);
-    let body = notification.body();
+    let body = match notification.body() {
+        Ok(body) => body,
+        Err(error) => return error!(error = %Chain(&error), "cannot write a notification"),
+    };
     for (name, _) in told {
         match Queue::new(state, name).put(&notification.id, body.as_bytes()) {
             Ok(0) => {}

@@ -154,9 +154,8 @@ impl WebhookSettings {
         let uri: Uri = text.parse().map_err(|_| WebhookConflict::Address)?;
         match scheme {
             _ if text.contains('#') || uri.host().is_none_or(str::is_empty) => Err(WebhookConflict::Address),
-            "https" => Ok(uri),
             "http" if self.token_file.is_some() && !is_loopback(&uri) => Err(WebhookConflict::InTheClear),
-            "http" => Ok(uri),
+            "https" | "http" => Ok(uri),
             _ => Err(WebhookConflict::Address),
         }
     }

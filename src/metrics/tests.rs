@@ -11,6 +11,8 @@ fn full() -> Metrics {
     metrics.changed("gateways", "eu-1", "update", 3);
     metrics.holds("gateways", "eu-1", &BTreeMap::from([("maxDelete", 1)]));
     metrics.suspended("gateways", true);
+    metrics.notified("ops", "delivered", 1);
+    metrics.notifications_wait("ops", 2);
     metrics.polled("platform", "changed");
     metrics.source_succeeded("platform", 1_780_000_000.0);
     metrics.cluster_up("eu-1", true);
@@ -46,6 +48,8 @@ fn everything_that_is_said_is_shown() {
             "gatewright_source_polls_total{source=\"platform\",result=\"changed\"} 1",
             "gatewright_source_last_success_timestamp_seconds{source=\"platform\"} 1780000000.0",
             "gatewright_cluster_up{cluster=\"eu-1\"} 1",
+            "gatewright_notifications_total{webhook=\"ops\",result=\"delivered\"} 1",
+            "gatewright_notifications_waiting{webhook=\"ops\"} 2",
         ]
     );
 }
@@ -97,6 +101,15 @@ fn what_leaves_the_configuration_is_forgotten() {
         "sync=\"gateways\",cluster=\"eu-1\"",
         "cluster_up{cluster=\"eu-1\"}",
     );
+}
+
+#[test]
+fn a_webhook_that_is_gone_is_forgotten() {
+    let metrics = full();
+    metrics.notified("other", "failed", 1);
+    metrics.forget_webhook("ops");
+    let page = page(&metrics);
+    assert!(!page.contains("webhook=\"ops\"") && page.contains("webhook=\"other\",result=\"failed\"} 1"), "{page}");
 }
 
 #[test]

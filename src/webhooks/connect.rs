@@ -90,7 +90,7 @@ fn connector(settings: &WebhookSettings) -> Result<HttpsConnector<HttpConnector>
     let config = match settings.authorities().map_err(|error| Failure::passing(Chain(&error).to_string()))? {
         Some((file, pem)) => {
             let unusable =
-                || Failure::passing(format!("cannot use {file:?}, which `caFile` names: no certificate is in it"));
+                || Failure::passing(format!("no certificate is in {}, which `caFile` names", file.display()));
             config.with_root_certificates(roots(&pem).ok_or_else(unusable)?)
         }
         None => config

@@ -76,14 +76,17 @@ impl Courier {
 
     /// Sends what waits longest. When this is not awaited to its end it may be sent again, under the same name.
     pub async fn step(&mut self) -> Step {
+        let waiting = self.queue.len();
+        self.metrics.notifications_wait(&self.name, waiting);
+        if waiting == 0 {
+            return Step::Nothing;
+        }
         let lock = match self.queue.lock() {
             Ok(Some(lock)) => lock,
             Ok(None) => return Step::Elsewhere,
             Err(error) => return self.fails(&format!("cannot lock the notifications: {error}")),
         };
-        let waiting = self.queue.oldest();
-        self.metrics.notifications_wait(&self.name, self.queue.len());
-        let Some(waiting) = waiting else { return Step::Nothing };
+        let Some(waiting) = self.queue.oldest() else { return Step::Nothing };
         let Ok(head) = serde_json::from_slice::<Head>(&waiting.body) else {
             self.give_up(&waiting, "", "the file of the notification is damaged");
             return Step::Done;

@@ -5,7 +5,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use super::folder;
-use crate::state::{State, StateError, write_file};
+use crate::state::{State, StateError, give, write_file};
 
 /// More than this is no news any more.
 const MOST: usize = 100;
@@ -40,17 +40,12 @@ impl Queue {
         Ok(lost)
     }
 
-    /// Returns the one that waits longest; one that cannot be read is dropped.
+    /// Returns the one that waits longest; one that cannot be read is passed over.
     pub(super) fn oldest(&self) -> Option<Waiting> {
         self.files().into_iter().find_map(|path| {
             let id = path.file_stem()?.to_str()?.to_owned();
-            match fs::read(&path) {
-                Ok(body) => Some(Waiting { id, body, path }),
-                Err(_) => {
-                    remove(&path);
-                    None
-                }
-            }
+            let body = fs::read(&path).ok()?;
+            Some(Waiting { id, body, path })
         })
     }
 
@@ -66,10 +61,12 @@ impl Queue {
         number
     }
 
-    /// Makes sure that no other process sends the same; `None` if one does. It ends with the returned file.
+    /// Makes sure that no other process sends the same; `None` if one does. It ends with the returned file. There must
+    /// have been a notification.
     pub(super) fn lock(&self) -> io::Result<Option<File>> {
-        fs::create_dir_all(&self.folder)?;
-        let file = File::options().write(true).create(true).truncate(false).open(self.folder.join("lock"))?;
+        let path = self.folder.join("lock");
+        let file = File::options().write(true).create(true).truncate(false).open(&path)?;
+        give(&path, &self.folder);
         match file.try_lock() {
             Ok(()) => Ok(Some(file)),
             Err(TryLockError::WouldBlock) => Ok(None),
@@ -129,6 +126,7 @@ mod tests {
     fn one_process_sends_at_a_time() {
         let folder = tempfile::tempdir().expect("a temporary folder");
         let queue = Queue::new(&State::open(folder.path()), "ops");
+        queue.put("n1", b"{}").expect("it is written");
         let lock = queue.lock().expect("it can be written").expect("nobody has it");
         assert!(queue.lock().expect("it can be written").is_none());
         drop(lock);
