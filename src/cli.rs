@@ -275,8 +275,16 @@ fn print(text: &str) {
 
 /// Prints a value for programs, in one line.
 fn print_json(value: &impl Serialize) {
-    emit(&inert::json(value).expect("what is shown is plain data"));
-    emit("\n");
+    stream(|out| {
+        inert::write_json(value, out)?;
+        out.write_all(b"\n")
+    });
+}
+
+/// Prints what is written piece by piece; a reader that went away (`| head`) is no failure.
+fn stream(write: impl FnOnce(&mut io::BufWriter<io::StdoutLock<'static>>) -> io::Result<()>) {
+    let mut out = io::BufWriter::new(io::stdout().lock());
+    drop(write(&mut out).and_then(|()| out.flush()));
 }
 
 /// Prints a document as it is; a reader that went away (`| head`) is no failure.

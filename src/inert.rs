@@ -8,7 +8,7 @@ use std::fmt::{self, Write};
 use std::io;
 
 use serde::Serialize;
-use serde_json::ser::{CompactFormatter, Formatter, Serializer};
+use serde_json::ser::{CompactFormatter, Formatter, PrettyFormatter, Serializer};
 
 /// Tells whether a character changes how others are shown, or cannot be seen: control characters, marks that turn the
 /// direction of writing (UAX 9), separators of lines, and what has no width.
@@ -57,13 +57,65 @@ impl Write for Inert<'_> {
 /// A value that JSON cannot hold.
 pub fn json(value: &impl Serialize) -> serde_json::Result<String> {
     let mut out = Vec::new();
-    value.serialize(&mut Serializer::with_formatter(&mut out, Escaping(CompactFormatter)))?;
+    write_json(value, &mut out)?;
     Ok(String::from_utf8_lossy(&out).into_owned())
+}
+
+/// Writes the same, piece by piece.
+///
+/// # Errors
+/// A value that JSON cannot hold, or what it is written to fails.
+pub fn write_json(value: &impl Serialize, out: &mut impl io::Write) -> serde_json::Result<()> {
+    value.serialize(&mut Serializer::with_formatter(out, Escaping(CompactFormatter)))
+}
+
+/// Writes the same in lines that people can read.
+///
+/// # Errors
+/// As [`write_json`].
+pub fn write_pretty_json(value: &impl Serialize, out: &mut impl io::Write) -> serde_json::Result<()> {
+    value.serialize(&mut Serializer::with_formatter(out, Escaping(PrettyFormatter::new())))
 }
 
 struct Escaping<F>(F);
 
 impl<F: Formatter> Formatter for Escaping<F> {
+    fn begin_array<W: ?Sized + io::Write>(&mut self, writer: &mut W) -> io::Result<()> {
+        self.0.begin_array(writer)
+    }
+
+    fn end_array<W: ?Sized + io::Write>(&mut self, writer: &mut W) -> io::Result<()> {
+        self.0.end_array(writer)
+    }
+
+    fn begin_array_value<W: ?Sized + io::Write>(&mut self, writer: &mut W, first: bool) -> io::Result<()> {
+        self.0.begin_array_value(writer, first)
+    }
+
+    fn end_array_value<W: ?Sized + io::Write>(&mut self, writer: &mut W) -> io::Result<()> {
+        self.0.end_array_value(writer)
+    }
+
+    fn begin_object<W: ?Sized + io::Write>(&mut self, writer: &mut W) -> io::Result<()> {
+        self.0.begin_object(writer)
+    }
+
+    fn end_object<W: ?Sized + io::Write>(&mut self, writer: &mut W) -> io::Result<()> {
+        self.0.end_object(writer)
+    }
+
+    fn begin_object_key<W: ?Sized + io::Write>(&mut self, writer: &mut W, first: bool) -> io::Result<()> {
+        self.0.begin_object_key(writer, first)
+    }
+
+    fn begin_object_value<W: ?Sized + io::Write>(&mut self, writer: &mut W) -> io::Result<()> {
+        self.0.begin_object_value(writer)
+    }
+
+    fn end_object_value<W: ?Sized + io::Write>(&mut self, writer: &mut W) -> io::Result<()> {
+        self.0.end_object_value(writer)
+    }
+
     fn write_string_fragment<W: ?Sized + io::Write>(&mut self, writer: &mut W, fragment: &str) -> io::Result<()> {
         let mut from = 0;
         for (at, character) in fragment.char_indices().filter(|(_, character)| is_hostile(*character)) {

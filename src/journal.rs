@@ -128,7 +128,8 @@ pub fn record(state: &State, config: &Config, report: &Report) -> Result<Option<
     }
     let path = |form: ReportFormat| config.reports_dir.join(format!("{}.{}", file_stem(report), form.extension()));
     for form in forms(config) {
-        let bytes = form.write(report).map_err(|error| StateError::Write(path(form), error))?;
+        let mut bytes = Vec::new();
+        form.write(report, &mut bytes).map_err(|error| StateError::Write(path(form), error))?;
         state.write(&path(form), &bytes)?;
     }
     Ok(Some(Kept { path: path(ReportFormat::Json), is_news }))
@@ -148,8 +149,9 @@ fn show(config: &Config, report: &Report, cluster: &str, is_new: bool) {
         if !is_new && path.exists() {
             continue;
         }
-        let bytes = form.write(report).map_err(|error| StateError::Write(path.clone(), error));
-        if let Err(error) = bytes.and_then(|bytes| share_file(&path, &bytes)) {
+        let mut bytes = Vec::new();
+        let written = form.write(report, &mut bytes).map_err(|error| StateError::Write(path.clone(), error));
+        if let Err(error) = written.and_then(|()| share_file(&path, &bytes)) {
             tracing::error!(error = %Chain(&error), "cannot write the newest report");
         }
     }

@@ -6,7 +6,7 @@ use gatewright_engine::text::digest;
 
 use super::session::{Selection, Session, unusable};
 use super::view::View;
-use super::{Context, EXIT_FAILED, Failure, complain, emit, print_json, worst};
+use super::{Context, EXIT_FAILED, Failure, complain, print_json, stream, worst};
 use crate::clock::Clock;
 use crate::config::settings;
 use crate::plan_file::{PlanFile, PlannedSync};
@@ -107,7 +107,10 @@ pub fn run(context: &Context, args: &Args) -> Result<u8, Failure> {
 /// Prints a report.
 pub(super) fn show(context: &Context, report: &Report, format: Format, verbose: bool) {
     match format {
-        Format::Text => emit(&text::write(report, text::Look { color: context.color, verbose })),
+        Format::Text => {
+            let look = text::Look { color: context.color, verbose };
+            stream(|out| text::write_to(report, look, out));
+        }
         Format::Json => print_json(report),
     }
 }

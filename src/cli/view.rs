@@ -1,9 +1,7 @@
 //! How reports are printed: the same views for plans and for reports that are kept.
 
-use std::io;
-
 use super::plan::{Format, show};
-use super::{Context, emit};
+use super::{Context, emit, stream};
 use crate::report::{Report, html, junit, markdown};
 
 /// How a report is printed.
@@ -37,9 +35,8 @@ impl View {
         match self {
             Self::Text | Self::Json => {}
             Self::Markdown => emit(&markdown::write(reports, markdown::ROOM)),
-            // A reader that went away is no failure.
-            Self::Html => drop(html::write(reports, &mut io::BufWriter::new(io::stdout().lock()))),
-            Self::Junit => emit(&junit::write(reports)),
+            Self::Html => stream(|out| html::write(reports, out)),
+            Self::Junit => stream(|out| junit::write_to(reports, out)),
         }
     }
 }

@@ -4,6 +4,7 @@ use std::io;
 
 use super::{Report, html, junit, markdown, text};
 use crate::config::settings::ReportFormat;
+use crate::inert;
 
 impl ReportFormat {
     /// Returns how the name of a file of this form ends.
@@ -20,19 +21,15 @@ impl ReportFormat {
     /// Writes a report in this form.
     ///
     /// # Errors
-    /// None that is known: a report is plain data, and memory takes it.
-    pub fn write(self, report: &Report) -> io::Result<Vec<u8>> {
+    /// Those of what it is written to.
+    pub fn write(self, report: &Report, out: &mut impl io::Write) -> io::Result<()> {
         let reports = std::slice::from_ref(report);
-        Ok(match self {
-            Self::Json => serde_json::to_vec_pretty(report)?,
-            Self::Text => text::write(report, text::Look::default()).into_bytes(),
-            Self::Markdown => markdown::write(reports, markdown::ROOM).into_bytes(),
-            Self::Junit => junit::write(reports).into_bytes(),
-            Self::Html => {
-                let mut page = Vec::new();
-                html::write(reports, &mut page)?;
-                page
-            }
-        })
+        match self {
+            Self::Json => Ok(inert::write_pretty_json(report, out)?),
+            Self::Text => text::write_to(report, text::Look::default(), out),
+            Self::Markdown => out.write_all(markdown::write(reports, markdown::ROOM).as_bytes()),
+            Self::Junit => junit::write_to(reports, out),
+            Self::Html => html::write(reports, out),
+        }
     }
 }

@@ -3,6 +3,7 @@
 //! What a plan would change is a failure, because the cluster is not as the source says; in a round only what failed is.
 
 use std::fmt::Write as _;
+use std::io;
 
 use gatewright_engine::text::count;
 
@@ -37,14 +38,26 @@ struct Case {
 
 /// Writes reports as one XML document.
 pub fn write(reports: &[Report]) -> String {
-    let mut out = String::from("<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<testsuites name=\"gatewright\">\n");
+    let mut out = Vec::new();
+    // Memory takes everything.
+    drop(write_to(reports, &mut out));
+    String::from_utf8_lossy(&out).into_owned()
+}
+
+/// Writes reports as one XML document, one suite after the other.
+///
+/// # Errors
+/// Those of what it is written to.
+pub fn write_to(reports: &[Report], out: &mut impl io::Write) -> io::Result<()> {
+    out.write_all(b"<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<testsuites name=\"gatewright\">\n")?;
     for report in reports {
         for (name, cluster) in &report.clusters {
-            suite(&mut out, report, name, &cases(report, name, cluster));
+            let mut text = String::new();
+            suite(&mut text, report, name, &cases(report, name, cluster));
+            out.write_all(text.as_bytes())?;
         }
     }
-    out += "</testsuites>\n";
-    out
+    out.write_all(b"</testsuites>\n")
 }
 
 fn suite(out: &mut String, report: &Report, cluster: &str, cases: &[Case]) {

@@ -3,6 +3,7 @@
 pub mod fields;
 
 use std::collections::BTreeMap;
+use std::io;
 
 use gatewright_engine::object::ObjectId;
 use gatewright_engine::plan::refusal::Reason;
@@ -32,9 +33,30 @@ pub struct Look {
 
 /// Writes a report.
 pub fn write(report: &Report, look: Look) -> String {
+    let mut out = Vec::new();
+    // Memory takes everything.
+    drop(write_to(report, look, &mut out));
+    String::from_utf8_lossy(&out).into_owned()
+}
+
+/// Writes a report, one cluster after the other, so that all of a large fleet is never in memory.
+///
+/// # Errors
+/// Those of what it is written to.
+pub fn write_to(report: &Report, look: Look, out: &mut impl io::Write) -> io::Result<()> {
     let mut writer = Writer { out: String::new(), look };
     writer.report(report);
-    writer.out
+    for (name, cluster) in &report.clusters {
+        out.write_all(std::mem::take(&mut writer.out).as_bytes())?;
+        writer.out.push('\n');
+        writer.painted(&format!("cluster {name}"), Style::new().bold(), "");
+        writer.cluster(cluster);
+    }
+    if report.has_changed() && !report.run.is_empty() {
+        writer.line("");
+        writer.line(&format!("run {}", report.run));
+    }
+    out.write_all(writer.out.as_bytes())
 }
 
 /// Writes what is to be known first of several reports, in front of them.
@@ -107,15 +129,6 @@ impl Writer {
             for unclaimed in &report.unclaimed {
                 self.line(&format!("  {}  {}", unclaimed.id, unclaimed.place));
             }
-        }
-        for (name, cluster) in &report.clusters {
-            self.out.push('\n');
-            self.painted(&format!("cluster {name}"), Style::new().bold(), "");
-            self.cluster(cluster);
-        }
-        if report.has_changed() && !report.run.is_empty() {
-            self.line("");
-            self.line(&format!("run {}", report.run));
         }
     }
 

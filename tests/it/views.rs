@@ -1,5 +1,6 @@
 //! What is shown of a report: whoever names objects, or writes the messages, cannot write anything else.
 
+use gatewright::config::settings::ReportFormat;
 use gatewright::inert;
 use gatewright::report::comparison::compare;
 use gatewright::report::text::{self, Look};
@@ -276,4 +277,56 @@ fn plans_and_kept_reports_have_the_form_that_is_asked_for() {
     assert_eq!(forms, ["html", "json", "md", "xml"]);
     desk.replace("gatewright.yaml", "[markdown, junit, html]", "[pdf]");
     desk.run(&["sync"]).exits(64).complains("gatewright.yaml:1");
+}
+
+/// Counts what is written, and keeps nothing of it but the longest piece.
+#[derive(Default)]
+struct Counter {
+    bytes: usize,
+    longest: usize,
+}
+
+impl std::io::Write for Counter {
+    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+        self.bytes += bytes.len();
+        self.longest = self.longest.max(bytes.len());
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> std::io::Result<()> {
+        Ok(())
+    }
+}
+
+/// A fleet of 100,000 objects, on 50 clusters.
+#[test]
+fn a_report_of_a_large_fleet_is_written_piece_by_piece() {
+    let one = report(&["x".to_owned()]);
+    let cluster = &one.clusters["planned"];
+    let steps = |cluster_name: usize| {
+        (0..2000).map(move |n| {
+            let mut step = cluster.steps[0].clone();
+            step.id.name = format!("c{cluster_name}-{n}");
+            step
+        })
+    };
+    let clusters = (0..50).map(|n| {
+        let steps = steps(n).collect();
+        (format!("c{n:02}"), gatewright::report::ClusterReport { steps, ..cluster.clone() })
+    });
+    let large = Report { clusters: clusters.collect(), ..one.clone() };
+    assert_eq!(large.clusters.values().map(|cluster| cluster.steps.len()).sum::<usize>(), 100_000);
+    for form in
+        [ReportFormat::Json, ReportFormat::Text, ReportFormat::Junit, ReportFormat::Html, ReportFormat::Markdown]
+    {
+        let mut written = Counter::default();
+        form.write(&large, &mut written).expect("it is counted");
+        let Counter { bytes, longest } = written;
+        if form == ReportFormat::Markdown {
+            assert!(bytes <= markdown::ROOM, "{bytes}");
+        } else {
+            assert!(bytes > 10_000_000, "{form:?} has only {bytes} bytes");
+            assert!(longest * 20 < bytes, "{form:?} is written in pieces of {longest}");
+        }
+    }
 }
