@@ -170,6 +170,13 @@ fn a_report_says_whether_the_source_or_the_cluster_has_moved_and_looks_again_onl
     theirs.kubectl(&["label", "service/gw-2", "gateway.networking.k8s.io/gateway-class-name=kgateway", "--overwrite"]);
     let (run, _) = counted(&["sync"]);
     run.says("  0 new, ").says("1 resolved since ").says("(pending");
+
+    // What a setting leaves alone is told as that.
+    theirs.kubectl(&["patch", "configmap/gw-1", "--type", "merge", "-p", r#"{"data": {"note": "by hand"}}"#]);
+    desk.run(&["plan"]).exits(0).says("    ~ different ConfigMap shop/gw-1");
+    desk.replace("gatewright.yaml", "mode: report", "mode: report\n    ignore: [{kind: ConfigMap, path: data.note}]");
+    let run = desk.run(&["plan"]).exits(0).says("data.note: ignored, kubectl-patch has set it");
+    assert!(!run.out.contains("different ConfigMap"), "{}", run.out);
 }
 
 #[test]
