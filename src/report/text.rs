@@ -311,6 +311,9 @@ impl Writer {
         let (changes, unchanged) = (cluster.changes(), cluster.unchanged());
         let none = if cluster.state == ClusterState::Compared { "no differences" } else { "no changes" };
         let mut parts = match (changes.is_empty(), unchanged) {
+            (true, 0) if !cluster.refusals.is_empty() && cluster.state == ClusterState::Compared => {
+                vec!["nothing could be compared".to_owned()]
+            }
             (true, 0) if !cluster.refusals.is_empty() => vec![none.to_owned()],
             (true, _) => vec![none.to_owned(), format!("{} up to date", count(unchanged, "object"))],
             (false, 0) => changes,

@@ -79,10 +79,11 @@ async fn list(cluster: &dyn Cluster, rendering: &Rendering, seen: &mut Seen) -> 
             Err(error) => drop(refused.insert(gvk.kind.clone(), only_local(error)?)),
         }
     }
-    let remark = |(kind, why): (String, String)| {
-        format!("objects of kind {kind} that are not in the source any more are not looked for: {why}")
-    };
-    seen.remarks.extend(refused.into_iter().map(remark));
+    if let Some(why) = refused.values().next() {
+        let kinds: Vec<&str> = refused.keys().map(String::as_str).collect();
+        let kinds = kinds.join(", ");
+        seen.remarks.push(format!("what is not in the source any more is not looked for among {kinds}: {why}"));
+    }
     Ok(())
 }
 

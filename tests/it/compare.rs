@@ -204,3 +204,27 @@ fn a_removed_gateway_is_extra_unless_its_file_cannot_be_read_or_another_sync_wan
     assert_eq!(run.out.matches("report: no differences, 4 objects up to date").count(), 2, "{}", run.out);
     assert!(theirs.records().is_empty());
 }
+
+#[test]
+fn who_may_read_one_namespace_is_told_what_could_not_be_looked_at() {
+    let audited = Audited::start();
+    let theirs = Theirs::new(&audited.server, &many(2));
+    let desk = theirs.desk("nobody");
+    let role = ["create", "rolebinding", "reader", "--clusterrole=system:aggregate-to-view", "--user=nobody"];
+    theirs.kubectl(&role);
+    theirs.kubectl(&["set", "image", "deployment/gw-1", "kgateway-proxy=ghcr.io/somebody/else:1"]);
+    theirs.kubectl(&["delete", "service/gw-0"]);
+    let run = desk.run(&["plan"]).exits(0);
+    run.says("report: 1 object missing, 1 object different, 6 unchanged")
+        .says("not looked for among ConfigMap, Deployment, Service, ServiceAccount: cannot list ")
+        .says("(never matched; estimated; asked for at kgateway/defaults.yaml:");
+
+    // Without any rights nothing is said to be missing.
+    theirs.kubectl(&["delete", "rolebinding", "reader"]);
+    let refused = (0..200).map(|_| desk.run(&["plan"])).find(|run| run.code != 0).expect("the rights go away");
+    assert!(!refused.out.contains("- missing"), "{}", refused.out);
+    refused.says("is forbidden");
+    // The authorizer hears of each right a moment later.
+    let refused = (0..200).map(|_| desk.run(&["plan"])).find(|run| run.out.contains("8 objects refused"));
+    refused.expect("the rights go away").says("report: nothing could be compared, 8 objects refused");
+}
