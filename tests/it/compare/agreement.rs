@@ -57,7 +57,16 @@ enum Change {
     Apply(Index),
 }
 
-fn changes() -> impl Strategy<Value = (Index, Vec<(Index, Change, Index)>)> {
+/// Who has made the objects.
+#[derive(Clone, Copy, Debug)]
+enum Maker {
+    /// The deployer, by server-side apply.
+    Deployer,
+    /// A tool that creates them, and so owns what the server has filled in, too.
+    Tool(&'static str),
+}
+
+fn changes() -> impl Strategy<Value = (Index, Maker, Vec<(Index, Change, Index)>)> {
     let index = any::<Index>;
     let change = prop_oneof![
         4 => (index(), any::<u8>()).prop_map(|(field, value)| Change::Other(field, value)),
@@ -66,7 +75,12 @@ fn changes() -> impl Strategy<Value = (Index, Vec<(Index, Change, Index)>)> {
         3 => index().prop_map(Change::Add),
         1 => index().prop_map(Change::Apply),
     ];
-    (index(), vec((index(), change, index()), 1..14))
+    let maker = prop_oneof![
+        2 => Just(Maker::Deployer),
+        1 => Just(Maker::Tool("helm")),
+        1 => Just(Maker::Tool("kubectl-create")),
+    ];
+    (index(), maker, vec((index(), change, index()), 1..14))
 }
 
 /// Places of a body that may be changed: everything but what identifies an object.
@@ -169,6 +183,20 @@ impl Hands {
         self.runtime.block_on(self.client.request(request))
     }
 
+    /// Makes an object; tells whether the server takes it.
+    fn make(&self, object: &Object, maker: Maker) -> bool {
+        let Maker::Tool(manager) = maker else {
+            return self.patch(object, "kgateway.dev/kgateway", "apply-patch+yaml", object.body()).is_ok();
+        };
+        let place = address(object);
+        let place = place.rsplit_once('/').map_or("", |(place, _)| place);
+        let request = Request::post(format!("{place}?fieldManager={manager}"))
+            .header("content-type", "application/json")
+            .body(object.body().to_string().into_bytes())
+            .expect("it is a request");
+        self.runtime.block_on(self.client.request::<Value>(request)).is_ok()
+    }
+
     /// Does something to an object; what the server does not take is not done.
     fn change(&self, object: &Object, live: &Live, change: &Change, manager: &str) {
         let (body, places) = (live.object.body(), places(live.object.body()));
@@ -262,8 +290,8 @@ fn an_estimate_says_what_a_dry_run_says() {
     let config = Trials { cases: TRIALS, failure_persistence: None, ..Trials::default() };
     let rng = TestRng::from_seed(RngAlgorithm::ChaCha, &[7; 32]);
     let found = Cell::new(0);
-    let outcome = TestRunner::new_with_rng(config, rng).run(&changes(), |(unit, changes)| {
-        found.set(found.get() + site.trial(unit.get(&units), &changes)?);
+    let outcome = TestRunner::new_with_rng(config, rng).run(&changes(), |(unit, maker, changes)| {
+        found.set(found.get() + site.trial(unit.get(&units), maker, &changes)?);
         Ok(())
     });
     let mismatch = outcome.err().map(|error| error.to_string()).unwrap_or_default();
@@ -282,16 +310,11 @@ struct Site<'a> {
 
 impl Site<'_> {
     /// Makes the objects of a unit, changes them, and compares; returns how many differences there were.
-    fn trial(&self, unit: &Unit, changes: &[(Index, Change, Index)]) -> Result<usize, TestCaseError> {
+    fn trial(&self, unit: &Unit, maker: Maker, changes: &[(Index, Change, Index)]) -> Result<usize, TestCaseError> {
         let namespace = unique("agreement");
         self.server.kubectl_ok(&["create", "namespace", &namespace]);
         let objects = unit.objects.iter().map(|object| object.clone().in_namespace(&namespace));
-        let objects: Vec<Object> = objects
-            .filter(|object| {
-                let manager = "kgateway.dev/kgateway";
-                self.hands.patch(object, manager, "apply-patch+yaml", object.body()).is_ok()
-            })
-            .collect();
+        let objects: Vec<Object> = objects.filter(|object| self.hands.make(object, maker)).collect();
         if objects.is_empty() {
             return Ok(0);
         }

@@ -20,7 +20,7 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
-use super::fields::leaf::{Leaf, leaves};
+use super::fields::leaf::{Leaf, leaves, wholes};
 use super::fields::{difference, remove, union, without};
 use super::policies::Policies;
 use super::refusal::Reason;
@@ -261,6 +261,13 @@ impl Negotiated {
     pub(super) fn laid(&self, live: &Live) -> Value {
         let mut body = self.remainder(live);
         lay(&mut body, self.object.body());
+        // What somebody has as a whole is exchanged as a whole.
+        let owned = managed_fields(live).iter().fold(json!({}), |all, entry| union(&all, &entry["fieldsV1"]));
+        for leaf in wholes(&owned) {
+            if let Some(wanted @ Value::Object(_)) = leaf.value(self.object.body()) {
+                leaf.put(&mut body, Some(wanted));
+            }
+        }
         body
     }
 

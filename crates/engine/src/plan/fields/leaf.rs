@@ -69,6 +69,15 @@ pub(in crate::plan) fn leaves(set: &Value) -> Vec<Leaf> {
     found
 }
 
+/// Returns the fields of a set that are in it with all that they hold, whatever that is. What is in it beside what it
+/// holds (`.`) is not among them.
+pub(in crate::plan) fn wholes(set: &Value) -> Vec<Leaf> {
+    let mut found = leaves(set);
+    let node = |leaf: &Leaf| leaf.0.iter().try_fold(set, |node, word| node.get(word));
+    found.retain(|leaf| node(leaf).and_then(Value::as_object).is_some_and(Map::is_empty));
+    found
+}
+
 fn collect(set: &Value, way: &mut Vec<String>, found: &mut Vec<Leaf>) {
     for (word, below) in children(set) {
         way.push(word);
@@ -172,6 +181,12 @@ mod tests {
         assert_eq!(found, [("spec.gone".to_owned(), None), ("spec.ports[b].name".to_owned(), Some(json!("b")))]);
         let rest: Vec<String> = unheld(&body, &set, &body).iter().map(|leaf| leaf.text(&body)).collect();
         assert_eq!(rest, ["spec.ports[a].name", "spec.ports[a].port", "spec.ports[b].port", "spec.type"]);
+    }
+
+    #[test]
+    fn what_is_in_a_set_as_a_whole_is_told_from_what_only_holds_something() {
+        let set = json!({"f:metadata": {"f:labels": {".": {}}}, "f:spec": {"f:selector": {}, "f:ports": {"k:{\"port\":80}": {".": {}}}}});
+        assert_eq!(wholes(&set), [Leaf::of(&["spec", "selector"])]);
     }
 
     #[test]

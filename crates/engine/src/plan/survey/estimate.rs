@@ -17,6 +17,9 @@ use crate::plan::conflicts::{Negotiated, managed_fields};
 use crate::plan::fields::leaf::{is_empty, keys};
 use crate::plan::fields::{position, union};
 
+/// Where a server counts the templates of a `DaemonSet`, whoever it says has written that.
+const TEMPLATE_GENERATION: &str = "deprecated.daemonset.template.generation";
+
 /// Returns the body that a live object would have if what was settled about it was applied.
 pub fn estimated(agreed: &Negotiated, live: &Live, model: &Model) -> Value {
     let owned = managed_fields(live).iter().fold(json!({}), |all, entry| union(&all, &entry["fieldsV1"]));
@@ -28,6 +31,9 @@ pub fn estimated(agreed: &Negotiated, live: &Live, model: &Model) -> Value {
         body = agreed.laid(live);
     }
     defaults::fill(&mut body, &kind, rule);
+    if let Some(count) = live.object.annotation(TEMPLATE_GENERATION) {
+        body["metadata"]["annotations"][TEMPLATE_GENERATION] = count.into();
+    }
     if model.is_built_in(&kind) {
         tidy(&mut body, rule);
     }
