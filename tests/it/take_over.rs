@@ -67,6 +67,10 @@ fn appliers(object: &Value) -> Vec<&str> {
 #[test]
 fn what_a_live_deployer_holds_is_not_touched() {
     let site = deployed("");
+    // Its controllers write to it until it is rolled out, and once more to say so.
+    site.kubectl(&["rollout", "status", "deployment/edge", "--timeout=60s"]);
+    let said = r#"jsonpath={.status.conditions[?(@.type=="Progressing")].reason}=NewReplicaSetAvailable"#;
+    site.kubectl(&["wait", "deployment/edge", "--timeout=60s", &format!("--for={said}")]);
     let versions = site.versions();
     let gateway = site.get("gateway/edge");
     let refusal = format!("live deployer: {MANAGER} provisions it for Gateway {}/edge; ", site.name);
