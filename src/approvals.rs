@@ -107,7 +107,7 @@ pub fn note(state: &State, sync: &str, is_partial: bool, clusters: &BTreeMap<Str
         let path = Path::new(ASKED).join(sync).join(format!("{cluster}.json"));
         let before: Vec<Hold> = read(state, &state.path(&path));
         let waiting = report.holds.iter().filter(|hold| hold.token.is_some());
-        let mut holds: Vec<Hold> = waiting.map(Hold::from).collect();
+        let mut holds: Vec<Hold> = waiting.map(|hold| hold.what.clone()).collect();
         if is_partial {
             let is_known = |hold: &Hold| holds.iter().any(|known| known.token == hold.token);
             let others: Vec<Hold> = before.iter().filter(|hold| !is_known(hold)).cloned().collect();

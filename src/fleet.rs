@@ -191,7 +191,8 @@ impl Target {
             known::forget(order, &name, state);
         }
         let witness = order.witness(&name, state);
-        let last = journal::before(state, &order.sync, &name).filter(|_| order.mode == Mode::Compare);
+        let is_compared = order.mode == Mode::Compare;
+        let last = is_compared.then(|| journal::before(state, &order.sync, &name)).flatten();
         let pinned = order.pinned.as_ref().map(|pinned| pinned.get(&name).cloned().unwrap_or_default());
         let policies = Policies {
             conflicts: conflicts(order, &name, state),

@@ -19,6 +19,7 @@ use futures::future::BoxFuture;
 use futures::stream::{self, StreamExt};
 use gatewright_engine::error::Chain;
 use gatewright_engine::inventory::Inventory;
+use gatewright_engine::live::Live;
 use gatewright_engine::marks::{Marker, SYNC_LABEL};
 use gatewright_engine::object::{Gvk, Object, ObjectId, is_secret};
 use gatewright_engine::plan::conflicts::autoscaled;
@@ -154,7 +155,7 @@ fn without_kind(
     wanted: &[&Object],
     kinds: &BTreeSet<Gvk>,
     found: &Kinds,
-) -> BTreeMap<ObjectId, Result<gatewright_engine::live::Live, Obstacle>> {
+) -> BTreeMap<ObjectId, Result<Live, Obstacle>> {
     let mut obstacles = BTreeMap::new();
     for gvk in kinds.iter().filter(|gvk| !found.served.contains_key(*gvk)) {
         let obstacle = if found.silent.contains(gvk) {
@@ -259,16 +260,27 @@ async fn get(
     objects: BTreeMap<ObjectId, Gvk>,
     observed: &mut Observed,
 ) -> Result<(), ClusterError> {
+    let (live, unknown) = read_each(cluster, &objects).await?;
+    observed.live.extend(live);
+    observed.unknown.extend(unknown);
+    Ok(())
+}
+
+/// Reads objects one by one; returns those that are there, and why others could not be read.
+pub async fn read_each(
+    cluster: &dyn Cluster,
+    objects: &BTreeMap<ObjectId, Gvk>,
+) -> Result<(BTreeMap<ObjectId, Live>, BTreeMap<ObjectId, String>), ClusterError> {
     let gets = objects.iter().map(|(id, gvk)| cluster.get(gvk, id).map(move |live| (id, live)).boxed()).collect();
+    let (mut there, mut unknown) = (BTreeMap::new(), BTreeMap::new());
     for (id, live) in beside(gets).await {
-        let id = id.clone();
         match live {
-            Ok(Some(live)) => drop(observed.live.insert(id, live)),
+            Ok(Some(live)) => drop(there.insert(id.clone(), live)),
             Ok(None) => {}
-            Err(error) => drop(observed.unknown.insert(id, only_local(error)?)),
+            Err(error) => drop(unknown.insert(id.clone(), only_local(error)?)),
         }
     }
-    Ok(())
+    Ok((there, unknown))
 }
 
 /// Only the namespaces of objects that would be made: where something lives, there is a namespace.

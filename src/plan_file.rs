@@ -110,7 +110,8 @@ impl PlannedSync {
         let planned = report.clusters.iter().filter(|(_, cluster)| is_planned(cluster));
         let clusters = planned.map(|(name, cluster)| {
             let Saved { identity, steps } = cluster.saved.clone();
-            (name.clone(), PlannedCluster { identity, steps, holds: cluster.holds.iter().map(Hold::from).collect() })
+            let holds = cluster.holds.iter().map(|hold| hold.what.clone()).collect();
+            (name.clone(), PlannedCluster { identity, steps, holds })
         });
         Self {
             sync: report.sync.clone(),

@@ -315,23 +315,17 @@ pub fn named(clusters: &[String]) -> String {
 }
 
 impl Report {
-    /// Reports that there is no round on a cluster, because the sync is suspended; `last` says how things stand there.
-    pub fn suspended(last: Option<Self>, sync: (&str, &str), cluster: &str, why: Suspension, now: Timestamp) -> Self {
-        let (sync, source) = (sync.0.to_owned(), sync.1.to_owned());
-        let revision = last.as_ref().map_or_else(|| "no revision".to_owned(), |last| last.revision.clone());
-        let mode = last.as_ref().map_or(Mode::Apply, |last| last.mode);
-        let units = last.and_then(|mut last| last.clusters.remove(cluster)).map(|report| report.units);
-        let state = ClusterState::Suspended;
-        let report = ClusterReport { state, units: units.unwrap_or_default(), ..ClusterReport::of(&Plan::default()) };
+    /// Begins a report that says nothing yet: of which sync and source, in which mode, and when.
+    pub fn about((sync, source): (&str, &str), mode: Mode, now: Timestamp) -> Self {
         Self {
             schema: SCHEMA.to_owned(),
             run: String::new(),
             cause: None,
             partial: false,
-            suspended: Some(why),
-            sync,
-            source,
-            revision,
+            suspended: None,
+            sync: sync.to_owned(),
+            source: source.to_owned(),
+            revision: "no revision".to_owned(),
             stale_source: None,
             stale_since: None,
             mode,
@@ -339,8 +333,20 @@ impl Report {
             finished: now,
             problems: Vec::new(),
             unclaimed: Vec::new(),
-            clusters: BTreeMap::from([(cluster.to_owned(), report)]),
+            clusters: BTreeMap::new(),
         }
+    }
+
+    /// Reports that there is no round on a cluster, because the sync is suspended; `last` says how things stand there.
+    pub fn suspended(last: Option<Self>, sync: (&str, &str), cluster: &str, why: Suspension, now: Timestamp) -> Self {
+        let mode = last.as_ref().map_or(Mode::Apply, |last| last.mode);
+        let empty = Self::about(sync, mode, now);
+        let revision = last.as_ref().map_or_else(|| empty.revision.clone(), |last| last.revision.clone());
+        let units = last.and_then(|mut last| last.clusters.remove(cluster)).map(|report| report.units);
+        let state = ClusterState::Suspended;
+        let report = ClusterReport { state, units: units.unwrap_or_default(), ..ClusterReport::of(&Plan::default()) };
+        let clusters = BTreeMap::from([(cluster.to_owned(), report)]);
+        Self { suspended: Some(why), revision, clusters, ..empty }
     }
 
     /// Tells whether its round wanted what the source says, and not what an earlier round did or rendered.
@@ -440,8 +446,8 @@ impl ClusterReport {
             since: None,
             overdue: None,
             steps: plan.steps.iter().map(step).collect(),
-            refusals: plan.refusals.iter().map(RefusalReport::from).collect(),
-            holds: plan.holds.iter().map(HoldReport::from).collect(),
+            refusals: plan.refusals.iter().cloned().map(RefusalReport::from).collect(),
+            holds: plan.holds.iter().cloned().map(HoldReport::from).collect(),
             lifted: plan.lifted.clone(),
             units: Vec::new(),
             remarks: Vec::new(),
@@ -529,32 +535,5 @@ fn weight(reason: &Reason) -> u8 {
         | Reason::Unproven
         | Reason::FirstRound
         | Reason::UnitHeld => 0,
-    }
-}
-
-#[cfg(test)]
-pub(crate) mod tests {
-    use super::*;
-
-    /// A report that says nothing.
-    pub(crate) fn empty(mode: Mode) -> Report {
-        Report {
-            schema: SCHEMA.to_owned(),
-            run: String::new(),
-            cause: None,
-            partial: false,
-            suspended: None,
-            sync: "edge".to_owned(),
-            source: "specs".to_owned(),
-            revision: "one".to_owned(),
-            stale_source: None,
-            stale_since: None,
-            mode,
-            started: Timestamp::UNIX_EPOCH,
-            finished: Timestamp::UNIX_EPOCH,
-            problems: Vec::new(),
-            unclaimed: Vec::new(),
-            clusters: BTreeMap::new(),
-        }
     }
 }

@@ -16,7 +16,7 @@ use gatewright_engine::mask::Masker;
 use gatewright_engine::object::{Object, ObjectId};
 use gatewright_engine::plan::Plan;
 use gatewright_engine::plan::policies::Policies;
-use gatewright_engine::plan::refusal;
+use gatewright_engine::plan::refusal::{self, Refusal};
 use gatewright_engine::plan::survey::extra::{Known, spec_of};
 use gatewright_engine::plan::survey::history::{Baseline, Before, Proof, Sides, class};
 use gatewright_engine::plan::survey::{live_digest, wanted_digest};
@@ -146,7 +146,7 @@ impl Writer<'_> {
                 // What cannot be seen now is compared with what was seen last once it can be.
                 let last = self.task.last.and_then(|last| last.baseline.sides.get(&id));
                 report.baseline.sides.extend(last.map(|sides| (id.clone(), sides.clone())));
-                return report.refusals.push(RefusalReport { unit, id, reason, since: None });
+                return report.refusals.push(RefusalReport::from(Refusal { unit, id, reason }));
             }
             Standing::Missing => StepReport { class: Some(why("", None)), ..step("missing") },
             Standing::Found { differences, fields, proof } if differences.is_empty() => {

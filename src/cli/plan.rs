@@ -19,8 +19,8 @@ use crate::suspension;
 /// --out or --adopt it plans for those, too.
 ///
 /// Exit codes: 0 planned (with --detailed-exitcode: no changes), 1 failed, 2 changes are pending (only with
-/// --detailed-exitcode), 3 held by a guard (with --detailed-exitcode: or suspended), 4 a cluster was unreachable, 64 usage or configuration; of several the
-/// first of 1, 3, 4, 2, 0.
+/// --detailed-exitcode), 3 held by a guard (with --detailed-exitcode: or suspended), 4 a cluster was unreachable, 64
+/// usage or configuration; of several the first of 1, 3, 4, 2, 0.
 #[derive(Debug, clap::Args)]
 pub struct Args {
     #[command(flatten)]

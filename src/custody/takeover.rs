@@ -5,9 +5,9 @@
 
 use gatewright_engine::inventory::Inventory;
 use gatewright_engine::live::Live;
+use gatewright_engine::marks::FIELD_MANAGER;
 use gatewright_engine::marks::{Marker, Owner};
 use gatewright_engine::object::{Gvk, ObjectId};
-use gatewright_engine::plan::FIELD_MANAGER;
 use serde_json::{Value, json};
 
 use crate::cluster::{Cluster, ClusterError, Mode};

@@ -1,46 +1,77 @@
 //! How much a report is about, in one line: the first thing to be known before anybody agrees to it.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use gatewright_engine::text::count;
 
 use super::outline::{ACTIONS, verb};
-use super::{Mode, Report, StepReport, UnitState};
+use super::{ClusterReport, Mode, Report, StepReport, UnitState};
 use crate::apply::Outcome;
 
 /// Says what changes, or has changed, over all clusters; `None` if nothing does.
 pub fn blast(report: &Report) -> Option<String> {
-    let is_planned = report.mode != Mode::Apply;
-    let is_over = |step: &&StepReport| is_planned || step.outcome == Some(Outcome::Done);
-    let of_cluster = |steps: &'_ [StepReport]| steps.iter().filter(|step| step.is_change()).filter(is_over).count() > 0;
-    let clusters = report.clusters.values().filter(|cluster| of_cluster(&cluster.steps)).count();
-    if clusters == 0 {
+    let reach = Reach::of(report);
+    if reach.clusters == 0 {
         return None;
     }
-    let (mut actions, mut touched, mut rolled): (BTreeMap<&str, usize>, usize, usize) = (BTreeMap::new(), 0, 0);
-    let mut units = 0;
-    for cluster in report.clusters.values() {
-        let mut of_cluster = std::collections::BTreeSet::new();
-        for step in cluster.steps.iter().filter(|step| step.is_change()).filter(is_over) {
-            *actions.entry(step.action.as_str()).or_default() += 1;
-            rolled += usize::from(step.rolls_pods());
-            of_cluster.insert(&step.unit);
-        }
-        touched += of_cluster.len();
-        let known = cluster.units.iter().filter(|unit| unit.state != UnitState::Pruned).map(|unit| &unit.unit);
-        units += known.chain(of_cluster).collect::<std::collections::BTreeSet<_>>().len();
+    let word = if report.mode == Mode::Plan { "touches" } else { "is about" };
+    let units = count(reach.units, "unit");
+    let on = format!("{} of {}", reach.clusters, count(report.clusters.len(), "cluster"));
+    let (touched, changes, pods) = (reach.touched, reach.changes(report.mode), reach.pods(report.mode));
+    Some(format!("{word} {touched} of {units} on {on}: {changes}{pods}"))
+}
+
+/// How far a report reaches, in numbers.
+#[derive(Default)]
+struct Reach<'a> {
+    /// The clusters on which something changes.
+    clusters: usize,
+    /// All units, on each cluster apart.
+    units: usize,
+    /// Those of which something changes.
+    touched: usize,
+    /// The objects, by what is done with them.
+    actions: BTreeMap<&'a str, usize>,
+    /// The objects whose pods are replaced.
+    rolled: usize,
+}
+
+impl<'a> Reach<'a> {
+    fn of(report: &'a Report) -> Self {
+        let mut reach = Self::default();
+        report.clusters.values().for_each(|cluster| reach.add(cluster, report.mode));
+        reach
     }
-    let changes = ACTIONS.iter().filter_map(|action| Some((action, *actions.get(action)?)));
-    let changes: Vec<String> =
-        changes.map(|(action, number)| format!("{} {}", count(number, "object"), verb(action, is_planned))).collect();
-    let word = if is_planned && report.mode == Mode::Plan { "touches" } else { "is about" };
-    let pods = match (rolled, report.mode) {
-        (0, _) => String::new(),
-        (number, Mode::Apply) => format!("; pods of {} are replaced", count(number, "object")),
-        (number, _) => format!("; would replace the pods of {}", count(number, "object")),
-    };
-    let on = format!("{clusters} of {}", count(report.clusters.len(), "cluster"));
-    Some(format!("{word} {touched} of {} on {on}: {}{pods}", count(units, "unit"), changes.join(", ")))
+
+    fn add(&mut self, cluster: &'a ClusterReport, mode: Mode) {
+        let is_over = |step: &&StepReport| mode != Mode::Apply || step.outcome == Some(Outcome::Done);
+        let mut touched = BTreeSet::new();
+        for step in cluster.steps.iter().filter(|step| step.is_change()).filter(is_over) {
+            *self.actions.entry(step.action.as_str()).or_default() += 1;
+            self.rolled += usize::from(step.rolls_pods());
+            touched.insert(&step.unit);
+        }
+        self.clusters += usize::from(!touched.is_empty());
+        self.touched += touched.len();
+        let known = cluster.units.iter().filter(|unit| unit.state != UnitState::Pruned).map(|unit| &unit.unit);
+        self.units += known.chain(touched).collect::<BTreeSet<_>>().len();
+    }
+
+    fn changes(&self, mode: Mode) -> String {
+        let known = ACTIONS.iter().filter_map(|action| Some((action, *self.actions.get(action)?)));
+        let words =
+            known.map(|(action, number)| format!("{} {}", count(number, "object"), verb(action, mode != Mode::Apply)));
+        words.collect::<Vec<_>>().join(", ")
+    }
+
+    fn pods(&self, mode: Mode) -> String {
+        let objects = count(self.rolled, "object");
+        match (self.rolled, mode) {
+            (0, _) => String::new(),
+            (_, Mode::Apply) => format!("; pods of {objects} are replaced"),
+            (_, Mode::Plan | Mode::Compare) => format!("; would replace the pods of {objects}"),
+        }
+    }
 }
 
 #[cfg(test)]
@@ -48,6 +79,7 @@ mod tests {
     use gatewright_engine::diff::Difference;
     use gatewright_engine::object::ObjectId;
     use gatewright_engine::plan::Plan;
+    use jiff::Timestamp;
 
     use super::*;
     use crate::report::{ClusterReport, UnitReport};
@@ -64,6 +96,10 @@ mod tests {
             estimated: false,
         };
         StepReport { differences: vec![difference], ..StepReport::compared(id("Gateway"), id(kind), action, None) }
+    }
+
+    fn empty() -> Report {
+        Report::about(("edge", "specs"), Mode::Plan, Timestamp::UNIX_EPOCH)
     }
 
     fn cluster(steps: Vec<StepReport>, units: &[&str]) -> ClusterReport {
@@ -90,10 +126,7 @@ mod tests {
             ],
             &["a", "b", "c", "d"],
         );
-        let report = Report {
-            clusters: [("one".to_owned(), quiet), ("two".to_owned(), busy)].into(),
-            ..crate::report::tests::empty(Mode::Plan)
-        };
+        let report = Report { clusters: [("one".to_owned(), quiet), ("two".to_owned(), busy)].into(), ..empty() };
         assert_eq!(
             blast(&report).as_deref(),
             Some(
@@ -101,6 +134,6 @@ mod tests {
                  of 1 object"
             )
         );
-        assert_eq!(blast(&crate::report::tests::empty(Mode::Plan)), None);
+        assert_eq!(blast(&empty()), None);
     }
 }

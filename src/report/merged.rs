@@ -6,7 +6,7 @@ use gatewright_engine::plan::Plan;
 use gatewright_engine::problem::Problem;
 use jiff::Timestamp;
 
-use super::{ClusterReport, ClusterState, Failure, Mode, ProblemReport, Report, SCHEMA, Unclaimed};
+use super::{ClusterReport, ClusterState, Failure, Mode, ProblemReport, Report, Unclaimed};
 
 /// Reports that nothing is known of a sync on some clusters, because there was no round yet.
 pub fn unknown(sync: (&str, &str), clusters: &[&str], mode: Mode, now: Timestamp) -> Report {
@@ -16,24 +16,8 @@ pub fn unknown(sync: (&str, &str), clusters: &[&str], mode: Mode, now: Timestamp
     };
     let cluster =
         ClusterReport { state: ClusterState::Unknown, error: Some(error), ..ClusterReport::of(&Plan::default()) };
-    Report {
-        schema: SCHEMA.to_owned(),
-        run: String::new(),
-        cause: None,
-        partial: false,
-        suspended: None,
-        sync: sync.0.to_owned(),
-        source: sync.1.to_owned(),
-        revision: "no revision".to_owned(),
-        stale_source: None,
-        stale_since: None,
-        mode,
-        started: now,
-        finished: now,
-        problems: Vec::new(),
-        unclaimed: Vec::new(),
-        clusters: clusters.iter().map(|name| ((*name).to_owned(), cluster.clone())).collect(),
-    }
+    let clusters = clusters.iter().map(|name| ((*name).to_owned(), cluster.clone())).collect();
+    Report { clusters, ..Report::about(sync, mode, now) }
 }
 
 /// Makes one report of those that have the same revision, mode, source and suspension; the newest is the first.

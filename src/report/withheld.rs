@@ -1,66 +1,39 @@
 //! What was not done, and since when: the refusals and holds of a plan, with the time that plans know nothing of.
 
-use gatewright_engine::object::ObjectId;
-use gatewright_engine::plan::guard::token::HeldStep;
-use gatewright_engine::plan::guard::{Guard, Hold};
-use gatewright_engine::plan::refusal::{Reason, Refusal};
+use std::ops::Deref;
+
+use gatewright_engine::plan::guard::Hold;
+use gatewright_engine::plan::refusal::Refusal;
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
-/// A step that we chose not to take: [`Refusal`], and since when.
+/// Something of a plan, and since which report it is known. It reads as what it is about.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct RefusalReport {
-    /// The unit.
-    pub unit: ObjectId,
-    /// The object.
-    pub id: ObjectId,
-    /// Why.
-    pub reason: Reason,
+pub struct Dated<T> {
+    /// What.
+    #[serde(flatten)]
+    pub what: T,
     /// Since which report.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub since: Option<Timestamp>,
 }
 
-/// A guard that stopped something: [`Hold`], and since when.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct HoldReport {
-    /// Which guard.
-    pub guard: Guard,
-    /// The unit that waits; `None`: nothing at all is done on this cluster, or nothing is deleted.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub unit: Option<ObjectId>,
-    /// What it saw.
-    pub message: String,
-    /// How to go on.
-    pub hint: String,
-    /// What lifts it for exactly these steps; `None` if no approval does.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub token: Option<String>,
-    /// What waits for approval.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub steps: Vec<HeldStep>,
-    /// Since which report.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub since: Option<Timestamp>,
-}
+/// A step that we chose not to take.
+pub type RefusalReport = Dated<Refusal>;
 
-impl From<&Refusal> for RefusalReport {
-    fn from(refusal: &Refusal) -> Self {
-        let Refusal { unit, id, reason } = refusal.clone();
-        Self { unit, id, reason, since: None }
+/// A guard that stopped something.
+pub type HoldReport = Dated<Hold>;
+
+impl<T> From<T> for Dated<T> {
+    fn from(what: T) -> Self {
+        Self { what, since: None }
     }
 }
 
-impl From<&Hold> for HoldReport {
-    fn from(hold: &Hold) -> Self {
-        let Hold { guard, unit, message, hint, token, steps } = hold.clone();
-        Self { guard, unit, message, hint, token, steps, since: None }
-    }
-}
+impl<T> Deref for Dated<T> {
+    type Target = T;
 
-impl From<&HoldReport> for Hold {
-    fn from(hold: &HoldReport) -> Self {
-        let HoldReport { guard, unit, message, hint, token, steps, since: _ } = hold.clone();
-        Self { guard, unit, message, hint, token, steps }
+    fn deref(&self) -> &T {
+        &self.what
     }
 }

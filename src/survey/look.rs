@@ -10,7 +10,7 @@ use gatewright_engine::plan::policies::Policies;
 use gatewright_engine::unit::{Rendering, Unit};
 
 use crate::cluster::{Cluster, ClusterError, Kinds};
-use crate::observe::{absence, beside, only_local};
+use crate::observe::{absence, beside, only_local, read_each};
 use crate::round::vitals::Vitals;
 
 /// What was seen on a cluster.
@@ -51,7 +51,9 @@ pub(super) async fn look(
     let is_open = |id: &ObjectId, gvk: &Gvk| !seen.live.contains_key(id) && seen.kinds.served.contains_key(gvk);
     let missing = wanted.into_iter().filter(|(id, gvk)| is_open(id, gvk)).collect();
     let doubtful = absence::doubtful(cluster, missing).await?;
-    get(cluster, doubtful, &mut seen).await?;
+    let (live, unknown) = read_each(cluster, &doubtful).await?;
+    seen.live.extend(live);
+    seen.unknown.extend(unknown);
     Ok(seen)
 }
 
@@ -83,18 +85,6 @@ async fn list(cluster: &dyn Cluster, rendering: &Rendering, seen: &mut Seen) -> 
         let kinds: Vec<&str> = refused.keys().map(String::as_str).collect();
         let kinds = kinds.join(", ");
         seen.remarks.push(format!("what is not in the source any more is not looked for among {kinds}: {why}"));
-    }
-    Ok(())
-}
-
-async fn get(cluster: &dyn Cluster, objects: BTreeMap<ObjectId, Gvk>, seen: &mut Seen) -> Result<(), ClusterError> {
-    let gets = objects.iter().map(|(id, gvk)| cluster.get(gvk, id).map(move |live| (id, live)).boxed()).collect();
-    for (id, live) in beside(gets).await {
-        match live {
-            Ok(Some(live)) => drop(seen.live.insert(id.clone(), live)),
-            Ok(None) => {}
-            Err(error) => drop(seen.unknown.insert(id.clone(), only_local(error)?)),
-        }
     }
     Ok(())
 }

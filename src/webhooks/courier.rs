@@ -84,7 +84,10 @@ impl Courier {
         let lock = match self.queue.lock() {
             Ok(Some(lock)) => lock,
             Ok(None) => return Step::Elsewhere,
-            Err(error) => return self.fails(&format!("cannot lock the notifications: {error}")),
+            Err(error) => {
+                let why = format!("cannot lock the notifications: {error}");
+                return Step::Wait(self.fails(&why), why);
+            }
         };
         let Some(waiting) = self.queue.oldest() else { return Step::Nothing };
         let Ok(head) = serde_json::from_slice::<Head>(&waiting.body) else {
@@ -105,7 +108,7 @@ impl Courier {
                 Step::Done
             }
             Err(Failure { what, wait, .. }) => {
-                let Step::Wait(pause, what) = self.fails(&what) else { return Step::Nothing };
+                let pause = self.fails(&what);
                 Step::Wait(wait.map_or(pause, |wish| wish.min(LONGEST_WISH).max(pause)), what)
             }
         };
@@ -126,13 +129,14 @@ impl Courier {
         error!(webhook = self.name, sync, notification = waiting.id, error = why, "notification given up");
     }
 
-    fn fails(&mut self, why: &str) -> Step {
+    /// Tells of a failure, and returns how long is waited after it.
+    fn fails(&mut self, why: &str) -> Duration {
         let pause = pause(self.failures);
         self.failures = self.failures.saturating_add(1);
         self.metrics.notified(&self.name, "failed", 1);
         let (webhook, waiting, again) = (&self.name, self.queue.len(), format!("{pause:.1?}"));
         warn!(webhook, error = why, waiting, again, "notification not delivered");
-        Step::Wait(pause, why.to_owned())
+        pause
     }
 }
 

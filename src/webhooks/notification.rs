@@ -227,7 +227,7 @@ mod tests {
 
     use super::*;
     use crate::report::trend::date;
-    use crate::report::{ClusterReport, StepReport, tests::empty};
+    use crate::report::{ClusterReport, StepReport};
 
     /// What the documentation promises.
     const LARGEST: usize = 128 * 1024;
@@ -245,7 +245,10 @@ mod tests {
         cluster.state = ClusterState::Compared;
         cluster.steps = (0..steps).map(step).collect();
         let clusters = (0..clusters).map(|number| (format!("{}{number}", "c".repeat(36)), cluster.clone()));
-        Report { clusters: clusters.collect(), ..empty(Mode::Compare) }
+        Report {
+            clusters: clusters.collect(),
+            ..Report::about(("edge", "specs"), Mode::Compare, Timestamp::UNIX_EPOCH)
+        }
     }
 
     #[test]

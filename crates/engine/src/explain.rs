@@ -19,6 +19,7 @@ mod text;
 mod trace;
 mod vary;
 
+use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::sync::Arc;
@@ -29,10 +30,11 @@ use serde_json::Value;
 use crate::mask::{MASK, Masker};
 use crate::merge::origin::{LayerName, Merged};
 use crate::object::{ObjectId, is_secret};
-use crate::overlay;
+use crate::overlay::{self, Assignment};
 use crate::pack::Packs;
 use crate::problem::{Place, Problem};
 use crate::resolve::{Resolution, Resolved, resolve};
+use crate::spec::Specs;
 use crate::unit::{Options, Source};
 use crate::yaml::Node;
 use inputs::Case;
@@ -217,11 +219,9 @@ pub type Origins = BTreeMap<ObjectId, BTreeMap<String, Place>>;
 /// Says for many fields at once where the input stands that sets or governs each of them; what has no such place, as
 /// what a pack has built in, is left out. All specs are resolved once, and only single inputs are changed.
 pub fn origins(inputs: &Inputs<'_>, questions: &Questions) -> Origins {
-    let Inputs { source, packs, options, .. } = inputs;
-    let assignment = source.overlays.on(options.cluster.as_ref(), &source.specs);
-    let specs = overlay::gateway::patch(&source.specs, &assignment, packs.kinds());
+    let (assignment, specs) = assigned(inputs);
     let mut origins = Origins::new();
-    for (document, resolution) in resolve(&specs, packs, &assignment) {
+    for (document, resolution) in resolve(&specs, inputs.packs, &assignment) {
         let (Some(asked), Resolution::Ready(resolved)) = (questions.get(&document.id), resolution) else { continue };
         origins.extend(places(&Case::new(&resolved, inputs), asked));
     }
@@ -308,20 +308,26 @@ fn cause_of(case: &Case<'_>, origin: &Merged, spot: &Spot) -> Cause {
     Cause { effect: Effect::Sets, said, lower: case.below_origin(origin, spot), lines: Vec::new() }
 }
 
+/// Returns which overlays are in force where the inputs are for, and the specs as they are under them.
+fn assigned<'a>(inputs: &Inputs<'a>) -> (Assignment<'a>, Cow<'a, Specs>) {
+    let Inputs { source, packs, options, .. } = inputs;
+    let assignment = source.overlays.on(options.cluster.as_ref(), &source.specs);
+    let specs = overlay::gateway::patch(&source.specs, &assignment, packs.kinds());
+    (assignment, specs)
+}
+
 /// Finds a Gateway and calls a function with everything that it is made of.
 fn with<T>(
     inputs: &Inputs<'_>,
     gateway: &ObjectId,
     explain: impl FnOnce(&Case<'_>) -> Result<T, Unexplained>,
 ) -> Result<T, Unexplained> {
-    let Inputs { source, packs, options, .. } = inputs;
-    let assignment = source.overlays.on(options.cluster.as_ref(), &source.specs);
-    let specs = overlay::gateway::patch(&source.specs, &assignment, packs.kinds());
+    let (assignment, specs) = assigned(inputs);
     if specs.broken.contains_key(gateway) {
         let problems = specs.problems.iter().filter(|problem| problem.object.as_ref() == Some(gateway));
         return Err(Unexplained::Broken(problems.cloned().collect()));
     }
-    let resolutions = resolve(&specs, packs, &assignment);
+    let resolutions = resolve(&specs, inputs.packs, &assignment);
     match resolutions.into_iter().find(|(document, _)| document.id == *gateway) {
         None => Err(Unexplained::Absent),
         Some((_, Resolution::NotOurs { controller })) => Err(Unexplained::NotOurs(controller)),

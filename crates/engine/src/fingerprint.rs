@@ -17,8 +17,8 @@ use serde_json::Value;
 use serde_json::value::RawValue;
 use sha2::{Digest, Sha256};
 
+use crate::marks::FIELD_MANAGER;
 use crate::object::{Gvk, ObjectId};
-use crate::plan::FIELD_MANAGER;
 use crate::text::hex;
 
 /// How much of the digest is kept, in bytes: far beyond chance, and nobody gains by two objects that look alike.

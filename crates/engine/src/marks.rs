@@ -12,6 +12,9 @@ use serde_json::Value;
 use crate::object::{Object, metadata};
 use crate::text::digest;
 
+/// Our field manager; fixed for ever, because it is how an API server knows which fields are ours.
+pub const FIELD_MANAGER: &str = "gatewright";
+
 /// The prefix of our own labels and annotations.
 pub const OWN_PREFIX: &str = "gatewright.dev/";
 

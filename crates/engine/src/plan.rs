@@ -43,9 +43,6 @@ use recreate::Immutable;
 use refusal::{Reason, Refusal};
 use take_over::{GatewayState, TakeOver};
 
-/// Our field manager; fixed for ever, because it is how an API server knows which fields are ours.
-pub const FIELD_MANAGER: &str = "gatewright";
-
 /// What was seen on a cluster.
 #[derive(Debug, Default)]
 pub struct Observed {

@@ -7,6 +7,7 @@ pub mod generated;
 mod pairs;
 pub(crate) mod single;
 mod specs;
+pub mod trace;
 mod unclaimed;
 mod written;
 
@@ -23,7 +24,6 @@ use crate::object::{Gvk, Object, ObjectId};
 use crate::overlay::object::Touched;
 use crate::overlay::{self, Overlays};
 use crate::pack::{Packs, Subject};
-use crate::plan::survey::extra::Trace;
 use crate::problem::{Place, Problem};
 use crate::resolve::{Resolution, Resolved, resolve};
 use crate::selector::ClusterFacts;
@@ -32,6 +32,7 @@ use crate::tree::Tree;
 use generated::Generated;
 use single::{Rendered, rendered};
 use specs::{Specifications, Writer};
+use trace::{Trace, traces};
 
 /// What a sync says about all that it renders, and where to.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -291,14 +292,6 @@ impl Unit {
             generated.object = change(generated.object.clone());
         }
     }
-}
-
-/// By what objects are known that the deployers of these units make; where there are no units, those of any pack.
-fn traces(packs: &Packs, units: &[Unit]) -> BTreeSet<Trace> {
-    let managers: BTreeSet<&str> =
-        units.iter().filter_map(|unit| unit.deployer.as_ref()).map(|deployer| deployer.manager.as_str()).collect();
-    let traces = packs.all().iter().filter_map(Trace::of);
-    traces.filter(|trace| managers.is_empty() || managers.contains(trace.manager.as_str())).collect()
 }
 
 /// Names the other units that want the same object.

@@ -3,6 +3,7 @@
 use std::sync::OnceLock;
 
 use gatewright_engine::live::Live;
+use gatewright_engine::marks::FIELD_MANAGER;
 use gatewright_engine::object::{Gvk, Object, ObjectId};
 use http::header::{ACCEPT, CONTENT_TYPE};
 use http::{HeaderValue, Request};
@@ -18,9 +19,6 @@ use super::failure::Failure;
 use super::resource::{Attempt, known};
 use super::transport::Transport;
 use crate::cluster::{ClusterError, Mode, Precondition};
-
-/// The name under which the fields that we set are ours.
-pub(super) const FIELD_MANAGER: &str = "gatewright";
 
 /// No object ever has this version, so it agrees only with none; a rehearsal answers with it.
 const NEVER: &str = "1";

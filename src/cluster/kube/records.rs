@@ -6,6 +6,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use gatewright_engine::live::Live;
+use gatewright_engine::marks::FIELD_MANAGER;
 use http::Request;
 use kube::api::{DeleteParams, GetParams, ListParams, PostParams};
 use kube::core::Request as Address;
@@ -13,7 +14,6 @@ use kube::core::request::Error as BuildError;
 use serde_json::{Value, json};
 
 use super::failure::Failure;
-use super::objects::FIELD_MANAGER;
 use super::resource::{Attempt, known, path_segment};
 use super::transport::Transport;
 use crate::cluster::{ClusterError, RECORD_PREFIX, Record, SYSTEM_NAMESPACE};

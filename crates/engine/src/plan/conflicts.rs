@@ -20,14 +20,15 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
+use super::Observed;
 use super::fields::leaf::{Leaf, leaves, wholes};
 use super::fields::{difference, remove, union, without};
 use super::policies::Policies;
 use super::refusal::Reason;
 use super::take_over::{content, held_by};
-use super::{FIELD_MANAGER, Observed};
 use crate::diff::{Difference, KEYS, identifies};
 use crate::live::Live;
+use crate::marks::FIELD_MANAGER;
 use crate::mask::Masker;
 use crate::object::{Object, ObjectId};
 use crate::unit::Unit;

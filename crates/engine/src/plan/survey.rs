@@ -15,12 +15,11 @@ mod tests;
 
 use serde_json::{Map, Value};
 
-use super::FIELD_MANAGER;
 use super::conflicts::{Conflicts, Negotiated, Settled, compared};
 use super::refusal::Reason;
 use crate::diff::{Difference, differences};
 use crate::live::Live;
-use crate::marks::OWN_PREFIX;
+use crate::marks::{FIELD_MANAGER, OWN_PREFIX};
 use crate::mask::Masker;
 use crate::object::{Object, ObjectId};
 use crate::unit::Unit;

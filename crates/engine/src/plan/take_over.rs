@@ -8,11 +8,11 @@
 
 use serde_json::{Map, Value, json};
 
+use super::Over;
 use super::conflicts::{is_applied_by, managed_fields};
 use super::fields::{difference, remove, union};
-use super::{FIELD_MANAGER, Over};
 use crate::live::Live;
-use crate::marks::OWN_PREFIX;
+use crate::marks::{FIELD_MANAGER, OWN_PREFIX};
 use crate::object::{Gvk, Object, ObjectId};
 use crate::spec::GATEWAY_API;
 use crate::unit::Unit;

@@ -12,7 +12,6 @@ use super::written::written;
 use super::{Declaration, Deployer, Options, Rendering, Unit, finish};
 use crate::object::{Gvk, Object, ObjectId};
 use crate::pack::{Pack, Packs};
-use crate::plan::survey::extra::Trace;
 use crate::problem::Problem;
 use crate::resolve::{Resolved, parent};
 use crate::spec::gateway::GatewayClass;
@@ -46,15 +45,6 @@ impl Deployer {
         let named = manifest.self_managed.as_ref().map(|self_managed| &self_managed.deployer);
         let manager = named.or(manifest.controllers.first())?.clone();
         Some(Self { manager, told_by: Declaration::of(pack) })
-    }
-}
-
-impl Trace {
-    /// Returns by what the objects are known that are made for the Gateways of a pack.
-    pub(super) fn of(pack: &Pack) -> Option<Self> {
-        let traces = pack.manifest.traces.as_ref()?;
-        let kinds = traces.kinds.iter().map(|kind| Gvk::new(&kind.api_version, &kind.kind)).collect();
-        Some(Self { label: traces.label.clone(), manager: Deployer::of(pack)?.manager, kinds })
     }
 }
 

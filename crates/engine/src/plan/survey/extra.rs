@@ -2,26 +2,13 @@
 
 use std::collections::BTreeSet;
 
-use serde::{Deserialize, Serialize};
-
 use crate::live::Live;
 use crate::marks::OWN_PREFIX;
-use crate::object::{Gvk, Object, ObjectId};
+use crate::object::{Object, ObjectId};
 use crate::plan::conflicts::managed_fields;
 use crate::text::safe_name;
+use crate::unit::trace::Trace;
 use crate::unit::{Rendering, Unit};
-
-/// By what the objects of an implementation are known, whoever asks.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase", deny_unknown_fields)]
-pub struct Trace {
-    /// The label that each of them bears; its value names the spec.
-    pub label: String,
-    /// The field manager of whoever makes them.
-    pub manager: String,
-    /// The kinds that it makes.
-    pub kinds: BTreeSet<Gvk>,
-}
 
 /// What in a source keeps objects from being extra.
 #[derive(Debug)]
