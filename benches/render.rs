@@ -9,7 +9,7 @@ use std::fs;
 use gatewright_engine::explain::{self, Inputs};
 use gatewright_engine::object::Object;
 use gatewright_engine::overlay::Assignment;
-use gatewright_engine::pack::{Pack, Packs};
+use gatewright_engine::pack::{Pack, Packs, Provision};
 use gatewright_engine::resolve::{Resolution, Resolved, resolve};
 use gatewright_engine::spec;
 use gatewright_engine::tree::Tree;
@@ -198,7 +198,10 @@ fn main() {
 
     let specs = spec::load(&tree, packs.kinds(), None);
     let resolved = ready(&specs, &packs);
-    let value = |resolved: &Resolved<'_>| unit::values(resolved, &unit::subject(resolved)).ok().flatten();
+    let value = |resolved: &Resolved<'_>| match unit::values(resolved, &unit::subject(resolved, &options)) {
+        Ok(Provision::Values(values)) => Some(values),
+        Ok(Provision::SelfManaged | Provision::PassThrough(_)) | Err(_) => None,
+    };
     let values: Vec<Value> = resolved.iter().filter_map(|resolved| value(resolved)).collect();
     let renderer = &resolved[0].pack.renderer;
 

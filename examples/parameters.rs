@@ -10,7 +10,7 @@ use gatewright_engine::merge::Table;
 use gatewright_engine::merge::origin::Merged;
 use gatewright_engine::pack::kgateway::parameters::Spec as GatewaySpec;
 use gatewright_engine::pack::manifest::ParameterKind;
-use gatewright_engine::pack::{Pack, Packs, Parameters, Subject, ValuesGenerator};
+use gatewright_engine::pack::{Pack, Packs, Parameters, Provision, Subject, ValuesGenerator};
 use gatewright_engine::problem::Problem;
 use gatewright_engine::schema::Schema;
 use gatewright_engine::spec::Resource;
@@ -54,19 +54,26 @@ impl ValuesGenerator for Generator {
         self.0.defaults(subject)
     }
 
-    fn values(&self, subject: &Subject<'_>, parameters: &Merged) -> Result<Option<Value>, Vec<Problem>> {
-        let Some(mut values) = self.0.values(subject, parameters)? else { return Ok(None) };
+    fn values(&self, subject: &Subject<'_>, parameters: &Merged) -> Result<Provision, Vec<Problem>> {
+        let mut values = match self.0.values(subject, parameters)? {
+            Provision::Values(values) => values,
+            others => return Ok(others),
+        };
         let spec: Spec = subject.read(parameters)?;
         values["labels"]["acme.example/tenant"] = spec.tenant.into();
         values["labels"]["acme.example/cost-center"] = spec.cost_center.unwrap_or_default().to_string().into();
-        Ok(Some(values))
+        Ok(Provision::Values(values))
     }
 }
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     let pack = Pack::builtin("kgateway", &Value::Null)?;
-    let kind =
-        ParameterKind { group: "acme.example".into(), kind: "AcmeParameters".into(), versions: vec!["v1".into()] };
+    let kind = ParameterKind {
+        group: "acme.example".into(),
+        kind: "AcmeParameters".into(),
+        versions: vec!["v1".into()],
+        schema: None,
+    };
     let (table, generator) = (Table::new(&pack.manifest.merge), Generator(Arc::clone(&pack.own.generator)));
     let schema = Schema::of::<Resource<Spec>>()?;
     let acme = Parameters { kind, schema, sense: None, table, generator: Arc::new(generator), post_processor: None };

@@ -190,7 +190,13 @@ fn once_each(
 /// Returns what overlays can know of the clusters that a sync selects.
 pub fn facts_of(config: &Config, sync: &SyncSettings) -> Vec<ClusterFacts> {
     let clusters = config.clusters_of(sync).into_iter();
-    clusters.map(|(name, settings)| ClusterFacts { name: name.to_owned(), labels: settings.labels.clone() }).collect()
+    clusters
+        .map(|(name, settings)| ClusterFacts {
+            name: name.to_owned(),
+            labels: settings.labels.clone(),
+            ..ClusterFacts::default()
+        })
+        .collect()
 }
 
 /// Collects what is wrong: what is wrong everywhere without the names of clusters.
@@ -241,6 +247,7 @@ spec: {gatewayClassName: kgateway, listeners: [{name: http, port: 8080, protocol
         let cluster = |(name, region): (&str, &str)| ClusterFacts {
             name: name.to_owned(),
             labels: [("region".to_owned(), region.to_owned())].into(),
+            capabilities: None,
         };
         let clusters = [("a", "eu"), ("b", "eu"), ("c", "us"), ("d", "us")].map(cluster);
         let wanted = render_all(&source, &packs, clusters);

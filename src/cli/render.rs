@@ -108,7 +108,11 @@ impl Specs {
     /// Returns what overlays can know of the clusters of the config file.
     pub(super) fn clusters(&self) -> impl Iterator<Item = ClusterFacts> {
         let clusters = self.config.iter().flat_map(|config| &config.settings.clusters);
-        clusters.map(|(name, settings)| ClusterFacts { name: name.clone(), labels: settings.labels.clone() })
+        clusters.map(|(name, settings)| ClusterFacts {
+            name: name.clone(),
+            labels: settings.labels.clone(),
+            ..ClusterFacts::default()
+        })
     }
 
     /// Returns what overlays can know of one of them.

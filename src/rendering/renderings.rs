@@ -185,7 +185,7 @@ spec: {parameters: {kube: {deployment: {replicas: 2}}}}
 
     async fn of(renderings: &Arc<Renderings>, snapshot: &Arc<Snapshot>, name: &str, region: &str) -> Arc<Rendering> {
         let labels = [("region".to_owned(), region.to_owned())].into();
-        let cluster = ClusterFacts { name: name.to_owned(), labels };
+        let cluster = ClusterFacts { name: name.to_owned(), labels, capabilities: None };
         renderings.of(snapshot, &cluster).await.expect("rendering ends in no bug")
     }
 
@@ -218,7 +218,7 @@ spec: {parameters: {kube: {deployment: {replicas: 2}}}}
         let reading = Reading::new(&snapshot("one"), &renderings.settings, &renderings.packs);
         let variant = |region: &str| {
             let labels = [("region".to_owned(), region.to_owned())].into();
-            reading.variant(&ClusterFacts { name: String::new(), labels })
+            reading.variant(&ClusterFacts { labels, ..ClusterFacts::default() })
         };
         drop(renderings.reading("one"));
         let kept = renderings.rendering("one", variant("eu"));

@@ -15,7 +15,7 @@ use gatewright::cluster::memory::{MemoryCluster, Verb};
 use gatewright::report::{ClusterReport, ClusterState};
 use gatewright_engine::merge::origin::Merged;
 use gatewright_engine::object::{Object, ObjectId};
-use gatewright_engine::pack::{Pack, PackError, Packs, Subject, ValuesGenerator};
+use gatewright_engine::pack::{Pack, PackError, Packs, Provision, Subject, ValuesGenerator};
 use gatewright_engine::problem::Problem;
 use gatewright_engine::schema::Schema;
 use serde_json::{Value, json};
@@ -45,9 +45,9 @@ impl ValuesGenerator for Keyed {
         Merged::empty()
     }
 
-    fn values(&self, subject: &Subject<'_>, _parameters: &Merged) -> Result<Option<Value>, Vec<Problem>> {
+    fn values(&self, subject: &Subject<'_>, _parameters: &Merged) -> Result<Provision, Vec<Problem>> {
         let port = subject.gateway.spec.listeners[0].port.to_string();
-        Ok(Some(json!({"name": subject.gateway.metadata.name, "port": port})))
+        Ok(Provision::Values(json!({"name": subject.gateway.metadata.name, "port": port})))
     }
 }
 

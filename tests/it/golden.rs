@@ -141,6 +141,7 @@ impl Settings {
         let facts = |node: &Node| ClusterFacts {
             name: node.get("name").and_then(Node::as_str).unwrap_or_default().to_owned(),
             labels: node.get("labels").map(self::pairs).unwrap_or_default(),
+            capabilities: None,
         };
         Options {
             target_namespace: self.get("targetNamespace").and_then(Node::as_str).map(str::to_owned),

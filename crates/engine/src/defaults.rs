@@ -12,8 +12,8 @@ use crate::pack::manifest::ParameterKind;
 use crate::pack::{Pack, Parameters};
 use crate::resolve::Resolved;
 use crate::spec::gateway::{Gateway, GatewaySpec};
-use crate::spec::{Document, GATEWAY_API, Metadata};
-use crate::unit::subject;
+use crate::spec::{Document, GATEWAY_API, Metadata, Specs};
+use crate::unit::{Options, subject};
 use crate::yaml::Node;
 
 /// The parameters that a Gateway has when neither it nor its class says anything.
@@ -30,9 +30,10 @@ pub struct Defaults {
 /// Returns the parameters that a Gateway of a class begins with: those of the pack, and of its settings.
 pub fn defaults(pack: &Pack, class: &str) -> Defaults {
     let gateway = least_gateway(class);
-    let document = document_of(&gateway);
+    let (document, specs, options) = (document_of(&gateway), Specs::default(), Options::default());
     let resolved = Resolved {
         document: &document,
+        specs: &specs,
         gateway,
         pack,
         kind: &pack.own,
@@ -42,9 +43,9 @@ pub fn defaults(pack: &Pack, class: &str) -> Defaults {
         overlays: Vec::new(),
         files: BTreeSet::new(),
     };
-    let lowest = pack.own.generator.defaults(&subject(&resolved));
+    let lowest = pack.own.generator.defaults(&subject(&resolved, &options));
     let merged = merge_over(lowest, &resolved.layers, &pack.own.table);
-    let ParameterKind { group, kind, versions } = &pack.own.kind;
+    let ParameterKind { group, kind, versions, .. } = &pack.own.kind;
     let version = versions.first().map(String::as_str).unwrap_or_default();
     let api_version = Gvk { group: group.clone(), version: version.to_owned(), kind: kind.clone() }.api_version();
     let document = json!({

@@ -1,7 +1,7 @@
-//! Bounds: what must hold for the merged parameters of a Gateway, in CEL.
+//! Bounds: what must hold for the merged parameters of a spec, in CEL.
 //!
-//! A rule sees the merged parameters, each field of their `spec` under its own name, and beside them `gateway`, the
-//! Gateway as it is resolved, and `cluster` with `name` and `labels`. It must yield true. A rule that reads a field that
+//! A rule sees the merged parameters, each field of their `spec` under its own name and all of them as `params`, and
+//! beside them `resource`, the spec as it is resolved (`gateway` if it is one), and `cluster` with `name` and `labels`. It must yield true. A rule that reads a field that
 //! nobody has set does not apply; `has()` asks for one. Everything else that goes wrong is a problem, so that a bound
 //! that cannot be checked holds a Gateway as one does that is broken. `quantity()` reads amounts such as `512Mi`.
 
@@ -20,7 +20,7 @@ use serde_json::{Value, json};
 
 use expression::{Expression, RuleError};
 use walk::written;
-use words::{CLUSTER, GATEWAY, Vocabulary};
+use words::{CLUSTER, GATEWAY, OBJECT, PARAMS, RESOURCE, Vocabulary};
 
 use crate::merge::origin::{LayerName, Merged, MergedContent};
 use crate::problem::{Place, Problem};
@@ -51,13 +51,13 @@ pub struct Rule {
     expression: Expression,
 }
 
-/// What rules are checked against: one Gateway on one cluster.
+/// What rules are checked against: one spec on one cluster.
 #[derive(Clone, Debug)]
 pub struct Facts<'a> {
     /// Its merged parameters.
     pub parameters: &'a Merged,
-    /// The Gateway.
-    pub gateway: &'a Document,
+    /// The spec.
+    pub spec: &'a Document,
     /// The cluster, if it is for one.
     pub cluster: Option<&'a ClusterFacts>,
 }
@@ -114,6 +114,19 @@ fn check_one(rule: &Rule, facts: &Facts<'_>, context: &Context<'_, '_>) -> Optio
     }
 }
 
+/// Says whether an expression over `object` holds; what it asks for and is not there makes it false.
+pub fn holds(text: &str, object: &Value) -> Result<bool, String> {
+    let expression = Expression::new(text, &Vocabulary::of_object()).map_err(|error| error.message)?;
+    let mut context = Context::with_env(Arc::clone(&quantity::FUNCTIONS));
+    context.add_variable_from_value(OBJECT, cel(object)?);
+    match context.resolve(&expression.root) {
+        Ok(Cel::Bool(holds)) => Ok(holds),
+        Err(ExecutionError::NoSuchKey(_)) => Ok(false),
+        Ok(_) => Err("it yields neither true nor false".to_owned()),
+        Err(error) => Err(error.to_string()),
+    }
+}
+
 /// A value that a rule has read.
 struct Read {
     path: String,
@@ -126,7 +139,10 @@ struct Read {
 impl Facts<'_> {
     fn add_to(&self, context: &mut Context<'_, '_>) -> Result<(), String> {
         let cluster = self.cluster.map(|cluster| json!({"name": cluster.name, "labels": cluster.labels}));
-        let others = [(GATEWAY, Some(self.gateway.root.to_value())), (CLUSTER, cluster)];
+        let spec = self.spec.root.to_value();
+        let gateway = (self.spec.id.kind == "Gateway").then(|| spec.clone());
+        let params = Some(self.parameters.to_value()).filter(|params| !params.is_null());
+        let others = [(GATEWAY, gateway), (RESOURCE, Some(spec)), (PARAMS, params), (CLUSTER, cluster)];
         for (name, value) in others.into_iter().filter_map(|(name, value)| Some((name, value?))) {
             context.add_variable_from_value(name, cel(&value)?);
         }
@@ -140,7 +156,7 @@ impl Facts<'_> {
 
     fn problem(&self, place: Place, rule: &Rule, what: &str) -> Problem {
         let message = format!("the rule {:?} cannot be checked: {what}", rule.bound.rule);
-        Problem::document(place, message).about(self.gateway.id.clone())
+        Problem::document(place, message).about(self.spec.id.clone())
     }
 
     fn breach(&self, rule: &Rule) -> Problem {
@@ -161,7 +177,7 @@ impl Facts<'_> {
         let last = reads.iter().filter(is_written).max_by_key(|read| read.layer);
         let place = last.map_or_else(|| rule_place.clone(), |read| read.place.clone());
         let problem = Problem::document(place, format!("{said} the rule {text:?} at {rule_place}"));
-        Problem { hint: message.clone(), ..problem.about(self.gateway.id.clone()) }
+        Problem { hint: message.clone(), ..problem.about(self.spec.id.clone()) }
     }
 
     /// Finds the value at a path, or the list that it is in.
@@ -170,13 +186,13 @@ impl Facts<'_> {
         let written = written(path);
         match whole.as_slice() {
             [CLUSTER, ..] => None,
-            [GATEWAY, below @ ..] => {
-                let node = self.gateway.root.at(below.iter().copied())?;
-                let place = self.gateway.at(node.position);
+            [GATEWAY | RESOURCE, below @ ..] => {
+                let node = self.spec.root.at(below.iter().copied())?;
+                let place = self.spec.at(node.position);
                 let (value, places) = (quoted(&node.to_value()), BTreeSet::from([place.to_string()]));
                 Some(Read { path: written, value, layer: LayerName::Gateway, places, place })
             }
-            path => {
+            [PARAMS, path @ ..] | path => {
                 let merged = path.iter().try_fold(self.parameters, |merged, field| merged.get(field))?;
                 let last = last_word(merged);
                 let mut places = BTreeSet::new();

@@ -2,13 +2,18 @@
 //!
 //! The rules are those of kstatus for the kinds that we render: a Deployment is current when its newest generation
 //! is fully rolled out and available. Of other kinds the conditions are read that many of them share, and kinds that
-//! never become anything (a `ConfigMap`) are current at once.
+//! never become anything (a `ConfigMap`) are current at once. A pack may know better, and says so on the object.
 
 pub mod pods;
 
 use std::fmt;
 
 use serde_json::Value;
+
+use crate::enforce;
+
+/// The annotation with an expression over `object` that is true once it is what it should be.
+pub const HINT: &str = "gatewright.dev/health";
 
 /// The state of one object.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -42,6 +47,9 @@ pub fn health(body: &Value, demands: Demands) -> Health {
     if body.pointer("/metadata/deletionTimestamp").is_some_and(|time| !time.is_null()) {
         return Health::InProgress("it is being deleted".to_owned());
     }
+    if let Some(hint) = body["metadata"]["annotations"][HINT].as_str() {
+        return hinted(hint, body);
+    }
     match body["kind"].as_str().unwrap_or_default() {
         "Deployment" | "StatefulSet" | "DaemonSet" if !is_observed(body) => {
             Health::InProgress("its controller has not seen the change yet".to_owned())
@@ -54,6 +62,18 @@ pub fn health(body: &Value, demands: Demands) -> Health {
         "CustomResourceDefinition" => is_true(body, "Established", "the API server does not serve it yet"),
         "Job" => job(body),
         _ => conditions(body),
+    }
+}
+
+/// Asks what a pack has said of the object.
+fn hinted(hint: &str, body: &Value) -> Health {
+    if body.pointer("/status/observedGeneration").is_some() && !is_observed(body) {
+        return Health::InProgress("its controller has not seen the change yet".to_owned());
+    }
+    match enforce::holds(hint, body) {
+        Ok(true) => Health::Current,
+        Ok(false) => Health::InProgress(format!("it is not healthy by the rule of its pack yet: {hint}")),
+        Err(error) => Health::Failed(format!("its annotation {HINT} cannot be evaluated: {error}")),
     }
 }
 

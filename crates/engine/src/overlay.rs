@@ -24,11 +24,11 @@ use crate::enforce::Rule;
 use crate::enforce::words::Vocabulary;
 use crate::merge::origin::{Layer, LayerName};
 use crate::object::ObjectId;
-use crate::pack::Packs;
+use crate::pack::{Pack, Packs};
 use crate::problem::{Place, Problem};
 use crate::schema::Schema;
-use crate::selector::{ClusterFacts, ClusterSelector, labels_match};
-use crate::spec::overlay::{GROUP, GatewayName, KIND, OverlaySpec, Target};
+use crate::selector::{Capabilities, ClusterFacts, ClusterSelector, labels_match};
+use crate::spec::overlay::{GROUP, GatewayName, KIND, OverlaySpec, SpecName, Target};
 use crate::spec::{Document, GATEWAY_API, Specs};
 use crate::yaml::{Content, Field, Node};
 
@@ -57,6 +57,8 @@ pub struct Rank {
 pub enum Specificity {
     /// Not at all: everything.
     All,
+    /// By kind.
+    Kind,
     /// By class.
     Class,
     /// By label.
@@ -69,9 +71,10 @@ impl fmt::Display for Rank {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let target = match self.specificity {
             Specificity::All => "all Gateways",
+            Specificity::Kind => "specs by kind",
             Specificity::Class => "Gateways by class",
-            Specificity::Labels => "Gateways by label",
-            Specificity::Name => "Gateways by name",
+            Specificity::Labels => "specs by label",
+            Specificity::Name => "specs by name",
         };
         write!(f, "have priority {} and select {target}", self.priority)
     }
@@ -94,6 +97,8 @@ pub struct Overlays {
     broken: Vec<Broken>,
     /// Whether a rule for all clusters looks at the cluster.
     reads_cluster: bool,
+    /// Whether what is rendered may depend on what the cluster can do.
+    pub asks_clusters: bool,
     /// What is wrong with them, beyond their form.
     pub problems: Vec<Problem>,
 }
@@ -104,9 +109,11 @@ pub struct Variant {
     overlays: BTreeSet<Place>,
     /// The cluster itself, where that makes a difference.
     cluster: Option<ClusterFacts>,
+    /// What it can do, where that makes a difference.
+    capabilities: Option<Capabilities>,
 }
 
-/// The overlays that are in force on one cluster, by the Gateways that they govern.
+/// The overlays that are in force on one cluster, by the specs that they govern.
 #[derive(Clone, Debug, Default)]
 pub struct Assignment<'a> {
     governed: BTreeMap<ObjectId, Vec<&'a Overlay>>,
@@ -117,7 +124,15 @@ impl Overlays {
     /// Reads the overlays of a source.
     pub fn read(specs: &Specs, packs: &Packs) -> Self {
         let words = Vocabulary::of_all(packs.kinds());
-        let mut overlays = Self { reads_cluster: packs.rules().any(Rule::reads_cluster), ..Self::default() };
+        let asks = |document: &Document| {
+            let pack = packs.claiming(&document.id.group, &document.id.kind);
+            pack.is_some_and(Pack::asks_clusters)
+        };
+        let mut overlays = Self {
+            reads_cluster: packs.rules().any(Rule::reads_cluster),
+            asks_clusters: specs.documents.values().any(asks),
+            ..Self::default()
+        };
         for document in specs.of_kind(GROUP, KIND) {
             match Overlay::read(document, &words) {
                 Ok(overlay) => {
@@ -144,7 +159,8 @@ impl Overlays {
         let broken = self.broken.iter().filter(|broken| selects(broken.clusters.as_ref(), cluster));
         let places = usable.iter().map(|overlay| overlay.document.place());
         let places = places.chain(broken.map(|broken| broken.place.clone()));
-        Variant { overlays: places.collect(), cluster: cluster.filter(|_| is_special).cloned() }
+        let capabilities = cluster.filter(|_| self.asks_clusters).and_then(|cluster| cluster.capabilities.clone());
+        Variant { overlays: places.collect(), cluster: cluster.filter(|_| is_special).cloned(), capabilities }
     }
 
     /// Returns a notice for each cluster that overlays name and that is not among those that there are.
@@ -152,10 +168,12 @@ impl Overlays {
         self.usable.iter().flat_map(|overlay| names::lost_clusters(overlay, known)).collect()
     }
 
-    /// Finds out which overlays govern which Gateways on a cluster.
+    /// Finds out which overlays govern which specs on a cluster.
     pub fn on(&self, cluster: Option<&ClusterFacts>, specs: &Specs) -> Assignment<'_> {
         let mut assignment = Assignment::default();
-        for gateway in specs.of_kind(GATEWAY_API, "Gateway") {
+        let is_spec =
+            |document: &&Document| !matches!(document.id.kind.as_str(), KIND | "GatewayClass" | "ListenerSet");
+        for gateway in specs.documents.values().filter(is_spec) {
             let governs = |overlay: &&Overlay| {
                 overlay.is_in_force(cluster) && targets(overlay.spec.target.as_ref(), gateway, specs)
             };
@@ -254,28 +272,45 @@ fn selects(selector: Option<&ClusterSelector>, cluster: Option<&ClusterFacts>) -
 }
 
 fn specificity(target: Option<&Target>) -> Specificity {
+    let is_named = |specs: &Vec<SpecName>| specs.iter().all(|spec| spec.name.is_some());
     match target {
         Some(Target { gateways: Some(_), .. }) => Specificity::Name,
+        Some(Target { specs: Some(specs), .. }) if is_named(specs) => Specificity::Name,
         Some(Target { match_labels: Some(_), .. } | Target { match_expressions: Some(_), .. }) => Specificity::Labels,
         Some(Target { gateway_classes: Some(_), .. }) => Specificity::Class,
-        Some(Target { gateways: None, match_labels: None, match_expressions: None, gateway_classes: None }) | None => {
-            Specificity::All
-        }
+        Some(Target { specs: Some(_), .. }) => Specificity::Kind,
+        Some(Target {
+            gateways: None,
+            specs: None,
+            match_labels: None,
+            match_expressions: None,
+            gateway_classes: None,
+        })
+        | None => Specificity::All,
     }
 }
 
-/// Tells whether a Gateway, as it was written, is what a target says.
-fn targets(target: Option<&Target>, gateway: &Document, specs: &Specs) -> bool {
-    let Some(target) = target else { return true };
-    let text = |path: [&str; 2]| gateway.root.at(path).and_then(Node::as_str);
+/// Tells whether a spec, as it was written, is what a target says. Who does not say what kind of specs, means Gateways.
+fn targets(target: Option<&Target>, spec: &Document, specs: &Specs) -> bool {
+    let is_gateway = spec.id.group == GATEWAY_API && spec.id.kind == "Gateway";
+    let Some(target) = target else { return is_gateway };
+    let text = |path: [&str; 2]| spec.root.at(path).and_then(Node::as_str);
+    let in_namespace = |said: &String| specs.namespace(said) == spec.id.namespace;
     let is_named = |wanted: &GatewayName| {
-        let in_namespace = |said: &String| specs.namespace(said) == gateway.id.namespace;
-        wanted.name == gateway.id.name && wanted.namespace.as_ref().is_none_or(in_namespace)
+        is_gateway && wanted.name == spec.id.name && wanted.namespace.as_ref().is_none_or(in_namespace)
     };
     let by_name = target.gateways.as_ref().is_none_or(|names| names.iter().any(is_named));
-    let has_class = |class: &String| text(["spec", "gatewayClassName"]) == Some(class);
+    let is_one = |wanted: &SpecName| {
+        wanted.kind == spec.id.kind
+            && wanted.group.as_ref().is_none_or(|group| *group == spec.id.group)
+            && wanted.namespace.as_ref().is_none_or(in_namespace)
+            && wanted.name.as_ref().is_none_or(|name| *name == spec.id.name)
+    };
+    let by_kind = target.specs.as_ref().map_or(is_gateway, |specs| specs.iter().any(is_one));
+    let has_class = |class: &String| is_gateway && text(["spec", "gatewayClassName"]) == Some(class);
     let by_class = target.gateway_classes.as_ref().is_none_or(|classes| classes.iter().any(has_class));
     let pair = |(key, field): (&str, &Field)| Some((key.to_owned(), field.node.as_str()?.to_owned()));
-    let labels = gateway.root.at(["metadata", "labels"]).into_iter().flat_map(Node::fields).filter_map(pair).collect();
-    by_name && by_class && labels_match(&labels, target.match_labels.as_ref(), target.match_expressions.as_deref())
+    let labels = spec.root.at(["metadata", "labels"]).into_iter().flat_map(Node::fields).filter_map(pair).collect();
+    let by_label = labels_match(&labels, target.match_labels.as_ref(), target.match_expressions.as_deref());
+    by_name && by_kind && by_class && by_label
 }

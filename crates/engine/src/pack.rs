@@ -4,6 +4,7 @@
 //! [`ValuesGenerator`] in Rust. The renderer knows nothing of gateways, and a generator knows nothing of templates.
 
 pub mod agentgateway;
+pub mod declared;
 pub mod gateway;
 pub mod kgateway;
 pub mod manifest;
@@ -16,30 +17,33 @@ use serde::de::DeserializeOwned;
 use serde_json::Value;
 
 use crate::enforce::Rule;
+use crate::enforce::expression::RuleError;
 use crate::enforce::words::Vocabulary;
+use crate::health;
 use crate::merge::Table;
 use crate::merge::origin::{Layer, LayerName, Merged};
 use crate::object::Object;
 use crate::problem::{Place, Problem};
-use crate::render::{Renderer, TemplateError};
+use crate::render::{RenderError, Renderer, TemplateError};
 use crate::schema::{Schema, SchemaError};
+use crate::selector::Capabilities;
 use crate::spec::gateway::Gateway;
 use crate::spec::listener_set::ListenerSet;
 use crate::spec::overlay::Bound;
-use crate::spec::{Document, Kind, Kinds, Sense, base_kinds};
+use crate::spec::{Document, GATEWAY_API, Kind, Kinds, Sense, Specs, base_kinds};
 use crate::yaml::{self, Node, YamlError};
-use manifest::{Generated, Manifest, ParameterKind};
+use manifest::{Claim, Generated, Manifest, ParameterKind};
 
 /// The spec that a unit is rendered from, with all that belongs to it.
 #[derive(Clone, Debug)]
 pub struct Subject<'a> {
-    /// The Gateway as it was written.
+    /// The spec as it was written.
     pub document: &'a Document,
-    /// The Gateway.
+    /// The Gateway; of another spec, one that says nothing but its name.
     pub gateway: &'a Gateway,
     /// Its namespace.
     pub namespace: &'a str,
-    /// Its class.
+    /// Its class; empty for what is no Gateway.
     pub class: &'a str,
     /// The sets that attach to it, in the order of their names.
     pub listener_sets: &'a [ListenerSet],
@@ -47,9 +51,29 @@ pub struct Subject<'a> {
     pub listener_set_documents: &'a [&'a Document],
     /// Its parameters, the lowest layer first, without the built-in one.
     pub layers: &'a [Layer<'a>],
+    /// Everything else that the source holds.
+    pub specs: &'a Specs,
+    /// What the cluster can do; nothing is known where none was asked.
+    pub capabilities: Option<&'a Capabilities>,
+}
+
+/// What becomes of a spec.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Provision {
+    /// It is rendered: the values of every template.
+    Values(Value),
+    /// Somebody else provisions it (*self-managed*).
+    SelfManaged,
+    /// An operator in the cluster provisions it: these documents go there, as they are. The spec is among them.
+    PassThrough(Vec<Value>),
 }
 
 impl Subject<'_> {
+    /// Tells whether the spec is a Gateway.
+    pub fn is_gateway(&self) -> bool {
+        self.document.id.group == GATEWAY_API && self.document.id.kind == "Gateway"
+    }
+
     /// Returns a problem with the spec as a whole.
     pub fn problem(&self, message: &str) -> Problem {
         Problem::document(self.document.place(), message).about(self.document.id.clone())
@@ -67,8 +91,8 @@ pub trait ValuesGenerator: Send + Sync {
     /// Returns the lowest layer of parameters, before the layers of the subject are merged over it.
     fn defaults(&self, subject: &Subject<'_>) -> Merged;
 
-    /// Returns the values of every template, or `None` if somebody else provisions this one (*self-managed*).
-    fn values(&self, subject: &Subject<'_>, parameters: &Merged) -> Result<Option<Value>, Vec<Problem>>;
+    /// Decides what becomes of a spec.
+    fn values(&self, subject: &Subject<'_>, parameters: &Merged) -> Result<Provision, Vec<Problem>>;
 
     /// Returns remarks about parameters that are allowed and yet hardly what was meant; they hold nothing back.
     fn lint(&self, _subject: &Subject<'_>, _parameters: &Merged) -> Vec<Problem> {
@@ -115,6 +139,10 @@ pub struct Pack {
     pub manifest: Manifest,
     /// Values to objects.
     pub renderer: Renderer,
+    /// Conditions of the health hints in the manifest, by their number.
+    pub(crate) conditions: Renderer,
+    /// The kinds of `claims` and `reads`, with what their documents must look like.
+    claimed: Vec<(Claim, Schema)>,
     /// The same for each of `generate`.
     pub generated: Vec<(Generated, Renderer)>,
     /// Its own kind of parameters, which also governs where nobody refers to any.
@@ -128,7 +156,12 @@ pub struct Pack {
     pub enforce: Vec<(Bound, Place)>,
     /// The same, ready to be checked.
     pub(crate) rules: Vec<Rule>,
+    /// What the manifest says must hold, and whether it only is to be said.
+    pub(crate) checks: Vec<(Rule, bool)>,
 }
+
+/// The file that says what a pack is.
+pub const MANIFEST: &str = "pack.yaml";
 
 /// Nobody guesses as many random bytes as this.
 const FEWEST_BYTES: u16 = 16;
@@ -159,6 +192,9 @@ pub enum PackError {
     /// The settings of the pack are not what they must be.
     #[error("cannot use the settings of the pack")]
     Settings(#[source] serde_json::Error),
+    /// A computed value has a name that templates know already.
+    #[error("the computed value {0:?} has a name that is taken")]
+    Taken(String),
     /// A value that is to be made could be guessed.
     #[error("a generated value of {0} bytes can be guessed, {FEWEST_BYTES} are needed")]
     Guessable(u16),
@@ -186,34 +222,29 @@ impl Pack {
         }
     }
 
-    /// Puts a pack together from its files.
+    /// Puts a pack together from its files, with a generator of its own.
     pub fn new(
         files: &BTreeMap<&str, &str>,
         schema: Schema,
         generator: Arc<dyn ValuesGenerator>,
     ) -> Result<Self, PackError> {
-        let manifest: Manifest =
-            serde_json::from_value(document(files, "pack.yaml")?.to_value()).map_err(PackError::Manifest)?;
-        let text = |name: &String| Ok((name.clone(), file(files, name)?.to_owned()));
-        let templates = manifest.templates.iter().map(text).collect::<Result<Vec<_>, PackError>>()?;
+        let manifest = Manifest::read(files)?;
         let (kind, table) = (manifest.parameters.clone(), Table::new(&manifest.merge));
-        let generated = manifest.generate.iter().map(|value| {
-            if value.bytes < FEWEST_BYTES {
-                return Err(PackError::Guessable(value.bytes));
-            }
-            let renderer = Renderer::new(&[text(&value.template)?]).map_err(PackError::Template)?;
-            Ok((value.clone(), renderer))
-        });
-        let generated = generated.collect::<Result<Vec<_>, PackError>>()?;
+        let own = Parameters { kind, schema, sense: None, table, generator, post_processor: None };
+        let claimed = manifest.claims.iter().chain(&manifest.reads);
+        let claimed = claimed.map(|claim| Ok((claim.clone(), claim.read_schema(files)?)));
         Ok(Self {
-            renderer: Renderer::new(&templates).map_err(PackError::Template)?,
-            generated,
+            renderer: manifest.renderer(files)?,
+            conditions: manifest.conditions()?,
+            claimed: claimed.collect::<Result<_, PackError>>()?,
+            generated: manifest.generated(files)?,
             manifest,
-            own: Parameters { kind, schema, sense: None, table, generator, post_processor: None },
+            own,
             others: Vec::new(),
             settings: None,
             enforce: Vec::new(),
             rules: Vec::new(),
+            checks: Vec::new(),
         })
     }
 
@@ -222,6 +253,11 @@ impl Pack {
     pub fn with_kind(mut self, parameters: Parameters) -> Self {
         self.others.push(parameters);
         self
+    }
+
+    /// Tells whether documents of a kind, other than Gateways, are specs that it renders.
+    pub fn claims(&self, group: &str, kind: &str) -> bool {
+        self.manifest.claims.iter().any(|claim| claim.group == group && claim.kind == kind)
     }
 
     /// Returns the kinds of parameters that a reference may name.
@@ -241,17 +277,54 @@ impl Pack {
         Self { enforce, ..self }
     }
 
-    fn read_rules(&self, kinds: &Kinds) -> Result<Vec<Rule>, PackError> {
+    /// Reads what must hold: what the config file says, and what the manifest does.
+    fn read_rules(&mut self, kinds: &Kinds) -> Result<(), PackError> {
         let schema = |kind: &ParameterKind| Some(&kinds.get(&(kind.group.clone(), kind.kind.clone()))?.schema);
         let words = Vocabulary::new(self.kinds().filter_map(|parameters| schema(&parameters.kind)), kinds);
-        let (mut rules, mut problems) = (Vec::new(), Vec::new());
-        for (bound, place) in &self.enforce {
-            match Rule::new(bound, place.clone(), &words) {
-                Ok(rule) => rules.push(rule),
-                Err(error) => problems.push(error.at(place.clone())),
+        let mut problems = Vec::new();
+        let mut rule = |bound: &Bound, place: &Place| match Rule::new(bound, place.clone(), &words) {
+            Ok(rule) => Some(rule),
+            Err(error) => {
+                problems.push(error.at(place.clone()));
+                None
             }
+        };
+        let rules = self.enforce.iter().filter_map(|(bound, place)| rule(bound, place)).collect();
+        let place = Place::file(format!("{}/{MANIFEST}", self.manifest.name));
+        let check = |check: &manifest::Check| {
+            let bound = Bound { rule: check.rule.clone(), message: Some(check.message.clone()) };
+            Some((rule(&bound, &place)?, check.notice))
+        };
+        let checks = self.manifest.checks.iter().filter_map(check).collect();
+        let hints = self.manifest.health.iter();
+        problems.extend(hints.filter_map(|hint| {
+            let error = RuleError::of_expression(&hint.current, &Vocabulary::of_object())?;
+            Some(error.at(place.clone()))
+        }));
+        if !problems.is_empty() {
+            return Err(PackError::Rules(problems));
         }
-        if problems.is_empty() { Ok(rules) } else { Err(PackError::Rules(problems)) }
+        (self.rules, self.checks) = (rules, checks);
+        Ok(())
+    }
+
+    /// Writes onto objects when they count as healthy, where the pack says more than their kind.
+    pub(crate) fn with_health(&self, objects: Vec<Object>, values: &Value) -> Result<Vec<Object>, RenderError> {
+        let mut hints = Vec::new();
+        for (index, hint) in self.manifest.health.iter().enumerate() {
+            let holds = hint.when.is_none() || self.conditions.evaluate(&format!("health.{index}"), values)? == true;
+            hints.extend(holds.then_some(hint));
+        }
+        let hinted = |object: Object| match hints.iter().find(|hint| hint.kind == object.id().kind) {
+            Some(hint) => object.with_metadata("annotations", [(health::HINT.to_owned(), hint.current.clone())]),
+            None => object,
+        };
+        Ok(objects.into_iter().map(hinted).collect())
+    }
+
+    /// Tells whether what it renders may depend on what the cluster can do.
+    pub(crate) fn asks_clusters(&self) -> bool {
+        self.manifest.operator.is_some()
     }
 
     /// Returns the layer of the config file.
@@ -296,16 +369,31 @@ impl Packs {
         let mut all = Vec::new();
         for mut pack in packs {
             for parameters in std::iter::once(&mut pack.own).chain(&mut pack.others) {
-                let ParameterKind { group, kind, versions } = parameters.kind.clone();
+                let ParameterKind { group, kind, versions, .. } = parameters.kind.clone();
                 let schema = std::mem::replace(&mut parameters.schema, Schema::anything());
                 kinds.insert((group, kind), Kind { versions, namespaced: true, schema, sense: parameters.sense });
+            }
+            for (claim, schema) in std::mem::take(&mut pack.claimed) {
+                let Claim { group, kind, versions, .. } = claim;
+                // The kind of parameters may be claimed too, and has its schema already.
+                kinds.entry((group, kind)).or_insert(Kind { versions, namespaced: true, schema, sense: None });
             }
             all.push(pack);
         }
         for pack in &mut all {
-            pack.rules = pack.read_rules(&kinds)?;
+            pack.read_rules(&kinds)?;
         }
         Ok(Self { packs: all, kinds })
+    }
+
+    /// Returns the pack that renders specs of a kind that is not Gateways'.
+    pub fn claiming(&self, group: &str, kind: &str) -> Option<&Pack> {
+        self.packs.iter().find(|pack| pack.claims(group, kind))
+    }
+
+    /// Tells whether documents of a kind are specs: a Gateway, or what a pack claims.
+    pub fn is_spec(&self, group: &str, kind: &str) -> bool {
+        (group == GATEWAY_API && kind == "Gateway") || self.claiming(group, kind).is_some()
     }
 
     /// Returns the kinds that can be read.

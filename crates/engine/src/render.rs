@@ -50,6 +50,17 @@ pub enum RenderError {
 impl Renderer {
     /// Loads templates, `(name, text)`, in the order in which they are to be rendered.
     pub fn new(templates: &[(String, String)]) -> Result<Self, TemplateError> {
+        Self::with_parts(templates, &[])
+    }
+
+    /// Loads expressions, `(name, text)`, each to be evaluated by itself.
+    pub fn of_expressions(expressions: impl Iterator<Item = (String, String)>) -> Result<Self, TemplateError> {
+        let text = |(name, expression)| (name, format!("{{{{ ({expression}) | json }}}}"));
+        Self::new(&expressions.map(text).collect::<Vec<_>>())
+    }
+
+    /// Loads templates, and parts that they may include and that yield nothing by themselves.
+    pub fn with_parts(templates: &[(String, String)], parts: &[(String, String)]) -> Result<Self, TemplateError> {
         let mut tera = Tera::new();
         // Every template escapes; the escape function refuses. Filters that encode mark their result as safe.
         tera.autoescape_on([""]);
@@ -57,8 +68,8 @@ impl Renderer {
             Err(io::Error::other("a value must pass through an encoding filter, as in {{ name | json }}"))
         });
         functions::register(&mut tera);
-        tera.add_raw_templates(templates.iter().map(|(name, text)| (name.as_str(), text.as_str())))
-            .map_err(TemplateError)?;
+        let all = templates.iter().chain(parts).map(|(name, text)| (name.as_str(), text.as_str()));
+        tera.add_raw_templates(all).map_err(TemplateError)?;
         let templates = templates.iter().map(|(name, _)| name.clone()).collect();
         Ok(Self { tera, templates, texts: Texts::default() })
     }
@@ -71,6 +82,15 @@ impl Renderer {
             objects.extend(self.filled(name, &context)?);
         }
         Ok(objects)
+    }
+
+    /// Returns what an expression comes to, one of [`Self::of_expressions`].
+    pub fn evaluate(&self, name: &str, values: &Value) -> Result<Value, RenderError> {
+        let context = Context::from_serialize(values).map_err(RenderError::Values)?;
+        let fail = |source| RenderError::Fill(name.to_owned(), source);
+        let text = self.tera.render(name, &context).map_err(fail)?;
+        serde_json::from_str(text.trim_matches([holes::BEGIN, holes::END]))
+            .map_err(|error| fail(tera::Error::message(format!("the expression yields no value: {error}"))))
     }
 
     /// Returns the names of the templates, in their order.

@@ -1,14 +1,15 @@
-//! Which pack renders a Gateway, and which parameters govern it.
+//! Which pack renders a spec, and which parameters govern it.
 //!
 //! A reference that leads nowhere, or to something that cannot be used, is a problem of the Gateway (the standard's
 //! `InvalidParameters`): it is held as it is, and the others go on. Rules: Gateway API, GEP-1762 and the
 //! `parametersRef` of `GatewayClass` and of `Gateway.spec.infrastructure`.
 
+pub mod claimed;
+
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use crate::check::suggest;
-use crate::enforce::Rule;
 use crate::merge::origin::{Layer, LayerName};
 use crate::object::ObjectId;
 use crate::overlay::{Assignment, Overlay};
@@ -20,12 +21,14 @@ use crate::spec::listener_set::ListenerSet;
 use crate::spec::{Document, GATEWAY_API, Specs};
 use crate::yaml::Node;
 
-/// A Gateway with everything that decides what becomes of it.
+/// A spec with everything that decides what becomes of it.
 #[derive(Clone)]
 pub struct Resolved<'a> {
-    /// The Gateway as it was written.
+    /// The spec as it was written.
     pub document: &'a Document,
-    /// The Gateway.
+    /// Everything else that the source holds.
+    pub specs: &'a Specs,
+    /// The Gateway; of another spec, one that says nothing but its name.
     pub gateway: Gateway,
     /// What renders it.
     pub pack: &'a Pack,
@@ -43,14 +46,7 @@ pub struct Resolved<'a> {
     pub files: BTreeSet<Arc<str>>,
 }
 
-impl Resolved<'_> {
-    /// Returns what must hold for its parameters: what the config file says, and then the overlays.
-    pub(crate) fn rules(&self) -> impl Iterator<Item = &Rule> {
-        self.pack.rules.iter().chain(self.overlays.iter().flat_map(|overlay| &overlay.rules))
-    }
-}
-
-/// What became of one Gateway.
+/// What became of one spec.
 pub enum Resolution<'a> {
     /// It can be rendered.
     Ready(Box<Resolved<'a>>),
@@ -63,7 +59,8 @@ pub enum Resolution<'a> {
     Broken(Vec<Problem>),
 }
 
-/// Resolves all Gateways of a source, in the order of their identities, under the overlays of a cluster.
+/// Resolves all specs of a source under the overlays of a cluster: Gateways, and then what packs claim, each in the
+/// order of their identities.
 pub fn resolve<'a>(
     specs: &'a Specs,
     packs: &'a Packs,
@@ -71,17 +68,16 @@ pub fn resolve<'a>(
 ) -> Vec<(&'a Document, Resolution<'a>)> {
     let sets = listener_sets(specs);
     let gateways = specs.of_kind(GATEWAY_API, "Gateway");
-    gateways
-        .map(|document| {
-            let attached = sets.get(&document.id).map(Vec::as_slice).unwrap_or_default();
-            (
-                document,
-                Context { specs, packs, document }
-                    .resolve(attached, overlays)
-                    .unwrap_or_else(|problem| Resolution::Broken(vec![*problem])),
-            )
-        })
-        .collect()
+    let gateways = gateways.map(|document| {
+        let attached = sets.get(&document.id).map(Vec::as_slice).unwrap_or_default();
+        (
+            document,
+            Context { specs, packs, document }
+                .resolve(attached, overlays)
+                .unwrap_or_else(|problem| Resolution::Broken(vec![*problem])),
+        )
+    });
+    gateways.chain(claimed::resolve(specs, packs, overlays)).collect()
 }
 
 /// Returns the sets of each Gateway, in the order of their names.
@@ -100,6 +96,12 @@ pub(crate) fn parent(specs: &Specs, document: &Document, set: &ListenerSet) -> O
     let namespace = specs.namespace(parent.namespace.as_deref().unwrap_or(&document.id.namespace));
     let (group, kind) = (parent.group.as_deref().unwrap_or(GATEWAY_API), parent.kind.as_deref().unwrap_or("Gateway"));
     ObjectId::new(group, kind, namespace, &parent.name)
+}
+
+/// Returns the Gateway that a spec is, or one that says nothing but its name; `None` if it cannot be read.
+pub(crate) fn gateway_of(document: &Document) -> Option<Gateway> {
+    let is_gateway = document.id.group == GATEWAY_API && document.id.kind == "Gateway";
+    if is_gateway { document.read().ok() } else { Some(claimed::nameless(document)) }
 }
 
 struct Context<'a> {
@@ -147,6 +149,7 @@ impl<'a> Context<'a> {
         let listener_sets = sets.iter().map(|(_, set)| set.clone()).collect();
         Ok(Resolution::Ready(Box::new(Resolved {
             document: self.document,
+            specs: self.specs,
             gateway,
             pack,
             kind,

@@ -8,13 +8,36 @@ use std::collections::{BTreeMap, BTreeSet};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// What can be known of a cluster without asking it.
+/// What is known of a cluster before anything is rendered for it.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct ClusterFacts {
     /// Its name in the config.
     pub name: String,
     /// Its labels there.
     pub labels: BTreeMap<String, String>,
+    /// What it can do; nothing is known where it was not asked.
+    pub capabilities: Option<Capabilities>,
+}
+
+/// What a cluster can do, as far as a rendering may depend on it.
+#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Capabilities {
+    /// The kinds that it serves, by group and kind.
+    pub kinds: BTreeSet<(String, String)>,
+    /// The packs whose operators are at work there.
+    pub operators: BTreeSet<String>,
+}
+
+impl Capabilities {
+    /// Tells whether it serves a kind.
+    pub fn serves(&self, group: &str, kind: &str) -> bool {
+        self.kinds.contains(&(group.to_owned(), kind.to_owned()))
+    }
+
+    /// Tells whether the operator that provisions the specs of a pack is at work.
+    pub fn operates(&self, pack: &str) -> bool {
+        self.operators.contains(pack)
+    }
 }
 
 /// Which clusters; everything that is said must hold, and nothing said is none.

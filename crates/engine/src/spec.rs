@@ -143,6 +143,8 @@ pub struct Specs {
     pub documents: BTreeMap<ObjectId, Document>,
     /// Those of a known kind that did not: their identity, so that what depends on them can be held.
     pub broken: BTreeMap<ObjectId, Place>,
+    /// The same as far as they can be read: what they refer to is not free for others.
+    pub broken_documents: Vec<Document>,
     /// What is meant to be an overlay and is not: nobody refers to overlays, so what they say of themselves tells what
     /// is to be held.
     pub broken_overlays: Vec<Document>,
@@ -236,7 +238,8 @@ impl Specs {
         }
     }
 
-    fn has(&self, id: &ObjectId) -> bool {
+    /// Tells whether a document stands in the source, usable or not.
+    pub(crate) fn has(&self, id: &ObjectId) -> bool {
         self.documents.contains_key(id) || self.broken.contains_key(id)
     }
 
@@ -260,13 +263,17 @@ impl Specs {
         let first = self.documents.get(&document.id).map(Document::place);
         if let Some(first) = first.or_else(|| self.broken.get(&document.id).cloned()) {
             let id = document.id.clone();
-            self.documents.remove(&id).into_iter().chain([document]).for_each(|document| self.keep_overlay(document));
+            for document in self.documents.remove(&id).into_iter().chain([document]) {
+                self.broken_documents.push(document.clone());
+                self.keep_overlay(document);
+            }
             let message = format!("the same object stands at {first} too");
             let problem = Problem::document(place, message).about(id.clone());
             self.problems.push(problem.hint("remove one of the two; until then neither is used"));
             self.broken.insert(id, first);
         } else if is_broken {
             self.broken.insert(document.id.clone(), place);
+            self.broken_documents.push(document.clone());
             self.keep_overlay(document);
         } else {
             self.documents.insert(document.id.clone(), document);

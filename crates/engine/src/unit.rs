@@ -3,6 +3,7 @@
 //! A unit is all objects that are rendered from one spec, or one document that no pack claims: what is held, awaited,
 //! counted and released together.
 
+mod checks;
 pub mod generated;
 mod pairs;
 pub(crate) mod single;
@@ -23,14 +24,14 @@ use crate::object::scope::is_cluster_scoped;
 use crate::object::{Gvk, Object, ObjectId};
 use crate::overlay::object::Touched;
 use crate::overlay::{self, Overlays};
-use crate::pack::{Packs, Subject};
+use crate::pack::{Packs, Provision, Subject};
 use crate::problem::{Place, Problem};
 use crate::resolve::{Resolution, Resolved, resolve};
 use crate::selector::ClusterFacts;
-use crate::spec::{self, Document, GATEWAY_API, Specs};
+use crate::spec::{self, Document, Specs};
 use crate::tree::Tree;
 use generated::Generated;
-use single::{Rendered, rendered};
+use single::{Made, Rendered, rendered};
 use specs::{Specifications, Writer};
 use trace::{Trace, traces};
 
@@ -137,13 +138,13 @@ impl Source {
     pub fn render(&self, packs: &Packs, options: &Options) -> Rendering {
         let assignment = self.overlays.on(options.cluster.as_ref(), &self.specs);
         let specs = overlay::gateway::patch(&self.specs, &assignment, packs.kinds());
-        let is_gateway = |id: &&ObjectId| id.group == GATEWAY_API && id.kind == "Gateway";
+        let is_spec = |id: &&ObjectId| packs.is_spec(&id.group, &id.kind);
         let mut rendering = Rendering {
-            broken: specs.broken.keys().filter(is_gateway).cloned().collect(),
+            broken: specs.broken.keys().filter(is_spec).cloned().collect(),
             documents: specs.documents.keys().chain(specs.broken.keys()).cloned().collect(),
             problems: [specs.problems.as_slice(), &self.overlays.problems].concat(),
             applies_specs: options.apply_specs,
-            spec_kinds: packs.kinds().keys().cloned().collect(),
+            spec_kinds: specs::kinds(packs),
             ..Rendering::default()
         };
         let mut writer = Writer::new(&specs, options);
@@ -188,36 +189,43 @@ pub fn render(tree: &Tree, packs: &Packs, options: &Options) -> Rendering {
 
 impl Rendering {
     fn add(&mut self, resolved: &Resolved<'_>, writer: &mut Writer<'_>, (options, touched): (&Options, &mut Touched)) {
-        let subject = subject(resolved);
+        let subject = subject(resolved, options);
         let defaults = || resolved.kind.generator.defaults(&subject);
         let ties = overlay::ties::of_parameters(&resolved.overlays, &resolved.layers, &resolved.kind.table, defaults);
         if !ties.is_empty() {
             return self.add_broken(resolved.document, ties);
         }
         let parameters = parameters(resolved, &subject);
-        let facts = Facts { parameters: &parameters, gateway: resolved.document, cluster: options.cluster.as_ref() };
-        let breaches = enforce::check(resolved.rules(), &facts);
+        let facts = Facts { parameters: &parameters, spec: resolved.document, cluster: options.cluster.as_ref() };
+        let (mut breaches, notices) = checks::check(resolved, &facts);
+        breaches.extend(enforce::check(resolved.rules(), &facts));
         if !breaches.is_empty() {
             return self.add_broken(resolved.document, breaches);
         }
+        self.problems.extend(notices);
         self.problems.extend(resolved.kind.generator.lint(&subject, &parameters));
-        let rendered = match rendered(resolved, &subject, &parameters, (options, touched), &mut self.problems) {
-            Ok(rendered) => rendered,
+        let made = match rendered(resolved, &subject, &parameters, (options, touched), &mut self.problems) {
+            Ok(made) => made,
             Err(problems) => return self.add_broken(resolved.document, problems),
         };
-        let specs = match &rendered {
-            Some(_) => writer.rendered(resolved),
-            None => writer.self_managed(resolved),
+        let specs = match &made {
+            Made::Rendered(_) => writer.rendered(resolved),
+            Made::PassedOn(_) => Ok(Specifications::default()),
+            Made::SelfManaged => writer.self_managed(resolved),
         };
         let Specifications { objects: specs, notes } = match specs {
             Ok(specs) => specs,
             Err(problem) => return self.add_broken(resolved.document, vec![*problem]),
         };
-        if rendered.is_none() {
-            self.self_managed.insert(resolved.document.id.clone());
-        }
-        let deployer = rendered.as_ref().and_then(|_| Deployer::of(resolved.pack));
-        let Rendered { objects, generated } = rendered.unwrap_or_default();
+        let (rendered, deployer) = match made {
+            Made::Rendered(rendered) => (rendered, Deployer::of(resolved.pack)),
+            Made::PassedOn(rendered) => (rendered, None),
+            Made::SelfManaged => {
+                self.self_managed.insert(resolved.document.id.clone());
+                (Rendered::default(), None)
+            }
+        };
+        let Rendered { objects, generated } = rendered;
         let files = resolved.files.clone();
         if !objects.is_empty() || !specs.is_empty() {
             self.units.push(Unit { files, specs, objects, generated, notes, deployer, ..Unit::of(resolved.document) });
@@ -300,19 +308,19 @@ fn others(unit: &Unit, units: &[&Unit]) -> String {
     others.collect::<Vec<_>>().join(" and ")
 }
 
-/// Returns the values that the templates of one Gateway get, or `None` if somebody else provisions it.
-pub fn values(resolved: &Resolved<'_>, subject: &Subject<'_>) -> Result<Option<Value>, Vec<Problem>> {
+/// Decides what becomes of a spec.
+pub fn values(resolved: &Resolved<'_>, subject: &Subject<'_>) -> Result<Provision, Vec<Problem>> {
     resolved.kind.generator.values(subject, &parameters(resolved, subject))
 }
 
-/// Returns the merged parameters of one Gateway.
+/// Returns the merged parameters of one spec.
 pub fn parameters(resolved: &Resolved<'_>, subject: &Subject<'_>) -> Merged {
     let defaults = resolved.kind.generator.defaults(subject);
     merge_over(defaults, &resolved.layers, &resolved.kind.table)
 }
 
-/// Returns what generators and post-processors see of a resolved Gateway.
-pub fn subject<'a>(resolved: &'a Resolved<'_>) -> Subject<'a> {
+/// Returns what generators and post-processors see of a resolved spec.
+pub fn subject<'a>(resolved: &'a Resolved<'_>, options: &'a Options) -> Subject<'a> {
     Subject {
         document: resolved.document,
         gateway: &resolved.gateway,
@@ -321,6 +329,8 @@ pub fn subject<'a>(resolved: &'a Resolved<'_>) -> Subject<'a> {
         listener_sets: &resolved.listener_sets,
         listener_set_documents: &resolved.listener_set_documents,
         layers: &resolved.layers,
+        specs: resolved.specs,
+        capabilities: options.cluster.as_ref().and_then(|cluster| cluster.capabilities.as_ref()),
     }
 }
 

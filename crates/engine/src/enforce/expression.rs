@@ -35,6 +35,11 @@ impl RuleError {
         Self { message: message.into(), hint: None }
     }
 
+    /// Returns what is wrong with an expression, if anything is.
+    pub(crate) fn of_expression(text: &str, words: &Vocabulary<'_>) -> Option<Self> {
+        Expression::new(text, words).err()
+    }
+
     /// Returns it as a problem at a place.
     pub fn at(self, place: Place) -> Problem {
         Problem { hint: self.hint, ..Problem::document(place, self.message) }

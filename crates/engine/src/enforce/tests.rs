@@ -46,8 +46,12 @@ fn outcome(text: &str) -> String {
     let parameters = merge(&[Layer::new(LayerName::Gateway, "p.yaml", &node)], &crate::merge::Table::default());
     let specs = spec::load(&Tree::from_iter([("g.yaml", GATEWAY_TEXT)]), packs().kinds(), None);
     let gateway = specs.documents.values().next().expect("there is one");
-    let cluster = ClusterFacts { name: "eu-1".to_owned(), labels: [("region".to_owned(), "eu".to_owned())].into() };
-    let facts = Facts { parameters: &parameters, gateway, cluster: Some(&cluster) };
+    let cluster = ClusterFacts {
+        name: "eu-1".to_owned(),
+        labels: [("region".to_owned(), "eu".to_owned())].into(),
+        capabilities: None,
+    };
+    let facts = Facts { parameters: &parameters, spec: gateway, cluster: Some(&cluster) };
     let rule = rule(text).expect(text);
     check([&rule], &facts).into_iter().map(|problem| problem.to_string()).collect()
 }

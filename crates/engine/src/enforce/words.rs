@@ -12,6 +12,15 @@ use crate::spec::{GATEWAY_API, Kinds, overlay};
 /// The variable that holds the Gateway.
 pub(super) const GATEWAY: &str = "gateway";
 
+/// The variable that holds all merged parameters.
+pub(super) const PARAMS: &str = "params";
+
+/// The variable that holds the spec, whatever it is.
+pub(super) const RESOURCE: &str = "resource";
+
+/// The variable that holds an object of a cluster, in an expression about its health.
+pub(super) const OBJECT: &str = "object";
+
 /// The variable that holds what is known of the cluster.
 pub(super) const CLUSTER: &str = "cluster";
 
@@ -20,6 +29,8 @@ pub(super) const CLUSTER: &str = "cluster";
 pub struct Vocabulary<'a> {
     parameters: Vec<&'a Schema>,
     gateway: Option<&'a Schema>,
+    /// What names can begin with beside the fields of parameters.
+    roots: &'static [&'static str],
 }
 
 /// What stands at a path.
@@ -43,7 +54,12 @@ impl<'a> Vocabulary<'a> {
     /// Puts together what a rule about parameters of some kinds can name.
     pub fn new(parameters: impl IntoIterator<Item = &'a Schema>, kinds: &'a Kinds) -> Self {
         let gateway = kinds.get(&(GATEWAY_API.to_owned(), "Gateway".to_owned())).map(|kind| &kind.schema);
-        Self { parameters: parameters.into_iter().collect(), gateway }
+        Self { parameters: parameters.into_iter().collect(), gateway, roots: &[GATEWAY, RESOURCE, PARAMS, CLUSTER] }
+    }
+
+    /// Returns what an expression about an object of any kind can name.
+    pub fn of_object() -> Self {
+        Self { parameters: Vec::new(), gateway: None, roots: &[OBJECT] }
     }
 
     /// Puts together what a rule about any parameters can name.
@@ -59,7 +75,7 @@ impl<'a> Vocabulary<'a> {
             Found::Rule(rule) => Some(rule.properties.keys().map(String::as_str)),
             Found::Anything | Found::Unknown => None,
         });
-        fields.flatten().chain([GATEWAY, CLUSTER])
+        fields.flatten().chain(self.roots.iter().copied())
     }
 
     pub(super) fn is_root(&self, name: &str) -> bool {
@@ -70,11 +86,14 @@ impl<'a> Vocabulary<'a> {
     pub(super) fn look_up(&self, path: &[String]) -> Meaning<'a> {
         let parts: Vec<&str> = path.iter().map(String::as_str).collect();
         match parts.as_slice() {
+            [root, ..] if *root == OBJECT && self.roots.contains(&OBJECT) => Meaning::Anything,
             [CLUSTER] | [CLUSTER, "labels"] => Meaning::Types(BTreeSet::from(["object"])),
             [CLUSTER, "name"] | [CLUSTER, "labels", _] => Meaning::Types(BTreeSet::from(["string"])),
             [CLUSTER, wrong, ..] => Meaning::Unknown(suggest(wrong, ["name", "labels"])),
+            // Specs of all kinds are looked at; each has a schema of its own.
+            [RESOURCE, ..] => Meaning::Anything,
             [GATEWAY, below @ ..] => in_schemas(self.gateway.into_iter(), &[], below),
-            parts => in_schemas(self.parameters.iter().copied(), &["spec"], parts),
+            [PARAMS, parts @ ..] | parts => in_schemas(self.parameters.iter().copied(), &["spec"], parts),
         }
     }
 }

@@ -8,7 +8,7 @@ use crate::merge::origin::{LayerName, Merged};
 use crate::object::Object;
 use crate::overlay::Overlay;
 use crate::pack::Parameters;
-use crate::resolve::Resolved;
+use crate::resolve::{Resolved, gateway_of};
 use crate::schema::Schema;
 use crate::spec::Document;
 use crate::spec::listener_set::ListenerSet;
@@ -63,7 +63,7 @@ impl Changed {
             document.id.namespace.clone_from(namespace);
         }
         if self.document.is_some() {
-            resolved.gateway = document.read().ok()?;
+            resolved.gateway = gateway_of(&document)?;
         }
         for (index, set) in &self.sets {
             *resolved.listener_sets.get_mut(*index)? = set.clone();
@@ -78,7 +78,7 @@ impl Changed {
         if let Some(kind) = &self.kind {
             resolved.kind = kind;
         }
-        let subject = unit::subject(&resolved);
+        let subject = unit::subject(&resolved, options);
         let parameters = match &self.defaults {
             Some(defaults) => merge_over(defaults.clone(), &resolved.layers, &resolved.kind.table),
             None => unit::parameters(&resolved, &subject),

@@ -9,6 +9,7 @@ use super::{By, Inputs, Said};
 use crate::merge::merge_over;
 use crate::merge::origin::{Layer, LayerName, Merged, Origin};
 use crate::overlay::Overlay;
+use crate::pack::Provision;
 use crate::pack::manifest::ParameterKind;
 use crate::problem::Place;
 use crate::resolve::Resolved;
@@ -27,7 +28,7 @@ pub(super) struct Case<'a> {
 /// One of the things that go in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Kind {
-    /// The Gateway itself.
+    /// The spec itself, such as the Gateway.
     Gateway,
     /// A `ListenerSet`.
     Set(usize),
@@ -57,7 +58,7 @@ impl<'a> Case<'a> {
     /// Looks at a unit.
     pub(super) fn new(resolved: &'a Resolved<'a>, inputs: &'a Inputs<'a>) -> Self {
         let generator = &resolved.kind.generator;
-        let defaults = generator.defaults(&unit::subject(resolved));
+        let defaults = generator.defaults(&unit::subject(resolved, inputs.options));
         Self { resolved, inputs, defaults, settings: generator.settings() }
     }
 
@@ -68,7 +69,10 @@ impl<'a> Case<'a> {
 
     /// Returns the values that the templates get.
     pub(super) fn values(&self) -> Option<Value> {
-        unit::values(self.resolved, &unit::subject(self.resolved)).ok().flatten()
+        match unit::values(self.resolved, &unit::subject(self.resolved, self.inputs.options)).ok()? {
+            Provision::Values(values) => Some(values),
+            Provision::SelfManaged | Provision::PassThrough(_) => None,
+        }
     }
 
     /// Returns everything that goes in, and has something to say.

@@ -1,4 +1,5 @@
 use super::*;
+use crate::pack::Provision;
 use crate::pack::{Pack, Subject, ValuesGenerator};
 use crate::schema::Schema;
 use crate::spec;
@@ -388,13 +389,13 @@ impl ValuesGenerator for Vault {
         Merged::of_value(LayerName::Builtin, "vault/defaults.yaml", &json!({"mode": "safe", "password": "s3cret"}))
     }
 
-    fn values(&self, subject: &Subject<'_>, parameters: &Merged) -> Result<Option<Value>, Vec<Problem>> {
+    fn values(&self, subject: &Subject<'_>, parameters: &Merged) -> Result<Provision, Vec<Problem>> {
         let mut values = parameters.to_value();
         if values["mode"] != "safe" {
             return Err(vec![subject.problem("there is one mode")]);
         }
         values["name"] = subject.document.id.name.as_str().into();
-        Ok(Some(values))
+        Ok(Provision::Values(values))
     }
 }
 

@@ -23,6 +23,8 @@ pub enum LayerName {
     Class,
     /// The parameters of a Gateway.
     Gateway,
+    /// The parameters of a spec that is no Gateway.
+    Parameters,
     /// A `ClusterOverlay`.
     Overlay,
 }
@@ -34,6 +36,7 @@ impl fmt::Display for LayerName {
             Self::Settings => "settings",
             Self::Class => "class",
             Self::Gateway => "gateway",
+            Self::Parameters => "parameters",
             Self::Overlay => "overlay",
         })
     }

@@ -9,6 +9,7 @@ use crate::check::suggest;
 use crate::object::ObjectId;
 use crate::pack::Packs;
 use crate::problem::Problem;
+use crate::spec::overlay::SpecName;
 use crate::spec::{GATEWAY_API, Specs};
 
 /// Returns a notice for each Gateway and each class that a target names and that is not in the source.
@@ -26,6 +27,7 @@ pub(super) fn lost(overlay: &Overlay, specs: &Specs, packs: &Packs) -> Vec<Probl
             problems.push(notice(overlay, &path, message, suggest(&wanted.name, names)));
         }
     }
+    problems.extend(lost_specs(overlay, specs));
     let classes = of_kind("GatewayClass").map(|id| id.name.as_str());
     let classes: BTreeSet<&str> = classes.chain(packs.builtin_classes()).collect();
     for (index, wanted) in target.gateway_classes.iter().flatten().enumerate() {
@@ -36,6 +38,33 @@ pub(super) fn lost(overlay: &Overlay, specs: &Specs, packs: &Packs) -> Vec<Probl
         }
     }
     problems
+}
+
+/// Returns a notice for each spec that is named by its kind, and perhaps its name, and that is not in the source.
+fn lost_specs(overlay: &Overlay, specs: &Specs) -> Vec<Problem> {
+    let wanted = overlay.spec.target.iter().filter_map(|target| target.specs.as_ref()).flatten().enumerate();
+    let notice = |(index, wanted): (usize, &SpecName)| {
+        let is_beside = |id: &&ObjectId| {
+            wanted.group.as_ref().is_none_or(|group| *group == id.group)
+                && wanted.namespace.as_ref().is_none_or(|ns| specs.namespace(ns) == id.namespace)
+        };
+        let beside: Vec<&ObjectId> = specs.documents.keys().chain(specs.broken.keys()).filter(is_beside).collect();
+        let of_kind = beside.iter().filter(|id| id.kind == wanted.kind);
+        let names: BTreeSet<&str> = of_kind.map(|id| id.name.as_str()).collect();
+        let path = ["spec", "target", "specs", &index.to_string()];
+        match &wanted.name {
+            _ if names.is_empty() => {
+                let near = suggest(&wanted.kind, beside.iter().map(|id| id.kind.as_str()));
+                Some(notice(overlay, &path, format!("there is no {} in the source", wanted.kind), near))
+            }
+            Some(name) if !names.contains(name.as_str()) => {
+                let message = format!("there is no {} {name:?} in the source", wanted.kind);
+                Some(notice(overlay, &path, message, suggest(name, names)))
+            }
+            Some(_) | None => None,
+        }
+    };
+    wanted.filter_map(notice).collect()
 }
 
 /// Returns a notice for each cluster that is named and not known.

@@ -20,7 +20,7 @@ use std::sync::Arc;
 
 use serde_json::{Value, json};
 
-use super::{Pack, PackError, Subject, ValuesGenerator, document};
+use super::{Pack, PackError, Provision, Subject, ValuesGenerator, document};
 use crate::merge::origin::{Layer, LayerName, Merged};
 use crate::merge::{Table, over};
 use crate::problem::Problem;
@@ -65,7 +65,7 @@ impl ValuesGenerator for Generator {
         over(defaults, self.image(), &Table::default())
     }
 
-    fn values(&self, subject: &Subject<'_>, parameters: &Merged) -> Result<Option<Value>, Vec<Problem>> {
+    fn values(&self, subject: &Subject<'_>, parameters: &Merged) -> Result<Provision, Vec<Problem>> {
         let problems = sense::problems(subject, parameters);
         if !problems.is_empty() {
             return Err(problems);
@@ -74,7 +74,7 @@ impl ValuesGenerator for Generator {
         if config::is_catalog_ignored(parameters) {
             spec.model_catalog.sources.clear();
         }
-        values::values(&self.settings, self.authorities.as_deref(), subject, &spec).map(Some)
+        values::values(&self.settings, self.authorities.as_deref(), subject, &spec).map(Provision::Values)
     }
 
     fn lint(&self, subject: &Subject<'_>, parameters: &Merged) -> Vec<Problem> {

@@ -21,7 +21,7 @@ use std::sync::Arc;
 
 use serde_json::{Value, json};
 
-use super::{Pack, PackError, Subject, ValuesGenerator, document};
+use super::{Pack, PackError, Provision, Subject, ValuesGenerator, document};
 use crate::merge::origin::{Layer, LayerName, Merged};
 use crate::merge::{Table, over};
 use crate::problem::Problem;
@@ -78,12 +78,12 @@ impl ValuesGenerator for Generator {
         over(defaults, self.images(), &Table::default())
     }
 
-    fn values(&self, subject: &Subject<'_>, parameters: &Merged) -> Result<Option<Value>, Vec<Problem>> {
+    fn values(&self, subject: &Subject<'_>, parameters: &Merged) -> Result<Provision, Vec<Problem>> {
         if parameters.get("selfManaged").is_some() {
-            return Ok(None);
+            return Ok(Provision::SelfManaged);
         }
         let spec: parameters::Spec = subject.read(parameters)?;
-        values::values(&self.settings, subject, parameters, &spec.kube.unwrap_or_default()).map(Some)
+        values::values(&self.settings, subject, parameters, &spec.kube.unwrap_or_default()).map(Provision::Values)
     }
 
     fn lint(&self, subject: &Subject<'_>, parameters: &Merged) -> Vec<Problem> {

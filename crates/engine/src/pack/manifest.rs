@@ -6,7 +6,10 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::overlay::Overlay;
+use super::{FEWEST_BYTES, MANIFEST, PackError, document, file};
 use crate::merge::Line;
+use crate::render::Renderer;
+use crate::schema::Schema;
 
 /// What `pack.yaml` says.
 #[derive(Clone, Debug, Deserialize)]
@@ -14,7 +17,14 @@ use crate::merge::Line;
 pub struct Manifest {
     /// The name, as in `packs.<name>` of the config.
     pub name: String,
+    /// The specs that it renders, beside Gateways.
+    #[serde(default)]
+    pub claims: Vec<Claim>,
+    /// Documents that its generator looks up: they are no specs, and no business of anybody else.
+    #[serde(default)]
+    pub reads: Vec<Claim>,
     /// The `controllerName`s of classes whose Gateways it renders.
+    #[serde(default)]
     pub controllers: Vec<String>,
     /// Classes that exist without a document, because the control plane makes them: name to controller.
     #[serde(default)]
@@ -24,8 +34,23 @@ pub struct Manifest {
     /// How layers of parameters merge.
     #[serde(default)]
     pub merge: Vec<Line>,
+    /// The lowest layer of parameters, a file: of a pack without a generator of its own.
+    #[serde(default)]
+    pub defaults: Option<String>,
+    /// Values that are computed, in this order: of a pack without a generator of its own.
+    #[serde(default)]
+    pub values: Vec<Computed>,
     /// The templates, in the order in which they are rendered.
-    pub templates: Vec<String>,
+    pub templates: Vec<Template>,
+    /// What must hold for each spec and its merged parameters.
+    #[serde(default)]
+    pub checks: Vec<Check>,
+    /// When objects count as healthy, where their kind alone does not say it.
+    #[serde(default)]
+    pub health: Vec<HealthHint>,
+    /// The operator that provisions its specs where it is at work.
+    #[serde(default)]
+    pub operator: Option<Operator>,
     /// How its control plane is told that somebody else provisions a Gateway; absent if it cannot be told.
     #[serde(default)]
     pub self_managed: Option<SelfManaged>,
@@ -38,6 +63,154 @@ pub struct Manifest {
     /// Secrets with a value that is made once, on each cluster.
     #[serde(default)]
     pub generate: Vec<Generated>,
+}
+
+/// What files with parts of templates are called: they render nothing by themselves.
+const PART: &str = ".tera";
+
+impl Manifest {
+    /// Reads `pack.yaml`.
+    pub(super) fn read(files: &BTreeMap<&str, &str>) -> Result<Self, PackError> {
+        serde_json::from_value(document(files, MANIFEST)?.to_value()).map_err(PackError::Manifest)
+    }
+
+    /// Loads the templates, with the parts that they may include.
+    pub(super) fn renderer(&self, files: &BTreeMap<&str, &str>) -> Result<Renderer, PackError> {
+        let text = |template: &Template| {
+            let text = file(files, &template.file)?;
+            // On the line on which the template begins, so that its lines keep their numbers.
+            let text = template
+                .when
+                .as_ref()
+                .map_or_else(|| text.to_owned(), |when| format!("{{% if {when} %}}{text}{{% endif %}}"));
+            Ok((template.file.clone(), text))
+        };
+        let templates = self.templates.iter().map(text).collect::<Result<Vec<_>, PackError>>()?;
+        let parts = files.iter().filter(|(name, _)| name.ends_with(PART));
+        let parts: Vec<_> = parts.map(|(name, text)| ((*name).to_owned(), (*text).to_owned())).collect();
+        Renderer::with_parts(&templates, &parts).map_err(PackError::Template)
+    }
+
+    /// Loads the conditions of health hints, by their number.
+    pub(super) fn conditions(&self) -> Result<Renderer, PackError> {
+        let conditions = self.health.iter().enumerate();
+        let conditions = conditions.filter_map(|(index, hint)| Some((format!("health.{index}"), hint.when.clone()?)));
+        Renderer::of_expressions(conditions).map_err(PackError::Template)
+    }
+
+    /// Loads the templates of generated values.
+    pub(super) fn generated(&self, files: &BTreeMap<&str, &str>) -> Result<Vec<(Generated, Renderer)>, PackError> {
+        let generated = self.generate.iter().map(|value| {
+            if value.bytes < FEWEST_BYTES {
+                return Err(PackError::Guessable(value.bytes));
+            }
+            let text = (value.template.clone(), file(files, &value.template)?.to_owned());
+            let renderer = Renderer::new(&[text]).map_err(PackError::Template)?;
+            Ok((value.clone(), renderer))
+        });
+        generated.collect()
+    }
+}
+
+impl Claim {
+    /// Reads the schema of its documents.
+    pub(super) fn read_schema(&self, files: &BTreeMap<&str, &str>) -> Result<Schema, PackError> {
+        let Some(name) = &self.schema else { return Ok(Schema::anything()) };
+        Schema::new(&document(files, name)?.to_value()).map_err(PackError::Schema)
+    }
+}
+
+/// A kind of documents that a pack takes for its own.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct Claim {
+    /// API group, empty for the core group.
+    pub group: String,
+    /// Kind.
+    pub kind: String,
+    /// Versions that are read.
+    pub versions: Vec<String>,
+    /// The file with the JSON schema of the whole document; absent: anything goes.
+    #[serde(default)]
+    pub schema: Option<String>,
+}
+
+/// A value that is computed for templates.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Computed {
+    /// Its name.
+    pub name: String,
+    /// An expression of the templates' language.
+    pub value: String,
+}
+
+/// A template.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[serde(from = "WrittenTemplate")]
+pub struct Template {
+    /// The file.
+    pub file: String,
+    /// An expression of the templates' language that must be true; absent: always.
+    pub when: Option<String>,
+}
+
+/// A template as it is written: its file, or that and a condition.
+#[derive(Deserialize)]
+#[serde(untagged)]
+enum WrittenTemplate {
+    File(String),
+    Conditional(Conditional),
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Conditional {
+    file: String,
+    when: Option<String>,
+}
+
+impl From<WrittenTemplate> for Template {
+    fn from(written: WrittenTemplate) -> Self {
+        match written {
+            WrittenTemplate::File(file) => Self { file, when: None },
+            WrittenTemplate::Conditional(Conditional { file, when }) => Self { file, when },
+        }
+    }
+}
+
+/// What must hold for a spec and its merged parameters.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Check {
+    /// An expression in CEL that must be true: over the fields of the parameters, `resource` and `cluster`.
+    pub rule: String,
+    /// What to tell somebody who breaks it.
+    pub message: String,
+    /// It is said, and holds nothing back.
+    #[serde(default)]
+    pub notice: bool,
+}
+
+/// When objects count as healthy.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct HealthHint {
+    /// Their kind.
+    pub kind: String,
+    /// An expression of the templates' language that must be true; absent: always.
+    #[serde(default)]
+    pub when: Option<String>,
+    /// An expression in CEL over `object` that is true once the object is what it should be.
+    pub current: String,
+}
+
+/// By what an operator is known on a cluster.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Operator {
+    /// Labels of its Deployments; those of one mapping must all be there.
+    pub labels: Vec<BTreeMap<String, String>>,
 }
 
 /// A Secret with a value that is made once. Templates do not see the value.
@@ -95,7 +268,7 @@ pub struct Kind {
 }
 
 /// A kind of parameters.
-#[derive(Clone, Debug, Deserialize)]
+#[derive(Clone, Debug, Default, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct ParameterKind {
     /// API group.
@@ -104,4 +277,7 @@ pub struct ParameterKind {
     pub kind: String,
     /// Versions that are read.
     pub versions: Vec<String>,
+    /// The file with the JSON schema of what parameters say: of a pack without a generator of its own.
+    #[serde(default)]
+    pub schema: Option<String>,
 }

@@ -5,10 +5,15 @@ use std::fmt::Display;
 use tera::{Kwargs, State, Tera, TeraResult, Value};
 
 use super::holes;
+use crate::text::digest;
+use crate::yaml;
 
 /// Adds our filters, and takes away the one that would let a value in as it is.
 pub(super) fn register(tera: &mut Tera) {
     tera.register_filter("json", |value: &Value, _: Kwargs, _: &State<'_>| json(value));
+    tera.register_filter("yaml", |value: &Value, _: Kwargs, _: &State<'_>| yaml(value));
+    tera.register_filter("hash", |value: &Value, _: Kwargs, _: &State<'_>| hash(value));
+    tera.register_filter("parse_yaml", |text: &str, _: Kwargs, _: &State<'_>| parse_yaml(text));
     tera.register_filter("safe", |_: &Value, _: Kwargs, _: &State<'_>| -> TeraResult<Value> {
         Err(tera::Error::message("`safe` is not available: use an encoding filter, as in {{ name | json }}"))
     });
@@ -26,6 +31,36 @@ fn json(value: &Value) -> TeraResult<Value> {
     write(value, &mut text).map_err(|error| cannot(&error))?;
     text.push(holes::END as u8);
     String::from_utf8(text).map(|text| Value::safe_string(&text)).map_err(|error| cannot(&error))
+}
+
+/// Writes a value as a YAML text; to put that into a document, it is encoded like any other text.
+fn yaml(value: &Value) -> TeraResult<String> {
+    plain(value).map(|value| yaml::to_string(&value))
+}
+
+/// Returns the SHA-256 of the JSON of a value, in 64 digits: it changes whenever the value does.
+fn hash(value: &Value) -> TeraResult<String> {
+    plain(value).map(|value| digest(value.to_string().as_bytes()))
+}
+
+/// Reads a text that holds one YAML document.
+fn parse_yaml(text: &str) -> TeraResult<Value> {
+    let mut documents =
+        yaml::parse_values(text).map_err(|error| tera::Error::message(format!("the text is no YAML: {error}")))?;
+    match (documents.pop(), documents.is_empty()) {
+        (Some(document), true) => Value::try_from_serializable(&document),
+        (None, _) => Ok(Value::none()),
+        (Some(_), false) => Err(tera::Error::message("the text holds more than one document")),
+    }
+}
+
+/// Returns a value of a template as JSON, its keys sorted.
+fn plain(value: &Value) -> TeraResult<serde_json::Value> {
+    let mut text = Vec::new();
+    let cannot =
+        |error: serde_json::Error| tera::Error::message(format!("the value cannot be written as JSON: {error}"));
+    write(value, &mut text).map_err(cannot)?;
+    serde_json::from_slice(&text).map_err(cannot)
 }
 
 /// Writes JSON with sorted keys: Tera's own maps differ in their order from run to run.

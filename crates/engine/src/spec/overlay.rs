@@ -63,7 +63,7 @@ pub struct OverlaySpec {
     pub enforce: Vec<Bound>,
 }
 
-/// Which Gateways; everything that is said must hold.
+/// Which Gateways, or other specs; everything that is said must hold.
 #[derive(Clone, Debug, Default, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields, default)]
 pub struct Target {
@@ -71,6 +71,8 @@ pub struct Target {
     pub gateway_classes: Option<Vec<String>>,
     /// By name.
     pub gateways: Option<Vec<GatewayName>>,
+    /// By kind, and perhaps name: the only way to what is no Gateway.
+    pub specs: Option<Vec<SpecName>>,
     /// By label.
     pub match_labels: Option<BTreeMap<String, String>>,
     /// By expression over a label.
@@ -85,6 +87,24 @@ pub struct GatewayName {
     pub namespace: Option<String>,
     /// Name.
     pub name: String,
+}
+
+/// Specs of a kind.
+#[derive(Clone, Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct SpecName {
+    /// Kind, such as `InferencePool`.
+    #[schemars(length(min = 1))]
+    pub kind: String,
+    /// API group; absent: any.
+    #[serde(default)]
+    pub group: Option<String>,
+    /// Namespace; absent: any.
+    #[serde(default)]
+    pub namespace: Option<String>,
+    /// Name; absent: any.
+    #[serde(default)]
+    pub name: Option<String>,
 }
 
 /// A change of a Gateway.

@@ -3,25 +3,30 @@
 use serde_json::Value;
 
 use super::generated::Generated;
+use super::written::written;
 use super::{Options, Source, finish, subject, values};
 use crate::marks::OWN_PREFIX;
 use crate::merge::origin::Merged;
 use crate::object::{Object, ObjectId};
 use crate::overlay;
 use crate::overlay::object::Touched;
-use crate::pack::{self, Packs, Subject};
+use crate::pack::declared::in_scope;
+use crate::pack::{self, Pack, Packs, Provision, Subject};
 use crate::problem::{Place, Problem};
+use crate::render::RenderError;
 use crate::resolve::{Resolution, Resolved, resolve};
+use crate::spec::Document;
+use crate::yaml::Node;
 
 impl Source {
-    /// Returns the values that the templates get for each Gateway, where there are any.
+    /// Returns the values that the templates get for each spec, where there are any.
     pub fn values(&self, packs: &Packs, options: &Options) -> Vec<(ObjectId, Place, Value)> {
         let assignment = self.overlays.on(options.cluster.as_ref(), &self.specs);
         let specs = overlay::gateway::patch(&self.specs, &assignment, packs.kinds());
         let mut found = Vec::new();
         for (document, resolution) in resolve(&specs, packs, &assignment) {
             let Resolution::Ready(resolved) = resolution else { continue };
-            if let Ok(Some(values)) = values(&resolved, &subject(&resolved)) {
+            if let Ok(Provision::Values(values)) = values(&resolved, &subject(&resolved, options)) {
                 found.push((document.id.clone(), document.place(), values));
             }
         }
@@ -36,10 +41,23 @@ pub(crate) fn objects(
     parameters: &Merged,
     options: &Options,
 ) -> Result<Option<Vec<Object>>, Vec<Problem>> {
-    let rendered = rendered(resolved, subject, parameters, (options, &mut Touched::new()), &mut Vec::new())?;
-    Ok(rendered.map(|Rendered { objects, generated }| {
-        objects.into_iter().chain(generated.into_iter().map(|generated| generated.object)).collect()
-    }))
+    let made = rendered(resolved, subject, parameters, (options, &mut Touched::new()), &mut Vec::new())?;
+    Ok(match made {
+        Made::Rendered(Rendered { objects, generated }) | Made::PassedOn(Rendered { objects, generated }) => {
+            Some(objects.into_iter().chain(generated.into_iter().map(|generated| generated.object)).collect())
+        }
+        Made::SelfManaged => None,
+    })
+}
+
+/// What becomes of a spec.
+pub(super) enum Made {
+    /// Templates have made objects of it.
+    Rendered(Rendered),
+    /// It goes to the cluster as it is, for an operator.
+    PassedOn(Rendered),
+    /// Somebody else provisions it.
+    SelfManaged,
 }
 
 /// What templates yield.
@@ -49,40 +67,76 @@ pub(super) struct Rendered {
     pub(super) generated: Vec<Generated>,
 }
 
-/// Returns the objects of one spec, or `None` if somebody else provisions it; remarks that hold nothing back become
-/// `notices`.
+/// Makes the objects of one spec; remarks that hold nothing back become `notices`.
 pub(super) fn rendered(
     resolved: &Resolved<'_>,
     subject: &Subject<'_>,
     parameters: &Merged,
     (options, touched): (&Options, &mut Touched),
     notices: &mut Vec<Problem>,
-) -> Result<Option<Rendered>, Vec<Problem>> {
-    let Some(values) = resolved.kind.generator.values(subject, parameters)? else { return Ok(None) };
+) -> Result<Made, Vec<Problem>> {
     let fail = |message: String| vec![subject.problem(&message)];
-    let objects = resolved.pack.renderer.render(&values).map_err(|error| fail(error.line()))?;
+    let (objects, generated, values) = match resolved.kind.generator.values(subject, parameters)? {
+        Provision::SelfManaged => return Ok(Made::SelfManaged),
+        Provision::PassThrough(bodies) => {
+            let objects = bodies.iter().map(|body| passed_on(subject, body));
+            (objects.collect::<Result<_, _>>().map_err(|problem| vec![*problem])?, Vec::new(), None)
+        }
+        Provision::Values(values) => {
+            let (objects, generated) = filled(resolved.pack, subject, &values, options)?;
+            (objects, generated, Some(values))
+        }
+    };
     let overlaid = pack::overlay::apply(&resolved.pack.manifest.overlays, subject, objects)?;
     notices.extend(overlaid.notices);
     let mut objects = overlaid.objects;
     if let Some(post_processor) = &resolved.kind.post_processor {
         objects = post_processor.process(subject, objects)?;
     }
+    let finished = objects.into_iter().map(|object| finish(object, subject.namespace, options));
+    let objects = overlay::object::patch(&resolved.overlays, finished.collect(), touched)?;
+    let all = objects.iter().chain(generated.iter().map(|generated| &generated.object));
+    if let Some(object) = all.into_iter().find(|object| has_own_prefix(object)) {
+        return Err(fail(format!("{} has a label or annotation below {OWN_PREFIX}, which is ours", object.id())));
+    }
+    Ok(match values {
+        Some(values) => {
+            let objects = resolved.pack.with_health(objects, &values).map_err(|error| fail(error.line()))?;
+            Made::Rendered(Rendered { objects, generated })
+        }
+        None => Made::PassedOn(Rendered { objects, generated }),
+    })
+}
+
+/// Fills the templates of a pack.
+fn filled(
+    pack: &Pack,
+    subject: &Subject<'_>,
+    values: &Value,
+    options: &Options,
+) -> Result<(Vec<Object>, Vec<Generated>), Vec<Problem>> {
+    let fail = |message: String| vec![subject.problem(&message)];
+    let failed = |error: RenderError| {
+        let problem = subject.problem(&format!("pack {:?}: {}", pack.manifest.name, error.line()));
+        vec![problem.hint(in_scope(values))]
+    };
+    let objects = pack.renderer.render(values).map_err(failed)?;
     let mut generated = Vec::new();
-    for (value, renderer) in &resolved.pack.generated {
-        for object in renderer.render(&values).map_err(|error| fail(error.line()))? {
+    for (value, renderer) in &pack.generated {
+        for object in renderer.render(values).map_err(failed)? {
             let object = finish(object, subject.namespace, options);
             generated.push(Generated::of(object, value).map_err(fail)?);
         }
     }
-    let finished = objects.into_iter().map(|object| finish(object, subject.namespace, options));
-    let objects = overlay::object::patch(&resolved.overlays, finished.collect(), touched)?;
-    let all = objects.iter().chain(generated.iter().map(|generated| &generated.object));
-    match all.into_iter().find(|object| has_own_prefix(object)) {
-        Some(object) => {
-            Err(fail(format!("{} has a label or annotation below {OWN_PREFIX}, which is ours", object.id())))
-        }
-        None => Ok(Some(Rendered { objects, generated })),
-    }
+    Ok((objects, generated))
+}
+
+/// Makes an object of a document that goes to the cluster as it is.
+fn passed_on(subject: &Subject<'_>, body: &Value) -> Result<Object, Box<Problem>> {
+    let object = Object::new(body.clone()).map_err(|error| Box::new(subject.problem(&error.to_string())))?;
+    // Another document may go along.
+    let document = subject.specs.documents.get(object.id()).unwrap_or(subject.document);
+    written(&Document { root: Node::of_value(body), ..document.clone() })
 }
 
 fn has_own_prefix(object: &Object) -> bool {

@@ -16,6 +16,7 @@ use crate::problem::Problem;
 use crate::resolve::{Resolved, parent};
 use crate::spec::gateway::GatewayClass;
 use crate::spec::listener_set::ListenerSet;
+use crate::spec::overlay::GROUP as OWN_GROUP;
 use crate::spec::{Document, GATEWAY_API, Specs};
 use crate::text::safe_name;
 
@@ -56,6 +57,14 @@ impl Declaration {
     }
 }
 
+/// Returns the kinds that may be written with `specs: apply`: those of Gateways, and of what they refer to.
+pub(super) fn kinds(packs: &Packs) -> BTreeSet<(String, String)> {
+    let standard = packs.kinds().keys().filter(|(group, _)| group == GATEWAY_API || group == OWN_GROUP).cloned();
+    let of_gateways = packs.all().iter().filter(|pack| !pack.manifest.controllers.is_empty());
+    let parameters = of_gateways.flat_map(Pack::kinds).map(|known| (known.kind.group.clone(), known.kind.kind.clone()));
+    standard.chain(parameters).collect()
+}
+
 impl<'a> Writer<'a> {
     /// Prepares for a source.
     pub(super) fn new(specs: &'a Specs, options: &'a Options) -> Self {
@@ -70,10 +79,11 @@ impl<'a> Writer<'a> {
 
     /// Returns the specs of a Gateway that we render: its copy is self-managed.
     pub(super) fn rendered(&self, resolved: &Resolved<'_>) -> Result<Specifications, Box<Problem>> {
-        if !self.options.apply_specs {
+        let (document, pack) = (resolved.document, resolved.pack);
+        // Of what is no Gateway, the pack says itself what of it goes to a cluster.
+        if !self.options.apply_specs || pack.claims(&document.id.group, &document.id.kind) {
             return Ok(Specifications::default());
         }
-        let (document, pack) = (resolved.document, resolved.pack);
         let deployer = Deployer::of(pack);
         let told_by = deployer.as_ref().and_then(|deployer| deployer.told_by.as_ref());
         let parameters = told_by.and_then(|declaration| self_managed(document, declaration)).ok_or_else(|| {

@@ -7,6 +7,7 @@ use serde_json::Value;
 use crate::marks::OWN_PREFIX;
 use crate::object::{Object, is_secret};
 use crate::problem::Problem;
+use crate::resolve::claimed::PARAMETERS;
 use crate::spec::Document;
 
 /// Metadata that servers write. A copy of an object that was read off a cluster has it, and it would be wrong on
@@ -34,6 +35,10 @@ pub(super) fn written(document: &Document) -> Result<Object, Box<Problem>> {
     let mut body = document.root.to_value();
     if let Some(fields) = body.as_object_mut() {
         fields.remove("status");
+    }
+    // It is for us, and says nothing to anybody else.
+    if let Some(annotations) = body.pointer_mut("/metadata/annotations").and_then(Value::as_object_mut) {
+        annotations.remove(PARAMETERS);
     }
     for field in ["labels", "annotations"] {
         let path = ["metadata", field];

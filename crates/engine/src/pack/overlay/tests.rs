@@ -64,6 +64,8 @@ fn apply_to(workload: &str, layers: &[&str]) -> Result<Overlaid, Vec<Problem>> {
         listener_sets: &[],
         listener_set_documents: &[],
         layers: &layers,
+        specs: &specs,
+        capabilities: None,
     };
     apply(&overlays(), &subject, objects(workload))
 }
