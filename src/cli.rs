@@ -60,6 +60,9 @@ pub struct Cli {
     /// The config file; ./gatewright.yaml if it exists, else /etc/gatewright/gatewright.yaml.
     #[arg(long, short, global = true, value_name = "FILE")]
     config: Option<PathBuf>,
+    /// A folder with a pack, or with several: they add to the built-in ones, or replace files of one. May be repeated.
+    #[arg(long, global = true, value_name = "DIR")]
+    packs: Vec<PathBuf>,
     /// How much to log: error, warn, info, debug, or a filter such as `info,gatewright::source=debug`.
     #[arg(long, global = true, value_name = "LEVEL")]
     log_level: Option<String>,
@@ -162,7 +165,7 @@ pub struct Context {
 
 /// Runs the command line of this process and returns its exit code.
 pub fn main() -> u8 {
-    let environment = Environment::read();
+    let mut environment = Environment::read();
     let cli = match Cli::try_parse() {
         Ok(cli) => cli,
         Err(error) => {
@@ -172,6 +175,7 @@ pub fn main() -> u8 {
             return code;
         }
     };
+    environment.packs = cli.packs;
     let context = Context {
         color: !cli.no_color && !environment.no_color && io::stdout().is_terminal(),
         config: cli.config.or_else(|| environment.config.clone()),
@@ -222,6 +226,11 @@ impl Context {
             Failure::usage(format!("there is no config file: neither ./{near} nor {system} exists"))
                 .hint("name one with --config FILE; examples/quickstart/gatewright.yaml is one to start from")
         })
+    }
+
+    /// Returns the folders with packs that the command line names.
+    fn packs(&self) -> impl Iterator<Item = &Path> {
+        self.environment.packs.iter().map(PathBuf::as_path)
     }
 
     /// Reads the config file.

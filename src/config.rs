@@ -7,6 +7,7 @@
 mod authorities;
 pub mod conflicts;
 pub mod environment;
+pub mod packs;
 pub mod settings;
 mod validate;
 pub mod webhooks;
@@ -17,23 +18,20 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use gatewright_engine::check::{check, suggest};
-use gatewright_engine::enforce;
 use gatewright_engine::error::Chain;
-use gatewright_engine::pack::{Pack, PackError, Packs};
+use gatewright_engine::pack::{PackError, Packs};
 use gatewright_engine::problem::{Place, Problem};
 use gatewright_engine::schema::Schema;
 use gatewright_engine::text::digest;
 use gatewright_engine::yaml::{self, Node};
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use crate::cluster::kubeconfig::StandardLookup;
 use crate::paths::Paths;
 use crate::seal::Key;
 use environment::Environment;
+use packs::{Folders, PackConfig, UnusablePack};
 use settings::{ClusterSettings, Settings, SourceSettings, SyncSettings};
-
-/// The packs that are there without further ado, by the name of their settings.
-const BUILTIN_PACKS: [&str; 2] = ["kgateway", "agentgateway"];
 
 /// How many names are listed for somebody who wrote another one.
 const MOST_NAMES: usize = 8;
@@ -57,6 +55,8 @@ pub struct Config {
     root: Node,
     /// The text of the file that `packs.NAME.xds.tls.caFile` names, by pack.
     authorities: BTreeMap<&'static str, String>,
+    /// The packs that are read from folders.
+    pack_folders: Folders,
 }
 
 /// A configuration that cannot be used: all that is wrong with it.
@@ -68,15 +68,6 @@ pub enum ConfigError {
     /// It says something that cannot be.
     #[error("the configuration cannot be used:{}", Lines(.0))]
     Problems(Vec<Problem>),
-}
-
-/// A pack cannot be used.
-#[derive(Debug, thiserror::Error)]
-#[error("cannot use pack {name:?}")]
-pub struct UnusablePack {
-    name: String,
-    #[source]
-    source: PackError,
 }
 
 struct Lines<'a>(&'a [Problem]);
@@ -114,6 +105,9 @@ pub fn parse(file: &Path, text: &str, environment: &Environment) -> Result<Confi
         problems.push(Problem::file(reader.place(&root, &["inventory", "keyFile"]), message));
         None
     });
+    let pack_folders = packs::read_all(&mut settings, &paths, &environment.packs, |path, message| {
+        problems.push(Problem::file(reader.place(&root, path), message));
+    });
     if !problems.is_empty() {
         problems.sort();
         return Err(ConfigError::Problems(problems));
@@ -129,6 +123,7 @@ pub fn parse(file: &Path, text: &str, environment: &Environment) -> Result<Confi
         inventory_key,
         root,
         authorities,
+        pack_folders,
     };
     match config.packs() {
         Err(UnusablePack { source: PackError::Rules(problems), .. }) => Err(ConfigError::Problems(problems)),
@@ -224,38 +219,16 @@ impl Config {
 
     /// Builds the packs with their settings.
     pub fn packs(&self) -> Result<Packs, UnusablePack> {
-        packs(Some(self))
+        let file = self.file.to_string_lossy();
+        let nothing = Node::of_value(&Value::Object(serde_json::Map::new()));
+        let root = self.root.get("packs").unwrap_or(&nothing);
+        let config = PackConfig { file: &file, root, authorities: self.authorities.clone() };
+        packs::build(Some(&config), &self.pack_folders)
     }
 
-    /// Names what the packs are made of: with other settings they have another key.
+    /// Names what the packs are made of: with other settings or files they have another key.
     pub fn packs_key(&self) -> String {
         let settings = self.root.get("packs").map_or(Value::Null, Node::to_value);
-        digest(format!("{settings} {:?}", self.authorities).as_bytes())
+        digest(format!("{settings} {:?} {:?}", self.authorities, self.pack_folders).as_bytes())
     }
-}
-
-/// Builds the built-in packs, with the settings of a config file if there is one.
-pub fn packs(config: Option<&Config>) -> Result<Packs, UnusablePack> {
-    let fail = |name: &'static str| move |source| UnusablePack { name: name.to_owned(), source };
-    let built = BUILTIN_PACKS.map(|name| pack(name, config).map_err(fail(name)));
-    let packs = built.into_iter().collect::<Result<Vec<_>, _>>()?;
-    Packs::new(packs).map_err(fail(BUILTIN_PACKS[0]))
-}
-
-/// Builds one pack.
-fn pack(name: &str, config: Option<&Config>) -> Result<Pack, PackError> {
-    let Some(config) = config else { return Pack::builtin(name, &Value::Null) };
-    let settings = config.root.at(["packs", name]);
-    let mut value = settings.map_or(Value::Null, Node::to_value);
-    if let Some(authorities) = config.authorities.get(name) {
-        value["xds"]["tls"] = json!({"ca": authorities});
-    }
-    let mut pack = Pack::builtin(name, &value)?;
-    if let Some(parameters) = settings.and_then(|settings| settings.get("parameters")) {
-        pack = pack.with_settings(config.file.to_string_lossy().as_ref(), parameters.clone());
-    }
-    if let Some(bounds) = settings.and_then(|settings| settings.get("enforce")) {
-        pack = pack.with_enforce(enforce::bounds(config.file.to_string_lossy().as_ref(), bounds));
-    }
-    Ok(pack)
 }

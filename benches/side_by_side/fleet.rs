@@ -76,7 +76,8 @@ pub(crate) fn write_specs(folder: &Path, gateways: usize) {
 
 /// Returns the objects of so many Gateways, marked: exactly what gatewright applies. Each Gateway has four, together.
 pub(crate) fn objects(gateways: usize, marker: &Marker) -> Vec<Object> {
-    let packs = gatewright::config::packs(None).expect("the built-in packs are sound");
+    let packs = gatewright::config::packs::build(None, &std::collections::BTreeMap::new())
+        .expect("the built-in packs are sound");
     let tree: Tree = specs(gateways).collect();
     let mut rendering = unit::render(&tree, &packs, &Options::default());
     assert_eq!((rendering.units.len(), rendering.problems.len()), (gateways, 0), "{:?}", rendering.problems);

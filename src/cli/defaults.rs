@@ -27,7 +27,7 @@ pub struct Args {
 /// Runs the command.
 pub fn run(context: &Context, args: &Args) -> Result<u8, Failure> {
     let config = render::config(context, false)?;
-    let packs = render::packs(config.as_ref())?;
+    let packs = render::packs(context, config.as_ref())?;
     let pack = pack(&packs, &args.pack)?;
     let class = class(pack, args.class.as_deref())?;
     let found = defaults(pack, class);

@@ -137,7 +137,7 @@ impl Material {
                 Some(found.ok_or_else(|| Failure::usage(format!("sync {sync:?} does not select cluster {name:?}")))?)
             }
         };
-        let packs = packs(Some(&config))?;
+        let packs = packs(context, Some(&config))?;
         let snapshot = Session::new(context, &config)?.source(&settings.source)?;
         let reading = Reading::new(&snapshot, settings, &packs);
         let (source, options) = (reading.source().clone(), reading.options(cluster.as_ref()));

@@ -12,7 +12,8 @@ use gatewright_engine::unit::{Options, Rendering, Source, Unit};
 use gatewright_engine::yaml;
 
 use super::{Context, EXIT_FAILED, EXIT_USAGE, Failure, check_name, complain, emit};
-use crate::config::{self, Config};
+use crate::config::Config;
+use crate::config::packs::{build, folders};
 
 /// Renders specs to a stream of YAML documents, in the order in which they would be applied. Needs no cluster.
 ///
@@ -100,7 +101,7 @@ impl Specs {
         needs_config: bool,
     ) -> Result<Self, Failure> {
         let config = config(context, needs_config)?;
-        let packs = packs(config.as_ref())?;
+        let packs = packs(context, config.as_ref())?;
         let source = Source::load(&read(paths)?, &packs, target_namespace);
         Ok(Self { config, packs, source })
     }
@@ -132,9 +133,12 @@ pub(super) fn config(context: &Context, is_needed: bool) -> Result<Option<Config
 }
 
 /// Builds the packs, with the settings of a config file if there is one.
-pub(super) fn packs(config: Option<&Config>) -> Result<Packs, Failure> {
-    let packs = config.map_or_else(|| config::packs(None), Config::packs);
-    packs.map_err(|error| Failure::of_configuration(&error))
+pub(super) fn packs(context: &Context, config: Option<&Config>) -> Result<Packs, Failure> {
+    let Some(config) = config else {
+        let folders = folders(context.packs()).map_err(|error| Failure::of_configuration(&error))?;
+        return build(None, &folders).map_err(|error| Failure::of_configuration(&error));
+    };
+    config.packs().map_err(|error| Failure::of_configuration(&error))
 }
 
 fn read(paths: &[PathBuf]) -> Result<Tree, Failure> {

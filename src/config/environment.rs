@@ -16,6 +16,8 @@ pub struct Environment {
     pub config: Option<PathBuf>,
     /// `GATEWRIGHT_STATE_DIR`, `GATEWRIGHT_LOG_LEVEL`, `GATEWRIGHT_LOG_FORMAT`, `GATEWRIGHT_HTTP_LISTEN`.
     pub overrides: Vec<(&'static str, String)>,
+    /// Folders with packs that the command line names.
+    pub packs: Vec<PathBuf>,
     /// The kubeconfig files that kubectl would take: `$KUBECONFIG`, else `~/.kube/config`.
     pub kubeconfigs: Vec<PathBuf>,
     /// systemd's `$CREDENTIALS_DIRECTORY`.
@@ -52,6 +54,7 @@ impl Environment {
             OVERRIDES.into_iter().filter_map(|name| Some((name, var(name)?.to_string_lossy().into_owned())));
         Self {
             config: path("GATEWRIGHT_CONFIG"),
+            packs: Vec::new(),
             overrides: overrides.collect(),
             kubeconfigs,
             credentials: path("CREDENTIALS_DIRECTORY"),

@@ -6,8 +6,10 @@ use std::time::Duration;
 
 use gatewright_engine::pack::{agentgateway, kgateway};
 use gatewright_engine::selector::ClusterSelector;
+use gatewright_engine::spec::overlay::Bound;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 
 use super::conflicts::{ConflictRule, IgnoreRule};
 use super::webhooks::WebhookSettings;
@@ -41,6 +43,8 @@ pub struct Settings {
     pub syncs: BTreeMap<String, SyncSettings>,
     /// The inventories on API servers.
     pub inventory: InventorySettings,
+    /// Folders with packs of your own, or with files in place of those of a built-in pack.
+    pub pack_folders: Vec<PathBuf>,
     /// Settings of packs.
     pub packs: PackSettings,
 }
@@ -383,10 +387,27 @@ impl Default for WaitSettings {
 
 /// Settings of packs.
 #[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase", deny_unknown_fields, default)]
+#[serde(rename_all = "camelCase", default)]
 pub struct PackSettings {
     /// kgateway's Envoy.
     pub kgateway: kgateway::settings::Settings,
     /// agentgateway's proxy.
     pub agentgateway: agentgateway::settings::Settings,
+    /// Declarative packs, by their names.
+    #[serde(flatten)]
+    pub others: BTreeMap<String, DeclaredSettings>,
+}
+
+/// Settings of a declarative pack.
+#[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields, default)]
+pub struct DeclaredSettings {
+    /// What templates see as `settings`.
+    #[schemars(with = "BTreeMap<String, Value>")]
+    pub settings: Value,
+    /// Parameters of every spec: the shape of the `spec` of the pack's kind of parameters, below those of specs.
+    #[schemars(with = "BTreeMap<String, Value>")]
+    pub parameters: Value,
+    /// What must hold for the merged parameters of every spec.
+    pub enforce: Vec<Bound>,
 }

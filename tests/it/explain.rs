@@ -2,6 +2,7 @@
 
 use std::fs;
 
+use gatewright::cases::Case;
 use gatewright_engine::check::check;
 use gatewright_engine::diff::differences;
 use gatewright_engine::explain::{self, Effect, Explanation, Inputs, Said};
@@ -15,7 +16,7 @@ use gatewright_engine::yaml;
 use serde_json::{Value, json};
 
 use crate::cluster::binaries::in_repository;
-use crate::golden::{Case, cases};
+use crate::golden::cases;
 use crate::program::Desk;
 
 const DEPLOYMENT: &str = "Deployment/shop/storefront";

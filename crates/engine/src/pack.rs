@@ -4,6 +4,7 @@
 //! [`ValuesGenerator`] in Rust. The renderer knows nothing of gateways, and a generator knows nothing of templates.
 
 pub mod agentgateway;
+pub mod builtin;
 pub mod declared;
 pub mod gateway;
 pub mod kgateway;
@@ -172,6 +173,9 @@ pub enum PackError {
     /// There is no built-in pack of that name.
     #[error("there is no pack {0:?}")]
     Unknown(String),
+    /// The files are those of another pack.
+    #[error("its pack.yaml says that the pack is called {0:?}")]
+    Name(String),
     /// A file that the pack needs is not there.
     #[error("the pack has no file {0:?}")]
     Missing(String),
@@ -213,15 +217,6 @@ pub enum PackError {
 }
 
 impl Pack {
-    /// Returns a built-in pack with the settings of the config file (`packs.<name>`; `null` for none).
-    pub fn builtin(name: &str, settings: &Value) -> Result<Self, PackError> {
-        match name {
-            "agentgateway" => agentgateway::pack(settings),
-            "kgateway" => kgateway::pack(settings),
-            _ => Err(PackError::Unknown(name.to_owned())),
-        }
-    }
-
     /// Puts a pack together from its files, with a generator of its own.
     pub fn new(
         files: &BTreeMap<&str, &str>,

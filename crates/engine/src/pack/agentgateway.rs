@@ -28,7 +28,8 @@ use crate::schema::Schema;
 use crate::yaml::Node;
 use settings::{ImageSettings, Settings};
 
-const FILES: [(&str, &str); 8] = [
+/// The files of the pack.
+pub(super) const FILES: [(&str, &str); 8] = [
     ("pack.yaml", include_str!("../../../../templates/agentgateway/pack.yaml")),
     ("defaults.yaml", include_str!("../../../../templates/agentgateway/defaults.yaml")),
     ("serviceaccount.yaml", include_str!("../../../../templates/agentgateway/serviceaccount.yaml")),
@@ -39,14 +40,13 @@ const FILES: [(&str, &str); 8] = [
     ("workload.yaml", include_str!("../../../../templates/agentgateway/workload.yaml")),
 ];
 
-/// Returns the built-in pack.
-pub(super) fn pack(settings: &Value) -> Result<Pack, PackError> {
-    let files = BTreeMap::from(FILES);
+/// Puts the pack together.
+pub(super) fn pack(files: &BTreeMap<&str, &str>, settings: &Value) -> Result<Pack, PackError> {
     let settings: Settings = super::settings(settings)?;
     let authorities = settings.xds.authorities().map_err(PackError::Authorities)?;
     let schema = Schema::of::<parameters::AgentgatewayParameters>().map_err(PackError::Schema)?;
-    let generator = Generator { defaults: document(&files, "defaults.yaml")?, settings, authorities };
-    let mut pack = Pack::new(&files, schema, Arc::new(generator))?;
+    let generator = Generator { defaults: document(files, "defaults.yaml")?, settings, authorities };
+    let mut pack = Pack::new(files, schema, Arc::new(generator))?;
     pack.own.sense = Some(sense::mistakes);
     Ok(pack)
 }

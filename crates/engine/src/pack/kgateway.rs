@@ -29,7 +29,8 @@ use crate::schema::Schema;
 use crate::yaml::Node;
 use settings::{ImageSettings, Settings};
 
-const FILES: [(&str, &str); 8] = [
+/// The files of the pack.
+pub(super) const FILES: [(&str, &str); 8] = [
     ("pack.yaml", include_str!("../../../../templates/kgateway/pack.yaml")),
     ("defaults.yaml", include_str!("../../../../templates/kgateway/defaults.yaml")),
     ("defaults-waypoint.yaml", include_str!("../../../../templates/kgateway/defaults-waypoint.yaml")),
@@ -43,18 +44,17 @@ const FILES: [(&str, &str); 8] = [
 /// The class whose Gateways are waypoints.
 const WAYPOINT_CLASS: &str = "kgateway-waypoint";
 
-/// Returns the built-in pack.
-pub(super) fn pack(settings: &Value) -> Result<Pack, PackError> {
-    let files = BTreeMap::from(FILES);
+/// Puts the pack together.
+pub(super) fn pack(files: &BTreeMap<&str, &str>, settings: &Value) -> Result<Pack, PackError> {
     let settings: Settings = super::settings(settings)?;
     settings.xds.authorities().map_err(PackError::Authorities)?;
     let schema = Schema::of::<parameters::GatewayParameters>().map_err(PackError::Schema)?;
     let generator = Generator {
-        defaults: document(&files, "defaults.yaml")?,
-        waypoint: document(&files, "defaults-waypoint.yaml")?,
+        defaults: document(files, "defaults.yaml")?,
+        waypoint: document(files, "defaults-waypoint.yaml")?,
         settings,
     };
-    Pack::new(&files, schema, Arc::new(generator))
+    Pack::new(files, schema, Arc::new(generator))
 }
 
 /// The values generator.

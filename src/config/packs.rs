@@ -1,0 +1,218 @@
+//! The packs of an installation: those that are built in, and those in folders that add one or replace files of one.
+//!
+//! Folders count as a part of the config file: they are read with it, and read again when that is (SIGHUP), so that
+//! nothing but sources and clusters changes what a round does.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use gatewright_engine::enforce;
+use gatewright_engine::pack::{MANIFEST, Pack, PackError, Packs, builtin};
+use gatewright_engine::yaml::{self, Node};
+use serde_json::{Value, json};
+
+use super::did_you_mean;
+use super::settings::Settings;
+use crate::paths::Paths;
+
+/// What files of packs are called; others in a folder are for people.
+const ENDINGS: [&str; 4] = ["yaml", "yml", "json", "tera"];
+
+/// No template is as long as this, in bytes.
+const MAX_FILE: u64 = 1 << 20;
+
+/// More files than any pack has.
+const MAX_FILES: usize = 500;
+
+/// The folder of a pack with its cases, which are no part of it.
+pub const CASES: &str = "cases";
+
+/// The files of packs, by the names of the packs.
+pub type Folders = BTreeMap<String, Folder>;
+
+/// The files of one pack, by their names.
+pub type Folder = BTreeMap<String, String>;
+
+/// A pack cannot be used.
+#[derive(Debug, thiserror::Error)]
+#[error("cannot use pack {name:?}")]
+pub struct UnusablePack {
+    pub(super) name: String,
+    #[source]
+    pub(super) source: PackError,
+}
+
+/// A folder cannot be read as packs.
+#[derive(Debug, thiserror::Error)]
+pub enum FolderError {
+    /// It cannot be read.
+    #[error("cannot read {0:?}")]
+    Read(PathBuf, #[source] std::io::Error),
+    /// It holds no pack.
+    #[error("{0:?} holds no pack: there is no {MANIFEST} in it, nor in a folder below it")]
+    Empty(PathBuf),
+    /// It holds more than a pack.
+    #[error("{0:?} has more than {MAX_FILES} files")]
+    Files(PathBuf),
+    /// A file is no template.
+    #[error("{0:?} is longer than {MAX_FILE} bytes")]
+    Long(PathBuf),
+    /// `pack.yaml` does not say its name.
+    #[error("{0:?} does not say the name of the pack")]
+    Nameless(PathBuf),
+    /// Two folders hold one pack.
+    #[error("{0:?} and another folder are both the pack {1:?}")]
+    Twice(PathBuf, String),
+}
+
+/// Reads folders, each a pack or a folder of packs.
+pub fn folders<'a>(paths: impl IntoIterator<Item = &'a Path>) -> Result<Folders, FolderError> {
+    let mut all = Folders::new();
+    for path in paths {
+        for (name, folder) in below(path)? {
+            if all.insert(name.clone(), folder).is_some() {
+                return Err(FolderError::Twice(path.to_owned(), name));
+            }
+        }
+    }
+    Ok(all)
+}
+
+fn below(path: &Path) -> Result<Vec<(String, Folder)>, FolderError> {
+    if let Some(pack) = pack_in(path)? {
+        return Ok(vec![pack]);
+    }
+    let mut packs = Vec::new();
+    for path in entries(path)?.into_iter().filter(|path| path.is_dir()) {
+        packs.extend(pack_in(&path)?);
+    }
+    if packs.is_empty() { Err(FolderError::Empty(path.to_owned())) } else { Ok(packs) }
+}
+
+/// Reads a folder as a pack: one with a `pack.yaml`, or one that bears the name of a built-in pack.
+pub fn pack_in(path: &Path) -> Result<Option<(String, Folder)>, FolderError> {
+    let own_name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
+    let is_pack = path.join(MANIFEST).is_file();
+    if !is_pack && !builtin::PACKS.contains(&own_name) {
+        return Ok(None);
+    }
+    let mut files = Folder::new();
+    add(path, "", &mut files)?;
+    let name = match files.get(MANIFEST) {
+        None => own_name.to_owned(),
+        Some(text) => {
+            let manifest = yaml::parse_values(text).ok().and_then(|mut documents| documents.pop());
+            let name = manifest.as_ref().and_then(|manifest| manifest["name"].as_str());
+            // What is wrong with the file shows when it is used.
+            name.unwrap_or(own_name).to_owned()
+        }
+    };
+    if name.is_empty() { Err(FolderError::Nameless(path.join(MANIFEST))) } else { Ok(Some((name, files))) }
+}
+
+fn add(path: &Path, prefix: &str, files: &mut Folder) -> Result<(), FolderError> {
+    for path in entries(path)? {
+        let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
+        let is_file_of_pack =
+            path.extension().and_then(|ending| ending.to_str()).is_some_and(|it| ENDINGS.contains(&it));
+        if name.starts_with('.') || (prefix.is_empty() && name == CASES) {
+            continue;
+        }
+        let fail = |source| FolderError::Read(path.clone(), source);
+        let metadata = fs::metadata(&path).map_err(fail)?;
+        if metadata.is_dir() {
+            add(&path, &format!("{prefix}{name}/"), files)?;
+        } else if is_file_of_pack {
+            if metadata.len() > MAX_FILE {
+                return Err(FolderError::Long(path));
+            }
+            files.insert(format!("{prefix}{name}"), fs::read_to_string(&path).map_err(fail)?);
+        }
+        if files.len() > MAX_FILES {
+            return Err(FolderError::Files(path));
+        }
+    }
+    Ok(())
+}
+
+/// Returns what is in a folder, in the order of the names.
+fn entries(path: &Path) -> Result<Vec<PathBuf>, FolderError> {
+    let fail = |source| FolderError::Read(path.to_owned(), source);
+    let entries = fs::read_dir(path).map_err(fail)?;
+    let mut paths = entries.map(|entry| Ok(entry.map_err(fail)?.path())).collect::<Result<Vec<_>, _>>()?;
+    paths.sort();
+    Ok(paths)
+}
+
+/// Reads the folders that settings and the command line name, and makes their paths absolute.
+pub(super) fn read_all(
+    settings: &mut Settings,
+    paths: &Paths,
+    named: &[PathBuf],
+    mut wrong: impl FnMut(&[&str], String),
+) -> Folders {
+    let mut all = Folders::new();
+    for (index, path) in settings.pack_folders.iter_mut().enumerate() {
+        let place = ["packFolders", &index.to_string()];
+        match paths.resolve(path) {
+            Ok(resolved) => *path = resolved,
+            Err(error) => wrong(&place, error.to_string()),
+        }
+        match folders([path.as_path()]) {
+            Ok(folders) => all.extend(folders),
+            Err(error) => wrong(&place, gatewright_engine::error::Chain(&error).to_string()),
+        }
+    }
+    match folders(named.iter().map(PathBuf::as_path)) {
+        Ok(folders) => all.extend(folders),
+        Err(error) => wrong(&[], gatewright_engine::error::Chain(&error).to_string()),
+    }
+    let known: Vec<&str> = builtin::PACKS.into_iter().chain(all.keys().map(String::as_str)).collect();
+    for name in settings.packs.others.keys().filter(|name| !known.contains(&name.as_str())) {
+        let hint = did_you_mean(name, known.iter().copied());
+        wrong(&["packs", name], format!("there is no pack {name:?} ({hint}); packFolders names the folders of others"));
+    }
+    all
+}
+
+/// What a config file says about packs.
+pub struct PackConfig<'a> {
+    /// The name of the file, for places.
+    pub file: &'a str,
+    /// The settings, by pack.
+    pub root: &'a Node,
+    /// The texts of authorities that the settings name, by pack.
+    pub authorities: BTreeMap<&'static str, String>,
+}
+
+/// Builds all packs: folders replace built-in packs, or are asked after them.
+pub fn build(config: Option<&PackConfig<'_>>, folders: &Folders) -> Result<Packs, UnusablePack> {
+    let others = folders.keys().map(String::as_str).filter(|name| !builtin::PACKS.contains(name));
+    let names = builtin::PACKS.into_iter().chain(others);
+    let fail = |name: &str, source| UnusablePack { name: name.to_owned(), source };
+    let packs = names.map(|name| pack(name, config, folders).map_err(|error| fail(name, error)));
+    let packs = packs.collect::<Result<Vec<_>, _>>()?;
+    Packs::new(packs).map_err(|error| fail(builtin::PACKS[0], error))
+}
+
+/// Builds one pack.
+fn pack(name: &str, config: Option<&PackConfig<'_>>, folders: &Folders) -> Result<Pack, PackError> {
+    let files = folders.get(name).into_iter().flatten().map(|(name, text)| (name.as_str(), text.as_str())).collect();
+    let Some(PackConfig { file, root, authorities }) = config else {
+        return Pack::with_files(name, &files, &Value::Null);
+    };
+    let settings = root.get(name);
+    let mut value = settings.map_or(Value::Null, Node::to_value);
+    if let Some(authorities) = authorities.get(name) {
+        value["xds"]["tls"] = json!({"ca": authorities});
+    }
+    let mut pack = Pack::with_files(name, &files, &value)?;
+    if let Some(parameters) = settings.and_then(|settings| settings.get("parameters")) {
+        pack = pack.with_settings(*file, parameters.clone());
+    }
+    if let Some(bounds) = settings.and_then(|settings| settings.get("enforce")) {
+        pack = pack.with_enforce(enforce::bounds(file, bounds));
+    }
+    Ok(pack)
+}
