@@ -72,7 +72,11 @@ fn what_nobody_could_be_told_is_news_in_the_next_report() {
     });
     assert!(failed.is_err() && host.knows(0) == (true, true));
     let mut news = None;
-    assert!(host.record(3, 1, |kept| Ok(drop(news.replace(kept.clone())))).expect("it is kept"));
+    let again = host.record(3, 1, |kept| {
+        news = Some(kept.clone());
+        Ok(())
+    });
+    assert!(again.expect("it is kept"));
     let news = read(&news.expect("it is told again").path).expect("it is in the history");
     assert_eq!(news.clusters["only"].trend.as_ref().map(|trend| (trend.new, trend.still)), Some((1, 0)));
     assert_eq!((host.told.get(), host.knows(1)), (3, (true, true)));
