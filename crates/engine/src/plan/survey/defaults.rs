@@ -61,6 +61,7 @@ fn built_in(body: &mut Value, kind: &Gvk) {
             pod(body);
         }
         ("", "Service") => service(body),
+        ("", "Secret") => add(body, "", &json!({"type": "Opaque"})),
         ("autoscaling", "HorizontalPodAutoscaler") => {
             add(body, "spec", &json!({"minReplicas": 1}));
             if kind.version == "v2" {
@@ -262,7 +263,7 @@ mod tests {
     }
 
     #[track_caller]
-    fn check(kind: (&str, &str), spec: Value, expected: &Value) {
+    fn check(kind: (&str, &str), spec: &Value, expected: &Value) {
         let (kind, mut body) = (Gvk::new(kind.0, kind.1), json!({"spec": spec}));
         fill(&mut body, &kind, Model::default().root(&kind));
         assert_eq!(body["spec"], *expected);
@@ -273,7 +274,7 @@ mod tests {
         let kind = ("autoscaling/v2", "HorizontalPodAutoscaler");
         let target = json!({"type": "Utilization", "averageUtilization": 80});
         let cpu = json!([{"type": "Resource", "resource": {"name": "cpu", "target": target}}]);
-        check(kind, json!({"maxReplicas": 3}), &json!({"maxReplicas": 3, "minReplicas": 1, "metrics": cpu}));
+        check(kind, &json!({"maxReplicas": 3}), &json!({"maxReplicas": 3, "minReplicas": 1, "metrics": cpu}));
         let down = json!({"selectPolicy": "Min", "policies": [{"type": "Percent", "value": 100, "periodSeconds": 15}]});
         let policies = json!([
             {"type": "Pods", "value": 4, "periodSeconds": 15}, {"type": "Percent", "value": 100, "periodSeconds": 15},
@@ -281,7 +282,7 @@ mod tests {
         let up = json!({"stabilizationWindowSeconds": 0, "selectPolicy": "Max", "policies": policies});
         check(
             kind,
-            json!({"minReplicas": 2, "metrics": [{"type": "Pods"}], "behavior": {"scaleDown": {"selectPolicy": "Min"}}}),
+            &json!({"minReplicas": 2, "metrics": [{"type": "Pods"}], "behavior": {"scaleDown": {"selectPolicy": "Min"}}}),
             &json!({"minReplicas": 2, "metrics": [{"type": "Pods"}], "behavior": {"scaleDown": down, "scaleUp": up}}),
         );
     }
@@ -290,11 +291,21 @@ mod tests {
     fn what_a_service_gets_is_a_matter_of_who_can_reach_it() {
         let kind = ("v1", "Service");
         let inner = json!({"type": "ClusterIP", "sessionAffinity": "None", "internalTrafficPolicy": "Cluster"});
-        check(kind, json!({"sessionAffinityConfig": {"clientIP": {"timeoutSeconds": 1}}}), &inner);
+        check(kind, &json!({"sessionAffinityConfig": {"clientIP": {"timeoutSeconds": 1}}}), &inner);
         let mut outer = inner.clone();
         outer["externalIPs"] = json!(["192.0.2.1"]);
         outer["externalTrafficPolicy"] = json!("Cluster");
-        check(kind, json!({"externalIPs": ["192.0.2.1"]}), &outer);
+        check(kind, &json!({"externalIPs": ["192.0.2.1"]}), &outer);
+    }
+
+    #[test]
+    fn a_secret_is_opaque_unless_it_says_what_it_is() {
+        let kind = Gvk::new("v1", "Secret");
+        for (said, filled_in) in [(json!({}), "Opaque"), (json!({"type": "kubernetes.io/tls"}), "kubernetes.io/tls")] {
+            let mut body = said;
+            fill(&mut body, &kind, Model::default().root(&kind));
+            assert_eq!(body, json!({"type": filled_in}));
+        }
     }
 
     #[test]
