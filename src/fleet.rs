@@ -114,10 +114,10 @@ pub async fn run(
         if let Some(rendering) = &conclusion.rendering {
             origins::specs(&mut conclusion.report, rendering);
         }
-        // While something is being changed nobody waits for this.
-        if let (true, Some(want)) = (order.mode != Mode::Apply, wanted.get(name)) {
-            origins::fields(&mut conclusion.report, want).await;
-        }
+    }
+    // While something is being changed nobody waits for this.
+    if order.mode != Mode::Apply {
+        origins::fields(&mut conclusions, wanted).await;
     }
     let (problems, unclaimed) = findings(&conclusions);
     let clusters = conclusions.into_iter().map(|(name, conclusion)| (name, conclusion.report)).collect();

@@ -1,6 +1,9 @@
 //! Reports on disk: the last one of each sync on each cluster, and a history of those that say something new.
 
-use std::collections::BTreeSet;
+#[cfg(test)]
+mod tests;
+
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -38,14 +41,11 @@ struct Compared {
     report: ClusterReport,
 }
 
-/// A report that was kept.
+/// A report that was kept in the history.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Kept {
     /// Where, as JSON.
     pub path: PathBuf,
-    /// Somebody may want to be told at once: something was changed, is wrong or differs that was not, or is not any more;
-    /// or a suspension has begun or ended. Another revision alone is none, nor other words for the same.
-    pub is_news: bool,
 }
 
 impl Kept {
@@ -101,38 +101,77 @@ pub fn compare(state: &State, report: &mut Report) {
 /// kept as JSON, which is what the history is read from, and in the forms that the settings say. Reports that are older
 /// than the settings say are deleted.
 ///
-/// Returns nothing if it says nothing new.
-pub fn record(state: &State, config: &Config, report: &Report) -> Result<Option<Kept>, StateError> {
+/// `tell` leaves word for others, and is called if somebody may want to know at once: something was changed, is wrong or
+/// differs that was not, or is not any more; or a suspension has begun or ended. Another revision alone is no news, nor
+/// are other words for the same.
+///
+/// Returns whether it says something new. What the next report is compared with is written last: what could not be kept
+/// or told, because of an error or because the process ended, is new in the next report, too.
+pub fn record(
+    state: &State,
+    config: &Config,
+    report: &Report,
+    tell: impl FnOnce(&Kept) -> Result<(), StateError>,
+) -> Result<bool, StateError> {
+    expire(&config.reports_dir, report.finished, config.settings.reports.keep.0);
     // A change that is made again and again is told each time: it can be undone each time.
     let mut is_new = report.has_changed() || report.clusters.values().any(has_resolved);
     let mut is_news = report.has_changed() || report.clusters.values().any(has_moved);
-    expire(&config.reports_dir, report.finished, config.settings.reports.keep.0);
+    let mut digests = BTreeMap::new();
     for (cluster, of_cluster) in &report.clusters {
-        let clusters = [(cluster.clone(), of_cluster.clone())].into();
-        let report = Report { clusters, ..report.clone() };
-        let (path, digest) = (last_path(&report.sync, cluster), content_digest(&report));
-        let last = state.read_json::<Last>(&path);
+        let report = alone(report, cluster, of_cluster.clone());
+        let digest = content_digest(&report);
+        let last = state.read_json::<Last>(last_path(&report.sync, cluster));
         let is_other = last.as_ref().is_none_or(|last| last.digest != digest);
         is_new |= is_other;
-        is_news |= last.as_ref().is_some_and(|last| last.report.suspended.is_some() != report.suspended.is_some());
+        is_news |= last.is_some_and(|last| last.report.suspended.is_some() != report.suspended.is_some());
         if !report.partial {
             show(config, &report, cluster, is_other || has_resolved(of_cluster));
         }
-        let earlier = last.as_ref().filter(|_| report.partial).and_then(|last| last.report.clusters.get(cluster));
-        let clusters = [(cluster.clone(), of_cluster.clone().over(earlier))].into();
-        keep_compared(state, &report, cluster, of_cluster)?;
-        state.write_json(&path, &Last { digest, report: Report { clusters, ..report } })?;
+        digests.insert(cluster, digest);
     }
-    if !is_new {
-        return Ok(None);
+    if is_new {
+        let kept = keep(state, config, report)?;
+        if is_news {
+            tell(&kept)?;
+        }
     }
+    for (cluster, digest) in digests {
+        let found = &report.clusters[cluster];
+        keep_compared(state, report, cluster, found)?;
+        keep_last(state, report, (cluster, found), digest)?;
+    }
+    Ok(is_new)
+}
+
+/// A report of one cluster only.
+fn alone(report: &Report, cluster: &str, found: ClusterReport) -> Report {
+    Report { clusters: [(cluster.to_owned(), found)].into(), ..report.clone() }
+}
+
+/// Writes a report into the history.
+fn keep(state: &State, config: &Config, report: &Report) -> Result<Kept, StateError> {
     let path = |form: ReportFormat| config.reports_dir.join(format!("{}.{}", file_stem(report), form.extension()));
     for form in forms(config) {
         let mut bytes = Vec::new();
         form.write(report, &mut bytes).map_err(|error| StateError::Write(path(form), error))?;
         state.write(&path(form), &bytes)?;
     }
-    Ok(Some(Kept { path: path(ReportFormat::Json), is_news }))
+    Ok(Kept { path: path(ReportFormat::Json) })
+}
+
+/// Keeps a report as the last one; where it was about a part, the rest stands as the one before has it.
+fn keep_last(
+    state: &State,
+    report: &Report,
+    (cluster, found): (&str, &ClusterReport),
+    digest: String,
+) -> Result<(), StateError> {
+    let path = last_path(&report.sync, cluster);
+    let last = state.read_json::<Last>(&path).filter(|_| report.partial);
+    let earlier = last.as_ref().and_then(|last| last.report.clusters.get(cluster));
+    let found = found.clone().over(earlier);
+    state.write_json(&path, &Last { digest, report: alone(report, cluster, found) })
 }
 
 fn forms(config: &Config) -> BTreeSet<ReportFormat> {

@@ -77,6 +77,17 @@ impl Want {
 }
 
 impl Want {
+    /// Returns what it has in common with clusters on which the same is wanted; `None` of what was rendered before its
+    /// source was known, or if a bug keeps it from being known.
+    pub async fn variant(&self) -> Option<Variant> {
+        match self {
+            Self::Ready(_) => None,
+            Self::Later { renderings, snapshot, cluster } => {
+                renderings.read(snapshot).await.ok().map(|reading| reading.variant(cluster))
+            }
+        }
+    }
+
     /// Says where in the source fields of objects come from; nothing of what was rendered before its source was known.
     pub async fn origins(&self, questions: Questions) -> Origins {
         match self {

@@ -86,8 +86,8 @@ async fn compare(cluster: &dyn Cluster, task: &Task<'_>) -> Result<Conclusion, C
     let sides = sides(task.policies, &rendering, &seen);
     let before = task.last.filter(|_| task.is_trusting).map(|last| &last.baseline.sides);
     let proofs = before.map(|before| proofs(before, &sides)).unwrap_or_default();
-    let compared = compare::all(cluster, task.policies, &rendering, &seen, &proofs).await?;
-    let report = Writer { task, rendering: &rendering, seen: &seen, sides }.report(compared).await;
+    let (compared, remarks) = compare::all(cluster, task.policies, &rendering, &seen, &proofs).await?;
+    let report = Writer { task, rendering: &rendering, seen: &seen, sides }.report(compared, remarks).await;
     Ok(Conclusion { rendering: Some(rendering), ..Conclusion::of(report) })
 }
 
@@ -120,9 +120,9 @@ impl Writer<'_> {
         &self.task.policies.conflicts.masker
     }
 
-    async fn report(&self, compared: Vec<Compared>) -> ClusterReport {
+    async fn report(&self, compared: Vec<Compared>, remarks: Vec<String>) -> ClusterReport {
         let mut report = ClusterReport { state: ClusterState::Compared, ..ClusterReport::of(&Plan::default()) };
-        report.remarks = self.seen.remarks.iter().cloned().chain(rights::remark(&compared)).collect();
+        report.remarks = self.seen.remarks.iter().cloned().chain(remarks).collect();
         let open = self.task.last.map(|last| open(&last.report)).unwrap_or_default();
         let last = self.task.last.filter(|_| self.task.is_trusting);
         report.baseline.proven = last.and_then(|last| last.baseline.proven.clone());

@@ -20,26 +20,40 @@ use tracing::{error, warn};
 
 use crate::clock::Clock;
 use crate::config::Config;
-use crate::journal::Kept;
+use crate::journal::{self, Kept};
 use crate::metrics::Metrics;
 use crate::report::Report;
-use crate::state::State;
+use crate::state::{State, StateError};
 use courier::{Courier, Step};
 use notification::Notification;
 use queue::Queue;
 
-/// Leaves a notification of a kept report for everybody who is to be told, if it is news.
-pub fn announce(state: &State, config: &Config, report: &Report, kept: &Kept, metrics: &Metrics) {
-    let told = config.settings.reports.webhooks.iter().filter(|(_, webhook)| webhook.is_about(&report.sync));
-    let mut told = told.filter(|_| kept.is_news).peekable();
+/// Keeps a report, and leaves a notification of it for everybody who is to be told if it is news. Returns whether it
+/// says something new.
+///
+/// After an error the news is told with the next report.
+pub fn keep(state: &State, config: &Config, report: &Report, metrics: &Metrics) -> Result<bool, StateError> {
+    journal::record(state, config, report, |kept| announce(state, config, report, kept, metrics))
+}
+
+/// Leaves a notification of a kept report for everybody who is to be told. That it cannot be left for one keeps it from
+/// nobody else.
+fn announce(state: &State, config: &Config, report: &Report, kept: &Kept, metrics: &Metrics) -> Result<(), StateError> {
+    let webhooks = config.settings.reports.webhooks.iter();
+    let mut told = webhooks.filter(|(_, webhook)| webhook.is_about(&report.sync)).peekable();
     if told.peek().is_none() {
-        return;
+        return Ok(());
     }
     let notification = Notification::of(report, kept);
     let body = match notification.body() {
         Ok(body) => body,
-        Err(error) => return error!(error = %Chain(&error), "cannot write a notification"),
+        Err(error) => {
+            // The next try would end in the same way.
+            error!(error = %Chain(&error), "cannot write a notification");
+            return Ok(());
+        }
     };
+    let mut left = Ok(());
     for (name, _) in told {
         match Queue::new(state, name).put(&notification.id, body.as_bytes()) {
             Ok(0) => {}
@@ -47,9 +61,13 @@ pub fn announce(state: &State, config: &Config, report: &Report, kept: &Kept, me
                 metrics.notified(name, "dropped", lost);
                 error!(webhook = name, lost, "too many notifications wait, the oldest are lost");
             }
-            Err(error) => error!(webhook = name, error = %Chain(&error), "cannot leave a notification"),
+            Err(error) => {
+                error!(webhook = name, error = %Chain(&error), "cannot leave a notification");
+                left = Err(error);
+            }
         }
     }
+    left
 }
 
 /// Returns what carries notifications to each webhook of the config file.

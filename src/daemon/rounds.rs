@@ -146,17 +146,10 @@ impl Sync {
 
     /// Keeps a report and tells others of it; tells whether it says something new, or could not be kept.
     fn keep(&self, report: &Report, shared: &Shared) -> bool {
-        match journal::record(&shared.state, &self.config, report) {
-            Ok(None) => false,
-            Ok(Some(kept)) => {
-                webhooks::announce(&shared.state, &self.config, report, &kept, &shared.metrics);
-                true
-            }
-            Err(error) => {
-                error!(error = %Chain(&error), "cannot keep the report");
-                true
-            }
-        }
+        webhooks::keep(&shared.state, &self.config, report, &shared.metrics).unwrap_or_else(|error| {
+            error!(error = %Chain(&error), "cannot keep the report");
+            true
+        })
     }
 
     /// Log, metrics, files: everything that tells of a round.

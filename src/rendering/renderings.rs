@@ -59,12 +59,9 @@ impl Renderings {
         snapshot: &Arc<Snapshot>,
         cluster: &ClusterFacts,
     ) -> Result<Arc<Rendering>, JoinError> {
-        let (renderings, source) = (Arc::clone(self), Arc::clone(snapshot));
-        let read = move || Arc::new(Reading::new(&source, &renderings.settings, &renderings.packs));
-        let reading = self.reading(&snapshot.revision);
-        let reading = reading.get_or_try_init(|| tokio::task::spawn_blocking(read)).await?;
+        let reading = self.read(snapshot).await?;
         let rendering = self.rendering(&snapshot.revision, reading.variant(cluster));
-        let (renderings, reading, cluster) = (Arc::clone(self), Arc::clone(reading), cluster.clone());
+        let (renderings, cluster) = (Arc::clone(self), cluster.clone());
         let render = move || {
             let mut rendering = reading.render(&renderings.packs, &cluster);
             mark(&mut rendering, &renderings.marker);
@@ -80,12 +77,7 @@ impl Renderings {
         cluster: &ClusterFacts,
         questions: Questions,
     ) -> Origins {
-        let (renderings, source) = (Arc::clone(self), Arc::clone(snapshot));
-        let read = move || Arc::new(Reading::new(&source, &renderings.settings, &renderings.packs));
-        let reading = self.reading(&snapshot.revision);
-        let Ok(reading) = reading.get_or_try_init(|| tokio::task::spawn_blocking(read)).await.cloned() else {
-            return Origins::new();
-        };
+        let Ok(reading) = self.read(snapshot).await else { return Origins::new() };
         let (renderings, cluster) = (Arc::clone(self), cluster.clone());
         let look = move || {
             let options = reading.options(Some(&cluster));
@@ -93,6 +85,14 @@ impl Renderings {
             origins(&inputs, &questions)
         };
         tokio::task::spawn_blocking(look).await.unwrap_or_default()
+    }
+
+    /// Returns a snapshot as it is read for all clusters.
+    pub(super) async fn read(self: &Arc<Self>, snapshot: &Arc<Snapshot>) -> Result<Arc<Reading>, JoinError> {
+        let (renderings, source) = (Arc::clone(self), Arc::clone(snapshot));
+        let read = move || Arc::new(Reading::new(&source, &renderings.settings, &renderings.packs));
+        let reading = self.reading(&snapshot.revision);
+        reading.get_or_try_init(|| tokio::task::spawn_blocking(read)).await.cloned()
     }
 
     /// Names everything that the rendering of a snapshot for a cluster depends on, and all that the sync may do: where it

@@ -20,7 +20,7 @@ use serde_json::Value;
 use tracing::debug;
 
 use super::look::{Seen, wanted};
-use super::rights::Rights;
+use super::rights::{self, Rights};
 use super::unknown;
 use crate::cluster::{Cluster, ClusterError, Precondition, Reason};
 use crate::observe::rehearsal::Rehearsal;
@@ -55,14 +55,14 @@ pub(super) enum Standing {
     Unknown(Refused),
 }
 
-/// Compares all that is wanted.
+/// Compares all that is wanted; also returns what makes it less than exact, in words.
 pub(super) async fn all(
     cluster: &dyn Cluster,
     policies: &Policies,
     rendering: &Rendering,
     seen: &Seen,
     proofs: &BTreeMap<ObjectId, Proof>,
-) -> Result<Vec<Compared>, ClusterError> {
+) -> Result<(Vec<Compared>, Vec<String>), ClusterError> {
     let is_open = |id: &ObjectId| seen.live.contains_key(id) && proofs.get(id) != Some(&Proof::DryRun);
     let found = || wanted(policies, rendering).filter(|(_, object)| is_open(object.id()));
     let mut places: BTreeMap<String, BTreeSet<Gvk>> = BTreeMap::new();
@@ -75,28 +75,37 @@ pub(super) async fn all(
         let mut open = found().filter(|(_, object)| !proofs.contains_key(object.id()));
         open.any(|(_, object)| object.gvk() == **kind && !rights.allow(kind, &object.id().namespace))
     };
-    let model = model(cluster, &kinds.iter().filter(is_estimated).cloned().collect()).await?;
+    let (model, unread) = model(cluster, &kinds.iter().filter(is_estimated).cloned().collect()).await?;
     let scene = &Scene { cluster, policies, seen, proofs, rights, model };
     let all = wanted(policies, rendering).map(|(unit, object)| scene.compared(unit, object).boxed()).collect();
     let mut compared = beside(all).await.into_iter().collect::<Result<Vec<Compared>, ClusterError>>()?;
     compared.sort_by(|a, b| (&a.unit, a.object.id()).cmp(&(&b.unit, b.object.id())));
-    Ok(compared)
+    let remarks = unread.into_iter().chain(rights::remark(&compared)).collect();
+    Ok((compared, remarks))
 }
 
-/// Reads what the cluster says about kinds. Without it, an estimate goes by who owns what.
-async fn model(cluster: &dyn Cluster, kinds: &BTreeSet<Gvk>) -> Result<Model, ClusterError> {
+/// Reads what the cluster says about kinds; also returns what could not be read, in words. Without it, an estimate goes
+/// by who owns what: everything else has been seen by now, so the part of a server that has the schemas fails alone.
+async fn model(cluster: &dyn Cluster, kinds: &BTreeSet<Gvk>) -> Result<(Model, Option<String>), ClusterError> {
     let mut model = Model::default();
+    let mut unread: BTreeMap<String, String> = BTreeMap::new();
     let versions: BTreeSet<String> = kinds.iter().map(Gvk::api_version).collect();
     for version in versions {
         match cluster.openapi(&version).await {
             Ok(document) => document.iter().for_each(|document| model.add(document, kinds)),
+            Err(error) if matches!(error.reason, Reason::Misconfigured | Reason::Unauthorized) => return Err(error),
             Err(error) => {
                 debug!(version, error = %Chain(&error), "its schemas cannot be read");
-                only_local(error)?;
+                unread.insert(version, Chain(&*error.source).to_string());
             }
         }
     }
-    Ok(model)
+    let versions: Vec<&str> = unread.keys().map(String::as_str).collect();
+    let why = unread.values().next();
+    let remark = why.map(|why| {
+        format!("the schemas of {} cannot be read, so defaults are guessed there: {why}", versions.join(", "))
+    });
+    Ok((model, remark))
 }
 
 /// What all comparisons on a cluster share.

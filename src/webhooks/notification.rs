@@ -233,7 +233,7 @@ mod tests {
     const LARGEST: usize = 128 * 1024;
 
     fn kept() -> Kept {
-        Kept { path: "/reports/20261120T060000.000Z-edge.json".into(), is_news: true }
+        Kept { path: "/reports/20261120T060000.000Z-edge.json".into() }
     }
 
     fn report(clusters: usize, steps: usize, name: &str) -> Report {

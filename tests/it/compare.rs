@@ -2,6 +2,7 @@
 //! for dry runs, and nothing is written.
 
 mod agreement;
+mod schemas;
 mod theirs;
 
 use serde_json::Value;

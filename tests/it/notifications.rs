@@ -79,6 +79,35 @@ fn what_a_round_by_hand_cannot_deliver_the_next_one_does() {
 }
 
 #[test]
+fn news_that_cannot_be_left_for_a_webhook_is_told_by_the_next_round() {
+    let (desk, receiver) = (desk("edge", &[("out", folder())]), Receiver::start());
+    let (ops, other) = (receiver.url("/ops"), receiver.url("/other"));
+    tell(&desk, &format!("{{webhooks: {{ops: {{url: \"{ops}\"}}, other: {{url: \"{other}\"}}}}}}"));
+    desk.write("specs/edge.yaml", &gateway("shop", "edge", 8080));
+    desk.run(&["sync"]).exits(0);
+    assert_eq!(receiver.taken().len(), 2);
+
+    // A folder cannot be made where a file is.
+    let queue = desk.path("state/webhooks/ops");
+    fs::remove_dir_all(&queue).expect("it is there");
+    fs::write(&queue, "in its place").expect("it can be written");
+    desk.write("specs/wrong.yaml", "kind: [\n");
+    desk.run(&["sync"]).exits(1).complains("cannot leave a notification");
+    let told = |from: usize| receiver.received().split_off(from).iter().map(|it| it.path.clone()).collect::<Vec<_>>();
+    assert_eq!(told(2), ["/other"], "who can be told is told");
+    fs::remove_file(&queue).expect("it is there");
+    desk.run(&["sync"]).exits(1);
+    let mut paths = told(3);
+    paths.sort();
+    assert_eq!(paths, ["/ops", "/other"], "to the other it comes twice");
+    for late in receiver.taken().split_off(3) {
+        assert_eq!((&late["new"]["count"], &late["new"]["findings"][0]["kind"]), (&json!(1), &json!("problem")));
+    }
+    desk.run(&["sync"]).exits(1);
+    assert_eq!(receiver.taken().len(), 5, "it is told once");
+}
+
+#[test]
 fn a_receiver_has_to_prove_who_it_is() {
     let (desk, root) = (desk("edge", &[("out", folder())]), Folder::new());
     let server = HttpsServer::start(root.path(), "token", "");

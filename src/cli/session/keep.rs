@@ -15,10 +15,8 @@ impl Session<'_> {
     /// Keeps a report, and leaves word for others. That it cannot be kept is no reason to fail: what it tells has
     /// happened.
     pub(in crate::cli) fn keep(&self, report: &Report) {
-        match journal::record(&self.state, self.config, report) {
-            Ok(Some(kept)) => webhooks::announce(&self.state, self.config, report, &kept, &self.metrics),
-            Ok(None) => {}
-            Err(error) => tracing::warn!(error = %Chain(&error), "cannot keep the report"),
+        if let Err(error) = webhooks::keep(&self.state, self.config, report, &self.metrics) {
+            tracing::warn!(error = %Chain(&error), "cannot keep the report");
         }
     }
 

@@ -57,7 +57,9 @@ impl<'a> Pair<'a> {
     /// Returns what differs between the live object and what it would become, and what was settled about fields.
     pub fn differences(&self, after: &Value, conflicts: &Conflicts) -> (Vec<Difference>, Vec<Settled>) {
         let mut found = differences(self.live.object.body(), after, FIELD_MANAGER, &conflicts.masker);
-        found.retain(|difference| !self.is_chosen(&difference.path));
+        found.retain(|difference| !self.is_chosen(difference));
+        let added = found.iter_mut().filter_map(|difference| difference.after.as_mut());
+        added.for_each(|value| strip(value, self.agreed.object.body()));
         let fields = self.agreed.reported(&found, &conflicts.fights);
         (found, fields)
     }
@@ -65,10 +67,9 @@ impl<'a> Pair<'a> {
 
 impl Pair<'_> {
     /// Tells whether a field has a value that nobody asks for: a dry run would show another one each time.
-    fn is_chosen(&self, path: &str) -> bool {
-        let chosen = CHOSEN.iter().filter(|(end, _)| path.ends_with(end));
-        let is_ours = |field: &str| mentions(self.agreed.object.body(), field);
-        chosen.into_iter().any(|(_, field)| !is_ours(field))
+    fn is_chosen(&self, difference: &Difference) -> bool {
+        let mut chosen = CHOSEN.iter().filter(|(end, _)| difference.path.ends_with(end));
+        chosen.any(|(_, field)| !mentions(self.agreed.object.body(), field, difference.after.as_ref()))
     }
 }
 
@@ -83,11 +84,27 @@ const CHOSEN: [(&str, &str); 7] = [
     ("[\"deprecated.daemonset.template.generation\"]", "deprecated.daemonset.template.generation"),
 ];
 
-/// Tells whether a body has a field of this name anywhere.
-fn mentions(value: &Value, name: &str) -> bool {
-    match value {
-        Value::Object(map) => map.iter().any(|(field, value)| field == name || mentions(value, name)),
-        Value::Array(list) => list.iter().any(|value| mentions(value, name)),
+/// Takes what nobody asks for out of what is new as a whole, such as another port of a Service.
+fn strip(new: &mut Value, wanted: &Value) {
+    match new {
+        Value::Object(map) => {
+            let is_chosen = |name: &String| CHOSEN.iter().any(|(_, field)| field == name);
+            map.retain(|name, value| !is_chosen(name) || mentions(wanted, name, Some(value)));
+            map.values_mut().for_each(|value| strip(value, wanted));
+        }
+        Value::Array(list) => list.iter_mut().for_each(|value| strip(value, wanted)),
+        _ => {}
+    }
+}
+
+/// Tells whether a body has a field of this name anywhere; with this value, if there is one: that another port has a
+/// number of its own says nothing of this one's.
+fn mentions(body: &Value, name: &str, value: Option<&Value>) -> bool {
+    match body {
+        Value::Object(map) => map.iter().any(|(field, found)| {
+            (field == name && value.is_none_or(|value| value == found)) || mentions(found, name, value)
+        }),
+        Value::Array(list) => list.iter().any(|found| mentions(found, name, value)),
         _ => false,
     }
 }

@@ -61,7 +61,13 @@ fn built_in(body: &mut Value, kind: &Gvk) {
             pod(body);
         }
         ("", "Service") => service(body),
-        ("autoscaling", "HorizontalPodAutoscaler") => add(body, "spec", &json!({"minReplicas": 1})),
+        ("", "Secret") => add(body, "", &json!({"type": "Opaque"})),
+        ("autoscaling", "HorizontalPodAutoscaler") => {
+            add(body, "spec", &json!({"minReplicas": 1}));
+            if kind.version == "v2" {
+                scaling(body);
+            }
+        }
         (RBAC, "RoleBinding" | "ClusterRoleBinding") => {
             add(body, "roleRef", &json!({"apiGroup": RBAC}));
             each(body, "subjects.*", &mut |subject| {
@@ -154,17 +160,38 @@ fn volume(volume: &mut Value) {
     add(volume, "projected.sources.*.serviceAccountToken", &json!({"expirationSeconds": 3600}));
 }
 
+/// Who says nothing of metrics scales by CPU, and who says anything of how fast gets the rest.
+fn scaling(body: &mut Value) {
+    let target = json!({"type": "Utilization", "averageUtilization": 80});
+    let metric = json!({"type": "Resource", "resource": {"name": "cpu", "target": target}});
+    each(body, "spec", &mut |spec| {
+        if spec["metrics"].as_array().is_none_or(Vec::is_empty) {
+            spec["metrics"] = json!([metric]);
+        }
+    });
+    let policy = |kind: &str, value: u32| json!({"type": kind, "value": value, "periodSeconds": 15});
+    let (pods, percent) = (policy("Pods", 4), policy("Percent", 100));
+    add(body, "spec.behavior", &json!({"scaleUp": {}, "scaleDown": {}}));
+    let up = json!({"stabilizationWindowSeconds": 0, "selectPolicy": "Max", "policies": [pods, percent]});
+    add(body, "spec.behavior.scaleUp", &up);
+    add(body, "spec.behavior.scaleDown", &json!({"selectPolicy": "Max", "policies": [percent]}));
+}
+
 fn service(body: &mut Value) {
     add(body, "spec", &json!({"type": "ClusterIP", "sessionAffinity": "None"}));
     each(body, "spec", &mut |spec| {
         let (kind, affinity) = (spec["type"].clone(), spec["sessionAffinity"].clone());
+        if let (true, Some(spec)) = (affinity == "None", spec.as_object_mut()) {
+            spec.remove("sessionAffinityConfig");
+        }
         if affinity == "ClientIP" {
             add(spec, "", &json!({"sessionAffinityConfig": {"clientIP": {"timeoutSeconds": 10800}}}));
         }
         if kind != "ExternalName" {
             add(spec, "", &json!({"internalTrafficPolicy": "Cluster"}));
         }
-        if kind == "LoadBalancer" || kind == "NodePort" {
+        let has_addresses = spec["externalIPs"].as_array().is_some_and(|all| !all.is_empty());
+        if kind == "LoadBalancer" || kind == "NodePort" || (kind == "ClusterIP" && has_addresses) {
             add(spec, "", &json!({"externalTrafficPolicy": "Cluster"}));
         }
         if kind == "LoadBalancer" {
@@ -233,6 +260,52 @@ mod tests {
         );
         assert_eq!(container["readinessProbe"]["httpGet"], json!({"port": 80, "scheme": "HTTP", "path": "/"}));
         assert_eq!(container["readinessProbe"]["failureThreshold"], 3);
+    }
+
+    #[track_caller]
+    fn check(kind: (&str, &str), spec: &Value, expected: &Value) {
+        let (kind, mut body) = (Gvk::new(kind.0, kind.1), json!({"spec": spec}));
+        fill(&mut body, &kind, Model::default().root(&kind));
+        assert_eq!(body["spec"], *expected);
+    }
+
+    #[test]
+    fn an_autoscaler_scales_by_something() {
+        let kind = ("autoscaling/v2", "HorizontalPodAutoscaler");
+        let target = json!({"type": "Utilization", "averageUtilization": 80});
+        let cpu = json!([{"type": "Resource", "resource": {"name": "cpu", "target": target}}]);
+        check(kind, &json!({"maxReplicas": 3}), &json!({"maxReplicas": 3, "minReplicas": 1, "metrics": cpu}));
+        let down = json!({"selectPolicy": "Min", "policies": [{"type": "Percent", "value": 100, "periodSeconds": 15}]});
+        let policies = json!([
+            {"type": "Pods", "value": 4, "periodSeconds": 15}, {"type": "Percent", "value": 100, "periodSeconds": 15},
+        ]);
+        let up = json!({"stabilizationWindowSeconds": 0, "selectPolicy": "Max", "policies": policies});
+        check(
+            kind,
+            &json!({"minReplicas": 2, "metrics": [{"type": "Pods"}], "behavior": {"scaleDown": {"selectPolicy": "Min"}}}),
+            &json!({"minReplicas": 2, "metrics": [{"type": "Pods"}], "behavior": {"scaleDown": down, "scaleUp": up}}),
+        );
+    }
+
+    #[test]
+    fn what_a_service_gets_is_a_matter_of_who_can_reach_it() {
+        let kind = ("v1", "Service");
+        let inner = json!({"type": "ClusterIP", "sessionAffinity": "None", "internalTrafficPolicy": "Cluster"});
+        check(kind, &json!({"sessionAffinityConfig": {"clientIP": {"timeoutSeconds": 1}}}), &inner);
+        let mut outer = inner.clone();
+        outer["externalIPs"] = json!(["192.0.2.1"]);
+        outer["externalTrafficPolicy"] = json!("Cluster");
+        check(kind, &json!({"externalIPs": ["192.0.2.1"]}), &outer);
+    }
+
+    #[test]
+    fn a_secret_is_opaque_unless_it_says_what_it_is() {
+        let kind = Gvk::new("v1", "Secret");
+        for (said, filled_in) in [(json!({}), "Opaque"), (json!({"type": "kubernetes.io/tls"}), "kubernetes.io/tls")] {
+            let mut body = said;
+            fill(&mut body, &kind, Model::default().root(&kind));
+            assert_eq!(body, json!({"type": filled_in}));
+        }
     }
 
     #[test]

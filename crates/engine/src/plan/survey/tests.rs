@@ -105,6 +105,40 @@ fn what_people_and_the_deployer_have_added_differs_and_what_a_controller_has_add
 }
 
 #[test]
+fn what_a_server_chooses_for_an_added_element_is_not_told() {
+    let service = |ports: Value, address: Option<&str>| {
+        let mut spec = json!({"type": "NodePort", "ports": ports});
+        if let Some(address) = address {
+            spec["clusterIP"] = json!(address);
+            spec["clusterIPs"] = json!([address]);
+        }
+        json!({"apiVersion": "v1", "kind": "Service", "metadata": {"name": "edge", "namespace": "infra"}, "spec": spec})
+    };
+    let port = |name: &str, number: Option<u16>| match number {
+        Some(number) => json!({"name": name, "port": 80, "nodePort": number}),
+        None => json!({"name": name, "port": 80}),
+    };
+    let wanted = json!([port("a", None), port("b", Some(30080)), port("c", None), port("d", Some(30090))]);
+    let wanted = Object::new(service(wanted, None)).expect("it is an object");
+    let mut there = service(json!([port("a", Some(31111)), port("d", Some(31112))]), Some("10.0.0.1"));
+    there["metadata"]["uid"] = json!("u");
+    let live = Live::new(there).expect("it is an object");
+    let after = |chosen: u16| {
+        let ports = [("a", 31111), ("b", 30080), ("c", chosen), ("d", 30090)];
+        service(ports.map(|(name, number)| port(name, Some(number))).into_iter().collect(), Some("10.0.0.1"))
+    };
+    let conflicts = Conflicts::default();
+    let pair = Pair::new(&unit(), &wanted, &live, None, &conflicts).expect("nothing is refused");
+    for chosen in [32769, 30081] {
+        let (found, _) = pair.differences(&after(chosen), &conflicts);
+        let lines: Vec<(&str, Option<&Value>)> = found.iter().map(|it| (it.path.as_str(), it.after.as_ref())).collect();
+        let (with, without, number) = (port("b", Some(30080)), port("c", None), json!(30090));
+        let expected = [("spec.ports[d].nodePort", &number), ("spec.ports[b]", &with), ("spec.ports[c]", &without)];
+        assert_eq!(lines, expected.map(|(path, after)| (path, Some(after))));
+    }
+}
+
+#[test]
 fn an_amount_may_be_written_in_another_way() {
     let cpu = |amount: &str| pod(&json!({"name": "a", "image": "i:1", "resources": {"requests": {"cpu": amount}}}));
     let fields = of_container(&json!({"f:name": {}, "f:image": {}, "f:resources": {"f:requests": {"f:cpu": {}}}}));
