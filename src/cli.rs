@@ -11,6 +11,7 @@ pub mod explain;
 pub mod history;
 pub mod inventory;
 pub mod orphans;
+pub mod pack;
 pub mod plan;
 pub mod rbac;
 pub mod render;
@@ -96,6 +97,7 @@ enum Command {
     Orphans(orphans::Args),
     Takeover(takeover::Args),
     Destroy(destroy::Args),
+    Pack(pack::Args),
     Rbac(rbac::Args),
     Config(config::Args),
 }
@@ -213,6 +215,7 @@ impl Context {
             Command::Orphans(args) => orphans::run(&self, &args),
             Command::Takeover(args) => takeover::run(&self, &args),
             Command::Destroy(args) => destroy::run(&self, &args),
+            Command::Pack(args) => pack::run(&self, &args),
             Command::Rbac(args) => rbac::run(&self, &args),
             Command::Config(args) => config::run(&self, &args),
         }

@@ -54,10 +54,12 @@ fn summary(wanted: &Rendered) -> String {
 
 fn line(rendering: &Rendering) -> String {
     let objects = rendering.units.iter().map(|unit| unit.objects.len()).sum();
-    let rendered = format!("{} from {}", count(objects, "object"), count(rendering.units.len(), "Gateway"));
+    let mut specs = rendering.units.iter().map(|unit| &unit.id).chain(&rendering.broken);
+    let spec = if specs.all(|id| id.kind == "Gateway") { "Gateway" } else { "spec" };
+    let rendered = format!("{} from {}", count(objects, "object"), count(rendering.units.len(), spec));
     let others = [
-        (rendering.self_managed.len(), "Gateway", "self-managed"),
-        (rendering.broken.len(), "Gateway", "with problems"),
+        (rendering.self_managed.len(), spec, "self-managed"),
+        (rendering.broken.len(), spec, "with problems"),
         (rendering.unclaimed.len(), "document", "that no pack claims"),
     ];
     let others = others.into_iter().filter(|(number, ..)| *number > 0);

@@ -7,7 +7,6 @@ use gatewright_engine::check::suggest;
 use gatewright_engine::explain::{self, ConfigFile, Explanation, Inputs, Unexplained};
 use gatewright_engine::object::{Object, ObjectId};
 use gatewright_engine::pack::Packs;
-use gatewright_engine::spec::GATEWAY_API;
 use gatewright_engine::text::count;
 use gatewright_engine::unit::{Options, Rendering, Source, Unit};
 
@@ -34,7 +33,7 @@ const SHORT: [(&str, &str); 7] = [
 
 /// Says where every field of a rendered object comes from: file, line and layer, and what lower layers had said.
 ///
-/// Of a Gateway it explains the merged parameters. Needs no cluster; as with `render`, settings of packs count if
+/// Of a Gateway, or another spec, it explains the merged parameters. Needs no cluster; as with `render`, settings of packs count if
 /// --config names a file.
 ///
 /// Exit codes: 0 explained, 1 the Gateway cannot be rendered, 64 usage, or there is no such object or field.
@@ -95,7 +94,7 @@ struct Material {
 pub fn run(context: &Context, args: &Args) -> Result<u8, Failure> {
     let Material { source, packs, options, config } = &Material::read(context, args)?;
     let rendering = source.render(packs, options);
-    let (unit, object) = find(&rendering, &args.object)?;
+    let (unit, object) = find(&rendering, packs, &args.object)?;
     let config = config.as_ref().map(|config| ConfigFile {
         file: Arc::from(config.file.to_string_lossy()),
         root: config.root(),
@@ -171,12 +170,18 @@ impl Wanted {
     }
 }
 
-/// Finds a Gateway, or an object and its Gateway.
-fn find<'a>(rendering: &'a Rendering, wanted: &Wanted) -> Result<(&'a ObjectId, Option<&'a ObjectId>), Failure> {
-    let unclaimed = rendering.unclaimed.iter().map(|(id, _)| id).filter(|id| is_gateway(id));
-    let units = gateways(rendering).map(|unit| &unit.id);
+/// Finds a spec, or an object and its spec.
+fn find<'a>(
+    rendering: &'a Rendering,
+    packs: &Packs,
+    wanted: &Wanted,
+) -> Result<(&'a ObjectId, Option<&'a ObjectId>), Failure> {
+    let unclaimed = rendering.unclaimed.iter().map(|(id, _)| id).filter(|id| packs.is_spec(&id.group, &id.kind));
+    // A spec that is among its own objects, as a pool is, has fields to explain.
+    let has_fields = |unit: &&Unit| !rendered(unit).any(|object| *object == unit.id);
+    let units = specs(rendering, packs).filter(has_fields).map(|unit| &unit.id);
     let all = units.chain(&rendering.broken).chain(&rendering.self_managed).chain(unclaimed).map(|id| (id, None));
-    let objects = gateways(rendering).flat_map(|unit| rendered(unit).map(|object| (&unit.id, Some(object))));
+    let objects = specs(rendering, packs).flat_map(|unit| rendered(unit).map(|object| (&unit.id, Some(object))));
     let all: Vec<_> = all.chain(objects).collect();
     let id = |(unit, object): &(&'a ObjectId, Option<&'a ObjectId>)| object.unwrap_or(*unit);
     if let Some(found) = all.iter().find(|candidate| wanted.is(id(candidate))) {
@@ -189,18 +194,14 @@ fn find<'a>(rendering: &'a Rendering, wanted: &Wanted) -> Result<(&'a ObjectId, 
     let paths: Vec<String> = all.iter().map(|candidate| id(candidate).path()).collect();
     let elsewhere = all.iter().map(id).find(|id| wanted.is_alike(id)).map(ObjectId::path);
     let near = elsewhere.or_else(|| suggest(&written, paths.iter().map(String::as_str)).map(str::to_owned));
-    let hint = near.map(|near| format!("did you mean {near:?}?")).into_iter().chain(listed(rendering));
+    let hint = near.map(|near| format!("did you mean {near:?}?")).into_iter().chain(listed(rendering, packs));
     let failure = Failure::usage(format!("{written:?} is not rendered from these specs"));
     Err(failure.hint(hint.collect::<Vec<_>>().join("\n  ")))
 }
 
-fn is_gateway(id: &ObjectId) -> bool {
-    id.group == GATEWAY_API && id.kind == "Gateway"
-}
-
-/// Returns the Gateways that are rendered; other units are documents that are applied as they are.
-fn gateways(rendering: &Rendering) -> impl Iterator<Item = &Unit> {
-    rendering.units.iter().filter(|unit| is_gateway(&unit.id))
+/// Returns the specs that are rendered; other units are documents that are applied as they are.
+fn specs<'a>(rendering: &'a Rendering, packs: &Packs) -> impl Iterator<Item = &'a Unit> {
+    rendering.units.iter().filter(|unit| packs.is_spec(&unit.id.group, &unit.id.kind))
 }
 
 /// Returns the objects that are rendered for a unit; specs that are applied are as they were written.
@@ -209,18 +210,20 @@ fn rendered(unit: &Unit) -> impl Iterator<Item = &ObjectId> {
 }
 
 /// Lists what can be explained, and what may be why something cannot.
-fn listed(rendering: &Rendering) -> Vec<String> {
+fn listed(rendering: &Rendering, packs: &Packs) -> Vec<String> {
     let mut lines: Vec<String> = Vec::new();
-    for unit in gateways(rendering).take(MOST_GATEWAYS) {
+    for unit in specs(rendering, packs).take(MOST_GATEWAYS) {
         let objects: Vec<String> = rendered(unit).map(ObjectId::path).collect();
         lines.push(format!("{} becomes {}", unit.id.path(), objects.join(", ")));
     }
-    let more = gateways(rendering).skip(MOST_GATEWAYS).count();
+    let more = specs(rendering, packs).skip(MOST_GATEWAYS).count();
     if more > 0 {
-        lines.push(format!("and there are {}", count(more, "more Gateway")));
+        let what =
+            if specs(rendering, packs).all(|unit| unit.id.kind == "Gateway") { "more Gateway" } else { "more spec" };
+        lines.push(format!("and there are {}", count(more, what)));
     }
     if lines.is_empty() {
-        lines.push("there is no Gateway that is rendered".to_owned());
+        lines.push("there is no Gateway or other spec that is rendered".to_owned());
     }
     if !rendering.problems.is_empty() {
         let problems = count(rendering.problems.len(), "problem");

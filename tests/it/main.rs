@@ -36,6 +36,7 @@ mod moves;
 mod notifications;
 mod overlays;
 mod ownership;
+mod packs;
 mod program;
 mod properties;
 mod quickstart;

@@ -117,11 +117,27 @@ impl RenderError {
         let mut line = self.to_string();
         let mut next = self.source();
         while let Some(cause) = next {
-            let cause_text = cause.to_string();
-            line = format!("{line}: {}", cause_text.split_whitespace().collect::<Vec<_>>().join(" "));
+            line = format!("{line}: {}", told(&cause.to_string()));
             next = cause.source();
         }
         line
+    }
+}
+
+/// What Tera says before the reason why a value was not written.
+const WRITING: &str = "Io error while writing rendered value to output: Other: ";
+
+/// Says on one line what Tera draws on several: the message, the place, the line of the template, and a mark below it.
+fn told(drawn: &str) -> String {
+    let lines: Vec<&str> = drawn.lines().map(str::trim).collect();
+    let message = lines.first().and_then(|line| line.strip_prefix("error: "));
+    let place = lines.iter().find_map(|line| line.strip_prefix("--> "));
+    let is_numbered = |line: &&&str| line.starts_with(|c: char| c.is_ascii_digit());
+    let text = lines.iter().find(is_numbered).and_then(|line| line.split_once('|'));
+    match (message, place, text) {
+        (Some(message), Some(place), Some((_, text))) => format!("{place}: {message}, in `{}`", text.trim()),
+        // What the escape function says comes as an error of a writer.
+        _ => drawn.trim_start_matches(WRITING).split_whitespace().collect::<Vec<_>>().join(" "),
     }
 }
 

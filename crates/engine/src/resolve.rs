@@ -4,7 +4,7 @@
 //! `InvalidParameters`): it is held as it is, and the others go on. Rules: Gateway API, GEP-1762 and the
 //! `parametersRef` of `GatewayClass` and of `Gateway.spec.infrastructure`.
 
-pub mod claimed;
+mod claimed;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;

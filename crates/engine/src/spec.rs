@@ -4,6 +4,7 @@
 //! problems with a place; everything else goes on. Documents of kinds that nobody here knows are kept apart as
 //! *unclaimed*: they are somebody's, and a person should see that they are not applied.
 
+pub mod config_map;
 pub mod gateway;
 pub mod listener_set;
 pub mod overlay;
@@ -174,6 +175,7 @@ pub fn load(tree: &Tree, kinds: &Kinds, target_namespace: Option<&str>) -> Specs
             },
         }
     }
+    specs.read_config_maps(kinds);
     specs
 }
 
@@ -206,7 +208,9 @@ impl Specs {
             }
         };
         let key = (document.id.group.clone(), document.id.kind.clone());
-        let Some(kind) = kinds.get(&key) else { return self.add_unclaimed(document, kinds) };
+        let Some(kind) = kinds.get(&key).filter(|_| !config_map::is_shared(&key.0, &key.1)) else {
+            return self.add_unclaimed(document, kinds);
+        };
         document.id.namespace = match (kind.namespaced, document.id.namespace.as_str()) {
             (false, _) => String::new(),
             (true, "") => self.namespace("default").to_owned(),
@@ -220,7 +224,7 @@ impl Specs {
 
     fn add_unclaimed(&mut self, document: Document, kinds: &Kinds) {
         let same_group = kinds.keys().filter(|(group, _)| *group == document.id.group).map(|(_, kind)| kind.as_str());
-        let near = check::suggest(&document.id.kind, same_group);
+        let near = check::suggest(&document.id.kind, same_group).filter(|near| *near != document.id.kind);
         // What is meant for us is nobody else's.
         let is_ours = document.id.group == overlay::GROUP;
         if near.is_some() || is_ours {

@@ -146,7 +146,7 @@ fn gateway(subject: &Subject<'_>) -> Value {
 }
 
 /// Makes the schema of a whole document from that of its `spec`.
-fn whole(mut spec: Value) -> Value {
+pub(super) fn whole(mut spec: Value) -> Value {
     let mut whole = json!({
         "type": "object",
         "required": ["apiVersion", "kind", "metadata"],
@@ -154,6 +154,8 @@ fn whole(mut spec: Value) -> Value {
             "apiVersion": {"type": "string"},
             "kind": {"type": "string"},
             "metadata": {"type": "object", "additionalProperties": true},
+            // Of a ConfigMap, what stands in it is its spec.
+            "data": {"type": "object", "additionalProperties": {"type": "string"}},
             "status": {"additionalProperties": true},
         },
     });

@@ -12,12 +12,10 @@ use crate::object::ObjectId;
 use crate::overlay::Assignment;
 use crate::pack::{Pack, Packs};
 use crate::problem::{Problem, Scope};
+use crate::spec::config_map::{PARAMETERS, is_shared};
 use crate::spec::gateway::{Gateway, GatewaySpec};
 use crate::spec::{Document, Metadata, Specs};
 use crate::yaml::Node;
-
-/// The annotation of a spec that names its parameters.
-pub const PARAMETERS: &str = "gatewright.dev/parameters";
 
 /// Resolves all that packs claim, in the order of the identities.
 pub(super) fn resolve<'a>(
@@ -99,7 +97,7 @@ impl<'a> Context<'a> {
                 self.check_freedom()?;
                 layers.extend(self.parameters(LayerName::Parameters, &self.document.id, &mut files).ok());
             }
-            Some((id, is_named)) if is_named || self.specs.has(&id) => {
+            Some((id, is_named)) if is_named || (self.specs.has(&id) && !is_shared(&id.group, &id.kind)) => {
                 let at = |message: String| self.problem(&["metadata", "annotations", PARAMETERS], message);
                 layers.push(self.parameters(LayerName::Parameters, &id, &mut files).map_err(at)?);
             }

@@ -7,8 +7,8 @@ use serde_json::Value;
 use crate::marks::OWN_PREFIX;
 use crate::object::{Object, is_secret};
 use crate::problem::Problem;
-use crate::resolve::claimed::PARAMETERS;
 use crate::spec::Document;
+use crate::spec::config_map::PARAMETERS;
 
 /// Metadata that servers write. A copy of an object that was read off a cluster has it, and it would be wrong on
 /// another one: an owner by its old uid, for example, has the object collected.

@@ -168,3 +168,65 @@ fn a_mistake_in_a_template_says_where_and_what_there_is() {
         assert!(problems[0].contains(part), "{part}: {problems:?}");
     }
 }
+
+/// A pack whose parameters stand in `ConfigMaps`.
+fn of_config_maps(text: &str) -> Rendering {
+    let manifest = "
+name: mapped
+controllers: [example.com/mapped]
+classes: {mapped: example.com/mapped}
+parameters: {group: '', kind: ConfigMap, versions: [v1], schema: parameters.schema.yaml}
+templates: [map.yaml]
+";
+    let schema = "{type: object, properties: {deployment: {type: object, properties: {replicas: {type: integer}}}}}";
+    let map = "{apiVersion: v1, kind: Secret, metadata: {name: {{ name | json }}}, data: {n: {{ params.deployment.replicas | json }}}}";
+    let files = BTreeMap::from([("pack.yaml", manifest), ("parameters.schema.yaml", schema), ("map.yaml", map)]);
+    let packs = Packs::new(vec![Pack::declared(&files, &Value::Null).expect("it is sound")]).expect("it is sound");
+    let gateway = "apiVersion: gateway.networking.k8s.io/v1
+kind: Gateway
+metadata: {name: edge, namespace: infra}
+spec:
+  gatewayClassName: mapped
+  listeners: [{name: http, port: 8080, protocol: HTTP}]
+  infrastructure: {parametersRef: {group: '', kind: ConfigMap, name: size}}
+";
+    let tree = Tree::from_iter([("gateway.yaml", gateway), ("map.yaml", text)]);
+    render(&tree, &packs, &Options::default())
+}
+
+#[test]
+fn a_config_map_that_is_referred_to_is_parameters() {
+    let map = |name: &str| {
+        format!(
+            "apiVersion: v1\nkind: ConfigMap\nmetadata: {{name: {name}, namespace: infra}}\ndata:\n  deployment: |\n    replicas: 3\n---\n"
+        )
+    };
+    let rendering = of_config_maps(&(map("size") + &map("other")));
+    assert_eq!(rendering.problems, []);
+    assert_eq!(rendering.units[0].objects[0].body()["data"]["n"], 3);
+    let unclaimed: Vec<&str> = rendering.unclaimed.iter().map(|(id, _)| id.name.as_str()).collect();
+    assert_eq!(unclaimed, ["other"]);
+}
+
+#[test]
+fn a_mistake_inside_of_a_config_map_has_its_own_line() {
+    let wrong = |data: &str| {
+        let text = format!(
+            "apiVersion: v1\nkind: ConfigMap\nmetadata: {{name: size, namespace: infra}}\ndata:\n  deployment: {data}"
+        );
+        let rendering = of_config_maps(&text);
+        assert!(rendering.units.is_empty());
+        rendering
+            .problems
+            .iter()
+            .map(ToString::to_string)
+            .filter(|text| text.starts_with("map.yaml"))
+            .collect::<String>()
+    };
+    let found = wrong("|\n    replcas: 3\n");
+    assert!(found.starts_with("map.yaml:6: ") && found.contains("did you mean \"replicas\"?"), "{found}");
+    let found = wrong("|\n    replicas: 3\n    b: [\n");
+    assert!(found.contains("data.deployment holds no YAML"), "{found}");
+    let found = wrong("'{replicas: x}'");
+    assert!(found.starts_with("map.yaml:5: "), "{found}");
+}

@@ -1,0 +1,52 @@
+//! `gatewright pack`.
+
+pub mod lint;
+pub mod new;
+pub mod test;
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use clap::Subcommand;
+
+use super::{Context, Failure};
+use crate::config::packs::{Folder, FolderError, pack_in};
+
+/// Begins, tests and examines packs: folders of templates that turn a family of specs into objects. Needs no cluster.
+#[derive(Debug, clap::Args)]
+pub struct Args {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    New(new::Args),
+    Test(test::Args),
+    Lint(lint::Args),
+}
+
+/// Runs the command.
+pub fn run(context: &Context, args: &Args) -> Result<u8, Failure> {
+    match &args.command {
+        Command::New(args) => new::run(args),
+        Command::Test(args) => test::run(context, args),
+        Command::Lint(args) => lint::run(args),
+    }
+}
+
+/// Reads the folder of one pack.
+fn read(folder: &Path) -> Result<(String, Folder), Failure> {
+    match pack_in(folder) {
+        Ok(Some(pack)) => Ok(pack),
+        Ok(None) => Err(Failure::usage(format!("there is no pack.yaml in {}", folder.display()))
+            .hint("gatewright pack new NAME begins a pack")),
+        Err(error @ FolderError::Read(..)) => Err(Failure::of_configuration(&error)),
+        Err(error) => Err(Failure::of(&error)),
+    }
+}
+
+/// Lends the texts of files.
+fn texts(files: &Folder) -> BTreeMap<&str, &str> {
+    files.iter().map(|(name, text)| (name.as_str(), text.as_str())).collect()
+}

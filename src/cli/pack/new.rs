@@ -1,0 +1,117 @@
+//! `gatewright pack new`.
+
+use std::fs::{self, OpenOptions};
+use std::io::Write as _;
+use std::path::{Path, PathBuf};
+
+use super::super::{Failure, print};
+
+/// Begins a pack: a folder with a pack.yaml, defaults, a schema, templates and a first case, all of which work.
+///
+/// It renders a Deployment and a Service for each Gateway of a controller. From there on the files are yours.
+///
+/// Exit codes: 0 begun, 1 the files cannot be written, 64 usage, or there is such a folder already.
+#[derive(Debug, clap::Args)]
+pub struct Args {
+    /// The name of the pack: lower-case letters, digits and hyphens.
+    #[arg(value_name = "NAME")]
+    name: String,
+    /// The folder in which its folder is made.
+    #[arg(long, value_name = "DIR", default_value = ".")]
+    dir: PathBuf,
+    /// The controllerName of the classes whose Gateways it renders; example.com/NAME by default.
+    #[arg(long, value_name = "CONTROLLER")]
+    controller: Option<String>,
+    /// The kind of its parameters, as Kind.group; NAMEParameters.example.com by default.
+    #[arg(long, value_name = "KIND.GROUP")]
+    parameters: Option<String>,
+}
+
+/// The files that a pack begins with.
+const FILES: [(&str, &str); 8] = [
+    ("pack.yaml", include_str!("scaffold/pack.yaml")),
+    ("defaults.yaml", include_str!("scaffold/defaults.yaml")),
+    ("parameters.schema.yaml", include_str!("scaffold/parameters.schema.yaml")),
+    ("deployment.yaml", include_str!("scaffold/deployment.yaml")),
+    ("service.yaml", include_str!("scaffold/service.yaml")),
+    ("cases/a_gateway/in/gateway.yaml", include_str!("scaffold/gateway.yaml")),
+    ("cases/a_gateway/objects.yaml", include_str!("scaffold/objects.yaml")),
+    ("cases/a_gateway/units.txt", include_str!("scaffold/units.txt")),
+];
+
+/// Runs the command.
+pub fn run(args: &Args) -> Result<u8, Failure> {
+    check_name(&args.name)?;
+    let folder = args.dir.join(&args.name);
+    if folder.exists() {
+        return Err(Failure::usage(format!("{} is there already", folder.display())));
+    }
+    let words = Words::of(args)?;
+    for (name, text) in FILES {
+        write(&folder.join(name), &words.fill(text))?;
+    }
+    let folder = folder.display();
+    print(&format!(
+        "{folder} is a pack.\n\
+         gatewright pack test {folder}   renders its cases\n\
+         gatewright pack lint {folder}   examines its files\n\
+         gatewright --packs {folder} render {folder}/cases/a_gateway/in   renders specs with it\n"
+    ));
+    Ok(0)
+}
+
+fn check_name(name: &str) -> Result<(), Failure> {
+    let is_allowed = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-';
+    let is_name = name.chars().all(is_allowed) && name.starts_with(|c: char| c.is_ascii_lowercase());
+    if is_name && !name.ends_with('-') && name.len() <= 40 {
+        return Ok(());
+    }
+    Err(Failure::usage(format!("{name:?} is no name of a pack"))
+        .hint("a name is lower-case letters, digits and hyphens, begins with a letter and has 40 characters at most"))
+}
+
+/// What is put in place of the words in capitals.
+struct Words {
+    name: String,
+    controller: String,
+    kind: String,
+    group: String,
+}
+
+impl Words {
+    fn of(args: &Args) -> Result<Self, Failure> {
+        let name = args.name.clone();
+        let word = |part: &str| part[..1].to_uppercase() + &part[1..];
+        let title: String = name.split('-').filter(|part| !part.is_empty()).map(word).collect();
+        let parameters = args.parameters.clone().unwrap_or_else(|| format!("{title}Parameters.example.com"));
+        let Some((kind, group)) =
+            parameters.split_once('.').filter(|(kind, group)| !kind.is_empty() && !group.is_empty())
+        else {
+            return Err(Failure::usage(format!("{parameters:?} names no kind"))
+                .hint("a kind is written Kind.group, such as NginxProxy.gateway.nginx.org"));
+        };
+        let (kind, group) = (kind.to_owned(), group.to_owned());
+        let controller = args.controller.clone().unwrap_or_else(|| format!("example.com/{name}"));
+        Ok(Self { name, controller, kind, group })
+    }
+
+    fn fill(&self, text: &str) -> String {
+        let words = [
+            ("CONTROLLER", &self.controller),
+            ("PARAMETERS_GROUP", &self.group),
+            ("PARAMETERS_KIND", &self.kind),
+            ("PACK", &self.name),
+        ];
+        words.into_iter().fold(text.to_owned(), |text, (word, value)| text.replace(word, value))
+    }
+}
+
+/// Writes a new file.
+fn write(path: &Path, text: &str) -> Result<(), Failure> {
+    let folder = path.parent().map_or(Ok(()), fs::create_dir_all);
+    let file = folder.and_then(|()| OpenOptions::new().write(true).create_new(true).open(path));
+    file.and_then(|mut file| file.write_all(text.as_bytes())).map_err(|error| Failure {
+        message: format!("cannot write {}: {error}", path.display()),
+        ..Failure::of(&error)
+    })
+}
