@@ -31,9 +31,10 @@ use tracing::{Instrument, error, info_span, warn};
 use crate::approvals;
 use crate::archive::record::Recorder;
 use crate::archive::{About, Archive, runs};
+use crate::capabilities;
 use crate::claims::Beside;
 use crate::clock::Clock;
-use crate::cluster::Cluster;
+use crate::cluster::{Cluster, ClusterError};
 use crate::config::Config;
 use crate::config::conflicts::{ConflictRule, IgnoreRule};
 use crate::config::settings::{AdoptPolicy, OnProblem, SyncSettings};
@@ -107,7 +108,9 @@ pub async fn run(
         let span = info_span!("cluster", sync = order.sync, cluster = name);
         tasks.spawn(target.round(stop.clone()).instrument(span));
     }
-    let mut conclusions = collect(order, tasks).await;
+    let mut wanted = wanted.clone();
+    let mut conclusions = collect(order, tasks, &mut wanted).await;
+    let wanted = &wanted;
     for (name, conclusion) in &mut conclusions {
         known::keep(order, name, conclusion, state, started);
         render(name, conclusion, wanted).await;
@@ -163,6 +166,9 @@ async fn other_cluster(cluster: &dyn Cluster, pinned: Option<&Saved>) -> Option<
 fn finished(clock: &dyn Clock, started: Timestamp) -> Timestamp {
     clock.now().max(started)
 }
+
+/// How the round on a cluster ended: its name, and what was wanted there.
+type Ended = (String, Want, Conclusion);
 
 /// One of the clusters of a round, and everything that the round needs to know there.
 struct Target {
@@ -220,7 +226,30 @@ impl Target {
         }
     }
 
-    async fn round(self, stop: CancellationToken) -> (String, Conclusion) {
+    /// Runs the round, once it is known what the cluster can do.
+    async fn round(mut self, stop: CancellationToken) -> Ended {
+        let completed = tokio::select! {
+            biased;
+            () = stop.cancelled() => return (self.name, self.want, Conclusion::of(round::stopped())),
+            completed = self.complete() => completed,
+        };
+        let want = match completed {
+            Ok(want) => want,
+            Err(error) => return (self.name, self.want, Conclusion::of(round::failed(&error))),
+        };
+        self.want = want.clone();
+        let (name, conclusion) = self.conclude(stop).await;
+        (name, want, conclusion)
+    }
+
+    /// Adds what the cluster can do to what is wanted there, by this sync and by others.
+    async fn complete(&mut self) -> Result<Want, ClusterError> {
+        let want = capabilities::complete(self.want.clone(), self.cluster.as_ref()).await?;
+        self.beside = self.beside.clone().complete(self.cluster.as_ref()).await?;
+        Ok(want)
+    }
+
+    async fn conclude(self, stop: CancellationToken) -> (String, Conclusion) {
         if let Some(refused) = other_cluster(self.cluster.as_ref(), self.pinned.as_ref()).await {
             return (self.name, Conclusion::of(refused));
         }
@@ -252,11 +281,14 @@ impl Target {
     }
 }
 
-async fn collect(order: &Order, mut tasks: JoinSet<(String, Conclusion)>) -> BTreeMap<String, Conclusion> {
+async fn collect(order: &Order, mut tasks: JoinSet<Ended>, wanted: &mut Wanted) -> BTreeMap<String, Conclusion> {
     let mut clusters = BTreeMap::new();
     while let Some(result) = tasks.join_next().await {
         match result {
-            Ok((name, conclusion)) => drop(clusters.insert(name, conclusion)),
+            Ok((name, want, conclusion)) => {
+                wanted.insert(name.clone(), want);
+                clusters.insert(name, conclusion);
+            }
             Err(error) => error!(sync = order.sync, %error, "a round ended in a bug"),
         }
     }

@@ -11,6 +11,7 @@ pub mod apply;
 pub mod approvals;
 pub mod archive;
 pub mod assemble;
+pub mod capabilities;
 pub mod cases;
 pub mod claims;
 pub mod cli;

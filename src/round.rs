@@ -145,6 +145,11 @@ pub fn failed(error: &ClusterError) -> ClusterReport {
     ClusterReport::failed(state, Chain(cause).to_string(), error.hint.clone())
 }
 
+/// Reports a cluster on which nothing was begun, because the process is to end.
+pub fn stopped() -> ClusterReport {
+    ClusterReport { state: ClusterState::Stopped, ..ClusterReport::of(&Plan::default()) }
+}
+
 /// Reports a cluster for which nothing could be rendered, because this program has a bug.
 pub fn bug() -> ClusterReport {
     let message = "internal error: rendering ended in a bug, see the log".to_owned();
@@ -156,8 +161,7 @@ async fn try_run(cluster: &dyn Cluster, task: &Task<'_>) -> Result<Conclusion, C
     let looked = tokio::select! {
         biased;
         () = task.stop.cancelled() => {
-            let report = ClusterReport { state: ClusterState::Stopped, ..ClusterReport::of(&Plan::default()) };
-            return Ok(Conclusion::of(report));
+            return Ok(Conclusion::of(stopped()));
         }
         looked = first_look(cluster, task) => looked?,
     };

@@ -6,6 +6,7 @@ use gatewright_engine::explain::{Inputs, Origins, Questions, origins};
 use gatewright_engine::marks::Marker;
 use gatewright_engine::overlay::Variant;
 use gatewright_engine::pack::Packs;
+use gatewright_engine::pack::manifest::Manifest;
 use gatewright_engine::selector::ClusterFacts;
 use gatewright_engine::text::hex;
 use gatewright_engine::tree::Entry;
@@ -41,6 +42,8 @@ pub struct Renderings {
 struct Edition {
     revision: String,
     reading: Pending<Reading>,
+    /// The packs that want to know what a cluster can do.
+    asking: Option<Vec<Arc<Manifest>>>,
     /// Those needed last stand last.
     renderings: Vec<(Variant, Pending<Rendering>)>,
 }
@@ -85,6 +88,30 @@ impl Renderings {
             origins(&inputs, &questions)
         };
         tokio::task::spawn_blocking(look).await.unwrap_or_default()
+    }
+
+    /// Returns what those packs say of themselves that want to know of a cluster whether an operator is at work, because
+    /// one of their specs may be in the snapshot. The text is enough to tell that: mostly there is none.
+    pub fn asking(&self, snapshot: &Snapshot) -> Vec<Arc<Manifest>> {
+        let mut last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(known) = last.asking.as_ref().filter(|_| last.revision == snapshot.revision) {
+            return known.clone();
+        }
+        let tree = snapshot.tree.below(&self.settings.path);
+        let occurs = |kind: &str| {
+            tree.files().any(|(_, entry)| match entry {
+                Entry::Text(text) => text.contains(kind),
+                Entry::Unreadable(_) => false,
+            })
+        };
+        let manifests =
+            self.packs.all().iter().map(|pack| &pack.manifest).filter(|manifest| manifest.operator.is_some());
+        let asking = manifests.filter(|manifest| manifest.claims.iter().any(|claim| occurs(&claim.kind)));
+        let asking: Vec<Arc<Manifest>> = asking.map(|manifest| Arc::new(manifest.clone())).collect();
+        if last.revision == snapshot.revision {
+            last.asking = Some(asking.clone());
+        }
+        asking
     }
 
     /// Returns a snapshot as it is read for all clusters.

@@ -211,6 +211,9 @@ pub struct HealthHint {
 pub struct Operator {
     /// Labels of its Deployments; those of one mapping must all be there.
     pub labels: Vec<BTreeMap<String, String>>,
+    /// Kinds beside those that are claimed on which it depends what is rendered.
+    #[serde(default)]
+    pub kinds: Vec<Kind>,
 }
 
 /// A Secret with a value that is made once. Templates do not see the value.
@@ -258,7 +261,7 @@ pub struct Traces {
 }
 
 /// A kind of objects.
-#[derive(Clone, Debug, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct Kind {
     /// Group and version.
