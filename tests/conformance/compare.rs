@@ -11,8 +11,8 @@ use serde_json::{Map, Value};
 
 use crate::cases::{Suite, is_meant};
 
-/// Fields that a typed encoder writes although nobody has said anything.
-const NOISE: [&str; 2] = ["strategy", "resources"];
+/// Fields that a typed encoder writes although nobody has said anything, or of which nothing is left without our own.
+const NOISE: [&str; 3] = ["annotations", "resources", "strategy"];
 
 /// Returns a line for everything that differs: object, path, and both values.
 pub(crate) fn differences(suite: &Suite, rendered: Vec<Value>, expected: Vec<Value>) -> Vec<String> {

@@ -182,7 +182,12 @@ fn around(section: &str, more: &str) -> String {
 }
 
 /// A section, one mistake in it, and what is said about it after the name of the file. The section `-` is a whole file.
-const MISTAKES: [(&str, &str, &str); 50] = [
+const MISTAKES: [(&str, &str, &str); 51] = [
+    (
+        "",
+        "packs: {endpoint-picker: {parameters: {inferenceExtension: {replica: 2}}}}",
+        r#"7: unknown field "replica" in packs.endpoint-picker.parameters.inferenceExtension (did you mean "replicas"?)"#,
+    ),
     (
         "",
         "packs: {kgateway: {enforce: [{rule: kube.deployment.replica < 9}]}}",

@@ -37,6 +37,7 @@ mod notifications;
 mod overlays;
 mod ownership;
 mod packs;
+mod pickers;
 mod program;
 mod properties;
 mod quickstart;

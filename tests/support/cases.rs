@@ -1,7 +1,8 @@
 //! Cases of the real systems: what a user writes, and what the real system made of it.
 //!
 //! They lie outside this repository, in the folder that `GATEWRIGHT_CASES` names (`../shared/goldens` if it names
-//! none): `<suite>/<case>/in.yaml` beside `out.yaml` or `expected-error.yaml`.
+//! none): `<suite>/<case>/in.yaml` beside `out.yaml` or `expected-error.yaml`. In place of the input there may be the
+//! `values.yaml` of a chart.
 //! A suite is known if `tests/conformance/suites` has a file of its name; that file says with which settings the
 //! outputs were made, so that cases nobody has seen before need nothing here.
 
@@ -11,12 +12,12 @@ use std::path::{Path, PathBuf};
 
 use gatewright_engine::error::Chain;
 use gatewright_engine::object::Object;
-use gatewright_engine::pack::{Pack, Packs};
+use gatewright_engine::pack::{Pack, PackError, Packs};
 use gatewright_engine::tree::Tree;
 use gatewright_engine::unit::{self, Options, Rendering, Unit};
-use gatewright_engine::yaml;
+use gatewright_engine::yaml::{self, Node};
 use serde::Deserialize;
-use serde_json::Value;
+use serde_json::{Value, json};
 
 /// The settings of a suite.
 #[derive(Debug, Deserialize)]
@@ -33,6 +34,9 @@ pub(crate) struct Suite {
     /// `packs.<pack>` of the config, with which the outputs were made.
     #[serde(default)]
     settings: Value,
+    /// What the `values.yaml` of a case are the `spec` of.
+    #[serde(default)]
+    values: Option<Parameters>,
     /// What is otherwise in some cases.
     #[serde(default)]
     exceptions: Vec<Exception>,
@@ -45,6 +49,16 @@ pub(crate) struct Suite {
     /// What we do otherwise, and why.
     #[serde(default)]
     pub(crate) differences: Vec<Deliberate>,
+}
+
+/// The document that values of a chart are written into.
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+struct Parameters {
+    api_version: String,
+    kind: String,
+    name: String,
+    namespace: String,
 }
 
 /// Settings of some cases.
@@ -156,7 +170,7 @@ impl Suite {
     /// Renders a case.
     pub(crate) fn case(&self, stem: &str, folder: &Path) -> Case {
         let name = format!("{}/{stem}", self.name);
-        let tree = Tree::from_iter([("in.yaml".to_owned(), read(&folder.join("in.yaml")))]);
+        let tree = Tree::from_iter([("in.yaml".to_owned(), self.input(folder))]);
         let refused = folder.join("expected-error.yaml").exists();
         let expected: Option<Vec<Value>> = (!refused).then(|| {
             let documents = yaml::parse_values(&read(&folder.join("out.yaml")));
@@ -164,10 +178,30 @@ impl Suite {
             documents.into_iter().filter(|document| !document.is_null()).collect()
         });
         let settings = self.settings_of(stem, expected.as_deref().unwrap_or_default());
-        let packs = Pack::builtin(&self.pack, &settings).and_then(|pack| Packs::new(vec![pack]));
-        let packs = packs.unwrap_or_else(|error| die(&name, &Chain(&error).to_string()));
+        let packs = self.packs(&settings).unwrap_or_else(|error| die(&name, &Chain(&error).to_string()));
         let rendering = unit::render(&tree, &packs, &Options::default());
         Case { rendering, expected }
+    }
+
+    /// Returns the pack, with what the settings say of parameters as the layer of the config file.
+    fn packs(&self, settings: &Value) -> Result<Packs, PackError> {
+        let pack = Pack::builtin(&self.pack, settings)?;
+        let layer = settings.get("parameters").map(Node::of_value);
+        Packs::new(vec![pack.with_settings("settings", layer.unwrap_or_else(|| Node::of_value(&json!({}))))])
+    }
+
+    fn input(&self, folder: &Path) -> String {
+        let Some(parameters) = &self.values else { return read(&folder.join("in.yaml")) };
+        let Parameters { api_version, kind, name, namespace } = parameters;
+        let values = yaml::parse_values(&read(&folder.join("values.yaml")));
+        let values = values.unwrap_or_else(|error| die(&folder.display().to_string(), &error.to_string()));
+        json!({
+            "apiVersion": api_version,
+            "kind": kind,
+            "metadata": {"name": name, "namespace": namespace},
+            "spec": values.into_iter().next().unwrap_or_default(),
+        })
+        .to_string()
     }
 
     fn settings_of(&self, stem: &str, output: &[Value]) -> Value {
@@ -190,7 +224,7 @@ impl Suite {
 }
 
 fn find(folder: &Path, name: &str, found: &mut Vec<(String, PathBuf)>) {
-    if folder.join("in.yaml").exists() {
+    if ["in.yaml", "values.yaml"].iter().any(|file| folder.join(file).exists()) {
         return found.push((name.to_owned(), folder.to_owned()));
     }
     for below in sorted(folder).iter().filter(|path| path.is_dir()) {

@@ -1,4 +1,4 @@
-//! The kinds of the Gateway API and of kgateway, for API servers under test.
+//! Kinds of the Gateway API, of kgateway, and of what belongs to inference, for API servers under test.
 //!
 //! The real ones come from a folder of cases beside the repository, whose place `GATEWRIGHT_CASES` says.
 //! Where there is none, kinds of the same names that take everything do.
@@ -26,12 +26,52 @@ const KINDS: [[&str; 6]; 4] = [
     ],
 ];
 
+/// Pools, and what is rendered beside their pickers. Where no file has the kind, one that takes everything does.
+const INFERENCE: [[&str; 6]; 11] = [
+    [
+        "inference/inference.networking.k8s.io_inferencepools.yaml",
+        "inference.networking.k8s.io",
+        "v1",
+        "inferencepools",
+        "InferencePool",
+        "Namespaced",
+    ],
+    [
+        "inference/inference.networking.x-k8s.io_inferenceobjectives.yaml",
+        "inference.networking.x-k8s.io",
+        "v1alpha2",
+        "inferenceobjectives",
+        "InferenceObjective",
+        "Namespaced",
+    ],
+    ["standard/httproutes.yaml", GATEWAY_API, "v1", "httproutes", "HTTPRoute", "Namespaced"],
+    ["", "monitoring.coreos.com", "v1", "servicemonitors", "ServiceMonitor", "Namespaced"],
+    ["", "monitoring.googleapis.com", "v1", "podmonitorings", "PodMonitoring", "Namespaced"],
+    ["", "monitoring.googleapis.com", "v1", "clusterpodmonitorings", "ClusterPodMonitoring", "Cluster"],
+    ["", GKE, "v1", "gcpbackendpolicies", "GCPBackendPolicy", "Namespaced"],
+    ["", GKE, "v1", "healthcheckpolicies", "HealthCheckPolicy", "Namespaced"],
+    ["", GKE, "v1", "gcproutingextensions", "GCPRoutingExtension", "Namespaced"],
+    ["", ISTIO, "v1 v1beta1", "destinationrules", "DestinationRule", "Namespaced"],
+    ["", ISTIO, "v1alpha3", "envoyfilters", "EnvoyFilter", "Namespaced"],
+];
+
 const GATEWAY_API: &str = "gateway.networking.k8s.io";
+const GKE: &str = "networking.gke.io";
+const ISTIO: &str = "networking.istio.io";
 
 impl ApiServer {
     /// Makes the kinds known; to be called once for a server.
     pub(crate) fn install_gateway_api(&self) {
-        for kind in KINDS {
+        self.install(&KINDS);
+    }
+
+    /// Makes known what belongs to inference; to be called once for a server.
+    pub(crate) fn install_inference(&self) {
+        self.install(&INFERENCE);
+    }
+
+    fn install(&self, kinds: &[[&str; 6]]) {
+        for &kind in kinds {
             let [file, group, _, plural, ..] = kind;
             let text =
                 fs::read_to_string(cases().join("crds").join(file)).unwrap_or_else(|_| minimal(kind).to_string());
@@ -52,10 +92,13 @@ pub(crate) fn cases() -> PathBuf {
     std::env::var_os("GATEWRIGHT_CASES").map_or_else(|| in_repository("../shared/goldens"), PathBuf::from)
 }
 
-fn minimal([_, group, version, plural, kind, scope]: [&str; 6]) -> Value {
+fn minimal([_, group, versions, plural, kind, scope]: [&str; 6]) -> Value {
     let schema = json!({"openAPIV3Schema": {"type": "object", "x-kubernetes-preserve-unknown-fields": true}});
-    let version =
-        json!({"name": version, "served": true, "storage": true, "schema": schema, "subresources": {"status": {}}});
+    let version = |(index, version)| {
+        let is_first = index == 0;
+        json!({"name": version, "served": true, "storage": is_first, "schema": schema, "subresources": {"status": {}}})
+    };
+    let versions: Vec<Value> = versions.split(' ').enumerate().map(version).collect();
     json!({
         "apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
         // Groups of Kubernetes are reserved for those whom it has approved.
@@ -64,7 +107,7 @@ fn minimal([_, group, version, plural, kind, scope]: [&str; 6]) -> Value {
             "annotations": {"api-approved.kubernetes.io": "unapproved, for tests"},
         },
         "spec": {
-            "group": group, "scope": scope, "versions": [version],
+            "group": group, "scope": scope, "versions": versions,
             "names": {"plural": plural, "singular": kind.to_lowercase(), "kind": kind},
         },
     })

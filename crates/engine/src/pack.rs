@@ -6,6 +6,7 @@
 pub mod agentgateway;
 pub mod builtin;
 pub mod declared;
+mod folders;
 pub mod gateway;
 pub mod kgateway;
 pub mod lint;
@@ -18,6 +19,7 @@ use std::sync::Arc;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
+use crate::check::{Mistake, check_layer};
 use crate::enforce::Rule;
 use crate::enforce::expression::RuleError;
 use crate::enforce::words::Vocabulary;
@@ -33,7 +35,7 @@ use crate::spec::gateway::Gateway;
 use crate::spec::listener_set::ListenerSet;
 use crate::spec::overlay::Bound;
 use crate::spec::{Document, GATEWAY_API, Kind, Kinds, Sense, Specs, base_kinds};
-use crate::yaml::{self, Node, YamlError};
+use crate::yaml::{self, Node, Position, YamlError};
 use manifest::{Claim, Generated, Manifest, ParameterKind};
 
 /// The spec that a unit is rendered from, with all that belongs to it.
@@ -212,8 +214,8 @@ pub enum PackError {
     /// The schema of the parameters cannot be used.
     #[error("cannot use the schema of the parameters")]
     Schema(#[source] SchemaError),
-    /// What is to be enforced cannot be.
-    #[error("cannot use its rules:{}", .0.iter().flat_map(|problem| ["\n  ".to_owned(), problem.to_string()]).collect::<String>())]
+    /// What is to be enforced cannot be, or the layer of the config file is none.
+    #[error("cannot use what is said of its parameters:{}", .0.iter().flat_map(|problem| ["\n  ".to_owned(), problem.to_string()]).collect::<String>())]
     Rules(Vec<Problem>),
 }
 
@@ -277,7 +279,7 @@ impl Pack {
     fn read_rules(&mut self, kinds: &Kinds) -> Result<(), PackError> {
         let schema = |kind: &ParameterKind| Some(&kinds.get(&(kind.group.clone(), kind.kind.clone()))?.schema);
         let words = Vocabulary::new(self.kinds().filter_map(|parameters| schema(&parameters.kind)), kinds);
-        let mut problems = Vec::new();
+        let mut problems = self.settings_mistakes(schema(&self.own.kind));
         let mut rule = |bound: &Bound, place: &Place| match Rule::new(bound, place.clone(), &words) {
             Ok(rule) => Some(rule),
             Err(error) => {
@@ -302,6 +304,18 @@ impl Pack {
         }
         (self.rules, self.checks) = (rules, checks);
         Ok(())
+    }
+
+    /// Returns what is wrong with the layer of the config file.
+    fn settings_mistakes(&self, schema: Option<&Schema>) -> Vec<Problem> {
+        let (Some((file, node)), Some(schema)) = (&self.settings, schema) else { return Vec::new() };
+        let path = ["packs", self.manifest.name.as_str(), "parameters"];
+        let problem = |mistake: Mistake| {
+            let Position { line, column } = mistake.position;
+            let place = Place { file: Arc::clone(file), line, column };
+            Problem { hint: mistake.hint, ..Problem::file(place, mistake.message) }
+        };
+        check_layer(node, schema, "spec", &path).into_iter().map(problem).collect()
     }
 
     /// Writes onto objects when they count as healthy, where the pack says more than their kind.

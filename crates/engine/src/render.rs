@@ -192,6 +192,20 @@ mod tests {
     }
 
     #[test]
+    fn a_text_is_replaced_in_all_texts_of_a_value() {
+        let values = json!({"v": {"x": ["axb", 1, {"k": "x"}]}, "y": "{{ z }}"});
+        let objects = render("  a: {{ v | substitute(from=\"x\", to=y) | json }}\n", &values).expect("it renders");
+        assert_eq!(objects[0].body()["data"]["a"], json!({"x": ["a{{ z }}b", 1, {"k": "{{ z }}"}]}));
+    }
+
+    #[test]
+    fn json_may_be_a_part_of_a_text() {
+        let values = json!({"v": {"b": "\u{1}", "a": 2}});
+        let objects = render("  a: {{ (\"k:\" ~ (v | json_text)) | json }}\n", &values).expect("it renders");
+        assert_eq!(objects[0].body()["data"]["a"], r#"k:{"a":2,"b":"\u0001"}"#);
+    }
+
+    #[test]
     fn a_value_without_an_encoding_filter_is_refused() {
         for template in ["  k: {{ v }}\n", "  k: {{ v | safe }}\n", "  k: {{ v | upper }}\n"] {
             let error = render(template, &json!({"v": "x"})).expect_err("it is not encoded");

@@ -6,18 +6,20 @@ use std::collections::BTreeMap;
 
 use serde_json::Value;
 
-use super::{MANIFEST, Pack, PackError, agentgateway, kgateway};
+use super::{MANIFEST, Pack, PackError, agentgateway, folders, kgateway};
 
 /// A file: its name and its text.
-type File = (&'static str, &'static str);
+pub(super) type File = (&'static str, &'static str);
 
 /// The built-in packs, in the order in which they are asked whether a spec is theirs.
-pub const PACKS: [&str; 2] = ["kgateway", "agentgateway"];
+pub const PACKS: [&str; 4] = ["kgateway", "agentgateway", "endpoint-picker", "body-based-router"];
 
 /// Returns the files of a built-in pack.
 pub fn files(name: &str) -> Option<BTreeMap<&'static str, &'static str>> {
     let files: &[File] = match name {
         "agentgateway" => &agentgateway::FILES,
+        "body-based-router" => &folders::BODY_BASED_ROUTER,
+        "endpoint-picker" => &folders::ENDPOINT_PICKER,
         "kgateway" => &kgateway::FILES,
         _ => return None,
     };

@@ -4,13 +4,12 @@ use super::{Action, Step};
 use crate::object::ObjectId;
 
 /// Kinds by rank; what is not listed comes with the workloads.
-const RANKS: [(&str, u8); 20] = [
+const RANKS: [(&str, u8); 21] = [
     ("Namespace", 0),
     ("CustomResourceDefinition", 0),
     ("GatewayClass", 2),
     ("Gateway", 2),
     ("ListenerSet", 3),
-    ("InferencePool", 3),
     ("ServiceAccount", 4),
     ("Role", 4),
     ("ClusterRole", 4),
@@ -25,6 +24,9 @@ const RANKS: [(&str, u8); 20] = [
     ("HorizontalPodAutoscaler", 9),
     ("VerticalPodAutoscaler", 9),
     ("PodDisruptionBudget", 9),
+    // Requests come when those are there whom they are for, and no more before they go.
+    ("InferencePool", 10),
+    ("HTTPRoute", 11),
 ];
 
 const WORKLOAD: u8 = 8;

@@ -11,12 +11,37 @@ use crate::yaml;
 /// Adds our filters, and takes away the one that would let a value in as it is.
 pub(super) fn register(tera: &mut Tera) {
     tera.register_filter("json", |value: &Value, _: Kwargs, _: &State<'_>| json(value));
+    tera.register_filter("json_text", |value: &Value, _: Kwargs, _: &State<'_>| json_text(value));
+    tera.register_filter("substitute", substitute);
     tera.register_filter("yaml", |value: &Value, _: Kwargs, _: &State<'_>| yaml(value));
     tera.register_filter("hash", |value: &Value, _: Kwargs, _: &State<'_>| hash(value));
     tera.register_filter("parse_yaml", |text: &str, _: Kwargs, _: &State<'_>| parse_yaml(text));
     tera.register_filter("safe", |_: &Value, _: Kwargs, _: &State<'_>| -> TeraResult<Value> {
         Err(tera::Error::message("`safe` is not available: use an encoding filter, as in {{ name | json }}"))
     });
+}
+
+/// Replaces a text by another one in all texts of a value, however deep; keys of mappings stay as they are.
+#[expect(clippy::needless_pass_by_value, reason = "the signature of filters")]
+fn substitute(value: &Value, arguments: Kwargs, _: &State<'_>) -> TeraResult<Value> {
+    let (from, to) = (arguments.must_get::<String>("from")?, arguments.must_get::<String>("to")?);
+    Ok(substituted(value, &from, &to))
+}
+
+fn substituted(value: &Value, from: &str, to: &str) -> Value {
+    if let Some(text) = value.as_str() {
+        return Value::from(text.replace(from, to));
+    }
+    if let Some(items) = value.as_array() {
+        return items.iter().map(|item| substituted(item, from, to)).collect::<Vec<_>>().into();
+    }
+    match value.as_map() {
+        Some(fields) => {
+            let fields = fields.iter().map(|(key, value)| (key.clone(), substituted(value, from, to)));
+            Value::from(fields.collect::<tera::Map>())
+        }
+        None => value.clone(),
+    }
 }
 
 /// Encodes a value as JSON on one line, marked as a hole in the text of the template.
@@ -31,6 +56,11 @@ fn json(value: &Value) -> TeraResult<Value> {
     write(value, &mut text).map_err(|error| cannot(&error))?;
     text.push(holes::END as u8);
     String::from_utf8(text).map(|text| Value::safe_string(&text)).map_err(|error| cannot(&error))
+}
+
+/// Writes a value as JSON that is a text like any other, such as a part of an argument.
+fn json_text(value: &Value) -> TeraResult<String> {
+    plain(value).map(|value| value.to_string())
 }
 
 /// Writes a value as a YAML text; to put that into a document, it is encoded like any other text.
