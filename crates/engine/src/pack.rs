@@ -8,6 +8,7 @@ pub mod builtin;
 pub mod declared;
 pub mod gateway;
 pub mod kgateway;
+pub mod kserve;
 pub mod manifest;
 pub mod overlay;
 
