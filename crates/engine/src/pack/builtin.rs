@@ -6,19 +6,20 @@ use std::collections::BTreeMap;
 
 use serde_json::Value;
 
-use super::{MANIFEST, Pack, PackError, agentgateway, kgateway};
+use super::{MANIFEST, Pack, PackError, agentgateway, kgateway, kserve};
 
 /// A file: its name and its text.
 type File = (&'static str, &'static str);
 
 /// The built-in packs, in the order in which they are asked whether a spec is theirs.
-pub const PACKS: [&str; 2] = ["kgateway", "agentgateway"];
+pub const PACKS: [&str; 3] = ["kgateway", "agentgateway", "kserve"];
 
 /// Returns the files of a built-in pack.
 pub fn files(name: &str) -> Option<BTreeMap<&'static str, &'static str>> {
     let files: &[File] = match name {
         "agentgateway" => &agentgateway::FILES,
         "kgateway" => &kgateway::FILES,
+        "kserve" => &kserve::FILES,
         _ => return None,
     };
     Some(files.iter().copied().collect())
@@ -40,6 +41,7 @@ impl Pack {
         let pack = match name {
             "agentgateway" => agentgateway::pack(&files, settings),
             "kgateway" => kgateway::pack(&files, settings),
+            "kserve" => kserve::pack(&files, settings),
             _ => Self::declared(&files, &settings["settings"]),
         }?;
         if pack.manifest.name == name { Ok(pack) } else { Err(PackError::Name(pack.manifest.name)) }

@@ -14,7 +14,9 @@ pub(super) fn omit(value: Value, ty: Type) -> Value {
             let fields = fields.into_iter().filter(|(_, value)| !value.is_null());
             let known = fields.filter_map(|(name, value)| Some((ty.field(&name).ok()?, value)));
             let kept = known.map(|(field, value)| (field, of_field(value, field)));
-            kept.filter(|(field, value)| !is_zero(value, field)).map(|(field, value)| (field.name.to_owned(), value)).collect()
+            kept.filter(|(field, value)| !is_zero(value, field))
+                .map(|(field, value)| (field.name.to_owned(), value))
+                .collect()
         }
         (value, _) => value,
     }

@@ -52,7 +52,25 @@ pub(super) fn combine(
     let data = data(service, &spec, choices);
     let mut problems = Vec::new();
     fill(&mut spec, &data, &mut |text, fault| problems.push(unfilled(service, &layers, text, fault)));
-    if problems.is_empty() { Ok(spec) } else { Err(problems) }
+    if problems.is_empty() {
+        put_in_place(service, configs, &mut spec)?;
+        return Ok(spec);
+    }
+    Err(problems)
+}
+
+/// Puts the configuration of the scheduler in the place of its name.
+fn put_in_place(service: &Service<'_>, configs: &Configs<'_>, spec: &mut Value) -> Result<(), Vec<Problem>> {
+    let Some(config) = spec.pointer_mut("/router/scheduler/config") else { return Ok(()) };
+    let Some(name) = config["ref"]["name"].as_str().map(str::to_owned) else { return Ok(()) };
+    let key = config["ref"]["key"].as_str().filter(|key| !key.is_empty()).unwrap_or("epp").to_owned();
+    let text = configs.entry(&name, &key, service.namespace).ok_or_else(|| {
+        let message = format!("the source has no ConfigMap {name:?} with the key {key:?}");
+        let path = ["spec", "router", "scheduler", "config", "ref"];
+        vec![service.problem(&path, message).hint("put it into the source, or write the configuration inline")]
+    })?;
+    *config = json!({ "inline": text });
+    Ok(())
 }
 
 fn base_refs<'a>(service: &Service<'_>, configs: &Configs<'a>) -> Result<Vec<Config<'a>>, Vec<Problem>> {
@@ -73,9 +91,9 @@ fn base_refs<'a>(service: &Service<'_>, configs: &Configs<'a>) -> Result<Vec<Con
 
 fn not_found(service: &Service<'_>, missing: Missing, path: &[&str]) -> Problem {
     match missing {
-        Missing::Unknown(message) => {
-            service.problem(path, message).hint("put it into the source, in the namespace of the service or in that of KServe")
-        }
+        Missing::Unknown(message) => service
+            .problem(path, message)
+            .hint("put it into the source, in the namespace of the service or in that of KServe"),
         Missing::Broken(message) => service.problem(path, message),
     }
 }
@@ -89,7 +107,9 @@ fn preset<'a>(
     let chosen = choices.scheduler.filter(|_| suffix == "config-llm-scheduler");
     let found = match chosen {
         Some("legacy") => configs.built_in(LEGACY_SCHEDULER).ok_or_else(|| Missing::Unknown(String::new())),
-        None | Some("current") => configs.find(&format!("{}{suffix}", choices.settings.preset_prefix), service.namespace),
+        None | Some("current") => {
+            configs.find(&format!("{}{suffix}", choices.settings.preset_prefix), service.namespace)
+        }
         Some(name) => configs.find(name, service.namespace),
     };
     found.map_err(|missing| {

@@ -8,32 +8,24 @@ use super::merge;
 use super::service::{CONFIG, GROUP};
 use super::settings::Settings;
 use crate::object::ObjectId;
+use crate::pack::PackError;
 use crate::spec::{Document, Specs};
 use crate::yaml;
 
-/// The presets that are built in, by their names without prefix.
+/// The presets that are built in, by their names without prefix: files of the pack.
 const BUILTIN: [(&str, &str); 12] = [
-    ("config-llm-template", include_str!("../../../../../templates/kserve/presets/template.yaml")),
-    ("config-llm-decode-template", include_str!("../../../../../templates/kserve/presets/decode-template.yaml")),
-    ("config-llm-prefill-template", include_str!("../../../../../templates/kserve/presets/prefill-template.yaml")),
-    ("config-llm-worker-data-parallel", include_str!("../../../../../templates/kserve/presets/worker-data-parallel.yaml")),
-    (
-        "config-llm-decode-worker-data-parallel",
-        include_str!("../../../../../templates/kserve/presets/decode-worker-data-parallel.yaml"),
-    ),
-    (
-        "config-llm-prefill-worker-data-parallel",
-        include_str!("../../../../../templates/kserve/presets/prefill-worker-data-parallel.yaml"),
-    ),
-    ("config-llm-scheduler", include_str!("../../../../../templates/kserve/presets/scheduler.yaml")),
-    (LEGACY_SCHEDULER, include_str!("../../../../../templates/kserve/presets/scheduler-legacy.yaml")),
-    (
-        "config-llm-scheduler-latency-predictor",
-        include_str!("../../../../../templates/kserve/presets/latency-predictor.yaml"),
-    ),
-    ("config-llm-tokenizer", include_str!("../../../../../templates/kserve/presets/tokenizer.yaml")),
-    ("config-llm-router-route", include_str!("../../../../../templates/kserve/presets/router-route.yaml")),
-    ("config-llm-tracing", include_str!("../../../../../templates/kserve/presets/tracing.yaml")),
+    ("config-llm-template", "presets/template.yaml"),
+    ("config-llm-decode-template", "presets/decode-template.yaml"),
+    ("config-llm-prefill-template", "presets/prefill-template.yaml"),
+    ("config-llm-worker-data-parallel", "presets/worker-data-parallel.yaml"),
+    ("config-llm-decode-worker-data-parallel", "presets/decode-worker-data-parallel.yaml"),
+    ("config-llm-prefill-worker-data-parallel", "presets/prefill-worker-data-parallel.yaml"),
+    ("config-llm-scheduler", "presets/scheduler.yaml"),
+    (LEGACY_SCHEDULER, "presets/scheduler-legacy.yaml"),
+    ("config-llm-scheduler-latency-predictor", "presets/latency-predictor.yaml"),
+    ("config-llm-tokenizer", "presets/tokenizer.yaml"),
+    ("config-llm-router-route", "presets/router-route.yaml"),
+    ("config-llm-tracing", "presets/tracing.yaml"),
 ];
 
 /// The scheduler as older releases made it.
@@ -67,9 +59,9 @@ pub(super) struct Configs<'a> {
 }
 
 /// Reads the presets that are built in.
-pub(super) fn builtin() -> Result<BTreeMap<&'static str, Value>, yaml::YamlError> {
-    let read = |(name, text): (&'static str, &'static str)| {
-        let document = yaml::parse_values(text)?.pop().unwrap_or_default();
+pub(super) fn builtin(files: &BTreeMap<&str, &str>) -> Result<BTreeMap<&'static str, Value>, PackError> {
+    let read = |(name, file): (&'static str, &str)| {
+        let document = super::super::document(files, file)?.to_value();
         Ok((name, merge::cleaned(&document["spec"])))
     };
     BUILTIN.into_iter().map(read).collect()
@@ -97,7 +89,20 @@ impl<'a> Configs<'a> {
         self.built_in(suffix).ok_or_else(|| {
             let [own, system] = namespaces;
             let places = if own == system { own.to_owned() } else { format!("{own} and {system}") };
-            Missing::Unknown(format!("{CONFIG} {name:?} is not there, neither in the source (looked for in {places}) nor built in"))
+            Missing::Unknown(format!(
+                "{CONFIG} {name:?} is not there, neither in the source (looked for in {places}) nor built in"
+            ))
+        })
+    }
+
+    /// Returns an entry of a `ConfigMap` of the source: of the namespace of a service, or, for names that begin with
+    /// `config-scheduler-`, of that of KServe.
+    pub(super) fn entry(&self, name: &str, key: &str, namespace: &str) -> Option<String> {
+        let system = name.starts_with("config-scheduler-").then(|| self.specs.namespace(&self.settings.namespace));
+        std::iter::once(namespace).chain(system).find_map(|namespace| {
+            let id = ObjectId::new("", "ConfigMap", namespace, name);
+            let map = self.specs.unclaimed.iter().find(|document| document.id == id)?;
+            map.root.at(["data", key]).and_then(yaml::Node::as_str).map(str::to_owned)
         })
     }
 

@@ -77,7 +77,9 @@ pub(super) fn attach(pod: &mut Value, adapters: &[Adapter], spec: &Value, namesp
         return;
     }
     let mut args = vec!["--enable-lora".to_owned()];
-    for (field, flag) in [("maxRank", "max-lora-rank"), ("maxAdapters", "max-loras"), ("maxCpuAdapters", "max-cpu-loras")] {
+    for (field, flag) in
+        [("maxRank", "max-lora-rank"), ("maxAdapters", "max-loras"), ("maxCpuAdapters", "max-cpu-loras")]
+    {
         args.extend(spec["model"]["lora"][field].as_i64().map(|number| format!("--{flag}={number}")));
     }
     args.push("--lora-modules".to_owned());

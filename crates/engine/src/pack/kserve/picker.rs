@@ -131,7 +131,8 @@ fn disaggregated(adapters: impl Fn(bool) -> Plugins) -> (Plugins, Plugins) {
 /// The version that the annotation of a preset names; the oldest if it names none.
 fn version(spec: &Value) -> (u32, u32) {
     let version = spec.pointer("/router/scheduler/annotations/app.kubernetes.io~1version").and_then(Value::as_str);
-    let mut numbers = version.unwrap_or_default().trim_start_matches('v').split('.').map(|part| part.parse().unwrap_or(0));
+    let mut numbers =
+        version.unwrap_or_default().trim_start_matches('v').split('.').map(|part| part.parse().unwrap_or(0));
     (numbers.next().unwrap_or(0), numbers.next().unwrap_or(0))
 }
 

@@ -43,9 +43,7 @@ fn workloads(spec: &Value) -> Vec<&'static str> {
             "config-llm-decode-worker-data-parallel",
             "config-llm-decode-worker-pipeline-parallel",
         ],
-        false => {
-            ["config-llm-template", "config-llm-worker-data-parallel", "config-llm-worker-pipeline-parallel"]
-        }
+        false => ["config-llm-template", "config-llm-worker-data-parallel", "config-llm-worker-pipeline-parallel"],
         true => [
             "config-llm-prefill-template",
             "config-llm-prefill-worker-data-parallel",

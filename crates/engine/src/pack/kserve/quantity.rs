@@ -17,7 +17,8 @@ pub(super) fn bytes(value: &Value) -> Option<i64> {
 /// Returns a value in which every amount of resources is written as API servers write it: as text, and `2` where
 /// somebody wrote `2000m`.
 pub(super) fn canonical(mut pod: Value) -> Value {
-    let lists = ["containers", "initContainers"].map(|list| pod.get_mut(list).and_then(Value::as_array_mut).map(std::mem::take));
+    let lists = ["containers", "initContainers"]
+        .map(|list| pod.get_mut(list).and_then(Value::as_array_mut).map(std::mem::take));
     let lists = lists.map(|list| list.map(|items| items.into_iter().map(container).collect::<Vec<_>>()));
     for (name, items) in ["containers", "initContainers"].into_iter().zip(lists) {
         if let Some(items) = items {

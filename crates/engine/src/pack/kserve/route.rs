@@ -19,7 +19,9 @@ pub(super) fn add(unit: &mut Unit<'_>, adapters: &[Adapter]) {
         return;
     }
     let mut spec = route["http"]["spec"].clone();
-    if let Some(refs) = unit.spec.pointer("/router/gateway/refs").and_then(Value::as_array).filter(|refs| !refs.is_empty()) {
+    if let Some(refs) =
+        unit.spec.pointer("/router/gateway/refs").and_then(Value::as_array).filter(|refs| !refs.is_empty())
+    {
         spec["parentRefs"] = refs.iter().map(parent).collect();
     }
     if let Some(rules) = spec.get_mut("rules").and_then(Value::as_array_mut) {
@@ -62,9 +64,9 @@ fn lead(unit: &Unit<'_>, backend: &mut Value) {
     if let Some(pool) = scheduler.pointer("/pool/ref/name") {
         backend["name"] = pool.clone();
     }
-    if backend["group"] == ALPHA_GROUP && (!unit.has_alpha_pool || scheduler["pool"]["ref"].is_object()) {
-        backend["group"] = "inference.networking.k8s.io".into();
-    }
+    let is_own = !scheduler["pool"]["ref"].is_object();
+    let group = if is_own && unit.routes_to_alpha_pool { ALPHA_GROUP } else { "inference.networking.k8s.io" };
+    backend["group"] = group.into();
 }
 
 fn is_by_model(matched: &Value, header: &str) -> bool {

@@ -2,12 +2,10 @@
 
 use serde_json::{Value, json};
 
+use super::pods;
 use super::service::Service;
 use super::values::Unit;
 use crate::problem::Problem;
-
-/// The label by which the variant autoscaler tells accelerators apart.
-const ACCELERATOR: &str = "inference.optimization/acceleratorName";
 
 /// A workload that can be scaled.
 pub(super) struct Target<'a> {
@@ -33,42 +31,63 @@ pub(super) fn add(unit: &mut Unit<'_>, target: &Target<'_>) -> Result<(), Vec<Pr
     if !problems.is_empty() {
         return Err(problems);
     }
-    let wva = &scaling["wva"];
     let reference = json!({"apiVersion": target.kind.0, "kind": target.kind.1, "name": target.name});
-    if wva["hpa"].is_object() {
-        let name = unit.service.child(&format!("-kserve{}-hpa", target.suffix));
-        let mut hpa = json!({
-            "name": name, "labels": labels(unit), "annotations": annotations(unit, wva), "target": reference,
-            "min": scaling["minReplicas"].as_i64().unwrap_or(1), "max": scaling["maxReplicas"],
-        });
-        if wva["hpa"]["behavior"].is_object() {
-            hpa["behavior"] = wva["hpa"]["behavior"].clone();
-        }
-        unit.add("autoscalers", hpa);
-        return Ok(());
+    if scaling["wva"]["hpa"].is_object() {
+        add_autoscaler(unit, target, &reference);
+    } else {
+        add_scaled_object(unit, target, &reference);
     }
+    Ok(())
+}
+
+fn add_autoscaler(unit: &mut Unit<'_>, target: &Target<'_>, reference: &Value) {
+    let scaling = &target.workload["scaling"];
+    let mut autoscaler = json!({
+        "name": unit.service.child(&format!("-kserve{}-hpa", target.suffix)),
+        "labels": labels(unit),
+        "annotations": annotations(unit, &scaling["wva"]),
+        "target": reference,
+        "min": scaling["minReplicas"].as_i64().unwrap_or(1),
+        "max": scaling["maxReplicas"],
+    });
+    let behavior = &scaling["wva"]["hpa"]["behavior"];
+    if behavior.is_object() {
+        autoscaler["behavior"] = behavior.clone();
+    }
+    unit.add("autoscalers", autoscaler);
+}
+
+/// What a service says of KEDA and goes into the object as it is.
+const KEDA: [&str; 7] = [
+    "pollingInterval",
+    "cooldownPeriod",
+    "idleReplicaCount",
+    "fallback",
+    "advanced",
+    "initialCooldownPeriod",
+    "triggers",
+];
+
+fn add_scaled_object(unit: &mut Unit<'_>, target: &Target<'_>, reference: &Value) {
+    let scaling = &target.workload["scaling"];
     let name = unit.service.child(&format!("-kserve{}-keda", target.suffix));
-    let (keda, annotations) = match wva["keda"].as_object() {
-        Some(_) => (&wva["keda"], annotations(unit, wva)),
-        None => (&scaling["keda"], json!({})),
-    };
+    let by_advice = scaling["wva"]["keda"].is_object();
+    let keda = if by_advice { &scaling["wva"]["keda"] } else { &scaling["keda"] };
     let mut spec = json!({
         "scaleTargetRef": reference,
         "minReplicaCount": scaling["minReplicas"].as_i64().unwrap_or(1),
         "maxReplicaCount": scaling["maxReplicas"],
     });
-    for field in
-        ["pollingInterval", "cooldownPeriod", "idleReplicaCount", "fallback", "advanced", "initialCooldownPeriod", "triggers"]
-    {
-        if !keda[field].is_null() {
-            spec[field] = keda[field].clone();
-        }
+    for field in KEDA.into_iter().filter(|field| !keda[*field].is_null()) {
+        spec[field] = keda[field].clone();
     }
-    if wva["keda"].is_object() {
+    let mut object = json!({"name": name, "labels": labels(unit)});
+    if by_advice {
         spec["triggers"] = json!([trigger(unit, &name)]);
+        object["annotations"] = annotations(unit, &scaling["wva"]);
     }
-    unit.add("scaledObjects", json!({"name": name, "labels": labels(unit), "annotations": annotations, "spec": spec}));
-    Ok(())
+    object["spec"] = spec;
+    unit.add("scaledObjects", object);
 }
 
 fn mistakes(unit: &Unit<'_>, target: &Target<'_>) -> Vec<Problem> {
@@ -97,7 +116,8 @@ fn mistakes(unit: &Unit<'_>, target: &Target<'_>) -> Vec<Problem> {
             problems.push(problem(&at("wva"), "wva needs one of hpa and keda"));
         }
         (true, false) if wva["keda"].is_object() && unit.settings.prometheus.url.is_empty() => {
-            let message = "KEDA asks Prometheus for the recommendations of the variant autoscaler, and the settings name none";
+            let message =
+                "KEDA asks Prometheus for the recommendations of the variant autoscaler, and the settings name none";
             problems.push(problem(&at("wva"), message).hint("set packs.kserve.prometheus.url"));
         }
         (false, true) if scaling["keda"]["triggers"].as_array().is_none_or(Vec::is_empty) => {
@@ -110,9 +130,8 @@ fn mistakes(unit: &Unit<'_>, target: &Target<'_>) -> Vec<Problem> {
 
 fn labels(unit: &Unit<'_>) -> Value {
     let mut labels = super::workload::labels(unit.service, Some("llminferenceservice-workload"));
-    if let Some(accelerator) = unit.spec["labels"].get(ACCELERATOR) {
-        labels.insert(ACCELERATOR.to_owned(), accelerator.clone());
-    }
+    // Among them may be the one by which the variant autoscaler tells accelerators apart.
+    pods::propagate(&unit.spec["labels"], &mut labels);
     labels.into()
 }
 
@@ -127,16 +146,17 @@ fn annotations(unit: &Unit<'_>, wva: &Value) -> Value {
 
 fn trigger(unit: &Unit<'_>, name: &str) -> Value {
     let prometheus = &unit.settings.prometheus;
-    let query = format!("wva_desired_replicas{{variant_name={name:?},exported_namespace={:?}}}", unit.service.namespace);
-    let mut metadata = json!({"serverAddress": prometheus.url, "query": query, "threshold": "1", "activationThreshold": "0"});
+    let query =
+        format!("wva_desired_replicas{{variant_name={name:?},exported_namespace={:?}}}", unit.service.namespace);
+    let mut metadata =
+        json!({"serverAddress": prometheus.url, "query": query, "threshold": "1", "activationThreshold": "0"});
     if prometheus.tls_insecure_skip_verify {
         metadata["unsafeSsl"] = "true".into();
     }
     if !prometheus.auth_modes.is_empty() {
         metadata["authModes"] = prometheus.auth_modes.clone().into();
     }
-    let mut trigger =
-        json!({"type": "prometheus", "name": "wva-desired-replicas", "metricType": "AverageValue", "metadata": metadata});
+    let mut trigger = json!({"type": "prometheus", "name": "wva-desired-replicas", "metricType": "AverageValue", "metadata": metadata});
     if !prometheus.trigger_auth_name.is_empty() {
         trigger["authenticationRef"] = json!({"name": prometheus.trigger_auth_name});
         if !prometheus.trigger_auth_kind.is_empty() {

@@ -2,12 +2,12 @@
 
 use serde_json::{Map, Value, json};
 
+use super::names;
 use super::picker::{self, Picker};
 use super::pods::{add_args, container, propagate, words};
 use super::service::Service;
 use super::tracing;
 use super::values::Unit;
-use crate::pack::kserve::names;
 use crate::problem::Problem;
 
 /// Ports that the Service of a scheduler offers, if its pods have them.
@@ -56,7 +56,8 @@ pub(super) fn labels(service: &Service<'_>) -> Map<String, Value> {
 }
 
 fn rules() -> Value {
-    let read = |groups: &[&str], resources: &[&str]| json!({"apiGroups": groups, "resources": resources, "verbs": READ});
+    let read =
+        |groups: &[&str], resources: &[&str]| json!({"apiGroups": groups, "resources": resources, "verbs": READ});
     let leases = json!({
         "apiGroups": ["coordination.k8s.io"],
         "resources": ["leases"],
@@ -83,7 +84,9 @@ fn deployment(unit: &Unit<'_>, labels: &Map<String, Value>) -> Result<Value, Vec
     let mut pod = scheduler["template"].clone();
     if let Some(main) = container(&mut pod, "main") {
         let is_high = scheduler["replicas"].as_i64().unwrap_or(1) > 1;
-        let elects = words(main, "args").chain(words(main, "command")).any(|arg| arg.trim_start_matches('-').starts_with("ha-enable-leader-election"));
+        let elects = words(main, "args")
+            .chain(words(main, "command"))
+            .any(|arg| arg.trim_start_matches('-').starts_with("ha-enable-leader-election"));
         if is_high && !elects {
             add_args(main, ["--ha-enable-leader-election".to_owned()]);
         }
@@ -134,7 +137,10 @@ fn add_pools(unit: &mut Unit<'_>, pool: &Value, labels: &Map<String, Value>) {
         let api = "inference.networking.x-k8s.io/v1alpha2";
         unit.add("pools", json!({"apiVersion": api, "name": name, "labels": labels, "spec": alpha(&pool)}));
     }
-    unit.add("pools", json!({"apiVersion": "inference.networking.k8s.io/v1", "name": name, "labels": labels, "spec": pool}));
+    unit.add(
+        "pools",
+        json!({"apiVersion": "inference.networking.k8s.io/v1", "name": name, "labels": labels, "spec": pool}),
+    );
 }
 
 /// The same pool in the words of the older version.

@@ -138,7 +138,8 @@ impl Default for ModelRoutingSettings {
 
 impl Default for StorageSettings {
     fn default() -> Self {
-        let resources = json!({"requests": {"cpu": "100m", "memory": "100Mi"}, "limits": {"cpu": "1", "memory": "1Gi"}});
+        let resources =
+            json!({"requests": {"cpu": "100m", "memory": "100Mi"}, "limits": {"cpu": "1", "memory": "1Gi"}});
         Self { image: format!("kserve/storage-initializer:{RELEASE}"), resources }
     }
 }

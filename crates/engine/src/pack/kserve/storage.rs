@@ -29,7 +29,8 @@ pub(super) struct Model<'a> {
 
 /// Puts a model and its adapters into a pod, or returns why its address cannot be used.
 pub(super) fn attach(pod: &mut Value, target: &Target<'_>, model: &Model<'_>) -> Result<(), String> {
-    let (scheme, rest) = model.uri.split_once("://").ok_or_else(|| format!("{:?} is no address of a model", model.uri))?;
+    let (scheme, rest) =
+        model.uri.split_once("://").ok_or_else(|| format!("{:?} is no address of a model", model.uri))?;
     let downloads = lora::downloads(model.adapters);
     match scheme {
         "pvc" => {
@@ -78,7 +79,11 @@ fn download(pod: &mut Value, target: &Target<'_>, model: &Model<'_>, args: Vec<S
     let hugging_face = args.iter().any(|arg| arg.starts_with("hf://"));
     add_args(&mut initializer, args);
     if hugging_face {
-        let variables = [("HF_HUB_ENABLE_HF_TRANSFER", "1"), ("HF_XET_HIGH_PERFORMANCE", "1"), ("HF_XET_NUM_CONCURRENT_RANGE_GETS", "8")];
+        let variables = [
+            ("HF_HUB_ENABLE_HF_TRANSFER", "1"),
+            ("HF_XET_HIGH_PERFORMANCE", "1"),
+            ("HF_XET_NUM_CONCURRENT_RANGE_GETS", "8"),
+        ];
         add_env(&mut initializer, variables.map(|(name, value)| json!({"name": name, "value": value})));
     }
     list(pod, "initContainers").push(initializer);
@@ -127,7 +132,8 @@ fn modelcar(pod: &mut Value, target: &Target<'_>, image: &str) {
 fn image_volume(pod: &mut Value, target: &Target<'_>, image: &str) {
     add_volume(pod, json!({"name": "kserve-oci-model", "image": {"reference": image, "pullPolicy": "IfNotPresent"}}));
     if let Some(container) = container(pod, target.container) {
-        let mount = json!({"name": "kserve-oci-model", "mountPath": target.path, "subPath": "models", "readOnly": true});
+        let mount =
+            json!({"name": "kserve-oci-model", "mountPath": target.path, "subPath": "models", "readOnly": true});
         add_mount(container, mount);
     }
 }

@@ -63,7 +63,11 @@ fn names(service: &Service<'_>) -> Vec<String> {
     let services = [service.workload_service(), service.child("-epp-service"), service.child("-tokenizer")];
     let namespace = service.namespace;
     let of = |name: String| {
-        let qualified = [format!("{name}.{namespace}"), format!("{name}.{namespace}.svc"), format!("{name}.{namespace}.svc.cluster.local")];
+        let qualified = [
+            format!("{name}.{namespace}"),
+            format!("{name}.{namespace}.svc"),
+            format!("{name}.{namespace}.svc.cluster.local"),
+        ];
         std::iter::once(name).chain(qualified)
     };
     std::iter::once("localhost".to_owned()).chain(services.into_iter().flat_map(of)).collect()
@@ -73,7 +77,9 @@ fn names(service: &Service<'_>) -> Vec<String> {
 pub(super) fn settle(pod: &mut Value, unit: &Unit<'_>) {
     let expected = unit.service.certificate();
     let volumes = pod["volumes"].as_array_mut().into_iter().flatten();
-    for secret in volumes.filter_map(|volume| volume.get_mut("secret")).filter(|it| it["secretName"] == expected.as_str()) {
+    for secret in
+        volumes.filter_map(|volume| volume.get_mut("secret")).filter(|it| it["secretName"] == expected.as_str())
+    {
         match &unit.certificates {
             Certificates::Given(name) => secret["secretName"] = name.as_str().into(),
             Certificates::Off if unit.settings.certificate_volume == CertificateVolume::Optional => {

@@ -24,14 +24,18 @@ pub(super) fn scheduler(container: &mut Value, tracing: &Value, namespace: &str,
     if !tracing.is_object() {
         return;
     }
-    if !["--tracing=true", "-tracing=true", "--tracing"].iter().any(|flag| words(container, "args").any(|arg| arg == *flag)) {
+    if !["--tracing=true", "-tracing=true", "--tracing"]
+        .iter()
+        .any(|flag| words(container, "args").any(|arg| arg == *flag))
+    {
         add_args(container, ["--tracing=true".to_owned()]);
     }
     add_env(container, variables("inference-scheduler", tracing, namespace, service));
 }
 
 fn has_flag(container: &Value, flag: &str) -> bool {
-    words(container, "args").any(|arg| arg.strip_prefix(flag).is_some_and(|rest| rest.is_empty() || rest.starts_with('=')))
+    words(container, "args")
+        .any(|arg| arg.strip_prefix(flag).is_some_and(|rest| rest.is_empty() || rest.starts_with('=')))
 }
 
 fn text(tracing: &Value, field: &str) -> String {
@@ -40,9 +44,7 @@ fn text(tracing: &Value, field: &str) -> String {
 
 fn variables(name: &str, tracing: &Value, namespace: &str, service: &str) -> Vec<Value> {
     let plain = |name: &str, value: &str| json!({"name": name, "value": value});
-    let field = |name: &str, path: &str| {
-        json!({"name": name, "valueFrom": {"fieldRef": {"apiVersion": "v1", "fieldPath": path}}})
-    };
+    let field = |name: &str, path: &str| json!({"name": name, "valueFrom": {"fieldRef": {"apiVersion": "v1", "fieldPath": path}}});
     let attributes = format!(
         "k8s.namespace.name={namespace},k8s.node.name=$(OTEL_RESOURCE_ATTRIBUTES_NODE_NAME),\
          k8s.pod.name=$(OTEL_RESOURCE_ATTRIBUTES_POD_NAME),llmisvc.name={service}"

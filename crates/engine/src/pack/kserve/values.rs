@@ -6,7 +6,8 @@ use serde_json::{Value, json};
 
 use super::devices;
 use super::lora;
-use super::pods::words;
+use super::pods::{self, words};
+use super::quantity;
 use super::route::{self, ALPHA_GROUP};
 use super::scheduler;
 use super::service::Service;
@@ -14,7 +15,6 @@ use super::settings::Settings;
 use super::storage::{self, MODEL_PATH, Model, Target};
 use super::tls::{self, Certificates};
 use super::workload::{self, Load};
-use super::quantity;
 use crate::problem::Problem;
 
 /// A service on its way to objects.
@@ -26,6 +26,8 @@ pub(super) struct Unit<'a> {
     pub(super) certificates: &'a Certificates,
     /// Whether its pool is rendered in the older version too.
     pub(super) has_alpha_pool: bool,
+    /// Whether routes lead to that one.
+    pub(super) routes_to_alpha_pool: bool,
     /// Whether its scheduler is that of older releases.
     pub(super) is_legacy: bool,
     families: BTreeMap<&'static str, Vec<Value>>,
@@ -39,7 +41,21 @@ impl<'a> Unit<'a> {
         certificates: &'a Certificates,
     ) -> Self {
         let families = FAMILIES.iter().map(|&family| (family, Vec::new())).collect();
-        Self { service, spec, settings, certificates, has_alpha_pool: false, is_legacy: false, families }
+        Self {
+            service,
+            spec,
+            settings,
+            certificates,
+            has_alpha_pool: false,
+            routes_to_alpha_pool: false,
+            is_legacy: false,
+            families,
+        }
+    }
+
+    /// Returns values of which nothing is rendered.
+    pub(super) fn nothing(self) -> Value {
+        self.finished()
     }
 
     /// Adds an object.
@@ -70,6 +86,10 @@ impl<'a> Unit<'a> {
             let message = "there is no model, so nothing is rendered that would serve it; what routes to it is";
             notices.push(self.service.notice(&["spec"], message).hint("set spec.model.uri"));
         }
+        if self.spec["router"]["route"]["group"].is_string() {
+            let message = "the services of a group share no requests here: each has its own route, without weights";
+            notices.push(self.service.notice(&["spec", "router", "route", "group"], message));
+        }
         if scheduler::is_managed(self.spec) {
             scheduler::add(&mut self)?;
         }
@@ -85,9 +105,13 @@ impl<'a> Unit<'a> {
         let port = json!({"name": name, "appProtocol": name, "port": 8000, "targetPort": 8000, "protocol": "TCP"});
         let mut selector = workload::labels(self.service, None);
         selector.insert("kserve.io/component".to_owned(), "workload".into());
-        let labels = workload::labels(self.service, Some("llminferenceservice-workload"));
+        let mut labels = workload::labels(self.service, Some("llminferenceservice-workload"));
+        pods::propagate(&self.spec["labels"], &mut labels);
         let name = self.service.workload_service();
-        self.add("services", json!({"name": name, "labels": labels, "selector": selector, "type": "ClusterIP", "ports": [port]}));
+        self.add(
+            "services",
+            json!({"name": name, "labels": labels, "selector": selector, "type": "ClusterIP", "ports": [port]}),
+        );
     }
 
     fn add_tokenizer(&mut self) -> Result<(), Vec<Problem>> {
@@ -125,7 +149,9 @@ impl<'a> Unit<'a> {
                 }
             }
         }
-        let mut values = json!({"name": self.service.name, "namespace": self.service.namespace});
+        let is_passive = self.spec["router"]["scheduler"]["replicas"].as_i64().unwrap_or(1) > 1;
+        let (name, namespace) = (self.service.name, self.service.namespace);
+        let mut values = json!({"name": name, "namespace": namespace, "hasPassiveSchedulers": is_passive});
         families.into_iter().for_each(|(family, objects)| values[family] = objects.into());
         values
     }
@@ -136,7 +162,8 @@ impl<'a> Unit<'a> {
         tls::settle(pod, self);
         if !self.has_alpha_pool {
             let lists = ["initContainers", "containers"];
-            let containers = lists.into_iter().filter_map(|list| pod.get(list)?.as_array().map(|_| list)).collect::<Vec<_>>();
+            let containers =
+                lists.into_iter().filter_map(|list| pod.get(list)?.as_array().map(|_| list)).collect::<Vec<_>>();
             for list in containers {
                 pod[list].as_array_mut().into_iter().flatten().for_each(name_group);
             }

@@ -121,7 +121,8 @@ fn set(unit: &mut Unit<'_>, part: &Part<'_>, load: &Load<'_>) -> Result<(), Vec<
     let kept = prefixed(&service.labels(), &SET_LABELS);
     [&mut worker_labels, &mut leader_labels].into_iter().for_each(|labels| propagate(&kept, labels));
     let annotations = prefixed(&service.annotations(), &SET_ANNOTATIONS);
-    let templates = [("leader", &part.workload["template"], &leader_labels), ("worker", &part.workload["worker"], &worker_labels)];
+    let templates =
+        [("leader", &part.workload["template"], &leader_labels), ("worker", &part.workload["worker"], &worker_labels)];
     let mut object = json!({
         "name": name, "labels": worker_labels, "annotations": annotations, "replicas": part.workload["replicas"],
         "size": size(&part.workload["parallelism"]),
@@ -194,9 +195,7 @@ fn account(unit: &mut Unit<'_>, named: &Value, own: &str, labels: &Map<String, V
 
 /// The sidecar leads requests to pods of the pool and nowhere else, so it must know them.
 fn add_role(unit: &mut Unit<'_>, name: &str, labels: &Map<String, Value>, account: &str) {
-    let read = |groups: &[&str], resource: &str| {
-        json!({"apiGroups": groups, "resources": [resource], "verbs": ["get", "list", "watch"]})
-    };
+    let read = |groups: &[&str], resource: &str| json!({"apiGroups": groups, "resources": [resource], "verbs": ["get", "list", "watch"]});
     let groups = ["inference.networking.x-k8s.io", "inference.networking.k8s.io"];
     let (role, binding) = (unit.service.child(&format!("{name}-role")), unit.service.child(&format!("{name}-rb")));
     let rules = json!([read(&[""], "pods"), read(&groups, "inferencepools")]);
@@ -240,8 +239,11 @@ fn name_pool(unit: &Unit<'_>, pod: &mut Value) {
         return;
     }
     let pool = router.pointer("/scheduler/pool/ref/name").and_then(Value::as_str);
-    let variable = json!({"name": "INFERENCE_POOL_NAME", "value": pool.map_or_else(|| unit.service.pool(), str::to_owned)});
-    for field in ["initContainers", "containers"].into_iter().filter(|field| template_has(pod, field)).collect::<Vec<_>>() {
+    let variable =
+        json!({"name": "INFERENCE_POOL_NAME", "value": pool.map_or_else(|| unit.service.pool(), str::to_owned)});
+    for field in
+        ["initContainers", "containers"].into_iter().filter(|field| template_has(pod, field)).collect::<Vec<_>>()
+    {
         for sidecar in list(pod, field).iter_mut().filter(|it| it["name"] == SIDECAR) {
             add_env(sidecar, [variable.clone()]);
         }

@@ -138,7 +138,10 @@ impl Item {
                     }
                 }
                 (None, Some(json)) if go == name => {
-                    return Ok(described(self.value.get(json).cloned().unwrap_or_default(), words.next().unwrap_or("any")));
+                    return Ok(described(
+                        self.value.get(json).cloned().unwrap_or_default(),
+                        words.next().unwrap_or("any"),
+                    ));
                 }
                 (None, _) => {}
             }

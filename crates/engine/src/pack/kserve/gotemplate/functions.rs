@@ -5,7 +5,7 @@ use std::cmp::Ordering;
 use serde_json::{Value, json};
 
 use super::super::{names, quantity};
-use super::data::Item;
+use super::data::{Holds, Item};
 
 const KNOWN: &str = "and, or, not, eq, ne, lt, le, gt, ge, len, index, print, printf, ChildName, kvTransferConfig and \
                      shutdownTimeout";
@@ -22,7 +22,7 @@ pub(super) fn call(name: &str, arguments: &[Item]) -> Result<Item, String> {
         ("gt", [first, second]) => compare(first, second).map(|order| Item::plain(order.is_gt())),
         ("ge", [first, second]) => compare(first, second).map(|order| Item::plain(order.is_ge())),
         ("len", [value]) => length(value).map(Item::plain),
-        ("index", [value, keys @ ..]) => index(value, keys).map(Item::plain),
+        ("index", [value, keys @ ..]) => index(value, keys).map(|value| Item { value, holds: Holds::Any }),
         ("print", values) => print(values).map(Item::plain),
         ("printf", [Value::String(format), rest @ ..]) => printf(format, rest).map(Item::plain),
         ("ChildName", [Value::String(parent), Value::String(suffix)]) => Ok(Item::plain(names::child(parent, suffix))),

@@ -96,8 +96,12 @@ fn split(mut text: &str) -> Result<Vec<Piece<'_>>, Fault> {
     Ok(pieces)
 }
 
-/// Finds the `}}` that is not inside quotes.
+/// Finds the `}}` that is not inside quotes or a comment.
 fn end_of_action(text: &str) -> Option<usize> {
+    if text.trim_start_matches(['-', ' ']).starts_with("/*") {
+        let comment = text.find("*/")?;
+        return text[comment..].find("}}").map(|end| comment + end);
+    }
     let (mut quote, mut escaped) = (None, false);
     for (index, char) in text.char_indices() {
         match quote {
@@ -258,8 +262,10 @@ fn tokens(mut text: &str) -> Result<Vec<Token>, String> {
             }
             _ => return Err(format!("{first:?} is not understood here")),
         };
-        if rest.starts_with(is_word) {
-            return Err(if first == '$' { "variables cannot be used in presets here" } else { "a blank is missing" }.to_owned());
+        if rest.starts_with(is_word) && !matches!(token, Token::Open | Token::Pipe) {
+            return Err(
+                if first == '$' { "variables cannot be used in presets here" } else { "a blank is missing" }.to_owned()
+            );
         }
         tokens.push(token);
         text = rest;
