@@ -133,7 +133,11 @@ fn a_service_becomes_available_is_scaled_and_loses_its_scheduler() {
     assert_eq!(get("deployment/llama-kserve-router-scheduler", image), "registry.example.com/scheduler:2");
     assert_eq!(available("llama-kserve-router-scheduler"), "1");
 
+    // A pool serves routes, so somebody has to agree.
     desk.replace("specs/llama.yaml", custom, "gateway: {}");
+    let held = sync().exits(3).says("guard confirm").out;
+    let token = held.split("gatewright approve ").nth(1).and_then(|rest| rest.split_whitespace().next());
+    desk.run_with(&server.kubeconfig("admin"), &["approve", token.expect("a token lifts it")]).exits(0);
     sync().exits(0);
     let left =
         server.kubectl_ok(&["get", "deploy,service,sa,role,rolebinding,inferencepools", "-n", "models", "-o", "name"]);

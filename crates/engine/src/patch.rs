@@ -122,7 +122,10 @@ pub fn unknown_fields(patch: &Value, gvk: &Gvk) -> Vec<UnknownField> {
 /// Returns an object without what a typed client leaves out when it writes one: fields that the type does not have, and
 /// fields whose zero is the same as nothing. Of a kind whose type is not known all is kept.
 pub(crate) fn without_zeros(object: Value, gvk: &Gvk) -> Value {
-    Type::of(gvk).map_or(object.clone(), |ty| zeros::omit(object, ty))
+    match Type::of(gvk) {
+        Some(ty) => zeros::omit(object, ty),
+        None => object,
+    }
 }
 
 fn merge(object: &Value, patch: &Value) -> Result<Value, PatchError> {

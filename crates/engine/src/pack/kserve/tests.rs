@@ -2,6 +2,7 @@ use std::collections::BTreeSet;
 
 use serde_json::{Value, json};
 
+use crate::health::{Demands, Health, health};
 use crate::object::Object;
 use crate::pack::{Pack, Packs};
 use crate::selector::{Capabilities, ClusterFacts};
@@ -125,6 +126,33 @@ fn the_scheduler_of_older_releases_is_as_they_made_it() {
     let ports = found(&rendering, "Service", "llama-epp-service")["spec"]["ports"].as_array().expect("ports");
     let ports: Vec<&Value> = ports.iter().map(|port| &port["port"]).collect();
     assert_eq!(ports, [9002, 9003, 9090]);
+}
+
+#[test]
+fn of_several_schedulers_one_is_enough() {
+    let spec = json!({"model": {"uri": "pvc://weights"}, "replicas": 3, "router": {"scheduler": {"replicas": 3}}});
+    let rendering = rendered(&Value::Null, &[service(&spec)], false);
+    let state = |name: &str, available: u32| {
+        let mut body = found(&rendering, "Deployment", name).clone();
+        body["status"] = json!({"updatedReplicas": 3, "availableReplicas": available});
+        health(&body, Demands::default()) == Health::Current
+    };
+    let scheduler = "llama-kserve-router-scheduler";
+    assert_eq!([state(scheduler, 1), state(scheduler, 0)], [true, false]);
+    assert_eq!([state("llama-kserve", 3), state("llama-kserve", 1)], [true, false]);
+}
+
+#[test]
+fn a_configuration_may_stand_in_a_config_map() {
+    let mut spec = managed();
+    spec["router"]["scheduler"]["config"] = json!({"ref": {"name": "picker"}});
+    let metadata = json!({"name": "picker", "namespace": "models"});
+    let map = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": {"epp": "plugins: []"}});
+    let rendering = rendered(&Value::Null, &[service(&spec), map], false);
+    let body = found(&rendering, "Deployment", "llama-kserve-router-scheduler");
+    assert_eq!(body["spec"]["template"]["spec"]["containers"][0]["args"], json!(["--config-text", "plugins: []\n"]));
+    let missing = rendered(&Value::Null, &[service(&spec)], false);
+    assert!(missing.problems[0].message.contains("no ConfigMap \"picker\""), "{:?}", missing.problems);
 }
 
 #[test]
