@@ -67,9 +67,18 @@ pub(super) const FILES: [(&str, &str); 21] = [
     ("presets/template.yaml", include_str!("../../../../templates/kserve/presets/template.yaml")),
     ("presets/decode-template.yaml", include_str!("../../../../templates/kserve/presets/decode-template.yaml")),
     ("presets/prefill-template.yaml", include_str!("../../../../templates/kserve/presets/prefill-template.yaml")),
-    ("presets/worker-data-parallel.yaml", include_str!("../../../../templates/kserve/presets/worker-data-parallel.yaml")),
-    ("presets/decode-worker-data-parallel.yaml", include_str!("../../../../templates/kserve/presets/decode-worker-data-parallel.yaml")),
-    ("presets/prefill-worker-data-parallel.yaml", include_str!("../../../../templates/kserve/presets/prefill-worker-data-parallel.yaml")),
+    (
+        "presets/worker-data-parallel.yaml",
+        include_str!("../../../../templates/kserve/presets/worker-data-parallel.yaml"),
+    ),
+    (
+        "presets/decode-worker-data-parallel.yaml",
+        include_str!("../../../../templates/kserve/presets/decode-worker-data-parallel.yaml"),
+    ),
+    (
+        "presets/prefill-worker-data-parallel.yaml",
+        include_str!("../../../../templates/kserve/presets/prefill-worker-data-parallel.yaml"),
+    ),
     ("presets/scheduler.yaml", include_str!("../../../../templates/kserve/presets/scheduler.yaml")),
     ("presets/scheduler-legacy.yaml", include_str!("../../../../templates/kserve/presets/scheduler-legacy.yaml")),
     ("presets/latency-predictor.yaml", include_str!("../../../../templates/kserve/presets/latency-predictor.yaml")),
@@ -82,7 +91,8 @@ pub(super) const FILES: [(&str, &str); 21] = [
 pub(super) fn pack(files: &BTreeMap<&str, &str>, settings: &Value) -> Result<Pack, PackError> {
     let settings: Settings = super::settings(settings)?;
     let schema = Schema::of::<LlmInferenceServiceParameters>().map_err(PackError::Schema)?;
-    let mut pack = Pack::new(files, schema, Arc::new(Generator { settings, presets: Arc::new(configs::builtin(files)?) }))?;
+    let mut pack =
+        Pack::new(files, schema, Arc::new(Generator { settings, presets: Arc::new(configs::builtin(files)?) }))?;
     let services = Schema::of::<types::LlmInferenceService>().map_err(PackError::Schema)?;
     if let Some((_, schema)) = pack.claimed.iter_mut().find(|(claim, _)| claim.kind == KIND) {
         *schema = services;
