@@ -115,7 +115,7 @@ impl ValuesGenerator for Generator {
     fn values(&self, subject: &Subject<'_>, parameters: &Merged) -> Result<Provision, Vec<Problem>> {
         let choices: parameters::Spec = subject.read(parameters)?;
         let service = Service::read(subject.document, subject.namespace);
-        if self.passes_on(&service, subject, choices.mode)? {
+        if passes_on(&service, subject, choices.mode)? {
             return Ok(Provision::PassThrough(self.documents(subject)));
         }
         self.expand(service, subject, &choices).map(|(values, _)| Provision::Values(values))
@@ -124,7 +124,7 @@ impl ValuesGenerator for Generator {
     fn lint(&self, subject: &Subject<'_>, parameters: &Merged) -> Vec<Problem> {
         let Ok(choices) = subject.read::<parameters::Spec>(parameters) else { return Vec::new() };
         let service = Service::read(subject.document, subject.namespace);
-        if self.passes_on(&service, subject, choices.mode).unwrap_or(true) {
+        if passes_on(&service, subject, choices.mode).unwrap_or(true) {
             return Vec::new();
         }
         self.expand(service, subject, &choices).map(|(_, notices)| notices).unwrap_or_default()
@@ -142,22 +142,6 @@ impl ValuesGenerator for Generator {
 }
 
 impl Generator {
-    /// Decides who makes the objects of a service: KServe's controller, or this program. Never both.
-    fn passes_on(&self, service: &Service<'_>, subject: &Subject<'_>, mode: Mode) -> Result<bool, Vec<Problem>> {
-        let operates = subject
-            .capabilities
-            .is_some_and(|capabilities| capabilities.serves(service::GROUP, KIND) && capabilities.operates(NAME));
-        match mode {
-            Mode::Passthrough => Ok(true),
-            Mode::Auto => Ok(operates),
-            Mode::Expand if !operates => Ok(false),
-            Mode::Expand => {
-                let message = "the mode is expand, and KServe's controller is at work in this cluster: both would make the same objects";
-                Err(vec![service.problem(&[], message).hint("take the mode away, or stop the controller")])
-            }
-        }
-    }
-
     /// Returns what goes to the cluster for the controller: the service, and the configs that it names. These come to
     /// the namespace of the service, where the controller looks first; of several services that name one, the first
     /// brings it along.
@@ -206,6 +190,22 @@ impl Generator {
             AlphaPool::Auto => subject.capabilities.is_some_and(|it| it.serves(route::ALPHA_GROUP, "InferencePool")),
         };
         unit.values()
+    }
+}
+
+/// Decides who makes the objects of a service: KServe's controller, or this program. Never both.
+fn passes_on(service: &Service<'_>, subject: &Subject<'_>, mode: Mode) -> Result<bool, Vec<Problem>> {
+    let operates = subject
+        .capabilities
+        .is_some_and(|capabilities| capabilities.serves(service::GROUP, KIND) && capabilities.operates(NAME));
+    match mode {
+        Mode::Passthrough => Ok(true),
+        Mode::Auto => Ok(operates),
+        Mode::Expand if !operates => Ok(false),
+        Mode::Expand => {
+            let message = "the mode is expand, and KServe's controller is at work in this cluster: both would make the same objects";
+            Err(vec![service.problem(&[], message).hint("take the mode away, or stop the controller")])
+        }
     }
 }
 

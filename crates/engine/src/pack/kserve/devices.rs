@@ -24,7 +24,7 @@ pub(super) struct Devices {
 }
 
 /// Reads what a service asks for.
-pub(super) fn read(service: &Service<'_>) -> Result<Option<Devices>, Problem> {
+pub(super) fn read(service: &Service<'_>) -> Result<Option<Devices>, Box<Problem>> {
     let annotations = service.annotations();
     let text = |name: &str| annotations.get(name).and_then(Value::as_str).filter(|text| !text.is_empty());
     let Some(class) = text(CLASS) else { return Ok(None) };
@@ -32,7 +32,7 @@ pub(super) fn read(service: &Service<'_>) -> Result<Option<Devices>, Problem> {
     if let Some(count) = text(COUNT) {
         let number = count.parse::<u32>().ok().filter(|&number| number > 0);
         let number = number.ok_or_else(|| {
-            service.problem(&["metadata", "annotations", COUNT], format!("{count:?} is no number of devices"))
+            Box::new(service.problem(&["metadata", "annotations", COUNT], format!("{count:?} is no number of devices")))
         })?;
         if number > 1 {
             exactly["count"] = number.into();

@@ -37,7 +37,7 @@ pub(super) fn cleaned(spec: &Value) -> Value {
     let mut spec = without_nulls(spec);
     for path in PODS {
         if let Some(pod) = at_mut(&mut spec, path) {
-            *pod = cleaned_pod(pod.take());
+            *pod = cleaned_pod(pod);
         }
     }
     for workload in [&["parallelism"] as &[&str], &["prefill", "parallelism"]] {
@@ -63,7 +63,7 @@ fn pod_kind() -> Gvk {
     Gvk::new("v1", "Pod")
 }
 
-fn cleaned_pod(pod: Value) -> Value {
+fn cleaned_pod(pod: &Value) -> Value {
     let mut object = patch::without_zeros(json!({ "spec": pod }), &pod_kind());
     object["spec"].take()
 }

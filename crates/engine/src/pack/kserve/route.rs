@@ -69,8 +69,8 @@ fn lead(unit: &Unit<'_>, backend: &mut Value) {
     backend["group"] = group.into();
 }
 
-fn is_by_model(matched: &Value, header: &str) -> bool {
-    matched["headers"].as_array().into_iter().flatten().any(|found| found["name"] == header)
+fn is_by_model(found: &Value, header: &str) -> bool {
+    found["headers"].as_array().into_iter().flatten().any(|it| it["name"] == header)
 }
 
 /// Takes away what routes by the name of the model.
@@ -78,7 +78,7 @@ fn strip(rules: &mut Vec<Value>, header: &str) {
     rules.retain_mut(|rule| {
         let Some(matches) = rule.get_mut("matches").and_then(Value::as_array_mut) else { return true };
         let had_any = !matches.is_empty();
-        matches.retain(|matched| !is_by_model(matched, header));
+        matches.retain(|it| !is_by_model(it, header));
         !(had_any && matches.is_empty())
     });
 }
@@ -86,15 +86,15 @@ fn strip(rules: &mut Vec<Value>, header: &str) {
 /// Routes the names of adapters to where that of the model is routed to.
 fn duplicate(rule: &mut Value, header: &str, adapters: &[Adapter], namespace: &str) {
     let Some(matches) = rule.get_mut("matches").and_then(Value::as_array_mut) else { return };
-    let by_model: Vec<Value> = matches.iter().filter(|matched| is_by_model(matched, header)).cloned().collect();
-    for matched in by_model {
+    let by_model: Vec<Value> = matches.iter().filter(|it| is_by_model(it, header)).cloned().collect();
+    for model in by_model {
         for adapter in adapters {
-            let mut matched = matched.clone();
-            let headers = matched["headers"].as_array_mut().into_iter().flatten();
+            let mut copy = model.clone();
+            let headers = copy["headers"].as_array_mut().into_iter().flatten();
             for found in headers.filter(|found| found["name"] == header) {
                 found["value"] = format!("publishers/{namespace}/models/{}", adapter.name).into();
             }
-            matches.push(matched);
+            matches.push(copy);
         }
     }
 }

@@ -7,7 +7,7 @@ use crate::object::Object;
 use crate::pack::{Pack, Packs};
 use crate::selector::{Capabilities, ClusterFacts};
 use crate::tree::Tree;
-use crate::unit::{Options, Rendering, render};
+use crate::unit::{Options, Rendering, Unit, render};
 use crate::yaml;
 
 /// Renders documents on a cluster on which KServe's controller is at work, or not.
@@ -31,7 +31,7 @@ fn service(spec: &Value) -> Value {
 }
 
 fn objects(rendering: &Rendering) -> Vec<&Object> {
-    rendering.units.iter().flat_map(|unit| unit.all()).collect()
+    rendering.units.iter().flat_map(Unit::all).collect()
 }
 
 fn found<'a>(rendering: &'a Rendering, kind: &str, name: &str) -> &'a Value {

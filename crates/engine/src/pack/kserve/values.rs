@@ -76,7 +76,7 @@ impl<'a> Unit<'a> {
         let mut notices = Vec::new();
         let adapters = lora::adapters(self.spec)
             .map_err(|message| vec![self.service.problem(&["spec", "model", "lora", "adapters"], message)])?;
-        let devices = devices::read(self.service).map_err(|problem| vec![problem])?;
+        let devices = devices::read(self.service).map_err(|problem| vec![*problem])?;
         if self.spec["model"]["uri"].is_string() {
             workload::add(&mut self, &Load { adapters: &adapters, devices: devices.as_ref() })?;
             if let Some(devices) = devices {
@@ -152,7 +152,9 @@ impl<'a> Unit<'a> {
         let is_passive = self.spec["router"]["scheduler"]["replicas"].as_i64().unwrap_or(1) > 1;
         let (name, namespace) = (self.service.name, self.service.namespace);
         let mut values = json!({"name": name, "namespace": namespace, "hasPassiveSchedulers": is_passive});
-        families.into_iter().for_each(|(family, objects)| values[family] = objects.into());
+        for (family, objects) in families {
+            values[family] = objects.into();
+        }
         values
     }
 

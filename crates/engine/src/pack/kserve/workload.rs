@@ -100,7 +100,7 @@ fn deployment(unit: &mut Unit<'_>, part: &Part<'_>, load: &Load<'_>) -> Result<(
         "replicas": part.workload["replicas"],
         "strategy": strategy(&part.workload["rolloutStrategy"]),
         "podLabels": labels,
-        "podAnnotations": pod_annotations(annotations, part.workload),
+        "podAnnotations": pod_annotations(&annotations, part.workload),
         "pod": pod,
     });
     unit.add("deployments", object);
@@ -119,7 +119,8 @@ fn set(unit: &mut Unit<'_>, part: &Part<'_>, load: &Load<'_>) -> Result<(), Vec<
         worker_labels.extend(workload_labels(if part.suffix.is_empty() { "decode" } else { "prefill" }));
     }
     let kept = prefixed(&service.labels(), &SET_LABELS);
-    [&mut worker_labels, &mut leader_labels].into_iter().for_each(|labels| propagate(&kept, labels));
+    propagate(&kept, &mut worker_labels);
+    propagate(&kept, &mut leader_labels);
     let annotations = prefixed(&service.annotations(), &SET_ANNOTATIONS);
     let templates =
         [("leader", &part.workload["template"], &leader_labels), ("worker", &part.workload["worker"], &worker_labels)];
@@ -138,7 +139,7 @@ fn set(unit: &mut Unit<'_>, part: &Part<'_>, load: &Load<'_>) -> Result<(), Vec<
         needs_role |= part.suffix.is_empty() && has_sidecar(&pod);
         let mut labels = labels.clone();
         propagate(&part.workload["labels"], &mut labels);
-        let annotations = pod_annotations(annotations.clone(), part.workload);
+        let annotations = pod_annotations(&annotations, part.workload);
         object[field] = json!({"labels": labels, "annotations": annotations, "pod": pod});
     }
     if part.suffix == "-prefill" && is_data_parallel(&part.workload["parallelism"]) {
@@ -157,7 +158,7 @@ fn workload_labels(role: &str) -> [(String, Value); 2] {
     [("kserve.io/component".to_owned(), "workload".into()), ("llm-d.ai/role".to_owned(), role.into())]
 }
 
-fn pod_annotations(annotations: Value, workload: &Value) -> Value {
+fn pod_annotations(annotations: &Value, workload: &Value) -> Value {
     let mut all = annotations.as_object().cloned().unwrap_or_default();
     propagate(&workload["annotations"], &mut all);
     all.remove(MODEL_ROUTING);
@@ -184,13 +185,11 @@ fn size(parallelism: &Value) -> Value {
 
 /// Returns the account of the pods, which is rendered unless the service names one.
 fn account(unit: &mut Unit<'_>, named: &Value, own: &str, labels: &Map<String, Value>) -> String {
-    match named.as_str().filter(|name| !name.is_empty() && *name != own) {
-        Some(name) => name.to_owned(),
-        None => {
-            unit.add("accounts", json!({"name": own, "labels": labels}));
-            own.to_owned()
-        }
+    if let Some(name) = named.as_str().filter(|name| !name.is_empty() && *name != own) {
+        return name.to_owned();
     }
+    unit.add("accounts", json!({"name": own, "labels": labels}));
+    own.to_owned()
 }
 
 /// The sidecar leads requests to pods of the pool and nowhere else, so it must know them.

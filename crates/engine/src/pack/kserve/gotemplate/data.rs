@@ -111,11 +111,11 @@ impl Item {
     /// Returns a field.
     pub(super) fn field(&self, name: &str) -> Result<Self, String> {
         match self.holds {
-            Holds::Struct(ty) => self.of_type(ty, name),
-            Holds::Optional(_) if self.value.is_null() => Err(format!("what .{name} is asked of is not set")),
-            Holds::Optional(ty) => self.of_type(ty, name),
+            Holds::Optional(_) | Holds::Any if self.value.is_null() => {
+                Err(format!("what .{name} is asked of is not set"))
+            }
+            Holds::Struct(ty) | Holds::Optional(ty) => self.of_type(ty, name),
             Holds::Map => self.entry(name).ok_or_else(|| format!("there is no entry {name:?}")),
-            Holds::Any if self.value.is_null() => Err(format!("what .{name} is asked of is not set")),
             Holds::Any => self.foreign(name).ok_or_else(|| format!("the field .{name} is not set")),
             Holds::Plain | Holds::Pointer => Err(format!("a plain value has no field .{name}")),
         }

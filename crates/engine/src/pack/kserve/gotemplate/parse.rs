@@ -12,7 +12,7 @@ pub(super) enum Node {
     /// A value is printed.
     Print(Action),
     /// One of two lists of parts is used, or the first one many times.
-    Branch { kind: Branch, head: Action, then: Vec<Node>, otherwise: Vec<Node> },
+    Branch { kind: Branch, head: Action, then: Vec<Self>, otherwise: Vec<Self> },
 }
 
 /// What decides about a branch.
@@ -106,11 +106,8 @@ fn end_of_action(text: &str) -> Option<usize> {
     for (index, char) in text.char_indices() {
         match quote {
             _ if escaped => escaped = false,
-            Some('`') if char == '`' => quote = None,
-            Some('`') => {}
-            Some(_) if char == '\\' => escaped = true,
             Some(open) if char == open => quote = None,
-            Some(_) => {}
+            Some(open) => escaped = open == '"' && char == '\\',
             None if matches!(char, '"' | '`') => quote = Some(char),
             None if text[index..].starts_with("}}") => return Some(index),
             None => {}
