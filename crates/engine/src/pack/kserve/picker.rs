@@ -156,7 +156,7 @@ fn migrate(config: &mut Value, version: (u32, u32)) {
 }
 
 fn each(config: &mut Value, change: impl FnMut(&mut Value)) {
-    config["plugins"].as_array_mut().into_iter().flatten().for_each(change);
+    config.get_mut("plugins").and_then(Value::as_array_mut).into_iter().flatten().for_each(change);
 }
 
 fn rename(config: &mut Value, old: &str, new: &str) {
@@ -166,8 +166,8 @@ fn rename(config: &mut Value, old: &str, new: &str) {
         }
     };
     each(config, |plugin| ["type", "name"].iter().for_each(|field| put(plugin, field)));
-    let profiles = config["schedulingProfiles"].as_array_mut().into_iter().flatten();
-    for plugin in profiles.filter_map(|profile| profile["plugins"].as_array_mut()).flatten() {
+    let profiles = config.get_mut("schedulingProfiles").and_then(Value::as_array_mut).into_iter().flatten();
+    for plugin in profiles.filter_map(|profile| profile.get_mut("plugins")?.as_array_mut()).flatten() {
         put(plugin, "pluginRef");
     }
 }

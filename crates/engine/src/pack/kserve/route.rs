@@ -30,7 +30,11 @@ pub(super) fn add(unit: &mut Unit<'_>, adapters: &[Adapter]) {
             strip(rules, header);
         }
         for rule in rules {
-            rule["backendRefs"].as_array_mut().into_iter().flatten().for_each(|backend| lead(unit, backend));
+            rule.get_mut("backendRefs")
+                .and_then(Value::as_array_mut)
+                .into_iter()
+                .flatten()
+                .for_each(|backend| lead(unit, backend));
             duplicate(rule, header, adapters, unit.service.namespace);
         }
     }

@@ -76,7 +76,7 @@ fn names(service: &Service<'_>) -> Vec<String> {
 /// Leads the volumes of a pod to the Secret that there will be.
 pub(super) fn settle(pod: &mut Value, unit: &Unit<'_>) {
     let expected = unit.service.certificate();
-    let volumes = pod["volumes"].as_array_mut().into_iter().flatten();
+    let volumes = pod.get_mut("volumes").and_then(Value::as_array_mut).into_iter().flatten();
     for secret in
         volumes.filter_map(|volume| volume.get_mut("secret")).filter(|it| it["secretName"] == expected.as_str())
     {
