@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 use std::time::Duration;
 
-use gatewright_engine::pack::{agentgateway, kgateway};
+use gatewright_engine::pack::{agentgateway, kgateway, kserve};
 use gatewright_engine::selector::ClusterSelector;
 use gatewright_engine::spec::overlay::Bound;
 use schemars::JsonSchema;
@@ -393,6 +393,8 @@ pub struct PackSettings {
     pub kgateway: kgateway::settings::Settings,
     /// agentgateway's proxy.
     pub agentgateway: agentgateway::settings::Settings,
+    /// KServe's model servers, and the schedulers before them.
+    pub kserve: kserve::settings::Settings,
     /// Declarative packs, by their names.
     #[serde(flatten)]
     pub others: BTreeMap<String, DeclaredSettings>,

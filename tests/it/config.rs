@@ -32,10 +32,11 @@ syncs:
 ";
 
 /// What a program does without a setting, where the setting itself stays open until then; all of it is documented.
-const OPEN: [(&str, &str); 8] = [
+const OPEN: [(&str, &str); 9] = [
     ("/stateDir", "/var/lib/gatewright"),
     ("/packs/agentgateway/parameters", "{}"),
     ("/packs/kgateway/parameters", "{}"),
+    ("/packs/kserve/parameters", "{}"),
     ("/sources/platform/poll", "30s"),
     ("/sources/lab/poll", "30s"),
     ("/syncs/gateways/schedule/interval", "5m"),

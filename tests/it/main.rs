@@ -31,6 +31,7 @@ mod golden;
 mod guards;
 mod health;
 mod inventory;
+mod kserve;
 mod merging;
 mod moves;
 mod notifications;

@@ -43,6 +43,12 @@ pub(crate) struct Suite {
     /// Annotations and data that no two systems would write alike: keys of mappings, `*` at the end for any rest.
     #[serde(default)]
     pub(crate) opaque: Vec<String>,
+    /// Folders of the suite whose documents every case has beside its own, and their namespace.
+    #[serde(default)]
+    sources: BTreeMap<String, String>,
+    /// Objects that no output has although they were made: how their version and kind begin.
+    #[serde(default)]
+    pub(crate) left_out: Vec<String>,
     /// Lists whose order means nothing, by the name of their field.
     #[serde(default)]
     pub(crate) unordered: Vec<String>,
@@ -70,6 +76,9 @@ struct Exception {
     /// What goes over the settings of the suite.
     #[serde(default)]
     settings: Value,
+    /// Documents that a case needs and does not bring along.
+    #[serde(default)]
+    documents: Vec<Value>,
     /// Texts that settings take from files: a JSON pointer into the settings, and a path from the suite's folder.
     #[serde(default)]
     texts: BTreeMap<String, String>,
@@ -170,7 +179,8 @@ impl Suite {
     /// Renders a case.
     pub(crate) fn case(&self, stem: &str, folder: &Path) -> Case {
         let name = format!("{}/{stem}", self.name);
-        let tree = Tree::from_iter([("in.yaml".to_owned(), self.input(folder))]);
+        let own = ("in.yaml".to_owned(), self.input(folder));
+        let tree = Tree::from_iter(self.documents_of(stem).into_iter().chain([own]));
         let refused = folder.join("expected-error.yaml").exists();
         let expected: Option<Vec<Value>> = (!refused).then(|| {
             let documents = yaml::parse_values(&read(&folder.join("out.yaml")));
@@ -202,6 +212,26 @@ impl Suite {
             "spec": values.into_iter().next().unwrap_or_default(),
         })
         .to_string()
+    }
+
+    /// Returns what a case has beside its own documents, as files.
+    fn documents_of(&self, stem: &str) -> Vec<(String, String)> {
+        let mut files = Vec::new();
+        for (folder, namespace) in &self.sources {
+            for file in sorted(&self.folder.join(folder)) {
+                let documents = yaml::parse_values(&read(&file));
+                let documents = documents.unwrap_or_else(|error| die(&file.display().to_string(), &error.to_string()));
+                for mut document in documents.into_iter().filter(|document| document["metadata"]["name"].is_string()) {
+                    document["metadata"]["namespace"] = namespace.as_str().into();
+                    files.push((format!("beside-{}.yaml", files.len()), yaml::to_string(&document)));
+                }
+            }
+        }
+        let exceptions = self.exceptions.iter().filter(|exception| is_meant(&exception.cases, stem));
+        for document in exceptions.flat_map(|exception| &exception.documents) {
+            files.push((format!("beside-{}.yaml", files.len()), yaml::to_string(document)));
+        }
+        files
     }
 
     fn settings_of(&self, stem: &str, output: &[Value]) -> Value {

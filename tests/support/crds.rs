@@ -71,18 +71,20 @@ impl ApiServer {
     }
 
     fn install(&self, kinds: &[[&str; 6]]) {
-        for &kind in kinds {
-            let [file, group, _, plural, ..] = kind;
-            let text =
-                fs::read_to_string(cases().join("crds").join(file)).unwrap_or_else(|_| minimal(kind).to_string());
-            self.kubectl_stdin(&["create", "--validate=false", "-f", "-"], &text);
-            // Its first conditions may take a moment, and without any kubectl does not wait.
-            let name = format!("crd/{plural}.{group}");
-            self.kubectl_ok(&["wait", "--for=create", &name, "--timeout=60s"]);
-            let conditions = "jsonpath={.status.conditions}";
-            self.kubectl_ok(&["wait", &format!("--for={conditions}"), &name, "--timeout=60s"]);
-            self.kubectl_ok(&["wait", "--for=condition=Established", &name, "--timeout=60s"]);
-        }
+        kinds.iter().for_each(|kind| self.install_kind(*kind));
+    }
+
+    /// Makes a kind known: file below `crds`, group, version, plural, kind, scope. Without the file it takes everything.
+    pub(crate) fn install_kind(&self, kind: [&str; 6]) {
+        let [file, group, _, plural, ..] = kind;
+        let text = fs::read_to_string(cases().join("crds").join(file)).unwrap_or_else(|_| minimal(kind).to_string());
+        self.kubectl_stdin(&["create", "--validate=false", "-f", "-"], &text);
+        // Its first conditions may take a moment, and without any kubectl does not wait.
+        let name = format!("crd/{plural}.{group}");
+        self.kubectl_ok(&["wait", "--for=create", &name, "--timeout=60s"]);
+        let conditions = "jsonpath={.status.conditions}";
+        self.kubectl_ok(&["wait", &format!("--for={conditions}"), &name, "--timeout=60s"]);
+        self.kubectl_ok(&["wait", "--for=condition=Established", &name, "--timeout=60s"]);
     }
 }
 

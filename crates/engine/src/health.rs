@@ -61,6 +61,9 @@ pub fn health(body: &Value, demands: Demands) -> Health {
         "Gateway" | "GatewayClass" => is_accepted(body),
         "CustomResourceDefinition" => is_true(body, "Established", "the API server does not serve it yet"),
         "Job" => job(body),
+        "LLMInferenceService" => is_ready(body, "Ready", "its operator has not said that it is ready yet"),
+        "LeaderWorkerSet" => is_ready(body, "Available", "not all of its groups are available yet"),
+        "InferencePool" => pool(body),
         _ => conditions(body),
     }
 }
@@ -95,6 +98,27 @@ fn is_true(body: &Value, kind: &str, otherwise: &str) -> Health {
         Some(_) => Health::Current,
         None => Health::InProgress(otherwise.to_owned()),
     }
+}
+
+/// What an operator says of its newest generation, in a condition of this kind.
+fn is_ready(body: &Value, kind: &str, otherwise: &str) -> Health {
+    if body.pointer("/status/observedGeneration").is_some() && !is_observed(body) {
+        return Health::InProgress("its controller has not seen the change yet".to_owned());
+    }
+    match condition_of(body, kind) {
+        Some(said) if said["status"] == "True" => Health::Current,
+        Some(said) => Health::InProgress(message(said, otherwise)),
+        None => Health::InProgress(otherwise.to_owned()),
+    }
+}
+
+/// Each Gateway that leads to a pool says whether it can; a pool that none leads to is as it should be.
+fn pool(body: &Value) -> Health {
+    let parents = body.pointer("/status/parents").and_then(Value::as_array).into_iter().flatten();
+    let conditions = parents.filter_map(|parent| parent["conditions"].as_array()).flatten();
+    let mut refused = conditions.filter(|said| said["status"] == "False");
+    let refused = refused.find(|said| said["type"] == "Accepted" || said["type"] == "ResolvedRefs");
+    refused.map_or(Health::Current, |said| Health::InProgress(message(said, "a Gateway does not accept it")))
 }
 
 fn job(body: &Value) -> Health {
@@ -233,6 +257,25 @@ mod tests {
         check(rollout(all), "current");
         let stuck = json!([{"type": "Progressing", "status": "False", "message": "deadline exceeded"}]);
         check(rollout(json!({"observedGeneration": 2, "conditions": stuck})), "deadline exceeded");
+    }
+
+    #[test]
+    fn what_operators_serve_is_current_once_they_say_so() {
+        let service =
+            |status: Value| json!({"kind": "LLMInferenceService", "metadata": {"generation": 2}, "status": status});
+        let said = |status: &str| json!({"conditions": [{"type": "Ready", "status": status, "message": "no GPUs"}]});
+        check(service(Value::Null), "its operator has not said that it is ready yet");
+        check(service(said("False")), "no GPUs");
+        check(service(said("True")), "current");
+        check(service(json!({"observedGeneration": 1})), "its controller has not seen the change yet");
+        check(json!({"kind": "LeaderWorkerSet"}), "not all of its groups are available yet");
+        let pool = |status: &str| {
+            let accepted = json!([{"type": "Accepted", "status": status, "message": "not allowed"}]);
+            json!({"kind": "InferencePool", "status": {"parents": [{"conditions": accepted}]}})
+        };
+        check(pool("False"), "not allowed");
+        check(pool("True"), "current");
+        check(json!({"kind": "InferencePool"}), "current");
     }
 
     #[test]

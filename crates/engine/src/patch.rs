@@ -30,6 +30,7 @@ mod order;
 mod tests;
 mod types;
 pub mod unknown;
+mod zeros;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -116,6 +117,15 @@ pub fn ambiguous(object: &Value, gvk: &Gvk) -> Vec<Ambiguity> {
 /// type is not known there are none.
 pub fn unknown_fields(patch: &Value, gvk: &Gvk) -> Vec<UnknownField> {
     Type::of(gvk).map(|ty| unknown::find(patch, ty)).unwrap_or_default()
+}
+
+/// Returns an object without what a typed client leaves out when it writes one: fields that the type does not have, and
+/// fields whose zero is the same as nothing. Of a kind whose type is not known all is kept.
+pub(crate) fn without_zeros(object: Value, gvk: &Gvk) -> Value {
+    match Type::of(gvk) {
+        Some(ty) => zeros::omit(object, ty),
+        None => object,
+    }
 }
 
 fn merge(object: &Value, patch: &Value) -> Result<Value, PatchError> {

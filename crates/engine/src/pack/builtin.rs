@@ -6,13 +6,13 @@ use std::collections::BTreeMap;
 
 use serde_json::Value;
 
-use super::{MANIFEST, Pack, PackError, agentgateway, folders, kgateway};
+use super::{MANIFEST, Pack, PackError, agentgateway, folders, kgateway, kserve};
 
 /// A file: its name and its text.
 pub(super) type File = (&'static str, &'static str);
 
 /// The built-in packs, in the order in which they are asked whether a spec is theirs.
-pub const PACKS: [&str; 4] = ["kgateway", "agentgateway", "endpoint-picker", "body-based-router"];
+pub const PACKS: [&str; 5] = ["kgateway", "agentgateway", "endpoint-picker", "kserve", "body-based-router"];
 
 /// Returns the files of a built-in pack.
 pub fn files(name: &str) -> Option<BTreeMap<&'static str, &'static str>> {
@@ -21,6 +21,7 @@ pub fn files(name: &str) -> Option<BTreeMap<&'static str, &'static str>> {
         "body-based-router" => &folders::BODY_BASED_ROUTER,
         "endpoint-picker" => &folders::ENDPOINT_PICKER,
         "kgateway" => &kgateway::FILES,
+        "kserve" => &kserve::FILES,
         _ => return None,
     };
     Some(files.iter().copied().collect())
@@ -42,6 +43,7 @@ impl Pack {
         let pack = match name {
             "agentgateway" => agentgateway::pack(&files, settings),
             "kgateway" => kgateway::pack(&files, settings),
+            "kserve" => kserve::pack(&files, settings),
             _ => Self::declared(&files, &settings["settings"]),
         }?;
         if pack.manifest.name == name { Ok(pack) } else { Err(PackError::Name(pack.manifest.name)) }

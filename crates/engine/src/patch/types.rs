@@ -22,7 +22,7 @@ pub(super) struct Struct {
 /// A field, and how a patch changes it.
 #[derive(Debug)]
 pub(super) struct Field {
-    name: &'static str,
+    pub(super) name: &'static str,
     holds: &'static str,
     /// What a patch says takes the place of what was there.
     pub(super) replaces: bool,
@@ -79,6 +79,11 @@ impl Field {
     /// Returns the type of the field.
     pub(super) fn mapping(&self) -> Type {
         Type::named(self.holds)
+    }
+
+    /// Tells whether it holds a text, a number or a truth value that cannot be absent.
+    pub(super) fn is_plain(&self) -> bool {
+        self.holds.is_empty()
     }
 
     /// Returns the type of the items of the field.

@@ -1,0 +1,56 @@
+//! Text in the template syntax of Go, as far as presets of KServe use it.
+//!
+//! There are fields, `if`, `with` and `range` with `else`, pipelines, parentheses, the functions of Go's own that work
+//! on values, and those that KServe adds. Variables, `define`, `template`, `block`, `break` and `continue` are not
+//! there, and neither is what other tools add to the language: each of them is a fault that names the expression.
+//!
+//! KServe fills its templates after the whole configuration has become one JSON text, where a line break is written
+//! `\n`. So `{{-` and `-}}` take away blanks and never a line break, which is kept here.
+
+mod data;
+mod eval;
+mod functions;
+mod parse;
+
+use std::fmt;
+
+use serde_json::Value;
+
+/// How many bytes one text may become.
+const LONGEST: usize = 1 << 20;
+
+/// How deep branches and parentheses may nest.
+const DEEPEST: usize = 32;
+
+/// How many actions one text may run, with all rounds of its loops.
+const MOST_ACTIONS: usize = 10_000;
+
+/// A template that cannot be filled.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct Fault {
+    /// What stands between the braces.
+    pub(super) expression: String,
+    /// What is wrong with it.
+    pub(super) reason: String,
+}
+
+impl fmt::Display for Fault {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let expression = self.expression.trim();
+        match expression.char_indices().nth(120) {
+            Some((end, _)) => write!(f, "cannot evaluate {{{{ {}… }}}}: {}", &expression[..end], self.reason),
+            None => write!(f, "cannot evaluate {{{{ {expression} }}}}: {}", self.reason),
+        }
+    }
+}
+
+/// Fills a text. `data` has the fields `metadata` and `spec` of the service, and `globalConfig`.
+pub(super) fn fill(text: &str, data: &Value) -> Result<String, Fault> {
+    if !text.contains("{{") {
+        return Ok(text.to_owned());
+    }
+    eval::run(&parse::template(text)?, data)
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,66 @@
+//! Amounts as Kubernetes writes them.
+
+use serde_json::Value;
+
+use crate::enforce;
+
+/// Returns an amount such as `64Gi` as a number of whole units.
+#[expect(clippy::cast_possible_truncation, reason = "amounts of bytes are far below where it would matter")]
+pub(super) fn bytes(value: &Value) -> Option<i64> {
+    match value {
+        Value::Number(number) => number.as_i64(),
+        Value::String(text) => enforce::amount(text).map(|number| number.round() as i64),
+        _ => None,
+    }
+}
+
+/// Returns a value in which every amount of resources is written as API servers write it: as text, and `2` where
+/// somebody wrote `2000m`.
+pub(super) fn canonical(mut pod: Value) -> Value {
+    let lists = ["containers", "initContainers"]
+        .map(|list| pod.get_mut(list).and_then(Value::as_array_mut).map(std::mem::take));
+    let lists = lists.map(|list| list.map(|items| items.into_iter().map(container).collect::<Vec<_>>()));
+    for (name, items) in ["containers", "initContainers"].into_iter().zip(lists) {
+        if let Some(items) = items {
+            pod[name] = items.into();
+        }
+    }
+    pod
+}
+
+fn container(mut container: Value) -> Value {
+    for part in ["limits", "requests"] {
+        let amounts = container.pointer_mut(&format!("/resources/{part}")).and_then(Value::as_object_mut);
+        for amount in amounts.into_iter().flat_map(serde_json::Map::values_mut) {
+            *amount = text(amount);
+        }
+    }
+    container
+}
+
+fn text(amount: &Value) -> Value {
+    match amount {
+        Value::Number(number) => number.to_string().into(),
+        Value::String(text) => {
+            let whole = text.strip_suffix("000m").filter(|whole| !whole.is_empty());
+            whole.filter(|whole| whole.bytes().all(|digit| digit.is_ascii_digit())).unwrap_or(text).into()
+        }
+        other => other.clone(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn amounts_are_written_as_servers_write_them() {
+        let resources = json!({"limits": {"cpu": 6, "memory": "16Gi"}, "requests": {"cpu": "2000m", "x": "500m"}});
+        let pod = canonical(json!({"containers": [{"name": "main", "resources": resources}]}));
+        let expected = json!({"limits": {"cpu": "6", "memory": "16Gi"}, "requests": {"cpu": "2", "x": "500m"}});
+        assert_eq!(pod["containers"][0]["resources"], expected);
+        assert_eq!(bytes(&json!("1Gi")), Some(1 << 30));
+        assert_eq!(bytes(&json!("much")), None);
+    }
+}

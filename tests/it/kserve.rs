@@ -1,0 +1,149 @@
+//! KServe's services on real API servers: their objects are accepted, and what becomes of them in time.
+
+use gatewright_engine::object::Object;
+use serde_json::{Value, json};
+
+use crate::cases;
+use crate::cluster::ApiServer;
+use crate::golden;
+use crate::program::Desk;
+
+/// Kinds that services come with: file below `crds`, group, version, plural, kind, scope. Some are in no file.
+const KINDS: [[&str; 6]; 8] = [
+    [
+        "inference/inference.networking.k8s.io_inferencepools.yaml",
+        "inference.networking.k8s.io",
+        "v1",
+        "inferencepools",
+        "InferencePool",
+        "Namespaced",
+    ],
+    [
+        "inference/inference.networking.x-k8s.io_inferencepools.yaml",
+        "inference.networking.x-k8s.io",
+        "v1alpha2",
+        "inferencepools",
+        "InferencePool",
+        "Namespaced",
+    ],
+    [
+        "lws/leaderworkersets.yaml",
+        "leaderworkerset.x-k8s.io",
+        "v1",
+        "leaderworkersets",
+        "LeaderWorkerSet",
+        "Namespaced",
+    ],
+    ["", "gateway.networking.k8s.io", "v1", "httproutes", "HTTPRoute", "Namespaced"],
+    ["", "serving.kserve.io", "v1alpha2", "llminferenceservices", "LLMInferenceService", "Namespaced"],
+    ["", "serving.kserve.io", "v1alpha2", "llminferenceserviceconfigs", "LLMInferenceServiceConfig", "Namespaced"],
+    ["", "keda.sh", "v1alpha1", "scaledobjects", "ScaledObject", "Namespaced"],
+    ["", "cert-manager.io", "v1", "certificates", "Certificate", "Namespaced"],
+];
+
+/// The objects of all cases that are about services, by the name of their case.
+fn objects() -> Vec<(String, Vec<Object>)> {
+    let mut found = Vec::new();
+    for suite in cases::suites(&cases::folder()).into_iter().filter(|suite| suite.name == "kserve") {
+        found.extend(suite.cases().iter().map(|(stem, folder)| (stem.clone(), suite.case(stem, folder).objects())));
+    }
+    for case in golden::cases() {
+        let units = case.rendering.units.iter().filter(|unit| unit.id.kind == "LLMInferenceService");
+        let objects: Vec<Object> = units.flat_map(|unit| unit.objects.clone()).collect();
+        found.extend((!objects.is_empty()).then_some((case.name.clone(), objects)));
+    }
+    found
+}
+
+#[test]
+fn an_api_server_accepts_all_that_becomes_of_services() {
+    let server = ApiServer::start();
+    KINDS.iter().for_each(|kind| server.install_kind(*kind));
+    for namespace in ["llm", "models"] {
+        server.kubectl_ok(&["create", "namespace", namespace]);
+    }
+    let cases = objects();
+    assert!(cases.len() >= 10, "only {} cases were found", cases.len());
+    for (case, objects) in cases {
+        // What cannot be applied says so with its name.
+        let items: Vec<&Value> = objects.iter().map(Object::body).collect();
+        let list = json!({"apiVersion": "v1", "kind": "List", "items": items});
+        let arguments = ["apply", "--server-side", "--dry-run=server", "--force-conflicts", "-o", "name", "-f", "-"];
+        let names =
+            if objects.is_empty() { String::new() } else { server.kubectl_stdin(&arguments, &list.to_string()) };
+        assert_eq!(names.lines().count(), objects.len(), "{case}: {names}");
+    }
+}
+
+const CONFIG: &str = "
+stateDir: ./state
+sources: {models: {directory: {path: ./specs}}}
+clusters: {local: {kubeconfig: {}}}
+syncs:
+  models:
+    source: models
+    clusters: {names: [local]}
+    createNamespaces: true
+    prune: {maxDelete: {percent: 100}}
+    wait: {timeout: 1m}
+";
+
+const SERVICE: &str = "
+apiVersion: serving.kserve.io/v1alpha2
+kind: LLMInferenceService
+metadata: {name: llama, namespace: models}
+spec:
+  model: {uri: \"hf://meta-llama/Llama-3.1-8B\", name: llama}
+  replicas: 3
+  router:
+    route: {}
+    scheduler: {}
+";
+
+#[test]
+fn a_service_becomes_available_is_scaled_and_loses_its_scheduler() {
+    let server = ApiServer::with_controllers();
+    KINDS.iter().for_each(|kind| server.install_kind(*kind));
+    let desk = Desk::empty("gatewright.yaml");
+    desk.write("gatewright.yaml", CONFIG);
+    desk.write("specs/llama.yaml", SERVICE);
+    let sync = || desk.run_with(&server.kubeconfig("admin"), &["sync"]);
+    let get = |what: &str, path: &str| {
+        let path = format!("jsonpath={path}");
+        server.kubectl_ok(&["get", "-n", "models", "--ignore-not-found", what, "-o", &path])
+    };
+    let available = |name: &str| get(&format!("deployment/{name}"), "{.status.availableReplicas}");
+    sync().exits(0);
+    assert_eq!(
+        (available("llama-kserve"), available("llama-kserve-router-scheduler")),
+        ("3".to_owned(), "1".to_owned())
+    );
+    assert_eq!(
+        get("inferencepools.inference.networking.k8s.io/llama-inference-pool", "{.metadata.name}"),
+        "llama-inference-pool"
+    );
+    sync().exits(0).says("no changes");
+
+    desk.replace("specs/llama.yaml", "replicas: 3", "replicas: 5");
+    sync().exits(0);
+    assert_eq!(available("llama-kserve"), "5");
+
+    let custom = "scheduler: {template: {containers: [{name: main, image: \"registry.example.com/scheduler:2\"}]}}";
+    desk.replace("specs/llama.yaml", "scheduler: {}", custom);
+    sync().exits(0);
+    let image = "{.spec.template.spec.containers[0].image}";
+    assert_eq!(get("deployment/llama-kserve-router-scheduler", image), "registry.example.com/scheduler:2");
+    assert_eq!(available("llama-kserve-router-scheduler"), "1");
+
+    // A pool serves routes, so somebody has to agree.
+    desk.replace("specs/llama.yaml", custom, "gateway: {}");
+    let held = sync().exits(3).says("guard confirm").out;
+    let token = held.split("gatewright approve ").nth(1).and_then(|rest| rest.split_whitespace().next());
+    desk.run_with(&server.kubeconfig("admin"), &["approve", token.expect("a token lifts it")]).exits(0);
+    sync().exits(0);
+    let left =
+        server.kubectl_ok(&["get", "deploy,service,sa,role,rolebinding,inferencepools", "-n", "models", "-o", "name"]);
+    assert!(!left.contains("scheduler") && !left.contains("epp") && !left.contains("pool"), "{left}");
+    assert_eq!(available("llama-kserve"), "5");
+    assert_eq!(get("httproute/llama-kserve-route", "{.spec.rules[0].backendRefs[0].kind}"), "Service");
+}
