@@ -6,6 +6,7 @@
 pub mod agentgateway;
 pub mod builtin;
 pub mod declared;
+pub mod dynamo;
 pub mod gateway;
 pub mod kgateway;
 pub mod manifest;
