@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 use std::time::Duration;
 
-use gatewright_engine::pack::{agentgateway, kgateway};
+use gatewright_engine::pack::{agentgateway, dynamo, kgateway};
 use gatewright_engine::selector::ClusterSelector;
 use gatewright_engine::spec::overlay::Bound;
 use schemars::JsonSchema;
@@ -326,6 +326,8 @@ impl Default for ConfirmSettings {
             "InferencePool",
             "LLMInferenceService",
             "DynamoGraphDeployment",
+            "DynamoComponentDeployment",
+            "DynamoGraphDeploymentRequest",
         ];
         Self { kinds: kinds.map(str::to_owned).into(), gpus: true }
     }
@@ -393,6 +395,8 @@ pub struct PackSettings {
     pub kgateway: kgateway::settings::Settings,
     /// agentgateway's proxy.
     pub agentgateway: agentgateway::settings::Settings,
+    /// NVIDIA Dynamo's graphs.
+    pub dynamo: dynamo::settings::Settings,
     /// Declarative packs, by their names.
     #[serde(flatten)]
     pub others: BTreeMap<String, DeclaredSettings>,

@@ -2,6 +2,7 @@
 //!
 //! They lie outside this repository, in the folder that `GATEWRIGHT_CASES` names (`../shared/goldens` if it names
 //! none): `<suite>/<case>/in.yaml` beside `out.yaml` or `expected-error.yaml`.
+//! A suite whose cases have other file names says so in `files`.
 //! A suite is known if `tests/conformance/suites` has a file of its name; that file says with which settings the
 //! outputs were made, so that cases nobody has seen before need nothing here.
 
@@ -33,6 +34,12 @@ pub(crate) struct Suite {
     /// `packs.<pack>` of the config, with which the outputs were made.
     #[serde(default)]
     settings: Value,
+    /// What the files of a case are called.
+    #[serde(default)]
+    files: Files,
+    /// The kinds that the outputs hold, where they leave out the rest; none for all.
+    #[serde(default)]
+    pub(crate) kinds: Vec<String>,
     /// What is otherwise in some cases.
     #[serde(default)]
     exceptions: Vec<Exception>,
@@ -45,6 +52,24 @@ pub(crate) struct Suite {
     /// What we do otherwise, and why.
     #[serde(default)]
     pub(crate) differences: Vec<Deliberate>,
+}
+
+/// What the files of a case are called.
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields, default)]
+struct Files {
+    /// What a user writes.
+    input: String,
+    /// What the real system made of it.
+    output: String,
+    /// Settings of the pack beside the case, which go over those of the suite; empty for none.
+    settings: String,
+}
+
+impl Default for Files {
+    fn default() -> Self {
+        Self { input: "in.yaml".to_owned(), output: "out.yaml".to_owned(), settings: String::new() }
+    }
 }
 
 /// Settings of some cases.
@@ -149,29 +174,34 @@ impl Suite {
     /// Returns the folders of its cases, however deep, in the order of their names.
     pub(crate) fn cases(&self) -> Vec<(String, PathBuf)> {
         let mut found = Vec::new();
-        find(&self.folder, "", &mut found);
+        find(&self.folder, "", &self.files.input, &mut found);
         found
     }
 
     /// Renders a case.
     pub(crate) fn case(&self, stem: &str, folder: &Path) -> Case {
         let name = format!("{}/{stem}", self.name);
-        let tree = Tree::from_iter([("in.yaml".to_owned(), read(&folder.join("in.yaml")))]);
+        let tree = Tree::from_iter([("in.yaml".to_owned(), read(&folder.join(&self.files.input)))]);
         let refused = folder.join("expected-error.yaml").exists();
         let expected: Option<Vec<Value>> = (!refused).then(|| {
-            let documents = yaml::parse_values(&read(&folder.join("out.yaml")));
+            let documents = yaml::parse_values(&read(&folder.join(&self.files.output)));
             let documents = documents.unwrap_or_else(|error| die(&name, &error.to_string()));
             documents.into_iter().filter(|document| !document.is_null()).collect()
         });
-        let settings = self.settings_of(stem, expected.as_deref().unwrap_or_default());
+        let mut settings = self.settings.clone();
+        if !self.files.settings.is_empty() {
+            let text = read(&folder.join(&self.files.settings));
+            let documents = yaml::parse_values(&text).unwrap_or_else(|error| die(&name, &error.to_string()));
+            documents.iter().for_each(|above| put_over(&mut settings, above));
+        }
+        let settings = self.settings_of(stem, settings, expected.as_deref().unwrap_or_default());
         let packs = Pack::builtin(&self.pack, &settings).and_then(|pack| Packs::new(vec![pack]));
         let packs = packs.unwrap_or_else(|error| die(&name, &Chain(&error).to_string()));
         let rendering = unit::render(&tree, &packs, &Options::default());
         Case { rendering, expected }
     }
 
-    fn settings_of(&self, stem: &str, output: &[Value]) -> Value {
-        let mut settings = self.settings.clone();
+    fn settings_of(&self, stem: &str, mut settings: Value, output: &[Value]) -> Value {
         for exception in self.exceptions.iter().filter(|exception| is_meant(&exception.cases, stem)) {
             put_over(&mut settings, &exception.settings);
             let files = exception.texts.iter().map(|(at, file)| (at, read(&self.folder.join(file))));
@@ -189,14 +219,14 @@ impl Suite {
     }
 }
 
-fn find(folder: &Path, name: &str, found: &mut Vec<(String, PathBuf)>) {
-    if folder.join("in.yaml").exists() {
+fn find(folder: &Path, name: &str, input: &str, found: &mut Vec<(String, PathBuf)>) {
+    if folder.join(input).exists() {
         return found.push((name.to_owned(), folder.to_owned()));
     }
     for below in sorted(folder).iter().filter(|path| path.is_dir()) {
         let part = below.file_name().map(|part| part.to_string_lossy().into_owned()).unwrap_or_default();
         let name = if name.is_empty() { part } else { format!("{name}/{part}") };
-        find(below, &name, found);
+        find(below, &name, input, found);
     }
 }
 

@@ -6,18 +6,19 @@ use std::collections::BTreeMap;
 
 use serde_json::Value;
 
-use super::{MANIFEST, Pack, PackError, agentgateway, kgateway};
+use super::{MANIFEST, Pack, PackError, agentgateway, dynamo, kgateway};
 
 /// A file: its name and its text.
 type File = (&'static str, &'static str);
 
 /// The built-in packs, in the order in which they are asked whether a spec is theirs.
-pub const PACKS: [&str; 2] = ["kgateway", "agentgateway"];
+pub const PACKS: [&str; 3] = ["kgateway", "agentgateway", "dynamo"];
 
 /// Returns the files of a built-in pack.
 pub fn files(name: &str) -> Option<BTreeMap<&'static str, &'static str>> {
     let files: &[File] = match name {
         "agentgateway" => &agentgateway::FILES,
+        "dynamo" => &dynamo::FILES,
         "kgateway" => &kgateway::FILES,
         _ => return None,
     };
@@ -39,6 +40,7 @@ impl Pack {
         }
         let pack = match name {
             "agentgateway" => agentgateway::pack(&files, settings),
+            "dynamo" => dynamo::pack(&files, settings),
             "kgateway" => kgateway::pack(&files, settings),
             _ => Self::declared(&files, &settings["settings"]),
         }?;

@@ -1,4 +1,4 @@
-//! Backends: what runs a model. Each is data, a file of `templates/dynamo/backends` or an entry of `packs.dynamo.backends`.
+//! Backends: what runs a model. Each is data: a file of `backends/` of the pack, or of a folder that adds to it.
 //!
 //! A backend says by which module of Dynamo it is known, and how it is launched on several nodes: what is put into the
 //! command of the leader and of the others, which probes they lose, and what they need beside.
@@ -6,8 +6,7 @@
 
 use std::collections::BTreeMap;
 
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
+use serde::Deserialize;
 use serde_json::Value;
 
 use super::command::Command;
@@ -17,83 +16,81 @@ use crate::check::suggest;
 use crate::pack::{PackError, document};
 
 /// What runs a model.
-#[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default, deny_unknown_fields)]
-pub struct Backend {
+pub(super) struct Backend {
     /// The module that a command of it runs: `python3 -m MODULE`.
-    pub module: String,
+    pub(super) module: String,
     /// Numbers that are read off the flags of the command, for expressions: `numbers.NAME`.
-    pub numbers: BTreeMap<String, Number>,
+    pub(super) numbers: BTreeMap<String, Number>,
     /// Environment of every worker; what is empty is left out.
-    pub env: Vec<Value>,
+    pub(super) env: Vec<Value>,
     /// How it is launched on several nodes; the first whose condition holds.
-    pub multinode: Vec<Launch>,
+    pub(super) multinode: Vec<Launch>,
 }
 
 /// A number that flags say.
-#[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default, deny_unknown_fields)]
-pub struct Number {
+pub(super) struct Number {
     /// The spellings of the flag.
-    pub flags: Vec<String>,
+    pub(super) flags: Vec<String>,
     /// What counts without it.
-    pub default: u64,
+    pub(super) default: u64,
 }
 
 /// One way to launch a model on several nodes.
-#[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default, deny_unknown_fields)]
-pub struct Launch {
+pub(super) struct Launch {
     /// What it is called in messages.
-    pub name: String,
+    pub(super) name: String,
     /// An expression; empty for always.
-    pub when: String,
+    pub(super) when: String,
     /// Settings of the pack that must not be empty, as `mpi.sshSecretName`.
-    pub requires: Vec<String>,
+    pub(super) requires: Vec<String>,
     /// Whether the leader starts only after the others; under Grove.
-    pub leader_last: bool,
+    pub(super) leader_last: bool,
     /// `ConfigMaps` of the graph that it needs, by the end of their name.
-    pub files: BTreeMap<String, BTreeMap<String, String>>,
+    pub(super) files: BTreeMap<String, BTreeMap<String, String>>,
     /// The first node.
-    pub leader: Node,
+    pub(super) leader: Node,
     /// The others.
-    pub worker: Node,
+    pub(super) worker: Node,
 }
 
 /// What is special about a node.
-#[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default, deny_unknown_fields)]
-pub struct Node {
+pub(super) struct Node {
     /// Flags behind the module.
-    pub flags: String,
+    pub(super) flags: String,
     /// A script in place of the command, which it finds in `command`.
-    pub script: String,
+    pub(super) script: String,
     /// Probes that it has in place of those of workers; null for none.
-    pub probes: BTreeMap<String, Value>,
+    pub(super) probes: BTreeMap<String, Value>,
     /// Further environment.
-    pub env: Vec<Value>,
+    pub(super) env: Vec<Value>,
     /// Further volumes.
-    pub volumes: Vec<Value>,
+    pub(super) volumes: Vec<Value>,
     /// Further mounts of the main container.
-    pub volume_mounts: Vec<Value>,
+    pub(super) volume_mounts: Vec<Value>,
     /// Further init containers.
-    pub init_containers: Vec<Value>,
+    pub(super) init_containers: Vec<Value>,
 }
 
 /// Backends by name.
 pub(super) type Backends = BTreeMap<String, Backend>;
 
-const BUILTIN: [&str; 3] = ["sglang", "trtllm", "vllm"];
-
-/// Reads the backends of the pack, and puts those of the config file over them.
-pub(super) fn all(files: &BTreeMap<&str, &str>, further: &Backends) -> Result<Backends, PackError> {
-    let mut all = Backends::new();
-    for name in BUILTIN {
-        let node = document(files, &format!("backends/{name}.yaml"))?;
-        all.insert(name.to_owned(), serde_json::from_value(node.to_value()).map_err(PackError::Manifest)?);
-    }
-    all.extend(further.clone());
-    Ok(all)
+/// Reads the backends of the pack: every file of its folder `backends` is one.
+pub(super) fn all(files: &BTreeMap<&str, &str>) -> Result<Backends, PackError> {
+    let name = |file: &str| Some(file.strip_prefix("backends/")?.strip_suffix(".yaml")?.to_owned());
+    let named = files.keys().filter_map(|file| Some((name(file)?, *file)));
+    let read = |(name, file): (String, &str)| {
+        let node = document(files, file)?;
+        Ok((name, serde_json::from_value(node.to_value()).map_err(PackError::Manifest)?))
+    };
+    named.map(read).collect()
 }
 
 /// Why no backend can be named.
@@ -116,7 +113,7 @@ pub(super) fn of<'a>(
             let names: Vec<&str> = backends.keys().map(String::as_str).collect();
             let hint = match suggest(name, names.iter().copied()) {
                 Some(meant) => format!("did you mean {meant:?}?"),
-                None => format!("there are {}; packs.dynamo.backends adds one", names.join(", ")),
+                None => format!("there are {}; a folder with backends/{name}.yaml adds it", names.join(", ")),
             };
             Unclear { message: format!("there is no backend {name:?}"), hint: Some(hint), in_command: false }
         })

@@ -53,11 +53,6 @@ impl Command {
         words.iter().enumerate().find_map(value)
     }
 
-    /// Tells whether a flag is there.
-    pub(super) fn has(&self, flag: &str) -> bool {
-        self.words().iter().any(|word| word.split('=').next() == Some(flag))
-    }
-
     /// Returns the command as a line of a shell.
     pub(super) fn line(&self) -> String {
         if self.is_shell() {

@@ -23,6 +23,12 @@ const PASS: &str = "with mode passthrough Dynamo's operator takes care of it";
 
 /// Reads a graph, or says everything that is in the way of rendering it.
 pub(super) fn read(document: &Document, namespace: &str) -> Result<Graph, Vec<Problem>> {
+    let (graph, problems) = understood(document, namespace);
+    if problems.is_empty() { Ok(graph) } else { Err(problems) }
+}
+
+/// Reads what can be understood of a graph, and says what cannot be rendered.
+pub(super) fn understood(document: &Document, namespace: &str) -> (Graph, Vec<Problem>) {
     let mut reader = Reader { document, problems: Vec::new() };
     let spec = fields(&document.root.to_value()["spec"]);
     let alone = document.id.kind == "DynamoComponentDeployment";
@@ -40,7 +46,7 @@ pub(super) fn read(document: &Document, namespace: &str) -> Result<Graph, Vec<Pr
         (_, true) => beta::alone(&mut reader, spec, &mut graph),
     }
     reader.make_sense(&graph);
-    if reader.problems.is_empty() { Ok(graph) } else { Err(reader.problems) }
+    (graph, reader.problems)
 }
 
 /// Says what no mode can do anything with: names that stand twice, pods without a main container.

@@ -2,13 +2,9 @@
 //!
 //! The names are those of the operator's configuration, so that a part of it can be copied.
 
-use std::collections::BTreeMap;
-
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
-
-use super::backend::Backend;
 
 /// `packs.dynamo` of the config, beside `parameters`.
 #[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
@@ -36,8 +32,6 @@ pub struct Settings {
     pub service_mesh: ServiceMesh,
     /// Service accounts of components that ask the API server; an empty name has one made for each graph.
     pub service_accounts: ServiceAccounts,
-    /// Further backends by name, over those of the pack.
-    pub backends: BTreeMap<String, Backend>,
 }
 
 /// Who makes workloads of a graph.
@@ -150,6 +144,7 @@ pub struct IngressSettings {
     /// What host names end in.
     pub host_suffix: String,
     /// Secret with the certificate of every Ingress; empty for none.
+    #[serde(rename = "controllerTLSSecretName")]
     pub controller_tls_secret_name: String,
     /// Istio's Gateway of `VirtualServices`; empty makes none where a graph does not ask for one.
     pub virtual_service_gateway: String,

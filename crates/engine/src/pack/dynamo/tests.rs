@@ -37,7 +37,7 @@ fn graph(text: &str) -> Document {
 fn expanded(text: &str, settings: Value, served: Option<&[&str]>) -> Result<Vec<Object>, Vec<Problem>> {
     let files = BTreeMap::from(FILES);
     let settings: Settings = serde_json::from_value(settings).expect("these are settings");
-    let backends = backend::all(&files, &settings.backends).expect("the backends can be read");
+    let backends = backend::all(&files).expect("the backends can be read");
     let types = document(&files, "types.yaml").expect("the types can be read").to_value();
     let serves = |_: &str, kind: &str| served.is_some_and(|served| served.contains(&kind));
     let serves: Option<&dyn Fn(&str, &str) -> bool> = if served.is_some() { Some(&serves) } else { None };
