@@ -139,10 +139,13 @@ fn show(value: &Value) -> String {
     }
 }
 
-/// `1` and `1.0` are one number.
+/// `1` and `1.0` are one number, and a word like `n` that somebody wrote without quotes is still that word.
 fn is_equal(one: &Value, other: &Value) -> bool {
     match (one.as_f64(), other.as_f64()) {
         (Some(one), Some(other)) => one.to_bits() == other.to_bits(),
-        _ => one == other,
+        _ => match (one, other) {
+            (Value::String(text), Value::Bool(_)) => yaml::parse_values(text).is_ok_and(|read| read == [other.clone()]),
+            _ => one == other,
+        },
     }
 }
