@@ -377,13 +377,20 @@ pub struct WaitSettings {
     pub enabled: bool,
     /// For how long.
     pub timeout: Period,
+    /// For how long where model servers are among it: what asks for a GPU, and kinds that make such.
+    pub model_timeout: Period,
     /// Whether a Service of type LoadBalancer needs an address to be healthy.
     pub load_balancer: bool,
 }
 
 impl Default for WaitSettings {
     fn default() -> Self {
-        Self { enabled: true, timeout: Period(Duration::from_mins(10)), load_balancer: false }
+        Self {
+            enabled: true,
+            timeout: Period(Duration::from_mins(10)),
+            model_timeout: Period(Duration::from_mins(30)),
+            load_balancer: false,
+        }
     }
 }
 

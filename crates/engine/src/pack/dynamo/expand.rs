@@ -101,11 +101,9 @@ fn part<'a>(maker: &Maker<'_>, data: &Data<'a>, component: &'a Component) -> Res
         return Err(Obstacle::new(message, &format!("a worker runs python3 -m with one of {names}")));
     };
     let launch = known.launch(&maker.scope(component, backend)).map_err(|message| Obstacle::new(message, ""))?;
-    if let Some(path) = launch.and_then(|launch| unset(data.settings, launch)) {
-        let message = format!(
-            "component {:?} is on {} nodes and needs packs.dynamo.{path}, which is empty",
-            component.name, component.nodes
-        );
+    if let Some((launch, path)) = launch.and_then(|launch| Some((launch, unset(data.settings, launch)?))) {
+        let (name, nodes, way) = (&component.name, component.nodes, &launch.name);
+        let message = format!("component {name:?} is on {nodes} nodes by {way}, and packs.dynamo.{path} is empty");
         return Err(Obstacle::new(message, ""));
     }
     Ok(Part { component, backend, launch })

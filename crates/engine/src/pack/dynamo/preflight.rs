@@ -217,3 +217,23 @@ pub(super) fn notice(
     let problem = Problem::notice(document.place(), message).about(document.id.clone());
     Some(if needs.pods > 0 { problem.hint(format!("in all it asks for {}", needs.line())) } else { problem })
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn a_quota_that_leaves_too_little_is_named() {
+        let totals = [("nvidia.com/gpu", "16"), ("memory", "100Gi"), ("cpu", "4")];
+        let totals = totals.map(|(name, quantity)| (name.to_owned(), Quantity::of(&json!(quantity))));
+        let needs = Needs { totals: totals.into(), ..Needs::default() };
+        let quota = Quota {
+            name: "team".to_owned(),
+            hard: json!({"requests.nvidia.com/gpu": "16", "memory": "200Gi", "requests.cpu": "4"}),
+            used: json!({"requests.nvidia.com/gpu": "4", "memory": "50Gi"}),
+        };
+        let expected = "quota \"team\" leaves 12 of requests.nvidia.com/gpu, 16 are asked for";
+        assert_eq!(short(&needs, &[quota]), [expected]);
+    }
+}

@@ -39,9 +39,9 @@ fn expanded(text: &str, settings: Value, served: Option<&[&str]>) -> Result<Vec<
     let settings: Settings = serde_json::from_value(settings).expect("these are settings");
     let backends = backend::all(&files).expect("the backends can be read");
     let types = document(&files, "types.yaml").expect("the types can be read").to_value();
-    let serves = |_: &str, kind: &str| served.is_some_and(|served| served.contains(&kind));
-    let serves: Option<&dyn Fn(&str, &str) -> bool> = if served.is_some() { Some(&serves) } else { None };
-    let data = Data { settings: &settings, backends: &backends, types: &types, serves };
+    let is_known = |_: &str, kind: &str| served.is_some_and(|known| known.contains(&kind));
+    let known: &dyn Fn(&str, &str) -> bool = &is_known;
+    let data = Data { settings: &settings, backends: &backends, types: &types, serves: served.map(|_| known) };
     let document = graph(text);
     let namespace = document.root.at(["metadata", "namespace"]).and_then(yaml::Node::as_str).unwrap_or("serving");
     let values = expand::values(&document, namespace, &data)?;
