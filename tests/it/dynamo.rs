@@ -4,6 +4,7 @@ use std::fs;
 
 use serde_json::{Value, json};
 
+use crate::cluster::binaries::in_repository;
 use crate::cluster::{ApiServer, unique};
 use crate::golden;
 use crate::guards::token;
@@ -100,6 +101,22 @@ fn what_others_own_of_a_graph_stays_and_its_deletion_waits() {
     site.run(&["approve", &token(&held)]).exits(0);
     site.sync().exits(0).says("1 object deleted");
     assert_eq!(site.get("dynamographdeployment/found-dgd")["metadata"]["name"], "found-dgd");
+}
+
+#[test]
+fn the_example_is_planned_and_applied() {
+    install(server());
+    let site = Site::new("");
+    for name in ["llama3-70b-agg", "auto-config-llm"] {
+        let path = in_repository(&format!("examples/dynamo/specs/{name}.yaml"));
+        let text = fs::read_to_string(path).expect("the example can be read");
+        site.spec(name, &text.replace("namespace: models", &format!("namespace: {}", site.name)));
+    }
+    site.run(&["plan"]).exits(0).says("2 objects to create");
+    site.sync().exits(0).says("2 objects created");
+    let graph = site.get("dynamographdeployment/llama3-70b-agg");
+    assert_eq!(graph["spec"]["components"][1]["replicas"], 2);
+    site.sync().exits(0).says("no changes, 2 objects up to date");
 }
 
 /// A request to an API server may have 3 MiB, and what etcd stores 1.5 MiB.

@@ -367,12 +367,19 @@ impl Packs {
             for parameters in std::iter::once(&mut pack.own).chain(&mut pack.others) {
                 let ParameterKind { group, kind, versions, .. } = parameters.kind.clone();
                 let schema = std::mem::replace(&mut parameters.schema, Schema::anything());
-                kinds.insert((group, kind), Kind { versions, namespaced: true, schema, sense: parameters.sense });
+                let sense = parameters.sense;
+                kinds.insert((group, kind), Kind { versions, namespaced: true, schema, sense, is_parameters: true });
             }
             for (claim, schema) in std::mem::take(&mut pack.claimed) {
                 let Claim { group, kind, versions, .. } = claim;
                 // The kind of parameters may be claimed too, and has its schema already.
-                kinds.entry((group, kind)).or_insert(Kind { versions, namespaced: true, schema, sense: None });
+                kinds.entry((group, kind)).or_insert(Kind {
+                    versions,
+                    namespaced: true,
+                    schema,
+                    sense: None,
+                    is_parameters: false,
+                });
             }
             all.push(pack);
         }

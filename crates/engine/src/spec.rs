@@ -112,6 +112,8 @@ pub struct Kind {
     pub schema: Schema,
     /// What its schema cannot say.
     pub sense: Option<Sense>,
+    /// Whether they are parameters of a pack: what rules about parameters can name.
+    pub is_parameters: bool,
 }
 
 /// Says what is wrong with a document that obeys its schema, such as a field that rules another out.
@@ -123,7 +125,13 @@ pub type Kinds = BTreeMap<(String, String), Kind>;
 /// Returns the kinds that every gateway pack starts from: those of the Gateway API, and overlays.
 pub fn base_kinds() -> Result<Kinds, SchemaError> {
     let versions = |versions: &[&str]| versions.iter().map(|&version| version.to_owned()).collect();
-    let kind = |versions: Vec<String>, namespaced, schema| Kind { versions, namespaced, schema, sense: None };
+    let kind = |versions: Vec<String>, namespaced, schema| Kind {
+        versions,
+        namespaced,
+        schema,
+        sense: None,
+        is_parameters: false,
+    };
     let name = |kind: &str| (GATEWAY_API.to_owned(), kind.to_owned());
     Ok(BTreeMap::from([
         (name("GatewayClass"), kind(versions(&["v1", "v1beta1"]), false, Schema::of::<gateway::GatewayClass>()?)),

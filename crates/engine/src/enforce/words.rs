@@ -64,8 +64,7 @@ impl<'a> Vocabulary<'a> {
 
     /// Puts together what a rule about any parameters can name.
     pub fn of_all(kinds: &'a Kinds) -> Self {
-        let is_parameters = |group: &str| group != GATEWAY_API && group != overlay::GROUP;
-        let parameters = kinds.iter().filter(|((group, _), _)| is_parameters(group)).map(|(_, kind)| &kind.schema);
+        let parameters = kinds.values().filter(|kind| kind.is_parameters).map(|kind| &kind.schema);
         Self::new(parameters, kinds)
     }
 

@@ -124,7 +124,10 @@ impl ValuesGenerator for Generator {
         let Ok(settings) = subject.read::<Settings>(parameters) else { return Vec::new() };
         let is_expanded = is_expanded(subject, &settings);
         let mut notices = pass::notices(subject.document, &settings, is_expanded);
-        notices.extend(preflight::notice(subject, &settings, &self.backends, is_expanded));
+        // Who is refused needs nothing.
+        if !(is_expanded && operates(subject) == Some(true)) {
+            notices.extend(preflight::notice(subject, &settings, is_expanded));
+        }
         notices
     }
 

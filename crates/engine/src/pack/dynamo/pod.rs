@@ -237,10 +237,10 @@ fn add(node: &Node, pod: &mut Fields, main: &mut Fields, scope: &Value) -> Resul
 
 const QUEUE: &str = "nvidia.com/kai-scheduler-queue";
 
-/// What the user says of the main container replaces what its type begins with; mounts are added, and a command of
-/// one's own does not inherit arguments.
+/// What the user says of the main container replaces what its type begins with; mounts of other volumes are added, and a
+/// command of one's own does not inherit arguments.
 fn main_over(main: &mut Fields, user: &Fields) {
-    let mounts = [list(main, "volumeMounts"), list(user, "volumeMounts")].concat();
+    let mounts = by_name(list(main, "volumeMounts"), list(user, "volumeMounts"));
     if user.contains_key("command") {
         main.remove("args");
     }

@@ -7,10 +7,9 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::Value;
 
-use super::backend::{self, Backends};
 use super::model::{Component, Graph, Type};
 use super::quantity::Quantity;
-use super::settings::{DiscoveryBackend, ServiceMesh, Settings, WorkloadProvider};
+use super::settings::{ServiceMesh, Settings, WorkloadProvider};
 use super::{is_graph, read};
 use crate::pack::Subject;
 use crate::problem::Problem;
@@ -24,7 +23,7 @@ pub struct Needs {
     pub kinds: Vec<Vec<(&'static str, String)>>,
     /// Whether Dynamo's operator has to be at work.
     pub operator: bool,
-    /// Settings of the pack that must not be empty.
+    /// Settings of the pack without which something does not work; without others nothing is rendered.
     pub settings: BTreeSet<String>,
     /// Queues of the KAI scheduler.
     pub queues: BTreeSet<String>,
@@ -51,7 +50,7 @@ const GROVE: (&str, &str) = ("grove.io", "PodCliqueSet");
 const LWS: (&str, &str) = ("leaderworkerset.x-k8s.io", "LeaderWorkerSet");
 
 /// Works out what a graph needs.
-fn needs(graph: &Graph, kind: &str, settings: &Settings, backends: &Backends, is_expanded: bool) -> Needs {
+fn needs(graph: &Graph, kind: &str, settings: &Settings, is_expanded: bool) -> Needs {
     let mut needs = Needs::default();
     let mut needs_one = |of: &[(&'static str, &str)]| {
         needs.kinds.push(of.iter().map(|(group, kind)| (*group, (*kind).to_owned())).collect());
@@ -83,11 +82,8 @@ fn needs(graph: &Graph, kind: &str, settings: &Settings, backends: &Backends, is
         }
         needs.operator = true;
     }
-    if is_expanded && settings.discovery.backend == DiscoveryBackend::Etcd {
-        needs.settings.insert("infrastructure.etcdAddress".to_owned());
-    }
     for component in &graph.components {
-        of_component(&mut needs, graph, component, backends);
+        of_component(&mut needs, graph, component);
     }
     if !needs.queues.is_empty() {
         needs.kinds.push(vec![("scheduling.run.ai", "Queue".to_owned())]);
@@ -95,7 +91,7 @@ fn needs(graph: &Graph, kind: &str, settings: &Settings, backends: &Backends, is
     needs
 }
 
-fn of_component(needs: &mut Needs, graph: &Graph, component: &Component, backends: &Backends) {
+fn of_component(needs: &mut Needs, graph: &Graph, component: &Component) {
     const QUEUE: &str = "nvidia.com/kai-scheduler-queue";
     let labels = [component.labels.get("kai.scheduler/queue"), component.annotations.get(QUEUE)];
     needs.queues.extend(labels.into_iter().flatten().cloned());
@@ -103,12 +99,6 @@ fn of_component(needs: &mut Needs, graph: &Graph, component: &Component, backend
     needs.schedulers.extend(component.pod.get("schedulerName").and_then(Value::as_str).map(str::to_owned));
     if component.kind == Type::Planner {
         needs.settings.insert("infrastructure.prometheusEndpoint".to_owned());
-    }
-    if component.is_multinode()
-        && let Ok(Some((_, backend))) = backend::of(backends, graph, component)
-    {
-        let required = backend.multinode.iter().filter(|launch| launch.when.is_empty());
-        needs.settings.extend(required.flat_map(|launch| launch.requires.clone()));
     }
     let pods = component.replicas() * component.nodes;
     needs.pods += pods;
@@ -186,24 +176,19 @@ pub fn short(needs: &Needs, quotas: &[Quota]) -> Vec<String> {
 }
 
 /// Returns what a graph needs on a cluster, or nothing for what is no graph.
-fn of(subject: &Subject<'_>, settings: &Settings, backends: &Backends, is_expanded: bool) -> Option<Needs> {
+fn of(subject: &Subject<'_>, settings: &Settings, is_expanded: bool) -> Option<Needs> {
     let document = subject.document;
     if !is_graph(&document.id.kind) {
         return None;
     }
     let (graph, _) = read::understood(document, subject.namespace);
-    Some(needs(&graph, &document.id.kind, settings, backends, is_expanded))
+    Some(needs(&graph, &document.id.kind, settings, is_expanded))
 }
 
 /// Says what a cluster lacks for a spec, if anything.
-pub(super) fn notice(
-    subject: &Subject<'_>,
-    settings: &Settings,
-    backends: &Backends,
-    is_expanded: bool,
-) -> Option<Problem> {
+pub(super) fn notice(subject: &Subject<'_>, settings: &Settings, is_expanded: bool) -> Option<Problem> {
     let document = subject.document;
-    let needs = match of(subject, settings, backends, is_expanded) {
+    let needs = match of(subject, settings, is_expanded) {
         Some(needs) => needs,
         None => {
             Needs { kinds: vec![vec![("nvidia.com", document.id.kind.clone())]], operator: true, ..Needs::default() }
