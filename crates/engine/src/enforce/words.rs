@@ -7,7 +7,7 @@ use std::collections::BTreeSet;
 
 use crate::check::suggest;
 use crate::schema::{Found, Schema};
-use crate::spec::{GATEWAY_API, Kinds, overlay};
+use crate::spec::{GATEWAY_API, Kinds};
 
 /// The variable that holds the Gateway.
 pub(super) const GATEWAY: &str = "gateway";
