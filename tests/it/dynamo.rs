@@ -76,7 +76,7 @@ fn graph(namespace: &str, replicas: u8, more: &Value) -> String {
 #[test]
 fn what_others_own_of_a_graph_stays_and_its_deletion_waits() {
     install(server());
-    let site = Site::new("prune: {maxDelete: {units: 9, percent: 100}}");
+    let site = Site::new("prune: {allowEmpty: true, maxDelete: {units: 9, percent: 100}}");
     site.spec("chat", &graph(&site.name, 3, &json!({"restart": {"id": "1"}})));
     site.sync().exits(0).says("spec.restart is left out").says("1 object created");
     let live = || site.get("dynamographdeployment/chat");
