@@ -409,7 +409,8 @@ impl Order {
     fn patience(&self) -> Option<Patience> {
         let wait = &self.settings.wait;
         let demands = Demands { load_balancer: wait.load_balancer };
-        (wait.enabled && self.wait).then_some(Patience { timeout: wait.timeout.0, demands })
+        let patience = Patience { timeout: wait.timeout.0, model_timeout: wait.model_timeout.0, demands };
+        (wait.enabled && self.wait).then_some(patience)
     }
 }
 

@@ -9,6 +9,7 @@ use gatewright_engine::health::{Demands, Health, health};
 use gatewright_engine::live::Live;
 use gatewright_engine::marks::{Marker, SYNC_LABEL};
 use gatewright_engine::object::{Gvk, ObjectId};
+use gatewright_engine::plan::patience::loads_a_model;
 use gatewright_engine::plan::take_over::Awaited;
 use tokio::time::{Instant, sleep};
 use tokio_util::sync::CancellationToken;
@@ -31,8 +32,18 @@ const PARAMETERS: &str = "/spec/infrastructure/parametersRef";
 pub struct Patience {
     /// For how long.
     pub timeout: Duration,
+    /// For how long if a model server is among it.
+    pub model_timeout: Duration,
     /// What counts as healthy.
     pub demands: Demands,
+}
+
+impl Patience {
+    /// Returns for how long these are awaited.
+    fn of(self, objects: &BTreeMap<ObjectId, Gvk>, seen: &BTreeMap<ObjectId, Live>) -> Duration {
+        let loads = |id: &ObjectId| loads_a_model(id, seen.get(id).map(|live| live.object.body()));
+        if objects.keys().any(loads) { self.timeout.max(self.model_timeout) } else { self.timeout }
+    }
 }
 
 /// How waiting ended: the objects that are not healthy, with what is wrong; empty is good.
@@ -49,7 +60,8 @@ pub async fn wait(
     seen: &mut BTreeMap<ObjectId, Live>,
     stop: &CancellationToken,
 ) -> Result<Unhealthy, ClusterError> {
-    let deadline = Instant::now() + patience.timeout;
+    let timeout = patience.of(objects, seen);
+    let deadline = Instant::now() + timeout;
     let mut pause = FIRST_PAUSE;
     // What an apply has answered is from before any controller saw it: enough for what never becomes anything, and
     // never for a failure.
@@ -68,7 +80,7 @@ pub async fn wait(
                 () = sleep(LAST_QUESTIONS) => {}
                 () = causes::explain(cluster, seen, &mut unhealthy) => {}
             }
-            let late = format!("after {}: ", Period(patience.timeout));
+            let late = format!("after {}: ", Period(timeout));
             let since = if is_late && !has_failed { late.as_str() } else { "" };
             return Ok(unhealthy.into_iter().map(|(id, what)| (id, format!("{since}{what}"))).collect());
         }

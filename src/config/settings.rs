@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 use std::time::Duration;
 
-use gatewright_engine::pack::{agentgateway, kgateway, kserve};
+use gatewright_engine::pack::{agentgateway, dynamo, kgateway, kserve};
 use gatewright_engine::selector::ClusterSelector;
 use gatewright_engine::spec::overlay::Bound;
 use schemars::JsonSchema;
@@ -326,6 +326,8 @@ impl Default for ConfirmSettings {
             "InferencePool",
             "LLMInferenceService",
             "DynamoGraphDeployment",
+            "DynamoComponentDeployment",
+            "DynamoGraphDeploymentRequest",
         ];
         Self { kinds: kinds.map(str::to_owned).into(), gpus: true }
     }
@@ -375,13 +377,20 @@ pub struct WaitSettings {
     pub enabled: bool,
     /// For how long.
     pub timeout: Period,
+    /// For how long where model servers are among it: what asks for a GPU, and kinds that make such.
+    pub model_timeout: Period,
     /// Whether a Service of type LoadBalancer needs an address to be healthy.
     pub load_balancer: bool,
 }
 
 impl Default for WaitSettings {
     fn default() -> Self {
-        Self { enabled: true, timeout: Period(Duration::from_mins(10)), load_balancer: false }
+        Self {
+            enabled: true,
+            timeout: Period(Duration::from_mins(10)),
+            model_timeout: Period(Duration::from_mins(30)),
+            load_balancer: false,
+        }
     }
 }
 
@@ -395,6 +404,8 @@ pub struct PackSettings {
     pub agentgateway: agentgateway::settings::Settings,
     /// KServe's model servers, and the schedulers before them.
     pub kserve: kserve::settings::Settings,
+    /// NVIDIA Dynamo's graphs.
+    pub dynamo: dynamo::settings::Settings,
     /// Declarative packs, by their names.
     #[serde(flatten)]
     pub others: BTreeMap<String, DeclaredSettings>,

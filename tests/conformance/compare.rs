@@ -140,13 +140,13 @@ fn show(value: &Value) -> String {
     }
 }
 
-/// `1` and `1.0` are one number. Outputs have the texts `y` and `n` without quotes, which older YAML takes for truth.
-fn is_equal(rendered: &Value, expected: &Value) -> bool {
-    match (rendered.as_f64(), expected.as_f64()) {
-        (Some(rendered), Some(expected)) => rendered.to_bits() == expected.to_bits(),
-        _ => match (rendered.as_str(), expected) {
-            (Some("y"), Value::Bool(true)) | (Some("n"), Value::Bool(false)) => true,
-            _ => rendered == expected,
+/// `1` and `1.0` are one number, and a word like `n` that somebody wrote without quotes is still that word.
+fn is_equal(one: &Value, other: &Value) -> bool {
+    match (one.as_f64(), other.as_f64()) {
+        (Some(one), Some(other)) => one.to_bits() == other.to_bits(),
+        _ => match (one, other) {
+            (Value::String(text), Value::Bool(_)) => yaml::parse_values(text).is_ok_and(|read| read == [other.clone()]),
+            _ => one == other,
         },
     }
 }

@@ -14,6 +14,7 @@ use std::io::{self, Write};
 use std::process::ExitCode;
 
 use cases::{Case, Deliberate, Suite, is_meant};
+use gatewright_engine::object::Object;
 
 /// More of them, and a suite says little.
 const MOST_DELIBERATE: usize = 4;
@@ -90,7 +91,8 @@ fn verdict(suite: &Suite, stem: &str, case: Case, used: &mut BTreeSet<usize>) ->
         (None, true) if !problems.is_empty() => Vec::new(),
         (None, _) => vec![format!("refused by the real system; {} objects are rendered", rendered.len())],
         (Some(expected), _) => {
-            let rendered = rendered.iter().map(|object| object.body().clone()).collect();
+            let is_compared = |object: &&Object| suite.kinds.is_empty() || suite.kinds.contains(&object.id().kind);
+            let rendered = rendered.iter().filter(is_compared).map(|object| object.body().clone()).collect();
             compare::differences(suite, rendered, expected)
         }
     };

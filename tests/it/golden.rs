@@ -84,7 +84,8 @@ fn golden_cases_hold_every_example() {
     let covered: Vec<PathBuf> = cases().iter().map(|case| specs(&case.folder)).collect();
     let steps = fs::read_dir(in_repository("examples/tutorial")).expect("the tutorial can be listed");
     let steps = steps.map(|entry| entry.expect("the tutorial can be listed").path()).filter(|path| path.is_dir());
-    let others = ["examples/quickstart/specs", "examples/fleet/specs", "examples/inference/specs"].map(in_repository);
+    let others = ["quickstart", "fleet", "inference", "dynamo"];
+    let others = others.map(|example| in_repository(&format!("examples/{example}/specs")));
     for example in steps.chain(others) {
         assert!(covered.contains(&example), "no case renders {}", example.display());
     }

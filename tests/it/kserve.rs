@@ -58,7 +58,9 @@ fn objects() -> Vec<(String, Vec<Object>)> {
 #[test]
 fn an_api_server_accepts_all_that_becomes_of_services() {
     let server = ApiServer::start();
-    KINDS.iter().for_each(|kind| server.install_kind(*kind));
+    for kind in KINDS {
+        server.install_kind(kind);
+    }
     for namespace in ["llm", "models"] {
         server.kubectl_ok(&["create", "namespace", namespace]);
     }
@@ -103,7 +105,9 @@ spec:
 #[test]
 fn a_service_becomes_available_is_scaled_and_loses_its_scheduler() {
     let server = ApiServer::with_controllers();
-    KINDS.iter().for_each(|kind| server.install_kind(*kind));
+    for kind in KINDS {
+        server.install_kind(kind);
+    }
     let desk = Desk::empty("gatewright.yaml");
     desk.write("gatewright.yaml", CONFIG);
     desk.write("specs/llama.yaml", SERVICE);

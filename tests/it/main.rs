@@ -22,6 +22,7 @@ mod conflicts;
 mod crash;
 mod custody;
 mod daemon;
+mod dynamo;
 mod envoy;
 mod errors;
 mod explain;

@@ -3,6 +3,7 @@
 //! They lie outside this repository, in the folder that `GATEWRIGHT_CASES` names (`../shared/goldens` if it names
 //! none): `<suite>/<case>/in.yaml` beside `out.yaml` or `expected-error.yaml`. In place of the input there may be the
 //! `values.yaml` of a chart.
+//! A suite whose cases have other file names says so in `files`.
 //! A suite is known if `tests/conformance/suites` has a file of its name; that file says with which settings the
 //! outputs were made, so that cases nobody has seen before need nothing here.
 
@@ -37,6 +38,12 @@ pub(crate) struct Suite {
     /// What the `values.yaml` of a case are the `spec` of.
     #[serde(default)]
     values: Option<Parameters>,
+    /// What the files of a case are called.
+    #[serde(default)]
+    files: Files,
+    /// The kinds that the outputs hold, where they leave out the rest; none for all.
+    #[serde(default)]
+    pub(crate) kinds: Vec<String>,
     /// What is otherwise in some cases.
     #[serde(default)]
     exceptions: Vec<Exception>,
@@ -65,6 +72,24 @@ struct Parameters {
     kind: String,
     name: String,
     namespace: String,
+}
+
+/// What the files of a case are called.
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields, default)]
+struct Files {
+    /// What a user writes.
+    input: String,
+    /// What the real system made of it.
+    output: String,
+    /// Settings of the pack beside the case, which go over those of the suite; empty for none.
+    settings: String,
+}
+
+impl Default for Files {
+    fn default() -> Self {
+        Self { input: "in.yaml".to_owned(), output: "out.yaml".to_owned(), settings: String::new() }
+    }
 }
 
 /// Settings of some cases.
@@ -172,7 +197,7 @@ impl Suite {
     /// Returns the folders of its cases, however deep, in the order of their names.
     pub(crate) fn cases(&self) -> Vec<(String, PathBuf)> {
         let mut found = Vec::new();
-        find(&self.folder, "", &mut found);
+        find(&self.folder, "", &self.files.input, &mut found);
         found
     }
 
@@ -180,14 +205,22 @@ impl Suite {
     pub(crate) fn case(&self, stem: &str, folder: &Path) -> Case {
         let name = format!("{}/{stem}", self.name);
         let own = ("in.yaml".to_owned(), self.input(folder));
-        let tree = Tree::from_iter(self.documents_of(stem).into_iter().chain([own]));
+        let tree: Tree = self.documents_of(stem).into_iter().chain([own]).collect();
         let refused = folder.join("expected-error.yaml").exists();
         let expected: Option<Vec<Value>> = (!refused).then(|| {
-            let documents = yaml::parse_values(&read(&folder.join("out.yaml")));
+            let documents = yaml::parse_values(&read(&folder.join(&self.files.output)));
             let documents = documents.unwrap_or_else(|error| die(&name, &error.to_string()));
             documents.into_iter().filter(|document| !document.is_null()).collect()
         });
-        let settings = self.settings_of(stem, expected.as_deref().unwrap_or_default());
+        let mut settings = self.settings.clone();
+        if !self.files.settings.is_empty() {
+            let text = read(&folder.join(&self.files.settings));
+            let documents = yaml::parse_values(&text).unwrap_or_else(|error| die(&name, &error.to_string()));
+            for above in &documents {
+                put_over(&mut settings, above);
+            }
+        }
+        let settings = self.settings_of(stem, settings, expected.as_deref().unwrap_or_default());
         let packs = self.packs(&settings).unwrap_or_else(|error| die(&name, &Chain(&error).to_string()));
         let rendering = unit::render(&tree, &packs, &Options::default());
         Case { rendering, expected }
@@ -201,9 +234,9 @@ impl Suite {
     }
 
     fn input(&self, folder: &Path) -> String {
-        let Some(parameters) = &self.values else { return read(&folder.join("in.yaml")) };
+        let Some(parameters) = &self.values else { return read(&folder.join(&self.files.input)) };
         let Parameters { api_version, kind, name, namespace } = parameters;
-        let values = yaml::parse_values(&read(&folder.join("values.yaml")));
+        let values = yaml::parse_values(&read(&folder.join(&self.files.input)));
         let values = values.unwrap_or_else(|error| die(&folder.display().to_string(), &error.to_string()));
         json!({
             "apiVersion": api_version,
@@ -234,8 +267,7 @@ impl Suite {
         files
     }
 
-    fn settings_of(&self, stem: &str, output: &[Value]) -> Value {
-        let mut settings = self.settings.clone();
+    fn settings_of(&self, stem: &str, mut settings: Value, output: &[Value]) -> Value {
         for exception in self.exceptions.iter().filter(|exception| is_meant(&exception.cases, stem)) {
             put_over(&mut settings, &exception.settings);
             let files = exception.texts.iter().map(|(at, file)| (at, read(&self.folder.join(file))));
@@ -253,14 +285,14 @@ impl Suite {
     }
 }
 
-fn find(folder: &Path, name: &str, found: &mut Vec<(String, PathBuf)>) {
-    if ["in.yaml", "values.yaml"].iter().any(|file| folder.join(file).exists()) {
+fn find(folder: &Path, name: &str, input: &str, found: &mut Vec<(String, PathBuf)>) {
+    if folder.join(input).exists() {
         return found.push((name.to_owned(), folder.to_owned()));
     }
     for below in sorted(folder).iter().filter(|path| path.is_dir()) {
         let part = below.file_name().map(|part| part.to_string_lossy().into_owned()).unwrap_or_default();
         let name = if name.is_empty() { part } else { format!("{name}/{part}") };
-        find(below, &name, found);
+        find(below, &name, input, found);
     }
 }
 

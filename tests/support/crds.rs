@@ -71,7 +71,9 @@ impl ApiServer {
     }
 
     fn install(&self, kinds: &[[&str; 6]]) {
-        kinds.iter().for_each(|kind| self.install_kind(*kind));
+        for kind in kinds {
+            self.install_kind(*kind);
+        }
     }
 
     /// Makes a kind known: file below `crds`, group, version, plural, kind, scope. Without the file it takes everything.

@@ -4,6 +4,7 @@
 //! is fully rolled out and available. Of other kinds the conditions are read that many of them share, and kinds that
 //! never become anything (a `ConfigMap`) are current at once. A pack may know better, and says so on the object.
 
+mod dynamo;
 pub mod pods;
 
 use std::fmt;
@@ -49,6 +50,9 @@ pub fn health(body: &Value, demands: Demands) -> Health {
     }
     if let Some(hint) = body["metadata"]["annotations"][HINT].as_str() {
         return hinted(hint, body);
+    }
+    if let Some(health) = dynamo::health(body) {
+        return health;
     }
     match body["kind"].as_str().unwrap_or_default() {
         "Deployment" | "StatefulSet" | "DaemonSet" if !is_observed(body) => {

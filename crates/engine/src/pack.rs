@@ -6,6 +6,7 @@
 pub mod agentgateway;
 pub mod builtin;
 pub mod declared;
+pub mod dynamo;
 mod folders;
 pub mod gateway;
 pub mod kgateway;
@@ -383,13 +384,18 @@ impl Packs {
                 let ParameterKind { group, kind, versions, .. } = parameters.kind.clone();
                 let schema = std::mem::replace(&mut parameters.schema, Schema::anything());
                 let sense = parameters.sense;
-                kinds.insert((group, kind), Kind { versions, namespaced: true, schema, sense, parameters: true });
+                kinds.insert((group, kind), Kind { versions, namespaced: true, schema, sense, is_parameters: true });
             }
             for (claim, schema) in std::mem::take(&mut pack.claimed) {
                 let Claim { group, kind, versions, .. } = claim;
                 // The kind of parameters may be claimed too, and has its schema already.
-                let kinds = kinds.entry((group, kind));
-                kinds.or_insert(Kind { versions, namespaced: true, schema, sense: None, parameters: false });
+                kinds.entry((group, kind)).or_insert(Kind {
+                    versions,
+                    namespaced: true,
+                    schema,
+                    sense: None,
+                    is_parameters: false,
+                });
             }
             all.push(pack);
         }

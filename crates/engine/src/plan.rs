@@ -12,6 +12,7 @@ mod decide;
 mod fields;
 pub mod guard;
 pub mod order;
+pub mod patience;
 pub mod policies;
 mod prune;
 pub mod recreate;

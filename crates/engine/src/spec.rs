@@ -113,8 +113,8 @@ pub struct Kind {
     pub schema: Schema,
     /// What its schema cannot say.
     pub sense: Option<Sense>,
-    /// Whether its documents are parameters, which rules are about.
-    pub parameters: bool,
+    /// Whether they are parameters of a pack: what rules about parameters can name.
+    pub is_parameters: bool,
 }
 
 /// Says what is wrong with a document that obeys its schema, such as a field that rules another out.
@@ -131,7 +131,7 @@ pub fn base_kinds() -> Result<Kinds, SchemaError> {
         namespaced,
         schema,
         sense: None,
-        parameters: false,
+        is_parameters: false,
     };
     let name = |kind: &str| (GATEWAY_API.to_owned(), kind.to_owned());
     Ok(BTreeMap::from([

@@ -106,7 +106,9 @@ pub(super) fn state(config: &Config, sync: Option<&str>, now: Timestamp) -> Resu
 /// Notes that a report is older than it should be by the schedule. Until a round has ended it may wait for health.
 fn note_age(report: &mut Report, name: &str, settings: &SyncSettings, now: Timestamp) {
     let Some(cluster) = report.clusters.get_mut(name) else { return };
-    let patience = if settings.wait.enabled { settings.wait.timeout.0 } else { Duration::ZERO };
+    // What it waits for may be a model server.
+    let longest = settings.wait.timeout.0.max(settings.wait.model_timeout.0);
+    let patience = if settings.wait.enabled { longest } else { Duration::ZERO };
     let due = Schedule::parse(&settings.schedule).ok().and_then(|it| it.due(report.started, report.finished));
     let due = due.zip(SignedDuration::try_from(patience).ok());
     let due = due.and_then(|(due, patience)| due.checked_add(patience).ok());

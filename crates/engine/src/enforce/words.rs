@@ -64,7 +64,7 @@ impl<'a> Vocabulary<'a> {
 
     /// Puts together what a rule about any parameters can name.
     pub fn of_all(kinds: &'a Kinds) -> Self {
-        let parameters = kinds.values().filter(|kind| kind.parameters).map(|kind| &kind.schema);
+        let parameters = kinds.values().filter(|kind| kind.is_parameters).map(|kind| &kind.schema);
         Self::new(parameters, kinds)
     }
 

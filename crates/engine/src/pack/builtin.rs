@@ -6,19 +6,20 @@ use std::collections::BTreeMap;
 
 use serde_json::Value;
 
-use super::{MANIFEST, Pack, PackError, agentgateway, folders, kgateway, kserve};
+use super::{MANIFEST, Pack, PackError, agentgateway, dynamo, folders, kgateway, kserve};
 
 /// A file: its name and its text.
 pub(super) type File = (&'static str, &'static str);
 
 /// The built-in packs, in the order in which they are asked whether a spec is theirs.
-pub const PACKS: [&str; 5] = ["kgateway", "agentgateway", "endpoint-picker", "kserve", "body-based-router"];
+pub const PACKS: [&str; 6] = ["kgateway", "agentgateway", "endpoint-picker", "kserve", "dynamo", "body-based-router"];
 
 /// Returns the files of a built-in pack.
 pub fn files(name: &str) -> Option<BTreeMap<&'static str, &'static str>> {
     let files: &[File] = match name {
         "agentgateway" => &agentgateway::FILES,
         "body-based-router" => &folders::BODY_BASED_ROUTER,
+        "dynamo" => &dynamo::FILES,
         "endpoint-picker" => &folders::ENDPOINT_PICKER,
         "kgateway" => &kgateway::FILES,
         "kserve" => &kserve::FILES,
@@ -42,6 +43,7 @@ impl Pack {
         }
         let pack = match name {
             "agentgateway" => agentgateway::pack(&files, settings),
+            "dynamo" => dynamo::pack(&files, settings),
             "kgateway" => kgateway::pack(&files, settings),
             "kserve" => kserve::pack(&files, settings),
             _ => Self::declared(&files, &settings["settings"]),

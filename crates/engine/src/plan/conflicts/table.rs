@@ -126,7 +126,9 @@ impl<'a> Table<'a> {
             _ => {}
         }
         let is_addition = wanted.is_none() && !is_mine;
-        if is_addition && (is_exempt(leaf) || *leaf == replicas() || !self.is_taken(leaf, holders)?) {
+        if is_addition
+            && (is_exempt(leaf, &self.wanted.id().kind) || *leaf == replicas() || !self.is_taken(leaf, holders)?)
+        {
             return Ok(None);
         }
         let settled = |verdict| Some(self.settled(leaf, verdict, holders));
@@ -147,7 +149,7 @@ impl<'a> Table<'a> {
             (Some(_), _) if live.is_none() => None,
             (Some(_), _) if self.is_taken(leaf, holders)? => settled(Verdict::Taken).map(|it| (Course::Apply, it)),
             (Some(_), _) => settled(Verdict::Yielded).map(|it| (Course::Release, it)),
-            (None, _) if is_exempt(leaf) => None,
+            (None, _) if is_exempt(leaf, &self.wanted.id().kind) => None,
             (None, _) if self.is_taken(leaf, holders)? => settled(Verdict::Removed).map(|it| (Course::Remove, it)),
             (None, _) => None,
         })
@@ -248,7 +250,10 @@ impl<'a> Table<'a> {
         }
         let is_left = |leaf: &Leaf| {
             let is_scale = *leaf == replicas() && leaf.value(self.wanted.body()).is_none();
-            is_exempt(leaf) || is_scale || stays.contains(leaf) || self.policy(manager, leaf) != Policy::Take
+            is_exempt(leaf, &self.wanted.id().kind)
+                || is_scale
+                || stays.contains(leaf)
+                || self.policy(manager, leaf) != Policy::Take
         };
         let left = leaves(&entry["fieldsV1"]).into_iter().filter(is_left);
         let left = left.fold(json!({}), |all, leaf| union(&all, &leaf.set()));
@@ -314,9 +319,11 @@ fn is_fixed(leaf: &Leaf) -> bool {
 }
 
 /// Additions that are no drift: what a restart leaves, what keeps an object from being deleted, and a status.
-fn is_exempt(leaf: &Leaf) -> bool {
+fn is_exempt(leaf: &Leaf, kind: &str) -> bool {
     let words: Vec<&str> = leaf.words().iter().map(String::as_str).collect();
     match words.as_slice() {
+        // To take it away would be another change of a graph that was just restarted.
+        ["f:spec", "f:restart", ..] => kind == "DynamoGraphDeployment",
         ["f:status", ..] | ["f:metadata", "f:finalizers" | "f:ownerReferences", ..] => true,
         ["f:metadata", "f:labels" | "f:annotations", key] => {
             key.strip_prefix("f:").is_some_and(is_keep_mark) || *key == RESTARTED_AT

@@ -93,7 +93,7 @@ fn routes(unit: &ObjectId, rendering: &Rendering, observed: &Observed) -> Option
 }
 
 /// Finds a device that some container asks for, wherever a kind has its containers.
-fn device(body: &Value) -> Option<&str> {
+pub(in crate::plan) fn device(body: &Value) -> Option<&str> {
     match body {
         Value::Object(fields) => fields.iter().find_map(|(key, value)| match (key.as_str(), value) {
             ("limits" | "requests", Value::Object(quantities)) => quantities
