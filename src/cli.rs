@@ -24,6 +24,7 @@ pub mod suspend;
 pub mod sync;
 mod table;
 pub mod takeover;
+pub mod tree;
 pub mod undo;
 pub mod view;
 
@@ -91,6 +92,7 @@ enum Command {
     Explain(explain::Args),
     Defaults(defaults::Args),
     Status(status::Args),
+    Tree(tree::Args),
     History(history::Args),
     Report(report::Args),
     Inventory(inventory::Args),
@@ -208,6 +210,7 @@ impl Context {
             Command::Check(args) => check::run(&self, &args),
             Command::Explain(args) => explain::run(&self, &args),
             Command::Defaults(args) => defaults::run(&self, &args),
+            Command::Tree(args) => tree::run(&self, &args),
             Command::Status(args) => status::run(&self, &args),
             Command::History(args) => history::run(&self, &args),
             Command::Report(args) => report::run(&self, &args),

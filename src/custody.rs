@@ -18,7 +18,7 @@ use crate::cluster::{Cluster, ClusterError, Reason};
 
 /// Kinds that packs render, and the specs that go with them: apiVersion and kind. Where nothing says which kinds a sync
 /// has, objects are looked for among these.
-const USUAL: [(&str, &str); 22] = [
+const USUAL: [(&str, &str); 46] = [
     ("v1", "ServiceAccount"),
     ("v1", "ConfigMap"),
     ("v1", "Secret"),
@@ -41,6 +41,30 @@ const USUAL: [(&str, &str); 22] = [
     ("gateway.networking.k8s.io/v1beta1", "ReferenceGrant"),
     ("gateway.kgateway.dev/v1alpha1", "GatewayParameters"),
     ("agentgateway.dev/v1alpha1", "AgentgatewayParameters"),
+    ("v1", "PersistentVolumeClaim"),
+    ("cert-manager.io/v1", "Certificate"),
+    ("grove.io/v1alpha1", "PodCliqueSet"),
+    ("inference.networking.k8s.io/v1", "InferencePool"),
+    ("inference.networking.x-k8s.io/v1alpha2", "InferenceObjective"),
+    ("keda.sh/v1alpha1", "ScaledObject"),
+    ("leaderworkerset.x-k8s.io/v1", "LeaderWorkerSet"),
+    ("monitoring.coreos.com/v1", "ServiceMonitor"),
+    ("monitoring.googleapis.com/v1", "PodMonitoring"),
+    ("networking.gke.io/v1", "GCPBackendPolicy"),
+    ("networking.gke.io/v1", "GCPRoutingExtension"),
+    ("networking.gke.io/v1", "HealthCheckPolicy"),
+    ("networking.istio.io/v1beta1", "DestinationRule"),
+    ("networking.istio.io/v1alpha3", "EnvoyFilter"),
+    ("networking.istio.io/v1", "VirtualService"),
+    ("networking.k8s.io/v1", "Ingress"),
+    ("nvidia.com/v1beta1", "DynamoComponentDeployment"),
+    ("nvidia.com/v1beta1", "DynamoGraphDeployment"),
+    ("nvidia.com/v1beta1", "DynamoGraphDeploymentRequest"),
+    ("nvidia.com/v1alpha1", "DynamoGraphDeploymentScalingAdapter"),
+    ("nvidia.com/v1alpha1", "DynamoModel"),
+    ("resource.k8s.io/v1", "ResourceClaimTemplate"),
+    ("serving.kserve.io/v1alpha2", "LLMInferenceService"),
+    ("serving.kserve.io/v1alpha2", "LLMInferenceServiceConfig"),
 ];
 
 /// What a cluster shows of some kinds, and which of them it does not show.

@@ -58,7 +58,7 @@ pub(super) struct Selection {
 }
 
 /// Checks that a text has the form of [`ObjectId::path`].
-fn parse_unit(text: &str) -> Result<String, String> {
+pub(super) fn parse_unit(text: &str) -> Result<String, String> {
     let parts: Vec<&str> = text.split('/').collect();
     let is_unit = (2..=3).contains(&parts.len())
         && parts.iter().all(|part| !part.is_empty())

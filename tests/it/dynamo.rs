@@ -1,7 +1,12 @@
 //! Graphs of NVIDIA Dynamo on a real API server, which has the definitions and no operator.
 
 use std::fs;
+use std::path::Path;
 
+use gatewright_engine::object::Object;
+use gatewright_engine::pack::{Pack, Packs};
+use gatewright_engine::tree::Tree;
+use gatewright_engine::unit::{Options, Rendering, render};
 use serde_json::{Value, json};
 
 use crate::cluster::binaries::in_repository;
@@ -140,6 +145,18 @@ fn a_definition_of_a_megabyte_is_applied() {
     assert_eq!(stored["spec"]["versions"][0]["schema"]["openAPIV3Schema"]["properties"]["field999"]["type"], "string");
 }
 
+/// Has the server look at objects, as strictly as it can, and says how many they are.
+#[track_caller]
+fn accepts(namespace: &str, objects: &[Object]) -> usize {
+    let bodies: Vec<String> =
+        objects.iter().map(|object| object.clone().in_namespace(namespace).body().to_string()).collect();
+    if !bodies.is_empty() {
+        let arguments = ["-n", namespace, "apply", "--server-side", "--dry-run=server", "--validate=strict", "-f", "-"];
+        server().kubectl_stdin(&arguments, &bodies.join("\n---\n"));
+    }
+    bodies.len()
+}
+
 #[test]
 fn everything_that_graphs_become_is_accepted() {
     install(server());
@@ -147,15 +164,39 @@ fn everything_that_graphs_become_is_accepted() {
     server().kubectl_ok(&["create", "namespace", &namespace]);
     let mut count = 0;
     for case in golden::cases().iter().filter(|case| case.name.contains("graph")) {
-        let objects = case.rendering.units.iter().flat_map(|unit| unit.objects.iter());
-        let bodies: Vec<String> =
-            objects.map(|object| object.clone().in_namespace(&namespace).body().to_string()).collect();
-        count += bodies.len();
-        if !bodies.is_empty() {
-            let arguments =
-                ["-n", &namespace, "apply", "--server-side", "--dry-run=server", "--validate=strict", "-f", "-"];
-            server().kubectl_stdin(&arguments, &bodies.join("\n---\n"));
-        }
+        let objects = case.rendering.units.iter().flat_map(|unit| unit.objects.iter().cloned());
+        count += accepts(&namespace, &objects.collect::<Vec<_>>());
     }
     assert!(count > 60, "only {count} objects were found");
+}
+
+/// Returns what becomes of a file of the real inputs where there is no operator.
+fn expanded(file: &Path, settings: &Value) -> Rendering {
+    let pack = Pack::builtin("dynamo", settings).expect("the settings are sound");
+    let packs = Packs::new(vec![pack]).expect("the pack is sound");
+    let text = fs::read_to_string(file).expect("the input can be read");
+    render(&Tree::from_iter([("in.yaml", text)]), &packs, &Options::default())
+}
+
+#[test]
+fn real_graphs_are_expanded_or_say_why_not() {
+    let folder = crate::cases::folder().join("dynamo/inputs");
+    let Ok(files) = fs::read_dir(&folder) else { return };
+    install(server());
+    let namespace = unique("inputs");
+    server().kubectl_ok(&["create", "namespace", &namespace]);
+    for file in files.map(|file| file.expect("the inputs can be listed").path()) {
+        let settings = json!({
+            "mode": "expand", "mpi": {"sshSecretName": "mpi"},
+            "infrastructure": {"prometheusEndpoint": "http://prometheus.monitoring:9090"},
+        });
+        let rendering = expanded(&file, &settings);
+        assert_eq!((rendering.broken.len(), rendering.units.len()), (0, 1), "{file:?}: {:?}", rendering.problems);
+        assert!(accepts(&namespace, &rendering.units[0].objects) >= 5, "{file:?}");
+        // What is missing is said with the setting that has it.
+        let bare = expanded(&file, &json!({"mode": "expand"}));
+        let problems: Vec<String> = bare.problems.iter().map(ToString::to_string).collect();
+        let is_said = problems.iter().any(|problem| problem.contains("mpi.sshSecretName"));
+        assert_eq!(bare.units.len() == 1, !is_said, "{file:?}: {problems:?}");
+    }
 }

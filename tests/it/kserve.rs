@@ -127,6 +127,20 @@ fn a_service_becomes_available_is_scaled_and_loses_its_scheduler() {
         "llama-inference-pool"
     );
     sync().exits(0).says("no changes");
+    leads(
+        &desk
+            .run_with(&server.kubeconfig("admin"), &["tree", "--only", "LLMInferenceService/models/llama"])
+            .exits(0)
+            .out,
+        &[
+            "LLMInferenceService models/llama",
+            "HTTPRoute models/llama-kserve-route  ",
+            "InferencePool models/llama-inference-pool  current",
+            "Service models/llama-epp-service  current",
+            "Deployment models/llama-kserve-router-scheduler  current  ",
+            "Pod llama-kserve-router-scheduler-",
+        ],
+    );
 
     desk.replace("specs/llama.yaml", "replicas: 3", "replicas: 5");
     sync().exits(0);
@@ -150,4 +164,59 @@ fn a_service_becomes_available_is_scaled_and_loses_its_scheduler() {
     assert!(!left.contains("scheduler") && !left.contains("epp") && !left.contains("pool"), "{left}");
     assert_eq!(available("llama-kserve"), "5");
     assert_eq!(get("httproute/llama-kserve-route", "{.spec.rules[0].backendRefs[0].kind}"), "Service");
+}
+
+/// Finds texts in a tree, each behind the one before.
+#[track_caller]
+fn leads(tree: &str, texts: &[&str]) {
+    let mut depth = None;
+    for text in texts {
+        let line = tree.lines().find(|line| line.contains(text));
+        let found = line.and_then(|line| line.find(text));
+        assert!(found > depth, "{text:?} is not behind the one before it:\n{tree}");
+        depth = found;
+    }
+}
+
+/// A stand-in for KServe's controller: a Deployment that is known by its label, with a pod.
+const OPERATOR: &str = "
+apiVersion: apps/v1
+kind: Deployment
+metadata: {name: llmisvc-controller-manager, namespace: kserve, labels: {control-plane: llmisvc-controller-manager}}
+spec:
+  selector: {matchLabels: {app: operator}}
+  template:
+    metadata: {labels: {app: operator}}
+    spec: {containers: [{name: manager, image: registry.example.com/manager:1}]}
+";
+
+#[test]
+fn a_service_is_left_to_an_operator_that_is_at_work() {
+    let server = ApiServer::with_controllers();
+    for kind in KINDS {
+        server.install_kind(kind);
+    }
+    let desk = Desk::empty("gatewright.yaml");
+    desk.write("gatewright.yaml", &CONFIG.replace("wait: {timeout: 1m}", "wait: {enabled: false}"));
+    desk.write("specs/llama.yaml", SERVICE);
+    let run = |arguments: &[&str]| desk.run_with(&server.kubeconfig("admin"), arguments);
+    let plan = || run(&["plan", "--detailed-exitcode"]);
+    // The kind alone does nothing.
+    plan().exits(2).says("Deployment models/llama-kserve");
+    server.kubectl_ok(&["create", "namespace", "kserve"]);
+    server.kubectl_stdin(&["apply", "-f", "-"], OPERATOR);
+    let deployment = "deployment/llmisvc-controller-manager";
+    server.kubectl_ok(&["wait", "-n", "kserve", "--for=condition=Available", deployment, "--timeout=60s"]);
+    let planned = plan().exits(2).says("LLMInferenceService models/llama").out;
+    assert!(!planned.contains("Deployment"), "{planned}");
+    run(&["sync"]).exits(0).says("1 object created");
+    run(&["sync"]).exits(0).says("no changes");
+    let left = server.kubectl_ok(&["get", "deploy,llminferenceservices", "-n", "models", "-o", "name"]);
+    assert_eq!(left.trim(), "llminferenceservice.serving.kserve.io/llama");
+
+    // To provision beside it is refused, and nothing is touched.
+    desk.write("gatewright.yaml", &(desk.read("gatewright.yaml") + "packs: {kserve: {parameters: {mode: expand}}}\n"));
+    plan().exits(1).says("KServe's controller is at work in this cluster");
+    let left = server.kubectl_ok(&["get", "deploy,llminferenceservices", "-n", "models", "-o", "name"]);
+    assert_eq!(left.trim(), "llminferenceservice.serving.kserve.io/llama");
 }

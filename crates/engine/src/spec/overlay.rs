@@ -48,7 +48,7 @@ pub struct ClusterOverlay {
 pub struct OverlaySpec {
     /// The clusters; absent: all.
     pub clusters: Option<ClusterSelector>,
-    /// The Gateways; absent: all that a pack renders.
+    /// The Gateways, or other specs; absent: all Gateways.
     pub target: Option<Target>,
     /// Of two overlays the one with the higher priority wins.
     pub priority: i32,

@@ -1,0 +1,136 @@
+//! `gatewright tree`.
+
+mod look;
+
+use std::fmt::Write as _;
+
+use gatewright_engine::relations::{Branch, branches};
+use serde_json::{Value, json};
+
+use super::plan::Format;
+use super::session::{Selection, Session, parse_unit, unusable};
+use super::{Context, Failure, print, print_json, worst};
+use crate::capabilities;
+use look::{Node, look};
+
+/// Shows what becomes of specs, and how it is: each object behind what leads to it, down to the pods and their images.
+///
+/// It reads the source and the clusters, and changes nothing. What an operator has made of a request is shown behind it.
+///
+/// Exit codes: 0 shown, 1 failed, 4 a cluster was unreachable, 64 usage or configuration.
+#[derive(Debug, clap::Args)]
+pub struct Args {
+    /// The sync; all of them if absent.
+    #[arg(value_name = "SYNC")]
+    sync: Option<String>,
+    /// Only this cluster; may be given several times.
+    #[arg(long, value_name = "NAME")]
+    cluster: Vec<String>,
+    /// Only this spec, such as InferencePool/models/llama; may be given several times.
+    #[arg(long, value_name = "UNIT", value_parser = parse_unit)]
+    only: Vec<String>,
+    /// How to print it.
+    #[arg(long, value_name = "FORMAT", default_value = "text")]
+    format: Format,
+}
+
+/// What was found of one spec on one cluster.
+struct Found {
+    sync: String,
+    cluster: String,
+    spec: Node,
+    nodes: Vec<Node>,
+}
+
+/// Runs the command.
+pub fn run(context: &Context, args: &Args) -> Result<u8, Failure> {
+    let config = context.load()?;
+    context.log_quietly(&config)?;
+    let session = Session::new(context, &config)?;
+    let installation = session.state.make_installation().map_err(|error| unusable(&error))?;
+    let (sync, cluster, only) = (args.sync.clone(), args.cluster.clone(), args.only.clone());
+    let ready = session.prepare(&Selection { sync, cluster, only, full: false }, &installation)?;
+    let (mut codes, mut found) = (ready.codes, Vec::new());
+    for prepared in &ready.rounds {
+        let order = &prepared.order;
+        for (name, cluster) in &order.clusters {
+            let Some(want) = prepared.wanted.get(name).cloned() else { continue };
+            let looked = session.block_on(async {
+                let want = capabilities::complete(want, cluster.as_ref()).await?;
+                let Ok(rendering) = want.rendering().await else { return Ok(Vec::new()) };
+                let units = rendering.units.iter();
+                let chosen = units.filter(|unit| order.only.as_ref().is_none_or(|only| only.contains(&unit.id)));
+                look(cluster.as_ref(), chosen).await
+            });
+            match looked {
+                Ok(units) => found.extend(units.into_iter().map(|(spec, nodes)| Found {
+                    sync: order.sync.clone(),
+                    cluster: name.clone(),
+                    spec,
+                    nodes,
+                })),
+                Err(error) => codes.push(super::inventory::failed(name, &error).tell()),
+            }
+        }
+    }
+    match args.format {
+        Format::Json => {
+            print_json(
+                &json!({"schema": "gatewright.dev/tree/v1alpha1", "specs": found.iter().map(Found::json).collect::<Vec<_>>()}),
+            );
+        }
+        Format::Text => print(&text(&found)),
+    }
+    Ok(worst(codes))
+}
+
+fn text(found: &[Found]) -> String {
+    let (mut out, mut place) = (String::new(), (String::new(), String::new()));
+    for one in found {
+        let here = (one.sync.clone(), one.cluster.clone());
+        if here != place {
+            // Writing to a string does not fail.
+            let _ = writeln!(out, "sync {} on cluster {}", one.sync, one.cluster);
+            place = here;
+        }
+        let _ = writeln!(out, "{}", one.spec.line());
+        let bodies: Vec<&Value> = one.nodes.iter().map(|node| &node.body).collect();
+        draw(&mut out, &one.nodes, &branches(&bodies), "");
+    }
+    out
+}
+
+/// Draws branches, each behind what leads to it.
+fn draw(out: &mut String, nodes: &[Node], branches: &[Branch], indent: &str) {
+    for (number, branch) in branches.iter().enumerate() {
+        let node = &nodes[branch.index];
+        let is_last = number + 1 == branches.len();
+        let (corner, bar) = if is_last { ("└─ ", "   ") } else { ("├─ ", "│  ") };
+        let below = format!("{indent}{bar}");
+        let _ = writeln!(out, "{indent}{corner}{}", node.line());
+        let (pods, has_more) = (node.pods.len(), !branch.below.is_empty());
+        for (index, pod) in node.pods.iter().enumerate() {
+            let corner = if index + 1 == pods && !has_more { "└─ " } else { "├─ " };
+            let _ = writeln!(out, "{below}{corner}{pod}");
+        }
+        draw(out, nodes, &branch.below, &below);
+    }
+}
+
+impl Found {
+    fn json(&self) -> Value {
+        let bodies: Vec<&Value> = self.nodes.iter().map(|node| &node.body).collect();
+        json!({
+            "sync": self.sync,
+            "cluster": self.cluster,
+            "spec": self.spec.id.path(),
+            "objects": branches(&bodies).iter().map(|branch| self.branch(branch)).collect::<Vec<_>>(),
+        })
+    }
+
+    fn branch(&self, branch: &Branch) -> Value {
+        let node = &self.nodes[branch.index];
+        let below: Vec<Value> = branch.below.iter().map(|branch| self.branch(branch)).collect();
+        json!({"object": node.id.path(), "state": node.state, "images": node.images, "pods": node.pods, "below": below})
+    }
+}

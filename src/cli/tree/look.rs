@@ -1,0 +1,131 @@
+//! How the objects of units are on a cluster, with the pods of workloads.
+
+use std::collections::BTreeSet;
+
+use gatewright_engine::health::{Demands, health, pods};
+use gatewright_engine::object::{Gvk, Object, ObjectId};
+use gatewright_engine::pack::dynamo::request::is_made_for;
+use gatewright_engine::relations::{pod_labels, templates};
+use gatewright_engine::unit::Unit;
+use serde_json::Value;
+
+use crate::cluster::{Cluster, ClusterError, Search};
+
+/// An object, and how it is.
+pub(super) struct Node {
+    /// Which.
+    pub(super) id: ObjectId,
+    /// As it is wanted.
+    pub(super) body: Value,
+    /// In words.
+    pub(super) state: String,
+    /// The images that git asks for.
+    pub(super) images: BTreeSet<String>,
+    /// Its pods, each in words.
+    pub(super) pods: Vec<String>,
+}
+
+impl Node {
+    /// Says what it is and how it is.
+    pub(super) fn line(&self) -> String {
+        let images: Vec<&str> = self.images.iter().map(String::as_str).collect();
+        let parts = [self.id.to_string(), self.state.clone(), images.join(", ")];
+        parts.into_iter().filter(|part| !part.is_empty()).collect::<Vec<_>>().join("  ")
+    }
+}
+
+/// Looks at units: the spec of each, and its objects.
+pub(super) async fn look<'a>(
+    cluster: &dyn Cluster,
+    units: impl Iterator<Item = &'a Unit>,
+) -> Result<Vec<(Node, Vec<Node>)>, ClusterError> {
+    let mut found = Vec::new();
+    for unit in units {
+        let spec = Node {
+            id: unit.id.clone(),
+            body: Value::Null,
+            state: String::new(),
+            images: BTreeSet::new(),
+            pods: Vec::new(),
+        };
+        let mut nodes = Vec::new();
+        for object in unit.all() {
+            nodes.push(node(cluster, object).await?);
+            nodes.extend(made(cluster, object).await?);
+        }
+        found.push((spec, nodes));
+    }
+    Ok(found)
+}
+
+async fn node(cluster: &dyn Cluster, object: &Object) -> Result<Node, ClusterError> {
+    let live = cluster.get(&object.gvk(), object.id()).await?;
+    let state = match &live {
+        None => "it is not there".to_owned(),
+        Some(_) if !cluster.has_health() => String::new(),
+        Some(live) => health(live.object.body(), Demands::default()).to_string(),
+    };
+    let containers = templates(object.body()).into_iter().flat_map(containers);
+    let images: BTreeSet<String> = containers.filter_map(|it| it["image"].as_str()).map(str::to_owned).collect();
+    let pods = if images.is_empty() || live.is_none() { Vec::new() } else { pods_of(cluster, object, &images).await? };
+    Ok(Node { id: object.id().clone(), body: object.body().clone(), state, images, pods })
+}
+
+fn containers(template: &Value) -> impl Iterator<Item = &Value> {
+    let lists = ["initContainers", "containers"].into_iter();
+    lists.filter_map(|field| template["spec"][field].as_array()).flatten()
+}
+
+/// Says how the pods of a workload are, and which other images they run.
+async fn pods_of(
+    cluster: &dyn Cluster,
+    object: &Object,
+    images: &BTreeSet<String>,
+) -> Result<Vec<String>, ClusterError> {
+    let labels = match pod_labels(object.body()) {
+        Some(labels) => {
+            labels.iter().filter_map(|(key, value)| Some(format!("{key}={}", value.as_str()?))).collect::<Vec<_>>()
+        }
+        // What makes pods in groups marks them by its name.
+        None if object.id().kind == "LeaderWorkerSet" => {
+            vec![format!("leaderworkerset.sigs.k8s.io/name={}", object.id().name)]
+        }
+        None => return Ok(Vec::new()),
+    };
+    let (labels, namespace) = (labels.join(","), object.id().namespace.as_str());
+    let search = Search { namespace, labels: &labels, fields: "" };
+    let mut pods = cluster.search(&Gvk::new("v1", "Pod"), search).await?;
+    pods.sort_by(|one, other| one.object.id().cmp(other.object.id()));
+    Ok(pods.iter().map(|live| pod(live.object.body(), &live.object.id().name, images)).collect())
+}
+
+fn pod(body: &Value, name: &str, images: &BTreeSet<String>) -> String {
+    let state = pods::trouble(body).map_or_else(|| "ready".to_owned(), |trouble| trouble.what);
+    let running =
+        ["initContainers", "containers"].into_iter().filter_map(|field| body["spec"][field].as_array()).flatten();
+    let others: BTreeSet<&str> =
+        running.filter_map(|container| container["image"].as_str()).filter(|image| !images.contains(*image)).collect();
+    let others = others.into_iter().collect::<Vec<_>>().join(", ");
+    let others = if others.is_empty() { others } else { format!("  runs {others}") };
+    format!("Pod {name}  {state}{others}")
+}
+
+/// Returns what an operator has made of a request.
+async fn made(cluster: &dyn Cluster, request: &Object) -> Result<Vec<Node>, ClusterError> {
+    if request.id().kind != "DynamoGraphDeploymentRequest" {
+        return Ok(Vec::new());
+    }
+    let kind = Gvk { kind: "DynamoGraphDeployment".to_owned(), ..request.gvk() };
+    let search = Search { namespace: &request.id().namespace, labels: "", fields: "" };
+    let graphs = cluster.search(&kind, search).await?;
+    let graphs = graphs.into_iter().filter(|live| is_made_for(request.id(), live.object.body()));
+    Ok(graphs
+        .map(|live| Node {
+            id: live.object.id().clone(),
+            state: format!("{}, made by the operator", health(live.object.body(), Demands::default())),
+            body: live.object.into_body(),
+            images: BTreeSet::new(),
+            pods: Vec::new(),
+        })
+        .collect())
+}
