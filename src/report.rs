@@ -528,6 +528,7 @@ fn weight(reason: &Reason) -> u8 {
         | Reason::Broken
         | Reason::Unreadable(_)
         | Reason::SelfManaged
+        | Reason::PassedOn
         | Reason::Adopted
         | Reason::PruneDisabled
         | Reason::MayBeClaimed(_)

@@ -99,6 +99,7 @@ fn is_kept(reason: &Reason) -> bool {
         | Reason::Broken
         | Reason::Unreadable(_)
         | Reason::SelfManaged
+        | Reason::PassedOn
         | Reason::Adopted
         | Reason::PruneDisabled
         | Reason::MayBeClaimed(_)

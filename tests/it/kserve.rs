@@ -202,21 +202,23 @@ fn a_service_is_left_to_an_operator_that_is_at_work() {
     let run = |arguments: &[&str]| desk.run_with(&server.kubeconfig("admin"), arguments);
     let plan = || run(&["plan", "--detailed-exitcode"]);
     // The kind alone does nothing.
-    plan().exits(2).says("Deployment models/llama-kserve");
+    run(&["sync"]).exits(0).says("create Deployment models/llama-kserve");
+    let there = || server.kubectl_ok(&["get", "deploy,llminferenceservices", "-n", "models", "-o", "name"]);
+    let before = there();
     server.kubectl_ok(&["create", "namespace", "kserve"]);
     server.kubectl_stdin(&["apply", "-f", "-"], OPERATOR);
     let deployment = "deployment/llmisvc-controller-manager";
     server.kubectl_ok(&["wait", "-n", "kserve", "--for=condition=Available", deployment, "--timeout=60s"]);
-    let planned = plan().exits(2).says("LLMInferenceService models/llama").out;
-    assert!(!planned.contains("Deployment"), "{planned}");
+    let planned = plan().exits(2).says("create LLMInferenceService models/llama").out;
+    assert!(!planned.contains("delete"), "{planned}");
+    assert!(planned.contains("11 objects: kept: its spec is left to the operator"), "{planned}");
     run(&["sync"]).exits(0).says("1 object created");
     run(&["sync"]).exits(0).says("no changes");
-    let left = server.kubectl_ok(&["get", "deploy,llminferenceservices", "-n", "models", "-o", "name"]);
-    assert_eq!(left.trim(), "llminferenceservice.serving.kserve.io/llama");
+    // What serves goes on serving until the operator takes it over.
+    assert_eq!(there(), format!("{before}llminferenceservice.serving.kserve.io/llama\n"));
 
     // To provision beside it is refused, and nothing is touched.
     desk.write("gatewright.yaml", &(desk.read("gatewright.yaml") + "packs: {kserve: {parameters: {mode: expand}}}\n"));
     plan().exits(1).says("KServe's controller is at work in this cluster");
-    let left = server.kubectl_ok(&["get", "deploy,llminferenceservices", "-n", "models", "-o", "name"]);
-    assert_eq!(left.trim(), "llminferenceservice.serving.kserve.io/llama");
+    assert_eq!(there(), format!("{before}llminferenceservice.serving.kserve.io/llama\n"));
 }

@@ -103,6 +103,9 @@ pub struct Rendering {
     pub broken: BTreeSet<ObjectId>,
     /// Specs that somebody else provisions.
     pub self_managed: BTreeSet<ObjectId>,
+    /// Specs that an operator in the cluster provisions: they go there as they are.
+    #[serde(default)]
+    pub passed_on: BTreeSet<ObjectId>,
     /// Documents that no pack claims and that are not applied, with their place.
     pub unclaimed: Vec<(ObjectId, Place)>,
     /// Everything that stands in the source, in whatever state: it is not deleted for want of a setting.
@@ -219,7 +222,10 @@ impl Rendering {
         };
         let (rendered, deployer) = match made {
             Made::Rendered(rendered) => (rendered, Deployer::of(resolved.pack)),
-            Made::PassedOn(rendered) => (rendered, None),
+            Made::PassedOn(rendered) => {
+                self.passed_on.insert(resolved.document.id.clone());
+                (rendered, None)
+            }
             Made::SelfManaged => {
                 self.self_managed.insert(resolved.document.id.clone());
                 (Rendered::default(), None)

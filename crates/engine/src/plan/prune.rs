@@ -127,6 +127,10 @@ impl Context<'_> {
         if self.rendering.self_managed.contains(&entry.unit) && !self.is_spec(id) {
             return Err(Reason::SelfManaged);
         }
+        // The operator's own kinds are what we leave to it; everything else it makes, and perhaps out of what is there.
+        if self.rendering.passed_on.contains(&entry.unit) && id.group != entry.unit.group {
+            return Err(Reason::PassedOn);
+        }
         // What the specs in the cluster need stays as long as they do.
         let is_left_over = self.is_spec(id) && !self.rendering.applies_specs;
         if self.rendering.documents.contains(id) || (is_left_over && self.rendering.documents.contains(&entry.unit)) {

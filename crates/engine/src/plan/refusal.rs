@@ -72,6 +72,8 @@ pub enum Reason {
     Unreadable(String),
     /// Its spec says that somebody else provisions it; what exists stays as it is.
     SelfManaged,
+    /// Its spec is left to an operator in the cluster, which takes over what was made for it.
+    PassedOn,
     /// It existed before it was ours, and the sync does not delete such objects.
     Adopted,
     /// Pruning is switched off.
@@ -122,6 +124,9 @@ impl fmt::Display for Reason {
             Self::Broken => f.write_str("kept: its spec is broken"),
             Self::Unreadable(file) => write!(f, "kept: {file} cannot be read, and may speak of it"),
             Self::SelfManaged => f.write_str("kept: its spec says that somebody else provisions it"),
+            Self::PassedOn => {
+                f.write_str("kept: its spec is left to the operator in the cluster, which may take it over")
+            }
             Self::Adopted => f.write_str("kept: it was adopted, and adopt.prune is false"),
             Self::PruneDisabled => f.write_str("kept: pruning is switched off"),
             Self::MayBeClaimed(what) => write!(f, "kept: {what}"),
