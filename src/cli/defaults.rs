@@ -9,7 +9,7 @@ use gatewright_engine::yaml;
 use super::{Context, Failure, emit, render};
 use crate::config::Config;
 
-/// Prints the parameters that Gateways begin with, as a document to start one of your own from.
+/// Prints the parameters that Gateways, or other specs of a pack, begin with, as a document to start one of your own from.
 ///
 /// If --config names a file, what it sets for the pack is part of them, and said so in a comment.
 ///
@@ -63,9 +63,11 @@ fn class<'a>(pack: &'a Pack, wanted: Option<&str>) -> Result<&'a str, Failure> {
 
 /// Says in comments what the parameters are, and what to know before they are used.
 fn remarks(found: &Defaults, pack: &Pack, class: &str, config: Option<&Config>) -> String {
+    let whose =
+        if pack.manifest.controllers.is_empty() { "specs".to_owned() } else { format!("Gateways of class {class}") };
     let pack = &pack.manifest.name;
     let more = config.map(|config| format!(", and what {} sets for it", config.file.display())).unwrap_or_default();
-    let mut lines = vec![format!("What Gateways of class {class} begin with: the defaults of pack {pack}{more}.")];
+    let mut lines = vec![format!("What {whose} begin with: the defaults of pack {pack}{more}.")];
     if let Some(config) = config {
         let set = found.origins.iter().filter_map(|(path, origin)| Some((path, set_in(config, path, origin)?)));
         lines.extend(set.map(|(path, place)| format!("{path} is set in {place}")));

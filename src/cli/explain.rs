@@ -33,7 +33,8 @@ const SHORT: [(&str, &str); 7] = [
 
 /// Says where every field of a rendered object comes from: file, line and layer, and what lower layers had said.
 ///
-/// Of a Gateway, or another spec, it explains the merged parameters. Needs no cluster; as with `render`, settings of packs count if
+/// Of a Gateway, or another spec, it explains the merged parameters; where a spec is rendered itself, as a pool is, they
+/// go by their own kind: EndpointPickerParameters/infra/pool. Needs no cluster; as with `render`, settings of packs count if
 /// --config names a file.
 ///
 /// Exit codes: 0 explained, 1 the Gateway cannot be rendered, 64 usage, or there is no such object or field.
@@ -187,6 +188,9 @@ fn find<'a>(
     if let Some(found) = all.iter().find(|candidate| wanted.is(id(candidate))) {
         return Ok(*found);
     }
+    if let Some(unit) = specs(rendering, packs).find(|unit| is_governed(&unit.id, packs, wanted)) {
+        return Ok((&unit.id, None));
+    }
     if let Some(unit) = rendering.units.iter().find(|unit| wanted.is(&unit.id)) {
         return Err(Failure::usage(format!("{} is applied as it stands at {}", unit.id, unit.place)));
     }
@@ -197,6 +201,13 @@ fn find<'a>(
     let hint = near.map(|near| format!("did you mean {near:?}?")).into_iter().chain(listed(rendering, packs));
     let failure = Failure::usage(format!("{written:?} is not rendered from these specs"));
     Err(failure.hint(hint.collect::<Vec<_>>().join("\n  ")))
+}
+
+/// Tells whether somebody means the parameters of a spec, by their kind and its name.
+fn is_governed(spec: &ObjectId, packs: &Packs, wanted: &Wanted) -> bool {
+    let Some(pack) = packs.claiming(&spec.group, &spec.kind) else { return false };
+    let kind = &pack.own.kind;
+    wanted.is(&ObjectId { group: kind.group.clone(), kind: kind.kind.clone(), ..spec.clone() })
 }
 
 /// Returns the specs that are rendered; other units are documents that are applied as they are.

@@ -147,4 +147,7 @@ fn the_example_of_inference_is_planned_and_rendered() {
     assert!(deployment.contains("--ha-enable-leader-election"), "{deployment}");
     let explain = ["explain", "Deployment/inference/qwen3-epp", "spec.replicas", "--sync", "inference"];
     desk.run(&explain).exits(0).says("inferenceExtension.replicas: 3 (").says("pool.yaml:");
+    let parameters = "EndpointPickerParameters/inference/qwen3";
+    let explain = ["explain", parameters, "inferenceExtension.replicas", "--sync", "inference"];
+    desk.run(&explain).exits(0).says("inferenceExtension.replicas: 3 (").says("pool.yaml:");
 }

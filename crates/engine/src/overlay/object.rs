@@ -134,9 +134,13 @@ fn check(object: &Object, after: &Value, change: &Change<'_>) -> Result<(), Box<
     if let Some(path) = closed.chain(others).find(|path| at(before, path) != at(after, path)) {
         return Err(change.refused(&path, object.id(), CLOSED));
     }
-    if let Some(path) = own_marks(after) {
+    // A pack may set such a key itself: the digest of what pods read.
+    let (kept, found) = (own_marks(before), own_marks(after));
+    let changed =
+        found.iter().find(|mark| !kept.contains(mark)).or_else(|| kept.iter().find(|mark| !found.contains(mark)));
+    if let Some((path, _)) = changed {
         let message = format!("{} begins with {OWN_PREFIX}, which is ours", path.join("."));
-        let problem = Problem::document(change.place(&path), message);
+        let problem = Problem::document(change.place(path), message);
         return Err(Box::new(problem.about(change.overlay.document.id.clone())));
     }
     let selected = after["spec"]["selector"]["matchLabels"].as_object().into_iter().flatten();
@@ -152,16 +156,19 @@ fn check(object: &Object, after: &Value, change: &Change<'_>) -> Result<(), Box<
     }
 }
 
-/// Finds a label or annotation that only we may set.
-fn own_marks(body: &Value) -> Option<Vec<String>> {
+/// Returns the labels and annotations that only we may set, with their paths.
+fn own_marks(body: &Value) -> Vec<(Vec<String>, &Value)> {
     let places: [&[&str]; 2] = [&["metadata"], &["spec", "template", "metadata"]];
-    places.into_iter().find_map(|place| {
-        let metadata = place.iter().try_fold(body, |value, part| value.get(part))?;
-        OPEN_METADATA.into_iter().find_map(|field| {
-            let key = metadata[field].as_object()?.keys().find(|key| key.starts_with(OWN_PREFIX))?;
-            Some(place.iter().chain(&[field, key]).map(|&part| part.to_owned()).collect())
-        })
-    })
+    let mut marks = Vec::new();
+    for (place, field) in places.into_iter().flat_map(|place| OPEN_METADATA.map(|field| (place, field))) {
+        let metadata = place.iter().try_fold(body, |value, part| value.get(part));
+        let entries = metadata.and_then(|metadata| metadata[field].as_object()).into_iter().flatten();
+        for (key, value) in entries.filter(|(key, _)| key.starts_with(OWN_PREFIX)) {
+            let path = place.iter().chain(&[field, key]).map(|&part| part.to_owned()).collect();
+            marks.push((path, value));
+        }
+    }
+    marks
 }
 
 /// Returns the patches that no object of any unit has been for, with the units that they were meant for. `rendered`

@@ -62,6 +62,13 @@ fn built_in(body: &mut Value, kind: &Gvk) {
         }
         ("", "Service") => service(body),
         ("", "Secret") => add(body, "", &json!({"type": "Opaque"})),
+        ("", "PersistentVolumeClaim") => add(body, "spec", &json!({"volumeMode": "Filesystem"})),
+        ("resource.k8s.io", "ResourceClaimTemplate") => each(body, "spec.spec.devices.requests.*", &mut |request| {
+            add(request, "exactly", &json!({"allocationMode": "ExactCount"}));
+            if request["exactly"]["allocationMode"] == "ExactCount" {
+                add(request, "exactly", &json!({"count": 1}));
+            }
+        }),
         ("autoscaling", "HorizontalPodAutoscaler") => {
             add(body, "spec", &json!({"minReplicas": 1}));
             if kind.version == "v2" {
@@ -296,6 +303,16 @@ mod tests {
         outer["externalIPs"] = json!(["192.0.2.1"]);
         outer["externalTrafficPolicy"] = json!("Cluster");
         check(kind, &json!({"externalIPs": ["192.0.2.1"]}), &outer);
+    }
+
+    #[test]
+    fn claims_of_storage_and_of_devices_are_filled_in() {
+        check(("v1", "PersistentVolumeClaim"), &json!({}), &json!({"volumeMode": "Filesystem"}));
+        let requests =
+            |exactly: Value| json!({"spec": {"devices": {"requests": [{"name": "gpu", "exactly": exactly}]}}});
+        let kind = ("resource.k8s.io/v1", "ResourceClaimTemplate");
+        check(kind, &requests(json!({})), &requests(json!({"allocationMode": "ExactCount", "count": 1})));
+        check(kind, &requests(json!({"allocationMode": "All"})), &requests(json!({"allocationMode": "All"})));
     }
 
     #[test]
