@@ -8,8 +8,6 @@ use gatewright_engine::plan::claims::{Claim, Claims, Wanted};
 use gatewright_engine::unit::Rendering;
 use tokio::task::JoinError;
 
-use crate::capabilities;
-use crate::cluster::{Cluster, ClusterError};
 use crate::config::Config;
 use crate::rendering::Want;
 
@@ -45,14 +43,12 @@ impl Beside {
         Self(neighbors.into_iter().map(|(name, neighbor)| (name, Some(neighbor))).collect())
     }
 
-    /// Adds what a cluster can do to what they want there, if that matters.
-    pub async fn complete(mut self, cluster: &dyn Cluster) -> Result<Self, ClusterError> {
-        for neighbor in self.0.values_mut() {
-            if let Some(Neighbor::Wants(want)) = neighbor {
-                *want = capabilities::complete(want.clone(), cluster).await?;
-            }
-        }
-        Ok(self)
+    /// Returns what they want, as far as their sources say it.
+    pub fn wants_mut(&mut self) -> impl Iterator<Item = &mut Want> {
+        self.0.values_mut().filter_map(|neighbor| match neighbor {
+            Some(Neighbor::Wants(want)) => Some(want),
+            Some(Neighbor::Unread(_)) | None => None,
+        })
     }
 
     /// Finds out what they want. Of one whose rendering ends in a bug that is not known, and nobody else suffers for it.

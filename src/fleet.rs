@@ -34,7 +34,7 @@ use crate::archive::{About, Archive, runs};
 use crate::capabilities;
 use crate::claims::Beside;
 use crate::clock::Clock;
-use crate::cluster::{Cluster, ClusterError};
+use crate::cluster::Cluster;
 use crate::config::Config;
 use crate::config::conflicts::{ConflictRule, IgnoreRule};
 use crate::config::settings::{AdoptPolicy, OnProblem, SyncSettings};
@@ -228,25 +228,18 @@ impl Target {
 
     /// Runs the round, once it is known what the cluster can do.
     async fn round(mut self, stop: CancellationToken) -> Ended {
-        let completed = tokio::select! {
+        let wants = std::iter::once(&mut self.want).chain(self.beside.wants_mut());
+        let refused = tokio::select! {
             biased;
-            () = stop.cancelled() => return (self.name, self.want, Conclusion::of(round::stopped())),
-            completed = self.complete() => completed,
+            () = stop.cancelled() => Some(round::stopped()),
+            completed = capabilities::complete(wants, self.cluster.as_ref()) => completed.err().map(|it| round::failed(&it)),
         };
-        let want = match completed {
-            Ok(want) => want,
-            Err(error) => return (self.name, self.want, Conclusion::of(round::failed(&error))),
-        };
-        self.want = want.clone();
+        if let Some(report) = refused {
+            return (self.name, self.want, Conclusion::of(report));
+        }
+        let want = self.want.clone();
         let (name, conclusion) = self.conclude(stop).await;
         (name, want, conclusion)
-    }
-
-    /// Adds what the cluster can do to what is wanted there, by this sync and by others.
-    async fn complete(&mut self) -> Result<Want, ClusterError> {
-        let want = capabilities::complete(self.want.clone(), self.cluster.as_ref()).await?;
-        self.beside = self.beside.clone().complete(self.cluster.as_ref()).await?;
-        Ok(want)
     }
 
     async fn conclude(self, stop: CancellationToken) -> (String, Conclusion) {

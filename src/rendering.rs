@@ -13,8 +13,9 @@ use gatewright_engine::marks::Marker;
 use gatewright_engine::object::ObjectId;
 use gatewright_engine::overlay::Variant;
 use gatewright_engine::pack::Packs;
+use gatewright_engine::pack::manifest::Manifest;
 use gatewright_engine::problem::{Place, Problem};
-use gatewright_engine::selector::ClusterFacts;
+use gatewright_engine::selector::{Capabilities, ClusterFacts};
 use gatewright_engine::unit::{Options, Rendering, Source};
 use tokio::task::JoinError;
 
@@ -64,6 +65,21 @@ impl Want {
         match self {
             Self::Ready(_) => None,
             Self::Later { renderings, snapshot, cluster } => Some(renderings.key(snapshot, cluster)),
+        }
+    }
+
+    /// Returns what those packs say of themselves that want to know what the cluster can do.
+    pub fn asking(&self) -> Vec<Arc<Manifest>> {
+        match self {
+            Self::Ready(_) => Vec::new(),
+            Self::Later { renderings, snapshot, .. } => renderings.asking(snapshot),
+        }
+    }
+
+    /// Adds what the cluster can do.
+    pub fn know(&mut self, capabilities: &Capabilities) {
+        if let Self::Later { cluster, .. } = self {
+            cluster.capabilities = Some(capabilities.clone());
         }
     }
 

@@ -2,15 +2,20 @@
 
 mod look;
 
+use std::collections::BTreeSet;
 use std::fmt::Write as _;
 
+use gatewright_engine::object::ObjectId;
 use gatewright_engine::relations::{Branch, branches};
 use serde_json::{Value, json};
+use tokio::task::JoinError;
 
 use super::plan::Format;
-use super::session::{Selection, Session, parse_unit, unusable};
+use super::session::{Prepared, Selection, Session, parse_unit, unusable};
 use super::{Context, Failure, print, print_json, worst};
 use crate::capabilities;
+use crate::cluster::{Cluster, ClusterError};
+use crate::rendering::Want;
 use look::{Node, look};
 
 /// Shows what becomes of specs, and how it is: each object behind what leads to it, down to the pods and their images.
@@ -38,7 +43,7 @@ pub struct Args {
 struct Found {
     sync: String,
     cluster: String,
-    spec: Node,
+    spec: ObjectId,
     nodes: Vec<Node>,
 }
 
@@ -47,41 +52,52 @@ pub fn run(context: &Context, args: &Args) -> Result<u8, Failure> {
     let config = context.load()?;
     context.log_quietly(&config)?;
     let session = Session::new(context, &config)?;
-    let installation = session.state.make_installation().map_err(|error| unusable(&error))?;
+    let installation = session.state.installation().map_err(|error| unusable(&error))?.unwrap_or_default();
     let (sync, cluster, only) = (args.sync.clone(), args.cluster.clone(), args.only.clone());
     let ready = session.prepare(&Selection { sync, cluster, only, full: false }, &installation)?;
     let (mut codes, mut found) = (ready.codes, Vec::new());
-    for prepared in &ready.rounds {
-        let order = &prepared.order;
+    for Prepared { order, wanted, .. } in &ready.rounds {
         for (name, cluster) in &order.clusters {
-            let Some(want) = prepared.wanted.get(name).cloned() else { continue };
-            let looked = session.block_on(async {
-                let want = capabilities::complete(want, cluster.as_ref()).await?;
-                let Ok(rendering) = want.rendering().await else { return Ok(Vec::new()) };
-                let units = rendering.units.iter();
-                let chosen = units.filter(|unit| order.only.as_ref().is_none_or(|only| only.contains(&unit.id)));
-                look(cluster.as_ref(), chosen).await
-            });
-            match looked {
-                Ok(units) => found.extend(units.into_iter().map(|(spec, nodes)| Found {
+            let Some(want) = wanted.get(name).cloned() else { continue };
+            match session.block_on(on(cluster.as_ref(), want, order.only.as_ref())) {
+                Ok(specs) => found.extend(specs.into_iter().map(|(spec, nodes)| Found {
                     sync: order.sync.clone(),
                     cluster: name.clone(),
                     spec,
                     nodes,
                 })),
-                Err(error) => codes.push(super::inventory::failed(name, &error).tell()),
+                Err(Trouble::Cluster(error)) => codes.push(super::inventory::failed(name, &error).tell()),
+                Err(Trouble::Bug(error)) => codes.push(Failure::of(&error).hint("please report it").tell()),
             }
         }
     }
     match args.format {
         Format::Json => {
-            print_json(
-                &json!({"schema": "gatewright.dev/tree/v1alpha1", "specs": found.iter().map(Found::json).collect::<Vec<_>>()}),
-            );
+            let specs: Vec<Value> = found.iter().map(Found::json).collect();
+            print_json(&json!({"schema": "gatewright.dev/tree/v1alpha1", "specs": specs}));
         }
         Format::Text => print(&text(&found)),
     }
     Ok(worst(codes))
+}
+
+/// Why nothing can be shown of a cluster.
+enum Trouble {
+    Cluster(ClusterError),
+    /// A rendering did not end.
+    Bug(JoinError),
+}
+
+/// Finds the specs that are wanted on a cluster, or some of them, with their objects there.
+async fn on(
+    cluster: &dyn Cluster,
+    mut want: Want,
+    only: Option<&BTreeSet<ObjectId>>,
+) -> Result<Vec<(ObjectId, Vec<Node>)>, Trouble> {
+    capabilities::complete([&mut want], cluster).await.map_err(Trouble::Cluster)?;
+    let rendering = want.rendering().await.map_err(Trouble::Bug)?;
+    let chosen = rendering.units.iter().filter(|unit| only.is_none_or(|only| only.contains(&unit.id)));
+    look(cluster, chosen).await.map_err(Trouble::Cluster)
 }
 
 fn text(found: &[Found]) -> String {
@@ -93,7 +109,7 @@ fn text(found: &[Found]) -> String {
             let _ = writeln!(out, "sync {} on cluster {}", one.sync, one.cluster);
             place = here;
         }
-        let _ = writeln!(out, "{}", one.spec.line());
+        let _ = writeln!(out, "{}", one.spec);
         let bodies: Vec<&Value> = one.nodes.iter().map(|node| &node.body).collect();
         draw(&mut out, &one.nodes, &branches(&bodies), "");
     }
@@ -123,7 +139,7 @@ impl Found {
         json!({
             "sync": self.sync,
             "cluster": self.cluster,
-            "spec": self.spec.id.path(),
+            "spec": self.spec.path(),
             "objects": branches(&bodies).iter().map(|branch| self.branch(branch)).collect::<Vec<_>>(),
         })
     }

@@ -8,6 +8,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use gatewright_engine::enforce;
+use gatewright_engine::error::Chain;
 use gatewright_engine::pack::{MANIFEST, Pack, PackError, Packs, builtin};
 use gatewright_engine::yaml::{self, Node};
 use serde_json::{Value, json};
@@ -161,12 +162,12 @@ pub(super) fn read_all(
         }
         match folders([path.as_path()]) {
             Ok(folders) => all.extend(folders),
-            Err(error) => wrong(&place, gatewright_engine::error::Chain(&error).to_string()),
+            Err(error) => wrong(&place, Chain(&error).to_string()),
         }
     }
     match folders(named.iter().map(PathBuf::as_path)) {
         Ok(folders) => all.extend(folders),
-        Err(error) => wrong(&[], gatewright_engine::error::Chain(&error).to_string()),
+        Err(error) => wrong(&[], Chain(&error).to_string()),
     }
     let known: Vec<&str> = builtin::PACKS.into_iter().chain(all.keys().map(String::as_str)).collect();
     for name in settings.packs.others.keys().filter(|name| !known.contains(&name.as_str())) {

@@ -92,7 +92,7 @@ impl Renderings {
 
     /// Returns what those packs say of themselves that want to know of a cluster whether an operator is at work, because
     /// one of their specs may be in the snapshot. The text is enough to tell that: mostly there is none.
-    pub fn asking(&self, snapshot: &Snapshot) -> Vec<Arc<Manifest>> {
+    pub(super) fn asking(&self, snapshot: &Snapshot) -> Vec<Arc<Manifest>> {
         let mut last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(known) = last.asking.as_ref().filter(|_| last.revision == snapshot.revision) {
             return known.clone();

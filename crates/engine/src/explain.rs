@@ -312,7 +312,7 @@ fn cause_of(case: &Case<'_>, origin: &Merged, spot: &Spot) -> Cause {
 fn assigned<'a>(inputs: &Inputs<'a>) -> (Assignment<'a>, Cow<'a, Specs>) {
     let Inputs { source, packs, options, .. } = inputs;
     let assignment = source.overlays.on(options.cluster.as_ref(), &source.specs);
-    let specs = overlay::gateway::patch(&source.specs, &assignment, packs.kinds());
+    let specs = overlay::specs::patch(&source.specs, &assignment, packs.kinds());
     (assignment, specs)
 }
 

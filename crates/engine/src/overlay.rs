@@ -6,11 +6,11 @@
 //! no overlay depends on what another has patched.
 
 mod change;
-pub(crate) mod gateway;
 mod names;
 mod nodes;
 pub(crate) mod object;
 mod read;
+pub(crate) mod specs;
 pub(crate) mod ties;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -173,19 +173,18 @@ impl Overlays {
         let mut assignment = Assignment::default();
         let is_spec =
             |document: &&Document| !matches!(document.id.kind.as_str(), KIND | "GatewayClass" | "ListenerSet");
-        for gateway in specs.documents.values().filter(is_spec) {
-            let governs = |overlay: &&Overlay| {
-                overlay.is_in_force(cluster) && targets(overlay.spec.target.as_ref(), gateway, specs)
-            };
+        for spec in specs.documents.values().filter(is_spec) {
+            let governs =
+                |overlay: &&Overlay| overlay.is_in_force(cluster) && targets(overlay.spec.target.as_ref(), spec, specs);
             let governing: Vec<&Overlay> = self.usable.iter().filter(governs).collect();
             if !governing.is_empty() {
-                assignment.governed.insert(gateway.id.clone(), governing);
+                assignment.governed.insert(spec.id.clone(), governing);
             }
             let holds = |broken: &&Broken| {
-                selects(broken.clusters.as_ref(), cluster) && targets(Some(&broken.target), gateway, specs)
+                selects(broken.clusters.as_ref(), cluster) && targets(Some(&broken.target), spec, specs)
             };
             if let Some(broken) = self.broken.iter().find(holds) {
-                assignment.held.insert(gateway.id.clone(), broken.place.clone());
+                assignment.held.insert(spec.id.clone(), broken.place.clone());
             }
         }
         assignment

@@ -140,7 +140,7 @@ impl Source {
     /// Renders it for one cluster.
     pub fn render(&self, packs: &Packs, options: &Options) -> Rendering {
         let assignment = self.overlays.on(options.cluster.as_ref(), &self.specs);
-        let specs = overlay::gateway::patch(&self.specs, &assignment, packs.kinds());
+        let specs = overlay::specs::patch(&self.specs, &assignment, packs.kinds());
         let is_spec = |id: &&ObjectId| packs.is_spec(&id.group, &id.kind);
         let mut rendering = Rendering {
             broken: specs.broken.keys().filter(is_spec).cloned().collect(),

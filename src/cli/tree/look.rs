@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 
+use futures::stream::{self, StreamExt, TryStreamExt};
 use gatewright_engine::health::{Demands, health, pods};
 use gatewright_engine::object::{Gvk, Object, ObjectId};
 use gatewright_engine::pack::dynamo::request::is_made_for;
@@ -10,8 +11,13 @@ use gatewright_engine::unit::Unit;
 use serde_json::Value;
 
 use crate::cluster::{Cluster, ClusterError, Search};
+use crate::observe::only_local;
+
+/// How many objects are looked at beside each other.
+const AT_ONCE: usize = 8;
 
 /// An object, and how it is.
+#[derive(Clone)]
 pub(super) struct Node {
     /// Which.
     pub(super) id: ObjectId,
@@ -34,41 +40,40 @@ impl Node {
     }
 }
 
-/// Looks at units: the spec of each, and its objects.
+/// Looks at units, and returns the objects of each.
 pub(super) async fn look<'a>(
     cluster: &dyn Cluster,
     units: impl Iterator<Item = &'a Unit>,
-) -> Result<Vec<(Node, Vec<Node>)>, ClusterError> {
+) -> Result<Vec<(ObjectId, Vec<Node>)>, ClusterError> {
     let mut found = Vec::new();
     for unit in units {
-        let spec = Node {
-            id: unit.id.clone(),
-            body: Value::Null,
-            state: String::new(),
-            images: BTreeSet::new(),
-            pods: Vec::new(),
-        };
-        let mut nodes = Vec::new();
-        for object in unit.all() {
-            nodes.push(node(cluster, object).await?);
-            nodes.extend(made(cluster, object).await?);
-        }
-        found.push((spec, nodes));
+        let looks = stream::iter(unit.all()).map(|object| look_at(cluster, object)).buffered(AT_ONCE);
+        let nodes: Vec<Vec<Node>> = looks.try_collect().await?;
+        found.push((unit.id.clone(), nodes.concat()));
     }
     Ok(found)
 }
 
-async fn node(cluster: &dyn Cluster, object: &Object) -> Result<Node, ClusterError> {
-    let live = cluster.get(&object.gvk(), object.id()).await?;
-    let state = match &live {
-        None => "it is not there".to_owned(),
-        Some(_) if !cluster.has_health() => String::new(),
-        Some(live) => health(live.object.body(), Demands::default()).to_string(),
-    };
+/// Looks at an object, and at what an operator has made of it. What cannot be looked at says why.
+async fn look_at(cluster: &dyn Cluster, object: &Object) -> Result<Vec<Node>, ClusterError> {
     let containers = templates(object.body()).into_iter().flat_map(containers);
-    let images: BTreeSet<String> = containers.filter_map(|it| it["image"].as_str()).map(str::to_owned).collect();
-    let pods = if images.is_empty() || live.is_none() { Vec::new() } else { pods_of(cluster, object, &images).await? };
-    Ok(Node { id: object.id().clone(), body: object.body().clone(), state, images, pods })
+    let images = containers.filter_map(|it| it["image"].as_str()).map(str::to_owned).collect();
+    let (id, body) = (object.id().clone(), object.body().clone());
+    let mut node = Node { id, body, state: String::new(), images, pods: Vec::new() };
+    let live = match cluster.get(&object.gvk(), object.id()).await {
+        Ok(live) => live,
+        Err(error) => return only_local(error).map(|state| vec![Node { state, ..node }]),
+    };
+    match live {
+        None => "it is not there".clone_into(&mut node.state),
+        Some(_) if !cluster.has_health() => {}
+        Some(live) => node.state = health(live.object.body(), Demands::default()).to_string(),
+    }
+    if !node.images.is_empty() {
+        node.pods = pods_of(cluster, object, &node.images).await.or_else(|error| Ok(vec![only_local(error)?]))?;
+    }
+    let made = made(cluster, object).await.or_else(|error| only_local(error).map(|_| Vec::new()))?;
+    Ok([node].into_iter().chain(made).collect())
 }
 
 fn containers(template: &Value) -> impl Iterator<Item = &Value> {

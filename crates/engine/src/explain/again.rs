@@ -44,7 +44,7 @@ pub(super) fn render(case: &Case<'_>, instead: &[Instead<'_>]) -> Option<Vec<Obj
 impl Changed {
     fn set(&mut self, case: &Case<'_>, kind: Kind, root: &Value) -> Option<()> {
         match kind {
-            Kind::Gateway => self.document = Some(document(case, root)),
+            Kind::Spec => self.document = Some(document(case, root)),
             Kind::Set(index) => self.sets.push((index, serde_json::from_value(root.clone()).ok()?)),
             Kind::Defaults => self.defaults = Some(Merged::of_value(LayerName::Builtin, "", root)),
             Kind::Layer(index) => self.layers.push((index, Node::of_value(root))),

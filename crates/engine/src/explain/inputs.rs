@@ -29,7 +29,7 @@ pub(super) struct Case<'a> {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Kind {
     /// The spec itself, such as the Gateway.
-    Gateway,
+    Spec,
     /// A `ListenerSet`.
     Set(usize),
     /// The lowest layer.
@@ -80,7 +80,7 @@ impl<'a> Case<'a> {
         let sets = (0..self.resolved.listener_set_documents.len()).map(Kind::Set);
         let layers = (0..self.resolved.layers.len()).map(Kind::Layer);
         let overlays = (0..self.resolved.overlays.len()).map(Kind::Overlay);
-        let kinds = [Kind::Gateway].into_iter().chain(sets).chain([Kind::Defaults, Kind::Settings]).chain(layers);
+        let kinds = [Kind::Spec].into_iter().chain(sets).chain([Kind::Defaults, Kind::Settings]).chain(layers);
         kinds.chain(overlays).chain([Kind::Sync]).map(|kind| self.input(kind)).collect()
     }
 
@@ -103,7 +103,7 @@ impl<'a> Case<'a> {
 
     fn root(&self, kind: Kind) -> Value {
         match kind {
-            Kind::Gateway => self.with_namespace(document(self.resolved.document)),
+            Kind::Spec => self.with_namespace(document(self.resolved.document)),
             Kind::Set(index) => {
                 self.resolved.listener_set_documents.get(index).map(|set| document(set)).unwrap_or_default()
             }
@@ -162,7 +162,7 @@ impl<'a> Case<'a> {
         match input.kind {
             Kind::Settings => format!("packs.{}.{path}", self.resolved.pack.manifest.name),
             Kind::Sync => format!("syncs.{}.{path}", self.sync()),
-            Kind::Gateway | Kind::Set(_) | Kind::Defaults | Kind::Layer(_) | Kind::Overlay(_) => path.to_owned(),
+            Kind::Spec | Kind::Set(_) | Kind::Defaults | Kind::Layer(_) | Kind::Overlay(_) => path.to_owned(),
         }
     }
 
@@ -178,7 +178,7 @@ impl<'a> Case<'a> {
         };
         let pack = self.resolved.pack.manifest.name.as_str();
         match kind {
-            Kind::Gateway => in_document(self.resolved.document),
+            Kind::Spec => in_document(self.resolved.document),
             Kind::Set(index) => {
                 in_document(self.resolved.listener_set_documents.get(index).unwrap_or(&self.resolved.document))
             }
@@ -227,9 +227,7 @@ impl<'a> Case<'a> {
     pub(super) fn lower(&self, input: &Input, spot: &Spot) -> Vec<Said> {
         match input.kind {
             Kind::Layer(index) => self.below(index, spot),
-            Kind::Gateway | Kind::Set(_) | Kind::Defaults | Kind::Overlay(_) | Kind::Settings | Kind::Sync => {
-                Vec::new()
-            }
+            Kind::Spec | Kind::Set(_) | Kind::Defaults | Kind::Overlay(_) | Kind::Settings | Kind::Sync => Vec::new(),
         }
     }
 

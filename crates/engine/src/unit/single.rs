@@ -22,7 +22,7 @@ impl Source {
     /// Returns the values that the templates get for each spec, where there are any.
     pub fn values(&self, packs: &Packs, options: &Options) -> Vec<(ObjectId, Place, Value)> {
         let assignment = self.overlays.on(options.cluster.as_ref(), &self.specs);
-        let specs = overlay::gateway::patch(&self.specs, &assignment, packs.kinds());
+        let specs = overlay::specs::patch(&self.specs, &assignment, packs.kinds());
         let mut found = Vec::new();
         for (document, resolution) in resolve(&specs, packs, &assignment) {
             let Resolution::Ready(resolved) = resolution else { continue };

@@ -1,4 +1,4 @@
-//! Patches of Gateways, before they are resolved.
+//! Patches of specs, before they are resolved.
 //!
 //! What comes out is checked like any document. What a patch has put there has the place of the patch, and everything
 //! else keeps its own.
@@ -14,7 +14,7 @@ use crate::yaml::Position;
 /// What says which object a document is.
 const IDENTITY: [&str; 4] = ["/apiVersion", "/kind", "/metadata/name", "/metadata/namespace"];
 
-/// Applies what the overlays of a cluster say about Gateways; one that comes out broken is broken.
+/// Applies what the overlays of a cluster say about specs; one that comes out broken is broken.
 pub(crate) fn patch<'a>(specs: &'a Specs, overlays: &Assignment<'_>, kinds: &Kinds) -> Cow<'a, Specs> {
     let mut specs = Cow::Borrowed(specs);
     for (id, overlays) in &overlays.governed {
@@ -67,7 +67,11 @@ fn changed(mut document: Document, change: &Change<'_>) -> Result<Document, Box<
     let after = change.apply(&before, &document.id, &document.gvk)?;
     if let Some(pointer) = IDENTITY.iter().find(|pointer| before.pointer(pointer) != after.pointer(pointer)) {
         let path: Vec<String> = pointer.split('/').skip(1).map(str::to_owned).collect();
-        return Err(change.refused(&path, &document.id, "which Gateway it is cannot be patched"));
+        return Err(change.refused(
+            &path,
+            &document.id,
+            &format!("which {} it is cannot be patched", document.id.kind),
+        ));
     }
     let patched = &mut document.patched;
     document.root = nodes::node(&document.root, &after, |path| remember(patched, change.place(path)));
