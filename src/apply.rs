@@ -210,7 +210,7 @@ impl Run<'_> {
             }
             goes_on = match &step.action {
                 Action::Recreate(over) => self.recreate(step, over, &mut applied).await,
-                Action::ReleaseFirst(over) => self.release(step, over, &mut released, &mut applied).await,
+                Action::ReleaseFirst(deletion) => self.release(step, &deletion.over, &mut released, &mut applied).await,
                 _ => applied.record(&step.id, self.write(step).await),
             };
             if !goes_on {

@@ -37,8 +37,15 @@ struct Stored {
     /// What the source was when it was taken: another address makes it another source.
     identity: String,
     revision: String,
+    #[serde(default)]
+    address: String,
+    #[serde(default)]
+    committed: Option<i64>,
     files: Vec<(String, String)>,
     unreadable: Vec<(String, String)>,
+    /// Missing in what an earlier version has stored.
+    #[serde(default)]
+    not_entered: Vec<(String, String)>,
 }
 
 impl Feed {
@@ -67,6 +74,9 @@ impl Feed {
         match self.source.poll(have.as_deref()).await {
             Ok(None) => {
                 self.trouble = None;
+                if let Some(snapshot) = self.last.as_mut().filter(|snapshot| !snapshot.is_polled) {
+                    Arc::make_mut(snapshot).is_polled = true;
+                }
                 Ok(false)
             }
             Ok(Some(snapshot)) => {
@@ -94,13 +104,17 @@ fn stored(snapshot: &Snapshot, identity: &str) -> Stored {
     let mut stored = Stored {
         identity: digest(identity.as_bytes()),
         revision: snapshot.revision.clone(),
+        address: snapshot.address.clone(),
+        committed: snapshot.committed,
         files: Vec::new(),
         unreadable: Vec::new(),
+        not_entered: Vec::new(),
     };
     for (path, entry) in snapshot.tree.files() {
         match entry {
             Entry::Text(text) => stored.files.push((path.to_owned(), text.to_string())),
             Entry::Unreadable(reason) => stored.unreadable.push((path.to_owned(), reason.clone())),
+            Entry::NotEntered(reason) => stored.not_entered.push((path.to_owned(), reason.clone())),
         }
     }
     stored
@@ -109,5 +123,7 @@ fn stored(snapshot: &Snapshot, identity: &str) -> Stored {
 fn snapshot(stored: Stored) -> Snapshot {
     let mut tree = Tree::from_iter(stored.files);
     stored.unreadable.into_iter().for_each(|(path, reason)| tree.insert_unreadable(path, reason));
-    Snapshot { revision: stored.revision, tree }
+    stored.not_entered.into_iter().for_each(|(path, reason)| tree.insert_not_entered(path, reason));
+    let Stored { revision, address, committed, .. } = stored;
+    Snapshot { address, committed, is_polled: false, ..Snapshot::new(revision, tree) }
 }

@@ -14,6 +14,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use gatewright_engine::health::Demands;
+use gatewright_engine::inventory::Applied;
 use gatewright_engine::marks::Marker;
 use gatewright_engine::mask::Masker;
 use gatewright_engine::object::ObjectId;
@@ -104,7 +105,9 @@ pub async fn run(
         let Some(want) = wanted.get(name).cloned() else { continue };
         let (sync, revision) = (order.sync.clone(), snapshot.revision.clone());
         let about = About { run: run.clone(), sync, cluster: name.clone(), revision, started };
-        let target = Target::new(order, Arc::clone(cluster), want, about, state);
+        let mut target = Target::new(order, Arc::clone(cluster), want, about, state);
+        target.policies.applying = applying(order, snapshot);
+        target.policies.is_polled = snapshot.is_polled;
         let span = info_span!("cluster", sync = order.sync, cluster = name);
         tasks.spawn(target.round(stop.clone()).instrument(span));
     }
@@ -147,6 +150,12 @@ pub async fn run(
         unclaimed,
         clusters,
     }
+}
+
+/// Names what is applied, for whoever finds it in the inventory. What is undone or rolled back comes from no source.
+fn applying(order: &Order, snapshot: &Snapshot) -> Applied {
+    let (address, revision) = (snapshot.address_of(&order.settings.path), snapshot.revision.clone());
+    Applied { address, revision, committed: snapshot.committed }
 }
 
 /// A plan is for the cluster that it was made for, whatever answers by its name now.
@@ -364,6 +373,8 @@ impl Order {
             cluster: cluster.to_owned(),
             known_cluster: String::new(),
             source: settings.source.clone(),
+            applying: Applied::default(),
+            is_polled: true,
             adopt: match settings.adopt.policy {
                 AdoptPolicy::Never => Adopt::Never,
                 AdoptPolicy::IfUnowned => Adopt::IfUnowned,

@@ -225,7 +225,7 @@ impl Ledger {
             witness.seal(&mut inventory, &self.unproven);
         }
         let needless = self.version.is_none() && inventory.entries.is_empty();
-        if needless || (inventory == self.inventory && !self.is_damaged) {
+        if needless || (inventory.agrees_with(&self.inventory) && !self.is_damaged) {
             return self.remember(sync, None);
         }
         inventory.epoch += 1;

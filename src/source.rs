@@ -19,6 +19,33 @@ pub struct Snapshot {
     pub revision: String,
     /// The files.
     pub tree: Tree,
+    /// The address of the source and the path in it, without credentials; empty where there is none.
+    pub address: String,
+    /// The time when it was committed, in seconds since 1970, where the source knows it.
+    pub committed: Option<i64>,
+    /// Whether the source itself has named this revision since the process started; otherwise it was remembered.
+    pub is_polled: bool,
+}
+
+impl Snapshot {
+    /// A revision that a source has named, and what was found in it.
+    pub fn new(revision: String, tree: Tree) -> Self {
+        Self { revision, tree, address: String::new(), committed: None, is_polled: true }
+    }
+
+    /// Names the folder of it that a sync reads.
+    pub fn address_of(&self, path: &str) -> String {
+        address(&self.address, path)
+    }
+}
+
+/// Writes an address and a path in it as one text; the root is no path.
+fn address(of: &str, path: &str) -> String {
+    match path.trim_start_matches("./").trim_matches('/') {
+        _ if of.is_empty() => String::new(),
+        "" | "." => of.to_owned(),
+        path => format!("{of}//{path}"),
+    }
 }
 
 /// Something that yields snapshots.

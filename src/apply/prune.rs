@@ -69,7 +69,8 @@ async fn prune_unit(cluster: &dyn Cluster, steps: Vec<&Step>, terms: Terms<'_>, 
 }
 
 async fn delete(cluster: &dyn Cluster, step: &Step, terms: Terms<'_>) -> Result<Outcome, ClusterError> {
-    let Action::Prune(over) = &step.action else { return Ok(Outcome::Skipped) };
+    let Action::Prune(deletion) = &step.action else { return Ok(Outcome::Skipped) };
+    let over = &deletion.over;
     let Some(live) = cluster.get(&step.gvk, &step.id).await? else { return Ok(Outcome::Done) };
     if let Some(why) = reason_to_keep(cluster, &live, over, terms.policies) {
         return Ok(Outcome::Stale(why));

@@ -8,13 +8,15 @@ use std::time::Duration;
 use gatewright_engine::problem::{Place, Problem};
 
 use super::settings::Settings;
+use crate::duration::Period;
 
 /// What the environment says.
 #[derive(Clone, Debug, Default)]
 pub struct Environment {
     /// `GATEWRIGHT_CONFIG`: the config file.
     pub config: Option<PathBuf>,
-    /// `GATEWRIGHT_STATE_DIR`, `GATEWRIGHT_LOG_LEVEL`, `GATEWRIGHT_LOG_FORMAT`, `GATEWRIGHT_HTTP_LISTEN`.
+    /// `GATEWRIGHT_STATE_DIR`, `GATEWRIGHT_LOG_LEVEL`, `GATEWRIGHT_LOG_FORMAT`, `GATEWRIGHT_HTTP_LISTEN`,
+    /// `GATEWRIGHT_SETTLE`.
     pub overrides: Vec<(&'static str, String)>,
     /// Folders with packs that the command line names.
     pub packs: Vec<PathBuf>,
@@ -36,8 +38,13 @@ pub struct Environment {
 }
 
 /// Variables that override a setting.
-const OVERRIDES: [&str; 4] =
-    ["GATEWRIGHT_STATE_DIR", "GATEWRIGHT_LOG_LEVEL", "GATEWRIGHT_LOG_FORMAT", "GATEWRIGHT_HTTP_LISTEN"];
+const OVERRIDES: [&str; 5] = [
+    "GATEWRIGHT_STATE_DIR",
+    "GATEWRIGHT_LOG_LEVEL",
+    "GATEWRIGHT_LOG_FORMAT",
+    "GATEWRIGHT_HTTP_LISTEN",
+    "GATEWRIGHT_SETTLE",
+];
 
 impl Environment {
     /// Reads it.
@@ -89,6 +96,10 @@ impl Environment {
                     Ok(format) => settings.log.format = format,
                     Err(_) => fail(format!("{value:?} is not one of auto, text, json")),
                 },
+                "GATEWRIGHT_SETTLE" => match value.parse() {
+                    Ok(settle) => settle_all(settings, settle),
+                    Err(error) => fail(format!("{error}")),
+                },
                 _ => match value.parse() {
                     Ok(listen) => settings.http.listen = listen,
                     Err(error) => fail(format!("{error}")),
@@ -96,5 +107,12 @@ impl Environment {
             }
         }
         problems
+    }
+}
+
+/// Where everything was just checked out, and nobody writes any more, nobody need wait.
+fn settle_all(settings: &mut Settings, settle: Period) {
+    for directory in settings.sources.values_mut().filter_map(|source| source.directory.as_mut()) {
+        directory.settle = settle;
     }
 }

@@ -101,7 +101,7 @@ impl Renderings {
         let occurs = |kind: &str| {
             tree.files().any(|(_, entry)| match entry {
                 Entry::Text(text) => text.contains(kind),
-                Entry::Unreadable(_) => false,
+                Entry::Unreadable(_) | Entry::NotEntered(_) => false,
             })
         };
         let manifests =
@@ -138,7 +138,7 @@ impl Renderings {
             add(path);
             match entry {
                 Entry::Text(text) => add(text),
-                Entry::Unreadable(reason) => add(reason),
+                Entry::Unreadable(reason) | Entry::NotEntered(reason) => add(reason),
             }
         }
         hex(&hasher.finalize())
@@ -207,7 +207,7 @@ spec: {parameters: {kube: {deployment: {replicas: 2}}}}
 
     fn snapshot(revision: &str) -> Arc<Snapshot> {
         let tree = [("specs.yaml", SPECS)].into_iter().collect();
-        Arc::new(Snapshot { revision: revision.to_owned(), tree })
+        Arc::new(Snapshot::new(revision.to_owned(), tree))
     }
 
     async fn of(renderings: &Arc<Renderings>, snapshot: &Arc<Snapshot>, name: &str, region: &str) -> Arc<Rendering> {

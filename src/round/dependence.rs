@@ -7,21 +7,18 @@
 //!
 //! What this round did not touch is a bystander and blocks nobody, however sick it is; with one exception: what stands
 //! in the file of what is deleted, and is younger, is taken for its replacement as long as it is not healthy, also in
-//! later rounds.
+//! later rounds. What was refused or is broken is held already when the round is planned.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use gatewright_engine::live::Live;
 use gatewright_engine::object::ObjectId;
-use gatewright_engine::plan::order::wave;
+use gatewright_engine::plan::withdrawal::is_near;
 use gatewright_engine::plan::{Action, Plan};
 use gatewright_engine::unit::{Rendering, Unit};
 
 use crate::apply::{Applied, Outcome};
 use crate::wait::Unhealthy;
-
-/// Units of this wave stand beside each other; those before it are what others need.
-const LAST_WAVE: u8 = 2;
 
 /// A unit that is not as it should be.
 pub(super) struct Open {
@@ -85,9 +82,7 @@ impl Open {
         if let Some(since) = &self.bystander_since {
             return is_of_file && since.as_str() > made && self.unit != *unit;
         }
-        let is_alike = self.unit.name == unit.name || self.unit.namespace == unit.namespace;
-        let is_needed = wave(&self.unit) < LAST_WAVE || wave(unit) < LAST_WAVE;
-        is_of_file || is_alike || is_needed
+        is_of_file || self.unit.name == unit.name || is_near(&self.unit, unit)
     }
 }
 

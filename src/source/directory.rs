@@ -2,29 +2,35 @@
 //!
 //! A directory has no commits, so nothing says that what is read belongs together: somebody may be copying files into
 //! it right now.
-//! Hence it is read until two readings in a row are equal, and what came of it is named by its content.
+//! Hence nothing in it may have been written for a while, and it is read until two readings in a row are equal; what came
+//! of it is named by its content.
 //! Waiting for changes is not done here: see [`watch`](super::watch).
 
 use std::error::Error as StdError;
 use std::fmt::Write as _;
+use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 use async_trait::async_trait;
-use gatewright_engine::tree::{Entry, Tree};
+use gatewright_engine::tree::{Entry, ReadError, Tree};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
 use super::{Reason, Snapshot, Source, SourceError};
+use crate::duration::Period;
 use crate::paths::{NoCredentials, Paths};
 
 /// How often a directory is read before it is given up as one that never rests.
 const READINGS: usize = 6;
 
-/// How long a writer is given between two readings.
+/// The shortest time between two readings.
 const PAUSE: Duration = Duration::from_millis(100);
+
+/// For how long nothing may have been written, where the settings do not say.
+const SETTLE: Period = Period(Duration::from_secs(2));
 
 /// Where the directory is.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -32,11 +38,23 @@ const PAUSE: Duration = Duration::from_millis(100);
 pub struct Settings {
     /// The directory, or a single file; a relative path is relative to the config file.
     pub path: PathBuf,
+    /// For how long nothing in it may have been written before it is read: a file that is being written may be empty for
+    /// a while.
+    #[serde(default = "default_settle")]
+    pub settle: Period,
+    /// The path as it is written in the config file: it stays the same wherever that file is.
+    #[serde(skip)]
+    pub written: PathBuf,
+}
+
+fn default_settle() -> Period {
+    SETTLE
 }
 
 impl Settings {
     /// Makes the path absolute.
     pub fn resolve(&mut self, paths: &Paths) -> Result<(), NoCredentials> {
+        self.written.clone_from(&self.path);
         self.path = paths.resolve(&self.path)?;
         Ok(())
     }
@@ -46,6 +64,8 @@ impl Settings {
 #[derive(Clone, Debug)]
 pub struct DirectorySource {
     path: PathBuf,
+    address: String,
+    settle: Duration,
 }
 
 /// The directory changed with every reading.
@@ -56,18 +76,26 @@ struct Restless;
 impl DirectorySource {
     /// Takes the settings of one source; the path is absolute by now.
     pub fn new(settings: Settings) -> Self {
-        Self { path: settings.path }
+        let address = settings.written.to_string_lossy().into_owned();
+        Self { path: settings.path, address, settle: settings.settle.0 }
     }
 
-    async fn read(&self) -> Result<Tree, SourceError> {
+    /// Reads it, and finds out when something in it was written last.
+    async fn read(&self) -> Result<(Tree, Option<SystemTime>), SourceError> {
         let path = self.path.clone();
-        let reading = tokio::task::spawn_blocking(move || Tree::read_dir(&path));
+        let reading = tokio::task::spawn_blocking(move || Ok((Tree::read_dir(&path)?, written(&path, ""))));
         let result = reading.await.map_err(|stopped| self.error(Reason::Invalid, None, stopped))?;
-        result.map_err(|error| {
+        result.map_err(|error: ReadError| {
             let kind = error.source().and_then(|cause| cause.downcast_ref::<io::Error>()).map(io::Error::kind);
             let (reason, hint) = advice(kind, &self.path);
             self.error(reason, hint, error)
         })
+    }
+
+    /// The time until nothing was written for long enough. A time in the future says nothing about that.
+    fn rest(&self, written: Option<SystemTime>) -> Duration {
+        let age = written.and_then(|written| written.elapsed().ok()).unwrap_or_default();
+        self.settle.saturating_sub(age)
     }
 
     fn error(
@@ -83,23 +111,40 @@ impl DirectorySource {
 #[async_trait]
 impl Source for DirectorySource {
     async fn poll(&self, have: Option<&str>) -> Result<Option<Snapshot>, SourceError> {
-        let mut tree = self.read().await?;
+        let mut reading = self.read().await?;
         for _ in 1..READINGS {
-            let revision = revision(&tree);
+            let revision = revision(&reading.0);
             if have == Some(revision.as_str()) {
                 // It is what it was, and that was at rest.
                 return Ok(None);
             }
-            tokio::time::sleep(PAUSE).await;
+            tokio::time::sleep(self.rest(reading.1).max(PAUSE)).await;
             let again = self.read().await?;
-            if again == tree {
-                return Ok(Some(Snapshot { revision, tree }));
+            if again == reading {
+                return Ok(Some(Snapshot { address: self.address.clone(), ..Snapshot::new(revision, again.0) }));
             }
-            tree = again;
+            reading = again;
         }
         let hint = "Let whatever writes the directory fill a new one beside it, and rename that when it is complete.";
         Err(self.error(Reason::Invalid, Some(hint.to_owned()), Restless))
     }
+}
+
+/// Returns when a folder, or something in it that may be a spec, was written last, as far as that can be seen.
+fn written(folder: &Path, prefix: &str) -> Option<SystemTime> {
+    let mut latest = fs::symlink_metadata(folder).and_then(|found| found.modified()).ok();
+    for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
+        let name = entry.file_name().to_string_lossy().into_owned();
+        let path = if prefix.is_empty() { name } else { format!("{prefix}/{name}") };
+        let Ok(found) = entry.metadata() else { continue };
+        let time = match () {
+            () if found.is_dir() && !Tree::is_hidden(&path) => written(&entry.path(), &path),
+            () if found.is_file() && Tree::wants(&path) => found.modified().ok(),
+            () => None,
+        };
+        latest = latest.max(time);
+    }
+    latest
 }
 
 /// Says what an unreadable directory means and what to do about it.
@@ -126,6 +171,7 @@ fn revision(tree: &Tree) -> String {
         let (kind, text): (u8, &str) = match entry {
             Entry::Text(text) => (0, text),
             Entry::Unreadable(reason) => (1, reason),
+            Entry::NotEntered(reason) => (2, reason),
         };
         digest.update((path.len() as u64).to_be_bytes());
         digest.update(path);

@@ -230,7 +230,10 @@ impl Remote {
 
     fn read(&self, repository: &Repository, wanted: Wanted) -> Result<Snapshot, Failure> {
         let tree = tree::read(repository, wanted.commit, self.settings.path.as_str())?;
-        Ok(Snapshot { revision: wanted.revision, tree })
+        let commit = repository.find_object(wanted.commit, None).and_then(|object| object.peel_to_commit());
+        let committed = commit.ok().map(|commit| commit.time().seconds());
+        let address = super::address(&self.settings.url.to_string(), self.settings.path.as_str());
+        Ok(Snapshot { address, committed, ..Snapshot::new(wanted.revision, tree) })
     }
 }
 

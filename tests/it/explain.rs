@@ -113,7 +113,7 @@ fn edited(tree: &Tree, place: &Place, value: &Value) -> Option<Tree> {
                 Some((path.to_owned(), text))
             }
             Entry::Text(text) => Some((path.to_owned(), text.to_string())),
-            Entry::Unreadable(_) => None,
+            Entry::Unreadable(_) | Entry::NotEntered(_) => None,
         })
         .collect();
     is_edited.then(|| Tree::from_iter(files))

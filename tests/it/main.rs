@@ -59,3 +59,4 @@ mod tutorial;
 mod unclaimed;
 mod undo;
 mod views;
+mod withdrawal;

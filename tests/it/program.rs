@@ -89,6 +89,8 @@ impl Desk {
         let mut command = command(Path::new(env!("CARGO_BIN_EXE_gatewright")));
         command.args(arguments).arg("--config").arg(&self.config).current_dir(self.folder.path());
         command.env_remove("KUBECONFIG").env("HOME", self.folder.path()).env_remove("GATEWRIGHT_CONFIG");
+        // What a test has written is complete.
+        command.env("GATEWRIGHT_SETTLE", "0s");
         command
     }
 

@@ -47,7 +47,7 @@ fn told(error: &SourceError) -> String {
 fn files(snapshot: &Snapshot) -> Vec<(&str, &str)> {
     let files = snapshot.tree.files().map(|(path, entry)| match entry {
         Entry::Text(text) => (path, &**text),
-        Entry::Unreadable(reason) => (path, reason.as_str()),
+        Entry::Unreadable(reason) | Entry::NotEntered(reason) => (path, reason.as_str()),
     });
     files.collect()
 }

@@ -52,12 +52,29 @@ pub struct Inventory {
     pub source: String,
     /// What identified the cluster when it was written; empty if not known yet.
     pub cluster: String,
+    /// What was applied last, and where it came from.
+    pub applied: Applied,
     /// Grows with every write.
     pub epoch: u64,
     /// The objects.
     pub entries: BTreeMap<ObjectId, Entry>,
     /// Seals of entries, where whoever writes it has a key; what they are worth is for the reader to say.
     pub seals: BTreeMap<ObjectId, String>,
+}
+
+/// A revision of a source.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct Applied {
+    /// The address of the source and the path in it, without credentials; empty if that is not known.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub address: String,
+    /// The revision, as the source names it.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub revision: String,
+    /// The time when it was committed, in seconds since 1970, where the source knows it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub committed: Option<i64>,
 }
 
 /// An inventory as records.
@@ -88,6 +105,8 @@ struct Head {
     cluster: String,
     epoch: u64,
     shards: Vec<String>,
+    #[serde(default)]
+    applied: Applied,
 }
 
 /// An inventory that cannot be read.
@@ -113,6 +132,12 @@ impl Inventory {
         self.entries.values().map(|entry| &entry.unit).collect()
     }
 
+    /// Tells whether another inventory says the same about what is owned, and from where, whatever revision that was.
+    pub fn agrees_with(&self, other: &Self) -> bool {
+        let applied = Applied { address: self.applied.address.clone(), ..other.applied.clone() };
+        Self { applied, ..self.clone() } == *other
+    }
+
     /// Writes it as records.
     ///
     /// # Panics
@@ -131,6 +156,7 @@ impl Inventory {
             cluster: self.cluster.clone(),
             epoch: self.epoch,
             shards: order,
+            applied: self.applied.clone(),
         };
         let head = serde_json::to_string(&head).expect("a head is plain data");
         Encoded { head: BTreeMap::from([("head".to_owned(), head)]), shards: shards.into_iter().collect() }
@@ -160,8 +186,8 @@ impl Inventory {
             Ok(head) => head,
             Err(error) => return (Self::default(), Some(error)),
         };
-        let Head { installation, source, cluster, epoch, .. } = head;
-        let mut inventory = Self { installation, source, cluster, epoch, ..Self::default() };
+        let Head { installation, source, cluster, epoch, applied, .. } = head;
+        let mut inventory = Self { installation, source, cluster, epoch, applied, ..Self::default() };
         let mut damage = None;
         for name in head.shards {
             let sealed = match encoded.shards.get(&name) {
@@ -228,6 +254,7 @@ mod tests {
             installation: "i".into(),
             source: "s".into(),
             cluster: "c".into(),
+            applied: Applied { revision: "main@sha1:0".into(), committed: Some(1), ..Applied::default() },
             epoch: 3,
             entries: entries.collect(),
             seals: BTreeMap::new(),

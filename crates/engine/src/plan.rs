@@ -25,6 +25,7 @@ pub mod take_over;
 #[cfg(test)]
 mod tests;
 mod unreadable;
+pub mod withdrawal;
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -34,7 +35,6 @@ use crate::live::Live;
 use crate::marks::{Marker, Owner};
 use crate::object::{Gvk, Object, ObjectId};
 use crate::pack;
-use crate::problem::unreadable_files;
 use crate::unit::{Rendering, Unit};
 use conflicts::Settled;
 use decide::Decision;
@@ -43,6 +43,7 @@ use policies::Policies;
 use recreate::Immutable;
 use refusal::{Reason, Refusal};
 use take_over::{GatewayState, TakeOver};
+use withdrawal::{Deletion, Evidence};
 
 /// What was seen on a cluster.
 #[derive(Debug, Default)]
@@ -142,7 +143,7 @@ pub enum Action {
     /// It is deleted and made anew, because a field of it cannot be changed.
     Recreate(Over),
     /// It is deleted before what needs the place that it takes; the step belongs to the unit that needs it.
-    ReleaseFirst(Over),
+    ReleaseFirst(Deletion),
     /// It is as it should be.
     Keep,
     /// It is not written to this kind of cluster.
@@ -150,7 +151,7 @@ pub enum Action {
     /// It is left to another of our syncs.
     Release(Release),
     /// It is deleted.
-    Prune(Over),
+    Prune(Deletion),
     /// It is gone already, and leaves the inventory.
     Forget,
 }
@@ -211,9 +212,8 @@ impl Action {
         match self {
             Self::Update(over)
             | Self::Adopt(over)
-            | Self::Recreate(over)
-            | Self::ReleaseFirst(over)
-            | Self::Prune(over) => Some(over),
+            | Self::Recreate(over) => Some(over),
+            Self::ReleaseFirst(deletion) | Self::Prune(deletion) => Some(&deletion.over),
             Self::TakeOver(it) => Some(&it.over),
             Self::Generate(it) => it.over.as_ref(),
             Self::CreateNamespace | Self::Create | Self::Keep | Self::Omit | Self::Release(_) | Self::Forget => None,
@@ -277,24 +277,27 @@ pub fn plan(rendering: &Rendering, observed: &Observed, owned: &Inventory, polic
     let mut units: Vec<&Unit> = rendering.units.iter().filter(|unit| policies.is_about(&unit.id)).collect();
     // Namespaces come first, because what goes into them depends on what becomes of them.
     units.sort_by_key(|unit| order::wave(&unit.id));
-    let unreadable = unreadable_files(&rendering.problems);
+    let evidence = Evidence::new(rendering, owned);
     for unit in units {
-        let lost = unreadable::fed_by(unit, owned, &unreadable);
+        let lost = evidence.lost_feeds(unit);
         if lost.is_empty() {
             plan.add_unit(unit, observed, owned, policies);
         } else {
             plan.hold_unit(unit, lost, observed, owned, policies);
         }
     }
-    prune::add(&mut plan, rendering, observed, owned, policies);
+    prune::add(&mut plan, rendering, &evidence, observed, owned, policies);
     guard::contents::check(&mut plan, observed, owned, policies);
     guard::confirm::hold_back(&mut plan, rendering, observed, policies);
     release::arrange(&mut plan, observed, owned, policies);
+    withdrawal::hold_replaced(&mut plan, rendering, observed, owned, policies);
+    guard::confirm::keep_what_may_be_needed(&mut plan);
     plan.add_namespaces(observed);
     order::sort(&mut plan.steps);
     if let Some(kept) = &policies.pinned {
         saved::pin(&mut plan, kept, observed, owned, &policies.conflicts.masker);
     }
+    guard::source::check(&mut plan, observed, owned, policies);
     guard::add(&mut plan, rendering, observed, owned, policies);
     plan
 }

@@ -22,9 +22,10 @@ use serde_json::Value;
 use crate::check;
 use crate::object::{Gvk, ObjectId};
 use crate::problem::{Place, Problem};
+use crate::reading::{Flaw, Reading, Suspect, is_slip};
 use crate::schema::{Schema, SchemaError};
 use crate::tree::{Entry, IGNORE_FILE, Tree};
-use crate::yaml::{self, Node, Position};
+use crate::yaml::{self, Content, Node, Position};
 
 /// The API group of the Gateway API.
 pub const GATEWAY_API: &str = "gateway.networking.k8s.io";
@@ -163,6 +164,8 @@ pub struct Specs {
     pub unclaimed: Vec<Document>,
     /// What is wrong.
     pub problems: Vec<Problem>,
+    /// What the reading says about documents that are not here.
+    pub reading: Reading,
     /// The namespace that every namespaced document counts as written for, whatever it says.
     pub target_namespace: Option<String>,
 }
@@ -172,15 +175,20 @@ pub struct Specs {
 /// With a `target_namespace` every namespaced document counts as if it were written for that namespace.
 pub fn load(tree: &Tree, kinds: &Kinds, target_namespace: Option<&str>) -> Specs {
     let mut specs = Specs { target_namespace: target_namespace.map(str::to_owned), ..Specs::default() };
-    let ignored = Ignored::of(tree, &mut specs.problems);
-    for (path, entry) in tree.files().filter(|(path, _)| !ignored.matches(path)) {
+    let ignored = Ignored::of(tree, &mut specs);
+    for (path, entry) in tree.files().filter(|(path, _)| !path.ends_with(IGNORE_FILE)) {
         let file: Arc<str> = path.into();
+        if specs.reading.unread_above(path).is_some() {
+            continue;
+        }
+        if ignored.matches(path, entry) {
+            specs.reading.ignored.insert(file);
+            continue;
+        }
         match entry {
-            Entry::Unreadable(reason) => specs.problems.push(Problem::file(Place::file(file), reason.clone())),
-            Entry::Text(text) => match yaml::parse(text) {
-                Ok(roots) => roots.into_iter().for_each(|root| specs.add(&file, root, kinds)),
-                Err(error) => specs.problems.push(Problem::file(place(&file, error.position), error.message)),
-            },
+            Entry::NotEntered(reason) => specs.reading.skip(path, reason, false),
+            Entry::Unreadable(reason) => specs.spoil(Problem::file(Place::file(file), reason.clone())),
+            Entry::Text(text) => specs.read(&file, text, kinds),
         }
     }
     specs.read_config_maps(kinds);
@@ -198,23 +206,51 @@ impl Specs {
         self.target_namespace.as_deref().unwrap_or(said)
     }
 
+    /// Reads a file.
+    fn read(&mut self, file: &Arc<str>, text: &str, kinds: &Kinds) {
+        match yaml::parse(text) {
+            Err(error) => self.spoil(Problem::file(place(file, error.position), error.message)),
+            Ok(roots) if roots.is_empty() => self.read_nothing(file, text),
+            Ok(roots) => {
+                self.reading.files.insert(Arc::clone(file), 0);
+                roots.into_iter().for_each(|root| self.add(file, root, kinds));
+            }
+        }
+    }
+
+    /// A file in which somebody has switched everything off on purpose has comments; an empty one is being written, or
+    /// was emptied by accident.
+    fn read_nothing(&mut self, file: &Arc<str>, text: &str) {
+        let is_comment = |line: &str| line.trim_start().starts_with('#');
+        if text.lines().any(is_comment) {
+            self.reading.files.insert(Arc::clone(file), 0);
+            self.problems.push(Problem::notice(Place::file(Arc::clone(file)), "the file holds nothing but comments"));
+        } else {
+            let problem = Problem::file(Place::file(Arc::clone(file)), "the file is empty");
+            self.spoil(problem.hint("remove it, or write into it what it is for"));
+        }
+    }
+
+    /// Nobody knows what a file holds.
+    fn spoil(&mut self, problem: Problem) {
+        self.reading.skip(&problem.place.file, &problem.message, true);
+        self.problems.push(problem);
+    }
+
     fn add(&mut self, file: &Arc<str>, root: Node, kinds: &Kinds) {
         if root.get("kind").and_then(Node::as_str) == Some("List") && root.get("items").is_some() {
-            if root.get("sops").is_some() {
-                let problem = Problem::file(place(file, root.position), "the list is still encrypted with sops");
-                return self.problems.push(problem.hint("gatewright decrypts nothing; keep secrets out of it"));
-            }
-            let items = root.get("items").map(Node::items).unwrap_or_default().to_vec();
-            return items.into_iter().for_each(|item| self.add(file, item, kinds));
+            return self.add_list(file, &root, kinds);
         }
         let mut document = match identify(file, root) {
             Ok(document) => document,
             Err(unidentified) => {
                 let (document, problem) = *unidentified;
+                self.reading.suspects.push(suspect(&document, Flaw::Unidentified(problem.message.clone()), self));
                 self.problems.push(problem);
                 return self.keep_overlay(document);
             }
         };
+        *self.reading.files.entry(Arc::clone(file)).or_default() += 1;
         let key = (document.id.group.clone(), document.id.kind.clone());
         let Some(kind) = kinds.get(&key).filter(|_| !config_map::is_shared(&key.0, &key.1)) else {
             return self.add_unclaimed(document, kinds);
@@ -230,16 +266,38 @@ impl Specs {
         self.place(document, is_broken);
     }
 
+    /// Reads the documents of a list, as `kubectl get --output yaml` writes it.
+    fn add_list(&mut self, file: &Arc<str>, root: &Node, kinds: &Kinds) {
+        if root.get("sops").is_some() {
+            let problem = Problem::file(place(file, root.position), "the list is still encrypted with sops");
+            return self.spoil(problem.hint("gatewright decrypts nothing; keep secrets out of it"));
+        }
+        let items = root.get("items").unwrap_or(root);
+        if !matches!(items.content, Content::List(_)) {
+            let message = format!("items is {}, but must be a list", with_article(items.content.type_name()));
+            return self.spoil(Problem::file(place(file, items.position), message));
+        }
+        items.items().to_vec().into_iter().for_each(|item| self.add(file, item, kinds));
+    }
+
     fn add_unclaimed(&mut self, document: Document, kinds: &Kinds) {
         let same_group = kinds.keys().filter(|(group, _)| *group == document.id.group).map(|(_, kind)| kind.as_str());
         let near = check::suggest(&document.id.kind, same_group).filter(|near| *near != document.id.kind);
+        let group = meant_group(&document.id, kinds);
         // What is meant for us is nobody else's.
         let is_ours = document.id.group == overlay::GROUP;
         if near.is_some() || is_ours {
             let message = format!("unknown kind {:?} in {}", document.id.kind, document.gvk.api_version());
             let problem = Problem::document(document.place_of(&["kind"]), message);
             self.problems.push(Problem { hint: near.map(|near| format!("did you mean {near:?}?")), ..problem });
+        } else if let Some(group) = group {
+            let message = format!("unknown group {:?} of kind {:?}", document.id.group, document.id.kind);
+            let problem = Problem::document(document.place_of(&["apiVersion"]), message);
+            self.problems.push(problem.hint(format!("did you mean {group:?}?")));
         }
+        let meant = near.map(str::to_owned).or_else(|| group.map(|group| format!("{}.{group}", document.id.kind)));
+        let flaw = meant.map_or(Flaw::Unclaimed, Flaw::Misspelled);
+        self.reading.suspects.push(suspect(&document, flaw, self));
         if is_ours { self.keep_overlay(document) } else { self.unclaimed.push(document) }
     }
 
@@ -297,15 +355,62 @@ impl Specs {
 fn identify(file: &Arc<str>, root: Node) -> Result<Document, Box<(Document, Problem)>> {
     let text = |path: &[&str]| root.at(path.iter().copied()).and_then(Node::as_str).unwrap_or_default();
     let (api_version, kind, name) = (text(&["apiVersion"]), text(&["kind"]), text(&["metadata", "name"]));
-    let fields = [(api_version, "apiVersion"), (kind, "kind"), (name, "metadata.name")];
-    let missing = fields.iter().find(|(value, _)| value.is_empty()).map(|(_, field)| *field);
     let gvk = Gvk::new(api_version, kind);
     let id = ObjectId::new(&gvk.group, kind, text(&["metadata", "namespace"]), name);
     let document = Document { id, gvk, file: Arc::clone(file), root, patched: Vec::new() };
-    let Some(field) = missing else { return Ok(document) };
-    let problem = Problem::document(document.place(), format!("the document has no {field}"));
+    let Some((path, flaw)) = IDENTITY.iter().find_map(|path| Some((path, missing(&document.root, path)?))) else {
+        return Ok(document);
+    };
+    let problem = Problem::document(document.place_of(path), flaw);
     let hint = format!("a file that holds no Kubernetes objects can be listed in {IGNORE_FILE}");
     Err(Box::new((document, problem.hint(hint))))
+}
+
+/// The fields that say which object a document is.
+const IDENTITY: [&[&str]; 4] =
+    [&["apiVersion"], &["kind"], &["metadata", "name"], &["metadata", NAMESPACE]];
+
+/// The one of them that may be absent.
+const NAMESPACE: &str = "namespace";
+
+/// Says why a field does not tell which object a document is, if so.
+fn missing(root: &Node, path: &[&str]) -> Option<String> {
+    if !matches!(root.content, Content::Map(_)) {
+        return Some(format!("the document is {}, and no object", with_article(root.content.type_name())));
+    }
+    let (field, node) = (path.join("."), root.at(path.iter().copied()));
+    let is_optional = path.last() == Some(&NAMESPACE);
+    match node.map(|node| &node.content) {
+        None | Some(Content::Null) if is_optional => None,
+        Some(Content::String(text)) if !text.is_empty() || is_optional => None,
+        None | Some(Content::Null | Content::String(_)) => Some(format!("the document has no {field}")),
+        Some(other) => Some(format!("{field} is {}, but must be a string", with_article(other.type_name()))),
+    }
+}
+
+fn with_article(type_name: &str) -> String {
+    match type_name {
+        "null" => type_name.to_owned(),
+        "integer" | "object" => format!("an {type_name}"),
+        other => format!("a {other}"),
+    }
+}
+
+/// Describes a document that is no spec as it stands.
+fn suspect(document: &Document, flaw: Flaw, specs: &Specs) -> Suspect {
+    let said = |text: &str| Some(text.to_owned()).filter(|text| !text.is_empty());
+    let id = &document.id;
+    let has_version = !document.gvk.version.is_empty();
+    let namespace = specs.target_namespace.clone().or_else(|| said(&id.namespace));
+    let group = has_version.then(|| id.group.clone());
+    Suspect { place: document.place(), flaw, group, kind: said(&id.kind), namespace, name: said(&id.name) }
+}
+
+/// Returns the group that was probably meant: one that has such a kind, and is close to what was written.
+fn meant_group<'a>(id: &ObjectId, kinds: &'a Kinds) -> Option<&'a str> {
+    let has_kind = kinds.keys().filter(|(_, kind)| *kind == id.kind).map(|(group, _)| group.as_str());
+    let mut near = has_kind.filter(|group| *group != id.group && !id.group.is_empty() && is_slip(&id.group, group));
+    near.next()
 }
 
 /// Returns what is wrong with the form of a document.
@@ -338,35 +443,55 @@ struct Ignored {
 }
 
 impl Ignored {
-    fn of(tree: &Tree, problems: &mut Vec<Problem>) -> Self {
+    /// Reads them. What one leaves out is not known if it cannot be read, or if a line of it is no pattern: then nothing
+    /// below its folder is read.
+    fn of(tree: &Tree, specs: &mut Specs) -> Self {
         let mut files = Vec::new();
         for (path, entry) in tree.files() {
-            let Some(folder) = path.strip_suffix(IGNORE_FILE) else { continue };
-            let mut builder = GitignoreBuilder::new("");
-            if let Entry::Text(text) = entry {
-                for (line, number) in text.lines().zip(1..) {
-                    if let Err(error) = builder.add_line(None, line) {
-                        let place = Place { line: number, ..Place::file(path) };
-                        problems.push(Problem::notice(place, format!("the pattern is not used: {error}")));
-                    }
+            let Some(folder) = path.strip_suffix(IGNORE_FILE).filter(|folder| is_folder(folder)) else { continue };
+            match patterns(path, entry) {
+                Ok(patterns) => files.push((folder.to_owned(), patterns)),
+                Err(problem) => {
+                    let reason = format!("the patterns in {} are not known: {}", problem.place, problem.message);
+                    specs.reading.skip(folder.trim_end_matches('/'), &reason, true);
+                    specs.problems.push(*problem);
                 }
-            }
-            if let Ok(patterns) = builder.build() {
-                files.push((folder.to_owned(), patterns));
             }
         }
         Self { files }
     }
 
     /// The deepest ignore file that has an opinion decides, as in git.
-    fn matches(&self, path: &str) -> bool {
-        if path.ends_with(IGNORE_FILE) {
-            return true;
-        }
+    fn matches(&self, path: &str, entry: &Entry) -> bool {
+        // Behind a link may be a folder.
+        let kinds: &[bool] = if matches!(entry, Entry::Text(_)) { &[false] } else { &[false, true] };
         let opinions = self.files.iter().rev().filter_map(|(folder, patterns)| {
-            let opinion = patterns.matched_path_or_any_parents(path.strip_prefix(folder.as_str())?, false);
-            (!opinion.is_none()).then(|| opinion.is_ignore())
+            let path = path.strip_prefix(folder.as_str())?;
+            let matched = kinds.iter().map(|is_folder| patterns.matched_path_or_any_parents(path, *is_folder));
+            matched.into_iter().find(|opinion| !opinion.is_none()).map(|opinion| opinion.is_ignore())
         });
         opinions.into_iter().next().unwrap_or(false)
     }
+}
+
+/// Tells whether what stands before the name of a file is a folder, and not the beginning of another name.
+fn is_folder(path: &str) -> bool {
+    path.is_empty() || path.ends_with('/')
+}
+
+fn patterns(path: &str, entry: &Entry) -> Result<Gitignore, Box<Problem>> {
+    let text = match entry {
+        Entry::Text(text) => text,
+        Entry::Unreadable(reason) | Entry::NotEntered(reason) => {
+            return Err(Box::new(Problem::file(Place::file(path), reason.clone())));
+        }
+    };
+    let mut builder = GitignoreBuilder::new("");
+    for (line, number) in text.lines().zip(1..) {
+        builder.add_line(None, line).map_err(|error| {
+            let place = Place { line: number, ..Place::file(path) };
+            Box::new(Problem::file(place, format!("the line is no pattern: {error}")))
+        })?;
+    }
+    builder.build().map_err(|error| Box::new(Problem::file(Place::file(path), error.to_string())))
 }

@@ -13,10 +13,14 @@ pub const MAX_FILE_BYTES: u64 = 32 * 1024 * 1024;
 /// The name of the file that excludes paths, with gitignore's syntax; it may stand in any folder.
 pub const IGNORE_FILE: &str = ".gatewrightignore";
 
-/// The files of a source at one revision that may hold specs.
+/// The reason why a symbolic link is not entered.
+pub const LINK: &str = "it is a symbolic link, and links are not followed";
+
+/// The files of a source at one revision that may hold specs, and what of it could not be read.
 ///
-/// Paths are relative to the root of the source, with `/` between parts, whatever the platform. Only YAML and JSON
-/// files and [`IGNORE_FILE`] are kept; the rest of a repository is none of our business.
+/// Paths are relative to the root of the source, with `/` between parts, whatever the platform. Of what can be read only
+/// YAML and JSON files and [`IGNORE_FILE`] are kept; the rest of a repository is none of our business. What cannot be
+/// read, or is not entered, is kept whatever its name is: the absence of what stood there says nothing.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Tree {
     files: BTreeMap<String, Entry>,
@@ -29,6 +33,9 @@ pub enum Entry {
     Text(Arc<str>),
     /// Something that should be a spec but cannot be read: the reason, lower case.
     Unreadable(String),
+    /// Something that is not entered, whatever its name ends in, such as a link or a submodule: the reason, lower case.
+    /// Nobody knows what stands there, or below it.
+    NotEntered(String),
 }
 
 /// Reading a folder failed.
@@ -46,7 +53,7 @@ impl Tree {
     /// Nothing below a hidden folder (`.git`, `.github`) does.
     pub fn wants(path: &str) -> bool {
         let (folders, name) = path.rsplit_once('/').unwrap_or(("", path));
-        if folders.split('/').any(|folder| folder.starts_with('.')) {
+        if Self::is_hidden(folders) {
             return false;
         }
         let extension = name.rsplit_once('.').map(|(_, extension)| extension.to_ascii_lowercase());
@@ -66,12 +73,34 @@ impl Tree {
         self.files.insert(path, entry);
     }
 
-    /// Adds a file that cannot be read, with the reason.
+    /// Adds a file or a folder that cannot be read, with the reason.
     pub fn insert_unreadable(&mut self, path: impl Into<String>, reason: impl Into<String>) {
-        let path = path.into();
-        if Self::wants(&path) {
-            self.files.insert(path, Entry::Unreadable(reason.into()));
+        self.files.insert(path.into(), Entry::Unreadable(reason.into()));
+    }
+
+    /// Adds a path that is not entered, with the reason. One that is named like a spec should be one.
+    pub fn insert_not_entered(&mut self, path: impl Into<String>, reason: impl Into<String>) {
+        let (path, reason) = (path.into(), reason.into());
+        if Self::is_hidden(&path) && !Self::wants(&path) {
+            return;
         }
+        let entry = if Self::wants(&path) { Entry::Unreadable(reason) } else { Entry::NotEntered(reason) };
+        self.files.insert(path, entry);
+    }
+
+    /// Adds a regular file that holds no specs. One that is called as a folder may stand where a folder was.
+    pub fn insert_other(&mut self, path: impl Into<String>) {
+        let path = path.into();
+        let name = path.rsplit_once('/').map_or(path.as_str(), |(_, name)| name);
+        let is_version = |end: &str| end.chars().all(|c| c.is_ascii_digit());
+        if name.rsplit_once('.').is_none_or(|(_, end)| is_version(end)) {
+            self.insert_not_entered(path, "it is a file, and no folder");
+        }
+    }
+
+    /// Tells whether nothing below a folder is ever read, because it is hidden.
+    pub fn is_hidden(folder: &str) -> bool {
+        folder.split('/').any(|part| part.starts_with('.'))
     }
 
     /// Adds the files of another tree, below a folder.
@@ -86,9 +115,9 @@ impl Tree {
         self.files.iter().map(|(path, entry)| (path.as_str(), entry))
     }
 
-    /// Tells whether there is nothing in it.
+    /// Tells whether there is nothing in it that may hold specs.
     pub fn is_empty(&self) -> bool {
-        self.files.is_empty()
+        self.files.values().all(|entry| matches!(entry, Entry::NotEntered(_)))
     }
 
     /// Returns the part below a folder, its paths still relative to the root of the source; `.` is the whole.
@@ -98,45 +127,66 @@ impl Tree {
         if folder.is_empty() || folder == "." {
             return self.clone();
         }
-        let within =
-            |path: &str| path.strip_prefix(folder).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'));
-        let keep = |path: &str| within(path) || is_ignore_file_above(path, folder);
-        let files = self.files.iter().filter(|(path, _)| keep(path));
+        let within = |path: &str| is_within(path, folder);
+        // A folder above it that was not read speaks for all below it.
+        let is_unread_above = |path: &str, entry: &Entry| !matches!(entry, Entry::Text(_)) && is_within(folder, path);
+        let keep =
+            |path: &str, entry: &Entry| within(path) || is_ignore_file_above(path, folder) || is_unread_above(path, entry);
+        let files = self.files.iter().filter(|(path, entry)| keep(path, entry));
         Self { files: files.map(|(path, entry)| (path.clone(), entry.clone())).collect() }
     }
 
     /// Reads a folder, or a single file, from disk. The one effect in this package.
     ///
     /// Symbolic links are not followed, and hidden folders (`.git`) are left out, so that nothing outside of the
-    /// folder can get in. A file that cannot be read is an [`Entry::Unreadable`], not an error.
+    /// folder can get in. What is not read, for whatever reason, is an entry that says so, and not an error.
     pub fn read_dir(root: &Path) -> Result<Self, ReadError> {
         let mut tree = Self::default();
-        let metadata = fs::metadata(root).map_err(|source| ReadError { path: root.to_owned(), source })?;
+        let fail = |source| ReadError { path: root.to_owned(), source };
+        let metadata = fs::metadata(root).map_err(fail)?;
         if metadata.is_file() {
             let name = root.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
             tree.read_file(root, name);
         } else {
-            tree.read_folder(root, "")?;
+            tree.read_folder(root, "").map_err(fail)?;
         }
         Ok(tree)
     }
 
-    fn read_folder(&mut self, folder: &Path, prefix: &str) -> Result<(), ReadError> {
-        let fail = |source| ReadError { path: folder.to_owned(), source };
-        for entry in fs::read_dir(folder).map_err(fail)? {
-            let entry = entry.map_err(fail)?;
-            let file_type = entry.file_type().map_err(fail)?;
-            let name = entry.file_name().to_string_lossy().into_owned();
-            let path = if prefix.is_empty() { name.clone() } else { format!("{prefix}/{name}") };
-            if file_type.is_dir() && !name.starts_with('.') {
-                self.read_folder(&entry.path(), &path)?;
-            } else if file_type.is_file() && Self::wants(&path) {
-                self.read_file(&entry.path(), path);
+    fn read_folder(&mut self, folder: &Path, prefix: &str) -> io::Result<()> {
+        for entry in fs::read_dir(folder)? {
+            let entry = entry?;
+            let file_type = entry.file_type()?;
+            let shown = entry.file_name().to_string_lossy().into_owned();
+            let path = if prefix.is_empty() { shown.clone() } else { format!("{prefix}/{shown}") };
+            if entry.file_name().to_str().is_none() {
+                // Two such names may look the same, so that neither can be told by it.
+                self.insert_not_entered(path, "its name is not UTF-8");
+            } else if file_type.is_dir() {
+                self.read_folder_below(&entry.path(), path);
+            } else if file_type.is_file() {
+                if Self::wants(&path) {
+                    self.read_file(&entry.path(), path);
+                } else {
+                    self.insert_other(path);
+                }
             } else if file_type.is_symlink() {
-                self.insert_unreadable(path, "the file is a symbolic link, and links are not followed");
+                self.insert_not_entered(path, LINK);
+            } else {
+                self.insert_not_entered(path, "it is neither a file nor a folder");
             }
         }
         Ok(())
+    }
+
+    /// A folder that cannot be listed spoils what is in it, and nothing else.
+    fn read_folder_below(&mut self, folder: &Path, path: String) {
+        if Self::is_hidden(&path) {
+            return;
+        }
+        if let Err(error) = self.read_folder(folder, &path) {
+            self.insert_unreadable(path, format!("the folder cannot be listed: {error}"));
+        }
     }
 
     fn read_file(&mut self, file: &Path, path: String) {
@@ -150,6 +200,11 @@ impl Tree {
             },
         }
     }
+}
+
+/// Tells whether a path is a folder or stands below it.
+fn is_within(path: &str, folder: &str) -> bool {
+    path.strip_prefix(folder).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
 }
 
 /// Ignore files in the folders above a sub-path go on to speak for it.

@@ -27,6 +27,7 @@ use crate::overlay::{self, Overlays};
 use crate::pack::{Packs, Provision, Subject};
 use crate::problem::{Place, Problem};
 use crate::resolve::{Resolution, Resolved, resolve};
+use crate::reading::Reading;
 use crate::selector::ClusterFacts;
 use crate::spec::{self, Document, Specs};
 use crate::tree::Tree;
@@ -119,6 +120,12 @@ pub struct Rendering {
     pub traces: BTreeSet<Trace>,
     /// What is wrong.
     pub problems: Vec<Problem>,
+    /// Documents of all kinds that are there and cannot be used, with their place.
+    #[serde(default, with = "pairs")]
+    pub flawed: BTreeMap<ObjectId, Place>,
+    /// What the reading says about specs that are not there.
+    #[serde(default)]
+    pub reading: Reading,
 }
 
 /// The specs of a source, read once for any number of clusters.
@@ -146,6 +153,8 @@ impl Source {
             broken: specs.broken.keys().filter(is_spec).cloned().collect(),
             documents: specs.documents.keys().chain(specs.broken.keys()).cloned().collect(),
             problems: [specs.problems.as_slice(), &self.overlays.problems].concat(),
+            flawed: specs.broken.clone(),
+            reading: specs.reading.clone(),
             applies_specs: options.apply_specs,
             spec_kinds: specs::kinds(packs),
             ..Rendering::default()
@@ -170,6 +179,8 @@ impl Source {
         let objects = |unit: &Unit| unit.objects.iter().map(|object| object.id().clone()).collect();
         let rendered = rendering.units.iter().map(|unit| (unit.id.clone(), objects(unit))).collect();
         for (problem, units) in overlay::object::untouched(&assignment, &rendered, &rendering.broken, &touched) {
+            let of_units = rendering.units.iter().filter(|unit| units.contains(&unit.id));
+            rendering.flawed.extend(of_units.map(|unit| (unit.id.clone(), unit.place.clone())));
             rendering.problems.push(problem);
             rendering.units.retain(|unit| !units.contains(&unit.id));
             rendering.broken.extend(units);
@@ -239,6 +250,7 @@ impl Rendering {
     }
 
     fn add_broken(&mut self, document: &Document, problems: Vec<Problem>) {
+        self.flawed.insert(document.id.clone(), document.place());
         self.broken.insert(document.id.clone());
         self.problems.extend(problems);
     }
@@ -259,6 +271,8 @@ impl Rendering {
                 Problem::document(unit.place.clone(), message).about(unit.id.clone())
             }));
         }
+        let flawed = problems.iter().filter_map(|problem| Some((problem.object.clone()?, problem.place.clone())));
+        self.flawed.extend(flawed);
         self.broken.extend(problems.iter().filter_map(|problem| problem.object.clone()));
         self.units.retain(|unit| !problems.iter().any(|problem| problem.object.as_ref() == Some(&unit.id)));
         self.problems.extend(problems);

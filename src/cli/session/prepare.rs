@@ -87,7 +87,7 @@ impl<'a> Session<'a> {
         let order = self.order(name, sync, &selection, &installation);
         let ready = |(cluster, rendering)| (cluster, Want::ready(rendering, &order.marker()));
         let wanted = wanted.into_iter().map(ready).collect();
-        let snapshot = Arc::new(Snapshot { revision, tree: Tree::default() });
+        let snapshot = Arc::new(Snapshot::new(revision, Tree::default()));
         Ok(Prepared { order, snapshot, wanted })
     }
 
@@ -115,7 +115,7 @@ impl<'a> Session<'a> {
         }
         order.beside = self.beside(&order, &known);
         let wanted = order.clusters.keys().map(|name| (name.clone(), Want::Ready(Arc::default()))).collect();
-        let snapshot = Arc::new(Snapshot { revision: "nothing".to_owned(), tree: Tree::default() });
+        let snapshot = Arc::new(Snapshot::new("nothing".to_owned(), Tree::default()));
         Ok(Prepared { order, snapshot, wanted })
     }
 

@@ -36,7 +36,7 @@ fn wanted(clusters: &[&str], gateways: usize) -> Wanted {
         );
     }
     let tree = [("overlay.yaml", OVERLAY), ("specs.yaml", specs.as_str())].into_iter().collect();
-    let snapshot = Arc::new(Snapshot { revision: "one".to_owned(), tree });
+    let snapshot = Arc::new(Snapshot::new("one".to_owned(), tree));
     let facts = |name: &str| ClusterFacts { name: name.to_owned(), ..ClusterFacts::default() };
     let want = |name: &&str| ((*name).to_owned(), Want::later(&renderings, &snapshot, &facts(name)));
     clusters.iter().map(want).collect()

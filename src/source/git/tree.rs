@@ -6,7 +6,7 @@
 
 use std::path::Path;
 
-use gatewright_engine::tree::{IGNORE_FILE, MAX_FILE_BYTES, Tree};
+use gatewright_engine::tree::{IGNORE_FILE, LINK, MAX_FILE_BYTES, Tree};
 use git2::{ErrorCode, ObjectType, Oid, Repository, TreeEntry};
 
 use super::failure::Failure;
@@ -28,6 +28,7 @@ const LFS_POINTER: &[u8] = b"version https://git-lfs.github.com/spec/";
 const KIND: i32 = 0o170_000;
 const REGULAR: i32 = 0o100_000;
 const SYMLINK: i32 = 0o120_000;
+const SUBMODULE: i32 = 0o160_000;
 
 /// The commit cannot be used.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -100,26 +101,33 @@ impl Reader<'_> {
             }
             let name = String::from_utf8_lossy(entry.name_bytes());
             let path = if prefix.is_empty() { name.to_string() } else { format!("{prefix}/{name}") };
-            if entry.kind() == Some(ObjectType::Tree) {
-                if !name.starts_with('.') && (is_within(&path, self.path) || is_within(self.path, &path)) {
+            let matters = is_within(&path, self.path) || is_within(self.path, &path);
+            if std::str::from_utf8(entry.name_bytes()).is_err() {
+                // Two such names may look the same, so that neither can be told by it.
+                self.tree.insert_not_entered(path, "its name is not UTF-8");
+            } else if entry.kind() == Some(ObjectType::Tree) {
+                if !name.starts_with('.') && matters {
                     inner.push((path, entry.id()));
                 }
-            } else if Tree::wants(&path) && (is_within(&path, self.path) || name == IGNORE_FILE) {
-                self.read_file(path, &entry)?;
+            } else if matters || name == IGNORE_FILE {
+                self.read_entry(path, &entry)?;
             }
         }
         Ok(inner)
     }
 
-    fn read_file(&mut self, path: String, entry: &TreeEntry<'_>) -> Result<(), Failure> {
+    fn read_entry(&mut self, path: String, entry: &TreeEntry<'_>) -> Result<(), Failure> {
         match entry.filemode() & KIND {
-            REGULAR => {}
-            SYMLINK => {
-                self.tree.insert_unreadable(path, "the file is a symbolic link, and links are not followed");
-                return Ok(());
-            }
-            _ => return Ok(()),
+            REGULAR if Tree::wants(&path) => self.read_file(path, entry)?,
+            REGULAR => self.tree.insert_other(path),
+            SYMLINK => self.tree.insert_not_entered(path, LINK),
+            SUBMODULE => self.tree.insert_not_entered(path, "it is a submodule, and submodules are not entered"),
+            mode => self.tree.insert_not_entered(path, format!("it is of an unknown kind (mode {mode:o})")),
         }
+        Ok(())
+    }
+
+    fn read_file(&mut self, path: String, entry: &TreeEntry<'_>) -> Result<(), Failure> {
         let content = self.load(entry.id()).map_err(|error| Failure::of_mirror(&error))?;
         match content {
             None => {

@@ -245,7 +245,7 @@ async fn read(cluster: &dyn Cluster, name: &str) -> Option<Record> {
 
 fn snapshot(specs: &Specs) -> Snapshot {
     let files = specs.iter().map(|(path, text)| (path.as_str(), text.as_str()));
-    Snapshot { revision: "test".to_owned(), tree: files.collect() }
+    Snapshot::new("test".to_owned(), files.collect())
 }
 
 fn packs() -> &'static Packs {

@@ -1,12 +1,13 @@
 //! Directories as sources, and noticing at once that they change.
 
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, mpsc};
 use std::thread;
 use std::time::Duration;
 
+use gatewright::duration::Period;
 use gatewright::source::directory::{DirectorySource, Settings};
 use gatewright::source::watch::watch;
 use gatewright::source::{Reason, Source as _};
@@ -17,7 +18,7 @@ use crate::support::process::Folder;
 const LIMIT: Duration = Duration::from_secs(10);
 
 fn reading(path: &Path) -> DirectorySource {
-    DirectorySource::new(Settings { path: path.to_owned() })
+    DirectorySource::new(Settings { path: path.to_owned(), settle: Period(Duration::ZERO), written: PathBuf::new() })
 }
 
 fn write(path: &Path, text: &str) {
@@ -48,6 +49,22 @@ async fn a_directory_that_is_not_there_is_missing_and_not_empty() {
     let error = failure(&reading(Path::new("/nowhere/specs"))).await;
     assert_eq!(error.reason, Reason::NotFound);
     assert!(told(&error).contains("Create /nowhere/specs"), "{}", told(&error));
+}
+
+#[tokio::test]
+async fn a_file_that_was_just_written_is_read_when_it_has_settled() {
+    let folder = Folder::new();
+    let settle = Period(Duration::from_secs(1));
+    let settings = Settings { path: folder.path().to_owned(), settle, written: PathBuf::new() };
+    let (source, file) = (DirectorySource::new(settings), folder.path().join("a.yaml"));
+    // As by `(sleep 1; cat new) > a.yaml`, which empties the file first.
+    write(&file, "");
+    let writer = thread::spawn(move || {
+        thread::sleep(Duration::from_millis(700));
+        write(&file, "a: 1\n");
+    });
+    assert_eq!(files(&snapshot(&source).await), [("a.yaml", "a: 1\n")]);
+    writer.join().expect("it writes");
 }
 
 #[tokio::test]

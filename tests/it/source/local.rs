@@ -4,6 +4,7 @@ use std::os::unix::fs::symlink;
 
 use gatewright::source::git::GitSource;
 use gatewright::source::{Reason, Source as _};
+use gatewright_engine::tree::LINK;
 use serde_json::{Value, json};
 
 use super::{failure, files, snapshot, source, told};
@@ -109,7 +110,7 @@ async fn only_regular_files_that_may_be_specs_are_read() {
         ("gateways/.gatewrightignore", "old/\n"),
         ("gateways/a.yaml", "a: 1\n"),
         ("gateways/large.yaml", "the file is kept by Git LFS, which is not supported"),
-        ("gateways/link.yaml", "the file is a symbolic link, and links are not followed"),
+        ("gateways/link.yaml", LINK),
     ];
     assert_eq!(files(&found), expected);
     let single = snapshot(&reading(&folder, &repository, json!(null), "gateways/a.yaml")).await;
@@ -128,7 +129,8 @@ async fn a_submodule_is_not_entered() {
     repository.git(&["-c", "protocol.file.allow=always", "submodule", "--quiet", "add", &url, "sub.yaml"]);
     repository.push();
     let found = snapshot(&reading(&folder, &repository, json!(null), ".")).await;
-    assert_eq!(files(&found), [("a.yaml", "a: 1\n")]);
+    let submodule = "it is a submodule, and submodules are not entered";
+    assert_eq!(files(&found), [("a.yaml", "a: 1\n"), ("sub.yaml", submodule)]);
 }
 
 #[tokio::test]

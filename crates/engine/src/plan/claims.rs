@@ -9,6 +9,7 @@ use std::sync::Arc;
 
 use crate::object::{Object, ObjectId};
 use crate::problem::{Scope, unreadable_files};
+use crate::reading::Reading;
 use crate::unit::{Rendering, Unit};
 
 /// What each of our other syncs wants on a cluster, by its name.
@@ -38,6 +39,8 @@ pub struct Wanted {
     mentioned: BTreeSet<ObjectId>,
     /// Why it may want anything at all.
     unclear: Option<String>,
+    /// What its source says about specs that are not there.
+    reading: Reading,
 }
 
 impl Wanted {
@@ -48,6 +51,7 @@ impl Wanted {
             broken: rendering.broken.clone(),
             mentioned: rendering.documents.union(&rendering.self_managed).cloned().collect(),
             unclear: unclear(rendering),
+            reading: rendering.reading.clone(),
         }
     }
 
@@ -56,7 +60,8 @@ impl Wanted {
         if self.broken.contains(id) || self.broken.contains(unit) {
             return Some(format!("its spec {unit} is broken"));
         }
-        self.unclear.clone()
+        let near_miss = self.reading.near_miss(unit).map(|doubt| doubt.to_string());
+        near_miss.or_else(|| self.unclear.clone())
     }
 
     fn mention(&self, id: &ObjectId, unit: &ObjectId) -> Option<String> {

@@ -6,6 +6,7 @@
 
 pub(super) mod confirm;
 pub mod contents;
+pub(super) mod source;
 pub mod token;
 
 use std::collections::BTreeSet;
@@ -60,6 +61,12 @@ pub enum Guard {
     Inventory,
     /// Something is to be deleted that a person has to look at first.
     Confirm,
+    /// It is not certain that something was withdrawn.
+    Withdrawal,
+    /// The source is another one than the one that was applied last.
+    SourceIdentity,
+    /// The revision of the source is older than the one that was applied last, or may be.
+    OlderSource,
     /// Something has to be deleted before what takes its place can be made.
     ReleaseFirst,
 }
@@ -67,7 +74,7 @@ pub enum Guard {
 impl Guard {
     /// Tells whether everything but deletions goes on.
     pub fn holds_only_deletions(self) -> bool {
-        self == Self::Inventory
+        matches!(self, Self::Inventory | Self::SourceIdentity | Self::OlderSource)
     }
 }
 
@@ -81,6 +88,9 @@ impl fmt::Display for Guard {
             Self::Problem => "problem",
             Self::Inventory => "inventory",
             Self::Confirm => "confirm",
+            Self::Withdrawal => "withdrawal",
+            Self::SourceIdentity => "source-identity",
+            Self::OlderSource => "older-source",
             Self::ReleaseFirst => "release-first",
         })
     }
@@ -135,6 +145,11 @@ impl Plan {
             self.holds.push(hold);
         }
         !is_approved
+    }
+
+    /// Tells whether a person has approved that all of a unit goes, for whatever reason that was held.
+    pub(super) fn is_approved(&self, unit: &ObjectId) -> bool {
+        self.lifted.iter().any(|hold| hold.unit.as_ref() == Some(unit))
     }
 
     /// Tells whether a guard stops everything.

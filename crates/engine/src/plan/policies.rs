@@ -6,6 +6,7 @@ use super::claims::Claims;
 use super::conflicts::Conflicts;
 use super::refusal::Reason;
 use super::saved::SavedStep;
+use crate::inventory::Applied;
 use crate::marks::{Marker, Owner};
 use crate::object::ObjectId;
 
@@ -51,6 +52,10 @@ pub struct Policies {
     pub known_cluster: String,
     /// Name of the source, for the inventory.
     pub source: String,
+    /// The revision of it that is rendered.
+    pub applying: Applied,
+    /// Whether the source itself has named that revision, since this process started.
+    pub is_polled: bool,
     /// Adoption.
     pub adopt: Adopt,
     /// Whether objects may be taken over from a deployer that provisions their Gateway.
@@ -92,6 +97,39 @@ pub struct Policies {
 }
 
 impl Policies {
+    /// The policies of a sync about which nothing is configured: nobody else's objects are touched, little is deleted at
+    /// once, and namespaces have to be there.
+    pub fn new(marker: Marker) -> Self {
+        let any = || BTreeSet::from(["*".to_owned()]);
+        Self {
+            marker,
+            cluster: String::new(),
+            known_cluster: String::new(),
+            source: String::new(),
+            applying: Applied::default(),
+            is_polled: true,
+            adopt: Adopt::default(),
+            adopt_deployer: false,
+            prune_adopted: false,
+            prune: true,
+            max_delete: MaxDelete { units: 5, percent: 25 },
+            confirm: Confirm::default(),
+            recreate: BTreeSet::new(),
+            approved: BTreeSet::new(),
+            pinned: None,
+            allow_empty: false,
+            create_namespaces: false,
+            namespaces: any(),
+            kinds: any(),
+            only: None,
+            first_round: false,
+            hold_on_problem: false,
+            conflicts: Conflicts::default(),
+            claims: Claims::default(),
+            moved: BTreeSet::new(),
+        }
+    }
+
     /// Tells whether a unit is what this round is about.
     pub fn is_about(&self, unit: &ObjectId) -> bool {
         self.only.as_ref().is_none_or(|only| only.contains(unit))

@@ -1,34 +1,43 @@
 //! What is owned and not wanted any more.
 //!
-//! A delete needs the inventory, the mark and the uid to agree, and the absence of the spec to be certain: a spec
-//! that is broken, or that may stand in a file that cannot be read, deletes nothing.
+//! A delete needs the inventory, the mark and the uid to agree, and the proof that its unit was withdrawn, which
+//! [`withdrawal`] alone gives.
 
-use std::collections::BTreeSet;
-use std::sync::Arc;
+use std::collections::{BTreeMap, BTreeSet};
 
 use super::policies::Policies;
 use super::refusal::{Reason, Refusal};
+use super::withdrawal::{self, Candidate, Evidence};
 use super::{Action, Observed, Over, Plan, Release, Step, owner};
 use crate::inventory::{Entry, Inventory};
 use crate::live::Live;
 use crate::marks::{Owner, keep_mark};
 use crate::object::ObjectId;
-use crate::problem::unreadable_files;
 use crate::unit::Rendering;
 
 /// Adds a step or a refusal for everything that is owned and not wanted.
-pub(super) fn add(plan: &mut Plan, rendering: &Rendering, observed: &Observed, owned: &Inventory, policies: &Policies) {
+pub(super) fn add(
+    plan: &mut Plan,
+    rendering: &Rendering,
+    evidence: &Evidence<'_>,
+    observed: &Observed,
+    owned: &Inventory,
+    policies: &Policies,
+) {
     let wanted: BTreeSet<&ObjectId> =
         rendering.units.iter().flat_map(|unit| unit.all().map(crate::object::Object::id)).collect();
     let mut held: BTreeSet<ObjectId> = plan.held_units().into_iter().cloned().collect();
     let is_unseen = |id: &ObjectId| observed.unknown.contains_key(id);
     held.extend(owned.entries.iter().filter(|(id, _)| is_unseen(id)).map(|(_, entry)| entry.unit.clone()));
-    let unreadable = unreadable_files(&rendering.problems);
-    let context = Context { rendering, observed, owned, policies, held, unreadable };
+    let context = Context { rendering, observed, policies, owned, held };
+    let mut candidates: BTreeMap<&ObjectId, Vec<Candidate<'_>>> = BTreeMap::new();
     let unwanted = owned.entries.iter().filter(|(id, entry)| !wanted.contains(id) && policies.is_about(&entry.unit));
     for (id, entry) in unwanted {
         match context.decide(id, entry) {
-            Ok(action) => plan.steps.push(Step {
+            Ok(Fate::Deleted(over)) => {
+                candidates.entry(&entry.unit).or_default().push(Candidate { id, entry, over });
+            }
+            Ok(Fate::Left(action)) => plan.steps.push(Step {
                 note: note(&action),
                 unit: entry.unit.clone(),
                 id: id.clone(),
@@ -42,7 +51,16 @@ pub(super) fn add(plan: &mut Plan, rendering: &Rendering, observed: &Observed, o
             Err(reason) => plan.refusals.push(Refusal { unit: entry.unit.clone(), id: id.clone(), reason }),
         }
     }
+    withdrawal::plan_deletions(plan, candidates, evidence, observed, policies);
     context.keep_what_is_needed(plan);
+}
+
+/// What becomes of something that nobody wants any more.
+enum Fate {
+    /// It is deleted, if its unit was withdrawn.
+    Deleted(Over),
+    /// Nothing happens to it on the cluster.
+    Left(Action),
 }
 
 fn note(action: &Action) -> Option<String> {
@@ -60,7 +78,6 @@ struct Context<'a> {
     policies: &'a Policies,
     /// Units of which something was refused or could not be seen: they stay as they are, as a whole.
     held: BTreeSet<ObjectId>,
-    unreadable: BTreeSet<Arc<str>>,
 }
 
 impl Context<'_> {
@@ -81,17 +98,17 @@ impl Context<'_> {
         }));
     }
 
-    fn decide(&self, id: &ObjectId, entry: &Entry) -> Result<Action, Reason> {
+    fn decide(&self, id: &ObjectId, entry: &Entry) -> Result<Fate, Reason> {
         if let Some(message) = self.observed.unknown.get(id) {
             return Err(Reason::Unknown(message.clone()));
         }
-        let Some(live) = self.observed.live.get(id) else { return Ok(Action::Forget) };
+        let Some(live) = self.observed.live.get(id) else { return Ok(Fate::Left(Action::Forget)) };
         let is_same = entry.uid.as_ref().map(|uid| *uid == live.uid);
         let owner = match owner(live, self.observed, self.owned, &self.policies.marker) {
             owner if self.policies.is_former(&owner) => Owner::Us,
             // It bears the mark of another of our syncs, which writes its inventory before it marks anything.
             Owner::OtherSync(to) if self.policies.claims.is_known(&to) => {
-                return Ok(Action::Release(Release { to, is_taken: true }));
+                return Ok(Fate::Left(Action::Release(Release { to, is_taken: true })));
             }
             owner => owner,
         };
@@ -99,7 +116,7 @@ impl Context<'_> {
         if owner == Owner::Us
             && let Some(to) = self.policies.claims.by(id)
         {
-            return Ok(Action::Release(Release { to: to.to_owned(), is_taken: false }));
+            return Ok(Fate::Left(Action::Release(Release { to: to.to_owned(), is_taken: false })));
         }
         match (owner, is_same) {
             (Owner::Us, None | Some(true)) if entry.adopted && !self.policies.prune_adopted => Err(Reason::Adopted),
@@ -115,11 +132,11 @@ impl Context<'_> {
             (
                 Owner::Nobody | Owner::OtherSync(_) | Owner::OtherInstallation(_) | Owner::Other(_),
                 None | Some(false),
-            ) => Ok(Action::Forget),
+            ) => Ok(Fate::Left(Action::Forget)),
         }
     }
 
-    /// Is it certain that nobody wants it any more?
+    /// Does its spec still stand in the source?
     fn check_spec(&self, id: &ObjectId, entry: &Entry) -> Result<(), Reason> {
         if self.rendering.broken.contains(&entry.unit) || self.rendering.broken.contains(id) {
             return Err(Reason::Broken);
@@ -139,25 +156,14 @@ impl Context<'_> {
         if self.held.contains(&entry.unit) {
             return Err(Reason::UnitHeld);
         }
-        if let Some(file) = self.unreadable.iter().find(|file| entry.files.contains(file.as_ref())) {
-            return Err(Reason::Unreadable(file.to_string()));
-        }
-        if self.unreadable.is_empty() || self.rendering.units.iter().any(|unit| unit.id == entry.unit) {
-            return Ok(());
-        }
-        // An unreadable file that fed no unit so far may hold anything, a moved spec for example.
-        let fed = |file: &Arc<str>| self.owned.entries.values().any(|entry| entry.files.contains(file.as_ref()));
-        match self.unreadable.iter().find(|file| !fed(file)) {
-            Some(file) => Err(Reason::Unreadable(file.to_string())),
-            None => Ok(()),
-        }
+        Ok(())
     }
 
     fn is_spec(&self, id: &ObjectId) -> bool {
         self.rendering.spec_kinds.contains(&(id.group.clone(), id.kind.clone()))
     }
 
-    fn check_live(&self, id: &ObjectId, unit: &ObjectId, live: &Live) -> Result<Action, Reason> {
+    fn check_live(&self, id: &ObjectId, unit: &ObjectId, live: &Live) -> Result<Fate, Reason> {
         if let Some(mark) = keep_mark(live.object.body()) {
             return Err(Reason::Kept(mark.to_owned()));
         }
@@ -182,6 +188,6 @@ impl Context<'_> {
         if let Some(what) = self.policies.claims.possibly(id, unit) {
             return Err(Reason::MayBeClaimed(what));
         }
-        Ok(Action::Prune(Over::of(live)))
+        Ok(Fate::Deleted(Over::of(live)))
     }
 }

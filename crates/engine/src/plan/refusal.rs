@@ -68,7 +68,7 @@ pub enum Reason {
     NotApplied,
     /// Its spec is broken, so what exists stays as it is.
     Broken,
-    /// A file that may hold its spec, or an overlay of it, cannot be read.
+    /// A file that had a say in it, such as that of an overlay, says nothing that can be understood; which, and why.
     Unreadable(String),
     /// Its spec says that somebody else provisions it; what exists stays as it is.
     SelfManaged,
@@ -122,7 +122,7 @@ impl fmt::Display for Reason {
             Self::Immutable(what) => write!(f, "immutable: {what}"),
             Self::NotApplied => f.write_str("kept: it stands in the source, and the sync does not write it any more"),
             Self::Broken => f.write_str("kept: its spec is broken"),
-            Self::Unreadable(file) => write!(f, "kept: {file} cannot be read, and may speak of it"),
+            Self::Unreadable(doubt) => write!(f, "kept: what the source says of it is not known: {doubt}"),
             Self::SelfManaged => f.write_str("kept: its spec says that somebody else provisions it"),
             Self::PassedOn => {
                 f.write_str("kept: its spec is left to the operator in the cluster, which may take it over")

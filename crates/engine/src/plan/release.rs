@@ -69,7 +69,7 @@ impl Plan {
         let first = |step: &Step| Step {
             unit: unit.clone(),
             action: match &step.action {
-                Action::Prune(over) => Action::ReleaseFirst(over.clone()),
+                Action::Prune(deletion) => Action::ReleaseFirst(deletion.clone()),
                 other => other.clone(),
             },
             note: holders.get(&step.id).map(|(needs, places)| format!("{} is for {needs}", places.join(", "))),

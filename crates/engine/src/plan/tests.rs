@@ -6,8 +6,6 @@ use std::sync::Arc;
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
-use super::claims::Claims;
-use super::conflicts::Conflicts;
 use super::guard::Guard;
 use super::guard::token::HeldStep;
 use super::policies::{Adopt, Confirm, MaxDelete, Policies};
@@ -55,29 +53,13 @@ fn marker() -> Marker {
 
 fn policies() -> Policies {
     Policies {
-        marker: marker(),
         source: "specs".to_owned(),
         adopt: Adopt::IfUnowned,
-        adopt_deployer: false,
-        prune_adopted: false,
-        prune: true,
         max_delete: MaxDelete { units: 3, percent: 60 },
         confirm: Confirm { kinds: ["PersistentVolumeClaim".to_owned()].into(), gpus: true },
-        recreate: BTreeSet::new(),
-        approved: BTreeSet::new(),
-        pinned: None,
-        allow_empty: false,
         create_namespaces: true,
-        namespaces: ["*".to_owned()].into(),
-        kinds: ["*".to_owned()].into(),
-        only: None,
-        known_cluster: String::new(),
-        first_round: false,
-        hold_on_problem: false,
         cluster: "c".to_owned(),
-        conflicts: Conflicts::default(),
-        claims: Claims::default(),
-        moved: BTreeSet::new(),
+        ..Policies::new(marker())
     }
 }
 
@@ -161,7 +143,7 @@ proptest! {
             prop_assert_eq!(confirm_mark(world.body(id)), None);
             prop_assert!(id.kind != "PersistentVolumeClaim", "{id} holds data");
             let over = Over { uid: live.uid.clone(), resource_version: live.resource_version.clone() };
-            prop_assert_eq!(&step.action, &Action::Prune(over));
+            prop_assert_eq!(step.action.over(), Some(&over));
         }
         // What is not deleted is not forgotten.
         for (id, live) in &world.observed.live {

@@ -6,10 +6,12 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use crate::object::ObjectId;
 
-pub(super) fn serialize<S: Serializer>(map: &BTreeMap<ObjectId, String>, serializer: S) -> Result<S::Ok, S::Error> {
+pub(super) fn serialize<S: Serializer, T: Serialize>(map: &BTreeMap<ObjectId, T>, serializer: S) -> Result<S::Ok, S::Error> {
     map.iter().collect::<Vec<_>>().serialize(serializer)
 }
 
-pub(super) fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<BTreeMap<ObjectId, String>, D::Error> {
-    Vec::deserialize(deserializer).map(|pairs: Vec<(ObjectId, String)>| pairs.into_iter().collect())
+pub(super) fn deserialize<'de, D: Deserializer<'de>, T: Deserialize<'de>>(
+    deserializer: D,
+) -> Result<BTreeMap<ObjectId, T>, D::Error> {
+    Vec::deserialize(deserializer).map(|pairs: Vec<(ObjectId, T)>| pairs.into_iter().collect())
 }

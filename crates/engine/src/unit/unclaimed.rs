@@ -48,6 +48,7 @@ impl Rendering {
             match unit(document, &id, home, options) {
                 Ok(unit) => self.units.push(unit),
                 Err(problem) => {
+                    self.flawed.insert(id.clone(), problem.place.clone());
                     self.broken.insert(id);
                     self.problems.push(*problem);
                 }

@@ -26,7 +26,7 @@ const DEVICES: [&str; 5] =
 /// Takes the deletions that nobody has approved out of a plan.
 pub(in crate::plan) fn hold_back(plan: &mut Plan, rendering: &Rendering, observed: &Observed, policies: &Policies) {
     let mut units: BTreeMap<ObjectId, BTreeSet<String>> = BTreeMap::new();
-    for step in prunes(&plan.steps) {
+    for step in prunes(&plan.steps).filter(|step| !plan.is_approved(&step.unit)) {
         let why = observed.live.get(&step.id).and_then(|live| reason(&step.id, live.object.body(), policies));
         let routes = routes(&step.unit, rendering, observed);
         for why in why.map(|why| format!("{} {why}", step.id)).into_iter().chain(routes) {
@@ -45,7 +45,6 @@ pub(in crate::plan) fn hold_back(plan: &mut Plan, rendering: &Rendering, observe
             plan.withhold(|step| step.unit == unit, &Reason::Held(Guard::Confirm));
         }
     }
-    keep_what_may_be_needed(plan);
 }
 
 fn prunes(steps: &[Step]) -> impl Iterator<Item = &Step> {
@@ -53,7 +52,7 @@ fn prunes(steps: &[Step]) -> impl Iterator<Item = &Step> {
 }
 
 /// What the held units may need is deleted after them.
-fn keep_what_may_be_needed(plan: &mut Plan) {
+pub(in crate::plan) fn keep_what_may_be_needed(plan: &mut Plan) {
     let held = plan.holds.iter().filter_map(|hold| hold.unit.as_ref());
     let Some(last) = held.max_by_key(|unit| wave(unit)).cloned() else { return };
     plan.withhold(|step| wave(&step.unit) < wave(&last), &Reason::StillNeeded(last.to_string()));

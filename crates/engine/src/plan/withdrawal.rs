@@ -1,0 +1,273 @@
+//! Withdrawal: the evidence that a deletion needs, and the only place where it is made.
+//!
+//! A unit is withdrawn only if every file that fed it is gone, in a reading that saw everything at and above its path, or
+//! is still there, was read whole, and holds at least one document and none that nobody understands; and if no document
+//! anywhere is a near miss for it. What cannot replace it, because it is refused or broken, is an open change, and what
+//! may depend on that waits. Everything else holds: a person reads the reason and approves it, or mends the source.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use super::guard::token::HeldStep;
+use super::guard::{Guard, Hold};
+use super::order::wave;
+use super::policies::Policies;
+use super::refusal::{Reason, Refusal};
+use super::{Action, Observed, Over, Plan, Step};
+use crate::inventory::{Entry, Inventory};
+use crate::object::ObjectId;
+use crate::problem::Place;
+use crate::reading::{Doubt, Flaw, Reading, Suspect, is_slip};
+use crate::text::count;
+use crate::unit::{Rendering, Unit};
+
+/// Units of this wave stand beside each other; those before it are what others need.
+const LAST_WAVE: u8 = 2;
+
+/// How many reasons are named.
+const NAMED: usize = 3;
+
+/// The proof that an object may be deleted: nobody wants it any more, or a person has approved it. Only this module makes
+/// one, so that no deletion can be planned without.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Withdrawn(());
+
+/// A deletion: of which live object, and by which proof.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Deletion {
+    /// The live object.
+    pub over: Over,
+    _proof: Withdrawn,
+}
+
+/// Something that may be deleted if its unit is withdrawn.
+pub(super) struct Candidate<'a> {
+    pub(super) id: &'a ObjectId,
+    pub(super) entry: &'a Entry,
+    pub(super) over: Over,
+}
+
+/// Everything that speaks for or against a withdrawal, looked up once for all units.
+pub(super) struct Evidence<'a> {
+    reading: &'a Reading,
+    /// The files that fed each unit.
+    files: BTreeMap<&'a ObjectId, BTreeSet<&'a str>>,
+    /// The units that are wanted.
+    wanted: BTreeSet<&'a ObjectId>,
+    /// The documents of which nobody knows what they are, by file.
+    unclear: BTreeMap<&'a str, Vec<&'a Suspect>>,
+}
+
+impl<'a> Evidence<'a> {
+    pub(super) fn new(rendering: &'a Rendering, owned: &'a Inventory) -> Self {
+        let mut files: BTreeMap<&ObjectId, BTreeSet<&str>> = BTreeMap::new();
+        for entry in owned.entries.values() {
+            files.entry(&entry.unit).or_default().extend(entry.files.iter().map(String::as_str));
+        }
+        let mut unclear: BTreeMap<&str, Vec<&Suspect>> = BTreeMap::new();
+        for suspect in rendering.reading.suspects.iter().filter(|suspect| suspect.flaw != Flaw::Unclaimed) {
+            unclear.entry(&suspect.place.file).or_default().push(suspect);
+        }
+        let wanted = rendering.units.iter().map(|unit| &unit.id).collect();
+        Self { reading: &rendering.reading, files, wanted, unclear }
+    }
+
+    /// Tells whether a unit was withdrawn, or what of it that is not wanted any more.
+    fn of(&self, unit: &ObjectId) -> Result<Withdrawn, BTreeSet<Doubt>> {
+        let files = self.files.get(unit).into_iter().flatten();
+        let mut doubts: BTreeSet<Doubt> = files.filter_map(|file| self.reading.doubt_of_file(file)).collect();
+        // A unit that is there is not what another document was meant to be.
+        if !self.wanted.contains(unit) {
+            doubts.extend(self.reading.near_miss(unit));
+            // What fed something before is known for that; anything else that was not read may hold a moved spec.
+            doubts.extend(self.reading.unread_anywhere(|path| self.has_fed(path)));
+        }
+        if doubts.is_empty() { Ok(Withdrawn(())) } else { Err(doubts) }
+    }
+
+    fn has_fed(&self, path: &str) -> bool {
+        self.files.values().any(|files| files.contains(path))
+    }
+
+    /// Returns why a unit that is wanted stays as it is: a file that had a say in it says nothing that can be understood
+    /// now, so that without it the unit would become something else than what the source says.
+    pub(super) fn lost_feeds(&self, unit: &Unit) -> BTreeMap<Arc<str>, Doubt> {
+        let files = self.files.get(&unit.id).into_iter().flatten();
+        files.filter_map(|file| Some((Arc::from(*file), self.lost_feed(unit, file)?))).collect()
+    }
+
+    fn lost_feed(&self, unit: &Unit, file: &str) -> Option<Doubt> {
+        // Somebody has left it out on purpose.
+        if self.reading.ignored.contains(file) {
+            return None;
+        }
+        let may_feed = |suspect: &&&Suspect| !suspect.is_of_kind(&unit.id.kind);
+        if let Some(suspect) = self.unclear.get(file).into_iter().flatten().find(may_feed) {
+            return Some(suspect.doubt());
+        }
+        let is_clear = self.unclear.contains_key(file);
+        self.reading.doubt_of_file(file).filter(|_| !is_clear)
+    }
+}
+
+impl Suspect {
+    /// Tells whether it was certainly meant as an object of a kind: such an object feeds no other of its kind.
+    fn is_of_kind(&self, kind: &str) -> bool {
+        self.kind.as_deref().is_some_and(|said| is_slip(said, kind))
+    }
+}
+
+/// Plans deletions where they are proven or approved, and holds the others, unit by unit.
+pub(super) fn plan_deletions(
+    plan: &mut Plan,
+    candidates: BTreeMap<&ObjectId, Vec<Candidate<'_>>>,
+    evidence: &Evidence<'_>,
+    observed: &Observed,
+    policies: &Policies,
+) {
+    for (unit, candidates) in candidates {
+        let proof = evidence.of(unit).or_else(|doubts| {
+            let hold = hold(unit, candidates.iter().map(Candidate::held).collect(), &doubts);
+            if plan.stops(hold, observed, policies) { Err(()) } else { Ok(Withdrawn(())) }
+        });
+        match proof {
+            Ok(proof) => plan.steps.extend(candidates.into_iter().map(|candidate| candidate.step(&proof))),
+            Err(()) => plan.refusals.extend(candidates.into_iter().map(|candidate| Refusal {
+                unit: unit.clone(),
+                id: candidate.id.clone(),
+                reason: Reason::Held(Guard::Withdrawal),
+            })),
+        }
+    }
+}
+
+impl Candidate<'_> {
+    fn held(&self) -> HeldStep {
+        HeldStep { id: self.id.clone(), action: "prune".to_owned(), uid: Some(self.over.uid.clone()), wanted: None }
+    }
+
+    fn step(self, proof: &Withdrawn) -> Step {
+        Step {
+            unit: self.entry.unit.clone(),
+            id: self.id.clone(),
+            gvk: self.entry.gvk.clone(),
+            action: Action::Prune(Deletion { over: self.over, _proof: proof.clone() }),
+            object: None,
+            first: Vec::new(),
+            differences: Vec::new(),
+            fields: Vec::new(),
+            note: None,
+        }
+    }
+}
+
+fn hold(unit: &ObjectId, steps: Vec<HeldStep>, doubts: &BTreeSet<Doubt>) -> Hold {
+    let message = format!(
+        "{} would be deleted, and it is not certain that {unit} was withdrawn: {}",
+        count(steps.len(), "object"),
+        in_words(doubts)
+    );
+    let mut hold = Hold::on_unit(Guard::Withdrawal, unit, message, steps);
+    "correct the source; if all of this is to be deleted, approve it".clone_into(&mut hold.hint);
+    hold
+}
+
+fn in_words(doubts: &BTreeSet<Doubt>) -> String {
+    let mut reasons: Vec<String> = doubts.iter().take(NAMED).map(ToString::to_string).collect();
+    if doubts.len() > NAMED {
+        reasons.push(format!("and {} more", doubts.len() - NAMED));
+    }
+    reasons.join("; ")
+}
+
+/// A change that did not come about: something was refused or is broken.
+struct Open<'a> {
+    unit: &'a ObjectId,
+    files: BTreeSet<&'a str>,
+    /// Nothing of it is owned yet, so that it may be another unit under a new name.
+    is_new: bool,
+    why: Doubt,
+}
+
+/// Holds the deletion of units that may be replaced by what was refused or is broken. Where a unit waits for approval
+/// already, that is one more thing to know about it.
+pub(super) fn hold_replaced(
+    plan: &mut Plan,
+    rendering: &Rendering,
+    observed: &Observed,
+    owned: &Inventory,
+    policies: &Policies,
+) {
+    let mut units: BTreeMap<ObjectId, Vec<HeldStep>> = BTreeMap::new();
+    let prunes = plan.steps.iter().filter(|step| matches!(step.action, Action::Prune(_)));
+    for step in prunes.filter(|step| !plan.is_approved(&step.unit)) {
+        let held = HeldStep::of(step, observed, &policies.conflicts.masker);
+        units.entry(step.unit.clone()).or_default().push(held);
+    }
+    let waiting = plan.holds.iter().filter(|hold| hold.guard == Guard::Confirm).filter_map(|hold| hold.unit.clone());
+    units.extend(waiting.map(|unit| (unit, Vec::new())));
+    if units.is_empty() {
+        return;
+    }
+    for (unit, doubts) in doubts(&open(plan, rendering, owned), units.keys(), owned) {
+        let steps = units.remove(&unit).unwrap_or_default();
+        let held = plan.holds.iter_mut().find(|hold| hold.unit.as_ref() == Some(&unit));
+        if let Some(hold) = held.filter(|_| steps.is_empty()) {
+            hold.message = format!("{}; {}", hold.message, in_words(&doubts));
+        } else if plan.stops(hold(&unit, steps, &doubts), observed, policies) {
+            plan.withhold(|step| step.unit == unit, &Reason::Held(Guard::Withdrawal));
+        }
+    }
+}
+
+/// Returns what is open of all that the deletion of each unit may depend on.
+fn doubts<'a>(
+    open: &[Open<'_>],
+    units: impl Iterator<Item = &'a ObjectId>,
+    owned: &Inventory,
+) -> Vec<(ObjectId, BTreeSet<Doubt>)> {
+    let of = |unit: &ObjectId| {
+        let of_unit = owned.entries.values().filter(|entry| entry.unit == *unit);
+        let files: BTreeSet<&str> = of_unit.flat_map(|entry| entry.files.iter().map(String::as_str)).collect();
+        let doubts = open.iter().filter(|open| open.may_replace(unit, &files)).map(|open| open.why.clone());
+        (unit.clone(), doubts.collect::<BTreeSet<Doubt>>())
+    };
+    units.map(of).filter(|(_, doubts)| !doubts.is_empty()).collect()
+}
+
+fn open<'a>(plan: &Plan, rendering: &'a Rendering, owned: &Inventory) -> Vec<Open<'a>> {
+    let known = owned.units();
+    let refused: BTreeMap<&ObjectId, &Refusal> =
+        plan.refusals.iter().rev().map(|refusal| (&refusal.id, refusal)).collect();
+    let units = rendering.units.iter().filter_map(|unit| {
+        let refusals = unit.all().filter_map(|object| refused.get(object.id()));
+        // The object that is the reason says more than those that wait for it.
+        let refusal = refusals.min_by_key(|refusal| matches!(refusal.reason, Reason::UnitHeld))?;
+        let why = format!("{} may take its place and is refused: {}: {}", unit.id, refusal.id, refusal.reason);
+        let files = unit.files.iter().map(AsRef::as_ref).collect();
+        let why = Doubt { place: unit.place.clone(), why };
+        Some(Open { unit: &unit.id, files, is_new: !known.contains(&unit.id), why })
+    });
+    let broken = rendering.flawed.iter().map(|(id, place): (&ObjectId, &Place)| {
+        let why = Doubt { place: place.clone(), why: format!("{id} may take its place and is broken") };
+        Open { unit: id, files: BTreeSet::from([place.file.as_ref()]), is_new: !known.contains(id), why }
+    });
+    units.chain(broken).collect()
+}
+
+impl Open<'_> {
+    fn may_replace(&self, unit: &ObjectId, files: &BTreeSet<&str>) -> bool {
+        let is_of_file = !self.files.is_disjoint(files);
+        if self.unit == unit {
+            return false;
+        }
+        // A unit that was there before takes the place of another only if they belong together.
+        let is_alike = self.unit.name == unit.name || self.is_new && is_near(self.unit, unit);
+        is_of_file || is_alike
+    }
+}
+
+/// Tells whether two units may depend on each other: they share a namespace, or one is what others need.
+pub fn is_near(one: &ObjectId, other: &ObjectId) -> bool {
+    one.namespace == other.namespace || wave(one) < LAST_WAVE || wave(other) < LAST_WAVE
+}
