@@ -35,6 +35,7 @@ mod inventory;
 mod kserve;
 mod merging;
 mod moves;
+mod neighbors;
 mod notifications;
 mod overlays;
 mod ownership;

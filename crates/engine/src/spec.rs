@@ -6,6 +6,7 @@
 
 pub mod config_map;
 pub mod gateway;
+pub(crate) mod known;
 pub mod listener_set;
 pub mod overlay;
 
@@ -232,7 +233,7 @@ impl Specs {
 
     fn add_unclaimed(&mut self, document: Document, kinds: &Kinds) {
         let same_group = kinds.keys().filter(|(group, _)| *group == document.id.group).map(|(_, kind)| kind.as_str());
-        let near = check::suggest(&document.id.kind, same_group).filter(|near| *near != document.id.kind);
+        let near = known::kind_slip(&document.id.group, &document.id.kind, same_group);
         // What is meant for us is nobody else's.
         let is_ours = document.id.group == overlay::GROUP;
         if near.is_some() || is_ours {
