@@ -1,5 +1,6 @@
 //! Fields that others write to, on a real API server: every test ends with a plan that has nothing to do.
 
+mod amounts;
 mod fights;
 mod meddler;
 

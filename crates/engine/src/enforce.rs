@@ -30,11 +30,6 @@ use crate::spec::Document;
 use crate::spec::overlay::Bound;
 use crate::yaml::Node;
 
-/// Reads an amount as Kubernetes writes it, such as `2`, `500m` or `1Gi`.
-pub(crate) fn amount(text: &str) -> Option<f64> {
-    quantity::parse(text)
-}
-
 /// The longest list that a rule walks.
 const MAX_ITEMS: usize = 1_000;
 

@@ -16,7 +16,6 @@ mod pass;
 mod picker;
 mod pod;
 pub mod preflight;
-pub mod quantity;
 mod read;
 pub mod request;
 pub mod settings;

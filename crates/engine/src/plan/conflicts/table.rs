@@ -6,6 +6,7 @@ use serde_json::{Value, json};
 
 use super::path::FieldPath;
 use super::rules::{Policy, built_in, is_like, said};
+use super::same::is_same;
 use super::{Conflicts, Moved, Negotiated, Scene, Settled, Verdict, is_ours, managed_fields};
 use crate::live::Live;
 use crate::marks::{FIELD_MANAGER, OWN_PREFIX, is_keep_mark};
@@ -13,6 +14,7 @@ use crate::object::Object;
 use crate::plan::fields::leaf::{Leaf, is_empty, leaves, unheld};
 use crate::plan::fields::{difference, remove, union, without};
 use crate::plan::refusal::Reason;
+use crate::quantity::places::Place;
 
 /// Who applies without an API server that knows of managers.
 const CLIENT_SIDE_APPLY: &str = "kubectl-client-side-apply";
@@ -119,7 +121,7 @@ impl<'a> Table<'a> {
         let (wanted, live) = (leaf.value(self.wanted.body()), leaf.value(self.live.object.body()));
         let holders = self.holders.get(leaf).map_or(&[][..], Vec::as_slice);
         match (wanted, live) {
-            (Some(wanted), Some(live)) if is_same(wanted, live) => return Ok(None),
+            (Some(wanted), Some(live)) if self.is_same(leaf, wanted, live) => return Ok(None),
             // What goes into an empty mapping is in nobody's way.
             (Some(Value::Object(_)), Some(live)) if is_empty(live) => return Ok(None),
             (None, _) if holders.is_empty() && !is_mine => return Ok(None),
@@ -153,6 +155,12 @@ impl<'a> Table<'a> {
             (None, _) if self.is_taken(leaf, holders)? => settled(Verdict::Removed).map(|it| (Course::Remove, it)),
             (None, _) => None,
         })
+    }
+
+    fn is_same(&self, leaf: &Leaf, wanted: &Value, live: &Value) -> bool {
+        let id = self.wanted.id();
+        let fields = leaf.words().iter().filter_map(|word| word.strip_prefix("f:"));
+        is_same(wanted, live, fields.fold(Place::root(&id.group, &id.kind), Place::field))
     }
 
     /// Replicas belong to what scales the object; where nothing is wanted, to whoever does.
@@ -330,26 +338,5 @@ fn is_exempt(leaf: &Leaf, kind: &str) -> bool {
         }
         [.., key] => *key == RESTARTED_AT,
         [] => false,
-    }
-}
-
-/// Tells whether a live value says what is wanted: an amount may be written in another way, and a server fills in what a
-/// list or mapping as a whole leaves out.
-pub(in crate::plan) fn is_same(wanted: &Value, live: &Value) -> bool {
-    match (wanted, live) {
-        (Value::Object(wanted), Value::Object(live)) => {
-            wanted.iter().all(|(key, wanted)| live.get(key).is_some_and(|live| is_same(wanted, live)))
-        }
-        (Value::Array(wanted), Value::Array(live)) => {
-            wanted.len() == live.len() && wanted.iter().zip(live).all(|(wanted, live)| is_same(wanted, live))
-        }
-        (wanted, live) if wanted == live => true,
-        (wanted, live) => {
-            let amount = |value: &Value| {
-                let text = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
-                crate::enforce::amount(&text).map(f64::to_bits)
-            };
-            amount(wanted).is_some() && amount(wanted) == amount(live)
-        }
     }
 }

@@ -16,6 +16,7 @@ use crate::plan::order::wave;
 use crate::plan::policies::Policies;
 use crate::plan::refusal::{Reason, Refusal};
 use crate::plan::{Action, Observed, Plan, Step};
+use crate::quantity::Quantity;
 use crate::text::count;
 use crate::unit::Rendering;
 
@@ -111,8 +112,8 @@ fn is_device(name: &str) -> bool {
     name.ends_with("/gpu") || DEVICES.iter().any(|device| name.starts_with(device))
 }
 
-fn is_zero(quantity: &Value) -> bool {
-    quantity == "0" || quantity == 0
+fn is_zero(amount: &Value) -> bool {
+    Quantity::of(amount).is_some_and(Quantity::is_zero)
 }
 
 #[cfg(test)]

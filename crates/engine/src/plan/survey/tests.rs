@@ -199,6 +199,29 @@ fn marks_and_the_name_of_the_tool_are_no_difference() {
 }
 
 #[test]
+fn texts_that_read_as_equal_amounts_differ() {
+    let of = |version: &str, cpu: &str| {
+        let mut body = deployment(&json!({})).into_body();
+        body["metadata"]["labels"] = json!({"version": version});
+        let env = json!([{"name": "A", "value": version}]);
+        let resources = json!({"limits": {"cpu": cpu}});
+        body["spec"]["template"]["spec"]["containers"] = json!([{"name": "a", "env": env, "resources": resources}]);
+        body
+    };
+    let wanted = Object::new(of("0e12345", "1000m")).expect("it is an object");
+    let live = Live::new(of("0e99999", "1")).expect("it is an object");
+    let conflicts = Conflicts::default();
+    let pair = Pair::new(&unit(), &wanted, &live, None, &conflicts).expect("nothing is refused");
+    let after = estimated(&pair.agreed, &live, &Model::default());
+    assert_eq!(after["metadata"]["labels"]["version"], "0e12345");
+    let container = &after["spec"]["template"]["spec"]["containers"][0];
+    assert_eq!(
+        (&container["env"][0]["value"], &container["resources"]["limits"]["cpu"]),
+        (&json!("0e12345"), &json!("1"))
+    );
+}
+
+#[test]
 fn a_schema_says_how_lists_merge_and_what_is_filled_in() {
     let document = json!({"components": {"schemas": {
         "Widget": {
