@@ -311,7 +311,7 @@ pub struct PruneSettings {
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields, default)]
 pub struct ConfirmSettings {
-    /// Kinds, such as those that hold data.
+    /// Kinds, such as those that hold data; without a group, all of that name.
     pub kinds: BTreeSet<String>,
     /// Whether whatever asks for a GPU waits too.
     pub gpus: bool,
@@ -337,7 +337,7 @@ impl Default for ConfirmSettings {
 #[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields, default)]
 pub struct RecreateSettings {
-    /// Kinds.
+    /// Kinds; without a group, those of Kubernetes.
     pub kinds: BTreeSet<String>,
 }
 

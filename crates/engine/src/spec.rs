@@ -258,7 +258,7 @@ impl Specs {
 
     /// A listener set that cannot be used concerns its Gateway, which can often still be read off it.
     fn note_parent(&mut self, document: &Document, is_broken: bool) {
-        if !is_broken || document.id.kind != "ListenerSet" {
+        if !is_broken || !document.id.is_a(GATEWAY_API, "ListenerSet") {
             return;
         }
         let text = |field: &str| document.root.at(["spec", "parentRef", field]).and_then(Node::as_str);

@@ -27,7 +27,7 @@ fn a_label_that_reads_as_an_equal_amount_is_left_to_who_has_set_it() {
     assert_eq!(live(&site)["metadata"]["labels"]["version"], "1.1");
 
     configure(&site, "conflicts: [{manager: some-controller, policy: fail}]");
-    site.sync().exits(1).says("\"some-controller\" has set metadata.labels.version to \"1.1\", ours would be \"1.10\"");
+    site.sync().exits(3).says("\"some-controller\" has set metadata.labels.version to \"1.1\", ours would be \"1.10\"");
     assert_eq!(live(&site)["metadata"]["labels"]["version"], "1.1");
 }
 

@@ -96,7 +96,9 @@ impl Decision<'_> {
         let is_adoption = match (&owner, self.policies.adopt) {
             (Owner::Us, _) => false,
             (Owner::OtherSync(sync), _) if self.is_handed_over(sync, object)? => true,
-            (Owner::Nobody, Adopt::IfUnowned | Adopt::Always) | (Owner::Other(_), Adopt::Always) => true,
+            (Owner::Nobody, Adopt::IfUnowned | Adopt::Always) | (Owner::Other(_), Adopt::Always) => {
+                true
+            }
             (Owner::Nobody, Adopt::Never) => {
                 return Err(Reason::Foreign("nobody that gatewright knows, and adopt.policy is never".to_owned()));
             }
@@ -243,7 +245,7 @@ impl Decision<'_> {
             body.pointer("/spec/group") == Some(&object.id().group.as_str().into())
                 && body.pointer("/spec/names/kind") == Some(&object.id().kind.as_str().into())
         };
-        let made = self.before.iter().filter(|step| step.id.kind == "CustomResourceDefinition");
+        let made = self.before.iter().filter(|step| step.id.is_a("apiextensions.k8s.io", "CustomResourceDefinition"));
         made.filter_map(|step| step.object.as_ref()).any(|object| is_it(object.body()))
     }
 

@@ -2,6 +2,8 @@
 //!
 //! A [`Place`] is followed field by field; elements of a list stand where the list does.
 
+use crate::object::kinds::is_of_kubernetes;
+
 /// The fields below a place that matter here.
 #[derive(Debug)]
 enum Shape {
@@ -25,7 +27,7 @@ impl Place {
     /// Returns the root of a kind: of Kubernetes, or another one that has containers.
     pub(crate) fn root(group: &str, kind: &str) -> Self {
         let built_in = Self::built_in(group, kind);
-        if matches!(built_in.0, Shape::Nothing) && !is_built_in(group) {
+        if matches!(built_in.0, Shape::Nothing) && !is_of_kubernetes(group) {
             return Self(if OF_PACKS.contains(&group) { &REQUIREMENTS } else { &CONTAINERS });
         }
         built_in
@@ -56,32 +58,6 @@ impl Place {
         matches!(self.0, Shape::Amount)
     }
 }
-
-/// Tells whether Kubernetes itself serves a group, so that its kinds are known here or have no amounts.
-fn is_built_in(group: &str) -> bool {
-    !group.contains('.') || BUILT_IN.contains(&group)
-}
-
-/// The groups of Kubernetes with a dot in them.
-const BUILT_IN: [&str; 17] = [
-    "admissionregistration.k8s.io",
-    "apiextensions.k8s.io",
-    "apiregistration.k8s.io",
-    "authentication.k8s.io",
-    "authorization.k8s.io",
-    "certificates.k8s.io",
-    "coordination.k8s.io",
-    "discovery.k8s.io",
-    "events.k8s.io",
-    "flowcontrol.apiserver.k8s.io",
-    "internal.apiserver.k8s.io",
-    "networking.k8s.io",
-    "node.k8s.io",
-    "rbac.authorization.k8s.io",
-    "resource.k8s.io",
-    "scheduling.k8s.io",
-    "storage.k8s.io",
-];
 
 /// Groups whose kinds say what a container needs without having the container.
 const OF_PACKS: [&str; 4] = ["agentgateway.dev", "gateway.kgateway.dev", "gatewright.dev", "nvidia.com"];

@@ -5,12 +5,12 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde_json::{Value, json};
 
 use super::path::FieldPath;
-use super::rules::{Policy, built_in, is_like, said};
+use super::rules::{Policy, built_in, is_kind, is_like, said};
 use super::same::is_same;
 use super::{Conflicts, Moved, Negotiated, Scene, Settled, Verdict, is_ours, managed_fields};
 use crate::live::Live;
 use crate::marks::{FIELD_MANAGER, OWN_PREFIX, is_keep_mark};
-use crate::object::Object;
+use crate::object::{Object, ObjectId};
 use crate::plan::fields::leaf::{Leaf, is_empty, leaves, unheld};
 use crate::plan::fields::{difference, remove, union, without};
 use crate::plan::refusal::Reason;
@@ -128,9 +128,7 @@ impl<'a> Table<'a> {
             _ => {}
         }
         let is_addition = wanted.is_none() && !is_mine;
-        if is_addition
-            && (is_exempt(leaf, &self.wanted.id().kind) || *leaf == replicas() || !self.is_taken(leaf, holders)?)
-        {
+        if is_addition && (is_exempt(leaf, self.wanted.id()) || *leaf == replicas() || !self.is_taken(leaf, holders)?) {
             return Ok(None);
         }
         let settled = |verdict| Some(self.settled(leaf, verdict, holders));
@@ -151,7 +149,7 @@ impl<'a> Table<'a> {
             (Some(_), _) if live.is_none() => None,
             (Some(_), _) if self.is_taken(leaf, holders)? => settled(Verdict::Taken).map(|it| (Course::Apply, it)),
             (Some(_), _) => settled(Verdict::Yielded).map(|it| (Course::Release, it)),
-            (None, _) if is_exempt(leaf, &self.wanted.id().kind) => None,
+            (None, _) if is_exempt(leaf, self.wanted.id()) => None,
             (None, _) if self.is_taken(leaf, holders)? => settled(Verdict::Removed).map(|it| (Course::Remove, it)),
             (None, _) => None,
         })
@@ -192,8 +190,7 @@ impl<'a> Table<'a> {
     }
 
     fn policy(&self, manager: &str, leaf: &Leaf) -> Policy {
-        let kind = &self.wanted.id().kind;
-        let said = said(&self.conflicts.rules, manager, kind, leaf, self.bodies());
+        let said = said(&self.conflicts.rules, manager, self.wanted.id(), leaf, self.bodies());
         match said.unwrap_or_else(|| built_in(manager)) {
             // Nobody applies these fields any more.
             Policy::Yield if self.scene.deployer == Some(manager) => Policy::Take,
@@ -207,10 +204,9 @@ impl<'a> Table<'a> {
     }
 
     fn is_ignored(&self, leaf: &Leaf, holders: &[&str]) -> bool {
-        let kind = &self.wanted.id().kind;
         self.conflicts.ignore.iter().any(|ignore| {
             let is_written_by = |pattern: &String| holders.iter().any(|manager| is_like(pattern, manager));
-            is_like(&ignore.kind, kind)
+            is_kind(&ignore.kind, self.wanted.id())
                 && ignore.path.means(leaf, self.bodies())
                 && ignore.manager.as_ref().is_none_or(is_written_by)
         })
@@ -258,7 +254,7 @@ impl<'a> Table<'a> {
         }
         let is_left = |leaf: &Leaf| {
             let is_scale = *leaf == replicas() && leaf.value(self.wanted.body()).is_none();
-            is_exempt(leaf, &self.wanted.id().kind)
+            is_exempt(leaf, self.wanted.id())
                 || is_scale
                 || stays.contains(leaf)
                 || self.policy(manager, leaf) != Policy::Take
@@ -327,11 +323,11 @@ fn is_fixed(leaf: &Leaf) -> bool {
 }
 
 /// Additions that are no drift: what a restart leaves, what keeps an object from being deleted, and a status.
-fn is_exempt(leaf: &Leaf, kind: &str) -> bool {
+fn is_exempt(leaf: &Leaf, id: &ObjectId) -> bool {
     let words: Vec<&str> = leaf.words().iter().map(String::as_str).collect();
     match words.as_slice() {
         // To take it away would be another change of a graph that was just restarted.
-        ["f:spec", "f:restart", ..] => kind == "DynamoGraphDeployment",
+        ["f:spec", "f:restart", ..] => id.is_a("nvidia.com", "DynamoGraphDeployment"),
         ["f:status", ..] | ["f:metadata", "f:finalizers" | "f:ownerReferences", ..] => true,
         ["f:metadata", "f:labels" | "f:annotations", key] => {
             key.strip_prefix("f:").is_some_and(is_keep_mark) || *key == RESTARTED_AT
