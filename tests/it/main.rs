@@ -13,6 +13,7 @@ mod support;
 mod cases;
 
 mod accepted;
+mod blame;
 mod browser;
 mod cluster_kube;
 mod commands;
