@@ -23,6 +23,7 @@ mod conflicts;
 mod crash;
 mod custody;
 mod daemon;
+mod directories;
 mod dynamo;
 mod envoy;
 mod errors;
