@@ -366,6 +366,7 @@ impl Order {
             source: settings.source.clone(),
             adopt: match settings.adopt.policy {
                 AdoptPolicy::Never => Adopt::Never,
+                AdoptPolicy::Confirm => Adopt::Confirm,
                 AdoptPolicy::IfUnowned => Adopt::IfUnowned,
                 AdoptPolicy::Always => Adopt::Always,
             },

@@ -144,7 +144,7 @@ fn an_amount_may_be_written_in_another_way() {
     let fields = of_container(&json!({"f:name": {}, "f:image": {}, "f:resources": {"f:requests": {"f:cpu": {}}}}));
     let live = live(&cpu("1"), &[(DEPLOYER, "Apply", fields)]);
     check(&cpu("1000m"), &live, &[]);
-    check(&cpu("0.5"), &live, &[r#"spec.template.spec.containers[a].resources.requests.cpu: "1" -> "0.5""#]);
+    check(&cpu("0.5"), &live, &[r#"spec.template.spec.containers[a].resources.requests.cpu: "1" -> "500m""#]);
 }
 
 #[test]
