@@ -97,7 +97,7 @@ impl Case {
         units.sort_by_key(|unit| (wave(&unit.id), &unit.id));
         for unit in units {
             let mut objects: Vec<&Object> = unit.all().collect();
-            objects.sort_by_key(|object| (rank(&object.id().kind), object.id()));
+            objects.sort_by_key(|object| (rank(object.id()), object.id()));
             documents.extend(objects.into_iter().map(|object| yaml::to_string(object.body())));
         }
         documents.join("---\n")

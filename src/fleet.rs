@@ -377,6 +377,7 @@ impl Order {
             is_polled: true,
             adopt: match settings.adopt.policy {
                 AdoptPolicy::Never => Adopt::Never,
+                AdoptPolicy::Confirm => Adopt::Confirm,
                 AdoptPolicy::IfUnowned => Adopt::IfUnowned,
                 AdoptPolicy::Always => Adopt::Always,
             },

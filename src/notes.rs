@@ -143,7 +143,7 @@ impl Vital {
             Health::Current => None,
             other @ (Health::InProgress(_) | Health::Failed(_)) => Some(other.to_string()),
         };
-        let is_service = live.object.id().group.is_empty() && live.object.id().kind == "Service";
+        let is_service = live.object.id().is_a("", "Service");
         let addresses = if is_service { addresses(live.object.body()) } else { Vec::new() };
         Self { sick, addresses, is_old: false }
     }

@@ -283,6 +283,9 @@ pub async fn read_each(
     Ok((there, unknown))
 }
 
+/// Namespaces that every cluster has from its beginning; a folder has no object of them.
+const FROM_THE_BEGINNING: [&str; 4] = ["default", "kube-node-lease", "kube-public", "kube-system"];
+
 /// Only the namespaces of objects that would be made: where something lives, there is a namespace.
 async fn namespaces(cluster: &dyn Cluster, wanted: &[&Object], observed: &mut Observed) -> Result<(), ClusterError> {
     let absent = wanted.iter().filter(|object| !observed.live.contains_key(object.id()));
@@ -290,6 +293,10 @@ async fn namespaces(cluster: &dyn Cluster, wanted: &[&Object], observed: &mut Ob
         absent.map(|object| object.id().namespace.as_str()).filter(|name| !name.is_empty()).collect();
     let gvk = Gvk::new("v1", "Namespace");
     for name in names {
+        if !cluster.carries_marks() && FROM_THE_BEGINNING.contains(&name) {
+            observed.namespaces.insert(name.to_owned(), NamespaceState::Present);
+            continue;
+        }
         let state = match cluster.get(&gvk, &ObjectId::new("", "Namespace", "", name)).await {
             Ok(None) => NamespaceState::Absent,
             Ok(Some(live)) if live.is_terminating() => NamespaceState::Terminating,

@@ -406,7 +406,7 @@ impl Report {
 impl StepReport {
     /// Tells whether pods are replaced by it: something of their template differs, or the workload is made anew.
     pub fn rolls_pods(&self) -> bool {
-        let has_pods = matches!(self.id.kind.as_str(), "Deployment" | "DaemonSet" | "StatefulSet");
+        let has_pods = matches!(self.id.group_kind(), ("apps", "Deployment" | "DaemonSet" | "StatefulSet"));
         let is_about_pods = || self.differences.iter().any(|difference| difference.path.starts_with("spec.template"));
         has_pods && (self.action == "recreate" || (self.is_change() && is_about_pods()))
     }

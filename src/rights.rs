@@ -15,10 +15,10 @@ use crate::cluster::SYSTEM_NAMESPACE;
 
 const RBAC: &str = "rbac.authorization.k8s.io";
 
-/// Kinds that have pods.
+/// Kinds of `apps` that have pods.
 const WITH_PODS: [&str; 3] = ["DaemonSet", "Deployment", "StatefulSet"];
 
-/// Kinds to which rights are given, not only written: an API server lets nobody give what he has not himself.
+/// Kinds of RBAC to which rights are given, not only written: an API server lets nobody give what he has not himself.
 const ROLES: [&str; 2] = ["Role", "ClusterRole"];
 const BINDINGS: [&str; 2] = ["RoleBinding", "ClusterRoleBinding"];
 
@@ -61,7 +61,7 @@ pub fn documents<'a>(request: &Request<'_>, renderings: impl IntoIterator<Item =
         let is_asked_here = is_secret(&group, &object.id().kind) && !namespace.is_empty();
         let lists = if is_asked_here { places.entry(namespace.clone()).or_default() } else { &mut everywhere };
         add(lists, &group, &["list"], &[], &resource);
-        if WITH_PODS.contains(&object.id().kind.as_str()) && !namespace.is_empty() {
+        if object.id().group == "apps" && WITH_PODS.contains(&object.id().kind.as_str()) && !namespace.is_empty() {
             // What a rollout waits for in vain stands there.
             for cause in ["events", "pods"] {
                 add(places.entry(namespace.clone()).or_default(), "", &["list"], &[], cause);

@@ -103,7 +103,9 @@ fn prepared(session: &Session<'_>, plan: &PlanFile, planned: &PlannedSync) -> Re
     };
     let mut ready = session.prepare(&selection, &plan.installation)?;
     for prepared in &mut ready.rounds {
-        prepared.order.settings.adopt.deployer |= plan.adopt;
+        if plan.adopt {
+            prepared.order.settings.adopt.take_over();
+        }
         prepared.order.pinned = Some(planned.saved());
     }
     let is_same = |revision: &str| match planned.commit() {

@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 
+use gatewright_engine::spec::GATEWAY_API;
 use gatewright_engine::text::count;
 use gatewright_engine::unit::Rendering;
 
@@ -55,7 +56,7 @@ fn summary(wanted: &Rendered) -> String {
 fn line(rendering: &Rendering) -> String {
     let objects = rendering.units.iter().map(|unit| unit.objects.len()).sum();
     let mut specs = rendering.units.iter().map(|unit| &unit.id).chain(&rendering.broken);
-    let spec = if specs.all(|id| id.kind == "Gateway") { "Gateway" } else { "spec" };
+    let spec = if specs.all(|id| id.is_a(GATEWAY_API, "Gateway")) { "Gateway" } else { "spec" };
     let rendered = format!("{} from {}", count(objects, "object"), count(rendering.units.len(), spec));
     let others = [
         (rendering.self_managed.len(), spec, "self-managed"),

@@ -7,6 +7,7 @@ use gatewright_engine::check::suggest;
 use gatewright_engine::explain::{self, ConfigFile, Explanation, Inputs, Unexplained};
 use gatewright_engine::object::{Object, ObjectId};
 use gatewright_engine::pack::Packs;
+use gatewright_engine::spec::GATEWAY_API;
 use gatewright_engine::text::count;
 use gatewright_engine::unit::{Options, Rendering, Source, Unit};
 
@@ -20,15 +21,15 @@ use crate::rendering::{Reading, facts_of};
 /// How many Gateways are listed for somebody who named an object that is not there.
 const MOST_GATEWAYS: usize = 10;
 
-/// Kinds as kubectl shortens them.
-const SHORT: [(&str, &str); 7] = [
-    ("cm", "ConfigMap"),
-    ("deploy", "Deployment"),
-    ("gtw", "Gateway"),
-    ("hpa", "HorizontalPodAutoscaler"),
-    ("pdb", "PodDisruptionBudget"),
-    ("sa", "ServiceAccount"),
-    ("svc", "Service"),
+/// Kinds as kubectl shortens them, with their groups.
+const SHORT: [(&str, &str, &str); 7] = [
+    ("cm", "ConfigMap", ""),
+    ("deploy", "Deployment", "apps"),
+    ("gtw", "Gateway", GATEWAY_API),
+    ("hpa", "HorizontalPodAutoscaler", "autoscaling"),
+    ("pdb", "PodDisruptionBudget", "policy"),
+    ("sa", "ServiceAccount", ""),
+    ("svc", "Service", ""),
 ];
 
 /// Says where every field of a rendered object comes from: file, line and layer, and what lower layers had said.
@@ -65,6 +66,8 @@ pub struct Args {
 #[derive(Clone, Debug)]
 struct Wanted {
     kind: String,
+    /// The group, where it was said: `Service.serving.knative.dev`.
+    group: Option<String>,
     namespace: String,
     name: String,
 }
@@ -78,9 +81,13 @@ fn parse(text: &str) -> Result<Wanted, String> {
     if [kind, namespace, name].contains(&"") {
         return Err("an object is written as KIND/NAMESPACE/NAME, such as Deployment/infra/edge".to_owned());
     }
-    let is_short = |(short, _): &&(&str, &str)| kind.eq_ignore_ascii_case(short);
-    let kind = SHORT.iter().find(is_short).map_or(kind, |(_, kind)| kind);
-    Ok(Wanted { kind: kind.to_owned(), namespace: namespace.to_owned(), name: name.to_owned() })
+    let long =
+        SHORT.iter().find(|(short, ..)| kind.eq_ignore_ascii_case(short)).map(|(_, kind, group)| (*kind, *group));
+    let (kind, group) = match long.or_else(|| kind.split_once('.')) {
+        Some((kind, group)) => (kind, Some(group.to_owned())),
+        None => (kind, None),
+    };
+    Ok(Wanted { kind: kind.to_owned(), group, namespace: namespace.to_owned(), name: name.to_owned() })
 }
 
 /// Where specs come from, and what is said about them.
@@ -163,7 +170,8 @@ impl Wanted {
     fn is_alike(&self, id: &ObjectId) -> bool {
         let kind = self.kind.to_ascii_lowercase();
         let known = id.kind.to_ascii_lowercase();
-        (kind == known || kind.strip_suffix('s') == Some(&known)) && id.name == self.name
+        let is_of_group = self.group.as_ref().is_none_or(|group| group.eq_ignore_ascii_case(&id.group));
+        is_of_group && (kind == known || kind.strip_suffix('s') == Some(&known)) && id.name == self.name
     }
 
     fn path(&self) -> String {
@@ -229,8 +237,11 @@ fn listed(rendering: &Rendering, packs: &Packs) -> Vec<String> {
     }
     let more = specs(rendering, packs).skip(MOST_GATEWAYS).count();
     if more > 0 {
-        let what =
-            if specs(rendering, packs).all(|unit| unit.id.kind == "Gateway") { "more Gateway" } else { "more spec" };
+        let what = if specs(rendering, packs).all(|unit| unit.id.is_a(GATEWAY_API, "Gateway")) {
+            "more Gateway"
+        } else {
+            "more spec"
+        };
         lines.push(format!("and there are {}", count(more, what)));
     }
     if lines.is_empty() {

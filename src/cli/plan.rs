@@ -7,6 +7,7 @@ use gatewright_engine::text::digest;
 use super::session::{Selection, Session, unusable};
 use super::view::View;
 use super::{Context, EXIT_FAILED, Failure, complain, print_json, stream, worst};
+use crate::approvals;
 use crate::clock::Clock;
 use crate::config::settings;
 use crate::plan_file::{PlanFile, PlannedSync};
@@ -67,13 +68,16 @@ pub fn run(context: &Context, args: &Args) -> Result<u8, Failure> {
         None => session.state.installation(),
     };
     let installation = installation.map_err(|error| unusable(&error))?;
+    let is_stand_in = installation.is_none();
     let installation =
         installation.unwrap_or_else(|| digest(config.state_dir.to_string_lossy().as_bytes())[..32].to_owned());
     let ready = session.prepare(&args.selection, &installation)?;
     let mut codes = ready.codes;
     let (mut syncs, mut reports) = (Vec::new(), Vec::new());
     for mut prepared in ready.rounds {
-        prepared.order.settings.adopt.deployer |= args.adopt;
+        if args.adopt {
+            prepared.order.settings.adopt.take_over();
+        }
         // What is to be carried out, or taken over, is planned even where rounds only compare.
         let is_to_be_done = args.adopt || args.out.is_some();
         let mode = match prepared.order.settings.mode {
@@ -81,6 +85,9 @@ pub fn run(context: &Context, args: &Args) -> Result<u8, Failure> {
             settings::Mode::Apply | settings::Mode::Report => Mode::Plan,
         };
         let mut report = session.round(&prepared, mode);
+        if is_stand_in {
+            withdraw_tokens(&session, &mut report);
+        }
         let suspension = suspension::of(&session.state, &prepared.order.sync, session.now());
         report.suspended = suspension.map_err(|error| unusable(&error))?;
         syncs.push(PlannedSync::of(&report));
@@ -102,6 +109,16 @@ pub fn run(context: &Context, args: &Args) -> Result<u8, Failure> {
         complain(&format!("gatewright: the plan is kept in {}; `gatewright apply` carries it out\n", path.display()));
     }
     Ok(worst(codes))
+}
+
+/// Takes the tokens out of a report that was made for a stand-in: they lift nothing of the installation that is to come.
+fn withdraw_tokens(session: &Session<'_>, report: &mut Report) {
+    for hold in report.clusters.values_mut().flat_map(|cluster| &mut cluster.holds) {
+        if hold.what.token.take().is_some() {
+            hold.what.hint.push_str("; the first `gatewright sync` prints the token that lifts it");
+        }
+    }
+    approvals::note(&session.state, &report.sync, false, &report.clusters);
 }
 
 /// Prints a report.

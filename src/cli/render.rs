@@ -68,7 +68,7 @@ pub fn run(context: &Context, args: &Args) -> Result<u8, Failure> {
 pub fn documents(rendering: &Rendering) -> Vec<String> {
     let mut objects: Vec<(&Unit, &Object)> =
         rendering.units.iter().flat_map(|unit| unit.all().map(move |object| (unit, object))).collect();
-    objects.sort_by_key(|(unit, object)| (wave(&unit.id), &unit.id, rank(&object.id().kind), object.id()));
+    objects.sort_by_key(|(unit, object)| (wave(&unit.id), &unit.id, rank(object.id()), object.id()));
     let document = |(unit, object): (&Unit, &Object)| {
         let promise = unit.generated(object.id()).map(|generated| format!("# {}\n", generated.promise()));
         format!("---\n{}{}", promise.unwrap_or_default(), yaml::to_string(object.body()))

@@ -5,6 +5,7 @@ use std::fmt::{self, Write};
 
 use gatewright_engine::object::ObjectId;
 use gatewright_engine::plan::refusal::Reason;
+use gatewright_engine::spec::GATEWAY_API;
 use gatewright_engine::text::count;
 use jiff::Timestamp;
 
@@ -172,7 +173,7 @@ fn units(cluster: &ClusterReport) -> Vec<UnitReport> {
 
 fn write_unit(out: &mut String, unit: &UnitReport, width: usize) -> fmt::Result {
     let ports: Vec<String> = unit.ports.iter().map(u16::to_string).collect();
-    let has_addresses = unit.unit.kind == "Gateway" || !ports.is_empty();
+    let has_addresses = unit.unit.is_a(GATEWAY_API, "Gateway") || !ports.is_empty();
     let addresses = match unit.addresses.as_slice() {
         [] if has_addresses => "no address".to_owned(),
         addresses => addresses.join(","),

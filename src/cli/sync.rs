@@ -85,8 +85,8 @@ pub(super) fn rounds(
     let _lock = session.state.lock().map_err(|error| unusable(&error))?;
     let installation = session.state.make_installation().map_err(|error| unusable(&error))?;
     let mut ready = session.prepare(selection, &installation)?;
-    for prepared in &mut ready.rounds {
-        prepared.order.settings.adopt.deployer |= takes_over;
+    for prepared in ready.rounds.iter_mut().filter(|_| takes_over) {
+        prepared.order.settings.adopt.take_over();
     }
     carry_out(context, args, &session, ready, code)
 }

@@ -11,6 +11,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use async_trait::async_trait;
 use gatewright_engine::live::Live;
 use gatewright_engine::object::{Gvk, Object, ObjectId};
+use gatewright_engine::spec::GATEWAY_API;
 use serde_json::{Value, json};
 
 use crate::cluster::{Cluster, ClusterError, KindScope, Kinds, Mode, Precondition, Reason, Record};
@@ -184,7 +185,7 @@ impl State {
 
     /// What a control plane makes of an object that was just written.
     fn accepted(&self, object: Object) -> Object {
-        if !self.accepts_gateways || object.id().kind != "Gateway" {
+        if !self.accepts_gateways || !object.id().is_a(GATEWAY_API, "Gateway") {
             return object;
         }
         let mut body = object.clone().into_body();

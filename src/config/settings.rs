@@ -280,14 +280,27 @@ pub struct AdoptSettings {
     pub deployer: bool,
 }
 
+impl AdoptSettings {
+    /// Lets Gateways be taken over in a round that a person has asked for; nobody is asked again about what belongs to
+    /// them and nobody has marked.
+    pub fn take_over(&mut self) {
+        self.deployer = true;
+        if self.policy == AdoptPolicy::Confirm {
+            self.policy = AdoptPolicy::IfUnowned;
+        }
+    }
+}
+
 /// When an existing object without our mark may become ours.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum AdoptPolicy {
     /// Not at all.
     Never,
-    /// If nobody else has marked it.
+    /// If nobody else has marked it, and a person has approved it.
     #[default]
+    Confirm,
+    /// If nobody else has marked it.
     IfUnowned,
     /// Even if it belongs to another tool.
     Always,
@@ -311,7 +324,7 @@ pub struct PruneSettings {
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields, default)]
 pub struct ConfirmSettings {
-    /// Kinds, such as those that hold data.
+    /// Kinds, such as those that hold data; without a group, all of that name.
     pub kinds: BTreeSet<String>,
     /// Whether whatever asks for a GPU waits too.
     pub gpus: bool,
@@ -337,7 +350,7 @@ impl Default for ConfirmSettings {
 #[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields, default)]
 pub struct RecreateSettings {
-    /// Kinds.
+    /// Kinds; without a group, those of Kubernetes.
     pub kinds: BTreeSet<String>,
 }
 

@@ -6,6 +6,7 @@ mod tests;
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use gatewright_engine::explain::blame::place;
 use gatewright_engine::explain::{Origins, Questions};
 use gatewright_engine::object::ObjectId;
 use gatewright_engine::overlay::Variant;
@@ -88,7 +89,8 @@ fn note(report: &mut ClusterReport, origins: &Origins) {
     for step in &mut report.steps {
         let Some(places) = origins.get(&step.id) else { continue };
         for difference in step.differences.iter_mut().filter(|difference| difference.after.is_some()) {
-            difference.place = places.get(&difference.path).cloned();
+            let (Some(origins), Some(after)) = (places.get(&difference.path), &difference.after) else { continue };
+            difference.place = place(origins, difference.before.as_ref(), after).cloned();
         }
     }
 }

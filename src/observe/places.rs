@@ -18,7 +18,7 @@ pub(super) async fn look(cluster: &dyn Cluster, scope: Scope<'_>, observed: &mut
     if !others.any(|object| wants_place(object, observed.live.get(object.id()))) {
         return Ok(());
     }
-    let services = scope.wanted().filter(is_unchanged).filter(|object| object.id().kind == "Service");
+    let services = scope.wanted().filter(is_unchanged).filter(|object| object.id().is_a("", "Service"));
     let kinds: BTreeSet<Gvk> = services.map(Object::gvk).collect();
     let label = scope.policies.marker.label();
     for kind in kinds {

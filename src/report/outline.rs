@@ -67,7 +67,7 @@ impl ClusterReport {
     fn number(&self, action: &str, is_namespace: bool) -> usize {
         let counts = |step: &&StepReport| {
             let is_over = self.is_planned() || matches!(step.outcome, Some(Outcome::Done));
-            let is_new_namespace = step.id.kind == "Namespace" && action == "create";
+            let is_new_namespace = step.id.is_a("", "Namespace") && action == "create";
             step.action == action && is_new_namespace == is_namespace && is_over
         };
         self.steps.iter().filter(counts).count()

@@ -77,7 +77,7 @@ pub(super) fn units(
         .collect();
     let rendered: BTreeSet<&ObjectId> = rendering.units.iter().map(|unit| &unit.id).collect();
     let gone = changed.difference(&rendered);
-    reports.extend(gone.filter(|id| id.kind != "Namespace").map(|id| UnitReport {
+    reports.extend(gone.filter(|id| !id.is_a("", "Namespace")).map(|id| UnitReport {
         unit: (*id).clone(),
         state: match (applied, unfinished.contains(*id)) {
             (Some(_), false) => UnitState::Pruned,
@@ -94,7 +94,7 @@ pub(super) fn units(
 
 /// Begins the report of a unit: where it can be reached.
 pub fn unit_report(unit: &Unit, state: UnitState, vitals: &Vitals<'_>) -> UnitReport {
-    let service = unit.objects.iter().find(|object| object.id().kind == "Service");
+    let service = unit.objects.iter().find(|object| object.id().is_a("", "Service"));
     let ports = service.and_then(|service| service.body().pointer("/spec/ports")?.as_array());
     let ports = ports.into_iter().flatten().filter_map(|port| u16::try_from(port["port"].as_u64()?).ok());
     let addresses = service.map(|service| vitals.addresses(service.id()));

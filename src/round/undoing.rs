@@ -53,7 +53,7 @@ async fn leave_out(cluster: &dyn Cluster, restoration: &mut Restoration, observe
 fn asked_for(restoration: &Restoration, observed: &Observed) -> BTreeSet<(ObjectId, ObjectId, String)> {
     let mut asked = BTreeSet::new();
     for unit in &restoration.rendering.units {
-        let services = unit.objects.iter().filter(|object| object.id().kind == "Service");
+        let services = unit.objects.iter().filter(|object| object.id().is_a("", "Service"));
         for service in services.filter(|service| !observed.live.contains_key(service.id())) {
             let spec = &service.body()["spec"];
             let all = spec["clusterIPs"].as_array().into_iter().flatten().chain([&spec["clusterIP"]]);

@@ -1,5 +1,6 @@
 //! Fields that others write to, on a real API server: every test ends with a plan that has nothing to do.
 
+mod amounts;
 mod fights;
 mod meddler;
 
@@ -384,7 +385,7 @@ fn a_conflict_that_is_for_people_holds_its_unit_and_names_the_manager() {
 #[test]
 fn leftovers_of_client_side_applies_are_migrated() {
     let site = Site::new("");
-    configure(&site, "");
+    configure(&site, "adopt: {policy: if-unowned}");
     let mut theirs = deployment(Some(2), "1");
     theirs["metadata"]["labels"] = json!({"old": "1"});
     theirs["spec"]["template"]["spec"]["containers"][0]["env"] = json!([{"name": "A", "value": "1"}, {"name": "B"}]);

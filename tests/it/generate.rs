@@ -151,7 +151,8 @@ async fn a_secret_of_somebody_else_keeps_its_value() {
     let report = never.round(&specs("infra", 80), &cluster).await;
     assert_eq!((report.refusals.len(), memory.objects().len()), (2, 1), "{report:?}");
 
-    let report = installation("edge").round(&specs("infra", 80), &cluster).await;
+    let unowned = Installation::new("edge", &json!({"adopt": {"policy": "if-unowned"}})).with_packs(packs());
+    let report = unowned.round(&specs("infra", 80), &cluster).await;
     assert_eq!(action(&report), "adopt", "{report:?}");
     assert_eq!(key_in(memory.objects()[&secret("infra")].object.body()), "theirs");
 }

@@ -1,5 +1,6 @@
 //! Guards on a real API server: what waits for a person, and what a token lifts, and not one step more.
 
+mod adopt;
 mod deletion;
 mod dependence;
 mod recreate;

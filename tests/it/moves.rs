@@ -222,7 +222,7 @@ fn a_former_name_that_is_still_in_use_is_a_mistake() {
 
 #[test]
 fn what_was_adopted_counts_as_adopted_when_it_moves() {
-    let pair = Pair::new("");
+    let pair = Pair::new("adopt: {policy: if-unowned}");
     let theirs = serde_json::json!({
         "apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "one"}, "data": {"theirs": "1"},
     });

@@ -56,7 +56,7 @@ fn what_nobody_owns_is_adopted_only_if_that_is_the_policy() {
     assert_eq!(version(&site.get("configmap/edge")), stranger);
     assert_eq!(site.left_of("edge"), ["ConfigMap"], "half of a data plane helps nobody");
 
-    site.configure(&site.name, "");
+    site.configure(&site.name, "adopt: {policy: if-unowned}");
     let plan = site.run(&["plan"]).exits(0).says(&format!("& adopt ConfigMap {}/edge", site.name));
     plan.says("data.theirs: \"1\" -> nothing  (last written by kubectl").says("1 object to adopt");
     assert_eq!(version(&site.get("configmap/edge")), stranger, "a plan changes nothing");

@@ -26,14 +26,9 @@ use crate::merge::origin::{LayerName, Merged, MergedContent};
 use crate::problem::{Place, Problem};
 use crate::schema::EACH;
 use crate::selector::ClusterFacts;
-use crate::spec::Document;
 use crate::spec::overlay::Bound;
+use crate::spec::{Document, GATEWAY_API};
 use crate::yaml::Node;
-
-/// Reads an amount as Kubernetes writes it, such as `2`, `500m` or `1Gi`.
-pub(crate) fn amount(text: &str) -> Option<f64> {
-    quantity::parse(text)
-}
 
 /// The longest list that a rule walks.
 const MAX_ITEMS: usize = 1_000;
@@ -140,7 +135,7 @@ impl Facts<'_> {
     fn add_to(&self, context: &mut Context<'_, '_>) -> Result<(), String> {
         let cluster = self.cluster.map(|cluster| json!({"name": cluster.name, "labels": cluster.labels}));
         let spec = self.spec.root.to_value();
-        let gateway = (self.spec.id.kind == "Gateway").then(|| spec.clone());
+        let gateway = self.spec.id.is_a(GATEWAY_API, "Gateway").then(|| spec.clone());
         let params = Some(self.parameters.to_value()).filter(|params| !params.is_null());
         let others = [(GATEWAY, gateway), (RESOURCE, Some(spec)), (PARAMS, params), (CLUSTER, cluster)];
         for (name, value) in others.into_iter().filter_map(|(name, value)| Some((name, value?))) {

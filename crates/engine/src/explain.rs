@@ -10,6 +10,7 @@
 //! pack itself. Left out: references, such as `parametersRef`; they say where parameters stand, not what they are.
 
 mod again;
+pub mod blame;
 mod inputs;
 mod path;
 mod spots;
@@ -37,6 +38,7 @@ use crate::resolve::{Resolution, Resolved, resolve};
 use crate::spec::Specs;
 use crate::unit::{Options, Source};
 use crate::yaml::Node;
+use blame::Origin;
 use inputs::Case;
 use spots::{Spot, leaves, parts};
 use target::Target;
@@ -213,11 +215,12 @@ pub fn objects(inputs: &Inputs<'_>, gateway: &ObjectId) -> Result<Vec<Explanatio
 /// What is to be known of some Gateways: of which objects, at which paths, as differences have them.
 pub type Questions = BTreeMap<ObjectId, BTreeMap<ObjectId, BTreeSet<String>>>;
 
-/// Where fields come from, by object and path.
-pub type Origins = BTreeMap<ObjectId, BTreeMap<String, Place>>;
+/// What fields come from, by object and path: all that has a say in each, in no order. [`blame::place`] names one of
+/// them for a difference.
+pub type Origins = BTreeMap<ObjectId, BTreeMap<String, Vec<Origin>>>;
 
-/// Says for many fields at once where the input stands that sets or governs each of them; what has no such place, as
-/// what a pack has built in, is left out. All specs are resolved once, and only single inputs are changed.
+/// Says for many fields at once which inputs set or govern each of them. All specs are resolved once, and only single
+/// inputs are changed.
 pub fn origins(inputs: &Inputs<'_>, questions: &Questions) -> Origins {
     let (assignment, specs) = assigned(inputs);
     let mut origins = Origins::new();
@@ -242,11 +245,10 @@ fn places(case: &Case<'_>, asked: &BTreeMap<ObjectId, BTreeSet<String>>) -> Orig
     }
     let mut trace = Trace::new(case, targets);
     trace.run_once();
-    let place = |target: &Target<'_>, path: &String| Some((path.clone(), target.place(path)?));
     let of = |target: &Target<'_>| {
         let id = target.object().id();
         let paths = asked.get(id).into_iter().flatten();
-        (id.clone(), paths.filter_map(|path| place(target, path)).collect())
+        (id.clone(), paths.map(|path| (path.clone(), target.origins(path))).collect())
     };
     trace.targets.iter().map(of).collect()
 }

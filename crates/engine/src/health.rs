@@ -12,6 +12,8 @@ use std::fmt;
 use serde_json::Value;
 
 use crate::enforce;
+use crate::object::group_kind;
+use crate::spec::GATEWAY_API;
 
 /// The annotation with an expression over `object` that is true once it is what it should be.
 pub const HINT: &str = "gatewright.dev/health";
@@ -54,20 +56,26 @@ pub fn health(body: &Value, demands: Demands) -> Health {
     if let Some(health) = dynamo::health(body) {
         return health;
     }
-    match body["kind"].as_str().unwrap_or_default() {
-        "Deployment" | "StatefulSet" | "DaemonSet" if !is_observed(body) => {
+    match group_kind(body) {
+        ("apps", "Deployment" | "StatefulSet" | "DaemonSet") if !is_observed(body) => {
             Health::InProgress("its controller has not seen the change yet".to_owned())
         }
-        "Deployment" => deployment(body),
-        "StatefulSet" => replicas(body, "updatedReplicas", "readyReplicas"),
-        "DaemonSet" => daemon_set(body),
-        "Service" if demands.load_balancer => load_balancer(body),
-        "Gateway" | "GatewayClass" => is_accepted(body),
-        "CustomResourceDefinition" => is_true(body, "Established", "the API server does not serve it yet"),
-        "Job" => job(body),
-        "LLMInferenceService" => is_ready(body, "Ready", "its operator has not said that it is ready yet"),
-        "LeaderWorkerSet" => is_ready(body, "Available", "not all of its groups are available yet"),
-        "InferencePool" => pool(body),
+        ("apps", "Deployment") => deployment(body),
+        ("apps", "StatefulSet") => replicas(body, "updatedReplicas", "readyReplicas"),
+        ("apps", "DaemonSet") => daemon_set(body),
+        ("", "Service") if demands.load_balancer => load_balancer(body),
+        (GATEWAY_API, "Gateway" | "GatewayClass") => is_accepted(body),
+        ("apiextensions.k8s.io", "CustomResourceDefinition") => {
+            is_true(body, "Established", "the API server does not serve it yet")
+        }
+        ("batch", "Job") => job(body),
+        ("serving.kserve.io", "LLMInferenceService") => {
+            is_ready(body, "Ready", "its operator has not said that it is ready yet")
+        }
+        ("leaderworkerset.x-k8s.io", "LeaderWorkerSet") => {
+            is_ready(body, "Available", "not all of its groups are available yet")
+        }
+        ("inference.networking.k8s.io" | "inference.networking.x-k8s.io", "InferencePool") => pool(body),
         _ => conditions(body),
     }
 }
@@ -236,8 +244,23 @@ mod tests {
     use super::*;
     use serde_json::json;
 
-    #[expect(clippy::needless_pass_by_value, reason = "literals read better without a borrow")]
-    fn check(body: Value, expected: &str) {
+    /// The kinds that are known here, by the version of their group.
+    fn version(kind: &str) -> &'static str {
+        match kind {
+            "Deployment" => "apps/v1",
+            "Gateway" => "gateway.networking.k8s.io/v1",
+            "InferencePool" => "inference.networking.x-k8s.io/v1alpha2",
+            "Job" => "batch/v1",
+            "LLMInferenceService" => "serving.kserve.io/v1alpha1",
+            "LeaderWorkerSet" => "leaderworkerset.x-k8s.io/v1",
+            _ => "v1",
+        }
+    }
+
+    fn check(mut body: Value, expected: &str) {
+        if body["apiVersion"].is_null() {
+            body["apiVersion"] = version(body["kind"].as_str().unwrap_or_default()).into();
+        }
         assert_eq!(health(&body, Demands { load_balancer: true }).to_string(), expected, "{body}");
     }
 
@@ -316,6 +339,24 @@ mod tests {
         check(job("Complete"), "current");
         check(job("Failed"), "m");
         check(job("Suspended"), "it is not complete yet");
+    }
+
+    #[test]
+    fn kinds_of_others_are_not_taken_for_ours() {
+        let of = |version: &str, kind: &str| json!({"apiVersion": version, "kind": kind, "metadata": {"generation": 2}, "spec": {"type": "LoadBalancer", "replicas": 3}});
+        for (version, kind) in [
+            ("networking.istio.io/v1", "Gateway"),
+            ("serving.knative.dev/v1", "Service"),
+            ("batch.volcano.sh/v1alpha1", "Job"),
+            ("apps.kruise.io/v1beta1", "StatefulSet"),
+            ("apps.example.com/v1", "Deployment"),
+            ("example.com/v1", "LLMInferenceService"),
+        ] {
+            check(of(version, kind), "current");
+        }
+        let mut knative = of("serving.knative.dev/v1", "Service");
+        knative["status"] = json!({"conditions": [{"type": "Ready", "status": "False", "message": "no revision"}]});
+        check(knative, "no revision");
     }
 
     #[test]

@@ -60,6 +60,7 @@ pub mod pack;
 pub mod patch;
 pub mod plan;
 pub mod problem;
+pub mod quantity;
 pub mod reading;
 pub mod relations;
 pub mod render;

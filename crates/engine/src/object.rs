@@ -1,5 +1,6 @@
 //! Kubernetes objects as values: what they are, what they are called, how they are ordered.
 
+pub mod kinds;
 pub mod scope;
 
 use std::fmt;
@@ -32,6 +33,16 @@ impl ObjectId {
         Self { group: group.into(), kind: kind.into(), namespace: namespace.into(), name: name.into() }
     }
 
+    /// Returns group and kind.
+    pub fn group_kind(&self) -> (&str, &str) {
+        (&self.group, &self.kind)
+    }
+
+    /// Tells whether it is of a kind.
+    pub fn is_a(&self, group: &str, kind: &str) -> bool {
+        self.group_kind() == (group, kind)
+    }
+
     /// Returns the unambiguous text form `group/Kind/namespace/name`, empty parts kept.
     pub fn key(&self) -> String {
         format!("{}/{}/{}/{}", self.group, self.kind, self.namespace, self.name)
@@ -44,6 +55,12 @@ impl ObjectId {
             namespace => format!("{}/{namespace}/{}", self.kind, self.name),
         }
     }
+}
+
+/// Returns the group and kind of an object's body, empty where it does not say them.
+pub fn group_kind(body: &Value) -> (&str, &str) {
+    let api_version = body["apiVersion"].as_str().unwrap_or_default();
+    (api_version.split_once('/').map_or("", |(group, _)| group), body["kind"].as_str().unwrap_or_default())
 }
 
 /// Tells whether objects of a kind hold what nobody else may read.

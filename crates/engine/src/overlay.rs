@@ -171,8 +171,9 @@ impl Overlays {
     /// Finds out which overlays govern which specs on a cluster.
     pub fn on(&self, cluster: Option<&ClusterFacts>, specs: &Specs) -> Assignment<'_> {
         let mut assignment = Assignment::default();
-        let is_spec =
-            |document: &&Document| !matches!(document.id.kind.as_str(), KIND | "GatewayClass" | "ListenerSet");
+        let is_spec = |document: &&Document| {
+            !matches!(document.id.group_kind(), (GROUP, KIND) | (GATEWAY_API, "GatewayClass" | "ListenerSet"))
+        };
         for spec in specs.documents.values().filter(is_spec) {
             let governs =
                 |overlay: &&Overlay| overlay.is_in_force(cluster) && targets(overlay.spec.target.as_ref(), spec, specs);

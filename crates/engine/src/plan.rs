@@ -38,7 +38,7 @@ use crate::pack;
 use crate::unit::{Rendering, Unit};
 use conflicts::Settled;
 use decide::Decision;
-use guard::Hold;
+use guard::{Guard, Hold};
 use policies::Policies;
 use recreate::Immutable;
 use refusal::{Reason, Refusal};
@@ -353,13 +353,21 @@ impl Plan {
     /// A unit goes as a whole or not at all: half of a data plane helps nobody.
     fn add_unit(&mut self, unit: &Unit, observed: &Observed, owned: &Inventory, policies: &Policies) {
         let decided = self.decided(unit, observed, owned, policies);
-        let is_held = decided.iter().any(|(_, decision)| decision.is_err());
+        let is_refused = decided.iter().any(|(_, decision)| decision.is_err());
+        let steps: Vec<&Step> = decided.iter().filter_map(|(_, decision)| decision.as_ref().ok()).collect();
+        // Nobody is asked about what would not be done anyway.
+        let waiting = if is_refused {
+            BTreeSet::new()
+        } else {
+            guard::adopt::waiting(self, unit, &steps, (observed, owned, policies))
+        };
+        let is_held = is_refused || !waiting.is_empty();
+        let refusal = |id, reason| Refusal { unit: unit.id.clone(), id, reason };
         for (id, decision) in decided {
             match decision {
-                Err(reason) => self.refusals.push(Refusal { unit: unit.id.clone(), id, reason }),
-                Ok(step) if is_held && step.action.changes() => {
-                    self.refusals.push(Refusal { unit: unit.id.clone(), id, reason: Reason::UnitHeld });
-                }
+                Err(reason) => self.refusals.push(refusal(id, reason)),
+                Ok(_) if waiting.contains(&id) => self.refusals.push(refusal(id, Reason::Held(Guard::Adopt))),
+                Ok(step) if is_held && step.action.changes() => self.refusals.push(refusal(id, Reason::UnitHeld)),
                 Ok(step) => self.add_step(step, unit, observed),
             }
         }

@@ -7,6 +7,15 @@ use std::collections::BTreeSet;
 
 use serde_json::Value;
 
+use crate::object::group_kind;
+use crate::spec::GATEWAY_API;
+
+const RBAC: &str = "rbac.authorization.k8s.io";
+
+/// What leads to the pods of a model.
+const POOLS: [(&str, &str); 2] =
+    [("inference.networking.k8s.io", "InferencePool"), ("inference.networking.x-k8s.io", "InferencePool")];
+
 /// An object among others, by its number, with what stands behind it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Branch {
@@ -61,9 +70,10 @@ fn behind(from: &Value, objects: &[&Value]) -> Vec<usize> {
 
 /// Tells whether one object names another.
 fn names(from: &Value, to: &Value) -> bool {
-    let (kind, name) = (to["kind"].as_str().unwrap_or_default(), to["metadata"]["name"].as_str().unwrap_or_default());
+    let ((_, kind), name) = (group_kind(to), to["metadata"]["name"].as_str().unwrap_or_default());
     let is_named = |reference: &Value, usual: &str| {
-        reference["name"].as_str() == Some(name) && reference["kind"].as_str().unwrap_or(usual) == kind
+        let is_kind = reference["kind"].as_str().unwrap_or(usual) == kind && is_of_group(reference, to);
+        is_kind && reference["name"].as_str() == Some(name)
     };
     let listed = |list: &Value, field: &str| {
         let items = list.as_array().into_iter().flatten();
@@ -71,17 +81,24 @@ fn names(from: &Value, to: &Value) -> bool {
             .flat_map(|item| item[field].as_array().into_iter().flatten())
             .any(|reference| is_named(reference, "Service"))
     };
-    match from["kind"].as_str().unwrap_or_default() {
-        "HTTPRoute" | "GRPCRoute" => listed(&from["spec"]["rules"], "backendRefs"),
-        "InferencePool" => is_named(&from["spec"]["endpointPickerRef"], "Service"),
-        "ServiceAccount" => {
+    match group_kind(from) {
+        (GATEWAY_API, "HTTPRoute" | "GRPCRoute") => listed(&from["spec"]["rules"], "backendRefs"),
+        kind if POOLS.contains(&kind) => is_named(&from["spec"]["endpointPickerRef"], "Service"),
+        ("", "ServiceAccount") => {
             let subjects = to["subjects"].as_array().into_iter().flatten();
             let own = &from["metadata"]["name"];
             subjects.into_iter().any(|subject| subject["kind"] == "ServiceAccount" && subject["name"] == *own)
         }
-        "RoleBinding" | "ClusterRoleBinding" => is_named(&from["roleRef"], ""),
-        _ => templates(from).into_iter().any(|template| mounts(template, kind, name)),
+        (RBAC, "RoleBinding" | "ClusterRoleBinding") => is_named(&from["roleRef"], ""),
+        _ => group_kind(to).0.is_empty() && templates(from).into_iter().any(|template| mounts(template, kind, name)),
     }
+}
+
+/// Tells whether a reference may mean the group of an object: who says none may mean any.
+fn is_of_group(reference: &Value, to: &Value) -> bool {
+    let said = ["group", "apiGroup"].into_iter().find_map(|field| reference[field].as_str());
+    let versioned = || reference["apiVersion"].is_string().then(|| group_kind(reference).0);
+    said.or_else(versioned).is_none_or(|group| group == group_kind(to).0)
 }
 
 /// Tells whether pods use an object: as their account, or as files.
@@ -99,7 +116,7 @@ fn mounts(template: &Value, kind: &str, name: &str) -> bool {
 
 /// Tells whether the pods of a workload are those that a Service or a pool selects.
 fn serves(from: &Value, to: &Value) -> bool {
-    let is_front = matches!(from["kind"].as_str(), Some("Service" | "InferencePool"));
+    let is_front = group_kind(from) == ("", "Service") || POOLS.contains(&group_kind(from));
     let Some(labels) = pod_labels(from).filter(|_| is_front) else { return false };
     let bears = |template: &&Value| labels.iter().all(|(key, value)| template["metadata"]["labels"][key] == *value);
     templates(to).iter().any(bears)
@@ -108,10 +125,13 @@ fn serves(from: &Value, to: &Value) -> bool {
 /// Tells whether an object is about a workload: its autoscaler, its budget.
 fn attaches(from: &Value, to: &Value) -> bool {
     let target = ["scaleTargetRef", "targetRef"].map(|field| &to["spec"][field]);
-    let is_target =
-        |reference: &&Value| reference["name"] == from["metadata"]["name"] && reference["kind"] == from["kind"];
-    let is_budget =
-        to["kind"] == "PodDisruptionBudget" && pod_labels(to).is_some() && pod_labels(to) == pod_labels(from);
+    let is_target = |reference: &&Value| {
+        let is_kind = reference["kind"] == from["kind"] && is_of_group(reference, from);
+        is_kind && reference["name"] == from["metadata"]["name"]
+    };
+    let is_budget = group_kind(to) == ("policy", "PodDisruptionBudget")
+        && pod_labels(to).is_some()
+        && pod_labels(to) == pod_labels(from);
     !from["metadata"]["name"].is_null() && (target.iter().any(is_target) || (is_budget && !templates(from).is_empty()))
 }
 
@@ -135,22 +155,23 @@ mod tests {
         let containers = json!([{"name": "main", "image": "i"}]);
         let volumes = json!([{"name": "config", "configMap": {"name": name}}]);
         let template = json!({"metadata": {"labels": labels}, "spec": {"containers": containers, "serviceAccountName": account, "volumes": volumes}});
-        json!({"kind": kind, "metadata": {"name": name}, "spec": {"selector": {"matchLabels": labels}, "template": template}})
+        let version = if kind == "Deployment" { "apps/v1" } else { "leaderworkerset.x-k8s.io/v1" };
+        json!({"apiVersion": version, "kind": kind, "metadata": {"name": name}, "spec": {"selector": {"matchLabels": labels}, "template": template}})
     }
 
     #[test]
     fn a_route_leads_to_a_pool_and_that_to_its_picker_and_its_pods() {
         let objects = [
-            json!({"kind": "ServiceAccount", "metadata": {"name": "epp"}}),
-            json!({"kind": "RoleBinding", "metadata": {"name": "epp"}, "subjects": [{"kind": "ServiceAccount", "name": "epp"}], "roleRef": {"kind": "Role", "name": "epp"}}),
-            json!({"kind": "Role", "metadata": {"name": "epp"}}),
-            json!({"kind": "ConfigMap", "metadata": {"name": "epp"}}),
-            json!({"kind": "Service", "metadata": {"name": "epp"}, "spec": {"selector": {"app": "epp"}}}),
+            json!({"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": "epp"}}),
+            json!({"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "RoleBinding", "metadata": {"name": "epp"}, "subjects": [{"kind": "ServiceAccount", "name": "epp"}], "roleRef": {"kind": "Role", "name": "epp"}}),
+            json!({"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "Role", "metadata": {"name": "epp"}}),
+            json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "epp"}}),
+            json!({"apiVersion": "v1", "kind": "Service", "metadata": {"name": "epp"}, "spec": {"selector": {"app": "epp"}}}),
             workload("Deployment", "epp", "epp"),
             workload("LeaderWorkerSet", "model", ""),
-            json!({"kind": "HorizontalPodAutoscaler", "metadata": {"name": "model"}, "spec": {"scaleTargetRef": {"kind": "LeaderWorkerSet", "name": "model"}}}),
-            json!({"kind": "InferencePool", "metadata": {"name": "pool"}, "spec": {"selector": {"matchLabels": {"app": "model"}}, "endpointPickerRef": {"name": "epp"}}}),
-            json!({"kind": "HTTPRoute", "metadata": {"name": "route"}, "spec": {"rules": [{"backendRefs": [{"kind": "InferencePool", "name": "pool"}]}]}}),
+            json!({"apiVersion": "autoscaling/v2", "kind": "HorizontalPodAutoscaler", "metadata": {"name": "model"}, "spec": {"scaleTargetRef": {"kind": "LeaderWorkerSet", "name": "model"}}}),
+            json!({"apiVersion": "inference.networking.k8s.io/v1", "kind": "InferencePool", "metadata": {"name": "pool"}, "spec": {"selector": {"matchLabels": {"app": "model"}}, "endpointPickerRef": {"name": "epp"}}}),
+            json!({"apiVersion": "gateway.networking.k8s.io/v1", "kind": "HTTPRoute", "metadata": {"name": "route"}, "spec": {"rules": [{"backendRefs": [{"kind": "InferencePool", "name": "pool"}]}]}}),
         ];
         let objects: Vec<&Value> = objects.iter().collect();
         let trees = "HTTPRoute(InferencePool(Service(Deployment(ServiceAccount(RoleBinding(Role)) ConfigMap)) \
@@ -159,13 +180,27 @@ mod tests {
     }
 
     #[test]
+    fn kinds_of_others_lead_nowhere_because_of_their_names() {
+        let knative = json!({"apiVersion": "serving.knative.dev/v1", "kind": "Service", "metadata": {"name": "epp"}, "spec": {"selector": {"app": "epp"}}});
+        let backends = json!([{"backendRefs": [{"group": "", "kind": "Service", "name": "epp"}]}]);
+        let route = json!({"apiVersion": GATEWAY_API.to_owned() + "/v1", "kind": "HTTPRoute", "metadata": {"name": "route"}, "spec": {"rules": backends}});
+        let objects = [route, knative, workload("Deployment", "epp", "")];
+        let objects: Vec<&Value> = objects.iter().collect();
+        assert_eq!(drawn(&objects, &branches(&objects)), "HTTPRoute Service Deployment");
+    }
+
+    #[test]
     fn every_object_stands_once_even_in_a_circle() {
         let route = |name: &str, to: &str| {
             let rules = json!([{"backendRefs": [{"kind": "HTTPRoute", "name": to}]}]);
-            json!({"kind": "HTTPRoute", "metadata": {"name": name}, "spec": {"rules": rules}})
+            json!({"apiVersion": "gateway.networking.k8s.io/v1", "kind": "HTTPRoute", "metadata": {"name": name}, "spec": {"rules": rules}})
         };
-        let objects =
-            [route("a", "b"), route("b", "a"), json!({"kind": "Secret", "metadata": {"name": "c"}}), json!({})];
+        let objects = [
+            route("a", "b"),
+            route("b", "a"),
+            json!({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "c"}}),
+            json!({}),
+        ];
         let objects: Vec<&Value> = objects.iter().collect();
         assert_eq!(drawn(&objects, &branches(&objects)), "Secret  HTTPRoute(HTTPRoute)");
     }

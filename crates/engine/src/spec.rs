@@ -6,6 +6,7 @@
 
 pub mod config_map;
 pub mod gateway;
+pub(crate) mod known;
 pub mod listener_set;
 pub mod overlay;
 
@@ -282,7 +283,7 @@ impl Specs {
 
     fn add_unclaimed(&mut self, document: Document, kinds: &Kinds) {
         let same_group = kinds.keys().filter(|(group, _)| *group == document.id.group).map(|(_, kind)| kind.as_str());
-        let near = check::suggest(&document.id.kind, same_group).filter(|near| *near != document.id.kind);
+        let near = known::kind_slip(&document.id.group, &document.id.kind, same_group);
         let group = meant_group(&document.id, kinds);
         // What is meant for us is nobody else's.
         let is_ours = document.id.group == overlay::GROUP;
@@ -297,7 +298,10 @@ impl Specs {
         }
         let meant = near.map(str::to_owned).or_else(|| group.map(|group| format!("{}.{group}", document.id.kind)));
         let flaw = meant.map_or(Flaw::Unclaimed, Flaw::Misspelled);
-        self.reading.suspects.push(suspect(&document, flaw, self));
+        // What exists beside ours was meant as it is.
+        if !known::is_kind(&document.id.group, &document.id.kind) {
+            self.reading.suspects.push(suspect(&document, flaw, self));
+        }
         if is_ours { self.keep_overlay(document) } else { self.unclaimed.push(document) }
     }
 
@@ -315,7 +319,7 @@ impl Specs {
 
     /// A listener set that cannot be used concerns its Gateway, which can often still be read off it.
     fn note_parent(&mut self, document: &Document, is_broken: bool) {
-        if !is_broken || document.id.kind != "ListenerSet" {
+        if !is_broken || !document.id.is_a(GATEWAY_API, "ListenerSet") {
             return;
         }
         let text = |field: &str| document.root.at(["spec", "parentRef", field]).and_then(Node::as_str);
@@ -408,9 +412,9 @@ fn suspect(document: &Document, flaw: Flaw, specs: &Specs) -> Suspect {
 
 /// Returns the group that was probably meant: one that has such a kind, and is close to what was written.
 fn meant_group<'a>(id: &ObjectId, kinds: &'a Kinds) -> Option<&'a str> {
-    let has_kind = kinds.keys().filter(|(_, kind)| *kind == id.kind).map(|(group, _)| group.as_str());
-    let mut near = has_kind.filter(|group| *group != id.group && !id.group.is_empty() && is_slip(&id.group, group));
-    near.next()
+    let mut has_kind = kinds.keys().filter(|(_, kind)| *kind == id.kind).map(|(group, _)| group.as_str());
+    let is_new = !id.group.is_empty() && !known::is_kind(&id.group, &id.kind);
+    has_kind.find(|group| is_new && *group != id.group && is_slip(&id.group, group))
 }
 
 /// Returns what is wrong with the form of a document.

@@ -92,7 +92,7 @@ async fn pods_of(
             labels.iter().filter_map(|(key, value)| Some(format!("{key}={}", value.as_str()?))).collect::<Vec<_>>()
         }
         // What makes pods in groups marks them by its name.
-        None if object.id().kind == "LeaderWorkerSet" => {
+        None if object.id().is_a("leaderworkerset.x-k8s.io", "LeaderWorkerSet") => {
             vec![format!("leaderworkerset.sigs.k8s.io/name={}", object.id().name)]
         }
         None => return Ok(Vec::new()),
@@ -117,7 +117,7 @@ fn pod(body: &Value, name: &str, images: &BTreeSet<String>) -> String {
 
 /// Returns what an operator has made of a request.
 async fn made(cluster: &dyn Cluster, request: &Object) -> Result<Vec<Node>, ClusterError> {
-    if request.id().kind != "DynamoGraphDeploymentRequest" {
+    if !request.id().is_a("nvidia.com", "DynamoGraphDeploymentRequest") {
         return Ok(Vec::new());
     }
     let kind = Gvk { kind: "DynamoGraphDeployment".to_owned(), ..request.gvk() };

@@ -241,7 +241,7 @@ fn printable(request: Request<Vec<u8>>) -> Request<Vec<u8>> {
 /// A namespace that is asked for itself is absent; one that an object should be in says nothing of the object.
 fn misses_namespace(failure: &Failure, id: &ObjectId) -> bool {
     let missing = failure.refusal(404).and_then(|refusal| refusal.missing_namespace());
-    id.group.is_empty() && id.kind == "Namespace" && missing == Some(id.name.as_str())
+    id.is_a("", "Namespace") && missing == Some(id.name.as_str())
 }
 
 /// What is sent, with the condition where the server looks for it.
@@ -296,7 +296,7 @@ pub(super) fn live(body: Value) -> Result<Live, Failure> {
 
 /// Tells whether the server itself adds something to an object that is told: the address of a Service.
 fn is_completed(id: &ObjectId) -> bool {
-    id.group.is_empty() && id.kind == "Service"
+    id.is_a("", "Service")
 }
 
 /// Completes what a server says of an object that it has just made: the rest of it is what was sent, and nobody has

@@ -4,13 +4,13 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::Value;
 
+use super::blame::Origin;
 use super::path::is_at;
 use super::spots::{Spot, changed_lines, fates};
 use super::template::Maker;
 use super::vary::{carries, text};
 use super::{Cause, Effect, Leaf, Said};
 use crate::object::Object;
-use crate::problem::Place;
 
 /// What an input said, and what it says instead; `None` if nothing.
 pub(super) type Exchange<'a> = (&'a Value, Option<&'a Value>);
@@ -59,12 +59,16 @@ impl<'a> Target<'a> {
         &self.objects[self.index]
     }
 
-    /// Returns the place of the most direct cause of what stands at a path or below it.
-    pub(super) fn place(&self, path: &str) -> Option<Place> {
+    /// Returns what has a say in what stands at a path or below it.
+    pub(super) fn origins(&self, path: &str) -> Vec<Origin> {
         let watched = self.watched.iter().filter(|watched| is_at(&watched.spot, path));
         let causes = watched.flat_map(|watched| &watched.causes);
-        let placed = causes.filter_map(|(breadth, cause)| Some((cause.effect, *breadth, cause.said.place.as_ref()?)));
-        placed.min_by_key(|(effect, breadth, _)| (*effect, *breadth)).map(|(_, _, place)| place.clone())
+        let origin = |(breadth, cause): &(usize, Cause)| Origin {
+            effect: cause.effect,
+            said: cause.said.clone(),
+            breadth: *breadth,
+        };
+        causes.map(origin).collect()
     }
 
     /// Tells whether there may be causes that are not known.
@@ -164,7 +168,7 @@ impl Watched {
 }
 
 /// Returns where a value stands in the text of another.
-fn position(value: &Value, part: &Value) -> usize {
+pub(super) fn position(value: &Value, part: &Value) -> usize {
     let found = text(value).zip(text(part)).and_then(|(value, part)| value.find(&part));
     found.unwrap_or_default()
 }

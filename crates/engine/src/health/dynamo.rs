@@ -3,16 +3,18 @@
 use serde_json::Value;
 
 use super::{Health, condition_of, message, number};
+use crate::object::group_kind;
 
 /// The API group of Dynamo.
-const GROUP: &str = "nvidia.com/";
+const GROUP: &str = "nvidia.com";
 
 /// Reads the state of an object of Dynamo, or returns `None` for any other.
 pub(super) fn health(body: &Value) -> Option<Health> {
-    if !body["apiVersion"].as_str().unwrap_or_default().starts_with(GROUP) {
+    let (group, kind) = group_kind(body);
+    if group != GROUP {
         return None;
     }
-    match body["kind"].as_str()? {
+    match kind {
         "DynamoGraphDeployment" => Some(ready(body, &["Ready"])),
         "DynamoComponentDeployment" => Some(ready(body, &["Available", "DynamoComponentReady"])),
         "DynamoModel" => Some(ready(body, &["Ready", "EndpointsReady"])),

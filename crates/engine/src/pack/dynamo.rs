@@ -16,7 +16,6 @@ mod pass;
 mod picker;
 mod pod;
 pub mod preflight;
-pub mod quantity;
 mod read;
 pub mod request;
 pub mod settings;
@@ -151,11 +150,13 @@ fn operates(subject: &Subject<'_>) -> Option<bool> {
     subject.capabilities.map(|capabilities| capabilities.operates(NAME))
 }
 
-/// Tells who makes the workloads. Where nobody knows of an operator, a graph is not expanded by itself.
+/// Tells who makes the workloads. `auto` means the same as in every pack: the operator where it is seen at work, else this
+/// program. What only an operator can do is left to it unless it is known that there is none.
 fn is_expanded(subject: &Subject<'_>, settings: &Settings) -> bool {
     match settings.mode {
         Mode::Passthrough => false,
         Mode::Expand => true,
+        Mode::Auto if is_graph(&subject.document.id.kind) => operates(subject) != Some(true),
         Mode::Auto => operates(subject) == Some(false),
     }
 }

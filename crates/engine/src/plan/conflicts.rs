@@ -11,6 +11,7 @@
 pub mod fights;
 pub mod path;
 pub mod rules;
+pub(super) mod same;
 pub(super) mod table;
 #[cfg(test)]
 mod tests;

@@ -3,6 +3,7 @@
 use serde_json::Value;
 
 use super::conflicts::{Negotiated, Verdict, negotiated};
+use super::guard::adopt::system;
 use super::policies::{Adopt, Policies};
 use super::recreate::{Immutable, compared, consent};
 use super::refusal::Reason;
@@ -96,7 +97,12 @@ impl Decision<'_> {
         let is_adoption = match (&owner, self.policies.adopt) {
             (Owner::Us, _) => false,
             (Owner::OtherSync(sync), _) if self.is_handed_over(sync, object)? => true,
-            (Owner::Nobody, Adopt::IfUnowned | Adopt::Always) | (Owner::Other(_), Adopt::Always) => true,
+            (Owner::Nobody | Owner::Other(_), _) if system(live).is_some() => {
+                return Err(Reason::Foreign(system(live).unwrap_or_default().to_owned()));
+            }
+            (Owner::Nobody, Adopt::Confirm | Adopt::IfUnowned | Adopt::Always) | (Owner::Other(_), Adopt::Always) => {
+                true
+            }
             (Owner::Nobody, Adopt::Never) => {
                 return Err(Reason::Foreign("nobody that gatewright knows, and adopt.policy is never".to_owned()));
             }
@@ -170,7 +176,7 @@ impl Decision<'_> {
         if !self.policies.adopt_deployer {
             return Err(refuse("`gatewright adopt` takes it over"));
         }
-        if let Some(other) = other_owner(self.unit, live) {
+        if let Some(other) = other_owner(self.unit, live).or_else(|| system(live).map(str::to_owned)) {
             return Err(Reason::Foreign(other));
         }
         match self.policies.marker.owner(&without_owners(live)) {
@@ -243,7 +249,7 @@ impl Decision<'_> {
             body.pointer("/spec/group") == Some(&object.id().group.as_str().into())
                 && body.pointer("/spec/names/kind") == Some(&object.id().kind.as_str().into())
         };
-        let made = self.before.iter().filter(|step| step.id.kind == "CustomResourceDefinition");
+        let made = self.before.iter().filter(|step| step.id.is_a("apiextensions.k8s.io", "CustomResourceDefinition"));
         made.filter_map(|step| step.object.as_ref()).any(|object| is_it(object.body()))
     }
 

@@ -4,6 +4,7 @@
 //! which tokens a person has approved. Two cannot: behind another cluster or another installation stands a mistake that
 //! no approval of steps puts right.
 
+pub(super) mod adopt;
 pub(super) mod confirm;
 pub mod contents;
 pub(super) mod source;
@@ -69,6 +70,8 @@ pub enum Guard {
     OlderSource,
     /// Something has to be deleted before what takes its place can be made.
     ReleaseFirst,
+    /// Something exists that bears nobody's mark, and is to become ours.
+    Adopt,
 }
 
 impl Guard {
@@ -92,6 +95,7 @@ impl fmt::Display for Guard {
             Self::SourceIdentity => "source-identity",
             Self::OlderSource => "older-source",
             Self::ReleaseFirst => "release-first",
+            Self::Adopt => "adopt",
         })
     }
 }

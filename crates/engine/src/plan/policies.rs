@@ -15,8 +15,10 @@ use crate::object::ObjectId;
 pub enum Adopt {
     /// Not at all.
     Never,
-    /// If nobody else has marked it.
+    /// If nobody else has marked it, and a person agrees.
     #[default]
+    Confirm,
+    /// If nobody else has marked it.
     IfUnowned,
     /// Even if it belongs to another tool. Never, if it belongs to another sync or installation of gatewright.
     Always,

@@ -10,22 +10,24 @@ use super::guard::confirm::reason as needs_a_person;
 use super::policies::Policies;
 use crate::live::Live;
 use crate::marks::{RECREATE_ANNOTATION, keep_mark, may_be_recreated};
-use crate::object::Object;
+use crate::object::{Object, group_kind, kinds};
+use crate::spec::GATEWAY_API;
 use crate::text::{cut, digest};
 
 /// Kinds of which the deletion loses more than the object.
-const NEVER: [&str; 11] = [
-    "PersistentVolumeClaim",
-    "PersistentVolume",
-    "StatefulSet",
-    "Namespace",
-    "CustomResourceDefinition",
-    "Secret",
-    "GatewayClass",
-    "Gateway",
-    "InferencePool",
-    "LLMInferenceService",
-    "DynamoGraphDeployment",
+const NEVER: [(&str, &str); 12] = [
+    ("", "PersistentVolumeClaim"),
+    ("", "PersistentVolume"),
+    ("apps", "StatefulSet"),
+    ("", "Namespace"),
+    ("apiextensions.k8s.io", "CustomResourceDefinition"),
+    ("", "Secret"),
+    (GATEWAY_API, "GatewayClass"),
+    (GATEWAY_API, "Gateway"),
+    ("inference.networking.k8s.io", "InferencePool"),
+    ("inference.networking.x-k8s.io", "InferencePool"),
+    ("serving.kserve.io", "LLMInferenceService"),
+    ("nvidia.com", "DynamoGraphDeployment"),
 ];
 
 /// Fields that API servers fill in, and that a second object cannot have.
@@ -48,8 +50,9 @@ pub struct Immutable {
 
 /// Returns why an object may not be deleted and made anew, and what to do; or nothing if it may.
 pub fn consent(object: &Object, live: &Live, policies: &Policies) -> Result<(), String> {
-    let kind = &object.id().kind;
-    if NEVER.contains(&kind.as_str()) {
+    let id = object.id();
+    let kind = kinds::name(id);
+    if NEVER.contains(&id.group_kind()) {
         return Err(format!("a {kind} is never deleted for that: put the field back, or change it by hand"));
     }
     if let Some(mark) = keep_mark(live.object.body()) {
@@ -59,10 +62,10 @@ pub fn consent(object: &Object, live: &Live, policies: &Policies) -> Result<(), 
         return Ok(());
     }
     let annotate = format!("annotate it with {RECREATE_ANNOTATION}=allowed");
-    if let Some(why) = needs_a_person(object.id(), live.object.body(), policies) {
+    if let Some(why) = needs_a_person(id, live.object.body(), policies) {
         return Err(format!("it {why}: to have it deleted and made anew, {annotate}"));
     }
-    if policies.recreate.contains(kind) {
+    if policies.recreate.iter().any(|named| kinds::means_surely(named, id)) {
         return Ok(());
     }
     Err(format!("to have it deleted and made anew, add {kind} to recreate.kinds of the sync, or {annotate}"))
@@ -109,7 +112,7 @@ pub fn pre_image(live: &Live) -> Object {
 
 fn without_allocated(body: &Value) -> Value {
     let mut body = body.clone();
-    if body["kind"] != "Service" {
+    if group_kind(&body) != ("", "Service") {
         return body;
     }
     if let Some(spec) = body["spec"].as_object_mut() {
@@ -129,6 +132,31 @@ fn without_allocated(body: &Value) -> Value {
 mod tests {
     use super::*;
     use serde_json::json;
+
+    /// Tells what is said of an object, and whether it may be made anew with these kinds allowed.
+    fn consent(api_version: &str, kind: &str, allowed: &str) -> Result<(), String> {
+        let body = json!({"apiVersion": api_version, "kind": kind, "metadata": {"name": "edge", "namespace": "a", "uid": "1"}});
+        let policies = Policies { recreate: [allowed.to_owned()].into(), ..crate::plan::tests::policies() };
+        let object = Object::new(body.clone()).expect("it is an object");
+        super::consent(&object, &Live::new(body).expect("it is an object"), &policies)
+    }
+
+    #[test]
+    fn a_bare_kind_allows_only_that_of_kubernetes_to_be_made_anew() {
+        assert_eq!(consent("v1", "Service", "Service"), Ok(()));
+        assert_eq!(consent("apps/v1", "Deployment", "Deployment.apps"), Ok(()));
+        let refused =
+            consent("serving.knative.dev/v1", "Service", "Service").expect_err("it is not that of Kubernetes");
+        assert!(refused.contains("add Service.serving.knative.dev to recreate.kinds"), "{refused}");
+        assert_eq!(consent("serving.knative.dev/v1", "Service", "Service.serving.knative.dev"), Ok(()));
+    }
+
+    #[test]
+    fn only_our_own_gateways_are_never_made_anew() {
+        let gateway = consent(&format!("{GATEWAY_API}/v1"), "Gateway", "Gateway.gateway.networking.k8s.io");
+        assert!(gateway.expect_err("it is never").contains("is never deleted for that"));
+        assert_eq!(consent("networking.istio.io/v1", "Gateway", "Gateway.networking.istio.io"), Ok(()));
+    }
 
     #[test]
     fn a_stand_in_takes_no_place_of_the_object() {

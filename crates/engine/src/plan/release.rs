@@ -15,7 +15,7 @@ use super::refusal::{Reason, Refusal};
 use super::{Action, Observed, Plan, Step};
 use crate::inventory::Inventory;
 use crate::live::Live;
-use crate::object::{Object, ObjectId};
+use crate::object::{Object, ObjectId, group_kind};
 
 /// Finds what has to go first, and puts it there or holds what is about it.
 pub(super) fn arrange(plan: &mut Plan, observed: &Observed, owned: &Inventory, policies: &Policies) {
@@ -151,7 +151,7 @@ fn is_enforced(place: &str) -> bool {
 /// Returns the places that an object takes, in words that are equal where the places are.
 fn places(body: &Value) -> BTreeSet<String> {
     let mut places = BTreeSet::new();
-    if body["kind"] == "Service" {
+    if group_kind(body) == ("", "Service") {
         let texts = |field: &str| body["spec"][field].as_str().filter(|text| !text.is_empty() && *text != "None");
         for field in ["clusterIP", "loadBalancerIP"] {
             places.extend(texts(field).map(|address| format!("{field} {address}")));
@@ -184,13 +184,13 @@ mod tests {
 
     #[test]
     fn places_are_what_only_one_can_have() {
-        let service = json!({"kind": "Service", "spec": {
+        let service = json!({"apiVersion": "v1", "kind": "Service", "spec": {
             "clusterIP": "10.0.0.1", "clusterIPs": ["10.0.0.1"], "loadBalancerIP": "192.0.2.1", "healthCheckNodePort": 0,
             "ports": [{"port": 80, "nodePort": 30080}, {"port": 81}],
         }});
         let expected = ["clusterIP 10.0.0.1", "loadBalancerIP 192.0.2.1", "nodePort 30080"];
         assert_eq!(places(&service).into_iter().collect::<Vec<_>>(), expected);
-        assert_eq!(places(&json!({"kind": "Service", "spec": {"clusterIP": "None"}})).len(), 0);
+        assert_eq!(places(&json!({"apiVersion": "v1", "kind": "Service", "spec": {"clusterIP": "None"}})).len(), 0);
         let pods = |nodes: Value, host: bool| {
             let ports = json!([{"containerPort": 80, "hostPort": 80}, {"containerPort": 53, "protocol": "UDP"}]);
             let pod = json!({"nodeSelector": nodes, "hostNetwork": host, "containers": [{"ports": ports}]});

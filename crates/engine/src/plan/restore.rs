@@ -278,7 +278,7 @@ fn rendering<'a>(wanted: impl IntoIterator<Item = (&'a Change, Object)>) -> Rend
 
 /// What a server chooses by itself it chooses anew.
 fn note(change: &Change, object: &Object) -> Option<String> {
-    let before = change.before.as_ref().filter(|_| change.deed == Deed::Delete && change.id.kind == "Service")?;
+    let before = change.before.as_ref().filter(|_| change.deed == Deed::Delete && change.id.is_a("", "Service"))?;
     let had = before.object.body().pointer("/spec/clusterIP")?.as_str()?;
     let is_set = object.body().pointer("/spec/clusterIP").is_some();
     (!is_set && had != "None").then(|| format!("it gets a new clusterIP; {had} was the server's choice"))

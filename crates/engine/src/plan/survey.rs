@@ -4,7 +4,6 @@
 //! Pure as a plan is: what was seen comes in, and how every object stands comes out. Where a dry run may be asked for,
 //! its result is what a live object is compared with; else an [`estimate`].
 
-mod amount;
 mod defaults;
 pub mod estimate;
 pub mod extra;

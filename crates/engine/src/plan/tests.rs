@@ -51,7 +51,7 @@ fn marker() -> Marker {
     Marker { installation: "0123456789abcdef".to_owned(), sync: "edge".to_owned() }
 }
 
-fn policies() -> Policies {
+pub(super) fn policies() -> Policies {
     Policies {
         source: "specs".to_owned(),
         adopt: Adopt::IfUnowned,

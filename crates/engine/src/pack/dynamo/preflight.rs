@@ -8,11 +8,11 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde_json::Value;
 
 use super::model::{Component, Graph, Type};
-use super::quantity::Quantity;
 use super::settings::{ServiceMesh, Settings, WorkloadProvider};
 use super::{is_graph, read};
 use crate::pack::Subject;
 use crate::problem::Problem;
+use crate::quantity::Quantity;
 use crate::selector::Capabilities;
 use crate::text::count;
 
@@ -105,9 +105,15 @@ fn of_component(needs: &mut Needs, graph: &Graph, component: &Component) {
     let containers = super::pod::list(&component.pod, "containers");
     for container in containers.iter().chain([&Value::from(component.main.clone())]) {
         for (name, quantity) in asked(container) {
-            needs.totals.entry(name).or_default().0 += quantity.0 * i128::from(pods);
+            let total = needs.totals.entry(name).or_default();
+            *total = total.plus(quantity.times(pods));
         }
     }
+}
+
+/// Reads an amount; what is none counts as nothing, because the API server says what is wrong with it.
+fn read(value: &Value) -> Quantity {
+    Quantity::of(value).unwrap_or_default()
 }
 
 /// What a container asks for: its requests, and its limits where it says none.
@@ -115,7 +121,7 @@ fn asked(container: &Value) -> BTreeMap<String, Quantity> {
     let mut asked = BTreeMap::new();
     for part in ["limits", "requests"] {
         let quantities = container["resources"][part].as_object().into_iter().flatten();
-        asked.extend(quantities.map(|(name, quantity)| (name.clone(), Quantity::of(quantity))));
+        asked.extend(quantities.map(|(name, quantity)| (name.clone(), read(quantity))));
     }
     asked
 }
@@ -165,7 +171,7 @@ pub fn short(needs: &Needs, quotas: &[Quota]) -> Vec<String> {
         for (name, quantity) in &needs.totals {
             for key in [name.clone(), format!("requests.{name}")] {
                 let Some(hard) = quota.hard.get(&key) else { continue };
-                let left = Quantity(Quantity::of(hard).0 - Quantity::of(&quota.used[&key]).0);
+                let left = read(hard).minus(read(&quota.used[&key]));
                 if left < *quantity {
                     short.push(format!("quota {:?} leaves {left} of {key}, {quantity} are asked for", quota.name));
                 }
@@ -211,7 +217,7 @@ mod tests {
     #[test]
     fn a_quota_that_leaves_too_little_is_named() {
         let totals = [("nvidia.com/gpu", "16"), ("memory", "100Gi"), ("cpu", "4")];
-        let totals = totals.map(|(name, quantity)| (name.to_owned(), Quantity::of(&json!(quantity))));
+        let totals = totals.map(|(name, quantity)| (name.to_owned(), read(&json!(quantity))));
         let needs = Needs { totals: totals.into(), ..Needs::default() };
         let quota = Quota {
             name: "team".to_owned(),

@@ -43,7 +43,7 @@ pub enum Mode {
     Passthrough,
     /// This program; there must be no operator.
     Expand,
-    /// The operator where it is seen at work, else this program.
+    /// The operator where it is seen at work, else this program; also where nobody can look.
     Auto,
 }
 

@@ -1,6 +1,6 @@
 //! What graphs become, part by part.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::{Value, json};
 
@@ -8,10 +8,13 @@ use super::expand::{self, Data};
 use super::settings::Settings;
 use super::{FILES, backend};
 use crate::object::{Gvk, Object, ObjectId};
-use crate::pack::document;
+use crate::pack::{Pack, Packs, document};
 use crate::problem::Problem;
 use crate::render::Renderer;
+use crate::selector::{Capabilities, ClusterFacts};
 use crate::spec::Document;
+use crate::tree::Tree;
+use crate::unit::{Options, Unit, render};
 use crate::yaml;
 
 const TEMPLATES: [&str; 8] = [
@@ -138,4 +141,32 @@ fn a_pod_mounts_shared_memory_once() {
     let rendered = rendered.expect("the graph can be rendered");
     let pod = &rendered[0].body()["spec"]["template"]["spec"];
     assert_eq!(pod["volumes"], volumes);
+}
+
+/// Tells of specs of both packs in mode `auto` whether the cluster gets them as they are, where so much is known of it.
+fn passed_on(capabilities: Option<Capabilities>) -> BTreeMap<String, bool> {
+    let service = "apiVersion: serving.kserve.io/v1alpha2\nkind: LLMInferenceService\nmetadata: {name: s, namespace: m}\n\
+                   spec: {model: {uri: 'pvc://weights'}, router: {route: {}, scheduler: {}}}\n";
+    let tree = Tree::from_iter([("graph.yaml", worker(&json!({}))), ("service.yaml", service.to_owned())]);
+    let pack = |name: &str, settings: Value| Pack::builtin(name, &settings).expect("the settings can be used");
+    let packs = vec![pack("dynamo", json!({"mode": "auto"})), pack("kserve", Value::Null)];
+    let cluster = ClusterFacts { capabilities, ..ClusterFacts::default() };
+    let options = Options { cluster: Some(cluster), ..Options::default() };
+    let rendering = render(&tree, &Packs::new(packs).expect("they go together"), &options);
+    let is_passed_on = |unit: &Unit| unit.all().any(|object| *object.id() == unit.id);
+    rendering.units.iter().map(|unit| (unit.id.kind.clone(), is_passed_on(unit))).collect()
+}
+
+#[test]
+fn mode_auto_means_the_same_in_both_packs() {
+    let both =
+        |is: bool| BTreeMap::from(["DynamoGraphDeployment", "LLMInferenceService"].map(|kind| (kind.to_owned(), is)));
+    let kinds = [("nvidia.com", "DynamoGraphDeployment"), ("serving.kserve.io", "LLMInferenceService")];
+    let kinds: BTreeSet<_> = kinds.map(|(group, kind)| (group.to_owned(), kind.to_owned())).into();
+    let operators: BTreeSet<String> = ["dynamo", "kserve"].map(str::to_owned).into();
+    assert_eq!(passed_on(None), both(false), "nobody has looked");
+    assert_eq!(passed_on(Some(Capabilities::default())), both(false), "there is no operator");
+    let idle = Capabilities { kinds: kinds.clone(), operators: BTreeSet::new() };
+    assert_eq!(passed_on(Some(idle)), both(false), "the kinds alone are no operator");
+    assert_eq!(passed_on(Some(Capabilities { kinds, operators })), both(true), "the operators are at work");
 }

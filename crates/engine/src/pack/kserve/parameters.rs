@@ -24,7 +24,7 @@ pub struct Spec {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub enum Mode {
-    /// KServe's controller where it is at work, else this program.
+    /// KServe's controller where it is seen at work, else this program; also where nobody can look.
     #[default]
     Auto,
     /// This program.

@@ -2,16 +2,11 @@
 
 use serde_json::Value;
 
-use crate::enforce;
+use crate::quantity::{self, Quantity};
 
 /// Returns an amount such as `64Gi` as a number of whole units.
-#[expect(clippy::cast_possible_truncation, reason = "amounts of bytes are far below where it would matter")]
 pub(super) fn bytes(value: &Value) -> Option<i64> {
-    match value {
-        Value::Number(number) => number.as_i64(),
-        Value::String(text) => enforce::amount(text).map(|number| number.round() as i64),
-        _ => None,
-    }
+    Quantity::of(value).and_then(|amount| i64::try_from(amount.whole()).ok())
 }
 
 /// Returns a value in which every amount of resources is written as API servers write it: as text, and `2` where
@@ -32,21 +27,10 @@ fn container(mut container: Value) -> Value {
     for part in ["limits", "requests"] {
         let amounts = container.pointer_mut(&format!("/resources/{part}")).and_then(Value::as_object_mut);
         for amount in amounts.into_iter().flat_map(serde_json::Map::values_mut) {
-            *amount = text(amount);
+            *amount = quantity::canonical(amount);
         }
     }
     container
-}
-
-fn text(amount: &Value) -> Value {
-    match amount {
-        Value::Number(number) => number.to_string().into(),
-        Value::String(text) => {
-            let whole = text.strip_suffix("000m").filter(|whole| !whole.is_empty());
-            whole.filter(|whole| whole.bytes().all(|digit| digit.is_ascii_digit())).unwrap_or(text).into()
-        }
-        other => other.clone(),
-    }
 }
 
 #[cfg(test)]

@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::path::FieldPath;
+use crate::object::ObjectId;
 use crate::plan::fields::leaf::Leaf;
 
 /// What is done about a field that another manager has set to another value.
@@ -26,7 +27,7 @@ pub enum Policy {
 pub struct Rule {
     /// The managers; `*` stands for anything.
     pub manager: String,
-    /// The kinds; none said is all.
+    /// The kinds, perhaps with their groups; none said is all.
     pub kinds: BTreeSet<String>,
     /// The fields; none said is all.
     pub paths: Vec<FieldPath>,
@@ -37,7 +38,7 @@ pub struct Rule {
 /// Fields that are never changed once an object exists.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Ignore {
-    /// The kind; `*` stands for anything.
+    /// The kind, perhaps with its group; `*` stands for anything.
     pub kind: String,
     /// The field.
     pub path: FieldPath,
@@ -49,22 +50,27 @@ pub struct Ignore {
 const PEOPLE: [&str; 2] = ["kubectl*", "before-first-apply"];
 
 impl Rule {
-    fn covers(&self, manager: &str, kind: &str, leaf: &Leaf, bodies: [&Value; 2]) -> bool {
+    fn covers(&self, manager: &str, id: &ObjectId, leaf: &Leaf, bodies: [&Value; 2]) -> bool {
         is_like(&self.manager, manager)
-            && (self.kinds.is_empty() || self.kinds.iter().any(|pattern| is_like(pattern, kind)))
+            && (self.kinds.is_empty() || self.kinds.iter().any(|pattern| is_kind(pattern, id)))
             && (self.paths.is_empty() || self.paths.iter().any(|path| path.means(leaf, bodies)))
     }
 }
 
 /// Returns what a person has said about a field of a manager: the first rule that covers it counts.
-pub(super) fn said(rules: &[Rule], manager: &str, kind: &str, leaf: &Leaf, bodies: [&Value; 2]) -> Option<Policy> {
-    rules.iter().find(|rule| rule.covers(manager, kind, leaf, bodies)).map(|rule| rule.policy)
+pub(super) fn said(rules: &[Rule], manager: &str, id: &ObjectId, leaf: &Leaf, bodies: [&Value; 2]) -> Option<Policy> {
+    rules.iter().find(|rule| rule.covers(manager, id, leaf, bodies)).map(|rule| rule.policy)
 }
 
 /// Returns what is done about the fields of a manager of which nobody has said anything.
 pub(super) fn built_in(manager: &str) -> Policy {
     let is_person = PEOPLE.iter().any(|pattern| is_like(pattern, manager));
     if is_person { Policy::Take } else { Policy::Yield }
+}
+
+/// Tells whether a pattern means the kind of an object: `Deployment`, of any group, or `Deployment.apps`.
+pub(super) fn is_kind(pattern: &str, id: &ObjectId) -> bool {
+    is_like(pattern, &id.kind) || is_like(pattern, &format!("{}.{}", id.kind, id.group))
 }
 
 /// Tells whether a text is like a pattern, in which `*` stands for anything.
@@ -93,7 +99,8 @@ mod tests {
         ];
         let of = |manager, kind, field| {
             let leaf = Leaf::of(&["spec", field]);
-            said(&rules, manager, kind, &leaf, [&Value::Null, &Value::Null]).unwrap_or_else(|| built_in(manager))
+            let id = ObjectId::new(if kind == "Service" { "" } else { "apps" }, kind, "a", "b");
+            said(&rules, manager, &id, &leaf, [&Value::Null, &Value::Null]).unwrap_or_else(|| built_in(manager))
         };
         assert_eq!(of("kubectl-scale", "Deployment", "replicas"), Policy::Yield);
         assert_eq!(of("kubectl-scale", "Deployment", "paused"), Policy::Take);
@@ -101,6 +108,21 @@ mod tests {
         assert_eq!(of("keda", "Service", "type"), Policy::Fail);
         assert_eq!(of("keda", "Deployment", "replicas"), Policy::Yield);
         assert_eq!(of("before-first-apply", "Deployment", "replicas"), Policy::Take);
+    }
+
+    #[test]
+    fn a_kind_of_a_rule_may_have_its_group() {
+        let knative = ObjectId::new("serving.knative.dev", "Service", "a", "b");
+        for (pattern, is) in [
+            ("Service", true),
+            ("Service.serving.knative.dev", true),
+            ("*.knative.dev", true),
+            ("Service.", false),
+            ("Service.apps", false),
+        ] {
+            assert_eq!(is_kind(pattern, &knative), is, "{pattern}");
+        }
+        assert!(is_kind("Service.", &ObjectId::new("", "Service", "a", "b")));
     }
 
     #[test]

@@ -5,14 +5,16 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde_json::{Value, json};
 
 use super::path::FieldPath;
-use super::rules::{Policy, built_in, is_like, said};
+use super::rules::{Policy, built_in, is_kind, is_like, said};
+use super::same::is_same;
 use super::{Conflicts, Moved, Negotiated, Scene, Settled, Verdict, is_ours, managed_fields};
 use crate::live::Live;
 use crate::marks::{FIELD_MANAGER, OWN_PREFIX, is_keep_mark};
-use crate::object::Object;
+use crate::object::{Object, ObjectId};
 use crate::plan::fields::leaf::{Leaf, is_empty, leaves, unheld};
 use crate::plan::fields::{difference, remove, union, without};
 use crate::plan::refusal::Reason;
+use crate::quantity::places::Place;
 
 /// Who applies without an API server that knows of managers.
 const CLIENT_SIDE_APPLY: &str = "kubectl-client-side-apply";
@@ -119,16 +121,14 @@ impl<'a> Table<'a> {
         let (wanted, live) = (leaf.value(self.wanted.body()), leaf.value(self.live.object.body()));
         let holders = self.holders.get(leaf).map_or(&[][..], Vec::as_slice);
         match (wanted, live) {
-            (Some(wanted), Some(live)) if is_same(wanted, live) => return Ok(None),
+            (Some(wanted), Some(live)) if self.is_same(leaf, wanted, live) => return Ok(None),
             // What goes into an empty mapping is in nobody's way.
             (Some(Value::Object(_)), Some(live)) if is_empty(live) => return Ok(None),
             (None, _) if holders.is_empty() && !is_mine => return Ok(None),
             _ => {}
         }
         let is_addition = wanted.is_none() && !is_mine;
-        if is_addition
-            && (is_exempt(leaf, &self.wanted.id().kind) || *leaf == replicas() || !self.is_taken(leaf, holders)?)
-        {
+        if is_addition && (is_exempt(leaf, self.wanted.id()) || *leaf == replicas() || !self.is_taken(leaf, holders)?) {
             return Ok(None);
         }
         let settled = |verdict| Some(self.settled(leaf, verdict, holders));
@@ -149,10 +149,16 @@ impl<'a> Table<'a> {
             (Some(_), _) if live.is_none() => None,
             (Some(_), _) if self.is_taken(leaf, holders)? => settled(Verdict::Taken).map(|it| (Course::Apply, it)),
             (Some(_), _) => settled(Verdict::Yielded).map(|it| (Course::Release, it)),
-            (None, _) if is_exempt(leaf, &self.wanted.id().kind) => None,
+            (None, _) if is_exempt(leaf, self.wanted.id()) => None,
             (None, _) if self.is_taken(leaf, holders)? => settled(Verdict::Removed).map(|it| (Course::Remove, it)),
             (None, _) => None,
         })
+    }
+
+    fn is_same(&self, leaf: &Leaf, wanted: &Value, live: &Value) -> bool {
+        let id = self.wanted.id();
+        let fields = leaf.words().iter().filter_map(|word| word.strip_prefix("f:"));
+        is_same(wanted, live, fields.fold(Place::root(&id.group, &id.kind), Place::field))
     }
 
     /// Replicas belong to what scales the object; where nothing is wanted, to whoever does.
@@ -184,8 +190,7 @@ impl<'a> Table<'a> {
     }
 
     fn policy(&self, manager: &str, leaf: &Leaf) -> Policy {
-        let kind = &self.wanted.id().kind;
-        let said = said(&self.conflicts.rules, manager, kind, leaf, self.bodies());
+        let said = said(&self.conflicts.rules, manager, self.wanted.id(), leaf, self.bodies());
         match said.unwrap_or_else(|| built_in(manager)) {
             // Nobody applies these fields any more.
             Policy::Yield if self.scene.deployer == Some(manager) => Policy::Take,
@@ -199,10 +204,9 @@ impl<'a> Table<'a> {
     }
 
     fn is_ignored(&self, leaf: &Leaf, holders: &[&str]) -> bool {
-        let kind = &self.wanted.id().kind;
         self.conflicts.ignore.iter().any(|ignore| {
             let is_written_by = |pattern: &String| holders.iter().any(|manager| is_like(pattern, manager));
-            is_like(&ignore.kind, kind)
+            is_kind(&ignore.kind, self.wanted.id())
                 && ignore.path.means(leaf, self.bodies())
                 && ignore.manager.as_ref().is_none_or(is_written_by)
         })
@@ -250,7 +254,7 @@ impl<'a> Table<'a> {
         }
         let is_left = |leaf: &Leaf| {
             let is_scale = *leaf == replicas() && leaf.value(self.wanted.body()).is_none();
-            is_exempt(leaf, &self.wanted.id().kind)
+            is_exempt(leaf, self.wanted.id())
                 || is_scale
                 || stays.contains(leaf)
                 || self.policy(manager, leaf) != Policy::Take
@@ -319,37 +323,16 @@ fn is_fixed(leaf: &Leaf) -> bool {
 }
 
 /// Additions that are no drift: what a restart leaves, what keeps an object from being deleted, and a status.
-fn is_exempt(leaf: &Leaf, kind: &str) -> bool {
+fn is_exempt(leaf: &Leaf, id: &ObjectId) -> bool {
     let words: Vec<&str> = leaf.words().iter().map(String::as_str).collect();
     match words.as_slice() {
         // To take it away would be another change of a graph that was just restarted.
-        ["f:spec", "f:restart", ..] => kind == "DynamoGraphDeployment",
+        ["f:spec", "f:restart", ..] => id.is_a("nvidia.com", "DynamoGraphDeployment"),
         ["f:status", ..] | ["f:metadata", "f:finalizers" | "f:ownerReferences", ..] => true,
         ["f:metadata", "f:labels" | "f:annotations", key] => {
             key.strip_prefix("f:").is_some_and(is_keep_mark) || *key == RESTARTED_AT
         }
         [.., key] => *key == RESTARTED_AT,
         [] => false,
-    }
-}
-
-/// Tells whether a live value says what is wanted: an amount may be written in another way, and a server fills in what a
-/// list or mapping as a whole leaves out.
-pub(in crate::plan) fn is_same(wanted: &Value, live: &Value) -> bool {
-    match (wanted, live) {
-        (Value::Object(wanted), Value::Object(live)) => {
-            wanted.iter().all(|(key, wanted)| live.get(key).is_some_and(|live| is_same(wanted, live)))
-        }
-        (Value::Array(wanted), Value::Array(live)) => {
-            wanted.len() == live.len() && wanted.iter().zip(live).all(|(wanted, live)| is_same(wanted, live))
-        }
-        (wanted, live) if wanted == live => true,
-        (wanted, live) => {
-            let amount = |value: &Value| {
-                let text = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
-                crate::enforce::amount(&text).map(f64::to_bits)
-            };
-            amount(wanted).is_some() && amount(wanted) == amount(live)
-        }
     }
 }

@@ -1,4 +1,4 @@
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use proptest::prelude::*;
 use serde_json::{Value, json};
@@ -51,12 +51,30 @@ fn owners(negotiated: &Negotiated) -> BTreeMap<String, Value> {
 
 #[test]
 fn what_nobody_disagrees_about_is_applied_as_it_is() {
-    let wanted = json!({"replicas": 2, "limits": {"cpu": "1000m"}});
-    let ours = entry("gatewright", "Apply", &json!({"f:spec": {"f:replicas": {}, "f:limits": {"f:cpu": {}}}}));
-    let theirs = entry("vpa", "Update", &json!({"f:spec": {"f:limits": {"f:cpu": {}}, "f:own": {}}}));
-    let live = live(&json!({"replicas": 2, "limits": {"cpu": "1"}, "own": 1}), &[ours, theirs]);
+    let pod = |cpu: &str| json!({"spec": {"containers": [{"name": "a", "resources": {"limits": {"cpu": cpu}}}]}});
+    let wanted = json!({"replicas": 2, "template": pod("1000m")});
+    let container = json!({"k:{\"name\":\"a\"}": {"f:resources": {"f:limits": {"f:cpu": {}}}}});
+    let template = json!({"f:spec": {"f:containers": container}});
+    let ours = entry("gatewright", "Apply", &json!({"f:spec": {"f:replicas": {}, "f:template": template}}));
+    let theirs = entry("vpa", "Update", &json!({"f:spec": {"f:template": template, "f:own": {}}}));
+    let live = live(&json!({"replicas": 2, "template": pod("1"), "own": 1}), &[ours, theirs]);
     let negotiated = negotiate(&wanted, &live, &Conflicts::default(), Scene::default()).expect("nobody objects");
     assert_eq!(negotiated, Negotiated { lost: json!({}), ..Negotiated::plain(&object(&wanted)) });
+}
+
+#[test]
+fn labels_that_read_as_equal_amounts_are_disagreed_about() {
+    let labels = |version: &str| json!({"template": {"metadata": {"labels": {"version": version}}}});
+    let set = json!({"f:spec": {"f:template": {"f:metadata": {"f:labels": {"f:version": {}}}}}});
+    let live = live(&labels("1.1"), &[entry("controller", "Update", &set)]);
+    let of = |rules: Vec<Rule>| {
+        let conflicts = Conflicts { rules, ..Conflicts::default() };
+        negotiate(&labels("1.10"), &live, &conflicts, Scene::default())
+    };
+    let settled = words(&of(vec![]).expect("nobody objects"));
+    assert_eq!(settled, ["yielded spec.template.metadata.labels.version controller"]);
+    let fail = Rule { manager: "controller".into(), kinds: BTreeSet::new(), paths: vec![], policy: Policy::Fail };
+    assert!(matches!(of(vec![fail]), Err(Reason::Conflict(_))));
 }
 
 #[test]

@@ -11,11 +11,12 @@ use super::contents::is_container;
 use super::token::HeldStep;
 use super::{Guard, Hold};
 use crate::marks::confirm_mark;
-use crate::object::ObjectId;
+use crate::object::{ObjectId, kinds};
 use crate::plan::order::wave;
 use crate::plan::policies::Policies;
 use crate::plan::refusal::{Reason, Refusal};
 use crate::plan::{Action, Observed, Plan, Step};
+use crate::quantity::Quantity;
 use crate::text::count;
 use crate::unit::Rendering;
 
@@ -75,7 +76,7 @@ pub(in crate::plan) fn reason(id: &ObjectId, body: &Value, policies: &Policies) 
         return Some(format!("carries {mark}"));
     }
     // With these goes more than they are themselves, so that no setting leaves them out.
-    if policies.confirm.kinds.contains(&id.kind) || is_container(id) {
+    if policies.confirm.kinds.iter().any(|named| kinds::means(named, id)) || is_container(id) {
         return Some(format!("is a {}", id.kind));
     }
     let device = device(body).filter(|_| policies.confirm.gpus)?;
@@ -110,14 +111,30 @@ fn is_device(name: &str) -> bool {
     name.ends_with("/gpu") || DEVICES.iter().any(|device| name.starts_with(device))
 }
 
-fn is_zero(quantity: &Value) -> bool {
-    quantity == "0" || quantity == 0
+fn is_zero(amount: &Value) -> bool {
+    Quantity::of(amount).is_some_and(Quantity::is_zero)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::plan::policies::Confirm;
     use serde_json::json;
+
+    #[test]
+    fn a_kind_that_waits_may_be_named_with_its_group() {
+        let kinds = ["StatefulSet", "Service.serving.knative.dev"].map(str::to_owned).into();
+        let policies = Policies { confirm: Confirm { kinds, gpus: false }, ..crate::plan::tests::policies() };
+        for (group, kind, waits) in [
+            ("apps", "StatefulSet", true),
+            ("apps.kruise.io", "StatefulSet", true),
+            ("serving.knative.dev", "Service", true),
+            ("", "Service", false),
+        ] {
+            let why = reason(&ObjectId::new(group, kind, "a", "b"), &json!({}), &policies);
+            assert_eq!(why.is_some(), waits, "{group}/{kind}");
+        }
+    }
 
     #[test]
     fn devices_are_found_wherever_containers_are() {

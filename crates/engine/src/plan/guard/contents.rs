@@ -66,7 +66,7 @@ pub fn strangers(contents: &[Live], is_ours: impl Fn(&Live) -> bool) -> Vec<&Obj
     let (ours, others): (Vec<&Live>, Vec<&Live>) = contents.iter().partition(|live| is_ours(live));
     let services: BTreeSet<&str> = ours
         .iter()
-        .filter(|live| live.object.id().kind == "Service")
+        .filter(|live| live.object.id().is_a("", "Service"))
         .map(|live| live.object.id().name.as_str())
         .collect();
     let mut uids: BTreeSet<&str> = ours.iter().map(|live| live.uid.as_str()).collect();
@@ -97,7 +97,7 @@ fn comes_back(live: &Live, services: &BTreeSet<&str>) -> bool {
         .iter()
         .any(|(group, kind, name)| id.group == *group && id.kind == *kind && name.is_none_or(|name| id.name == name));
     // Endpoints bear the name of their Service, and nothing else tells whose they are.
-    let is_of_service = id.kind == "Endpoints" && services.contains(id.name.as_str());
+    let is_of_service = id.is_a("", "Endpoints") && services.contains(id.name.as_str());
     is_known || is_of_service || live.is_terminating()
 }
 

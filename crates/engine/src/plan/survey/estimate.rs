@@ -8,14 +8,14 @@ use std::collections::BTreeSet;
 
 use serde_json::{Map, Value, json};
 
-use super::amount::canonical;
 use super::defaults;
 use super::model::{ListType, Model, Rule};
 use crate::live::Live;
-use crate::plan::conflicts::table::is_same;
+use crate::plan::conflicts::same::is_same;
 use crate::plan::conflicts::{Negotiated, managed_fields};
 use crate::plan::fields::leaf::{is_empty, keys};
 use crate::plan::fields::{position, union};
+use crate::quantity::{self, places};
 
 /// Where a server counts the templates of a `DaemonSet`, whoever it says has written that.
 const TEMPLATE_GENERATION: &str = "deprecated.daemonset.template.generation";
@@ -25,7 +25,8 @@ pub fn estimated(agreed: &Negotiated, live: &Live, model: &Model) -> Value {
     let owned = managed_fields(live).iter().fold(json!({}), |all, entry| union(&all, &entry["fieldsV1"]));
     let kind = agreed.object.gvk();
     let rule = model.root(&kind);
-    let mut body = merged(&agreed.remainder(live), agreed.object.body(), Place { rule, owned: &owned });
+    let amounts = places::Place::built_in(&kind.group, &kind.kind);
+    let mut body = merged(&agreed.remainder(live), agreed.object.body(), Place { rule, owned: &owned, amounts });
     if has_twins(&body) {
         // A server would not take that; it becomes what a rehearsal tries instead.
         body = agreed.laid(live);
@@ -66,23 +67,33 @@ fn tidy(value: &mut Value, rule: Rule<'_>) {
     }
 }
 
-/// What is known of a place: its schema, and who owns what below it. The one is not always to be had, and the other says
-/// nothing of what nobody owns.
+/// What is known of a place: its schema, who owns what below it, and what a server writes in its own way. The first is
+/// not always to be had, the second says nothing of what nobody owns, and the third knows no kinds of others: there a
+/// server writes amounts as they were written.
 #[derive(Clone, Copy)]
 struct Place<'a> {
     rule: Rule<'a>,
     owned: &'a Value,
+    amounts: places::Place,
 }
 
 impl Place<'_> {
     fn field(self, name: &str) -> Self {
-        Self { rule: self.rule.field(name), owned: self.owned.get(format!("f:{name}")).unwrap_or(&Value::Null) }
+        Self {
+            rule: self.rule.field(name),
+            owned: self.owned.get(format!("f:{name}")).unwrap_or(&Value::Null),
+            amounts: self.amounts.field(name),
+        }
     }
 
     fn element(self, element: &Value) -> Self {
         let mut words = self.owned.as_object().into_iter().flatten();
         let it = words.find(|(word, _)| position(std::slice::from_ref(element), word).is_some());
-        Self { rule: self.rule.element(), owned: it.map_or(&Value::Null, |(_, below)| below) }
+        Self { rule: self.rule.element(), owned: it.map_or(&Value::Null, |(_, below)| below), ..self }
+    }
+
+    fn is_amount(self) -> bool {
+        self.rule.is_quantity() || self.amounts.is_amount()
     }
 
     /// How lists merge here: as the schema says, or else as it looks from who owns what.
@@ -100,7 +111,7 @@ impl Place<'_> {
 
 fn merged(live: &Value, wanted: &Value, place: Place<'_>) -> Value {
     match (live, wanted) {
-        _ if is_same(wanted, live) && !wanted.is_object() && !wanted.is_array() => live.clone(),
+        _ if place.is_amount() && quantity::is_same(wanted, live) => live.clone(),
         (Value::Object(live), Value::Object(wanted)) if !place.rule.is_atomic() => {
             let mut all = live.clone();
             for (field, wanted) in wanted {
@@ -112,7 +123,8 @@ fn merged(live: &Value, wanted: &Value, place: Place<'_>) -> Value {
         (Value::Array(live), Value::Array(wanted)) => lists(live, wanted, place),
         (Value::Null, Value::Object(_)) => merged(&Map::new().into(), wanted, place),
         (Value::Null, Value::Array(wanted)) => lists(&[], wanted, place),
-        _ if place.rule.is_quantity() => canonical(wanted),
+        _ if place.is_amount() => quantity::canonical(wanted),
+        _ if !wanted.is_array() && !wanted.is_object() && is_same(wanted, live, place.amounts) => live.clone(),
         _ => wanted.clone(),
     }
 }
@@ -154,8 +166,8 @@ fn lists(live: &[Value], wanted: &[Value], place: Place<'_>) -> Value {
 /// A list that stands as a whole: elements that say the same are as they are.
 fn whole(live: &[Value], wanted: &[Value], place: Place<'_>) -> Value {
     let element = |(index, wanted): (usize, &Value)| match live.get(index) {
-        Some(live) if live.is_object() && is_same(wanted, live) => live.clone(),
-        _ => merged(&Value::Null, wanted, Place { rule: place.rule.element(), owned: &Value::Null }),
+        Some(live) if live.is_object() && is_same(wanted, live, place.amounts) => live.clone(),
+        _ => merged(&Value::Null, wanted, Place { rule: place.rule.element(), owned: &Value::Null, ..place }),
     };
     wanted.iter().enumerate().map(element).collect()
 }

@@ -144,7 +144,7 @@ fn an_amount_may_be_written_in_another_way() {
     let fields = of_container(&json!({"f:name": {}, "f:image": {}, "f:resources": {"f:requests": {"f:cpu": {}}}}));
     let live = live(&cpu("1"), &[(DEPLOYER, "Apply", fields)]);
     check(&cpu("1000m"), &live, &[]);
-    check(&cpu("0.5"), &live, &[r#"spec.template.spec.containers[a].resources.requests.cpu: "1" -> "0.5""#]);
+    check(&cpu("0.5"), &live, &[r#"spec.template.spec.containers[a].resources.requests.cpu: "1" -> "500m""#]);
 }
 
 #[test]
@@ -195,6 +195,29 @@ fn marks_and_the_name_of_the_tool_are_no_difference() {
     assert_eq!(
         wanted_digest(&wanted, &Masker::default()),
         wanted_digest(&Object::new(of(labels("gatewright", None))).expect("it is one"), &Masker::default())
+    );
+}
+
+#[test]
+fn texts_that_read_as_equal_amounts_differ() {
+    let of = |version: &str, cpu: &str| {
+        let mut body = deployment(&json!({})).into_body();
+        body["metadata"]["labels"] = json!({"version": version});
+        let env = json!([{"name": "A", "value": version}]);
+        let resources = json!({"limits": {"cpu": cpu}});
+        body["spec"]["template"]["spec"]["containers"] = json!([{"name": "a", "env": env, "resources": resources}]);
+        body
+    };
+    let wanted = Object::new(of("0e12345", "1000m")).expect("it is an object");
+    let live = Live::new(of("0e99999", "1")).expect("it is an object");
+    let conflicts = Conflicts::default();
+    let pair = Pair::new(&unit(), &wanted, &live, None, &conflicts).expect("nothing is refused");
+    let after = estimated(&pair.agreed, &live, &Model::default());
+    assert_eq!(after["metadata"]["labels"]["version"], "0e12345");
+    let container = &after["spec"]["template"]["spec"]["containers"][0];
+    assert_eq!(
+        (&container["env"][0]["value"], &container["resources"]["limits"]["cpu"]),
+        (&json!("0e12345"), &json!("1"))
     );
 }
 

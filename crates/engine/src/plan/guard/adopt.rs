@@ -1,0 +1,156 @@
+//! Adoptions that wait for a person: what exists and bears nobody's mark was made by somebody.
+//!
+//! A unit waits as a whole. What the control plane and the API server have made for themselves is not adopted at all,
+//! whatever the policy is and whoever agrees.
+
+use std::collections::BTreeSet;
+
+use serde_json::Value;
+
+use super::token::HeldStep;
+use super::{Guard, Hold};
+use crate::inventory::Inventory;
+use crate::live::Live;
+use crate::marks::Owner;
+use crate::object::ObjectId;
+use crate::plan::policies::{Adopt, Policies};
+use crate::plan::{Action, Observed, Plan, Step, owner};
+use crate::text::count;
+use crate::unit::Unit;
+
+/// Namespaces that belong to Kubernetes begin so.
+const SYSTEM: &str = "kube-";
+
+/// Objects that every API server, or every namespace, has: group, kind, namespace (empty: any) and name.
+const OF_SERVER: [(&str, &str, &str, &str); 7] = [
+    ("", "Namespace", "", "default"),
+    ("", "Service", "default", "kubernetes"),
+    ("", "Endpoints", "default", "kubernetes"),
+    ("discovery.k8s.io", "EndpointSlice", "default", "kubernetes"),
+    ("", "ConfigMap", "", "kube-root-ca.crt"),
+    ("", "ServiceAccount", "", "default"),
+    ("rbac.authorization.k8s.io", "ClusterRole", "", "cluster-admin"),
+];
+
+/// Says what an API server puts on objects that it makes at its start and mends again.
+const BOOTSTRAPPED: [(&str, &str, &str); 3] = [
+    ("labels", "kubernetes.io/bootstrapping", "rbac-defaults"),
+    ("labels", "kube-aggregator.kubernetes.io/automanaged", "onstart"),
+    ("annotations", "apf.kubernetes.io/autoupdate-spec", "true"),
+];
+
+/// Says whose a live object is if it belongs to Kubernetes itself.
+pub(in crate::plan) fn system(live: &Live) -> Option<&'static str> {
+    let id = live.object.id();
+    let is_namespace = id.is_a("", "Namespace") && id.name.starts_with(SYSTEM);
+    if id.namespace.starts_with(SYSTEM) || is_namespace {
+        return Some("the system: what is in namespaces that begin with kube- is never adopted");
+    }
+    let is_it = |(group, kind, namespace, name): &(&str, &str, &str, &str)| {
+        id.is_a(group, kind) && id.name == *name && (namespace.is_empty() || id.namespace == *namespace)
+    };
+    let is_reserved =
+        id.name.starts_with("system:") || (id.group == "scheduling.k8s.io" && id.name.starts_with("system-"));
+    let metadata = &live.object.body()["metadata"];
+    let is_bootstrapped = BOOTSTRAPPED.iter().any(|(field, key, value)| metadata[*field][*key] == Value::from(*value));
+    let is_servers = is_reserved || is_bootstrapped || OF_SERVER.iter().any(is_it);
+    is_servers.then_some("the system: what Kubernetes makes for itself is never adopted")
+}
+
+/// Returns the adoptions of a unit that nobody has approved, and adds the hold for them.
+pub(in crate::plan) fn waiting(
+    plan: &mut Plan,
+    unit: &Unit,
+    steps: &[&Step],
+    (observed, owned, policies): (&Observed, &Inventory, &Policies),
+) -> BTreeSet<ObjectId> {
+    if policies.adopt != Adopt::Confirm {
+        return BTreeSet::new();
+    }
+    // Who lets a deployer's objects be taken over lets the Gateway be told so.
+    let is_taken_over = steps.iter().any(|step| matches!(step.action, Action::TakeOver(_)));
+    let is_told = |step: &Step| is_taken_over && unit.specs.iter().any(|spec| *spec.id() == step.id);
+    let is_asked = |step: &&&Step| is_strangers(step, observed, owned, policies) && !is_told(step);
+    let held: Vec<&Step> = steps.iter().filter(is_asked).copied().collect();
+    if held.is_empty() {
+        return BTreeSet::new();
+    }
+    let masker = &policies.conflicts.masker;
+    let asked = held.iter().map(|step| HeldStep::of(step, observed, masker)).collect();
+    let mut hold = Hold::on_unit(Guard::Adopt, &unit.id, message(&held), asked);
+    "see who has made that; then approve it, give the spec another name, or set adopt.policy: if-unowned for the sync"
+        .clone_into(&mut hold.hint);
+    if plan.stops(hold, observed, policies) {
+        held.iter().map(|step| step.id.clone()).collect()
+    } else {
+        BTreeSet::new()
+    }
+}
+
+/// Tells whether a step would make something ours that bears nobody's mark, and is not what we have written down.
+fn is_strangers(step: &Step, observed: &Observed, owned: &Inventory, policies: &Policies) -> bool {
+    if !matches!(step.action, Action::Adopt(_) | Action::Generate(_)) {
+        return false;
+    }
+    let Some(live) = observed.live.get(&step.id) else { return false };
+    let is_proven = observed.doubt.is_none() && !observed.unproven.contains(&step.id);
+    let uid = owned.entries.get(&step.id).and_then(|entry| entry.uid.as_ref());
+    let is_known = is_proven && uid == Some(&live.uid);
+    !is_known && owner(live, observed, owned, &policies.marker) == Owner::Nobody
+}
+
+fn message(held: &[&Step]) -> String {
+    let what = |step: &&Step| match step.differences.len() {
+        0 => format!("{} (as it is wanted)", step.id),
+        number => format!("{} (differs in {})", step.id, count(number, "field")),
+    };
+    let named: Vec<String> = held.iter().map(what).collect();
+    let exist = if held.len() == 1 { "exists and bears" } else { "exist and bear" };
+    format!("{} {exist} nobody's mark: {}", count(held.len(), "object"), named.join(", "))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    fn of(api_version: &str, kind: &str, namespace: &str, name: &str) -> Option<&'static str> {
+        let metadata = json!({"name": name, "namespace": namespace, "uid": "1"});
+        let body = json!({"apiVersion": api_version, "kind": kind, "metadata": metadata});
+        system(&Live::new(body).expect("it has all that it needs"))
+    }
+
+    #[test]
+    fn objects_of_the_system_are_known() {
+        for (api_version, kind, namespace, name) in [
+            ("v1", "Service", "default", "kubernetes"),
+            ("v1", "ConfigMap", "shop", "kube-root-ca.crt"),
+            ("v1", "ServiceAccount", "shop", "default"),
+            ("v1", "ConfigMap", "kube-system", "coredns"),
+            ("apps/v1", "Deployment", "kube-flannel", "flannel"),
+            ("v1", "Namespace", "", "kube-public"),
+            ("v1", "Namespace", "", "default"),
+            ("rbac.authorization.k8s.io/v1", "ClusterRole", "", "system:node"),
+            ("scheduling.k8s.io/v1", "PriorityClass", "", "system-node-critical"),
+        ] {
+            assert!(of(api_version, kind, namespace, name).is_some(), "{kind} {namespace}/{name}");
+        }
+        let labels = json!({"kubernetes.io/bootstrapping": "rbac-defaults"});
+        let metadata = json!({"name": "edit", "uid": "1", "labels": labels});
+        let role = json!({"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRole", "metadata": metadata});
+        assert!(system(&Live::new(role).expect("it has all that it needs")).is_some());
+    }
+
+    #[test]
+    fn objects_of_others_are_not_those_of_the_system() {
+        for (api_version, kind, namespace, name) in [
+            ("v1", "Service", "shop", "kubernetes"),
+            ("v1", "ServiceAccount", "shop", "edge"),
+            ("v1", "Namespace", "", "shop"),
+            ("v1", "ConfigMap", "kubernetes", "coredns"),
+            ("serving.knative.dev/v1", "Service", "default", "kubernetes"),
+        ] {
+            assert_eq!(of(api_version, kind, namespace, name), None, "{kind} {namespace}/{name}");
+        }
+    }
+}

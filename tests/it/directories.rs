@@ -1,0 +1,35 @@
+//! Clusters that are directories, with the default settings.
+
+use crate::errors::{desk, folder, gateway};
+
+#[test]
+fn a_directory_has_the_namespaces_that_every_cluster_has() {
+    let desk = desk("gateways", &[("only", folder())]);
+    desk.replace("gatewright.yaml", "    createNamespaces: true\n", "");
+    desk.write("specs/edge.yaml", &gateway("default", "edge", 8080));
+    desk.run(&["plan"]).exits(0).says("4 objects to create");
+    desk.run(&["sync"]).exits(0).says("4 objects created");
+    assert!(desk.path("rendered/default/service-edge.yaml").exists());
+    assert!(!desk.path("rendered/_cluster").exists(), "nobody has to make it");
+
+    desk.write("specs/other.yaml", &gateway("shop", "other", 8080));
+    desk.run(&["sync"]).exits(1).says("namespace \"shop\" does not exist");
+}
+
+#[test]
+fn a_file_that_somebody_else_has_written_is_not_adopted() {
+    let desk = desk("gateways", &[("only", folder())]);
+    desk.write("specs/edge.yaml", &gateway("shop", "edge", 8080));
+    let file = "rendered/shop/configmap-edge.yaml";
+    let theirs = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: edge, namespace: shop}\n";
+    desk.write(file, theirs);
+    let run = desk.run(&["sync"]).exits(3).says("gatewright has not written this file");
+    assert!(!run.out.contains("gatewright approve"), "{}", run.out);
+    assert_eq!(desk.read(file), theirs);
+    desk.replace(
+        "gatewright.yaml",
+        "createNamespaces: true\n",
+        "createNamespaces: true\n    adopt: {policy: always}\n",
+    );
+    desk.run(&["sync"]).exits(0).says("1 object adopted");
+}
