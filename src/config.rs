@@ -4,6 +4,7 @@
 //! win: defaults, the file, the environment (`GATEWRIGHT_STATE_DIR`, …), flags. This is the only module that reads the
 //! environment.
 
+pub mod allow;
 mod authorities;
 pub mod conflicts;
 pub mod environment;

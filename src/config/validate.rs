@@ -6,6 +6,7 @@ use std::time::Duration;
 use gatewright_engine::error::Chain;
 use gatewright_engine::plan::conflicts::path::FieldPath;
 use gatewright_engine::problem::{Place, Problem};
+use gatewright_engine::object::kind_name::KindName;
 use gatewright_engine::yaml::Node;
 use tracing::level_filters::LevelFilter;
 
@@ -235,9 +236,28 @@ impl Checks<'_> {
                 format!("sync {other:?} has moved from {from:?} too, for a cluster that both select")
             } else {
                 continue;
+        self.allow(name, sync);
             };
             let hint = "name a sync that is gone; what moves between two that stay needs no setting".to_owned();
             self.problem(&["syncs", name, "moved", &index.to_string(), "from"], message, Some(hint));
+        }
+    }
+
+    fn allow(&mut self, name: &str, sync: &SyncSettings) {
+        let lists = [("kinds", Some(&sync.allow.kinds)), ("clusterKinds", sync.allow.cluster_kinds.as_ref())];
+        for (field, kinds) in lists {
+            for error in kinds.into_iter().flatten().filter_map(|kind| kind.parse::<KindName>().err()) {
+                let hint =
+                    "write Deployment, Deployment.apps, Service.core for a group without a name, or *".to_owned();
+                self.problem(&["syncs", name, "allow", field], error.to_string(), Some(hint));
+            }
+        }
+        for path in sync.overlays.paths.iter().flatten() {
+            if path.is_empty() || path.starts_with('/') || path.split('/').any(|part| part == "..") {
+                let hint = "write it from the root of the source, such as platform/overlays, or . for all".to_owned();
+                let message = format!("{path:?} is no folder of a source");
+                self.problem(&["syncs", name, "overlays", "paths"], message, Some(hint));
+            }
         }
     }
 

@@ -10,7 +10,7 @@ use super::claims::Claims;
 use super::conflicts::Conflicts;
 use super::guard::Guard;
 use super::guard::token::HeldStep;
-use super::policies::{Adopt, Confirm, MaxDelete, Policies};
+use super::policies::{Adopt, Allow, Confirm, MaxDelete, Policies};
 use super::{Action, Doubt, Observed, Over, Plan, plan};
 use crate::inventory::{Entry, Inventory};
 use crate::live::Live;
@@ -53,6 +53,11 @@ fn marker() -> Marker {
     Marker { installation: "0123456789abcdef".to_owned(), sync: "edge".to_owned() }
 }
 
+fn allow_all() -> Allow {
+    let any = "*".parse().expect("it names a kind");
+    Allow { namespaces: ["*".to_owned()].into(), kinds: [any].into(), cluster_kinds: None }
+}
+
 fn policies() -> Policies {
     Policies {
         marker: marker(),
@@ -68,8 +73,7 @@ fn policies() -> Policies {
         pinned: None,
         allow_empty: false,
         create_namespaces: true,
-        namespaces: ["*".to_owned()].into(),
-        kinds: ["*".to_owned()].into(),
+        allow: allow_all(),
         only: None,
         known_cluster: String::new(),
         first_round: false,
