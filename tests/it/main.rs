@@ -40,6 +40,7 @@ mod overlays;
 mod ownership;
 mod packs;
 mod pickers;
+mod plugins;
 mod program;
 mod properties;
 mod quickstart;
