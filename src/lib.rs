@@ -36,6 +36,7 @@ pub mod redact;
 pub mod rendering;
 pub mod report;
 pub mod rights;
+pub mod rivals;
 pub mod round;
 pub mod schedule;
 pub mod seal;

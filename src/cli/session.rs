@@ -3,6 +3,7 @@
 mod keep;
 mod prepare;
 
+use std::cell::OnceCell;
 use std::io::{self, IsTerminal};
 use std::sync::Arc;
 use std::time::Duration;
@@ -24,6 +25,7 @@ use crate::journal;
 use crate::metrics::Metrics;
 use crate::rendering::Wanted;
 use crate::report::{Mode, Report};
+use crate::rivals::Rivals;
 use crate::service::Signals;
 use crate::source::Snapshot;
 use crate::state::{Lock, State, StateError};
@@ -80,6 +82,8 @@ pub(super) struct Session<'a> {
     /// Counted, and shown to nobody.
     metrics: Arc<Metrics>,
 }
+    /// All clusters that something is applied to, built when they are first asked for.
+    rivals: OnceCell<Arc<Rivals>>,
 
 /// One sync, ready for rounds: what its source holds does not change any more.
 pub(super) struct Prepared {
@@ -115,7 +119,7 @@ impl<'a> Session<'a> {
         let signals = runtime.block_on(async { Signals::new() }).map_err(|error| Failure::of(&error))?;
         runtime.spawn(stop_on_signal(signals, stop.clone()));
         let (state, metrics) = (State::open(&config.state_dir), Arc::new(Metrics::new(env!("CARGO_PKG_VERSION"))));
-        Ok(Self { config, state, context, packs, runtime: Some(runtime), stop, metrics })
+        Ok(Self { config, state, context, packs, runtime: Some(runtime), stop, metrics, rivals: OnceCell::new() })
     }
 
     /// Waits for work on clusters.

@@ -57,6 +57,7 @@ mod systemd;
 mod take_over;
 mod tidy;
 mod tutorial;
+mod twins;
 mod unclaimed;
 mod undo;
 mod views;

@@ -24,6 +24,7 @@ use crate::fleet::{self, Order};
 use crate::rendering::renderings::Renderings;
 use crate::rendering::{Want, Wanted, facts_of};
 use crate::report::Mode;
+use crate::rivals::Rivals;
 use crate::source::{Snapshot, SourceError};
 
 /// What syncs want, by cluster and sync.
@@ -287,8 +288,18 @@ impl<'a> Session<'a> {
         chosen
             .map(|(name, settings)| (name.to_owned(), assemble::cluster(self.config, name, settings, &clock)))
             .collect()
+            rivals: self.rivals(),
     }
 }
+
+    fn rivals(&self) -> Arc<Rivals> {
+        let clock: Arc<dyn Clock> = Arc::clone(&self.context.clock) as Arc<dyn Clock>;
+        let build = |name: &str| {
+            let settings = self.config.settings.clusters.get(name)?;
+            Some(assemble::cluster(self.config, name, settings, &clock))
+        };
+        Arc::clone(self.rivals.get_or_init(|| Arc::new(Rivals::of(self.config, build))))
+    }
 
 /// Notes what a sync wants.
 fn note(known: &mut ByCluster, sync: &str, wanted: &Wanted) {

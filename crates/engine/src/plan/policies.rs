@@ -91,6 +91,8 @@ pub struct Policies {
     pub cluster: String,
     /// What identifies the cluster that this host has worked on by that name; empty if it has not, or does not know.
     pub known_cluster: String,
+    /// Another name by which the same cluster answers, if there is one.
+    pub twin: Option<String>,
     /// Name of the source, for the inventory.
     pub source: String,
     /// Adoption.

@@ -76,6 +76,7 @@ fn policies() -> Policies {
         allow: allow_all(),
         only: None,
         known_cluster: String::new(),
+        twin: None,
         first_round: false,
         hold_on_problem: false,
         cluster: "c".to_owned(),
