@@ -47,6 +47,7 @@ pub mod state;
 pub mod survey;
 pub mod suspension;
 pub mod telemetry;
+pub mod timekeeping;
 pub mod wait;
 pub mod webhooks;
 pub mod witness;

@@ -81,7 +81,7 @@ pub fn run(context: &Context, args: &Args) -> Result<u8, Failure> {
             settings::Mode::Apply | settings::Mode::Report => Mode::Plan,
         };
         let mut report = session.round(&prepared, mode);
-        let suspension = suspension::of(&session.state, &prepared.order.sync, session.now());
+        let suspension = suspension::of(&session.state, &prepared.order.sync, session.believed());
         report.suspended = suspension.map_err(|error| unusable(&error))?;
         syncs.push(PlannedSync::of(&report));
         codes.push(if args.detailed_exitcode { report.detailed_exit_code() } else { report.exit_code() });

@@ -29,6 +29,7 @@ use crate::rivals::Rivals;
 use crate::service::Signals;
 use crate::source::Snapshot;
 use crate::state::{Lock, State, StateError};
+use crate::timekeeping;
 use crate::witness::Witness;
 
 /// Threads parse specs and templates, recursively; the depth is limited, and this is room for it.
@@ -81,9 +82,9 @@ pub(super) struct Session<'a> {
     stop: CancellationToken,
     /// Counted, and shown to nobody.
     metrics: Arc<Metrics>,
-}
     /// All clusters that something is applied to, built when they are first asked for.
     rivals: OnceCell<Arc<Rivals>>,
+}
 
 /// One sync, ready for rounds: what its source holds does not change any more.
 pub(super) struct Prepared {
@@ -141,6 +142,16 @@ impl<'a> Session<'a> {
     /// Opens what was kept, to read it.
     pub(super) fn vault(&self) -> Result<Vault, Failure> {
         Archive::existing(&self.state, &self.config.settings.undo).map_err(|error| locked(&error))
+    }
+
+    /// Returns the time that is believed where something ends by itself.
+    pub(super) fn believed(&self) -> Timestamp {
+        timekeeping::believed(&self.state, self.context.clock.as_ref())
+    }
+
+    /// Notes the time, for those who come later.
+    pub(super) fn note_time(&self) {
+        timekeeping::note(&self.state, self.context.clock.as_ref());
     }
 
     /// Returns the time.

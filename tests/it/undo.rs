@@ -1,5 +1,6 @@
 //! What rounds change and delete can be taken back, on a real API server, and the next round leaves it so.
 
+mod clock;
 mod files;
 mod memory;
 mod pause;
