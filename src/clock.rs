@@ -1,8 +1,10 @@
 //! The one place that tells the time, handed to everything that needs it so that tests can decide what time it is.
 
+use std::fs;
 use std::time::{Duration, Instant};
 
-use jiff::Timestamp;
+use jiff::{SignedDuration, Timestamp};
+use serde::{Deserialize, Serialize};
 
 /// Tells the time.
 pub trait Clock: Send + Sync {
@@ -11,6 +13,27 @@ pub trait Clock: Send + Sync {
 
     /// Returns the time since some fixed moment; it never goes backwards.
     fn elapsed(&self) -> Duration;
+
+    /// Returns how long the machine has been up, sleep included, where that can be known.
+    fn boot(&self) -> Option<Boot> {
+        None
+    }
+}
+
+/// How long a machine has been up.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Boot {
+    /// What tells this start of the machine from others.
+    pub id: String,
+    /// How long ago it was.
+    pub up: SignedDuration,
+}
+
+impl Boot {
+    /// Returns the time since another look at the same machine; `None` if it was started again.
+    pub fn since(&self, before: &Self) -> Option<SignedDuration> {
+        (self.id == before.id && self.up >= before.up).then(|| self.up - before.up)
+    }
 }
 
 /// The clock of the machine.
@@ -41,5 +64,12 @@ impl Clock for SystemClock {
 
     fn elapsed(&self) -> Duration {
         self.started.elapsed()
+    }
+
+    fn boot(&self) -> Option<Boot> {
+        let id = fs::read_to_string("/proc/sys/kernel/random/boot_id").ok()?;
+        let up = fs::read_to_string("/proc/uptime").ok()?;
+        let seconds: f64 = up.split(' ').next()?.parse().ok()?;
+        Some(Boot { id: id.trim().to_owned(), up: SignedDuration::try_from_secs_f64(seconds).ok()? })
     }
 }

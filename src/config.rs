@@ -4,6 +4,7 @@
 //! win: defaults, the file, the environment (`GATEWRIGHT_STATE_DIR`, …), flags. This is the only module that reads the
 //! environment.
 
+pub mod allow;
 mod authorities;
 pub mod conflicts;
 pub mod environment;
@@ -119,7 +120,10 @@ pub fn parse(file: &Path, text: &str, environment: &Environment) -> Result<Confi
         reports_dir: plain(&state_dir.join(&settings.reports.dir)),
         state_dir,
         settings,
-        standard_lookup: StandardLookup { files: environment.kubeconfigs.clone() },
+        standard_lookup: StandardLookup {
+            files: environment.kubeconfigs.clone(),
+            programs: environment.programs.clone(),
+        },
         inventory_key,
         root,
         authorities,

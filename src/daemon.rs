@@ -29,6 +29,7 @@ use crate::metrics::Metrics;
 use crate::rendering::facts_of;
 use crate::rendering::renderings::Renderings;
 use crate::report::Mode;
+use crate::rivals::Rivals;
 use crate::schedule::drive::{Nudger, drive, nudges};
 use crate::schedule::timer::{Nudge, Timer};
 use crate::schedule::{Schedule, ScheduleError};
@@ -273,6 +274,7 @@ impl Prepared {
         let build =
             |(name, settings): (&String, _)| (name.clone(), assemble::cluster(&config, name, settings, &shared.clock));
         let clusters: BTreeMap<_, _> = config.settings.clusters.iter().map(build).collect();
+        let rivals = Arc::new(Rivals::of(&config, |name| clusters.get(name).cloned()));
         let mut syncs = Vec::new();
         let of = |(name, settings): (&String, &SyncSettings)| {
             let marker = Marker { installation: shared.installation.clone(), sync: name.clone() };
@@ -287,7 +289,8 @@ impl Prepared {
             // Each cluster has rounds of its own, so that one that is slow or down never delays the others.
             for cluster in facts_of(&config, settings) {
                 let target = [(cluster.name.clone(), Arc::clone(&clusters[&cluster.name]))].into();
-                let order = order(name, settings, target, shared, (&archive, &config));
+                let order =
+                    Order { rivals: Arc::clone(&rivals), ..order(name, settings, target, shared, (&archive, &config)) };
                 let last = journal::last(&shared.state, name, &cluster.name).map(|report| report.started);
                 let sync = Sync::new(cluster, order, Arc::clone(&all), &config);
                 let timer = Timer::new(schedule.clone(), sync.title(), shared.clock.now(), last);
@@ -348,6 +351,7 @@ fn order(
         archive: Some(Arc::clone(archive)),
         cause: None,
         undo: None,
+        rivals: Arc::default(),
     }
 }
 

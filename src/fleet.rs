@@ -38,10 +38,11 @@ use crate::clock::Clock;
 use crate::cluster::Cluster;
 use crate::config::Config;
 use crate::config::conflicts::{ConflictRule, IgnoreRule};
-use crate::config::settings::{AdoptPolicy, OnProblem, SyncSettings};
+use crate::config::settings::{self, AdoptPolicy, OnProblem, SyncSettings};
 use crate::journal;
 use crate::rendering::{Want, Wanted, problems};
 use crate::report::{ClusterReport, ClusterState, Mode, ProblemReport, Report, SCHEMA, Saved, Unclaimed};
+use crate::rivals::{Names, Rivals};
 use crate::round::{self, Conclusion, Memory, Task};
 use crate::seal::Key;
 use crate::source::Snapshot;
@@ -87,6 +88,8 @@ pub struct Order {
     pub cause: Option<String>,
     /// What a round has done that is to be undone, by cluster.
     pub undo: Option<BTreeMap<String, Vec<Change>>>,
+    /// All clusters that something is applied to, by any sync.
+    pub rivals: Arc<Rivals>,
 }
 
 /// Runs a round.
@@ -197,6 +200,7 @@ struct Target {
     beside: Beside,
     witness: Witness,
     pinned: Option<Saved>,
+    names: Names,
 }
 
 impl Target {
@@ -229,6 +233,7 @@ impl Target {
             beside: order.beside.get(&name).cloned().unwrap_or_default(),
             witness,
             pinned,
+            names: order.names(&name, state),
             cluster,
             name,
             want,
@@ -271,6 +276,7 @@ impl Target {
             memory: self.memory.as_ref(),
             beside: &self.beside,
             witness: self.cluster.carries_marks().then_some(&self.witness),
+            names: &self.names,
             recorder: self.recorder.as_ref(),
             undo: self.undo.as_deref(),
             stop: &stop,
@@ -361,6 +367,14 @@ impl Order {
         Witness::new(state, &self.sync, cluster, self.key.clone())
     }
 
+    /// A cluster as one of those of the config file. A sync that only reports makes and prunes nothing there.
+    fn names(&self, name: &str, state: &State) -> Names {
+        let is_noted = self.mode == Mode::Apply;
+        let rivals =
+            if self.settings.mode == settings::Mode::Apply { Arc::clone(&self.rivals) } else { Arc::default() };
+        Names { rivals, name: name.to_owned(), state: state.clone(), is_noted }
+    }
+
     fn recorder(&self, about: About) -> Option<Arc<Recorder>> {
         let archive = self.archive.as_ref().filter(|_| self.mode == Mode::Apply);
         archive.map(|archive| Arc::new(archive.recorder(about)))
@@ -372,6 +386,7 @@ impl Order {
             marker: self.marker(),
             cluster: cluster.to_owned(),
             known_cluster: String::new(),
+            twin: None,
             source: settings.source.clone(),
             applying: Applied::default(),
             is_polled: true,
@@ -391,8 +406,7 @@ impl Order {
             pinned: None,
             allow_empty: settings.prune.allow_empty || self.undo.is_some(),
             create_namespaces: settings.create_namespaces,
-            namespaces: settings.allow.namespaces.clone(),
-            kinds: settings.allow.kinds.clone(),
+            allow: settings.allow.policy(),
             only: self.only.clone(),
             first_round,
             hold_on_problem: settings.on_problem == OnProblem::HoldSync,

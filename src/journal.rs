@@ -15,13 +15,14 @@ use gatewright_engine::text::digest;
 use jiff::{SignedDuration, Timestamp};
 use serde::{Deserialize, Serialize};
 
-use crate::archive::runs;
+use crate::archive::runs::{self, Ranks};
 use crate::config::Config;
 use crate::config::settings::ReportFormat;
 use crate::report::trend::{date, undated};
 use crate::report::{ClusterReport, ClusterState, Report};
 use crate::state::{State, StateError, share_file};
 use crate::survey;
+use crate::timekeeping;
 
 /// The last report of a sync on a cluster, and what it said apart from the time.
 #[derive(Debug, Serialize, Deserialize)]
@@ -113,7 +114,7 @@ pub fn record(
     report: &Report,
     tell: impl FnOnce(&Kept) -> Result<(), StateError>,
 ) -> Result<bool, StateError> {
-    expire(&config.reports_dir, report.finished, config.settings.reports.keep.0);
+    expire(&config.reports_dir, timekeeping::noted(state, report.finished), config.settings.reports.keep.0);
     // A change that is made again and again is told each time: it can be undone each time.
     let mut is_new = report.has_changed() || report.clusters.values().any(has_resolved);
     let mut is_news = report.has_changed() || report.clusters.values().any(has_moved);
@@ -245,17 +246,26 @@ pub fn read(path: &Path) -> Option<Report> {
     serde_json::from_slice(&fs::read(path).ok()?).ok()
 }
 
-/// Deletes reports that are older than they are kept.
+/// Deletes reports that are older than they are kept, but for the newest of each sync on the same clusters.
 fn expire(folder: &Path, now: Timestamp, keep: Duration) {
     let Ok(keep) = SignedDuration::try_from(keep) else { return };
     let Ok(limit) = now.checked_sub(keep) else { return };
     let limit = limit.strftime("%Y%m%dT%H%M%S").to_string();
+    // The forms of a report are files that differ in their extension alone.
+    let mut reports: BTreeMap<String, Vec<PathBuf>> = BTreeMap::new();
     for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
         let name = entry.file_name().to_string_lossy().into_owned();
         // Only names that we gave: a time stamp, then the sync.
-        let is_ours = name.len() > limit.len() && name.as_bytes()[8] == b'T' && name.contains("Z-");
-        if is_ours && name.get(..limit.len()).is_some_and(|time| time < limit.as_str()) {
-            drop(fs::remove_file(entry.path()));
+        if name.len() > limit.len() && name.as_bytes()[8] == b'T' && name.contains("Z-") {
+            let stem = name.rsplit_once('.').map_or(name.as_str(), |(stem, _)| stem);
+            reports.entry(stem.to_owned()).or_default().push(entry.path());
+        }
+    }
+    let mut ranks = Ranks::default();
+    for (stem, files) in reports.into_iter().rev() {
+        let is_newest = ranks.is_newest(&stem);
+        if !is_newest && stem.get(..limit.len()).is_some_and(|time| time < limit.as_str()) {
+            files.into_iter().for_each(|file| drop(fs::remove_file(file)));
         }
     }
 }

@@ -1,8 +1,9 @@
 //! Plans as files: what `plan --out` writes and `apply` carries out.
 //!
 //! A file holds what was shown and what it takes to tell whether it still is so, and no bodies. It is checked whole
-//! before anything is done: a digest shows that it is as it was written, which is no protection against somebody who
-//! means to change it; whoever can do that can write any plan, and gets no more than the configuration permits.
+//! before anything is done: a digest shows that it is not damaged, and a signature with the key of the state directory
+//! that nobody has changed it, because it names a commit, which need not be on the branch that the configuration names.
+//! It never permits what the configuration does not.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -17,6 +18,7 @@ use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+use crate::archive::vault::Vault;
 use crate::report::{Report, Saved};
 
 /// The form of the file, without its version.
@@ -33,7 +35,20 @@ const MODE: u32 = 0o600;
 struct Envelope {
     schema: String,
     digest: String,
+    /// HMAC with a key of the installation.
+    #[serde(default)]
+    signature: String,
     plan: Value,
+}
+
+/// A plan that was read, and of which nobody knows yet who has written it.
+#[derive(Debug)]
+pub struct Unverified {
+    path: PathBuf,
+    /// What it says.
+    pub plan: PlanFile,
+    text: String,
+    signature: String,
 }
 
 /// A plan that is kept.
@@ -98,6 +113,9 @@ pub enum PlanFileError {
     /// It was written by another version.
     #[error("the plan {0:?} has the form {1:?}, and this version reads {FORM}{VERSION}")]
     OtherVersion(PathBuf, String),
+    /// It was changed by somebody, or written elsewhere.
+    #[error("the plan {0:?} is not as this installation has written it")]
+    Forged(PathBuf),
     /// It is not as it was written.
     #[error("the plan {0:?} is damaged: it is not as it was written")]
     Damaged(PathBuf),
@@ -135,17 +153,18 @@ impl PlannedSync {
 }
 
 impl PlanFile {
-    /// Writes it, whole or not at all.
+    /// Writes it, signed, whole or not at all.
     ///
     /// # Panics
     /// Never: a plan is plain data.
-    pub fn write(&self, path: &Path) -> Result<(), PlanFileError> {
+    pub fn write(&self, path: &Path, vault: &Vault) -> Result<(), PlanFileError> {
         let fail = |error| PlanFileError::Write(path.to_owned(), error);
         let text = serde_json::to_string(self).expect("a plan is plain data");
         // Read once, it is what it will be when it is read again.
         let plan: Value = serde_json::from_str(&text).expect("it was just written");
         let schema = format!("{FORM}{VERSION}");
-        let envelope = Envelope { schema, digest: digest(plan.to_string().as_bytes()), plan };
+        let signature = vault.sign_plan(&plan.to_string());
+        let envelope = Envelope { schema, digest: digest(plan.to_string().as_bytes()), signature, plan };
         let mut json = serde_json::to_vec_pretty(&envelope).expect("a plan is plain data");
         json.push(b'\n');
         let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
@@ -157,8 +176,8 @@ impl PlanFile {
         Ok(())
     }
 
-    /// Reads it and checks that it is as it was written.
-    pub fn read(path: &Path) -> Result<Self, PlanFileError> {
+    /// Reads it and checks that it is not damaged.
+    pub fn read(path: &Path) -> Result<Unverified, PlanFileError> {
         let bytes = fs::read(path).map_err(|error| PlanFileError::Read(path.to_owned(), error))?;
         let no_plan = || PlanFileError::NoPlan(path.to_owned());
         let value: Value = serde_json::from_slice(&bytes).map_err(|_| no_plan())?;
@@ -168,9 +187,21 @@ impl PlanFile {
         }
         let damaged = || PlanFileError::Damaged(path.to_owned());
         let envelope: Envelope = serde_json::from_value(value).map_err(|_| damaged())?;
-        if digest(envelope.plan.to_string().as_bytes()) != envelope.digest {
+        let text = envelope.plan.to_string();
+        if digest(text.as_bytes()) != envelope.digest {
             return Err(damaged());
         }
-        serde_json::from_value(envelope.plan).map_err(|_| damaged())
+        let plan = serde_json::from_value(envelope.plan).map_err(|_| damaged())?;
+        Ok(Unverified { path: path.to_owned(), plan, text, signature: envelope.signature })
+    }
+}
+
+impl Unverified {
+    /// Returns the plan if this installation has written it as it is.
+    pub fn verified(self, vault: &Vault) -> Result<PlanFile, PlanFileError> {
+        if !vault.verifies_plan(&self.text, &self.signature) {
+            return Err(PlanFileError::Forged(self.path));
+        }
+        Ok(self.plan)
     }
 }

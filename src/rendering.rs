@@ -150,7 +150,8 @@ impl Reading {
             let problem = Problem::document(place, "there are no specs below this path of the source");
             problem.hint("correct the path of the sync")
         });
-        let source = Source::load(&tree, packs, options.target_namespace.as_deref());
+        let folders = settings.overlays.folders(&settings.allow);
+        let source = Source::load_from(&tree, packs, options.target_namespace.as_deref(), folders);
         Self { source, options, unclaimed: settings.unclaimed, problem }
     }
 

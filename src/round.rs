@@ -43,6 +43,7 @@ use crate::observe::sight::Sight;
 use crate::observe::{Known, Scope, observe};
 use crate::rendering::Want;
 use crate::report::{ClusterReport, ClusterState, Mode, Saved};
+use crate::rivals::Names;
 use crate::wait::{Patience, Unhealthy};
 use crate::witness::Witness;
 use others::Ledgers;
@@ -70,6 +71,8 @@ pub struct Task<'a> {
     pub memory: Option<&'a Memory>,
     /// What our other syncs want on this cluster.
     pub beside: &'a Beside,
+    /// The names by which clusters answer.
+    pub names: &'a Names,
     /// What this host remembers of the inventory; `None` where that is authoritative, as in a directory.
     pub witness: Option<&'a Witness>,
     /// Where objects are kept as they are before they are changed; `None` keeps nothing.
@@ -239,7 +242,9 @@ async fn begin(task: &Task<'_>) {
 async fn first_look(cluster: &dyn Cluster, task: &Task<'_>) -> Result<First, ClusterError> {
     let (identity, ()) = tokio::join!(cluster.identity(), begin(task));
     let identity = identity?;
-    let memory = task.memory.filter(|memory| memory.notes.are_about(&identity));
+    let twin = task.names.twin(&identity).await;
+    // Whatever is known from the last round, this one is to say that nothing is done.
+    let memory = task.memory.filter(|memory| twin.is_none() && memory.notes.are_about(&identity));
     let sight = match memory {
         Some(memory) => Sight::default().widened(cluster, &memory.notes.kinds(), &task.policies.marker).await?,
         None => None,
@@ -257,6 +262,7 @@ async fn first_look(cluster: &dyn Cluster, task: &Task<'_>) -> Result<First, Clu
     let policies = Policies {
         claims: task.beside.claims().await,
         known_cluster: task.witness.and_then(Witness::cluster).unwrap_or_default(),
+        twin,
         ..task.policies.clone()
     };
     let place = Place { identity, rendering, digests, policies };

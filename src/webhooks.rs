@@ -74,7 +74,7 @@ fn announce(state: &State, config: &Config, report: &Report, kept: &Kept, metric
 pub fn couriers(state: &State, config: &Config, metrics: &Arc<Metrics>, clock: &Arc<dyn Clock>) -> Vec<Courier> {
     let webhooks = config.settings.reports.webhooks.iter();
     let courier = |(name, settings): (&String, _)| {
-        Courier::new(name, settings, Queue::new(state, name), Arc::clone(metrics), Arc::clone(clock))
+        Courier::new(name, settings, (state, Queue::new(state, name)), Arc::clone(metrics), Arc::clone(clock))
     };
     webhooks.map(courier).collect()
 }

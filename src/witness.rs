@@ -11,7 +11,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use gatewright_engine::inventory::{Encoded, Inventory, InventoryError};
+use gatewright_engine::inventory::{Encoded, Entry, Inventory, InventoryError};
 use gatewright_engine::object::ObjectId;
 use gatewright_engine::text::count;
 use serde::{Deserialize, Serialize};
@@ -295,15 +295,13 @@ fn yes() -> bool {
 
 /// Compares an inventory with those of which it is a later one, or should be the same.
 fn changed(found: &Inventory, written: &Inventory, ahead: Option<&Inventory>) -> Verdict {
-    let is_known = |id: &ObjectId| {
-        let uid = found.entries[id].uid.as_ref();
-        let agrees = |image: &Inventory| {
-            let entry = image.entries.get(id);
-            entry.is_some_and(|entry| entry.uid.is_none() || uid.is_none() || entry.uid.as_ref() == uid)
-        };
+    // Of what somebody has changed in an entry nothing is harmless: `adopted` and `unit` say what may be deleted, and
+    // `files` what holds it.
+    let is_known = |(id, entry): (&ObjectId, &Entry)| {
+        let agrees = |image: &Inventory| image.entries.get(id).is_some_and(|known| is_same(known, entry));
         agrees(written) || ahead.is_some_and(agrees)
     };
-    let added: Vec<&ObjectId> = found.entries.keys().filter(|id| !is_known(id)).collect();
+    let added: Vec<&ObjectId> = found.entries.iter().filter(|entry| !is_known(*entry)).map(|(id, _)| id).collect();
     let lost: Vec<&ObjectId> = written.entries.keys().filter(|id| !found.entries.contains_key(*id)).collect();
     match (added.is_empty(), found.epoch == written.epoch) {
         (false, _) => Verdict::doubt(format!("it has entries that this host never wrote: {}", names(&added))),
@@ -312,6 +310,12 @@ fn changed(found: &Inventory, written: &Inventory, ahead: Option<&Inventory>) ->
         // Another host of this installation has gone on.
         (true, false) => Verdict::default(),
     }
+}
+
+/// Tells whether two entries say the same; of two about to be made or just made, one knows the uid.
+fn is_same(a: &Entry, b: &Entry) -> bool {
+    let without_uid = |entry: &Entry| Entry { uid: None, ..entry.clone() };
+    (a.uid.is_none() || b.uid.is_none() || a.uid == b.uid) && without_uid(a) == without_uid(b)
 }
 
 fn names(ids: &[&ObjectId]) -> String {

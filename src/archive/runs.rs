@@ -24,6 +24,9 @@ pub(super) const NOTES: &str = "after";
 /// How the name of a run begins: a time stamp.
 const STAMP: &str = "%Y%m%dT%H%M%S";
 
+/// How many rounds of each sync on the same clusters stay, however old they are: a clock may be wrong.
+const NEWEST: usize = 10;
+
 /// What a round has done.
 #[derive(Clone, Debug)]
 pub struct Recorded {
@@ -190,16 +193,31 @@ fn read_notes(vault: &Vault, path: &str) -> Result<Vec<Note>, VaultError> {
     whole.lines().enumerate().map(note).collect()
 }
 
-/// Deletes runs that are older than they are kept, and the oldest of what is more than `most` bytes; never those that
-/// are under way, nor the newest.
+/// Tells the names of rounds apart by what they are about, and counts those of each, the newest first.
+#[derive(Default)]
+pub(crate) struct Ranks(BTreeMap<String, usize>);
+
+impl Ranks {
+    /// Tells whether a round is one of the newest of its sync and clusters, whatever their age.
+    pub(crate) fn is_newest(&mut self, run: &str) -> bool {
+        let about = run.split_once("Z-").map_or(run, |(_, about)| about);
+        let rank = self.0.entry(about.to_owned()).or_default();
+        *rank += 1;
+        *rank <= NEWEST
+    }
+}
+
+/// Deletes runs that are older than they are kept, but for the newest of each sync, and the oldest of what is more than
+/// `most` bytes; never those that are under way, nor the newest of all.
 pub(super) fn expire(folder: &Path, now: Timestamp, (keep, most): (Duration, u64), active: &BTreeSet<String>) {
     let limit = SignedDuration::try_from(keep).ok().and_then(|keep| now.checked_sub(keep).ok());
     let limit = limit.map(|limit| limit.strftime(STAMP).to_string()).unwrap_or_default();
-    let mut total = 0;
+    let (mut total, mut ranks) = (0, Ranks::default());
     for (index, run) in list(folder).into_iter().enumerate() {
         let path = folder.join(&run);
         total += size(&path);
-        let is_old = run.get(..limit.len()).is_some_and(|time| time < limit.as_str());
+        let is_newest = ranks.is_newest(&run);
+        let is_old = !is_newest && run.get(..limit.len()).is_some_and(|time| time < limit.as_str());
         let is_too_much = total > most && index > 0;
         if (is_old || is_too_much) && !active.contains(&run) {
             drop(fs::remove_dir_all(path));
@@ -229,12 +247,14 @@ mod tests {
         let folder = tempfile::tempdir().expect("a temporary folder");
         let folder = folder.path();
         let all = ["20261120T100000.000Z-edge", "20261119T100000.000Z-edge.c", "20261101T100000.000Z-edge"];
+        let newer: Vec<String> = (0..NEWEST).map(|hour| format!("20261120T0{hour}0000.000Z-edge")).collect();
         let now: Timestamp = "2026-11-20T12:00:00Z".parse().expect("it is a time");
         let days = |days: u64| Duration::from_hours(24 * days);
         let left = |keep, most, active: &[&str]| {
             runs(folder, &[(all[0], 100), (all[1], 100), (all[2], 100), ("notes of a person", 1000)]);
+            newer.iter().for_each(|name| runs(folder, &[(name, 0)]));
             expire(folder, now, (keep, most), &active.iter().map(|name| (*name).to_owned()).collect());
-            list(folder).len()
+            list(folder).iter().filter(|run| all.contains(&run.as_str())).count()
         };
         assert_eq!(left(days(30), 1000, &[]), 3);
         assert_eq!(left(days(10), 1000, &[]), 2);
@@ -243,6 +263,22 @@ mod tests {
         assert_eq!(left(days(30), 10, &[]), 1, "the newest stays");
         assert_eq!(left(Duration::MAX, 300, &[]), 3);
         assert!(folder.join("notes of a person").exists());
+    }
+
+    #[test]
+    fn the_newest_rounds_of_each_sync_stay_whatever_their_age() {
+        let folder = tempfile::tempdir().expect("a temporary folder");
+        let folder = folder.path();
+        let names =
+            |about: &str| -> Vec<String> { (10..25).map(|day| format!("200611{day}T100000.000Z-{about}")).collect() };
+        for name in ["edge", "edge.c", "other"].iter().flat_map(|about| names(about)) {
+            runs(folder, &[(&name, 10)]);
+        }
+        let now: Timestamp = "2036-11-20T12:00:00Z".parse().expect("it is a time");
+        expire(folder, now, (Duration::from_hours(24), u64::MAX), &BTreeSet::new());
+        let left = list(folder);
+        assert_eq!(left.len(), 3 * NEWEST, "{left:?}");
+        assert!(left.contains(&names("edge.c")[14]) && !left.contains(&names("edge.c")[0]), "{left:?}");
     }
 
     #[test]

@@ -40,6 +40,7 @@ pub struct Vault {
     key: LessSafeKey,
     id: [u8; ID_LEN],
     masker: Masker,
+    plans: hmac::Key,
 }
 
 /// What packs bytes before they are sealed.
@@ -119,8 +120,9 @@ impl Vault {
         let unbound = UnboundKey::new(&AES_256_GCM, &key).map_err(|_| VaultError::NoKey(file.to_owned()))?;
         let mut id = [0; ID_LEN];
         id.copy_from_slice(&digest(&SHA256, &key).as_ref()[..ID_LEN]);
-        let masker = Masker::new(derived(&key));
-        Ok(Self { state: state.clone(), key: LessSafeKey::new(unbound), id, masker })
+        let masker = Masker::new(derived(&key, b"gatewright: fingerprints of secrets"));
+        let plans = hmac::Key::new(hmac::HMAC_SHA256, &derived(&key, b"gatewright: plans"));
+        Ok(Self { state: state.clone(), key: LessSafeKey::new(unbound), id, masker, plans })
     }
 
     /// Opens the vault with a key of its own in the state directory, made when there is none.
@@ -136,6 +138,17 @@ impl Vault {
     /// Returns what masks secrets in reports, with a key that is made from this one.
     pub fn masker(&self) -> &Masker {
         &self.masker
+    }
+
+    /// Signs a plan, with a key that is made from this one.
+    pub fn sign_plan(&self, plan: &str) -> String {
+        STANDARD.encode(hmac::sign(&self.plans, plan.as_bytes()))
+    }
+
+    /// Tells whether a plan was signed with this key.
+    pub fn verifies_plan(&self, plan: &str, signature: &str) -> bool {
+        let tag = STANDARD.decode(signature).unwrap_or_default();
+        hmac::verify(&self.plans, plan.as_bytes(), &tag).is_ok()
     }
 
     /// Returns a path below the state directory.
@@ -199,9 +212,9 @@ impl Vault {
     }
 }
 
-/// Makes the key of fingerprints from that of the files, which does not follow from it: HMAC with SHA-256.
-fn derived(key: &[u8]) -> [u8; 32] {
-    let tag = hmac::sign(&hmac::Key::new(hmac::HMAC_SHA256, key), b"gatewright: fingerprints of secrets");
+/// Makes a key for another purpose from that of the files, which does not follow from it: HMAC with SHA-256.
+fn derived(key: &[u8], purpose: &[u8]) -> [u8; 32] {
+    let tag = hmac::sign(&hmac::Key::new(hmac::HMAC_SHA256, key), purpose);
     let mut derived = [0; 32];
     derived.copy_from_slice(tag.as_ref());
     derived

@@ -28,29 +28,35 @@ pub struct Args {
     /// The plan.
     #[arg(value_name = "FILE")]
     file: PathBuf,
+    /// Take over from deployers in the clusters what was planned so with `plan --adopt`; a sync with adopt.deployer: true
+    /// needs no word.
+    #[arg(long)]
+    adopt: bool,
     #[command(flatten)]
     manner: Manner,
 }
 
 /// Runs the command.
 pub fn run(context: &Context, args: &Args) -> Result<u8, Failure> {
-    let plan = PlanFile::read(&args.file).map_err(|error| unreadable(&error))?;
+    let file = PlanFile::read(&args.file).map_err(|error| unreadable(&error))?;
     let mut config = context.load()?;
     context.log_quietly(&config)?;
-    for planned in &plan.syncs {
+    for planned in &file.plan.syncs {
         pin(&mut config, planned)?;
+        permit(&config, planned, &file.plan, args.adopt)?;
     }
     let session = Session::new(context, &config)?;
     let _lock = session.state.lock().map_err(|error| unusable(&error))?;
     let installation = session.state.installation().map_err(|error| unusable(&error))?.unwrap_or_default();
-    if installation != plan.installation {
+    if installation != file.plan.installation {
         let message =
-            format!("the plan was made by installation {}, and this one is {installation:?}", plan.installation);
+            format!("the plan was made by installation {}, and this one is {installation:?}", file.plan.installation);
         return Err(Failure::usage(message).hint("apply it where it was made, with the same state directory"));
     }
+    let plan = file.verified(&session.vault()?).map_err(|error| unreadable(&error))?;
     let mut all = Ready { rounds: Vec::new(), codes: Vec::new() };
     for planned in plan.syncs.iter().filter(|planned| !planned.clusters.is_empty()) {
-        let ready = prepared(&session, &plan, planned)?;
+        let ready = prepared(&session, &plan, planned, args.adopt)?;
         all.rounds.extend(ready.rounds);
         all.codes.extend(ready.codes);
     }
@@ -63,7 +69,9 @@ fn unreadable(error: &PlanFileError) -> Failure {
         PlanFileError::Read(..) | PlanFileError::Write(..) => {
             "name the file that `gatewright plan --out FILE` has written"
         }
-        PlanFileError::NoPlan(_) | PlanFileError::Damaged(_) => "plan again with `gatewright plan --out FILE`",
+        PlanFileError::NoPlan(_) | PlanFileError::Damaged(_) | PlanFileError::Forged(_) => {
+            "plan again with `gatewright plan --out FILE`"
+        }
     })
 }
 
@@ -93,8 +101,21 @@ fn pin(config: &mut Config, planned: &PlannedSync) -> Result<(), Failure> {
     Ok(())
 }
 
+/// Takes no file's word for what only the configuration, or the person at hand, permits.
+fn permit(config: &Config, planned: &PlannedSync, plan: &PlanFile, adopt: bool) -> Result<(), Failure> {
+    let is_permitted = config.settings.syncs.get(&planned.sync).is_some_and(|sync| sync.adopt.deployer);
+    if !plan.adopt || adopt || is_permitted {
+        return Ok(());
+    }
+    let message = format!(
+        "the plan takes objects over from deployers, which sync {:?} does not do by itself (adopt.deployer)",
+        planned.sync
+    );
+    Err(Failure::usage(message).hint("add --adopt if that is meant"))
+}
+
 /// Reads the source of a sync as it was planned.
-fn prepared(session: &Session<'_>, plan: &PlanFile, planned: &PlannedSync) -> Result<Ready, Failure> {
+fn prepared(session: &Session<'_>, plan: &PlanFile, planned: &PlannedSync, adopt: bool) -> Result<Ready, Failure> {
     let selection = Selection {
         sync: Some(planned.sync.clone()),
         cluster: planned.clusters.keys().cloned().collect(),
@@ -103,7 +124,7 @@ fn prepared(session: &Session<'_>, plan: &PlanFile, planned: &PlannedSync) -> Re
     };
     let mut ready = session.prepare(&selection, &plan.installation)?;
     for prepared in &mut ready.rounds {
-        if plan.adopt {
+        if adopt && plan.adopt {
             prepared.order.settings.adopt.take_over();
         }
         prepared.order.pinned = Some(planned.saved());

@@ -88,7 +88,7 @@ pub fn run(context: &Context, args: &Args) -> Result<u8, Failure> {
         if is_stand_in {
             withdraw_tokens(&session, &mut report);
         }
-        let suspension = suspension::of(&session.state, &prepared.order.sync, session.now());
+        let suspension = suspension::of(&session.state, &prepared.order.sync, session.believed());
         report.suspended = suspension.map_err(|error| unusable(&error))?;
         syncs.push(PlannedSync::of(&report));
         codes.push(if args.detailed_exitcode { report.detailed_exit_code() } else { report.exit_code() });
@@ -105,7 +105,7 @@ pub fn run(context: &Context, args: &Args) -> Result<u8, Failure> {
         let (made, only) = (context.clock.now(), args.selection.only.clone());
         let version = env!("CARGO_PKG_VERSION").to_owned();
         let file = PlanFile { version, installation, made, adopt: args.adopt, only, syncs };
-        file.write(path).map_err(|error| Failure::of(&error))?;
+        file.write(path, session.archive()?.vault()).map_err(|error| Failure::of(&error))?;
         complain(&format!("gatewright: the plan is kept in {}; `gatewright apply` carries it out\n", path.display()));
     }
     Ok(worst(codes))

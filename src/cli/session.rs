@@ -3,6 +3,7 @@
 mod keep;
 mod prepare;
 
+use std::cell::OnceCell;
 use std::io::{self, IsTerminal};
 use std::sync::Arc;
 use std::time::Duration;
@@ -24,9 +25,11 @@ use crate::journal;
 use crate::metrics::Metrics;
 use crate::rendering::Wanted;
 use crate::report::{Mode, Report};
+use crate::rivals::Rivals;
 use crate::service::Signals;
 use crate::source::Snapshot;
 use crate::state::{Lock, State, StateError};
+use crate::timekeeping;
 use crate::witness::Witness;
 
 /// Threads parse specs and templates, recursively; the depth is limited, and this is room for it.
@@ -79,6 +82,8 @@ pub(super) struct Session<'a> {
     stop: CancellationToken,
     /// Counted, and shown to nobody.
     metrics: Arc<Metrics>,
+    /// All clusters that something is applied to, built when they are first asked for.
+    rivals: OnceCell<Arc<Rivals>>,
 }
 
 /// One sync, ready for rounds: what its source holds does not change any more.
@@ -115,7 +120,7 @@ impl<'a> Session<'a> {
         let signals = runtime.block_on(async { Signals::new() }).map_err(|error| Failure::of(&error))?;
         runtime.spawn(stop_on_signal(signals, stop.clone()));
         let (state, metrics) = (State::open(&config.state_dir), Arc::new(Metrics::new(env!("CARGO_PKG_VERSION"))));
-        Ok(Self { config, state, context, packs, runtime: Some(runtime), stop, metrics })
+        Ok(Self { config, state, context, packs, runtime: Some(runtime), stop, metrics, rivals: OnceCell::new() })
     }
 
     /// Waits for work on clusters.
@@ -137,6 +142,16 @@ impl<'a> Session<'a> {
     /// Opens what was kept, to read it.
     pub(super) fn vault(&self) -> Result<Vault, Failure> {
         Archive::existing(&self.state, &self.config.settings.undo).map_err(|error| locked(&error))
+    }
+
+    /// Returns the time that is believed where something ends by itself.
+    pub(super) fn believed(&self) -> Timestamp {
+        timekeeping::believed(&self.state, self.context.clock.as_ref())
+    }
+
+    /// Notes the time, for those who come later.
+    pub(super) fn note_time(&self) {
+        timekeeping::note(&self.state, self.context.clock.as_ref());
     }
 
     /// Returns the time.

@@ -12,7 +12,6 @@ use jiff::Timestamp;
 use super::plan::Format;
 use super::session::unusable;
 use super::{Context, Failure, check_name, print, print_json};
-use crate::clock::Clock as _;
 use crate::config::Config;
 use crate::feed::{TROUBLES, Trouble};
 use crate::journal;
@@ -20,6 +19,7 @@ use crate::report::text::why;
 use crate::report::{ClusterReport, Report, UnitReport, UnitState};
 use crate::state::State;
 use crate::suspension::{self, Suspension};
+use crate::timekeeping;
 
 /// Shows how every sync stood after its last round, with the addresses and ports of each Gateway.
 ///
@@ -45,7 +45,7 @@ pub fn run(context: &Context, args: &Args) -> Result<u8, Failure> {
     let state = State::open(&config.state_dir);
     let troubles: BTreeMap<String, Trouble> = state.read_json(TROUBLES).unwrap_or_default();
     let reports = last_reports(&config, &state, args.sync.as_deref());
-    let suspended = suspensions(&state, reports.keys(), context.clock.now())?;
+    let suspended = suspensions(&state, reports.keys(), timekeeping::believed(&state, context.clock.as_ref()))?;
     match args.format {
         Format::Json => {
             let schema = "gatewright.dev/status/v1alpha1";

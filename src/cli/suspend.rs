@@ -9,6 +9,7 @@ use crate::config::Config;
 use crate::duration::Period;
 use crate::state::State;
 use crate::suspension::{self, Suspension};
+use crate::timekeeping;
 
 /// Suspends a sync: no rounds until it is resumed, or for some time.
 ///
@@ -53,7 +54,8 @@ pub fn run(context: &Context, args: &Args) -> Result<u8, Failure> {
 pub fn resume(context: &Context, args: &ResumeArgs) -> Result<u8, Failure> {
     let (_, state) = state(context, &args.sync)?;
     // What cannot be read is removed all the same: that is the way out.
-    let was = suspension::of(&state, &args.sync, context.clock.now()).unwrap_or_default();
+    let was =
+        suspension::of(&state, &args.sync, timekeeping::believed(&state, context.clock.as_ref())).unwrap_or_default();
     suspension::end(&state, &args.sync).map_err(|error| unusable(&error))?;
     let was = was.map_or_else(|| "it was not suspended".to_owned(), |was| format!("it was {}", was.words()));
     print(&format!("sync {} has rounds; {was}\n", args.sync));
@@ -70,7 +72,7 @@ fn state(context: &Context, sync: &str) -> Result<(Config, State), Failure> {
 /// Suspends a sync so that what a person has just done stays, and says how to go on.
 pub(super) fn hold(context: &Context, state: &State, sync: &str, reason: &str) -> Result<(), Failure> {
     // What a person had said before is not lost.
-    let before = suspension::of(state, sync, context.clock.now()).ok().flatten();
+    let before = suspension::of(state, sync, timekeeping::believed(state, context.clock.as_ref())).ok().flatten();
     let is_own = |reason: &str| reason.starts_with("undo of ") || reason.starts_with("rollback to ");
     let before = before.filter(|before| !is_own(&before.reason)).map(|before| before.words());
     let reason = before.map_or_else(|| reason.to_owned(), |before| format!("{reason}; before that {before}"));
@@ -87,6 +89,8 @@ fn pin(
     reason: &str,
     time: Option<Duration>,
 ) -> Result<Suspension, Failure> {
+    // It ends by the time that has passed since, and not by a clock that has jumped meanwhile.
+    timekeeping::note(state, context.clock.as_ref());
     let suspension = Suspension::new(reason, context.environment.user.as_deref(), context.clock.now(), time);
     suspension::set(state, sync, &suspension).map_err(|error| unusable(&error))?;
     Ok(suspension)

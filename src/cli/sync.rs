@@ -142,7 +142,7 @@ fn rests(args: &Manner, session: &Session<'_>, prepared: &mut Prepared) -> Optio
 
 /// Why a sync may not have a round.
 fn suspended(session: &Session<'_>, sync: &str) -> Option<Failure> {
-    match suspension::of(&session.state, sync, session.now()) {
+    match suspension::of(&session.state, sync, session.believed()) {
         Ok(None) => None,
         Ok(Some(suspension)) => {
             let message = format!("sync {sync:?} is {}", suspension.words());
@@ -176,13 +176,14 @@ pub(super) fn round(
     let is_real = mode == Mode::Apply;
     let _locks = if is_real { session.lock_rounds(&order.sync, order.clusters.keys())? } else { Vec::new() };
     if is_real {
+        session.note_time();
         before()?;
     }
     let report = session.round(prepared, mode);
     show(context, &report, how.format, false);
     session.keep(&report);
     if let Some(archive) = &prepared.order.archive {
-        archive.expire(session.now());
+        archive.expire(session.believed());
     }
     Ok(Some(report))
 }

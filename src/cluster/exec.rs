@@ -5,9 +5,11 @@
 //! The protocol is `client.authentication.k8s.io`, versions `v1` and `v1beta1`; a plugin that wants a terminal is
 //! refused. How long an answer is kept, and when a plugin is asked again, is decided by the caller.
 
+pub mod allow;
 mod answer;
 
 use std::io::ErrorKind;
+use std::path::{Path, PathBuf};
 use std::process::{ExitStatus, Stdio};
 use std::time::Duration;
 
@@ -19,6 +21,7 @@ use tokio::io::AsyncReadExt as _;
 use tokio::process::{Child, ChildStderr, ChildStdout, Command};
 
 use crate::redact::excerpt;
+use allow::{Exec, program};
 
 /// The versions of the protocol that can be spoken.
 const VERSIONS: [&str; 2] = ["client.authentication.k8s.io/v1", "client.authentication.k8s.io/v1beta1"];
@@ -33,6 +36,8 @@ const MAX_ERRORS: u64 = 16 * 1024;
 #[derive(Clone, Debug)]
 pub struct Plugin {
     command: String,
+    /// Where programs are looked for.
+    folders: Vec<PathBuf>,
     args: Vec<String>,
     env: Vec<(String, String)>,
     version: String,
@@ -84,16 +89,20 @@ impl PluginError {
 impl Plugin {
     /// Reads what a kubeconfig says about a plugin, and refuses one that is not allowed or cannot work in a service.
     ///
-    /// `cluster` is what a plugin with `provideClusterInfo` is told. `allow` lists commands: a bare name allows the
-    /// program of that name on the `PATH`, an absolute path only the program at that path. `setting` is the name of
-    /// that list, for the error.
-    pub fn new(exec: &ExecConfig, cluster: Value, allow: &[String], setting: &str) -> Result<Self, PluginError> {
+    /// `cluster` is what a plugin with `provideClusterInfo` is told. What `settings` allow by a bare name is the program
+    /// of that name in the first of `folders` that has one, whatever the kubeconfig says; by an absolute path it is only
+    /// the program at that path. `setting` is the name of the settings, for errors.
+    pub fn new(
+        exec: &ExecConfig,
+        cluster: Value,
+        settings: &Exec,
+        folders: &[PathBuf],
+        setting: &str,
+    ) -> Result<Self, PluginError> {
         let command = exec.command.clone().filter(|command| !command.is_empty());
         let command = command.ok_or_else(|| PluginError::new("the credential plugin has no command".to_owned()))?;
-        if !allow.contains(&command) {
-            let message = format!("the credential plugin {command:?} is not allowed to run");
-            return Err(PluginError::new(message).with_hint(format!("if you trust it, add {command:?} to {setting}")));
-        }
+        let args = exec.args.clone().unwrap_or_default();
+        settings.check(&command, &args, setting)?;
         let version = exec.api_version.clone().unwrap_or_default();
         if !VERSIONS.contains(&version.as_str()) {
             let message =
@@ -104,11 +113,10 @@ impl Plugin {
             let message = format!("the credential plugin {command:?} wants a terminal, and a service has none");
             return Err(PluginError::new(message).with_hint("use credentials that need no person"));
         }
-        let env =
-            exec.env.iter().flatten().filter_map(|pair| Some((pair.get("name")?.clone(), pair.get("value")?.clone())));
         Ok(Self {
-            args: exec.args.clone().unwrap_or_default(),
-            env: env.collect(),
+            args,
+            env: settings.variables(exec, setting)?,
+            folders: folders.to_vec(),
             version,
             cluster: exec.provide_cluster_info.then_some(cluster),
             install_hint: exec.install_hint.as_ref().map(|hint| excerpt(hint)),
@@ -118,7 +126,10 @@ impl Plugin {
 
     /// Runs the plugin and returns what it gave out; one that takes longer than `limit` is killed.
     pub async fn run(&self, limit: Duration) -> Result<Credential, PluginError> {
-        let mut child = self.command().spawn().map_err(|error| self.not_started(&error))?;
+        let Some(program) = program(&self.command, &self.folders) else {
+            return Err(self.not_started(&ErrorKind::NotFound.into()));
+        };
+        let mut child = self.command(&program).spawn().map_err(|error| self.not_started(&error))?;
         let output = tokio::time::timeout(limit, collect(&mut child)).await;
         // Dropping the child kills it if it still runs.
         drop(child);
@@ -139,8 +150,8 @@ impl Plugin {
         clippy::disallowed_methods,
         reason = "this is the one place that starts programs, all of them allowed by name"
     )]
-    fn command(&self) -> Command {
-        let mut command = Command::new(&self.command);
+    fn command(&self, program: &Path) -> Command {
+        let mut command = Command::new(program);
         command.args(&self.args).envs(self.env.iter().map(|(name, value)| (name, value)));
         command.env("KUBERNETES_EXEC_INFO", self.request().to_string());
         // What it tells systemd would be taken for our own word.
@@ -230,7 +241,13 @@ mod tests {
         fs::write(&path, script).expect("a temporary folder can be written");
         let args = Some(vec![path.display().to_string()]);
         let exec = ExecConfig { provide_cluster_info: true, args, ..config("sh") };
-        Plugin::new(&exec, json!({"server": "https://a"}), &["sh".to_owned()], "allow").expect("it is allowed")
+        new(&exec, json!({"server": "https://a"}), &["sh"]).expect("it is allowed")
+    }
+
+    fn new(exec: &ExecConfig, cluster: Value, allow: &[&str]) -> Result<Plugin, PluginError> {
+        let settings = Exec { allow: allow.iter().map(|&name| name.into()).collect(), ..Exec::default() };
+        let folders = ["/usr/bin", "/bin"].map(PathBuf::from);
+        Plugin::new(exec, cluster, &settings, &folders, "clusters.eu.kubeconfig.exec")
     }
 
     fn config(command: &str) -> ExecConfig {
@@ -260,10 +277,7 @@ mod tests {
 
     #[test]
     fn only_what_is_listed_is_allowed() {
-        let allowed = |command: &str, allow: &[&str]| {
-            let allow: Vec<String> = allow.iter().map(|&name| name.to_owned()).collect();
-            Plugin::new(&config(command), Value::Null, &allow, "clusters.eu.kubeconfig.exec.allow")
-        };
+        let allowed = |command: &str, allow: &[&str]| new(&config(command), Value::Null, allow);
         assert!(allowed("aws", &["kubelogin", "aws"]).is_ok());
         assert!(allowed("/opt/bin/aws", &["/opt/bin/aws"]).is_ok());
         assert!(
@@ -277,9 +291,7 @@ mod tests {
 
     #[test]
     fn plugins_that_cannot_work_are_refused() {
-        let refused = |exec: &ExecConfig| {
-            Plugin::new(exec, Value::Null, &["aws".to_owned()], "allow").expect_err("it cannot work")
-        };
+        let refused = |exec: &ExecConfig| new(exec, Value::Null, &["aws"]).expect_err("it cannot work");
         let old = ExecConfig { api_version: Some("client.authentication.k8s.io/v1alpha1".to_owned()), ..config("aws") };
         assert!(refused(&old).message.contains("v1alpha1"));
         let asks = ExecConfig { interactive_mode: Some(ExecInteractiveMode::Always), ..config("aws") };
@@ -339,8 +351,7 @@ mod tests {
     async fn a_plugin_that_is_not_installed_says_how_to_get_it() {
         let exec =
             ExecConfig { install_hint: Some("brew install nope".to_owned()), ..config("gatewright-no-such-plugin") };
-        let plugin =
-            Plugin::new(&exec, Value::Null, &["gatewright-no-such-plugin".to_owned()], "allow").expect("it is allowed");
+        let plugin = new(&exec, Value::Null, &["gatewright-no-such-plugin"]).expect("it is allowed");
         let error = plugin.run(Duration::from_secs(20)).await.expect_err("there is no such program");
         assert!(error.message.ends_with("is not there"), "{error}");
         assert!(error.hint.is_some_and(|hint| hint.contains("brew install nope")));

@@ -20,6 +20,7 @@ use schemars::JsonSchema;
 use secrecy::SecretString;
 use serde::{Deserialize, Serialize};
 
+use crate::cluster::exec::allow::Exec;
 use crate::cluster::exec::{Identity, Plugin, PluginError};
 use crate::duration::Period;
 
@@ -46,21 +47,20 @@ impl Default for Settings {
     }
 }
 
-/// What may be run to get credentials.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase", deny_unknown_fields, default)]
-pub struct Exec {
-    /// The commands of credential plugins that may be run, as they stand in the kubeconfig.
-    pub allow: Vec<String>,
+/// Where is looked for what the settings name no place of.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct StandardLookup {
+    /// The files that are read when the settings name none: the list in `$KUBECONFIG`, else `~/.kube/config`. As with
+    /// kubectl, those that do not exist are passed over, and the first that says something wins.
+    pub files: Vec<PathBuf>,
+    /// The folders of programs: `$PATH`.
+    pub programs: Vec<PathBuf>,
 }
 
-/// The files that are read when the settings name none: the list in `$KUBECONFIG`, else `~/.kube/config`.
-///
-/// As with kubectl, those that do not exist are passed over, and the first that says something wins.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct StandardLookup {
-    /// The files, in order.
-    pub files: Vec<PathBuf>,
+impl Default for StandardLookup {
+    fn default() -> Self {
+        Self { files: Vec::new(), programs: ["/usr/local/bin", "/usr/bin", "/bin"].map(PathBuf::from).into() }
+    }
 }
 
 /// All that a client needs to know, checked.
@@ -135,7 +135,7 @@ pub struct KubeconfigError {
 pub fn load(cluster: &str, settings: &Settings, standard: &StandardLookup) -> Result<Access, KubeconfigError> {
     let (merged, place, digest) = material::read(settings.path.as_deref(), standard)?;
     let choice = choice::choose(&merged, settings.context.as_deref(), place)?;
-    access::check(&choice, cluster, settings, digest)
+    access::check(&choice, cluster, (settings, standard), digest)
 }
 
 impl fmt::Display for Place {
@@ -246,7 +246,7 @@ mod tests {
     fn the_settings_read_as_in_the_config_file() {
         let value = json!({"context": "a", "exec": {"allow": ["aws"]}, "timeout": "1m30s"});
         let settings: Settings = serde_json::from_value(value).expect("it is valid");
-        let exec = Exec { allow: vec!["aws".to_owned()] };
+        let exec = Exec { allow: vec!["aws".into()], ..Exec::default() };
         assert_eq!(settings, Settings { exec, timeout: Period(Duration::from_secs(90)), ..at("a") });
         let wrong = |value: Value| serde_json::from_value::<Settings>(value).expect_err("it is invalid").to_string();
         assert!(wrong(json!({"timeout": "soon"})).contains("\"soon\" is no duration"));
@@ -386,7 +386,8 @@ mod tests {
         fs::write(file("b"), good().to_string()).expect("a temporary folder can be written");
         fs::write(file("c"), second.to_string()).expect("a temporary folder can be written");
         let load = |names: &[&str]| {
-            let standard = StandardLookup { files: names.iter().map(|name| file(name)).collect() };
+            let standard =
+                StandardLookup { files: names.iter().map(|name| file(name)).collect(), ..StandardLookup::default() };
             load("eu", &Settings::default(), &standard)
         };
         let access = load(&["a", "b", "c"]).expect("the first that says something wins");

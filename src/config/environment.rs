@@ -22,6 +22,8 @@ pub struct Environment {
     pub packs: Vec<PathBuf>,
     /// The kubeconfig files that kubectl would take: `$KUBECONFIG`, else `~/.kube/config`.
     pub kubeconfigs: Vec<PathBuf>,
+    /// The folders of `$PATH`.
+    pub programs: Vec<PathBuf>,
     /// systemd's `$CREDENTIALS_DIRECTORY`.
     pub credentials: Option<PathBuf>,
     /// systemd's `$NOTIFY_SOCKET`.
@@ -64,6 +66,7 @@ impl Environment {
             packs: Vec::new(),
             overrides: overrides.collect(),
             kubeconfigs,
+            programs: std::env::split_paths(&var("PATH").unwrap_or_else(|| "/usr/bin:/bin".into())).collect(),
             credentials: path("CREDENTIALS_DIRECTORY"),
             notify_socket: var("NOTIFY_SOCKET"),
             watchdog: var("WATCHDOG_USEC").and_then(|text| text.to_str()?.parse().ok()).map(Duration::from_micros),

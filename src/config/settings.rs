@@ -11,6 +11,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+use super::allow::{Allow, OverlaySettings};
 use super::conflicts::{ConflictRule, IgnoreRule};
 use super::webhooks::WebhookSettings;
 use crate::archive::{self, sets};
@@ -173,6 +174,9 @@ pub struct SyncSettings {
     /// What may be written.
     #[serde(default)]
     pub allow: Allow,
+    /// Which overlays of the source count.
+    #[serde(default)]
+    pub overlays: OverlaySettings,
     /// What may become ours.
     #[serde(default)]
     pub adopt: AdoptSettings,
@@ -249,23 +253,6 @@ pub enum OnProblem {
 pub struct Moved {
     /// The name.
     pub from: String,
-}
-
-/// What may be written; `*` is anything.
-#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase", deny_unknown_fields, default)]
-pub struct Allow {
-    /// Namespaces.
-    pub namespaces: BTreeSet<String>,
-    /// Kinds.
-    pub kinds: BTreeSet<String>,
-}
-
-impl Default for Allow {
-    fn default() -> Self {
-        let any = || BTreeSet::from(["*".to_owned()]);
-        Self { namespaces: any(), kinds: any() }
-    }
 }
 
 /// What may become ours.

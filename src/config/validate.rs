@@ -1,9 +1,12 @@
 //! What a schema cannot say about settings: names that lead somewhere, choices of exactly one, paths.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::os::unix::fs::MetadataExt as _;
+use std::path::{Component, Path, PathBuf};
 use std::time::Duration;
 
 use gatewright_engine::error::Chain;
+use gatewright_engine::object::kind_name::KindName;
 use gatewright_engine::plan::conflicts::path::FieldPath;
 use gatewright_engine::problem::{Place, Problem};
 use gatewright_engine::yaml::Node;
@@ -45,6 +48,7 @@ pub(super) fn validate(
     for (name, cluster) in &mut settings.clusters {
         checks.cluster(name, cluster, paths);
     }
+    checks.directories(&settings.clusters);
     for (name, sync) in &settings.syncs {
         checks.sync(name, sync, settings);
     }
@@ -54,6 +58,37 @@ pub(super) fn validate(
         checks.webhook(name, webhook, &syncs, paths);
     }
     checks.problems
+}
+
+/// Where a directory really is, which may not exist yet.
+struct Whereabouts {
+    /// Without symbolic links, as far as it exists.
+    path: PathBuf,
+    /// Device and number of what exists: a directory may be mounted in two places.
+    identity: Option<(u64, u64)>,
+}
+
+impl Whereabouts {
+    fn of(path: &Path) -> Self {
+        let there = |above: &Path| Some((above.canonicalize().ok()?, path.strip_prefix(above).ok()?));
+        let (mut real, rest) = path.ancestors().find_map(there).unwrap_or((PathBuf::new(), path));
+        for part in rest.components() {
+            // What does not exist is no link that could lead elsewhere.
+            match part {
+                Component::ParentDir => {
+                    real.pop();
+                }
+                part => real.push(part),
+            }
+        }
+        let identity = real.metadata().ok().map(|metadata| (metadata.dev(), metadata.ino()));
+        Self { path: real, identity }
+    }
+
+    fn overlaps(&self, other: &Self) -> bool {
+        let is_same = self.identity.is_some() && self.identity == other.identity;
+        is_same || self.path.starts_with(&other.path) || other.path.starts_with(&self.path)
+    }
 }
 
 struct Checks<'a> {
@@ -161,6 +196,20 @@ impl Checks<'_> {
         }
     }
 
+    /// What one cluster has in its directory another would delete.
+    fn directories(&mut self, clusters: &BTreeMap<String, ClusterSettings>) {
+        let paths = clusters.iter().filter_map(|(name, cluster)| Some((name, &cluster.directory.as_ref()?.path)));
+        let places: Vec<(&String, Whereabouts)> = paths.map(|(name, path)| (name, Whereabouts::of(path))).collect();
+        for (index, (name, place)) in places.iter().enumerate() {
+            let rival = places[..index].iter().find(|(_, other)| place.overlaps(other));
+            let Some((other, _)) = rival else { continue };
+            let message =
+                format!("clusters {other:?} and {name:?} share a directory, or one lies in that of the other");
+            let hint = "give each a directory of its own, or have the syncs of both select one of the two".to_owned();
+            self.problem(&["clusters", name, "directory", "path"], message, Some(hint));
+        }
+    }
+
     fn credentials(&mut self, path: &[&str], result: Result<(), NoCredentials>) {
         if let Err(error) = result {
             let hint = "add LoadCredential=NAME:PATH to the unit, or write a path here".to_owned();
@@ -187,9 +236,28 @@ impl Checks<'_> {
             self.problem(&["syncs", name, "clusters"], format!("sync {name:?} selects no cluster"), Some(hint));
         }
         self.field_paths(name, sync);
+        self.allow(name, sync);
         self.moved(name, sync, settings);
         if let Err(error) = Schedule::parse(&sync.schedule) {
             self.problem(&["syncs", name, "schedule"], Chain(&error).to_string(), error.hint());
+        }
+    }
+
+    fn allow(&mut self, name: &str, sync: &SyncSettings) {
+        let lists = [("kinds", Some(&sync.allow.kinds)), ("clusterKinds", sync.allow.cluster_kinds.as_ref())];
+        for (field, kinds) in lists {
+            for error in kinds.into_iter().flatten().filter_map(|kind| kind.parse::<KindName>().err()) {
+                let hint =
+                    "write Deployment, Deployment.apps, Service.core for a group without a name, or *".to_owned();
+                self.problem(&["syncs", name, "allow", field], error.to_string(), Some(hint));
+            }
+        }
+        for path in sync.overlays.paths.iter().flatten() {
+            if path.is_empty() || path.starts_with('/') || path.split('/').any(|part| part == "..") {
+                let hint = "write it from the root of the source, such as platform/overlays, or . for all".to_owned();
+                let message = format!("{path:?} is no folder of a source");
+                self.problem(&["syncs", name, "overlays", "paths"], message, Some(hint));
+            }
         }
     }
 

@@ -19,6 +19,7 @@ use crate::report::{ClusterReport, ClusterState, Report, UnitState};
 use crate::schedule::timer::{Cause, Outcome};
 use crate::source::Snapshot;
 use crate::suspension::{self, Suspension};
+use crate::timekeeping;
 use crate::webhooks;
 
 /// What a sync must know of another one: what that wants.
@@ -92,7 +93,8 @@ impl Sync {
                 return Outcome::Failed;
             }
         };
-        match suspension::of(&shared.state, self.name(), shared.clock.now()) {
+        let now = timekeeping::note(&shared.state, shared.clock.as_ref());
+        match suspension::of(&shared.state, self.name(), now) {
             Ok(None) => shared.metrics.suspended(self.name(), false),
             Ok(Some(suspension)) => return self.rest(suspension, shared),
             Err(error) => {
@@ -165,7 +167,7 @@ impl Sync {
         }
         Self::log(report);
         if let Some(archive) = &self.order.archive {
-            archive.expire(shared.clock.now());
+            archive.expire(timekeeping::believed(&shared.state, shared.clock.as_ref()));
         }
     }
 

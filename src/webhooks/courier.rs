@@ -12,6 +12,8 @@ use super::queue::{Queue, Waiting};
 use crate::clock::Clock;
 use crate::config::webhooks::WebhookSettings;
 use crate::metrics::Metrics;
+use crate::state::State;
+use crate::timekeeping;
 
 /// The wait after the first failure; it doubles.
 const FIRST_PAUSE: Duration = Duration::from_secs(1);
@@ -26,6 +28,7 @@ const LONGEST_WISH: Duration = Duration::from_hours(1);
 pub struct Courier {
     name: String,
     settings: WebhookSettings,
+    state: State,
     queue: Queue,
     metrics: Arc<Metrics>,
     clock: Arc<dyn Clock>,
@@ -57,11 +60,12 @@ impl Courier {
     pub(super) fn new(
         name: &str,
         settings: &WebhookSettings,
-        queue: Queue,
+        (state, queue): (&State, Queue),
         metrics: Arc<Metrics>,
         clock: Arc<dyn Clock>,
     ) -> Self {
-        Self { name: name.to_owned(), settings: settings.clone(), queue, metrics, clock, failures: 0 }
+        let (name, settings, state) = (name.to_owned(), settings.clone(), state.clone());
+        Self { name, settings, state, queue, metrics, clock, failures: 0 }
     }
 
     /// Returns the name of the webhook.
@@ -118,7 +122,7 @@ impl Courier {
     }
 
     fn is_late(&self, made: Timestamp) -> bool {
-        let age = self.clock.now().duration_since(made);
+        let age = timekeeping::believed(&self.state, self.clock.as_ref()).duration_since(made);
         SignedDuration::try_from(self.settings.retry_for.0).is_ok_and(|limit| age >= limit)
     }
 

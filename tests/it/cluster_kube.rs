@@ -9,8 +9,9 @@ use std::time::Duration;
 
 use futures::future::join_all;
 use gatewright::clock::SystemClock;
+use gatewright::cluster::exec::allow::Exec;
 use gatewright::cluster::kube::KubeCluster;
-use gatewright::cluster::kubeconfig::{Exec, Settings, StandardLookup};
+use gatewright::cluster::kubeconfig::{Settings, StandardLookup};
 use gatewright::cluster::{Cluster, ClusterError, KindScope, Mode, Precondition, Reason, SYSTEM_NAMESPACE};
 use gatewright::duration::Period;
 use gatewright_engine::error::Chain;
@@ -479,8 +480,9 @@ async fn a_plugin_gives_a_token_and_gives_another_when_it_is_refused() {
     let refused = cluster(path.clone()).identity().await;
     fails(refused, Reason::Misconfigured, "is not allowed to run");
 
-    let allow = vec!["sh".to_owned()];
-    let cluster = connect(Settings { path: Some(path), exec: Exec { allow }, ..Settings::default() });
+    let allow = vec!["sh".into()];
+    let cluster =
+        connect(Settings { path: Some(path), exec: Exec { allow, ..Exec::default() }, ..Settings::default() });
     let all = join_all((0..20).map(|_| cluster.identity())).await;
     assert!(all.iter().all(Result::is_ok), "{all:?}");
     let runs = fs::read_to_string(folder.path().join("plugin.runs")).expect("the plugin writes it");
@@ -507,7 +509,7 @@ async fn a_client_certificate_is_taken_from_files_and_from_a_plugin() {
         let mut config = read_json(&server.kubeconfig("admin"));
         config["users"][0]["user"] = user.clone();
         fs::write(folder.path().join("kubeconfig"), config.to_string()).expect("a temporary folder can be written");
-        let exec = Exec { allow: vec!["sh".to_owned()] };
+        let exec = Exec { allow: vec!["sh".into()], ..Exec::default() };
         let cluster = connect(Settings { path: Some(folder.path().join("kubeconfig")), exec, ..Settings::default() });
         assert!(cluster.identity().await.is_ok(), "{user}: {:?}", cluster.identity().await);
     }

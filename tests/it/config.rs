@@ -183,7 +183,7 @@ fn around(section: &str, more: &str) -> String {
 }
 
 /// A section, one mistake in it, and what is said about it after the name of the file. The section `-` is a whole file.
-const MISTAKES: [(&str, &str, &str); 51] = [
+const MISTAKES: [(&str, &str, &str); 54] = [
     (
         "",
         "packs: {endpoint-picker: {parameters: {inferenceExtension: {replica: 2}}}}",
@@ -254,6 +254,17 @@ const MISTAKES: [(&str, &str, &str); 51] = [
         "sync",
         "ignore: [{kind: Service, path: 'spec.ports['}]",
         r#"7: "spec.ports[" has a bracket without its other half"#,
+    ),
+    (
+        "sync",
+        "allow: {kinds: [apps/Deployment]}",
+        r#"7: "apps/Deployment" names no kind (write Deployment, Deployment.ap"#,
+    ),
+    ("sync", "allow: {clusterKinds: [ClusterRole.]}", r#"7: "ClusterRole." names no kind (write Deployment, "#),
+    (
+        "sync",
+        "overlays: {paths: [../platform]}",
+        r#"7: "../platform" is no folder of a source (write it from the root"#,
     ),
     (
         "sync",

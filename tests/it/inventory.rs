@@ -194,6 +194,33 @@ fn entries_that_somebody_added_to_an_inventory_are_reported_and_never_deleted() 
 }
 
 #[test]
+fn a_changed_entry_puts_the_inventory_in_doubt_whatever_was_changed() {
+    type Change = (&'static str, fn(&mut Entry));
+    let changes: [Change; 4] = [
+        ("adopted", |entry| entry.adopted = true),
+        ("unit", |entry| entry.unit.name = "other".to_owned()),
+        ("files", |entry| entry.files = ["elsewhere.yaml".to_owned()].into()),
+        ("version", |entry| entry.gvk.version = "v2".to_owned()),
+    ];
+    for (what, change) in changes {
+        let site = site("");
+        let edge = site.service("edge");
+        let mut inventory = site.inventory();
+        change(inventory.entries.get_mut(&edge).expect("it is owned"));
+        // As if another host had gone on.
+        inventory.epoch += 1;
+        site.forge(&inventory);
+        site.drop(&["other"]);
+        let why = format!("it has entries that this host never wrote: {edge}");
+        let run = site.sync().exits(3);
+        assert!(run.out.contains(&why), "{what}: {}", run.out);
+        assert_eq!(site.left_of("other").len(), 4, "{what}");
+        site.repair().exits(0);
+        site.sync().exits(0).says("4 objects deleted");
+    }
+}
+
+#[test]
 fn a_fresh_host_deletes_nothing_in_its_first_round() {
     let site = site("");
     site.lose_memory();

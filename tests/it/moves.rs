@@ -66,6 +66,38 @@ fn two_syncs_that_exchange_gateways_in_one_commit_delete_nothing_whichever_goes_
 }
 
 #[test]
+fn what_has_moved_to_another_sync_is_not_deleted_by_taking_back_what_made_it() {
+    for command in ["rollback", "undo"] {
+        let pair = Pair::new("");
+        let (a, b) = (pair.sync("a"), pair.sync("b"));
+        pair.want("a", &["one"]);
+        pair.run(&["sync", &a]).exits(0);
+        pair.want("a", &["moves"]);
+        let made = pair.run(&["sync", &a]).exits(0).says("4 objects created");
+        let before = pair.versions();
+        // The commit is there, and no round has seen it yet.
+        pair.drop("a", &["moves"]);
+        pair.want("b", &["moves"]);
+        let run = crate::undo::run_of(&made);
+        let argument = if command == "undo" { run.as_str() } else { a.as_str() };
+
+        // Nobody knows what the other wants.
+        pair.elsewhere("b");
+        pair.run(&[command, argument, "--dry-run"]).says("may want it: cannot read source \"other\"");
+        pair.together();
+        let plan = pair.run(&[command, argument, "--dry-run"]).exits(0).says("4 objects to release");
+        plan.says(&format!("sync {b:?} wants it"));
+        pair.run(&[command, argument, "--yes"]).exits(0);
+        assert_eq!(pair.versions(), before, "{command}");
+        pair.run(&["sync", &b]).exits(0).says("4 objects adopted");
+        assert_eq!(uids(&pair.versions()), uids(&before), "{command}");
+        // Once the other has it, taking it back is no reason to delete it either.
+        pair.run(&[command, argument, "--dry-run"]);
+        assert_eq!((pair.owner("one"), pair.owner("moves")), (a, b));
+    }
+}
+
+#[test]
 fn what_moves_is_not_lost_while_the_sync_that_it_moves_to_fails() {
     let (pair, before) = swapped();
     // The sync that one of them moves to has a mistake in just this Gateway: the first one waits.

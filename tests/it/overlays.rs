@@ -145,3 +145,56 @@ fn what_an_unreadable_overlay_said_stays_in_force() {
     assert_eq!(["eu-1", "us-1"].map(replicas), [Value::from(3), Value::from(1)]);
     assert_eq!(["eu-1", "us-1"].map(has_port), [true, true]);
 }
+
+/// Has an overlay of a team govern the Gateway of another, as far as `sync` lets it, and returns the replicas.
+#[track_caller]
+fn replicas_with(desk: &Desk, overlays: &str, code: i32) -> Value {
+    let config = desk.read("gatewright.yaml");
+    let (head, _) = config.split_once("overlays:").unwrap_or((config.trim_end(), ""));
+    desk.write("gatewright.yaml", &format!("{}\n    {overlays}\n", head.trim_end()));
+    let run = desk.run(&["sync"]).exits(code);
+    if code == 1 {
+        let line = "specs/teams/b/all.yaml:1: ClusterOverlay usual: overlays of this folder do not count";
+        run.says(line.strip_prefix("specs/").unwrap_or(line)).says("name its folder in overlays.paths of the sync");
+    }
+    deployment(desk, "us-1")["spec"]["replicas"].clone()
+}
+
+#[test]
+fn an_overlay_counts_only_from_folders_that_the_sync_names() {
+    let desk = regions();
+    fs::create_dir_all(desk.path("specs/teams/b")).expect("a new folder can be written");
+    fs::create_dir_all(desk.path("specs/platform")).expect("a new folder can be written");
+    fs::rename(desk.path("specs/usual.yaml"), desk.path("specs/platform/usual.yaml")).expect("it is there");
+    desk.run(&["sync"]).exits(0);
+
+    // It takes the name of that of the platform, so that neither would count, and says more than it.
+    let greedy = overlay("usual", "{priority: 9, parameters: {kube: {deployment: {replicas: 7}}}}");
+    desk.write("specs/teams/b/all.yaml", &greedy);
+    assert_eq!(replicas_with(&desk, "overlays: {paths: [platform]}", 1), 1);
+    // Nor does one that is broken, of a kind that there is not, or nameless hold anybody.
+    for (spoiled, port) in [
+        (greedy.replace("replicas: 7", "replica: 7"), 9001),
+        (greedy.replace("kind: ClusterOverlay", "kind: ClusterOverlays"), 9002),
+        (greedy.replace("name: usual", "nam: usual"), 9003),
+    ] {
+        desk.write("specs/teams/b/all.yaml", &spoiled);
+        desk.write("specs/edge.yaml", &gateway("infra", "edge", port));
+        let run = desk.run(&["sync"]).exits(1).says("teams/b/all.yaml:").says("objects updated");
+        assert!(!run.out.contains("kept:"), "{}", run.out);
+    }
+    desk.write("specs/teams/b/all.yaml", &greedy.replace("name: usual", "name: greedy"));
+    assert_eq!(replicas_with(&desk, "overlays: {paths: [platform, teams/b]}", 0), 7);
+    assert_eq!(replicas_with(&desk, "overlays: {paths: [.]}", 0), 7);
+    fs::remove_file(desk.path("specs/teams/b/all.yaml")).expect("it is there");
+    assert_eq!(replicas_with(&desk, "overlays: {}", 0), 1);
+}
+
+#[test]
+fn no_overlay_of_a_source_for_some_namespaces_counts_unless_the_sync_says_so() {
+    let desk = regions();
+    desk.replace("gatewright.yaml", "source: ", "allow: {namespaces: [infra]}\n    source: ");
+    desk.run(&["sync"]).exits(1).says("usual.yaml:1: ClusterOverlay usual: overlays of this folder do not count");
+    desk.replace("gatewright.yaml", "source: ", "overlays: {paths: [.]}\n    source: ");
+    desk.run(&["sync"]).exits(0);
+}

@@ -3,6 +3,7 @@
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 
+use gatewright_engine::text::digest;
 use serde_json::{Value, json};
 
 use crate::guards::token;
@@ -124,6 +125,60 @@ fn a_plan_is_refused_where_it_is_not_at_home() {
     site.desk.replace("gatewright.yaml", &format!("  {}:", site.name), "  renamed:");
     site.run(&["apply", "plan.json"]).exits(64).complains("which is not configured");
     site.configure(&site.name, "");
+    site.run(&["apply", "plan.json"]).exits(0).says("2 objects updated");
+}
+
+/// Changes what a plan says, and makes its digest right again.
+fn forged(text: &str, change: impl FnOnce(&mut Value)) -> String {
+    let mut file: Value = serde_json::from_str(text).expect("it is JSON");
+    change(&mut file["plan"]);
+    file["digest"] = digest(file["plan"].to_string().as_bytes()).into();
+    file.to_string()
+}
+
+#[test]
+fn a_plan_that_somebody_has_changed_is_refused() {
+    let site = Site::new("");
+    let repository = with_git(&site);
+    let gateway = |port| crate::rounds::installation::gateway(&site.name, "edge", port);
+    repository.write("edge.yaml", &gateway(80));
+    repository.push();
+    site.run(&["plan", "--out", "plan.json"]).exits(0).says("4 objects to create");
+    let text = site.desk.read("plan.json");
+    // A commit that nobody has merged, which renders to the same names.
+    repository.git(&["checkout", "-q", "-b", "unreviewed"]);
+    repository.write("edge.yaml", &gateway(6666));
+    repository.git(&["commit", "-q", "-a", "-m", "unreviewed"]);
+    repository.git(&["push", "-q", "origin", "unreviewed"]);
+    let commit = repository.git(&["rev-parse", "HEAD"]);
+    for (name, changed) in [
+        ("commit", forged(&text, |plan| plan["syncs"][0]["revision"] = format!("main@sha1:{commit}").into())),
+        ("steps", forged(&text, |plan| plan["syncs"][0]["clusters"]["c"]["steps"] = json!([]))),
+        ("adopt", forged(&text, |plan| plan["adopt"] = json!(true))),
+        ("unsigned", forged(&text.replace("\"signature\"", "\"sign\""), |_| ())),
+    ] {
+        let file = format!("{name}.json");
+        site.desk.write(&file, &changed);
+        let run = site.run(&["apply", &file, "--adopt"]).exits(64);
+        run.complains("is not as this installation has written it").complains("plan again");
+    }
+    assert_eq!(site.versions().len(), 0, "{:?}", site.versions());
+    site.run(&["apply", "plan.json"]).exits(0).says("4 objects created");
+}
+
+#[test]
+fn a_plan_does_not_permit_to_take_over_from_deployers() {
+    let site = Site::new("");
+    site.want(&["edge"], 80);
+    site.run(&["plan", "--adopt", "--out", "plan.json"]).exits(0);
+    let run = site.run(&["apply", "plan.json"]).exits(64);
+    run.complains("the plan takes objects over from deployers, which sync").complains("add --adopt if that is meant");
+    assert_eq!(site.versions().len(), 0);
+    site.run(&["apply", "plan.json", "--adopt"]).exits(0).says("4 objects created");
+
+    site.configure(&site.name, "adopt: {deployer: true}");
+    site.want(&["edge"], 81);
+    site.run(&["plan", "--adopt", "--out", "plan.json"]).exits(0);
     site.run(&["apply", "plan.json"]).exits(0).says("2 objects updated");
 }
 

@@ -309,7 +309,7 @@ fn credentials_of_clusters_and_sources_are_in_no_output() {
     let desk = desk(
         "edge",
         &[
-            ("exec", "{kubeconfig: {path: exec.yaml, exec: {allow: [sh]}}}".to_owned()),
+            ("exec", "{kubeconfig: {path: exec.yaml, exec: {allow: [sh], env: [A]}}}".to_owned()),
             ("token", "{kubeconfig: {path: token.yaml, timeout: 2s}}".to_owned()),
         ],
     );

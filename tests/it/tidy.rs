@@ -50,7 +50,7 @@ const DAEMON: [Rule; 6] = [
     Rule { words: &["hyper_rustls::", "hyper_util::", "rustls::"], home: &["src/webhooks/connect.rs"] },
 ];
 
-const EXEC: &str = "src/cluster/exec.rs";
+const EXEC: &str = "src/cluster/exec";
 
 /// Hosts that packages come from: which one is used is for the machine's configuration to say. Written in two parts,
 /// because this file is read too.

@@ -1,5 +1,6 @@
 //! What rounds change and delete can be taken back, on a real API server, and the next round leaves it so.
 
+mod clock;
 mod files;
 mod memory;
 mod pause;
@@ -20,7 +21,7 @@ use crate::program::{Desk, Run};
 const FREELY: &str = "unclaimed: apply, prune: {maxDelete: {units: 99, percent: 100}}";
 
 /// The name of the round that a run of the program was.
-fn run_of(run: &Run) -> String {
+pub(crate) fn run_of(run: &Run) -> String {
     let line = run.out.lines().find_map(|line| line.strip_prefix("run "));
     line.unwrap_or_else(|| unreachable!("no run in\n{}\n{}", run.out, run.err)).to_owned()
 }

@@ -1,5 +1,6 @@
 //! Kubernetes objects as values: what they are, what they are called, how they are ordered.
 
+pub mod kind_name;
 pub mod kinds;
 pub mod scope;
 

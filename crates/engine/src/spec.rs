@@ -25,6 +25,7 @@ use crate::object::{Gvk, ObjectId};
 use crate::problem::{Place, Problem};
 use crate::reading::{Flaw, Reading, Suspect, is_slip};
 use crate::schema::{Schema, SchemaError};
+use crate::spec::overlay::OverlayFolders;
 use crate::tree::{Entry, IGNORE_FILE, Tree};
 use crate::yaml::{self, Content, Node, Position};
 
@@ -169,13 +170,21 @@ pub struct Specs {
     pub reading: Reading,
     /// The namespace that every namespaced document counts as written for, whatever it says.
     pub target_namespace: Option<String>,
+    /// Where overlays count.
+    pub overlay_folders: OverlayFolders,
 }
 
 /// Reads all documents of a source.
 ///
 /// With a `target_namespace` every namespaced document counts as if it were written for that namespace.
 pub fn load(tree: &Tree, kinds: &Kinds, target_namespace: Option<&str>) -> Specs {
-    let mut specs = Specs { target_namespace: target_namespace.map(str::to_owned), ..Specs::default() };
+    load_from(tree, kinds, target_namespace, OverlayFolders::All)
+}
+
+/// Reads all documents of a source in which overlays count only where they stand in some folders.
+pub fn load_from(tree: &Tree, kinds: &Kinds, target_namespace: Option<&str>, overlay_folders: OverlayFolders) -> Specs {
+    let target_namespace = target_namespace.map(str::to_owned);
+    let mut specs = Specs { target_namespace, overlay_folders, ..Specs::default() };
     let ignored = Ignored::of(tree, &mut specs);
     for (path, entry) in tree.files().filter(|(path, _)| !path.ends_with(IGNORE_FILE)) {
         let file: Arc<str> = path.into();
@@ -252,6 +261,9 @@ impl Specs {
             }
         };
         *self.reading.files.entry(Arc::clone(file)).or_default() += 1;
+        if let Some(problem) = self.overlay_folders.problem_with(&document) {
+            return self.problems.push(problem);
+        }
         let key = (document.id.group.clone(), document.id.kind.clone());
         let Some(kind) = kinds.get(&key).filter(|_| !config_map::is_shared(&key.0, &key.1)) else {
             return self.add_unclaimed(document, kinds);
@@ -307,7 +319,7 @@ impl Specs {
 
     /// Keeps a document that is not used, if it should have been an overlay.
     fn keep_overlay(&mut self, document: Document) {
-        if document.id.group == overlay::GROUP {
+        if document.id.group == overlay::GROUP && self.overlay_folders.hold(&document.file) {
             self.broken_overlays.push(document);
         }
     }

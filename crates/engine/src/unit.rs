@@ -29,6 +29,7 @@ use crate::problem::{Place, Problem};
 use crate::resolve::{Resolution, Resolved, resolve};
 use crate::reading::Reading;
 use crate::selector::ClusterFacts;
+use crate::spec::overlay::OverlayFolders;
 use crate::spec::{self, Document, Specs};
 use crate::tree::Tree;
 use generated::Generated;
@@ -140,7 +141,17 @@ pub struct Source {
 impl Source {
     /// Reads a snapshot.
     pub fn load(tree: &Tree, packs: &Packs, target_namespace: Option<&str>) -> Self {
-        let specs = spec::load(tree, packs.kinds(), target_namespace);
+        Self::load_from(tree, packs, target_namespace, OverlayFolders::All)
+    }
+
+    /// Reads a snapshot in which overlays count only where they stand in some folders.
+    pub fn load_from(
+        tree: &Tree,
+        packs: &Packs,
+        target_namespace: Option<&str>,
+        overlay_folders: OverlayFolders,
+    ) -> Self {
+        let specs = spec::load_from(tree, packs.kinds(), target_namespace, overlay_folders);
         Self { overlays: Overlays::read(&specs, packs), specs }
     }
 

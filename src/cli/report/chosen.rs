@@ -8,6 +8,7 @@ use jiff::{SignedDuration, Timestamp};
 
 use crate::cli::Failure;
 use crate::cli::session::unusable;
+use crate::clock::Clock;
 use crate::config::settings::{self, SyncSettings};
 use crate::config::{Config, did_you_mean};
 use crate::feed::{TROUBLES, Trouble};
@@ -18,6 +19,7 @@ use crate::report::{ClusterState, Mode, Report};
 use crate::schedule::Schedule;
 use crate::state::State;
 use crate::suspension;
+use crate::timekeeping;
 
 /// Stands for the newest of the reports that are kept.
 const LATEST: &str = "latest";
@@ -29,9 +31,9 @@ pub(super) fn name(path: &Path) -> String {
 
 /// Finds the reports that a name stands for, and says what they are: the last known state of a sync, or a report that is
 /// kept, by its name, a unique beginning of it, or `latest`.
-pub(super) fn find(config: &Config, written: &str, now: Timestamp) -> Result<(String, Vec<Report>), Failure> {
+pub(super) fn find(config: &Config, written: &str, clock: &dyn Clock) -> Result<(String, Vec<Report>), Failure> {
     if config.settings.syncs.contains_key(written) {
-        return Ok((format!("the last known state of {written}"), state(config, Some(written), now)?));
+        return Ok((format!("the last known state of {written}"), state(config, Some(written), clock)?));
     }
     let files = journal::files(&config.reports_dir);
     let names: Vec<String> = files.iter().map(|path| name(path)).collect();
@@ -64,13 +66,14 @@ fn index_of(written: &str, names: &[String]) -> Result<Option<usize>, Failure> {
 }
 
 /// Returns the last known state of a sync, or of all, on every cluster of the config file; what is not known says so.
-pub(super) fn state(config: &Config, sync: Option<&str>, now: Timestamp) -> Result<Vec<Report>, Failure> {
+pub(super) fn state(config: &Config, sync: Option<&str>, clock: &dyn Clock) -> Result<Vec<Report>, Failure> {
     let state = State::open(&config.state_dir);
+    let (now, believed) = (clock.now(), timekeeping::believed(&state, clock));
     let troubles: BTreeMap<String, Trouble> = state.read_json(TROUBLES).unwrap_or_default();
     let mut all = Vec::new();
     for (name, settings) in config.settings.syncs.iter().filter(|(name, _)| sync.is_none_or(|sync| sync == *name)) {
         let clusters: Vec<&str> = config.clusters_of(settings).into_keys().collect();
-        let suspension = suspension::of(&state, name, now).map_err(|error| unusable(&error))?;
+        let suspension = suspension::of(&state, name, believed).map_err(|error| unusable(&error))?;
         let mut reports: Vec<Report> = Vec::new();
         for cluster in &clusters {
             if let Some(mut report) = journal::last(&state, name, cluster) {

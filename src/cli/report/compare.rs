@@ -7,7 +7,6 @@ use serde_json::{Value, json};
 use super::chosen::{find, state};
 use crate::cli::plan::Format;
 use crate::cli::{Context, EXIT_PENDING, Failure, print, print_json};
-use crate::clock::Clock as _;
 use crate::report::Report;
 use crate::report::comparison::compare;
 use crate::report::trend::time;
@@ -38,11 +37,11 @@ pub(super) struct Args {
 /// Runs the command.
 pub(super) fn run(context: &Context, args: &Args) -> Result<u8, Failure> {
     let config = context.load()?;
-    let now = context.clock.now();
-    let old = find(&config, &args.old, now)?;
+    let clock = context.clock.as_ref();
+    let old = find(&config, &args.old, clock)?;
     let new = match &args.new {
-        Some(name) => find(&config, name, now)?,
-        None => ("the last known state".to_owned(), of_same_places(&old.1, state(&config, None, now)?)),
+        Some(name) => find(&config, name, clock)?,
+        None => ("the last known state".to_owned(), of_same_places(&old.1, state(&config, None, clock)?)),
     };
     let comparison = compare(&old.1, &new.1);
     match args.format {

@@ -3,7 +3,6 @@
 use super::chosen::{find, state};
 use crate::cli::view::View;
 use crate::cli::{Context, Failure, emit};
-use crate::clock::Clock as _;
 use crate::report::text::{self, Look};
 
 /// Shows a report that is kept, or the last known state of a sync or of the whole fleet.
@@ -29,14 +28,14 @@ pub(super) struct Args {
 /// Runs the command.
 pub(super) fn run(context: &Context, args: &Args) -> Result<u8, Failure> {
     let config = context.load()?;
-    let now = context.clock.now();
+    let clock = context.clock.as_ref();
     let reports = match &args.name {
-        Some(name) => find(&config, name, now)?.1,
+        Some(name) => find(&config, name, clock)?.1,
         None if config.settings.syncs.is_empty() => {
             let message = format!("no syncs are configured in {}", config.file.display());
             return Err(Failure::usage(message).hint("a sync says which source goes to which clusters"));
         }
-        None => state(&config, None, now)?,
+        None => state(&config, None, clock)?,
     };
     if args.format == View::Text {
         emit(&text::first(&reports, Look { color: context.color, verbose: args.verbose }));

@@ -22,7 +22,7 @@ impl Session<'_> {
 
     /// Keeps on every cluster that there was no round, because the sync is suspended.
     pub(in crate::cli) fn rest(&self, order: &Order) {
-        let Ok(Some(suspension)) = suspension::of(&self.state, &order.sync, self.now()) else { return };
+        let Ok(Some(suspension)) = suspension::of(&self.state, &order.sync, self.believed()) else { return };
         for cluster in order.clusters.keys() {
             let last = journal::last(&self.state, &order.sync, cluster);
             let names = (order.sync.as_str(), order.settings.source.as_str());

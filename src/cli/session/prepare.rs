@@ -24,6 +24,7 @@ use crate::fleet::{self, Order};
 use crate::rendering::renderings::Renderings;
 use crate::rendering::{Want, Wanted, facts_of};
 use crate::report::Mode;
+use crate::rivals::Rivals;
 use crate::source::{Snapshot, SourceError};
 
 /// What syncs want, by cluster and sync.
@@ -74,7 +75,8 @@ impl<'a> Session<'a> {
         Ok(ready)
     }
 
-    /// Prepares a round of one sync without its source: what is wanted is known already.
+    /// Prepares a round of one sync without its source: what is wanted is known already. The sources of the syncs beside it
+    /// are read, so that nothing is deleted that has moved to one of them.
     pub(in crate::cli) fn without_source(
         &self,
         (name, sync): (&str, &SyncSettings),
@@ -84,7 +86,8 @@ impl<'a> Session<'a> {
         let installation = self.state.make_installation().map_err(|error| unusable(&error))?;
         let (sync_name, cluster) = (Some(name.to_owned()), clusters.to_vec());
         let selection = Selection { sync: sync_name, cluster, only: Vec::new(), full: false };
-        let order = self.order(name, sync, &selection, &installation);
+        let mut order = self.order(name, sync, &selection, &installation);
+        self.look_beside(&mut order, sync, &selection)?;
         let ready = |(cluster, rendering)| (cluster, Want::ready(rendering, &order.marker()));
         let wanted = wanted.into_iter().map(ready).collect();
         let snapshot = Arc::new(Snapshot::new(revision, Tree::default()));
@@ -100,23 +103,31 @@ impl<'a> Session<'a> {
         installation: &str,
     ) -> Result<Prepared, Failure> {
         let mut order = self.order(name, sync, selection, installation);
-        let syncs = BTreeMap::from([(name, sync)]);
-        let neighbors = self.neighbors(&syncs, selection);
+        self.look_beside(&mut order, sync, selection)?;
+        let wanted = order.clusters.keys().map(|name| (name.clone(), Want::Ready(Arc::default()))).collect();
+        let snapshot = Arc::new(Snapshot::new("nothing".to_owned(), Tree::default()));
+        Ok(Prepared { order, snapshot, wanted })
+    }
+
+    /// Finds out what the other syncs want on the clusters of a round whose own source is not read.
+    fn look_beside(&self, order: &mut Order, sync: &SyncSettings, selection: &Selection) -> Result<(), Failure> {
+        let own = order.sync.clone();
+        let neighbors = self.neighbors(&BTreeMap::from([(own.as_str(), sync)]), selection);
         let mut known = ByCluster::new();
-        let chosen = (selection, installation);
         for (source, result) in self.read(neighbors.values().map(|sync| sync.source.as_str()).collect())? {
             let result = result.map(Arc::new);
             for (name, sync) in neighbors.iter().filter(|(_, sync)| sync.source == source) {
                 match &result {
-                    Ok(snapshot) => note(&mut known, name, &self.wanted(name, sync, snapshot, chosen)),
+                    Ok(snapshot) => {
+                        let wanted = self.wanted(name, sync, snapshot, (selection, &order.installation));
+                        note(&mut known, name, &wanted);
+                    }
                     Err(failure) => self.note_unread(&mut known, name, sync, failure),
                 }
             }
         }
-        order.beside = self.beside(&order, &known);
-        let wanted = order.clusters.keys().map(|name| (name.clone(), Want::Ready(Arc::default()))).collect();
-        let snapshot = Arc::new(Snapshot::new("nothing".to_owned(), Tree::default()));
-        Ok(Prepared { order, snapshot, wanted })
+        order.beside = self.beside(order, &known);
+        Ok(())
     }
 
     /// Returns the syncs that a command is not about and that go to clusters that it is about.
@@ -277,7 +288,17 @@ impl<'a> Session<'a> {
             archive: None,
             cause: None,
             undo: None,
+            rivals: self.rivals(),
         }
+    }
+
+    fn rivals(&self) -> Arc<Rivals> {
+        let clock: Arc<dyn Clock> = Arc::clone(&self.context.clock) as Arc<dyn Clock>;
+        let build = |name: &str| {
+            let settings = self.config.settings.clusters.get(name)?;
+            Some(assemble::cluster(self.config, name, settings, &clock))
+        };
+        Arc::clone(self.rivals.get_or_init(|| Arc::new(Rivals::of(self.config, build))))
     }
 
     fn clusters(&self, sync: &SyncSettings, wanted: &[String]) -> fleet::Clusters {

@@ -12,13 +12,14 @@ use sha2::{Digest as _, Sha256};
 
 use super::choice::Choice;
 use super::material::{Piece, certificates};
-use super::{Access, KubeconfigError, Login, Place, Settings, user};
+use super::user::Plugins;
+use super::{Access, KubeconfigError, Login, Place, Settings, StandardLookup, user};
 
 /// Checks everything that a context stands for.
 pub(super) fn check(
     choice: &Choice<'_>,
     name: &str,
-    settings: &Settings,
+    (settings, standard): (&Settings, &StandardLookup),
     mut digest: Sha256,
 ) -> Result<Access, KubeconfigError> {
     let Choice { place, cluster, user } = choice;
@@ -31,9 +32,13 @@ pub(super) fn check(
     let authority = piece.read(place, &mut digest)?;
     let no_pem = || place.error("its certificate-authority holds no PEM certificate", piece.hint());
     let authorities = authority.as_deref().map(|pem| certificates(pem).ok_or_else(no_pem)).transpose()?;
-    let allow = format!("clusters.{name}.kubeconfig.exec.allow");
-    let described = described(cluster, authority.as_deref());
-    let credentials = user::credentials(place, *user, described, settings, &allow, &mut digest)?;
+    let plugins = Plugins {
+        cluster: described(cluster, authority.as_deref()),
+        settings: &settings.exec,
+        folders: &standard.programs,
+        setting: format!("clusters.{name}.kubeconfig.exec"),
+    };
+    let credentials = user::credentials(place, *user, &plugins, &mut digest)?;
     // Behind plain http there is `kubectl proxy`, which brings the credentials itself.
     let anonymous = credentials.identity.is_none() && matches!(credentials.login, Login::None);
     if anonymous && server.scheme_str() == Some("https") {

@@ -1,6 +1,6 @@
 //! The user of a context: who we are, and what proves it.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use kube::config::AuthInfo;
 use secrecy::{ExposeSecret, SecretString};
@@ -8,7 +8,8 @@ use serde_json::Value;
 use sha2::Sha256;
 
 use super::material::{Piece, certificates, has_private_key};
-use super::{KubeconfigError, Login, Place, Settings};
+use super::{KubeconfigError, Login, Place};
+use crate::cluster::exec::allow::Exec;
 use crate::cluster::exec::{Identity, Plugin};
 
 /// What a user's entry comes to.
@@ -18,13 +19,22 @@ pub(super) struct Credentials {
     pub(super) acting_as: AuthInfo,
 }
 
-/// Reads and checks a user's entry. `cluster` is what plugins are told, `allow` the name of the setting that lists them.
+/// What is said about credential plugins.
+pub(super) struct Plugins<'a> {
+    /// The cluster, as they are told.
+    pub(super) cluster: Value,
+    pub(super) settings: &'a Exec,
+    /// Where they are looked for.
+    pub(super) folders: &'a [PathBuf],
+    /// The name of the settings.
+    pub(super) setting: String,
+}
+
+/// Reads and checks a user's entry.
 pub(super) fn credentials(
     place: &Place,
     user: Option<&AuthInfo>,
-    cluster: Value,
-    settings: &Settings,
-    allow: &str,
+    plugins: &Plugins<'_>,
     digest: &mut Sha256,
 ) -> Result<Credentials, KubeconfigError> {
     let Some(user) = user else {
@@ -35,7 +45,7 @@ pub(super) fn credentials(
         return Err(place.error(problem, "use an exec plugin such as kubelogin, or a token"));
     }
     let identity = identity(place, user, digest)?;
-    let login = login(place, user, cluster, settings, allow, digest)?;
+    let login = login(place, user, plugins, digest)?;
     let acting_as = AuthInfo {
         impersonate: user.impersonate.clone(),
         impersonate_uid: user.impersonate_uid.clone(),
@@ -74,14 +84,7 @@ fn identity(place: &Place, user: &AuthInfo, digest: &mut Sha256) -> Result<Optio
 }
 
 /// A file wins over the token beside it, as with kubectl.
-fn login(
-    place: &Place,
-    user: &AuthInfo,
-    cluster: Value,
-    settings: &Settings,
-    allow: &str,
-    digest: &mut Sha256,
-) -> Result<Login, KubeconfigError> {
+fn login(place: &Place, user: &AuthInfo, plugins: &Plugins<'_>, digest: &mut Sha256) -> Result<Login, KubeconfigError> {
     if let Some(file) = user.token_file.as_deref().filter(|file| !file.is_empty()) {
         let piece = Piece { what: "tokenFile", inline: None, file: Some(file) };
         let token = piece.read(place, digest)?.unwrap_or_default();
@@ -91,8 +94,9 @@ fn login(
         return Ok(Login::Token(token_of(place, "token", token.expose_secret())?));
     }
     if let Some(exec) = &user.exec {
-        let plugin = Plugin::new(exec, cluster, &settings.exec.allow, allow).map_err(|error| place.plugin(error))?;
-        return Ok(Login::Plugin(plugin));
+        let Plugins { cluster, settings, folders, setting } = plugins;
+        let plugin = Plugin::new(exec, cluster.clone(), settings, folders, setting);
+        return Ok(Login::Plugin(plugin.map_err(|error| place.plugin(error))?));
     }
     match (user.username.as_deref().filter(|name| !name.is_empty()), &user.password) {
         (Some(name), Some(password)) => Ok(Login::Password(name.to_owned(), password.clone())),

@@ -9,7 +9,7 @@ use std::fs;
 use git2::cert::Cert;
 use git2::{
     AutotagOption, CertificateCheckStatus, Cred, CredentialType, Direction, ErrorClass, ErrorCode, FetchOptions,
-    Remote, RemoteCallbacks, RemoteConnection,
+    Remote, RemoteCallbacks, RemoteConnection, RemoteRedirect,
 };
 use secrecy::ExposeSecret;
 use tokio_util::sync::CancellationToken;
@@ -82,6 +82,7 @@ impl<'a> Conversation<'a> {
     pub(super) fn fetch(&self, connection: &mut RemoteConnection<'_, '_, '_>, wanted: &Wanted) -> Result<(), Failure> {
         let mut options = FetchOptions::new();
         options.remote_callbacks(self.callbacks()).depth(1).download_tags(AutotagOption::None).update_fetchhead(false);
+        options.follow_redirects(RemoteRedirect::None);
         let what = format!("+{}:{LAST}", wanted.ask_for);
         let fetched = connection.remote().fetch(&[what], Some(&mut options), None);
         fetched.map_err(|error| self.failure(&error, Stage::Fetch))

@@ -76,6 +76,10 @@ fn judge(error: &git2::Error, settings: &Settings) -> (Reason, Option<String>) {
     if let Some(status) = http_status(error.message()) {
         return judge_status(status, settings);
     }
+    if error.message().starts_with("cannot redirect from ") {
+        let hint = "Redirects are followed on the same host only; if that is where the repository is now, write it into `url`.";
+        return (Reason::Untrusted, Some(hint.to_owned()));
+    }
     match (error.code(), error.class()) {
         (ErrorCode::Certificate, _) => (Reason::Untrusted, Some(settings.auth.advice_on_trust())),
         (ErrorCode::Auth, _) => (Reason::AuthFailed, Some(settings.auth.advice())),
@@ -201,6 +205,7 @@ mod tests {
     fn errors_of_libgit2_are_told_apart() {
         let generic = ErrorCode::GenericError;
         assert_eq!(check(ErrorCode::Certificate, ErrorClass::Ssl, "no"), Reason::Untrusted);
+        assert_eq!(check(generic, ErrorClass::Net, "cannot redirect from 'a' to 'b'"), Reason::Untrusted);
         assert_eq!(check(ErrorCode::Auth, ErrorClass::Http, "no"), Reason::AuthFailed);
         assert_eq!(check(ErrorCode::Timeout, ErrorClass::Net, "no"), Reason::Unreachable);
         assert_eq!(check(generic, ErrorClass::Net, "failed to connect"), Reason::Unreachable);

@@ -60,10 +60,13 @@ impl Place {
 
     /// Opens the mirror, which is empty if there was none.
     pub(super) fn open(&self) -> Result<Repository, Failure> {
-        if self.folder.exists() {
-            return Repository::open_bare(&self.folder).map_err(|error| Failure::of_mirror(&error));
-        }
-        create(&self.folder)
+        let repository = if self.folder.exists() {
+            Repository::open_bare(&self.folder).map_err(|error| Failure::of_mirror(&error))?
+        } else {
+            create(&self.folder)?
+        };
+        stay_on_host(&repository).map_err(|error| Failure::of_mirror(&error))?;
+        Ok(repository)
     }
 
     /// Throws the mirror away.
@@ -90,6 +93,18 @@ fn create(folder: &Path) -> Result<Repository, Failure> {
     // Templates are the machine's, and may bring hooks.
     options.bare(true).no_reinit(true).external_template(false);
     Repository::init_opts(folder, &options).map_err(|error| Failure::of_mirror(&error))
+}
+
+/// Keeps libgit2 from following a redirect to another host; by its own default it does, for the first request.
+///
+/// Connecting takes no such option, but it looks into the configuration of the repository.
+fn stay_on_host(repository: &Repository) -> Result<(), git2::Error> {
+    const SETTING: &str = "http.followRedirects";
+    let mut config = repository.config()?;
+    if config.snapshot()?.get_str(SETTING).is_ok_and(|value| value == "false") {
+        return Ok(());
+    }
+    config.set_str(SETTING, "false")
 }
 
 fn remove(folder: &Path) -> Result<(), Failure> {

@@ -219,7 +219,7 @@ async fn an_object_that_is_another_one_by_now_is_no_reason_to_delete_it() {
     let settings = json!({"unclaimed": "apply", "recreate": {"kinds": ["Deployment"]}});
     let installation = Installation::new(&site.name, &settings);
     let specs = |image: &str| Specs::from([("edge.json".to_owned(), workload(&site, "Deployment", "one", image))]);
-    let lookup = StandardLookup { files: vec![server().kubeconfig("admin")] };
+    let lookup = StandardLookup { files: vec![server().kubeconfig("admin")], ..StandardLookup::default() };
     let connect = || KubeCluster::new("c", Settings::default(), lookup.clone(), Arc::new(SystemClock::new()));
     let plain: Arc<dyn Cluster> = Arc::new(connect());
     installation.round(&specs("image"), &plain).await;

@@ -28,6 +28,67 @@ fn what_is_not_allowed_is_refused() {
 }
 
 #[test]
+fn a_team_that_has_a_namespace_cannot_bind_itself_to_a_cluster_role() {
+    let site = Site::new("");
+    let group = "rbac.authorization.k8s.io";
+    let binding = json!({
+        "apiVersion": format!("{group}/v1"), "kind": "ClusterRoleBinding",
+        // It says a namespace, which its kind does not have.
+        "metadata": {"name": site.name, "namespace": site.name},
+        "roleRef": {"apiGroup": group, "kind": "ClusterRole", "name": "cluster-admin"},
+        "subjects": [{"kind": "ServiceAccount", "name": "default", "namespace": site.name}],
+    });
+    let map = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "m", "namespace": site.name}});
+    site.spec("binding", &binding.to_string());
+    site.spec("map", &map.to_string());
+    let is_bound = || server().kubectl(&["get", "clusterrolebinding", &site.name]).status.success();
+
+    site.configure(&site.name, &format!("unclaimed: apply, allow: {{namespaces: [{}]}}", site.name));
+    let refusal = "not allowed: kind \"ClusterRoleBinding\" is in no namespace, and where allow.namespaces names some";
+    site.run(&["plan"]).exits(3).says(refusal).says("1 object to create");
+    site.sync().exits(3).says(refusal).says("1 object created");
+    assert!(!is_bound());
+
+    let only = |kinds: &str| format!("unclaimed: apply, allow: {{namespaces: [{}], {kinds}}}", site.name);
+    site.configure(&site.name, &only("clusterKinds: [ClusterRoleBinding.example.com]"));
+    site.sync().exits(3).says("is in no namespace and not in allow.clusterKinds");
+    site.configure(&site.name, &only("kinds: [ConfigMap.example.com, ConfigMap.core]"));
+    site.sync().exits(3).says("kind \"ClusterRoleBinding\" is not in allow.kinds");
+    assert!(!is_bound());
+
+    // Whoever wants it can have it.
+    site.configure(&site.name, &only(&format!("clusterKinds: [ClusterRoleBinding.{group}]")));
+    site.sync().exits(0).says("1 object created");
+    assert!(is_bound());
+    site.drop(&["binding"]);
+    site.sync().exits(0).says("1 object deleted");
+}
+
+#[test]
+fn a_custom_kind_without_namespaces_is_known_from_the_cluster() {
+    let site = Site::new("");
+    let group = format!("{}.example.com", site.name);
+    let schema = json!({"openAPIV3Schema": {"type": "object", "x-kubernetes-preserve-unknown-fields": true}});
+    let definition = json!({
+        "apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
+        "metadata": {"name": format!("gadgets.{group}")},
+        "spec": {
+            "group": group, "scope": "Cluster", "names": {"plural": "gadgets", "kind": "Gadget"},
+            "versions": [{"name": "v1", "served": true, "storage": true, "schema": schema}],
+        },
+    });
+    server().kubectl_stdin(&["create", "-f", "-"], &definition.to_string());
+    let wait = ["wait", "--for=condition=Established", "crd", &format!("gadgets.{group}"), "--timeout=20s"];
+    server().kubectl_ok(&wait);
+    let metadata = json!({"name": "a", "namespace": site.name});
+    let gadget = json!({"apiVersion": format!("{group}/v1"), "kind": "Gadget", "metadata": metadata});
+    site.spec("gadget", &gadget.to_string());
+    site.configure(&site.name, &format!("unclaimed: apply, allow: {{namespaces: [{}]}}", site.name));
+    site.sync().exits(3).says("kind \"Gadget\" is in no namespace");
+    assert!(!server().kubectl(&["get", &format!("gadgets.{group}"), "a"]).status.success());
+}
+
+#[test]
 fn a_missing_namespace_is_made_only_on_request() {
     let site = Site::new("");
     let missing = unique("missing");

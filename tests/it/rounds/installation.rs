@@ -198,6 +198,7 @@ impl Installation {
             archive: self.archive.clone(),
             cause: None,
             undo: None,
+            rivals: Arc::default(),
         }
     }
 

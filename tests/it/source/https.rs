@@ -199,6 +199,34 @@ async fn a_redirect_to_another_server_is_not_followed_with_a_token() {
 }
 
 #[tokio::test]
+async fn a_redirect_to_another_host_is_not_followed_by_anybody() {
+    let folder = Folder::new();
+    let repository = Repository::new(folder.path(), "infra");
+    repository.write("a.yaml", "a: 1\n");
+    repository.push();
+    let other = HttpsServer::start(&folder.path().join("other"), TOKEN, "");
+    // The same machine by another name.
+    let elsewhere = other.url.replace("127.0.0.1", "localhost");
+    let server = HttpsServer::start(folder.path(), TOKEN, &elsewhere);
+    let both = [&server.authority, &other.authority].map(|file| fs::read_to_string(file).expect("a certificate"));
+    let (authorities, token_file) = (folder.path().join("authorities"), folder.path().join("my-token"));
+    fs::write(&authorities, both.concat()).expect("the folder can be written");
+    fs::write(&token_file, TOKEN).expect("the folder can be written");
+    let url = format!("{}/moved/infra.git", server.url);
+    for (name, auth) in [
+        ("anonymous", json!({"caFile": authorities})),
+        ("with a token", json!({"caFile": authorities, "tokenFile": token_file})),
+    ] {
+        let folder = folder.path().join(name);
+        fs::create_dir(&folder).expect("the folder can be written");
+        let error = failure(&source(&folder, json!({"url": url, "auth": auth}))).await;
+        assert_eq!(error.reason, Reason::Untrusted, "{name}: {}", told(&error));
+        assert!(told(&error).contains("cannot redirect from '127.0.0.1' to 'localhost'"), "{}", told(&error));
+        assert_eq!(other.requests(), [""; 0], "{name}");
+    }
+}
+
+#[tokio::test]
 async fn a_server_that_is_down_is_unreachable() {
     let folder = Folder::new();
     let settings = json!({"url": format!("https://127.0.0.1:{}/infra.git", free_port())});

@@ -3,7 +3,7 @@
 use super::Gvk;
 
 /// Kinds that are in no namespace: those of Kubernetes itself, and those that gateways and model servers come with.
-const CLUSTER_SCOPED: [(&str, &str); 27] = [
+const CLUSTER_SCOPED: [(&str, &str); 35] = [
     ("", "Namespace"),
     ("", "Node"),
     ("", "PersistentVolume"),
@@ -17,20 +17,28 @@ const CLUSTER_SCOPED: [(&str, &str); 27] = [
     ("apiregistration.k8s.io", "APIService"),
     ("cert-manager.io", "ClusterIssuer"),
     ("certificates.k8s.io", "CertificateSigningRequest"),
+    ("certificates.k8s.io", "ClusterTrustBundle"),
     ("flowcontrol.apiserver.k8s.io", "FlowSchema"),
     ("flowcontrol.apiserver.k8s.io", "PriorityLevelConfiguration"),
     ("gateway.networking.k8s.io", "GatewayClass"),
+    ("internal.apiserver.k8s.io", "StorageVersion"),
+    ("networking.k8s.io", "IPAddress"),
     ("networking.k8s.io", "IngressClass"),
+    ("networking.k8s.io", "ServiceCIDR"),
     ("node.k8s.io", "RuntimeClass"),
     ("rbac.authorization.k8s.io", "ClusterRole"),
     ("rbac.authorization.k8s.io", "ClusterRoleBinding"),
     ("resource.k8s.io", "DeviceClass"),
+    ("resource.k8s.io", "DeviceTaintRule"),
     ("resource.k8s.io", "ResourceSlice"),
     ("scheduling.k8s.io", "PriorityClass"),
     ("serving.kserve.io", "ClusterServingRuntime"),
     ("storage.k8s.io", "CSIDriver"),
+    ("storage.k8s.io", "CSINode"),
     ("storage.k8s.io", "StorageClass"),
     ("storage.k8s.io", "VolumeAttachment"),
+    ("storage.k8s.io", "VolumeAttributesClass"),
+    ("storagemigration.k8s.io", "StorageVersionMigration"),
 ];
 
 /// Tells whether objects of a kind are in no namespace; a kind that is not known has namespaces, as most have.

@@ -110,6 +110,7 @@ pub(super) fn add(plan: &mut Plan, rendering: &Rendering, observed: &Observed, o
     let much = if empty.is_none() { max_delete(plan, observed, owned, policies) } else { None };
     let holds = [
         other_installation(observed, owned, policies),
+        two_names(observed, policies),
         cluster_identity(observed, owned, policies),
         empty,
         much,
@@ -180,6 +181,15 @@ fn other_installation(observed: &Observed, owned: &Inventory, policies: &Policie
             policies.marker.sync, policies.cluster
         ),
     ))
+}
+
+/// Under each of its names it would be another's to prune what was made under the other.
+fn two_names(observed: &Observed, policies: &Policies) -> Option<Hold> {
+    let (twin, name, identity) = (policies.twin.as_ref()?, &policies.cluster, &observed.cluster);
+    let message = format!("clusters {name:?} and {twin:?} of the config file are the same one, {identity}");
+    let hint =
+        "keep one of the two names, and have the syncs of both select it; until then nothing is done under either";
+    Some(Hold::on_sync(Guard::ClusterIdentity, message, hint))
 }
 
 /// A kubeconfig that leads to another cluster has changed hands, or the cluster was built anew: a person knows which.

@@ -9,6 +9,7 @@ use super::saved::SavedStep;
 use crate::inventory::Applied;
 use crate::marks::{Marker, Owner};
 use crate::object::ObjectId;
+use crate::object::kind_name::KindName;
 
 /// When an existing object without our mark may become ours.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -42,6 +43,52 @@ pub struct Confirm {
     pub gpus: bool,
 }
 
+/// What a sync may write.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Allow {
+    /// Namespaces; `*` is any.
+    pub namespaces: BTreeSet<String>,
+    /// Kinds, with a namespace or without.
+    pub kinds: BTreeSet<KindName>,
+    /// Those of them that may be written although they are in no namespace; `None` leaves it to the namespaces.
+    pub cluster_kinds: Option<BTreeSet<KindName>>,
+}
+
+impl Allow {
+    /// Any kind in any namespace, and in none.
+    pub fn everything() -> Self {
+        Self { namespaces: ["*".to_owned()].into(), kinds: [KindName::ANY].into(), cluster_kinds: None }
+    }
+
+    /// Returns why an object may not be written, if it may not.
+    fn forbids(&self, id: &ObjectId) -> Option<String> {
+        let is_among = |kinds: &BTreeSet<KindName>| kinds.iter().any(|kind| kind.is_of(id));
+        if !id.namespace.is_empty() && !self.is_everywhere() && !self.namespaces.contains(&id.namespace) {
+            return Some(format!("namespace {:?} is not in allow.namespaces", id.namespace));
+        }
+        if !is_among(&self.kinds) {
+            return Some(format!("kind {:?} is not in allow.kinds", id.kind));
+        }
+        if !id.namespace.is_empty() {
+            return None;
+        }
+        // Who may write into some namespaces only would get out of them by a ClusterRoleBinding, or a webhook.
+        match &self.cluster_kinds {
+            Some(kinds) if is_among(kinds) => None,
+            Some(_) => Some(format!("kind {:?} is in no namespace and not in allow.clusterKinds", id.kind)),
+            None if self.is_everywhere() => None,
+            None => Some(format!(
+                "kind {:?} is in no namespace, and where allow.namespaces names some, allow.clusterKinds must name it",
+                id.kind
+            )),
+        }
+    }
+
+    fn is_everywhere(&self) -> bool {
+        self.namespaces.contains("*")
+    }
+}
+
 /// What a sync may do.
 #[derive(Clone, Debug)]
 #[expect(clippy::struct_excessive_bools, reason = "each is a setting that stands for itself")]
@@ -52,6 +99,8 @@ pub struct Policies {
     pub cluster: String,
     /// What identifies the cluster that this host has worked on by that name; empty if it has not, or does not know.
     pub known_cluster: String,
+    /// Another name by which the same cluster answers, if there is one.
+    pub twin: Option<String>,
     /// Name of the source, for the inventory.
     pub source: String,
     /// The revision of it that is rendered.
@@ -80,10 +129,8 @@ pub struct Policies {
     pub allow_empty: bool,
     /// Whether missing namespaces are made.
     pub create_namespaces: bool,
-    /// Namespaces that may be written to; `*` is any.
-    pub namespaces: BTreeSet<String>,
-    /// Kinds that may be written; `*` is any.
-    pub kinds: BTreeSet<String>,
+    /// What may be written.
+    pub allow: Allow,
     /// The units that this round is about; `None` is all.
     pub only: Option<BTreeSet<ObjectId>>,
     /// This host has not seen this cluster before, so it deletes nothing yet.
@@ -102,11 +149,11 @@ impl Policies {
     /// The policies of a sync about which nothing is configured: nobody else's objects are touched, little is deleted at
     /// once, and namespaces have to be there.
     pub fn new(marker: Marker) -> Self {
-        let any = || BTreeSet::from(["*".to_owned()]);
         Self {
             marker,
             cluster: String::new(),
             known_cluster: String::new(),
+            twin: None,
             source: String::new(),
             applying: Applied::default(),
             is_polled: true,
@@ -121,8 +168,7 @@ impl Policies {
             pinned: None,
             allow_empty: false,
             create_namespaces: false,
-            namespaces: any(),
-            kinds: any(),
+            allow: Allow::everything(),
             only: None,
             first_round: false,
             hold_on_problem: false,
@@ -144,11 +190,36 @@ impl Policies {
 
     /// Returns why an object may not be written, if it may not: known before any request.
     pub fn forbids(&self, id: &ObjectId) -> Option<Reason> {
-        let allows = |list: &BTreeSet<String>, name: &str| list.contains("*") || list.contains(name);
-        if !id.namespace.is_empty() && !allows(&self.namespaces, &id.namespace) {
-            return Some(Reason::NotAllowed(format!("namespace {:?} is not in allow.namespaces", id.namespace)));
-        }
-        (!allows(&self.kinds, &id.kind))
-            .then(|| Reason::NotAllowed(format!("kind {:?} is not in allow.kinds", id.kind)))
+        self.allow.forbids(id).map(Reason::NotAllowed)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn allow(namespaces: &[&str], kinds: &[&str], cluster_kinds: Option<&[&str]>) -> Allow {
+        let named = |kinds: &[&str]| kinds.iter().map(|kind| kind.parse().expect("it names a kind")).collect();
+        let namespaces = namespaces.iter().map(|&name| name.to_owned()).collect();
+        Allow { namespaces, kinds: named(kinds), cluster_kinds: cluster_kinds.map(named) }
+    }
+
+    #[test]
+    fn kinds_without_a_namespace_need_a_word_of_their_own() {
+        let role = ObjectId::new("rbac.authorization.k8s.io", "ClusterRole", "", "a");
+        let map = ObjectId::new("", "ConfigMap", "team", "a");
+        let check = |allow: &Allow, expected: [bool; 2]| {
+            let allowed = [&role, &map].map(|id| allow.forbids(id).is_none());
+            assert_eq!(allowed, expected, "{allow:?}");
+        };
+        check(&allow(&["*"], &["*"], None), [true, true]);
+        check(&allow(&["team"], &["*"], None), [false, true]);
+        check(&allow(&["team"], &["ClusterRole", "ConfigMap"], None), [false, true]);
+        check(&allow(&["team"], &["*"], Some(&["ClusterRole"])), [true, true]);
+        check(&allow(&["team"], &["*"], Some(&["ClusterRole.example.com"])), [false, true]);
+        check(&allow(&["team"], &["ConfigMap"], Some(&["*"])), [false, true]);
+        check(&allow(&["*"], &["*"], Some(&[])), [false, true]);
+        check(&allow(&["*", "team"], &["*.core"], None), [false, true]);
+        check(&allow(&["other"], &["*"], Some(&["*"])), [true, false]);
     }
 }

@@ -9,8 +9,9 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::Metadata;
+use super::{Document, Metadata};
 use crate::patch::PatchType;
+use crate::problem::Problem;
 use crate::selector::{ClusterSelector, Expression};
 
 /// The API group of what only gatewright reads.
@@ -21,6 +22,49 @@ pub const KIND: &str = "ClusterOverlay";
 
 /// The versions of overlays that are read.
 pub const VERSIONS: [&str; 1] = ["v1alpha1"];
+
+/// The folders of a source in which overlays count: who may write there speaks for the platform.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum OverlayFolders {
+    /// All of them.
+    #[default]
+    All,
+    /// These, without slashes around them; an empty one is the whole source.
+    Named(Vec<String>),
+}
+
+impl OverlayFolders {
+    /// Names folders, or files, by their paths from the root of the source; `.` is all of it.
+    pub fn named(paths: &[String]) -> Self {
+        let plain = |path: &String| {
+            let parts = path.split('/').filter(|part| !matches!(*part, "" | "."));
+            parts.collect::<Vec<_>>().join("/")
+        };
+        Self::Named(paths.iter().map(plain).collect())
+    }
+
+    /// Tells whether a file is in one of them.
+    pub fn hold(&self, file: &str) -> bool {
+        let Self::Named(folders) = self else { return true };
+        let is_in = |folder: &String| {
+            folder.is_empty()
+                || file.strip_prefix(folder.as_str()).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+        };
+        folders.iter().any(is_in)
+    }
+
+    /// Returns what is wrong with an overlay that stands elsewhere. It holds nobody: else whoever may write anywhere in
+    /// the source could hold everybody.
+    pub(super) fn problem_with(&self, document: &Document) -> Option<Problem> {
+        let is_overlay = document.id.group == GROUP && document.id.kind == KIND;
+        if !is_overlay || self.hold(&document.file) {
+            return None;
+        }
+        let problem = Problem::document(document.place(), "overlays of this folder do not count");
+        let hint = "move it to a folder of the platform, or name its folder in overlays.paths of the sync";
+        Some(problem.about(document.id.clone()).hint(hint))
+    }
+}
 
 /// What holds for some Gateways on some clusters, whatever their own parameters say.
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
@@ -159,4 +203,24 @@ pub struct Bound {
     /// What to tell somebody who breaks it.
     #[serde(default)]
     pub message: Option<String>,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn folders_of_overlays_are_whole_names() {
+        let check = |paths: &[&str], file: &str, expected: bool| {
+            let paths: Vec<String> = paths.iter().map(|&path| path.to_owned()).collect();
+            assert_eq!(OverlayFolders::named(&paths).hold(file), expected, "{file} in {paths:?}");
+        };
+        check(&["platform"], "platform/a.yaml", true);
+        check(&["./platform/"], "platform/eu/a.yaml", true);
+        check(&["platform"], "platform-b/a.yaml", false);
+        check(&["platform"], "teams/platform/a.yaml", false);
+        check(&["platform/a.yaml"], "platform/a.yaml", true);
+        check(&["."], "a.yaml", true);
+        check(&[], "a.yaml", false);
+    }
 }

@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use tempfile::TempDir;
 
 use super::*;
-use crate::cluster::kubeconfig::Exec;
+use crate::cluster::exec::allow::Exec;
 
 /// A clock that stands still until it is moved.
 struct Still(StdMutex<(Timestamp, Duration)>);
@@ -51,7 +51,7 @@ fn with_user(user: &Value) -> Setup {
     write(&folder, user);
     let clock = Arc::new(Still(StdMutex::new((Timestamp::UNIX_EPOCH, Duration::ZERO))));
     let path = Some(folder.path().join("config"));
-    let settings = Settings { path, exec: Exec { allow: vec!["sh".to_owned()] }, ..Settings::default() };
+    let settings = Settings { path, exec: Exec { allow: vec!["sh".into()], ..Exec::default() }, ..Settings::default() };
     let sessions =
         Sessions::new("eu", settings, StandardLookup::default(), Duration::from_secs(5), Arc::<Still>::clone(&clock));
     Setup { folder, clock, sessions }

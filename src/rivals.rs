@@ -1,0 +1,126 @@
+//! Clusters that answer by two names of the config file.
+//!
+//! The rounds of one name know nothing of those of the other: what one sync makes another takes for what it does not
+//! want any more, and a spec that both have belongs now to the one and now to the other. So nothing is done under
+//! either name. What a cluster is, is known by its identity, because addresses and kubeconfigs may differ; which name
+//! has had which one is remembered in the state folder, and certain only if it still answers so.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures::future::join_all;
+use gatewright_engine::error::Chain;
+use serde::{Deserialize, Serialize};
+use tokio::sync::OnceCell;
+use tracing::warn;
+
+use crate::cluster::Cluster;
+use crate::config::Config;
+use crate::config::settings::Mode;
+use crate::state::State;
+
+/// Where it is remembered, below the state folder: a file for each cluster.
+const FOLDER: &str = "clusters";
+
+/// How long the first round on a cluster waits for others to say who they are; their own first round looks again.
+const PATIENCE: Duration = Duration::from_secs(5);
+
+/// The clusters that syncs apply to, by the names that they have in the config file.
+#[derive(Default)]
+pub struct Rivals(BTreeMap<String, Rival>);
+
+struct Rival {
+    cluster: Arc<dyn Cluster>,
+    /// Its identity when a cluster was seen for the first time that might be the same; `None` if it did not say it.
+    at_first: OnceCell<Option<String>>,
+}
+
+/// What was found out about a name.
+#[derive(Debug, Serialize, Deserialize)]
+struct Known {
+    identity: String,
+}
+
+/// One name as its rounds see the others.
+#[derive(Clone)]
+pub struct Names {
+    /// The others, and it.
+    pub rivals: Arc<Rivals>,
+    /// The name.
+    pub name: String,
+    /// Where is remembered what answered by which name.
+    pub state: State,
+    /// Whether the round may write that down.
+    pub is_noted: bool,
+}
+
+impl Rivals {
+    /// Builds the clusters to which any sync of a configuration applies something.
+    pub fn of(config: &Config, build: impl Fn(&str) -> Option<Arc<dyn Cluster>>) -> Self {
+        let syncs = config.settings.syncs.values().filter(|sync| sync.mode == Mode::Apply);
+        let names = syncs.flat_map(|sync| config.clusters_of(sync).into_keys());
+        let mut rivals = BTreeMap::new();
+        for name in names {
+            if !rivals.contains_key(name)
+                && let Some(cluster) = build(name)
+            {
+                rivals.insert(name.to_owned(), Rival { cluster, at_first: OnceCell::new() });
+            }
+        }
+        Self(rivals)
+    }
+}
+
+impl Rival {
+    /// Returns who it was at first; it is asked once, whoever wants to know.
+    async fn at_first(&self) -> Option<&String> {
+        let ask = async || tokio::time::timeout(PATIENCE, self.cluster.identity()).await.ok()?.ok();
+        self.at_first.get_or_init(ask).await.as_ref()
+    }
+}
+
+impl Names {
+    /// Returns another name by which the same cluster answers, and remembers who answers by this one.
+    pub async fn twin(&self, identity: &str) -> Option<String> {
+        // Under a name to which nothing is applied nothing is made or pruned. A directory has no identity before its
+        // first write.
+        if identity.is_empty() || !self.rivals.0.contains_key(&self.name) {
+            return None;
+        }
+        let is_new = self.known(&self.name).is_none_or(|known| known != identity);
+        if is_new && self.is_noted {
+            self.note(identity);
+        }
+        let others = self.rivals.0.iter().filter(|(name, _)| **name != self.name);
+        let asked = others.map(async |(name, rival)| {
+            let is_same = match self.known(name) {
+                // It may have been another one since; if it does not answer, it was this one.
+                Some(known) if known == identity => {
+                    let now = tokio::time::timeout(PATIENCE, rival.cluster.identity()).await;
+                    now.ok().and_then(Result::ok).is_none_or(|now| now == identity)
+                }
+                Some(_) => false,
+                None => is_new && rival.at_first().await.is_some_and(|other| other == identity),
+            };
+            is_same.then(|| name.clone())
+        });
+        join_all(asked).await.into_iter().flatten().next()
+    }
+
+    fn known(&self, name: &str) -> Option<String> {
+        let known: Option<Known> = self.state.read_json(path(name));
+        known.map(|known| known.identity)
+    }
+
+    fn note(&self, identity: &str) {
+        let known = Known { identity: identity.to_owned() };
+        if let Err(error) = self.state.write_json(path(&self.name), &known) {
+            warn!(cluster = self.name, error = %Chain(&error), "cannot remember which cluster answers by a name");
+        }
+    }
+}
+
+fn path(name: &str) -> String {
+    format!("{FOLDER}/{name}.json")
+}
