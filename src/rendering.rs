@@ -4,6 +4,7 @@
 //! overlays that are in force there.
 
 pub mod renderings;
+pub mod work;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -17,13 +18,13 @@ use gatewright_engine::pack::manifest::Manifest;
 use gatewright_engine::problem::{Place, Problem};
 use gatewright_engine::selector::{Capabilities, ClusterFacts};
 use gatewright_engine::unit::{Options, Rendering, Source};
-use tokio::task::JoinError;
 
 use crate::config::Config;
 use crate::config::settings::{SpecsMode, SyncSettings, Unclaimed};
 use crate::report::ProblemReport;
 use crate::source::Snapshot;
 use renderings::Renderings;
+use work::RenderingError;
 
 /// What was rendered, by cluster.
 pub type Rendered = BTreeMap<String, Arc<Rendering>>;
@@ -83,8 +84,8 @@ impl Want {
         }
     }
 
-    /// Returns it, rendered. An error is a bug.
-    pub async fn rendering(&self) -> Result<Arc<Rendering>, JoinError> {
+    /// Returns it, rendered.
+    pub async fn rendering(&self) -> Result<Arc<Rendering>, RenderingError> {
         match self {
             Self::Ready(rendering) => Ok(Arc::clone(rendering)),
             Self::Later { renderings, snapshot, cluster } => renderings.of(snapshot, cluster).await,
@@ -94,7 +95,7 @@ impl Want {
 
 impl Want {
     /// Returns what it has in common with clusters on which the same is wanted; `None` of what was rendered before its
-    /// source was known, or if a bug keeps it from being known.
+    /// source was known, or if its source cannot be read.
     pub async fn variant(&self) -> Option<Variant> {
         match self {
             Self::Ready(_) => None,
@@ -150,7 +151,10 @@ impl Reading {
             let problem = Problem::document(place, "there are no specs below this path of the source");
             problem.hint("correct the path of the sync")
         });
-        let source = Source::load(&tree, packs, options.target_namespace.as_deref());
+        let mut source = Source::load(&tree, packs, options.target_namespace.as_deref());
+        if !options.apply_unclaimed {
+            source.specs.forget_unclaimed();
+        }
         Self { source, options, unclaimed: settings.unclaimed, problem }
     }
 
