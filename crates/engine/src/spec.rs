@@ -8,6 +8,7 @@ pub mod config_map;
 pub mod gateway;
 pub mod listener_set;
 pub mod overlay;
+mod room;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -24,7 +25,7 @@ use crate::object::{Gvk, ObjectId};
 use crate::problem::{Place, Problem};
 use crate::schema::{Schema, SchemaError};
 use crate::tree::{Entry, IGNORE_FILE, Tree};
-use crate::yaml::{self, Node, Position};
+use crate::yaml::{Content, Node, Position};
 
 /// The API group of the Gateway API.
 pub const GATEWAY_API: &str = "gateway.networking.k8s.io";
@@ -173,14 +174,10 @@ pub struct Specs {
 pub fn load(tree: &Tree, kinds: &Kinds, target_namespace: Option<&str>) -> Specs {
     let mut specs = Specs { target_namespace: target_namespace.map(str::to_owned), ..Specs::default() };
     let ignored = Ignored::of(tree, &mut specs.problems);
-    for (path, entry) in tree.files().filter(|(path, _)| !ignored.matches(path)) {
-        let file: Arc<str> = path.into();
-        match entry {
-            Entry::Unreadable(reason) => specs.problems.push(Problem::file(Place::file(file), reason.clone())),
-            Entry::Text(text) => match yaml::parse(text) {
-                Ok(roots) => roots.into_iter().for_each(|root| specs.add(&file, root, kinds)),
-                Err(error) => specs.problems.push(Problem::file(place(&file, error.position), error.message)),
-            },
+    for (file, read) in room::read(tree.files().filter(|(path, _)| !ignored.matches(path))) {
+        match read {
+            Ok(roots) => roots.into_iter().for_each(|root| specs.add(&file, root, kinds)),
+            Err(problem) => specs.problems.push(*problem),
         }
     }
     specs.read_config_maps(kinds);
@@ -188,6 +185,14 @@ pub fn load(tree: &Tree, kinds: &Kinds, target_namespace: Option<&str>) -> Specs
 }
 
 impl Specs {
+    /// Forgets what documents say that no pack claims; who they are stays known. ConfigMaps stay whole, because packs
+    /// may look into them.
+    pub fn forget_unclaimed(&mut self) {
+        for document in self.unclaimed.iter_mut().filter(|document| document.id.kind != "ConfigMap") {
+            document.root = Node { position: document.root.position, content: Content::Null };
+        }
+    }
+
     /// Returns the documents of one kind, in the order of their names.
     pub fn of_kind<'a>(&'a self, group: &'a str, kind: &'a str) -> impl Iterator<Item = &'a Document> {
         self.documents.values().filter(move |document| document.id.group == group && document.id.kind == kind)
