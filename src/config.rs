@@ -49,6 +49,8 @@ pub struct Config {
     pub settings: Settings,
     /// The kubeconfig files that kubectl would take.
     pub standard_lookup: StandardLookup,
+    /// This program, where it may start itself; `None` where another one uses the library.
+    pub program: Option<PathBuf>,
     /// The key that seals inventories.
     pub inventory_key: Option<Arc<Key>>,
     /// The file as it was parsed, for the places of pack parameters.
@@ -120,6 +122,7 @@ pub fn parse(file: &Path, text: &str, environment: &Environment) -> Result<Confi
         state_dir,
         settings,
         standard_lookup: StandardLookup { files: environment.kubeconfigs.clone() },
+        program: None,
         inventory_key,
         root,
         authorities,

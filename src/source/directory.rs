@@ -9,15 +9,18 @@ use std::error::Error as StdError;
 use std::fmt::Write as _;
 use std::io;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
-use gatewright_engine::tree::{Entry, Tree};
+use gatewright_engine::tree::{Entry, ReadError, Tree};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
+use tokio::sync::Semaphore;
 
 use super::{Reason, Snapshot, Source, SourceError};
+use crate::duration::Period;
 use crate::paths::{NoCredentials, Paths};
 
 /// How often a directory is read before it is given up as one that never rests.
@@ -32,9 +35,21 @@ const PAUSE: Duration = Duration::from_millis(100);
 pub struct Settings {
     /// The directory, or a single file; a relative path is relative to the config file.
     pub path: PathBuf,
+    /// How long a poll may take before it is given up: a network file system may never answer.
+    #[serde(default = "default_timeout")]
+    pub timeout: Period,
+}
+
+fn default_timeout() -> Period {
+    Period(Duration::from_mins(2))
 }
 
 impl Settings {
+    /// Takes a directory, all else by default.
+    pub fn of(path: impl Into<PathBuf>) -> Self {
+        Self { path: path.into(), timeout: default_timeout() }
+    }
+
     /// Makes the path absolute.
     pub fn resolve(&mut self, paths: &Paths) -> Result<(), NoCredentials> {
         self.path = paths.resolve(&self.path)?;
@@ -46,7 +61,15 @@ impl Settings {
 #[derive(Clone, Debug)]
 pub struct DirectorySource {
     path: PathBuf,
+    timeout: Period,
+    /// One reading at a time: one that hangs cannot be ended, and others would only hang beside it.
+    turn: Arc<Semaphore>,
 }
+
+/// The poll took longer than it may.
+#[derive(Debug, thiserror::Error)]
+#[error("it was not read within {0}")]
+struct TooLate(Period);
 
 /// The directory changed with every reading.
 #[derive(Debug, thiserror::Error)]
@@ -56,14 +79,22 @@ struct Restless;
 impl DirectorySource {
     /// Takes the settings of one source; the path is absolute by now.
     pub fn new(settings: Settings) -> Self {
-        Self { path: settings.path }
+        Self { path: settings.path, timeout: settings.timeout, turn: Arc::new(Semaphore::new(1)) }
     }
 
     async fn read(&self) -> Result<Tree, SourceError> {
         let path = self.path.clone();
-        let reading = tokio::task::spawn_blocking(move || Tree::read_dir(&path));
+        let turn = Arc::clone(&self.turn).acquire_owned().await;
+        let reading = tokio::task::spawn_blocking(move || {
+            let _turn = turn;
+            Tree::read_dir(&path)
+        });
         let result = reading.await.map_err(|stopped| self.error(Reason::Invalid, None, stopped))?;
         result.map_err(|error| {
+            if matches!(error, ReadError::TooLarge(_)) {
+                let hint = "Point `directory.path` at the folder that holds the specs.".to_owned();
+                return self.error(Reason::Invalid, Some(hint), error);
+            }
             let kind = error.source().and_then(|cause| cause.downcast_ref::<io::Error>()).map(io::Error::kind);
             let (reason, hint) = advice(kind, &self.path);
             self.error(reason, hint, error)
@@ -83,6 +114,19 @@ impl DirectorySource {
 #[async_trait]
 impl Source for DirectorySource {
     async fn poll(&self, have: Option<&str>) -> Result<Option<Snapshot>, SourceError> {
+        match tokio::time::timeout(self.timeout.0, self.settled(have)).await {
+            Ok(result) => result,
+            Err(_) => {
+                let hint = "Look whether the file system answers: `ls` may hang there too. If the directory is only large, raise `timeout`.";
+                Err(self.error(Reason::Unreachable, Some(hint.to_owned()), TooLate(self.timeout)))
+            }
+        }
+    }
+}
+
+impl DirectorySource {
+    /// Reads until two readings agree.
+    async fn settled(&self, have: Option<&str>) -> Result<Option<Snapshot>, SourceError> {
         let mut tree = self.read().await?;
         for _ in 1..READINGS {
             let revision = revision(&tree);

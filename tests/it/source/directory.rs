@@ -7,6 +7,7 @@ use std::sync::{Arc, mpsc};
 use std::thread;
 use std::time::Duration;
 
+use gatewright::duration::Period;
 use gatewright::source::directory::{DirectorySource, Settings};
 use gatewright::source::watch::watch;
 use gatewright::source::{Reason, Source as _};
@@ -17,7 +18,7 @@ use crate::support::process::Folder;
 const LIMIT: Duration = Duration::from_secs(10);
 
 fn reading(path: &Path) -> DirectorySource {
-    DirectorySource::new(Settings { path: path.to_owned() })
+    DirectorySource::new(Settings::of(path))
 }
 
 fn write(path: &Path, text: &str) {
@@ -127,4 +128,28 @@ fn a_watched_folder_may_go_away_and_come_back() {
         fs::remove_dir_all(&specs).expect("it is there");
         nudges.recv_timeout(LIMIT).expect("that it went is noticed");
     }
+}
+
+#[tokio::test]
+async fn a_directory_that_is_not_read_in_time_is_told_as_trouble() {
+    let folder = Folder::new();
+    write(&folder.path().join("a.yaml"), "a: 1\n");
+    // It is read twice, with a pause between: longer than that.
+    let source =
+        DirectorySource::new(Settings { timeout: Period(Duration::from_millis(10)), ..Settings::of(folder.path()) });
+    for _ in 0..2 {
+        let error = failure(&source).await;
+        assert_eq!(error.reason, Reason::Unreachable);
+        assert!(told(&error).contains("it was not read within 10ms"), "{}", told(&error));
+    }
+}
+
+#[tokio::test]
+async fn a_directory_has_the_limits_of_a_repository() {
+    let folder = Folder::new();
+    let deep = vec!["d"; 120].join("/");
+    write(&folder.path().join(deep).join("a.yaml"), "a: 1\n");
+    let error = failure(&reading(folder.path())).await;
+    assert_eq!(error.reason, Reason::Invalid);
+    assert!(told(&error).contains("more than 100 folders inside each other"), "{}", told(&error));
 }
