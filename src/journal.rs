@@ -113,7 +113,8 @@ pub fn record(
     report: &Report,
     tell: impl FnOnce(&Kept) -> Result<(), StateError>,
 ) -> Result<bool, StateError> {
-    expire(&config.reports_dir, report.finished, config.settings.reports.keep.0);
+    let reports = &config.settings.reports;
+    expire(&config.reports_dir, report.finished, (reports.keep.0, reports.max_bytes.0));
     // A change that is made again and again is told each time: it can be undone each time.
     let mut is_new = report.has_changed() || report.clusters.values().any(has_resolved);
     let mut is_news = report.has_changed() || report.clusters.values().any(has_moved);
@@ -152,12 +153,24 @@ fn alone(report: &Report, cluster: &str, found: ClusterReport) -> Report {
 /// Writes a report into the history.
 fn keep(state: &State, config: &Config, report: &Report) -> Result<Kept, StateError> {
     let path = |form: ReportFormat| config.reports_dir.join(format!("{}.{}", file_stem(report), form.extension()));
+    let report = without_unchanged(report);
     for form in forms(config) {
         let mut bytes = Vec::new();
-        form.write(report, &mut bytes).map_err(|error| StateError::Write(path(form), error))?;
+        form.write(&report, &mut bytes).map_err(|error| StateError::Write(path(form), error))?;
         state.write(&path(form), &bytes)?;
     }
     Ok(Kept { path: path(ReportFormat::Json) })
+}
+
+/// Returns what a report has to tell: an object that is as it should be is counted, and not repeated in each report.
+fn without_unchanged(report: &Report) -> Report {
+    let mut report = report.clone();
+    for cluster in report.clusters.values_mut() {
+        let all = cluster.steps.len();
+        cluster.steps.retain(|step| step.action != "keep" || !step.fields.is_empty() || step.note.is_some());
+        cluster.unlisted += all - cluster.steps.len();
+    }
+    report
 }
 
 /// Keeps a report as the last one; where it was about a part, the rest stands as the one before has it.
@@ -245,17 +258,24 @@ pub fn read(path: &Path) -> Option<Report> {
     serde_json::from_slice(&fs::read(path).ok()?).ok()
 }
 
-/// Deletes reports that are older than they are kept.
-fn expire(folder: &Path, now: Timestamp, keep: Duration) {
+/// Deletes reports that are older than they are kept, and the oldest of more than may be kept.
+fn expire(folder: &Path, now: Timestamp, (keep, most): (Duration, u64)) {
     let Ok(keep) = SignedDuration::try_from(keep) else { return };
     let Ok(limit) = now.checked_sub(keep) else { return };
     let limit = limit.strftime("%Y%m%dT%H%M%S").to_string();
-    for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
-        let name = entry.file_name().to_string_lossy().into_owned();
+    let entries = fs::read_dir(folder).into_iter().flatten().flatten();
+    let mut files: Vec<(String, u64)> = entries
+        .map(|entry| (entry.file_name().to_string_lossy().into_owned(), entry.metadata().map_or(0, |it| it.len())))
         // Only names that we gave: a time stamp, then the sync.
-        let is_ours = name.len() > limit.len() && name.as_bytes()[8] == b'T' && name.contains("Z-");
-        if is_ours && name.get(..limit.len()).is_some_and(|time| time < limit.as_str()) {
-            drop(fs::remove_file(entry.path()));
+        .filter(|(name, _)| name.len() > limit.len() && name.as_bytes()[8] == b'T' && name.contains("Z-"))
+        .collect();
+    files.sort_by(|a, b| b.cmp(a));
+    let mut total: u64 = 0;
+    for (name, bytes) in files {
+        total = total.saturating_add(bytes);
+        let is_old = name.get(..limit.len()).is_some_and(|time| time < limit.as_str());
+        if is_old || total > most {
+            drop(fs::remove_file(folder.join(name)));
         }
     }
 }
