@@ -287,6 +287,21 @@ spec: {gatewayClassName: kgateway, listeners: [{name: http, port: 8080, protocol
     }
 
     #[test]
+    fn documents_that_no_pack_claims_are_kept_whole_only_where_they_are_applied() {
+        let unclaimed = |word: &str| {
+            let text = "apiVersion: v1\nkind: Secret\nmetadata: {name: a}\nstringData: {a: b}\n";
+            let settings = serde_json::json!({"source": "specs", "clusters": {}, "unclaimed": word});
+            let settings: SyncSettings = serde_json::from_value(settings).expect("a test knows them");
+            let snapshot = Snapshot { revision: "r".to_owned(), tree: Tree::from_iter([("a.yaml", text)]) };
+            let packs = Packs::new(Vec::new()).expect("there are none");
+            let source = Reading::new(&snapshot, &settings, &packs).source;
+            (source.specs.unclaimed[0].id.name.clone(), source.specs.unclaimed[0].root.get("stringData").is_some())
+        };
+        assert_eq!(unclaimed("report"), ("a".to_owned(), false));
+        assert_eq!(unclaimed("apply"), ("a".to_owned(), true));
+    }
+
+    #[test]
     fn what_is_the_same_is_rendered_once() {
         check("{parameters: {kube: {deployment: {replicas: 3}}}}", 1);
         check("{clusters: {matchLabels: {region: eu}}, parameters: {kube: {deployment: {replicas: 3}}}}", 2);

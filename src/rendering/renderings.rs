@@ -14,7 +14,7 @@ use gatewright_engine::unit::Rendering;
 use sha2::{Digest, Sha256};
 
 use crate::config::settings::SyncSettings;
-use crate::rendering::work::{Pending, RenderingError, Terms};
+use crate::rendering::work::{Pending, RenderingError, Terms, is_due_again};
 use crate::rendering::{Reading, mark};
 use crate::service::Progress;
 use crate::source::Snapshot;
@@ -155,7 +155,7 @@ impl Renderings {
 
     fn reading(&self, revision: &str) -> Pending<Reading> {
         let mut last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
-        if last.revision != revision {
+        if last.revision != revision || is_due_again(&last.reading) {
             *last = Edition { revision: revision.to_owned(), ..Edition::default() };
         }
         Arc::clone(&last.reading)
@@ -167,6 +167,7 @@ impl Renderings {
             // The source has moved on meanwhile, and nobody else will ask for this.
             return Pending::default();
         }
+        last.renderings.retain(|(_, pending)| !is_due_again(pending));
         let known = last.renderings.iter().position(|(known, _)| *known == variant);
         let entry = known.map_or_else(|| (variant, Pending::default()), |index| last.renderings.remove(index));
         let rendering = Arc::clone(&entry.1);

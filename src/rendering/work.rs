@@ -1,8 +1,7 @@
 //! Reading and rendering on a thread of their own, within a deadline.
 //!
 //! Such a thread cannot be ended from outside. It is told to stop, and looks at that in all its loops; nobody waits for
-//! it any more. What came too late once is too late for as long as nothing else is asked for, so that no round pays for
-//! it a second time. A thread that does not stop even then is a bug, and keeps the watchdog from being fed.
+//! it any more. What came too late once is not begun again for a while, so that not every round pays for it. A thread that does not stop even then is a bug, and keeps the watchdog from being fed.
 
 use std::future::Future;
 use std::sync::Arc;
@@ -11,6 +10,7 @@ use std::time::Duration;
 use gatewright_engine::interrupt::Interrupt;
 use tokio::sync::OnceCell;
 use tokio::task::{JoinError, JoinHandle};
+use tokio::time::Instant;
 use tracing::warn;
 
 use crate::duration::Period;
@@ -19,9 +19,20 @@ use crate::service::Progress;
 /// Something that is there, or that somebody is at work on, or that came too late.
 pub(super) type Pending<T> = Arc<OnceCell<Result<Arc<T>, Late>>>;
 
+/// How many times as long as it may take it is not begun again.
+const REST: u32 = 10;
+
 /// Nobody waits any more.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Late;
+pub(super) struct Late {
+    /// When it may be tried again: the host may only have been busy.
+    again: Instant,
+}
+
+/// Tells whether it came too late, and may be tried again by now.
+pub(super) fn is_due_again<T>(pending: &Pending<T>) -> bool {
+    matches!(pending.get(), Some(Err(late)) if late.again <= Instant::now())
+}
 
 /// Why there is no rendering.
 #[derive(Debug, thiserror::Error)]
@@ -73,7 +84,7 @@ impl Terms {
     }
 
     fn told<T>(&self, done: Result<Arc<T>, Late>) -> Result<Arc<T>, RenderingError> {
-        done.map_err(|Late| RenderingError::Late(self.limit))
+        done.map_err(|_| RenderingError::Late(self.limit))
     }
 
     /// Does work on a thread that may block.
@@ -81,16 +92,17 @@ impl Terms {
         &self,
         work: impl FnOnce() -> T + Send + 'static,
     ) -> Result<Result<Arc<T>, Late>, JoinError> {
-        let (interrupt, inner) = (Interrupt::default(), Interrupt::clone);
-        let on_thread = inner(&interrupt);
+        let interrupt = Interrupt::default();
+        let on_thread = interrupt.clone();
         let mut thread = tokio::task::spawn_blocking(move || on_thread.during(work));
+        let late = || Late { again: Instant::now() + self.limit.0 * REST };
         match tokio::time::timeout(self.limit.0, &mut thread).await {
-            Ok(done) => Ok(done?.map(Arc::new).ok_or(Late)),
+            Ok(done) => Ok(done?.map(Arc::new).ok_or_else(late)),
             Err(_) => {
                 interrupt.give();
                 warn!(sync = self.title, limit = %self.limit, "rendering takes too long, and is given up");
                 self.attend(thread);
-                Ok(Err(Late))
+                Ok(Err(late()))
             }
         }
     }
@@ -142,6 +154,7 @@ mod tests {
             assert!(matches!(result, Err(RenderingError::Late(_))));
         }
         assert_eq!(begun.load(Ordering::Relaxed), 1);
+        assert!(!is_due_again(&cell), "not yet");
         end.store(true, Ordering::Relaxed);
     }
 

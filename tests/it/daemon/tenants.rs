@@ -3,6 +3,7 @@
 use std::fs;
 use std::io::{Read as _, Write as _};
 use std::net::{Ipv4Addr, TcpListener, TcpStream};
+use std::process::Stdio;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
@@ -19,11 +20,11 @@ use crate::support::git_server::{HttpsServer, Repository};
 const MOST_MEMORY: u64 = 512 * 1024;
 
 /// From the end of a round of the good sync to the start of the next one, and how late that may be.
-const INTERVAL: Duration = Duration::from_secs(2);
+const INTERVAL: Duration = Duration::from_secs(10);
 const LATEST: Duration = Duration::from_secs(2);
 
 /// How long the good sync is watched beside the hostile one.
-const WATCHED: Duration = Duration::from_secs(30);
+const WATCHED: Duration = Duration::from_secs(45);
 
 /// A server that sends its references byte by byte, and never comes to their end.
 struct Dripping {
@@ -124,7 +125,7 @@ fn a_server_that_drips_its_references_is_given_up_and_keeps_nobody_waiting() {
     daemon.until("the end of all conversations", |_| server.ended.load(Ordering::Relaxed) >= 8);
     assert!(server.begun.load(Ordering::Relaxed) >= 8);
     assert!(daemon.has_logged("there was no answer within 2s"), "{}", daemon.log_tail());
-    assert_eq!(daemon.rounds().iter().filter(|round| round.sync == "good").count(), 1);
+    assert!(!daemon.times("good").is_empty(), "{}", daemon.log_tail());
     daemon.stops_within(Duration::from_secs(10));
     // No process is left behind.
     let began = server.begun.load(Ordering::Relaxed);
@@ -205,9 +206,9 @@ fn configure(desk: &Desk, port: u16, server: &Dripping) {
              clusters:\n  folder: {{directory: {{path: rendered}}}}\n\
              syncs:\n  \
                good:\n    source: good\n    clusters: {{names: [folder]}}\n    createNamespaces: true\n    \
-                 schedule: {{interval: 2s, jitter: 0s}}\n  \
+                 schedule: {{interval: 10s, jitter: 0s}}\n  \
                evil:\n    source: evil\n    clusters: {{names: [folder]}}\n    createNamespaces: true\n    \
-                 unclaimed: apply\n    renderTimeout: 5s\n    schedule: {{interval: 2s, jitter: 0s}}\n"
+                 unclaimed: apply\n    renderTimeout: 5s\n    schedule: {{interval: 10s, jitter: 0s}}\n"
         ),
     );
 }
@@ -227,7 +228,6 @@ fn a_hostile_tenant_stops_nobody_else() {
     while started.elapsed() < WATCHED {
         edition += 1;
         hostile(&desk, edition);
-        desk.write("good/edge.yaml", &gateway("edge", 8080 + u16::try_from(edition % 100).expect("it is small")));
         thread::sleep(Duration::from_secs(4));
     }
     let times = daemon.times("good");
@@ -255,37 +255,41 @@ fn a_hostile_tenant_stops_nobody_else() {
     assert!(desk.path("rendered").exists());
 }
 
+/// Gateways with a misspelled field, each of which is a line of the log.
+fn misspelled(edition: usize) -> String {
+    let one = |number: usize| {
+        gateway(&format!("edge-{number}"), 8080).replace("listeners", "listenrs") + &format!("# {edition}\n---\n")
+    };
+    (0..1_500).map(one).collect()
+}
+
 #[test]
-#[expect(clippy::disallowed_methods, reason = "real programs take real time")]
 fn a_log_that_nobody_reads_keeps_no_round_waiting() {
     let port = free_port();
     let desk = Desk::empty("gatewright.yaml");
-    desk.write("specs/edge.yaml", &gateway("edge", 8080));
+    desk.write("specs/edge.yaml", &misspelled(0));
     desk.write(
         "gatewright.yaml",
         &format!(
-            "stateDir: state\nhttp: {{listen: \"127.0.0.1:{port}\"}}\nlog: {{level: \"trace\"}}\n\
+            "stateDir: state\nhttp: {{listen: \"127.0.0.1:{port}\"}}\n\
              sources: {{specs: {{directory: {{path: specs}}, poll: 1s}}}}\n\
              clusters: {{folder: {{directory: {{path: rendered}}}}}}\n\
-             syncs:\n  gateways:\n    source: specs\n    clusters: {{names: [folder]}}\n    createNamespaces: true\n    \
-             schedule: {{interval: 100ms, jitter: 0s}}\n"
+             syncs:\n  gateways:\n    source: specs\n    clusters: {{names: [folder]}}\n    createNamespaces: true\n"
         ),
     );
-    // What is logged goes into a pipe that nobody empties.
+    // What is logged goes into a pipe that nobody empties, and that holds far less.
     let wanted = desk.command(&["run"]);
     let mut program = command("setpriv");
     program.args(["--pdeathsig", "KILL", "--"]).arg(wanted.get_program()).args(wanted.get_args());
-    program.current_dir(desk.path("")).stderr(std::process::Stdio::piped()).stdout(std::process::Stdio::null());
+    program.current_dir(desk.path("")).stderr(Stdio::piped()).stdout(Stdio::null());
     let child = program.spawn().expect("setpriv can be run");
+    desk.write("log", "");
     let mut daemon = Daemon { child, log: desk.path("log"), port };
-    fs::write(desk.path("log"), "").expect("the desk can be written");
     let rounds = |daemon: &Daemon| daemon.metric("gatewright_rounds_total", &[]).unwrap_or_default();
-    let (mut last, mut started) = (0.0, Instant::now());
-    // Far more is logged than a pipe holds.
-    for wanted in [50.0, 100.0, 150.0, 200.0] {
-        daemon.until("more rounds", |daemon| rounds(daemon) >= wanted);
-        assert!(rounds(&daemon) > last && started.elapsed() < Duration::from_mins(1));
-        (last, started) = (rounds(&daemon), Instant::now());
+    for edition in 1..4 {
+        let before = rounds(&daemon);
+        desk.write("specs/edge.yaml", &misspelled(edition));
+        daemon.until("another round", |daemon| rounds(daemon) > before);
     }
     daemon.stops_within(Duration::from_secs(10));
 }

@@ -203,5 +203,5 @@ fn a_rule_that_takes_too_many_steps_cannot_be_checked() {
         assert_eq!(ends(&rule), "", "{rule}");
     }
     let said = ends(&format!("{env}.all(a, a.name == 'v1')"));
-    assert!(said.contains("p.yaml:104 and 994 more"), "{said}");
+    assert!(said.contains("and 994 more)"), "{said}");
 }
