@@ -136,7 +136,8 @@ pub struct Terms<'a> {
 ///
 /// `limits.stop` ends it after the requests that are under way.
 pub async fn apply(cluster: &dyn Cluster, plan: &Plan, terms: Terms<'_>, limits: Limits<'_>) -> Applied {
-    let run = Run { cluster, terms, limits };
+    let lost = CancellationToken::new();
+    let run = Run { cluster, terms, limits, lost: &lost };
     let mut applied = Applied::default();
     let (namespaces, others): (Vec<&Step>, Vec<&Step>) =
         writes(plan).partition(|step| step.action == Action::CreateNamespace);
@@ -178,6 +179,8 @@ struct Run<'a> {
     cluster: &'a dyn Cluster,
     terms: Terms<'a>,
     limits: Limits<'a>,
+    /// Told when a unit finds that the cluster does not answer: the others need not wait for it too.
+    lost: &'a CancellationToken,
 }
 
 impl Run<'_> {
@@ -187,7 +190,7 @@ impl Run<'_> {
         let mut released = Vec::new();
         for step in steps {
             // What was deleted to make room is not left without what needs the room.
-            let is_over = self.limits.stop.is_cancelled() && released.is_empty();
+            let is_over = (self.limits.stop.is_cancelled() || self.lost.is_cancelled()) && released.is_empty();
             if !goes_on || is_over {
                 applied.outcomes.insert(step.id.clone(), Outcome::Skipped);
                 continue;
@@ -213,6 +216,9 @@ impl Run<'_> {
                 Action::ReleaseFirst(deletion) => self.release(step, &deletion.over, &mut released, &mut applied).await,
                 _ => applied.record(&step.id, self.write(step).await),
             };
+            if applied.lost.is_some() {
+                self.lost.cancel();
+            }
             if !goes_on {
                 self.restore(&mut released, &mut applied).await;
             } else if !matches!(step.action, Action::ReleaseFirst(_)) {

@@ -31,7 +31,8 @@ pub fn source(config: &Config, name: &str) -> Result<Box<dyn Source>, SourceSetu
         (Some(git), _) => {
             let mirrors = config.state_dir.join("mirrors");
             let source = GitSource::new(name, git.clone(), &mirrors);
-            Ok(Box::new(source.map_err(|error| SourceSetupError::Git(name.to_owned(), error))?))
+            let source = source.map_err(|error| SourceSetupError::Git(name.to_owned(), error))?;
+            Ok(Box::new(source.in_process_of(config.program.clone())))
         }
         (None, Some(directory)) => Ok(Box::new(DirectorySource::new(directory.clone()))),
         (None, None) => Err(unknown()),

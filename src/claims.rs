@@ -3,13 +3,15 @@
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::time::Duration;
 
+use futures::future::join_all;
 use gatewright_engine::plan::claims::{Claim, Claims, Wanted};
 use gatewright_engine::unit::Rendering;
-use tokio::task::JoinError;
 
 use crate::config::Config;
 use crate::rendering::Want;
+use crate::rendering::work::{RenderingError, patiently};
 
 /// What another sync wants on a cluster.
 #[derive(Clone)]
@@ -22,7 +24,10 @@ pub enum Neighbor {
 
 /// The other syncs of this installation as one of them sees them on a cluster, by name; `None` has nothing to do there.
 #[derive(Clone, Default)]
-pub struct Beside(BTreeMap<String, Option<Neighbor>>);
+pub struct Beside {
+    neighbors: BTreeMap<String, Option<Neighbor>>,
+    patience: Option<Duration>,
+}
 
 impl Beside {
     /// Puts together the others, where `known` says what each of those wants that go to the cluster.
@@ -35,41 +40,50 @@ impl Beside {
             let unread = || Neighbor::Unread("its source has not been read".to_owned());
             beside.insert(name.to_owned(), Some(known.get(name).cloned().unwrap_or_else(unread)));
         }
-        Self(beside)
+        Self { neighbors: beside, patience: None }
     }
 
     /// Returns these syncs and nothing of a configuration.
     pub fn of(neighbors: impl IntoIterator<Item = (String, Neighbor)>) -> Self {
-        Self(neighbors.into_iter().map(|(name, neighbor)| (name, Some(neighbor))).collect())
+        let neighbors = neighbors.into_iter().map(|(name, neighbor)| (name, Some(neighbor))).collect();
+        Self { neighbors, patience: None }
+    }
+
+    /// Waits for all of them together no longer than this; without it, for each as long as its rendering may take.
+    #[must_use]
+    pub fn patient(self, patience: Duration) -> Self {
+        Self { patience: Some(patience), ..self }
     }
 
     /// Returns what they want, as far as their sources say it.
     pub fn wants_mut(&mut self) -> impl Iterator<Item = &mut Want> {
-        self.0.values_mut().filter_map(|neighbor| match neighbor {
+        self.neighbors.values_mut().filter_map(|neighbor| match neighbor {
             Some(Neighbor::Wants(want)) => Some(want),
             Some(Neighbor::Unread(_)) | None => None,
         })
     }
 
-    /// Finds out what they want. Of one whose rendering ends in a bug that is not known, and nobody else suffers for it.
+    /// Finds out what they want. Of one that is not rendered, or not yet, that is not known, and nobody else suffers
+    /// for it.
     pub async fn claims(&self) -> Claims {
-        let mut claims = BTreeMap::new();
-        for (name, neighbor) in &self.0 {
+        let claim = async |(name, neighbor): (&String, &Option<Neighbor>)| {
             let claim = match neighbor {
                 None => Claim::Known(Arc::new(Wanted::default())),
-                Some(Neighbor::Wants(want)) => known(want.rendering().await),
+                Some(Neighbor::Wants(want)) => known(patiently(self.patience, want.rendering()).await),
                 Some(Neighbor::Unread(why)) => Claim::Unknown(why.clone()),
             };
-            claims.insert(name.clone(), claim);
-        }
-        Claims(claims)
+            (name.clone(), claim)
+        };
+        Claims(join_all(self.neighbors.iter().map(claim)).await.into_iter().collect())
     }
 }
 
-fn known(rendering: Result<Arc<Rendering>, JoinError>) -> Claim {
+fn known(rendering: Option<Result<Arc<Rendering>, RenderingError>>) -> Claim {
     match rendering {
-        Ok(rendering) => Claim::Known(Arc::new(Wanted::of(&rendering))),
-        Err(_) => Claim::Unknown("its rendering ended in a bug, see the log".to_owned()),
+        Some(Ok(rendering)) => Claim::Known(Arc::new(Wanted::of(&rendering))),
+        Some(Err(RenderingError::Bug(_))) => Claim::Unknown("its rendering ended in a bug, see the log".to_owned()),
+        Some(Err(RenderingError::Late(limit))) => Claim::Unknown(format!("it was not rendered within {limit}")),
+        None => Claim::Unknown("it is still being rendered".to_owned()),
     }
 }
 
@@ -88,6 +102,8 @@ mod tests {
     async fn a_sync_whose_rendering_did_not_end_may_want_anything() {
         let rendering = tokio::spawn(std::future::pending());
         rendering.abort();
-        assert!(matches!(known(rendering.await), Claim::Unknown(why) if why.contains("bug")));
+        let ended = rendering.await.map_err(RenderingError::Bug);
+        assert!(matches!(known(Some(ended)), Claim::Unknown(why) if why.contains("bug")));
+        assert!(matches!(known(None), Claim::Unknown(_)));
     }
 }

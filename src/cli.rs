@@ -8,6 +8,7 @@ pub mod config;
 pub mod defaults;
 pub mod destroy;
 pub mod explain;
+pub mod git_fetch;
 pub mod history;
 pub mod inventory;
 pub mod orphans;
@@ -54,6 +55,9 @@ pub const EXIT_PENDING: u8 = 2;
 
 /// Where the config file is looked for when nobody says where it is.
 const USUAL_FILES: [&str; 2] = ["gatewright.yaml", "/etc/gatewright/gatewright.yaml"];
+
+/// This program, also if its file was replaced since it was started.
+const PROGRAM: &str = "/proc/self/exe";
 
 /// Provisions gateway infrastructure on a fleet of Kubernetes clusters, from git, without running in them.
 #[derive(Debug, Parser)]
@@ -102,6 +106,7 @@ enum Command {
     Pack(pack::Args),
     Rbac(rbac::Args),
     Config(config::Args),
+    GitFetch(git_fetch::Args),
 }
 
 /// Why a command ended without doing what it should.
@@ -197,6 +202,7 @@ impl Context {
     fn dispatch(self, command: Command) -> Result<u8, Failure> {
         match command {
             Command::Run(args) => run::run(&self, &args),
+            Command::GitFetch(args) => git_fetch::run(&args),
             Command::Sync(args) => sync::run(&self, &args),
             Command::Plan(args) => plan::run(&self, &args),
             Command::Adopt(args) => adopt::run(&self, &args),
@@ -250,25 +256,36 @@ impl Context {
         if let Some(level) = &self.log_level {
             config.settings.log.level.clone_from(level);
         }
+        config.program = Some(PathBuf::from(PROGRAM));
         config
     }
 
     /// Starts logging.
     fn log(&self, settings: &crate::telemetry::Settings) -> Result<(), Failure> {
-        let colors = self.color && io::stderr().is_terminal();
-        crate::telemetry::init(settings, colors).map_err(|error| {
-            let failure = Failure::usage(Chain(&error).to_string());
-            match error.hint() {
-                Some(hint) => failure.hint(hint),
-                None => failure,
-            }
-        })
+        crate::telemetry::init(settings, self.has_colored_log()).map_err(|error| no_log(&error))
+    }
+
+    /// Starts logging so that nobody waits for whoever reads the log.
+    fn log_queued(&self, settings: &crate::telemetry::Settings) -> Result<crate::telemetry::Flush, Failure> {
+        crate::telemetry::init_queued(settings, self.has_colored_log()).map_err(|error| no_log(&error))
+    }
+
+    fn has_colored_log(&self) -> bool {
+        self.color && io::stderr().is_terminal()
     }
 
     /// Commands for people log only what is wrong, unless they are asked for more.
     fn log_quietly(&self, config: &Config) -> Result<(), Failure> {
         let level = self.log_level.clone().unwrap_or_else(|| "warn".to_owned());
         self.log(&crate::telemetry::Settings { level, ..config.settings.log.clone() })
+    }
+}
+
+fn no_log(error: &crate::telemetry::TelemetryError) -> Failure {
+    let failure = Failure::usage(Chain(error).to_string());
+    match error.hint() {
+        Some(hint) => failure.hint(hint),
+        None => failure,
     }
 }
 

@@ -50,6 +50,8 @@ pub struct Config {
     pub settings: Settings,
     /// The kubeconfig files that kubectl would take.
     pub standard_lookup: StandardLookup,
+    /// This program, where it may start itself; `None` where another one uses the library.
+    pub program: Option<PathBuf>,
     /// The key that seals inventories.
     pub inventory_key: Option<Arc<Key>>,
     /// The file as it was parsed, for the places of pack parameters.
@@ -124,6 +126,7 @@ pub fn parse(file: &Path, text: &str, environment: &Environment) -> Result<Confi
             files: environment.kubeconfigs.clone(),
             programs: environment.programs.clone(),
         },
+        program: None,
         inventory_key,
         root,
         authorities,

@@ -279,7 +279,7 @@ impl Prepared {
         let of = |(name, settings): (&String, &SyncSettings)| {
             let marker = Marker { installation: shared.installation.clone(), sync: name.clone() };
             let renderings = Renderings::new(settings.clone(), Arc::clone(&packs), &packs_key, marker);
-            let renderings = Arc::new(renderings);
+            let renderings = Arc::new(renderings.watched(&shared.progress));
             (name.clone(), Neighbor { renderings, slot: feeds.slot(&settings.source), source: settings.source.clone() })
         };
         let all: Arc<BTreeMap<String, Neighbor>> = Arc::new(config.settings.syncs.iter().map(of).collect());

@@ -119,14 +119,15 @@ pub async fn run(
     let wanted = &wanted;
     for (name, conclusion) in &mut conclusions {
         known::keep(order, name, conclusion, state, started);
-        render(name, conclusion, wanted).await;
+        // Whoever asks for the end does not wait for this.
+        stop.run_until_cancelled(render(name, conclusion, wanted)).await;
         if let Some(rendering) = &conclusion.rendering {
             origins::specs(&mut conclusion.report, rendering);
         }
     }
     // While something is being changed nobody waits for this.
     if order.mode != Mode::Apply {
-        origins::fields(&mut conclusions, wanted).await;
+        stop.run_until_cancelled(origins::fields(&mut conclusions, wanted)).await;
     }
     let (problems, unclaimed) = findings(&conclusions);
     let clusters = conclusions.into_iter().map(|(name, conclusion)| (name, conclusion.report)).collect();

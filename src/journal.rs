@@ -114,7 +114,8 @@ pub fn record(
     report: &Report,
     tell: impl FnOnce(&Kept) -> Result<(), StateError>,
 ) -> Result<bool, StateError> {
-    expire(&config.reports_dir, timekeeping::noted(state, report.finished), config.settings.reports.keep.0);
+    let reports = &config.settings.reports;
+    expire(&config.reports_dir, timekeeping::noted(state, report.finished), (reports.keep.0, reports.max_bytes.0));
     // A change that is made again and again is told each time: it can be undone each time.
     let mut is_new = report.has_changed() || report.clusters.values().any(has_resolved);
     let mut is_news = report.has_changed() || report.clusters.values().any(has_moved);
@@ -153,12 +154,24 @@ fn alone(report: &Report, cluster: &str, found: ClusterReport) -> Report {
 /// Writes a report into the history.
 fn keep(state: &State, config: &Config, report: &Report) -> Result<Kept, StateError> {
     let path = |form: ReportFormat| config.reports_dir.join(format!("{}.{}", file_stem(report), form.extension()));
+    let report = without_unchanged(report);
     for form in forms(config) {
         let mut bytes = Vec::new();
-        form.write(report, &mut bytes).map_err(|error| StateError::Write(path(form), error))?;
+        form.write(&report, &mut bytes).map_err(|error| StateError::Write(path(form), error))?;
         state.write(&path(form), &bytes)?;
     }
     Ok(Kept { path: path(ReportFormat::Json) })
+}
+
+/// Returns what a report has to tell: an object that is as it should be is counted, and not repeated in each report.
+fn without_unchanged(report: &Report) -> Report {
+    let mut report = report.clone();
+    for cluster in report.clusters.values_mut() {
+        let all = cluster.steps.len();
+        cluster.steps.retain(|step| step.action != "keep" || !step.fields.is_empty() || step.note.is_some());
+        cluster.unlisted += all - cluster.steps.len();
+    }
+    report
 }
 
 /// Keeps a report as the last one; where it was about a part, the rest stands as the one before has it.
@@ -246,26 +259,30 @@ pub fn read(path: &Path) -> Option<Report> {
     serde_json::from_slice(&fs::read(path).ok()?).ok()
 }
 
-/// Deletes reports that are older than they are kept, but for the newest of each sync on the same clusters.
-fn expire(folder: &Path, now: Timestamp, keep: Duration) {
+/// Deletes reports that are older than they are kept, but for the newest of each sync on the same clusters; and, whatever
+/// their age, the oldest of more than may be kept.
+fn expire(folder: &Path, now: Timestamp, (keep, most): (Duration, u64)) {
     let Ok(keep) = SignedDuration::try_from(keep) else { return };
     let Ok(limit) = now.checked_sub(keep) else { return };
     let limit = limit.strftime("%Y%m%dT%H%M%S").to_string();
     // The forms of a report are files that differ in their extension alone.
-    let mut reports: BTreeMap<String, Vec<PathBuf>> = BTreeMap::new();
+    let mut reports: BTreeMap<String, Vec<(PathBuf, u64)>> = BTreeMap::new();
     for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
         let name = entry.file_name().to_string_lossy().into_owned();
         // Only names that we gave: a time stamp, then the sync.
         if name.len() > limit.len() && name.as_bytes()[8] == b'T' && name.contains("Z-") {
             let stem = name.rsplit_once('.').map_or(name.as_str(), |(stem, _)| stem);
-            reports.entry(stem.to_owned()).or_default().push(entry.path());
+            let bytes = entry.metadata().map_or(0, |metadata| metadata.len());
+            reports.entry(stem.to_owned()).or_default().push((entry.path(), bytes));
         }
     }
-    let mut ranks = Ranks::default();
+    let (mut ranks, mut total) = (Ranks::default(), 0_u64);
     for (stem, files) in reports.into_iter().rev() {
         let is_newest = ranks.is_newest(&stem);
-        if !is_newest && stem.get(..limit.len()).is_some_and(|time| time < limit.as_str()) {
-            files.into_iter().for_each(|file| drop(fs::remove_file(file)));
+        let is_old = !is_newest && stem.get(..limit.len()).is_some_and(|time| time < limit.as_str());
+        total = files.iter().fold(total, |total, (_, bytes)| total.saturating_add(*bytes));
+        if is_old || total > most {
+            files.into_iter().for_each(|(file, _)| drop(fs::remove_file(file)));
         }
     }
 }

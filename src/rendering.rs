@@ -4,6 +4,7 @@
 //! overlays that are in force there.
 
 pub mod renderings;
+pub mod work;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -17,13 +18,13 @@ use gatewright_engine::pack::manifest::Manifest;
 use gatewright_engine::problem::{Place, Problem};
 use gatewright_engine::selector::{Capabilities, ClusterFacts};
 use gatewright_engine::unit::{Options, Rendering, Source};
-use tokio::task::JoinError;
 
 use crate::config::Config;
 use crate::config::settings::{SpecsMode, SyncSettings, Unclaimed};
 use crate::report::ProblemReport;
 use crate::source::Snapshot;
 use renderings::Renderings;
+use work::RenderingError;
 
 /// What was rendered, by cluster.
 pub type Rendered = BTreeMap<String, Arc<Rendering>>;
@@ -83,8 +84,8 @@ impl Want {
         }
     }
 
-    /// Returns it, rendered. An error is a bug.
-    pub async fn rendering(&self) -> Result<Arc<Rendering>, JoinError> {
+    /// Returns it, rendered.
+    pub async fn rendering(&self) -> Result<Arc<Rendering>, RenderingError> {
         match self {
             Self::Ready(rendering) => Ok(Arc::clone(rendering)),
             Self::Later { renderings, snapshot, cluster } => renderings.of(snapshot, cluster).await,
@@ -94,7 +95,7 @@ impl Want {
 
 impl Want {
     /// Returns what it has in common with clusters on which the same is wanted; `None` of what was rendered before its
-    /// source was known, or if a bug keeps it from being known.
+    /// source was known, or if its source cannot be read.
     pub async fn variant(&self) -> Option<Variant> {
         match self {
             Self::Ready(_) => None,
@@ -151,7 +152,10 @@ impl Reading {
             problem.hint("correct the path of the sync")
         });
         let folders = settings.overlays.folders(&settings.allow);
-        let source = Source::load_from(&tree, packs, options.target_namespace.as_deref(), folders);
+        let mut source = Source::load_from(&tree, packs, options.target_namespace.as_deref(), folders);
+        if !options.apply_unclaimed {
+            source.specs.forget_unclaimed();
+        }
         Self { source, options, unclaimed: settings.unclaimed, problem }
     }
 
@@ -281,6 +285,21 @@ spec: {gatewayClassName: kgateway, listeners: [{name: http, port: 8080, protocol
         let wanted = render_all(&source, &packs, clusters);
         let made: std::collections::BTreeSet<*const Rendering> = wanted.values().map(Arc::as_ptr).collect();
         assert_eq!((wanted.len(), made.len()), (4, renderings), "{overlay}");
+    }
+
+    #[test]
+    fn documents_that_no_pack_claims_are_kept_whole_only_where_they_are_applied() {
+        let unclaimed = |word: &str| {
+            let text = "apiVersion: v1\nkind: Secret\nmetadata: {name: a}\nstringData: {a: b}\n";
+            let settings = serde_json::json!({"source": "specs", "clusters": {}, "unclaimed": word});
+            let settings: SyncSettings = serde_json::from_value(settings).expect("a test knows them");
+            let snapshot = Snapshot::new("r".to_owned(), Tree::from_iter([("a.yaml", text)]));
+            let packs = Packs::new(Vec::new()).expect("there are none");
+            let source = Reading::new(&snapshot, &settings, &packs).source;
+            (source.specs.unclaimed[0].id.name.clone(), source.specs.unclaimed[0].root.get("stringData").is_some())
+        };
+        assert_eq!(unclaimed("report"), ("a".to_owned(), false));
+        assert_eq!(unclaimed("apply"), ("a".to_owned(), true));
     }
 
     #[test]

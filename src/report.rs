@@ -137,6 +137,9 @@ pub struct ClusterReport {
     pub overdue: Option<String>,
     /// The steps of the plan.
     pub steps: Vec<StepReport>,
+    /// How many objects are as they should be and not among the steps: the history does not repeat them.
+    #[serde(default, skip_serializing_if = "is_none")]
+    pub unlisted: usize,
     /// What was refused.
     pub refusals: Vec<RefusalReport>,
     /// Guards that stopped everything, or one unit.
@@ -158,6 +161,11 @@ pub struct ClusterReport {
     /// What may be kept of a plan, to be carried out later.
     #[serde(skip)]
     pub saved: Saved,
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "this is how serde asks")]
+fn is_none(number: &usize) -> bool {
+    *number == 0
 }
 
 /// What may be kept of a plan on one cluster.
@@ -446,6 +454,7 @@ impl ClusterReport {
             since: None,
             overdue: None,
             steps: plan.steps.iter().map(step).collect(),
+            unlisted: 0,
             refusals: plan.refusals.iter().cloned().map(RefusalReport::from).collect(),
             holds: plan.holds.iter().cloned().map(HoldReport::from).collect(),
             lifted: plan.lifted.clone(),
@@ -511,6 +520,7 @@ fn weight(reason: &Reason) -> u8 {
         | Reason::NamespaceTerminating(_)
         | Reason::Taken(_)
         | Reason::Moved(_)
+        | Reason::DeletedAgain(_)
         | Reason::Immutable(_) => 1,
         Reason::Foreign(_)
         | Reason::LiveDeployer(_)

@@ -42,6 +42,7 @@ use crate::notes::{Notes, Vital, digests};
 use crate::observe::sight::Sight;
 use crate::observe::{Known, Scope, observe};
 use crate::rendering::Want;
+use crate::rendering::work::RenderingError;
 use crate::report::{ClusterReport, ClusterState, Mode, Saved};
 use crate::rivals::Names;
 use crate::wait::{Patience, Unhealthy};
@@ -154,9 +155,8 @@ pub fn stopped() -> ClusterReport {
 }
 
 /// Reports a cluster for which nothing could be rendered, because this program has a bug.
-pub fn bug() -> ClusterReport {
-    let message = "internal error: rendering ended in a bug, see the log".to_owned();
-    ClusterReport::failed(ClusterState::Failed, message, Some("please report it".to_owned()))
+pub fn unrendered(error: &RenderingError) -> ClusterReport {
+    ClusterReport::failed(ClusterState::Failed, error.to_string(), Some(error.hint().to_owned()))
 }
 
 async fn try_run(cluster: &dyn Cluster, task: &Task<'_>) -> Result<Conclusion, ClusterError> {
@@ -254,8 +254,9 @@ async fn first_look(cluster: &dyn Cluster, task: &Task<'_>) -> Result<First, Clu
     {
         return Ok(First::Concluded(Box::new(conclusion)));
     }
-    let Ok(rendering) = task.want.rendering().await else {
-        return Ok(First::Concluded(Box::new(Conclusion::of(bug()))));
+    let rendering = match task.want.rendering().await {
+        Ok(rendering) => rendering,
+        Err(error) => return Ok(First::Concluded(Box::new(Conclusion::of(unrendered(&error))))),
     };
     let rendering = located(cluster, task.policies, &rendering).await?.map_or(rendering, Arc::new);
     let digests = digests(&rendering.units, &task.policies.conflicts);

@@ -11,6 +11,7 @@ use std::error::Error as StdError;
 
 use async_trait::async_trait;
 use gatewright_engine::tree::Tree;
+use serde::{Deserialize, Serialize};
 
 /// A source at one moment.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -71,7 +72,8 @@ pub struct SourceError {
 }
 
 /// Kinds of failure, for metrics and for how soon it is worth trying again.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
 pub enum Reason {
     /// Nobody answered, or not in time.
     Unreachable,

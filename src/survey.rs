@@ -80,7 +80,10 @@ async fn compare(cluster: &dyn Cluster, task: &Task<'_>) -> Result<Conclusion, C
         Ok(_) | Err(ClusterError { reason: Reason::Forbidden, .. }) => {}
         Err(error) => return Err(error),
     }
-    let Ok(rendering) = task.want.rendering().await else { return Ok(Conclusion::of(round::bug())) };
+    let rendering = match task.want.rendering().await {
+        Ok(rendering) => rendering,
+        Err(error) => return Ok(Conclusion::of(round::unrendered(&error))),
+    };
     let rendering = round::located(cluster, task.policies, &rendering).await?.map_or(rendering, Arc::new);
     let seen = look::look(cluster, task.policies, &rendering).await?;
     let sides = sides(task.policies, &rendering, &seen);

@@ -3,6 +3,8 @@
 //! People at a terminal get text, everything else JSON with the fields of the event and of the spans around it. What
 //! is worth saying, and at which level, is decided where it happens.
 
+mod queue;
+
 use std::io::{self, IsTerminal, Write, stderr};
 
 use gatewright_engine::mask::{MASK, texts};
@@ -15,6 +17,8 @@ use tracing_subscriber::EnvFilter;
 use tracing_subscriber::filter::Directive;
 use tracing_subscriber::fmt::{MakeWriter, fmt};
 use tracing_subscriber::util::SubscriberInitExt;
+
+pub use queue::Flush;
 
 /// A client that logs each failed request as an error of its own. We report failures where we know what they mean.
 const SILENCED: &str = "kube_client::client::builder";
@@ -86,13 +90,31 @@ impl TelemetryError {
 /// `colors` is whether text may be colored: what `$NO_COLOR` and the flags say. Text that does not go to a terminal is
 /// never colored.
 pub fn init(settings: &Settings, colors: bool) -> Result<(), TelemetryError> {
+    let subscriber = subscriber(filter(&settings.level)?, shape(settings, colors), || Clean(stderr()));
+    subscriber.try_init().map_err(TelemetryError::Taken)
+}
+
+/// Starts the log of a process that never waits for whoever reads it; what is returned is kept until the end.
+pub fn init_queued(settings: &Settings, colors: bool) -> Result<Flush, TelemetryError> {
+    let shape = shape(settings, colors);
+    let note = match shape {
+        Shape::Text { .. } => queue::text_note,
+        Shape::Json => queue::json_note,
+    };
+    let filter = filter(&settings.level)?;
+    let (lines, flush) = queue::start(stderr(), note);
+    let subscriber = subscriber(filter, shape, move || Clean(lines.clone()));
+    subscriber.try_init().map_err(TelemetryError::Taken)?;
+    Ok(flush)
+}
+
+fn shape(settings: &Settings, colors: bool) -> Shape {
     let terminal = stderr().is_terminal();
-    let shape = match settings.format {
+    match settings.format {
         Format::Auto if terminal => Shape::Text { colors },
         Format::Text => Shape::Text { colors: colors && terminal },
         Format::Auto | Format::Json => Shape::Json,
-    };
-    subscriber(filter(&settings.level)?, shape, || Clean(stderr())).try_init().map_err(TelemetryError::Taken)
+    }
 }
 
 /// Writes lines without credentials, whoever has put them there.

@@ -29,6 +29,7 @@ pub async fn prune(
     stop: &CancellationToken,
 ) -> Applied {
     let mut applied = Applied::default();
+    let lost = CancellationToken::new();
     let prunes = plan.steps.iter().filter(|step| matches!(step.action, Action::Prune(_)));
     let mut goes_on = true;
     for steps in waves(prunes).into_values().rev() {
@@ -37,7 +38,7 @@ pub async fn prune(
             steps.iter().copied().partition(|step| goes_on && !postponed.contains_key(&step.unit));
         applied.outcomes.extend(later.into_iter().map(|step| (step.id.clone(), Outcome::Skipped)));
         let units = by_unit(now).into_values();
-        let runs = units.map(|steps| prune_unit(cluster, steps, terms, stop).boxed()).collect();
+        let runs = units.map(|steps| prune_unit(cluster, steps, terms, [stop, &lost]).boxed()).collect();
         beside(runs).await.into_iter().for_each(|unit| applied.absorb(unit));
         goes_on &= ids.into_iter().all(|id| applied.outcomes.get(id) == Some(&Outcome::Done));
     }
@@ -45,11 +46,16 @@ pub async fn prune(
 }
 
 /// What is left of a unit keeps all that it needs: after a failure nothing more is deleted.
-async fn prune_unit(cluster: &dyn Cluster, steps: Vec<&Step>, terms: Terms<'_>, stop: &CancellationToken) -> Applied {
+async fn prune_unit(
+    cluster: &dyn Cluster,
+    steps: Vec<&Step>,
+    terms: Terms<'_>,
+    [stop, lost]: [&CancellationToken; 2],
+) -> Applied {
     let mut applied = Applied::default();
     let mut goes_on = true;
     for step in steps {
-        if !goes_on || stop.is_cancelled() {
+        if !goes_on || stop.is_cancelled() || lost.is_cancelled() {
             applied.outcomes.insert(step.id.clone(), Outcome::Skipped);
             continue;
         }
@@ -64,6 +70,9 @@ async fn prune_unit(cluster: &dyn Cluster, steps: Vec<&Step>, terms: Terms<'_>, 
                 is_done
             }
         };
+        if applied.lost.is_some() {
+            lost.cancel();
+        }
     }
     applied
 }

@@ -18,7 +18,7 @@ pub struct Args {}
 /// Runs the command.
 pub fn run(context: &Context, _: &Args) -> Result<u8, Failure> {
     let config = context.load()?;
-    context.log(&config.settings.log)?;
+    let _log = context.log_queued(&config.settings.log)?;
     let host = Host {
         notifier: Notifier::new(context.environment.notify_socket.clone()),
         watchdog: context.environment.watchdog,

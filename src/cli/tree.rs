@@ -8,7 +8,6 @@ use std::fmt::Write as _;
 use gatewright_engine::object::ObjectId;
 use gatewright_engine::relations::{Branch, branches};
 use serde_json::{Value, json};
-use tokio::task::JoinError;
 
 use super::plan::Format;
 use super::session::{Prepared, Selection, Session, parse_unit, unusable};
@@ -16,6 +15,7 @@ use super::{Context, Failure, print, print_json, worst};
 use crate::capabilities;
 use crate::cluster::{Cluster, ClusterError};
 use crate::rendering::Want;
+use crate::rendering::work::RenderingError;
 use look::{Node, look};
 
 /// Shows what becomes of specs, and how it is: each object behind what leads to it, down to the pods and their images.
@@ -67,7 +67,7 @@ pub fn run(context: &Context, args: &Args) -> Result<u8, Failure> {
                     nodes,
                 })),
                 Err(Trouble::Cluster(error)) => codes.push(super::inventory::failed(name, &error).tell()),
-                Err(Trouble::Bug(error)) => codes.push(Failure::of(&error).hint("please report it").tell()),
+                Err(Trouble::Rendering(error)) => codes.push(Failure::of(&error).hint(error.hint()).tell()),
             }
         }
     }
@@ -84,8 +84,8 @@ pub fn run(context: &Context, args: &Args) -> Result<u8, Failure> {
 /// Why nothing can be shown of a cluster.
 enum Trouble {
     Cluster(ClusterError),
-    /// A rendering did not end.
-    Bug(JoinError),
+    /// There is no rendering.
+    Rendering(RenderingError),
 }
 
 /// Finds the specs that are wanted on a cluster, or some of them, with their objects there.
@@ -95,7 +95,7 @@ async fn on(
     only: Option<&BTreeSet<ObjectId>>,
 ) -> Result<Vec<(ObjectId, Vec<Node>)>, Trouble> {
     capabilities::complete([&mut want], cluster).await.map_err(Trouble::Cluster)?;
-    let rendering = want.rendering().await.map_err(Trouble::Bug)?;
+    let rendering = want.rendering().await.map_err(Trouble::Rendering)?;
     let chosen = rendering.units.iter().filter(|unit| only.is_none_or(|only| only.contains(&unit.id)));
     look(cluster, chosen).await.map_err(Trouble::Cluster)
 }

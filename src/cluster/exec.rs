@@ -1,6 +1,6 @@
 //! Credential plugins: the programs that a kubeconfig names under `exec`, such as `aws` or `kubelogin`.
 //!
-//! This is the only place that starts programs, and it starts none that the configuration does not list by name: a
+//! This is the only place that starts programs of others, and it starts none that the configuration does not list by name: a
 //! kubeconfig may come from somebody who should not decide what runs on this host.
 //! The protocol is `client.authentication.k8s.io`, versions `v1` and `v1beta1`; a plugin that wants a terminal is
 //! refused. How long an answer is kept, and when a plugin is asked again, is decided by the caller.
@@ -148,7 +148,7 @@ impl Plugin {
 
     #[expect(
         clippy::disallowed_methods,
-        reason = "this is the one place that starts programs, all of them allowed by name"
+        reason = "this is the one place that starts programs of others, all of them allowed by name"
     )]
     fn command(&self, program: &Path) -> Command {
         let mut command = Command::new(program);

@@ -17,6 +17,7 @@ use super::webhooks::WebhookSettings;
 use crate::archive::{self, sets};
 use crate::cluster::kubeconfig;
 use crate::duration::Period;
+use crate::size::Size;
 use crate::source::{directory, git};
 use crate::{http, schedule, telemetry};
 
@@ -58,6 +59,8 @@ pub struct ReportSettings {
     pub dir: PathBuf,
     /// How long they are kept.
     pub keep: Period,
+    /// How much they may take on disk, together; of more the oldest go first.
+    pub max_bytes: Size,
     /// The forms in which they are kept, beside JSON.
     pub formats: BTreeSet<ReportFormat>,
     /// A folder with the newest report of each sync on each cluster, under a name that stays; none by default.
@@ -70,7 +73,8 @@ impl Default for ReportSettings {
     fn default() -> Self {
         let keep = Period(Duration::from_hours(30 * 24));
         let formats = [ReportFormat::Text].into();
-        Self { dir: PathBuf::from("reports"), keep, formats, latest: None, webhooks: BTreeMap::new() }
+        let (max_bytes, webhooks) = (Size(1 << 30), BTreeMap::new());
+        Self { dir: PathBuf::from("reports"), keep, max_bytes, formats, latest: None, webhooks }
     }
 }
 
@@ -147,6 +151,9 @@ pub struct SyncSettings {
     /// When.
     #[serde(default)]
     pub schedule: schedule::Settings,
+    /// How long it may take to read and render the source.
+    #[serde(default = "render_timeout")]
+    pub render_timeout: Period,
     /// What becomes of the specs themselves.
     #[serde(default)]
     pub specs: SpecsMode,
@@ -195,6 +202,10 @@ pub struct SyncSettings {
     /// What is awaited.
     #[serde(default)]
     pub wait: WaitSettings,
+}
+
+fn render_timeout() -> Period {
+    Period(Duration::from_mins(1))
 }
 
 fn whole_source() -> String {

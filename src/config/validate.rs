@@ -161,6 +161,10 @@ impl Checks<'_> {
             (None, Some(directory)) => {
                 self.credentials(&["sources", name, "directory"], directory.resolve(paths));
                 directory.path = plain(&directory.path);
+                if directory.timeout.0.is_zero() {
+                    let message = format!("source {name:?} would never be read: its timeout is zero");
+                    self.problem(&["sources", name, "directory", "timeout"], message, None);
+                }
             }
             (Some(_), Some(_)) => {
                 let message = format!("source {name:?} has both git and directory");
@@ -220,6 +224,10 @@ impl Checks<'_> {
     fn sync(&mut self, name: &str, sync: &SyncSettings, settings: &Settings) {
         if !settings.sources.contains_key(&sync.source) {
             self.unknown(&["syncs", name, "source"], "source", &sync.source, &settings.sources);
+        }
+        if sync.render_timeout.0.is_zero() {
+            let message = format!("sync {name:?} would never be rendered: its renderTimeout is zero");
+            self.problem(&["syncs", name, "renderTimeout"], message, None);
         }
         let wanted = sync.clusters.names.iter().flatten();
         let lost: Vec<&String> = wanted.filter(|cluster| !settings.clusters.contains_key(*cluster)).collect();

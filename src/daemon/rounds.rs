@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::time::Duration;
 
 use gatewright_engine::error::Chain;
 use gatewright_engine::selector::ClusterFacts;
@@ -21,6 +22,10 @@ use crate::source::Snapshot;
 use crate::suspension::{self, Suspension};
 use crate::timekeeping;
 use crate::webhooks;
+
+/// How long a round waits to learn what the other syncs of its cluster want. Where that is not enough the next round
+/// knows; until then nothing is deleted that could be theirs.
+const PATIENCE: Duration = Duration::from_secs(1);
 
 /// What a sync must know of another one: what that wants.
 pub(super) struct Neighbor {
@@ -130,7 +135,7 @@ impl Sync {
             let want = Want::later(&neighbor.renderings, &latest, &self.cluster);
             known.insert(name.to_owned(), claims::Neighbor::Wants(want));
         }
-        Beside::new(&self.config, self.name(), &self.cluster.name, &known)
+        Beside::new(&self.config, self.name(), &self.cluster.name, &known).patient(PATIENCE)
     }
 
     /// Tells that there is no round; how things stood after the last one is told again with it.

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use gatewright_engine::error::Chain;
 use tokio::sync::Notify;
-use tokio::task::JoinSet;
+use tokio::task::{JoinHandle, JoinSet, spawn_blocking};
 use tokio::time::{sleep, timeout};
 use tokio_util::sync::CancellationToken;
 use tracing::{error, info, warn};
@@ -84,7 +84,8 @@ impl Polled {
     async fn run(mut self, name: &str, nudgers: &[Nudger], shared: &Shared, stop: &CancellationToken) {
         let pulse = shared.progress.watch(&format!("source {name}"));
         let changed = Arc::new(Notify::new());
-        let _watcher = self.folder.as_deref().and_then(|folder| watcher(name, folder, &changed));
+        // It is dropped with the watch in it. A file system that hangs keeps nobody else waiting.
+        let _watching = self.folder.clone().map(|folder| watching(name.to_owned(), folder, Arc::clone(&changed)));
         let mut failures: u32 = 0;
         while !stop.is_cancelled() {
             pulse.touch();
@@ -188,10 +189,11 @@ impl Troubles {
 }
 
 /// A watch only makes things faster: without it the folder is polled all the same.
-fn watcher(name: &str, folder: &std::path::Path, changed: &Arc<Notify>) -> Option<Watcher> {
-    let changed = Arc::clone(changed);
-    let watcher = watch(folder, move || changed.notify_one());
-    watcher
-        .map_err(|error| warn!(source = name, error = %Chain(&error), "cannot watch the directory; it is polled"))
-        .ok()
+fn watching(name: String, folder: PathBuf, changed: Arc<Notify>) -> JoinHandle<Option<Watcher>> {
+    spawn_blocking(move || {
+        let watcher = watch(&folder, move || changed.notify_one());
+        watcher
+            .map_err(|error| warn!(source = name, error = %Chain(&error), "cannot watch the directory; it is polled"))
+            .ok()
+    })
 }

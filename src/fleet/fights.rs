@@ -5,7 +5,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use gatewright_engine::diff::Difference;
 use gatewright_engine::error::Chain;
 use gatewright_engine::object::ObjectId;
-use gatewright_engine::plan::conflicts::fights::{Fights, Seen};
+use gatewright_engine::plan::conflicts::Settled;
+use gatewright_engine::plan::conflicts::fights::{Fights, Seen, left_alone, made};
+use gatewright_engine::plan::refusal::Reason;
 use tracing::error;
 
 use super::Order;
@@ -41,7 +43,10 @@ pub(super) fn remember(order: &Order, clusters: &BTreeMap<String, ClusterReport>
         let steps = report.steps.iter().map(|step| &step.id);
         let known: BTreeSet<String> =
             steps.chain(report.refusals.iter().map(|refusal| &refusal.id)).map(ObjectId::key).collect();
-        let seen: Vec<Seen<'_>> = report.steps.iter().filter_map(seen).collect();
+        let (made, alone) = ([made()], [left_alone()]);
+        let seen: Vec<Seen<'_>> = report.steps.iter().filter_map(|step| seen(step, &made)).collect();
+        let rests = report.refusals.iter().filter_map(|refusal| rests(&refusal.id, &refusal.reason, &alone));
+        let seen: Vec<Seen<'_>> = seen.into_iter().chain(rests).collect();
         let after = before.after(&seen, |key| order.only.is_some() || known.contains(key));
         if after != before
             && let Err(error) = state.write_json(path(order, name), &after)
@@ -52,11 +57,17 @@ pub(super) fn remember(order: &Order, clusters: &BTreeMap<String, ClusterReport>
 }
 
 /// What a step has shown; `None` if it was not carried out.
-fn seen(step: &StepReport) -> Option<Seen<'_>> {
+fn seen<'a>(step: &'a StepReport, made: &'a [Difference]) -> Option<Seen<'a>> {
     let corrected: &[Difference] = match (step.action.as_str(), &step.outcome) {
         ("update", Some(Outcome::Done)) => &step.differences,
+        ("create", Some(Outcome::Done)) => made,
         ("keep", None) | (_, Some(Outcome::Done)) => &[],
         _ => return None,
     };
     Some(Seen { id: &step.id, corrected, settled: &step.fields })
+}
+
+/// What a refusal has shown: an object that somebody deletes again and again was left alone in this round.
+fn rests<'a>(id: &'a ObjectId, reason: &Reason, alone: &'a [Settled]) -> Option<Seen<'a>> {
+    matches!(reason, Reason::DeletedAgain(_)).then_some(Seen { id, corrected: &[], settled: alone })
 }

@@ -96,3 +96,36 @@ fn what_the_history_does_not_have_nobody_is_told_until_it_has() {
     assert!(host.record(2, 1, |_| Ok(())).expect("it is kept"));
     assert_eq!((host.told.get(), host.knows(1), files(&reports).len()), (1, (true, true), 1));
 }
+
+#[test]
+fn no_more_reports_are_kept_than_may_be_and_the_oldest_go_first() {
+    let mut host = Host::new();
+    let reports = || files(&host.config.reports_dir);
+    for second in 0..20 {
+        host.record(second * 60, usize::try_from(second).expect("it is small"), |_| Ok(())).expect("it can be kept");
+    }
+    let all = reports();
+    assert_eq!(all.len(), 20);
+    let size = |path: &PathBuf| fs::metadata(path).expect("it is there").len();
+    let newest: u64 = all.iter().take(3).map(size).sum();
+    host.config.settings.reports.max_bytes = crate::size::Size(newest);
+    host.record(3_000, 30, |_| Ok(())).expect("it can be kept");
+    let left = files(&host.config.reports_dir);
+    assert_eq!(left[1..], all[..left.len() - 1], "the newest stay");
+    assert!((2..=5).contains(&left.len()), "{left:?}");
+}
+
+#[test]
+fn an_unchanged_object_is_counted_and_not_repeated_in_the_history() {
+    let host = Host::new();
+    let mut report = report(60, 1);
+    let cluster = report.clusters.get_mut("only").expect("it is there");
+    let id = |kind: &str| ObjectId::new("", kind, "shop", "n");
+    cluster.steps.extend((0..500).map(|_| StepReport::compared(id("Gateway"), id("Service"), "keep", None)));
+    record(&host.state, &host.config, &report, |_| Ok(())).expect("it can be kept");
+    let (_, kept) = history(&host.config.reports_dir, None).next().expect("it is new");
+    let kept = &kept.clusters["only"];
+    assert_eq!((kept.steps.len(), kept.unlisted, kept.unchanged()), (1, 500, 500));
+    let last = last(&host.state, "edge", "only").expect("it is kept");
+    assert_eq!(last.clusters["only"].steps.len(), 501, "the last one is whole");
+}

@@ -12,19 +12,16 @@ use gatewright_engine::text::hex;
 use gatewright_engine::tree::Entry;
 use gatewright_engine::unit::Rendering;
 use sha2::{Digest, Sha256};
-use tokio::sync::OnceCell;
-use tokio::task::JoinError;
 
 use crate::config::settings::SyncSettings;
+use crate::rendering::work::{Pending, RenderingError, Terms, is_due_again};
 use crate::rendering::{Reading, mark};
+use crate::service::Progress;
 use crate::source::Snapshot;
 
 /// How many renderings of one snapshot are kept: that of a large source takes tens of megabytes. Where there are more,
 /// those that were not needed for the longest time are made again.
 const MOST_RENDERINGS: usize = 16;
-
-/// Something that is there, or that somebody is at work on.
-type Pending<T> = Arc<OnceCell<Arc<T>>>;
 
 /// The renderings of a sync, shared by its clusters: a source that has not changed is not rendered again, and not once
 /// for each of two clusters on which it is the same.
@@ -34,6 +31,7 @@ pub struct Renderings {
     /// Names the packs and their settings.
     packs_key: String,
     marker: Marker,
+    progress: Option<Progress>,
     last: Mutex<Edition>,
 }
 
@@ -53,7 +51,18 @@ impl Renderings {
     ///
     /// `packs_key` names the packs and their settings: other packs have another one.
     pub fn new(settings: SyncSettings, packs: Arc<Packs>, packs_key: &str, marker: Marker) -> Self {
-        Self { settings, packs, packs_key: packs_key.to_owned(), marker, last: Mutex::default() }
+        Self { settings, packs, packs_key: packs_key.to_owned(), marker, progress: None, last: Mutex::default() }
+    }
+
+    /// Shows where work does not come to an end.
+    #[must_use]
+    pub fn watched(self, progress: &Progress) -> Self {
+        Self { progress: Some(progress.clone()), ..self }
+    }
+
+    fn terms(&self) -> Terms {
+        let (limit, title) = (self.settings.render_timeout, self.marker.sync.clone());
+        Terms { limit, title, progress: self.progress.clone() }
     }
 
     /// Returns the rendering of a snapshot for a cluster; clusters that ask at the same time wait for the first.
@@ -61,19 +70,19 @@ impl Renderings {
         self: &Arc<Self>,
         snapshot: &Arc<Snapshot>,
         cluster: &ClusterFacts,
-    ) -> Result<Arc<Rendering>, JoinError> {
+    ) -> Result<Arc<Rendering>, RenderingError> {
         let reading = self.read(snapshot).await?;
         let rendering = self.rendering(&snapshot.revision, reading.variant(cluster));
         let (renderings, cluster) = (Arc::clone(self), cluster.clone());
         let render = move || {
             let mut rendering = reading.render(&renderings.packs, &cluster);
             mark(&mut rendering, &renderings.marker);
-            Arc::new(rendering)
+            rendering
         };
-        rendering.get_or_try_init(|| tokio::task::spawn_blocking(render)).await.cloned()
+        self.terms().once(rendering, render).await
     }
 
-    /// Says where fields of objects come from; nothing if a bug keeps it from being known.
+    /// Says where fields of objects come from; nothing if that cannot be found out in time.
     pub(super) async fn origins(
         self: &Arc<Self>,
         snapshot: &Arc<Snapshot>,
@@ -87,7 +96,8 @@ impl Renderings {
             let inputs = Inputs { source: reading.source(), packs: &renderings.packs, options: &options, config: None };
             origins(&inputs, &questions)
         };
-        tokio::task::spawn_blocking(look).await.unwrap_or_default()
+        let origins = self.terms().once(Pending::default(), look).await;
+        origins.map(Arc::unwrap_or_clone).unwrap_or_default()
     }
 
     /// Returns what those packs say of themselves that want to know of a cluster whether an operator is at work, because
@@ -115,11 +125,10 @@ impl Renderings {
     }
 
     /// Returns a snapshot as it is read for all clusters.
-    pub(super) async fn read(self: &Arc<Self>, snapshot: &Arc<Snapshot>) -> Result<Arc<Reading>, JoinError> {
+    pub(super) async fn read(self: &Arc<Self>, snapshot: &Arc<Snapshot>) -> Result<Arc<Reading>, RenderingError> {
         let (renderings, source) = (Arc::clone(self), Arc::clone(snapshot));
-        let read = move || Arc::new(Reading::new(&source, &renderings.settings, &renderings.packs));
-        let reading = self.reading(&snapshot.revision);
-        reading.get_or_try_init(|| tokio::task::spawn_blocking(read)).await.cloned()
+        let read = move || Reading::new(&source, &renderings.settings, &renderings.packs);
+        self.terms().once(self.reading(&snapshot.revision), read).await
     }
 
     /// Names everything that the rendering of a snapshot for a cluster depends on, and all that the sync may do: where it
@@ -146,7 +155,7 @@ impl Renderings {
 
     fn reading(&self, revision: &str) -> Pending<Reading> {
         let mut last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
-        if last.revision != revision {
+        if last.revision != revision || is_due_again(&last.reading) {
             *last = Edition { revision: revision.to_owned(), ..Edition::default() };
         }
         Arc::clone(&last.reading)
@@ -158,6 +167,7 @@ impl Renderings {
             // The source has moved on meanwhile, and nobody else will ask for this.
             return Pending::default();
         }
+        last.renderings.retain(|(_, pending)| !is_due_again(pending));
         let known = last.renderings.iter().position(|(known, _)| *known == variant);
         let entry = known.map_or_else(|| (variant, Pending::default()), |index| last.renderings.remove(index));
         let rendering = Arc::clone(&entry.1);

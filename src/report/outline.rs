@@ -50,7 +50,7 @@ impl ClusterReport {
 
     /// Counts the objects that stay as they are because they are right.
     pub fn unchanged(&self) -> usize {
-        self.steps.iter().filter(|step| step.action == "keep").count()
+        self.unlisted + self.steps.iter().filter(|step| step.action == "keep").count()
     }
 
     /// Counts what was not done: objects that are kept on purpose, and those of which something is wrong.
@@ -120,6 +120,7 @@ fn is_kept(reason: &Reason) -> bool {
         | Reason::Unknown(_)
         | Reason::Taken(_)
         | Reason::Moved(_)
+        | Reason::DeletedAgain(_)
         | Reason::Immutable(_)
         | Reason::NotUndone(_)
         | Reason::UnitHeld => false,

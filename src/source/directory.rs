@@ -11,6 +11,7 @@ use std::fmt::Write as _;
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
 use async_trait::async_trait;
@@ -18,6 +19,7 @@ use gatewright_engine::tree::{Entry, ReadError, Tree};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
+use tokio::sync::Semaphore;
 
 use super::{Reason, Snapshot, Source, SourceError};
 use crate::duration::Period;
@@ -42,6 +44,9 @@ pub struct Settings {
     /// a while.
     #[serde(default = "default_settle")]
     pub settle: Period,
+    /// How long a poll may take before it is given up: a network file system may never answer.
+    #[serde(default = "default_timeout")]
+    pub timeout: Period,
     /// The path as it is written in the config file: it stays the same wherever that file is.
     #[serde(skip)]
     pub written: PathBuf,
@@ -51,7 +56,16 @@ fn default_settle() -> Period {
     SETTLE
 }
 
+fn default_timeout() -> Period {
+    Period(Duration::from_mins(2))
+}
+
 impl Settings {
+    /// Takes a directory, all else by default.
+    pub fn of(path: impl Into<PathBuf>) -> Self {
+        Self { path: path.into(), settle: default_settle(), timeout: default_timeout(), written: PathBuf::new() }
+    }
+
     /// Makes the path absolute.
     pub fn resolve(&mut self, paths: &Paths) -> Result<(), NoCredentials> {
         self.written.clone_from(&self.path);
@@ -66,7 +80,15 @@ pub struct DirectorySource {
     path: PathBuf,
     address: String,
     settle: Duration,
+    timeout: Period,
+    /// One reading at a time: one that hangs cannot be ended, and others would only hang beside it.
+    turn: Arc<Semaphore>,
 }
+
+/// The poll took longer than it may.
+#[derive(Debug, thiserror::Error)]
+#[error("it was not read within {0}")]
+struct TooLate(Period);
 
 /// The directory changed with every reading.
 #[derive(Debug, thiserror::Error)]
@@ -77,15 +99,24 @@ impl DirectorySource {
     /// Takes the settings of one source; the path is absolute by now.
     pub fn new(settings: Settings) -> Self {
         let address = settings.written.to_string_lossy().into_owned();
-        Self { path: settings.path, address, settle: settings.settle.0 }
+        let Settings { path, settle, timeout, .. } = settings;
+        Self { path, address, settle: settle.0, timeout, turn: Arc::new(Semaphore::new(1)) }
     }
 
     /// Reads it, and finds out when something in it was written last.
     async fn read(&self) -> Result<(Tree, Option<SystemTime>), SourceError> {
         let path = self.path.clone();
-        let reading = tokio::task::spawn_blocking(move || Ok((Tree::read_dir(&path)?, written(&path, ""))));
+        let turn = Arc::clone(&self.turn).acquire_owned().await;
+        let reading = tokio::task::spawn_blocking(move || {
+            let _turn = turn;
+            Ok((Tree::read_dir(&path)?, written(&path, "")))
+        });
         let result = reading.await.map_err(|stopped| self.error(Reason::Invalid, None, stopped))?;
         result.map_err(|error: ReadError| {
+            if matches!(error, ReadError::TooLarge(_)) {
+                let hint = "Point `directory.path` at the folder that holds the specs.".to_owned();
+                return self.error(Reason::Invalid, Some(hint), error);
+            }
             let kind = error.source().and_then(|cause| cause.downcast_ref::<io::Error>()).map(io::Error::kind);
             let (reason, hint) = advice(kind, &self.path);
             self.error(reason, hint, error)
@@ -111,6 +142,19 @@ impl DirectorySource {
 #[async_trait]
 impl Source for DirectorySource {
     async fn poll(&self, have: Option<&str>) -> Result<Option<Snapshot>, SourceError> {
+        match tokio::time::timeout(self.timeout.0, self.settled(have)).await {
+            Ok(result) => result,
+            Err(_) => {
+                let hint = "Look whether the file system answers: `ls` may hang there too. If the directory is only large, raise `timeout`.";
+                Err(self.error(Reason::Unreachable, Some(hint.to_owned()), TooLate(self.timeout)))
+            }
+        }
+    }
+}
+
+impl DirectorySource {
+    /// Reads until two readings agree.
+    async fn settled(&self, have: Option<&str>) -> Result<Option<Snapshot>, SourceError> {
         let mut reading = self.read().await?;
         for _ in 1..READINGS {
             let revision = revision(&reading.0);

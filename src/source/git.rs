@@ -19,6 +19,7 @@ pub mod names;
 mod refs;
 pub mod settings;
 mod tree;
+pub mod worker;
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -30,7 +31,6 @@ use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
 
 use self::address::Transport;
-use self::conversation::Conversation;
 use self::failure::Failure;
 use self::mirror::Place;
 use self::names::Reference;
@@ -87,6 +87,8 @@ struct Remote {
     name: String,
     settings: Settings,
     mirrors: PathBuf,
+    /// This program, to be started as the process that talks to the server.
+    program: Option<PathBuf>,
     /// One poll at a time: a second one would find the mirror in use, and keep one of the few threads waiting for it.
     turn: Arc<Semaphore>,
 }
@@ -104,8 +106,18 @@ impl GitSource {
         settings.check().map_err(|source| NewError::Settings { name: name.to_owned(), source })?;
         limits::init().map_err(NewError::Library)?;
         let turn = Arc::new(Semaphore::new(1));
-        let repository = Remote { name: file_name(name), settings, mirrors: mirror_dir.to_owned(), turn };
+        let (name, mirrors) = (file_name(name), mirror_dir.to_owned());
+        let repository = Remote { name, settings, mirrors, program: None, turn };
         Ok(Self { repository: Arc::new(repository) })
+    }
+
+    /// Talks to the server in a process of its own, for which `program` is started: gatewright itself. Without it a
+    /// server that sends its answer for ever keeps a thread of this process.
+    #[must_use]
+    pub fn in_process_of(self, program: Option<PathBuf>) -> Self {
+        let Remote { name, settings, mirrors, turn, .. } = &*self.repository;
+        let (name, settings, mirrors, turn) = (name.clone(), settings.clone(), mirrors.clone(), Arc::clone(turn));
+        Self { repository: Arc::new(Remote { name, settings, mirrors, program, turn }) }
     }
 
     fn error(&self, failure: Failure) -> SourceError {
@@ -125,7 +137,12 @@ impl Source for GitSource {
         let have = have.map(str::to_owned);
         let work = async {
             // A thread that nobody waits for any more keeps its permits, so that their number stays bounded.
-            let permits = (Arc::clone(&repository.turn).acquire_owned().await, limits::SLOTS.acquire().await);
+            let turn = Arc::clone(&repository.turn).acquire_owned().await;
+            let slot = match limits::slots(repository.settings.url.transport()) {
+                Some(slots) => Some(slots.acquire_owned().await),
+                None => None,
+            };
+            let permits = (turn, slot);
             let poll = move || {
                 let _permits = permits;
                 repository.poll(have.as_deref(), &cancelled)
@@ -188,7 +205,12 @@ impl Remote {
                 return self.read(&repository, wanted).map(Some);
             }
         }
-        let Some(wanted) = self.update(&repository, have, cancelled)? else { return Ok(None) };
+        let updated = match &self.program {
+            Some(program) => worker::update(program, (&self.settings, have), &repository, cancelled),
+            None => conversation::update(&self.settings, &repository, have, cancelled),
+        };
+        let Some(wanted) = updated? else { return Ok(None) };
+        tracing::debug!(source = self.name, revision = wanted.revision, "fetched");
         let snapshot = self.read(&repository, wanted)?;
         if mirror::is_worn(&repository) {
             // Nobody needs it before there is another commit.
@@ -196,28 +218,6 @@ impl Remote {
             place.discard()?;
         }
         Ok(Some(snapshot))
-    }
-
-    /// Asks the server what there is, and fetches what is wanted into the mirror unless it is there already.
-    fn update(
-        &self,
-        repository: &Repository,
-        have: Option<&str>,
-        cancelled: &CancellationToken,
-    ) -> Result<Option<Wanted>, Failure> {
-        let conversation = Conversation::new(&self.settings, cancelled)?;
-        let remote = repository.remote_anonymous(self.settings.url.as_str());
-        let mut remote = remote.map_err(|error| Failure::of_mirror(&error))?;
-        let (mut connection, references) = conversation.list(&mut remote)?;
-        let wanted = refs::choose(&references, self.settings.reference.as_ref())?;
-        if have == Some(wanted.revision.as_str()) {
-            return Ok(None);
-        }
-        if !mirror::has(repository, wanted.commit) {
-            conversation.fetch(&mut connection, &wanted)?;
-            tracing::debug!(source = self.name, revision = wanted.revision, "fetched");
-        }
-        Ok(Some(wanted))
     }
 
     /// Returns the commit that the settings name by its identifier, if they do.

@@ -6,6 +6,7 @@ mod notifications;
 mod report;
 mod service;
 mod stop;
+mod tenants;
 
 use std::collections::BTreeMap;
 use std::ffi::OsStr;

@@ -75,3 +75,12 @@ fn the_timer_leaves_no_more_to_a_round_than_the_daemon_has() {
     assert!(is_set(REPORT, "SuccessExitStatus=2"), "that something differs is no failure");
     assert!(is_set(TIMER, "Persistent=true"));
 }
+
+#[test]
+fn the_units_bound_the_memory() {
+    for unit in [UNIT, REPORT] {
+        for setting in ["MemoryHigh=", "MemoryMax=", "OOMPolicy=continue"] {
+            assert!(unit.lines().any(|line| line.starts_with(setting)), "{setting}");
+        }
+    }
+}

@@ -43,7 +43,7 @@ const DAEMON: [Rule; 6] = [
     },
     // Clippy finds the `Instant` of the standard library; tokio's, for deadlines, waits with paused tests.
     Rule { words: &["SystemTime::now", "Timestamp::now", "Zoned::now"], home: &["src/clock.rs"] },
-    Rule { words: &["Command::new", "process::Command"], home: &["src/cluster/exec"] },
+    Rule { words: &["Command::new", "process::Command"], home: &["src/cluster/exec", "src/source/git/worker.rs"] },
     Rule { words: &["kube::"], home: &["src/cluster/kube.rs", "src/cluster/kube/", "src/cluster/kubeconfig", EXEC] },
     // What a kubeconfig says about a plugin is a type of that package; a client would be another thing.
     Rule { words: &["kube::Client", "kube::client", "kube::Api", "kube::api"], home: &["src/cluster/kube"] },

@@ -41,6 +41,8 @@ pub(crate) enum Answer {
     Page(&'static str, &'static str),
     /// It does not arrive; JSON without an end comes back.
     Endless,
+    /// It does not arrive, and nothing comes back until the client gives up.
+    Silent,
     /// It arrives, and the answer is changed on its way back.
     Changed(Arc<dyn Fn(&mut Value) + Send + Sync>),
     /// It arrives, and the server's clock shows this in its answer.

@@ -7,11 +7,12 @@
 
 pub mod expression;
 mod quantity;
+mod steps;
 mod types;
 mod walk;
 pub mod words;
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use cel::objects::{Key, Map};
@@ -19,6 +20,7 @@ use cel::{Context, ExecutionError, Value as Cel};
 use serde_json::{Value, json};
 
 use expression::{Expression, RuleError};
+use steps::{MOST_STEPS, Steps, Values};
 use walk::written;
 use words::{CLUSTER, GATEWAY, OBJECT, PARAMS, RESOURCE, Vocabulary};
 
@@ -35,6 +37,9 @@ const MAX_ITEMS: usize = 1_000;
 
 /// The longest text of a value that is quoted.
 const MAX_QUOTED: usize = 60;
+
+/// How many places of one value are quoted.
+const MAX_PLACES: usize = 6;
 
 /// A rule, ready to be checked.
 #[derive(Clone, Debug)]
@@ -92,21 +97,36 @@ pub fn check<'a>(rules: impl IntoIterator<Item = &'a Rule>, facts: &Facts<'_>) -
     for path in paths {
         context.add_variable_from_value(path[0].as_str(), Cel::Map(Map { map: Arc::default() }));
     }
-    match facts.add_to(&mut context) {
-        Ok(()) => rules.into_iter().filter_map(|rule| check_one(rule, facts, &context)).collect(),
+    let values = facts.values();
+    match facts.add_to(&mut context, &values) {
+        Ok(()) => rules.into_iter().filter_map(|rule| check_one(rule, facts, (&context, &values))).collect(),
         Err(message) => rules.into_iter().map(|rule| facts.problem(rule.place.clone(), rule, &message)).collect(),
     }
 }
 
-fn check_one(rule: &Rule, facts: &Facts<'_>, context: &Context<'_, '_>) -> Option<Problem> {
+fn check_one(rule: &Rule, facts: &Facts<'_>, (context, values): (&Context<'_, '_>, &Values)) -> Option<Problem> {
     let cannot = |what: &str| Some(facts.problem(rule.place.clone(), rule, what));
-    match context.resolve(&rule.expression.root) {
+    match evaluated(&rule.expression, values, context) {
         Ok(Cel::Bool(true)) | Err(ExecutionError::NoSuchKey(_) | ExecutionError::UndeclaredReference(_)) => None,
         Ok(Cel::Bool(false)) => Some(facts.breach(rule)),
         Ok(_) => cannot("it yields neither true nor false"),
         Err(ExecutionError::FunctionError { function, message }) => cannot(&format!("{function}: {message}")),
+        Err(ExecutionError::InternalError(message)) => cannot(&message),
         Err(error) => cannot(&error.to_string()),
     }
+}
+
+/// Evaluates an expression, as far as its steps lead.
+fn evaluated(expression: &Expression, values: &Values, context: &Context<'_, '_>) -> Result<Cel, ExecutionError> {
+    let steps = Steps::of(&expression.costs, values);
+    let mut context = context.new_inner_scope();
+    context.set_variable_resolver(&steps);
+    let value = if steps.is_used_up() { Ok(Cel::Null) } else { context.resolve(&expression.root) };
+    if steps.is_used_up() {
+        let message = format!("it takes more than {MOST_STEPS} steps; walk shorter lists, or look into shorter texts");
+        return Err(ExecutionError::InternalError(message));
+    }
+    value
 }
 
 /// Says whether an expression over `object` holds; what it asks for and is not there makes it false.
@@ -114,7 +134,8 @@ pub fn holds(text: &str, object: &Value) -> Result<bool, String> {
     let expression = Expression::new(text, &Vocabulary::of_object()).map_err(|error| error.message)?;
     let mut context = Context::with_env(Arc::clone(&quantity::FUNCTIONS));
     context.add_variable_from_value(OBJECT, cel(object)?);
-    match context.resolve(&expression.root) {
+    let values = Values::new(BTreeMap::from([(OBJECT, object.clone())]));
+    match evaluated(&expression, &values, &context) {
         Ok(Cel::Bool(holds)) => Ok(holds),
         Err(ExecutionError::NoSuchKey(_)) => Ok(false),
         Ok(_) => Err("it yields neither true nor false".to_owned()),
@@ -132,14 +153,21 @@ struct Read {
 }
 
 impl Facts<'_> {
-    fn add_to(&self, context: &mut Context<'_, '_>) -> Result<(), String> {
+    /// Returns what the rules are about, by the variable that holds it.
+    fn values(&self) -> Values {
         let cluster = self.cluster.map(|cluster| json!({"name": cluster.name, "labels": cluster.labels}));
-        let spec = self.spec.root.to_value();
-        let gateway = self.spec.id.is_a(GATEWAY_API, "Gateway").then(|| spec.clone());
         let params = Some(self.parameters.to_value()).filter(|params| !params.is_null());
-        let others = [(GATEWAY, gateway), (RESOURCE, Some(spec)), (PARAMS, params), (CLUSTER, cluster)];
-        for (name, value) in others.into_iter().filter_map(|(name, value)| Some((name, value?))) {
-            context.add_variable_from_value(name, cel(&value)?);
+        let all = [(RESOURCE, Some(self.spec.root.to_value())), (PARAMS, params), (CLUSTER, cluster)];
+        Values::new(all.into_iter().filter_map(|(name, value)| Some((name, value?))).collect())
+    }
+
+    fn add_to(&self, context: &mut Context<'_, '_>, values: &Values) -> Result<(), String> {
+        for (name, value) in values.iter() {
+            let value = cel(value)?;
+            if name == RESOURCE && self.spec.id.is_a(GATEWAY_API, "Gateway") {
+                context.add_variable_from_value(GATEWAY, value.clone());
+            }
+            context.add_variable_from_value(name, value);
         }
         if let MergedContent::Map(fields) = &self.parameters.content {
             for (name, field) in fields {
@@ -205,7 +233,12 @@ impl std::fmt::Display for Read {
         if let Some(value) = &self.value {
             write!(f, " = {value}")?;
         }
-        write!(f, " ({})", self.places.iter().map(String::as_str).collect::<Vec<_>>().join(", "))
+        let quoted: Vec<&str> = self.places.iter().take(MAX_PLACES).map(String::as_str).collect();
+        write!(f, " ({}", quoted.join(", "))?;
+        match self.places.len() - quoted.len() {
+            0 => f.write_str(")"),
+            more => write!(f, " and {more} more)"),
+        }
     }
 }
 

@@ -49,6 +49,7 @@ pub mod error;
 pub mod explain;
 pub mod fingerprint;
 pub mod health;
+pub mod interrupt;
 pub mod inventory;
 pub mod live;
 pub mod marks;

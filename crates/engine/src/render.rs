@@ -7,6 +7,7 @@
 
 pub mod functions;
 mod holes;
+mod steps;
 
 use std::error::Error as StdError;
 use std::io;
@@ -68,7 +69,8 @@ impl Renderer {
             Err(io::Error::other("a value must pass through an encoding filter, as in {{ name | json }}"))
         });
         functions::register(&mut tera);
-        let all = templates.iter().chain(parts).map(|(name, text)| (name.as_str(), text.as_str()));
+        steps::register(&mut tera);
+        let all = templates.iter().chain(parts).map(|(name, text)| (name.as_str(), steps::counted(text)));
         tera.add_raw_templates(all).map_err(TemplateError)?;
         let templates = templates.iter().map(|(name, _)| name.clone()).collect();
         Ok(Self { tera, templates, texts: Texts::default() })
@@ -88,7 +90,7 @@ impl Renderer {
     pub fn evaluate(&self, name: &str, values: &Value) -> Result<Value, RenderError> {
         let context = Context::from_serialize(values).map_err(RenderError::Values)?;
         let fail = |source| RenderError::Fill(name.to_owned(), source);
-        let text = self.tera.render(name, &context).map_err(fail)?;
+        let text = self.text(name, &context)?;
         serde_json::from_str(text.trim_matches([holes::BEGIN, holes::END]))
             .map_err(|error| fail(tera::Error::message(format!("the expression yields no value: {error}"))))
     }
@@ -104,10 +106,19 @@ impl Renderer {
     }
 
     fn filled(&self, name: &str, context: &Context) -> Result<Vec<Object>, RenderError> {
-        let text = self.tera.render(name, context).map_err(|source| RenderError::Fill(name.to_owned(), source))?;
+        let text = self.text(name, context)?;
         let fail = |source: YamlError| RenderError::Yaml(name.to_owned(), source.position.line, source);
         let object = |body| Object::new(body).map_err(|source| RenderError::Object(name.to_owned(), source));
         self.texts.read(&text).map_err(fail)?.into_iter().map(object).collect()
+    }
+
+    /// Fills a template, as far as its steps lead.
+    fn text(&self, name: &str, context: &Context) -> Result<String, RenderError> {
+        let fail = |source| RenderError::Fill(name.to_owned(), source);
+        let mut text = steps::Text::default();
+        steps::begin();
+        self.tera.render_to(name, context, &mut text).map_err(fail)?;
+        String::from_utf8(text.0).map_err(|error| fail(tera::Error::message(error.to_string())))
     }
 }
 
@@ -135,7 +146,9 @@ fn told(drawn: &str) -> String {
     let is_numbered = |line: &&&str| line.starts_with(|c: char| c.is_ascii_digit());
     let text = lines.iter().find(is_numbered).and_then(|line| line.split_once('|'));
     match (message, place, text) {
-        (Some(message), Some(place), Some((_, text))) => format!("{place}: {message}, in `{}`", text.trim()),
+        (Some(message), Some(place), Some((_, text))) => {
+            format!("{place}: {message}, in `{}`", steps::shown(text).trim())
+        }
         // What the escape function says comes as an error of a writer.
         _ => drawn.trim_start_matches(WRITING).split_whitespace().collect::<Vec<_>>().join(" "),
     }
@@ -217,6 +230,16 @@ mod tests {
     fn a_missing_value_is_an_error() {
         let error = render("  k: {{ missing | json }}\n", &json!({})).expect_err("it is not there");
         assert!(error.line().contains("not there"), "{}", error.line());
+    }
+
+    #[test]
+    fn loops_within_loops_over_a_long_list_come_to_an_end() {
+        let template = "  k: {% for a in v %}{% for b in v %}{% if a == b %}{% endif %}{% endfor %}{% endfor %}1\n";
+        let objects = render(template, &json!({"v": vec![1; 500]})).expect("these are few");
+        assert_eq!(objects[0].body()["data"]["k"], 1);
+        let error = render(template, &json!({"v": vec![1; 5_000]})).expect_err("these are many");
+        assert!(error.line().contains("the loops of the template go round more than"), "{}", error.line());
+        assert!(!error.line().contains("gatewright_step"), "{}", error.line());
     }
 
     #[test]

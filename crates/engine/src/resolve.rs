@@ -10,6 +10,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use crate::check::suggest;
+use crate::interrupt;
 use crate::merge::origin::{Layer, LayerName};
 use crate::object::ObjectId;
 use crate::overlay::{Assignment, Overlay};
@@ -67,7 +68,7 @@ pub fn resolve<'a>(
     overlays: &Assignment<'a>,
 ) -> Vec<(&'a Document, Resolution<'a>)> {
     let sets = listener_sets(specs);
-    let gateways = specs.of_kind(GATEWAY_API, "Gateway");
+    let gateways = specs.of_kind(GATEWAY_API, "Gateway").take_while(|_| !interrupt::is_given());
     let gateways = gateways.map(|document| {
         let attached = sets.get(&document.id).map(Vec::as_slice).unwrap_or_default();
         (

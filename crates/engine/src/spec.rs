@@ -9,6 +9,7 @@ pub mod gateway;
 pub(crate) mod known;
 pub mod listener_set;
 pub mod overlay;
+mod room;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -27,7 +28,7 @@ use crate::reading::{Flaw, Reading, Suspect, is_slip};
 use crate::schema::{Schema, SchemaError};
 use crate::spec::overlay::OverlayFolders;
 use crate::tree::{Entry, IGNORE_FILE, Tree};
-use crate::yaml::{self, Content, Node, Position};
+use crate::yaml::{Content, Node, Position};
 
 /// The API group of the Gateway API.
 pub const GATEWAY_API: &str = "gateway.networking.k8s.io";
@@ -186,19 +187,15 @@ pub fn load_from(tree: &Tree, kinds: &Kinds, target_namespace: Option<&str>, ove
     let target_namespace = target_namespace.map(str::to_owned);
     let mut specs = Specs { target_namespace, overlay_folders, ..Specs::default() };
     let ignored = Ignored::of(tree, &mut specs);
-    for (path, entry) in tree.files().filter(|(path, _)| !path.ends_with(IGNORE_FILE)) {
-        let file: Arc<str> = path.into();
-        if specs.reading.unread_above(path).is_some() {
-            continue;
-        }
-        if ignored.matches(path, entry) {
-            specs.reading.ignored.insert(file);
-            continue;
-        }
-        match entry {
-            Entry::NotEntered(reason) => specs.reading.skip(path, reason, false),
-            Entry::Unreadable(reason) => specs.spoil(Problem::file(Place::file(file), reason.clone())),
-            Entry::Text(text) => specs.read(&file, text, kinds),
+    let entries: Vec<(&str, &Entry)> = tree.files().filter(|(path, entry)| specs.opens(path, entry, &ignored)).collect();
+    for (file, read) in room::read(entries.into_iter()) {
+        match read {
+            Err(problem) => specs.spoil(*problem),
+            Ok(roots) if roots.is_empty() => specs.read_nothing(&file, tree),
+            Ok(roots) => {
+                specs.reading.files.insert(Arc::clone(&file), 0);
+                roots.into_iter().for_each(|root| specs.add(&file, root, kinds));
+            }
         }
     }
     specs.read_config_maps(kinds);
@@ -206,6 +203,14 @@ pub fn load_from(tree: &Tree, kinds: &Kinds, target_namespace: Option<&str>, ove
 }
 
 impl Specs {
+    /// Forgets what documents say that no pack claims; who they are stays known. ConfigMaps stay whole, because packs
+    /// may look into them.
+    pub fn forget_unclaimed(&mut self) {
+        for document in self.unclaimed.iter_mut().filter(|document| document.id.kind != "ConfigMap") {
+            document.root = Node { position: document.root.position, content: Content::Null };
+        }
+    }
+
     /// Returns the documents of one kind, in the order of their names.
     pub fn of_kind<'a>(&'a self, group: &'a str, kind: &'a str) -> impl Iterator<Item = &'a Document> {
         self.documents.values().filter(move |document| document.id.group == group && document.id.kind == kind)
@@ -216,23 +221,27 @@ impl Specs {
         self.target_namespace.as_deref().unwrap_or(said)
     }
 
-    /// Reads a file.
-    fn read(&mut self, file: &Arc<str>, text: &str, kinds: &Kinds) {
-        match yaml::parse(text) {
-            Err(error) => self.spoil(Problem::file(place(file, error.position), error.message)),
-            Ok(roots) if roots.is_empty() => self.read_nothing(file, text),
-            Ok(roots) => {
-                self.reading.files.insert(Arc::clone(file), 0);
-                roots.into_iter().for_each(|root| self.add(file, root, kinds));
-            }
+    /// Tells whether a path is read, and notes what follows from it where it is not.
+    fn opens(&mut self, path: &str, entry: &Entry, ignored: &Ignored) -> bool {
+        if path.ends_with(IGNORE_FILE) || self.reading.unread_above(path).is_some() {
+            return false;
         }
+        if ignored.matches(path, entry) {
+            self.reading.ignored.insert(path.into());
+            return false;
+        }
+        if let Entry::NotEntered(reason) = entry {
+            self.reading.skip(path, reason, false);
+            return false;
+        }
+        true
     }
 
     /// A file in which somebody has switched everything off on purpose has comments; an empty one is being written, or
     /// was emptied by accident.
-    fn read_nothing(&mut self, file: &Arc<str>, text: &str) {
+    fn read_nothing(&mut self, file: &Arc<str>, tree: &Tree) {
         let is_comment = |line: &str| line.trim_start().starts_with('#');
-        if text.lines().any(is_comment) {
+        if tree.text(file).is_some_and(|text| text.lines().any(is_comment)) {
             self.reading.files.insert(Arc::clone(file), 0);
             self.problems.push(Problem::notice(Place::file(Arc::clone(file)), "the file holds nothing but comments"));
         } else {

@@ -10,6 +10,15 @@ use std::sync::Arc;
 /// spec, and reading it would only cost memory.
 pub const MAX_FILE_BYTES: u64 = 32 * 1024 * 1024;
 
+/// The most folders and files of a source that are looked at.
+pub const MAX_ENTRIES: usize = 1_000_000;
+
+/// The deepest folder.
+pub const MAX_DEPTH: usize = 100;
+
+/// The most bytes that the files of a source may have together.
+pub const MAX_BYTES: usize = 64 << 20;
+
 /// The name of the file that excludes paths, with gitignore's syntax; it may stand in any folder.
 pub const IGNORE_FILE: &str = ".gatewrightignore";
 
@@ -40,11 +49,59 @@ pub enum Entry {
 
 /// Reading a folder failed.
 #[derive(Debug, thiserror::Error)]
-#[error("cannot read {path:?}")]
-pub struct ReadError {
-    path: PathBuf,
-    #[source]
-    source: io::Error,
+pub enum ReadError {
+    /// The file system refused.
+    #[error("cannot read {path:?}")]
+    Refused {
+        /// What was to be read.
+        path: PathBuf,
+        /// Why it was not.
+        #[source]
+        source: io::Error,
+    },
+    /// It holds more than a source may.
+    #[error(transparent)]
+    TooLarge(#[from] TooLarge),
+}
+
+/// A source holds more than is read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum TooLarge {
+    /// Too many files and folders.
+    #[error("there are more than {MAX_ENTRIES} files and folders")]
+    Entries,
+    /// Too many folders inside each other.
+    #[error("there are more than {MAX_DEPTH} folders inside each other")]
+    Depth,
+    /// Too much text.
+    #[error("there are more than {} MiB of YAML and JSON", MAX_BYTES >> 20)]
+    Bytes,
+}
+
+/// How much of a source was read.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Extent {
+    entries: usize,
+    bytes: usize,
+}
+
+impl Extent {
+    /// Counts a file or a folder.
+    pub fn entry(&mut self) -> Result<(), TooLarge> {
+        self.entries += 1;
+        if self.entries > MAX_ENTRIES { Err(TooLarge::Entries) } else { Ok(()) }
+    }
+
+    /// Counts what a file holds.
+    pub fn file(&mut self, bytes: usize) -> Result<(), TooLarge> {
+        self.bytes = self.bytes.saturating_add(bytes);
+        if self.bytes > MAX_BYTES { Err(TooLarge::Bytes) } else { Ok(()) }
+    }
+
+    /// Tells whether a folder so deep is read.
+    pub fn folder(depth: usize) -> Result<(), TooLarge> {
+        if depth > MAX_DEPTH { Err(TooLarge::Depth) } else { Ok(()) }
+    }
 }
 
 impl Tree {
@@ -115,6 +172,14 @@ impl Tree {
         self.files.iter().map(|(path, entry)| (path.as_str(), entry))
     }
 
+    /// Returns the text of a file.
+    pub fn text(&self, path: &str) -> Option<&str> {
+        match self.files.get(path)? {
+            Entry::Text(text) => Some(text),
+            Entry::Unreadable(_) | Entry::NotEntered(_) => None,
+        }
+    }
+
     /// Tells whether there is nothing in it that may hold specs.
     pub fn is_empty(&self) -> bool {
         self.files.values().all(|entry| matches!(entry, Entry::NotEntered(_)))
@@ -142,31 +207,39 @@ impl Tree {
     /// folder can get in. What is not read, for whatever reason, is an entry that says so, and not an error.
     pub fn read_dir(root: &Path) -> Result<Self, ReadError> {
         let mut tree = Self::default();
-        let fail = |source| ReadError { path: root.to_owned(), source };
+        let fail = |source| ReadError::Refused { path: root.to_owned(), source };
         let metadata = fs::metadata(root).map_err(fail)?;
         if metadata.is_file() {
             let name = root.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
-            tree.read_file(root, name);
+            tree.read_file(root, name, &mut Extent::default())?;
         } else {
-            tree.read_folder(root, "").map_err(fail)?;
+            tree.read_folder(root, ("", 0), &mut Extent::default())?;
         }
         Ok(tree)
     }
 
-    fn read_folder(&mut self, folder: &Path, prefix: &str) -> io::Result<()> {
-        for entry in fs::read_dir(folder)? {
-            let entry = entry?;
-            let file_type = entry.file_type()?;
+    fn read_folder(
+        &mut self,
+        folder: &Path,
+        (prefix, depth): (&str, usize),
+        extent: &mut Extent,
+    ) -> Result<(), ReadError> {
+        let fail = |source| ReadError::Refused { path: folder.to_owned(), source };
+        Extent::folder(depth)?;
+        for entry in fs::read_dir(folder).map_err(fail)? {
+            let entry = entry.map_err(fail)?;
+            extent.entry()?;
+            let file_type = entry.file_type().map_err(fail)?;
             let shown = entry.file_name().to_string_lossy().into_owned();
             let path = if prefix.is_empty() { shown.clone() } else { format!("{prefix}/{shown}") };
             if entry.file_name().to_str().is_none() {
                 // Two such names may look the same, so that neither can be told by it.
                 self.insert_not_entered(path, "its name is not UTF-8");
             } else if file_type.is_dir() {
-                self.read_folder_below(&entry.path(), path);
+                self.read_folder_below(&entry.path(), (path, depth + 1), extent)?;
             } else if file_type.is_file() {
                 if Self::wants(&path) {
-                    self.read_file(&entry.path(), path);
+                    self.read_file(&entry.path(), path, extent)?;
                 } else {
                     self.insert_other(path);
                 }
@@ -180,25 +253,38 @@ impl Tree {
     }
 
     /// A folder that cannot be listed spoils what is in it, and nothing else.
-    fn read_folder_below(&mut self, folder: &Path, path: String) {
+    fn read_folder_below(
+        &mut self,
+        folder: &Path,
+        (path, depth): (String, usize),
+        extent: &mut Extent,
+    ) -> Result<(), ReadError> {
         if Self::is_hidden(&path) {
-            return;
+            return Ok(());
         }
-        if let Err(error) = self.read_folder(folder, &path) {
-            self.insert_unreadable(path, format!("the folder cannot be listed: {error}"));
+        match self.read_folder(folder, (&path, depth), extent) {
+            Err(ReadError::Refused { source, .. }) => {
+                self.insert_unreadable(path, format!("the folder cannot be listed: {source}"));
+                Ok(())
+            }
+            other => other,
         }
     }
 
-    fn read_file(&mut self, file: &Path, path: String) {
+    fn read_file(&mut self, file: &Path, path: String, extent: &mut Extent) -> Result<(), TooLarge> {
         match fs::metadata(file) {
             Ok(metadata) if metadata.len() > MAX_FILE_BYTES => {
                 self.insert_unreadable(path, format!("the file is larger than {} MiB", MAX_FILE_BYTES >> 20));
             }
             _ => match fs::read(file) {
-                Ok(bytes) => self.insert(path, bytes),
+                Ok(bytes) => {
+                    extent.file(bytes.len())?;
+                    self.insert(path, bytes);
+                }
                 Err(error) => self.insert_unreadable(path, format!("the file cannot be read: {error}")),
             },
         }
+        Ok(())
     }
 }
 
@@ -258,6 +344,16 @@ mod tests {
         ];
         let tree = Tree::from_iter(all).below("a/b");
         assert_eq!(paths(&tree), [".gatewrightignore", "a/.gatewrightignore", "a/b/x.yaml"]);
+    }
+
+    #[test]
+    fn a_source_is_read_up_to_its_limits() {
+        let mut extent = Extent::default();
+        assert_eq!(extent.file(MAX_BYTES), Ok(()));
+        assert_eq!(extent.file(1), Err(TooLarge::Bytes));
+        let counted = (0..=MAX_ENTRIES).map(|_| extent.entry()).filter(Result::is_ok).count();
+        assert_eq!(counted, MAX_ENTRIES);
+        assert_eq!((Extent::folder(MAX_DEPTH), Extent::folder(MAX_DEPTH + 1)), (Ok(()), Err(TooLarge::Depth)));
     }
 
     #[test]

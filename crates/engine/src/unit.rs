@@ -19,6 +19,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::enforce::{self, Facts};
+use crate::interrupt;
 use crate::merge::{merge_over, origin::Merged};
 use crate::object::scope::is_cluster_scoped;
 use crate::object::{Gvk, Object, ObjectId};
@@ -175,6 +176,9 @@ impl Source {
         let mut foreign = BTreeSet::new();
         let mut touched = Touched::new();
         for (document, resolution) in resolve(&specs, packs, &assignment) {
+            if interrupt::is_given() {
+                return rendering;
+            }
             match resolution {
                 Resolution::Ready(resolved) => rendering.add(&resolved, &mut writer, (options, &mut touched)),
                 Resolution::NotOurs { .. } => {

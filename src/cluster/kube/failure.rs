@@ -44,6 +44,9 @@ pub(super) enum Failure {
     /// Something answered, but no API server.
     #[error("what answers is no API server: {what}")]
     Stranger { what: String, code: Option<StatusCode> },
+    /// The answer has more bytes than are read.
+    #[error("what answers is no API server, or sends too much at once: {server} sends more and more")]
+    TooMuch { server: String },
     /// The API server said no.
     #[error("{0}")]
     Refused(Box<Refusal>),
@@ -218,6 +221,17 @@ impl Failure {
         matches!(self, Self::Refused(refusal) if refusal.misses(name))
     }
 
+    /// Tells whether less would have been answered: the page was more than we read, or than the server can send.
+    pub(super) fn is_too_large(&self) -> bool {
+        match self {
+            Self::TooMuch { .. } => true,
+            Self::Refused(refusal) => {
+                refusal.code == 413 || refusal.code == 500 && refusal.status.message.contains("larger than max")
+            }
+            _ => false,
+        }
+    }
+
     /// Returns how long to wait before another try: what the server wants, else `otherwise`; `None` if a try is no use.
     ///
     /// Trying again is always safe: every write carries the condition that makes its second time a conflict.
@@ -238,7 +252,9 @@ impl Failure {
     fn reason(&self) -> Reason {
         match self {
             Self::Kubeconfig(_) | Self::Plugin(_) | Self::NoClient { .. } | Self::Earnest(_) => Reason::Misconfigured,
-            Self::Silent { .. } | Self::NoConnection { .. } | Self::Stranger { .. } => Reason::Unreachable,
+            Self::Silent { .. } | Self::NoConnection { .. } | Self::Stranger { .. } | Self::TooMuch { .. } => {
+                Reason::Unreachable
+            }
             Self::Impossible(_) => Reason::Invalid,
             Self::NoKind(_) => Reason::NotFound,
             Self::Refused(refusal) if refusal.is_terminating() => Reason::Other,
@@ -264,7 +280,7 @@ impl Failure {
             }
             Self::NoConnection { problem, .. } => Some(about_connection(problem).to_owned()),
             Self::Silent { .. } => Some("look for a firewall on the way, or raise kubeconfig.timeout".to_owned()),
-            Self::Stranger { .. } => {
+            Self::Stranger { .. } | Self::TooMuch { .. } => {
                 Some("look for a proxy or a login page at the address of the kubeconfig".to_owned())
             }
             Self::Earnest(_) => Some(

@@ -46,10 +46,14 @@ impl Server<'_> {
 
     async fn try_search(&self, kind: &Gvk, search: Search<'_>) -> Result<Vec<Live>, Failure> {
         let resource = self.discovery.find(self.transport, kind).await?;
-        let params = ListParams::default().labels(search.labels).fields(search.fields).limit(FEW);
-        let request = Address::new(resource.within(search.namespace)?).list(&params);
-        let (found, _) = listed(kind, &self.transport.answer(built(request)?).await?)?;
-        Ok(found)
+        let mut params = ListParams::default().labels(search.labels).fields(search.fields).limit(FEW);
+        let address = Address::new(resource.within(search.namespace)?);
+        loop {
+            match self.transport.answer(built(address.list(&params))?).await {
+                Ok(answer) => return listed(kind, &answer).map(|(found, _)| found),
+                Err(failure) => params.limit = Some(fewer(&params, failure)?),
+            }
+        }
     }
 
     async fn try_list(&self, kind: &Gvk, selector: &str) -> Result<Vec<Live>, Failure> {
@@ -95,23 +99,37 @@ impl Server<'_> {
         take: impl Fn(&mut T, &Answer) -> Result<String, Failure>,
     ) -> Result<T, Failure> {
         let (mut found, mut params, mut restarts) = (T::default(), first.clone(), 0);
+        let mut limit = first.limit.unwrap_or(PAGE);
         loop {
             let answer = match self.transport.answer(built(request(&params))?).await {
                 Ok(answer) => answer,
                 // The place in the list is kept for some minutes only.
                 Err(failure) if failure.refusal(410).is_some() && restarts < MAX_RESTARTS => {
-                    (found, params) = (T::default(), first.clone());
+                    (found, params) = (T::default(), first.clone().limit(limit));
                     restarts += 1;
                     continue;
                 }
-                Err(failure) => return Err(failure),
+                // What is read already stays, and so does the place.
+                Err(failure) => {
+                    limit = fewer(&params, failure)?;
+                    params.limit = Some(limit);
+                    continue;
+                }
             };
             let next = take(&mut found, &answer)?;
             if next.is_empty() {
                 return Ok(found);
             }
-            params = first.clone().continue_token(&next);
+            params = first.clone().limit(limit).continue_token(&next);
         }
+    }
+}
+
+/// Returns half of the length of a page that was too large; of any other failure nothing comes.
+fn fewer(params: &ListParams, failure: Failure) -> Result<u32, Failure> {
+    match params.limit {
+        Some(limit) if limit > 1 && failure.is_too_large() => Ok(limit / 2),
+        _ => Err(failure),
     }
 }
 

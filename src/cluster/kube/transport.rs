@@ -1,7 +1,7 @@
 //! One request to an API server: when it may go, how long it may take, how often it is tried, and what came back.
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use http::header::{ACCEPT_ENCODING, AUTHORIZATION, CONTENT_TYPE, DATE, ETAG, HeaderName, RETRY_AFTER};
@@ -28,8 +28,11 @@ const TRIES: u32 = 3;
 /// The wait before the second try, if the server does not say; it doubles.
 const FIRST_PAUSE: Duration = Duration::from_millis(500);
 
-/// More than a page of the largest objects that etcd takes.
-const MAX_ANSWER: usize = 256 * 1024 * 1024;
+/// More than any answer but a page of many large objects, which is asked for again with fewer of them.
+const MAX_ANSWER: usize = 64 * 1024 * 1024;
+
+/// How long a request may take after one that was not answered at all, for as long as that one has waited.
+const SHORT: Duration = Duration::from_secs(3);
 
 /// How much is quoted of words that are no `Status`, in characters.
 const MAX_QUOTE: usize = 200;
@@ -42,6 +45,8 @@ pub(super) struct Transport {
     sessions: Sessions,
     places: Semaphore,
     limit: Duration,
+    /// Until when the server counts as silent, since it did not answer a request.
+    silent: Mutex<Option<Instant>>,
     /// The shortest time that an answer has taken, in microseconds.
     distance: AtomicU64,
 }
@@ -87,7 +92,8 @@ impl Answer {
 impl Transport {
     /// Sends nothing yet. `limit` is how long a request may take, all tries together, once it is its turn.
     pub(super) fn new(sessions: Sessions, limit: Duration) -> Self {
-        Self { sessions, places: Semaphore::new(AT_ONCE), limit, distance: AtomicU64::new(u64::MAX) }
+        let (places, distance) = (Semaphore::new(AT_ONCE), AtomicU64::new(u64::MAX));
+        Self { sessions, places, limit, silent: Mutex::default(), distance }
     }
 
     /// Sends a request and returns the JSON that comes back.
@@ -113,9 +119,36 @@ impl Transport {
         if self.distance.load(Ordering::Relaxed) < NEAR {
             request.headers_mut().entry(ACCEPT_ENCODING).or_insert(HeaderValue::from_static("identity"));
         }
-        let deadline = Instant::now() + self.limit;
-        let late = Failure::Silent { server: session.server.clone(), limit: self.limit };
-        timeout_at(deadline, self.tries(session, &request, deadline)).await.unwrap_or(Err(late))
+        let begun = Instant::now();
+        let limit = self.limit_at(begun);
+        let late = Failure::Silent { server: session.server.clone(), limit };
+        let deadline = begun + limit;
+        match timeout_at(deadline, self.tries(session, &request, deadline)).await {
+            Ok(answer) => {
+                if answer.is_ok() {
+                    *self.silent() = None;
+                }
+                answer
+            }
+            Err(_) => {
+                // One that was given less time than it may take proves nothing new.
+                if limit == self.limit {
+                    *self.silent() = Some(deadline + self.limit);
+                }
+                Err(late)
+            }
+        }
+    }
+
+    /// A server that has just kept silent for as long as it may is lost, and is not waited for anew by each request of a
+    /// round: it shows quickly whether it is back.
+    fn limit_at(&self, now: Instant) -> Duration {
+        let is_silent = self.silent().is_some_and(|end| now < end);
+        if is_silent { SHORT.min(self.limit) } else { self.limit }
+    }
+
+    fn silent(&self) -> MutexGuard<'_, Option<Instant>> {
+        self.silent.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     async fn tries(
@@ -167,7 +200,9 @@ async fn once(session: &Session, mut request: Request<Vec<u8>>) -> Result<Answer
     let (head, body) = response.into_parts();
     let bytes = match Limited::new(body, MAX_ANSWER).collect().await {
         Ok(collected) => collected.to_bytes(),
-        Err(error) if error.is::<LengthLimitError>() => return Err(stranger(session, None, "sends more and more")),
+        Err(error) if error.is::<LengthLimitError>() => {
+            return Err(Failure::TooMuch { server: session.server.clone() });
+        }
         Err(error) => return Err(broken(&*error)),
     };
     if head.status.is_success() || head.status == StatusCode::NOT_MODIFIED {

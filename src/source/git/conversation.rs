@@ -9,7 +9,7 @@ use std::fs;
 use git2::cert::Cert;
 use git2::{
     AutotagOption, CertificateCheckStatus, Cred, CredentialType, Direction, ErrorClass, ErrorCode, FetchOptions,
-    Remote, RemoteCallbacks, RemoteConnection, RemoteRedirect,
+    Remote, RemoteCallbacks, RemoteConnection, RemoteRedirect, Repository,
 };
 use secrecy::ExposeSecret;
 use tokio_util::sync::CancellationToken;
@@ -18,7 +18,8 @@ use super::address::{Address, Host, Transport};
 use super::credentials::{Credentials, FileError};
 use super::failure::{Failure, Stage, explain};
 use super::known_hosts::{self, HostKey};
-use super::refs::{References, Wanted};
+use super::mirror;
+use super::refs::{self, References, Wanted};
 use super::settings::Settings;
 use crate::source::Reason;
 
@@ -28,8 +29,32 @@ const MAX_FETCH_BYTES: usize = 2 * 1024 * 1024 * 1024;
 /// The part of the mirror that says what was fetched last, which spares a server to send it again.
 const LAST: &str = "refs/gatewright/last";
 
+/// The most branches, tags and other references that a repository may have.
+const MAX_REFERENCES: usize = 200_000;
+
+/// Asks the server what there is, and fetches what is wanted into the mirror unless it is there already.
+pub(super) fn update(
+    settings: &Settings,
+    mirror: &Repository,
+    have: Option<&str>,
+    cancelled: &CancellationToken,
+) -> Result<Option<Wanted>, Failure> {
+    let conversation = Conversation::new(settings, cancelled)?;
+    let remote = mirror.remote_anonymous(settings.url.as_str());
+    let mut remote = remote.map_err(|error| Failure::of_mirror(&error))?;
+    let (mut connection, references) = conversation.list(&mut remote)?;
+    let wanted = refs::choose(&references, settings.reference.as_ref())?;
+    if have == Some(wanted.revision.as_str()) {
+        return Ok(None);
+    }
+    if !mirror::has(mirror, wanted.commit) {
+        conversation.fetch(&mut connection, &wanted)?;
+    }
+    Ok(Some(wanted))
+}
+
 /// What is known and decided in a conversation.
-pub(super) struct Conversation<'a> {
+struct Conversation<'a> {
     settings: &'a Settings,
     credentials: Credentials,
     cancelled: &'a CancellationToken,
@@ -48,6 +73,8 @@ enum Refusal {
     Redirected(String),
     #[error("the repository is larger than {} MiB", MAX_FETCH_BYTES >> 20)]
     TooLarge,
+    #[error("the repository has more than {MAX_REFERENCES} branches, tags and other references")]
+    TooManyReferences,
     #[error("it took too long")]
     Cancelled,
     #[error("there is nothing to know the ssh server by")]
@@ -56,7 +83,7 @@ enum Refusal {
 
 impl<'a> Conversation<'a> {
     /// Prepares for one, which reads the files with secrets.
-    pub(super) fn new(settings: &'a Settings, cancelled: &'a CancellationToken) -> Result<Self, Failure> {
+    fn new(settings: &'a Settings, cancelled: &'a CancellationToken) -> Result<Self, Failure> {
         if let Some(file) = &settings.auth.ca_file {
             super::limits::trust(file).map_err(|error| FileError::new("caFile", file, error))?;
         }
@@ -65,13 +92,17 @@ impl<'a> Conversation<'a> {
     }
 
     /// Connects, and returns what the repository has.
-    pub(super) fn list<'c, 'r>(
+    fn list<'c, 'r>(
         &'c self,
         remote: &'c mut Remote<'r>,
     ) -> Result<(RemoteConnection<'r, 'c, 'c>, References), Failure> {
         let connected = remote.connect_auth(Direction::Fetch, Some(self.callbacks()), None);
         let connection = connected.map_err(|error| self.failure(&error, Stage::List))?;
         let heads = connection.list().map_err(|error| self.failure(&error, Stage::List))?;
+        if heads.len() > MAX_REFERENCES {
+            let hint = "Keep the specs in a repository of their own.";
+            return Err(Failure::new(Reason::Invalid, Refusal::TooManyReferences).hint(hint));
+        }
         let tips = heads.iter().map(|head| (head.name().to_owned(), head.oid())).collect();
         // It fails for an empty repository and a HEAD on no branch, which are no failures to list.
         let default = connection.default_branch().ok().and_then(|name| name.as_str().ok().map(str::to_owned));
@@ -79,7 +110,7 @@ impl<'a> Conversation<'a> {
     }
 
     /// Fetches a commit without its history.
-    pub(super) fn fetch(&self, connection: &mut RemoteConnection<'_, '_, '_>, wanted: &Wanted) -> Result<(), Failure> {
+    fn fetch(&self, connection: &mut RemoteConnection<'_, '_, '_>, wanted: &Wanted) -> Result<(), Failure> {
         let mut options = FetchOptions::new();
         options.remote_callbacks(self.callbacks()).depth(1).download_tags(AutotagOption::None).update_fetchhead(false);
         options.follow_redirects(RemoteRedirect::None);

@@ -3,9 +3,9 @@
 //! These are global variables of a C library, so setting them is `unsafe`; this is the only place that does.
 //! Limits that belong to a single poll are elsewhere: the library has none.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
-use std::sync::{Mutex, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::{fs, io};
 
 use git2::{ConfigLevel, opts};
@@ -13,6 +13,7 @@ use sha2::{Digest, Sha256};
 use tokio::sync::Semaphore;
 
 use super::InitError;
+use super::address::Transport;
 
 /// How long a server may take to accept a connection, in milliseconds.
 const CONNECT_TIMEOUT_MS: i32 = 10_000;
@@ -20,10 +21,21 @@ const CONNECT_TIMEOUT_MS: i32 = 10_000;
 /// How long a server may keep silent, in milliseconds.
 const SILENCE_TIMEOUT_MS: i32 = 30_000;
 
-/// How many repositories are talked to at once, whatever the number of sources.
-///
-/// Each takes a thread, and a server that a hundred sources share is not to see them all in the same instant.
-pub(super) static SLOTS: Semaphore = Semaphore::const_new(4);
+/// How many repositories of one server are talked to at once, whatever the number of sources: a server that a hundred
+/// sources share is not to see them all in the same instant.
+const OF_A_SERVER: usize = 4;
+
+/// Returns what limits the conversations with the server of a repository; one on this disk has none. Servers have
+/// nothing in common, so that one that keeps all who talk to it waiting keeps nobody else.
+pub(super) fn slots(transport: &Transport) -> Option<Arc<Semaphore>> {
+    static SLOTS: Mutex<BTreeMap<(String, u16), Arc<Semaphore>>> = Mutex::new(BTreeMap::new());
+
+    let (Transport::Https(host) | Transport::Http(host) | Transport::Ssh(host, _)) = transport else { return None };
+    // A map is whole whatever happened to those who held it.
+    let mut slots = SLOTS.lock().unwrap_or_else(PoisonError::into_inner);
+    let slots = slots.entry((host.name.clone(), host.port)).or_insert_with(|| Arc::new(Semaphore::new(OF_A_SERVER)));
+    Some(Arc::clone(slots))
+}
 
 /// Sets libgit2 up, the first time it is called.
 pub(super) fn init() -> Result<(), InitError> {
@@ -78,4 +90,22 @@ pub(super) fn trust(file: &Path) -> io::Result<()> {
 fn add_authorities(file: &Path) -> Result<(), git2::Error> {
     // SAFETY: the list is OpenSSL's, which locks it; callers hold a lock as well, so that only one adds to it.
     unsafe { opts::set_ssl_cert_file(file) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::source::git::address::Address;
+
+    #[test]
+    fn each_server_has_slots_of_its_own_and_this_disk_needs_none() {
+        let of = |url: &str| {
+            let address = Address::try_from(url.to_owned()).expect(url);
+            slots(address.transport())
+        };
+        let one = of("https://one.example.com/a.git").expect("it is a server");
+        assert!(Arc::ptr_eq(&one, &of("https://one.example.com/b.git").expect("it is a server")));
+        assert!(!Arc::ptr_eq(&one, &of("https://two.example.com/a.git").expect("it is a server")));
+        assert!(of("file:///srv/a.git").is_none());
+    }
 }

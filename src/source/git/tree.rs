@@ -6,20 +6,11 @@
 
 use std::path::Path;
 
-use gatewright_engine::tree::{IGNORE_FILE, LINK, MAX_FILE_BYTES, Tree};
+use gatewright_engine::tree::{Extent, IGNORE_FILE, LINK, MAX_FILE_BYTES, TooLarge, Tree};
 use git2::{ErrorCode, ObjectType, Oid, Repository, TreeEntry};
 
 use super::failure::Failure;
 use crate::source::Reason;
-
-/// The most folders and files that are looked at. A few objects can describe billions of paths.
-const MAX_ENTRIES: usize = 1_000_000;
-
-/// The deepest folder.
-const MAX_DEPTH: usize = 100;
-
-/// The most bytes that the files may have together.
-const MAX_BYTES: usize = 256 * 1024 * 1024;
 
 /// What a file that Git LFS keeps elsewhere begins with.
 const LFS_POINTER: &[u8] = b"version https://git-lfs.github.com/spec/";
@@ -37,8 +28,8 @@ pub(super) enum Unusable {
     NoCommit(Oid),
     #[error("the commit has no {0:?}")]
     NoPath(String),
-    #[error("the repository has more than {0}")]
-    TooLarge(String),
+    #[error(transparent)]
+    TooLarge(#[from] TooLarge),
 }
 
 impl From<Unusable> for Failure {
@@ -62,13 +53,11 @@ pub(super) fn read(repository: &Repository, commit: Oid, path: &str) -> Result<T
     if !path.is_empty() && !holds(&root, path) {
         return Err(Unusable::NoPath(path.to_owned()).into());
     }
-    let mut reader = Reader { repository, path, tree: Tree::default(), entries: 0, bytes: 0 };
+    let mut reader = Reader { repository, path, tree: Tree::default(), extent: Extent::default() };
     // A list and not recursion, so that no repository can exhaust the stack.
     let mut folders = vec![(String::new(), root.id(), 0)];
     while let Some((prefix, id, depth)) = folders.pop() {
-        if depth > MAX_DEPTH {
-            return Err(Unusable::TooLarge(format!("{MAX_DEPTH} folders inside each other")).into());
-        }
+        Extent::folder(depth).map_err(Unusable::from)?;
         let inner = reader.read_folder(&prefix, id)?;
         folders.extend(inner.into_iter().map(|(prefix, id)| (prefix, id, depth + 1)));
     }
@@ -85,8 +74,7 @@ struct Reader<'a> {
     repository: &'a Repository,
     path: &'a str,
     tree: Tree,
-    entries: usize,
-    bytes: usize,
+    extent: Extent,
 }
 
 impl Reader<'_> {
@@ -95,10 +83,7 @@ impl Reader<'_> {
         let folder = self.repository.find_tree(id).map_err(|error| Failure::of_mirror(&error))?;
         let mut inner = Vec::new();
         for entry in &folder {
-            self.entries += 1;
-            if self.entries > MAX_ENTRIES {
-                return Err(Unusable::TooLarge(format!("{MAX_ENTRIES} files and folders")).into());
-            }
+            self.extent.entry().map_err(Unusable::from)?;
             let name = String::from_utf8_lossy(entry.name_bytes());
             let path = if prefix.is_empty() { name.to_string() } else { format!("{prefix}/{name}") };
             let matters = is_within(&path, self.path) || is_within(self.path, &path);
@@ -138,12 +123,9 @@ impl Reader<'_> {
                 self.tree.insert_unreadable(path, "the file is kept by Git LFS, which is not supported");
             }
             Some(content) => {
-                self.bytes += content.len();
+                self.extent.file(content.len()).map_err(Unusable::from)?;
                 self.tree.insert(path, content);
             }
-        }
-        if self.bytes > MAX_BYTES {
-            return Err(Unusable::TooLarge(format!("{} MiB of YAML and JSON", MAX_BYTES >> 20)).into());
         }
         Ok(())
     }

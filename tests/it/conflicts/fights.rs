@@ -62,3 +62,23 @@ fn a_fight_that_is_forgotten_with_the_state_begins_anew() {
     flip(&site).exits(0).says("no changes").says("spec.replicas: left to scaler; ours would be 2");
     is_settled(&site);
 }
+
+#[test]
+fn an_object_that_somebody_deletes_again_and_again_is_left_alone_for_a_while() {
+    let site = applied("specs: render", &deployment(Some(2), "1"));
+    let remake = || {
+        site.kubectl(&["delete", "deployment", "edge", "--wait=true"]);
+        site.sync()
+    };
+    for _ in 0..3 {
+        remake().exits(0).says("1 object created");
+    }
+    remake().exits(1).says("deleted again and again: 3 rounds have made it");
+    assert_eq!(site.left_of("edge").len(), 0, "it is left alone for a round");
+    site.sync().exits(0).says("1 object created");
+    // Who gives up is forgotten.
+    is_settled(&site);
+    for _ in 0..3 {
+        remake().exits(0).says("1 object created");
+    }
+}

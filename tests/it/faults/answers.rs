@@ -1,6 +1,7 @@
 //! Answers that tell of trouble, or are none of an API server.
 
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 use super::{Place, all_of};
 use crate::cluster::proxy::{Answer, Seen};
@@ -180,4 +181,39 @@ fn a_list_that_lost_its_place_begins_again() {
     let lists = place.proxy.seen().iter().filter(|seen| is_of_services(seen)).count();
     assert_eq!(lists, 3, "the first page, the second one, and all of it anew");
     place.is_settled("edge");
+}
+
+#[test]
+fn a_page_that_is_too_large_is_asked_for_again_with_fewer_objects() {
+    let place = Place::with("edge");
+    place.site.want(&["edge"], 81);
+    let is_page = |number: &'static str| move |seen: &Seen| seen.method == "GET" && seen.path.contains(number);
+    place.proxy.answer(ALWAYS, is_page("limit=500"), Answer::Endless);
+    place.proxy.answer(
+        ALWAYS,
+        is_page("limit=250"),
+        Answer::Refused(500, "rpc error: code = ResourceExhausted desc = trying to send message larger than max"),
+    );
+    place.sync().exits(0).says("2 objects updated");
+    assert!(place.proxy.seen().iter().any(|seen| seen.path.contains("limit=125")), "{:?}", place.proxy.seen());
+}
+
+#[test]
+#[expect(clippy::disallowed_methods, reason = "a silence takes real time")]
+fn a_cluster_that_goes_silent_in_mid_apply_is_waited_for_once() {
+    let place = Place::new("");
+    place.site.desk.replace("gatewright.yaml", "timeout: 20s", "timeout: 6s");
+    let names: Vec<String> = (0..60).map(|number| format!("edge-{number}")).collect();
+    place.site.want(&names.iter().map(String::as_str).collect::<Vec<_>>(), 80);
+    let mut writes = 0..;
+    let is_late = move |seen: &Seen| seen.path.contains("/services/") && seen.is_write() && writes.next() > Some(1);
+    place.proxy.answer(ALWAYS, is_late, Answer::Silent);
+    let started = Instant::now();
+    place.sync().exits(3).says("no answer within");
+    let took = started.elapsed();
+    // One time-out, a short one for what was waiting for its turn, and what comes after them.
+    assert!(took < Duration::from_secs(20), "{took:?}");
+    place.proxy.recovers();
+    place.sync().exits(0);
+    place.is_settled("edge-0");
 }

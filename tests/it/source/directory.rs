@@ -1,7 +1,7 @@
 //! Directories as sources, and noticing at once that they change.
 
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, mpsc};
 use std::thread;
@@ -18,7 +18,7 @@ use crate::support::process::Folder;
 const LIMIT: Duration = Duration::from_secs(10);
 
 fn reading(path: &Path) -> DirectorySource {
-    DirectorySource::new(Settings { path: path.to_owned(), settle: Period(Duration::ZERO), written: PathBuf::new() })
+    DirectorySource::new(Settings { settle: Period(Duration::ZERO), ..Settings::of(path) })
 }
 
 fn write(path: &Path, text: &str) {
@@ -55,7 +55,7 @@ async fn a_directory_that_is_not_there_is_missing_and_not_empty() {
 async fn a_file_that_was_just_written_is_read_when_it_has_settled() {
     let folder = Folder::new();
     let settle = Period(Duration::from_secs(1));
-    let settings = Settings { path: folder.path().to_owned(), settle, written: PathBuf::new() };
+    let settings = Settings { settle, ..Settings::of(folder.path()) };
     let (source, file) = (DirectorySource::new(settings), folder.path().join("a.yaml"));
     // As by `(sleep 1; cat new) > a.yaml`, which empties the file first.
     write(&file, "");
@@ -144,4 +144,28 @@ fn a_watched_folder_may_go_away_and_come_back() {
         fs::remove_dir_all(&specs).expect("it is there");
         nudges.recv_timeout(LIMIT).expect("that it went is noticed");
     }
+}
+
+#[tokio::test]
+async fn a_directory_that_is_not_read_in_time_is_told_as_trouble() {
+    let folder = Folder::new();
+    write(&folder.path().join("a.yaml"), "a: 1\n");
+    // It is read twice, with a pause between: longer than that.
+    let source =
+        DirectorySource::new(Settings { timeout: Period(Duration::from_millis(10)), ..Settings::of(folder.path()) });
+    for _ in 0..2 {
+        let error = failure(&source).await;
+        assert_eq!(error.reason, Reason::Unreachable);
+        assert!(told(&error).contains("it was not read within 10ms"), "{}", told(&error));
+    }
+}
+
+#[tokio::test]
+async fn a_directory_has_the_limits_of_a_repository() {
+    let folder = Folder::new();
+    let deep = vec!["d"; 120].join("/");
+    write(&folder.path().join(deep).join("a.yaml"), "a: 1\n");
+    let error = failure(&reading(folder.path())).await;
+    assert_eq!(error.reason, Reason::Invalid);
+    assert!(told(&error).contains("more than 100 folders inside each other"), "{}", told(&error));
 }

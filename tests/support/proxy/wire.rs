@@ -107,6 +107,10 @@ async fn respond(
         }
         Some(Answer::Page(kind, body)) => Response::page(kind, body),
         Some(Answer::Endless) => return endless(stream).await,
+        Some(Answer::Silent) => {
+            stream.read(&mut [0]).await.ok()?;
+            return None;
+        }
         Some(Answer::Changed(change)) => {
             let response = pass().await?;
             let mut body = serde_json::from_slice(&response.body).ok()?;

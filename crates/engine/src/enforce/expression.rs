@@ -1,14 +1,16 @@
 //! The text of a rule to an expression whose cost is bounded.
 //!
 //! CEL has no loops but those of its macros. Here they nest twice at most, and in them nothing can be put together that
-//! grows from one to the next, so that what an expression costs is limited by its length and the lists that it walks.
+//! grows from one to the next, so that what an expression costs is limited by its length and the values that it reads.
+//! The rest is counted while it is evaluated ([`super::steps`]).
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use cel::IdedExpr;
 use cel::common::ast::{CallExpr, ComprehensionExpr, EntryExpr, Expr, SelectExpr, operators};
 use cel::parser::PrattParser;
 
+use super::steps::{Cost, guard};
 use super::types::Type;
 use super::walk::Walk;
 use super::words::Vocabulary;
@@ -58,6 +60,8 @@ pub(super) type Path = Vec<String>;
 pub(super) struct Expression {
     pub(super) root: IdedExpr,
     pub(super) reads: BTreeSet<Path>,
+    /// What a pass of each of its macros costs.
+    pub(super) costs: BTreeMap<u64, Cost>,
 }
 
 impl Expression {
@@ -79,9 +83,10 @@ impl Expression {
         if let Type::Other(what) = walk.type_of(&root) {
             return Err(RuleError::new(format!("the rule yields {what}, and not true or false")));
         }
-        let reads = walk.reads;
+        let (reads, costs) = (walk.reads, walk.costs);
         ask_for_all(&mut root);
-        Ok(Self { root, reads })
+        guard_all(&mut root);
+        Ok(Self { root, reads, costs })
     }
 }
 
@@ -98,6 +103,14 @@ fn ask_for_all(expression: &mut IdedExpr) {
     ask_for_all(&mut around);
     let args = vec![around, std::mem::take(expression)];
     expression.expr = Expr::Call(CallExpr { func_name: operators::LOGICAL_AND.to_owned(), target: None, args });
+}
+
+/// Has every macro ask in each pass whether there are steps left.
+fn guard_all(expression: &mut IdedExpr) {
+    parts(&mut expression.expr).into_iter().for_each(guard_all);
+    if let Expr::Comprehension(comprehension) = &mut expression.expr {
+        guard(expression.id, comprehension);
+    }
 }
 
 /// Returns what an expression consists of.

@@ -42,9 +42,14 @@ fn rule(text: &str) -> Result<Rule, RuleError> {
 
 /// What a rule says about one Gateway: nothing if it holds.
 fn outcome(text: &str) -> String {
-    let node = yaml::parse(PARAMETERS).expect("it is YAML").remove(0);
+    outcome_of(text, PARAMETERS, GATEWAY_TEXT)
+}
+
+/// What a rule says about a Gateway with parameters.
+fn outcome_of(text: &str, parameters: &str, gateway: &str) -> String {
+    let node = yaml::parse(parameters).expect("it is YAML").remove(0);
     let parameters = merge(&[Layer::new(LayerName::Gateway, "p.yaml", &node)], &crate::merge::Table::default());
-    let specs = spec::load(&Tree::from_iter([("g.yaml", GATEWAY_TEXT)]), packs().kinds(), None);
+    let specs = spec::load(&Tree::from_iter([("g.yaml", gateway)]), packs().kinds(), None);
     let gateway = specs.documents.values().next().expect("there is one");
     let cluster = ClusterFacts {
         name: "eu-1".to_owned(),
@@ -157,4 +162,46 @@ fn what_a_rule_costs_is_bounded() {
     {
         assert!(rule(&garbage).is_err(), "{garbage}");
     }
+}
+
+/// Parameters with as many variables as a list may be long, and a Gateway with an annotation of 200 KB.
+fn long() -> (String, String) {
+    let env: String = (0..1_000).map(|n| format!("\n    - {{name: v{n}, value: x}}")).collect();
+    let parameters = format!("kube:\n  envoyContainer:\n    env: {env}\n");
+    let annotations = format!("{{name: edge, annotations: {{long: {}}}, ", "a".repeat(200_000));
+    (parameters, GATEWAY_TEXT.replace("{name: edge, ", &annotations))
+}
+
+#[test]
+fn a_rule_that_takes_too_many_steps_cannot_be_checked() {
+    let (parameters, gateway) = long();
+    let ends = |text: &str| outcome_of(text, &parameters, &gateway);
+    let env = "kube.envoyContainer.env";
+    let many = [
+        format!("{env}.all(a, {env}.all(b, !gateway.metadata.annotations.long.contains('zz')))"),
+        format!("{env}.all(a, {env}.all(b, a.name != 'zz' || b.name == a.value))"),
+        format!("{env}.exists(a, {env}.exists(b, a.name == 'zz'))"),
+        format!("{env}.all(a, {env}.exists_one(b, b.name == a.name))"),
+        format!("{env}.all(a, {env}.filter(b, b == a).size() == 1)"),
+        format!("{env}.all(a, gateway.metadata.annotations.long != gateway.metadata.annotations['long'] || true)"),
+        format!("{env}.all(a, size(gateway.metadata.annotations.long) > 3)"),
+        format!("{env}.all(a, resource == resource)"),
+        format!("{env}.all(a, a.name.matches('(x{{1,100}}){{1,100}}') || true)"),
+        format!("{env}.map(a, a.name).all(n, {env}.map(a, a).size() > 0)"),
+    ];
+    for rule in many {
+        let said = ends(&rule);
+        assert!(said.contains("cannot be checked: it takes more than 5000000 steps"), "{rule}: {said}");
+    }
+    for rule in [
+        format!("{env}.all(a, size(a.name) < 6)"),
+        format!("{env}.map(a, a.name).size() == 1000 && {env}.filter(a, a.name == 'v7').size() == 1"),
+        format!("{env}.exists_one(a, a.name == 'v999')"),
+        "gateway.metadata.annotations.long.startsWith('aaa')".to_owned(),
+        "!gateway.metadata.annotations.long.matches('b$')".to_owned(),
+    ] {
+        assert_eq!(ends(&rule), "", "{rule}");
+    }
+    let said = ends(&format!("{env}.all(a, a.name == 'v1')"));
+    assert!(said.contains("and 994 more)"), "{said}");
 }

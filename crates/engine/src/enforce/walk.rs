@@ -6,6 +6,7 @@ use cel::IdedExpr;
 use cel::common::ast::{CallExpr, ComprehensionExpr, EntryExpr, Expr, LiteralValue, operators};
 
 use super::expression::{MAX_DEPTH, Path, RuleError};
+use super::steps::{Cost, OUTSIDE};
 use super::types::{FUNCTIONS, PREDICATES, TESTS};
 use super::words::{Meaning, Vocabulary};
 use crate::check::suggest;
@@ -16,6 +17,32 @@ const MAX_LOOPS: usize = 2;
 
 /// The macros, for who misspells one.
 const MACROS: [&str; 6] = ["has", "all", "exists", "exists_one", "map", "filter"];
+
+/// What looks at no more than whether a value is true, or how large a number is.
+const JUNCTIONS: [&str; 12] = [
+    operators::LOGICAL_AND,
+    operators::LOGICAL_OR,
+    operators::LOGICAL_NOT,
+    operators::NOT_STRICTLY_FALSE,
+    operators::CONDITIONAL,
+    operators::SUBSTRACT,
+    operators::MULTIPLY,
+    operators::DIVIDE,
+    operators::MODULO,
+    operators::NEGATE,
+    "dyn",
+    "type",
+];
+
+/// What compares two values.
+const COMPARISONS: [&str; 6] = [
+    operators::EQUALS,
+    operators::NOT_EQUALS,
+    operators::GREATER,
+    operators::GREATER_EQUALS,
+    operators::LESS,
+    operators::LESS_EQUALS,
+];
 
 /// The names of types, for `type(x) == string`.
 const TYPES: [&str; 9] = ["bool", "bytes", "double", "int", "list", "map", "null_type", "string", "uint"];
@@ -28,11 +55,18 @@ pub(super) struct Walk<'a> {
     loops: usize,
     depth: u16,
     pub(super) reads: BTreeSet<Path>,
+    /// What a pass of each macro costs.
+    pub(super) costs: BTreeMap<u64, Cost>,
+    /// The macro that the walk is in.
+    within: u64,
+    /// Variables that stand for items of a list that is written out.
+    small: BTreeSet<String>,
 }
 
 impl<'a> Walk<'a> {
     pub(super) fn new(words: &'a Vocabulary<'a>) -> Self {
-        Self { words, scopes: Vec::new(), loops: 0, depth: 0, reads: BTreeSet::new() }
+        let (reads, costs) = (BTreeSet::new(), BTreeMap::new());
+        Self { words, scopes: Vec::new(), loops: 0, depth: 0, reads, costs, within: OUTSIDE, small: BTreeSet::new() }
     }
 
     /// Goes through an expression.
@@ -41,9 +75,42 @@ impl<'a> Walk<'a> {
         if self.depth > MAX_DEPTH {
             return Err(RuleError::new("the rule nests too deep, or has too many operators in a row"));
         }
-        self.any(&expression.expr)?;
+        self.cost().part();
+        match &expression.expr {
+            Expr::Comprehension(comprehension) => self.comprehension(expression.id, comprehension)?,
+            other => self.any(other)?,
+        }
         self.depth -= 1;
         Ok(())
+    }
+
+    fn cost(&mut self) -> &mut Cost {
+        self.costs.entry(self.within).or_default()
+    }
+
+    /// Tells whether it is an item of a list that the rule itself writes out.
+    fn is_small(&self, expression: &Expr) -> bool {
+        matches!(expression, Expr::Ident(name) if self.small.contains(name))
+    }
+
+    /// Counts the values that a call reads to their end.
+    fn count_reads(&mut self, call: &CallExpr) {
+        let operands = || call.target.iter().map(|target| &**target).chain(&call.args);
+        let is_compared = COMPARISONS.contains(&call.func_name.as_str());
+        // A comparison ends with the shorter of both.
+        if JUNCTIONS.contains(&call.func_name.as_str()) || is_compared && operands().any(|one| is_literal(&one.expr)) {
+            return;
+        }
+        for operand in operands() {
+            if self.is_small(&operand.expr) {
+                continue;
+            }
+            let path = self.path(&operand.expr);
+            self.cost().read(&operand.expr, path);
+        }
+        if call.func_name == "matches" {
+            self.cost().pattern(call.args.last());
+        }
     }
 
     fn any(&mut self, expression: &Expr) -> Result<(), RuleError> {
@@ -67,7 +134,8 @@ impl<'a> Walk<'a> {
                 map.entries.iter().try_for_each(|entry| self.entry(&entry.expr))
             }
             Expr::Struct(_) => Err(RuleError::new("there are no messages that a rule could make")),
-            Expr::Comprehension(comprehension) => self.comprehension(comprehension),
+            // It comes with its number.
+            Expr::Comprehension(_) => Ok(()),
         }
     }
 
@@ -114,6 +182,7 @@ impl<'a> Walk<'a> {
         if self.path(whole).is_some() {
             return self.indexes(whole);
         }
+        self.count_reads(call);
         call.target.iter().try_for_each(|target| self.expression(target))?;
         call.args.iter().try_for_each(|argument| self.expression(argument))
     }
@@ -135,12 +204,14 @@ impl<'a> Walk<'a> {
         self.expression(element)
     }
 
-    fn comprehension(&mut self, comprehension: &ComprehensionExpr) -> Result<(), RuleError> {
+    fn comprehension(&mut self, id: u64, comprehension: &ComprehensionExpr) -> Result<(), RuleError> {
         self.expression(&comprehension.iter_range)?;
         if self.loops == MAX_LOOPS {
             return Err(RuleError::new(format!("macros nest more than {MAX_LOOPS} deep")));
         }
         let range = self.path(&comprehension.iter_range.expr);
+        // Each item is copied.
+        self.cost().read(&comprehension.iter_range.expr, range.clone());
         let is_list = match &comprehension.iter_range.expr {
             Expr::List(_) | Expr::Comprehension(_) => true,
             _ => range.as_ref().is_some_and(|path| self.words.look_up(path).is_list()),
@@ -150,11 +221,22 @@ impl<'a> Walk<'a> {
             return Err(RuleError::new("map and filter need a list; use all, exists or exists_one for a mapping"));
         }
         let element = range.filter(|_| is_list).map(|path| path.into_iter().chain([EACH.to_owned()]).collect());
+        let is_written = matches!(&comprehension.iter_range.expr, Expr::List(list)
+            if list.elements.iter().all(|item| is_literal(&item.expr)));
+        let small = self.small.clone();
+        if is_written {
+            self.small.insert(comprehension.iter_var.clone());
+        } else {
+            self.small.remove(&comprehension.iter_var);
+        }
         self.scopes.push(BTreeMap::from([(comprehension.iter_var.clone(), element)]));
         self.loops += 1;
+        let around = std::mem::replace(&mut self.within, id);
         let parts =
             [&comprehension.accu_init, &comprehension.loop_cond, &comprehension.loop_step, &comprehension.result];
         parts.into_iter().try_for_each(|part| self.expression(part))?;
+        self.within = around;
+        self.small = small;
         self.loops -= 1;
         self.scopes.pop();
         Ok(())

@@ -7,6 +7,7 @@ use serde_json::Value;
 
 use super::Overlay;
 use super::change::Change;
+use crate::interrupt;
 use crate::merge::origin::{Layer, LayerName, Merged};
 use crate::merge::{Table, disagreements, merge_over};
 use crate::object::{Gvk, ObjectId};
@@ -33,7 +34,7 @@ pub(crate) fn of_parameters(
             group.iter().filter_map(|overlay| Some((*overlay, overlay.layer()?))).collect();
         if speaking.len() > 1 {
             let lowest = merge_over(defaults(), &layers[..lower], table);
-            for (one, other) in pairs(&speaking) {
+            for (one, other) in pairs(&speaking).take_while(|_| !interrupt::is_given()) {
                 problems.extend(parameters(&lowest, table, one, other));
             }
         }
@@ -65,7 +66,8 @@ type Target<'a> = (&'a ObjectId, &'a Gvk);
 /// overlay stand together.
 pub(super) fn of_changes(changes: &[Vec<Change<'_>>], value: &Value, target: Target<'_>) -> Vec<Problem> {
     let speaking: Vec<&Vec<Change<'_>>> = changes.iter().filter(|changes| !changes.is_empty()).collect();
-    pairs(&speaking).filter_map(|(one, other)| of_two(one, other, value, target)).collect()
+    let speaking = pairs(&speaking).take_while(|_| !interrupt::is_given());
+    speaking.filter_map(|(one, other)| of_two(one, other, value, target)).collect()
 }
 
 fn of_two(one: &[Change<'_>], other: &[Change<'_>], value: &Value, (id, gvk): Target<'_>) -> Option<Problem> {

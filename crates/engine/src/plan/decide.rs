@@ -77,6 +77,15 @@ impl Decision<'_> {
     }
 
     fn create(&self, object: &Object) -> Result<Step, Reason> {
+        if let Some((times, rest)) = self.policies.conflicts.fights.deleted(object.id()) {
+            let until = match rest {
+                0 => "the next round makes it again".to_owned(),
+                rest => format!("it is left alone for {rest} more rounds"),
+            };
+            return Err(Reason::DeletedAgain(format!(
+                "{times} rounds have made it, and it is gone each time; {until}"
+            )));
+        }
         self.check_rehearsal(object)?;
         let namespace = &object.id().namespace;
         match self.observed.namespaces.get(namespace) {

@@ -64,6 +64,8 @@ pub enum Reason {
     NotInPlan,
     /// A field of it cannot be changed; which, and what to do.
     Immutable(String),
+    /// It was made again and again, and somebody has deleted it each time: it is left alone for a while; for how long.
+    DeletedAgain(String),
     /// It stands in the source, and the sync does not write it any more.
     NotApplied,
     /// Its spec is broken, so what exists stays as it is.
@@ -120,6 +122,7 @@ impl fmt::Display for Reason {
             Self::Moved(what) => write!(f, "stale: since the plan was made things have moved: {what}; plan again"),
             Self::NotInPlan => f.write_str("left alone: the plan does not have it"),
             Self::Immutable(what) => write!(f, "immutable: {what}"),
+            Self::DeletedAgain(what) => write!(f, "deleted again and again: {what}"),
             Self::NotApplied => f.write_str("kept: it stands in the source, and the sync does not write it any more"),
             Self::Broken => f.write_str("kept: its spec is broken"),
             Self::Unreadable(doubt) => write!(f, "kept: what the source says of it is not known: {doubt}"),

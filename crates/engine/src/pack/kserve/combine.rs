@@ -51,7 +51,9 @@ pub(super) fn combine(
     set_defaults(service, &mut spec);
     let data = data(service, &spec, choices);
     let mut problems = Vec::new();
-    fill(&mut spec, &data, &mut |text, fault| problems.push(unfilled(service, &layers, text, fault)));
+    fill(&mut spec, (&data, &mut gotemplate::Steps::default()), &mut |text, fault| {
+        problems.push(unfilled(service, &layers, text, fault))
+    });
     if problems.is_empty() {
         put_in_place(service, configs, &mut spec)?;
         return Ok(spec);
@@ -167,14 +169,18 @@ fn data(service: &Service<'_>, spec: &Value, choices: &Choices<'_>) -> Value {
 }
 
 /// Fills all texts in a value.
-fn fill(value: &mut Value, data: &Value, report: &mut impl FnMut(&str, &gotemplate::Fault)) {
+fn fill(
+    value: &mut Value,
+    (data, steps): (&Value, &mut gotemplate::Steps),
+    report: &mut impl FnMut(&str, &gotemplate::Fault),
+) {
     match value {
-        Value::String(text) => match gotemplate::fill(text, data) {
+        Value::String(text) => match gotemplate::fill(text, data, steps) {
             Ok(filled) => *text = filled,
             Err(fault) => report(text, &fault),
         },
-        Value::Array(items) => items.iter_mut().for_each(|item| fill(item, data, report)),
-        Value::Object(fields) => fields.values_mut().for_each(|field| fill(field, data, report)),
+        Value::Array(items) => items.iter_mut().for_each(|item| fill(item, (data, steps), report)),
+        Value::Object(fields) => fields.values_mut().for_each(|field| fill(field, (data, steps), report)),
         Value::Null | Value::Bool(_) | Value::Number(_) => {}
     }
 }

@@ -16,6 +16,8 @@ use std::fmt;
 
 use serde_json::Value;
 
+use crate::interrupt;
+
 /// How many bytes one text may become.
 const LONGEST: usize = 1 << 20;
 
@@ -24,6 +26,29 @@ const DEEPEST: usize = 32;
 
 /// How many actions one text may run, with all rounds of its loops.
 const MOST_ACTIONS: usize = 10_000;
+
+/// How much work all texts of one service may be: some tenths of a second.
+const MOST_STEPS: usize = 2_000_000;
+
+/// The work that is left for the texts of one service: a step for each part of a text that is looked at, and for each
+/// value that is copied as many as it has parts.
+#[derive(Debug)]
+pub(super) struct Steps(usize);
+
+impl Default for Steps {
+    fn default() -> Self {
+        Self(MOST_STEPS)
+    }
+}
+
+impl Steps {
+    /// Takes some; false if so many are not left.
+    fn take(&mut self, steps: usize) -> bool {
+        let left = self.0.checked_sub(steps).filter(|_| !interrupt::is_given());
+        self.0 = left.unwrap_or_default();
+        left.is_some()
+    }
+}
 
 /// A template that cannot be filled.
 #[derive(Debug, PartialEq, Eq)]
@@ -45,11 +70,11 @@ impl fmt::Display for Fault {
 }
 
 /// Fills a text. `data` has the fields `metadata` and `spec` of the service, and `globalConfig`.
-pub(super) fn fill(text: &str, data: &Value) -> Result<String, Fault> {
+pub(super) fn fill(text: &str, data: &Value, steps: &mut Steps) -> Result<String, Fault> {
     if !text.contains("{{") {
         return Ok(text.to_owned());
     }
-    eval::run(&parse::template(text)?, data)
+    eval::run(&parse::template(text)?, data, steps)
 }
 
 #[cfg(test)]

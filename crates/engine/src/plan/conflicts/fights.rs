@@ -4,6 +4,8 @@
 //! round, after the next correction for two, then for four, and so on. When it is as it should be in a round in which
 //! nobody has corrected it, the fight is over and forgotten. What is remembered only delays corrections, so that its loss
 //! costs nothing.
+//!
+//! An object that is made and deleted again and again rests in the same way, as a whole ([`WHOLE`]).
 
 use std::collections::BTreeMap;
 
@@ -20,6 +22,9 @@ const FIGHT: u32 = 3;
 
 /// The longest rest, in rounds.
 const LONGEST_REST: u32 = 64;
+
+/// The path of an object as a whole.
+const WHOLE: &str = "";
 
 /// What is remembered of the corrections of a sync on a cluster.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -48,6 +53,24 @@ pub struct Seen<'a> {
     pub settled: &'a [Settled],
 }
 
+/// What is seen of an object that was not there and was made.
+pub fn made() -> Difference {
+    Difference {
+        path: WHOLE.to_owned(),
+        before: None,
+        after: None,
+        managers: Vec::new(),
+        place: None,
+        class: None,
+        estimated: false,
+    }
+}
+
+/// What is seen of an object that is not there and is left alone.
+pub fn left_alone() -> Settled {
+    Settled::new(WHOLE.to_owned(), Verdict::Fighting, Vec::new())
+}
+
 impl Fights {
     /// Tells whether there is nothing to remember.
     pub fn is_empty(&self) -> bool {
@@ -57,8 +80,16 @@ impl Fights {
     /// Returns the fields of an object that are left alone in this round, how often they were corrected, and for how many
     /// rounds after this one they are left alone.
     pub(super) fn resting(&self, id: &ObjectId) -> impl Iterator<Item = (FieldPath, u32, u32)> {
-        let fights = self.0.get(&id.key()).into_iter().flatten().filter(|(_, fight)| fight.rest > 0);
+        let fights = self.0.get(&id.key()).into_iter().flatten();
+        let fights = fights.filter(|(path, fight)| fight.rest > 0 && *path != WHOLE);
         fights.filter_map(|(path, fight)| Some((FieldPath::parse(path).ok()?, fight.corrections, fight.rest - 1)))
+    }
+
+    /// Says how often an object was made that somebody deletes each time, and for how many rounds after this one it is
+    /// left alone; `None` if it may be made.
+    pub(crate) fn deleted(&self, id: &ObjectId) -> Option<(u32, u32)> {
+        let fight = self.0.get(&id.key())?.get(WHOLE).filter(|fight| fight.rest > 0)?;
+        Some((fight.corrections, fight.rest - 1))
     }
 
     /// Says of a difference that is about to be corrected that it is a fight, if it is one.
@@ -199,6 +230,23 @@ mod tests {
     #[test]
     fn another_value_is_no_fight() {
         check(&[Some(2), Some(3), Some(4), Some(5)], &["corrects"; 4]);
+    }
+
+    #[test]
+    fn an_object_that_somebody_deletes_again_and_again_rests_too() {
+        let (mut fights, mut words) = (Fights::default(), Vec::new());
+        for _ in 0..8 {
+            let rests = fights.deleted(&id());
+            let (corrected, settled) =
+                if rests.is_some() { (vec![], vec![left_alone()]) } else { (vec![made()], vec![]) };
+            words.push(rests.map(|(times, rest)| (times, rest)));
+            fights = fights.after(&[Seen { id: &id(), corrected: &corrected, settled: &settled }], |_| true);
+        }
+        let made = None;
+        assert_eq!(words, [made, made, made, Some((3, 0)), made, Some((4, 1)), Some((4, 0)), made]);
+        assert_eq!(fights.resting(&id()).count(), 0, "no field is meant");
+        let kept = fights.after(&[Seen { id: &id(), corrected: &[], settled: &[] }], |_| true);
+        assert!(kept.is_empty(), "once it stays it is forgotten");
     }
 
     #[test]

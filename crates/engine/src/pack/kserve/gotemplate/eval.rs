@@ -4,35 +4,60 @@ use serde_json::Value;
 
 use super::data::{Holds, Item};
 use super::parse::{Action, Branch, Node, Operand, Pipeline};
-use super::{Fault, LONGEST, MOST_ACTIONS, functions};
+use super::{Fault, LONGEST, MOST_ACTIONS, Steps, functions};
 
 /// Fills a template.
-pub(super) fn run(nodes: &[Node], data: &Value) -> Result<String, Fault> {
+pub(super) fn run(nodes: &[Node], data: &Value, steps: &mut Steps) -> Result<String, Fault> {
     let root = Item::root(data);
-    let mut run = Run { root: &root, text: String::new(), actions: 0 };
+    let size = parts(data);
+    let mut run = Run { root: &root, text: String::new(), actions: 0, steps, size };
     run.nodes(nodes, &root)?;
     Ok(run.text)
 }
+
+/// Returns how many parts a value has.
+fn parts(value: &Value) -> usize {
+    1 + match value {
+        Value::Array(items) => items.iter().map(parts).sum(),
+        Value::Object(fields) => fields.values().map(parts).sum(),
+        Value::String(text) => text.len() >> 6,
+        Value::Null | Value::Bool(_) | Value::Number(_) => 0,
+    }
+}
+
+/// The reason of a text that is too much work, too.
+const TOO_LONG: &str = "the text grows too long";
 
 struct Run<'a> {
     root: &'a Item,
     text: String,
     actions: usize,
+    steps: &'a mut Steps,
+    /// How many parts all data has: as much as an action may copy.
+    size: usize,
 }
 
 impl Run<'_> {
     fn nodes(&mut self, nodes: &[Node], dot: &Item) -> Result<(), Fault> {
         for node in nodes {
             match node {
-                Node::Text(text) => self.text.push_str(text),
+                Node::Text(text) => self.print(text).map_err(|reason| of_text(text, reason))?,
                 Node::Print(action) => {
                     let item = self.action(action, dot)?;
                     let text = functions::text(&item.value).map_err(|reason| fault(action, reason))?;
-                    self.text.push_str(&text);
+                    self.print(&text).map_err(|reason| fault(action, reason))?;
                 }
                 Node::Branch { kind, head, then, otherwise } => self.branch(*kind, head, then, otherwise, dot)?,
             }
         }
+        Ok(())
+    }
+
+    fn print(&mut self, text: &str) -> Result<(), String> {
+        if self.text.len() + text.len() > LONGEST || !self.steps.take(1) {
+            return Err(TOO_LONG.to_owned());
+        }
+        self.text.push_str(text);
         Ok(())
     }
 
@@ -59,8 +84,9 @@ impl Run<'_> {
 
     fn action(&mut self, action: &Action, dot: &Item) -> Result<Item, Fault> {
         self.actions += 1;
-        if self.actions > MOST_ACTIONS || self.text.len() > LONGEST {
-            return Err(fault(action, "the text grows too long".to_owned()));
+        let copies = operands(&action.pipeline);
+        if self.actions > MOST_ACTIONS || !self.steps.take(1 + copies * self.size) {
+            return Err(fault(action, TOO_LONG.to_owned()));
         }
         self.pipeline(&action.pipeline, dot).map_err(|reason| fault(action, reason))
     }
@@ -113,6 +139,20 @@ impl Run<'_> {
         };
         fields.iter().try_fold(item, |item, name| item.field(name))
     }
+}
+
+/// Returns how many values of the data commands copy.
+fn operands(pipeline: &Pipeline) -> usize {
+    let copies = |operand: &Operand| match operand {
+        Operand::Dot(_) | Operand::Root(_) => 1,
+        Operand::Group(pipeline, _) => operands(pipeline),
+        Operand::Literal(_) | Operand::Nil | Operand::Function(_) => 0,
+    };
+    pipeline.iter().flatten().map(copies).sum()
+}
+
+fn of_text(text: &str, reason: String) -> Fault {
+    Fault { expression: text.chars().take(40).collect(), reason }
 }
 
 fn fault(action: &Action, reason: String) -> Fault {

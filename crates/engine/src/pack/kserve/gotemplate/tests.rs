@@ -16,6 +16,10 @@ fn data() -> Value {
     })
 }
 
+fn fill(text: &str, data: &Value) -> Result<String, Fault> {
+    super::fill(text, data, &mut Steps::default())
+}
+
 fn check(template: &str, expected: &str) {
     assert_eq!(fill(template, &data()).as_deref(), Ok(expected), "{template}");
 }
@@ -121,4 +125,26 @@ proptest! {
         drop(fill(&words.join(" "), &data()));
         drop(fill(&words.concat(), &data()));
     }
+}
+
+#[test]
+fn loops_that_print_nothing_but_text_come_to_an_end() {
+    let data = json!({"metadata": {}, "spec": {"template": vec![1; 100_000]}});
+    let inner = "{{ range $.Spec.Template }}{{ end }}".replace("}}{{", &format!("}}}}{}{{{{", "x".repeat(10_000)));
+    let fault = fill(&inner, &data).expect_err("a gigabyte").to_string();
+    assert!(fault.contains("too long"), "{fault}");
+    let nested = format!(
+        "{0}{0}{{{{ range $.Spec.Template }}}}y{{{{ end }}}}{1}{1}",
+        "{{ range $.Spec.Template }}", "{{ end }}"
+    );
+    let fault = fill(&nested, &data).expect_err("it goes round too often").to_string();
+    assert!(fault.contains("too long"), "{fault}");
+}
+
+#[test]
+fn the_texts_of_a_service_share_their_steps() {
+    let data = json!({"metadata": {}, "spec": {"template": vec![1; 100_000]}});
+    let mut steps = Steps::default();
+    let filled = (0..100).take_while(|_| super::fill("{{ len .Spec.Template }}", &data, &mut steps).is_ok()).count();
+    assert!((1..30).contains(&filled), "{filled}");
 }
