@@ -1,7 +1,7 @@
 //! What the syncs of this installation want beside each other on a cluster, for plans that must not delete what only
 //! moves.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use gatewright_engine::plan::claims::{Claim, Claims, Wanted};
@@ -9,6 +9,7 @@ use gatewright_engine::unit::Rendering;
 use tokio::task::JoinError;
 
 use crate::config::Config;
+use crate::config::settings::Mode;
 use crate::rendering::Want;
 
 /// What another sync wants on a cluster.
@@ -22,30 +23,37 @@ pub enum Neighbor {
 
 /// The other syncs of this installation as one of them sees them on a cluster, by name; `None` has nothing to do there.
 #[derive(Clone, Default)]
-pub struct Beside(BTreeMap<String, Option<Neighbor>>);
+pub struct Beside {
+    syncs: BTreeMap<String, Option<Neighbor>>,
+    /// Those that only report.
+    reports: BTreeSet<String>,
+}
 
 impl Beside {
     /// Puts together the others, where `known` says what each of those wants that go to the cluster.
     ///
     /// A sync of which it says nothing may want anything.
     pub fn new(config: &Config, sync: &str, cluster: &str, known: &BTreeMap<String, Neighbor>) -> Self {
-        let others = config.settings.syncs.keys().filter(|name| *name != sync);
-        let mut beside: BTreeMap<String, Option<Neighbor>> = others.map(|name| (name.clone(), None)).collect();
+        let others = config.settings.syncs.iter().filter(|(name, _)| *name != sync);
+        let mut syncs: BTreeMap<String, Option<Neighbor>> =
+            others.clone().map(|(name, _)| (name.clone(), None)).collect();
         for name in neighbors(config, sync, cluster) {
             let unread = || Neighbor::Unread("its source has not been read".to_owned());
-            beside.insert(name.to_owned(), Some(known.get(name).cloned().unwrap_or_else(unread)));
+            syncs.insert(name.to_owned(), Some(known.get(name).cloned().unwrap_or_else(unread)));
         }
-        Self(beside)
+        let reports = others.filter(|(_, settings)| settings.mode == Mode::Report).map(|(name, _)| name.clone());
+        Self { syncs, reports: reports.collect() }
     }
 
-    /// Returns these syncs and nothing of a configuration.
+    /// Returns these syncs, which apply what they want, and nothing of a configuration.
     pub fn of(neighbors: impl IntoIterator<Item = (String, Neighbor)>) -> Self {
-        Self(neighbors.into_iter().map(|(name, neighbor)| (name, Some(neighbor))).collect())
+        let syncs = neighbors.into_iter().map(|(name, neighbor)| (name, Some(neighbor))).collect();
+        Self { syncs, reports: BTreeSet::new() }
     }
 
     /// Returns what they want, as far as their sources say it.
     pub fn wants_mut(&mut self) -> impl Iterator<Item = &mut Want> {
-        self.0.values_mut().filter_map(|neighbor| match neighbor {
+        self.syncs.values_mut().filter_map(|neighbor| match neighbor {
             Some(Neighbor::Wants(want)) => Some(want),
             Some(Neighbor::Unread(_)) | None => None,
         })
@@ -53,16 +61,16 @@ impl Beside {
 
     /// Finds out what they want. Of one whose rendering ends in a bug that is not known, and nobody else suffers for it.
     pub async fn claims(&self) -> Claims {
-        let mut claims = BTreeMap::new();
-        for (name, neighbor) in &self.0 {
+        let mut syncs = BTreeMap::new();
+        for (name, neighbor) in &self.syncs {
             let claim = match neighbor {
                 None => Claim::Known(Arc::new(Wanted::default())),
                 Some(Neighbor::Wants(want)) => known(want.rendering().await),
                 Some(Neighbor::Unread(why)) => Claim::Unknown(why.clone()),
             };
-            claims.insert(name.clone(), claim);
+            syncs.insert(name.clone(), claim);
         }
-        Claims(claims)
+        Claims { syncs, reports: self.reports.clone() }
     }
 }
 
