@@ -2,8 +2,8 @@
 
 mod keep;
 mod prepare;
+pub(super) mod question;
 
-use std::io::{self, IsTerminal};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -12,7 +12,7 @@ use jiff::Timestamp;
 use tokio::runtime::Runtime;
 use tokio_util::sync::CancellationToken;
 
-use super::{Context, EXIT_FAILED, Failure, check_name, complain, print};
+use super::{Context, EXIT_FAILED, Failure, check_name, complain};
 use crate::archive::Archive;
 use crate::archive::vault::{Vault, VaultError};
 use crate::assemble;
@@ -207,11 +207,11 @@ impl<'a> Session<'a> {
         if is_agreed {
             return Ok(Answer::Yes);
         }
-        if !io::stdin().is_terminal() {
+        if !question::is_attended() {
             let failure = Failure::usage("nothing was changed, because nobody can be asked");
             return Err(failure.hint("say --yes to go ahead without a question"));
         }
-        print(&format!("{question} Only {word:?} will be accepted: "));
+        question::put(&format!("{question} Only {word:?} will be accepted: "));
         let answer = self.ask_for(word);
         if answer == Answer::No {
             complain("gatewright: cancelled, nothing was changed\n");
@@ -238,9 +238,7 @@ impl<'a> Session<'a> {
         let (sender, line) = tokio::sync::oneshot::channel();
         // Nothing can interrupt a read, so it has a thread of its own that nobody waits for.
         std::thread::spawn(move || {
-            let mut line = String::new();
-            drop(io::stdin().read_line(&mut line));
-            drop(sender.send(line));
+            drop(sender.send(question::line()));
         });
         let line = self.block_on(async {
             tokio::select! {
