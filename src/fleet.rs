@@ -115,6 +115,7 @@ pub async fn run(
         known::keep(order, name, conclusion, state, started);
         render(name, conclusion, wanted).await;
         if let Some(rendering) = &conclusion.rendering {
+            conclusion.report.broken.clone_from(&rendering.broken);
             origins::specs(&mut conclusion.report, rendering);
         }
     }
