@@ -61,6 +61,10 @@ impl Courier {
         metrics: Arc<Metrics>,
         clock: Arc<dyn Clock>,
     ) -> Self {
+        // What begins at one has not increased, as Prometheus sees it.
+        for result in ["given-up", "dropped"] {
+            metrics.notified(name, result, 0);
+        }
         Self { name: name.to_owned(), settings: settings.clone(), queue, metrics, clock, failures: 0 }
     }
 
