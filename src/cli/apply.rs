@@ -1,5 +1,6 @@
 //! `gatewright apply`.
 
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 use gatewright_engine::error::Chain;
@@ -7,6 +8,7 @@ use gatewright_engine::error::Chain;
 use super::session::{Prepared, Ready, Selection, Session, unusable};
 use super::sync::{Manner, carry_out};
 use super::{Context, EXIT_FAILED, Failure, complain};
+use crate::assemble;
 use crate::config::Config;
 use crate::config::settings::SourceSettings;
 use crate::plan_file::{PlanFile, PlanFileError, PlannedSync};
@@ -37,6 +39,9 @@ pub fn run(context: &Context, args: &Args) -> Result<u8, Failure> {
     let plan = PlanFile::read(&args.file).map_err(|error| unreadable(&error))?;
     let mut config = context.load()?;
     context.log_quietly(&config)?;
+    // A source stays the same one at another commit: what is applied is the last that is known of it.
+    let sources: BTreeMap<String, String> =
+        config.settings.sources.keys().map(|name| (name.clone(), assemble::source_identity(&config, name))).collect();
     for planned in &plan.syncs {
         pin(&mut config, planned)?;
     }
@@ -50,7 +55,8 @@ pub fn run(context: &Context, args: &Args) -> Result<u8, Failure> {
     }
     let mut all = Ready { rounds: Vec::new(), codes: Vec::new() };
     for planned in plan.syncs.iter().filter(|planned| !planned.clusters.is_empty()) {
-        let ready = prepared(&session, &plan, planned)?;
+        let mut ready = prepared(&session, &plan, planned)?;
+        ready.rounds.iter_mut().for_each(|prepared| prepared.source = sources.get(&planned.source).cloned());
         all.rounds.extend(ready.rounds);
         all.codes.extend(ready.codes);
     }

@@ -19,6 +19,7 @@ use crate::assemble;
 use crate::clock::Clock;
 use crate::cluster::Cluster;
 use crate::config::Config;
+use crate::feed;
 use crate::fleet::{self, Order};
 use crate::journal;
 use crate::metrics::Metrics;
@@ -86,6 +87,8 @@ pub(super) struct Prepared {
     /// The round.
     pub order: Order,
     snapshot: Arc<Snapshot>,
+    /// What identifies the source, if it was read.
+    pub source: Option<String>,
     /// What is wanted, by cluster.
     pub wanted: Wanted,
 }
@@ -185,6 +188,14 @@ impl<'a> Session<'a> {
             Err(StateError::Locked(..)) => Ok(None),
             Err(error) => Err(unusable(&error)),
         }
+    }
+
+    /// Stores what a round is about to apply: a daemon that starts while the source is down must not begin with an older
+    /// truth.
+    pub(super) fn keep_snapshot(&self, prepared: &Prepared) -> Result<(), Failure> {
+        let Some(identity) = &prepared.source else { return Ok(()) };
+        let name = &prepared.order.settings.source;
+        feed::store(name, &prepared.snapshot, identity, &self.state).map_err(|error| unusable(&error))
     }
 
     /// Runs a round, and compares what it finds with the last report.

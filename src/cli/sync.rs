@@ -176,6 +176,7 @@ pub(super) fn round(
     let _locks = if is_real { session.lock_rounds(&order.sync, order.clusters.keys())? } else { Vec::new() };
     if is_real {
         before()?;
+        session.keep_snapshot(prepared)?;
     }
     let report = session.round(prepared, mode);
     show(context, &report, how.format, false);

@@ -6,6 +6,7 @@ mod moves;
 mod notifications;
 mod report;
 mod service;
+mod source;
 mod stop;
 
 use std::collections::BTreeMap;
