@@ -49,8 +49,8 @@ fn rendered(specs: &Specs) -> Rendered {
         wanted.insert("any other".to_owned(), rendering);
     }
     for example in examples {
-        let is_taken = wanted.contains_key(&example.name);
-        let name = if is_taken { format!("{} (example)", example.name) } else { example.name.clone() };
+        let plain: String = example.name.chars().map(|char| if char.is_control() { ' ' } else { char }).collect();
+        let name = if wanted.contains_key(&plain) { format!("{plain} (example)") } else { plain };
         let rendered = render_all(&specs.source, &specs.packs, [example]).into_values();
         wanted.extend(rendered.map(|rendering| (name.clone(), rendering)));
     }

@@ -10,6 +10,7 @@ use gatewright_engine::problem::Problem;
 use gatewright_engine::selector::{Expression, Operator};
 
 use super::Config;
+use super::settings::Mode;
 use crate::cluster::kubeconfig::{Access, load};
 
 /// All that was found.
@@ -63,8 +64,9 @@ impl Findings {
             let place = config.place(&["clusters", other]);
             let message = format!("clusters {first:?} and {other:?} have one API server, {server}");
             let is_on_both = |sync: &&str| {
-                let clusters = config.clusters_of(&config.settings.syncs[*sync]);
-                clusters.contains_key(first) && clusters.contains_key(other)
+                let settings = &config.settings.syncs[*sync];
+                let clusters = config.clusters_of(settings);
+                settings.mode == Mode::Apply && clusters.contains_key(first) && clusters.contains_key(other)
             };
             match config.settings.syncs.keys().map(String::as_str).find(is_on_both) {
                 Some(sync) => {

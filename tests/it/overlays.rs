@@ -148,9 +148,12 @@ fn check_uses_the_config_file_beside_it_and_looks_at_every_overlay_without_one()
     std::fs::remove_file(desk.path("gatewright.yaml")).expect("it is there");
     let expressions =
         "{matchExpressions: [{key: region, operator: In, values: [eu]}, {key: old, operator: DoesNotExist}]}";
-    for (clusters, name) in
-        [("{names: [eu-1]}", "eu-1"), ("{matchLabels: {region: eu}}", "region=eu"), (expressions, "region=eu")]
-    {
+    for (clusters, name) in [
+        ("{matchExpressions: [{key: old, operator: DoesNotExist}]}", "any"),
+        ("{names: [eu-1]}", "eu-1"),
+        ("{matchLabels: {region: eu}}", "region=eu"),
+        (expressions, "region=eu"),
+    ] {
         let (code, summary, complaints) = wrong(clusters);
         assert_eq!(code, Some(1), "{clusters}: {complaints}");
         assert!(complaints.contains(&format!("did you mean \"replicas\"?); on cluster {name}\n")), "{complaints}");

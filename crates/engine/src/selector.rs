@@ -99,8 +99,11 @@ impl ClusterSelector {
                 labels.entry(expression.key.clone()).or_insert(value);
             }
         }
-        let titled = || labels.iter().map(|(key, value)| format!("{key}={value}")).collect::<Vec<_>>().join(",");
-        let name = self.names.as_ref().map_or_else(|| Some(titled()), |names| names.first().cloned())?;
+        let name = match &self.names {
+            Some(names) => names.first().cloned()?,
+            None if labels.is_empty() => "any".to_owned(),
+            None => labels.iter().map(|(key, value)| format!("{key}={value}")).collect::<Vec<_>>().join(","),
+        };
         self.selects(&name, &labels).then_some(ClusterFacts { name, labels, capabilities: None })
     }
 
@@ -169,6 +172,8 @@ mod tests {
         let both = r#"{"matchLabels": {"region": "eu"}, "matchExpressions": [{"key": "tier", "operator": "In", "values": ["a", "b"]},
             {"key": "gpu", "operator": "Exists"}, {"key": "old", "operator": "DoesNotExist"}]}"#;
         assert_eq!(example(both).as_deref(), Some("gpu=any,region=eu,tier=a"));
+        let without = r#"{"matchExpressions": [{"key": "old", "operator": "DoesNotExist"}]}"#;
+        assert_eq!(example(without).as_deref(), Some("any"));
         let never = r#"{"matchLabels": {"a": "1"}, "matchExpressions": [{"key": "a", "operator": "DoesNotExist"}]}"#;
         assert_eq!(example(never), None);
         assert_eq!(example("{}"), None);

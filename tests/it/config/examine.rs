@@ -61,6 +61,9 @@ fn two_names_for_one_api_server_are_told() {
             desk.run(&["config", "check"]).exits(64).complains(":6: clusters \"a\" and \"c\" have one API server");
         run.complains("and sync \"s0\" selects both (select one of them");
     }
+    // Who only reports makes nothing under either name.
+    desk.replace("gatewright.yaml", "s0: {", "s0: {mode: report, ");
+    desk.run(&["config", "check"]).exits(0).complains("warning: ").says("is valid");
 }
 
 #[test]
