@@ -1,7 +1,7 @@
 //! What the syncs of this installation want beside each other on a cluster, for plans that must not delete what only
 //! moves.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -10,6 +10,7 @@ use gatewright_engine::plan::claims::{Claim, Claims, Wanted};
 use gatewright_engine::unit::Rendering;
 
 use crate::config::Config;
+use crate::config::settings::Mode;
 use crate::rendering::Want;
 use crate::rendering::work::{RenderingError, patiently};
 
@@ -25,7 +26,9 @@ pub enum Neighbor {
 /// The other syncs of this installation as one of them sees them on a cluster, by name; `None` has nothing to do there.
 #[derive(Clone, Default)]
 pub struct Beside {
-    neighbors: BTreeMap<String, Option<Neighbor>>,
+    syncs: BTreeMap<String, Option<Neighbor>>,
+    /// Those that only report.
+    reports: BTreeSet<String>,
     patience: Option<Duration>,
 }
 
@@ -34,19 +37,21 @@ impl Beside {
     ///
     /// A sync of which it says nothing may want anything.
     pub fn new(config: &Config, sync: &str, cluster: &str, known: &BTreeMap<String, Neighbor>) -> Self {
-        let others = config.settings.syncs.keys().filter(|name| *name != sync);
-        let mut beside: BTreeMap<String, Option<Neighbor>> = others.map(|name| (name.clone(), None)).collect();
+        let others = config.settings.syncs.iter().filter(|(name, _)| *name != sync);
+        let mut syncs: BTreeMap<String, Option<Neighbor>> =
+            others.clone().map(|(name, _)| (name.clone(), None)).collect();
         for name in neighbors(config, sync, cluster) {
             let unread = || Neighbor::Unread("its source has not been read".to_owned());
-            beside.insert(name.to_owned(), Some(known.get(name).cloned().unwrap_or_else(unread)));
+            syncs.insert(name.to_owned(), Some(known.get(name).cloned().unwrap_or_else(unread)));
         }
-        Self { neighbors: beside, patience: None }
+        let reports = others.filter(|(_, settings)| settings.mode == Mode::Report).map(|(name, _)| name.clone());
+        Self { syncs, reports: reports.collect(), patience: None }
     }
 
-    /// Returns these syncs and nothing of a configuration.
+    /// Returns these syncs, which apply what they want, and nothing of a configuration.
     pub fn of(neighbors: impl IntoIterator<Item = (String, Neighbor)>) -> Self {
-        let neighbors = neighbors.into_iter().map(|(name, neighbor)| (name, Some(neighbor))).collect();
-        Self { neighbors, patience: None }
+        let syncs = neighbors.into_iter().map(|(name, neighbor)| (name, Some(neighbor))).collect();
+        Self { syncs, reports: BTreeSet::new(), patience: None }
     }
 
     /// Waits for all of them together no longer than this; without it, for each as long as its rendering may take.
@@ -57,7 +62,7 @@ impl Beside {
 
     /// Returns what they want, as far as their sources say it.
     pub fn wants_mut(&mut self) -> impl Iterator<Item = &mut Want> {
-        self.neighbors.values_mut().filter_map(|neighbor| match neighbor {
+        self.syncs.values_mut().filter_map(|neighbor| match neighbor {
             Some(Neighbor::Wants(want)) => Some(want),
             Some(Neighbor::Unread(_)) | None => None,
         })
@@ -74,7 +79,8 @@ impl Beside {
             };
             (name.clone(), claim)
         };
-        Claims(join_all(self.neighbors.iter().map(claim)).await.into_iter().collect())
+        let syncs = join_all(self.syncs.iter().map(claim)).await.into_iter().collect();
+        Claims { syncs, reports: self.reports.clone() }
     }
 }
 

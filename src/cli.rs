@@ -240,6 +240,11 @@ impl Context {
         })
     }
 
+    /// Tells whether there is a config file: one was named, or one is where it is looked for and may be read.
+    fn has_config(&self) -> bool {
+        self.config.is_some() || USUAL_FILES.iter().any(|file| std::fs::File::open(file).is_ok())
+    }
+
     /// Returns the folders with packs that the command line names.
     fn packs(&self) -> impl Iterator<Item = &Path> {
         self.environment.packs.iter().map(PathBuf::as_path)

@@ -8,6 +8,7 @@ pub mod allow;
 mod authorities;
 pub mod conflicts;
 pub mod environment;
+pub mod examine;
 pub mod packs;
 pub mod settings;
 mod validate;
@@ -222,6 +223,11 @@ impl Config {
     /// Returns the file as it was parsed, for the places of settings.
     pub fn root(&self) -> &Node {
         &self.root
+    }
+
+    /// Returns the place of a setting, or of the nearest thing around it that is in the file.
+    pub fn place(&self, path: &[&str]) -> Place {
+        Reader { file: self.file.to_string_lossy().into() }.place(&self.root, path)
     }
 
     /// Builds the packs with their settings.

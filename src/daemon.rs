@@ -37,6 +37,7 @@ use crate::service::{Notifier, Progress, Readiness, Signal, SignalError, Signals
 use crate::state::{State, StateError};
 use crate::webhooks;
 
+mod measure;
 mod rounds;
 mod sources;
 
@@ -313,6 +314,7 @@ impl Prepared {
         }
         let mut by_source: BTreeMap<String, Vec<Nudger>> = BTreeMap::new();
         for (sync, timer) in self.syncs {
+            sync.watch(shared);
             let (nudger, arriving) = nudges();
             by_source.entry(sync.source().to_owned()).or_default().push(nudger);
             let (shared, stop, slot) = (Arc::clone(shared), stop.clone(), self.feeds.slot(sync.source()));

@@ -9,7 +9,7 @@ use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
 use crate::source::{Snapshot, Source, SourceError};
-use crate::state::State;
+use crate::state::{State, StateError};
 
 /// Where the daemon notes, for `status`, which sources it cannot read.
 pub const TROUBLES: &str = "status/.sources.json";
@@ -81,7 +81,7 @@ impl Feed {
             }
             Ok(Some(snapshot)) => {
                 self.trouble = None;
-                if let Err(error) = state.write_json(path(&self.name), &stored(&snapshot, identity)) {
+                if let Err(error) = store(&self.name, &snapshot, identity, state) {
                     tracing::warn!(source = self.name, error = %Chain(&error), "cannot remember the snapshot");
                 }
                 self.last = Some(Arc::new(snapshot));
@@ -94,6 +94,11 @@ impl Feed {
             }
         }
     }
+}
+
+/// Stores a snapshot of a source as the last good one: who starts while the source is down begins with it.
+pub fn store(name: &str, snapshot: &Snapshot, identity: &str, state: &State) -> Result<(), StateError> {
+    state.write_json(path(name), &stored(snapshot, identity))
 }
 
 fn path(name: &str) -> String {

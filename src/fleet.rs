@@ -122,6 +122,7 @@ pub async fn run(
         // Whoever asks for the end does not wait for this.
         stop.run_until_cancelled(render(name, conclusion, wanted)).await;
         if let Some(rendering) = &conclusion.rendering {
+            conclusion.report.broken.clone_from(&rendering.broken);
             origins::specs(&mut conclusion.report, rendering);
         }
     }

@@ -29,6 +29,9 @@ use crate::timekeeping;
 struct Last {
     digest: String,
     report: Report,
+    /// When a round of all that the source says last ended well.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    succeeded: Option<Timestamp>,
 }
 
 /// What the last comparison that came to an end has found.
@@ -67,6 +70,11 @@ fn last_path(sync: &str, cluster: &str) -> String {
 /// Returns the last report of a sync on a cluster; it speaks of that cluster only.
 pub fn last(state: &State, sync: &str, cluster: &str) -> Option<Report> {
     state.read_json::<Last>(last_path(sync, cluster)).map(|last| last.report)
+}
+
+/// Returns when a round of a sync last ended well on a cluster.
+pub fn succeeded(state: &State, sync: &str, cluster: &str) -> Option<Timestamp> {
+    state.read_json::<Last>(last_path(sync, cluster))?.succeeded
 }
 
 /// Returns what the last comparison of a sync with a cluster has found.
@@ -182,10 +190,13 @@ fn keep_last(
     digest: String,
 ) -> Result<(), StateError> {
     let path = last_path(&report.sync, cluster);
-    let last = state.read_json::<Last>(&path).filter(|_| report.partial);
-    let earlier = last.as_ref().and_then(|last| last.report.clusters.get(cluster));
-    let found = found.clone().over(earlier);
-    state.write_json(&path, &Last { digest, report: alone(report, cluster, found) })
+    let last = state.read_json::<Last>(&path);
+    let is_well = !report.partial && report.is_of_source() && alone(report, cluster, found.clone()).exit_code() == 0;
+    let before = last.as_ref().and_then(|last| last.succeeded);
+    let succeeded = if is_well { Some(report.finished) } else { before };
+    let earlier = last.as_ref().filter(|_| report.partial).and_then(|last| last.report.clusters.get(cluster));
+    let report = alone(report, cluster, found.clone().over(earlier));
+    state.write_json(&path, &Last { digest, report, succeeded })
 }
 
 fn forms(config: &Config) -> BTreeSet<ReportFormat> {
@@ -234,7 +245,11 @@ fn has_moved(cluster: &ClusterReport) -> bool {
 /// What a report says apart from when: a round that changes nothing says the same as the one before.
 fn content_digest(report: &Report) -> String {
     let (started, finished) = (Timestamp::UNIX_EPOCH, Timestamp::UNIX_EPOCH);
-    let timeless = Report { started, finished, run: String::new(), ..undated(report) };
+    let mut timeless = Report { started, finished, run: String::new(), ..undated(report) };
+    // Pods come and go by themselves.
+    for unit in timeless.clusters.values_mut().flat_map(|cluster| &mut cluster.units) {
+        (unit.pods, unit.unawaited) = (None, None);
+    }
     digest(&serde_json::to_vec(&timeless).unwrap_or_default())
 }
 

@@ -29,6 +29,8 @@ pub struct Metrics {
     durations: Series<Sync, Histogram>,
     successes: Series<Target, Seconds>,
     objects: Series<Objects, Gauge>,
+    units: Series<Units, Gauge>,
+    problems: Series<Target, Gauge>,
     changes: Series<Change, Counter>,
     holds: Series<Hold, Gauge>,
     suspended: Series<Sync, Gauge>,
@@ -70,6 +72,14 @@ struct Round {
 
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, EncodeLabelSet)]
 struct Objects {
+    sync: String,
+    cluster: String,
+    state: String,
+    kind: String,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, EncodeLabelSet)]
+struct Units {
     sync: String,
     cluster: String,
     state: String,
@@ -129,7 +139,9 @@ impl Metrics {
                 "When a round of a sync last ended well on a cluster",
                 Some(Unit::Seconds),
             ),
-            objects: Series::new(&mut registry, "objects", "Objects after the last round, by state", None),
+            objects: Series::new(&mut registry, "objects", "Objects after the last round, by state and kind", None),
+            units: Series::new(&mut registry, "units", "Units after the last round, by state", None),
+            problems: Series::new(&mut registry, "problems", "Mistakes in the source of a sync", None),
             changes: Series::new(&mut registry, "changes", "Changes made to objects, by action", None),
             holds: Series::new(&mut registry, "holds", "What a guard holds until a person decides", None),
             suspended: Series::new(&mut registry, "sync_suspended", "Whether a person has suspended a sync", None),
@@ -158,7 +170,8 @@ impl Metrics {
         }
     }
 
-    /// Counts a round that ended on one cluster: `done`, `failed`, `held`, `unreachable` or `suspended`.
+    /// Counts a round that ended on one cluster (`done`, `failed`, `held`, `unreachable`, `stopped`), or that there was
+    /// not (`suspended`, `busy`, `not-ready`).
     pub fn round(&self, sync: &str, cluster: &str, result: &str) {
         let labels = Round { sync: sync.to_owned(), cluster: cluster.to_owned(), result: result.to_owned() };
         self.rounds.with(labels, |count| _ = count.inc());
@@ -175,13 +188,34 @@ impl Metrics {
         self.successes.with(labels, |time| _ = time.set(at));
     }
 
-    /// Sets how many objects a round left in which state: `current`, `changed`, `held`, `failed`. States that are not
-    /// named are forgotten.
-    pub fn objects(&self, sync: &str, cluster: &str, states: &BTreeMap<&str, u32>) {
-        let fresh = states.iter().map(|(state, count)| {
-            (Objects { sync: sync.to_owned(), cluster: cluster.to_owned(), state: (*state).to_owned() }, *count)
+    /// Begins to count the time since a round last ended well, unless one is known; in seconds since 1970.
+    pub fn watched(&self, sync: &str, cluster: &str, since: f64) {
+        self.successes.begin(Target { sync: sync.to_owned(), cluster: cluster.to_owned() }, since);
+    }
+
+    /// Sets how many objects a round left in which state, such as `current`, `changed` or `held`, of each kind. What is
+    /// not named is forgotten.
+    pub fn objects(&self, sync: &str, cluster: &str, objects: &BTreeMap<(&'static str, &str), u32>) {
+        let (sync, cluster) = (sync.to_owned(), cluster.to_owned());
+        let fresh = objects.iter().map(|((state, kind), count)| {
+            let (sync, cluster, state, kind) = (sync.clone(), cluster.clone(), (*state).to_owned(), (*kind).to_owned());
+            (Objects { sync, cluster, state, kind }, *count)
         });
         self.objects.replace(|labels| labels.sync == sync && labels.cluster == cluster, fresh);
+    }
+
+    /// Sets how many units a round left in which state. States that are not named are forgotten.
+    pub fn units(&self, sync: &str, cluster: &str, states: &BTreeMap<&'static str, u32>) {
+        let fresh = states.iter().map(|(state, count)| {
+            (Units { sync: sync.to_owned(), cluster: cluster.to_owned(), state: (*state).to_owned() }, *count)
+        });
+        self.units.replace(|labels| labels.sync == sync && labels.cluster == cluster, fresh);
+    }
+
+    /// Sets how many mistakes the source of a sync has for a cluster.
+    pub fn problems(&self, sync: &str, cluster: &str, count: usize) {
+        let labels = Target { sync: sync.to_owned(), cluster: cluster.to_owned() };
+        self.problems.with(labels, |gauge| _ = gauge.set(i64::try_from(count).unwrap_or(i64::MAX)));
     }
 
     /// Counts changes that were made: `create`, `update`, `prune` and so on.
@@ -212,6 +246,11 @@ impl Metrics {
     /// Notes that a source was read, in seconds since 1970.
     pub fn source_succeeded(&self, source: &str, at: f64) {
         self.source_successes.with(Source { source: source.to_owned() }, |time| _ = time.set(at));
+    }
+
+    /// Begins to count the time since a source was read, unless it was; in seconds since 1970.
+    pub fn source_watched(&self, source: &str, since: f64) {
+        self.source_successes.begin(Source { source: source.to_owned() }, since);
     }
 
     /// Counts notifications to a webhook: `delivered`, `failed`, `given-up` or `dropped`.
@@ -270,6 +309,8 @@ impl Metrics {
         self.rounds.forget(|labels| gone(&labels.sync, &labels.cluster));
         self.successes.forget(|labels| gone(&labels.sync, &labels.cluster));
         self.objects.forget(|labels| gone(&labels.sync, &labels.cluster));
+        self.units.forget(|labels| gone(&labels.sync, &labels.cluster));
+        self.problems.forget(|labels| gone(&labels.sync, &labels.cluster));
         self.changes.forget(|labels| gone(&labels.sync, &labels.cluster));
         self.holds.forget(|labels| gone(&labels.sync, &labels.cluster));
     }

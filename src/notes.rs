@@ -7,6 +7,7 @@
 use std::collections::BTreeMap;
 
 use gatewright_engine::fingerprint::{Fingerprint, Metadata};
+use gatewright_engine::health::pods::Count;
 use gatewright_engine::health::{Demands, Health, addresses, health};
 use gatewright_engine::live::Live;
 use gatewright_engine::object::{Gvk, Object, ObjectId};
@@ -75,6 +76,9 @@ pub struct Vital {
     pub sick: Option<String>,
     /// Where it can be reached.
     pub addresses: Vec<String>,
+    /// Its pods, if it has any and its controller has seen the newest change.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub pods: Option<Count>,
     /// Whether it has reported since, and could not be looked at.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub is_old: bool,
@@ -145,7 +149,7 @@ impl Vital {
         };
         let is_service = live.object.id().is_a("", "Service");
         let addresses = if is_service { addresses(live.object.body()) } else { Vec::new() };
-        Self { sick, addresses, is_old: false }
+        Self { sick, addresses, pods: Count::of(live.object.body()), is_old: false }
     }
 
     fn is_dull(&self) -> bool {

@@ -17,10 +17,11 @@ pub mod trend;
 pub mod warnings;
 pub mod withheld;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
 use gatewright_engine::diff::{Class, Difference};
+use gatewright_engine::health::pods::Count;
 use gatewright_engine::object::ObjectId;
 use gatewright_engine::plan::Plan;
 use gatewright_engine::plan::conflicts::Settled;
@@ -149,6 +150,9 @@ pub struct ClusterReport {
     pub lifted: Vec<Hold>,
     /// The state of every unit.
     pub units: Vec<UnitReport>,
+    /// Specs that have a mistake: what belongs to them was not looked at.
+    #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
+    pub broken: BTreeSet<ObjectId>,
     /// What is to be known of how this was found out, such as what the credentials did not allow.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub remarks: Vec<String>,
@@ -262,6 +266,12 @@ pub struct UnitReport {
     pub addresses: Vec<String>,
     /// On which ports.
     pub ports: Vec<u16>,
+    /// Its pods; absent where it has none, or they are not known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub pods: Option<Count>,
+    /// What is not well of it, or why nobody knows, where the round did not wait for its health.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub unawaited: Option<String>,
     /// Since which report it is unhealthy or failed; absent if it is neither.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub since: Option<Timestamp>,
@@ -459,6 +469,7 @@ impl ClusterReport {
             holds: plan.holds.iter().cloned().map(HoldReport::from).collect(),
             lifted: plan.lifted.clone(),
             units: Vec::new(),
+            broken: BTreeSet::new(),
             remarks: Vec::new(),
             baseline: Baseline::default(),
             trend: None,

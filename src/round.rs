@@ -177,7 +177,7 @@ async fn try_run(cluster: &dyn Cluster, task: &Task<'_>) -> Result<Conclusion, C
     let rendering = Some(Arc::clone(&place.rendering));
     if task.mode == Mode::Plan || view.plan.is_stopped() {
         let mut report = ClusterReport::of(&view.plan);
-        report.units = units(here, &view.plan, &view.health(None), None, &Unhealthy::new());
+        report.units = units(here, &view.plan, &here.health(&view, None), None, &Unhealthy::new());
         let steps = saved(&view.plan, &view.observed, &task.policies.conflicts.masker);
         report.saved = Saved { identity: view.observed.cluster.clone(), steps };
         let memory = noting::planned(here, &view, &ledgers.own, &report);
@@ -217,10 +217,15 @@ struct View {
     vitals: BTreeMap<ObjectId, Vital>,
 }
 
-impl View {
+impl Here<'_> {
     /// What is known of the state of objects.
-    fn health<'a>(&'a self, live: Option<&'a BTreeMap<ObjectId, Live>>) -> Vitals<'a> {
-        Vitals { live: live.unwrap_or(&self.observed.live), known: &self.vitals }
+    fn health<'a>(&self, view: &'a View, live: Option<&'a BTreeMap<ObjectId, Live>>) -> Vitals<'a> {
+        let demands = self.task.patience.map(|patience| patience.demands).unwrap_or_default();
+        Vitals {
+            live: live.unwrap_or(&view.observed.live),
+            known: &view.vitals,
+            demands: view.observed.carries_marks.then_some(demands),
+        }
     }
 }
 

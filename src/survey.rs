@@ -194,8 +194,10 @@ impl Writer<'_> {
             let traces = &self.rendering.traces;
             let Some(trace) = traces.iter().find(|trace| known.is_extra(live, trace)) else { continue };
             let unit = spec_of(live, trace);
-            let is_of_others = claims.by(id).is_some() || claims.possibly(id, &unit).is_some();
-            if is_of_others || self.task.policies.forbids(id).is_some() || !self.task.policies.is_about(&unit) {
+            if claims.concerns(id, &unit)
+                || self.task.policies.forbids(id).is_some()
+                || !self.task.policies.is_about(&unit)
+            {
                 continue;
             }
             let sides = Sides { live: live_digest(live, self.masker()), ..Sides::default() };

@@ -1,5 +1,6 @@
 //! `gatewright apply`.
 
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 use gatewright_engine::error::Chain;
@@ -7,6 +8,7 @@ use gatewright_engine::error::Chain;
 use super::session::{Prepared, Ready, Selection, Session, unusable};
 use super::sync::{Manner, carry_out};
 use super::{Context, EXIT_FAILED, Failure, complain};
+use crate::assemble;
 use crate::config::Config;
 use crate::config::settings::SourceSettings;
 use crate::plan_file::{PlanFile, PlanFileError, PlannedSync};
@@ -41,6 +43,9 @@ pub fn run(context: &Context, args: &Args) -> Result<u8, Failure> {
     let file = PlanFile::read(&args.file).map_err(|error| unreadable(&error))?;
     let mut config = context.load()?;
     context.log_quietly(&config)?;
+    // A source stays the same one at another commit: what is applied is the last that is known of it.
+    let sources: BTreeMap<String, String> =
+        config.settings.sources.keys().map(|name| (name.clone(), assemble::source_identity(&config, name))).collect();
     for planned in &file.plan.syncs {
         pin(&mut config, planned)?;
         permit(&config, planned, &file.plan, args.adopt)?;
@@ -56,7 +61,8 @@ pub fn run(context: &Context, args: &Args) -> Result<u8, Failure> {
     let plan = file.verified(&session.vault()?).map_err(|error| unreadable(&error))?;
     let mut all = Ready { rounds: Vec::new(), codes: Vec::new() };
     for planned in plan.syncs.iter().filter(|planned| !planned.clusters.is_empty()) {
-        let ready = prepared(&session, &plan, planned, args.adopt)?;
+        let mut ready = prepared(&session, &plan, planned, args.adopt)?;
+        ready.rounds.iter_mut().for_each(|prepared| prepared.source = sources.get(&planned.source).cloned());
         all.rounds.extend(ready.rounds);
         all.codes.extend(ready.codes);
     }

@@ -14,8 +14,9 @@ use crate::report::named;
 
 /// Checks specs without a cluster: structure, names, references, and that everything renders.
 ///
-/// With a config file everything is checked as each of its clusters would have it, under the overlays that are in force
-/// there; without one, under the overlays for all clusters.
+/// With a config file, also ./gatewright.yaml or that of the system, everything is checked as each of its clusters would
+/// have it, under the overlays that are in force there; without one, under the overlays for all clusters. Overlays that
+/// are in force on none of them are checked as for a cluster that they select.
 ///
 /// Problems go to standard error. Exit codes: 0 nothing is wrong, 1 something is, 64 usage.
 #[derive(Debug, clap::Args)]
@@ -28,7 +29,7 @@ pub struct Args {
 /// Runs the command.
 pub fn run(context: &Context, args: &Args) -> Result<u8, Failure> {
     let specs = Specs::load(context, &args.paths, None, false)?;
-    let wanted = render_all(&specs.source, &specs.packs, specs.clusters());
+    let wanted = rendered(&specs);
     let problems = problems(&wanted.iter().map(|(name, it)| (name.as_str(), it.problems.as_slice())).collect());
     let names: BTreeSet<String> = specs.clusters().map(|cluster| cluster.name).collect();
     let lost = specs.config.as_ref().map(|_| specs.source.overlays.lost_clusters(&names)).unwrap_or_default();
@@ -38,6 +39,23 @@ pub fn run(context: &Context, args: &Args) -> Result<u8, Failure> {
     }
     print(&summary(&wanted));
     Ok(exit_code(problems.iter().map(|report| &report.problem)))
+}
+
+/// Renders for each cluster, and for an example of those that only overlays know of.
+fn rendered(specs: &Specs) -> Rendered {
+    let clusters: Vec<_> = specs.clusters().collect();
+    let examples = specs.source.overlays.examples(&clusters);
+    let mut wanted = render_all(&specs.source, &specs.packs, clusters);
+    if let (false, Some(rendering)) = (examples.is_empty(), wanted.remove("")) {
+        wanted.insert("any other".to_owned(), rendering);
+    }
+    for example in examples {
+        let plain: String = example.name.chars().map(|char| if char.is_control() { ' ' } else { char }).collect();
+        let name = if wanted.contains_key(&plain) { format!("{plain} (example)") } else { plain };
+        let rendered = render_all(&specs.source, &specs.packs, [example]).into_values();
+        wanted.extend(rendered.map(|rendering| (name.clone(), rendering)));
+    }
+    wanted
 }
 
 /// One line, or one for each group of clusters on which it comes to the same.

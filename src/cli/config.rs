@@ -4,7 +4,9 @@ use gatewright_engine::text::count;
 use gatewright_engine::yaml;
 use serde_json::Value;
 
-use super::{Context, Failure, emit, print};
+use super::{Context, Failure, complain, emit, print};
+use crate::config::ConfigError;
+use crate::config::examine::examine;
 
 /// Checks or shows the configuration.
 #[derive(Debug, clap::Args)]
@@ -15,9 +17,10 @@ pub struct Args {
 
 #[derive(Debug, clap::Subcommand)]
 enum Command {
-    /// Checks the config file and everything it refers to by name. Connects to nothing.
+    /// Checks the config file and everything it refers to: names, and files such as kubeconfigs. Connects to nothing.
     ///
-    /// Exit codes: 0 it can be used, 64 it cannot, and every mistake is listed with its line.
+    /// What is probably a mistake is a warning: two clusters with one API server, a label that no cluster has. Exit codes:
+    /// 0 it can be used, 64 it cannot, and every mistake is listed with its line.
     Check,
     /// Prints the configuration that is in force: defaults, file, environment and flags, every path absolute.
     ///
@@ -37,6 +40,11 @@ pub fn run(context: &Context, args: &Args) -> Result<u8, Failure> {
                 count(settings.clusters.len(), "cluster"),
                 count(settings.syncs.len(), "sync"),
             ];
+            let found = examine(&config);
+            if !found.problems.is_empty() {
+                return Err(ConfigError::Problems(found.problems).into());
+            }
+            found.warnings.iter().for_each(|warning| complain(&format!("warning: {warning}\n")));
             print(&format!("{} is valid: {}\n", config.file.display(), counts.join(", ")));
         }
         Command::Show => {

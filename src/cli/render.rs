@@ -84,7 +84,7 @@ fn values(specs: &Specs, options: &Options) -> Vec<String> {
 
 /// Specs from disk, and what is needed to render them.
 pub(super) struct Specs {
-    /// The config file, if one was named.
+    /// The config file, if one was named or is where it is looked for.
     pub config: Option<Config>,
     /// The packs, with its settings.
     pub packs: Packs,
@@ -93,7 +93,7 @@ pub(super) struct Specs {
 }
 
 impl Specs {
-    /// Reads specs, and the config file if one was named or is needed.
+    /// Reads specs, and the config file if there is one or it is needed.
     pub(super) fn load(
         context: &Context,
         paths: &[PathBuf],
@@ -126,9 +126,9 @@ impl Specs {
     }
 }
 
-/// Reads the config file if one was named or is needed.
+/// Reads the config file if there is one or it is needed.
 pub(super) fn config(context: &Context, is_needed: bool) -> Result<Option<Config>, Failure> {
-    let is_wanted = is_needed || context.config.is_some();
+    let is_wanted = is_needed || context.has_config();
     is_wanted.then(|| context.load()).transpose()
 }
 

@@ -2,9 +2,9 @@
 
 mod keep;
 mod prepare;
+pub(super) mod question;
 
 use std::cell::OnceCell;
-use std::io::{self, IsTerminal};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -13,13 +13,14 @@ use jiff::Timestamp;
 use tokio::runtime::Runtime;
 use tokio_util::sync::CancellationToken;
 
-use super::{Context, EXIT_FAILED, Failure, check_name, complain, print};
+use super::{Context, EXIT_FAILED, Failure, check_name, complain};
 use crate::archive::Archive;
 use crate::archive::vault::{Vault, VaultError};
 use crate::assemble;
 use crate::clock::Clock;
 use crate::cluster::Cluster;
 use crate::config::Config;
+use crate::feed;
 use crate::fleet::{self, Order};
 use crate::journal;
 use crate::metrics::Metrics;
@@ -91,6 +92,8 @@ pub(super) struct Prepared {
     /// The round.
     pub order: Order,
     snapshot: Arc<Snapshot>,
+    /// What identifies the source, if it was read.
+    pub source: Option<String>,
     /// What is wanted, by cluster.
     pub wanted: Wanted,
 }
@@ -202,6 +205,14 @@ impl<'a> Session<'a> {
         }
     }
 
+    /// Stores what a round is about to apply: a daemon that starts while the source is down must not begin with an older
+    /// truth.
+    pub(super) fn keep_snapshot(&self, prepared: &Prepared) -> Result<(), Failure> {
+        let Some(identity) = &prepared.source else { return Ok(()) };
+        let name = &prepared.order.settings.source;
+        feed::store(name, &prepared.snapshot, identity, &self.state).map_err(|error| unusable(&error))
+    }
+
     /// Runs a round, and compares what it finds with the last report.
     pub(super) fn round(&self, prepared: &Prepared, mode: Mode) -> Report {
         let order = Order { mode, ..prepared.order.clone() };
@@ -222,11 +233,11 @@ impl<'a> Session<'a> {
         if is_agreed {
             return Ok(Answer::Yes);
         }
-        if !io::stdin().is_terminal() {
+        if !question::is_attended() {
             let failure = Failure::usage("nothing was changed, because nobody can be asked");
             return Err(failure.hint("say --yes to go ahead without a question"));
         }
-        print(&format!("{question} Only {word:?} will be accepted: "));
+        question::put(&format!("{question} Only {word:?} will be accepted: "));
         let answer = self.ask_for(word);
         if answer == Answer::No {
             complain("gatewright: cancelled, nothing was changed\n");
@@ -253,9 +264,7 @@ impl<'a> Session<'a> {
         let (sender, line) = tokio::sync::oneshot::channel();
         // Nothing can interrupt a read, so it has a thread of its own that nobody waits for.
         std::thread::spawn(move || {
-            let mut line = String::new();
-            drop(io::stdin().read_line(&mut line));
-            drop(sender.send(line));
+            drop(sender.send(question::line()));
         });
         let line = self.block_on(async {
             tokio::select! {

@@ -23,7 +23,8 @@ use crate::timekeeping;
 
 /// Shows how every sync stood after its last round, with the addresses and ports of each Gateway.
 ///
-/// It reads what the last rounds have left behind, and asks no cluster. Exit codes: 0 however things stand, 64 usage
+/// It reads what the last rounds have left behind, and asks no cluster. A unit is `unawaited` if its last round did not
+/// wait until it was well, and nobody has seen that it is. Exit codes: 0 however things stand, 64 usage
 /// or configuration.
 #[derive(Debug, clap::Args)]
 pub struct Args {
@@ -161,6 +162,8 @@ fn units(cluster: &ClusterReport) -> Vec<UnitReport> {
         message: None,
         addresses: Vec::new(),
         ports: Vec::new(),
+        pods: None,
+        unawaited: None,
         since: None,
     });
     let mut units: Vec<UnitReport> = cluster.units.iter().cloned().chain(broken).collect();
@@ -178,9 +181,13 @@ fn write_unit(out: &mut String, unit: &UnitReport, width: usize) -> fmt::Result 
         [] if has_addresses => "no address".to_owned(),
         addresses => addresses.join(","),
     };
-    let message = unit.message.as_ref().map(|message| format!("  {message}")).unwrap_or_default();
+    let is_unawaited = matches!(unit.state, UnitState::Current | UnitState::Changed) && unit.unawaited.is_some();
+    let state = if is_unawaited { "unawaited".to_owned() } else { word(&unit.state) };
+    let pods = unit.pods.map(|pods| format!("  {pods}")).unwrap_or_default();
+    let message = unit.message.as_ref().or(unit.unawaited.as_ref().filter(|_| is_unawaited));
+    let message = message.map(|message| format!("  {message}")).unwrap_or_default();
     let name = unit.unit.to_string();
-    writeln!(out, "    {name:width$}  {:9}  {addresses}  {}{message}", word(&unit.state), ports.join(","))
+    writeln!(out, "    {name:width$}  {state:9}  {addresses}  {}{pods}{message}", ports.join(","))
 }
 
 /// The word for a state is the one that JSON has for it.

@@ -1,19 +1,18 @@
 //! `gatewright sync`.
 
-use std::io::{self, IsTerminal, Write as _};
 use std::sync::Arc;
 
 use super::plan::{Format, show};
-use super::session::{Answer, Prepared, Ready, Selection, Session, unusable};
-use super::{Context, EXIT_FAILED, EXIT_HELD, Failure, complain, emit, worst};
+use super::session::{Answer, Prepared, Ready, Selection, Session, question, unusable};
+use super::{Context, EXIT_FAILED, EXIT_HELD, Failure, complain, worst};
 use crate::config::settings;
 use crate::report::{Mode, Report, text};
 use crate::suspension;
 
 /// Runs one round now: shows the plan, applies it, waits, and deletes what is not wanted any more.
 ///
-/// On a terminal it asks before it changes an API server, and anything but "yes" changes nothing and exits with 1. A
-/// sync with `mode: report` is compared and reported only.
+/// Whoever is at a terminal is asked before an API server is changed, on standard error and wherever the output goes;
+/// anything but "yes" changes nothing and exits with 1. A sync with `mode: report` is compared and reported only.
 ///
 /// Exit codes: 0 done (with --detailed-exitcode: and nothing differs), 1 failed, 2 something differs (only with
 /// --detailed-exitcode), 3 held by a guard or suspended, 4 a cluster was unreachable, 64 usage or configuration; of
@@ -168,7 +167,7 @@ pub(super) fn round(
         settings::Mode::Apply => Mode::Apply,
         settings::Mode::Report => Mode::Compare,
     };
-    if mode == Mode::Apply && asks(how, prepared) && !agrees(context, how, session, prepared) {
+    if mode == Mode::Apply && asks(how, prepared) && !agrees(context, session, prepared) {
         complain(&format!("gatewright: sync {:?} was cancelled, nothing was changed\n", prepared.order.sync));
         return Ok(None);
     }
@@ -178,6 +177,7 @@ pub(super) fn round(
     if is_real {
         session.note_time();
         before()?;
+        session.keep_snapshot(prepared)?;
     }
     let report = session.round(prepared, mode);
     show(context, &report, how.format, false);
@@ -191,21 +191,16 @@ pub(super) fn round(
 /// A directory is never asked about: everything in it can be rendered again.
 fn asks(how: &How, prepared: &Prepared) -> bool {
     let has_api_server = prepared.order.clusters.values().any(|cluster| cluster.has_health());
-    !how.yes && has_api_server && io::stdin().is_terminal() && io::stdout().is_terminal()
+    !how.yes && has_api_server && question::is_attended()
 }
 
 /// Shows the plan and waits for the word. Where nothing would change there is nothing to ask.
-fn agrees(context: &Context, how: &How, session: &Session<'_>, prepared: &Prepared) -> bool {
+fn agrees(context: &Context, session: &Session<'_>, prepared: &Prepared) -> bool {
     let plan = session.round(prepared, Mode::Plan);
     if !plan.has_changes() || session.is_stopped() {
         return !session.is_stopped();
     }
     let look = text::Look { color: context.color, verbose: false };
-    let question = format!("{}\nApply these changes? Only \"yes\" will be accepted: ", text::write(&plan, look));
-    match how.format {
-        Format::Text => emit(&question),
-        // Only the report belongs on standard output.
-        Format::Json => drop(io::stderr().write_all(question.as_bytes())),
-    }
+    question::put(&format!("{}\nApply these changes? Only \"yes\" will be accepted: ", text::write(&plan, look)));
     session.ask() == Answer::Yes
 }

@@ -9,6 +9,7 @@ use gatewright_engine::selector::ClusterFacts;
 use tokio_util::sync::CancellationToken;
 use tracing::{Instrument, error, info, info_span, warn};
 
+use super::measure::{measure, seconds};
 use super::{Shared, Slot};
 use crate::claims::{self, Beside};
 use crate::config::Config;
@@ -16,7 +17,7 @@ use crate::fleet::{self, Order};
 use crate::journal;
 use crate::rendering::renderings::Renderings;
 use crate::rendering::{Want, Wanted};
-use crate::report::{ClusterReport, ClusterState, Report, UnitState};
+use crate::report::{ClusterState, Report};
 use crate::schedule::timer::{Cause, Outcome};
 use crate::source::Snapshot;
 use crate::suspension::{self, Suspension};
@@ -77,12 +78,26 @@ impl Sync {
         stop: CancellationToken,
     ) -> Outcome {
         let span = info_span!("round", sync = self.title(), %cause);
-        let name = self.title().to_owned();
+        let (name, metrics) = (self.title().to_owned(), Arc::clone(&shared.metrics));
+        let (sync, cluster) = (self.name().to_owned(), self.cluster.name.clone());
         let round = async move { self.try_round(&slot, &shared, &stop).await }.instrument(span);
         tokio::spawn(round).await.unwrap_or_else(|error| {
             error!(sync = name, %error, "the round ended in a bug");
+            metrics.round(&sync, &cluster, "failed");
             Outcome::Failed
         })
+    }
+
+    /// Begins to count the time since a round last ended well: from that one, or from now.
+    pub(super) fn watch(&self, shared: &Shared) {
+        let last = journal::succeeded(&shared.state, self.name(), &self.cluster.name);
+        let since = last.unwrap_or_else(|| shared.clock.now());
+        shared.metrics.watched(self.name(), &self.cluster.name, seconds(since));
+    }
+
+    /// Counts a round that there was not.
+    fn skipped(&self, why: &str, shared: &Shared) {
+        shared.metrics.round(self.name(), &self.cluster.name, why);
     }
 
     async fn try_round(self: Arc<Self>, slot: &Slot, shared: &Shared, stop: &CancellationToken) -> Outcome {
@@ -91,10 +106,12 @@ impl Sync {
             Ok(Some(lock)) => lock,
             Ok(None) => {
                 info!(sync = self.name(), cluster = self.cluster.name, "no round, because a person is at work there");
+                self.skipped("busy", shared);
                 return Outcome::Done;
             }
             Err(error) => {
                 error!(sync = self.name(), error = %Chain(&error), "no round");
+                self.skipped("failed", shared);
                 return Outcome::Failed;
             }
         };
@@ -104,12 +121,14 @@ impl Sync {
             Ok(Some(suspension)) => return self.rest(suspension, shared),
             Err(error) => {
                 error!(sync = self.name(), error = %Chain(&error), "no round: is the sync suspended? Resume or suspend it");
+                self.skipped("failed", shared);
                 return Outcome::Failed;
             }
         }
         let (snapshot, trouble) = slot.get();
         let Some(snapshot) = snapshot else {
             warn!(sync = self.name(), source = self.source(), "no round, because the source has never been read");
+            self.skipped("not-ready", shared);
             return Outcome::Failed;
         };
         let want = Want::later(&self.syncs[self.name()].renderings, &snapshot, &self.cluster);
@@ -143,7 +162,7 @@ impl Sync {
         let (sync, cluster) = (self.name(), self.cluster.name.as_str());
         info!(sync, cluster, "no round: {}", suspension.words());
         shared.metrics.suspended(sync, true);
-        shared.metrics.round(sync, cluster, "suspended");
+        self.skipped("suspended", shared);
         let last = journal::last(&shared.state, sync, cluster);
         let mut report = Report::suspended(last, (sync, self.source()), cluster, suspension, shared.clock.now());
         journal::compare(&shared.state, &mut report);
@@ -162,7 +181,7 @@ impl Sync {
     /// Log, metrics, files: everything that tells of a round.
     fn tell(&self, report: &Report, shared: &Shared) {
         for (name, cluster) in &report.clusters {
-            self.measure(name, cluster, report, shared);
+            measure(&shared.metrics, report, (name, cluster));
         }
         let seconds = report.finished.duration_since(report.started).as_secs_f64();
         shared.metrics.round_took(self.name(), seconds);
@@ -215,44 +234,5 @@ impl Sync {
             problems = report.problems.len(),
             "round"
         );
-    }
-
-    fn measure(&self, name: &str, cluster: &ClusterReport, report: &Report, shared: &Shared) {
-        let (sync, metrics) = (self.name(), &shared.metrics);
-        let result = match cluster.state {
-            ClusterState::Done | ClusterState::Planned | ClusterState::Compared => "done",
-            ClusterState::Held => "held",
-            ClusterState::Failed => "failed",
-            ClusterState::Unreachable => "unreachable",
-            ClusterState::Stopped => "stopped",
-            ClusterState::Suspended => "suspended",
-            ClusterState::Unknown => "unknown",
-        };
-        metrics.round(sync, name, result);
-        metrics.cluster_up(name, cluster.state != ClusterState::Unreachable);
-        if result == "done" {
-            #[expect(clippy::cast_precision_loss, reason = "metrics are floats; milliseconds need far fewer digits")]
-            metrics.succeeded(sync, name, report.finished.as_millisecond() as f64 / 1000.0);
-        }
-        let mut actions: BTreeMap<&str, u32> = BTreeMap::new();
-        let is_done = |step: &&crate::report::StepReport| step.outcome == Some(crate::apply::Outcome::Done);
-        cluster.steps.iter().filter(is_done).for_each(|step| *actions.entry(&step.action).or_default() += 1);
-        for (action, number) in actions {
-            metrics.changed(sync, name, action, number);
-        }
-        let mut states: BTreeMap<&str, u32> = BTreeMap::new();
-        for unit in &cluster.units {
-            let state = match unit.state {
-                UnitState::Current => "current",
-                UnitState::Changed | UnitState::Pending | UnitState::Pruned => "changed",
-                UnitState::Different => "different",
-                UnitState::Held => "held",
-                UnitState::Unhealthy | UnitState::Failed => "failed",
-            };
-            *states.entry(state).or_default() += 1;
-        }
-        metrics.objects(sync, name, &states);
-        let guards: Vec<String> = cluster.holds.iter().map(|hold| hold.guard.to_string()).collect();
-        metrics.holds(sync, name, &guards.iter().map(|guard| (guard.as_str(), 1)).collect());
     }
 }

@@ -13,6 +13,7 @@ use tokio::time::{sleep, timeout};
 use tokio_util::sync::CancellationToken;
 use tracing::{error, info, warn};
 
+use super::measure::seconds;
 use super::{Shared, Slot, nudge_all};
 use crate::assemble::{self, SourceSetupError};
 use crate::config::Config;
@@ -86,6 +87,9 @@ impl Polled {
         let changed = Arc::new(Notify::new());
         // It is dropped with the watch in it. A file system that hangs keeps nobody else waiting.
         let _watching = self.folder.clone().map(|folder| watching(name.to_owned(), folder, Arc::clone(&changed)));
+        // An outage that outlives a restart goes on.
+        let since = self.feed.trouble().map_or_else(|| shared.clock.now(), |trouble| trouble.since);
+        shared.metrics.source_watched(name, seconds(since));
         let mut failures: u32 = 0;
         while !stop.is_cancelled() {
             pulse.touch();
@@ -126,12 +130,10 @@ impl Polled {
 
     fn tell(&self, name: &str, result: Result<bool, SourceError>, nudgers: &[Nudger], shared: &Shared) {
         self.slot.put(&self.feed);
-        #[expect(clippy::cast_precision_loss, reason = "metrics are floats; milliseconds need far fewer digits")]
-        let now = shared.clock.now().as_millisecond() as f64 / 1000.0;
         match result {
             Ok(is_new) => {
                 shared.metrics.polled(name, if is_new { "new" } else { "unchanged" });
-                shared.metrics.source_succeeded(name, now);
+                shared.metrics.source_succeeded(name, seconds(shared.clock.now()));
                 shared.troubles.note(name, None, &shared.state);
                 if is_new {
                     let revision = self.feed.snapshot().map(|snapshot| snapshot.revision.clone()).unwrap_or_default();

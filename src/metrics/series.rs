@@ -87,6 +87,17 @@ where
     }
 }
 
+impl<L: Ord> Series<L, Seconds> {
+    /// Sets a moment where none is known.
+    pub(super) fn begin(&self, labels: L, value: f64) {
+        self.lock().entry(labels).or_insert_with(|| {
+            let seconds = Seconds::default();
+            seconds.set(value);
+            seconds
+        });
+    }
+}
+
 impl<L: Ord> Series<L, Gauge> {
     /// Puts new values in the place of old ones, at once for whoever reads.
     pub(super) fn replace(&self, old: impl Fn(&L) -> bool, new: impl Iterator<Item = (L, u32)>) {

@@ -7,7 +7,9 @@ fn full() -> Metrics {
     metrics.round("gateways", "eu-1", "done");
     metrics.round_took("gateways", 0.3);
     metrics.succeeded("gateways", "eu-1", 1_780_000_000.5);
-    metrics.objects("gateways", "eu-1", &BTreeMap::from([("current", 12), ("held", 1)]));
+    metrics.objects("gateways", "eu-1", &BTreeMap::from([(("current", "Service"), 12), (("held", "Job"), 1)]));
+    metrics.units("gateways", "eu-1", &BTreeMap::from([("unhealthy", 1)]));
+    metrics.problems("gateways", "eu-1", 2);
     metrics.changed("gateways", "eu-1", "update", 3);
     metrics.holds("gateways", "eu-1", &BTreeMap::from([("maxDelete", 1)]));
     metrics.suspended("gateways", true);
@@ -40,8 +42,10 @@ fn everything_that_is_said_is_shown() {
             "gatewright_round_duration_seconds_sum{sync=\"gateways\"} 0.3",
             "gatewright_round_duration_seconds_count{sync=\"gateways\"} 1",
             "gatewright_last_success_timestamp_seconds{sync=\"gateways\",cluster=\"eu-1\"} 1780000000.5",
-            "gatewright_objects{sync=\"gateways\",cluster=\"eu-1\",state=\"current\"} 12",
-            "gatewright_objects{sync=\"gateways\",cluster=\"eu-1\",state=\"held\"} 1",
+            "gatewright_objects{sync=\"gateways\",cluster=\"eu-1\",state=\"current\",kind=\"Service\"} 12",
+            "gatewright_objects{sync=\"gateways\",cluster=\"eu-1\",state=\"held\",kind=\"Job\"} 1",
+            "gatewright_units{sync=\"gateways\",cluster=\"eu-1\",state=\"unhealthy\"} 1",
+            "gatewright_problems{sync=\"gateways\",cluster=\"eu-1\"} 2",
             "gatewright_changes_total{sync=\"gateways\",cluster=\"eu-1\",action=\"update\"} 3",
             "gatewright_holds{sync=\"gateways\",cluster=\"eu-1\",guard=\"maxDelete\"} 1",
             "gatewright_sync_suspended{sync=\"gateways\"} 1",

@@ -109,6 +109,8 @@ mod tests {
             message: None,
             addresses: Vec::new(),
             ports: Vec::new(),
+            pods: None,
+            unawaited: None,
             since: None,
         };
         ClusterReport { steps, units: units.iter().map(unit).collect(), ..ClusterReport::of(&Plan::default()) }

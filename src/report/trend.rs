@@ -9,11 +9,12 @@ mod tests;
 use std::collections::{BTreeMap, BTreeSet};
 
 use gatewright_engine::object::ObjectId;
+use gatewright_engine::problem::Scope;
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
 use super::finding::{self, Finding, Findings, Kind};
-use super::{ClusterReport, ClusterState, Mode, Report, named};
+use super::{ClusterReport, ClusterState, Mode, Report, UnitState, named};
 
 /// What has come and gone on a cluster since the report before.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -135,10 +136,13 @@ struct Sight<'a> {
     units: BTreeSet<&'a ObjectId>,
     /// The objects of which something was refused.
     refused: BTreeSet<&'a ObjectId>,
+    /// The files that could not be read.
+    unreadable: BTreeSet<&'a str>,
+    mode: Mode,
 }
 
 impl<'a> Sight<'a> {
-    fn of(report: &Report, cluster: &'a ClusterReport) -> Self {
+    fn of(report: &'a Report, cluster: &'a ClusterReport) -> Self {
         let is_complete = match cluster.state {
             ClusterState::Done | ClusterState::Planned | ClusterState::Compared | ClusterState::Held => {
                 !cluster.is_elsewhere()
@@ -152,8 +156,17 @@ impl<'a> Sight<'a> {
         let units = cluster.units.iter().map(|unit| &unit.unit);
         let units = units.chain(cluster.steps.iter().map(|step| &step.unit));
         let units = units.chain(cluster.refusals.iter().map(|refusal| &refusal.unit)).collect();
-        let refused = cluster.refusals.iter().map(|refusal| &refusal.id).collect();
-        Self { cluster, is_complete, is_whole: !report.partial, is_of_source: report.is_of_source(), units, refused }
+        let lost = report.problems.iter().map(|report| &report.problem).filter(|problem| problem.scope == Scope::File);
+        Self {
+            cluster,
+            is_complete,
+            is_whole: !report.partial,
+            is_of_source: report.is_of_source(),
+            units,
+            refused: cluster.refusals.iter().map(|refusal| &refusal.id).collect(),
+            unreadable: lost.map(|problem| &*problem.place.file).collect(),
+            mode: report.mode,
+        }
     }
 
     /// Tells whether a finding would be in the report if it still were there.
@@ -161,15 +174,43 @@ impl<'a> Sight<'a> {
         let has_looked = !matches!(self.cluster.state, ClusterState::Stopped | ClusterState::Suspended);
         let is_about = match &finding.unit {
             None => self.is_whole,
-            Some(unit) => self.is_whole || self.units.contains(unit),
+            Some(unit) => (self.is_whole || self.units.contains(unit)) && !self.passes_by(unit),
         };
         match finding.kind {
             Kind::Cluster => has_looked && self.cluster.state != ClusterState::Unknown,
             Kind::Source => has_looked && self.is_of_source && self.is_whole,
-            Kind::Problem | Kind::Hold | Kind::Unit | Kind::Refusal => {
-                self.is_of_source && self.is_complete && is_about
-            }
+            Kind::Problem => self.is_of_source && self.is_complete && is_about && !self.cannot_read(finding),
+            Kind::Hold | Kind::Refusal => self.is_of_source && self.is_complete && is_about,
+            Kind::Unit => self.is_of_source && self.is_complete && is_about && self.has_proven(finding),
             Kind::Step => self.is_of_source && self.is_complete && is_about && !self.refuses(finding),
+        }
+    }
+
+    /// Of a unit whose spec is broken or may stand in a file that cannot be read, and of one that is only refused,
+    /// nobody knows how it is.
+    fn passes_by(&self, unit: &ObjectId) -> bool {
+        let is_reported = self.cluster.units.iter().any(|report| report.unit == *unit);
+        let is_refused = self.cluster.refusals.iter().any(|refusal| refusal.unit == *unit);
+        self.cluster.broken.contains(unit) || (!is_reported && (is_refused || !self.unreadable.is_empty()))
+    }
+
+    /// In a file that cannot be read there may be any mistake.
+    fn cannot_read(&self, finding: &Finding) -> bool {
+        self.unreadable.iter().any(|file| finding.id.starts_with(&format!("problem {file} ")))
+    }
+
+    /// Tells whether a unit that was sick has been seen to be well, or to be gone.
+    fn has_proven(&self, finding: &Finding) -> bool {
+        let Some(unit) = self.cluster.units.iter().find(|report| Some(&report.unit) == finding.unit.as_ref()) else {
+            return self.mode != Mode::Compare;
+        };
+        match unit.state {
+            UnitState::Pruned => true,
+            UnitState::Current | UnitState::Changed | UnitState::Unhealthy => {
+                self.mode != Mode::Compare && unit.unawaited.is_none()
+            }
+            // It is not tried again, or not done with.
+            UnitState::Pending | UnitState::Different | UnitState::Held | UnitState::Failed => false,
         }
     }
 

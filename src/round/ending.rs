@@ -40,7 +40,7 @@ pub(super) async fn finish(
     if settled.is_ok() {
         applied.outcomes.extend(released(&view.plan));
     }
-    let vitals = view.health(Some(&after.live));
+    let vitals = here.health(&view, Some(&after.live));
     let report = report(here, &view.plan, &applied, &vitals, &after.unhealthy);
     if let Err(error) = settled {
         let failed = failed(&error);

@@ -120,6 +120,7 @@ fn settled(
         inventory: ledger.version()?.to_owned(),
         sealed_by: task.witness.and_then(Witness::key_id),
         units: units.map(current).collect(),
+        broken: rendering.broken.clone(),
         problems: rendering.problems.clone(),
         unclaimed: rendering.unclaimed.iter().map(Into::into).collect(),
     })

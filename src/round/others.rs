@@ -129,7 +129,7 @@ impl Others {
     fn of_interest(&self, cluster: &dyn Cluster, observed: &Observed, policies: &Policies) -> BTreeSet<String> {
         let claims = &policies.claims;
         if !cluster.carries_marks() {
-            return claims.0.keys().cloned().collect();
+            return claims.syncs.keys().cloned().collect();
         }
         let owners = observed.live.values().map(|live| policies.marker.owner(&live.object));
         let syncs = owners.filter_map(|owner| match owner {

@@ -3,14 +3,15 @@
 //! It is known from metadata alone. Nothing is rendered, no object is read, and what is reported is what was true after
 //! the last round, but for the health of what has moved since.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
+use gatewright_engine::health::pods::Count;
 use gatewright_engine::object::ObjectId;
 use gatewright_engine::plan::Plan;
 use gatewright_engine::problem::Problem;
 use serde::{Deserialize, Serialize};
 
-use super::vitals::vitals;
+use super::vitals::{has_pods, vitals};
 use super::{Conclusion, Memory, Task};
 use crate::cluster::{Cluster, ClusterError};
 use crate::ledger;
@@ -32,6 +33,9 @@ pub struct Settled {
     pub sealed_by: Option<String>,
     /// The units.
     pub units: Vec<UnitReport>,
+    /// Specs that have a mistake, and own nothing.
+    #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
+    pub broken: BTreeSet<ObjectId>,
     /// What is wrong with the source and stands in nobody's way.
     pub problems: Vec<Problem>,
     /// Documents that no pack claims.
@@ -69,7 +73,8 @@ pub(super) async fn conclude(
     let state = if task.mode == Mode::Plan { ClusterState::Planned } else { ClusterState::Done };
     let steps = seen.objects.iter().map(step).collect();
     let saved = Saved { identity: notes.cluster.clone(), steps: Vec::new() };
-    let report = ClusterReport { state, steps, units, saved, ..ClusterReport::of(&Plan::default()) };
+    let broken = settled.broken.clone();
+    let report = ClusterReport { state, steps, units, broken, saved, ..ClusterReport::of(&Plan::default()) };
     let settled = Some(Settled { units: report.units.clone(), ..settled.clone() });
     let seen = Memory { notes: seen, settled };
     let is_new = seen != *memory;
@@ -97,10 +102,21 @@ fn units(settled: &Settled, notes: &[Note], asks_for_health: bool) -> Vec<UnitRe
             state: if sick.is_some() { UnitState::Unhealthy } else { UnitState::Current },
             message: sick.map(|(note, what)| format!("{}: {what}", note.id)),
             addresses: service.map(|note| note.vital.addresses.clone()).unwrap_or_default(),
+            pods: pods(notes),
+            unawaited: if asks_for_health { None } else { notes.iter().find_map(|note| unwell(note)) },
             ..unit.clone()
         }
     };
     settled.units.iter().map(unit).collect()
+}
+
+fn pods(notes: &[&Note]) -> Option<Count> {
+    let workloads = notes.iter().filter(|note| has_pods(&note.id.kind));
+    workloads.map(|note| note.vital.counted()).reduce(|a, b| Some(a? + b?)).flatten()
+}
+
+fn unwell(note: &Note) -> Option<String> {
+    Some(format!("{}: {}", note.id, note.vital.unwell()?))
 }
 
 fn step(note: &Note) -> StepReport {

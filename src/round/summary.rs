@@ -72,7 +72,9 @@ pub(super) fn units(
             let postponed = applied.and_then(|applied| applied.postponed.get(&unit.id)).cloned();
             let sick = sick.map(|(id, what)| format!("{id}: {what}"));
             let message = postponed.or(sick).or_else(|| fights.remove(&unit.id));
-            UnitReport { message, ..unit_report(unit, state, vitals) }
+            let is_awaited = applied.is_some() && here.task.patience.is_some();
+            let unawaited = if is_awaited { None } else { vitals.unwell(unit) };
+            UnitReport { message, unawaited, ..unit_report(unit, state, vitals) }
         })
         .collect();
     let rendered: BTreeSet<&ObjectId> = rendering.units.iter().map(|unit| &unit.id).collect();
@@ -87,6 +89,8 @@ pub(super) fn units(
         message: applied.and_then(|applied| applied.postponed.get(*id)).cloned(),
         addresses: Vec::new(),
         ports: Vec::new(),
+        pods: None,
+        unawaited: None,
         since: None,
     }));
     reports
@@ -104,6 +108,8 @@ pub fn unit_report(unit: &Unit, state: UnitState, vitals: &Vitals<'_>) -> UnitRe
         message: None,
         addresses: addresses.unwrap_or_default(),
         ports: ports.collect(),
+        pods: vitals.pods(unit),
+        unawaited: None,
         since: None,
     }
 }

@@ -4,10 +4,12 @@ use std::collections::BTreeMap;
 
 use futures::FutureExt;
 use gatewright_engine::error::Chain;
-use gatewright_engine::health::addresses;
+use gatewright_engine::health::pods::Count;
+use gatewright_engine::health::{Demands, addresses};
 use gatewright_engine::live::Live;
 use gatewright_engine::marks::SYNC_LABEL;
 use gatewright_engine::object::{Gvk, ObjectId, is_secret};
+use gatewright_engine::unit::Unit;
 use tracing::warn;
 
 use super::Task;
@@ -23,7 +25,12 @@ pub struct Vitals<'a> {
     pub live: &'a BTreeMap<ObjectId, Live>,
     /// Those that need not be.
     pub known: &'a BTreeMap<ObjectId, Vital>,
+    /// What counts as healthy; `None` where nothing has health, as in a directory.
+    pub demands: Option<Demands>,
 }
+
+/// Why it is not known whether an object is well that nobody has looked at.
+const PASSED_BY: &str = "its status has changed, and nobody has looked at it since";
 
 impl Vitals<'_> {
     /// Returns where a Service can be reached.
@@ -33,6 +40,46 @@ impl Vitals<'_> {
             (None, live) => live.map(|live| addresses(live.object.body())).unwrap_or_default(),
         }
     }
+
+    /// Returns what is not well of a unit as far as that was seen; of several objects the first.
+    pub fn unwell(&self, unit: &Unit) -> Option<String> {
+        let demands = self.demands?;
+        unit.all().find_map(|object| {
+            let what = match self.of(object.id(), demands) {
+                Some(vital) => vital.unwell()?,
+                None => "it is not there".to_owned(),
+            };
+            Some(format!("{}: {what}", object.id()))
+        })
+    }
+
+    /// Returns the pods of a unit; `None` if it has none, or those of a workload are not known.
+    pub fn pods(&self, unit: &Unit) -> Option<Count> {
+        let demands = self.demands?;
+        let workloads = unit.all().filter(|object| has_pods(&object.id().kind));
+        workloads.map(|object| self.of(object.id(), demands)?.counted()).reduce(|a, b| Some(a? + b?)).flatten()
+    }
+
+    fn of(&self, id: &ObjectId, demands: Demands) -> Option<Vital> {
+        self.known.get(id).cloned().or_else(|| self.live.get(id).map(|live| Vital::of(live, demands)))
+    }
+}
+
+impl Vital {
+    /// Returns what is wrong with the object, or why nobody knows.
+    pub fn unwell(&self) -> Option<String> {
+        self.sick.clone().or_else(|| self.is_old.then(|| PASSED_BY.to_owned()))
+    }
+
+    /// Returns its pods, if they were looked at.
+    pub fn counted(&self) -> Option<Count> {
+        self.pods.filter(|_| !self.is_old)
+    }
+}
+
+/// Tells whether objects of a kind have pods that can be counted.
+pub fn has_pods(kind: &str) -> bool {
+    matches!(kind, "Deployment" | "StatefulSet" | "DaemonSet")
 }
 
 /// Returns the state of objects that nobody has touched. The kinds of those that were not well, or whose status has

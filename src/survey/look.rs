@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use futures::FutureExt;
+use gatewright_engine::health::Demands;
 use gatewright_engine::live::Live;
 use gatewright_engine::object::{Gvk, Object, ObjectId, is_secret};
 use gatewright_engine::plan::conflicts::autoscaled;
@@ -31,7 +32,7 @@ pub(super) struct Seen {
 impl Seen {
     /// What is known of the state of objects.
     pub(super) fn vitals(&self) -> Vitals<'_> {
-        Vitals { live: &self.live, known: const { &BTreeMap::new() } }
+        Vitals { live: &self.live, known: const { &BTreeMap::new() }, demands: Some(Demands::default()) }
     }
 }
 

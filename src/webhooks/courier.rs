@@ -64,6 +64,10 @@ impl Courier {
         metrics: Arc<Metrics>,
         clock: Arc<dyn Clock>,
     ) -> Self {
+        // What begins at one has not increased, as Prometheus sees it.
+        for result in ["given-up", "dropped"] {
+            metrics.notified(name, result, 0);
+        }
         let (name, settings, state) = (name.to_owned(), settings.clone(), state.clone());
         Self { name, settings, state, queue, metrics, clock, failures: 0 }
     }

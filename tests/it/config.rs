@@ -1,5 +1,7 @@
 //! The config file: the one that names every setting, and what is said about files that cannot be used.
 
+mod examine;
+
 use std::collections::BTreeSet;
 use std::fs;
 use std::path::Path;
@@ -396,6 +398,7 @@ fn without_a_config_file_it_says_where_it_looked() {
 fn what_is_shown_is_a_config_file_again() {
     let desk = Desk::quickstart("gatewright.yaml");
     desk.write("gatewright.yaml", &fs::read_to_string(in_repository(REFERENCE)).expect("the file is there"));
+    desk.write("eu-1.yaml", &examine::kubeconfig("https://192.0.2.1:6443"));
     desk.run(&["config", "check"]).exits(0).says("gatewright.yaml is valid: 2 sources, 2 clusters, 2 syncs\n");
     let first = desk.run(&["config", "show"]).exits(0);
     desk.write("gatewright.yaml", &first.out);

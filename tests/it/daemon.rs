@@ -1,10 +1,12 @@
 //! The daemon, as a service manager runs it: the real program, its signals, its pages and its log.
 
+mod alerts;
 mod fleet;
 mod moves;
 mod notifications;
 mod report;
 mod service;
+mod source;
 mod stop;
 mod tenants;
 

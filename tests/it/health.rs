@@ -6,6 +6,7 @@ use serde_json::{Value, json};
 
 use crate::cluster::proxy::{Answer, Seen};
 use crate::faults::Place;
+use crate::program::Run;
 
 const ALWAYS: usize = usize::MAX / 4;
 
@@ -97,4 +98,85 @@ fn without_the_right_to_read_pods_it_is_said_what_is_awaited() {
     place.proxy.answer(ALWAYS, is_question, Answer::Refused(403, "not for you"));
     let run = place.sync().exits(1).says("/edge: after 1s: 0 of 1 pods are updated\n");
     assert!(!run.out.contains("not for you"), "{}", run.out);
+}
+
+/// Says of how many pods of a Deployment its controller reports that they are ready.
+fn ready(place: &Place, name: &str, ready: u8) {
+    let is_available = if ready > 0 { "True" } else { "False" };
+    let conditions = json!([{"type": "Available", "status": is_available, "lastTransitionTime": "2026-01-01T00:00:00Z",
+        "lastUpdateTime": "2026-01-01T00:00:00Z", "reason": "Told", "message": ""}]);
+    let status = json!({
+        "observedGeneration": 99, "replicas": 1, "updatedReplicas": 1, "readyReplicas": ready,
+        "availableReplicas": ready, "conditions": conditions,
+    });
+    let (deployment, patch) = (format!("deployment/{name}"), json!({"status": status}).to_string());
+    place.site.kubectl(&["patch", &deployment, "--subresource=status", "--type=merge", "-p", &patch]);
+}
+
+/// Says with which numbers a comparison ends.
+fn trend(run: &Run) -> &str {
+    run.out.lines().find(|line| line.contains(" resolved since ")).unwrap_or("no comparison").trim()
+}
+
+#[test]
+fn what_nobody_waited_for_is_not_resolved_and_status_tells_its_pods() {
+    let place = stuck(&["edge"]);
+    ready(&place, "edge", 0);
+    place.sync().exits(1).says("/edge: after 1s: 0 of 1 pods are ready");
+    let unit = format!("Gateway {}/edge  ", place.site.name);
+    place.run(&["status"]).says(&format!("{unit}unhealthy  ")).says("  81  0 of 1 pods  ");
+    let rounds: [&[&str]; 6] = [
+        &["sync", "--no-wait"],
+        &["sync", "--no-wait", "--full"],
+        &["plan", "--full"],
+        &["sync", "--no-wait"],
+        &["plan", "--only", &format!("Gateway/{}/edge", place.site.name)],
+        &["sync", "--no-wait", "--full", "--only", &format!("Gateway/{}/edge", place.site.name)],
+    ];
+    for arguments in rounds {
+        let run = place.run(arguments).exits(0);
+        assert!(trend(&run).contains("1 not looked at, 0 resolved"), "{arguments:?}: {}", run.out);
+        if arguments[0] == "sync" {
+            let status = place.run(&["status"]).says(&format!("{unit}unawaited  "));
+            status.says("  81  0 of 1 pods  Deployment ").says("/edge: 0 of 1 pods are ready");
+        }
+    }
+    // It is still there when somebody looks, since when it was, and resolved when it is well.
+    let run = place.sync().exits(1);
+    assert!(trend(&run).starts_with("0 new, 1 still there, 0 resolved"), "{}", run.out);
+    ready(&place, "edge", 1);
+    let run = place.sync().exits(0);
+    assert!(trend(&run).contains("1 resolved"), "{}", run.out);
+    place.run(&["status"]).says(&format!("{unit}current    ")).says("  81  1 of 1 pods\n");
+    // What was well and has moved since is not told to be well by a round that passes it by.
+    ready(&place, "edge", 0);
+    place.run(&["sync", "--no-wait"]).exits(0);
+    let status = place.run(&["status"]).says(&format!("{unit}unawaited  "));
+    assert!(!status.out.contains("1 of 1 pods"), "{}", status.out);
+}
+
+#[test]
+fn a_second_mistake_in_the_spec_of_a_sick_gateway_resolves_nothing() {
+    let place = stuck(&["edge", "other"]);
+    ready(&place, "edge", 0);
+    ready(&place, "other", 1);
+    place.sync().exits(1).says("/edge: after 1s: 0 of 1 pods are ready");
+    let spec = place.site.desk.read("specs/edge.yaml");
+    let mistakes =
+        [spec.replace("\"listeners\"", "\"listenres\""), spec.replace("\"port\"", "\"prot\""), "{{{".to_owned()];
+    for mistake in mistakes {
+        place.site.spec("edge", &mistake);
+        for arguments in [&["sync"][..], &["plan"], &["sync", "--no-wait"]] {
+            let run = place.run(arguments).exits(1);
+            assert!(trend(&run).contains(" not looked at, 0 resolved"), "{mistake} {arguments:?}: {}", run.out);
+        }
+        place.site.spec("edge", &spec);
+        let run = place.sync().exits(1);
+        assert!(trend(&run).starts_with("0 new, 1 still there, "), "only the mistakes are gone: {}", run.out);
+        assert!(!run.out.contains("not healthy"), "{}", run.out);
+    }
+    // One that is deleted is sick no more.
+    place.site.drop(&["edge"]);
+    let run = place.sync().exits(0).says("4 objects deleted");
+    assert!(trend(&run).contains("1 resolved"), "{}", run.out);
 }

@@ -140,6 +140,74 @@ fn while_the_source_of_another_sync_cannot_be_read_nothing_is_deleted_that_it_ma
 }
 
 #[test]
+fn a_report_claims_nothing_so_nothing_is_released_to_it() {
+    for is_directory in [false, true] {
+        let pair = Pair::new("createNamespaces: true");
+        let (a, b) = (pair.sync("a"), pair.sync("b"));
+        let reports = || {
+            pair.configure(&[(&a, "a", ""), (&b, "b", "mode: report")]);
+            if is_directory {
+                pair.directory();
+            }
+        };
+        reports();
+        pair.want("a", &["one", "stays"]);
+        // The same Gateway, as a sync that only looks at it wants it.
+        pair.want("b", &["one"]);
+        pair.run(&["sync", &a]).exits(0).says("8 objects created");
+        // The branch without it: who only reports would never take it, whatever its source wants.
+        pair.drop("a", &["one"]);
+        let plan = pair.run(&["plan", &a]).exits(0).says("4 objects to prune");
+        assert!(!plan.out.contains("release"), "{}", plan.out);
+        pair.run(&["sync", &a]).exits(0).says("4 objects deleted");
+        pair.run(&["sync", &a]).exits(0).says("no changes, 4 objects up to date");
+    }
+}
+
+#[test]
+fn a_broken_source_of_a_report_keeps_nobody_from_deleting() {
+    let pair = Pair::new("");
+    let (a, b) = (pair.sync("a"), pair.sync("b"));
+    pair.configure(&[(&a, "a", ""), (&b, "b", "mode: report")]);
+    pair.want("a", &["one", "stays"]);
+    pair.desk.write("specs/b/broken.json", "{{{");
+    pair.run(&["sync", &a]).exits(0);
+    pair.drop("a", &["one"]);
+    pair.run(&["sync", &a]).exits(0).says("4 objects deleted");
+}
+
+#[test]
+fn objects_of_a_sync_that_was_set_to_report_are_not_taken_while_its_source_has_them() {
+    let pair = Pair::new("");
+    let (a, b) = (pair.sync("a"), pair.sync("b"));
+    pair.want("b", &["one"]);
+    pair.run(&["sync", &b]).exits(0).says("4 objects created");
+    pair.configure(&[(&a, "a", ""), (&b, "b", "mode: report")]);
+    pair.want("a", &["one"]);
+    let before = pair.versions();
+    pair.run(&["sync", &a]).exits(3).says("which wants it too");
+    assert_eq!(pair.versions(), before);
+    // It has given them up when its source has: then they move, and are not made again.
+    pair.drop("b", &["one"]);
+    pair.want("b", &["other"]);
+    pair.run(&["sync", &a]).exits(0).says("4 objects adopted");
+    assert_eq!(uids(&pair.versions()), uids(&before));
+}
+
+#[test]
+fn what_was_released_to_a_sync_is_deleted_once_that_only_reports() {
+    let pair = Pair::new("");
+    let (a, b) = (pair.sync("a"), pair.sync("b"));
+    pair.want("a", &["one", "stays"]);
+    pair.run(&["sync", &a]).exits(0);
+    pair.drop("a", &["one"]);
+    pair.want("b", &["one"]);
+    pair.run(&["sync", &a]).exits(0).says("it leaves this inventory when that has taken it over");
+    pair.configure(&[(&a, "a", ""), (&b, "b", "mode: report")]);
+    pair.run(&["sync", &a]).exits(0).says("4 objects deleted");
+}
+
+#[test]
 fn an_object_that_two_syncs_want_stays_with_the_one_that_has_it() {
     let pair = Pair::new("");
     pair.want("a", &["one"]);

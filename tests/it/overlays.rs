@@ -1,11 +1,13 @@
 //! Overlays from end to end: one source, several clusters, and what each of them gets.
 
 use std::fs;
+use std::path::Path;
 
 use gatewright_engine::yaml;
 use serde_json::Value;
 
 use crate::cluster::binaries::in_repository;
+use crate::cluster::process::command;
 use crate::errors::{desk, gateway};
 use crate::program::Desk;
 
@@ -118,6 +120,51 @@ fn check_looks_at_every_cluster() {
     let run = run.complains("there is no cluster \"us-2\" in the config (did you mean \"us-1\"?)");
     let run = run.says("cluster eu-1: 0 objects from 0 Gateways, 1 Gateway with problems\n");
     run.says("clusters eu-2, us-1: 4 objects from 1 Gateway\n");
+}
+
+#[test]
+fn check_uses_the_config_file_beside_it_and_looks_at_every_overlay_without_one() {
+    let desk = regions();
+    let run = || {
+        let mut command = command(Path::new(env!("CARGO_BIN_EXE_gatewright")));
+        command.args(["check", "specs"]).current_dir(desk.path("")).env_remove("GATEWRIGHT_CONFIG");
+        let output = command.output().expect("the program starts");
+        let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+        (output.status.code(), text(&output.stdout), text(&output.stderr))
+    };
+    let wrong = |clusters: &str| {
+        let spec = format!("{{clusters: {clusters}, parameters: {{kube: {{deployment: {{replica: 3}}}}}}}}");
+        desk.write("specs/eu.yaml", &overlay("eu", &spec));
+        run()
+    };
+    let (code, _, complaints) = wrong("{matchLabels: {region: us}}");
+    assert!(complaints.contains("did you mean \"replicas\"?); on cluster us-1\n"), "{complaints}");
+    assert_eq!(code, Some(1));
+    // Its settings are those of the file, too.
+    desk.replace("gatewright.yaml", "syncs:", "sincs:");
+    assert_eq!(run().0, Some(64));
+
+    // Where nobody knows the clusters, in CI, each overlay is tried on one that it selects.
+    std::fs::remove_file(desk.path("gatewright.yaml")).expect("it is there");
+    let expressions =
+        "{matchExpressions: [{key: region, operator: In, values: [eu]}, {key: old, operator: DoesNotExist}]}";
+    for (clusters, name) in [
+        ("{matchExpressions: [{key: old, operator: DoesNotExist}]}", "any"),
+        ("{names: [eu-1]}", "eu-1"),
+        ("{matchLabels: {region: eu}}", "region=eu"),
+        (expressions, "region=eu"),
+    ] {
+        let (code, summary, complaints) = wrong(clusters);
+        assert_eq!(code, Some(1), "{clusters}: {complaints}");
+        assert!(complaints.contains(&format!("did you mean \"replicas\"?); on cluster {name}\n")), "{complaints}");
+        assert!(summary.contains(&format!("cluster {name}: 0 objects")), "{summary}");
+    }
+    desk.write(
+        "specs/eu.yaml",
+        &overlay("eu", "{clusters: {names: [eu-1]}, parameters: {kube: {deployment: {replicas: 3}}}}"),
+    );
+    let (code, summary, complaints) = run();
+    assert_eq!((code, summary.as_str(), complaints.as_str()), (Some(0), "4 objects from 1 Gateway\n", ""));
 }
 
 #[test]

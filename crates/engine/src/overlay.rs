@@ -163,6 +163,15 @@ impl Overlays {
         Variant { overlays: places.collect(), cluster: cluster.filter(|_| is_special).cloned(), capabilities }
     }
 
+    /// Returns a cluster for each overlay that is in force on none of these: what it says is to be checked all the same.
+    pub fn examples(&self, known: &[ClusterFacts]) -> BTreeSet<ClusterFacts> {
+        let usable = self.usable.iter().filter_map(|overlay| overlay.spec.clusters.as_ref());
+        let selectors = usable.chain(self.broken.iter().filter_map(|broken| broken.clusters.as_ref()));
+        let is_idle =
+            |selector: &&ClusterSelector| !known.iter().any(|cluster| selector.selects(&cluster.name, &cluster.labels));
+        selectors.filter(is_idle).filter_map(ClusterSelector::example).collect()
+    }
+
     /// Returns a notice for each cluster that overlays name and that is not among those that there are.
     pub fn lost_clusters(&self, known: &BTreeSet<String>) -> Vec<Problem> {
         self.usable.iter().flat_map(|overlay| names::lost_clusters(overlay, known)).collect()

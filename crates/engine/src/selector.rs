@@ -84,6 +84,29 @@ impl ClusterSelector {
         self.names.is_none() && self.match_labels.is_none() && self.match_expressions.is_none()
     }
 
+    /// Returns a cluster that is selected, to see what would be rendered for one; `None` if there can be none.
+    ///
+    /// Where no name is said, its name says which labels it has.
+    pub fn example(&self) -> Option<ClusterFacts> {
+        let mut labels = self.match_labels.clone().unwrap_or_default();
+        for expression in self.match_expressions.iter().flatten() {
+            let value = match expression.operator {
+                Operator::In => expression.values.first().cloned(),
+                Operator::Exists => Some("any".to_owned()),
+                Operator::NotIn | Operator::DoesNotExist => None,
+            };
+            if let Some(value) = value {
+                labels.entry(expression.key.clone()).or_insert(value);
+            }
+        }
+        let name = match &self.names {
+            Some(names) => names.first().cloned()?,
+            None if labels.is_empty() => "any".to_owned(),
+            None => labels.iter().map(|(key, value)| format!("{key}={value}")).collect::<Vec<_>>().join(","),
+        };
+        self.selects(&name, &labels).then_some(ClusterFacts { name, labels, capabilities: None })
+    }
+
     /// Tells whether a cluster is selected.
     pub fn selects(&self, name: &str, labels: &BTreeMap<String, String>) -> bool {
         let by_name = self.names.as_ref().is_none_or(|names| names.contains(name));
@@ -134,6 +157,26 @@ mod tests {
         check(r#"{"names": ["eu-2"]}"#, false);
         check(r#"{"matchLabels": {"region": "eu"}}"#, true);
         check(r#"{"names": ["eu-1"], "matchLabels": {"region": "us"}}"#, false);
+    }
+
+    #[test]
+    fn an_example_is_a_cluster_that_is_selected() {
+        let example = |selector: &str| {
+            let selector: ClusterSelector = serde_json::from_str(selector).expect(selector);
+            let example = selector.example()?;
+            assert!(selector.selects(&example.name, &example.labels), "{selector:?}");
+            Some(example.name)
+        };
+        assert_eq!(example(r#"{"names": ["eu-1", "eu-2"]}"#).as_deref(), Some("eu-1"));
+        assert_eq!(example(r#"{"matchLabels": {"region": "eu"}}"#).as_deref(), Some("region=eu"));
+        let both = r#"{"matchLabels": {"region": "eu"}, "matchExpressions": [{"key": "tier", "operator": "In", "values": ["a", "b"]},
+            {"key": "gpu", "operator": "Exists"}, {"key": "old", "operator": "DoesNotExist"}]}"#;
+        assert_eq!(example(both).as_deref(), Some("gpu=any,region=eu,tier=a"));
+        let without = r#"{"matchExpressions": [{"key": "old", "operator": "DoesNotExist"}]}"#;
+        assert_eq!(example(without).as_deref(), Some("any"));
+        let never = r#"{"matchLabels": {"a": "1"}, "matchExpressions": [{"key": "a", "operator": "DoesNotExist"}]}"#;
+        assert_eq!(example(never), None);
+        assert_eq!(example("{}"), None);
     }
 
     #[test]

@@ -54,7 +54,8 @@ impl<'a> Session<'a> {
                         let order = self.order(name, sync, selection, installation);
                         let wanted = self.wanted(name, sync, &snapshot, chosen);
                         note(&mut known, name, &wanted);
-                        Prepared { order, snapshot: Arc::clone(&snapshot), wanted }
+                        let identity = Some(assemble::source_identity(self.config, source));
+                        Prepared { order, snapshot: Arc::clone(&snapshot), source: identity, wanted }
                     }));
                 }
                 // A command says nothing of syncs that it is not about; what depends on them does.
@@ -91,7 +92,7 @@ impl<'a> Session<'a> {
         let ready = |(cluster, rendering)| (cluster, Want::ready(rendering, &order.marker()));
         let wanted = wanted.into_iter().map(ready).collect();
         let snapshot = Arc::new(Snapshot::new(revision, Tree::default()));
-        Ok(Prepared { order, snapshot, wanted })
+        Ok(Prepared { order, snapshot, source: None, wanted })
     }
 
     /// Makes a round of a sync that wants nothing any more. Its source is not read; those of the others are.
@@ -106,7 +107,7 @@ impl<'a> Session<'a> {
         self.look_beside(&mut order, sync, selection)?;
         let wanted = order.clusters.keys().map(|name| (name.clone(), Want::Ready(Arc::default()))).collect();
         let snapshot = Arc::new(Snapshot::new("nothing".to_owned(), Tree::default()));
-        Ok(Prepared { order, snapshot, wanted })
+        Ok(Prepared { order, snapshot, source: None, wanted })
     }
 
     /// Finds out what the other syncs want on the clusters of a round whose own source is not read.

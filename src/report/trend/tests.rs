@@ -302,3 +302,72 @@ fn the_same_problem_on_several_clusters_stands_there_once() {
     assert_eq!(reports[1].problems[0].clusters, [""; 0]);
     assert_eq!(reports[0].exit_code(), 1, "nobody knows how it is");
 }
+
+/// Tells whether a report resolves what the one before said of unit 0: that it was in this state.
+fn resolves(before: &str, mode: Mode, (units, more): (Value, Value), file: Option<&str>) -> bool {
+    let unit = |state: &Value| json!({"unit": id("Gateway", 0), "state": state, "addresses": [], "ports": []});
+    let mut sick = cluster("done", &[]);
+    sick["units"] = json!([unit(&json!(before))]);
+    let first = dated(Report { mode: Mode::Apply, ..report(1, &json!({CLUSTER: sick})) }, None);
+    let mut now = cluster("done", &[]);
+    for state in units.as_array().expect("it is a list") {
+        let mut unit = unit(&state[0]);
+        if !state[1].is_null() {
+            unit["unawaited"] = state[1].clone();
+        }
+        now["units"] = json!([unit]);
+    }
+    for (field, value) in more.as_object().expect("it is an object") {
+        now[field] = value.clone();
+    }
+    let mut second = Report { mode, ..report(2, &json!({CLUSTER: now})) };
+    if let Some(file) = file {
+        second = with_problem(second, "it is no YAML", &[]);
+        second.problems[0].problem.scope = Scope::File;
+        second.problems[0].problem.place.file = file.into();
+    }
+    let second = dated(second, Some(&first));
+    let resolved = trend(&second).resolved.len();
+    assert_eq!(resolved + trend(&second).unseen.len() + trend(&second).still, 1);
+    resolved == 1
+}
+
+#[test]
+fn only_what_was_seen_to_be_well_or_gone_is_resolved() {
+    use Mode::{Apply, Compare, Plan};
+    let state = |state: &str| (json!([[state, null]]), json!({}));
+    for mode in [Apply, Plan] {
+        assert!(resolves("unhealthy", mode, state("current"), None));
+        assert!(resolves("failed", mode, state("unhealthy"), None));
+        assert!(!resolves("unhealthy", mode, (json!([["current", "0 of 1 pods are ready"]]), json!({})), None));
+        assert!(!resolves("unhealthy", mode, (json!([["changed", "it is not there"]]), json!({})), None));
+        for other in ["held", "pending", "different"] {
+            assert!(!resolves("unhealthy", mode, state(other), None), "{other}");
+            assert!(!resolves("failed", mode, state(other), None), "{other}");
+        }
+        assert!(!resolves("unhealthy", mode, state("failed"), None));
+        assert!(resolves("unhealthy", mode, state("pruned"), None));
+    }
+    // A comparison asks nobody how he is.
+    assert!(!resolves("unhealthy", Compare, state("current"), None));
+    // It is gone from the source, and nothing of it is left; or nobody knows what stands there.
+    let gone = |more: Value| (json!([]), more);
+    assert!(resolves("unhealthy", Apply, gone(json!({})), None));
+    assert!(!resolves("unhealthy", Apply, gone(json!({})), Some("a.yaml")));
+    assert!(!resolves("unhealthy", Apply, gone(json!({"broken": [id("Gateway", 0)]})), None));
+    let reason = json!({"reason": "held", "detail": "max-delete"});
+    let refused = json!([{"unit": id("Gateway", 0), "id": id("Service", 0), "reason": reason}]);
+    assert!(!resolves("failed", Apply, gone(json!({"refusals": refused})), None));
+}
+
+#[test]
+fn mistakes_in_a_file_that_cannot_be_read_any_more_are_not_resolved() {
+    let of = |round: usize| report(round, &json!({CLUSTER: cluster("done", &[])}));
+    let first = dated(with_problem(of(1), "no such field", &[]), None);
+    let mut second = with_problem(of(2), "it is no YAML", &[]);
+    second.problems[0].problem.scope = Scope::File;
+    let second = dated(second, Some(&first));
+    assert_eq!((trend(&second).new, trend(&second).unseen.len(), trend(&second).resolved.len()), (1, 1, 0));
+    let third = dated(of(3), Some(&second));
+    assert_eq!(trend(&third).resolved.len(), 2);
+}

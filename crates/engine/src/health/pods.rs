@@ -1,6 +1,47 @@
 //! Why a workload is not ready: what its worst pod says, and what was last complained about it.
 
+use std::fmt;
+use std::ops::Add;
+
+use serde::{Deserialize, Serialize};
 use serde_json::Value;
+
+/// Pods of a workload.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Count {
+    /// Those that are ready.
+    pub ready: u64,
+    /// Those that are wanted.
+    pub wanted: u64,
+}
+
+impl Count {
+    /// Reads off a workload its pods; `None` of anything else, and while its controller has not seen the newest change.
+    pub fn of(body: &Value) -> Option<Self> {
+        let (ready, wanted, otherwise) = match body["kind"].as_str()? {
+            "Deployment" | "StatefulSet" => ("/status/readyReplicas", "/spec/replicas", 1),
+            "DaemonSet" => ("/status/numberReady", "/status/desiredNumberScheduled", 0),
+            _ => return None,
+        };
+        let number = |path: &str| body.pointer(path).and_then(Value::as_u64);
+        super::is_observed(body)
+            .then(|| Self { ready: number(ready).unwrap_or_default(), wanted: number(wanted).unwrap_or(otherwise) })
+    }
+}
+
+impl Add for Count {
+    type Output = Self;
+
+    fn add(self, other: Self) -> Self {
+        Self { ready: self.ready.saturating_add(other.ready), wanted: self.wanted.saturating_add(other.wanted) }
+    }
+}
+
+impl fmt::Display for Count {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} of {} pods", self.ready, self.wanted)
+    }
+}
 
 /// What is wrong with a pod; what is worse is greater.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]

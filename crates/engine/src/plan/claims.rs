@@ -17,7 +17,13 @@ use crate::unit::{Rendering, Unit};
 /// A sync that is configured and has nothing to do with the cluster wants nothing there; one that is not configured at
 /// all is not in here, because nobody knows what becomes of its objects.
 #[derive(Clone, Debug, Default)]
-pub struct Claims(pub BTreeMap<String, Claim>);
+pub struct Claims {
+    /// The syncs, by name.
+    pub syncs: BTreeMap<String, Claim>,
+    /// Those that only report. They take over nothing, so nothing is released to them; but what bears their mark and
+    /// stands in their source is not given up by that.
+    pub reports: BTreeSet<String>,
+}
 
 /// What one sync wants on a cluster.
 #[derive(Clone, Debug)]
@@ -87,34 +93,53 @@ fn objects(unit: &Unit) -> impl Iterator<Item = ObjectId> {
     unit.all().map(|object| object.id().clone()).chain(places)
 }
 
+impl Claim {
+    fn wants(&self, id: &ObjectId) -> bool {
+        matches!(self, Self::Known(wanted) if wanted.objects.contains(id))
+    }
+
+    /// Says why an object of a unit may be wanted without being rendered.
+    fn doubt(&self, id: &ObjectId, unit: &ObjectId) -> Option<String> {
+        match self {
+            Self::Unknown(why) => Some(why.clone()),
+            Self::Known(wanted) => wanted.doubt(id, unit).or_else(|| wanted.mention(id, unit)),
+        }
+    }
+}
+
 impl Claims {
     /// Tells whether a sync is configured beside this one.
     pub fn is_known(&self, sync: &str) -> bool {
-        self.0.contains_key(sync)
+        self.syncs.contains_key(sync)
     }
 
-    /// Returns the sync that wants an object.
+    /// Returns the syncs that take over what they want.
+    fn takers(&self) -> impl Iterator<Item = (&str, &Claim)> {
+        let takers = self.syncs.iter().filter(|(sync, _)| !self.reports.contains(*sync));
+        takers.map(|(sync, claim)| (sync.as_str(), claim))
+    }
+
+    /// Returns the sync that is going to have an object, because it wants it.
     pub fn by(&self, id: &ObjectId) -> Option<&str> {
-        let wants = |claim: &Claim| matches!(claim, Claim::Known(wanted) if wanted.objects.contains(id));
-        self.0.iter().find(|(_, claim)| wants(claim)).map(|(sync, _)| sync.as_str())
+        self.takers().find(|(_, claim)| claim.wants(id)).map(|(sync, _)| sync)
     }
 
-    /// Says which sync may want an object of a unit, and why that is not certain.
+    /// Says which sync may be going to have an object of a unit, and why that is not certain.
     pub fn possibly(&self, id: &ObjectId, unit: &ObjectId) -> Option<String> {
-        self.0.iter().find_map(|(sync, claim)| {
-            let why = match claim {
-                Claim::Unknown(why) => Some(why.clone()),
-                Claim::Known(wanted) => wanted.doubt(id, unit).or_else(|| wanted.mention(id, unit)),
-            };
-            why.map(|why| format!("sync {sync:?} may want it: {why}"))
-        })
+        self.takers()
+            .find_map(|(sync, claim)| claim.doubt(id, unit).map(|why| format!("sync {sync:?} may want it: {why}")))
+    }
+
+    /// Tells whether an object of a unit is the business of a sync, or may be, also of one that only reports.
+    pub fn concerns(&self, id: &ObjectId, unit: &ObjectId) -> bool {
+        self.syncs.values().any(|claim| claim.wants(id) || claim.doubt(id, unit).is_some())
     }
 
     /// Tells whether a sync has certainly given up an object of a unit; if not, why.
     ///
     /// A sync that is not configured has given up nothing.
     pub fn is_given_up(&self, sync: &str, id: &ObjectId, unit: &ObjectId) -> Result<bool, String> {
-        match self.0.get(sync) {
+        match self.syncs.get(sync) {
             None => Ok(false),
             Some(Claim::Unknown(why)) => Err(format!("which may want it: {why}")),
             Some(Claim::Known(wanted)) if wanted.objects.contains(id) => Err("which wants it too".to_owned()),

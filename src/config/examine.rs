@@ -1,0 +1,119 @@
+//! What `config check` looks at beyond the file: kubeconfigs, which cluster is which, and labels that nothing has.
+//!
+//! A daemon starts without it: a kubeconfig may come later, and is read anew in each round.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use gatewright_engine::check::suggest;
+use gatewright_engine::error::Chain;
+use gatewright_engine::problem::Problem;
+use gatewright_engine::selector::{Expression, Operator};
+
+use super::Config;
+use super::settings::Mode;
+use crate::cluster::kubeconfig::{Access, load};
+
+/// All that was found.
+#[derive(Debug, Default)]
+pub struct Findings {
+    /// The configuration cannot be used with it.
+    pub problems: Vec<Problem>,
+    /// It is probably a mistake.
+    pub warnings: Vec<Problem>,
+}
+
+/// Looks for it. Reads files, and connects to nothing.
+pub fn examine(config: &Config) -> Findings {
+    let mut found = Findings::default();
+    let mut servers: BTreeMap<String, Vec<&str>> = BTreeMap::new();
+    for (name, settings) in &config.settings.clusters {
+        let Some(kubeconfig) = &settings.kubeconfig else { continue };
+        match load(name, kubeconfig, &config.standard_lookup) {
+            Ok(access) => servers.entry(server(&access)).or_default().push(name),
+            Err(error) => {
+                let place = config.place(&["clusters", name, "kubeconfig"]);
+                let problem = Problem::file(place, format!("cluster {name:?}: {}", Chain(&error)));
+                found.problems.push(problem.hint(error.hint));
+            }
+        }
+    }
+    for (server, names) in &servers {
+        found.twins(config, server, names);
+    }
+    for name in config.settings.syncs.keys() {
+        found.warnings.extend(labels(config, name));
+    }
+    found
+}
+
+/// The address of an API server, in the one form that is equal where the server is, and the way to it.
+fn server(access: &Access) -> String {
+    let uri = &access.server;
+    let scheme = uri.scheme_str().unwrap_or("https");
+    let port = uri.port_u16().unwrap_or(if scheme == "http" { 80 } else { 443 });
+    let host = uri.host().unwrap_or_default().to_ascii_lowercase();
+    let proxy = access.proxy.as_ref().map(|proxy| format!(" by {proxy}")).unwrap_or_default();
+    format!("{scheme}://{host}:{port}{}{proxy}", uri.path().trim_end_matches('/'))
+}
+
+impl Findings {
+    /// Two clusters that are one: a sync on both makes and deletes the same objects in turn.
+    fn twins(&mut self, config: &Config, server: &str, names: &[&str]) {
+        let [first, others @ ..] = names else { return };
+        for other in others {
+            let place = config.place(&["clusters", other]);
+            let message = format!("clusters {first:?} and {other:?} have one API server, {server}");
+            let is_on_both = |sync: &&str| {
+                let settings = &config.settings.syncs[*sync];
+                let clusters = config.clusters_of(settings);
+                settings.mode == Mode::Apply && clusters.contains_key(first) && clusters.contains_key(other)
+            };
+            match config.settings.syncs.keys().map(String::as_str).find(is_on_both) {
+                Some(sync) => {
+                    let message = format!("{message}, and sync {sync:?} selects both");
+                    let hint = "select one of them, or remove one: the same objects would be made under two names";
+                    self.problems.push(Problem::file(place, message).hint(hint));
+                }
+                None => {
+                    let hint = "a cluster has one name, unless two syncs have users of their own there";
+                    self.warnings.push(Problem::notice(place, message).hint(hint));
+                }
+            }
+        }
+    }
+}
+
+/// Finds labels in the expressions of a sync that no cluster has: what is asked for by name and by label it must have.
+fn labels(config: &Config, sync: &str) -> Vec<Problem> {
+    let clusters = config.settings.clusters.values();
+    let mut known: BTreeMap<&str, BTreeSet<&str>> = BTreeMap::new();
+    for (key, value) in clusters.flat_map(|cluster| &cluster.labels) {
+        known.entry(key).or_default().insert(value);
+    }
+    let expressions = config.settings.syncs[sync].clusters.match_expressions.iter().flatten().enumerate();
+    let mut found = Vec::new();
+    for (index, expression) in expressions {
+        let place = config.place(&["syncs", sync, "clusters", "matchExpressions", &index.to_string()]);
+        found.extend(lost(expression, &known).into_iter().map(|(what, near)| {
+            let problem = Problem::notice(place.clone(), format!("sync {sync:?}: no cluster has the label {what}"));
+            Problem { hint: near.map(|near| format!("did you mean {near:?}?")), ..problem }
+        }));
+    }
+    found
+}
+
+/// What an expression names and no cluster has, each with what it may be a slip of.
+fn lost<'a>(expression: &Expression, known: &BTreeMap<&'a str, BTreeSet<&'a str>>) -> Vec<(String, Option<&'a str>)> {
+    let key = expression.key.as_str();
+    let Some(values) = known.get(key) else {
+        return vec![(format!("{key:?}"), suggest(key, known.keys().copied()))];
+    };
+    match expression.operator {
+        Operator::In | Operator::NotIn => {
+            let lost = expression.values.iter().filter(|value| !values.contains(value.as_str()));
+            lost.map(|value| (format!("{:?}", format!("{key}={value}")), suggest(value, values.iter().copied())))
+                .collect()
+        }
+        Operator::Exists | Operator::DoesNotExist => Vec::new(),
+    }
+}
