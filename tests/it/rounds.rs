@@ -116,7 +116,7 @@ async fn what_was_done_is_reported_also_if_it_cannot_be_recorded() {
 async fn what_was_never_adopted_is_not_taken_for_ours() {
     let memory = Arc::new(MemoryCluster::new("c"));
     let cluster: Arc<dyn Cluster> = Arc::clone(&memory) as Arc<dyn Cluster>;
-    let installation = Installation::new("edge", &json!({}));
+    let installation = Installation::new("edge", &json!({"adopt": {"policy": "if-unowned"}}));
     installation.round(&gateways("infra", &[("other", 80)]), &cluster).await;
     let metadata = json!({"name": "edge", "namespace": "infra"});
     let theirs = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata});

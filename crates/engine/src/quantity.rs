@@ -207,7 +207,7 @@ mod tests {
     use serde_json::json;
 
     fn quantity(text: &str) -> Quantity {
-        Quantity::parse(text).unwrap_or_else(|| panic!("{text:?} is an amount"))
+        Quantity::parse(text).expect(text)
     }
 
     #[test]

@@ -12,6 +12,8 @@ use crate::spec::GATEWAY_API;
 
 const RBAC: &str = "rbac.authorization.k8s.io";
 
+const ROUTES: [(&str, &str); 2] = [(GATEWAY_API, "HTTPRoute"), (GATEWAY_API, "GRPCRoute")];
+
 /// What leads to the pods of a model.
 const POOLS: [(&str, &str); 2] =
     [("inference.networking.k8s.io", "InferencePool"), ("inference.networking.x-k8s.io", "InferencePool")];
@@ -31,8 +33,12 @@ pub fn branches(objects: &[&Value]) -> Vec<Branch> {
     let led: BTreeSet<usize> = leads.iter().flatten().copied().collect();
     let mut seen = BTreeSet::new();
     let mut branches = Vec::new();
+    // A route says by itself where requests go; what else leads there comes after it.
+    let is_route = |index: &usize| ROUTES.contains(&group_kind(objects[*index]));
+    let (routes, others): (Vec<usize>, Vec<usize>) =
+        (0..objects.len()).filter(|index| !led.contains(index)).partition(is_route);
     // What leads in a circle has no beginning, and comes last.
-    for index in (0..objects.len()).filter(|index| !led.contains(index)).chain(0..objects.len()) {
+    for index in routes.into_iter().chain(others).chain(0..objects.len()) {
         branches.extend(branch(index, &leads, &mut seen));
     }
     branches
@@ -82,7 +88,7 @@ fn names(from: &Value, to: &Value) -> bool {
             .any(|reference| is_named(reference, "Service"))
     };
     match group_kind(from) {
-        (GATEWAY_API, "HTTPRoute" | "GRPCRoute") => listed(&from["spec"]["rules"], "backendRefs"),
+        kind if ROUTES.contains(&kind) => listed(&from["spec"]["rules"], "backendRefs"),
         kind if POOLS.contains(&kind) => is_named(&from["spec"]["endpointPickerRef"], "Service"),
         ("", "ServiceAccount") => {
             let subjects = to["subjects"].as_array().into_iter().flatten();

@@ -255,7 +255,8 @@ async fn a_round_that_adopts_may_die_anywhere() {
         let metadata = json!({"name": "a", "namespace": "infra"});
         let memory = MemoryCluster::new("c");
         memory.put(object(json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata})));
-        Scene::new("edge", Arc::new(memory), None)
+        let installation = Installation::new("edge", &json!({"adopt": {"policy": "if-unowned"}}));
+        Scene { installation, ..Scene::new("edge", Arc::new(memory), None) }
     };
     let change = Change::new("infra", &[], &[("a", 80)]);
     assert_eq!(dies_everywhere(&change, &[End::Killed, End::CutOff], scene).await, 2 + 5 + 3);

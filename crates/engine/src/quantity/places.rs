@@ -12,11 +12,11 @@ enum Shape {
     /// This is an amount.
     Amount,
     /// Fields of these names, and nothing else.
-    Fields(&'static [(&'static str, &'static Shape)]),
+    Fields(&'static [(&'static str, &'static Self)]),
     /// A mapping of anybody's names, all alike.
-    Each(&'static Shape),
+    Each(&'static Self),
     /// Fields of these names; each other one is as the mapping that it is in, but for metadata.
-    Somewhere(&'static [(&'static str, &'static Shape)]),
+    Somewhere(&'static [(&'static str, &'static Self)]),
 }
 
 /// A place in objects of a kind.

@@ -5,8 +5,6 @@
 
 use std::collections::BTreeSet;
 
-use serde_json::Value;
-
 use super::token::HeldStep;
 use super::{Guard, Hold};
 use crate::inventory::Inventory;
@@ -52,7 +50,7 @@ pub(in crate::plan) fn system(live: &Live) -> Option<&'static str> {
     let is_reserved =
         id.name.starts_with("system:") || (id.group == "scheduling.k8s.io" && id.name.starts_with("system-"));
     let metadata = &live.object.body()["metadata"];
-    let is_bootstrapped = BOOTSTRAPPED.iter().any(|(field, key, value)| metadata[*field][*key] == Value::from(*value));
+    let is_bootstrapped = BOOTSTRAPPED.iter().any(|(field, key, value)| metadata[*field][*key] == *value);
     let is_servers = is_reserved || is_bootstrapped || OF_SERVER.iter().any(is_it);
     is_servers.then_some("the system: what Kubernetes makes for itself is never adopted")
 }
@@ -71,17 +69,17 @@ pub(in crate::plan) fn waiting(
     let is_taken_over = steps.iter().any(|step| matches!(step.action, Action::TakeOver(_)));
     let is_told = |step: &Step| is_taken_over && unit.specs.iter().any(|spec| *spec.id() == step.id);
     let is_asked = |step: &&&Step| is_strangers(step, observed, owned, policies) && !is_told(step);
-    let held: Vec<&Step> = steps.iter().filter(is_asked).copied().collect();
-    if held.is_empty() {
+    let strangers: Vec<&Step> = steps.iter().filter(is_asked).copied().collect();
+    if strangers.is_empty() {
         return BTreeSet::new();
     }
     let masker = &policies.conflicts.masker;
-    let asked = held.iter().map(|step| HeldStep::of(step, observed, masker)).collect();
-    let mut hold = Hold::on_unit(Guard::Adopt, &unit.id, message(&held), asked);
+    let asked = strangers.iter().map(|step| HeldStep::of(step, observed, masker)).collect();
+    let mut hold = Hold::on_unit(Guard::Adopt, &unit.id, message(&strangers), asked);
     "see who has made that; then approve it, give the spec another name, or set adopt.policy: if-unowned for the sync"
         .clone_into(&mut hold.hint);
     if plan.stops(hold, observed, policies) {
-        held.iter().map(|step| step.id.clone()).collect()
+        strangers.iter().map(|step| step.id.clone()).collect()
     } else {
         BTreeSet::new()
     }
