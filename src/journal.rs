@@ -15,7 +15,7 @@ use gatewright_engine::text::digest;
 use jiff::{SignedDuration, Timestamp};
 use serde::{Deserialize, Serialize};
 
-use crate::archive::runs::{self, Ranks};
+use crate::archive::runs::{self, NEWEST, Ranks};
 use crate::config::Config;
 use crate::config::settings::ReportFormat;
 use crate::report::trend::{date, undated};
@@ -263,7 +263,7 @@ fn expire(folder: &Path, now: Timestamp, keep: Duration) {
     }
     let mut ranks = Ranks::default();
     for (stem, files) in reports.into_iter().rev() {
-        let is_newest = ranks.is_newest(&stem);
+        let is_newest = ranks.is_newest(&stem, NEWEST);
         if !is_newest && stem.get(..limit.len()).is_some_and(|time| time < limit.as_str()) {
             files.into_iter().for_each(|file| drop(fs::remove_file(file)));
         }
