@@ -265,7 +265,9 @@ fn expire(folder: &Path, now: Timestamp, keep: Duration) {
     for (stem, files) in reports.into_iter().rev() {
         let is_newest = ranks.is_newest(&stem, NEWEST);
         if !is_newest && stem.get(..limit.len()).is_some_and(|time| time < limit.as_str()) {
-            files.into_iter().for_each(|file| drop(fs::remove_file(file)));
+            for file in files {
+                drop(fs::remove_file(file));
+            }
         }
     }
 }

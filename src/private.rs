@@ -26,7 +26,7 @@ impl TooOpen {
 
     /// Tells whether that is why a file was not read.
     pub fn is(error: &io::Error) -> bool {
-        error.get_ref().is_some_and(|inner| inner.is::<Self>())
+        error.get_ref().and_then(|inner| inner.downcast_ref::<Self>()).is_some()
     }
 }
 

@@ -257,7 +257,9 @@ mod tests {
         let days = |days: u64| Duration::from_hours(24 * days);
         let left = |keep, most, active: &[&str]| {
             runs(folder, &[(all[0], 100), (all[1], 100), (all[2], 100), ("notes of a person", 1000)]);
-            newer.iter().for_each(|name| runs(folder, &[(name, 0)]));
+            for name in &newer {
+                runs(folder, &[(name, 0)]);
+            }
             expire(folder, now, (keep, most), &active.iter().map(|name| (*name).to_owned()).collect());
             list(folder).iter().filter(|run| all.contains(&run.as_str())).count()
         };

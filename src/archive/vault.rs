@@ -107,12 +107,9 @@ impl Vault {
     /// Opens the vault with the key of a file.
     pub fn with_key(state: &State, file: &Path) -> Result<Self, VaultError> {
         let read = |error| VaultError::ReadKey(file.to_owned(), error);
-        let bytes = private::no_link(&state.path(""), file).and_then(|()| private::read(file)).map_err(|error| {
-            match TooOpen::is(&error) {
-                true => VaultError::OpenToAll(file.to_owned()),
-                false => read(error),
-            }
-        })?;
+        let bytes = private::no_link(&state.path(""), file)
+            .and_then(|()| private::read(file))
+            .map_err(|error| if TooOpen::is(&error) { VaultError::OpenToAll(file.to_owned()) } else { read(error) })?;
         let text = || STANDARD.decode(std::str::from_utf8(&bytes).ok()?.trim()).ok();
         let key = if bytes.len() == KEY_LEN { Some(bytes.clone()) } else { text() };
         let key = key.filter(|key| key.len() == KEY_LEN).ok_or_else(|| VaultError::NoKey(file.to_owned()))?;

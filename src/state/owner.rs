@@ -41,16 +41,13 @@ pub fn become_owner(folder: &Path) -> Result<(), OwnerError> {
 
 /// Groups go first: who is not root any more cannot change them.
 fn become_user(user: Uid, group: Gid) -> nix::Result<()> {
-    match User::from_uid(user)? {
-        Some(known) => {
-            let name = CString::new(known.name).map_err(|_| nix::errno::Errno::EINVAL)?;
-            initgroups(&name, known.gid)?;
-            setgid(known.gid)?;
-        }
-        None => {
-            setgroups(&[group])?;
-            setgid(group)?;
-        }
+    if let Some(known) = User::from_uid(user)? {
+        let name = CString::new(known.name).map_err(|_| nix::errno::Errno::EINVAL)?;
+        initgroups(&name, known.gid)?;
+        setgid(known.gid)?;
+    } else {
+        setgroups(&[group])?;
+        setgid(group)?;
     }
     setuid(user)
 }
