@@ -43,6 +43,7 @@ use crate::clock::SystemClock;
 use crate::config::environment::Environment;
 use crate::config::{Config, ConfigError, did_you_mean};
 use crate::inert;
+use crate::state::owner::become_owner;
 
 /// Exit code: usage or configuration.
 pub const EXIT_USAGE: u8 = 64;
@@ -250,9 +251,10 @@ impl Context {
         self.environment.packs.iter().map(PathBuf::as_path)
     }
 
-    /// Reads the config file.
+    /// Reads the config file. From here on root is the user whom the state directory belongs to.
     fn load(&self) -> Result<Config, Failure> {
         let config = crate::config::load(self.config_file()?, &self.environment)?;
+        become_owner(&config.state_dir).map_err(|error| Failure::of(&error))?;
         Ok(self.with_flags(config))
     }
 

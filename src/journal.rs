@@ -15,7 +15,7 @@ use gatewright_engine::text::digest;
 use jiff::{SignedDuration, Timestamp};
 use serde::{Deserialize, Serialize};
 
-use crate::archive::runs::{self, Ranks};
+use crate::archive::runs::{self, NEWEST, Ranks};
 use crate::config::Config;
 use crate::config::settings::ReportFormat;
 use crate::report::trend::{date, undated};
@@ -293,11 +293,13 @@ fn expire(folder: &Path, now: Timestamp, (keep, most): (Duration, u64)) {
     }
     let (mut ranks, mut total) = (Ranks::default(), 0_u64);
     for (stem, files) in reports.into_iter().rev() {
-        let is_newest = ranks.is_newest(&stem);
+        let is_newest = ranks.is_newest(&stem, NEWEST);
         let is_old = !is_newest && stem.get(..limit.len()).is_some_and(|time| time < limit.as_str());
         total = files.iter().fold(total, |total, (_, bytes)| total.saturating_add(*bytes));
         if is_old || total > most {
-            files.into_iter().for_each(|(file, _)| drop(fs::remove_file(file)));
+            for (file, _) in files {
+                drop(fs::remove_file(file));
+            }
         }
     }
 }

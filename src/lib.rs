@@ -32,6 +32,7 @@ pub mod notes;
 pub mod observe;
 pub mod paths;
 pub mod plan_file;
+pub mod private;
 pub mod redact;
 pub mod rendering;
 pub mod report;

@@ -12,6 +12,8 @@ use gatewright_engine::object::ObjectId;
 use gatewright_engine::text::hex;
 use ring::hmac;
 
+use crate::private;
+
 /// A shorter key can be guessed.
 const SHORTEST_KEY: usize = 32;
 
@@ -38,7 +40,7 @@ impl fmt::Debug for Key {
 impl Key {
     /// Reads a key from a file: all of its bytes but line ends at its end.
     pub fn read(path: &Path) -> Result<Self, KeyError> {
-        let bytes = std::fs::read(path).map_err(|error| KeyError::Read(path.to_owned(), error))?;
+        let bytes = private::read(path).map_err(|error| KeyError::Read(path.to_owned(), error))?;
         let end = bytes.iter().rposition(|byte| !b"\r\n".contains(byte)).map_or(0, |last| last + 1);
         if end < SHORTEST_KEY {
             return Err(KeyError::Short(path.to_owned()));
@@ -83,7 +85,7 @@ mod tests {
     fn key(secret: &str) -> Result<Key, KeyError> {
         let folder = tempfile::tempdir().expect("a temporary folder");
         let path = folder.path().join("key");
-        std::fs::write(&path, secret).expect("it can be written");
+        private::tests::write(&path, secret).expect("it can be written");
         Key::read(&path)
     }
 

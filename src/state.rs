@@ -3,14 +3,21 @@
 //! Everything here is a convenience or a detector. What is owned stands in the inventories on the clusters; losing
 //! this folder costs time and a new identity, never an object.
 
-use std::fs::{self, File, Permissions, TryLockError};
+pub mod owner;
+
+use std::fs::{self, DirBuilder, File, Permissions, TryLockError};
 use std::io::{self, Write};
-use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _, chown};
+use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _, PermissionsExt as _};
 use std::path::{Path, PathBuf};
 
 use gatewright_engine::text::hex;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
+
+use crate::private::{lock_file, no_link};
+
+/// Who may enter the state folder and those in it: its owner.
+const PRIVATE: u32 = 0o700;
 
 /// The state folder.
 #[derive(Clone, Debug)]
@@ -53,9 +60,8 @@ impl State {
     pub fn lock(&self) -> Result<Lock, StateError> {
         let path = self.path("lock");
         let write = |error| StateError::Write(path.clone(), error);
-        fs::create_dir_all(&self.folder).map_err(write)?;
-        let mut file =
-            File::options().read(true).write(true).create(true).truncate(false).open(&path).map_err(write)?;
+        make(&self.folder).and_then(|()| close(&self.folder)).map_err(write)?;
+        let mut file = lock_file(&path).map_err(write)?;
         match file.try_lock() {
             Ok(()) => {
                 file.set_len(0).map_err(write)?;
@@ -78,9 +84,8 @@ impl State {
         let path = self.path(format!("rounds/{sync}/{cluster}"));
         let write = |error| StateError::Write(path.clone(), error);
         let folder = path.parent().unwrap_or(&self.folder);
-        make(folder).map_err(write)?;
-        let file = File::options().write(true).create(true).truncate(false).open(&path).map_err(write)?;
-        give(&path, folder);
+        no_link(&self.folder, &path).and_then(|()| make(folder)).and_then(|()| close(&self.folder)).map_err(write)?;
+        let file = lock_file(&path).map_err(write)?;
         match file.try_lock() {
             Ok(()) => Ok(Some(Lock { _file: file })),
             Err(TryLockError::WouldBlock) => Ok(None),
@@ -91,7 +96,7 @@ impl State {
     /// Returns the random id of this installation, if it has one already.
     pub fn installation(&self) -> Result<Option<String>, StateError> {
         let path = self.path("installation");
-        match fs::read_to_string(&path) {
+        match self.read(&path).and_then(|bytes| String::from_utf8(bytes).map_err(io::Error::other)) {
             Ok(text) => Ok(Some(text.trim().to_owned()).filter(|id| !id.is_empty())),
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
             Err(error) => Err(StateError::Read(path, error)),
@@ -108,9 +113,16 @@ impl State {
         Ok(id)
     }
 
+    /// Reads a file below the folder.
+    pub fn read(&self, path: impl AsRef<Path>) -> io::Result<Vec<u8>> {
+        let path = self.path(path);
+        no_link(&self.folder, &path)?;
+        fs::read(path)
+    }
+
     /// Reads a JSON file below the folder; one that is not there, or from another time, says nothing.
     pub fn read_json<T: DeserializeOwned>(&self, path: impl AsRef<Path>) -> Option<T> {
-        let bytes = fs::read(self.path(path)).ok()?;
+        let bytes = self.read(path).ok()?;
         serde_json::from_slice(&bytes).ok()
     }
 
@@ -123,13 +135,14 @@ impl State {
 
     /// Writes a file, whole or not at all, readable for nobody else; when this returns it is on the disk.
     pub fn write(&self, path: &Path, bytes: &[u8]) -> Result<(), StateError> {
+        no_link(&self.folder, path).map_err(|error| StateError::Write(path.to_owned(), error))?;
         write_file(path, bytes)
     }
 
     /// Removes a file below the folder; one that is not there is no error.
     pub fn remove(&self, path: impl AsRef<Path>) -> Result<(), StateError> {
         let path = self.path(path);
-        match fs::remove_file(&path) {
+        match no_link(&self.folder, &path).and_then(|()| fs::remove_file(&path)) {
             Err(error) if error.kind() != io::ErrorKind::NotFound => Err(StateError::Write(path, error)),
             _ => Ok(()),
         }
@@ -139,22 +152,21 @@ impl State {
 /// Writes a file and the folders that it is in, whole or not at all, readable for nobody else; when this returns it is
 /// on the disk.
 pub fn write_file(path: &Path, bytes: &[u8]) -> Result<(), StateError> {
-    write_for(path, bytes, 0o600)
+    write_for(path, bytes, 0o600, PRIVATE)
 }
 
 /// Writes a file as [`write_file`] does, but readable for everybody who may enter its folder.
 pub fn share_file(path: &Path, bytes: &[u8]) -> Result<(), StateError> {
-    write_for(path, bytes, 0o644)
+    write_for(path, bytes, 0o644, 0o755)
 }
 
-fn write_for(path: &Path, bytes: &[u8], mode: u32) -> Result<(), StateError> {
+fn write_for(path: &Path, bytes: &[u8], mode: u32, folder_mode: u32) -> Result<(), StateError> {
     let fail = |error| StateError::Write(path.to_owned(), error);
     let folder = above(path);
-    make(folder).map_err(fail)?;
+    make_for(folder, folder_mode).map_err(fail)?;
     let mut file = tempfile::NamedTempFile::new_in(folder).map_err(fail)?;
     file.write_all(bytes).map_err(fail)?;
     file.as_file().set_permissions(Permissions::from_mode(mode)).map_err(fail)?;
-    give(file.path(), folder);
     file.as_file().sync_all().map_err(fail)?;
     file.persist(path).map_err(|error| fail(error.error))?;
     // A name is on the disk only when its folder is.
@@ -166,29 +178,30 @@ fn above(path: &Path) -> &Path {
     path.parent().filter(|above| !above.as_os_str().is_empty()).unwrap_or(Path::new("."))
 }
 
-/// Makes a folder and those above it, each of them on the disk before anything is in it.
+/// Makes a folder and those above it, for nobody else.
 fn make(folder: &Path) -> io::Result<()> {
+    make_for(folder, PRIVATE)
+}
+
+/// Makes a folder and those above it, each of them on the disk before anything is in it.
+fn make_for(folder: &Path, mode: u32) -> io::Result<()> {
     if folder.is_dir() {
         return Ok(());
     }
     let above = above(folder);
-    make(above)?;
-    match fs::create_dir(folder) {
+    make_for(above, mode)?;
+    match DirBuilder::new().mode(mode).create(folder) {
         Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(()),
-        other => other.and_then(|()| {
-            give(folder, above);
-            File::open(above)?.sync_all()
-        }),
+        other => other.and_then(|()| File::open(above)?.sync_all()),
     }
 }
 
-/// What root writes belongs to whom the folder belongs: the daemon, which has another user, must be able to read it.
-pub fn give(path: &Path, folder: &Path) {
-    let owner = |path: &Path| fs::metadata(path).map(|metadata| (metadata.uid(), metadata.gid())).ok();
-    if let Some((user, group)) = owner(folder).filter(|wanted| owner(path).is_some_and(|is| is.0 != wanted.0)) {
-        // Whoever may not do that is not root, and then it is nothing to do.
-        drop(chown(path, Some(user), Some(group)));
+/// Closes the state folder to everybody else; an earlier version left it open. Whoever may not do that does not own it.
+fn close(folder: &Path) -> io::Result<()> {
+    if fs::metadata(folder)?.mode() & 0o077 != 0 {
+        drop(fs::set_permissions(folder, Permissions::from_mode(PRIVATE)));
     }
+    Ok(())
 }
 
 #[cfg(test)]
@@ -224,5 +237,34 @@ mod tests {
         assert!(lock.is_some() && !is_free("a") && is_free("b"));
         drop(lock);
         assert!(is_free("a"));
+    }
+
+    #[test]
+    fn the_folder_is_for_nobody_else_and_no_name_in_it_is_followed() {
+        let folder = tempfile::tempdir().expect("a temporary folder");
+        let state = State::open(folder.path().join("state"));
+        let mode = |path: &str| fs::metadata(state.path(path)).expect("it is there").mode() & 0o777;
+        state.write_json("seen/a/b.json", &1).expect("it is written");
+        assert_eq!([mode(""), mode("seen"), mode("seen/a"), mode("seen/a/b.json")], [0o700, 0o700, 0o700, 0o600]);
+        // As an earlier version has left it.
+        fs::set_permissions(state.path(""), Permissions::from_mode(0o755)).expect("a test may");
+        let lock = state.lock().expect("nobody holds it");
+        assert_eq!([mode(""), mode("lock")], [0o700, 0o600]);
+        drop(lock);
+
+        let theirs = folder.path().join("theirs");
+        fs::write(&theirs, "1").expect("a test may");
+        for name in ["lock", "installation", "seen/a/c.json"] {
+            drop(fs::remove_file(state.path(name)));
+            std::os::unix::fs::symlink(&theirs, state.path(name)).expect("a test may");
+        }
+        fs::create_dir(folder.path().join("others")).expect("a test may");
+        std::os::unix::fs::symlink(folder.path().join("others"), state.path("rounds")).expect("a test may");
+        assert!(state.lock().is_err() && state.lock_round("a", "b").is_err());
+        assert!(state.installation().is_err() && state.make_installation().is_err());
+        assert_eq!(state.read_json::<u8>("seen/a/c.json"), None);
+        assert!(state.write_json("seen/a/c.json", &2).is_err() && state.remove("seen/a/c.json").is_err());
+        assert_eq!(fs::read_to_string(&theirs).ok().as_deref(), Some("1"));
+        assert_eq!(fs::read_dir(folder.path().join("others")).map(Iterator::count).ok(), Some(0));
     }
 }

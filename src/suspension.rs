@@ -2,7 +2,6 @@
 //!
 //! One small file for each, written whole, so that it can be set beside a running daemon: rounds look before they begin.
 
-use std::fs;
 use std::io;
 use std::time::Duration;
 
@@ -53,7 +52,7 @@ impl Suspension {
 /// Tells whether a sync is suspended at a time. What cannot be read suspends it too, and is an error.
 pub fn of(state: &State, sync: &str, now: Timestamp) -> Result<Option<Suspension>, StateError> {
     let path = state.path(path(sync));
-    let bytes = match fs::read(&path) {
+    let bytes = match state.read(&path) {
         Ok(bytes) => bytes,
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
         Err(error) => return Err(StateError::Read(path, error)),

@@ -112,8 +112,8 @@ fn judge(before: Option<&Noted>, now: Timestamp, boot: Option<Boot>) -> Noted {
 mod tests {
     use super::*;
 
-    fn up(boot: &str, hours: i64) -> Option<Boot> {
-        Some(Boot { id: boot.to_owned(), up: SignedDuration::from_hours(hours) })
+    fn up(boot: &str, hours: i64) -> Boot {
+        Boot { id: boot.to_owned(), up: SignedDuration::from_hours(hours) }
     }
 
     fn at(hours: i64) -> Timestamp {
@@ -122,10 +122,10 @@ mod tests {
 
     /// Looks at the clock again and again: what it says, and the machine; and what is believed then.
     #[track_caller]
-    fn check(looks: &[(i64, Option<Boot>, i64)]) {
-        let mut noted = Noted { time: at(0), boot: up("a", 0), doubted: None };
+    fn check(looks: &[(i64, Boot, i64)]) {
+        let mut noted = Noted { time: at(0), boot: Some(up("a", 0)), doubted: None };
         for (clock, boot, expected) in looks {
-            noted = judge(Some(&noted), at(*clock), boot.clone());
+            noted = judge(Some(&noted), at(*clock), Some(boot.clone()));
             assert_eq!(noted.time, at(*expected), "{clock} {boot:?}");
         }
     }
@@ -159,7 +159,10 @@ mod tests {
         check(&[(60 * 24, up("b", 0), 0), (60 * 24 + 5, up("b", 5), 5), (61 * 24, up("b", 24), 61 * 24)]);
         // Also if it is on for a moment only, now and then.
         check(&[(30 * 24, up("b", 0), 0), (37 * 24, up("c", 0), 37 * 24)]);
-        check(&[(30 * 24, None, 0), (31 * 24, None, 31 * 24)]);
+        // Where nobody knows how long it has been on.
+        let noted = judge(Some(&Noted { time: at(0), boot: None, doubted: None }), at(30 * 24), None);
+        assert_eq!(noted.time, at(0));
+        assert_eq!(judge(Some(&noted), at(31 * 24), None).time, at(31 * 24));
     }
 
     #[test]

@@ -4,9 +4,8 @@
 //! What was left behind is noted after it; a process that ends in between leaves that unknown, and undo says so.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::fs::{File, OpenOptions};
+use std::fs::File;
 use std::io::{ErrorKind, Write as _};
-use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -23,7 +22,8 @@ use tracing::warn;
 
 use super::vault::{Packer, VaultError};
 use super::{About, Archive, runs};
-use crate::state::{StateError, give};
+use crate::private::append_file;
+use crate::state::StateError;
 
 /// What a round is about to do on a cluster.
 #[derive(Debug, Serialize, Deserialize)]
@@ -172,9 +172,7 @@ impl Drop for Recorder {
 }
 
 fn open(file: &Path) -> std::io::Result<File> {
-    let notes = OpenOptions::new().create(true).append(true).mode(0o600).open(file)?;
-    give(file, file.parent().unwrap_or(file));
-    Ok(notes)
+    append_file(file)
 }
 
 /// What there is to undo about a step. A namespace that was made stays.

@@ -25,7 +25,7 @@ pub(super) const NOTES: &str = "after";
 const STAMP: &str = "%Y%m%dT%H%M%S";
 
 /// How many rounds of each sync on the same clusters stay, however old they are: a clock may be wrong.
-const NEWEST: usize = 10;
+pub(crate) const NEWEST: usize = 3;
 
 /// What a round has done.
 #[derive(Clone, Debug)]
@@ -73,7 +73,11 @@ fn is_run(name: &str) -> bool {
     name.as_bytes().get(8) == Some(&b'T') && name.contains("Z-")
 }
 
+/// Of what is no folder of ours, but a link to another one, nothing is listed.
 fn entries(folder: &Path) -> Vec<PathBuf> {
+    if folder.is_symlink() {
+        return Vec::new();
+    }
     fs::read_dir(folder).into_iter().flatten().flatten().map(|entry| entry.path()).collect()
 }
 
@@ -178,11 +182,12 @@ fn change(
 /// Reads what was left behind. A line without an end was being written when the process ended, and says nothing.
 fn read_notes(vault: &Vault, path: &str) -> Result<Vec<Note>, VaultError> {
     let file = vault.path(Path::new(path));
-    let text = match fs::read_to_string(&file) {
-        Ok(text) => text,
+    let bytes = match vault.read_raw(Path::new(path)) {
+        Ok(bytes) => bytes,
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(Vec::new()),
         Err(error) => return Err(VaultError::Read(file, error)),
     };
+    let text = String::from_utf8(bytes).map_err(|_| VaultError::Damaged(file.clone()))?;
     let whole = text.rfind('\n').map_or("", |end| &text[..end]);
     let note = |(number, line): (usize, &str)| {
         let damaged = || VaultError::Damaged(file.clone());
@@ -198,12 +203,12 @@ fn read_notes(vault: &Vault, path: &str) -> Result<Vec<Note>, VaultError> {
 pub(crate) struct Ranks(BTreeMap<String, usize>);
 
 impl Ranks {
-    /// Tells whether a round is one of the newest of its sync and clusters, whatever their age.
-    pub(crate) fn is_newest(&mut self, run: &str) -> bool {
+    /// Tells whether a round is one of so many newest of its sync and clusters.
+    pub(crate) fn is_newest(&mut self, run: &str, newest: usize) -> bool {
         let about = run.split_once("Z-").map_or(run, |(_, about)| about);
         let rank = self.0.entry(about.to_owned()).or_default();
         *rank += 1;
-        *rank <= NEWEST
+        *rank <= newest
     }
 }
 
@@ -216,7 +221,7 @@ pub(super) fn expire(folder: &Path, now: Timestamp, (keep, most): (Duration, u64
     for (index, run) in list(folder).into_iter().enumerate() {
         let path = folder.join(&run);
         total += size(&path);
-        let is_newest = ranks.is_newest(&run);
+        let is_newest = ranks.is_newest(&run, NEWEST);
         let is_old = !is_newest && run.get(..limit.len()).is_some_and(|time| time < limit.as_str());
         let is_too_much = total > most && index > 0;
         if (is_old || is_too_much) && !active.contains(&run) {
@@ -252,7 +257,9 @@ mod tests {
         let days = |days: u64| Duration::from_hours(24 * days);
         let left = |keep, most, active: &[&str]| {
             runs(folder, &[(all[0], 100), (all[1], 100), (all[2], 100), ("notes of a person", 1000)]);
-            newer.iter().for_each(|name| runs(folder, &[(name, 0)]));
+            for name in &newer {
+                runs(folder, &[(name, 0)]);
+            }
             expire(folder, now, (keep, most), &active.iter().map(|name| (*name).to_owned()).collect());
             list(folder).iter().filter(|run| all.contains(&run.as_str())).count()
         };

@@ -4,9 +4,7 @@
 //! so that a file that was changed, cut or put in the place of another one is an error and never an answer.
 
 use std::fmt;
-use std::fs;
 use std::io;
-use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use base64::Engine as _;
@@ -21,6 +19,7 @@ use ring::hmac;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
+use crate::private::{self, TooOpen};
 use crate::state::{State, StateError};
 
 /// What every file begins with; the number is the version of the format.
@@ -31,8 +30,6 @@ const KEY_LEN: usize = 32;
 const ID_LEN: usize = 8;
 /// Objects are text that repeats itself; more than this gains little.
 const LEVEL: i32 = 3;
-/// Those who may read a key file at most are its owner and its group: systemd's credentials are readable for one group.
-const FOR_OTHERS: u32 = 0o007;
 
 /// What reads and writes encrypted files.
 pub struct Vault {
@@ -68,7 +65,7 @@ pub enum VaultError {
     /// The file holds something else.
     #[error("the key file {0:?} does not hold 32 bytes, raw or in base64")]
     NoKey(PathBuf),
-    /// Anybody can read the key.
+    /// Others can read the key.
     #[error("the key file {0:?} can be read by all users; it takes chmod 600")]
     OpenToAll(PathBuf),
     /// The system has no random numbers, or no memory.
@@ -110,10 +107,9 @@ impl Vault {
     /// Opens the vault with the key of a file.
     pub fn with_key(state: &State, file: &Path) -> Result<Self, VaultError> {
         let read = |error| VaultError::ReadKey(file.to_owned(), error);
-        let bytes = fs::read(file).map_err(read)?;
-        if fs::metadata(file).map_err(read)?.mode() & FOR_OTHERS != 0 {
-            return Err(VaultError::OpenToAll(file.to_owned()));
-        }
+        let bytes = private::no_link(&state.path(""), file)
+            .and_then(|()| private::read(file))
+            .map_err(|error| if TooOpen::is(&error) { VaultError::OpenToAll(file.to_owned()) } else { read(error) })?;
         let text = || STANDARD.decode(std::str::from_utf8(&bytes).ok()?.trim()).ok();
         let key = if bytes.len() == KEY_LEN { Some(bytes.clone()) } else { text() };
         let key = key.filter(|key| key.len() == KEY_LEN).ok_or_else(|| VaultError::NoKey(file.to_owned()))?;
@@ -149,6 +145,11 @@ impl Vault {
     pub fn verifies_plan(&self, plan: &str, signature: &str) -> bool {
         let tag = STANDARD.decode(signature).unwrap_or_default();
         hmac::verify(&self.plans, plan.as_bytes(), &tag).is_ok()
+    }
+
+    /// Reads a file below the state directory as it is.
+    pub fn read_raw(&self, path: &Path) -> io::Result<Vec<u8>> {
+        self.state.read(path)
     }
 
     /// Returns a path below the state directory.
@@ -202,7 +203,7 @@ impl Vault {
     /// Reads a value from a file below the state directory; `None` if there is no such file.
     pub fn read<T: DeserializeOwned>(&self, path: &str) -> Result<Option<T>, VaultError> {
         let file = self.state.path(path);
-        let bytes = match fs::read(&file) {
+        let bytes = match self.state.read(&file) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
             Err(error) => return Err(VaultError::Read(file, error)),
             Ok(bytes) => bytes,
@@ -228,7 +229,8 @@ fn random<const N: usize>() -> Result<[u8; N], VaultError> {
 
 #[cfg(test)]
 mod tests {
-    use std::os::unix::fs::PermissionsExt as _;
+    use std::fs;
+    use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
 
     use super::*;
 
@@ -306,7 +308,7 @@ mod tests {
         let raw = [7; KEY_LEN];
         let vault = with(&raw, 0o600).expect("it is a key");
         vault.write("a", &1).expect("it is written");
-        let text = with(format!("{}\n", STANDARD.encode(raw)).as_bytes(), 0o440).expect("it is the same key");
+        let text = with(format!("{}\n", STANDARD.encode(raw)).as_bytes(), 0o400).expect("it is the same key");
         assert_eq!(text.read::<u8>("a").ok(), Some(Some(1)));
         assert!(error(with(&[8; KEY_LEN], 0o400).and_then(|vault| vault.read::<u8>("a"))).contains("another key"));
         assert!(error(with(b"short", 0o600)).contains("does not hold 32 bytes"));

@@ -318,7 +318,7 @@ pub(super) fn unusable(error: &StateError) -> Failure {
 pub(super) fn locked(error: &VaultError) -> Failure {
     let failure = Failure::of(error);
     match error {
-        VaultError::ReadKey(..) | VaultError::NoKey(_) | VaultError::OpenToAll(_) | VaultError::OtherKey { .. } => {
+        VaultError::ReadKey(..) | VaultError::NoKey(_) | VaultError::OpenToAll(..) | VaultError::OtherKey { .. } => {
             failure.hint("undo.keyFile names the key; without the setting it is the file key in stateDir")
         }
         VaultError::Write(_) | VaultError::Seal | VaultError::Read(..) => failure,

@@ -15,6 +15,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::duration::Period;
 use crate::paths::{NoCredentials, Paths};
+use crate::private;
 
 /// A receiver of notifications.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -169,7 +170,8 @@ fn is_loopback(uri: &Uri) -> bool {
 
 /// Reads a secret, without the end of line that editors add.
 fn read(setting: &'static str, file: &Path, what: &'static str) -> Result<SecretString, WebhookFileError> {
-    let text = fs::read_to_string(file).map_err(|error| WebhookFileError::Read(setting, file.to_owned(), error))?;
+    let text =
+        private::read_to_string(file).map_err(|error| WebhookFileError::Read(setting, file.to_owned(), error))?;
     let text = SecretString::from(text);
     let secret = text.expose_secret().trim();
     let is_one = !secret.is_empty() && !secret.contains(|c: char| c.is_whitespace() || c.is_control());
@@ -219,10 +221,10 @@ mod tests {
         for wrong in
             ["hunter2", "https://me:hunter2@example.com/", "https://hunter2/ https://hunter2/", "ftp://hunter2/"]
         {
-            fs::write(&file, wrong).expect("the folder can be written");
+            private::tests::write(&file, wrong).expect("the folder can be written");
             assert!(!said().contains("hunter2"), "{}", said());
         }
-        fs::write(&file, "https://example.com/hook?code=hunter2\n").expect("the folder can be written");
+        private::tests::write(&file, "https://example.com/hook?code=hunter2\n").expect("the folder can be written");
         let address = settings.address().expect("it is one");
         assert_eq!(address, "https://example.com/hook?code=hunter2");
         assert!(!format!("{settings:?}").contains("hunter2"));

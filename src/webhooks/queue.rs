@@ -5,7 +5,8 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use super::folder;
-use crate::state::{State, StateError, give, write_file};
+use crate::private::{lock_file, no_link};
+use crate::state::{State, StateError, write_file};
 
 /// More than this is no news any more.
 const MOST: usize = 100;
@@ -13,6 +14,8 @@ const MOST: usize = 100;
 /// The folder of a webhook.
 #[derive(Debug)]
 pub(super) struct Queue {
+    /// The state folder.
+    root: PathBuf,
     folder: PathBuf,
 }
 
@@ -28,12 +31,14 @@ pub(super) struct Waiting {
 
 impl Queue {
     pub(super) fn new(state: &State, name: &str) -> Self {
-        Self { folder: folder(state).join(name) }
+        Self { root: state.path(""), folder: folder(state).join(name) }
     }
 
     /// Adds one; when this returns it is on the disk. Returns how many of the oldest had to make room.
     pub(super) fn put(&self, id: &str, body: &[u8]) -> Result<usize, StateError> {
-        write_file(&self.folder.join(format!("{id}.json")), body)?;
+        let path = self.folder.join(format!("{id}.json"));
+        no_link(&self.root, &path).map_err(|error| StateError::Write(path.clone(), error))?;
+        write_file(&path, body)?;
         let files = self.files();
         let lost = files.len().saturating_sub(MOST);
         files.iter().take(lost).for_each(remove);
@@ -57,7 +62,9 @@ impl Queue {
     pub(super) fn clear(&self) -> usize {
         let number = self.len();
         // What is left of it does nobody harm.
-        drop(fs::remove_dir_all(&self.folder));
+        if no_link(&self.root, &self.folder).is_ok() {
+            drop(fs::remove_dir_all(&self.folder));
+        }
         number
     }
 
@@ -65,8 +72,8 @@ impl Queue {
     /// have been a notification.
     pub(super) fn lock(&self) -> io::Result<Option<File>> {
         let path = self.folder.join("lock");
-        let file = File::options().write(true).create(true).truncate(false).open(&path)?;
-        give(&path, &self.folder);
+        no_link(&self.root, &path)?;
+        let file = lock_file(&path)?;
         match file.try_lock() {
             Ok(()) => Ok(Some(file)),
             Err(TryLockError::WouldBlock) => Ok(None),
@@ -75,6 +82,9 @@ impl Queue {
     }
 
     fn files(&self) -> Vec<PathBuf> {
+        if no_link(&self.root, &self.folder).is_err() {
+            return Vec::new();
+        }
         let entries = fs::read_dir(&self.folder).into_iter().flatten().flatten().map(|entry| entry.path());
         let mut files: Vec<PathBuf> =
             entries.filter(|path| path.extension().is_some_and(|extension| extension == "json")).collect();

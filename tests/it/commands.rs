@@ -131,7 +131,7 @@ fn reports_as_json_obey_their_schema() {
     desk.write("specs/b.yaml", "{{ no YAML }}");
     let sync = json(&desk.run(&["sync", "--format", "json"]).exits(1).out);
     obeys_the_schema(&sync);
-    assert_eq!(sync["clusters"]["fine"]["refusals"][0]["reason"]["reason"], "unreadable");
+    assert_eq!(sync["clusters"]["fine"]["refusals"][0]["reason"]["reason"], "held");
     fs::remove_dir_all(desk.path("specs")).expect("it is there");
     fs::create_dir(desk.path("specs")).expect("it can be made");
     let held = json(&desk.run(&["plan", "--cluster", "fine", "--format", "json"]).exits(3).out);

@@ -33,6 +33,7 @@ mod generate;
 mod golden;
 mod guards;
 mod health;
+mod intruders;
 mod inventory;
 mod kserve;
 mod merging;

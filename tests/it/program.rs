@@ -1,6 +1,7 @@
 //! The program, run as a person runs it: a folder with a config, and the exit code and words that come back.
 
 use std::fs;
+use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
@@ -70,7 +71,9 @@ impl Desk {
     pub(crate) fn write(&self, path: &str, text: &str) {
         let path = self.path(path);
         fs::create_dir_all(path.parent().expect("it is below the folder")).expect("the folder can be made");
-        fs::write(path, text).expect("the file can be written");
+        fs::write(&path, text).expect("the file can be written");
+        // Keys and tokens are among what is written.
+        fs::set_permissions(path, fs::Permissions::from_mode(0o600)).expect("it is ours");
     }
 
     pub(crate) fn read(&self, path: &str) -> String {

@@ -5,9 +5,10 @@
 
 use std::fs::{self, File};
 use std::io::{ErrorKind, Write as _};
+use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Component, Path, PathBuf};
 
-use gatewright_engine::object::ObjectId;
+use gatewright_engine::object::{ObjectId, is_secret};
 use gatewright_engine::text;
 
 use super::Problem;
@@ -60,8 +61,19 @@ pub(super) fn read(root: &Path, path: &Path) -> Result<Option<String>, Problem> 
     }
 }
 
+/// Temporary files are for their owner only; what is written is for whoever deploys it.
+pub(super) const FOR_ALL: u32 = 0o644;
+
+/// Those who deploy a Secret are its owner, or root.
+const FOR_OWNER: u32 = 0o600;
+
+/// Returns who may read the file of an object.
+pub(super) fn mode_of(id: &ObjectId) -> u32 {
+    if is_secret(&id.group, &id.kind) { FOR_OWNER } else { FOR_ALL }
+}
+
 /// Writes a file below the root as a whole or not at all, and makes the folders for it.
-pub(super) fn write(root: &Path, path: &Path, text: &str) -> Result<(), Problem> {
+pub(super) fn write(root: &Path, path: &Path, text: &str, mode: u32) -> Result<(), Problem> {
     is_inside(root, path)?;
     let path = root.join(path);
     let folder = path.parent().unwrap_or(root);
@@ -69,7 +81,7 @@ pub(super) fn write(root: &Path, path: &Path, text: &str) -> Result<(), Problem>
         fs::create_dir_all(folder)?;
         let mut file = tempfile::Builder::new().prefix(".gatewright-").tempfile_in(folder)?;
         file.write_all(text.as_bytes())?;
-        readable_by_all(file.as_file())?;
+        file.as_file().set_permissions(fs::Permissions::from_mode(mode))?;
         file.as_file().sync_all()?;
         file.persist(&path)?;
         File::open(folder)?.sync_all()
@@ -112,12 +124,6 @@ fn is_inside(root: &Path, path: &Path) -> Result<bool, Problem> {
         }
     }
     Ok(true)
-}
-
-/// Temporary files are for their owner only; these are for whoever deploys them.
-fn readable_by_all(file: &File) -> std::io::Result<()> {
-    use std::os::unix::fs::PermissionsExt as _;
-    file.set_permissions(fs::Permissions::from_mode(0o644))
 }
 
 /// Returns the first 16 digits of the digest: enough to notice a change, and short enough to be read.

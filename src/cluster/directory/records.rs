@@ -27,7 +27,7 @@ pub(super) fn lock(root: &Path) -> Result<File, Problem> {
     };
     let lock = locked().map_err(|error| Problem::Io(folder.clone(), error))?;
     if identity(root)?.is_empty() {
-        file::write(root, &identity_path(), &format!("{:032x}\n", rand::random::<u128>()))?;
+        file::write(root, &identity_path(), &format!("{:032x}\n", rand::random::<u128>()), file::FOR_ALL)?;
     }
     Ok(lock)
 }
@@ -66,7 +66,7 @@ pub(super) fn write(
         return Err(Problem::Changed("its file is not the one that was read".to_owned()));
     }
     let text = serde_json::to_string_pretty(data).map_err(|error| Problem::Unusable(error.to_string()))? + "\n";
-    file::write(root, &path, &text)?;
+    file::write(root, &path, &text, file::FOR_ALL)?;
     Ok(digest(text.as_bytes()))
 }
 

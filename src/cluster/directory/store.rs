@@ -68,7 +68,7 @@ pub(super) fn apply(root: &Path, object: Object, only_if: &Precondition, mode: M
     };
     check(get(root, &id)?.as_ref(), only_if)?;
     if mode == Mode::Real {
-        file::write(root, &path, &text)?;
+        file::write(root, &path, &text, file::mode_of(&id))?;
     }
     // What it will be read as, which is not always to the letter what it was.
     parse(&path, &text)

@@ -2,13 +2,14 @@
 //!
 //! They are handed to libgit2 and to nobody else; deciding when is the conversation's business.
 
+use std::io;
 use std::path::{Path, PathBuf};
-use std::{fs, io};
 
 use secrecy::{ExposeSecret, SecretString};
 
 use super::failure::Failure;
 use super::settings::Auth;
+use crate::private::{self, TooOpen};
 use crate::source::Reason;
 
 /// What a server is shown when it asks who we are.
@@ -51,6 +52,7 @@ impl FileError {
 impl From<FileError> for Failure {
     fn from(error: FileError) -> Self {
         let hint = match error.source.kind() {
+            _ if TooOpen::is(&error.source) => TooOpen::HINT,
             io::ErrorKind::PermissionDenied => "Let the user that gatewright runs as read the file.",
             io::ErrorKind::NotFound => "Put the file there, or correct the setting.",
             _ => "Look at what is in the file.",
@@ -64,7 +66,7 @@ impl Credentials {
     pub(super) fn read(auth: &Auth) -> Result<Self, FileError> {
         if let Some(file) = &auth.ssh_key_file {
             // Only tried: libgit2 reads it again, but its error would not say which file it was.
-            fs::File::open(file).map_err(|error| FileError::new("sshKeyFile", file, error))?;
+            private::open(file).map_err(|error| FileError::new("sshKeyFile", file, error))?;
             let passphrase = match &auth.ssh_key_passphrase_file {
                 Some(file) => Some(read_secret("sshKeyPassphraseFile", file)?),
                 None => None,
@@ -92,7 +94,7 @@ impl Credentials {
 
 /// Reads a secret, without the end of line that editors add.
 fn read_secret(setting: &'static str, file: &Path) -> Result<SecretString, FileError> {
-    let text = fs::read_to_string(file).map_err(|error| FileError::new(setting, file, error))?;
+    let text = private::read_to_string(file).map_err(|error| FileError::new(setting, file, error))?;
     let text = SecretString::from(text);
     let secret = text.expose_secret().trim();
     if secret.is_empty() {
@@ -141,7 +143,7 @@ mod tests {
     fn a_token_is_trimmed_and_never_shown() {
         let folder = tempfile::tempdir().expect("temporary folders can be made");
         let file = folder.path().join("token");
-        fs::write(&file, "  hunter2\n").expect("the folder can be written");
+        private::tests::write(&file, "  hunter2\n").expect("the folder can be written");
         let credentials = Credentials::read(&auth(&file)).expect("the file is there");
         assert!(matches!(&credentials, Credentials::Password { username, secret }
             if username == "git" && secret.expose_secret() == "hunter2"));
@@ -155,7 +157,7 @@ mod tests {
         let file = folder.path().join("token");
         let error = Credentials::read(&auth(&file)).expect_err("the file is not there");
         assert!(Chain(&error).to_string().contains("`auth.tokenFile` names: No such file"), "{}", Chain(&error));
-        fs::write(&file, "\n").expect("the folder can be written");
+        private::tests::write(&file, "\n").expect("the folder can be written");
         let error = Credentials::read(&auth(&file)).expect_err("the file is empty");
         assert!(Chain(&error).to_string().ends_with("the file is empty"));
     }

@@ -4,8 +4,9 @@
 //! It holds the newest commit and what is left of older ones, never their whole history, and no work tree.
 //! libgit2 does not tidy up, so a mirror that has become untidy is thrown away as well.
 
-use std::fs::{self, File, TryLockError};
+use std::fs::{self, DirBuilder, File, TryLockError};
 use std::io;
+use std::os::unix::fs::DirBuilderExt as _;
 use std::path::{Path, PathBuf};
 use std::thread;
 use std::time::Duration;
@@ -14,6 +15,7 @@ use git2::{Oid, Repository, RepositoryInitOptions};
 use tokio_util::sync::CancellationToken;
 
 use super::failure::Failure;
+use crate::private::lock_file;
 use crate::source::Reason;
 
 /// How many packs and their indexes a mirror may have: each fetch leaves two files, one that was cut short leaves one.
@@ -43,9 +45,9 @@ impl Place {
     /// Waits for the exclusive right to the mirror of a name below a folder, until cancelled.
     pub(super) fn take(folder: &Path, name: &str, cancelled: &CancellationToken) -> Result<Self, Failure> {
         let fail = |source| disk_failure(folder, source);
-        fs::create_dir_all(folder).map_err(fail)?;
+        DirBuilder::new().recursive(true).mode(0o700).create(folder).map_err(fail)?;
         let path = folder.join(format!("{name}.lock"));
-        let lock = File::options().create(true).truncate(false).write(true).open(path).map_err(fail)?;
+        let lock = lock_file(&path).map_err(fail)?;
         loop {
             match lock.try_lock() {
                 Ok(()) => return Ok(Self { folder: folder.join(format!("{name}.git")), _lock: lock }),
@@ -60,6 +62,9 @@ impl Place {
 
     /// Opens the mirror, which is empty if there was none.
     pub(super) fn open(&self) -> Result<Repository, Failure> {
+        if self.folder.is_symlink() {
+            return Err(disk_failure(&self.folder, io::Error::other("it is a symbolic link, and is not followed")));
+        }
         let repository = if self.folder.exists() {
             Repository::open_bare(&self.folder).map_err(|error| Failure::of_mirror(&error))?
         } else {

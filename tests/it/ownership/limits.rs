@@ -131,7 +131,7 @@ fn a_broken_document_holds_only_what_it_feeds() {
     // A broken file that is new may hold anything, so nothing goes.
     site.spec("new", "apiVersion: [");
     site.drop(&["c"]);
-    site.sync().exits(1).says("kept: new.yaml cannot be read, and may speak of it").says("no changes");
+    site.sync().exits(1).says("held by guard withdrawal").says("new.yaml: unclosed bracket").says("no changes");
     assert_eq!(site.left_of("c").len(), 4);
     site.drop(&["new"]);
     site.sync().exits(1).says("4 objects deleted");

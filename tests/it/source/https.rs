@@ -12,6 +12,7 @@ use serde_json::{Value, json};
 use super::{FETCH, LIST, failure, files, snapshot, source, told};
 use crate::support::git_server::{HttpsServer, Repository};
 use crate::support::process::{Folder, free_port};
+use crate::support::write_secret;
 
 const TOKEN: &str = "s3cr3t-t0ken";
 
@@ -31,7 +32,7 @@ impl Setting {
         repository.push();
         let server = HttpsServer::start(folder.path(), TOKEN, "https://localhost:1");
         let token_file = folder.path().join("my-token");
-        fs::write(&token_file, format!("{TOKEN}\n")).expect("the folder can be written");
+        write_secret(&token_file, &format!("{TOKEN}\n"));
         Self { folder, repository, server, token_file }
     }
 
@@ -183,7 +184,7 @@ async fn a_redirect_to_another_server_is_not_followed_with_a_token() {
     let other = HttpsServer::start(&folder.path().join("other"), TOKEN, "");
     let server = HttpsServer::start(folder.path(), TOKEN, &other.url);
     let token_file = folder.path().join("my-token");
-    fs::write(&token_file, TOKEN).expect("the folder can be written");
+    write_secret(&token_file, TOKEN);
     // Both authorities are trusted, so that nothing else stands in the way.
     let both = [&server.authority, &other.authority].map(|file| fs::read_to_string(file).expect("a certificate"));
     let authorities = folder.path().join("authorities");
@@ -211,7 +212,7 @@ async fn a_redirect_to_another_host_is_not_followed_by_anybody() {
     let both = [&server.authority, &other.authority].map(|file| fs::read_to_string(file).expect("a certificate"));
     let (authorities, token_file) = (folder.path().join("authorities"), folder.path().join("my-token"));
     fs::write(&authorities, both.concat()).expect("the folder can be written");
-    fs::write(&token_file, TOKEN).expect("the folder can be written");
+    write_secret(&token_file, TOKEN);
     let url = format!("{}/moved/infra.git", server.url);
     for (name, auth) in [
         ("anonymous", json!({"caFile": authorities})),

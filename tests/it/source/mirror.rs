@@ -30,7 +30,7 @@ impl Setting {
 
     fn source(&self, reference: &Value) -> GitSource {
         let token_file = self.folder.path().join("my-token");
-        fs::write(&token_file, "token").expect("the folder can be written");
+        crate::support::write_secret(&token_file, "token");
         let settings = json!({
             "url": format!("{}/infra.git", self.server.url),
             "ref": reference,

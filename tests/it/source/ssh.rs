@@ -9,6 +9,7 @@ use serde_json::{Value, json};
 use super::{failure, files, snapshot, source, told};
 use crate::support::git_server::{Repository, SshServer, run};
 use crate::support::process::Folder;
+use crate::support::write_secret;
 
 /// A repository with one spec, a server, and a file of known hosts.
 struct Setting {
@@ -62,11 +63,11 @@ async fn a_key_with_a_passphrase_needs_it() {
     let mut settings = setting.settings();
     settings["auth"]["sshKeyPassphraseFile"] = json!(passphrase);
     let source = source(setting.folder.path(), settings);
-    fs::write(&passphrase, "close sesame\n").expect("the folder can be written");
+    write_secret(&passphrase, "close sesame\n");
     let error = failure(&source).await;
     assert_eq!(error.reason, Reason::AuthFailed, "{}", told(&error));
     assert!(!format!("{} {error:?}", told(&error)).contains("close sesame"));
-    fs::write(&passphrase, "open sesame\n").expect("the folder can be written");
+    write_secret(&passphrase, "open sesame\n");
     assert_eq!(files(&snapshot(&source).await), [("a.yaml", "a: 1\n")]);
 }
 

@@ -136,18 +136,20 @@ async fn a_round_whose_answer_was_lost_is_not_taken_for_that_of_others() {
 #[tokio::test]
 async fn records_are_kept_as_long_as_the_settings_say() {
     let (installation, (_, cluster)) = (installation(), memory());
-    installation.round(&before(), &cluster).await;
+    for port in 80..84 {
+        installation.round(&gateways("infra", &[("edge", port)]), &cluster).await;
+    }
     installation.wait(Duration::from_hours(24 * 29));
-    installation.round(&after(), &cluster).await;
-    assert_eq!(installation.runs().len(), 2);
-    installation.round(&after(), &cluster).await;
-    assert_eq!(installation.runs().len(), 2, "who changes nothing leaves nothing");
+    installation.round(&gateways("infra", &[("edge", 84)]), &cluster).await;
+    assert_eq!(installation.runs().len(), 5);
+    installation.round(&gateways("infra", &[("edge", 84)]), &cluster).await;
+    assert_eq!(installation.runs().len(), 5, "who changes nothing leaves nothing");
     installation.wait(Duration::from_hours(24 * 2));
     installation.expire();
-    assert_eq!(installation.runs().len(), 1);
-    installation.wait(Duration::from_hours(24 * 30));
+    assert_eq!(installation.runs().len(), 3, "the newest stay whatever their age");
+    installation.wait(Duration::from_hours(24 * 300));
     installation.expire();
-    assert_eq!(installation.runs().len(), 0);
+    assert_eq!(installation.runs().len(), 3);
 }
 
 #[tokio::test]
