@@ -67,7 +67,7 @@ fn seen<'a>(step: &'a StepReport, made: &'a [Difference]) -> Option<Seen<'a>> {
     Some(Seen { id: &step.id, corrected, settled: &step.fields })
 }
 
-/// What a refusal has shown: an object that somebody deletes again and again was left alone in this round.
+/// Reads a refusal: an object that somebody deletes again and again was left alone in this round.
 fn rests<'a>(id: &'a ObjectId, reason: &Reason, alone: &'a [Settled]) -> Option<Seen<'a>> {
     matches!(reason, Reason::DeletedAgain(_)).then_some(Seen { id, corrected: &[], settled: alone })
 }

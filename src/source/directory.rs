@@ -35,7 +35,7 @@ const PAUSE: Duration = Duration::from_millis(100);
 pub struct Settings {
     /// The directory, or a single file; a relative path is relative to the config file.
     pub path: PathBuf,
-    /// How long a poll may take before it is given up: a network file system may never answer.
+    /// The longest time that a poll may take: a network file system may never answer.
     #[serde(default = "default_timeout")]
     pub timeout: Period,
 }

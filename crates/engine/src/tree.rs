@@ -46,9 +46,9 @@ pub enum ReadError {
     /// The file system refused.
     #[error("cannot read {path:?}")]
     Refused {
-        /// What was to be read.
+        /// The folder or file that was to be read.
         path: PathBuf,
-        /// Why it was not.
+        /// The reason.
         #[source]
         source: io::Error,
     },
@@ -71,7 +71,7 @@ pub enum TooLarge {
     Bytes,
 }
 
-/// How much of a source was read.
+/// The extent to which a source was read.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Extent {
     entries: usize,

@@ -31,7 +31,7 @@ const FIRST_PAUSE: Duration = Duration::from_millis(500);
 /// More than any answer but a page of many large objects, which is asked for again with fewer of them.
 const MAX_ANSWER: usize = 64 * 1024 * 1024;
 
-/// How long a request may take after one that was not answered at all, for as long as that one has waited.
+/// The time of a request after one that was not answered at all, for as long as that one has waited.
 const SHORT: Duration = Duration::from_secs(3);
 
 /// How much is quoted of words that are no `Status`, in characters.

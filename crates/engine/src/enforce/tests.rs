@@ -45,7 +45,7 @@ fn outcome(text: &str) -> String {
     outcome_of(text, PARAMETERS, GATEWAY_TEXT)
 }
 
-/// What a rule says about a Gateway with parameters.
+/// The verdict of a rule about a Gateway with parameters.
 fn outcome_of(text: &str, parameters: &str, gateway: &str) -> String {
     let node = yaml::parse(parameters).expect("it is YAML").remove(0);
     let parameters = merge(&[Layer::new(LayerName::Gateway, "p.yaml", &node)], &crate::merge::Table::default());

@@ -14,7 +14,7 @@ use crate::interrupt;
 /// The most passes of all loops of a template together: some tenths of a second.
 const MOST_STEPS: u64 = 500_000;
 
-/// How many bytes a filled template may have.
+/// The most bytes of a filled template.
 const LONGEST: usize = 32 << 20;
 
 const FUNCTION: &str = "gatewright_step";
