@@ -278,7 +278,7 @@ mod tests {
         let mut extent = Extent::default();
         assert_eq!(extent.file(MAX_BYTES), Ok(()));
         assert_eq!(extent.file(1), Err(TooLarge::Bytes));
-        let counted = (0..=MAX_ENTRIES).map(|_| extent.entry()).filter(Result::is_ok).count();
+        let counted = (0..=MAX_ENTRIES).filter(|_| extent.entry().is_ok()).count();
         assert_eq!(counted, MAX_ENTRIES);
         assert_eq!((Extent::folder(MAX_DEPTH), Extent::folder(MAX_DEPTH + 1)), (Ok(()), Err(TooLarge::Depth)));
     }

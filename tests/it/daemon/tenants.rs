@@ -68,7 +68,7 @@ fn drip(mut stream: TcpStream) {
     let mut references = String::new();
     for number in 0..30 {
         let line = format!("{:040x} refs/heads/branch-{number:04}\n", number + 1);
-        references.push_str(&format!("{:04x}{line}", line.len() + 4));
+        references = format!("{references}{:04x}{line}", line.len() + 4);
     }
     if stream.write_all(head.as_bytes()).is_err() {
         return;
@@ -151,10 +151,11 @@ fn hostile(desk: &Desk, edition: usize) {
         desk.write(&format!("evil/bombs/{number}.yaml"), &format!("# {edition}\n{bomb}"));
     }
     // Two nested loops of a rule over a long annotation.
-    let env: String = (0..1_000).map(|n| format!("        - {{name: v{n}, value: x}}\n")).collect();
+    let env: Vec<String> = (0..1_000).map(|n| format!("        - {{name: v{n}, value: x}}\n")).collect();
     let parameters = format!(
         "apiVersion: gateway.kgateway.dev/v1alpha1\nkind: GatewayParameters\nmetadata: {{name: long, namespace: evil}}\n\
-         spec:\n  kube:\n    envoyContainer:\n      env:\n{env}"
+         spec:\n  kube:\n    envoyContainer:\n      env:\n{}",
+        env.concat()
     );
     desk.write("evil/parameters.yaml", &parameters);
     let long = gateway("long", 9000)

@@ -166,8 +166,8 @@ fn what_a_rule_costs_is_bounded() {
 
 /// Parameters with as many variables as a list may be long, and a Gateway with an annotation of 200 KB.
 fn long() -> (String, String) {
-    let env: String = (0..1_000).map(|n| format!("\n    - {{name: v{n}, value: x}}")).collect();
-    let parameters = format!("kube:\n  envoyContainer:\n    env: {env}\n");
+    let env: Vec<String> = (0..1_000).map(|n| format!("\n    - {{name: v{n}, value: x}}")).collect();
+    let parameters = format!("kube:\n  envoyContainer:\n    env: {}\n", env.concat());
     let annotations = format!("{{name: edge, annotations: {{long: {}}}, ", "a".repeat(200_000));
     (parameters, GATEWAY_TEXT.replace("{name: edge, ", &annotations))
 }

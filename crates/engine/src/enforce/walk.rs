@@ -119,7 +119,8 @@ impl<'a> Walk<'a> {
             self.reads.insert(path);
         }
         match expression {
-            Expr::Unspecified | Expr::Literal(_) => Ok(()),
+            // A macro comes with its number.
+            Expr::Unspecified | Expr::Literal(_) | Expr::Comprehension(_) => Ok(()),
             Expr::Ident(name) => self.name(name),
             // What stands before the last dot is part of the path, unless it is computed.
             Expr::Select(select) if self.path(expression).is_some() => self.indexes(&select.operand.expr),
@@ -134,8 +135,6 @@ impl<'a> Walk<'a> {
                 map.entries.iter().try_for_each(|entry| self.entry(&entry.expr))
             }
             Expr::Struct(_) => Err(RuleError::new("there are no messages that a rule could make")),
-            // It comes with its number.
-            Expr::Comprehension(_) => Ok(()),
         }
     }
 

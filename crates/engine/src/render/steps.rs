@@ -55,7 +55,7 @@ pub(super) fn counted(template: &str) -> String {
     let mut counted = String::with_capacity(template.len());
     let mut rest = template;
     while let Some(start) = rest.find('{') {
-        let length = match rest[start..].as_bytes().get(1) {
+        let length = match rest.as_bytes().get(start + 1) {
             Some(b'#') => rest[start..].find("#}").map(|end| end + 2),
             Some(b'{') => tag(&rest[start..], "}}"),
             Some(b'%') => tag(&rest[start..], "%}"),

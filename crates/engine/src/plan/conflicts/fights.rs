@@ -239,7 +239,7 @@ mod tests {
             let rests = fights.deleted(&id());
             let (corrected, settled) =
                 if rests.is_some() { (vec![], vec![left_alone()]) } else { (vec![made()], vec![]) };
-            words.push(rests.map(|(times, rest)| (times, rest)));
+            words.push(rests);
             fights = fights.after(&[Seen { id: &id(), corrected: &corrected, settled: &settled }], |_| true);
         }
         let made = None;
