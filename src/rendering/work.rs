@@ -96,15 +96,13 @@ impl Terms {
         let on_thread = interrupt.clone();
         let mut thread = tokio::task::spawn_blocking(move || on_thread.during(work));
         let late = || Late { again: Instant::now() + self.limit.0 * REST };
-        match tokio::time::timeout(self.limit.0, &mut thread).await {
-            Ok(done) => Ok(done?.map(Arc::new).ok_or_else(late)),
-            Err(_) => {
-                interrupt.give();
-                warn!(sync = self.title, limit = %self.limit, "rendering takes too long, and is given up");
-                self.attend(thread);
-                Ok(Err(late()))
-            }
+        if let Ok(done) = tokio::time::timeout(self.limit.0, &mut thread).await {
+            return Ok(done?.map(Arc::new).ok_or_else(late));
         }
+        interrupt.give();
+        warn!(sync = self.title, limit = %self.limit, "rendering takes too long, and is given up");
+        self.attend(thread);
+        Ok(Err(late()))
     }
 
     /// Shows that a thread has not ended: nobody touches its pulse.

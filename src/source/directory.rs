@@ -114,13 +114,12 @@ impl DirectorySource {
 #[async_trait]
 impl Source for DirectorySource {
     async fn poll(&self, have: Option<&str>) -> Result<Option<Snapshot>, SourceError> {
-        match tokio::time::timeout(self.timeout.0, self.settled(have)).await {
-            Ok(result) => result,
-            Err(_) => {
-                let hint = "Look whether the file system answers: `ls` may hang there too. If the directory is only large, raise `timeout`.";
-                Err(self.error(Reason::Unreachable, Some(hint.to_owned()), TooLate(self.timeout)))
-            }
+        if let Ok(result) = tokio::time::timeout(self.timeout.0, self.settled(have)).await {
+            return result;
         }
+        let hint = "Look whether the file system answers: `ls` may hang there too. If the directory is only large, raise \
+                    `timeout`.";
+        Err(self.error(Reason::Unreachable, Some(hint.to_owned()), TooLate(self.timeout)))
     }
 }
 

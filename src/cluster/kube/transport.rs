@@ -123,21 +123,17 @@ impl Transport {
         let limit = self.limit_at(begun);
         let late = Failure::Silent { server: session.server.clone(), limit };
         let deadline = begun + limit;
-        match timeout_at(deadline, self.tries(session, &request, deadline)).await {
-            Ok(answer) => {
-                if answer.is_ok() {
-                    *self.silent() = None;
-                }
-                answer
+        if let Ok(answer) = timeout_at(deadline, self.tries(session, &request, deadline)).await {
+            if answer.is_ok() {
+                *self.silent() = None;
             }
-            Err(_) => {
-                // One that was given less time than it may take proves nothing new.
-                if limit == self.limit {
-                    *self.silent() = Some(deadline + self.limit);
-                }
-                Err(late)
-            }
+            return answer;
         }
+        // One that was given less time than it may take proves nothing new.
+        if limit == self.limit {
+            *self.silent() = Some(deadline + self.limit);
+        }
+        Err(late)
     }
 
     /// A server that has just kept silent for as long as it may is lost, and is not waited for anew by each request of a
