@@ -138,7 +138,7 @@ pub struct ClusterReport {
     pub overdue: Option<String>,
     /// The steps of the plan.
     pub steps: Vec<StepReport>,
-    /// How many objects are as they should be and not among the steps: the history does not repeat them.
+    /// The number of objects that are as they should be and not among the steps: the history does not repeat them.
     #[serde(default, skip_serializing_if = "is_none")]
     pub unlisted: usize,
     /// What was refused.

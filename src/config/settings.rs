@@ -59,7 +59,7 @@ pub struct ReportSettings {
     pub dir: PathBuf,
     /// How long they are kept.
     pub keep: Period,
-    /// How much they may take on disk, together; of more the oldest go first.
+    /// The most bytes that they take on disk together; of more the oldest go first.
     pub max_bytes: Size,
     /// The forms in which they are kept, beside JSON.
     pub formats: BTreeSet<ReportFormat>,
@@ -151,7 +151,7 @@ pub struct SyncSettings {
     /// When.
     #[serde(default)]
     pub schedule: schedule::Settings,
-    /// How long it may take to read and render the source.
+    /// The longest time that it may take to read and render the source.
     #[serde(default = "render_timeout")]
     pub render_timeout: Period,
     /// What becomes of the specs themselves.

@@ -24,7 +24,7 @@ use crate::suspension::{self, Suspension};
 use crate::timekeeping;
 use crate::webhooks;
 
-/// How long a round waits to learn what the other syncs of its cluster want. Where that is not enough the next round
+/// The time in which a round learns what the other syncs of its cluster want. Where that is not enough the next round
 /// knows; until then nothing is deleted that could be theirs.
 const PATIENCE: Duration = Duration::from_secs(1);
 

@@ -28,7 +28,9 @@ pub(super) fn remembered(order: &Order, cluster: &str, state: &State) -> Fights 
 /// nothing.
 pub(super) fn remember(order: &Order, clusters: &BTreeMap<String, ClusterReport>, state: &State) {
     let is_round = |report: &ClusterReport| match report.state {
-        ClusterState::Done | ClusterState::Failed | ClusterState::Stopped => !report.steps.is_empty(),
+        ClusterState::Done | ClusterState::Failed | ClusterState::Stopped => {
+            !report.steps.is_empty() || report.refusals.iter().any(|refusal| is_rest(&refusal.reason))
+        }
         ClusterState::Planned
         | ClusterState::Compared
         | ClusterState::Held
@@ -67,7 +69,11 @@ fn seen<'a>(step: &'a StepReport, made: &'a [Difference]) -> Option<Seen<'a>> {
     Some(Seen { id: &step.id, corrected, settled: &step.fields })
 }
 
-/// What a refusal has shown: an object that somebody deletes again and again was left alone in this round.
+/// Reads a refusal: an object that somebody deletes again and again was left alone in this round.
 fn rests<'a>(id: &'a ObjectId, reason: &Reason, alone: &'a [Settled]) -> Option<Seen<'a>> {
-    matches!(reason, Reason::DeletedAgain(_)).then_some(Seen { id, corrected: &[], settled: alone })
+    is_rest(reason).then_some(Seen { id, corrected: &[], settled: alone })
+}
+
+fn is_rest(reason: &Reason) -> bool {
+    matches!(reason, Reason::DeletedAgain(_))
 }

@@ -19,7 +19,7 @@ use crate::service::Progress;
 /// Something that is there, or that somebody is at work on, or that came too late.
 pub(super) type Pending<T> = Arc<OnceCell<Result<Arc<T>, Late>>>;
 
-/// How many times as long as it may take it is not begun again.
+/// The time for which it is not begun again, in times of what it may take.
 const REST: u32 = 10;
 
 /// Nobody waits any more.
@@ -34,7 +34,7 @@ pub(super) fn is_due_again<T>(pending: &Pending<T>) -> bool {
     matches!(pending.get(), Some(Err(late)) if late.again <= Instant::now())
 }
 
-/// Why there is no rendering.
+/// The reason why there is no rendering.
 #[derive(Debug, thiserror::Error)]
 pub enum RenderingError {
     /// It was not finished in time.
@@ -57,7 +57,7 @@ impl RenderingError {
     }
 }
 
-/// How work is done: for how long, for whom, and who sees that it does not end.
+/// The terms of work: for how long, for whom, and who sees that it does not end.
 #[derive(Clone)]
 pub(super) struct Terms {
     pub(super) limit: Period,
@@ -96,15 +96,13 @@ impl Terms {
         let on_thread = interrupt.clone();
         let mut thread = tokio::task::spawn_blocking(move || on_thread.during(work));
         let late = || Late { again: Instant::now() + self.limit.0 * REST };
-        match tokio::time::timeout(self.limit.0, &mut thread).await {
-            Ok(done) => Ok(done?.map(Arc::new).ok_or_else(late)),
-            Err(_) => {
-                interrupt.give();
-                warn!(sync = self.title, limit = %self.limit, "rendering takes too long, and is given up");
-                self.attend(thread);
-                Ok(Err(late()))
-            }
+        if let Ok(done) = tokio::time::timeout(self.limit.0, &mut thread).await {
+            return Ok(done?.map(Arc::new).ok_or_else(late));
         }
+        interrupt.give();
+        warn!(sync = self.title, limit = %self.limit, "rendering takes too long, and is given up");
+        self.attend(thread);
+        Ok(Err(late()))
     }
 
     /// Shows that a thread has not ended: nobody touches its pulse.

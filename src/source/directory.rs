@@ -44,7 +44,7 @@ pub struct Settings {
     /// a while.
     #[serde(default = "default_settle")]
     pub settle: Period,
-    /// How long a poll may take before it is given up: a network file system may never answer.
+    /// The longest time that a poll may take: a network file system may never answer.
     #[serde(default = "default_timeout")]
     pub timeout: Period,
     /// The path as it is written in the config file: it stays the same wherever that file is.
@@ -142,13 +142,12 @@ impl DirectorySource {
 #[async_trait]
 impl Source for DirectorySource {
     async fn poll(&self, have: Option<&str>) -> Result<Option<Snapshot>, SourceError> {
-        match tokio::time::timeout(self.timeout.0, self.settled(have)).await {
-            Ok(result) => result,
-            Err(_) => {
-                let hint = "Look whether the file system answers: `ls` may hang there too. If the directory is only large, raise `timeout`.";
-                Err(self.error(Reason::Unreachable, Some(hint.to_owned()), TooLate(self.timeout)))
-            }
+        if let Ok(result) = tokio::time::timeout(self.timeout.0, self.settled(have)).await {
+            return result;
         }
+        let hint = "Look whether the file system answers: `ls` may hang there too. If the directory is only large, raise \
+                    `timeout`.";
+        Err(self.error(Reason::Unreachable, Some(hint.to_owned()), TooLate(self.timeout)))
     }
 }
 

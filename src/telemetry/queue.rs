@@ -12,13 +12,13 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
-/// How many lines wait: some megabytes, and more than any round has.
+/// The most lines that wait: some megabytes, and more than any round has.
 const MOST_LINES: usize = 8_192;
 
-/// How long the end of the process waits for what is not written yet.
+/// The time that the end of the process leaves for what is not written yet.
 const LAST_WORDS: Duration = Duration::from_secs(1);
 
-/// How often is looked whether it is.
+/// The pause between two looks whether it is.
 const PAUSE: Duration = Duration::from_millis(5);
 
 /// Takes lines and never waits.

@@ -38,7 +38,7 @@ const MAX_ITEMS: usize = 1_000;
 /// The longest text of a value that is quoted.
 const MAX_QUOTED: usize = 60;
 
-/// How many places of one value are quoted.
+/// The most places of one value that are quoted.
 const MAX_PLACES: usize = 6;
 
 /// A rule, ready to be checked.

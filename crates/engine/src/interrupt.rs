@@ -34,7 +34,7 @@ impl Interrupt {
     }
 }
 
-/// What was being done on this thread; it is again when this is dropped, even if the work within ends in a bug.
+/// The work that was being done on this thread, and is again when this is dropped, even if the work within ends in a bug.
 struct Around(Option<Interrupt>);
 
 impl Drop for Around {

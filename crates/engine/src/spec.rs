@@ -203,7 +203,7 @@ pub fn load_from(tree: &Tree, kinds: &Kinds, target_namespace: Option<&str>, ove
 }
 
 impl Specs {
-    /// Forgets what documents say that no pack claims; who they are stays known. ConfigMaps stay whole, because packs
+    /// Forgets what documents say that no pack claims; who they are stays known. `ConfigMap`s stay whole, because packs
     /// may look into them.
     pub fn forget_unclaimed(&mut self) {
         for document in self.unclaimed.iter_mut().filter(|document| document.id.kind != "ConfigMap") {

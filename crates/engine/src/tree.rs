@@ -53,9 +53,9 @@ pub enum ReadError {
     /// The file system refused.
     #[error("cannot read {path:?}")]
     Refused {
-        /// What was to be read.
+        /// The folder or file that was to be read.
         path: PathBuf,
-        /// Why it was not.
+        /// The reason.
         #[source]
         source: io::Error,
     },
@@ -78,7 +78,7 @@ pub enum TooLarge {
     Bytes,
 }
 
-/// How much of a source was read.
+/// The extent to which a source was read.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Extent {
     entries: usize,
@@ -351,7 +351,7 @@ mod tests {
         let mut extent = Extent::default();
         assert_eq!(extent.file(MAX_BYTES), Ok(()));
         assert_eq!(extent.file(1), Err(TooLarge::Bytes));
-        let counted = (0..=MAX_ENTRIES).map(|_| extent.entry()).filter(Result::is_ok).count();
+        let counted = (0..=MAX_ENTRIES).filter(|_| extent.entry().is_ok()).count();
         assert_eq!(counted, MAX_ENTRIES);
         assert_eq!((Extent::folder(MAX_DEPTH), Extent::folder(MAX_DEPTH + 1)), (Ok(()), Err(TooLarge::Depth)));
     }

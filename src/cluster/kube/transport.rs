@@ -31,7 +31,7 @@ const FIRST_PAUSE: Duration = Duration::from_millis(500);
 /// More than any answer but a page of many large objects, which is asked for again with fewer of them.
 const MAX_ANSWER: usize = 64 * 1024 * 1024;
 
-/// How long a request may take after one that was not answered at all, for as long as that one has waited.
+/// The time of a request after one that was not answered at all, for as long as that one has waited.
 const SHORT: Duration = Duration::from_secs(3);
 
 /// How much is quoted of words that are no `Status`, in characters.
@@ -123,21 +123,17 @@ impl Transport {
         let limit = self.limit_at(begun);
         let late = Failure::Silent { server: session.server.clone(), limit };
         let deadline = begun + limit;
-        match timeout_at(deadline, self.tries(session, &request, deadline)).await {
-            Ok(answer) => {
-                if answer.is_ok() {
-                    *self.silent() = None;
-                }
-                answer
+        if let Ok(answer) = timeout_at(deadline, self.tries(session, &request, deadline)).await {
+            if answer.is_ok() {
+                *self.silent() = None;
             }
-            Err(_) => {
-                // One that was given less time than it may take proves nothing new.
-                if limit == self.limit {
-                    *self.silent() = Some(deadline + self.limit);
-                }
-                Err(late)
-            }
+            return answer;
         }
+        // One that was given less time than it may take proves nothing new.
+        if limit == self.limit {
+            *self.silent() = Some(deadline + self.limit);
+        }
+        Err(late)
     }
 
     /// A server that has just kept silent for as long as it may is lost, and is not waited for anew by each request of a

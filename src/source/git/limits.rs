@@ -21,7 +21,7 @@ const CONNECT_TIMEOUT_MS: i32 = 10_000;
 /// How long a server may keep silent, in milliseconds.
 const SILENCE_TIMEOUT_MS: i32 = 30_000;
 
-/// How many repositories of one server are talked to at once, whatever the number of sources: a server that a hundred
+/// The most repositories of one server that are talked to at once, whatever the number of sources: a server that a hundred
 /// sources share is not to see them all in the same instant.
 const OF_A_SERVER: usize = 4;
 

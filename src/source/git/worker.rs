@@ -37,7 +37,7 @@ const MAX_ANSWER: u64 = 1024 * 1024;
 const FIRST_PAUSE: Duration = Duration::from_millis(1);
 const LONGEST_PAUSE: Duration = Duration::from_millis(50);
 
-/// What the child is told.
+/// The order to the child.
 #[derive(Debug, Serialize, Deserialize)]
 struct Job {
     settings: Settings,
@@ -47,7 +47,7 @@ struct Job {
     have: Option<String>,
 }
 
-/// What the child says.
+/// The answer of the child.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 enum Answer {
@@ -72,7 +72,7 @@ enum WorkerError {
     Silent(#[source] Option<serde_json::Error>),
 }
 
-/// What somebody said in another process.
+/// An error of another process.
 #[derive(Debug, thiserror::Error)]
 #[error("{message}")]
 struct Told {

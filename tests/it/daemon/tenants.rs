@@ -64,17 +64,18 @@ fn drip(mut stream: TcpStream) {
     let mut request = [0; 4096];
     drop(stream.read(&mut request));
     let head = "HTTP/1.1 200 OK\r\nContent-Type: application/x-git-upload-pack-advertisement\r\n\
-                Connection: close\r\n\r\n001e# service=git-upload-pack\n0000";
+                Transfer-Encoding: chunked\r\n\r\n22\r\n001e# service=git-upload-pack\n0000\r\n";
     let mut references = String::new();
     for number in 0..30 {
         let line = format!("{:040x} refs/heads/branch-{number:04}\n", number + 1);
-        references.push_str(&format!("{:04x}{line}", line.len() + 4));
+        references = format!("{references}{:04x}{line}", line.len() + 4);
     }
     if stream.write_all(head.as_bytes()).is_err() {
         return;
     }
     for byte in references.bytes().take(1_200) {
-        if stream.write_all(&[byte]).and_then(|()| stream.flush()).is_err() {
+        let chunk = [b"1\r\n".as_slice(), &[byte], b"\r\n"].concat();
+        if stream.write_all(&chunk).and_then(|()| stream.flush()).is_err() {
             return;
         }
         thread::sleep(Duration::from_millis(100));
@@ -150,10 +151,11 @@ fn hostile(desk: &Desk, edition: usize) {
         desk.write(&format!("evil/bombs/{number}.yaml"), &format!("# {edition}\n{bomb}"));
     }
     // Two nested loops of a rule over a long annotation.
-    let env: String = (0..1_000).map(|n| format!("        - {{name: v{n}, value: x}}\n")).collect();
+    let env: Vec<String> = (0..1_000).map(|n| format!("        - {{name: v{n}, value: x}}\n")).collect();
     let parameters = format!(
         "apiVersion: gateway.kgateway.dev/v1alpha1\nkind: GatewayParameters\nmetadata: {{name: long, namespace: evil}}\n\
-         spec:\n  kube:\n    envoyContainer:\n      env:\n{env}"
+         spec:\n  kube:\n    envoyContainer:\n      env:\n{}",
+        env.concat()
     );
     desk.write("evil/parameters.yaml", &parameters);
     let long = gateway("long", 9000)
@@ -319,5 +321,5 @@ fn a_repository_is_fetched_by_a_process_of_its_own_and_failures_come_back_whole(
     repository.push();
     desk.run(&["sync"]).exits(0).says("updated");
     server.set_token("another");
-    desk.run(&["sync"]).exits(1).complains("the server refused the credentials").complains("tokenFile");
+    desk.run(&["sync"]).exits(1).complains("the server refused the credentials").complains("Check that the token in");
 }

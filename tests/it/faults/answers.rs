@@ -209,7 +209,7 @@ fn a_cluster_that_goes_silent_in_mid_apply_is_waited_for_once() {
     let is_late = move |seen: &Seen| seen.path.contains("/services/") && seen.is_write() && writes.next() > Some(1);
     place.proxy.answer(ALWAYS, is_late, Answer::Silent);
     let started = Instant::now();
-    place.sync().exits(3).says("no answer within");
+    place.sync().exits(4).says("no answer within");
     let took = started.elapsed();
     // One time-out, a short one for what was waiting for its turn, and what comes after them.
     assert!(took < Duration::from_secs(20), "{took:?}");

@@ -60,7 +60,7 @@ pub(super) type Path = Vec<String>;
 pub(super) struct Expression {
     pub(super) root: IdedExpr,
     pub(super) reads: BTreeSet<Path>,
-    /// What a pass of each of its macros costs.
+    /// The cost of a pass of each of its macros.
     pub(super) costs: BTreeMap<u64, Cost>,
 }
 

@@ -23,7 +23,7 @@ use crate::schema::EACH;
 /// The most steps of one rule about one spec: some tenths of a second.
 pub(super) const MOST_STEPS: u64 = 5_000_000;
 
-/// How many bytes are read in the time of a step.
+/// The bytes that are read in the time of a step.
 const BYTES: u64 = 32;
 
 /// The steps in which the pattern of `matches` is read, for each of its bytes: that is done anew in every pass.
@@ -32,13 +32,13 @@ const PATTERN: u64 = 200;
 /// The same for a pattern that says how often something is repeated, or that is not known before.
 const REPEATING_PATTERN: u64 = 100_000;
 
-/// What stands before the number of a macro in the name of its variable; no name in a rule begins so.
+/// The beginning of the name of a macro's variable, before its number; no name in a rule begins so.
 const VARIABLE: &str = "@steps";
 
-/// What is outside of all macros.
+/// The number that stands for the rule outside of all macros.
 pub(super) const OUTSIDE: u64 = 0;
 
-/// What one pass costs, macros within it left out.
+/// The cost of one pass, macros within it left out.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Cost {
     steps: u64,

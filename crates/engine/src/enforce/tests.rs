@@ -45,7 +45,7 @@ fn outcome(text: &str) -> String {
     outcome_of(text, PARAMETERS, GATEWAY_TEXT)
 }
 
-/// What a rule says about a Gateway with parameters.
+/// The verdict of a rule about a Gateway with parameters.
 fn outcome_of(text: &str, parameters: &str, gateway: &str) -> String {
     let node = yaml::parse(parameters).expect("it is YAML").remove(0);
     let parameters = merge(&[Layer::new(LayerName::Gateway, "p.yaml", &node)], &crate::merge::Table::default());
@@ -166,8 +166,8 @@ fn what_a_rule_costs_is_bounded() {
 
 /// Parameters with as many variables as a list may be long, and a Gateway with an annotation of 200 KB.
 fn long() -> (String, String) {
-    let env: String = (0..1_000).map(|n| format!("\n    - {{name: v{n}, value: x}}")).collect();
-    let parameters = format!("kube:\n  envoyContainer:\n    env: {env}\n");
+    let env: Vec<String> = (0..1_000).map(|n| format!("\n    - {{name: v{n}, value: x}}")).collect();
+    let parameters = format!("kube:\n  envoyContainer:\n    env: {}\n", env.concat());
     let annotations = format!("{{name: edge, annotations: {{long: {}}}, ", "a".repeat(200_000));
     (parameters, GATEWAY_TEXT.replace("{name: edge, ", &annotations))
 }

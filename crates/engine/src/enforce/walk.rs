@@ -18,7 +18,7 @@ const MAX_LOOPS: usize = 2;
 /// The macros, for who misspells one.
 const MACROS: [&str; 6] = ["has", "all", "exists", "exists_one", "map", "filter"];
 
-/// What looks at no more than whether a value is true, or how large a number is.
+/// Functions that look at no more than whether a value is true, or how large a number is.
 const JUNCTIONS: [&str; 12] = [
     operators::LOGICAL_AND,
     operators::LOGICAL_OR,
@@ -34,7 +34,7 @@ const JUNCTIONS: [&str; 12] = [
     "type",
 ];
 
-/// What compares two values.
+/// Functions that compare two values.
 const COMPARISONS: [&str; 6] = [
     operators::EQUALS,
     operators::NOT_EQUALS,
@@ -55,7 +55,7 @@ pub(super) struct Walk<'a> {
     loops: usize,
     depth: u16,
     pub(super) reads: BTreeSet<Path>,
-    /// What a pass of each macro costs.
+    /// The cost of a pass of each macro.
     pub(super) costs: BTreeMap<u64, Cost>,
     /// The macro that the walk is in.
     within: u64,
@@ -119,7 +119,8 @@ impl<'a> Walk<'a> {
             self.reads.insert(path);
         }
         match expression {
-            Expr::Unspecified | Expr::Literal(_) => Ok(()),
+            // A macro comes with its number.
+            Expr::Unspecified | Expr::Literal(_) | Expr::Comprehension(_) => Ok(()),
             Expr::Ident(name) => self.name(name),
             // What stands before the last dot is part of the path, unless it is computed.
             Expr::Select(select) if self.path(expression).is_some() => self.indexes(&select.operand.expr),
@@ -134,8 +135,6 @@ impl<'a> Walk<'a> {
                 map.entries.iter().try_for_each(|entry| self.entry(&entry.expr))
             }
             Expr::Struct(_) => Err(RuleError::new("there are no messages that a rule could make")),
-            // It comes with its number.
-            Expr::Comprehension(_) => Ok(()),
         }
     }
 

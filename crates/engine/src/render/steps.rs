@@ -14,7 +14,7 @@ use crate::interrupt;
 /// The most passes of all loops of a template together: some tenths of a second.
 const MOST_STEPS: u64 = 500_000;
 
-/// How many bytes a filled template may have.
+/// The most bytes of a filled template.
 const LONGEST: usize = 32 << 20;
 
 const FUNCTION: &str = "gatewright_step";
@@ -55,7 +55,7 @@ pub(super) fn counted(template: &str) -> String {
     let mut counted = String::with_capacity(template.len());
     let mut rest = template;
     while let Some(start) = rest.find('{') {
-        let length = match rest[start..].as_bytes().get(1) {
+        let length = match rest.as_bytes().get(start + 1) {
             Some(b'#') => rest[start..].find("#}").map(|end| end + 2),
             Some(b'{') => tag(&rest[start..], "}}"),
             Some(b'%') => tag(&rest[start..], "%}"),

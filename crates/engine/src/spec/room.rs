@@ -69,7 +69,7 @@ mod tests {
 
     /// The files that are refused when all of them may take so much.
     fn refused(files: &[(&str, String)], most: usize) -> Vec<String> {
-        let tree = Tree::from_iter(files.iter().map(|(path, text)| (*path, text.as_bytes())));
+        let tree = files.iter().map(|(path, text)| (*path, text.as_bytes())).collect::<Tree>();
         let read = read_within(tree.files(), most);
         assert_eq!(read.len(), files.len());
         read.into_iter().filter(|(_, result)| result.is_err()).map(|(file, _)| file.to_string()).collect()
@@ -77,7 +77,7 @@ mod tests {
 
     #[test]
     fn the_greediest_file_is_refused_and_its_neighbors_are_read() {
-        let modest = || "a: {b: c}\n".repeat(1);
+        let modest = || "a: {b: c}\n".to_owned();
         let greedy = || format!("a: &a {{b: c}}\nd: [{}]\n", "*a,".repeat(90));
         for name in ["0.yaml", "m.yaml", "z.yaml"] {
             let files = [("a.yaml", modest()), ("b.yaml", modest()), (name, greedy()), ("y.yaml", modest())];

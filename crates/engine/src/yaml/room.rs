@@ -7,31 +7,31 @@ use serde::de;
 /// The memory that the shortest text may take: a file of a few lines may repeat one of them often.
 const LEAST: usize = 256 * 1024;
 
-/// How many times its length a text may take: more than the densest text takes that has no aliases.
+/// The memory that a text may take for each of its bytes: more than the densest text takes that has no aliases.
 const FOR_BYTE: usize = 320;
 
-/// How many parts of a text may come of aliases, for each of its bytes, and at most.
+/// The parts of a text that may come of aliases, for each of its bytes, and at most.
 const REPEATED_FOR_BYTE: usize = 16;
 const MOST_REPEATED: usize = 1_000_000;
 
-/// What a value takes, in bytes.
+/// The memory that a value takes, in bytes.
 pub(super) const VALUE: usize = 48;
 
-/// What is taken beside it by what has a place of its own: a text, a list.
+/// The memory beside it of a value with a place of its own: a text, a list.
 pub(super) const ALLOCATION: usize = 16;
 
-/// What a mapping takes, with its first fields.
+/// The memory of a mapping, with its first fields.
 const MAPPING: usize = 900;
 const FIRST_FIELDS: usize = 8;
 
-/// What each further field takes.
+/// The memory of each further field.
 const FIELD: usize = 130;
 
-/// What is wrong with a text that takes more than it may.
+/// The problem of a text that takes more than it may.
 const TOO_MUCH: &str = "the file takes too much memory from here on: split it, or write out what its aliases repeat";
 
 thread_local! {
-    /// What the text that is being read on this thread may still take.
+    /// The memory that the text that is being read on this thread may still take.
     static LEFT: Cell<usize> = const { Cell::new(usize::MAX) };
 }
 

@@ -52,7 +52,7 @@ pub(super) fn combine(
     let data = data(service, &spec, choices);
     let mut problems = Vec::new();
     fill(&mut spec, (&data, &mut gotemplate::Steps::default()), &mut |text, fault| {
-        problems.push(unfilled(service, &layers, text, fault))
+        problems.push(unfilled(service, &layers, text, fault));
     });
     if problems.is_empty() {
         put_in_place(service, configs, &mut spec)?;

@@ -27,7 +27,7 @@ const DEEPEST: usize = 32;
 /// How many actions one text may run, with all rounds of its loops.
 const MOST_ACTIONS: usize = 10_000;
 
-/// How much work all texts of one service may be: some tenths of a second.
+/// The most work that all texts of one service may be: some tenths of a second.
 const MOST_STEPS: usize = 2_000_000;
 
 /// The work that is left for the texts of one service: a step for each part of a text that is looked at, and for each

@@ -53,7 +53,7 @@ pub struct Seen<'a> {
     pub settled: &'a [Settled],
 }
 
-/// What is seen of an object that was not there and was made.
+/// Returns the sign of an object that was not there and was made.
 pub fn made() -> Difference {
     Difference {
         path: WHOLE.to_owned(),
@@ -66,7 +66,7 @@ pub fn made() -> Difference {
     }
 }
 
-/// What is seen of an object that is not there and is left alone.
+/// Returns the sign of an object that is not there and is left alone.
 pub fn left_alone() -> Settled {
     Settled::new(WHOLE.to_owned(), Verdict::Fighting, Vec::new())
 }
@@ -239,7 +239,7 @@ mod tests {
             let rests = fights.deleted(&id());
             let (corrected, settled) =
                 if rests.is_some() { (vec![], vec![left_alone()]) } else { (vec![made()], vec![]) };
-            words.push(rests.map(|(times, rest)| (times, rest)));
+            words.push(rests);
             fights = fights.after(&[Seen { id: &id(), corrected: &corrected, settled: &settled }], |_| true);
         }
         let made = None;

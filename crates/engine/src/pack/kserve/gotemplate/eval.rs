@@ -33,7 +33,7 @@ struct Run<'a> {
     text: String,
     actions: usize,
     steps: &'a mut Steps,
-    /// How many parts all data has: as much as an action may copy.
+    /// The number of parts of all data: as much as an action may copy.
     size: usize,
 }
 
