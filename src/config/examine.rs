@@ -68,16 +68,13 @@ impl Findings {
                 let clusters = config.clusters_of(settings);
                 settings.mode == Mode::Apply && clusters.contains_key(first) && clusters.contains_key(other)
             };
-            match config.settings.syncs.keys().map(String::as_str).find(is_on_both) {
-                Some(sync) => {
-                    let message = format!("{message}, and sync {sync:?} selects both");
-                    let hint = "select one of them, or remove one: the same objects would be made under two names";
-                    self.problems.push(Problem::file(place, message).hint(hint));
-                }
-                None => {
-                    let hint = "a cluster has one name, unless two syncs have users of their own there";
-                    self.warnings.push(Problem::notice(place, message).hint(hint));
-                }
+            if let Some(sync) = config.settings.syncs.keys().map(String::as_str).find(is_on_both) {
+                let message = format!("{message}, and sync {sync:?} selects both");
+                let hint = "select one of them, or remove one: the same objects would be made under two names";
+                self.problems.push(Problem::file(place, message).hint(hint));
+            } else {
+                let hint = "a cluster has one name, unless two syncs have users of their own there";
+                self.warnings.push(Problem::notice(place, message).hint(hint));
             }
         }
     }

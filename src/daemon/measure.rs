@@ -45,10 +45,9 @@ pub(super) fn measure(metrics: &Metrics, report: &Report, (name, cluster): (&str
 }
 
 /// Returns a time in seconds since 1970.
+#[expect(clippy::cast_precision_loss, reason = "metrics are floats; milliseconds need far fewer digits")]
 pub(super) fn seconds(time: Timestamp) -> f64 {
-    #[expect(clippy::cast_precision_loss, reason = "metrics are floats; milliseconds need far fewer digits")]
-    let seconds = time.as_millisecond() as f64 / 1000.0;
-    seconds
+    time.as_millisecond() as f64 / 1000.0
 }
 
 /// How a round ended, as its exit code says; a report of the daemon is about one cluster.

@@ -304,7 +304,7 @@ fn the_same_problem_on_several_clusters_stands_there_once() {
 }
 
 /// Tells whether a report resolves what the one before said of unit 0: that it was in this state.
-fn resolves(before: &str, mode: Mode, (units, more): (Value, Value), file: Option<&str>) -> bool {
+fn resolves(before: &str, how: Mode, (units, fields): (Value, Value), file: Option<&str>) -> bool {
     let unit = |state: &Value| json!({"unit": id("Gateway", 0), "state": state, "addresses": [], "ports": []});
     let mut sick = cluster("done", &[]);
     sick["units"] = json!([unit(&json!(before))]);
@@ -317,10 +317,10 @@ fn resolves(before: &str, mode: Mode, (units, more): (Value, Value), file: Optio
         }
         now["units"] = json!([unit]);
     }
-    for (field, value) in more.as_object().expect("it is an object") {
+    for (field, value) in fields.as_object().expect("it is an object") {
         now[field] = value.clone();
     }
-    let mut second = Report { mode, ..report(2, &json!({CLUSTER: now})) };
+    let mut second = Report { mode: how, ..report(2, &json!({CLUSTER: now})) };
     if let Some(file) = file {
         second = with_problem(second, "it is no YAML", &[]);
         second.problems[0].problem.scope = Scope::File;

@@ -14,8 +14,8 @@ pub(super) fn kubeconfig(server: &str) -> String {
 fn desk(selectors: &[&str]) -> Desk {
     let desk = Desk::empty("gatewright.yaml");
     let syncs = selectors.iter().enumerate();
-    let syncs: String =
-        syncs.map(|(index, selector)| format!("  s{index}: {{source: lab, clusters: {selector}}}\n")).collect();
+    let sync = |(index, selector): (usize, &&str)| format!("  s{index}: {{source: lab, clusters: {selector}}}\n");
+    let syncs = syncs.map(sync).collect::<Vec<_>>().concat();
     let cluster =
         |name: &str, labels: &str| format!("  {name}: {{kubeconfig: {{path: {name}.yaml}}, labels: {{{labels}}}}}\n");
     let clusters = [cluster("a", "tier: prod"), cluster("b", "tier: prod"), cluster("c", "tier: lab")].concat();

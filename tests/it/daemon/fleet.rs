@@ -147,7 +147,8 @@ fn it_shows_what_it_does(fleet: &Fleet, daemon: &mut Daemon) {
     }
     let status = fleet.status();
     let line = |gateway: &str, port: &str| {
-        let is_it = |line: &&str| line.contains(&format!("Gateway shop/{gateway} ")) && line.ends_with(port);
+        let is_it =
+            |line: &&str| line.contains(&format!("Gateway shop/{gateway} ")) && line.contains(&format!("  {port}"));
         status.lines().filter(is_it).count()
     };
     assert_eq!((line("edge", "8101"), line("api", "8102")), (3, 3), "{status}");
