@@ -5,7 +5,6 @@ mod edits;
 mod slips;
 mod sources;
 
-
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::Path;

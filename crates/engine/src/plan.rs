@@ -210,9 +210,7 @@ impl Action {
     /// Returns the live object that it is about; `None` where there is none, or nothing is done to it.
     pub fn over(&self) -> Option<&Over> {
         match self {
-            Self::Update(over)
-            | Self::Adopt(over)
-            | Self::Recreate(over) => Some(over),
+            Self::Update(over) | Self::Adopt(over) | Self::Recreate(over) => Some(over),
             Self::ReleaseFirst(deletion) | Self::Prune(deletion) => Some(&deletion.over),
             Self::TakeOver(it) => Some(&it.over),
             Self::Generate(it) => it.over.as_ref(),

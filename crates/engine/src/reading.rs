@@ -173,7 +173,11 @@ impl Suspect {
             Flaw::Unidentified(_) => {
                 let says_something = is_named || self.kind.is_some();
                 let is_group = is_near(&self.group, &unit.group);
-                says_something && is_near(&self.kind, &unit.kind) && is_group && is_near(&self.name, &unit.name) && is_there
+                says_something
+                    && is_near(&self.kind, &unit.kind)
+                    && is_group
+                    && is_near(&self.name, &unit.name)
+                    && is_there
             }
             Flaw::Misspelled(_) | Flaw::Unclaimed => {
                 let is_group = is_same(&self.group, &unit.group);
@@ -243,9 +247,8 @@ mod tests {
     #[test]
     fn a_document_with_a_slip_in_its_identity_may_be_the_spec_that_is_gone() {
         const GROUP: &str = "gateway.networking.k8s.io";
-        let unclaimed = |group, kind, namespace, name| {
-            holds(Flaw::Unclaimed, Some(group), Some(kind), Some(namespace), Some(name))
-        };
+        let unclaimed =
+            |group, kind, namespace, name| holds(Flaw::Unclaimed, Some(group), Some(kind), Some(namespace), Some(name));
         assert!(unclaimed(GROUP, "Gatewya", "infra", "edge"));
         assert!(unclaimed(GROUP, "gateway", "infra", "edge"));
         assert!(unclaimed(GROUP, "Gate", "infra", "edge"));

@@ -187,7 +187,8 @@ pub fn load_from(tree: &Tree, kinds: &Kinds, target_namespace: Option<&str>, ove
     let target_namespace = target_namespace.map(str::to_owned);
     let mut specs = Specs { target_namespace, overlay_folders, ..Specs::default() };
     let ignored = Ignored::of(tree, &mut specs);
-    let entries: Vec<(&str, &Entry)> = tree.files().filter(|(path, entry)| specs.opens(path, entry, &ignored)).collect();
+    let entries: Vec<(&str, &Entry)> =
+        tree.files().filter(|(path, entry)| specs.opens(path, entry, &ignored)).collect();
     for (file, read) in room::read(entries.into_iter()) {
         match read {
             Err(problem) => specs.spoil(*problem),
@@ -392,8 +393,7 @@ fn identify(file: &Arc<str>, root: Node) -> Result<Document, Box<(Document, Prob
 }
 
 /// The fields that say which object a document is.
-const IDENTITY: [&[&str]; 4] =
-    [&["apiVersion"], &["kind"], &["metadata", "name"], &["metadata", NAMESPACE]];
+const IDENTITY: [&[&str]; 4] = [&["apiVersion"], &["kind"], &["metadata", "name"], &["metadata", NAMESPACE]];
 
 /// The one of them that may be absent.
 const NAMESPACE: &str = "namespace";

@@ -195,8 +195,9 @@ impl Tree {
         let within = |path: &str| is_within(path, folder);
         // A folder above it that was not read speaks for all below it.
         let is_unread_above = |path: &str, entry: &Entry| !matches!(entry, Entry::Text(_)) && is_within(folder, path);
-        let keep =
-            |path: &str, entry: &Entry| within(path) || is_ignore_file_above(path, folder) || is_unread_above(path, entry);
+        let keep = |path: &str, entry: &Entry| {
+            within(path) || is_ignore_file_above(path, folder) || is_unread_above(path, entry)
+        };
         let files = self.files.iter().filter(|(path, entry)| keep(path, entry));
         Self { files: files.map(|(path, entry)| (path.clone(), entry.clone())).collect() }
     }

@@ -123,7 +123,9 @@ impl Edit {
                 Ok(())
             }
             What::FolderToFile => fs::write(&self.path, "specs: [a, b]\n"),
-            What::FileToFolder => fs::create_dir(&self.path).and_then(|()| fs::write(self.path.join("x.yaml"), "a: b\n")),
+            What::FileToFolder => {
+                fs::create_dir(&self.path).and_then(|()| fs::write(self.path.join("x.yaml"), "a: b\n"))
+            }
             What::Ignore => Ok(()),
         }
         .expect("a temporary folder can be written");

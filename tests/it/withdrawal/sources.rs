@@ -2,8 +2,8 @@
 
 use std::fs;
 
-use crate::guards::token;
 use super::slips::{desk, lives, spec};
+use crate::guards::token;
 use crate::ownership::site::Site;
 use crate::support::git_server::Repository;
 
@@ -41,7 +41,9 @@ fn an_older_revision_deletes_nothing_that_a_newer_one_has_made() {
     let repository = Repository::new(site.desk.path("").as_path(), "specs-of-git");
     let url = repository.bare.display().to_string();
     site.desk.replace("gatewright.yaml", "{directory: {path: ./specs}}", &format!("{{git: {{url: {url:?}}}}}"));
-    let want = |name: &str| repository.write(&format!("{name}.json"), &crate::rounds::installation::gateway(&site.name, name, 80));
+    let want = |name: &str| {
+        repository.write(&format!("{name}.json"), &crate::rounds::installation::gateway(&site.name, name, 80))
+    };
     want("old");
     commit(&repository, "2026-01-01T00:00:00Z");
     site.sync().exits(0).says("4 objects created");

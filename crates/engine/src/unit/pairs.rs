@@ -6,7 +6,10 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use crate::object::ObjectId;
 
-pub(super) fn serialize<S: Serializer, T: Serialize>(map: &BTreeMap<ObjectId, T>, serializer: S) -> Result<S::Ok, S::Error> {
+pub(super) fn serialize<S: Serializer, T: Serialize>(
+    map: &BTreeMap<ObjectId, T>,
+    serializer: S,
+) -> Result<S::Ok, S::Error> {
     map.iter().collect::<Vec<_>>().serialize(serializer)
 }
 
