@@ -35,7 +35,6 @@ struct Dripping {
 }
 
 impl Dripping {
-    #[expect(clippy::disallowed_methods, reason = "a real server takes real time")]
     fn start() -> Self {
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).expect("there is a free port");
         let port = listener.local_addr().expect("it is bound").port();

@@ -108,7 +108,8 @@ async fn respond(
         Some(Answer::Page(kind, body)) => Response::page(kind, body),
         Some(Answer::Endless) => return endless(stream).await,
         Some(Answer::Silent) => {
-            stream.read(&mut [0]).await.ok()?;
+            // Whatever comes now is the end.
+            stream.read_u8().await.ok()?;
             return None;
         }
         Some(Answer::Changed(change)) => {
