@@ -46,7 +46,9 @@ fn rendered(specs: &Specs) -> Rendered {
     let clusters: Vec<_> = specs.clusters().collect();
     let examples = specs.source.overlays.examples(&clusters);
     let mut wanted = render_all(&specs.source, &specs.packs, clusters);
-    if let (false, Some(rendering)) = (examples.is_empty(), wanted.remove("")) {
+    if !examples.is_empty()
+        && let Some(rendering) = wanted.remove("")
+    {
         wanted.insert("any other".to_owned(), rendering);
     }
     for example in examples {

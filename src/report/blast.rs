@@ -85,7 +85,8 @@ mod tests {
     use crate::report::{ClusterReport, UnitReport};
 
     fn step(unit: &str, kind: &str, action: &str, path: &str) -> StepReport {
-        let id = |kind: &str| ObjectId::new("", kind, "infra", unit);
+        let group = |kind: &str| if kind == "Deployment" { "apps" } else { "" };
+        let id = |kind: &str| ObjectId::new(group(kind), kind, "infra", unit);
         let difference = Difference {
             path: path.to_owned(),
             before: None,
