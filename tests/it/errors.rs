@@ -262,7 +262,7 @@ fn a_broken_document_holds_what_it_feeds_and_the_rest_goes_on() {
         // Where not everything is new it is said of what is.
         let dated = message.replace('\n', "  (new)\n");
         let run = if run.out.contains(&dated) { run } else { run.says(&message) };
-        let run = run.says(&format!("  Gateway {namespace}/a\n    ! 4 objects: kept: "));
+        let run = run.says(&format!("  Gateway {namespace}/a\n    ! 4 objects: "));
         run.says("done: ").says(" updated, ").says(" unchanged, 4 objects kept\n");
         let at = ["get", "service", "b", "-n", &namespace, "-o", "jsonpath={.spec.ports[0].port}"];
         assert_eq!(server.kubectl_ok(&at), port.to_string());
@@ -271,7 +271,7 @@ fn a_broken_document_holds_what_it_feeds_and_the_rest_goes_on() {
     // A file that cannot be read holds its own Gateways, and no others: this one is really gone.
     desk.write("specs/a.yaml", "{{ no YAML }}\n");
     fs::remove_file(desk.path("specs/c.yaml")).expect("it is there");
-    desk.run(&["sync"]).exits(1).says("a.yaml cannot be read, and may speak of it").says("4 objects deleted");
+    desk.run(&["sync"]).exits(1).says("held by guard withdrawal").says("4 objects deleted");
     let left = objects(server, &namespace);
     let left_of =
         |name: &str| left.iter().filter(|line| line.contains(&format!("/{name} "))).cloned().collect::<Vec<_>>();

@@ -178,7 +178,7 @@ fn what_an_unreadable_overlay_said_stays_in_force() {
     desk.replace("specs/edge.yaml", "8080", "9090");
     // Twice, because a round that does nothing must not forget why.
     for _ in 0..2 {
-        let run = desk.run(&["sync"]).exits(1).says("kept: eu.yaml cannot be read, and may speak of it");
+        let run = desk.run(&["sync"]).exits(1).says("kept: what the source says of it is not known: eu.yaml: ");
         run.says("cluster us-1");
     }
     let replicas = |cluster: &str| deployment(&desk, cluster)["spec"]["replicas"].clone();

@@ -80,6 +80,17 @@ impl Desk {
         fs::read_to_string(self.path(path)).expect(path)
     }
 
+    /// Reads all files below a folder, as one text.
+    pub(crate) fn read_all(&self, folder: &str) -> String {
+        let mut text = String::new();
+        for entry in fs::read_dir(self.path(folder)).into_iter().flatten().flatten() {
+            let path = format!("{folder}/{}", entry.file_name().to_string_lossy());
+            let is_folder = entry.file_type().is_ok_and(|file_type| file_type.is_dir());
+            text += &if is_folder { self.read_all(&path) } else { self.read(&path) };
+        }
+        text
+    }
+
     /// Replaces a text in a file; it must be there.
     pub(crate) fn replace(&self, path: &str, from: &str, to: &str) {
         let text = self.read(path);

@@ -113,6 +113,24 @@ async fn what_was_done_is_reported_also_if_it_cannot_be_recorded() {
 }
 
 #[tokio::test]
+async fn a_revision_that_nobody_has_confirmed_deletes_nothing() {
+    let memory = Arc::new(MemoryCluster::new("c"));
+    let cluster: Arc<dyn Cluster> = Arc::clone(&memory) as Arc<dyn Cluster>;
+    let installation = Installation::new("edge", &json!({}));
+    let (newer, older) = (gateways("infra", &[("a", 80), ("b", 80)]), gateways("infra", &[("a", 81)]));
+    installation.round(&newer, &cluster).await;
+    let report = installation.round_of_memory(&older, &cluster).await;
+    let held: Vec<String> = report.holds.iter().map(|hold| hold.what.guard.to_string()).collect();
+    assert_eq!(held, ["older-source"], "{report:?}");
+    assert!(report.holds[0].what.token.is_none(), "it ends by itself: {report:?}");
+    let changed = report.steps.iter().filter(|step| step.outcome == Some(Outcome::Done));
+    assert!(changed.clone().count() > 0 && changed.clone().all(|step| step.action == "update"), "{report:?}");
+    assert_eq!(memory.objects().keys().filter(|id| id.name == "b").count(), 4);
+    let report = installation.round(&older, &cluster).await;
+    assert!(report.holds.is_empty() && report.steps.iter().any(|step| step.action == "prune"), "{report:?}");
+}
+
+#[tokio::test]
 async fn what_was_never_adopted_is_not_taken_for_ours() {
     let memory = Arc::new(MemoryCluster::new("c"));
     let cluster: Arc<dyn Cluster> = Arc::clone(&memory) as Arc<dyn Cluster>;

@@ -15,9 +15,9 @@ use gatewright_engine::live::Live;
 use gatewright_engine::marks::Marker;
 use gatewright_engine::object::{Object, ObjectId};
 use gatewright_engine::plan::policies::{MaxDelete, Policies};
-use gatewright_engine::plan::{Observed, Plan, plan};
+use gatewright_engine::plan::{NamespaceState, Observed, Plan, plan};
 use gatewright_engine::tree::{Entry as File, IGNORE_FILE, Tree};
-use gatewright_engine::unit::{Options, Rendering, render};
+use gatewright_engine::unit::{Options, Rendering, Unit, render};
 use gatewright_engine::yaml;
 use rand::SeedableRng;
 use rand::rngs::StdRng;
@@ -44,7 +44,7 @@ struct World {
     options: Options,
     marker: Marker,
     owned: Inventory,
-    observed: Observed,
+    live: BTreeMap<ObjectId, Live>,
     /// What stood in the source.
     documents: BTreeSet<Identity>,
     kinds: BTreeSet<String>,
@@ -68,7 +68,7 @@ impl World {
             options,
             marker,
             owned: Inventory::default(),
-            observed: Observed { cluster: "c".to_owned(), carries_marks: true, ..Observed::default() },
+            live: BTreeMap::new(),
             documents: BTreeSet::new(),
             kinds: BTreeSet::new(),
         };
@@ -96,7 +96,7 @@ impl World {
                 let (gvk, unit) = (object.gvk(), unit.id.clone());
                 let entry = Entry { gvk, uid: Some(uid.clone()), unit, adopted: false, files };
                 self.owned.entries.insert(object.id().clone(), entry);
-                self.observed.live.insert(object.id().clone(), live(object, &uid));
+                self.live.insert(object.id().clone(), live(object, &uid));
             }
         }
         let read = read_documents(&self.read());
@@ -112,8 +112,22 @@ impl World {
             ..Policies::new(self.marker.clone())
         };
         let rendering = self.rendering();
-        let plan = plan(&rendering, &self.observed, &self.owned, &policies);
+        let observed = Observed { namespaces: self.namespaces(&rendering), ..self.observed() };
+        let plan = plan(&rendering, &observed, &self.owned, &policies);
         (rendering, plan)
+    }
+
+    /// What is there, for a plan of its own.
+    fn observed(&self) -> Observed {
+        Observed { cluster: "c".to_owned(), carries_marks: true, live: self.live.clone(), ..Observed::default() }
+    }
+
+    /// The namespaces that were there before, and those that a slip has invented.
+    fn namespaces(&self, rendering: &Rendering) -> BTreeMap<String, NamespaceState> {
+        let wanted = rendering.units.iter().flat_map(Unit::all).map(|object| object.id().namespace.clone());
+        let known: BTreeSet<&str> = self.live.keys().map(|id| id.namespace.as_str()).collect();
+        let state = |is_known| if is_known { NamespaceState::Present } else { NamespaceState::Absent };
+        wanted.map(|name| (name.clone(), state(known.contains(name.as_str())))).collect()
     }
 
     /// Returns what is deleted although nobody has said so.

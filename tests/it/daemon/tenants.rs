@@ -209,7 +209,7 @@ fn configure(desk: &Desk, port: u16, server: &Dripping) {
                good:\n    source: good\n    clusters: {{names: [folder]}}\n    createNamespaces: true\n    \
                  schedule: {{interval: 10s, jitter: 0s}}\n  \
                evil:\n    source: evil\n    clusters: {{names: [folder]}}\n    createNamespaces: true\n    \
-                 unclaimed: apply\n    renderTimeout: 5s\n    schedule: {{interval: 10s, jitter: 0s}}\n"
+                 unclaimed: apply\n    allow: {{namespaces: [evil]}}\n    overlays: {{paths: [.]}}\n    renderTimeout: 5s\n    schedule: {{interval: 10s, jitter: 0s}}\n"
         ),
     );
 }
@@ -253,7 +253,15 @@ fn a_hostile_tenant_stops_nobody_else() {
     let memory = daemon.memory();
     assert!(memory < MOST_MEMORY, "{memory} KiB");
     daemon.stops_within(Duration::from_secs(10));
-    assert!(desk.path("rendered").exists());
+
+    // What is left when nothing else keeps its rounds: the right that it wanted is not given.
+    fs::remove_dir_all(desk.path("evil/bombs")).expect("it is there");
+    for file in ["parameters", "long", "rule", "overlays", "gateways"] {
+        fs::remove_file(desk.path(&format!("evil/{file}.yaml"))).expect("it is there");
+    }
+    let refused = desk.run(&["sync", "evil"]);
+    assert!(refused.out.contains("allow.clusterKinds must name it"), "{}{}", refused.out, refused.err);
+    assert!(!desk.read_all("rendered").contains("ClusterRoleBinding"));
 }
 
 /// Gateways with a misspelled field, each of which is a line of the log.

@@ -166,6 +166,15 @@ impl Installation {
         self.run(specs, cluster, Mode::Apply, Beside::default()).await
     }
 
+    /// Runs a round of a revision that is remembered from before the process started.
+    pub(crate) async fn round_of_memory(&self, specs: &Specs, cluster: &Arc<dyn Cluster>) -> ClusterReport {
+        let (wanted, stop) = (self.ready(self.rendering(specs)), CancellationToken::new());
+        let snapshot = Snapshot { is_polled: false, ..snapshot(specs) };
+        let order = self.order(cluster, Mode::Apply);
+        let mut report = fleet::run(&order, &snapshot, &wanted, &self.state(), &self.clock, &stop).await;
+        report.clusters.remove("test").expect("every cluster has a report")
+    }
+
     /// Runs a round that only says what it would do.
     pub(crate) async fn plan(&self, specs: &Specs, cluster: &Arc<dyn Cluster>) -> ClusterReport {
         self.run(specs, cluster, Mode::Plan, Beside::default()).await
