@@ -264,12 +264,23 @@ impl Tree {
             return Ok(());
         }
         match self.read_folder(folder, (&path, depth), extent) {
+            // Nothing in it says that something else stands here now.
+            Ok(()) if Self::wants(&path) && !self.holds(&path) => {
+                self.insert_unreadable(path, "it is an empty folder, and no file");
+                Ok(())
+            }
             Err(ReadError::Refused { source, .. }) => {
                 self.insert_unreadable(path, format!("the folder cannot be listed: {source}"));
                 Ok(())
             }
             other => other,
         }
+    }
+
+    /// Tells whether something below a folder is known.
+    fn holds(&self, folder: &str) -> bool {
+        let below = format!("{folder}/");
+        self.files.range(below.clone()..).next().is_some_and(|(path, _)| path.starts_with(&below))
     }
 
     fn read_file(&mut self, file: &Path, path: String, extent: &mut Extent) -> Result<(), TooLarge> {

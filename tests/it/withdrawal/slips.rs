@@ -96,6 +96,14 @@ fn a_file_that_became_something_else_deletes_nothing() {
 }
 
 #[test]
+fn a_file_that_became_an_empty_folder_deletes_nothing() {
+    let desk = desk();
+    fs::remove_file(desk.path("specs/edge.yaml")).expect("it is there");
+    fs::create_dir(desk.path("specs/edge.yaml")).expect("the folder can be written");
+    is_held(&desk, "edge", "edge.yaml: it is an empty folder, and no file", 1);
+}
+
+#[test]
 fn what_a_person_approves_goes() {
     let desk = desk();
     desk.write("specs/edge.yaml", "# switched off\n");
