@@ -81,6 +81,8 @@ fn a_plugin_may_be_allowed_with_certain_arguments_only() {
     assert_eq!(ran, "");
     let run = run.exits(1).says("the credential plugin \"aws\" is not allowed to run with these arguments");
     assert!(!run.out.contains("backups"), "arguments may be secrets: {}", run.out);
+    desk.run(&["config", "check"]).exits(64).complains("is not allowed to run with these arguments");
+    drop(plan(&desk, "aws", &["eks", "get-token", "--cluster-name", "eu"], &[]));
     desk.run(&["config", "check"]).exits(0);
     desk.replace("gatewright.yaml", "command: aws", "comand: aws");
     desk.run(&["config", "check"]).exits(64);

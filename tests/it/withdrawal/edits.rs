@@ -31,8 +31,8 @@ enum What {
     Remove,
     /// The folder becomes a file.
     FolderToFile,
-    /// The file becomes a folder.
-    FileToFolder,
+    /// The file becomes a folder, empty or not.
+    FileToFolder { is_empty: bool },
     /// An ignore file leaves it out.
     Ignore,
 }
@@ -71,7 +71,7 @@ impl Edit {
             13 => What::Fifo,
             14 => What::Rename(renamed(&path, random)),
             15 => What::Remove,
-            16 => What::FileToFolder,
+            16 => What::FileToFolder { is_empty: random.random() },
             17 => What::Ignore,
             18 => return Some(Self { path: folder.to_owned(), what: What::Link }),
             _ => return Some(Self { path: folder.to_owned(), what: What::FolderToFile }),
@@ -89,7 +89,7 @@ impl Edit {
             What::Rename(_) => "rename",
             What::Remove => "remove",
             What::FolderToFile => "folder to file",
-            What::FileToFolder => "file to folder",
+            What::FileToFolder { .. } => "file to folder",
             What::Ignore => "ignore",
         }
     }
@@ -123,8 +123,9 @@ impl Edit {
                 Ok(())
             }
             What::FolderToFile => fs::write(&self.path, "specs: [a, b]\n"),
-            What::FileToFolder => {
-                fs::create_dir(&self.path).and_then(|()| fs::write(self.path.join("x.yaml"), "a: b\n"))
+            What::FileToFolder { is_empty } => {
+                let fill = || if *is_empty { Ok(()) } else { fs::write(self.path.join("x.yaml"), "a: b\n") };
+                fs::create_dir(&self.path).and_then(|()| fill())
             }
             What::Ignore => Ok(()),
         }
