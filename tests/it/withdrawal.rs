@@ -183,6 +183,9 @@ impl World {
         plan: &Plan,
     ) -> Option<String> {
         let lost = identity(unit);
+        if after.values().flatten().flatten().any(|identity| *identity == lost) {
+            return Some("it still stands in the source".to_owned());
+        }
         let new = after.values().flatten().flatten().filter(|identity| !self.documents.contains(*identity));
         for identity in new {
             let is_close = strsim(identity, &lost) <= 2;

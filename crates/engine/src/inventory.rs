@@ -187,7 +187,7 @@ impl Inventory {
             Err(error) => return (Self::default(), Some(error)),
         };
         let Head { installation, source, cluster, epoch, applied, .. } = head;
-        let mut inventory = Self { installation, source, cluster, epoch, applied, ..Self::default() };
+        let mut inventory = Self { installation, source, cluster, applied, epoch, ..Self::default() };
         let mut damage = None;
         for name in head.shards {
             let sealed = match encoded.shards.get(&name) {

@@ -90,8 +90,8 @@ impl Reading {
     /// Returns the path at or above a file that was not read, with the reason.
     pub fn unread_above(&self, file: &str) -> Option<(&Arc<str>, &Unread)> {
         let ends = file.match_indices('/').map(|(end, _)| end);
-        let above = [0].into_iter().chain(ends).chain([file.len()]).map(|end| &file[..end]);
-        above.filter_map(|path| self.unread.get_key_value(path)).next()
+        let mut above = [0].into_iter().chain(ends).chain([file.len()]).map(|end| &file[..end]);
+        above.find_map(|path| self.unread.get_key_value(path))
     }
 
     /// Returns why the absence of a spec that a file has fed says nothing, as far as that file can tell.

@@ -195,7 +195,9 @@ pub fn load_from(tree: &Tree, kinds: &Kinds, target_namespace: Option<&str>, ove
             Ok(roots) if roots.is_empty() => specs.read_nothing(&file, tree),
             Ok(roots) => {
                 specs.reading.files.insert(Arc::clone(&file), 0);
-                roots.into_iter().for_each(|root| specs.add(&file, root, kinds));
+                for root in roots {
+                    specs.add(&file, root, kinds);
+                }
             }
         }
     }

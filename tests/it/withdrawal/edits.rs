@@ -5,10 +5,11 @@ use std::fs;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
-use std::process::Command;
 
 use rand::Rng;
 use rand::rngs::StdRng;
+
+use crate::cluster::process::command;
 
 /// One edit of one file or folder.
 #[derive(Debug)]
@@ -113,7 +114,7 @@ impl Edit {
         match &self.what {
             What::Content(_, bytes) => fs::write(&self.path, bytes),
             What::Link => symlink(&undo.aside, &self.path),
-            What::Fifo => Command::new("mkfifo").arg(&self.path).status().map(drop),
+            What::Fifo => command("mkfifo").arg(&self.path).status().map(drop),
             What::Rename(to) => {
                 undo.made = vec![to.clone()];
                 if undo.aside.is_dir() { Ok(()) } else { fs::copy(&undo.aside, to).map(drop) }

@@ -5,6 +5,7 @@ use std::fs;
 use super::slips::{desk, lives, spec};
 use crate::guards::token;
 use crate::ownership::site::Site;
+use crate::rounds::installation::gateway;
 use crate::support::git_server::Repository;
 
 #[test]
@@ -42,7 +43,7 @@ fn an_older_revision_deletes_nothing_that_a_newer_one_has_made() {
     let url = repository.bare.display().to_string();
     site.desk.replace("gatewright.yaml", "{directory: {path: ./specs}}", &format!("{{git: {{url: {url:?}}}}}"));
     let want = |name: &str| {
-        repository.write(&format!("{name}.json"), &crate::rounds::installation::gateway(&site.name, name, 80))
+        repository.write(&format!("{name}.json"), &gateway(&site.name, name, 80));
     };
     want("old");
     commit(&repository, "2026-01-01T00:00:00Z");

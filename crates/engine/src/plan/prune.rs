@@ -29,7 +29,7 @@ pub(super) fn add(
     let mut held: BTreeSet<ObjectId> = plan.held_units().into_iter().cloned().collect();
     let is_unseen = |id: &ObjectId| observed.unknown.contains_key(id);
     held.extend(owned.entries.iter().filter(|(id, _)| is_unseen(id)).map(|(_, entry)| entry.unit.clone()));
-    let context = Context { rendering, observed, policies, owned, held };
+    let context = Context { rendering, observed, owned, policies, held };
     let mut candidates: BTreeMap<&ObjectId, Vec<Candidate<'_>>> = BTreeMap::new();
     let unwanted = owned.entries.iter().filter(|(id, entry)| !wanted.contains(id) && policies.is_about(&entry.unit));
     for (id, entry) in unwanted {
