@@ -1,7 +1,7 @@
 //! Amounts as Kubernetes writes them: `2`, `500m`, `1Gi`, `12e6`.
 //!
 //! They are exact and, as for an API server, rounded up to a billionth. What is too large to be sure of is no amount. A
-//! text is one only where the kind of its object says so, which [`places`] knows: a label `1.10` is another one than
+//! text is one only where the kind of its object says so, which `places` knows: a label `1.10` is another one than
 //! `1.1`.
 
 pub(crate) mod places;

@@ -2,7 +2,7 @@
 //!
 //! CEL has no loops but those of its macros. Here they nest twice at most, and in them nothing can be put together that
 //! grows from one to the next, so that what an expression costs is limited by its length and the values that it reads.
-//! The rest is counted while it is evaluated ([`super::steps`]).
+//! The rest is counted while it is evaluated (`steps`).
 
 use std::collections::{BTreeMap, BTreeSet};
 

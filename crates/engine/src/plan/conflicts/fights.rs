@@ -5,7 +5,7 @@
 //! nobody has corrected it, the fight is over and forgotten. What is remembered only delays corrections, so that its loss
 //! costs nothing.
 //!
-//! An object that is made and deleted again and again rests in the same way, as a whole ([`WHOLE`]).
+//! An object that is made and deleted again and again rests in the same way, as a whole (`WHOLE`).
 
 use std::collections::BTreeMap;
 
