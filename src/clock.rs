@@ -21,7 +21,7 @@ pub trait Clock: Send + Sync {
     }
 }
 
-/// How long a machine has been up.
+/// The uptime of a machine.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Boot {
     /// The name of this start of the machine; empty where the sandbox of a service hides it.

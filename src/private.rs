@@ -7,7 +7,7 @@ use std::path::{Component, Path};
 
 use nix::fcntl::OFlag;
 
-/// Who may read a key or a token of a user: that user.
+/// The readers of a user's key or token: that user.
 const FOR_OTHERS: u32 = 0o077;
 
 /// Who may read one of root's: one group, to which it was given. So it is with the Secrets that Kubernetes mounts, with

@@ -20,7 +20,7 @@ use crate::config::Config;
 use crate::config::settings::Mode;
 use crate::state::State;
 
-/// Where it is remembered, below the state folder: a file for each cluster.
+/// The folder, below the state folder: a file for each cluster.
 const FOLDER: &str = "clusters";
 
 /// How long the first round on a cluster waits for others to say who they are; their own first round looks again.
@@ -36,7 +36,7 @@ struct Rival {
     at_first: OnceCell<Option<String>>,
 }
 
-/// What was found out about a name.
+/// The findings about a name.
 #[derive(Debug, Serialize, Deserialize)]
 struct Known {
     identity: String,

@@ -16,7 +16,7 @@ use serde::de::DeserializeOwned;
 
 use crate::private::{lock_file, no_link};
 
-/// Who may enter the state folder and those in it: its owner.
+/// The mode of the state folder and those in it: for their owner alone.
 const PRIVATE: u32 = 0o700;
 
 /// The state folder.

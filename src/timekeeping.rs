@@ -14,22 +14,22 @@ use tracing::warn;
 use crate::clock::{Boot, Clock};
 use crate::state::State;
 
-/// Where it is noted, below the state folder.
+/// The file, below the state folder.
 const FILE: &str = "clock.json";
 
-/// How far a clock may be put right while the machine is up.
+/// The largest correction of a clock while the machine is up.
 const CORRECTION: SignedDuration = SignedDuration::from_hours(1);
 
-/// How long a machine may have been off.
+/// The longest time that a machine may have been off.
 const LONGEST_PAUSE: SignedDuration = SignedDuration::from_hours(7 * 24);
 
-/// How long a time must stand to be believed in spite of all that.
+/// The time that a clock must stand to be believed in spite of all that.
 const PROOF: SignedDuration = SignedDuration::from_hours(24);
 
-/// How much later it must be to be noted again.
+/// The time after which it is noted again.
 const PRECISION: SignedDuration = SignedDuration::from_secs(60);
 
-/// What is known of the time.
+/// The state of our knowledge of the time.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct Noted {

@@ -81,7 +81,7 @@ pub fn run(context: &Context, args: &Args) -> Result<u8, Failure> {
     Ok(worst(codes))
 }
 
-/// Why nothing can be shown of a cluster.
+/// The reason why nothing can be shown of a cluster.
 enum Trouble {
     Cluster(ClusterError),
     /// There is no rendering.

@@ -60,7 +60,7 @@ pub(super) fn validate(
     checks.problems
 }
 
-/// Where a directory really is, which may not exist yet.
+/// Finds the real path of a directory, which may not exist yet.
 struct Whereabouts {
     /// Without symbolic links, as far as it exists.
     path: PathBuf,

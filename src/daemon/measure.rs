@@ -1,4 +1,4 @@
-//! What the metrics say of a round.
+//! Metrics of a round.
 
 use std::collections::BTreeMap;
 

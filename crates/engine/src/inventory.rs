@@ -52,7 +52,7 @@ pub struct Inventory {
     pub source: String,
     /// What identified the cluster when it was written; empty if not known yet.
     pub cluster: String,
-    /// What was applied last, and where it came from.
+    /// The revision that was applied last, and its source.
     pub applied: Applied,
     /// Grows with every write.
     pub epoch: u64,

@@ -40,9 +40,9 @@ pub struct Unread {
 /// A document that is no spec as it stands.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Suspect {
-    /// Where it stands.
+    /// The place.
     pub place: Place,
-    /// What is the matter with it.
+    /// The flaw.
     pub flaw: Flaw,
     /// The group, kind, namespace and name that it gives; `None` where it gives none that can be read.
     pub group: Option<String>,
@@ -54,7 +54,7 @@ pub struct Suspect {
     pub name: Option<String>,
 }
 
-/// What is the matter with a document.
+/// The flaw of a document.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", tag = "flaw", content = "detail")]
 pub enum Flaw {

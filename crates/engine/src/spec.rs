@@ -167,11 +167,11 @@ pub struct Specs {
     pub unclaimed: Vec<Document>,
     /// What is wrong.
     pub problems: Vec<Problem>,
-    /// What the reading says about documents that are not here.
+    /// The evidence of the reading about documents that are not here.
     pub reading: Reading,
     /// The namespace that every namespaced document counts as written for, whatever it says.
     pub target_namespace: Option<String>,
-    /// Where overlays count.
+    /// The folders in which overlays count.
     pub overlay_folders: OverlayFolders,
 }
 

@@ -125,7 +125,7 @@ pub struct Rendering {
     /// Documents of all kinds that are there and cannot be used, with their place.
     #[serde(default, with = "pairs")]
     pub flawed: BTreeMap<ObjectId, Place>,
-    /// What the reading says about specs that are not there.
+    /// The evidence of the reading about specs that are not there.
     #[serde(default)]
     pub reading: Reading,
 }

@@ -13,7 +13,7 @@ use serde_json::Value;
 use crate::cluster::{Cluster, ClusterError, Search};
 use crate::observe::only_local;
 
-/// How many objects are looked at beside each other.
+/// The number of objects that are looked at beside each other.
 const AT_ONCE: usize = 8;
 
 /// An object, and how it is.

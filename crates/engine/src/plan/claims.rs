@@ -45,7 +45,7 @@ pub struct Wanted {
     mentioned: BTreeSet<ObjectId>,
     /// Why it may want anything at all.
     unclear: Option<String>,
-    /// What its source says about specs that are not there.
+    /// The evidence of its source about specs that are not there.
     reading: Reading,
 }
 

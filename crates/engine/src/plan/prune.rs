@@ -55,7 +55,7 @@ pub(super) fn add(
     context.keep_what_is_needed(plan);
 }
 
-/// What becomes of something that nobody wants any more.
+/// The fate of something that nobody wants any more.
 enum Fate {
     /// It is deleted, if its unit was withdrawn.
     Deleted(Over),

@@ -24,7 +24,7 @@ use crate::unit::{Rendering, Unit};
 /// Units of this wave stand beside each other; those before it are what others need.
 const LAST_WAVE: u8 = 2;
 
-/// How many reasons are named.
+/// The most reasons that are named.
 const NAMED: usize = 3;
 
 /// The proof that an object may be deleted: nobody wants it any more, or a person has approved it. Only this module makes

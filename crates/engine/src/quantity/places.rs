@@ -1,4 +1,4 @@
-//! Where amounts stand in objects: known for the kinds of Kubernetes, and for containers wherever others have them.
+//! The places of amounts in objects: known for the kinds of Kubernetes, and for containers wherever others have them.
 //!
 //! A [`Place`] is followed field by field; elements of a list stand where the list does.
 
