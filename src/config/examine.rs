@@ -1,6 +1,6 @@
 //! What `config check` looks at beyond the file: kubeconfigs, which cluster is which, and labels that nothing has.
 //!
-//! A daemon starts without it: a kubeconfig may come later, and is read anew in each round.
+//! A daemon starts without it: a kubeconfig may come later, and is read again in each round.
 
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -136,7 +136,7 @@ impl Transport {
         Err(late)
     }
 
-    /// A server that has just kept silent for as long as it may is lost, and is not waited for anew by each request of a
+    /// A server that has just kept silent for as long as it may is lost, and is not waited for again by each request of a
     /// round: it shows quickly whether it is back.
     fn limit_at(&self, now: Instant) -> Duration {
         let is_silent = self.silent().is_some_and(|end| now < end);

@@ -26,7 +26,7 @@ pub(super) const MOST_STEPS: u64 = 5_000_000;
 /// The bytes that are read in the time of a step.
 const BYTES: u64 = 32;
 
-/// The steps in which the pattern of `matches` is read, for each of its bytes: that is done anew in every pass.
+/// The steps in which the pattern of `matches` is read, for each of its bytes: that is done again in every pass.
 const PATTERN: u64 = 200;
 
 /// The same for a pattern that says how often something is repeated, or that is not known before.

@@ -133,7 +133,7 @@ mod tests {
     use super::*;
     use serde_json::json;
 
-    /// Tells what is said of an object, and whether it may be made anew with these kinds allowed.
+    /// Tells what is said of an object, and whether it may be recreated with these kinds allowed.
     fn consent(api_version: &str, kind: &str, allowed: &str) -> Result<(), String> {
         let body = json!({"apiVersion": api_version, "kind": kind, "metadata": {"name": "edge", "namespace": "a", "uid": "1"}});
         let policies = Policies { recreate: [allowed.to_owned()].into(), ..crate::plan::tests::policies() };
