@@ -28,9 +28,9 @@ use gatewright_engine::text::digest;
 use gatewright_engine::yaml::{self, Node};
 use serde_json::Value;
 
+use crate::basics::paths::Paths;
 use crate::cluster::kubeconfig::StandardLookup;
-use crate::paths::Paths;
-use crate::seal::Key;
+use crate::inventory::hmac::Key;
 use environment::Environment;
 use packs::{Folders, PackConfig, UnusablePack};
 use settings::{ClusterSettings, Settings, SourceSettings, SyncSettings};

@@ -33,8 +33,8 @@ use gatewright_engine::problem::{Place, Problem, Scope};
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
-use crate::apply::Outcome;
-use crate::suspension::Suspension;
+use crate::reconcile::apply::Outcome;
+use crate::state::suspension::Suspension;
 use trend::Trend;
 use withheld::{HoldReport, RefusalReport};
 

@@ -14,12 +14,14 @@ use serde_json::Value;
 use super::allow::{Allow, OverlaySettings};
 use super::conflicts::{ConflictRule, IgnoreRule};
 use super::webhooks::WebhookSettings;
-use crate::archive::{self, sets};
+use crate::basics::duration::Period;
+use crate::basics::size::Size;
 use crate::cluster::kubeconfig;
-use crate::duration::Period;
-use crate::size::Size;
+use crate::history::archive::{self, sets};
+use crate::process::http;
+use crate::process::telemetry;
+use crate::schedule;
 use crate::source::{directory, git};
-use crate::{http, schedule, telemetry};
 
 /// The whole file.
 #[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]

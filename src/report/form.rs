@@ -3,8 +3,8 @@
 use std::io;
 
 use super::{Report, html, junit, markdown, text};
+use crate::basics::sanitize;
 use crate::config::settings::ReportFormat;
-use crate::inert;
 
 impl ReportFormat {
     /// Returns how the name of a file of this form ends.
@@ -25,7 +25,7 @@ impl ReportFormat {
     pub fn write(self, report: &Report, out: &mut impl io::Write) -> io::Result<()> {
         let reports = std::slice::from_ref(report);
         match self {
-            Self::Json => Ok(inert::write_pretty_json(report, out)?),
+            Self::Json => Ok(sanitize::write_pretty_json(report, out)?),
             Self::Text => text::write_to(report, text::Look::default(), out),
             Self::Markdown => out.write_all(markdown::write(reports, markdown::ROOM).as_bytes()),
             Self::Junit => junit::write_to(reports, out),

@@ -42,7 +42,7 @@ const DAEMON: [Rule; 6] = [
         home: &["src/config"],
     },
     // Clippy finds the `Instant` of the standard library; tokio's, for deadlines, waits with paused tests.
-    Rule { words: &["SystemTime::now", "Timestamp::now", "Zoned::now"], home: &["src/clock.rs"] },
+    Rule { words: &["SystemTime::now", "Timestamp::now", "Zoned::now"], home: &["src/basics/clock.rs"] },
     Rule { words: &["Command::new", "process::Command"], home: &["src/cluster/exec", "src/source/git/worker.rs"] },
     Rule { words: &["kube::"], home: &["src/cluster/kube.rs", "src/cluster/kube/", "src/cluster/kubeconfig", EXEC] },
     // What a kubeconfig says about a plugin is a type of that package; a client would be another thing.
