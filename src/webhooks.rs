@@ -33,7 +33,7 @@ use queue::Queue;
 ///
 /// After an error the news is told with the next report.
 pub fn keep(state: &State, config: &Config, report: &Report, metrics: &Metrics) -> Result<bool, StateError> {
-    journal::record(state, config, report, |kept| announce(state, config, report, kept, metrics))
+    journal::record(state, &config.journal(), report, |kept| announce(state, config, report, kept, metrics))
 }
 
 /// Leaves a notification of a kept report for everybody who is to be told. That it cannot be left for one keeps it from

@@ -20,6 +20,7 @@ use crate::cluster::kubeconfig;
 use crate::history::archive::{self, sets};
 use crate::process::http;
 use crate::process::telemetry;
+use crate::report::form::ReportFormat;
 use crate::schedule;
 use crate::source::{directory, git};
 
@@ -78,22 +79,6 @@ impl Default for ReportSettings {
         let (max_bytes, webhooks) = (Size(1 << 30), BTreeMap::new());
         Self { dir: PathBuf::from("reports"), keep, max_bytes, formats, latest: None, webhooks }
     }
-}
-
-/// A form in which a report is kept.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case")]
-pub enum ReportFormat {
-    /// For programs.
-    Json,
-    /// For people.
-    Text,
-    /// For a comment on a pull request.
-    Markdown,
-    /// For whatever shows the results of tests.
-    Junit,
-    /// For a browser.
-    Html,
 }
 
 /// The inventories on API servers.

@@ -7,7 +7,7 @@ use gatewright_engine::problem::Scope;
 use jiff::Timestamp;
 
 use crate::process::metrics::Metrics;
-use crate::reconcile::apply::Outcome;
+use crate::report::outcome::Outcome;
 use crate::report::{ClusterReport, ClusterState, Report, StepReport, UnitReport, UnitState};
 
 /// The most kinds that are counted apart: a source may name any, and each is a series.

@@ -15,7 +15,7 @@ use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 use tracing::{error, info};
 
-use crate::reconcile::apply::Outcome;
+use crate::report::outcome::Outcome;
 use crate::report::{ClusterReport, ClusterState};
 use crate::state::{State, StateError};
 

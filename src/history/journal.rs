@@ -15,10 +15,8 @@ use gatewright_engine::text::digest;
 use jiff::{SignedDuration, Timestamp};
 use serde::{Deserialize, Serialize};
 
-use crate::config::Config;
-use crate::config::settings::ReportFormat;
 use crate::history::archive::runs::{self, NEWEST, Ranks};
-use crate::reconcile::drift;
+use crate::report::form::ReportFormat;
 use crate::report::trend::{date, undated};
 use crate::report::{ClusterReport, ClusterState, Report};
 use crate::state::timekeeping;
@@ -43,6 +41,32 @@ struct Compared {
     /// How both sides of every object looked.
     baseline: Vec<(ObjectId, Sides)>,
     report: ClusterReport,
+}
+
+/// Where reports are kept, in which forms and for how long.
+#[derive(Clone, Copy)]
+pub struct Settings<'a> {
+    /// The folder of the history.
+    pub dir: &'a Path,
+    /// How long a report is kept there.
+    pub keep: Duration,
+    /// The most bytes that the history takes.
+    pub max_bytes: u64,
+    /// The forms, beside JSON.
+    pub formats: &'a BTreeSet<ReportFormat>,
+    /// A folder with the newest report of each sync on each cluster.
+    pub latest: Option<&'a Path>,
+}
+
+/// The findings of the last drift report on a cluster.
+#[derive(Clone, Debug)]
+pub struct LastDrift {
+    /// How both sides of every object looked.
+    pub baseline: Baseline,
+    /// What it told.
+    pub report: ClusterReport,
+    /// When it ended, RFC 3339.
+    pub time: String,
 }
 
 /// A report that was kept in the history.
@@ -78,10 +102,10 @@ pub fn succeeded(state: &State, sync: &str, cluster: &str) -> Option<Timestamp> 
 }
 
 /// Returns what the last comparison of a sync with a cluster has found.
-pub fn before(state: &State, sync: &str, cluster: &str) -> Option<drift::Last> {
+pub fn before(state: &State, sync: &str, cluster: &str) -> Option<LastDrift> {
     let Compared { time, proven, baseline, report } = state.read_json(compared_path(sync, cluster))?;
     let baseline = Baseline { sides: baseline.into_iter().collect(), proven: Some(proven) };
-    Some(drift::Last { baseline, report, time: time.to_string() })
+    Some(LastDrift { baseline, report, time: time.to_string() })
 }
 
 /// Keeps what a comparison has found for the next one; where it was about a part, the rest stands as it was found.
@@ -118,12 +142,11 @@ pub fn compare(state: &State, report: &mut Report) {
 /// or told, because of an error or because the process ended, is new in the next report, too.
 pub fn record(
     state: &State,
-    config: &Config,
+    settings: &Settings<'_>,
     report: &Report,
     tell: impl FnOnce(&Kept) -> Result<(), StateError>,
 ) -> Result<bool, StateError> {
-    let reports = &config.settings.reports;
-    expire(&config.reports_dir, timekeeping::noted(state, report.finished), (reports.keep.0, reports.max_bytes.0));
+    expire(settings, timekeeping::noted(state, report.finished));
     // A change that is made again and again is told each time: it can be undone each time.
     let mut is_new = report.has_changed() || report.clusters.values().any(has_resolved);
     let mut is_news = report.has_changed() || report.clusters.values().any(has_moved);
@@ -136,12 +159,12 @@ pub fn record(
         is_new |= is_other;
         is_news |= last.is_some_and(|last| last.report.suspended.is_some() != report.suspended.is_some());
         if !report.partial {
-            show(config, &report, cluster, is_other || has_resolved(of_cluster));
+            show(settings, &report, cluster, is_other || has_resolved(of_cluster));
         }
         digests.insert(cluster, digest);
     }
     if is_new {
-        let kept = keep(state, config, report)?;
+        let kept = keep(state, settings, report)?;
         if is_news {
             tell(&kept)?;
         }
@@ -160,10 +183,10 @@ fn alone(report: &Report, cluster: &str, found: ClusterReport) -> Report {
 }
 
 /// Writes a report into the history.
-fn keep(state: &State, config: &Config, report: &Report) -> Result<Kept, StateError> {
-    let path = |form: ReportFormat| config.reports_dir.join(format!("{}.{}", file_stem(report), form.extension()));
+fn keep(state: &State, settings: &Settings<'_>, report: &Report) -> Result<Kept, StateError> {
+    let path = |form: ReportFormat| settings.dir.join(format!("{}.{}", file_stem(report), form.extension()));
     let report = without_unchanged(report);
-    for form in forms(config) {
+    for form in forms(settings) {
         let mut bytes = Vec::new();
         form.write(&report, &mut bytes).map_err(|error| StateError::Write(path(form), error))?;
         state.write(&path(form), &bytes)?;
@@ -199,16 +222,16 @@ fn keep_last(
     state.write_json(&path, &Last { digest, report, succeeded })
 }
 
-fn forms(config: &Config) -> BTreeSet<ReportFormat> {
-    config.settings.reports.formats.iter().copied().chain([ReportFormat::Json]).collect()
+fn forms(settings: &Settings<'_>) -> BTreeSet<ReportFormat> {
+    settings.formats.iter().copied().chain([ReportFormat::Json]).collect()
 }
 
 /// Writes a report of one cluster where the newest one is looked for, if it says something new or none is there.
 ///
 /// That it cannot be written keeps nothing else from being told.
-fn show(config: &Config, report: &Report, cluster: &str, is_new: bool) {
-    let Some(folder) = &config.settings.reports.latest else { return };
-    for form in forms(config) {
+fn show(settings: &Settings<'_>, report: &Report, cluster: &str, is_new: bool) {
+    let Some(folder) = settings.latest else { return };
+    for form in forms(settings) {
         let path = folder.join(format!("{}.{cluster}.{}", report.sync, form.extension()));
         if !is_new && path.exists() {
             continue;
@@ -276,13 +299,13 @@ pub fn read(path: &Path) -> Option<Report> {
 
 /// Deletes reports that are older than they are kept, but for the newest of each sync on the same clusters; and, whatever
 /// their age, the oldest of more than may be kept.
-fn expire(folder: &Path, now: Timestamp, (keep, most): (Duration, u64)) {
-    let Ok(keep) = SignedDuration::try_from(keep) else { return };
+fn expire(settings: &Settings<'_>, now: Timestamp) {
+    let Ok(keep) = SignedDuration::try_from(settings.keep) else { return };
     let Ok(limit) = now.checked_sub(keep) else { return };
     let limit = limit.strftime("%Y%m%dT%H%M%S").to_string();
     // The forms of a report are files that differ in their extension alone.
     let mut reports: BTreeMap<String, Vec<(PathBuf, u64)>> = BTreeMap::new();
-    for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
+    for entry in fs::read_dir(settings.dir).into_iter().flatten().flatten() {
         let name = entry.file_name().to_string_lossy().into_owned();
         // Only names that we gave: a time stamp, then the sync.
         if name.len() > limit.len() && name.as_bytes()[8] == b'T' && name.contains("Z-") {
@@ -296,7 +319,7 @@ fn expire(folder: &Path, now: Timestamp, (keep, most): (Duration, u64)) {
         let is_newest = ranks.is_newest(&stem, NEWEST);
         let is_old = !is_newest && stem.get(..limit.len()).is_some_and(|time| time < limit.as_str());
         total = files.iter().fold(total, |total, (_, bytes)| total.saturating_add(*bytes));
-        if is_old || total > most {
+        if is_old || total > settings.max_bytes {
             for (file, _) in files {
                 drop(fs::remove_file(file));
             }

@@ -20,31 +20,17 @@ use gatewright_engine::plan::policies::Policies;
 use gatewright_engine::plan::take_over::Awaited;
 use gatewright_engine::plan::{Action, Over, Plan, Step};
 use replace::{Removal, make, put_back, remove};
-use serde::{Deserialize, Serialize};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use crate::cluster::{Cluster, ClusterError, Mode, Precondition, Reason};
 use crate::reconcile::observe::{CONCURRENCY, some_beside};
 use crate::reconcile::wait::accepted;
+use crate::report::outcome::Outcome;
 use pre_image::Keep;
 
 /// Units at once: some more than there are requests at once, so that there is always one to send while answers are read.
 const UNITS: usize = CONCURRENCY + 4;
-
-/// What became of one step.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case", tag = "result", content = "message")]
-pub enum Outcome {
-    /// It was done.
-    Done,
-    /// Somebody else changed the object in the meantime; the next round looks again.
-    Stale(String),
-    /// It failed.
-    Failed(String),
-    /// It was not tried, because something before it failed or the round was stopped.
-    Skipped,
-}
 
 /// What became of the steps of a plan.
 #[derive(Clone, Debug, Default)]

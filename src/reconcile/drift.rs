@@ -18,7 +18,7 @@ use gatewright_engine::plan::Plan;
 use gatewright_engine::plan::policies::Policies;
 use gatewright_engine::plan::refusal::{self, Refusal};
 use gatewright_engine::plan::survey::extra::{Known, spec_of};
-use gatewright_engine::plan::survey::history::{Baseline, Before, Proof, Sides, class};
+use gatewright_engine::plan::survey::history::{Before, Proof, Sides, class};
 use gatewright_engine::plan::survey::{live_digest, wanted_digest};
 use gatewright_engine::problem::unreadable_files;
 use gatewright_engine::unit::{Rendering, Unit};
@@ -27,6 +27,7 @@ use tokio_util::sync::CancellationToken;
 use crate::cluster::{Cluster, ClusterError, Reason};
 use crate::desired::claims::Beside;
 use crate::desired::rendering::Want;
+use crate::history::journal::LastDrift;
 use crate::reconcile::round::{self, Conclusion};
 use crate::report::withheld::RefusalReport;
 use crate::report::{ClusterReport, ClusterState, StepReport, UnitReport, UnitState};
@@ -43,22 +44,11 @@ pub struct Task<'a> {
     /// What our other syncs want on this cluster.
     pub beside: &'a Beside,
     /// What the last comparison found.
-    pub last: Option<&'a Last>,
+    pub last: Option<&'a LastDrift>,
     /// Whether what matched then and has not moved since still does; else everything is compared.
     pub is_trusting: bool,
     /// Told when the process is to end.
     pub stop: &'a CancellationToken,
-}
-
-/// What the last comparison on a cluster found.
-#[derive(Clone, Debug)]
-pub struct Last {
-    /// How both sides of every object looked.
-    pub baseline: Baseline,
-    /// What it told.
-    pub report: ClusterReport,
-    /// When it ended, RFC 3339.
-    pub time: String,
 }
 
 /// Compares. What goes wrong is part of the report.

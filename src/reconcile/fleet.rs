@@ -194,7 +194,7 @@ struct Target {
     patience: Option<Patience>,
     acceptance: Duration,
     memory: Option<Memory>,
-    last: Option<drift::Last>,
+    last: Option<journal::LastDrift>,
     is_trusting: bool,
     shelf: Option<Shelf>,
     recorder: Option<Arc<Recorder>>,

@@ -2,9 +2,27 @@
 
 use std::io;
 
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
 use super::{Report, html, junit, markdown, text};
 use crate::basics::sanitize;
-use crate::config::settings::ReportFormat;
+
+/// A form in which a report is kept.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum ReportFormat {
+    /// For programs.
+    Json,
+    /// For people.
+    Text,
+    /// For a comment on a pull request.
+    Markdown,
+    /// For whatever shows the results of tests.
+    Junit,
+    /// For a browser.
+    Html,
+}
 
 impl ReportFormat {
     /// Returns how the name of a file of this form ends.

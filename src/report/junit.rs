@@ -12,7 +12,7 @@ use super::shown::dated;
 use super::text::why;
 use super::{ClusterReport, ClusterState, Mode, Report, StepReport};
 use crate::basics::sanitize;
-use crate::reconcile::apply::Outcome;
+use crate::report::outcome::Outcome;
 
 /// What became of one case.
 enum Verdict {

@@ -15,7 +15,7 @@ use super::trend::{Gone, Summary};
 use super::warnings::Warning;
 use super::{ClusterReport, ClusterState, Report, StepReport};
 use crate::basics::sanitize;
-use crate::reconcile::apply::Outcome;
+use crate::report::outcome::Outcome;
 
 /// How long a view may be, in bytes: GitHub takes 65,536 characters in a comment, and somebody may add a line.
 pub const ROOM: usize = 60_000;

@@ -17,7 +17,7 @@ use super::warnings::Warning;
 use super::withheld::RefusalReport;
 use super::{ClusterReport, ClusterState, Mode, ProblemReport, Report, StepReport, UnitState, named};
 use crate::basics::sanitize;
-use crate::reconcile::apply::Outcome;
+use crate::report::outcome::Outcome;
 
 /// How much of what is gone is named, unless all is to be shown.
 const MOST_GONE: usize = 10;

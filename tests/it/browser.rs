@@ -12,7 +12,7 @@ use std::sync::OnceLock;
 
 use chromium::Chromium;
 use gatewright::basics::sanitize;
-use gatewright::reconcile::apply::Outcome;
+use gatewright::report::outcome::Outcome;
 use gatewright::report::{Report, html};
 use gatewright_engine::object::ObjectId;
 use serde_json::{Value, json};

@@ -10,7 +10,7 @@ use std::sync::Arc;
 use gatewright::cluster::directory::DirectoryCluster;
 use gatewright::cluster::memory::{MemoryCluster, Verb};
 use gatewright::cluster::{Cluster, Reason};
-use gatewright::reconcile::apply::Outcome;
+use gatewright::report::outcome::Outcome;
 use gatewright::report::{ClusterReport, ClusterState, StepReport, UnitState};
 use gatewright_engine::object::{Gvk, Object, ObjectId};
 use proptest::prelude::*;

@@ -1,8 +1,8 @@
 //! What is shown of a report: whoever names objects, or writes the messages, cannot write anything else.
 
 use gatewright::basics::sanitize;
-use gatewright::config::settings::ReportFormat;
 use gatewright::report::comparison::compare;
+use gatewright::report::form::ReportFormat;
 use gatewright::report::text::{self, Look};
 use gatewright::report::{Report, html, junit, markdown};
 use proptest::prelude::*;

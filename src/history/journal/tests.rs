@@ -4,14 +4,14 @@ use gatewright_engine::plan::Plan;
 use tempfile::TempDir;
 
 use super::*;
-use crate::config;
-use crate::config::environment::Environment;
 use crate::report::{Mode, StepReport};
 
 /// A host that keeps reports.
 struct Host {
     folder: TempDir,
-    config: Config,
+    reports: PathBuf,
+    max_bytes: u64,
+    formats: BTreeSet<ReportFormat>,
     state: State,
     /// How often others were told.
     told: Cell<usize>,
@@ -20,10 +20,14 @@ struct Host {
 impl Host {
     fn new() -> Self {
         let folder = tempfile::tempdir().expect("a temporary folder");
-        let file = folder.path().join("gatewright.yaml");
-        let config = config::parse(&file, "stateDir: state\n", &Environment::default()).expect("it is sound");
-        let state = State::open(&config.state_dir);
-        Self { folder, config, state, told: Cell::new(0) }
+        let state = State::open(&folder.path().join("state"));
+        let (reports, formats) = (folder.path().join("state/reports"), [ReportFormat::Text].into());
+        Self { folder, reports, max_bytes: 1 << 30, formats, state, told: Cell::new(0) }
+    }
+
+    fn settings(&self) -> Settings<'_> {
+        let keep = Duration::from_hours(30 * 24);
+        Settings { dir: &self.reports, keep, max_bytes: self.max_bytes, formats: &self.formats, latest: None }
     }
 
     /// Keeps a report that says of one cluster how many objects are missing there.
@@ -35,7 +39,7 @@ impl Host {
     ) -> Result<bool, StateError> {
         let mut report = report(second, missing);
         compare(&self.state, &mut report);
-        record(&self.state, &self.config, &report, |kept| {
+        record(&self.state, &self.settings(), &report, |kept| {
             self.told.set(self.told.get() + 1);
             tell(kept)
         })
@@ -100,7 +104,8 @@ fn what_the_history_does_not_have_nobody_is_told_until_it_has() {
 #[test]
 fn no_more_reports_are_kept_than_may_be_and_the_oldest_go_first() {
     let mut host = Host::new();
-    let reports = || files(&host.config.reports_dir);
+    let reports = host.reports.clone();
+    let reports = || files(&reports);
     for second in 0..20 {
         host.record(second * 60, usize::try_from(second).expect("it is small"), |_| Ok(())).expect("it can be kept");
     }
@@ -108,9 +113,9 @@ fn no_more_reports_are_kept_than_may_be_and_the_oldest_go_first() {
     assert_eq!(all.len(), 20);
     let size = |path: &PathBuf| fs::metadata(path).expect("it is there").len();
     let newest: u64 = all.iter().take(3).map(size).sum();
-    host.config.settings.reports.max_bytes = crate::basics::size::Size(newest);
+    host.max_bytes = newest;
     host.record(3_000, 30, |_| Ok(())).expect("it can be kept");
-    let left = files(&host.config.reports_dir);
+    let left = files(&host.reports);
     assert_eq!(left[1..], all[..left.len() - 1], "the newest stay");
     assert!((2..=5).contains(&left.len()), "{left:?}");
 }
@@ -122,8 +127,8 @@ fn an_unchanged_object_is_counted_and_not_repeated_in_the_history() {
     let cluster = report.clusters.get_mut("only").expect("it is there");
     let id = |kind: &str| ObjectId::new("", kind, "shop", "n");
     cluster.steps.extend((0..500).map(|_| StepReport::compared(id("Gateway"), id("Service"), "keep", None)));
-    record(&host.state, &host.config, &report, |_| Ok(())).expect("it can be kept");
-    let (_, kept) = history(&host.config.reports_dir, None).next().expect("it is new");
+    record(&host.state, &host.settings(), &report, |_| Ok(())).expect("it can be kept");
+    let (_, kept) = history(&host.reports, None).next().expect("it is new");
     let kept = &kept.clusters["only"];
     assert_eq!((kept.steps.len(), kept.unlisted, kept.unchanged()), (1, 500, 500));
     let last = last(&host.state, "edge", "only").expect("it is kept");

@@ -12,9 +12,10 @@ use gatewright_engine::plan::{Action, Plan, Step};
 use tokio_util::sync::CancellationToken;
 
 use super::replace::reason_to_keep;
-use super::{Applied, Outcome, Terms, by_unit, waves};
+use super::{Applied, Terms, by_unit, waves};
 use crate::cluster::{Cluster, ClusterError};
 use crate::reconcile::observe::beside;
+use crate::report::outcome::Outcome;
 
 /// Carries out the deletions but those of `postponed` units, in the order of the plan, units beside each other. What
 /// others may need waits until all that comes before it is gone.

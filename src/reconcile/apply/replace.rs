@@ -13,9 +13,10 @@ use gatewright_engine::plan::policies::Policies;
 use gatewright_engine::plan::recreate::pre_image;
 use tokio::time::{Instant, sleep};
 
+use super::Terms;
 use super::pre_image::Keep;
-use super::{Outcome, Terms};
 use crate::cluster::{Cluster, ClusterError, Mode, Precondition, Reason};
+use crate::report::outcome::Outcome;
 
 /// How long a deletion may take; what a finalizer holds longer is made anew by a later round.
 const PATIENCE: Duration = Duration::from_secs(20);

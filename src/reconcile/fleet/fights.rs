@@ -11,7 +11,7 @@ use gatewright_engine::plan::refusal::Reason;
 use tracing::error;
 
 use super::Order;
-use crate::reconcile::apply::Outcome;
+use crate::report::outcome::Outcome;
 use crate::report::{ClusterReport, ClusterState, Mode, StepReport};
 use crate::state::State;
 

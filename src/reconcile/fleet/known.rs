@@ -8,7 +8,7 @@ use jiff::{SignedDuration, Timestamp};
 use tracing::{debug, warn};
 
 use super::Order;
-use crate::reconcile::drift;
+use crate::history::journal;
 use crate::reconcile::round::{Conclusion, Memory};
 use crate::state::State;
 
@@ -32,7 +32,7 @@ pub(super) fn recall(order: &Order, cluster: &str, state: &State, now: Timestamp
 }
 
 /// Tells whether a comparison may rely on what the one before has found to match.
-pub(super) fn is_proven(order: &Order, cluster: &str, last: &drift::Last, now: Timestamp) -> bool {
+pub(super) fn is_proven(order: &Order, cluster: &str, last: &journal::LastDrift, now: Timestamp) -> bool {
     let proven = last.baseline.proven.as_deref().and_then(|time| time.parse::<Timestamp>().ok());
     let Some(age) = proven.map(|proven| now.duration_since(proven)).filter(|_| !order.full) else { return false };
     !age.is_negative() && age < proof_lasts(order.settings.schedule.full(), &order.sync, cluster)

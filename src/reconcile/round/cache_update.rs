@@ -19,9 +19,10 @@ use crate::cluster::Cluster;
 use crate::desired::rendering::Want;
 use crate::inventory::audit::Witness;
 use crate::inventory::store::Ledger;
-use crate::reconcile::apply::{Applied, Outcome};
+use crate::reconcile::apply::Applied;
 use crate::reconcile::cache::{Note, Notes, Vital};
 use crate::reconcile::observe::metadata::Sight;
+use crate::report::outcome::Outcome;
 use crate::report::{ClusterReport, UnitReport, UnitState};
 
 /// Traces that are younger are not relied on, so that to look for them sooner is of no use.

@@ -17,8 +17,9 @@ use gatewright_engine::plan::withdrawal::is_near;
 use gatewright_engine::plan::{Action, Plan};
 use gatewright_engine::unit::{Rendering, Unit};
 
-use crate::reconcile::apply::{Applied, Outcome};
+use crate::reconcile::apply::Applied;
 use crate::reconcile::wait::Unhealthy;
+use crate::report::outcome::Outcome;
 
 /// A unit that is not as it should be.
 pub(super) struct Open {

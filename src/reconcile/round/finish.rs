@@ -13,10 +13,11 @@ use super::summary::report;
 use super::{Here, Memory, View, cache_update, dependence, failed};
 use crate::cluster::{Cluster, ClusterError};
 use crate::inventory::store::Ledger;
+use crate::reconcile::apply::Applied;
 use crate::reconcile::apply::prune::prune;
-use crate::reconcile::apply::{Applied, Outcome};
 use crate::reconcile::wait::{Unhealthy, sick, wait};
 use crate::report::ClusterReport;
+use crate::report::outcome::Outcome;
 
 /// Waits, prunes and records. Whatever goes wrong here, what was done before it is in the report.
 pub(super) async fn finish(

@@ -10,8 +10,9 @@ use tracing::{info, warn};
 
 use super::Here;
 use super::health_snapshot::Vitals;
-use crate::reconcile::apply::{Applied, Outcome};
+use crate::reconcile::apply::Applied;
 use crate::reconcile::wait::Unhealthy;
+use crate::report::outcome::Outcome;
 use crate::report::text::fields::fighting;
 use crate::report::{ClusterReport, ClusterState, UnitReport, UnitState};
 

@@ -8,7 +8,7 @@ use std::time::Duration;
 use gatewright::cluster::memory::{MemoryCluster, Verb};
 use gatewright::cluster::{Cluster, Reason};
 use gatewright::history::archive::record::file_name;
-use gatewright::reconcile::apply::Outcome;
+use gatewright::report::outcome::Outcome;
 use gatewright::report::{ClusterReport, ClusterState};
 use gatewright_engine::live::Live;
 use gatewright_engine::object::ObjectId;
