@@ -31,7 +31,7 @@ pub fn run(context: &Context, args: &Args) -> Result<u8, Failure> {
     let pack = pack(&packs, &args.pack)?;
     let class = class(pack, args.class.as_deref())?;
     let found = defaults(pack, class);
-    emit(&format!("{}{}", remarks(&found, pack, class, config.as_ref()), yaml::to_string(&found.document)));
+    emit(&format!("{}{}", warnings(&found, pack, class, config.as_ref()), yaml::to_string(&found.document)));
     Ok(0)
 }
 
@@ -62,7 +62,7 @@ fn class<'a>(pack: &'a Pack, wanted: Option<&str>) -> Result<&'a str, Failure> {
 }
 
 /// Says in comments what the parameters are, and what to know before they are used.
-fn remarks(found: &Defaults, pack: &Pack, class: &str, config: Option<&Config>) -> String {
+fn warnings(found: &Defaults, pack: &Pack, class: &str, config: Option<&Config>) -> String {
     let whose =
         if pack.manifest.controllers.is_empty() { "specs".to_owned() } else { format!("Gateways of class {class}") };
     let pack = &pack.manifest.name;

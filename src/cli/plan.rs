@@ -78,7 +78,7 @@ pub fn run(context: &Context, args: &Args) -> Result<u8, Failure> {
         if args.adopt {
             prepared.order.settings.adopt.take_over();
         }
-        // What is to be carried out, or taken over, is planned even where rounds only compare.
+        // What is to be carried out, or adopted, is planned even where rounds only compare.
         let is_to_be_done = args.adopt || args.out.is_some();
         let mode = match prepared.order.settings.mode {
             settings::Mode::Report if !is_to_be_done => Mode::Compare,
@@ -118,7 +118,7 @@ fn withdraw_tokens(session: &Session<'_>, report: &mut Report) {
             hold.what.hint.push_str("; the first `gatewright sync` prints the token that lifts it");
         }
     }
-    approvals::note(&session.state, &report.sync, false, &report.clusters);
+    approvals::record(&session.state, &report.sync, false, &report.clusters);
 }
 
 /// Prints a report.

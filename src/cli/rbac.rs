@@ -11,7 +11,7 @@ use crate::desired::rights::{Request, Subject, documents};
 ///
 /// They are those for what the source says now: run it again when Gateways come in other namespaces, or of other kinds,
 /// and keep the old roles until what they were for is gone. No cluster is asked; the names of custom resources in rules are
-/// derived from their kinds. --read-only leaves out everything that changes something; a plan cannot rehearse then what
+/// derived from their kinds. --read-only leaves out everything that changes something; a plan cannot dry-run then what
 /// objects would become, and refuses those that exist.
 ///
 /// Exit codes: 0 printed, 1 the source cannot be read, 64 usage or configuration.

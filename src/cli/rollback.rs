@@ -53,7 +53,7 @@ pub fn run(context: &Context, args: &Args) -> Result<u8, Failure> {
     if args.list {
         return list(&session, args, &clusters);
     }
-    let _lock = if args.dry_run { None } else { session.lock_beside()? };
+    let _lock = if args.dry_run { None } else { session.lock_with_siblings()? };
     let mut prepared = prepare(&session, args, &clusters)?;
     let plan = session.round(&prepared, Mode::Plan);
     let is_held = plan.clusters.values().any(|cluster| cluster.state != ClusterState::Planned);

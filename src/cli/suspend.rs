@@ -90,7 +90,7 @@ fn pin(
     time: Option<Duration>,
 ) -> Result<Suspension, Failure> {
     // It ends by the time that has passed since, and not by a clock that has jumped meanwhile.
-    timekeeping::note(state, context.clock.as_ref());
+    timekeeping::record(state, context.clock.as_ref());
     let suspension = Suspension::new(reason, context.environment.user.as_deref(), context.clock.now(), time);
     suspension::set(state, sync, &suspension).map_err(|error| unusable(&error))?;
     Ok(suspension)

@@ -71,7 +71,7 @@ pub fn run(context: &Context, args: &Args) -> Result<u8, Failure> {
     rounds(context, &args.selection, &args.manner, (false, code))
 }
 
-/// Runs a round of each sync, which takes over what deployers in the clusters provision if it is asked to.
+/// Runs a round of each sync, which adopts what deployers in the clusters provision if it is asked to.
 pub(super) fn rounds(
     context: &Context,
     selection: &Selection,
@@ -149,7 +149,7 @@ fn suspended(session: &Session<'_>, sync: &str) -> Option<Failure> {
             let hint = format!("{ends}; --even-if-suspended --reason TEXT is one round all the same");
             Some(Failure { code: EXIT_HELD, message, hint: Some(hint) })
         }
-        Err(error) => Some(unusable(&error).hint(format!("`gatewright resume {sync}` or `suspend` writes it anew"))),
+        Err(error) => Some(unusable(&error).hint(format!("`gatewright resume {sync}` or `suspend` writes it again"))),
     }
 }
 
@@ -175,7 +175,7 @@ pub(super) fn round(
     let is_real = mode == Mode::Apply;
     let _locks = if is_real { session.lock_rounds(&order.sync, order.clusters.keys())? } else { Vec::new() };
     if is_real {
-        session.note_time();
+        session.record_time();
         before()?;
         session.keep_snapshot(prepared)?;
     }

@@ -49,7 +49,7 @@ pub fn run(context: &Context, args: &Args) -> Result<u8, Failure> {
     let known = runs::list(&session.state.path(runs::FOLDER));
     let Some(written) = &args.run else { return list(&session, &known) };
     let run = find(written, &known)?;
-    let _lock = if args.dry_run { None } else { session.lock_beside()? };
+    let _lock = if args.dry_run { None } else { session.lock_with_siblings()? };
     let vault = session.vault()?;
     if !args.dry_run {
         wait_for(&session, &vault, run)?;

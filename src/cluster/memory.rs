@@ -31,7 +31,7 @@ pub enum Verb {
     DryRun,
     /// [`Cluster::apply`] with [`Mode::Real`].
     Apply,
-    /// [`Cluster::patch`] with [`Mode::Real`]; a rehearsal is a [`Verb::DryRun`].
+    /// [`Cluster::patch`] with [`Mode::Real`]; a dry run is a [`Verb::DryRun`].
     Patch,
     /// [`Cluster::delete`].
     Delete,

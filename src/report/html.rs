@@ -62,7 +62,7 @@ fn warnings(reports: &[Report], out: &mut impl Write) -> io::Result<()> {
     if all.is_empty() {
         return Ok(());
     }
-    writeln!(out, "<section aria-labelledby=\"first\"><h2 id=\"first\">To be known first</h2><ul class=\"warnings\">")?;
+    writeln!(out, "<section aria-labelledby=\"first\"><h2 id=\"first\">Warnings</h2><ul class=\"warnings\">")?;
     for Warning { word, place, message, hint } in all {
         write!(out, "<li><strong>{word}</strong> <bdi>{}</bdi>: {}", Safe(&place), Safe(&message))?;
         if let Some(hint) = hint {

@@ -17,7 +17,7 @@ use crate::report::outcome::Outcome;
 /// What became of one case.
 enum Verdict {
     Passed,
-    /// The text is inert already.
+    /// The text is sanitized already.
     Failed {
         kind: String,
         message: String,
@@ -200,7 +200,7 @@ fn differences(step: &StepReport, cluster: &ClusterReport) -> String {
     out
 }
 
-/// Returns a text of others for an attribute; what XML cannot hold at all is not left by [`inert`].
+/// Returns a text of others for an attribute; what XML cannot hold at all is not left by [`sanitized`].
 fn xml(text: &str) -> String {
     escaped(&sanitize::line(text))
 }

@@ -52,11 +52,11 @@ pub struct Change {
 /// Compares what a report says of a cluster with what was known before.
 pub fn change(before: Findings, report: &Report, name: &str) -> Change {
     let (mut now, mut change) = (finding::on(report, name), Change::default());
-    let sight = report.clusters.get(name).map(|cluster| Sight::of(report, cluster));
+    let seen = report.clusters.get(name).map(|cluster| Seen::of(report, cluster));
     for (id, old) in before {
         match now.remove(&id) {
             Some(found) => change.still.push(Finding { since: old.since.min(found.since), ..found }),
-            None if sight.as_ref().is_some_and(|sight| sight.has_seen(&old)) => change.resolved.push(old),
+            None if seen.as_ref().is_some_and(|seen| seen.has_seen(&old)) => change.resolved.push(old),
             None => change.unseen.push(old),
         }
     }
@@ -124,7 +124,7 @@ pub fn undated(report: &Report) -> Report {
 }
 
 /// What a round on a cluster has looked at.
-struct Sight<'a> {
+struct Seen<'a> {
     cluster: &'a ClusterReport,
     /// It got far enough to see everything that it was about.
     is_complete: bool,
@@ -141,7 +141,7 @@ struct Sight<'a> {
     mode: Mode,
 }
 
-impl<'a> Sight<'a> {
+impl<'a> Seen<'a> {
     fn of(report: &'a Report, cluster: &'a ClusterReport) -> Self {
         let is_complete = match cluster.state {
             ClusterState::Done | ClusterState::Planned | ClusterState::Compared | ClusterState::Held => {

@@ -33,7 +33,7 @@ const DIGITS: usize = 40;
 /// Who marks objects: one sync of one installation.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Marker {
-    /// Random, made once, kept in the state of the installation.
+    /// Random, generated once, kept in the state of the installation.
     pub installation: String,
     /// Name of the sync.
     pub sync: String,
@@ -86,7 +86,7 @@ const TOOLS: [(&str, &str, &str); 16] = [
     ("labels", "olm.owner", "OLM"),
 ];
 
-/// The annotation by which an object may be deleted and made anew where a field of it cannot be changed.
+/// The annotation by which an object may be deleted and created again where a field of it cannot be changed.
 pub const RECREATE_ANNOTATION: &str = "gatewright.dev/recreate";
 
 /// Marks by which people ask tools not to delete an object: where, key, value in lower case.
@@ -193,7 +193,7 @@ pub fn confirm_mark(body: &Value) -> Option<&'static str> {
     mark.or_else(|| has_option(body, &["Prune=confirm", "Delete=confirm"]))
 }
 
-/// Tells whether an object carries the mark by which its owner lets it be deleted and made anew.
+/// Tells whether an object carries the mark by which its owner lets it be deleted and created again.
 pub fn may_be_recreated(body: &Value) -> bool {
     is_set(body, &("annotations", RECREATE_ANNOTATION, "allowed"))
 }

@@ -100,7 +100,7 @@ pub trait ValuesGenerator: Send + Sync {
     /// Decides what becomes of a spec.
     fn values(&self, subject: &Subject<'_>, parameters: &Merged) -> Result<Provision, Vec<Problem>>;
 
-    /// Returns remarks about parameters that are allowed and yet hardly what was meant; they hold nothing back.
+    /// Returns warnings about parameters that are allowed and yet hardly what was meant; they hold nothing back.
     fn lint(&self, _subject: &Subject<'_>, _parameters: &Merged) -> Vec<Problem> {
         Vec::new()
     }
@@ -293,7 +293,7 @@ impl Pack {
         let place = Place::file(format!("{}/{MANIFEST}", self.manifest.name));
         let check = |check: &manifest::Check| {
             let bound = Bound { rule: check.rule.clone(), message: Some(check.message.clone()) };
-            Some((rule(&bound, &place)?, check.notice))
+            Some((rule(&bound, &place)?, check.warning))
         };
         let checks = self.manifest.checks.iter().filter_map(check).collect();
         let hints = self.manifest.health.iter();

@@ -25,7 +25,7 @@ pub struct Args {
     /// Cases; all of them by default.
     #[arg(value_name = "CASE")]
     cases: Vec<String>,
-    /// Write what is expected anew, to be reviewed.
+    /// Write what is expected again, to be reviewed.
     #[arg(long)]
     update: bool,
 }
@@ -52,7 +52,7 @@ pub fn run(context: &Context, args: &Args) -> Result<u8, Failure> {
     }
     print(&format!("{}, {wrong} different\n", count(cases.len(), "case")));
     if wrong > 0 {
-        complain("--update writes what is expected anew; review the change\n");
+        complain("--update writes what is expected again; review the change\n");
     }
     Ok(if wrong > 0 { EXIT_FAILED } else { 0 })
 }

@@ -76,7 +76,7 @@ impl<'a> Target<'a> {
         self.watched.iter().any(Watched::is_open)
     }
 
-    /// Notes what has become of the object among those that were rendered with an exchange.
+    /// Records what has become of the object among those that were rendered with an exchange.
     pub(super) fn compare(&self, objects: &[Object], (said, other): Exchange<'_>, changes: &mut Changes) {
         let before = self.object().body();
         let after = counterpart(self.objects, self.index, objects).map(Object::body);

@@ -60,7 +60,7 @@ pub struct Manifest {
     /// The parameters that patch what is rendered.
     #[serde(default)]
     pub overlays: Vec<Overlay>,
-    /// Secrets with a value that is made once, on each cluster.
+    /// Secrets with a generated value, one on each cluster.
     #[serde(default)]
     pub generate: Vec<Generated>,
 }
@@ -189,7 +189,7 @@ pub struct Check {
     pub message: String,
     /// It is said, and holds nothing back.
     #[serde(default)]
-    pub notice: bool,
+    pub warning: bool,
 }
 
 /// When objects count as healthy.
@@ -216,7 +216,7 @@ pub struct Operator {
     pub kinds: Vec<Kind>,
 }
 
-/// A Secret with a value that is made once. Templates do not see the value.
+/// A Secret with a generated value. Templates do not see the value.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct Generated {

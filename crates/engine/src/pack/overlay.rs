@@ -48,16 +48,16 @@ pub struct Overlaid {
     /// The objects; those that overlays have made come last, in the order of `overlays`.
     pub objects: Vec<Object>,
     /// Overlays that are allowed and yet hardly do what was meant.
-    pub notices: Vec<Problem>,
+    pub warnings: Vec<Problem>,
 }
 
 /// Lays what the layers say, the lowest first, over the objects of one unit.
 pub fn apply(overlays: &[Overlay], subject: &Subject<'_>, objects: Vec<Object>) -> Result<Overlaid, Vec<Problem>> {
     let says = |layer| overlays.iter().any(|overlay| Said::by(layer, overlay).is_some());
     if !subject.layers.iter().any(says) {
-        return Ok(Overlaid { objects, notices: Vec::new() });
+        return Ok(Overlaid { objects, warnings: Vec::new() });
     }
-    let mut work = Work { subject, result: Overlaid { objects, notices: Vec::new() }, problems: Vec::new() };
+    let mut work = Work { subject, result: Overlaid { objects, warnings: Vec::new() }, problems: Vec::new() };
     let (making, changing): (Vec<&Overlay>, Vec<&Overlay>) = overlays.iter().partition(|overlay| overlay.creates);
     let mut workloads = Vec::new();
     for layer in subject.layers {
@@ -144,7 +144,7 @@ impl Work<'_> {
     }
 
     /// Makes the object of an overlay, and lays over it what the layers say. It is for the workload as the highest of
-    /// them leaves it, because in kgateway each layer makes it anew, and the last one remains.
+    /// them leaves it, because in kgateway each layer makes it again, and the last one remains.
     fn create(&mut self, said: &[Said<'_>], workload: Option<&Object>) {
         let Some(first) = said.first() else { return };
         let mut object = match created::create(&first.overlay.kind, workload) {
@@ -167,7 +167,7 @@ impl Work<'_> {
         }
         let mut body = with_metadata(object.clone(), said.node).into_body();
         if let Some(change) = said.patch() {
-            self.result.notices.extend(lint::lint(said, object, &change));
+            self.result.warnings.extend(lint::lint(said, object, &change));
             body = match patched(&body, &change, object) {
                 Ok(body) => body,
                 Err(error) => {

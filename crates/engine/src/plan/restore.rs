@@ -85,7 +85,7 @@ pub struct Restoration {
 }
 
 impl Left {
-    /// Notes how a live object is.
+    /// Records how a live object is.
     pub fn of(live: &Live) -> Self {
         let entries: Vec<String> = writers(live.object.body()).map(Value::to_string).collect();
         let generation = &live.object.body()["metadata"]["generation"];
@@ -94,13 +94,13 @@ impl Left {
         Self { uid: live.uid.clone(), resource_version: live.resource_version.clone(), writers, lost: None }
     }
 
-    /// Notes how a change has left an object, and what others have lost by it.
+    /// Records how a change has left an object, and what others have lost by it.
     pub fn after(before: Option<&Live>, live: &Live) -> Self {
         let lost = before.map(|before| difference(&of_others(before), &of_others(live)));
         Self { lost: lost.filter(|lost| *lost != json!({})), ..Self::of(live) }
     }
 
-    /// Notes that the object was changed earlier in the same round, too.
+    /// Records that the object was changed earlier in the same round, too.
     #[must_use]
     pub fn since(self, earlier: &Self) -> Self {
         let lost = match (&earlier.lost, &self.lost) {
@@ -276,7 +276,7 @@ fn rendering<'a>(wanted: impl IntoIterator<Item = (&'a Change, Object)>) -> Rend
     Rendering { units: units.into_values().collect(), ..Rendering::default() }
 }
 
-/// What a server chooses by itself it chooses anew.
+/// What a server chooses by itself it chooses again.
 fn note(change: &Change, object: &Object) -> Option<String> {
     let before = change.before.as_ref().filter(|_| change.deed == Deed::Delete && change.id.is_a("", "Service"))?;
     let had = before.object.body().pointer("/spec/clusterIP")?.as_str()?;

@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use super::guard::Guard;
 use super::guard::token::HeldStep;
 use super::policies::{Adopt, Confirm, MaxDelete, Policies};
-use super::{Action, Doubt, Observed, Over, Plan, plan};
+use super::{Action, Observed, Over, Plan, Suspicion, plan};
 use crate::inventory::{Entry, Inventory};
 use crate::live::Live;
 use crate::marks::{Marker, confirm_mark, keep_mark};
@@ -155,17 +155,17 @@ proptest! {
     }
 
     #[test]
-    fn while_an_inventory_is_in_doubt_nothing_is_deleted_and_all_else_goes_on(
+    fn while_an_inventory_is_suspect_nothing_is_deleted_and_all_else_goes_on(
         situations in prop::collection::vec(situation(), 0..16),
     ) {
         let mut world = world(&situations);
         let all = |plan: &Plan| plan.changes().map(|step| step.id.clone()).collect::<BTreeSet<_>>();
         let certain = world.plan(&policies());
-        world.observed.doubt = Some(Doubt { sync: "edge".to_owned(), what: "it is gone".to_owned() });
-        let doubtful = world.plan(&policies());
-        prop_assert_eq!(deleted(&doubtful), BTreeSet::new());
-        prop_assert_eq!(all(&doubtful), &all(&certain) - &deleted(&certain));
-        prop_assert!(doubtful.holds.iter().any(|hold| hold.guard == Guard::Inventory && hold.token.is_none()));
+        world.observed.suspicion = Some(Suspicion { sync: "edge".to_owned(), what: "it is gone".to_owned() });
+        let suspect = world.plan(&policies());
+        prop_assert_eq!(deleted(&suspect), BTreeSet::new());
+        prop_assert_eq!(all(&suspect), &all(&certain) - &deleted(&certain));
+        prop_assert!(suspect.holds.iter().any(|hold| hold.guard == Guard::Inventory && hold.token.is_none()));
     }
 
     #[test]

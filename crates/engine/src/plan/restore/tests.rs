@@ -64,7 +64,7 @@ fn what_was_deleted_comes_back_as_it_was_set() {
     let before = service("a", "1", 80, "x");
     let object = check(change(Deed::Delete, Some(&before), None), None, "apply").expect("it is wanted");
     let body = object.body();
-    assert_eq!(body["spec"], json!({"ports": [{"port": 80}], "type": "NodePort"}), "the server chooses the rest anew");
+    assert_eq!(body["spec"], json!({"ports": [{"port": 80}], "type": "NodePort"}), "the server chooses the rest again");
     assert_eq!(body["metadata"]["annotations"]["theirs"], "x", "what others have set comes back too");
     for gone in ["uid", "resourceVersion", "creationTimestamp", "finalizers", "managedFields"] {
         assert_eq!(body["metadata"].get(gone), None, "{gone}");

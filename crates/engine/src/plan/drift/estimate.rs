@@ -20,7 +20,7 @@ use crate::quantity::{self, places};
 /// Where a server counts the templates of a `DaemonSet`, whoever it says has written that.
 const TEMPLATE_GENERATION: &str = "deprecated.daemonset.template.generation";
 
-/// Returns the body that a live object would have if what was settled about it was applied.
+/// Returns the body that a live object would have if what was decided about it was applied.
 pub fn estimated(agreed: &Negotiated, live: &Live, model: &Model) -> Value {
     let owned = managed_fields(live).iter().fold(json!({}), |all, entry| union(&all, &entry["fieldsV1"]));
     let kind = agreed.object.gvk();
@@ -28,7 +28,7 @@ pub fn estimated(agreed: &Negotiated, live: &Live, model: &Model) -> Value {
     let amounts = places::Place::built_in(&kind.group, &kind.kind);
     let mut body = merged(&agreed.remainder(live), agreed.object.body(), Place { rule, owned: &owned, amounts });
     if has_twins(&body) {
-        // A server would not take that; it becomes what a rehearsal tries instead.
+        // A server would not take that; it becomes what a dry run tries instead.
         body = agreed.laid(live);
     }
     defaults::fill(&mut body, &kind, rule);
