@@ -344,7 +344,7 @@ fn order(
         settings: settings.clone(),
         clusters,
         installation: shared.installation.clone(),
-        mode: if settings.mode == SyncMode::Apply { Mode::Apply } else { Mode::Compare },
+        mode: if settings.mode == SyncMode::Apply { Mode::Apply } else { Mode::Report },
         only: None,
         full: false,
         wait: true,

@@ -3,7 +3,7 @@
 //! The JSON view is this value; its form is versioned by [`SCHEMA`].
 
 pub mod blast;
-pub mod comparison;
+pub mod diff;
 pub mod finding;
 pub mod form;
 pub mod html;
@@ -96,7 +96,8 @@ pub enum Mode {
     /// Yes.
     Apply,
     /// Nothing, and not by this installation: this is how things stand.
-    Compare,
+    #[serde(rename = "compare")]
+    Report,
 }
 
 /// Something that is wrong with the source.

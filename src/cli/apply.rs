@@ -15,7 +15,7 @@ use crate::history::saved_plan::{PlanFile, PlanFileError, PlannedSync};
 use crate::report::Report;
 use crate::source::git::names::{CommitId, Reference};
 
-/// Carries out a plan that `plan --out` has written: exactly what it shows, and nothing else.
+/// Carry out a plan that `plan --out` has written: exactly what it shows, and nothing else.
 ///
 /// The revision of the source that was planned is rendered again, a commit of git even if the branch has moved on; a
 /// directory must be as it was. Everything is looked at again, and a unit goes ahead only if its steps come out the same:

@@ -9,7 +9,7 @@ use gatewright_engine::yaml;
 use super::{Context, Failure, emit, render};
 use crate::config::Config;
 
-/// Prints the parameters that Gateways, or other specs of a pack, begin with, as a document to start one of your own from.
+/// Print the parameters that Gateways, or other specs of a pack, begin with, as a document to start one of your own from.
 ///
 /// If --config names a file, what it sets for the pack is part of them, and said so in a comment.
 ///

@@ -10,7 +10,7 @@ use crate::config::settings::{MaxDelete, SyncSettings};
 use crate::inventory::store;
 use crate::report::{ClusterReport, Mode, Report};
 
-/// Deletes everything that a sync owns, on all of its clusters or on some.
+/// Delete everything that a sync owns, on all of its clusters or on some.
 ///
 /// An object goes as in every round: only if the inventory, its mark and its uid agree, and not if it asks to be kept,
 /// was adopted (unless adopt.prune is true) or holds what others have made. What another sync wants is released to it.

@@ -29,7 +29,7 @@ enum Command {
     Claim(claim::Args),
 }
 
-/// Lists every object that stands in an inventory.
+/// List every object that stands in an inventory.
 ///
 /// A sync that is not configured any more can be shown with --cluster. Exit codes: 0, 1 an inventory cannot be read, 3 one
 /// is suspect, 4 a cluster was unreachable, 64 usage or configuration; of several the first of 1, 3, 4, 0.
@@ -46,7 +46,7 @@ struct Show {
     format: Format,
 }
 
-/// Rebuilds the inventory of a sync on a cluster, and confirms it.
+/// Rebuild the inventory of a sync on a cluster, and confirm it.
 ///
 /// What bears the mark of the sync stands in it afterwards, the object that is there now; what does not is taken out. No
 /// object is changed or deleted. It shows what it will write, and asks; in a script say --yes. The next round deletes

@@ -12,7 +12,7 @@ use clap::Subcommand;
 use super::{Context, Failure};
 use crate::config::packs::{Folder, FolderError, pack_in};
 
-/// Begins, tests and examines packs: folders of templates that turn a family of specs into objects. Needs no cluster.
+/// Create, test and lint packs: folders of templates that turn a family of specs into objects. Needs no cluster.
 #[derive(Debug, clap::Args)]
 pub struct Args {
     #[command(subcommand)]

@@ -7,7 +7,7 @@ use super::session::{Selection, Session, unusable};
 use super::{Context, Failure, emit, worst};
 use crate::desired::rights::{Request, Subject, documents};
 
-/// Prints the rights that a sync needs, as roles and bindings for `kubectl apply -f -`.
+/// Print the rights that a sync needs, as roles and bindings for `kubectl apply -f -`.
 ///
 /// They are those for what the source says now: run it again when Gateways come in other namespaces, or of other kinds,
 /// and keep the old roles until what they were for is gone. No cluster is asked; the names of custom resources in rules are

@@ -15,7 +15,7 @@ use super::{Context, EXIT_FAILED, EXIT_USAGE, Failure, check_name, complain, emi
 use crate::config::Config;
 use crate::config::packs::{build, folders};
 
-/// Renders specs to a stream of YAML documents, in the order in which they would be applied. Needs no cluster.
+/// Render specs to a stream of YAML documents, in the order in which they would be applied. Needs no cluster.
 ///
 /// Problems go to standard error. Exit codes: 0 all rendered, 1 some specs have problems, 64 usage.
 #[derive(Debug, clap::Args)]

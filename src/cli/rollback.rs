@@ -11,7 +11,7 @@ use crate::history::archive::sets::{self, Set};
 use crate::history::archive::vault::Vault;
 use crate::report::{ClusterState, Mode};
 
-/// Applies what was rendered in an earlier round again, without the source, and suspends the sync.
+/// Apply what was rendered in an earlier round again, without the source, and suspend the sync.
 ///
 /// After each round that ends well what it rendered is kept. A rollback is a round like any other: it shows its plan,
 /// and all guards hold. `gatewright resume SYNC` applies the source again.

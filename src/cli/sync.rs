@@ -9,7 +9,7 @@ use crate::config::settings;
 use crate::report::{Mode, Report, text};
 use crate::state::suspension;
 
-/// Runs one round now: shows the plan, applies it, waits, and deletes what is not wanted any more.
+/// Run one round now: show the plan, apply it, wait, and delete what is not wanted any more.
 ///
 /// Whoever is at a terminal is asked before an API server is changed, on standard error and wherever the output goes;
 /// anything but "yes" changes nothing and exits with 1. A sync with `mode: report` is compared and reported only.
@@ -165,7 +165,7 @@ pub(super) fn round(
     prepared.order.wait = !how.no_wait;
     let mode = match prepared.order.settings.mode {
         settings::Mode::Apply => Mode::Apply,
-        settings::Mode::Report => Mode::Compare,
+        settings::Mode::Report => Mode::Report,
     };
     if mode == Mode::Apply && asks(how, prepared) && !agrees(context, session, prepared) {
         complain(&format!("gatewright: sync {:?} was cancelled, nothing was changed\n", prepared.order.sync));

@@ -15,7 +15,7 @@ use crate::history::archive::runs::{self, Outline, Recorded};
 use crate::history::archive::vault::Vault;
 use crate::report::{ClusterState, Mode};
 
-/// Takes back what a round has changed and deleted, and suspends the sync, so that no round does it again.
+/// Take back what a round has changed and deleted, and suspend the sync, so that no round does it again.
 ///
 /// Objects that it deleted are made again, as they were set before, the values of Secrets included. Objects that it
 /// changed get the fields back that were ours, if nobody has changed them since. Objects that it made are deleted, if they

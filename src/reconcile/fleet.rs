@@ -134,7 +134,7 @@ pub async fn run(
     let clusters = conclusions.into_iter().map(|(name, conclusion)| (name, conclusion.report)).collect();
     remember(order, &clusters, state);
     fights::remember(order, &clusters, state);
-    if order.mode != Mode::Compare {
+    if order.mode != Mode::Report {
         approvals::record(state, &order.sync, order.only.is_some() || order.undo.is_some(), &clusters);
     }
     Report {
@@ -212,7 +212,7 @@ impl Target {
             known::forget(order, &name, state);
         }
         let audit = order.audit(&name, state);
-        let is_compared = order.mode == Mode::Compare;
+        let is_compared = order.mode == Mode::Report;
         let last = is_compared.then(|| journal::before(state, &order.sync, &name)).flatten();
         let pinned = order.pinned.as_ref().map(|pinned| pinned.get(&name).cloned().unwrap_or_default());
         let policies = Policies {
@@ -262,7 +262,7 @@ impl Target {
         if let Some(refused) = other_cluster(self.cluster.as_ref(), self.pinned.as_ref()).await {
             return (self.name, Conclusion::of(refused));
         }
-        if self.mode == Mode::Compare && self.cluster.carries_marks() {
+        if self.mode == Mode::Report && self.cluster.carries_marks() {
             let (want, policies, siblings) = (&self.want, &self.policies, &self.siblings);
             let (last, is_trusting) = (self.last.as_ref(), self.is_trusting);
             let task = drift::Task { want, policies, siblings, last, is_trusting, stop: &stop };
@@ -272,7 +272,7 @@ impl Target {
             want: &self.want,
             policies: &self.policies,
             // In a directory everything is ours, or nobody's.
-            mode: if self.mode == Mode::Compare { Mode::Plan } else { self.mode },
+            mode: if self.mode == Mode::Report { Mode::Plan } else { self.mode },
             wait_policy: self.wait_policy,
             acceptance: self.acceptance,
             last_round: self.last_round.as_ref(),
@@ -357,7 +357,7 @@ impl Order {
 
     /// What is reported of directories alone is a plan: in them everything is ours, or nobody's.
     fn told_mode(&self) -> Mode {
-        let is_planned = self.mode == Mode::Compare && self.clusters.values().all(|cluster| !cluster.carries_marks());
+        let is_planned = self.mode == Mode::Report && self.clusters.values().all(|cluster| !cluster.carries_marks());
         if is_planned { Mode::Plan } else { self.mode }
     }
 

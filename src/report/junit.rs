@@ -172,7 +172,7 @@ fn verdict(step: &StepReport, cluster: &ClusterReport, mode: Mode) -> Verdict {
     match (&step.outcome, mode) {
         (Some(Outcome::Failed(why) | Outcome::Stale(why)), _) => failed(why.clone()),
         (Some(Outcome::Skipped), _) => Verdict::Skipped("not tried".to_owned()),
-        (None, Mode::Plan | Mode::Compare) if step.is_change() => {
+        (None, Mode::Plan | Mode::Report) if step.is_change() => {
             let verb = verb(&step.action, true);
             failed(match step.differences.len() {
                 0 => verb,

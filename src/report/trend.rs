@@ -202,12 +202,12 @@ impl<'a> Seen<'a> {
     /// Tells whether a unit that was sick has been seen to be well, or to be gone.
     fn has_proven(&self, finding: &Finding) -> bool {
         let Some(unit) = self.cluster.units.iter().find(|report| Some(&report.unit) == finding.unit.as_ref()) else {
-            return self.mode != Mode::Compare;
+            return self.mode != Mode::Report;
         };
         match unit.state {
             UnitState::Pruned => true,
             UnitState::Current | UnitState::Changed | UnitState::Unhealthy => {
-                self.mode != Mode::Compare && unit.unawaited.is_none()
+                self.mode != Mode::Report && unit.unawaited.is_none()
             }
             // It is not tried again, or not done with.
             UnitState::Pending | UnitState::Different | UnitState::Held | UnitState::Failed => false,

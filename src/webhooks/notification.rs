@@ -245,10 +245,7 @@ mod tests {
         cluster.state = ClusterState::Compared;
         cluster.steps = (0..steps).map(step).collect();
         let clusters = (0..clusters).map(|number| (format!("{}{number}", "c".repeat(36)), cluster.clone()));
-        Report {
-            clusters: clusters.collect(),
-            ..Report::about(("edge", "specs"), Mode::Compare, Timestamp::UNIX_EPOCH)
-        }
+        Report { clusters: clusters.collect(), ..Report::about(("edge", "specs"), Mode::Report, Timestamp::UNIX_EPOCH) }
     }
 
     #[test]

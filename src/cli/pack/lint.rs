@@ -10,7 +10,7 @@ use serde_json::Value;
 use super::super::{EXIT_FAILED, Failure, complain, print};
 use super::{read, texts};
 
-/// Examines a pack without rendering anything: what its files ask for that is not there, and what nobody asks for.
+/// Lint a pack without rendering anything: what its files ask for that is not there, and what nobody asks for.
 ///
 /// Exit codes: 0 nothing is wrong (warnings are printed all the same), 1 something is, 64 usage.
 #[derive(Debug, clap::Args)]

@@ -11,7 +11,7 @@ use super::read;
 use crate::config::packs::{CASES, Folders, folders};
 use crate::desired::cases::{Case, SPECS, difference};
 
-/// Renders the cases of a pack, and compares what comes out with what is expected.
+/// Render the cases of a pack, and compare what comes out with what is expected.
 ///
 /// A case is a folder below cases/ of the pack: in/ holds specs, settings.yaml, if there, what a config file would say.
 /// Expected are objects.yaml, problems.txt and units.txt. --packs adds other packs that the cases need.

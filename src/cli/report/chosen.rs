@@ -89,7 +89,7 @@ pub(super) fn state(config: &Config, sync: Option<&str>, clock: &dyn Clock) -> R
         if !silent.is_empty() {
             let mode = match settings.mode {
                 settings::Mode::Apply => Mode::Apply,
-                settings::Mode::Report => Mode::Compare,
+                settings::Mode::Report => Mode::Report,
             };
             reports.push(unknown((name, &settings.source), &silent, mode, now));
         }
