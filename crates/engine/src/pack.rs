@@ -37,6 +37,7 @@ use crate::spec::gateway::Gateway;
 use crate::spec::listener_set::ListenerSet;
 use crate::spec::overlay::Bound;
 use crate::spec::{Document, GATEWAY_API, Kind, Kinds, Sense, Specs, base_kinds};
+use crate::tree::files::FilesError;
 use crate::yaml::{self, Node, Position, YamlError};
 use manifest::{Claim, Generated, Manifest, ParameterKind};
 
@@ -184,6 +185,9 @@ pub enum PackError {
     /// A file that the pack needs is not there.
     #[error("the pack has no file {0:?}")]
     Missing(String),
+    /// Its folder cannot be read.
+    #[error("cannot read the pack")]
+    Folder(#[source] FilesError),
     /// A file of the pack is no YAML.
     #[error("cannot read {file:?}, line {line}")]
     Yaml {

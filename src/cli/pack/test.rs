@@ -8,8 +8,9 @@ use gatewright_engine::text::count;
 
 use super::super::{Context, EXIT_FAILED, Failure, complain, print};
 use super::read;
-use crate::config::packs::{CASES, Folders, folders};
+use crate::config::packs::{Folders, folders};
 use crate::desired::cases::{Case, SPECS, difference};
+use gatewright_engine::tree::files::CASES;
 
 /// Render the cases of a pack, and compare what comes out with what is expected.
 ///
