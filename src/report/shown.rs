@@ -1,6 +1,6 @@
 //! A difference as people see it: the same words in every view.
 
-use gatewright_engine::diff::{Class, Difference};
+use gatewright_engine::diff::{Class, Difference, folded};
 use gatewright_engine::plan::conflicts::FieldVerdict;
 use gatewright_engine::text::count;
 use serde_json::Value;
@@ -9,8 +9,6 @@ use similar::{ChangeTag, TextDiff};
 use super::text::fields;
 use super::{ClusterReport, StepReport};
 
-/// Values longer than this are folded, in characters.
-const LONGEST_VALUE: usize = 100;
 /// Lines of a text value that are shown.
 const MOST_LINES: usize = 12;
 
@@ -117,13 +115,4 @@ fn lines(before: &str, after: &str) -> Values {
     };
     let more = changes.len().saturating_sub(MOST_LINES);
     Values::Lines { lines: changes.iter().take(MOST_LINES).map(line).collect(), more }
-}
-
-/// Writes a value as JSON, cut where it is long.
-pub fn folded(value: &Value) -> String {
-    let text = value.to_string();
-    match text.char_indices().nth(LONGEST_VALUE) {
-        None => text,
-        Some((end, _)) => format!("{}… ({} characters)", &text[..end], text.chars().count()),
-    }
 }

@@ -1,11 +1,10 @@
 //! The decisions about fields that others write to, in words.
 
-use gatewright_engine::diff::Difference;
+use gatewright_engine::diff::{Difference, folded};
 use gatewright_engine::plan::conflicts::{FieldVerdict, Verdict};
 use gatewright_engine::text::count;
 
 use crate::report::StepReport;
-use crate::report::shown::folded;
 
 /// Says what becomes of a difference that somebody else has made, if the line of the difference is all that tells it.
 pub(in crate::report) fn word(difference: &Difference, decided: &[FieldVerdict]) -> Option<&'static str> {
