@@ -7,7 +7,6 @@ pub mod directory;
 pub mod exec;
 pub mod kube;
 pub mod kubeconfig;
-pub mod memory;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::error::Error as StdError;

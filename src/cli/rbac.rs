@@ -71,7 +71,7 @@ pub fn run(context: &Context, args: &Args) -> Result<u8, Failure> {
         for want in prepared.wanted.values() {
             renderings.push(session.block_on(want.rendering()).map_err(|error| Failure::of(&error))?);
         }
-        for document in documents(&request, renderings.iter().map(AsRef::as_ref)) {
+        for document in documents(&request, renderings.iter().map(|rendering| &***rendering)) {
             emit(&format!("---\n{}", yaml::to_string(&document)));
         }
     }

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use futures::future::join_all;
 use gatewright_engine::plan::claims::{Claim, Claims, Wanted};
-use gatewright_engine::unit::Rendering;
+use gatewright_engine::unit::marked::Marked;
 
 use crate::config::Config;
 use crate::config::settings::Mode;
@@ -84,7 +84,7 @@ impl Siblings {
     }
 }
 
-fn known(rendering: Option<Result<Arc<Rendering>, RenderingError>>) -> Claim {
+fn known(rendering: Option<Result<Arc<Marked>, RenderingError>>) -> Claim {
     match rendering {
         Some(Ok(rendering)) => Claim::Known(Arc::new(Wanted::of(&rendering))),
         Some(Err(RenderingError::Bug(_))) => Claim::Unknown("its rendering ended in a bug, see the log".to_owned()),

@@ -89,8 +89,8 @@ pub async fn observe(
     scope: Scope<'_>,
 ) -> Result<(Observed, Option<MetadataView>), ClusterError> {
     let wanted: Vec<&Object> = scope.wanted().collect();
-    let carries_marks = cluster.carries_marks();
-    let mut observed = Observed { cluster: scope.identity.to_owned(), carries_marks, ..Observed::default() };
+    let is_unmarked = !cluster.carries_marks();
+    let mut observed = Observed { is_unmarked, ..Observed::from_objects(scope.identity, []) };
     observed.autoscaled = autoscaled(scope.units);
     let kinds = scope.kinds();
     let found = cluster.kinds(&kinds).await?;

@@ -27,6 +27,7 @@ use gatewright_engine::plan::restore::Change;
 use gatewright_engine::plan::saved::{SavedStep, saved};
 use gatewright_engine::plan::{Action, Observed, Plan, Step, plan};
 use gatewright_engine::unit::Rendering;
+use gatewright_engine::unit::marked::Marked;
 use serde::{Deserialize, Serialize};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
@@ -121,7 +122,7 @@ pub struct Conclusion {
     /// The inventory is suspect, and nothing was changed: the next round is to read all of it again.
     pub is_suspect: bool,
     /// What was wanted, if it had to be rendered.
-    pub rendering: Option<Arc<Rendering>>,
+    pub rendering: Option<Arc<Marked>>,
 }
 
 impl Conclusion {
@@ -195,7 +196,7 @@ struct Place {
     /// What identifies the cluster.
     identity: String,
     /// What is wanted there.
-    rendering: Arc<Rendering>,
+    rendering: Arc<Marked>,
     /// The digests of that.
     digests: BTreeMap<ObjectId, String>,
     /// What the sync may do, beside the others of this installation.
@@ -225,7 +226,7 @@ impl Here<'_> {
         HealthSnapshots {
             live: live.unwrap_or(&view.observed.live),
             known: &view.snapshots,
-            readiness: view.observed.carries_marks.then_some(readiness),
+            readiness: (!view.observed.is_unmarked).then_some(readiness),
         }
     }
 }
@@ -312,7 +313,7 @@ async fn carry_out(
         }
         // Somebody else was faster: what was written so far is in the inventory, and is seen as ours now.
         debug!(sync, attempt, "plans again, because an object was changed meanwhile");
-        finish::record_uids(&mut view.plan.inventory, &applied);
+        view.plan.inventory.record_uids(applied.live.values());
         stores.own.save(cluster, sync, &view.plan.inventory).await?;
         let cache = cache_update::so_far(here, &view, &applied);
         // What is stale may have been done all the same: an answer was lost, and the second try met the first.
@@ -344,7 +345,7 @@ pub async fn located(
     cluster: &dyn Cluster,
     policies: &Policies,
     rendering: &Rendering,
-) -> Result<Option<Rendering>, ClusterError> {
+) -> Result<Option<Marked>, ClusterError> {
     let guessed = rendering.units.iter().filter(|unit| unit.home.is_some() && policies.is_about(&unit.id));
     let kinds: BTreeSet<Gvk> = guessed.flat_map(|unit| unit.objects.iter().map(Object::gvk)).collect();
     if kinds.is_empty() {
@@ -352,15 +353,11 @@ pub async fn located(
     }
     let known = cluster.kinds(&kinds).await?.served;
     let scoped = rendering.scoped(|kind| known.get(kind).map(|scope| *scope == KindScope::Namespaced));
-    let marker = &policies.marker;
-    Ok(scoped.map(|mut scoped| {
+    Ok(no_change.map(|no_change| {
         for problem in scoped.problems.iter().filter(|problem| !rendering.problems.contains(problem)) {
             warn!(%problem, "problem in the source on this cluster");
         }
-        for unit in scoped.units.iter_mut().filter(|unit| unit.home.is_some()) {
-            unit.map(|object| marker.mark(object));
-        }
-        scoped
+        no_change.marked(&policies.marker)
     }))
 }
 

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::{Arc, OnceLock};
 
+use crate::support::memory::{MemoryCluster, Verb};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use gatewright::basics::clock::SystemClock;
@@ -11,7 +12,6 @@ use gatewright::cluster::Cluster;
 use gatewright::cluster::directory::DirectoryCluster;
 use gatewright::cluster::kube::KubeCluster;
 use gatewright::cluster::kubeconfig::{Settings, StandardLookup};
-use gatewright::cluster::memory::{MemoryCluster, Verb};
 use gatewright::report::{ClusterReport, ClusterState};
 use gatewright_engine::merge::origin::Merged;
 use gatewright_engine::object::{Object, ObjectId};

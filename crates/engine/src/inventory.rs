@@ -13,6 +13,7 @@ use flate2::read::GzDecoder;
 use flate2::write::GzEncoder;
 use serde::{Deserialize, Serialize};
 
+use crate::live::Live;
 use crate::object::{Gvk, ObjectId};
 use crate::text::digest;
 
@@ -130,6 +131,15 @@ impl Inventory {
     /// Returns the units that own something.
     pub fn units(&self) -> BTreeSet<&ObjectId> {
         self.entries.values().map(|entry| &entry.unit).collect()
+    }
+
+    /// Records the uids of objects that were written.
+    pub fn note_uids<'a>(&mut self, written: impl IntoIterator<Item = &'a Live>) {
+        for live in written {
+            if let Some(entry) = self.entries.get_mut(live.object.id()) {
+                entry.uid = Some(live.uid.clone());
+            }
+        }
     }
 
     /// Tells whether another inventory says the same about what is owned, and from where, whatever revision that was.

@@ -10,6 +10,7 @@ pub mod claims;
 pub mod conflicts;
 mod decide;
 pub mod deployer;
+mod display;
 pub mod drift;
 pub mod exclusive;
 mod fields;
@@ -35,7 +36,8 @@ use crate::live::Live;
 use crate::marks::{Marker, Owner};
 use crate::object::{Gvk, Object, ObjectId};
 use crate::pack;
-use crate::unit::{Rendering, Unit};
+use crate::unit::Unit;
+use crate::unit::marked::Marked;
 use conflicts::FieldVerdict;
 use decide::Decision;
 use deployer::{FromDeployer, GatewayState};
@@ -50,8 +52,8 @@ use withdrawal::{Deletion, Evidence};
 pub struct Observed {
     /// What identifies the cluster; empty if it does not know yet.
     pub cluster: String,
-    /// Whether the objects there carry our marks; where they do not, the inventory says what is ours.
-    pub carries_marks: bool,
+    /// Whether objects there carry no marks, as in a directory: the inventory alone says what is ours.
+    pub is_unmarked: bool,
     /// All that is wanted or owned and exists.
     pub live: BTreeMap<ObjectId, Live>,
     /// Those of them that are known to be exactly what is wanted, because nobody has touched them since that was found
@@ -184,7 +186,8 @@ pub struct Over {
 }
 
 impl Over {
-    fn of(live: &Live) -> Self {
+    /// Returns what tells this version of a live object from any other.
+    pub fn of(live: &Live) -> Self {
         Self { uid: live.uid.clone(), resource_version: live.resource_version.clone() }
     }
 }
@@ -223,6 +226,11 @@ impl Action {
     /// Tells whether an object of ours is deleted that nobody wants any more.
     pub fn deletes(&self) -> bool {
         matches!(self, Self::Prune(_) | Self::DeleteFirst(_))
+    }
+
+    /// Tells whether the object leaves the inventory once this is done.
+    pub fn disowns(&self) -> bool {
+        self.deletes() || matches!(self, Self::Forget | Self::Release(Release { is_taken: true, .. }))
     }
 
     /// Tells whether anything on the cluster changes.
@@ -272,7 +280,7 @@ pub struct Plan {
 }
 
 /// Makes the plan for one cluster.
-pub fn plan(rendering: &Rendering, observed: &Observed, owned: &Inventory, policies: &Policies) -> Plan {
+pub fn plan(rendering: &Marked, observed: &Observed, owned: &Inventory, policies: &Policies) -> Plan {
     let mut plan = Plan { inventory: ahead(observed, owned, policies), ..Plan::default() };
     let mut units: Vec<&Unit> = rendering.units.iter().filter(|unit| policies.is_about(&unit.id)).collect();
     // Namespaces come first, because what goes into them depends on what becomes of them.
@@ -313,6 +321,15 @@ fn ahead(observed: &Observed, owned: &Inventory, policies: &Policies) -> Invento
 }
 
 impl Observed {
+    /// Begins with the objects of a cluster, and `cluster` for what identifies it, such as the uid of `kube-system`.
+    ///
+    /// A server adds defaults to what is applied, so that there [`Observed::dry-run`] has to hold the answers of dry
+    /// runs: without, each default is a difference.
+    pub fn from_objects(cluster: &str, objects: impl IntoIterator<Item = Live>) -> Self {
+        let live = objects.into_iter().map(|live| (live.object.id().clone(), live)).collect();
+        Self { cluster: cluster.to_owned(), live, ..Self::default() }
+    }
+
     /// Tells whether a live object is the one that another of our syncs has in its inventory.
     fn was_ours(&self, id: &ObjectId) -> bool {
         let uid = self.live.get(id).map(|live| &live.uid);
@@ -322,7 +339,7 @@ impl Observed {
 
 /// Whose a live object is, by its marks or, where there are none, by the inventory.
 pub fn owner(live: &Live, observed: &Observed, owned: &Inventory, marker: &Marker) -> Owner {
-    if observed.carries_marks {
+    if !observed.is_unmarked {
         return marker.owner(&live.object);
     }
     match observed.elsewhere.get(live.object.id()) {

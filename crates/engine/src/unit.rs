@@ -5,6 +5,7 @@
 
 mod checks;
 pub mod generated;
+pub mod marked;
 mod pairs;
 pub(crate) mod single;
 mod specs;
@@ -327,7 +328,7 @@ impl Unit {
     }
 
     /// Changes every object.
-    pub fn map(&mut self, change: impl Fn(Object) -> Object) {
+    pub(crate) fn map(&mut self, change: impl Fn(Object) -> Object) {
         for objects in [&mut self.specs, &mut self.objects] {
             *objects = std::mem::take(objects).into_iter().map(&change).collect();
         }

@@ -70,7 +70,7 @@ pub(super) fn finished(
     (store, report): (&Store, &ClusterReport),
     closing: Option<&MetadataView>,
 ) -> Option<LastRound> {
-    if !view.observed.carries_marks || here.task.undo.is_some() {
+    if view.observed.is_unmarked || here.task.undo.is_some() {
         return None;
     }
     let cache = CacheWriter { here, view, applied, live, closing }.cache();

@@ -2,7 +2,6 @@
 
 use std::collections::BTreeMap;
 
-use gatewright_engine::inventory::Inventory;
 use gatewright_engine::live::Live;
 use gatewright_engine::object::{Gvk, ObjectId};
 use gatewright_engine::plan::{Action, Plan, Release, Step};
@@ -75,7 +74,7 @@ async fn finish_all(
         // A directory has an identity only after its first write.
         plan.inventory.cluster = cluster.identity().await?;
     }
-    record_uids(&mut plan.inventory, applied);
+    plan.inventory.record_uids(applied.live.values());
     store.save(cluster, sync, &plan.inventory).await?;
     let mut bystanders = Unhealthy::new();
     if let Some(wait_policy) = task.wait_policy.filter(|_| cluster.has_health() && applied.lost.is_none()) {
@@ -102,15 +101,6 @@ async fn finish_all(
     store.save(cluster, sync, &plan.inventory).await
 }
 
-/// The uids of what was made or changed are known now.
-pub(super) fn record_uids(inventory: &mut Inventory, applied: &Applied) {
-    for (id, live) in &applied.live {
-        if let Some(entry) = inventory.entries.get_mut(id) {
-            entry.uid = Some(live.uid.clone());
-        }
-    }
-}
-
 /// The objects that this round has written: only their health gates what follows.
 fn changed(plan: &Plan, applied: &Applied) -> BTreeMap<ObjectId, Gvk> {
     let is_written = |id: &ObjectId| applied.outcomes.get(id) == Some(&Outcome::Done);
@@ -131,26 +121,10 @@ fn not_pruned(plan: &Plan) -> Applied {
 
 /// Only what is known to be gone leaves the inventory.
 fn forget(plan: &mut Plan, applied: &Applied) {
-    for step in &plan.steps {
-        let is_gone = match &step.action {
-            Action::Forget => true,
-            Action::Release(Release { is_taken, .. }) => *is_taken,
-            Action::Prune(_) | Action::DeleteFirst(_) => {
-                applied.outcomes.get(&step.id) == Some(&Outcome::Done) && !applied.deleting.contains(&step.id)
-            }
-            Action::CreateNamespace
-            | Action::Create
-            | Action::Update(_)
-            | Action::Adopt(_)
-            | Action::AdoptFromDeployer(_)
-            | Action::Generate(_)
-            | Action::Recreate(_)
-            | Action::Unchanged
-            | Action::Omit => false,
-        };
-        if is_gone {
-            plan.inventory.entries.remove(&step.id);
-        }
+    let is_gone = |id: &ObjectId| applied.outcomes.get(id) == Some(&Outcome::Done) && !applied.deleting.contains(id);
+    let disowned = plan.steps.iter().filter(|step| step.action.disowns());
+    for step in disowned.filter(|step| !step.action.deletes() || is_gone(&step.id)) {
+        plan.inventory.entries.remove(&step.id);
     }
 }
 

@@ -3,13 +3,13 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
+use crate::support::memory::MemoryCluster;
 use futures::future::join_all;
 use gatewright::basics::clock::SystemClock;
 use gatewright::cluster::Cluster;
 use gatewright::cluster::directory::DirectoryCluster;
 use gatewright::cluster::kube::KubeCluster;
 use gatewright::cluster::kubeconfig::{Settings, StandardLookup};
-use gatewright::cluster::memory::MemoryCluster;
 use gatewright::report::{ClusterReport, ClusterState};
 use gatewright_engine::live::Live;
 use gatewright_engine::marks::SYNC_LABEL;

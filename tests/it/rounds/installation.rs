@@ -156,7 +156,7 @@ impl Installation {
         other: (&Self, &Specs),
         cluster: &Arc<dyn Cluster>,
     ) -> ClusterReport {
-        let wants = Sibling::Wants(Want::Ready(Arc::new(other.0.rendering(other.1))));
+        let wants = Sibling::Wants(Want::ready(other.0.rendering(other.1), &other.0.marker));
         let siblings = Siblings::of([(other.0.marker.sync.clone(), wants)]);
         self.run(specs, cluster, Mode::Apply, siblings).await
     }

@@ -151,7 +151,7 @@ pub fn negotiated(
     policies: &Policies,
 ) -> Result<Negotiated, Reason> {
     let is_held = || held_by(unit, object.id(), live, observed.gateways.get(&unit.id)).is_some();
-    if !observed.carries_marks || managed_fields(live).is_empty() || is_held() {
+    if observed.is_unmarked || managed_fields(live).is_empty() || is_held() {
         return Ok(Negotiated::plain(object));
     }
     let view = ObjectView {

@@ -52,7 +52,7 @@ impl Decision<'_> {
     /// a file.
     pub(super) fn decide_generated(&self, generated: &Generated) -> Result<Step, Reason> {
         let object = &generated.object;
-        if !self.observed.carries_marks {
+        if self.observed.is_unmarked {
             let note = format!("{}, and never written to a file", generated.promise());
             let step = self.step(object, Action::Omit, Vec::new());
             return Ok(Step { object: None, note: Some(note), ..step });

@@ -167,7 +167,7 @@ impl Plan {
 /// A directory keeps its own inventory, and any installation may go on with it: that is how it works in CI.
 fn other_installation(observed: &Observed, owned: &Inventory, policies: &Policies) -> Option<Hold> {
     let ours = &policies.marker.installation;
-    if !observed.carries_marks || owned.installation.is_empty() || owned.installation == *ours {
+    if observed.is_unmarked || owned.installation.is_empty() || owned.installation == *ours {
         return None;
     }
     Some(Hold::on_sync(

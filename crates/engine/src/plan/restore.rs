@@ -22,6 +22,7 @@ use crate::marks::{FIELD_MANAGER, Marker, Owner};
 use crate::object::{Gvk, Object, ObjectId};
 use crate::problem::Place;
 use crate::text::digest;
+use crate::unit::marked::Marked;
 use crate::unit::{Rendering, Unit};
 
 /// What a round did to an object.
@@ -76,8 +77,8 @@ pub struct Left {
 /// What is wanted, and of what it can be said that it is not.
 #[derive(Clone, Debug)]
 pub struct Restoration {
-    /// What is wanted.
-    pub rendering: Rendering,
+    /// What is wanted: each object with the marks that it had.
+    pub rendering: Marked,
     /// The part of the inventory that this is about.
     pub owned: Inventory,
     /// What cannot be undone.
@@ -177,7 +178,16 @@ pub fn restoration(changes: &[Change], observed: &Observed, owned: &Inventory, m
     }
     let entries = owned.entries.iter().filter(|(id, _)| about.contains(id));
     let entries = entries.map(|(id, entry)| (id.clone(), entry.clone())).collect();
-    Restoration { rendering: rendering(wanted), owned: Inventory { entries, ..owned.clone() }, refusals }
+    let rendering = Marked::applied_before(rendering(wanted));
+    Restoration { rendering, owned: Inventory { entries, ..owned.clone() }, refusals }
+}
+
+impl Restoration {
+    /// Leaves out what cannot be undone for another reason.
+    pub fn refuse(&mut self, refusals: Vec<Refusal>) {
+        self.rendering.leave_out(|id| refusals.iter().any(|refusal| refusal.id == *id));
+        self.refusals.extend(refusals);
+    }
 }
 
 enum Decision {
