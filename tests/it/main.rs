@@ -37,6 +37,7 @@ mod health;
 mod intruders;
 mod inventory;
 mod kserve;
+mod library;
 mod maintenance;
 mod merging;
 mod moves;
