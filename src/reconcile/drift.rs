@@ -15,7 +15,7 @@ use gatewright_engine::diff::Class;
 use gatewright_engine::mask::Masker;
 use gatewright_engine::object::{Object, ObjectId};
 use gatewright_engine::plan::Plan;
-use gatewright_engine::plan::drift::extra::{Known, spec_of};
+use gatewright_engine::plan::drift::extra::{Expected, spec_of};
 use gatewright_engine::plan::drift::history::{Before, Proof, Sides, class};
 use gatewright_engine::plan::drift::{live_digest, wanted_digest};
 use gatewright_engine::plan::policies::Policies;
@@ -179,10 +179,10 @@ impl Writer<'_> {
             return;
         }
         let claims = self.task.siblings.claims().await;
-        let known = Known::of(self.rendering);
+        let expected = Expected::of(self.rendering);
         for (id, live) in &self.seen.live {
             let traces = &self.rendering.traces;
-            let Some(trace) = traces.iter().find(|trace| known.is_extra(live, trace)) else { continue };
+            let Some(trace) = traces.iter().find(|trace| expected.is_extra(live, trace)) else { continue };
             let unit = spec_of(live, trace);
             if claims.concerns(id, &unit)
                 || self.task.policies.forbids(id).is_some()

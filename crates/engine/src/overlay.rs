@@ -5,10 +5,10 @@
 //! problem, and what they both govern is held. Targets are compared with Gateways as they stand in the source, so that
 //! no overlay depends on what another has patched.
 
-mod change;
 mod names;
 mod nodes;
 pub(crate) mod object;
+mod patch;
 mod read;
 pub(crate) mod specs;
 pub(crate) mod ties;

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::overlay::Overlay;
+use super::overlay::OverlayParameter;
 use super::{FEWEST_BYTES, MANIFEST, PackError, document, file};
 use crate::merge::Line;
 use crate::render::Renderer;
@@ -59,7 +59,7 @@ pub struct Manifest {
     pub traces: Option<Traces>,
     /// The parameters that patch what is rendered.
     #[serde(default)]
-    pub overlays: Vec<Overlay>,
+    pub overlays: Vec<OverlayParameter>,
     /// Secrets with a generated value, one on each cluster.
     #[serde(default)]
     pub generate: Vec<Generated>,

@@ -31,7 +31,7 @@ use crate::yaml::{Content, Node, Position};
 /// A parameter that is an overlay: a line of `overlays` in `pack.yaml`.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
-pub struct Overlay {
+pub struct OverlayParameter {
     /// Where in the parameters it stands: fields, separated by dots.
     pub path: String,
     /// The kind of the objects that it changes.
@@ -52,13 +52,18 @@ pub struct Overlaid {
 }
 
 /// Lays what the layers say, the lowest first, over the objects of one unit.
-pub fn apply(overlays: &[Overlay], subject: &Subject<'_>, objects: Vec<Object>) -> Result<Overlaid, Vec<Problem>> {
+pub fn apply(
+    overlays: &[OverlayParameter],
+    subject: &Subject<'_>,
+    objects: Vec<Object>,
+) -> Result<Overlaid, Vec<Problem>> {
     let says = |layer| overlays.iter().any(|overlay| Said::by(layer, overlay).is_some());
     if !subject.layers.iter().any(says) {
         return Ok(Overlaid { objects, warnings: Vec::new() });
     }
     let mut work = Work { subject, result: Overlaid { objects, warnings: Vec::new() }, problems: Vec::new() };
-    let (making, changing): (Vec<&Overlay>, Vec<&Overlay>) = overlays.iter().partition(|overlay| overlay.creates);
+    let (making, changing): (Vec<&OverlayParameter>, Vec<&OverlayParameter>) =
+        overlays.iter().partition(|overlay| overlay.creates);
     let mut workloads = Vec::new();
     for layer in subject.layers {
         for said in changing.iter().filter_map(|overlay| Said::by(layer, overlay)) {
@@ -80,13 +85,13 @@ pub fn apply(overlays: &[Overlay], subject: &Subject<'_>, objects: Vec<Object>) 
 
 /// What one layer says in one overlay.
 struct Said<'a> {
-    overlay: &'a Overlay,
+    overlay: &'a OverlayParameter,
     layer: &'a Layer<'a>,
     node: &'a Node,
 }
 
 impl<'a> Said<'a> {
-    fn by(layer: &'a Layer<'a>, overlay: &'a Overlay) -> Option<Self> {
+    fn by(layer: &'a Layer<'a>, overlay: &'a OverlayParameter) -> Option<Self> {
         let node = layer.node.at(overlay.path.split('.')).filter(|node| node.content != Content::Null)?;
         Some(Self { overlay, layer, node })
     }

@@ -23,7 +23,7 @@ metadata: {name: edge, namespace: infra}
 spec: {gatewayClassName: c, listeners: [{name: a, port: 80, protocol: HTTP}]}
 ";
 
-fn overlays() -> Vec<Overlay> {
+fn overlays() -> Vec<OverlayParameter> {
     let node = yaml::parse(OVERLAYS).expect("it is YAML").remove(0);
     serde_json::from_value(node.to_value()).expect("these are overlays")
 }
