@@ -353,11 +353,11 @@ pub async fn located(
     }
     let known = cluster.kinds(&kinds).await?.served;
     let scoped = rendering.scoped(|kind| known.get(kind).map(|scope| *scope == KindScope::Namespaced));
-    Ok(no_change.map(|no_change| {
+    Ok(scoped.map(|scoped| {
         for problem in scoped.problems.iter().filter(|problem| !rendering.problems.contains(problem)) {
             warn!(%problem, "problem in the source on this cluster");
         }
-        no_change.marked(&policies.marker)
+        scoped.marked(&policies.marker)
     }))
 }
 

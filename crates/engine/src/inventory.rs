@@ -134,7 +134,7 @@ impl Inventory {
     }
 
     /// Records the uids of objects that were written.
-    pub fn note_uids<'a>(&mut self, written: impl IntoIterator<Item = &'a Live>) {
+    pub fn record_uids<'a>(&mut self, written: impl IntoIterator<Item = &'a Live>) {
         for live in written {
             if let Some(entry) = self.entries.get_mut(live.object.id()) {
                 entry.uid = Some(live.uid.clone());

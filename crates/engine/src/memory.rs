@@ -100,7 +100,7 @@ impl Cluster {
         let mut inventory = plan.inventory.clone();
         for step in &plan.steps {
             let written = self.carry_out(step)?;
-            inventory.note_uids(&written);
+            inventory.record_uids(&written);
             if step.action.disowns() {
                 inventory.entries.remove(&step.id);
             }

@@ -13,11 +13,11 @@ impl Action {
         match self {
             Self::CreateNamespace | Self::Create | Self::Generate(_) => '+',
             Self::Update(_) => '~',
-            Self::Adopt(_) | Self::FromDeployer(_) => '&',
+            Self::Adopt(_) | Self::AdoptFromDeployer(_) => '&',
             Self::Recreate(_) => '±',
             Self::DeleteFirst(_) | Self::Prune(_) => '-',
             Self::Release(_) => '>',
-            Self::Keep | Self::Omit => '=',
+            Self::Unchanged | Self::Omit => '=',
             Self::Forget => 'x',
         }
     }
