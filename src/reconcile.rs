@@ -13,5 +13,6 @@ pub mod cache;
 pub mod drift;
 pub mod fleet;
 pub mod observe;
+pub mod requests;
 pub mod round;
 pub mod wait;

@@ -24,7 +24,7 @@ use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use crate::cluster::{Cluster, ClusterError, Mode, Precondition, Reason};
-use crate::reconcile::observe::{CONCURRENCY, join_bounded};
+use crate::reconcile::requests::{CONCURRENCY, join_at_most};
 use crate::reconcile::wait::accepted;
 use crate::report::outcome::Outcome;
 use pre_image::Keep;
@@ -132,7 +132,7 @@ pub async fn apply(cluster: &dyn Cluster, plan: &Plan, terms: Terms<'_>, limits:
     }
     for steps in waves(others).into_values() {
         let runs = by_unit(steps).into_values().map(|steps| run.unit(steps).boxed()).collect();
-        join_bounded(runs, UNITS).await.into_iter().for_each(|unit| applied.absorb(unit));
+        join_at_most(runs, UNITS).await.into_iter().for_each(|unit| applied.absorb(unit));
     }
     applied
 }

@@ -12,14 +12,16 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use gatewright_engine::diff::Class;
+use gatewright_engine::health::Readiness;
 use gatewright_engine::mask::Masker;
 use gatewright_engine::object::{Object, ObjectId};
-use gatewright_engine::plan::Plan;
 use gatewright_engine::plan::drift::extra::{Expected, spec_of};
 use gatewright_engine::plan::drift::history::{Before, Proof, Sides, class};
+use gatewright_engine::plan::drift::standing::{Compared, Standing, wanted};
 use gatewright_engine::plan::drift::{live_digest, wanted_digest};
 use gatewright_engine::plan::policies::Policies;
-use gatewright_engine::plan::refusal::{self, Refusal};
+use gatewright_engine::plan::refusal::Refusal;
+use gatewright_engine::plan::{Observed, Plan};
 use gatewright_engine::problem::unreadable_files;
 use gatewright_engine::unit::{Rendering, Unit};
 use tokio_util::sync::CancellationToken;
@@ -28,11 +30,10 @@ use crate::cluster::{Cluster, ClusterError, Reason};
 use crate::desired::rendering::Want;
 use crate::desired::siblings::Siblings;
 use crate::history::journal::LastDrift;
+use crate::reconcile::round::health_snapshot::HealthSnapshots;
 use crate::reconcile::round::{self, Conclusion};
 use crate::report::withheld::RefusalReport;
 use crate::report::{ClusterReport, ClusterState, StepReport, UnitReport, UnitState};
-use compare::{Compared, Standing};
-use live::Seen;
 
 /// What a comparison is about.
 #[derive(Clone, Copy)]
@@ -75,24 +76,25 @@ async fn compare(cluster: &dyn Cluster, task: &Task<'_>) -> Result<Conclusion, C
         Err(error) => return Ok(Conclusion::of(round::unrendered(&error))),
     };
     let rendering = round::located(cluster, task.policies, &rendering).await?.map_or(rendering, Arc::new);
-    let seen = live::look(cluster, task.policies, &rendering).await?;
-    let sides = sides(task.policies, &rendering, &seen);
+    let (mut observed, unseen) = live::look(cluster, task.policies, &rendering).await?;
+    let sides = sides(task.policies, &rendering, &observed);
     let before = task.last.filter(|_| task.is_trusting).map(|last| &last.baseline.sides);
     let proofs = before.map(|before| proofs(before, &sides)).unwrap_or_default();
-    let (compared, notes) = compare::all(cluster, task.policies, &rendering, &seen, &proofs).await?;
-    let report = Writer { task, rendering: &rendering, seen: &seen, sides }.report(compared, notes).await;
+    let (compared, inexact) = compare::all(cluster, task.policies, &rendering, &mut observed, proofs).await?;
+    let notes = unseen.into_iter().chain(inexact).collect();
+    let report = Writer { task, rendering: &rendering, observed: &observed, sides }.report(compared, notes).await;
     Ok(Conclusion { rendering: Some(rendering), ..Conclusion::of(report) })
 }
 
 /// How both sides of all wanted objects look.
-fn sides(policies: &Policies, rendering: &Rendering, seen: &Seen) -> BTreeMap<ObjectId, Sides> {
+fn sides(policies: &Policies, rendering: &Rendering, observed: &Observed) -> BTreeMap<ObjectId, Sides> {
     let masker = &policies.conflicts.masker;
     let of = |(_, object): (_, &Object)| {
-        let live = seen.live.get(object.id()).map(|live| live_digest(live, masker)).unwrap_or_default();
+        let live = observed.live.get(object.id()).map(|live| live_digest(live, masker)).unwrap_or_default();
         let sides = Sides { wanted: wanted_digest(object, masker), live, matched: None };
         (object.id().clone(), sides)
     };
-    live::wanted(policies, rendering).map(of).collect()
+    wanted(policies, rendering).map(of).collect()
 }
 
 /// What is known to match, and how that was found out.
@@ -104,7 +106,7 @@ fn proofs(before: &BTreeMap<ObjectId, Sides>, now: &BTreeMap<ObjectId, Sides>) -
 struct Writer<'a> {
     task: &'a Task<'a>,
     rendering: &'a Rendering,
-    seen: &'a Seen,
+    observed: &'a Observed,
     sides: BTreeMap<ObjectId, Sides>,
 }
 
@@ -115,7 +117,7 @@ impl Writer<'_> {
 
     async fn report(&self, compared: Vec<Compared>, notes: Vec<String>) -> ClusterReport {
         let mut report = ClusterReport { state: ClusterState::Compared, ..ClusterReport::of(&Plan::default()) };
-        report.notes = self.seen.notes.iter().cloned().chain(notes).collect();
+        report.notes = notes;
         let open = self.task.last.map(|last| open(&last.report)).unwrap_or_default();
         let last = self.task.last.filter(|_| self.task.is_trusting);
         report.baseline.proven = last.and_then(|last| last.baseline.proven.clone());
@@ -128,8 +130,7 @@ impl Writer<'_> {
     }
 
     fn add(&self, one: Compared, open: &Open, report: &mut ClusterReport) {
-        let Compared { unit, object, standing, note } = one;
-        let id = object.id().clone();
+        let Compared { unit, id, standing, note } = one;
         let mut sides = self.sides.get(&id).cloned().unwrap_or_default();
         let why = |path: &str, touched: Option<&str>| self.class(&id, path, &sides, touched, open);
         let step = |action: &str| StepReport::compared(unit.clone(), id.clone(), action, note.clone());
@@ -180,7 +181,7 @@ impl Writer<'_> {
         }
         let claims = self.task.siblings.claims().await;
         let expected = Expected::of(self.rendering);
-        for (id, live) in &self.seen.live {
+        for (id, live) in &self.observed.live {
             let traces = &self.rendering.traces;
             let Some(trace) = traces.iter().find(|trace| expected.is_extra(live, trace)) else { continue };
             let unit = spec_of(live, trace);
@@ -204,13 +205,15 @@ impl Writer<'_> {
             report.steps.iter().filter(|step| step.is_change()).map(|step| &step.unit).collect();
         let unknown: BTreeSet<&ObjectId> = report.refusals.iter().map(|refusal| &refusal.unit).collect();
         let units = self.rendering.units.iter().filter(|unit| self.task.policies.is_about(&unit.id));
+        let (live, known) = (&self.observed.live, const { &BTreeMap::new() });
+        let snapshots = HealthSnapshots { live, known, readiness: Some(Readiness::default()) };
         let of = |unit: &Unit| {
             let state = match () {
                 () if different.contains(&unit.id) => UnitState::Different,
                 () if unknown.contains(&unit.id) => UnitState::Held,
                 () => UnitState::Current,
             };
-            round::summary::unit_report(unit, state, &self.seen.snapshots())
+            round::summary::unit_report(unit, state, &snapshots)
         };
         units.map(of).collect()
     }
@@ -229,9 +232,4 @@ fn open(report: &ClusterReport) -> Open {
         paths.extend(step.differences.iter().map(|difference| (difference.path.clone(), difference.class)));
     }
     open
-}
-
-/// Says that nobody knows how an object stands.
-fn unknown(message: String) -> Standing {
-    Standing::Unknown(refusal::Reason::Unknown(message))
 }

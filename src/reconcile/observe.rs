@@ -10,48 +10,25 @@ mod exclusive;
 pub mod existence;
 mod gateways;
 pub mod metadata;
-mod replacements;
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use futures::FutureExt;
-use futures::future::BoxFuture;
-use futures::stream::{self, StreamExt};
-use gatewright_engine::error::Chain;
 use gatewright_engine::inventory::Inventory;
-use gatewright_engine::live::Live;
 use gatewright_engine::marks::{Marker, SYNC_LABEL};
 use gatewright_engine::object::{Gvk, Object, ObjectId, is_secret};
 use gatewright_engine::plan::conflicts::autoscaled;
 use gatewright_engine::plan::policies::Policies;
-use gatewright_engine::plan::recreate::Immutable;
+use gatewright_engine::plan::questions::{DryRun, Purpose};
 use gatewright_engine::plan::{NamespaceState, Observed, Obstacle};
 use gatewright_engine::unit::Unit;
-use gatewright_engine::unit::generated::Generated;
 
-use crate::cluster::{Cluster, ClusterError, Kinds, Precondition, Reason};
+use crate::cluster::{Cluster, ClusterError, Kinds};
 use crate::reconcile::cache::Cache;
-use dry_run::DryRun;
+use crate::reconcile::requests::{join_bounded, only_local, read_each};
 use metadata::{MetadataView, outline};
-
-/// Requests under way at once on one cluster; more only adds latency.
-pub const CONCURRENCY: usize = 8;
-
-/// How often an object that moves while it is looked at is dry-run.
-const DRY_RUN_TRIES: usize = 4;
 
 /// From so many objects of a kind on that have changed, and if they are more than one in ten, the kind is listed.
 const MANY_CHANGED: usize = 20;
-
-/// Awaits futures beside each other, at most [`CONCURRENCY`] at once; the results come in no order.
-pub async fn join_limited<T>(futures: Vec<BoxFuture<'_, T>>) -> Vec<T> {
-    join_bounded(futures, CONCURRENCY).await
-}
-
-/// The same, with another number at once.
-pub async fn join_bounded<T>(futures: Vec<BoxFuture<'_, T>>, at_once: usize) -> Vec<T> {
-    stream::iter(futures).buffer_unordered(at_once).collect().await
-}
 
 /// What is to be looked at.
 #[derive(Clone, Copy)]
@@ -64,8 +41,8 @@ pub struct Scope<'a> {
     pub owned: &'a Inventory,
     /// What the sync may do.
     pub policies: &'a Policies,
-    /// Whether objects that are to be created are dry-run too: for a plan that a person reads.
-    pub dry_run_creates: bool,
+    /// The use of what is seen.
+    pub purpose: Purpose,
     /// What is known from the last round, and what was seen since.
     pub known: Option<Known<'a>>,
 }
@@ -109,9 +86,7 @@ pub async fn observe(
     get(cluster, unconfirmed, &mut observed).await?;
     namespaces(cluster, &wanted, &mut observed).await?;
     gateways::look(cluster, scope, &mut observed).await?;
-    dry_run(cluster, scope, &known, &mut observed).await?;
-    gateways::dry_run(cluster, scope, &mut observed).await?;
-    replacements::dry_run(cluster, scope, &mut observed).await?;
+    dry_run::ask(cluster, scope.units, scope.policies, scope.purpose, &mut observed).await?;
     deletions::look(cluster, scope, &mut observed).await?;
     exclusive::look(cluster, scope, &mut observed).await?;
     Ok((observed, metadata))
@@ -154,11 +129,7 @@ impl<'a> Scope<'a> {
 }
 
 /// Says of wanted objects whose kind cannot be asked for why that is.
-fn without_kind(
-    wanted: &[&Object],
-    kinds: &BTreeSet<Gvk>,
-    found: &Kinds,
-) -> BTreeMap<ObjectId, Result<Live, Obstacle>> {
+fn without_kind(wanted: &[&Object], kinds: &BTreeSet<Gvk>, found: &Kinds) -> BTreeMap<ObjectId, DryRun> {
     let mut obstacles = BTreeMap::new();
     for gvk in kinds.iter().filter(|gvk| !found.served.contains_key(*gvk)) {
         let obstacle = if found.unanswered.contains(gvk) {
@@ -167,19 +138,9 @@ fn without_kind(
             Obstacle::NoSuchKind(gvk.to_string())
         };
         let of_kind = wanted.iter().filter(|object| object.gvk() == *gvk);
-        obstacles.extend(of_kind.map(|object| (object.id().clone(), Err(obstacle.clone()))));
+        obstacles.extend(of_kind.map(|object| (object.id().clone(), DryRun::from(obstacle.clone()))));
     }
     obstacles
-}
-
-/// A failure that concerns one kind or object is kept; one that concerns the cluster ends the observation.
-pub fn only_local(error: ClusterError) -> Result<String, ClusterError> {
-    match error.reason {
-        Reason::Unreachable | Reason::Misconfigured | Reason::Unauthorized | Reason::Overloaded => Err(error),
-        Reason::Forbidden | Reason::NotFound | Reason::Conflict | Reason::Invalid | Reason::Other => {
-            Ok(Chain(&error).to_string())
-        }
-    }
 }
 
 /// Looks at metadata, and reads only what is not as it was when it was right.
@@ -248,7 +209,7 @@ async fn list(
     let label = marker.label();
     let listed = kinds.iter().filter(|gvk| !is_secret(&gvk.group, &gvk.kind) || !cluster.carries_marks());
     let lists = listed.map(|gvk| cluster.list(gvk, (SYNC_LABEL, &label))).collect();
-    for list in join_limited(lists).await {
+    for list in join_bounded(lists).await {
         match list {
             Ok(live) => observed.live.extend(live.into_iter().map(|live| (live.object.id().clone(), live))),
             // The objects are asked for one by one below; perhaps that is allowed.
@@ -267,23 +228,6 @@ async fn get(
     observed.live.extend(live);
     observed.unknown.extend(unknown);
     Ok(())
-}
-
-/// Reads objects one by one; returns those that are there, and why others could not be read.
-pub async fn read_each(
-    cluster: &dyn Cluster,
-    objects: &BTreeMap<ObjectId, Gvk>,
-) -> Result<(BTreeMap<ObjectId, Live>, BTreeMap<ObjectId, String>), ClusterError> {
-    let gets = objects.iter().map(|(id, gvk)| cluster.get(gvk, id).map(move |live| (id, live)).boxed()).collect();
-    let (mut there, mut unknown) = (BTreeMap::new(), BTreeMap::new());
-    for (id, live) in join_limited(gets).await {
-        match live {
-            Ok(Some(live)) => drop(there.insert(id.clone(), live)),
-            Ok(None) => {}
-            Err(error) => drop(unknown.insert(id.clone(), only_local(error)?)),
-        }
-    }
-    Ok((there, unknown))
 }
 
 /// Namespaces that every cluster has from its beginning; a folder has no object of them.
@@ -310,104 +254,4 @@ async fn namespaces(cluster: &dyn Cluster, wanted: &[&Object], observed: &mut Ob
         observed.namespaces.insert(name.to_owned(), state);
     }
     Ok(())
-}
-
-async fn dry_run(
-    cluster: &dyn Cluster,
-    scope: Scope<'_>,
-    known: &BTreeSet<Gvk>,
-    observed: &mut Observed,
-) -> Result<(), ClusterError> {
-    let objects = scope
-        .wanted()
-        .filter(|object| known.contains(&object.gvk()) && !observed.unknown.contains_key(object.id()))
-        .filter(|object| !observed.unchanged.contains(object.id()))
-        .collect();
-    dry_run_all(cluster, scope, objects, observed).await
-}
-
-async fn dry_run_all(
-    cluster: &dyn Cluster,
-    scope: Scope<'_>,
-    mut objects: Vec<&Object>,
-    observed: &mut Observed,
-) -> Result<(), ClusterError> {
-    let generated = scope.about().flat_map(|unit| &unit.generated);
-    let generated: BTreeMap<&ObjectId, &Generated> = generated.map(|it| (it.object.id(), it)).collect();
-    let units = scope.about().flat_map(|unit| unit.all().map(move |object| (object.id(), unit)));
-    let units: BTreeMap<&ObjectId, &Unit> = units.collect();
-    for _ in 0..DRY_RUN_TRIES {
-        let candidates: Vec<(&Object, DryRun<'_>)> = objects
-            .into_iter()
-            .filter_map(|object| {
-                let only_if = precondition(object, observed, scope.dry_run_creates)?;
-                let unit = units.get(object.id())?;
-                // What has a generated value is dry-run with the value that it has.
-                let live = observed.live.get(object.id());
-                let kept = generated.get(object.id()).and_then(|generated| generated.kept(live?));
-                let wanted = kept.as_ref().unwrap_or(object);
-                Some((object, DryRun::of(unit, wanted, only_if, observed, scope.policies)?))
-            })
-            .collect();
-        let mut runs = Vec::with_capacity(candidates.len());
-        for (object, dry_run) in &candidates {
-            runs.push(dry_run.run(cluster).map(|result| (*object, result)).boxed());
-        }
-        let mut changed = Vec::new();
-        for (object, result) in join_limited(runs).await {
-            let result = match result {
-                Ok(live) => Ok(live),
-                Err(error) if error.reason == Reason::Conflict => {
-                    changed.push(object);
-                    Err(Obstacle::Failed(Chain(&error).to_string()))
-                }
-                Err(error) => Err(obstacle(error)?),
-            };
-            observed.dry_runs.insert(object.id().clone(), result);
-        }
-        objects = changed;
-        if objects.is_empty() {
-            break;
-        }
-        // A status that was written between the LIST and the dry run is the usual reason: look again.
-        get_again(cluster, &objects, observed).await?;
-    }
-    Ok(())
-}
-
-async fn get_again(cluster: &dyn Cluster, objects: &[&Object], observed: &mut Observed) -> Result<(), ClusterError> {
-    let again = objects.iter().map(|object| (object.id().clone(), object.gvk())).collect();
-    for object in objects {
-        observed.live.remove(object.id());
-    }
-    get(cluster, again, observed).await
-}
-
-fn precondition(object: &Object, observed: &Observed, dry_run_creates: bool) -> Option<Precondition> {
-    match observed.live.get(object.id()) {
-        Some(live) if live.is_terminating() => None,
-        Some(live) => {
-            Some(Precondition::Unchanged { uid: live.uid.clone(), resource_version: live.resource_version.clone() })
-        }
-        // In a namespace that is not there yet nothing can be dry-run.
-        None => {
-            let is_possible =
-                observed.namespaces.get(&object.id().namespace).is_none_or(|s| *s == NamespaceState::Present);
-            (dry_run_creates && is_possible).then_some(Precondition::Absent)
-        }
-    }
-}
-
-fn obstacle(error: ClusterError) -> Result<Obstacle, ClusterError> {
-    let reason = error.reason;
-    if let Some(immutable) = error.immutable() {
-        let (fields, message) = (immutable.fields.clone(), immutable.message.clone());
-        return Ok(Obstacle::Immutable(Box::new(Immutable { fields, message, instead: None })));
-    }
-    let text = only_local(error)?;
-    Ok(match reason {
-        Reason::Invalid => Obstacle::Invalid(text),
-        Reason::Forbidden => Obstacle::Forbidden(text),
-        _ => Obstacle::Failed(text),
-    })
 }

@@ -23,6 +23,7 @@ use gatewright_engine::inventory::Inventory;
 use gatewright_engine::live::Live;
 use gatewright_engine::object::{Gvk, Object, ObjectId};
 use gatewright_engine::plan::policies::Policies;
+use gatewright_engine::plan::questions::Purpose;
 use gatewright_engine::plan::restore::Change;
 use gatewright_engine::plan::saved::{SavedStep, saved};
 use gatewright_engine::plan::{Action, Observed, Plan, Step, plan};
@@ -376,7 +377,7 @@ async fn look(
         units: &place.rendering.units,
         owned,
         policies: task.policies,
-        dry_run_creates: task.mode == Mode::Plan,
+        purpose: if task.mode == Mode::Apply { Purpose::Apply } else { Purpose::Plan },
         known,
     };
     let (mut observed, metadata) = observe(cluster, scope).await?;

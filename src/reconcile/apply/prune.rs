@@ -14,7 +14,7 @@ use tokio_util::sync::CancellationToken;
 use super::replace::reason_to_keep;
 use super::{Applied, Terms, by_unit, waves};
 use crate::cluster::{Cluster, ClusterError};
-use crate::reconcile::observe::join_limited;
+use crate::reconcile::requests::join_bounded;
 use crate::report::outcome::Outcome;
 
 /// Carries out the deletions but those of `postponed` units, in the order of the plan, units beside each other. What
@@ -40,7 +40,7 @@ pub async fn prune(
         applied.outcomes.extend(later.into_iter().map(|step| (step.id.clone(), Outcome::Skipped)));
         let units = by_unit(now).into_values();
         let runs = units.map(|steps| prune_unit(cluster, steps, terms, [stop, &lost]).boxed()).collect();
-        join_limited(runs).await.into_iter().for_each(|unit| applied.absorb(unit));
+        join_bounded(runs).await.into_iter().for_each(|unit| applied.absorb(unit));
         goes_on &= ids.into_iter().all(|id| applied.outcomes.get(id) == Some(&Outcome::Done));
     }
     applied

@@ -11,8 +11,9 @@ use gatewright_engine::spec::GATEWAY_API;
 use gatewright_engine::unit::Unit;
 use serde_json::Value;
 
-use super::{Scope, join_limited, only_local};
+use super::Scope;
 use crate::cluster::{Cluster, ClusterError};
+use crate::reconcile::requests::{join_bounded, only_local};
 
 /// Looks into namespaces and kinds that may be deleted, and at Gateways of which everything may be.
 pub(super) async fn look(cluster: &dyn Cluster, scope: Scope<'_>, observed: &mut Observed) -> Result<(), ClusterError> {
@@ -61,7 +62,7 @@ async fn routes(cluster: &dyn Cluster, scope: Scope<'_>, observed: &mut Observed
         }
         .boxed()
     });
-    let looks = join_limited(looks.collect()).await;
+    let looks = join_bounded(looks.collect()).await;
     for (id, live) in looks {
         match live {
             Ok(live) => drop(observed.routes.insert(id, live.as_ref().map_or(0, attached))),

@@ -7,8 +7,9 @@ use gatewright_engine::object::{Gvk, Object};
 use gatewright_engine::plan::Observed;
 use gatewright_engine::plan::exclusive::wants_place;
 
-use super::{Scope, only_local};
+use super::Scope;
 use crate::cluster::{Cluster, ClusterError};
+use crate::reconcile::requests::only_local;
 
 /// Reads whole what nobody has touched, where something new wants a place that one of these may have. Where that cannot
 /// be read, the server's own words say that a place is taken.

@@ -10,8 +10,8 @@ use gatewright_engine::object::{Gvk, Object, ObjectId, is_secret};
 use jiff::Timestamp;
 use serde_json::json;
 
-use super::{join_limited, only_local};
 use crate::cluster::{Cluster, ClusterError, MetadataList, Range};
+use crate::reconcile::requests::{join_bounded, only_local};
 
 /// What a cluster shows.
 #[derive(Clone, Debug, Default)]
@@ -56,7 +56,7 @@ impl MetadataView {
             }
         }
         let mut failed = BTreeSet::new();
-        for (gvk, listed) in join_limited(looks).await {
+        for (gvk, listed) in join_bounded(looks).await {
             match listed {
                 Ok(None) => return Ok(None),
                 Ok(Some(listed)) => self.add(gvk, listed),

@@ -15,8 +15,8 @@ use tracing::warn;
 use super::Task;
 use crate::cluster::{Cluster, ClusterError, Reason};
 use crate::reconcile::cache::{CachedObject, HealthSnapshot};
-use crate::reconcile::observe::join_limited;
 use crate::reconcile::observe::metadata::MetadataView;
+use crate::reconcile::requests::join_bounded;
 
 /// What is known of the state of objects.
 #[derive(Clone, Copy)]
@@ -105,7 +105,7 @@ pub(super) async fn snapshots<'a>(
     let label = task.policies.marker.label();
     let label = (SYNC_LABEL, label.as_str());
     let lists = open.keys().map(|gvk| async move { (*gvk, list(cluster, gvk, label).await) }.boxed()).collect();
-    for (gvk, list) in join_limited(lists).await {
+    for (gvk, list) in join_bounded(lists).await {
         let live = match list {
             Ok(live) => live,
             Err(error) if concerns_all(&error) => return Err(error),
