@@ -24,65 +24,42 @@ use gatewright_engine::plan::refusal::Refusal;
 use gatewright_engine::plan::{Observed, Plan};
 use gatewright_engine::problem::unreadable_files;
 use gatewright_engine::unit::{Rendering, Unit};
-use tokio_util::sync::CancellationToken;
 
 use crate::cluster::{Cluster, ClusterError, Reason};
-use crate::desired::rendering::Want;
-use crate::desired::siblings::Siblings;
-use crate::history::journal::LastDrift;
-use crate::reconcile::round::health_snapshot::HealthSnapshots;
-use crate::reconcile::round::{self, Conclusion};
+use crate::reconcile::health_snapshot::HealthSnapshots;
+use crate::reconcile::located::located;
+use crate::reconcile::model::{Conclusion, RoundSettings};
 use crate::report::withheld::RefusalReport;
 use crate::report::{ClusterReport, ClusterState, StepReport, UnitReport, UnitState};
 
-/// What a comparison is about.
-#[derive(Clone, Copy)]
-pub struct Task<'a> {
-    /// What is wanted.
-    pub want: &'a Want,
-    /// What the sync may look at, and what is never a difference.
-    pub policies: &'a Policies,
-    /// What our other syncs want on this cluster.
-    pub siblings: &'a Siblings,
-    /// What the last comparison found.
-    pub last: Option<&'a LastDrift>,
-    /// Whether what matched then and has not changed since still does; else everything is compared.
-    pub is_trusting: bool,
-    /// Told when the process is to end.
-    pub stop: &'a CancellationToken,
-}
-
 /// Compares. What goes wrong is part of the report.
-pub async fn run(cluster: &dyn Cluster, task: &Task<'_>) -> Conclusion {
-    let compared = tokio::select! {
+pub async fn run(cluster: &dyn Cluster, settings: &RoundSettings) -> Conclusion {
+    tokio::select! {
         biased;
-        () = task.stop.cancelled() => {
-            let report = ClusterReport { state: ClusterState::Stopped, ..ClusterReport::of(&Plan::default()) };
-            return Conclusion::of(report);
-        }
-        compared = compare(cluster, task) => compared,
-    };
-    compared.unwrap_or_else(|error| Conclusion::of(round::failed(&error)))
+        () = settings.stop.cancelled() => Conclusion::stopped(),
+        compared = compare(cluster, settings) => compared.unwrap_or_else(|error| Conclusion::failed(&error)),
+    }
 }
 
-async fn compare(cluster: &dyn Cluster, task: &Task<'_>) -> Result<Conclusion, ClusterError> {
+async fn compare(cluster: &dyn Cluster, settings: &RoundSettings) -> Result<Conclusion, ClusterError> {
     match cluster.identity().await {
         // Who may only look at some namespaces may not know which cluster it is, and need not.
         Ok(_) | Err(ClusterError { reason: Reason::Forbidden, .. }) => {}
         Err(error) => return Err(error),
     }
-    let rendering = match task.want.rendering().await {
+    let policies = &settings.policies;
+    let rendering = match settings.want.rendering().await {
         Ok(rendering) => rendering,
-        Err(error) => return Ok(Conclusion::of(round::unrendered(&error))),
+        Err(error) => return Ok(Conclusion::unrendered(&error)),
     };
-    let rendering = round::located(cluster, task.policies, &rendering).await?.map_or(rendering, Arc::new);
-    let (mut observed, unseen) = live::look(cluster, task.policies, &rendering).await?;
-    let sides = sides(task.policies, &rendering, &observed);
-    let before = task.last.filter(|_| task.is_trusting).map(|last| &last.baseline.sides);
+    let rendering = located(cluster, policies, &rendering).await?.map_or(rendering, Arc::new);
+    let (mut observed, unseen) = live::look(cluster, policies, &rendering).await?;
+    let sides = sides(policies, &rendering, &observed);
+    let before = settings.last.as_ref().filter(|_| settings.is_trusting).map(|last| &last.baseline.sides);
     let proofs = before.map(|before| proofs(before, &sides)).unwrap_or_default();
-    let (compared, inexact) = compare::all(cluster, task.policies, &rendering, &mut observed, proofs).await?;
+    let (compared, inexact) = compare::all(cluster, policies, &rendering, &mut observed, proofs).await?;
     let notes = unseen.into_iter().chain(inexact).collect();
-    let report = Writer { task, rendering: &rendering, observed: &observed, sides }.report(compared, notes).await;
+    let report = Writer { settings, rendering: &rendering, observed: &observed, sides }.report(compared, notes).await;
     Ok(Conclusion { rendering: Some(rendering), ..Conclusion::of(report) })
 }
 
@@ -104,7 +81,7 @@ fn proofs(before: &BTreeMap<ObjectId, Sides>, now: &BTreeMap<ObjectId, Sides>) -
 
 /// Turns what was found into a report.
 struct Writer<'a> {
-    task: &'a Task<'a>,
+    settings: &'a RoundSettings,
     rendering: &'a Rendering,
     observed: &'a Observed,
     sides: BTreeMap<ObjectId, Sides>,
@@ -112,14 +89,14 @@ struct Writer<'a> {
 
 impl Writer<'_> {
     fn masker(&self) -> &Masker {
-        &self.task.policies.conflicts.masker
+        &self.settings.policies.conflicts.masker
     }
 
     async fn report(&self, compared: Vec<Compared>, notes: Vec<String>) -> ClusterReport {
         let mut report = ClusterReport { state: ClusterState::Compared, ..ClusterReport::of(&Plan::default()) };
         report.notes = notes;
-        let open = self.task.last.map(|last| open(&last.report)).unwrap_or_default();
-        let last = self.task.last.filter(|_| self.task.is_trusting);
+        let open = self.settings.last.as_ref().map(|last| open(&last.report)).unwrap_or_default();
+        let last = self.settings.last.as_ref().filter(|_| self.settings.is_trusting);
         report.baseline.proven = last.and_then(|last| last.baseline.proven.clone());
         for one in compared {
             self.add(one, &open, &mut report);
@@ -138,7 +115,7 @@ impl Writer<'_> {
         let step = match standing {
             Standing::Unknown(reason) => {
                 // What cannot be seen now is compared with what was seen last once it can be.
-                let last = self.task.last.and_then(|last| last.baseline.sides.get(&id));
+                let last = self.settings.last.as_ref().and_then(|last| last.baseline.sides.get(&id));
                 report.baseline.sides.extend(last.map(|sides| (id.clone(), sides.clone())));
                 return report.refusals.push(RefusalReport::from(Refusal { unit, id, reason }));
             }
@@ -162,7 +139,7 @@ impl Writer<'_> {
 
     fn class(&self, id: &ObjectId, path: &str, now: &Sides, touched: Option<&str>, open: &Open) -> Class {
         let nothing = BTreeMap::new();
-        let before = self.task.last.map(|last| Before {
+        let before = self.settings.last.as_ref().map(|last| Before {
             sides: last.baseline.sides.get(id),
             time: &last.time,
             open: open.get(id).unwrap_or(&nothing),
@@ -179,15 +156,15 @@ impl Writer<'_> {
                 .push(format!("what is not in the source any more is not looked for, because {file} cannot be read"));
             return;
         }
-        let claims = self.task.siblings.claims().await;
+        let claims = self.settings.siblings.claims().await;
         let expected = Expected::of(self.rendering);
         for (id, live) in &self.observed.live {
             let traces = &self.rendering.traces;
             let Some(trace) = traces.iter().find(|trace| expected.is_extra(live, trace)) else { continue };
             let unit = spec_of(live, trace);
             if claims.concerns(id, &unit)
-                || self.task.policies.forbids(id).is_some()
-                || !self.task.policies.is_about(&unit)
+                || self.settings.policies.forbids(id).is_some()
+                || !self.settings.policies.is_about(&unit)
             {
                 continue;
             }
@@ -204,7 +181,7 @@ impl Writer<'_> {
         let different: BTreeSet<&ObjectId> =
             report.steps.iter().filter(|step| step.is_change()).map(|step| &step.unit).collect();
         let unknown: BTreeSet<&ObjectId> = report.refusals.iter().map(|refusal| &refusal.unit).collect();
-        let units = self.rendering.units.iter().filter(|unit| self.task.policies.is_about(&unit.id));
+        let units = self.rendering.units.iter().filter(|unit| self.settings.policies.is_about(&unit.id));
         let (live, known) = (&self.observed.live, const { &BTreeMap::new() });
         let snapshots = HealthSnapshots { live, known, readiness: Some(Readiness::default()) };
         let of = |unit: &Unit| {
@@ -213,7 +190,7 @@ impl Writer<'_> {
                 () if unknown.contains(&unit.id) => UnitState::Held,
                 () => UnitState::Current,
             };
-            round::summary::unit_report(unit, state, &snapshots)
+            snapshots.unit_report(unit, state)
         };
         units.map(of).collect()
     }

@@ -9,123 +9,72 @@ pub mod dry_run;
 mod exclusive;
 pub mod existence;
 mod gateways;
-pub mod metadata;
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use gatewright_engine::inventory::Inventory;
 use gatewright_engine::marks::{Marker, SYNC_LABEL};
 use gatewright_engine::object::{Gvk, Object, ObjectId, is_secret};
 use gatewright_engine::plan::conflicts::autoscaled;
-use gatewright_engine::plan::policies::Policies;
-use gatewright_engine::plan::questions::{DryRun, Purpose};
+use gatewright_engine::plan::questions::DryRun;
 use gatewright_engine::plan::{NamespaceState, Observed, Obstacle};
-use gatewright_engine::unit::Unit;
 
 use crate::cluster::{Cluster, ClusterError, Kinds};
-use crate::reconcile::cache::Cache;
+use crate::reconcile::metadata::{MetadataView, outline};
+use crate::reconcile::model::{Facts, RoundSettings};
 use crate::reconcile::requests::{join_bounded, only_local, read_each};
-use metadata::{MetadataView, outline};
 
 /// From so many objects of a kind on that have changed, and if they are more than one in ten, the kind is listed.
 const MANY_CHANGED: usize = 20;
-
-/// What is to be looked at.
-#[derive(Clone, Copy)]
-pub struct Scope<'a> {
-    /// What identifies the cluster.
-    pub identity: &'a str,
-    /// The wanted units, marks included.
-    pub units: &'a [Unit],
-    /// What is owned.
-    pub owned: &'a Inventory,
-    /// What the sync may do.
-    pub policies: &'a Policies,
-    /// The use of what is seen.
-    pub purpose: Purpose,
-    /// What is known from the last round, and what was seen since.
-    pub known: Option<Known<'a>>,
-}
-
-/// What is known before a cluster is looked at.
-#[derive(Clone, Copy)]
-pub struct Known<'a> {
-    /// What the last round found.
-    pub cache: &'a Cache,
-    /// The metadata of what it was about, as they are now.
-    pub metadata: &'a MetadataView,
-    /// The digests of all that is wanted.
-    pub digests: &'a BTreeMap<ObjectId, String>,
-}
 
 /// Looks at a cluster. Fails only if the cluster as a whole cannot be talked to.
 ///
 /// Also returns the metadata that were seen, where they were looked at.
 pub async fn observe(
     cluster: &dyn Cluster,
-    scope: Scope<'_>,
+    settings: &RoundSettings,
+    facts: &Facts,
 ) -> Result<(Observed, Option<MetadataView>), ClusterError> {
-    let wanted: Vec<&Object> = scope.wanted().collect();
-    let is_unmarked = !cluster.carries_marks();
-    let mut observed = Observed { is_unmarked, ..Observed::from_objects(scope.identity, []) };
-    observed.autoscaled = autoscaled(scope.units);
-    let kinds = scope.kinds();
+    let wanted: Vec<&Object> = facts.wanted().collect();
+    let carries_marks = cluster.carries_marks();
+    let mut observed = Observed { cluster: facts.identity.clone(), carries_marks, ..Observed::default() };
+    observed.autoscaled = autoscaled(&facts.rendering.units);
+    let owned = facts.owned.entries.values().map(|entry| entry.gvk.clone());
+    let kinds = wanted.iter().map(|object| object.gvk()).chain(owned).collect();
+    let objects = objects(facts);
     let found = cluster.kinds(&kinds).await?;
     observed.dry_runs.extend(without_kind(&wanted, &kinds, &found));
     let known: BTreeSet<Gvk> = found.served.into_keys().collect();
-    let metadata = match scope.known {
-        Some(last) => list_metadata(cluster, scope, last, &known, &mut observed).await?,
-        None => None,
-    };
+    let metadata = list_metadata(cluster, facts, &objects, &known, &mut observed).await?;
     if metadata.is_none() {
-        list(cluster, &known, &scope.policies.marker, &mut observed).await?;
+        list(cluster, &known, &facts.policies.marker, &mut observed).await?;
     }
-    let unknown = scope.without_kind(&observed, &known);
+    let unknown = unserved(facts, &observed, &known);
     observed.unknown.extend(unknown);
-    let unconfirmed = existence::unconfirmed(cluster, scope.missing(&observed, &known)).await?;
+    let is_open = |id: &ObjectId| !observed.live.contains_key(id) && !observed.unknown.contains_key(id);
+    let missing = objects.into_iter().filter(|(id, gvk)| is_open(id) && known.contains(gvk)).collect();
+    let unconfirmed = existence::unconfirmed(cluster, missing).await?;
     get(cluster, unconfirmed, &mut observed).await?;
     namespaces(cluster, &wanted, &mut observed).await?;
-    gateways::look(cluster, scope, &mut observed).await?;
-    dry_run::ask(cluster, scope.units, scope.policies, scope.purpose, &mut observed).await?;
-    deletions::look(cluster, scope, &mut observed).await?;
-    exclusive::look(cluster, scope, &mut observed).await?;
+    gateways::look(cluster, facts, &mut observed).await?;
+    dry_run::ask(cluster, &facts.rendering.units, &facts.policies, settings.purpose(), &mut observed).await?;
+    deletions::look(cluster, facts, &mut observed).await?;
+    exclusive::look(cluster, facts, &mut observed).await?;
     Ok((observed, metadata))
 }
 
-impl<'a> Scope<'a> {
-    fn about(self) -> impl Iterator<Item = &'a Unit> {
-        self.units.iter().filter(move |unit| self.policies.is_about(&unit.id))
-    }
+/// All that is wanted or owned, and its kind.
+fn objects(facts: &Facts) -> BTreeMap<ObjectId, Gvk> {
+    let owned = facts.owned.entries.iter().map(|(id, entry)| (id.clone(), entry.gvk.clone()));
+    owned.chain(facts.wanted().map(|object| (object.id().clone(), object.gvk()))).collect()
+}
 
-    fn wanted(self) -> impl Iterator<Item = &'a Object> {
-        // What may not be written is not asked for either.
-        self.about().flat_map(Unit::all).filter(move |object| self.policies.forbids(object.id()).is_none())
-    }
-
-    /// All that is wanted or owned, and its kind.
-    fn objects(self) -> BTreeMap<ObjectId, Gvk> {
-        let owned = self.owned.entries.iter().map(|(id, entry)| (id.clone(), entry.gvk.clone()));
-        owned.chain(self.wanted().map(|object| (object.id().clone(), object.gvk()))).collect()
-    }
-
-    fn kinds(self) -> BTreeSet<Gvk> {
-        self.wanted().map(Object::gvk).chain(self.owned.entries.values().map(|entry| entry.gvk.clone())).collect()
-    }
-
-    /// Objects that are owned, not wanted, and of a kind that the cluster does not show. They need not be absent: a part
-    /// of the API may be out of order.
-    fn without_kind(self, observed: &Observed, known: &BTreeSet<Gvk>) -> BTreeMap<ObjectId, String> {
-        let wanted: BTreeSet<&ObjectId> = self.wanted().map(Object::id).collect();
-        let is_open = |id: &ObjectId| !observed.live.contains_key(id) && !wanted.contains(id);
-        let owned = self.owned.entries.iter().filter(|(id, entry)| !known.contains(&entry.gvk) && is_open(id));
-        owned.map(|(id, entry)| (id.clone(), format!("the cluster has no {}", entry.gvk))).collect()
-    }
-
-    /// Objects that are wanted or owned and that no LIST has shown.
-    fn missing(self, observed: &Observed, known: &BTreeSet<Gvk>) -> BTreeMap<ObjectId, Gvk> {
-        let is_open = |id: &ObjectId| !observed.live.contains_key(id) && !observed.unknown.contains_key(id);
-        self.objects().into_iter().filter(|(id, gvk)| is_open(id) && known.contains(gvk)).collect()
-    }
+/// Objects that are owned, not wanted, and of a kind that the cluster does not show. They need not be absent: a part of
+/// the API may be out of order.
+fn unserved(facts: &Facts, observed: &Observed, known: &BTreeSet<Gvk>) -> BTreeMap<ObjectId, String> {
+    let wanted: BTreeSet<&ObjectId> = facts.wanted().map(Object::id).collect();
+    let is_open = |id: &ObjectId| !observed.live.contains_key(id) && !wanted.contains(id);
+    let owned = facts.owned.entries.iter().filter(|(id, entry)| !known.contains(&entry.gvk) && is_open(id));
+    owned.map(|(id, entry)| (id.clone(), format!("the cluster has no {}", entry.gvk))).collect()
 }
 
 /// Says of wanted objects whose kind cannot be asked for why that is.
@@ -146,23 +95,24 @@ fn without_kind(wanted: &[&Object], kinds: &BTreeSet<Gvk>, found: &Kinds) -> BTr
 /// Looks at metadata, and reads only what is not as it was when it was right.
 async fn list_metadata(
     cluster: &dyn Cluster,
-    scope: Scope<'_>,
-    last: Known<'_>,
+    facts: &Facts,
+    objects: &BTreeMap<ObjectId, Gvk>,
     known: &BTreeSet<Gvk>,
     observed: &mut Observed,
 ) -> Result<Option<MetadataView>, ClusterError> {
-    let mut objects = scope.objects();
+    let (Some(cache), Some(metadata)) = (&facts.cache, &facts.metadata) else { return Ok(None) };
+    let mut objects = objects.clone();
     objects.retain(|_, gvk| known.contains(gvk));
-    let Some(metadata) = last.metadata.clone().widened(cluster, &objects, &scope.policies.marker).await? else {
+    let Some(metadata) = metadata.clone().widened(cluster, &objects, &facts.policies.marker).await? else {
         return Ok(None);
     };
-    if metadata.is_older_than(&last.cache.versions) {
+    if metadata.is_older_than(&cache.versions) {
         return Ok(None);
     }
-    let cache = last.cache.by_object();
+    let cache = cache.by_object();
     let is_cached = |id: &ObjectId| {
         let seen = cache.get(id).zip(metadata.objects.get(id));
-        seen.is_some_and(|(cached, seen)| last.digests.get(id) == Some(&cached.wanted) && cached.agrees(seen))
+        seen.is_some_and(|(cached, seen)| facts.digests.get(id) == Some(&cached.wanted) && cached.agrees(seen))
     };
     let shown = objects.into_iter().filter(|(id, _)| metadata.objects.contains_key(id));
     let (unchanged, changed): (BTreeMap<ObjectId, Gvk>, BTreeMap<ObjectId, Gvk>) =
@@ -173,14 +123,14 @@ async fn list_metadata(
             observed.unchanged.insert(id);
         }
     }
-    read(cluster, scope, &metadata, changed, observed).await?;
+    read(cluster, facts, &metadata, changed, observed).await?;
     Ok(Some(metadata))
 }
 
 /// Reads objects that are there: one by one, or, where that is less work, all of their kind.
 async fn read(
     cluster: &dyn Cluster,
-    scope: Scope<'_>,
+    facts: &Facts,
     metadata: &MetadataView,
     mut objects: BTreeMap<ObjectId, Gvk>,
     observed: &mut Observed,
@@ -193,7 +143,7 @@ async fn read(
     let many = changed.into_iter().filter(|(gvk, number)| *number >= MANY_CHANGED && number * 10 > shown(gvk));
     let many: BTreeSet<Gvk> = many.map(|(gvk, _)| gvk.clone()).collect();
     let before = std::mem::take(&mut observed.live);
-    list(cluster, &many, &scope.policies.marker, observed).await?;
+    list(cluster, &many, &facts.policies.marker, observed).await?;
     observed.live.retain(|id, _| objects.contains_key(id));
     objects.retain(|id, _| !observed.live.contains_key(id));
     observed.live.extend(before);

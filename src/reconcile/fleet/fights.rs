@@ -10,7 +10,7 @@ use gatewright_engine::plan::conflicts::fights::{Fights, Seen, left_alone, made}
 use gatewright_engine::plan::refusal::Reason;
 use tracing::error;
 
-use super::Order;
+use crate::reconcile::model::Order;
 use crate::report::outcome::Outcome;
 use crate::report::{ClusterReport, ClusterState, Mode, StepReport};
 use crate::state::State;

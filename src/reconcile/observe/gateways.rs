@@ -10,13 +10,13 @@ use gatewright_engine::spec::GATEWAY_API;
 use gatewright_engine::unit::{Declaration, Unit};
 use serde_json::Value;
 
-use super::Scope;
 use crate::cluster::{Cluster, ClusterError, Reason};
+use crate::reconcile::model::Facts;
 use crate::reconcile::requests::{join_bounded, only_local};
 
 /// Looks at the Gateways of all units of which a deployer holds something.
-pub(super) async fn look(cluster: &dyn Cluster, scope: Scope<'_>, observed: &mut Observed) -> Result<(), ClusterError> {
-    let held = scope.about().filter(|unit| held(unit, observed).next().is_some());
+pub(super) async fn look(cluster: &dyn Cluster, facts: &Facts, observed: &mut Observed) -> Result<(), ClusterError> {
+    let held = facts.units().filter(|unit| held(unit, observed).next().is_some());
     let looks = held.map(|unit| state(cluster, unit).map(|state| (unit.id.clone(), state)).boxed()).collect();
     for (id, state) in join_bounded(looks).await {
         observed.gateways.insert(id, state?);

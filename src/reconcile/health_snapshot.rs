@@ -1,4 +1,4 @@
-//! How objects are that nobody has touched: as they were, unless their status has changed.
+//! How objects are that nobody has touched: as they were, unless their status has moved.
 
 use std::collections::BTreeMap;
 
@@ -12,11 +12,12 @@ use gatewright_engine::object::{Gvk, ObjectId, is_secret};
 use gatewright_engine::unit::Unit;
 use tracing::warn;
 
-use super::Task;
 use crate::cluster::{Cluster, ClusterError, Reason};
 use crate::reconcile::cache::{CachedObject, HealthSnapshot};
-use crate::reconcile::observe::metadata::MetadataView;
+use crate::reconcile::metadata::MetadataView;
+use crate::reconcile::model::{Facts, RoundSettings};
 use crate::reconcile::requests::join_bounded;
+use crate::report::{UnitReport, UnitState};
 
 /// What is known of the state of objects.
 #[derive(Clone, Copy)]
@@ -32,7 +33,13 @@ pub struct HealthSnapshots<'a> {
 /// Why it is not known whether an object is well that nobody has looked at.
 const PASSED_BY: &str = "its status has changed, and nobody has looked at it since";
 
-impl HealthSnapshots<'_> {
+impl<'a> HealthSnapshots<'a> {
+    /// Returns what is known in a round; `live` is newer than what was seen.
+    pub fn of_round(settings: &RoundSettings, facts: &'a Facts, live: Option<&'a BTreeMap<ObjectId, Live>>) -> Self {
+        let readiness = facts.observed.carries_marks.then(|| settings.readiness());
+        Self { live: live.unwrap_or(&facts.observed.live), known: &facts.snapshots, readiness }
+    }
+
     /// Returns where a Service can be reached.
     pub fn addresses(&self, service: &ObjectId) -> Vec<String> {
         match (self.known.get(service), self.live.get(service)) {
@@ -60,6 +67,24 @@ impl HealthSnapshots<'_> {
         workloads.map(|object| self.of(object.id(), readiness)?.counted()).reduce(|a, b| Some(a? + b?)).flatten()
     }
 
+    /// Begins the report of a unit, with where it can be reached.
+    pub fn unit_report(&self, unit: &Unit, state: UnitState) -> UnitReport {
+        let service = unit.objects.iter().find(|object| object.id().is_a("", "Service"));
+        let ports = service.and_then(|service| service.body().pointer("/spec/ports")?.as_array());
+        let ports = ports.into_iter().flatten().filter_map(|port| u16::try_from(port["port"].as_u64()?).ok());
+        let addresses = service.map(|service| self.addresses(service.id()));
+        UnitReport {
+            unit: unit.id.clone(),
+            state,
+            message: None,
+            addresses: addresses.unwrap_or_default(),
+            ports: ports.collect(),
+            pods: self.pods(unit),
+            unawaited: None,
+            since: None,
+        }
+    }
+
     fn of(&self, id: &ObjectId, readiness: Readiness) -> Option<HealthSnapshot> {
         self.known.get(id).cloned().or_else(|| self.live.get(id).map(|live| HealthSnapshot::of(live, readiness)))
     }
@@ -83,26 +108,26 @@ pub fn has_pods(kind: &str) -> bool {
 }
 
 /// Returns the state of objects that nobody has touched. The kinds of those that were not well, or whose status has
-/// changed, are listed; a round that does not ask for health takes what was known, and so does one in which a kind cannot
+/// moved, are listed; a round that does not ask for health takes what was known, and so does one in which a kind cannot
 /// be listed: the next round tries again.
-pub(super) async fn snapshots<'a>(
+pub async fn snapshots<'a>(
     cluster: &dyn Cluster,
-    task: &Task<'_>,
-    cache: impl Iterator<Item = &'a CachedObject>,
+    settings: &RoundSettings,
+    notes: impl Iterator<Item = &'a CachedObject>,
     metadata: &MetadataView,
 ) -> Result<BTreeMap<ObjectId, HealthSnapshot>, ClusterError> {
     let mut snapshots = BTreeMap::new();
     let mut open: BTreeMap<&Gvk, Vec<&ObjectId>> = BTreeMap::new();
-    for cached in cache {
-        let has_changed = metadata.objects.get(&cached.id).is_none_or(|seen| seen.resource_version != cached.version);
-        let is_old = has_changed || cached.health.is_old;
-        if is_old || cached.health.sick.is_some() {
-            open.entry(&cached.gvk).or_default().push(&cached.id);
+    for note in notes {
+        let has_moved = metadata.objects.get(&note.id).is_none_or(|seen| seen.resource_version != note.version);
+        let is_old = has_moved || note.health.is_old;
+        if is_old || note.health.sick.is_some() {
+            open.entry(&note.gvk).or_default().push(&note.id);
         }
-        snapshots.insert(cached.id.clone(), HealthSnapshot { is_old, ..cached.health.clone() });
+        snapshots.insert(note.id.clone(), HealthSnapshot { is_old, ..note.health.clone() });
     }
-    let Some(wait_policy) = task.wait_policy.filter(|_| cluster.has_health()) else { return Ok(snapshots) };
-    let label = task.policies.marker.label();
+    let Some(wait_policy) = settings.wait_policy.filter(|_| cluster.has_health()) else { return Ok(snapshots) };
+    let label = settings.policies.marker.label();
     let label = (SYNC_LABEL, label.as_str());
     let lists = open.keys().map(|gvk| async move { (*gvk, list(cluster, gvk, label).await) }.boxed()).collect();
     for (gvk, list) in join_bounded(lists).await {
