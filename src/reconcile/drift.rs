@@ -29,6 +29,7 @@ use crate::cluster::{Cluster, ClusterError, Reason};
 use crate::reconcile::health_snapshot::HealthSnapshots;
 use crate::reconcile::located::located;
 use crate::reconcile::model::{Conclusion, RoundSettings};
+use crate::report::action::StepAction;
 use crate::report::withheld::RefusalReport;
 use crate::report::{ClusterReport, ClusterState, StepReport, UnitReport, UnitState};
 
@@ -110,7 +111,7 @@ impl Writer<'_> {
         let Compared { unit, id, standing, note } = one;
         let mut sides = self.sides.get(&id).cloned().unwrap_or_default();
         let why = |path: &str, touched: Option<&str>| self.class(&id, path, &sides, touched, open);
-        let step = |action: &str| StepReport::compared(unit.clone(), id.clone(), action, note.clone());
+        let step = |action| StepReport::new(unit.clone(), id.clone(), action, note.clone());
         let mut matched = None;
         let step = match standing {
             Standing::Unknown(reason) => {
@@ -119,17 +120,17 @@ impl Writer<'_> {
                 report.baseline.sides.extend(last.map(|sides| (id.clone(), sides.clone())));
                 return report.refusals.push(RefusalReport::from(Refusal { unit, id, reason }));
             }
-            Standing::Missing => StepReport { class: Some(why("", None)), ..step("missing") },
+            Standing::Missing => StepReport { class: Some(why("", None)), ..step(StepAction::Missing) },
             Standing::Found { differences, fields, proof } if differences.is_empty() => {
                 matched = Some(proof).filter(|_| fields.is_empty());
-                StepReport { fields, ..step("keep") }
+                StepReport { fields, ..step(StepAction::Unchanged) }
             }
             Standing::Found { mut differences, fields, .. } => {
                 for difference in &mut differences {
                     let touched = difference.managers.first().and_then(|manager| manager.time.clone());
                     difference.class = Some(why(&difference.path, touched.as_deref()));
                 }
-                StepReport { differences, fields, ..step("different") }
+                StepReport { differences, fields, ..step(StepAction::Different) }
             }
         };
         sides.matched = matched;
@@ -172,7 +173,7 @@ impl Writer<'_> {
             let class = self.class(id, "", &sides, None, open);
             report
                 .steps
-                .push(StepReport { class: Some(class), ..StepReport::compared(unit, id.clone(), "extra", None) });
+                .push(StepReport { class: Some(class), ..StepReport::new(unit, id.clone(), StepAction::Extra, None) });
             report.baseline.sides.insert(id.clone(), sides);
         }
     }

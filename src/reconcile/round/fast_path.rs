@@ -16,6 +16,7 @@ use crate::reconcile::cache::{Cache, CachedObject, LastRound, NoChange};
 use crate::reconcile::health_snapshot::{has_pods, snapshots};
 use crate::reconcile::metadata::MetadataView;
 use crate::reconcile::model::{Conclusion, RoundSettings};
+use crate::report::action::StepAction;
 use crate::report::{ClusterReport, ClusterState, Mode, Saved, StepReport, UnitReport, UnitState};
 
 /// Concludes a round, if there is nothing to do.
@@ -97,17 +98,6 @@ fn unwell(cached: &CachedObject) -> Option<String> {
 }
 
 fn step(cached: &CachedObject) -> StepReport {
-    StepReport {
-        unit: cached.unit.clone(),
-        id: cached.id.clone(),
-        action: "keep".to_owned(),
-        differences: Vec::new(),
-        fields: cached.fields.clone(),
-        note: cached.note.clone(),
-        place: None,
-        class: None,
-        outcome: None,
-        since: None,
-        later: BTreeMap::new(),
-    }
+    let step = StepReport::new(cached.unit.clone(), cached.id.clone(), StepAction::Unchanged, cached.note.clone());
+    StepReport { fields: cached.fields.clone(), ..step }
 }

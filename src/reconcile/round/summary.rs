@@ -11,6 +11,7 @@ use tracing::{info, warn};
 use crate::reconcile::apply::model::Applied;
 use crate::reconcile::health_snapshot::HealthSnapshots;
 use crate::reconcile::model::{Facts, RoundSettings, Unhealthy};
+use crate::report::action::StepAction;
 use crate::report::outcome::Outcome;
 use crate::report::text::fields::fighting;
 use crate::report::{ClusterReport, ClusterState, UnitReport, UnitState};
@@ -27,8 +28,8 @@ pub(super) fn report(
     let mut report = ClusterReport::of(plan);
     for step in &mut report.steps {
         step.outcome = applied.outcomes.get(&step.id).cloned();
-        if step.action != "keep" && step.outcome == Some(Outcome::Done) {
-            info!(object = %step.id, action = step.action, "changed");
+        if step.action != StepAction::Unchanged && step.outcome == Some(Outcome::Done) {
+            info!(object = %step.id, action = %step.action, "changed");
         }
         for field in step.fields.iter().filter(|field| field.verdict == Verdict::Fighting) {
             warn!(object = %step.id, path = field.path, managers = ?field.managers, "fighting");

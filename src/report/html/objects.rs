@@ -7,6 +7,7 @@ use gatewright_engine::object::ObjectId;
 use gatewright_engine::text::count;
 
 use super::Safe;
+use crate::report::action::StepAction;
 use crate::report::outcome::Outcome;
 use crate::report::shown::{Line, Shown, Values, dated, tags};
 use crate::report::text::{fields, why};
@@ -30,7 +31,7 @@ pub(super) fn section(report: &Report, name: &str, cluster: &ClusterReport, out:
     let (cluster_name, sync) = (Safe(name), Safe(&report.sync));
     writeln!(out, "<section data-cluster=\"{cluster_name}\"><h2>{sync} on {cluster_name}</h2>")?;
     for (unit, entries) in units {
-        let is_quiet = entries.iter().all(|entry| entry.state == "keep");
+        let is_quiet = entries.iter().all(|entry| entry.state == StepAction::Unchanged.word());
         let open = if is_quiet { "" } else { " open" };
         let known = states.get(unit);
         let word = known.map_or("", |unit| word(unit.state));
@@ -77,7 +78,7 @@ pub(super) fn state_of(step: &StepReport) -> &str {
     match &step.outcome {
         Some(Outcome::Failed(_) | Outcome::Stale(_)) => "failed",
         Some(Outcome::Skipped) => "not tried",
-        Some(Outcome::Done) | None => &step.action,
+        Some(Outcome::Done) | None => step.action.word(),
     }
 }
 

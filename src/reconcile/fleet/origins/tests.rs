@@ -9,6 +9,7 @@ use serde_json::{Value, json};
 
 use super::*;
 use crate::desired::rendering::renderings::Renderings;
+use crate::report::action::StepAction;
 use crate::source::Snapshot;
 
 const OVERLAY: &str = "
@@ -49,7 +50,7 @@ fn found(clusters: &[(&str, std::ops::Range<usize>, &str)]) -> BTreeMap<String, 
         let (unit, id) = (id("gateway.networking.k8s.io", "Gateway"), id("apps", "Deployment"));
         let difference = json!({"path": path, "before": 1, "after": 3, "managers": []});
         let difference = serde_json::from_value(difference).expect("it is a difference");
-        StepReport { differences: vec![difference], ..StepReport::compared(unit, id, "different", None) }
+        StepReport { differences: vec![difference], ..StepReport::new(unit, id, StepAction::Different, None) }
     };
     let conclusion = |(name, units, path): &(&str, std::ops::Range<usize>, &str)| {
         let steps = units.clone().map(|number| step(number, path)).collect();
