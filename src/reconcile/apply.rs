@@ -167,20 +167,7 @@ impl Run<'_> {
     }
 
     async fn apply(&self, step: &Step, object: &Object) -> Result<Option<Live>, ClusterError> {
-        let over = match &step.action {
-            Action::Update(over) | Action::Adopt(over) => Some(over),
-            Action::AdoptFromDeployer(it) => Some(&it.over),
-            Action::Generate(it) => it.over.as_ref(),
-            Action::Create | Action::CreateNamespace => None,
-            Action::Recreate(_)
-            | Action::DeleteFirst(_)
-            | Action::Unchanged
-            | Action::Omit
-            | Action::Release(_)
-            | Action::Prune(_)
-            | Action::Forget => return Ok(None),
-        };
-        let only_if = match over {
+        let only_if = match step.action.over() {
             None => Precondition::Absent,
             Some(over) if step.first.is_empty() => unchanged(&over.uid, &over.resource_version),
             Some(Over { uid, resource_version }) => {
@@ -211,19 +198,5 @@ fn unchanged(uid: &str, resource_version: &str) -> Precondition {
 
 /// The Gateway that must be accepted before a step.
 fn awaited(step: &Step) -> Option<&Awaited> {
-    match &step.action {
-        Action::AdoptFromDeployer(it) => it.awaits.as_ref(),
-        Action::CreateNamespace
-        | Action::Create
-        | Action::Update(_)
-        | Action::Adopt(_)
-        | Action::Generate(_)
-        | Action::Recreate(_)
-        | Action::DeleteFirst(_)
-        | Action::Unchanged
-        | Action::Omit
-        | Action::Release(_)
-        | Action::Prune(_)
-        | Action::Forget => None,
-    }
+    if let Action::AdoptFromDeployer(it) = &step.action { it.awaits.as_ref() } else { None }
 }

@@ -13,7 +13,6 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::sync::Arc;
 
-use gatewright_engine::inventory::Applied;
 use gatewright_engine::problem::Problem;
 use jiff::Timestamp;
 use tokio::task::JoinSet;
@@ -30,7 +29,7 @@ use crate::history::archive::{About, runs};
 use crate::inventory::audit;
 use crate::reconcile::model::{Conclusion, Order, RoundSettings};
 use crate::reconcile::{drift, round};
-use crate::report::{ClusterReport, ClusterState, Mode, ProblemReport, Report, SCHEMA, Saved, Unclaimed};
+use crate::report::{ClusterReport, ClusterState, Mode, ProblemReport, Report, Saved, Unclaimed};
 use crate::source::Snapshot;
 use crate::state::State;
 use render_history::RenderHistory;
@@ -49,12 +48,10 @@ pub async fn run(
     let mut tasks = JoinSet::new();
     for (name, cluster) in &order.clusters {
         let Some(want) = wanted.get(name).cloned() else { continue };
-        let (sync, revision) = (order.sync.clone(), snapshot.revision.clone());
-        let about = About { run: run.clone(), sync, cluster: name.clone(), revision, started };
+        let (run, sync, revision) = (run.clone(), order.sync.clone(), snapshot.revision.clone());
+        let about = About { run, sync, cluster: name.clone(), revision, started };
         let history = RenderHistory::of(order, about.clone());
-        let mut settings = settings::of(order, cluster.as_ref(), want, about, state, stop);
-        settings.policies.applying = applying(order, snapshot);
-        settings.policies.is_polled = snapshot.is_polled;
+        let settings = settings::of(order, cluster.as_ref(), (want, snapshot), about, state, stop);
         let span = info_span!("cluster", sync = order.sync, cluster = name);
         tasks.spawn(on_cluster(name.clone(), Arc::clone(cluster), settings, history).instrument(span));
     }
@@ -78,33 +75,21 @@ pub async fn run(
     let clusters = conclusions.into_iter().map(|(name, conclusion)| (name, conclusion.report)).collect();
     remember(order, &clusters, state);
     fights::remember(order, &clusters, state);
+    let partial = order.only.is_some() || order.undo.is_some();
     if order.mode != Mode::Report {
-        approvals::record(state, &order.sync, order.only.is_some() || order.undo.is_some(), &clusters);
+        approvals::record(state, &order.sync, partial, &clusters);
     }
     Report {
-        schema: SCHEMA.to_owned(),
         run,
         cause: order.cause.clone(),
-        partial: order.only.is_some() || order.undo.is_some(),
-        suspended: None,
-        sync: order.sync.clone(),
-        source: order.settings.source.clone(),
+        partial,
         revision: snapshot.revision.clone(),
-        stale_source: None,
-        stale_since: None,
-        mode: told_mode(order),
-        started,
         finished: finished(clock, started),
         problems,
         unclaimed,
         clusters,
+        ..Report::about((&order.sync, &order.settings.source), told_mode(order), started)
     }
-}
-
-/// Names what is applied, for whoever finds it in the inventory. What is undone or rolled back comes from no source.
-fn applying(order: &Order, snapshot: &Snapshot) -> Applied {
-    let (address, revision) = (snapshot.address_of(&order.settings.path), snapshot.revision.clone());
-    Applied { address, revision, committed: snapshot.committed }
 }
 
 /// Names the round, if it is to change something.

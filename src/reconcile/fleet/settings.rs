@@ -25,13 +25,14 @@ use crate::inventory::audit::Audit;
 use crate::reconcile::aliases::Names;
 use crate::reconcile::model::{Order, RoundSettings, WaitPolicy};
 use crate::report::Mode;
+use crate::source::Snapshot;
 use crate::state::State;
 
 /// Puts them together. An undo that is carried out has what is known of the cluster forgotten.
 pub(super) fn of(
     order: &Order,
     cluster: &dyn Cluster,
-    want: Want,
+    (want, snapshot): (Want, &Snapshot),
     about: About,
     state: &State,
     stop: &CancellationToken,
@@ -47,6 +48,8 @@ pub(super) fn of(
         conflicts: conflicts(order, &name, state),
         pinned: pinned.as_ref().map(|saved| saved.steps.clone()),
         approved: approvals::valid(state, &order.sync, &name, now),
+        applying: applying(order, snapshot),
+        is_polled: snapshot.is_polled,
         ..policies(order, &name, is_first_round(order, cluster, &audit))
     };
     // In a directory everything is ours, or nobody's.
@@ -68,6 +71,12 @@ pub(super) fn of(
         pinned,
         stop: stop.clone(),
     }
+}
+
+/// Names what is applied, for whoever finds it in the inventory. What is undone or rolled back comes from no source.
+fn applying(order: &Order, snapshot: &Snapshot) -> Applied {
+    let (address, revision) = (snapshot.address_of(&order.settings.path), snapshot.revision.clone());
+    Applied { address, revision, committed: snapshot.committed }
 }
 
 /// What this host remembers of the sync on one of the clusters.
