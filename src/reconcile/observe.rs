@@ -15,13 +15,13 @@ use std::collections::{BTreeMap, BTreeSet};
 use gatewright_engine::marks::{Marker, SYNC_LABEL};
 use gatewright_engine::object::{Gvk, Object, ObjectId, is_secret};
 use gatewright_engine::plan::conflicts::autoscaled;
-use gatewright_engine::plan::questions::DryRun;
-use gatewright_engine::plan::{NamespaceState, Observed, Obstacle};
+use gatewright_engine::plan::{NamespaceState, Observed};
 
-use crate::cluster::{Cluster, ClusterError, Kinds};
+use crate::cluster::{Cluster, ClusterError};
 use crate::reconcile::metadata::{MetadataView, outline};
 use crate::reconcile::model::{Facts, RoundSettings};
 use crate::reconcile::requests::{join_bounded, only_local, read_each};
+use dry_run::unserved;
 
 /// From so many objects of a kind on that have changed, and if they are more than one in ten, the kind is listed.
 const MANY_CHANGED: usize = 20;
@@ -42,13 +42,14 @@ pub async fn observe(
     let kinds = wanted.iter().map(|object| object.gvk()).chain(owned).collect();
     let objects = objects(facts);
     let found = cluster.kinds(&kinds).await?;
-    observed.dry_runs.extend(without_kind(&wanted, &kinds, &found));
+    let obstacle = |object: &&Object| Some((object.id().clone(), unserved(&found, &object.gvk())?.into()));
+    observed.dry_runs.extend(wanted.iter().filter_map(obstacle));
     let known: BTreeSet<Gvk> = found.served.into_keys().collect();
     let metadata = list_metadata(cluster, facts, &objects, &known, &mut observed).await?;
     if metadata.is_none() {
         list(cluster, &known, &facts.policies.marker, &mut observed).await?;
     }
-    let unknown = unserved(facts, &observed, &known);
+    let unknown = unseen(facts, &observed, &known);
     observed.unknown.extend(unknown);
     let is_open = |id: &ObjectId| !observed.live.contains_key(id) && !observed.unknown.contains_key(id);
     let missing = objects.into_iter().filter(|(id, gvk)| is_open(id) && known.contains(gvk)).collect();
@@ -70,26 +71,11 @@ fn objects(facts: &Facts) -> BTreeMap<ObjectId, Gvk> {
 
 /// Objects that are owned, not wanted, and of a kind that the cluster does not show. They need not be absent: a part of
 /// the API may be out of order.
-fn unserved(facts: &Facts, observed: &Observed, known: &BTreeSet<Gvk>) -> BTreeMap<ObjectId, String> {
+fn unseen(facts: &Facts, observed: &Observed, known: &BTreeSet<Gvk>) -> BTreeMap<ObjectId, String> {
     let wanted: BTreeSet<&ObjectId> = facts.wanted().map(Object::id).collect();
     let is_open = |id: &ObjectId| !observed.live.contains_key(id) && !wanted.contains(id);
     let owned = facts.owned.entries.iter().filter(|(id, entry)| !known.contains(&entry.gvk) && is_open(id));
     owned.map(|(id, entry)| (id.clone(), format!("the cluster has no {}", entry.gvk))).collect()
-}
-
-/// Says of wanted objects whose kind cannot be asked for why that is.
-fn without_kind(wanted: &[&Object], kinds: &BTreeSet<Gvk>, found: &Kinds) -> BTreeMap<ObjectId, DryRun> {
-    let mut obstacles = BTreeMap::new();
-    for gvk in kinds.iter().filter(|gvk| !found.served.contains_key(*gvk)) {
-        let obstacle = if found.unanswered.contains(gvk) {
-            Obstacle::Failed(format!("the part of the API that serves {gvk} does not answer"))
-        } else {
-            Obstacle::NoSuchKind(gvk.to_string())
-        };
-        let of_kind = wanted.iter().filter(|object| object.gvk() == *gvk);
-        obstacles.extend(of_kind.map(|object| (object.id().clone(), DryRun::from(obstacle.clone()))));
-    }
-    obstacles
 }
 
 /// Looks at metadata, and reads only what is not as it was when it was right.

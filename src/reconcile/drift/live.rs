@@ -11,6 +11,7 @@ use gatewright_engine::plan::{Observed, Obstacle};
 use gatewright_engine::unit::Rendering;
 
 use crate::cluster::{Cluster, ClusterError, Kinds};
+use crate::reconcile::observe::dry_run::unserved;
 use crate::reconcile::observe::existence;
 use crate::reconcile::requests::{join_bounded, only_local, read_each};
 
@@ -28,20 +29,19 @@ pub(super) async fn look(
     let kinds = cluster.kinds(&all).await?;
     let mut observed = Observed { autoscaled: autoscaled(&rendering.units), ..Observed::default() };
     let notes = list(cluster, rendering, &kinds, &mut observed).await?;
-    let (served, others): (BTreeMap<ObjectId, Gvk>, BTreeMap<ObjectId, Gvk>) =
-        objects.into_iter().partition(|(_, gvk)| kinds.served.contains_key(gvk));
-    let missing = served.into_iter().filter(|(id, _)| !observed.live.contains_key(id)).collect();
+    let mut missing = BTreeMap::new();
+    for (id, gvk) in objects {
+        match unserved(&kinds, &gvk) {
+            Some(Obstacle::Failed(silence)) => drop(observed.unknown.insert(id, silence)),
+            Some(obstacle) => drop(observed.dry_runs.insert(id, obstacle.into())),
+            None if observed.live.contains_key(&id) => {}
+            None => drop(missing.insert(id, gvk)),
+        }
+    }
     let unconfirmed = existence::unconfirmed(cluster, missing).await?;
     let (live, unknown) = read_each(cluster, &unconfirmed).await?;
     observed.live.extend(live);
     observed.unknown.extend(unknown);
-    for (id, gvk) in others {
-        if kinds.unanswered.contains(&gvk) {
-            observed.unknown.insert(id, format!("the part of the API that serves {gvk} does not answer"));
-        } else {
-            observed.dry_runs.insert(id, Obstacle::NoSuchKind(gvk.to_string()).into());
-        }
-    }
     Ok((observed, notes))
 }
 

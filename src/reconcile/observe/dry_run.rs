@@ -12,7 +12,7 @@ use gatewright_engine::plan::recreate::Immutable;
 use gatewright_engine::plan::{Observed, Obstacle, Over};
 use gatewright_engine::unit::Unit;
 
-use crate::cluster::{Cluster, ClusterError, Mode, Precondition, Reason};
+use crate::cluster::{Cluster, ClusterError, Kinds, Mode, Precondition, Reason};
 use crate::reconcile::requests::{join_bounded, only_local, read_each};
 
 /// Asks the cluster until nothing is open. A status that was written between the LIST and the dry run is the usual
@@ -70,6 +70,17 @@ async fn read_again(
     observed.live.extend(live);
     observed.unknown.extend(unknown);
     Ok(())
+}
+
+/// Says why objects of a kind cannot even be tried, if they cannot.
+pub fn unserved(kinds: &Kinds, gvk: &Gvk) -> Option<Obstacle> {
+    match () {
+        () if kinds.served.contains_key(gvk) => None,
+        () if kinds.unanswered.contains(gvk) => {
+            Some(Obstacle::Failed(format!("the part of the API that serves {gvk} does not answer")))
+        }
+        () => Some(Obstacle::NoSuchKind(gvk.to_string())),
+    }
 }
 
 fn obstacle(error: ClusterError) -> Result<Obstacle, ClusterError> {
