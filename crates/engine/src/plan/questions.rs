@@ -45,7 +45,9 @@ pub struct Question {
     pub gvk: Gvk,
     /// The request.
     pub request: Request,
-    step: Step,
+    stage: Stage,
+    /// What was negotiated for an apply, if the object exists.
+    agreed: Option<Box<Negotiated>>,
 }
 
 /// A request for a dry run.
@@ -57,11 +59,11 @@ pub enum Request {
     Patch(Vec<Value>, Over),
 }
 
-/// The steps by which an object is tried.
-#[derive(Clone, Debug, PartialEq)]
-enum Step {
-    /// Its apply, and what was negotiated for that if the object exists.
-    Apply(Option<Box<Negotiated>>),
+/// The stages in which an object is tried.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Stage {
+    /// Its apply.
+    Apply,
     /// Its content where owners of its fields change before the apply: that one knows them as they are.
     Owners,
     /// Its content once it is adopted from a deployer: an apply would leave what only that has set.
@@ -77,7 +79,7 @@ pub struct DryRun {
     pub agreed: Option<Box<Negotiated>>,
     /// The object as it would become, or why it cannot.
     pub result: Result<Live, Obstacle>,
-    step: Step,
+    stage: Stage,
     /// How often somebody else was faster.
     stale: u8,
 }
@@ -85,7 +87,7 @@ pub struct DryRun {
 impl From<Obstacle> for DryRun {
     /// Says why an object cannot even be tried.
     fn from(obstacle: Obstacle) -> Self {
-        Self { agreed: None, result: Err(obstacle), step: Step::StandIn, stale: 0 }
+        Self { agreed: None, result: Err(obstacle), stage: Stage::Apply, stale: 0 }
     }
 }
 
@@ -127,24 +129,21 @@ impl Inquiry<'_> {
         if is_known || self.policies.forbids(id).is_some() {
             return None;
         }
-        let (step, request) = match (observed.dry_runs.get(id), observed.live.get(id)) {
-            (None, live) => self.apply(unit, object, live)?,
-            (Some(run), live) if matches!(run.result, Err(Obstacle::Stale(_))) => {
-                (run.stale < TRIES).then(|| self.apply(unit, object, live))??
-            }
-            (Some(run), Some(live)) => self.after(unit, object, run, live)?,
-            (Some(_), None) => return None,
-        };
-        Some(Question { id: id.clone(), gvk: object.gvk(), request, step })
+        let is_over = |run: &&DryRun| run.stale >= TRIES || !matches!(run.result, Err(Obstacle::Stale(_)));
+        match (observed.dry_runs.get(id).filter(is_over), observed.live.get(id)) {
+            (None, live) => self.apply(unit, object, live),
+            (Some(run), Some(live)) => self.after(unit, object, run, live),
+            (Some(_), None) => None,
+        }
     }
 
-    fn apply(self, unit: &Unit, object: &Object, live: Option<&Live>) -> Option<(Step, Request)> {
+    fn apply(self, unit: &Unit, object: &Object, live: Option<&Live>) -> Option<Question> {
         let Some(live) = live else {
             // In a namespace that is not there yet nothing can be tried.
             let namespace = self.observed.namespaces.get(&object.id().namespace);
             let is_possible = namespace.is_none_or(|state| *state == NamespaceState::Present);
             let is_tried = self.purpose == Purpose::Plan && is_possible;
-            return is_tried.then(|| (Step::Apply(None), Request::Apply(object.clone(), None)));
+            return is_tried.then(|| Question::new(object, Stage::Apply, Request::Apply(object.clone(), None)));
         };
         if live.is_terminating() {
             return None;
@@ -160,24 +159,28 @@ impl Inquiry<'_> {
         };
         let agreed = Box::new(agreed.ok()?);
         let request = Request::Apply(agreed.object.clone(), Some(Over::of(live)));
-        Some((Step::Apply(Some(agreed)), request))
+        Some(Question { agreed: Some(agreed), ..Question::new(object, Stage::Apply, request) })
     }
 
     /// Returns what follows from an answer.
-    fn after(self, unit: &Unit, object: &Object, run: &DryRun, live: &Live) -> Option<(Step, Request)> {
+    fn after(self, unit: &Unit, object: &Object, run: &DryRun, live: &Live) -> Option<Question> {
         let agreed = run.agreed.as_ref()?;
-        let patch = |step: Step, operations: Vec<Value>| Some((step, Request::Patch(operations, Over::of(live))));
-        let is_applied = matches!(run.step, Step::Apply(_));
+        let patch = |stage: Stage, operations: Vec<Value>| {
+            Some(Question::new(object, stage, Request::Patch(operations, Over::of(live))))
+        };
+        let is_applied = run.stage == Stage::Apply;
         match &run.result {
-            Ok(applied) if is_applied && !agreed.first.is_empty() => patch(Step::Owners, agreed.dry_run(live, applied)),
-            Err(Obstacle::Invalid(_) | Obstacle::Immutable(_)) if is_applied && !agreed.first.is_empty() => {
-                patch(Step::Owners, agreed.draft(live))
+            Ok(applied) if is_applied && !agreed.first.is_empty() => {
+                patch(Stage::Owners, agreed.dry_run(live, applied))
             }
-            Ok(applied) if run.step != Step::FromDeployer && self.takes_over(unit, live) => {
-                patch(Step::FromDeployer, deployer::dry_run(unit, live, applied))
+            Err(Obstacle::Invalid(_) | Obstacle::Immutable(_)) if is_applied && !agreed.first.is_empty() => {
+                patch(Stage::Owners, agreed.draft(live))
+            }
+            Ok(applied) if run.stage != Stage::FromDeployer && self.takes_over(unit, live) => {
+                patch(Stage::FromDeployer, deployer::dry_run(unit, live, applied))
             }
             Err(Obstacle::Immutable(immutable)) if immutable.instead.is_none() && self.replaces(object, live) => {
-                Some((Step::StandIn, Request::Apply(stand_in(object), None)))
+                Some(Question::new(object, Stage::StandIn, Request::Apply(stand_in(object), None)))
             }
             Ok(_) | Err(_) => None,
         }
@@ -194,27 +197,33 @@ impl Inquiry<'_> {
     }
 }
 
+impl Question {
+    fn new(object: &Object, stage: Stage, request: Request) -> Self {
+        Self { id: object.id().clone(), gvk: object.gvk(), request, stage, agreed: None }
+    }
+}
+
 impl Observed {
     /// Records the answer to a question. Tells whether the object has to be read again before anything else is asked of
     /// it, because somebody else has changed it.
     pub fn answer(&mut self, question: Question, answer: Result<Live, Obstacle>) -> bool {
-        let Question { id, step, .. } = question;
+        let Question { id, stage, agreed, .. } = question;
         let is_stale = matches!(answer, Err(Obstacle::Stale(_)));
         let stale = self.dry_runs.get(&id).map_or(0, |run| run.stale) + u8::from(is_stale);
-        match (step, self.dry_runs.get_mut(&id)) {
-            (Step::Apply(agreed), _) => {
+        match (stage, self.dry_runs.get_mut(&id)) {
+            (Stage::Apply, _) => {
                 // Most are as they are, and are not kept twice.
                 let same = self.live.get(&id).filter(|live| answer.as_ref().ok() == Some(live)).cloned();
                 let result = same.map_or(answer, Ok);
-                self.dry_runs.insert(id, DryRun { agreed, result, step: Step::Apply(None), stale });
+                self.dry_runs.insert(id, DryRun { agreed, result, stage, stale });
                 is_stale
             }
-            (Step::StandIn, Some(DryRun { result: Err(Obstacle::Immutable(immutable)), .. })) => {
+            (Stage::StandIn, Some(DryRun { result: Err(Obstacle::Immutable(immutable)), .. })) => {
                 immutable.instead = Some(answer.map_err(|obstacle| obstacle.message().to_owned()));
                 false
             }
-            (step, Some(run)) => {
-                (run.step, run.result, run.stale) = (step, answer, stale);
+            (_, Some(run)) => {
+                (run.stage, run.result, run.stale) = (stage, answer, stale);
                 is_stale
             }
             (_, None) => false,

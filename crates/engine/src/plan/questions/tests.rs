@@ -59,7 +59,7 @@ impl World {
         let words = words.collect();
         let is_stale = matches!(answer, Err(Obstacle::Stale(_)));
         for question in open {
-            let is_stand_in = question.step == Step::StandIn;
+            let is_stand_in = question.stage == Stage::StandIn;
             assert_eq!(self.observed.answer(question, answer.clone()), is_stale && !is_stand_in);
         }
         words
