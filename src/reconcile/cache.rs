@@ -33,7 +33,7 @@ pub struct LastRound {
     /// Its objects.
     pub cache: Cache,
     /// What the last round was about, if there was nothing left to do after it.
-    pub decided: Option<NoChange>,
+    pub no_change: Option<NoChange>,
 }
 
 /// A round after which there was nothing left to do.

@@ -36,7 +36,7 @@ const PASSED_BY: &str = "its status has changed, and nobody has looked at it sin
 impl<'a> HealthSnapshots<'a> {
     /// Returns what is known in a round; `live` is newer than what was seen.
     pub fn of_round(settings: &RoundSettings, facts: &'a Facts, live: Option<&'a BTreeMap<ObjectId, Live>>) -> Self {
-        let readiness = facts.observed.carries_marks.then(|| settings.readiness());
+        let readiness = (!facts.observed.is_unmarked).then(|| settings.readiness());
         Self { live: live.unwrap_or(&facts.observed.live), known: &facts.snapshots, readiness }
     }
 
@@ -113,18 +113,18 @@ pub fn has_pods(kind: &str) -> bool {
 pub async fn snapshots<'a>(
     cluster: &dyn Cluster,
     settings: &RoundSettings,
-    notes: impl Iterator<Item = &'a CachedObject>,
+    cached: impl Iterator<Item = &'a CachedObject>,
     metadata: &MetadataView,
 ) -> Result<BTreeMap<ObjectId, HealthSnapshot>, ClusterError> {
     let mut snapshots = BTreeMap::new();
     let mut open: BTreeMap<&Gvk, Vec<&ObjectId>> = BTreeMap::new();
-    for note in notes {
-        let has_moved = metadata.objects.get(&note.id).is_none_or(|seen| seen.resource_version != note.version);
-        let is_old = has_moved || note.health.is_old;
-        if is_old || note.health.sick.is_some() {
-            open.entry(&note.gvk).or_default().push(&note.id);
+    for object in cached {
+        let has_changed = metadata.objects.get(&object.id).is_none_or(|seen| seen.resource_version != object.version);
+        let is_old = has_changed || object.health.is_old;
+        if is_old || object.health.sick.is_some() {
+            open.entry(&object.gvk).or_default().push(&object.id);
         }
-        snapshots.insert(note.id.clone(), HealthSnapshot { is_old, ..note.health.clone() });
+        snapshots.insert(object.id.clone(), HealthSnapshot { is_old, ..object.health.clone() });
     }
     let Some(wait_policy) = settings.wait_policy.filter(|_| cluster.has_health()) else { return Ok(snapshots) };
     let label = settings.policies.marker.label();

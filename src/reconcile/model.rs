@@ -19,7 +19,8 @@ use gatewright_engine::plan::policies::Policies;
 use gatewright_engine::plan::questions::Purpose;
 use gatewright_engine::plan::restore::Change;
 use gatewright_engine::plan::{Observed, Plan};
-use gatewright_engine::unit::{Rendering, Unit};
+use gatewright_engine::unit::Unit;
+use gatewright_engine::unit::marked::Marked;
 use tokio_util::sync::CancellationToken;
 
 use crate::cluster::{Cluster, ClusterError, Reason};
@@ -103,7 +104,7 @@ pub struct RoundSettings {
     /// How long to wait until Gateways are accepted of which something is adopted.
     pub acceptance: Duration,
     /// What is known from the last round; `None`: everything is compared again.
-    pub memory: Option<LastRound>,
+    pub last_round: Option<LastRound>,
     /// What the last drift report found.
     pub last: Option<LastDrift>,
     /// Whether what matched then and has not moved since still does; else everything is compared.
@@ -164,7 +165,7 @@ pub struct Facts {
     /// What identifies the cluster.
     pub identity: String,
     /// What is wanted there.
-    pub rendering: Arc<Rendering>,
+    pub rendering: Arc<Marked>,
     /// The digests of that.
     pub digests: BTreeMap<ObjectId, String>,
     /// What the sync may do, beside the others of this installation.
@@ -172,7 +173,7 @@ pub struct Facts {
     /// What is owned.
     pub owned: Inventory,
     /// What was found out by the look before.
-    pub notes: Option<Cache>,
+    pub cache: Option<Cache>,
     /// The metadata of our objects, where they were looked at.
     pub metadata: Option<MetadataView>,
     /// What was seen.
@@ -199,19 +200,19 @@ pub struct Conclusion {
     /// What is told.
     pub report: ClusterReport,
     /// What is known for the next round.
-    pub memory: Option<LastRound>,
+    pub last_round: Option<LastRound>,
     /// Whether that differs from what was known before.
     pub is_new: bool,
     /// The inventory is suspect, and nothing was changed: the next round is to read all of it again.
-    pub is_doubtful: bool,
+    pub is_suspect: bool,
     /// What was wanted, if it had to be rendered.
-    pub rendering: Option<Arc<Rendering>>,
+    pub rendering: Option<Arc<Marked>>,
 }
 
 impl Conclusion {
     /// Concludes with a report and nothing else.
     pub fn of(report: ClusterReport) -> Self {
-        Self { report, memory: None, is_new: false, is_doubtful: false, rendering: None }
+        Self { report, last_round: None, is_new: false, is_suspect: false, rendering: None }
     }
 
     /// Concludes that something could not be done at all.

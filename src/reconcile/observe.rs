@@ -35,8 +35,8 @@ pub async fn observe(
     facts: &Facts,
 ) -> Result<(Observed, Option<MetadataView>), ClusterError> {
     let wanted: Vec<&Object> = facts.wanted().collect();
-    let carries_marks = cluster.carries_marks();
-    let mut observed = Observed { cluster: facts.identity.clone(), carries_marks, ..Observed::default() };
+    let is_unmarked = !cluster.carries_marks();
+    let mut observed = Observed { is_unmarked, ..Observed::from_objects(&facts.identity, []) };
     observed.autoscaled = autoscaled(&facts.rendering.units);
     let owned = facts.owned.entries.values().map(|entry| entry.gvk.clone());
     let kinds = wanted.iter().map(|object| object.gvk()).chain(owned).collect();

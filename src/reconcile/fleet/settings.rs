@@ -129,7 +129,7 @@ fn policies(order: &Order, cluster: &str, first_round: bool) -> Policies {
         hold_on_problem: settings.on_problem == OnProblem::HoldSync,
         conflicts: Conflicts::default(),
         claims: Claims::default(),
-        moved: settings.moved.iter().map(|moved| moved.from.clone()).collect(),
+        renamed_from: settings.moved.iter().map(|former| former.from.clone()).collect(),
     }
 }
 

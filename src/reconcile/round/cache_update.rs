@@ -69,7 +69,7 @@ impl Basis<'_> {
     /// Returns what is known after a round; `None` where there are no metadata to go by, and after an undo: what that
     /// wants is not what the next round wants.
     pub(super) fn last_round(&self, store: &Store, report: &ClusterReport) -> Option<LastRound> {
-        if !self.facts.observed.carries_marks || self.settings.undo.is_some() {
+        if self.facts.observed.is_unmarked || self.settings.undo.is_some() {
             return None;
         }
         let cache = self.cache();

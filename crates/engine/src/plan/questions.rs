@@ -13,10 +13,10 @@ use serde_json::Value;
 
 use super::conflicts::{Negotiated, negotiated};
 use super::deployer::{self, holder};
+use super::drift::Pair;
 use super::policies::Policies;
 use super::recreate::{consent, stand_in};
 use super::refusal::Reason;
-use super::survey::Pair;
 use super::{NamespaceState, Observed, Obstacle, Over};
 use crate::live::Live;
 use crate::object::{Gvk, Object, ObjectId};

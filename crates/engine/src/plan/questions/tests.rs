@@ -39,7 +39,7 @@ fn world(purpose: Purpose, live: Option<Live>) -> World {
     let id = ObjectId::new("gateway.networking.k8s.io", "Gateway", "infra", "edge");
     let unit = Unit { objects: vec![service(&json!({"a": 1}))], ..Unit::empty(id, Place::file("edge.yaml")) };
     let live = live.into_iter().map(|live| (live.object.id().clone(), live)).collect();
-    let observed = Observed { carries_marks: true, live, ..Observed::default() };
+    let observed = Observed { live, ..Observed::default() };
     World { units: vec![unit], observed, policies: policies(), purpose }
 }
 
