@@ -19,25 +19,35 @@
 //! # Example
 //!
 //! ```
+//! use gatewright_engine::pack::builtin::Files;
 //! use gatewright_engine::pack::{Pack, Packs};
 //! use gatewright_engine::tree::Tree;
 //! use gatewright_engine::unit::{Options, render};
 //! use serde_json::Value;
 //!
+//! let files = Files::from([
+//!     (
+//!         "pack.yaml",
+//!         "{name: acme, classes: {acme: acme.example.com/acme}, controllers: [acme.example.com/acme], \
+//!          parameters: {group: acme.example.com, kind: AcmeParameters, versions: [v1]}, templates: [service.yaml]}",
+//!     ),
+//!     ("service.yaml", "{apiVersion: v1, kind: Service, metadata: {name: {{ name | json }}}}"),
+//! ]);
 //! let gateway = "
 //! apiVersion: gateway.networking.k8s.io/v1
 //! kind: Gateway
 //! metadata: {name: edge, namespace: infra}
 //! spec:
-//!   gatewayClassName: kgateway
+//!   gatewayClassName: acme
 //!   listeners: [{name: http, port: 8080, protocol: HTTP}]
 //! ";
-//! let packs = Packs::new(vec![Pack::builtin("kgateway", &Value::Null)?])?;
+//! let pack = Pack::declared(&files, &Value::Null)?;
+//! let packs = Packs::new(vec![pack])?;
 //! let rendering = render(&Tree::from_iter([("edge.yaml", gateway)]), &packs, &Options::default());
 //!
 //! assert!(rendering.problems.is_empty());
 //! let kinds: Vec<_> = rendering.units[0].objects.iter().map(|object| object.id().kind.as_str()).collect();
-//! assert_eq!(kinds, ["ServiceAccount", "ConfigMap", "Service", "Deployment"]);
+//! assert_eq!(kinds, ["Service"]);
 //! # Ok::<(), gatewright_engine::pack::PackError>(())
 //! ```
 

@@ -121,7 +121,7 @@ pub fn unknown_fields(patch: &Value, gvk: &Gvk) -> Vec<UnknownField> {
 
 /// Returns an object without what a typed client leaves out when it writes one: fields that the type does not have, and
 /// fields whose zero is the same as nothing. Of a kind whose type is not known all is kept.
-pub(crate) fn without_zeros(object: Value, gvk: &Gvk) -> Value {
+pub fn without_zeros(object: Value, gvk: &Gvk) -> Value {
     match Type::of(gvk) {
         Some(ty) => zeros::omit(object, ty),
         None => object,

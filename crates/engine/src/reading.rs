@@ -257,7 +257,7 @@ mod tests {
         assert!(unclaimed("", "Gateway", "infra", "edge"), "apiVersion: v1");
         assert!(!unclaimed(GROUP, "Gateway", "infra", "edge-2"), "a rename");
         assert!(!unclaimed(GROUP, "HTTPRoute", "infra", "edge"), "a neighbor of the same name");
-        assert!(!unclaimed("networking.istio.io", "Gateway", "infra", "edge"), "a neighbor of the same kind");
+        assert!(!unclaimed("mesh.example.com", "Gateway", "infra", "edge"), "a neighbor of the same kind");
         assert!(!unclaimed("", "ConfigMap", "infra", "edge"));
         assert!(!unclaimed(GROUP, "Gatewya", "elsewhere", "edge"));
         let unidentified = |group, kind, namespace, name| {

@@ -5,9 +5,9 @@ use std::collections::BTreeSet;
 use futures::stream::{self, StreamExt, TryStreamExt};
 use gatewright_engine::health::{Readiness, health, pods};
 use gatewright_engine::object::{Gvk, Object, ObjectId};
-use gatewright_engine::pack::dynamo::request::is_made_for;
 use gatewright_engine::relations::{pod_labels, templates};
 use gatewright_engine::unit::Unit;
+use gatewright_packs::dynamo::request::is_made_for;
 use serde_json::Value;
 
 use crate::cluster::{Cluster, ClusterError, Search};

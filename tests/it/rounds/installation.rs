@@ -20,7 +20,7 @@ use gatewright_engine::inventory::{Encoded, Inventory};
 use gatewright_engine::marks::Marker;
 use gatewright_engine::mask::Masker;
 use gatewright_engine::object::ObjectId;
-use gatewright_engine::pack::{Pack, Packs};
+use gatewright_engine::pack::Packs;
 use gatewright_engine::plan::restore::candidates;
 use gatewright_engine::selector::ClusterFacts;
 use gatewright_engine::unit::Rendering;
@@ -262,7 +262,7 @@ fn snapshot(specs: &Specs) -> Snapshot {
 fn packs() -> &'static Packs {
     static PACKS: OnceLock<Packs> = OnceLock::new();
     PACKS.get_or_init(|| {
-        let pack = Pack::builtin("kgateway", &Value::Null).expect("the built-in pack is sound");
+        let pack = gatewright_packs::pack("kgateway", &Value::Null).expect("the built-in pack is sound");
         Packs::new(vec![pack]).expect("the built-in pack is sound")
     })
 }

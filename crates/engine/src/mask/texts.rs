@@ -291,7 +291,7 @@ mod tests {
             "cannot get the token: context deadline exceeded",
             "https://example.com/a@b",
             "https://example.com:8443/a@b",
-            "registry.example.com/infra/envoy:v1@sha256:0123456789abcdef",
+            "registry.example.com/infra/proxy:v1@sha256:0123456789abcdef",
             "spec.token: Required value",
             "--token-file /run/token",
             "password: $(DB_PASSWORD)",

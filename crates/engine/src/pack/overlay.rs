@@ -149,7 +149,7 @@ impl Work<'_> {
     }
 
     /// Makes the object of an overlay, and lays over it what the layers say. It is for the workload as the highest of
-    /// them leaves it, because in kgateway each layer makes it again, and the last one remains.
+    /// them leaves it: control planes make it again with each layer, and the last one remains.
     fn create(&mut self, said: &[Said<'_>], workload: Option<&Object>) {
         let Some(first) = said.first() else { return };
         let mut object = match created::create(&first.overlay.kind, workload) {

@@ -137,7 +137,7 @@ pub struct GatewayName {
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct SpecName {
-    /// Kind, such as `InferencePool`.
+    /// Kind, such as `ModelPool`.
     #[schemars(length(min = 1))]
     pub kind: String,
     /// API group; absent: any.

@@ -2,7 +2,7 @@ use std::fmt::Write as _;
 use std::sync::Arc;
 
 use gatewright_engine::marks::Marker;
-use gatewright_engine::pack::{Pack, Packs};
+use gatewright_engine::pack::Packs;
 use gatewright_engine::plan::Plan;
 use gatewright_engine::selector::ClusterFacts;
 use serde_json::{Value, json};
@@ -23,7 +23,7 @@ spec:
 
 /// What is wanted on these clusters: so many Gateways, with more replicas in the EU.
 fn wanted(clusters: &[&str], gateways: usize) -> Wanted {
-    let pack = Pack::builtin("kgateway", &Value::Null).expect("it is sound");
+    let pack = gatewright_packs::pack("kgateway", &Value::Null).expect("it is sound");
     let packs = Arc::new(Packs::new(vec![pack]).expect("it is sound"));
     let settings = serde_json::from_value(json!({"source": "specs", "clusters": {}})).expect("a test knows them");
     let marker = Marker::new("i", "edge");
