@@ -136,7 +136,10 @@ impl Generator {
         let certificates = Certificates::read(choices.tls.as_ref())
             .map_err(|message| vec![subject.problem(&format!("its parameters cannot be used: {message}"))])?;
         if service.is_stopped() {
-            return Ok((Unit::new(&service, &Value::Null, &self.settings, &certificates).nothing(), Vec::new()));
+            return Ok((
+                Unit::new(&service, &types::Spec::default(), &self.settings, &certificates).nothing(),
+                Vec::new(),
+            ));
         }
         if let Some(problem) = service.name_problem() {
             return Err(vec![problem]);

@@ -7,7 +7,7 @@ use gatewright_engine::spec::Document;
 use serde_json::{Value, json};
 
 use super::backend::{self, Backends, Launch};
-use super::model::{Component, Graph, Type};
+use super::model::{Claim, Component, Graph, Type};
 use super::nodes::Provider;
 use super::pod::{Maker, Part, discovery_account};
 use super::settings::{DiscoveryBackend, Settings};
@@ -182,16 +182,15 @@ fn accounts(maker: &Maker<'_>) -> Vec<Value> {
 
 /// The `PersistentVolumeClaims` that a graph asks to be made.
 fn claims(graph: &Graph) -> Vec<Value> {
-    let is_made = |claim: &&Value| claim["create"] == true;
-    let claim = |claim: &Value| {
+    let claim = |claim: &Claim| {
         json!({
-            "name": claim["name"],
-            "storageClass": claim["storageClass"],
-            "size": claim["size"],
-            "accessMode": claim["volumeAccessMode"],
+            "name": claim.name,
+            "storageClass": claim.storage_class,
+            "size": claim.size,
+            "accessMode": claim.volume_access_mode,
         })
     };
-    graph.claims.iter().filter(is_made).map(claim).collect()
+    graph.claims.iter().filter(|claim| claim.create == Some(true)).map(claim).collect()
 }
 
 /// The files that ways to launch a model need.

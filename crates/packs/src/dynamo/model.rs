@@ -1,5 +1,6 @@
 //! What a graph says, whichever version of the API it is written in.
 
+use serde::Deserialize;
 use serde_json::{Map, Value};
 
 use gatewright_engine::pack::gateway::Map as Texts;
@@ -21,8 +22,8 @@ pub(super) struct Graph {
     pub(super) annotations: Texts,
     pub(super) backend: Option<String>,
     pub(super) env: Vec<Value>,
-    /// `PersistentVolumeClaims`: `spec.pvcs`.
-    pub(super) claims: Vec<Value>,
+    /// `spec.pvcs`.
+    pub(super) claims: Vec<Claim>,
     pub(super) priority_class: Option<String>,
     /// `spec.restart.id`.
     pub(super) restart: Option<String>,
@@ -73,11 +74,62 @@ pub(super) struct Component {
     pub(super) shared_memory: Option<String>,
     /// `modelRef.name`.
     pub(super) model: Option<String>,
-    pub(super) ingress: Option<Fields>,
+    pub(super) ingress: Option<Ingress>,
     /// `eppConfig`.
-    pub(super) picker: Option<Value>,
+    pub(super) picker: Option<Picker>,
     /// Folder of the compilation cache.
     pub(super) cache: Option<String>,
+}
+
+/// A `PersistentVolumeClaim`.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub(super) struct Claim {
+    pub(super) name: Option<String>,
+    /// Whether it is made here.
+    pub(super) create: Option<bool>,
+    pub(super) storage_class: Option<String>,
+    pub(super) size: Value,
+    pub(super) volume_access_mode: Option<String>,
+}
+
+/// The way to a frontend from outside.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub(super) struct Ingress {
+    pub(super) enabled: Option<bool>,
+    pub(super) host: Option<String>,
+    pub(super) host_prefix: Option<String>,
+    pub(super) host_suffix: Option<String>,
+    pub(super) ingress_controller_class_name: Option<String>,
+    pub(super) use_virtual_service: Option<bool>,
+    pub(super) virtual_service_gateway: Option<String>,
+    pub(super) tls: Option<Tls>,
+    pub(super) labels: Value,
+    pub(super) annotations: Value,
+}
+
+/// The certificate of that way.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub(super) struct Tls {
+    pub(super) secret_name: Option<String>,
+}
+
+/// The configuration of an endpoint picker: itself, or where it is.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub(super) struct Picker {
+    pub(super) config: Option<Value>,
+    pub(super) config_map_ref: Option<ConfigMapRef>,
+}
+
+/// An entry of a `ConfigMap`.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(default)]
+pub(super) struct ConfigMapRef {
+    pub(super) name: Option<String>,
+    pub(super) key: Option<String>,
 }
 
 impl Type {

@@ -118,19 +118,18 @@ impl Entrance {
             let (labels, annotations) = (Value::Null, Value::Null);
             return Self { is_enabled: true, class, gateway, host, tls, labels, annotations };
         };
-        let text = |field: &str| said.get(field).and_then(Value::as_str).map(str::to_owned);
-        let name = text("host").unwrap_or_else(|| maker.graph.name.clone());
-        let suffix = text("hostSuffix").unwrap_or_else(|| settings.host_suffix.clone());
-        let part = |field: &str| said.get(field).cloned().unwrap_or_default();
-        let own_gateway = text("virtualServiceGateway").filter(|_| part("useVirtualService") == true);
+        let said = said.clone();
+        let name = said.host.as_ref().unwrap_or(&maker.graph.name);
+        let suffix = said.host_suffix.as_ref().unwrap_or(&settings.host_suffix);
+        let own_gateway = said.virtual_service_gateway.filter(|_| said.use_virtual_service == Some(true));
         Self {
-            is_enabled: part("enabled") == true,
-            class: text("ingressControllerClassName").or(class),
+            is_enabled: said.enabled == Some(true),
+            class: said.ingress_controller_class_name.or(class),
             gateway: own_gateway.or(gateway),
-            host: format!("{}{name}.{suffix}", text("hostPrefix").unwrap_or_default()),
-            tls: part("tls")["secretName"].as_str().map(str::to_owned).or(tls),
-            labels: part("labels"),
-            annotations: part("annotations"),
+            host: format!("{}{name}.{suffix}", said.host_prefix.unwrap_or_default()),
+            tls: said.tls.and_then(|tls| tls.secret_name).or(tls),
+            labels: said.labels,
+            annotations: said.annotations,
         }
     }
 }

@@ -4,7 +4,7 @@ use gatewright_engine::yaml;
 use serde_json::{Value, json};
 
 use super::PICKER_KEY;
-use super::model::{Component, Graph, Type};
+use super::model::{Component, Graph, Picker, Type};
 use super::pod::{Maker, picker_config};
 use super::settings::ServiceMesh;
 
@@ -18,9 +18,9 @@ pub(super) fn of(graph: &Graph) -> Option<&Component> {
 
 /// Says why a graph with an endpoint picker cannot be expanded.
 pub(super) fn missing(component: &Component) -> Option<&'static str> {
-    let picker = component.picker.as_ref();
-    let has = |field: &str| picker.is_some_and(|picker| !picker[field].is_null());
-    (!has("config") && !has("configMapRef")).then_some("eppConfig has neither config nor configMapRef")
+    let is_there = |picker: &Picker| picker.config.is_some() || picker.config_map_ref.is_some();
+    let has_picker = component.picker.as_ref().is_some_and(is_there);
+    (!has_picker).then_some("eppConfig has neither config nor configMapRef")
 }
 
 /// Returns the values of all that an endpoint picker needs, or nothing where the graph has none.
@@ -33,7 +33,7 @@ pub(super) fn values(maker: &Maker<'_>) -> Value {
         "nvidia.com/dynamo-component": component.name,
         "nvidia.com/dynamo-component-type": component.kind_text,
     });
-    let config = component.picker.as_ref().map(|picker| &picker["config"]).filter(|config| !config.is_null());
+    let config = component.picker.as_ref().and_then(|picker| picker.config.as_ref());
     let gateway = &maker.settings.inference_gateway;
     let route = (!gateway.gateway_name.is_empty()).then(|| {
         let namespace =

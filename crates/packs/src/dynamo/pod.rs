@@ -308,8 +308,7 @@ pub(super) fn model_hash(model: &str) -> String {
 
 /// Returns the `ConfigMap` of an endpoint picker's configuration, and its key.
 pub(super) fn picker_config(graph: &Graph, component: &Component) -> (String, String) {
-    let reference = component.picker.as_ref().map(|picker| &picker["configMapRef"]);
-    let text = |field: &str| reference?.get(field)?.as_str().map(str::to_owned);
+    let reference = component.picker.as_ref().and_then(|picker| picker.config_map_ref.clone()).unwrap_or_default();
     let own = || format!("{}-epp-config", graph.name);
-    (text("name").unwrap_or_else(own), text("key").unwrap_or_else(|| super::PICKER_KEY.to_owned()))
+    (reference.name.unwrap_or_else(own), reference.key.unwrap_or_else(|| super::PICKER_KEY.to_owned()))
 }

@@ -12,7 +12,9 @@ use std::collections::BTreeMap;
 use gatewright_engine::check::suggest;
 use gatewright_engine::problem::Problem;
 use gatewright_engine::spec::Document;
+use serde::de::DeserializeOwned;
 use serde_json::Value;
+use serde_path_to_error::Segment;
 
 use super::model::{Component, Fields, Graph, Type};
 
@@ -75,6 +77,22 @@ impl Reader<'_> {
     fn problem(&self, path: &[String], message: impl Into<String>) -> Problem {
         let path: Vec<&str> = std::iter::once("spec").chain(path.iter().map(String::as_str)).collect();
         Problem::document(self.document.place_of(&path), message).about(self.document.id.clone())
+    }
+
+    /// Reads a field as a type; what is wrong in it is a problem where it stands. A null says nothing.
+    fn typed<T: DeserializeOwned + Default>(&mut self, path: &[String], field: &str, value: &Value) -> T {
+        if value.is_null() {
+            return T::default();
+        }
+        serde_path_to_error::deserialize(value).unwrap_or_else(|error| {
+            let below = error.path().iter().map(|segment| match segment {
+                Segment::Seq { index } => index.to_string(),
+                Segment::Map { .. } | Segment::Enum { .. } | Segment::Unknown => segment.to_string(),
+            });
+            let path: Vec<String> = path.iter().cloned().chain([field.to_owned()]).chain(below).collect();
+            self.problems.push(self.problem(&path, format!("{field} cannot be used: {}", error.inner())));
+            T::default()
+        })
     }
 
     /// Checks that nothing is written that would be left out.
@@ -141,12 +159,13 @@ fn text(fields: &Fields, field: &str) -> Option<String> {
 }
 
 /// Reads what both versions have in common.
-fn common(component: &mut Component, fields: &Fields) {
+fn common(reader: &mut Reader<'_>, component: &mut Component, fields: &Fields) {
     component.replicas = fields.get("replicas").and_then(Value::as_u64);
     component.min_available = fields.get("minAvailable").and_then(Value::as_u64);
     // Whoever says multinode and no number means two.
     let nodes = |multinode: &Value| multinode.get("nodeCount").and_then(Value::as_u64).unwrap_or(2);
     component.nodes = fields.get("multinode").filter(|it| !it.is_null()).map_or(1, nodes);
     component.model = fields.get("modelRef").and_then(|model| model["name"].as_str()).map(str::to_owned);
-    component.picker = fields.get("eppConfig").filter(|it| !it.is_null()).cloned();
+    let picker = fields.get("eppConfig").filter(|it| !it.is_null());
+    component.picker = picker.map(|picker| reader.typed(&component.path, "eppConfig", picker));
 }

@@ -98,6 +98,15 @@ fn the_provider_is_what_the_cluster_serves_and_the_settings_allow() {
 }
 
 #[test]
+fn a_field_of_another_type_is_a_problem_where_it_stands() {
+    let graph = worker(&json!({"ingress": {"enabled": true, "host": 7}}));
+    let line = graph.lines().position(|line| line.contains("host: 7")).and_then(|line| u32::try_from(line + 1).ok());
+    let problems = expanded(&graph, json!({}), None).expect_err("a host is text");
+    assert_eq!(problems[0].message, "ingress cannot be used: invalid type: integer `7`, expected a string");
+    assert_eq!(Some(problems[0].place.line), line);
+}
+
+#[test]
 fn discovery_by_etcd_needs_an_address_and_no_rights() {
     let graph = worker(&json!({}));
     let lost = message(expanded(&graph, json!({"discovery": {"backend": "etcd"}}), None));

@@ -3,13 +3,13 @@
 use serde_json::{Value, json};
 
 use super::pods::{add_mount, add_volume, container};
+use super::types::{FileSystem, KvCacheOffloading};
 
 /// Adds a volume for each tier that is on a file system.
-pub(super) fn attach(pod: &mut Value, offloading: &Value) {
-    let tiers = offloading["secondary"].as_array().into_iter().flatten().enumerate();
-    for (index, tier) in tiers.filter(|(_, tier)| tier["fileSystem"].is_object()) {
+pub(super) fn attach(pod: &mut Value, offloading: &KvCacheOffloading) {
+    for (index, tier) in offloading.secondary.iter().enumerate() {
         let name = format!("kv-cache-secondary-{index}");
-        let system = &tier["fileSystem"];
+        let Some(system) = &tier.file_system else { continue };
         let Some((source, below)) = source(system) else { continue };
         let mut volume = source;
         volume["name"] = name.clone().into();
@@ -20,25 +20,24 @@ pub(super) fn attach(pod: &mut Value, offloading: &Value) {
             mount["subPath"] = below.into();
         }
         add_mount(main, mount);
-        if main["resources"]["requests"]["ephemeral-storage"].is_null() && system["emptyDir"].is_object() {
-            // So that the pod is placed where there is room.
-            main["resources"]["requests"]["ephemeral-storage"] = system["emptyDir"]["size"].clone();
+        // So that the pod is placed where there is room.
+        let room = &mut main["resources"]["requests"]["ephemeral-storage"];
+        if let Some(folder) = system.empty_dir.as_ref().filter(|_| room.is_null()) {
+            *room = folder.size.clone();
         }
     }
 }
 
-fn source(system: &Value) -> Option<(Value, Option<&str>)> {
-    if system["emptyDir"].is_object() {
-        return Some((json!({"emptyDir": {"sizeLimit": system["emptyDir"]["size"]}}), None));
+fn source(system: &FileSystem) -> Option<(Value, Option<&str>)> {
+    if let Some(folder) = &system.empty_dir {
+        return Some((json!({"emptyDir": {"sizeLimit": folder.size}}), None));
     }
-    let claim = &system["pvc"];
-    if claim["spec"].is_object() {
-        let mut spec = claim["spec"].clone();
-        if spec["accessModes"].is_null() {
-            spec["accessModes"] = json!(["ReadWriteOnce"]);
-        }
+    let claim = system.pvc.as_ref()?;
+    if let Some(spec) = &claim.spec {
+        let mut spec = spec.clone();
+        spec.entry("accessModes").or_insert_with(|| json!(["ReadWriteOnce"]));
         return Some((json!({"ephemeral": {"volumeClaimTemplate": {"spec": spec}}}), None));
     }
-    let name = claim["ref"]["name"].as_str()?;
-    Some((json!({"persistentVolumeClaim": {"claimName": name}}), claim["ref"]["path"].as_str()))
+    let reference = claim.reference.as_ref()?;
+    Some((json!({"persistentVolumeClaim": {"claimName": reference.name.as_ref()?}}), reference.path.as_deref()))
 }

@@ -13,6 +13,7 @@ use super::merge;
 use super::presets;
 use super::service::Service;
 use super::settings::Settings;
+use super::types::{ConfigReference, Scheduler, Spec};
 
 /// What is set for one service beside itself.
 pub(super) struct Choices<'a> {
@@ -29,15 +30,16 @@ pub(super) fn combine(
     service: &mut Service<'_>,
     configs: &Configs<'_>,
     choices: &Choices<'_>,
-) -> Result<Value, Vec<Problem>> {
+) -> Result<Spec, Vec<Problem>> {
     let bases = base_refs(service, configs)?;
     let probe = bases.iter().try_fold(service.spec.clone(), |spec, config| {
         merge::over(spec, &config.spec).map_err(|error| vec![unmergeable(service, config, &error)])
     })?;
-    if probe["model"]["name"].is_string() {
-        service.spec["model"]["name"] = probe["model"]["name"].clone();
+    let probe = read(service, probe)?;
+    if let Some(name) = probe.model.as_ref().and_then(|model| model.name.clone()) {
+        service.spec["model"]["name"] = name.into();
     }
-    let mut layers = presets::select(&probe, service.has_model() || probe["model"]["uri"].is_string())
+    let mut layers = presets::select(&probe, service.has_model() || probe.uri().is_some())
         .into_iter()
         .map(|name| preset(service, configs, choices, name))
         .collect::<Result<Vec<_>, _>>()?;
@@ -48,30 +50,41 @@ pub(super) fn combine(
     for layer in &layers {
         spec = merge::over(spec, &layer.spec).map_err(|error| vec![unmergeable(service, layer, &error)])?;
     }
-    set_defaults(service, &mut spec);
     let data = data(service, &spec, choices);
     let mut problems = Vec::new();
     fill(&mut spec, (&data, &mut gotemplate::Steps::default()), &mut |text, fault| {
         problems.push(unfilled(service, &layers, text, fault));
     });
-    if problems.is_empty() {
-        put_in_place(service, configs, &mut spec)?;
-        return Ok(spec);
+    if !problems.is_empty() {
+        return Err(problems);
     }
-    Err(problems)
+    let mut spec = read(service, spec)?;
+    if let Some(scheduler) = spec.router.as_mut().and_then(|router| router.scheduler.as_mut()) {
+        set_defaults(service, scheduler);
+        put_in_place(service, configs, scheduler)?;
+    }
+    Ok(spec)
+}
+
+/// Reads what has been merged. The service itself has passed its schema, so that what is wrong comes from a config.
+fn read(service: &Service<'_>, spec: Value) -> Result<Spec, Vec<Problem>> {
+    serde_json::from_value(spec).map_err(|error| {
+        let message = format!("the service and its configs together cannot be used: {error}");
+        vec![service.problem(&["spec", "baseRefs"], message)]
+    })
 }
 
 /// Puts the configuration of the scheduler in the place of its name.
-fn put_in_place(service: &Service<'_>, configs: &Configs<'_>, spec: &mut Value) -> Result<(), Vec<Problem>> {
-    let Some(config) = spec.pointer_mut("/router/scheduler/config") else { return Ok(()) };
-    let Some(name) = config["ref"]["name"].as_str().map(str::to_owned) else { return Ok(()) };
-    let key = config["ref"]["key"].as_str().filter(|key| !key.is_empty()).unwrap_or("epp").to_owned();
-    let text = configs.entry(&name, &key, service.namespace).ok_or_else(|| {
+fn put_in_place(service: &Service<'_>, configs: &Configs<'_>, scheduler: &mut Scheduler) -> Result<(), Vec<Problem>> {
+    let Some(config) = &mut scheduler.config else { return Ok(()) };
+    let Some(ConfigReference { name, key, .. }) = &config.reference else { return Ok(()) };
+    let key = key.as_deref().filter(|key| !key.is_empty()).unwrap_or("epp");
+    let text = configs.entry(name, key, service.namespace).ok_or_else(|| {
         let message = format!("the source has no ConfigMap {name:?} with the key {key:?}");
         let path = ["spec", "router", "scheduler", "config", "ref"];
         vec![service.problem(&path, message).hint("put it into the source, or write the configuration inline")]
     })?;
-    *config = json!({ "inline": text });
+    config.inline = Some(text.into());
     Ok(())
 }
 
@@ -132,8 +145,8 @@ fn own_layer(service: &Service<'_>) -> Value {
     merge::over(image, &service.spec).unwrap_or_else(|_| service.spec.clone())
 }
 
-fn set_defaults(service: &Service<'_>, spec: &mut Value) {
-    if let Some(pool) = spec.pointer_mut("/router/scheduler/pool/spec")
+fn set_defaults(service: &Service<'_>, scheduler: &mut Scheduler) {
+    if let Some(pool) = scheduler.pool.as_mut().and_then(|pool| pool.spec.as_mut())
         && pool["selector"]["matchLabels"].as_object().is_none_or(serde_json::Map::is_empty)
     {
         pool["selector"]["matchLabels"] = json!({
@@ -142,7 +155,7 @@ fn set_defaults(service: &Service<'_>, spec: &mut Value) {
             "kserve.io/component": "workload",
         });
     }
-    if let Some(template) = spec.pointer_mut("/router/scheduler/template")
+    if let Some(template) = &mut scheduler.template
         && template["serviceAccountName"].is_null()
     {
         template["serviceAccountName"] = service.child("-epp-sa").into();

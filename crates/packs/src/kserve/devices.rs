@@ -26,7 +26,7 @@ pub(super) struct Devices {
 /// Reads what a service asks for.
 pub(super) fn read(service: &Service<'_>) -> Result<Option<Devices>, Box<Problem>> {
     let annotations = service.annotations();
-    let text = |name: &str| annotations.get(name).and_then(Value::as_str).filter(|text| !text.is_empty());
+    let text = |name: &str| annotations.get(name).map(String::as_str).filter(|text| !text.is_empty());
     let Some(class) = text(CLASS) else { return Ok(None) };
     let mut exactly = json!({"deviceClassName": class});
     if let Some(count) = text(COUNT) {

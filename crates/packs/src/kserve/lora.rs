@@ -4,6 +4,7 @@ use serde_json::{Value, json};
 
 use super::pods::{add_args, container, words};
 use super::storage;
+use super::types::{self, Spec};
 
 /// An adapter.
 #[derive(Clone, Debug)]
@@ -33,9 +34,10 @@ fn is_plain(char: char) -> bool {
 }
 
 /// Reads `spec.model.lora.adapters`, in the order of their names, or returns what is wrong with one of them.
-pub(super) fn adapters(spec: &Value) -> Result<Vec<Adapter>, String> {
-    let items = spec.pointer("/model/lora/adapters").and_then(Value::as_array);
-    let mut adapters = items.into_iter().flatten().map(|item| adapter(item, spec)).collect::<Result<Vec<_>, _>>()?;
+pub(super) fn adapters(spec: &Spec) -> Result<Vec<Adapter>, String> {
+    let model = spec.model.as_ref().and_then(|model| model.name.as_deref());
+    let adapters = spec.adapters().iter().map(|adapter| self::adapter(adapter, model));
+    let mut adapters = adapters.collect::<Result<Vec<_>, _>>()?;
     adapters.sort_by(|a, b| a.name.cmp(&b.name));
     match adapters.windows(2).find(|pair| pair[0].name == pair[1].name) {
         Some(pair) => Err(format!("two adapters have the name {:?}", pair[0].name)),
@@ -43,12 +45,11 @@ pub(super) fn adapters(spec: &Value) -> Result<Vec<Adapter>, String> {
     }
 }
 
-fn adapter(item: &Value, spec: &Value) -> Result<Adapter, String> {
-    let (name, uri) = (item["name"].as_str().unwrap_or_default(), item["uri"].as_str().unwrap_or_default());
+fn adapter(types::Adapter { name, uri }: &types::Adapter, model: Option<&str>) -> Result<Adapter, String> {
     if name.is_empty() {
         return Err(format!("the adapter {uri:?} has no name"));
     }
-    if spec["model"]["name"] == name {
+    if model == Some(name) {
         return Err(format!("the adapter {name:?} has the name of the model"));
     }
     match uri.split_once("://") {
@@ -68,7 +69,7 @@ pub(super) fn downloads(adapters: &[Adapter]) -> Vec<String> {
 /// Mounts those that are in claims, and tells the server of all, unless its arguments already do.
 ///
 /// Each has two names: its own, and the one that routes by model name use.
-pub(super) fn attach(pod: &mut Value, adapters: &[Adapter], spec: &Value, namespace: &str) {
+pub(super) fn attach(pod: &mut Value, adapters: &[Adapter], spec: &Spec, namespace: &str) {
     for adapter in adapters.iter().filter(|adapter| adapter.scheme == "pvc") {
         storage::mount_claim(pod, "main", &adapter.volume(), &adapter.address, &adapter.path());
     }
@@ -77,10 +78,10 @@ pub(super) fn attach(pod: &mut Value, adapters: &[Adapter], spec: &Value, namesp
         return;
     }
     let mut args = vec!["--enable-lora".to_owned()];
-    for (field, flag) in
-        [("maxRank", "max-lora-rank"), ("maxAdapters", "max-loras"), ("maxCpuAdapters", "max-cpu-loras")]
-    {
-        args.extend(spec["model"]["lora"][field].as_i64().map(|number| format!("--{flag}={number}")));
+    if let Some(lora) = spec.model.as_ref().and_then(|model| model.lora.as_ref()) {
+        let most = [lora.max_rank, lora.max_adapters, lora.max_cpu_adapters];
+        let flags = most.into_iter().zip(["max-lora-rank", "max-loras", "max-cpu-loras"]);
+        args.extend(flags.filter_map(|(most, flag)| Some(format!("--{flag}={}", most?))));
     }
     args.push("--lora-modules".to_owned());
     for adapter in adapters {

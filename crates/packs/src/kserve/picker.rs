@@ -4,6 +4,7 @@ use gatewright_engine::yaml;
 use serde_json::{Value, json};
 
 use super::pods::words;
+use super::types::{Scheduler, Spec};
 
 /// Flags with which a template brings a configuration along; a single dash is allowed before each too.
 const FLAGS: [&str; 4] = ["--config-text", "--configText", "--config-file", "--configFile"];
@@ -11,7 +12,7 @@ const FLAGS: [&str; 4] = ["--config-text", "--configText", "--config-file", "--c
 /// What decides about the configuration of a scheduler.
 pub(super) struct Picker<'a> {
     /// The merged spec.
-    pub(super) spec: &'a Value,
+    pub(super) spec: &'a Spec,
     /// The address of the tokenizer, if there is one.
     pub(super) tokenizer: Option<String>,
     /// Whether a scheduler that brings none along gets one.
@@ -20,15 +21,15 @@ pub(super) struct Picker<'a> {
 
 /// Returns the text for `--config-text`, if the scheduler is to get one, or what is wrong with the one that is given.
 pub(super) fn text(picker: &Picker<'_>, container: &Value) -> Result<Option<String>, String> {
-    let inline = &picker.spec["router"]["scheduler"]["config"]["inline"];
-    let mut config = match inline {
-        Value::Object(_) => inline.clone(),
-        Value::String(text) => parsed(text)?,
-        Value::Null if has_own(container) || !picker.has_default => return Ok(None),
-        Value::Null => default(picker.spec),
-        _ => return Err("it must be a mapping".to_owned()),
+    let scheduler = picker.spec.scheduler();
+    let mut config = match scheduler.and_then(|scheduler| scheduler.config.as_ref()?.inline.as_ref()) {
+        Some(inline @ Value::Object(_)) => inline.clone(),
+        Some(Value::String(text)) => parsed(text)?,
+        None if has_own(container) || !picker.has_default => return Ok(None),
+        None => default(picker.spec),
+        Some(_) => return Err("it must be a mapping".to_owned()),
     };
-    migrate(&mut config, version(picker.spec));
+    migrate(&mut config, scheduler.map(version).unwrap_or_default());
     if let Some(address) = &picker.tokenizer {
         count_tokens(&mut config, address);
     }
@@ -52,14 +53,14 @@ fn has_own(container: &Value) -> bool {
 }
 
 /// The plugins of a scheduler that nobody configures.
-fn default(spec: &Value) -> Value {
-    let has_adapters = spec.pointer("/model/lora/adapters").and_then(Value::as_array).is_some_and(|it| !it.is_empty());
+fn default(spec: &Spec) -> Value {
+    let has_adapters = !spec.adapters().is_empty();
     let adapters = |weighted: bool| match (has_adapters, weighted) {
         (false, _) => Vec::new(),
         (true, false) => vec![json!({"type": "lora-affinity-scorer"})],
         (true, true) => vec![json!({"pluginRef": "lora-affinity-scorer", "weight": 4})],
     };
-    let (plugins, profiles) = if spec["prefill"].is_object() { disaggregated(adapters) } else { single(adapters) };
+    let (plugins, profiles) = if spec.prefill.is_some() { disaggregated(adapters) } else { single(adapters) };
     json!({
         "apiVersion": "llm-d.ai/v1alpha1",
         "kind": "EndpointPickerConfig",
@@ -129,8 +130,8 @@ fn disaggregated(adapters: impl Fn(bool) -> Plugins) -> (Plugins, Plugins) {
 }
 
 /// The version that the annotation of a preset names; the oldest if it names none.
-fn version(spec: &Value) -> (u32, u32) {
-    let version = spec.pointer("/router/scheduler/annotations/app.kubernetes.io~1version").and_then(Value::as_str);
+fn version(scheduler: &Scheduler) -> (u32, u32) {
+    let version = scheduler.annotations.get("app.kubernetes.io/version").map(String::as_str);
     let mut numbers =
         version.unwrap_or_default().trim_start_matches('v').split('.').map(|part| part.parse().unwrap_or(0));
     (numbers.next().unwrap_or(0), numbers.next().unwrap_or(0))
@@ -198,7 +199,8 @@ mod tests {
     use super::*;
 
     fn text_of(spec: &Value, container: &Value) -> Result<Option<String>, String> {
-        text(&Picker { spec, tokenizer: None, has_default: true }, container)
+        let spec = serde_json::from_value(spec.clone()).expect("it is a spec");
+        text(&Picker { spec: &spec, tokenizer: None, has_default: true }, container)
     }
 
     #[test]

@@ -1,6 +1,8 @@
 //! Small changes to the specs of pods.
 
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
+
+use super::types::Texts;
 
 /// Returns a container by its name.
 pub(super) fn container<'a>(pod: &'a mut Value, name: &str) -> Option<&'a mut Value> {
@@ -55,15 +57,8 @@ pub(super) fn add_mount(container: &mut Value, mount: Value) {
     }
 }
 
-/// Puts entries over those of a map.
-pub(super) fn propagate(from: &Value, to: &mut Map<String, Value>) {
-    for (key, value) in from.as_object().into_iter().flatten() {
-        to.insert(key.clone(), value.clone());
-    }
-}
-
 /// Returns the entries of a map whose keys begin with one of these.
-pub(super) fn prefixed(from: &Map<String, Value>, prefixes: &[&str]) -> Value {
-    let approved = from.iter().filter(|(key, _)| prefixes.iter().any(|prefix| key.starts_with(prefix)));
-    approved.map(|(key, value)| (key.clone(), value.clone())).collect::<Map<_, _>>().into()
+pub(super) fn prefixed(mut from: Texts, prefixes: &[&str]) -> Texts {
+    from.retain(|key, _| prefixes.iter().any(|prefix| key.starts_with(prefix)));
+    from
 }

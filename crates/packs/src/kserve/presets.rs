@@ -1,6 +1,6 @@
 //! Which presets a service gets, by what it asks for.
 
-use serde_json::Value;
+use super::types::{Spec, Workload};
 
 /// Plugins of a scheduler that count the tokens of prompts, which a tokenizer does for them.
 const TOKEN_PLUGINS: [&str; 3] = ["token-producer", "precise-prefix-cache-producer", "precise-prefix-cache-scorer"];
@@ -11,10 +11,9 @@ const LATENCY_PLUGIN: &str = "predicted-latency-producer";
 /// Returns the names of presets without their prefix, the lowest first.
 ///
 /// `spec` is what the service and all of its `baseRefs` ask for together.
-pub(super) fn select(spec: &Value, has_model: bool) -> Vec<&'static str> {
+pub(super) fn select(spec: &Spec, has_model: bool) -> Vec<&'static str> {
     let mut names = Vec::new();
-    let scheduler = &spec["router"]["scheduler"];
-    if scheduler.is_object() && !scheduler["pool"]["ref"].is_object() {
+    if spec.scheduler().is_some_and(|scheduler| scheduler.foreign_pool().is_none()) {
         names.push("config-llm-scheduler");
     }
     if has_tokenizer(spec) {
@@ -23,11 +22,10 @@ pub(super) fn select(spec: &Value, has_model: bool) -> Vec<&'static str> {
     if has_plugin(spec, &[LATENCY_PLUGIN]) {
         names.push("config-llm-scheduler-latency-predictor");
     }
-    let route = &spec["router"]["route"];
-    if route.is_object() && route["http"]["refs"].as_array().is_none_or(Vec::is_empty) {
+    if spec.route().is_some_and(|route| route.http.as_ref().is_none_or(|http| http.refs.is_empty())) {
         names.push("config-llm-router-route");
     }
-    if spec["tracing"].is_object() {
+    if spec.tracing.is_some() {
         names.push("config-llm-tracing");
     }
     if has_model {
@@ -36,50 +34,49 @@ pub(super) fn select(spec: &Value, has_model: bool) -> Vec<&'static str> {
     names
 }
 
-fn workloads(spec: &Value) -> Vec<&'static str> {
-    let kinds = |prefill: bool| match prefill {
-        false if spec["prefill"].is_object() => [
+fn workloads(spec: &Spec) -> impl Iterator<Item = &'static str> {
+    let prefill = spec.prefill.as_ref().and_then(|prefill| {
+        workload(
+            prefill,
+            [
+                "config-llm-prefill-template",
+                "config-llm-prefill-worker-data-parallel",
+                "config-llm-prefill-worker-pipeline-parallel",
+            ],
+        )
+    });
+    let own = if spec.prefill.is_some() {
+        [
             "config-llm-decode-template",
             "config-llm-decode-worker-data-parallel",
             "config-llm-decode-worker-pipeline-parallel",
-        ],
-        false => ["config-llm-template", "config-llm-worker-data-parallel", "config-llm-worker-pipeline-parallel"],
-        true => [
-            "config-llm-prefill-template",
-            "config-llm-prefill-worker-data-parallel",
-            "config-llm-prefill-worker-pipeline-parallel",
-        ],
+        ]
+    } else {
+        ["config-llm-template", "config-llm-worker-data-parallel", "config-llm-worker-pipeline-parallel"]
     };
-    let mut names = Vec::new();
-    if spec["prefill"].is_object() {
-        names.extend(workload(&spec["prefill"], kinds(true)));
-    }
-    names.extend(workload(spec, kinds(false)));
-    names
+    prefill.into_iter().chain(workload(&spec.workload, own))
 }
 
 /// A worker that is parallel in no way gets no preset at all.
-fn workload(spec: &Value, [single, data, pipeline]: [&'static str; 3]) -> Option<&'static str> {
-    let count = |field: &str| spec["parallelism"][field].as_i64().unwrap_or_default();
-    if !spec["worker"].is_object() {
-        Some(single)
-    } else if count("data") > 0 || count("dataLocal") > 0 {
-        Some(data)
-    } else if count("pipeline") > 0 {
-        Some(pipeline)
-    } else {
-        None
+fn workload(workload: &Workload, [single, data, pipeline]: [&'static str; 3]) -> Option<&'static str> {
+    if workload.worker.is_none() {
+        return Some(single);
     }
+    let parallelism = workload.parallelism.as_ref()?;
+    if parallelism.is_by_data() {
+        return Some(data);
+    }
+    parallelism.pipeline.filter(|&count| count > 0).map(|_| pipeline)
 }
 
 /// Tells whether a service has a tokenizer.
-pub(super) fn has_tokenizer(spec: &Value) -> bool {
-    let scheduler = &spec["router"]["scheduler"];
-    scheduler.is_object() && (scheduler["tokenizer"].is_object() || has_plugin(spec, &TOKEN_PLUGINS))
+fn has_tokenizer(spec: &Spec) -> bool {
+    spec.scheduler().is_some_and(|scheduler| scheduler.tokenizer.is_some()) || has_plugin(spec, &TOKEN_PLUGINS)
 }
 
-fn has_plugin(spec: &Value, types: &[&str]) -> bool {
-    let plugins = spec.pointer("/router/scheduler/config/inline/plugins").and_then(Value::as_array);
+fn has_plugin(spec: &Spec, types: &[&str]) -> bool {
+    let config = spec.scheduler().and_then(|scheduler| scheduler.config.as_ref()?.inline.as_ref());
+    let plugins = config.and_then(|config| config["plugins"].as_array());
     let mut found = plugins.into_iter().flatten().filter_map(|plugin| plugin["type"].as_str());
     found.any(|found| types.contains(&found))
 }
@@ -87,11 +84,15 @@ fn has_plugin(spec: &Value, types: &[&str]) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use serde_json::json;
+    use serde_json::{Value, json};
+
+    fn read(spec: &Value) -> Spec {
+        serde_json::from_value(spec.clone()).expect("it is a spec")
+    }
 
     fn check(spec: &Value, expected: &[&str]) {
         let expected: Vec<String> = expected.iter().map(|name| format!("config-llm-{name}")).collect();
-        assert_eq!(select(spec, true), expected, "{spec}");
+        assert_eq!(select(&read(spec), true), expected, "{spec}");
     }
 
     #[test]
@@ -118,6 +119,6 @@ mod tests {
 
     #[test]
     fn a_service_without_a_model_gets_none_for_its_workload() {
-        assert_eq!(select(&json!({"router": {"scheduler": {}}}), false), ["config-llm-scheduler"]);
+        assert_eq!(select(&read(&json!({"router": {"scheduler": {}}})), false), ["config-llm-scheduler"]);
     }
 }

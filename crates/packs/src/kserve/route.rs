@@ -3,6 +3,7 @@
 use serde_json::{Value, json};
 
 use super::lora::Adapter;
+use super::types::GatewayReference;
 use super::values::Unit;
 
 /// The annotation of a preset whose servers answer to the names that routes by model use.
@@ -13,20 +14,16 @@ pub(super) const ALPHA_GROUP: &str = "inference.networking.x-k8s.io";
 
 /// Adds the route, if the service has one of its own.
 pub(super) fn add(unit: &mut Unit<'_>, adapters: &[Adapter]) {
-    let route = &unit.spec["router"]["route"];
-    let has_refs = route["http"]["refs"].as_array().is_some_and(|refs| !refs.is_empty());
-    if has_refs || !route["http"]["spec"].is_object() {
-        return;
-    }
-    let mut spec = route["http"]["spec"].clone();
-    if let Some(refs) =
-        unit.spec.pointer("/router/gateway/refs").and_then(Value::as_array).filter(|refs| !refs.is_empty())
-    {
-        spec["parentRefs"] = refs.iter().map(parent).collect();
+    let http = unit.spec.route().and_then(|route| route.http.as_ref()).filter(|http| http.refs.is_empty());
+    let Some(mut spec) = http.and_then(|http| http.spec.clone()) else { return };
+    let gateways = unit.spec.router.as_ref().and_then(|router| router.gateway.as_ref());
+    if let Some(gateways) = gateways.filter(|gateways| !gateways.refs.is_empty()) {
+        spec.insert("parentRefs".to_owned(), gateways.refs.iter().map(parent).collect());
     }
     if let Some(rules) = spec.get_mut("rules").and_then(Value::as_array_mut) {
         let header = &unit.settings.model_routing.header;
-        if unit.spec["annotations"][MODEL_ROUTING] != "true" || !unit.settings.model_routing.enabled {
+        let answers = unit.spec.workload.annotations.get(MODEL_ROUTING).is_some_and(|text| text == "true");
+        if !answers || !unit.settings.model_routing.enabled {
             strip(rules, header);
         }
         for rule in rules {
@@ -43,11 +40,11 @@ pub(super) fn add(unit: &mut Unit<'_>, adapters: &[Adapter]) {
     unit.add("routes", json!({"name": name, "labels": labels, "spec": spec}));
 }
 
-fn parent(gateway: &Value) -> Value {
-    let mut parent = json!({"group": "gateway.networking.k8s.io", "kind": "Gateway", "name": gateway["name"]});
-    for field in ["namespace", "sectionName"] {
-        if gateway[field].as_str().is_some_and(|text| !text.is_empty()) {
-            parent[field] = gateway[field].clone();
+fn parent(gateway: &GatewayReference) -> Value {
+    let mut parent = json!({"group": "gateway.networking.k8s.io", "kind": "Gateway", "name": gateway.name});
+    for (field, text) in [("namespace", &gateway.namespace), ("sectionName", &gateway.section_name)] {
+        if let Some(text) = text.as_deref().filter(|text| !text.is_empty()) {
+            parent[field] = text.into();
         }
     }
     parent
@@ -58,18 +55,18 @@ fn lead(unit: &Unit<'_>, backend: &mut Value) {
     if backend["kind"] != "InferencePool" || backend["name"] != unit.service.pool().as_str() {
         return;
     }
-    let scheduler = &unit.spec["router"]["scheduler"];
-    if !scheduler.is_object() {
+    let Some(scheduler) = unit.spec.scheduler() else {
         backend["group"] = "".into();
         backend["kind"] = "Service".into();
         backend["name"] = unit.service.workload_service().into();
         return;
+    };
+    let foreign = scheduler.foreign_pool();
+    if let Some(pool) = foreign {
+        backend["name"] = pool.into();
     }
-    if let Some(pool) = scheduler.pointer("/pool/ref/name") {
-        backend["name"] = pool.clone();
-    }
-    let is_own = !scheduler["pool"]["ref"].is_object();
-    let group = if is_own && unit.routes_to_alpha_pool { ALPHA_GROUP } else { "inference.networking.k8s.io" };
+    let is_alpha = foreign.is_none() && unit.routes_to_alpha_pool;
+    let group = if is_alpha { ALPHA_GROUP } else { "inference.networking.k8s.io" };
     backend["group"] = group.into();
 }
 

@@ -3,14 +3,14 @@
 use gatewright_engine::problem::Problem;
 use serde_json::{Value, json};
 
-use super::pods;
 use super::service::Service;
+use super::types::{Scaling, Texts, Workload, Wva};
 use super::values::Unit;
 
 /// A workload that can be scaled.
 pub(super) struct Target<'a> {
     /// Its part of the merged spec.
-    pub(super) workload: &'a Value,
+    pub(super) workload: &'a Workload,
     /// Where that is written.
     pub(super) path: &'a [&'a str],
     /// What names of its objects have after `-kserve`.
@@ -23,38 +23,34 @@ pub(super) struct Target<'a> {
 
 /// Adds the autoscaler of a workload, if it has one.
 pub(super) fn add(unit: &mut Unit<'_>, target: &Target<'_>) -> Result<(), Vec<Problem>> {
-    let scaling = &target.workload["scaling"];
-    if !scaling.is_object() {
-        return Ok(());
-    }
-    let problems = mistakes(unit, target);
+    let Some(scaling) = &target.workload.scaling else { return Ok(()) };
+    let problems = mistakes(unit, target, scaling);
     if !problems.is_empty() {
         return Err(problems);
     }
     let reference = json!({"apiVersion": target.kind.0, "kind": target.kind.1, "name": target.name});
-    if scaling["wva"]["hpa"].is_object() {
-        add_autoscaler(unit, target, &reference);
-    } else {
-        add_scaled_object(unit, target, &reference);
+    match scaling.wva.as_ref().and_then(|wva| Some((wva, wva.hpa.as_ref()?))) {
+        Some((wva, hpa)) => unit.add(
+            "autoscalers",
+            json!({
+                "name": unit.service.child(&format!("-kserve{}-hpa", target.suffix)),
+                "labels": labels(unit),
+                "annotations": annotations(unit, wva),
+                "target": reference,
+                "min": scaling.min(),
+                "max": scaling.max_replicas,
+                "behavior": hpa.get("behavior"),
+            }),
+        ),
+        None => add_scaled_object(unit, target, scaling, &reference),
     }
     Ok(())
 }
 
-fn add_autoscaler(unit: &mut Unit<'_>, target: &Target<'_>, reference: &Value) {
-    let scaling = &target.workload["scaling"];
-    let mut autoscaler = json!({
-        "name": unit.service.child(&format!("-kserve{}-hpa", target.suffix)),
-        "labels": labels(unit),
-        "annotations": annotations(unit, &scaling["wva"]),
-        "target": reference,
-        "min": scaling["minReplicas"].as_i64().unwrap_or(1),
-        "max": scaling["maxReplicas"],
-    });
-    let behavior = &scaling["wva"]["hpa"]["behavior"];
-    if behavior.is_object() {
-        autoscaler["behavior"] = behavior.clone();
+impl Scaling {
+    fn min(&self) -> u32 {
+        self.min_replicas.unwrap_or(1)
     }
-    unit.add("autoscalers", autoscaler);
 }
 
 /// What a service says of KEDA and goes into the object as it is.
@@ -68,78 +64,76 @@ const KEDA: [&str; 7] = [
     "triggers",
 ];
 
-fn add_scaled_object(unit: &mut Unit<'_>, target: &Target<'_>, reference: &Value) {
-    let scaling = &target.workload["scaling"];
+fn add_scaled_object(unit: &mut Unit<'_>, target: &Target<'_>, scaling: &Scaling, reference: &Value) {
     let name = unit.service.child(&format!("-kserve{}-keda", target.suffix));
-    let by_advice = scaling["wva"]["keda"].is_object();
-    let keda = if by_advice { &scaling["wva"]["keda"] } else { &scaling["keda"] };
+    let advised = scaling.wva.as_ref().and_then(|wva| Some((wva, wva.keda.as_ref()?)));
+    let keda = advised.map(|(_, keda)| keda).or(scaling.keda.as_ref());
     let mut spec = json!({
         "scaleTargetRef": reference,
-        "minReplicaCount": scaling["minReplicas"].as_i64().unwrap_or(1),
-        "maxReplicaCount": scaling["maxReplicas"],
+        "minReplicaCount": scaling.min(),
+        "maxReplicaCount": scaling.max_replicas,
     });
-    for field in KEDA.into_iter().filter(|field| !keda[*field].is_null()) {
-        spec[field] = keda[field].clone();
+    for (field, value) in KEDA.into_iter().filter_map(|field| Some((field, keda?.get(field)?))) {
+        spec[field] = value.clone();
     }
     let mut object = json!({"name": name, "labels": labels(unit)});
-    if by_advice {
+    if let Some((wva, _)) = advised {
         spec["triggers"] = json!([trigger(unit, &name)]);
-        object["annotations"] = annotations(unit, &scaling["wva"]);
+        object["annotations"] = annotations(unit, wva);
     }
     object["spec"] = spec;
     unit.add("scaledObjects", object);
 }
 
-fn mistakes(unit: &Unit<'_>, target: &Target<'_>) -> Vec<Problem> {
-    let (service, scaling) = (unit.service, &target.workload["scaling"]);
+fn mistakes(unit: &Unit<'_>, target: &Target<'_>, scaling: &Scaling) -> Vec<Problem> {
+    let service = unit.service;
     let path: Vec<&str> = target.path.iter().copied().chain(["scaling"]).collect();
     let at = |field: &'static str| path.iter().copied().chain([field]).collect::<Vec<_>>();
     let problem = |path: &[&str], message: &str| Service::problem(service, path, message);
     let mut problems = Vec::new();
-    if !target.workload["replicas"].is_null() {
+    if target.workload.replicas.is_some() {
         let message = "replicas and scaling rule each other out: one of them says how many pods there are";
         problems.push(problem(&path, message).hint("take one of them away"));
     }
-    let max = scaling["maxReplicas"].as_i64();
-    let min = scaling["minReplicas"].as_i64().unwrap_or(1);
-    match max {
+    let min = scaling.min();
+    match scaling.max_replicas {
         None => problems.push(problem(&path, "scaling needs maxReplicas")),
         Some(max) if max < min || max < 1 => {
             problems.push(problem(&at("maxReplicas"), &format!("maxReplicas is {max}, below minReplicas, {min}")));
         }
         Some(_) => {}
     }
-    let wva = &scaling["wva"];
-    match (wva.is_object(), scaling["keda"].is_object()) {
-        (false, false) | (true, true) => problems.push(problem(&path, "scaling needs one of wva and keda")),
-        (true, false) if wva["hpa"].is_object() == wva["keda"].is_object() => {
+    match (&scaling.wva, &scaling.keda) {
+        (None, None) | (Some(_), Some(_)) => problems.push(problem(&path, "scaling needs one of wva and keda")),
+        (Some(wva), None) if wva.hpa.is_some() == wva.keda.is_some() => {
             problems.push(problem(&at("wva"), "wva needs one of hpa and keda"));
         }
-        (true, false) if wva["keda"].is_object() && unit.settings.prometheus.url.is_empty() => {
+        (Some(wva), None) if wva.keda.is_some() && unit.settings.prometheus.url.is_empty() => {
             let message =
                 "KEDA asks Prometheus for the recommendations of the variant autoscaler, and the settings name none";
             problems.push(problem(&at("wva"), message).hint("set packs.kserve.prometheus.url"));
         }
-        (false, true) if scaling["keda"]["triggers"].as_array().is_none_or(Vec::is_empty) => {
+        (None, Some(keda)) if keda.get("triggers").and_then(Value::as_array).is_none_or(Vec::is_empty) => {
             problems.push(problem(&at("keda"), "keda needs triggers"));
         }
-        _ => {}
+        (Some(_), None) | (None, Some(_)) => {}
     }
     problems
 }
 
-fn labels(unit: &Unit<'_>) -> Value {
+fn labels(unit: &Unit<'_>) -> Texts {
     let mut labels = super::workload::labels(unit.service, Some("llminferenceservice-workload"));
     // Among them may be the one by which the variant autoscaler tells accelerators apart.
-    pods::propagate(&unit.spec["labels"], &mut labels);
-    labels.into()
+    labels.extend(unit.spec.workload.labels.clone());
+    labels
 }
 
 /// By what the variant autoscaler knows what it is to look after.
-fn annotations(unit: &Unit<'_>, wva: &Value) -> Value {
-    let mut annotations = json!({"llm-d.ai/managed": "true", "llm-d.ai/model-id": unit.spec["model"]["name"]});
-    if let Some(cost) = wva["variantCost"].as_str() {
-        annotations["llm-d.ai/variant-cost"] = cost.into();
+fn annotations(unit: &Unit<'_>, wva: &Wva) -> Value {
+    let model = unit.spec.model.as_ref().and_then(|model| model.name.as_deref());
+    let mut annotations = json!({"llm-d.ai/managed": "true", "llm-d.ai/model-id": model});
+    if let Some(cost) = &wva.variant_cost {
+        annotations["llm-d.ai/variant-cost"] = cost.as_str().into();
     }
     annotations
 }

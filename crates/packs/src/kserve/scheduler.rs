@@ -1,13 +1,14 @@
 //! The scheduler before the pods of a service, and what it needs.
 
 use gatewright_engine::problem::Problem;
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 
 use super::names;
 use super::picker::{self, Picker};
-use super::pods::{add_args, container, propagate, words};
+use super::pods::{add_args, container, words};
 use super::service::Service;
 use super::tracing;
+use super::types::{Scheduler, Texts};
 use super::values::Unit;
 
 /// Ports that the Service of a scheduler offers, if its pods have them.
@@ -15,17 +16,13 @@ const PORTS: [&str; 4] = ["grpc", "grpc-health", "metrics", "zmq"];
 
 const READ: [&str; 3] = ["get", "list", "watch"];
 
-/// Returns whether a service has a scheduler of its own.
-pub(super) fn is_managed(spec: &Value) -> bool {
-    let scheduler = &spec["router"]["scheduler"];
-    scheduler["template"].is_object() && !scheduler["pool"]["ref"].is_object()
-}
-
-/// Adds the scheduler and its pool.
+/// Adds the scheduler and its pool, if the service has one of its own.
 pub(super) fn add(unit: &mut Unit<'_>) -> Result<(), Vec<Problem>> {
-    let spec = unit.spec;
+    let scheduler = unit.spec.scheduler().filter(|scheduler| scheduler.foreign_pool().is_none());
+    let Some((scheduler, template)) = scheduler.and_then(|it| Some((it, it.template.as_ref()?))) else {
+        return Ok(());
+    };
     let labels = labels(unit.service);
-    let template = &spec["router"]["scheduler"]["template"];
     let account = template["serviceAccountName"].as_str().unwrap_or_default().to_owned();
     if account == unit.service.child("-epp-sa") {
         unit.add("accounts", json!({"name": account, "labels": labels}));
@@ -40,9 +37,9 @@ pub(super) fn add(unit: &mut Unit<'_>) -> Result<(), Vec<Problem>> {
     );
     let binding = names::child(unit.service.namespace, &format!("-{}-epp-auth-rb", unit.service.name));
     unit.add("clusterBindings", json!({"name": binding, "labels": labels, "account": account}));
-    let deployment = deployment(unit, &labels)?;
+    let deployment = deployment(unit, scheduler, template.clone(), &labels)?;
     unit.add("deployments", deployment);
-    let pool = &spec["router"]["scheduler"]["pool"]["spec"];
+    let pool = scheduler.pool.as_ref().and_then(|pool| pool.spec.clone()).unwrap_or_default();
     let name = pool.pointer("/endpointPickerRef/name").and_then(Value::as_str);
     let name = name.map_or_else(|| unit.service.child("-epp-service"), str::to_owned);
     unit.add("services", json!({"name": name, "labels": labels, "selector": labels, "ports": ports(template)}));
@@ -51,7 +48,7 @@ pub(super) fn add(unit: &mut Unit<'_>) -> Result<(), Vec<Problem>> {
 }
 
 /// Returns the labels of everything that belongs to the scheduler.
-pub(super) fn labels(service: &Service<'_>) -> Map<String, Value> {
+pub(super) fn labels(service: &Service<'_>) -> Texts {
     super::workload::labels(service, Some("llminferenceservice-router-scheduler"))
 }
 
@@ -76,14 +73,11 @@ fn rules() -> Value {
     ])
 }
 
-fn deployment(unit: &Unit<'_>, labels: &Map<String, Value>) -> Result<Value, Vec<Problem>> {
-    let scheduler = &unit.spec["router"]["scheduler"];
-    let (mut labels, mut annotations) = (labels.clone(), Map::new());
-    propagate(&scheduler["labels"], &mut labels);
-    propagate(&scheduler["annotations"], &mut annotations);
-    let mut pod = scheduler["template"].clone();
+fn deployment(unit: &Unit<'_>, scheduler: &Scheduler, mut pod: Value, labels: &Texts) -> Result<Value, Vec<Problem>> {
+    let mut labels = labels.clone();
+    labels.extend(scheduler.labels.clone());
     if let Some(main) = container(&mut pod, "main") {
-        let is_high = scheduler["replicas"].as_i64().unwrap_or(1) > 1;
+        let is_high = scheduler.replicas.unwrap_or(1) > 1;
         let elects = words(main, "args")
             .chain(words(main, "command"))
             .any(|arg| arg.trim_start_matches('-').starts_with("ha-enable-leader-election"));
@@ -96,16 +90,18 @@ fn deployment(unit: &Unit<'_>, labels: &Map<String, Value>) -> Result<Value, Vec
             vec![unit.service.problem(&path, format!("the configuration of the scheduler cannot be used: {reason}"))]
         })?;
         add_args(main, text.into_iter().flat_map(|text| ["--config-text".to_owned(), text]));
-        tracing::scheduler(main, &unit.spec["tracing"], unit.service.namespace, unit.service.name);
+        if let Some(tracing) = &unit.spec.tracing {
+            tracing::scheduler(main, tracing, unit.service.namespace, unit.service.name);
+        }
     }
     Ok(json!({
         "name": unit.service.child("-kserve-router-scheduler"),
         "labels": labels,
         "selector": labels,
-        "replicas": scheduler["replicas"],
+        "replicas": scheduler.replicas,
         "strategy": {"type": "Recreate"},
         "podLabels": labels,
-        "podAnnotations": annotations,
+        "podAnnotations": scheduler.annotations,
         "pod": pod,
     }))
 }
@@ -125,8 +121,7 @@ fn ports(pod: &Value) -> Vec<Value> {
     ports.into_iter().map(port).collect()
 }
 
-fn add_pools(unit: &mut Unit<'_>, pool: &Value, labels: &Map<String, Value>) {
-    let mut pool = pool.clone();
+fn add_pools(unit: &mut Unit<'_>, mut pool: Value, labels: &Texts) {
     let picker = &mut pool["endpointPickerRef"];
     let is_service = picker["kind"].is_null() || picker["kind"] == "Service";
     if is_service && picker["port"]["number"].as_i64().unwrap_or_default() == 0 {

@@ -4,6 +4,7 @@ use gatewright_engine::problem::Problem;
 use gatewright_engine::spec::Document;
 use serde_json::{Map, Value};
 
+use super::types::Texts;
 use super::{merge, names};
 
 /// The group of KServe's kinds.
@@ -66,17 +67,22 @@ impl<'a> Service<'a> {
 
     /// Tells whether it is taken out of use.
     pub(super) fn is_stopped(&self) -> bool {
-        self.annotations().get(STOP).and_then(Value::as_str) == Some("true")
+        self.annotations().get(STOP).is_some_and(|text| text == "true")
     }
 
     /// Returns its annotations.
-    pub(super) fn annotations(&self) -> Map<String, Value> {
-        self.metadata["annotations"].as_object().cloned().unwrap_or_default()
+    pub(super) fn annotations(&self) -> Texts {
+        self.texts("annotations")
     }
 
     /// Returns its labels.
-    pub(super) fn labels(&self) -> Map<String, Value> {
-        self.metadata["labels"].as_object().cloned().unwrap_or_default()
+    pub(super) fn labels(&self) -> Texts {
+        self.texts("labels")
+    }
+
+    fn texts(&self, field: &str) -> Texts {
+        let texts = self.metadata[field].as_object().into_iter().flatten();
+        texts.filter_map(|(key, text)| Some((key.clone(), text.as_str()?.to_owned()))).collect()
     }
 
     /// Returns the name of something that belongs to it.

@@ -66,6 +66,17 @@ fn where_the_controller_is_at_work_the_service_goes_to_it_with_what_it_names() {
 }
 
 #[test]
+fn a_config_with_a_field_of_another_type_is_a_problem_of_the_service() {
+    let metadata = json!({"name": "team", "namespace": "models"});
+    let config = json!({"apiVersion": "serving.kserve.io/v1alpha2", "kind": "LLMInferenceServiceConfig", "metadata": metadata, "spec": {"replicas": "many"}});
+    let mut spec = managed();
+    spec["baseRefs"] = json!([{"name": "team"}]);
+    let rendering = rendered(&Value::Null, &[service(&spec), config], false);
+    let said = "the service and its configs together cannot be used: invalid type: string \"many\", expected u32";
+    assert_eq!(rendering.problems[0].message, said);
+}
+
+#[test]
 fn two_do_not_make_the_same_objects() {
     let expand = json!({"parameters": {"mode": "expand"}});
     let rendering = rendered(&expand, &[service(&managed())], true);

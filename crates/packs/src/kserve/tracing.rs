@@ -3,15 +3,16 @@
 use serde_json::{Value, json};
 
 use super::pods::{add_args, add_env, words};
+use super::types::Tracing;
 
 /// Tells the container of a model server where its traces go. `role` is `decode` or `prefill`.
-pub(super) fn server(container: &mut Value, tracing: &Value, role: &str, namespace: &str, service: &str) {
-    let endpoint = text(tracing, "exporterEndpoint");
+pub(super) fn server(container: &mut Value, tracing: &Tracing, role: &str, namespace: &str, service: &str) {
+    let endpoint = &tracing.exporter_endpoint;
     if endpoint.is_empty() {
         return;
     }
     if !has_flag(container, "--otlp-traces-endpoint") {
-        add_args(container, ["--otlp-traces-endpoint".to_owned(), endpoint]);
+        add_args(container, ["--otlp-traces-endpoint".to_owned(), endpoint.clone()]);
     }
     if !has_flag(container, "--collect-detailed-traces") {
         add_args(container, ["--collect-detailed-traces".to_owned(), "all".to_owned()]);
@@ -20,10 +21,7 @@ pub(super) fn server(container: &mut Value, tracing: &Value, role: &str, namespa
 }
 
 /// The same for a scheduler.
-pub(super) fn scheduler(container: &mut Value, tracing: &Value, namespace: &str, service: &str) {
-    if !tracing.is_object() {
-        return;
-    }
+pub(super) fn scheduler(container: &mut Value, tracing: &Tracing, namespace: &str, service: &str) {
     if !["--tracing=true", "-tracing=true", "--tracing"]
         .iter()
         .any(|flag| words(container, "args").any(|arg| arg == *flag))
@@ -38,11 +36,7 @@ fn has_flag(container: &Value, flag: &str) -> bool {
         .any(|arg| arg.strip_prefix(flag).is_some_and(|rest| rest.is_empty() || rest.starts_with('=')))
 }
 
-fn text(tracing: &Value, field: &str) -> String {
-    tracing[field].as_str().unwrap_or_default().to_owned()
-}
-
-fn variables(name: &str, tracing: &Value, namespace: &str, service: &str) -> Vec<Value> {
+fn variables(name: &str, tracing: &Tracing, namespace: &str, service: &str) -> Vec<Value> {
     let plain = |name: &str, value: &str| json!({"name": name, "value": value});
     let field = |name: &str, path: &str| json!({"name": name, "valueFrom": {"fieldRef": {"apiVersion": "v1", "fieldPath": path}}});
     let attributes = format!(
@@ -51,10 +45,10 @@ fn variables(name: &str, tracing: &Value, namespace: &str, service: &str) -> Vec
     );
     vec![
         plain("OTEL_SERVICE_NAME", name),
-        plain("OTEL_EXPORTER_OTLP_ENDPOINT", &text(tracing, "exporterEndpoint")),
-        plain("OTEL_TRACES_EXPORTER", &text(tracing, "exporter")),
-        plain("OTEL_TRACES_SAMPLER", &text(tracing, "sampler")),
-        plain("OTEL_TRACES_SAMPLER_ARG", &text(tracing, "samplerArg")),
+        plain("OTEL_EXPORTER_OTLP_ENDPOINT", &tracing.exporter_endpoint),
+        plain("OTEL_TRACES_EXPORTER", &tracing.exporter),
+        plain("OTEL_TRACES_SAMPLER", &tracing.sampler),
+        plain("OTEL_TRACES_SAMPLER_ARG", &tracing.sampler_arg),
         field("OTEL_RESOURCE_ATTRIBUTES_NODE_NAME", "spec.nodeName"),
         field("OTEL_RESOURCE_ATTRIBUTES_POD_NAME", "metadata.name"),
         plain("OTEL_RESOURCE_ATTRIBUTES", &attributes),

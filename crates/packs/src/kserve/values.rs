@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use super::devices;
 use super::lora;
-use super::pods::{self, words};
+use super::pods::words;
 use super::quantity;
 use super::route::{self, ALPHA_GROUP};
 use super::scheduler;
@@ -15,13 +15,14 @@ use super::service::Service;
 use super::settings::Settings;
 use super::storage::{self, MODEL_PATH, Model, Target};
 use super::tls::{self, Certificates};
+use super::types::Spec;
 use super::workload::{self, Load};
 
 /// A service on its way to objects.
 pub(super) struct Unit<'a> {
     pub(super) service: &'a Service<'a>,
     /// Merged and filled.
-    pub(super) spec: &'a Value,
+    pub(super) spec: &'a Spec,
     pub(super) settings: &'a Settings,
     pub(super) certificates: &'a Certificates,
     /// Whether its pool is rendered in the older version too.
@@ -36,7 +37,7 @@ pub(super) struct Unit<'a> {
 impl<'a> Unit<'a> {
     pub(super) fn new(
         service: &'a Service<'a>,
-        spec: &'a Value,
+        spec: &'a Spec,
         settings: &'a Settings,
         certificates: &'a Certificates,
     ) -> Self {
@@ -65,10 +66,9 @@ impl<'a> Unit<'a> {
 
     /// Returns the address of the tokenizer, if there is one.
     pub(super) fn tokenizer(&self) -> Option<String> {
-        let template = &self.spec["router"]["scheduler"]["tokenizer"]["template"];
         let scheme = if self.certificates.is_on() { "https" } else { "http" };
         let (name, namespace) = (self.service.child("-tokenizer"), self.service.namespace);
-        template.is_object().then(|| format!("{scheme}://{name}.{namespace}.svc.cluster.local:8000"))
+        self.spec.tokenizer().map(|_| format!("{scheme}://{name}.{namespace}.svc.cluster.local:8000"))
     }
 
     /// Makes all objects, and returns them as the values of templates, with warnings.
@@ -77,7 +77,7 @@ impl<'a> Unit<'a> {
         let adapters = lora::adapters(self.spec)
             .map_err(|message| vec![self.service.problem(&["spec", "model", "lora", "adapters"], message)])?;
         let devices = devices::read(self.service).map_err(|problem| vec![*problem])?;
-        if self.spec["model"]["uri"].is_string() {
+        if self.spec.uri().is_some() {
             workload::add(&mut self, &Load { adapters: &adapters, devices: devices.as_ref() })?;
             if let Some(devices) = devices {
                 self.add("devices", json!({"name": devices.name, "spec": devices.spec}));
@@ -86,13 +86,11 @@ impl<'a> Unit<'a> {
             let message = "there is no model, so nothing is rendered that would serve it; what routes to it is";
             warnings.push(self.service.warning(&["spec"], message).hint("set spec.model.uri"));
         }
-        if self.spec["router"]["route"]["group"].is_string() {
+        if self.spec.route().is_some_and(|route| route.group.is_some()) {
             let message = "the services of a group share no requests here: each has its own route, without weights";
             warnings.push(self.service.warning(&["spec", "router", "route", "group"], message));
         }
-        if scheduler::is_managed(self.spec) {
-            scheduler::add(&mut self)?;
-        }
+        scheduler::add(&mut self)?;
         self.add_tokenizer()?;
         route::add(&mut self, &adapters);
         self.add_workload_service();
@@ -104,9 +102,9 @@ impl<'a> Unit<'a> {
         let name = if self.certificates.is_on() { "https" } else { "http" };
         let port = json!({"name": name, "appProtocol": name, "port": 8000, "targetPort": 8000, "protocol": "TCP"});
         let mut selector = workload::labels(self.service, None);
-        selector.insert("kserve.io/component".to_owned(), "workload".into());
+        selector.insert("kserve.io/component".to_owned(), "workload".to_owned());
         let mut labels = workload::labels(self.service, Some("llminferenceservice-workload"));
-        pods::propagate(&self.spec["labels"], &mut labels);
+        labels.extend(self.spec.workload.labels.clone());
         let name = self.service.workload_service();
         self.add(
             "services",
@@ -115,12 +113,8 @@ impl<'a> Unit<'a> {
     }
 
     fn add_tokenizer(&mut self) -> Result<(), Vec<Problem>> {
-        let template = &self.spec["router"]["scheduler"]["tokenizer"]["template"];
-        if !template.is_object() {
-            return Ok(());
-        }
-        let mut pod = template.clone();
-        if let Some(uri) = self.spec["model"]["uri"].as_str() {
+        let Some(mut pod) = self.spec.tokenizer().cloned() else { return Ok(()) };
+        if let Some(uri) = self.spec.uri() {
             let model = Model { uri, adapters: &[], initializer: &self.settings.storage_initializer };
             let path = format!("{MODEL_PATH}/base");
             storage::attach(&mut pod, &Target { container: "main", path: &path }, &model)
@@ -149,7 +143,8 @@ impl<'a> Unit<'a> {
                 }
             }
         }
-        let is_passive = self.spec["router"]["scheduler"]["replicas"].as_i64().unwrap_or(1) > 1;
+        let replicas = self.spec.scheduler().and_then(|scheduler| scheduler.replicas);
+        let is_passive = replicas.unwrap_or(1) > 1;
         let (name, namespace) = (self.service.name, self.service.namespace);
         let mut values = json!({"name": name, "namespace": namespace, "hasPassiveSchedulers": is_passive});
         for (family, objects) in families {

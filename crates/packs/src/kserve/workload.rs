@@ -1,15 +1,16 @@
 //! The pods that serve a model: Deployments, or LeaderWorkerSets where one server is spread over several nodes.
 
 use gatewright_engine::problem::Problem;
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 
 use super::devices::Devices;
 use super::lora::{self, Adapter};
-use super::pods::{add_env, container, list, prefixed, propagate};
+use super::pods::{add_env, container, prefixed};
 use super::route::MODEL_ROUTING;
 use super::scaling;
 use super::service::Service;
 use super::storage::{self, MODEL_PATH, Model, Target};
+use super::types::{Parallelism, Scheduler, Texts, Workload};
 use super::values::Unit;
 use super::{cache, devices, tracing};
 
@@ -28,7 +29,7 @@ const SET_LABELS: [&str; 1] = ["kueue.x-k8s.io"];
 /// One of the two workloads that a service can have.
 struct Part<'a> {
     /// Its part of the merged spec.
-    workload: &'a Value,
+    workload: &'a Workload,
     /// Where that is written.
     path: &'static [&'static str],
     /// What names and labels end with.
@@ -46,32 +47,28 @@ pub(super) struct Load<'a> {
 }
 
 /// Returns the labels of an object that belongs to a service.
-pub(super) fn labels(service: &Service<'_>, component: Option<&str>) -> Map<String, Value> {
-    let mut labels = Map::new();
-    labels.insert("app.kubernetes.io/name".to_owned(), service.name.into());
-    labels.insert("app.kubernetes.io/part-of".to_owned(), "llminferenceservice".into());
-    labels.extend(component.map(|component| ("app.kubernetes.io/component".to_owned(), component.into())));
-    labels
+pub(super) fn labels(service: &Service<'_>, component: Option<&str>) -> Texts {
+    let own = [("app.kubernetes.io/name", service.name), ("app.kubernetes.io/part-of", "llminferenceservice")];
+    let own = own.into_iter().chain(component.map(|component| ("app.kubernetes.io/component", component)));
+    own.map(|(key, text)| (key.to_owned(), text.to_owned())).collect()
 }
 
 /// Adds all workloads of a service, and what they need.
 pub(super) fn add(unit: &mut Unit<'_>, load: &Load<'_>) -> Result<(), Vec<Problem>> {
     let spec = unit.spec;
-    let has_prefill = spec["prefill"].is_object();
-    let role = if has_prefill { "decode" } else { "both" };
-    let main = Part { workload: spec, path: &["spec"], suffix: "", role, trace: "decode" };
-    let prefill = Part {
-        workload: &spec["prefill"],
+    let role = if spec.prefill.is_some() { "decode" } else { "both" };
+    let main = Part { workload: &spec.workload, path: &["spec"], suffix: "", role, trace: "decode" };
+    let prefill = spec.prefill.as_ref().map(|workload| Part {
+        workload,
         path: &["spec", "prefill"],
         suffix: "-prefill",
         role: "prefill",
         trace: "prefill",
-    };
-    for part in std::iter::once(main).chain(has_prefill.then_some(prefill)) {
-        if part.workload["worker"].is_object() {
-            set(unit, &part, load)?;
-        } else {
-            deployment(unit, &part, load)?;
+    });
+    for part in std::iter::once(main).chain(prefill) {
+        match &part.workload.worker {
+            Some(worker) => set(unit, &part, worker, load)?,
+            None => deployment(unit, &part, load)?,
         }
     }
     Ok(())
@@ -83,22 +80,22 @@ fn deployment(unit: &mut Unit<'_>, part: &Part<'_>, load: &Load<'_>) -> Result<(
     let base = labels(service, Some(&component));
     let mut labels = base.clone();
     labels.extend(workload_labels(part.role));
-    propagate(&prefixed(&service.labels(), &LABELS), &mut labels);
-    propagate(&part.workload["labels"], &mut labels);
-    let mut pod = pod(unit, part, &part.workload["template"], load)?;
+    labels.extend(prefixed(service.labels(), &LABELS));
+    labels.extend(part.workload.labels.clone());
+    let mut pod = pod(unit, part, part.workload.template.as_ref(), load)?;
     if part.suffix.is_empty() && has_sidecar(&pod) {
-        let account = account(unit, &pod["serviceAccountName"], &name, &base);
+        let account = account(unit, pod["serviceAccountName"].as_str(), &name, &base);
         pod["serviceAccountName"] = account.clone().into();
         add_role(unit, "-kserve", &base, &account);
     }
-    let annotations = prefixed(&service.annotations(), &ANNOTATIONS);
+    let annotations = prefixed(service.annotations(), &ANNOTATIONS);
     let object = json!({
         "name": name,
         "labels": labels,
         "annotations": annotations,
         "selector": labels,
-        "replicas": part.workload["replicas"],
-        "strategy": strategy(&part.workload["rolloutStrategy"]),
+        "replicas": part.workload.replicas,
+        "strategy": part.workload.rollout_strategy.as_ref().map(strategy),
         "podLabels": labels,
         "podAnnotations": pod_annotations(&annotations, part.workload),
         "pod": pod,
@@ -108,41 +105,41 @@ fn deployment(unit: &mut Unit<'_>, part: &Part<'_>, load: &Load<'_>) -> Result<(
     scaling::add(unit, &scaling::Target { workload: part.workload, path: part.path, suffix: part.suffix, kind, name })
 }
 
-fn set(unit: &mut Unit<'_>, part: &Part<'_>, load: &Load<'_>) -> Result<(), Vec<Problem>> {
+fn set(unit: &mut Unit<'_>, part: &Part<'_>, worker: &Value, load: &Load<'_>) -> Result<(), Vec<Problem>> {
     let (service, name) = (unit.service, unit.service.child(&format!("-kserve-mn{}", part.suffix)));
-    let has_leader = part.workload["template"].is_object();
+    let leader = part.workload.template.as_ref();
     let mut worker_labels = labels(service, Some(&format!("llminferenceservice-workload-worker{}", part.suffix)));
     let mut leader_labels = labels(service, Some(&format!("llminferenceservice-workload-leader{}", part.suffix)));
     leader_labels.extend(workload_labels(part.role));
-    if !has_leader {
+    if leader.is_none() {
         // Nobody else answers then.
         worker_labels.extend(workload_labels(if part.suffix.is_empty() { "decode" } else { "prefill" }));
     }
-    let kept = prefixed(&service.labels(), &SET_LABELS);
-    propagate(&kept, &mut worker_labels);
-    propagate(&kept, &mut leader_labels);
-    let annotations = prefixed(&service.annotations(), &SET_ANNOTATIONS);
-    let templates =
-        [("leader", &part.workload["template"], &leader_labels), ("worker", &part.workload["worker"], &worker_labels)];
+    let kept = prefixed(service.labels(), &SET_LABELS);
+    worker_labels.extend(kept.clone());
+    leader_labels.extend(kept);
+    let annotations = prefixed(service.annotations(), &SET_ANNOTATIONS);
+    let parallelism = part.workload.parallelism.as_ref();
+    let templates = leader.map(|leader| ("leader", leader, leader_labels));
+    let templates: Vec<_> = templates.into_iter().chain([("worker", worker, worker_labels.clone())]).collect();
     let mut object = json!({
-        "name": name, "labels": worker_labels, "annotations": annotations, "replicas": part.workload["replicas"],
-        "size": size(&part.workload["parallelism"]),
-        "rollout": part.workload["rolloutStrategy"],
+        "name": name, "labels": worker_labels, "annotations": annotations, "replicas": part.workload.replicas,
+        "size": parallelism.and_then(size),
+        "rollout": part.workload.rollout_strategy,
     });
-    let named = templates.iter().find_map(|(_, pod, _)| pod["serviceAccountName"].as_str()).map(Value::from);
+    let named = templates.iter().find_map(|(_, pod, _)| pod["serviceAccountName"].as_str());
     let plain = labels(service, None);
-    let account = account(unit, &named.unwrap_or_default(), &name, &plain);
+    let account = account(unit, named, &name, &plain);
     let mut needs_role = false;
-    for (field, template, labels) in templates.into_iter().filter(|(_, template, _)| template.is_object()) {
-        let mut pod = pod(unit, part, template, load)?;
+    for (field, template, mut labels) in templates {
+        let mut pod = pod(unit, part, Some(template), load)?;
         pod["serviceAccountName"] = account.clone().into();
         needs_role |= part.suffix.is_empty() && has_sidecar(&pod);
-        let mut labels = labels.clone();
-        propagate(&part.workload["labels"], &mut labels);
+        labels.extend(part.workload.labels.clone());
         let annotations = pod_annotations(&annotations, part.workload);
         object[field] = json!({"labels": labels, "annotations": annotations, "pod": pod});
     }
-    if part.suffix == "-prefill" && is_data_parallel(&part.workload["parallelism"]) {
+    if part.suffix == "-prefill" && parallelism.is_some_and(Parallelism::is_by_data) {
         object["subGroupSize"] = object["size"].clone();
     }
     if needs_role {
@@ -154,38 +151,34 @@ fn set(unit: &mut Unit<'_>, part: &Part<'_>, load: &Load<'_>) -> Result<(), Vec<
 }
 
 /// Labels by which pools and schedulers find pods.
-fn workload_labels(role: &str) -> [(String, Value); 2] {
-    [("kserve.io/component".to_owned(), "workload".into()), ("llm-d.ai/role".to_owned(), role.into())]
+fn workload_labels(role: &str) -> [(String, String); 2] {
+    [("kserve.io/component", "workload"), ("llm-d.ai/role", role)].map(|(key, text)| (key.to_owned(), text.to_owned()))
 }
 
-fn pod_annotations(annotations: &Value, workload: &Value) -> Value {
-    let mut all = annotations.as_object().cloned().unwrap_or_default();
-    propagate(&workload["annotations"], &mut all);
+fn pod_annotations(annotations: &Texts, workload: &Workload) -> Texts {
+    let mut all = annotations.clone();
+    all.extend(workload.annotations.clone());
     all.remove(MODEL_ROUTING);
-    all.into()
+    all
 }
 
 fn strategy(rollout: &Value) -> Value {
-    if rollout.is_object() { json!({"type": "RollingUpdate", "rollingUpdate": rollout}) } else { Value::Null }
-}
-
-fn is_data_parallel(parallelism: &Value) -> bool {
-    ["data", "dataLocal"].iter().any(|field| parallelism[field].as_i64().unwrap_or_default() > 0)
+    json!({"type": "RollingUpdate", "rollingUpdate": rollout})
 }
 
 /// How many pods make one server.
-fn size(parallelism: &Value) -> Value {
-    let number = |field: &str| parallelism[field].as_i64().filter(|&number| number > 0);
-    match (number("data"), number("dataLocal"), number("pipeline")) {
-        (None, None, None) => Value::Null,
-        (None, None, Some(pipeline)) => pipeline.into(),
-        (data, local, _) => (data.unwrap_or(1) / local.unwrap_or(1)).max(1).into(),
+fn size(parallelism: &Parallelism) -> Option<u32> {
+    let Parallelism { data, data_local, pipeline, .. } = parallelism;
+    let number = |count: &Option<u32>| count.filter(|&count| count > 0);
+    match (number(data), number(data_local), number(pipeline)) {
+        (None, None, pipeline) => pipeline,
+        (data, local, _) => Some((data.unwrap_or(1) / local.unwrap_or(1)).max(1)),
     }
 }
 
 /// Returns the account of the pods, which is rendered unless the service names one.
-fn account(unit: &mut Unit<'_>, named: &Value, own: &str, labels: &Map<String, Value>) -> String {
-    if let Some(name) = named.as_str().filter(|name| !name.is_empty() && *name != own) {
+fn account(unit: &mut Unit<'_>, named: Option<&str>, own: &str, labels: &Texts) -> String {
+    if let Some(name) = named.filter(|name| !name.is_empty() && *name != own) {
         return name.to_owned();
     }
     unit.add("accounts", json!({"name": own, "labels": labels}));
@@ -193,7 +186,7 @@ fn account(unit: &mut Unit<'_>, named: &Value, own: &str, labels: &Map<String, V
 }
 
 /// The sidecar leads requests to pods of the pool and nowhere else, so it must know them.
-fn add_role(unit: &mut Unit<'_>, name: &str, labels: &Map<String, Value>, account: &str) {
+fn add_role(unit: &mut Unit<'_>, name: &str, labels: &Texts, account: &str) {
     let read = |groups: &[&str], resource: &str| json!({"apiGroups": groups, "resources": [resource], "verbs": ["get", "list", "watch"]});
     let groups = ["inference.networking.x-k8s.io", "inference.networking.k8s.io"];
     let (role, binding) = (unit.service.child(&format!("{name}-role")), unit.service.child(&format!("{name}-rb")));
@@ -207,48 +200,43 @@ fn has_sidecar(pod: &Value) -> bool {
 }
 
 /// Returns the spec of a pod with the model, adapters, devices, caches and traces in it.
-fn pod(unit: &Unit<'_>, part: &Part<'_>, template: &Value, load: &Load<'_>) -> Result<Value, Vec<Problem>> {
+fn pod(unit: &Unit<'_>, part: &Part<'_>, template: Option<&Value>, load: &Load<'_>) -> Result<Value, Vec<Problem>> {
     let (service, spec) = (unit.service, unit.spec);
-    let mut pod = template.clone();
-    if !pod.is_object() {
+    let Some(mut pod) = template.cloned() else {
         let message = "nothing says what runs: there is no template, and no preset that has one";
         return Err(vec![service.problem(part.path, message)]);
-    }
+    };
     name_pool(unit, &mut pod);
-    if spec["storageInitializer"]["enabled"] != false {
-        let uri = spec["model"]["uri"].as_str().unwrap_or_default();
+    if spec.storage_initializer.as_ref().and_then(|initializer| initializer.enabled) != Some(false) {
+        let uri = spec.uri().unwrap_or_default();
         let model = Model { uri, adapters: load.adapters, initializer: &unit.settings.storage_initializer };
         storage::attach(&mut pod, &Target { container: "main", path: MODEL_PATH }, &model)
             .map_err(|message| vec![service.problem(&["spec", "model", "uri"], message)])?;
     }
     lora::attach(&mut pod, load.adapters, spec, service.namespace);
-    cache::attach(&mut pod, &part.workload["kvCacheOffloading"]);
+    if let Some(offloading) = &part.workload.kv_cache_offloading {
+        cache::attach(&mut pod, offloading);
+    }
     if let Some(devices) = load.devices {
         devices::attach(&mut pod, devices);
     }
-    if let Some(main) = container(&mut pod, "main") {
-        tracing::server(main, &spec["tracing"], part.trace, service.namespace, service.name);
+    if let Some((main, tracing)) = container(&mut pod, "main").zip(spec.tracing.as_ref()) {
+        tracing::server(main, tracing, part.trace, service.namespace, service.name);
     }
     Ok(pod)
 }
 
 fn name_pool(unit: &Unit<'_>, pod: &mut Value) {
-    let router = &unit.spec["router"];
-    if !router.is_object() || !has_sidecar(pod) {
+    if unit.spec.router.is_none() || !has_sidecar(pod) {
         return;
     }
-    let pool = router.pointer("/scheduler/pool/ref/name").and_then(Value::as_str);
+    let pool = unit.spec.scheduler().and_then(Scheduler::foreign_pool);
     let variable =
         json!({"name": "INFERENCE_POOL_NAME", "value": pool.map_or_else(|| unit.service.pool(), str::to_owned)});
-    for field in
-        ["initContainers", "containers"].into_iter().filter(|field| template_has(pod, field)).collect::<Vec<_>>()
-    {
-        for sidecar in list(pod, field).iter_mut().filter(|it| it["name"] == SIDECAR) {
+    for field in ["initContainers", "containers"] {
+        let containers = pod.get_mut(field).and_then(Value::as_array_mut).into_iter().flatten();
+        for sidecar in containers.filter(|it| it["name"] == SIDECAR) {
             add_env(sidecar, [variable.clone()]);
         }
     }
-}
-
-fn template_has(pod: &Value, field: &str) -> bool {
-    pod[field].is_array()
 }

@@ -46,7 +46,7 @@ pub(super) fn graph(reader: &mut Reader<'_>, spec: &Fields, graph: &mut Graph) {
     graph.priority_class = text(spec, "priorityClassName");
     graph.backend = text(spec, "backendFramework");
     graph.env = items(spec, "envs");
-    graph.claims = items(spec, "pvcs");
+    graph.claims = spec.get("pvcs").map(|claims| reader.typed(&[], "pvcs", claims)).unwrap_or_default();
     graph.restart = spec.get("restart").and_then(|restart| restart["id"].as_str()).map(str::to_owned);
     for (name, service) in spec.get("services").map(fields).unwrap_or_default() {
         let path = vec!["services".to_owned(), name.clone()];
@@ -67,7 +67,7 @@ fn component(reader: &mut Reader<'_>, name: String, path: Vec<String>, written: 
     reader.only(&path, written, &COMPONENT, &COMPONENT_REFUSED);
     let part = |field: &str| written.get(field).cloned().unwrap_or_default();
     let mut component = Component { name, path, ..Component::default() };
-    common(&mut component, written);
+    common(reader, &mut component, written);
     component.kind_text = text(written, "componentType").unwrap_or_default();
     component.kind = Type::of(&component.kind_text);
     component.sub_type = text(written, "subComponentType");
@@ -78,7 +78,7 @@ fn component(reader: &mut Reader<'_>, name: String, path: Vec<String>, written: 
     component.labels.extend(texts(&metadata["labels"]));
     component.annotations = texts(&part("annotations"));
     component.annotations.extend(texts(&metadata["annotations"]));
-    component.ingress = written.get("ingress").map(fields);
+    component.ingress = written.get("ingress").map(|ingress| reader.typed(&component.path, "ingress", ingress));
     component.shared_memory = match part("sharedMemory") {
         memory if memory["disabled"] == true => Some("0".to_owned()),
         memory => memory["size"].as_str().map(str::to_owned),

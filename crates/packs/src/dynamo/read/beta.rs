@@ -72,7 +72,7 @@ pub(super) fn component_basics(reader: &mut Reader<'_>, path: Vec<String>, writt
 fn component(reader: &mut Reader<'_>, path: Vec<String>, written: &Fields) -> Component {
     reader.only(&path, written, &COMPONENT, &COMPONENT_REFUSED);
     let mut component = component_basics(reader, path, written);
-    common(&mut component, written);
+    common(reader, &mut component, written);
     component.kind_text = text(written, "type").unwrap_or_default();
     component.kind = Type::of(&component.kind_text);
     component.global = written.get("globalDynamoNamespace") == Some(&true.into());
