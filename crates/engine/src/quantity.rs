@@ -65,16 +65,19 @@ impl Quantity {
     }
 
     /// Returns the sum of both.
+    #[must_use]
     pub fn plus(self, other: Self) -> Self {
         Self(self.0.saturating_add(other.0))
     }
 
     /// Returns what is left of it without the other.
+    #[must_use]
     pub fn minus(self, other: Self) -> Self {
         Self(self.0.saturating_sub(other.0))
     }
 
     /// Returns so many times the amount.
+    #[must_use]
     pub fn times(self, count: u64) -> Self {
         Self(self.0.saturating_mul(i128::from(count)))
     }
