@@ -8,7 +8,7 @@ use gatewright_engine::text::count;
 
 use super::super::{Context, EXIT_FAILED, Failure, complain, print};
 use super::read;
-use crate::config::packs::{Folders, folders};
+use crate::config::packs::Folders;
 use crate::desired::cases::{Case, SPECS, difference};
 use gatewright_engine::tree::files::CASES;
 
