@@ -440,17 +440,17 @@ impl Packs {
     }
 
     /// Returns the pack that renders the Gateways of a controller.
-    pub fn of_controller(&self, controller: &str) -> Option<&Pack> {
+    pub(crate) fn of_controller(&self, controller: &str) -> Option<&Pack> {
         self.packs.iter().find(|pack| pack.manifest.controllers.iter().any(|name| name == controller))
     }
 
     /// Returns the controller of a class that exists without a document.
-    pub fn builtin_class(&self, class: &str) -> Option<&str> {
+    pub(crate) fn builtin_class(&self, class: &str) -> Option<&str> {
         self.packs.iter().find_map(|pack| pack.manifest.classes.get(class)).map(String::as_str)
     }
 
     /// Returns the names of the classes that exist without a document.
-    pub fn builtin_classes(&self) -> impl Iterator<Item = &str> {
+    pub(crate) fn builtin_classes(&self) -> impl Iterator<Item = &str> {
         self.packs.iter().flat_map(|pack| pack.manifest.classes.keys()).map(String::as_str)
     }
 }

@@ -115,7 +115,7 @@ pub fn ambiguous(object: &Value, gvk: &Gvk) -> Vec<Ambiguity> {
 
 /// Returns the fields of a strategic merge patch that the type does not have, in the order of the fields. Of a kind whose
 /// type is not known there are none.
-pub fn unknown_fields(patch: &Value, gvk: &Gvk) -> Vec<UnknownField> {
+pub(crate) fn unknown_fields(patch: &Value, gvk: &Gvk) -> Vec<UnknownField> {
     Type::of(gvk).map(|ty| unknown::find(patch, ty)).unwrap_or_default()
 }
 

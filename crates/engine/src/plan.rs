@@ -344,7 +344,7 @@ impl Observed {
 }
 
 /// Whose a live object is, by its marks or, where there are none, by the inventory.
-pub fn owner(live: &Live, observed: &Observed, owned: &Inventory, marker: &Marker) -> Owner {
+pub(crate) fn owner(live: &Live, observed: &Observed, owned: &Inventory, marker: &Marker) -> Owner {
     if !observed.is_unmarked {
         return marker.owner(&live.object);
     }

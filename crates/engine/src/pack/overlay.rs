@@ -44,7 +44,7 @@ pub struct OverlayParameter {
 
 /// Objects after overlays.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Overlaid {
+pub(crate) struct Overlaid {
     /// The objects; those that overlays have made come last, in the order of `overlays`.
     pub objects: Vec<Object>,
     /// Overlays that are allowed and yet hardly do what was meant.
@@ -52,7 +52,7 @@ pub struct Overlaid {
 }
 
 /// Lays what the layers say, the lowest first, over the objects of one unit.
-pub fn apply(
+pub(crate) fn apply(
     overlays: &[OverlayParameter],
     subject: &Subject<'_>,
     objects: Vec<Object>,

@@ -168,7 +168,7 @@ pub fn negotiated(
 /// set and we do not want differs, as does every field that we want otherwise, whoever has set it.
 ///
 /// What a rule leaves to another manager, what an `ignore` covers and the replicas of what is scaled are no difference.
-pub fn compared(
+pub(crate) fn compared(
     unit: &Unit,
     object: &Object,
     live: &Live,
