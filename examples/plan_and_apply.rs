@@ -69,7 +69,8 @@ pub(crate) fn run(out: &mut impl Write) -> Result<(), Box<dyn Error>> {
     // The installation is a random text, made once: by it our objects are told from those of another installation.
     let policies = Policies::new(Marker::new("0123456789abcdef", "edge"));
     let planned = |files: &[(&str, &str)], cluster: &Cluster, owned: &Inventory| -> Plan {
-        let rendering = render(&Tree::from_iter(files.iter().copied()), &packs, &Options::default());
+        let tree: Tree = files.iter().copied().collect();
+        let rendering = render(&tree, &packs, &Options::default());
         plan(&rendering.marked(&policies.marker), &cluster.observed(), owned, &policies)
     };
 

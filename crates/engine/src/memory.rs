@@ -151,7 +151,8 @@ mod tests {
         let packs = Packs::new(Vec::new()).expect("there are none");
         let options = Options { apply_unclaimed: true, ..Options::default() };
         let marker = Marker::new("0123456789abcdef", "edge");
-        let wanted = render(&Tree::from_iter(documents.iter().copied()), &packs, &options).marked(&marker);
+        let tree: Tree = documents.iter().copied().collect();
+        let wanted = render(&tree, &packs, &options).marked(&marker);
         plan(&wanted, &cluster.observed(), owned, &Policies::new(marker))
     }
 

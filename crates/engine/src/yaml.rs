@@ -4,7 +4,7 @@
 //! documents a file. What it accepts and should not is refused: a duplicate key wins nowhere. Alias bombs and deep
 //! nesting end in an error with a position; no other limit is one that a repository of specs meets.
 //!
-//! The memory that a text takes is counted ([`Parsed::bytes`]), because a few aliases can stand for
+//! The memory that a text takes is counted (`Parsed::bytes`), because a few aliases can stand for
 //! gigabytes, and a list of little mappings takes a hundred times what it is long.
 
 mod room;
