@@ -13,8 +13,8 @@ use std::error::Error as StdError;
 
 use async_trait::async_trait;
 use gatewright_engine::fingerprint::Metadata;
+use gatewright_engine::kinds;
 use gatewright_engine::live::Live;
-use gatewright_engine::object::scope::is_cluster_scoped;
 use gatewright_engine::object::{Gvk, Object, ObjectId};
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
@@ -54,8 +54,8 @@ pub enum KindScope {
 
 impl KindScope {
     /// Says where objects of a kind belong when there is no server to ask.
-    pub fn guessed(kind: &Gvk) -> Self {
-        if is_cluster_scoped(kind) { Self::Cluster } else { Self::Namespaced }
+    pub fn guessed(kind: &Gvk, kinds: &kinds::Table) -> Self {
+        if kinds.is_cluster_scoped(kind) { Self::Cluster } else { Self::Namespaced }
     }
 }
 

@@ -9,6 +9,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use gatewright_engine::error::Chain;
+use gatewright_engine::kinds;
 use gatewright_engine::marks::Marker;
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
@@ -273,8 +274,9 @@ impl Prepared {
         let caches = SourceCaches::new(&config, shared).map_err(DaemonError::Source)?;
         let archive = Archive::open(&shared.state, &config.settings.undo, config.settings.rollback.keep);
         let archive = Arc::new(archive.map_err(DaemonError::Archive)?);
-        let build =
-            |(name, settings): (&String, _)| (name.clone(), assemble::cluster(&config, name, settings, &shared.clock));
+        let build = |(name, settings): (&String, _)| {
+            (name.clone(), assemble::cluster(&config, name, settings, packs.table(), &shared.clock))
+        };
         let clusters: BTreeMap<_, _> = config.settings.clusters.iter().map(build).collect();
         let aliases = Arc::new(Aliases::of(&config, |name| clusters.get(name).cloned()));
         let mut syncs = Vec::new();
@@ -293,7 +295,7 @@ impl Prepared {
                 let target = [(cluster.name.clone(), Arc::clone(&clusters[&cluster.name]))].into();
                 let order = Order {
                     aliases: Arc::clone(&aliases),
-                    ..order(name, settings, target, shared, (&archive, &config))
+                    ..order(name, settings, (target, packs.table()), shared, (&archive, &config))
                 };
                 let last = journal::last(&shared.state, name, &cluster.name).map(|report| report.started);
                 let sync = Sync::new(cluster, order, Arc::clone(&all), &config);
@@ -336,7 +338,7 @@ impl Prepared {
 fn order(
     name: &str,
     settings: &SyncSettings,
-    clusters: crate::reconcile::model::Clusters,
+    (clusters, kinds): (crate::reconcile::model::Clusters, &kinds::Table),
     shared: &Shared,
     (archive, config): (&Arc<Archive>, &Config),
 ) -> Order {
@@ -344,6 +346,7 @@ fn order(
         sync: name.to_owned(),
         settings: settings.clone(),
         clusters,
+        kinds: kinds.clone(),
         installation: shared.installation.clone(),
         mode: if settings.mode == SyncMode::Apply { Mode::Apply } else { Mode::Report },
         only: None,

@@ -24,6 +24,7 @@ use std::fmt;
 
 use gatewright_engine::diff::{Class, Difference};
 use gatewright_engine::health::pods::Count;
+use gatewright_engine::kinds::has_pods;
 use gatewright_engine::object::ObjectId;
 use gatewright_engine::plan::Plan;
 use gatewright_engine::plan::conflicts::FieldVerdict;
@@ -428,7 +429,7 @@ impl Report {
 impl StepReport {
     /// Tells whether pods are replaced by it: something of their template differs, or the workload is replaced.
     pub fn rolls_pods(&self) -> bool {
-        let has_pods = matches!(self.id.group_kind(), ("apps", "Deployment" | "DaemonSet" | "StatefulSet"));
+        let has_pods = self.id.group == "apps" && has_pods(&self.id.kind);
         let is_about_pods = || self.differences.iter().any(|difference| difference.path.starts_with("spec.template"));
         has_pods && (self.action == StepAction::Recreate || (self.is_change() && is_about_pods()))
     }

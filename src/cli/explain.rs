@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use gatewright_engine::check::suggest;
 use gatewright_engine::explain::{self, ConfigFile, Explanation, Inputs, Unexplained};
+use gatewright_engine::kinds;
 use gatewright_engine::object::{Object, ObjectId};
 use gatewright_engine::pack::Packs;
 use gatewright_engine::spec::GATEWAY_API;
@@ -20,17 +21,6 @@ use crate::desired::rendering::{Reading, facts_of};
 
 /// How many Gateways are listed for somebody who named an object that is not there.
 const MOST_GATEWAYS: usize = 10;
-
-/// Kinds as kubectl shortens them, with their groups.
-const SHORT: [(&str, &str, &str); 7] = [
-    ("cm", "ConfigMap", ""),
-    ("deploy", "Deployment", "apps"),
-    ("gtw", "Gateway", GATEWAY_API),
-    ("hpa", "HorizontalPodAutoscaler", "autoscaling"),
-    ("pdb", "PodDisruptionBudget", "policy"),
-    ("sa", "ServiceAccount", ""),
-    ("svc", "Service", ""),
-];
 
 /// Show where every field of a rendered object comes from: file, line and layer, and what lower layers had said.
 ///
@@ -81,12 +71,7 @@ fn parse(text: &str) -> Result<Wanted, String> {
     if [kind, namespace, name].contains(&"") {
         return Err("an object is written as KIND/NAMESPACE/NAME, such as Deployment/infra/edge".to_owned());
     }
-    let long =
-        SHORT.iter().find(|(short, ..)| kind.eq_ignore_ascii_case(short)).map(|(_, kind, group)| (*kind, *group));
-    let (kind, group) = match long.or_else(|| kind.split_once('.')) {
-        Some((kind, group)) => (kind, Some(group.to_owned())),
-        None => (kind, None),
-    };
+    let (kind, group) = kind.split_once('.').map_or((kind, None), |(kind, group)| (kind, Some(group.to_owned())));
     Ok(Wanted { kind: kind.to_owned(), group, namespace: namespace.to_owned(), name: name.to_owned() })
 }
 
@@ -102,7 +87,7 @@ struct Material {
 pub fn run(context: &Context, args: &Args) -> Result<u8, Failure> {
     let Material { source, packs, options, config } = &Material::read(context, args)?;
     let rendering = source.render(packs, options);
-    let (unit, object) = find(&rendering, packs, &args.object)?;
+    let (unit, object) = find(&rendering, packs, &args.object.in_full(packs.table()))?;
     let config = config.as_ref().map(|config| ConfigFile {
         file: Arc::from(config.file.to_string_lossy()),
         root: config.root(),
@@ -160,6 +145,14 @@ fn show(explanation: &Explanation, format: Format) {
 }
 
 impl Wanted {
+    /// Returns it with its kind in full, where that is shortened.
+    fn in_full(&self, kinds: &kinds::Table) -> Self {
+        let long = kinds.shortened(&self.kind).filter(|_| self.group.is_none());
+        let said = (self.kind.clone(), self.group.clone());
+        let (kind, group) = long.map_or(said, |(group, kind)| (kind.to_owned(), Some(group.to_owned())));
+        Self { kind, group, ..self.clone() }
+    }
+
     fn is(&self, id: &ObjectId) -> bool {
         // What lives in no namespace is written without one, too.
         let namespace = if id.namespace.is_empty() { "default" } else { &id.namespace };

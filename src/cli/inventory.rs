@@ -207,7 +207,8 @@ fn mend(context: &Context, args: &RepairArgs) -> Result<u8, Failure> {
     let marker = Marker { installation, sync: args.sync.clone() };
     let audit = session.audit(&args.sync, &args.cluster);
     let fail = |error| failed(&args.cluster, &error);
-    let repair = session.block_on(repair::plan(cluster.as_ref(), &marker, audit.as_ref())).map_err(fail)?;
+    let repair =
+        session.block_on(repair::plan(cluster.as_ref(), &marker, audit.as_ref(), session.kinds())).map_err(fail)?;
     check(&repair, &marker, args)?;
     print(&shown(&repair, args));
     if session.confirm(args.yes, "Write this inventory?", "yes")? == Answer::No {

@@ -45,7 +45,7 @@ pub fn run(context: &Context, args: &Args) -> Result<u8, Failure> {
         let selected = syncs.filter(|(_, sync)| config.clusters_of(sync).contains_key(name.as_str()));
         let configured: BTreeSet<&str> = selected.map(|(sync, _)| sync.as_str()).collect();
         let cluster = session.cluster(name)?;
-        match session.block_on(find(cluster.as_ref(), &installation, &configured)) {
+        match session.block_on(find(cluster.as_ref(), &installation, &configured, session.kinds())) {
             Ok(orphans) => drop(all.insert(name.clone(), orphans)),
             Err(error) => codes.push(failed(name, &error).tell()),
         }

@@ -2,9 +2,9 @@
 
 use std::path::{Path, PathBuf};
 
+use gatewright_engine::kinds;
 use gatewright_engine::object::Object;
 use gatewright_engine::pack::Packs;
-use gatewright_engine::plan::order::{rank, wave};
 use gatewright_engine::problem::{Problem, Scope};
 use gatewright_engine::selector::ClusterFacts;
 use gatewright_engine::tree::Tree;
@@ -52,7 +52,7 @@ pub fn run(context: &Context, args: &Args) -> Result<u8, Failure> {
         ..Options::default()
     };
     let rendering = specs.source.render(&specs.packs, &options);
-    let documents = if args.values { values(&specs, &options) } else { documents(&rendering) };
+    let documents = if args.values { values(&specs, &options) } else { documents(&rendering, specs.packs.table()) };
     for document in &documents {
         emit(document);
     }
@@ -65,10 +65,10 @@ pub fn run(context: &Context, args: &Args) -> Result<u8, Failure> {
 
 /// Writes every object as a YAML document, in the order of apply. A generated value is in none;
 /// a comment says so.
-pub fn documents(rendering: &Rendering) -> Vec<String> {
+pub fn documents(rendering: &Rendering, kinds: &kinds::Table) -> Vec<String> {
     let mut objects: Vec<(&Unit, &Object)> =
         rendering.units.iter().flat_map(|unit| unit.all().map(move |object| (unit, object))).collect();
-    objects.sort_by_key(|(unit, object)| (wave(&unit.id), &unit.id, rank(object.id()), object.id()));
+    objects.sort_by_key(|(unit, object)| (kinds.wave(&unit.id), &unit.id, kinds.order(object.id()), object.id()));
     let document = |(unit, object): (&Unit, &Object)| {
         let promise = unit.generated(object.id()).map(|generated| format!("# {}\n", generated.promise()));
         format!("---\n{}{}", promise.unwrap_or_default(), yaml::to_string(object.body()))

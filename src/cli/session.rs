@@ -8,6 +8,7 @@ use std::cell::OnceCell;
 use std::sync::Arc;
 use std::time::Duration;
 
+use gatewright_engine::kinds;
 use gatewright_engine::pack::Packs;
 use jiff::Timestamp;
 use tokio::runtime::Runtime;
@@ -125,6 +126,11 @@ impl<'a> Session<'a> {
         runtime.spawn(stop_on_signal(signals, stop.clone()));
         let (state, metrics) = (State::open(&config.state_dir), Arc::new(Metrics::new(env!("CARGO_PKG_VERSION"))));
         Ok(Self { config, state, context, packs, runtime: Some(runtime), stop, metrics, aliases: OnceCell::new() })
+    }
+
+    /// Returns what is known of kinds.
+    pub(super) fn kinds(&self) -> &kinds::Table {
+        self.packs.table()
     }
 
     /// Waits for work on clusters.
@@ -250,7 +256,7 @@ impl<'a> Session<'a> {
     pub(super) fn cluster(&self, name: &str) -> Result<Arc<dyn Cluster>, Failure> {
         check_name("cluster", Some(name), &self.config.settings.clusters)?;
         let clock: Arc<dyn Clock> = Arc::clone(&self.context.clock) as Arc<dyn Clock>;
-        Ok(assemble::cluster(self.config, name, &self.config.settings.clusters[name], &clock))
+        Ok(assemble::cluster(self.config, name, &self.config.settings.clusters[name], self.kinds(), &clock))
     }
 
     /// What this host remembers of a sync on a cluster; nothing of a directory, whose inventory is authoritative.

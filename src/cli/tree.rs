@@ -2,11 +2,12 @@
 
 mod look;
 
-use std::collections::BTreeSet;
 use std::fmt::Write as _;
 
+use gatewright_engine::kinds;
 use gatewright_engine::object::ObjectId;
 use gatewright_engine::relations::{Branch, branches};
+use gatewright_engine::unit::Unit;
 use serde_json::{Value, json};
 
 use super::plan::Format;
@@ -16,6 +17,7 @@ use crate::cluster::{Cluster, ClusterError};
 use crate::desired::capabilities;
 use crate::desired::rendering::Want;
 use crate::desired::rendering::work::RenderingError;
+use crate::reconcile::fleet::Order;
 use look::{Node, look};
 
 /// Show what becomes of specs, and how it is: each object behind what leads to it, down to the pods and their images.
@@ -59,7 +61,7 @@ pub fn run(context: &Context, args: &Args) -> Result<u8, Failure> {
     for Prepared { order, wanted, .. } in &ready.rounds {
         for (name, cluster) in &order.clusters {
             let Some(want) = wanted.get(name).cloned() else { continue };
-            match session.block_on(on(cluster.as_ref(), want, order.only.as_ref())) {
+            match session.block_on(on(cluster.as_ref(), want, order)) {
                 Ok(specs) => found.extend(specs.into_iter().map(|(spec, nodes)| Found {
                     sync: order.sync.clone(),
                     cluster: name.clone(),
@@ -73,10 +75,10 @@ pub fn run(context: &Context, args: &Args) -> Result<u8, Failure> {
     }
     match args.format {
         Format::Json => {
-            let specs: Vec<Value> = found.iter().map(Found::json).collect();
+            let specs: Vec<Value> = found.iter().map(|found| found.json(session.kinds())).collect();
             print_json(&json!({"schema": "gatewright.dev/tree/v1alpha1", "specs": specs}));
         }
-        Format::Text => print(&text(&found)),
+        Format::Text => print(&text(&found, session.kinds())),
     }
     Ok(worst(codes))
 }
@@ -89,18 +91,14 @@ enum Trouble {
 }
 
 /// Finds the specs that are wanted on a cluster, or some of them, with their objects there.
-async fn on(
-    cluster: &dyn Cluster,
-    mut want: Want,
-    only: Option<&BTreeSet<ObjectId>>,
-) -> Result<Vec<(ObjectId, Vec<Node>)>, Trouble> {
+async fn on(cluster: &dyn Cluster, mut want: Want, order: &Order) -> Result<Vec<(ObjectId, Vec<Node>)>, Trouble> {
     capabilities::complete([&mut want], cluster).await.map_err(Trouble::Cluster)?;
     let rendering = want.rendering().await.map_err(Trouble::Rendering)?;
-    let chosen = rendering.units.iter().filter(|unit| only.is_none_or(|only| only.contains(&unit.id)));
-    look(cluster, chosen).await.map_err(Trouble::Cluster)
+    let is_chosen = |unit: &&Unit| order.only.as_ref().is_none_or(|only| only.contains(&unit.id));
+    look(cluster, rendering.units.iter().filter(is_chosen), &order.kinds).await.map_err(Trouble::Cluster)
 }
 
-fn text(found: &[Found]) -> String {
+fn text(found: &[Found], kinds: &kinds::Table) -> String {
     let (mut out, mut place) = (String::new(), (String::new(), String::new()));
     for one in found {
         let here = (one.sync.clone(), one.cluster.clone());
@@ -111,7 +109,7 @@ fn text(found: &[Found]) -> String {
         }
         let _ = writeln!(out, "{}", one.spec);
         let bodies: Vec<&Value> = one.nodes.iter().map(|node| &node.body).collect();
-        draw(&mut out, &one.nodes, &branches(&bodies), "");
+        draw(&mut out, &one.nodes, &branches(&bodies, kinds), "");
     }
     out
 }
@@ -134,13 +132,13 @@ fn draw(out: &mut String, nodes: &[Node], branches: &[Branch], indent: &str) {
 }
 
 impl Found {
-    fn json(&self) -> Value {
+    fn json(&self, kinds: &kinds::Table) -> Value {
         let bodies: Vec<&Value> = self.nodes.iter().map(|node| &node.body).collect();
         json!({
             "sync": self.sync,
             "cluster": self.cluster,
             "spec": self.spec.path(),
-            "objects": branches(&bodies).iter().map(|branch| self.branch(branch)).collect::<Vec<_>>(),
+            "objects": branches(&bodies, kinds).iter().map(|branch| self.branch(branch)).collect::<Vec<_>>(),
         })
     }
 

@@ -16,6 +16,7 @@ use std::error::Error as StdError;
 use std::path::PathBuf;
 
 use async_trait::async_trait;
+use gatewright_engine::kinds;
 use gatewright_engine::live::Live;
 use gatewright_engine::object::{Gvk, Object, ObjectId};
 use serde_json::Value;
@@ -27,6 +28,7 @@ use crate::cluster::{Cluster, ClusterError, KindScope, Kinds, Mode, Precondition
 #[derive(Clone, Debug)]
 pub struct DirectoryCluster {
     root: PathBuf,
+    kinds: kinds::Table,
 }
 
 /// What goes wrong with files.
@@ -46,7 +48,13 @@ pub(super) enum Problem {
 impl DirectoryCluster {
     /// Names the directory; it need not exist before the first write.
     pub fn new(path: impl Into<PathBuf>) -> Self {
-        Self { root: path.into() }
+        Self { root: path.into(), kinds: kinds::Table::builtin() }
+    }
+
+    /// The same, which knows more kinds.
+    #[must_use]
+    pub fn with_kinds(self, kinds: kinds::Table) -> Self {
+        Self { kinds, ..self }
     }
 
     /// Works on the files beside the threads that wait for networks.
@@ -86,7 +94,7 @@ impl Cluster for DirectoryCluster {
 
     /// A directory takes everything.
     async fn kinds(&self, kinds: &BTreeSet<Gvk>) -> Result<Kinds, ClusterError> {
-        let served = kinds.iter().map(|kind| (kind.clone(), KindScope::guessed(kind))).collect();
+        let served = kinds.iter().map(|kind| (kind.clone(), KindScope::guessed(kind, &self.kinds))).collect();
         Ok(Kinds { served, ..Kinds::default() })
     }
 

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use gatewright_engine::object::kind_name::KindName;
+use gatewright_engine::kinds::name::KindName;
 use gatewright_engine::plan::policies;
 use gatewright_engine::spec::overlay::OverlayFolders;
 use schemars::JsonSchema;

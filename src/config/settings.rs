@@ -309,25 +309,15 @@ pub struct PruneSettings {
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields, default)]
 pub struct ConfirmSettings {
-    /// Kinds, such as those that hold data; without a group, all of that name.
-    pub kinds: BTreeSet<String>,
+    /// Kinds; without a group, all of that name. If absent, those that hold data, and those of which packs say so.
+    pub kinds: Option<BTreeSet<String>>,
     /// Whether whatever asks for a GPU waits too.
     pub gpus: bool,
 }
 
 impl Default for ConfirmSettings {
     fn default() -> Self {
-        let kinds = [
-            "PersistentVolume",
-            "PersistentVolumeClaim",
-            "StatefulSet",
-            "InferencePool",
-            "LLMInferenceService",
-            "DynamoGraphDeployment",
-            "DynamoComponentDeployment",
-            "DynamoGraphDeploymentRequest",
-        ];
-        Self { kinds: kinds.map(str::to_owned).into(), gpus: true }
+        Self { kinds: None, gpus: true }
     }
 }
 

@@ -6,7 +6,7 @@ use std::path::{Component, Path, PathBuf};
 use std::time::Duration;
 
 use gatewright_engine::error::Chain;
-use gatewright_engine::object::kind_name::KindName;
+use gatewright_engine::kinds::name::KindName;
 use gatewright_engine::plan::conflicts::path::FieldPath;
 use gatewright_engine::problem::{Place, Problem};
 use gatewright_engine::yaml::Node;

@@ -2,6 +2,8 @@
 
 use std::sync::Arc;
 
+use gatewright_engine::kinds;
+
 use crate::basics::clock::Clock;
 use crate::cluster::Cluster;
 use crate::cluster::directory::DirectoryCluster;
@@ -50,9 +52,15 @@ pub fn source_identity(config: &Config, name: &str) -> String {
 }
 
 /// Builds a cluster; nothing is connected yet.
-pub fn cluster(config: &Config, name: &str, settings: &ClusterSettings, clock: &Arc<dyn Clock>) -> Arc<dyn Cluster> {
+pub fn cluster(
+    config: &Config,
+    name: &str,
+    settings: &ClusterSettings,
+    kinds: &kinds::Table,
+    clock: &Arc<dyn Clock>,
+) -> Arc<dyn Cluster> {
     match (&settings.kubeconfig, &settings.directory) {
-        (_, Some(directory)) => Arc::new(DirectoryCluster::new(&directory.path)),
+        (_, Some(directory)) => Arc::new(DirectoryCluster::new(&directory.path).with_kinds(kinds.clone())),
         (kubeconfig, None) => {
             let kubeconfig = kubeconfig.clone().unwrap_or_default();
             let cluster = KubeCluster::new(name, kubeconfig, config.standard_lookup.clone(), Arc::clone(clock));

@@ -11,7 +11,6 @@ use std::path::{Path, PathBuf};
 
 use gatewright_engine::object::{Object, ObjectId};
 use gatewright_engine::pack::Packs;
-use gatewright_engine::plan::order::{rank, wave};
 use gatewright_engine::selector::{Capabilities, ClusterFacts};
 use gatewright_engine::tree::{ReadError, Tree};
 use gatewright_engine::unit::{self, Options, Rendering};
@@ -92,12 +91,12 @@ impl Case {
     }
 
     fn objects(&self) -> String {
-        let mut documents = Vec::new();
+        let (kinds, mut documents) = (self.packs.table(), Vec::new());
         let mut units: Vec<_> = self.rendering.units.iter().collect();
-        units.sort_by_key(|unit| (wave(&unit.id), &unit.id));
+        units.sort_by_key(|unit| (kinds.wave(&unit.id), &unit.id));
         for unit in units {
             let mut objects: Vec<&Object> = unit.all().collect();
-            objects.sort_by_key(|object| (rank(object.id()), object.id()));
+            objects.sort_by_key(|object| (kinds.order(object.id()), object.id()));
             documents.extend(objects.into_iter().map(|object| yaml::to_string(object.body())));
         }
         documents.join("---\n")

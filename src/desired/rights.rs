@@ -5,7 +5,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use gatewright_engine::object::scope::is_cluster_scoped;
+use gatewright_engine::kinds::has_pods;
 use gatewright_engine::object::{Object, is_secret};
 use gatewright_engine::spec::GATEWAY_API;
 use gatewright_engine::unit::{Rendering, Unit};
@@ -14,9 +14,6 @@ use serde_json::{Value, json};
 use crate::cluster::SYSTEM_NAMESPACE;
 
 const RBAC: &str = "rbac.authorization.k8s.io";
-
-/// Kinds of `apps` that have pods.
-const WITH_PODS: [&str; 3] = ["DaemonSet", "Deployment", "StatefulSet"];
 
 /// Kinds of RBAC to which rights are given, not only written: an API server lets nobody give what he has not himself.
 const ROLES: [&str; 2] = ["Role", "ClusterRole"];
@@ -61,14 +58,13 @@ pub fn documents<'a>(request: &Request<'_>, renderings: impl IntoIterator<Item =
         let is_asked_here = is_secret(&group, &object.id().kind) && !namespace.is_empty();
         let lists = if is_asked_here { places.entry(namespace.clone()).or_default() } else { &mut everywhere };
         add(lists, &group, &["list"], &[], &resource);
-        if object.id().group == "apps" && WITH_PODS.contains(&object.id().kind.as_str()) && !namespace.is_empty() {
+        if object.id().group == "apps" && has_pods(&object.id().kind) && !namespace.is_empty() {
             // What a rollout waits for in vain stands there.
             for cause in ["events", "pods"] {
                 add(places.entry(namespace.clone()).or_default(), "", &["list"], &[], cause);
             }
         }
-        let is_everywhere = namespace.is_empty() || is_cluster_scoped(&object.gvk());
-        let rules = if is_everywhere { &mut everywhere } else { places.entry(namespace).or_default() };
+        let rules = if namespace.is_empty() { &mut everywhere } else { places.entry(namespace).or_default() };
         let verbs: &[_] = if request.is_read_only { &["get"] } else { &["get", "create", "patch", "delete"] };
         add(rules, &group, verbs, &[], &resource);
         if object.id().group == RBAC && !request.is_read_only {

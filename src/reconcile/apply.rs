@@ -40,7 +40,7 @@ pub async fn apply(cluster: &dyn Cluster, plan: &Plan, terms: Terms<'_>, accepta
     for step in namespaces {
         applied.record(&step.id, run.make_namespace(step).await);
     }
-    for steps in waves(others).into_values() {
+    for steps in waves(others, &terms.policies.kinds).into_values() {
         let runs = by_unit(steps).into_values().map(|steps| run.unit(steps).boxed()).collect();
         join_at_most(runs, UNITS).await.into_iter().for_each(|unit| applied.absorb(unit));
     }

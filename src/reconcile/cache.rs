@@ -9,6 +9,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use gatewright_engine::fingerprint::{Fingerprint, Metadata};
 use gatewright_engine::health::pods::Count;
 use gatewright_engine::health::{Health, Readiness, addresses, health};
+use gatewright_engine::kinds;
 use gatewright_engine::live::Live;
 use gatewright_engine::object::{Gvk, Object, ObjectId};
 use gatewright_engine::plan::conflicts::{Conflicts, FieldVerdict, autoscaled};
@@ -176,8 +177,8 @@ impl CachedObject {
 
 impl HealthSnapshot {
     /// Reads it off an object.
-    pub fn of(live: &Live, readiness: Readiness) -> Self {
-        let sick = match health(live.object.body(), readiness) {
+    pub fn of(live: &Live, (readiness, kinds): (Readiness, &kinds::Table)) -> Self {
+        let sick = match health(live.object.body(), readiness, kinds) {
             Health::Current => None,
             other @ (Health::InProgress(_) | Health::Failed(_)) => Some(other.to_string()),
         };

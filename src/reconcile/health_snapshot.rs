@@ -6,6 +6,7 @@ use futures::FutureExt;
 use gatewright_engine::error::Chain;
 use gatewright_engine::health::pods::Count;
 use gatewright_engine::health::{Readiness, addresses};
+use gatewright_engine::kinds::{self, has_pods};
 use gatewright_engine::live::Live;
 use gatewright_engine::marks::SYNC_LABEL;
 use gatewright_engine::object::{Gvk, ObjectId, is_secret};
@@ -27,7 +28,7 @@ pub struct HealthSnapshots<'a> {
     /// Those that need not be.
     pub known: &'a BTreeMap<ObjectId, HealthSnapshot>,
     /// What counts as healthy; `None` where nothing has health, as in a directory.
-    pub readiness: Option<Readiness>,
+    pub rules: Option<(Readiness, &'a kinds::Table)>,
 }
 
 /// Why it is not known whether an object is well that nobody has looked at.
@@ -50,9 +51,9 @@ impl<'a> HealthSnapshots<'a> {
 
     /// Returns what is not well of a unit as far as that was seen; of several objects the first.
     pub fn unwell(&self, unit: &Unit) -> Option<String> {
-        let readiness = self.readiness?;
+        let rules = self.rules?;
         unit.all().find_map(|object| {
-            let what = match self.of(object.id(), readiness) {
+            let what = match self.of(object.id(), rules) {
                 Some(health) => health.unwell()?,
                 None => "it is not there".to_owned(),
             };
@@ -62,9 +63,9 @@ impl<'a> HealthSnapshots<'a> {
 
     /// Returns the pods of a unit; `None` if it has none, or those of a workload are not known.
     pub fn pods(&self, unit: &Unit) -> Option<Count> {
-        let readiness = self.readiness?;
+        let rules = self.rules?;
         let workloads = unit.all().filter(|object| has_pods(&object.id().kind));
-        workloads.map(|object| self.of(object.id(), readiness)?.counted()).reduce(|a, b| Some(a? + b?)).flatten()
+        workloads.map(|object| self.of(object.id(), rules)?.counted()).reduce(|a, b| Some(a? + b?)).flatten()
     }
 
     /// Begins the report of a unit, with where it can be reached.
@@ -100,11 +101,6 @@ impl HealthSnapshot {
     pub fn counted(&self) -> Option<Count> {
         self.pods.filter(|_| !self.is_old)
     }
-}
-
-/// Tells whether objects of a kind have pods that can be counted.
-pub fn has_pods(kind: &str) -> bool {
-    matches!(kind, "Deployment" | "StatefulSet" | "DaemonSet")
 }
 
 /// Returns the state of objects that nobody has touched. The kinds of those that were not well, or whose status has
@@ -144,7 +140,7 @@ pub async fn snapshots<'a>(
         }
         for live in live {
             if let Some(health) = snapshots.get_mut(live.object.id()) {
-                *health = HealthSnapshot::of(&live, wait_policy.readiness);
+                *health = HealthSnapshot::of(&live, (wait_policy.readiness, &task.policies.kinds));
             }
         }
     }

@@ -6,11 +6,13 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use gatewright_engine::health::{Health, Readiness, health};
+use gatewright_engine::kinds;
 use gatewright_engine::live::Live;
-use gatewright_engine::marks::{Marker, SYNC_LABEL};
+use gatewright_engine::marks::SYNC_LABEL;
 use gatewright_engine::object::{Gvk, ObjectId};
 use gatewright_engine::plan::deployer::Awaited;
-use gatewright_engine::plan::patience::loads_a_model;
+use gatewright_engine::plan::guard::confirm::is_slow;
+use gatewright_engine::plan::policies::Policies;
 use tokio::time::{Instant, sleep};
 use tokio_util::sync::CancellationToken;
 
@@ -30,9 +32,9 @@ const PARAMETERS: &str = "/spec/infrastructure/parametersRef";
 
 impl WaitPolicy {
     /// Returns for how long these are awaited.
-    fn of(self, objects: &BTreeMap<ObjectId, Gvk>, seen: &BTreeMap<ObjectId, Live>) -> Duration {
-        let loads = |id: &ObjectId| loads_a_model(id, seen.get(id).map(|live| live.object.body()));
-        if objects.keys().any(loads) { self.timeout.max(self.model_timeout) } else { self.timeout }
+    fn of(self, objects: &BTreeMap<ObjectId, Gvk>, seen: &BTreeMap<ObjectId, Live>, kinds: &kinds::Table) -> Duration {
+        let is_slow = |id: &ObjectId| is_slow(id, seen.get(id).map(|live| live.object.body()), kinds);
+        if objects.keys().any(is_slow) { self.timeout.max(self.model_timeout) } else { self.timeout }
     }
 }
 
@@ -42,23 +44,23 @@ impl WaitPolicy {
 /// `seen` is filled with the newest state of every object that was looked at.
 pub async fn wait(
     cluster: &dyn Cluster,
-    marker: &Marker,
+    policies: &Policies,
     objects: &BTreeMap<ObjectId, Gvk>,
     wait_policy: WaitPolicy,
     seen: &mut BTreeMap<ObjectId, Live>,
     stop: &CancellationToken,
 ) -> Result<Unhealthy, ClusterError> {
-    let timeout = wait_policy.of(objects, seen);
+    let timeout = wait_policy.of(objects, seen, &policies.kinds);
     let deadline = Instant::now() + timeout;
     let mut pause = FIRST_PAUSE;
     // What an apply has answered is from before any controller saw it: enough for what never becomes anything, and
     // never for a failure.
-    let mut unhealthy = judge(objects, seen, wait_policy.readiness).0;
+    let mut unhealthy = judge(objects, seen, (wait_policy.readiness, &policies.kinds)).0;
     loop {
         let mut has_failed = false;
         if !unhealthy.is_empty() {
-            look(cluster, marker, objects, &unhealthy, seen).await?;
-            (unhealthy, has_failed) = judge(objects, seen, wait_policy.readiness);
+            look(cluster, policies, objects, &unhealthy, seen).await?;
+            (unhealthy, has_failed) = judge(objects, seen, (wait_policy.readiness, &policies.kinds));
         }
         let is_late = Instant::now() >= deadline;
         if unhealthy.is_empty() || has_failed || stop.is_cancelled() || is_late {
@@ -85,6 +87,7 @@ pub async fn wait(
 pub async fn accepted(
     cluster: &dyn Cluster,
     gateway: &Awaited,
+    kinds: &kinds::Table,
     deadline: Instant,
     stop: &CancellationToken,
 ) -> Result<Option<String>, ClusterError> {
@@ -95,7 +98,7 @@ pub async fn accepted(
             Some(live) if live.object.body().pointer(PARAMETERS) != Some(&gateway.parameters) => {
                 return Ok(Some("somebody has changed its parametersRef".to_owned()));
             }
-            Some(live) => health(live.object.body(), Readiness::default()),
+            Some(live) => health(live.object.body(), Readiness::default(), kinds),
         };
         match state {
             Health::Current => return Ok(None),
@@ -116,13 +119,13 @@ pub async fn accepted(
 /// Looks again at the kinds of what is not healthy yet.
 async fn look(
     cluster: &dyn Cluster,
-    marker: &Marker,
+    policies: &Policies,
     objects: &BTreeMap<ObjectId, Gvk>,
     unhealthy: &Unhealthy,
     seen: &mut BTreeMap<ObjectId, Live>,
 ) -> Result<(), ClusterError> {
     let kinds: BTreeSet<&Gvk> = unhealthy.keys().filter_map(|id| objects.get(id)).collect();
-    let label = marker.label();
+    let label = policies.marker.label();
     for gvk in kinds {
         for live in cluster.list(gvk, (SYNC_LABEL, &label)).await? {
             if objects.contains_key(live.object.id()) {
@@ -134,21 +137,25 @@ async fn look(
 }
 
 /// Returns those of some objects that are not healthy, with what is wrong.
-pub fn sick(objects: &BTreeMap<ObjectId, Gvk>, seen: &BTreeMap<ObjectId, Live>, readiness: Readiness) -> Unhealthy {
-    judge(objects, seen, readiness).0
+pub fn sick(
+    objects: &BTreeMap<ObjectId, Gvk>,
+    seen: &BTreeMap<ObjectId, Live>,
+    rules: (Readiness, &kinds::Table),
+) -> Unhealthy {
+    judge(objects, seen, rules).0
 }
 
 fn judge(
     objects: &BTreeMap<ObjectId, Gvk>,
     seen: &BTreeMap<ObjectId, Live>,
-    readiness: Readiness,
+    (readiness, kinds): (Readiness, &kinds::Table),
 ) -> (Unhealthy, bool) {
     let mut unhealthy = Unhealthy::new();
     let mut has_failed = false;
     for id in objects.keys() {
         let state = seen.get(id).map_or_else(
             || Health::InProgress("it is not there".to_owned()),
-            |live| health(live.object.body(), readiness),
+            |live| health(live.object.body(), readiness, kinds),
         );
         has_failed |= matches!(state, Health::Failed(_));
         if state != Health::Current {

@@ -195,7 +195,7 @@ async fn no_file_has_a_value() {
     }
     assert_eq!(installation.inventory(cluster.as_ref()).await.entries.len(), 1);
 
-    let documents = documents(&installation.rendering(&specs("infra", 80)));
+    let documents = documents(&installation.rendering(&specs("infra", 80)), packs().table());
     let secret = documents.iter().find(|document| document.contains("kind: Secret")).expect("it is rendered");
     assert!(
         secret.starts_with("---\n# data.key is generated once, on each cluster: 32 random bytes\napiVersion: v1\n")

@@ -7,6 +7,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use async_trait::async_trait;
 use gatewright::cluster::{Cluster, ClusterError, KindScope, Kinds, Mode, Precondition, Reason, Record};
+use gatewright_engine::kinds;
 use gatewright_engine::live::Live;
 use gatewright_engine::memory;
 use gatewright_engine::object::{Gvk, Object, ObjectId};
@@ -210,7 +211,7 @@ impl Cluster for MemoryCluster {
     async fn kinds(&self, kinds: &BTreeSet<Gvk>) -> Result<Kinds, ClusterError> {
         self.answer(Verb::Kinds, None, |state| {
             let known = kinds.iter().filter(|kind| !state.missing.contains(kind));
-            let served = known.map(|kind| (kind.clone(), KindScope::guessed(kind))).collect();
+            let served = known.map(|kind| (kind.clone(), KindScope::guessed(kind, &kinds::Table::builtin()))).collect();
             Ok(Kinds { served, ..Kinds::default() })
         })
     }

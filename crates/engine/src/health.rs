@@ -1,19 +1,21 @@
 //! Whether an object does what it was made for, read off the object alone.
 //!
 //! The rules are those of kstatus for the kinds that we render: a Deployment is current when its newest generation
-//! is fully rolled out and available. Of other kinds the conditions are read that many of them share, and kinds that
-//! never become anything (a `ConfigMap`) are current at once. A pack may know better, and says so on the object.
+//! is fully rolled out and available. Which rule a kind has stands in the table of kinds. Of kinds without a row the
+//! conditions are read that many of them share, and kinds that never become anything (a `ConfigMap`) are current at once.
+//! A pack may know better, and says so in its rows, or on the object.
 
-mod dynamo;
 pub mod pods;
+mod said;
 
 use std::fmt;
 
 use serde_json::Value;
 
 use crate::enforce;
+use crate::kinds;
+use crate::kinds::row::Health as Rule;
 use crate::object::group_kind;
-use crate::spec::GATEWAY_API;
 
 /// The annotation with an expression over `object` that is true once it is what it should be.
 pub const HINT: &str = "gatewright.dev/health";
@@ -46,50 +48,47 @@ pub struct Readiness {
 }
 
 /// Reads the state of an object.
-pub fn health(body: &Value, readiness: Readiness) -> Health {
+pub fn health(body: &Value, readiness: Readiness, kinds: &kinds::Table) -> Health {
     if body.pointer("/metadata/deletionTimestamp").is_some_and(|time| !time.is_null()) {
         return Health::InProgress("it is being deleted".to_owned());
     }
     if let Some(hint) = body["metadata"]["annotations"][HINT].as_str() {
-        return hinted(hint, body);
+        return expressed(hint, body, &format!("annotation {HINT}"));
     }
-    if let Some(health) = dynamo::health(body) {
-        return health;
-    }
-    match group_kind(body) {
-        ("apps", "Deployment" | "StatefulSet" | "DaemonSet") if !is_observed(body) => {
-            Health::InProgress("its controller has not seen the change yet".to_owned())
-        }
-        ("apps", "Deployment") => deployment(body),
-        ("apps", "StatefulSet") => replicas(body, "updatedReplicas", "readyReplicas"),
-        ("apps", "DaemonSet") => daemon_set(body),
-        ("", "Service") if readiness.load_balancer => load_balancer(body),
-        (GATEWAY_API, "Gateway" | "GatewayClass") => is_accepted(body),
-        ("apiextensions.k8s.io", "CustomResourceDefinition") => {
-            is_true(body, "Established", "the API server does not serve it yet")
-        }
-        ("batch", "Job") => job(body),
-        ("serving.kserve.io", "LLMInferenceService") => {
-            is_ready(body, "Ready", "its operator has not said that it is ready yet")
-        }
-        ("leaderworkerset.x-k8s.io", "LeaderWorkerSet") => {
-            is_ready(body, "Available", "not all of its groups are available yet")
-        }
-        ("inference.networking.k8s.io" | "inference.networking.x-k8s.io", "InferencePool") => pool(body),
-        _ => conditions(body),
+    let (group, kind) = group_kind(body);
+    match &kinds.row(group, kind).health {
+        Rule::Deployment | Rule::StatefulSet | Rule::DaemonSet if !is_observed(body) => unseen("controller"),
+        Rule::Deployment => deployment(body),
+        Rule::StatefulSet => replicas(body, "updatedReplicas", "readyReplicas"),
+        Rule::DaemonSet => daemon_set(body),
+        Rule::Service if readiness.load_balancer => load_balancer(body),
+        Rule::Accepted => is_accepted(body),
+        Rule::Established => match condition(body, "Established", "True") {
+            Some(_) => Health::Current,
+            None => Health::InProgress("the API server does not serve it yet".to_owned()),
+        },
+        Rule::Job => job(body),
+        Rule::Said(rule) => said::health(rule, body),
+        Rule::Refusals(rule) => said::refused(rule, body),
+        Rule::Current(expression) => expressed(expression, body, "rule of health"),
+        Rule::Service | Rule::Conditions => conditions(body),
     }
 }
 
-/// Asks what a pack has said of the object.
-fn hinted(hint: &str, body: &Value) -> Health {
+/// Asks what a pack has said.
+fn expressed(expression: &str, body: &Value, place: &str) -> Health {
     if body.pointer("/status/observedGeneration").is_some() && !is_observed(body) {
-        return Health::InProgress("its controller has not seen the change yet".to_owned());
+        return unseen("controller");
     }
-    match enforce::holds(hint, body) {
+    match enforce::holds(expression, body) {
         Ok(true) => Health::Current,
-        Ok(false) => Health::InProgress(format!("it is not healthy by the rule of its pack yet: {hint}")),
-        Err(error) => Health::Failed(format!("its annotation {HINT} cannot be evaluated: {error}")),
+        Ok(false) => Health::InProgress(format!("it is not healthy by the rule of its pack yet: {expression}")),
+        Err(error) => Health::Failed(format!("its {place} cannot be evaluated: {error}")),
     }
+}
+
+fn unseen(by: &str) -> Health {
+    Health::InProgress(format!("its {by} has not seen the change yet"))
 }
 
 /// A control plane says whether it takes a Gateway; addresses are another matter.
@@ -105,34 +104,6 @@ fn is_accepted(body: &Value) -> Health {
     }
 }
 
-fn is_true(body: &Value, kind: &str, otherwise: &str) -> Health {
-    match condition(body, kind, "True") {
-        Some(_) => Health::Current,
-        None => Health::InProgress(otherwise.to_owned()),
-    }
-}
-
-/// What an operator says of its newest generation, in a condition of this kind.
-fn is_ready(body: &Value, kind: &str, otherwise: &str) -> Health {
-    if body.pointer("/status/observedGeneration").is_some() && !is_observed(body) {
-        return Health::InProgress("its controller has not seen the change yet".to_owned());
-    }
-    match condition_of(body, kind) {
-        Some(said) if said["status"] == "True" => Health::Current,
-        Some(said) => Health::InProgress(message(said, otherwise)),
-        None => Health::InProgress(otherwise.to_owned()),
-    }
-}
-
-/// Each Gateway that leads to a pool says whether it can; a pool that none leads to is as it should be.
-fn pool(body: &Value) -> Health {
-    let parents = body.pointer("/status/parents").and_then(Value::as_array).into_iter().flatten();
-    let conditions = parents.filter_map(|parent| parent["conditions"].as_array()).flatten();
-    let mut refused = conditions.filter(|said| said["status"] == "False");
-    let refused = refused.find(|said| said["type"] == "Accepted" || said["type"] == "ResolvedRefs");
-    refused.map_or(Health::Current, |said| Health::InProgress(message(said, "a Gateway does not accept it")))
-}
-
 fn job(body: &Value) -> Health {
     match (condition(body, "Failed", "True"), condition(body, "Complete", "True")) {
         (Some(failed), _) => Health::Failed(message(failed, "it has failed")),
@@ -144,7 +115,7 @@ fn job(body: &Value) -> Health {
 /// What kinds that nobody here knows say of themselves in the usual words.
 fn conditions(body: &Value) -> Health {
     if body.pointer("/status/observedGeneration").is_some() && !is_observed(body) {
-        return Health::InProgress("its controller has not seen the change yet".to_owned());
+        return unseen("controller");
     }
     if let Some(stalled) = condition(body, "Stalled", "True") {
         return Health::Failed(message(stalled, "it is stalled"));
@@ -249,10 +220,7 @@ mod tests {
         match kind {
             "Deployment" => "apps/v1",
             "Gateway" => "gateway.networking.k8s.io/v1",
-            "InferencePool" => "inference.networking.x-k8s.io/v1alpha2",
             "Job" => "batch/v1",
-            "LLMInferenceService" => "serving.kserve.io/v1alpha1",
-            "LeaderWorkerSet" => "leaderworkerset.x-k8s.io/v1",
             _ => "v1",
         }
     }
@@ -261,7 +229,11 @@ mod tests {
         if body["apiVersion"].is_null() {
             body["apiVersion"] = version(body["kind"].as_str().unwrap_or_default()).into();
         }
-        assert_eq!(health(&body, Readiness { load_balancer: true }).to_string(), expected, "{body}");
+        assert_eq!(
+            health(&body, Readiness { load_balancer: true }, &kinds::Table::builtin()).to_string(),
+            expected,
+            "{body}"
+        );
     }
 
     #[expect(clippy::needless_pass_by_value, reason = "literals read better without a borrow")]
@@ -284,25 +256,6 @@ mod tests {
         check(rollout(all), "current");
         let stuck = json!([{"type": "Progressing", "status": "False", "message": "deadline exceeded"}]);
         check(rollout(json!({"observedGeneration": 2, "conditions": stuck})), "deadline exceeded");
-    }
-
-    #[test]
-    fn what_operators_serve_is_current_once_they_say_so() {
-        let service =
-            |status: Value| json!({"kind": "LLMInferenceService", "metadata": {"generation": 2}, "status": status});
-        let said = |status: &str| json!({"conditions": [{"type": "Ready", "status": status, "message": "no GPUs"}]});
-        check(service(Value::Null), "its operator has not said that it is ready yet");
-        check(service(said("False")), "no GPUs");
-        check(service(said("True")), "current");
-        check(service(json!({"observedGeneration": 1})), "its controller has not seen the change yet");
-        check(json!({"kind": "LeaderWorkerSet"}), "not all of its groups are available yet");
-        let pool = |status: &str| {
-            let accepted = json!([{"type": "Accepted", "status": status, "message": "not allowed"}]);
-            json!({"kind": "InferencePool", "status": {"parents": [{"conditions": accepted}]}})
-        };
-        check(pool("False"), "not allowed");
-        check(pool("True"), "current");
-        check(json!({"kind": "InferencePool"}), "current");
     }
 
     #[test]
@@ -350,7 +303,6 @@ mod tests {
             ("batch.volcano.sh/v1alpha1", "Job"),
             ("apps.kruise.io/v1beta1", "StatefulSet"),
             ("apps.example.com/v1", "Deployment"),
-            ("example.com/v1", "LLMInferenceService"),
         ] {
             check(of(version, kind), "current");
         }

@@ -77,6 +77,7 @@ pub mod fingerprint;
 pub mod health;
 pub mod interrupt;
 pub mod inventory;
+pub mod kinds;
 pub mod live;
 pub mod marks;
 pub mod mask;

@@ -1,9 +1,5 @@
 //! Kubernetes objects as values: what they are, what they are called, how they are ordered.
 
-pub mod kind_name;
-pub mod kinds;
-pub mod scope;
-
 use std::fmt;
 use std::str::FromStr;
 use std::sync::Arc;
@@ -243,6 +239,14 @@ impl Object {
     pub fn annotation(&self, key: &str) -> Option<&str> {
         metadata(&self.body, "annotations", key)
     }
+}
+
+/// Returns what stands at a path, such as `spec.rules.*.name`, in which `*` stands for each item of a list.
+pub(crate) fn at<'a>(value: &'a Value, path: &str) -> Vec<&'a Value> {
+    path.split('.').fold(vec![value], |found, field| match field {
+        "*" => found.into_iter().filter_map(Value::as_array).flatten().collect(),
+        field => found.into_iter().filter_map(|value| value.get(field)).collect(),
+    })
 }
 
 /// Returns one label or annotation (`field`) of an object's body.

@@ -22,6 +22,8 @@ use crate::enforce::Rule;
 use crate::enforce::expression::RuleError;
 use crate::enforce::words::Vocabulary;
 use crate::health;
+use crate::kinds;
+use crate::kinds::name::KindName;
 use crate::merge::Table;
 use crate::merge::origin::{Layer, LayerName, Merged};
 use crate::object::Object;
@@ -198,6 +200,16 @@ pub enum PackError {
     /// `pack.yaml` does not say what it must.
     #[error("cannot read pack.yaml")]
     Manifest(#[source] serde_json::Error),
+    /// It says of a kind what somebody else says otherwise.
+    #[error("pack {pack:?} and {other} say different things about the kind {kind}")]
+    Kinds {
+        /// The pack.
+        pack: String,
+        /// The other one, in words.
+        other: String,
+        /// The kind.
+        kind: KindName,
+    },
     /// The settings of the pack are not what they must be.
     #[error("cannot use the settings of the pack")]
     Settings(#[source] serde_json::Error),
@@ -305,9 +317,11 @@ impl Pack {
             Some((rule(&bound, &place)?, check.warning))
         };
         let checks = self.manifest.checks.iter().filter_map(check).collect();
-        let hints = self.manifest.health.iter();
-        problems.extend(hints.filter_map(|hint| {
-            let error = RuleError::of_expression(&hint.current, &Vocabulary::of_object())?;
+        let of_kinds =
+            self.manifest.kinds.values().flat_map(BTreeMap::values).filter_map(|row| row.health.expression());
+        let hints = self.manifest.health.iter().map(|hint| hint.current.as_str()).chain(of_kinds);
+        problems.extend(hints.filter_map(|current| {
+            let error = RuleError::of_expression(current, &Vocabulary::of_object())?;
             Some(error.at(place.clone()))
         }));
         if !problems.is_empty() {
@@ -377,15 +391,36 @@ fn file<'a>(files: &BTreeMap<&str, &'a str>, name: &str) -> Result<&'a str, Pack
     files.get(name).copied().ok_or_else(|| PackError::Missing(name.to_owned()))
 }
 
+/// Puts what packs say of kinds into one table.
+fn table(packs: &[Pack]) -> Result<kinds::Table, PackError> {
+    let mut table = kinds::Table::builtin();
+    for (index, Pack { manifest, .. }) in packs.iter().enumerate() {
+        table.add(&manifest.kinds).map_err(|(group, kind)| {
+            let said = |other: &&Pack| kinds::say(&other.manifest.kinds, &group, &kind);
+            let other = packs[..index].iter().find(said).map(|other| format!("pack {:?}", other.manifest.name));
+            let other = other.unwrap_or_else(|| "gatewright itself".to_owned());
+            PackError::Kinds { pack: manifest.name.clone(), other, kind: KindName::exact(&group, &kind) }
+        })?;
+    }
+    for pack in packs {
+        let read = pack.claimed.iter().map(|(claim, _)| (&claim.group, &claim.kind));
+        let parameters = pack.kinds().map(|parameters| (&parameters.kind.group, &parameters.kind.kind));
+        read.chain(parameters).for_each(|(group, kind)| table.add_name(group, kind));
+    }
+    Ok(table)
+}
+
 /// Packs side by side, and the kinds of documents that they read.
 pub struct Packs {
     packs: Vec<Pack>,
     kinds: Kinds,
+    table: kinds::Table,
 }
 
 impl Packs {
     /// Puts packs side by side; of two that claim one controller the first holds.
     pub fn new(packs: Vec<Pack>) -> Result<Self, PackError> {
+        let table = table(&packs)?;
         let mut kinds = base_kinds().map_err(PackError::Schema)?;
         let mut all = Vec::new();
         for mut pack in packs {
@@ -411,7 +446,7 @@ impl Packs {
         for pack in &mut all {
             pack.read_rules(&kinds)?;
         }
-        Ok(Self { packs: all, kinds })
+        Ok(Self { packs: all, kinds, table })
     }
 
     /// Returns the pack that renders specs of a kind that is not Gateways'.
@@ -427,6 +462,11 @@ impl Packs {
     /// Returns the kinds that can be read.
     pub fn kinds(&self) -> &Kinds {
         &self.kinds
+    }
+
+    /// Returns what is known of kinds: by itself, and by what packs say.
+    pub fn table(&self) -> &kinds::Table {
+        &self.table
     }
 
     /// Returns the packs, in their order.

@@ -15,8 +15,7 @@ pub mod drift;
 pub mod exclusive;
 mod fields;
 pub mod guard;
-pub mod order;
-pub mod patience;
+mod order;
 pub mod policies;
 mod prune;
 pub mod questions;
@@ -290,7 +289,7 @@ pub fn plan(rendering: &Marked, observed: &Observed, owned: &Inventory, policies
     let mut plan = Plan { inventory: ahead(observed, owned, policies), ..Plan::default() };
     let mut units: Vec<&Unit> = rendering.units.iter().filter(|unit| policies.is_about(&unit.id)).collect();
     // Namespaces come first, because what goes into them depends on what becomes of them.
-    units.sort_by_key(|unit| order::wave(&unit.id));
+    units.sort_by_key(|unit| policies.kinds.wave(&unit.id));
     let evidence = Evidence::new(rendering, owned);
     for unit in units {
         let lost = evidence.lost_inputs(unit);
@@ -305,9 +304,9 @@ pub fn plan(rendering: &Marked, observed: &Observed, owned: &Inventory, policies
     guard::confirm::hold_back(&mut plan, rendering, observed, policies);
     exclusive::arrange(&mut plan, observed, owned, policies);
     withdrawal::hold_replaced(&mut plan, rendering, observed, owned, policies);
-    guard::confirm::keep_what_may_be_needed(&mut plan);
+    guard::confirm::keep_what_may_be_needed(&mut plan, &policies.kinds);
     plan.add_namespaces(observed);
-    order::sort(&mut plan.steps);
+    order::sort(&mut plan.steps, &policies.kinds);
     if let Some(kept) = &policies.pinned {
         saved::pin(&mut plan, kept, observed, owned, &policies.conflicts.masker);
     }

@@ -7,16 +7,9 @@ use std::collections::BTreeSet;
 
 use serde_json::Value;
 
-use crate::object::group_kind;
-use crate::spec::GATEWAY_API;
-
-const RBAC: &str = "rbac.authorization.k8s.io";
-
-const ROUTES: [(&str, &str); 2] = [(GATEWAY_API, "HTTPRoute"), (GATEWAY_API, "GRPCRoute")];
-
-/// What leads to the pods of a model.
-const POOLS: [(&str, &str); 2] =
-    [("inference.networking.k8s.io", "InferencePool"), ("inference.networking.x-k8s.io", "InferencePool")];
+use crate::kinds;
+use crate::kinds::row::{Makes, Reference, Row, Selects};
+use crate::object::{ObjectId, at, group_kind, metadata};
 
 /// An object among others, by its number, with what stands behind it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -28,13 +21,13 @@ pub struct Branch {
 }
 
 /// Returns objects as trees: each stands once, behind the first that leads to it.
-pub fn branches(objects: &[&Value]) -> Vec<Branch> {
-    let leads: Vec<Vec<usize>> = objects.iter().map(|from| behind(from, objects)).collect();
+pub fn branches(objects: &[&Value], kinds: &kinds::Table) -> Vec<Branch> {
+    let leads: Vec<Vec<usize>> = objects.iter().map(|from| behind(from, objects, kinds)).collect();
     let led: BTreeSet<usize> = leads.iter().flatten().copied().collect();
     let mut seen = BTreeSet::new();
     let mut branches = Vec::new();
     // A route says by itself where requests go; what else leads there comes after it.
-    let is_route = |index: &usize| ROUTES.contains(&group_kind(objects[*index]));
+    let is_route = |index: &usize| row(objects[*index], kinds).route;
     let (routes, others): (Vec<usize>, Vec<usize>) =
         (0..objects.len()).filter(|index| !led.contains(index)).partition(is_route);
     // What leads in a circle has no beginning, and comes last.
@@ -42,6 +35,11 @@ pub fn branches(objects: &[&Value]) -> Vec<Branch> {
         branches.extend(branch(index, &leads, &mut seen));
     }
     branches
+}
+
+fn row<'a>(body: &Value, kinds: &'a kinds::Table) -> &'a Row {
+    let (group, kind) = group_kind(body);
+    kinds.row(group, kind)
 }
 
 fn branch(index: usize, leads: &[Vec<usize>], seen: &mut BTreeSet<usize>) -> Option<Branch> {
@@ -60,44 +58,42 @@ pub fn pod_labels(body: &Value) -> Option<&serde_json::Map<String, Value>> {
 }
 
 /// Returns the pod templates of a workload.
-pub fn templates(body: &Value) -> Vec<&Value> {
-    let spec = &body["spec"];
-    let group = &spec["leaderWorkerTemplate"];
-    let all = [&spec["template"], &group["leaderTemplate"], &group["workerTemplate"]];
-    all.into_iter().filter(|template| template["spec"]["containers"].is_array()).collect()
+pub fn templates<'a>(body: &'a Value, kinds: &kinds::Table) -> Vec<&'a Value> {
+    let all = row(body, kinds).templates.iter().flat_map(|path| at(body, path));
+    all.filter(|template| template["spec"]["containers"].is_array()).collect()
+}
+
+/// Tells whether an operator has made an object for another one: it names it by its labels, and has no ownerReference to
+/// it.
+///
+/// Such an object bears no mark of ours, so that no round changes or deletes it: it outlives what it was made for, as the
+/// operator means it to.
+pub fn is_made_for(id: &ObjectId, makes: &Makes, body: &Value) -> bool {
+    let label = |key: &str| metadata(body, "labels", key);
+    label(&makes.name_label) == Some(&id.name) && label(&makes.namespace_label) == Some(&id.namespace)
 }
 
 /// Returns which of some objects stand behind one.
-fn behind(from: &Value, objects: &[&Value]) -> Vec<usize> {
-    let is_other = |to: &Value| !std::ptr::eq(from, to);
-    let leads = |to: &Value| is_other(to) && (names(from, to) || serves(from, to) || attaches(from, to));
+fn behind(from: &Value, objects: &[&Value], kinds: &kinds::Table) -> Vec<usize> {
+    let leads = |to: &Value| {
+        !std::ptr::eq(from, to) && (names(from, to, kinds) || serves(from, to, kinds) || attaches(from, to, kinds))
+    };
     (0..objects.len()).filter(|index| leads(objects[*index])).collect()
 }
 
-/// Tells whether one object names another.
-fn names(from: &Value, to: &Value) -> bool {
-    let ((_, kind), name) = (group_kind(to), to["metadata"]["name"].as_str().unwrap_or_default());
+/// Tells whether one object names another, or is named by it.
+fn names(from: &Value, to: &Value, kinds: &kinds::Table) -> bool {
+    let ((group, kind), name) = (group_kind(to), to["metadata"]["name"].as_str().unwrap_or_default());
+    let row = row(from, kinds);
     let is_named = |reference: &Value, usual: &str| {
         let is_kind = reference["kind"].as_str().unwrap_or(usual) == kind && is_of_group(reference, to);
         is_kind && reference["name"].as_str() == Some(name)
     };
-    let listed = |list: &Value, field: &str| {
-        let items = list.as_array().into_iter().flatten();
-        items
-            .flat_map(|item| item[field].as_array().into_iter().flatten())
-            .any(|reference| is_named(reference, "Service"))
-    };
-    match group_kind(from) {
-        kind if ROUTES.contains(&kind) => listed(&from["spec"]["rules"], "backendRefs"),
-        kind if POOLS.contains(&kind) => is_named(&from["spec"]["endpointPickerRef"], "Service"),
-        ("", "ServiceAccount") => {
-            let subjects = to["subjects"].as_array().into_iter().flatten();
-            let own = &from["metadata"]["name"];
-            subjects.into_iter().any(|subject| subject["kind"] == "ServiceAccount" && subject["name"] == *own)
-        }
-        (RBAC, "RoleBinding" | "ClusterRoleBinding") => is_named(&from["roleRef"], ""),
-        _ => group_kind(to).0.is_empty() && templates(from).into_iter().any(|template| mounts(template, kind, name)),
-    }
+    let refers = |Reference { path, kind }: &Reference| at(from, path).into_iter().any(|it| is_named(it, kind));
+    let is_own = |it: &&Value| it["kind"] == from["kind"] && it["name"] == from["metadata"]["name"];
+    row.refers_to.iter().any(refers)
+        || row.named_in.iter().flat_map(|path| at(to, path)).any(|it| is_own(&it))
+        || group.is_empty() && templates(from, kinds).into_iter().any(|template| mounts(template, kind, name))
 }
 
 /// Tells whether a reference may mean the group of an object: who says none may mean any.
@@ -121,30 +117,39 @@ fn mounts(template: &Value, kind: &str, name: &str) -> bool {
 }
 
 /// Tells whether the pods of a workload are those that a Service or a pool selects.
-fn serves(from: &Value, to: &Value) -> bool {
-    let is_front = group_kind(from) == ("", "Service") || POOLS.contains(&group_kind(from));
+fn serves(from: &Value, to: &Value, kinds: &kinds::Table) -> bool {
+    let is_front = row(from, kinds).selects == Selects::Pods;
     let Some(labels) = pod_labels(from).filter(|_| is_front) else { return false };
     let bears = |template: &&Value| labels.iter().all(|(key, value)| template["metadata"]["labels"][key] == *value);
-    templates(to).iter().any(bears)
+    templates(to, kinds).iter().any(bears)
 }
 
 /// Tells whether an object is about a workload: its autoscaler, its budget.
-fn attaches(from: &Value, to: &Value) -> bool {
+fn attaches(from: &Value, to: &Value, kinds: &kinds::Table) -> bool {
     let target = ["scaleTargetRef", "targetRef"].map(|field| &to["spec"][field]);
     let is_target = |reference: &&Value| {
         let is_kind = reference["kind"] == from["kind"] && is_of_group(reference, from);
         is_kind && reference["name"] == from["metadata"]["name"]
     };
-    let is_budget = group_kind(to) == ("policy", "PodDisruptionBudget")
-        && pod_labels(to).is_some()
-        && pod_labels(to) == pod_labels(from);
-    !from["metadata"]["name"].is_null() && (target.iter().any(is_target) || (is_budget && !templates(from).is_empty()))
+    let is_budget =
+        row(to, kinds).selects == Selects::Workload && pod_labels(to).is_some() && pod_labels(to) == pod_labels(from);
+    !from["metadata"]["name"].is_null()
+        && (target.iter().any(is_target) || (is_budget && !templates(from, kinds).is_empty()))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use serde_json::json;
+
+    /// The kinds of Kubernetes, and a pool as packs know them.
+    fn kinds() -> kinds::Table {
+        let refers = json!([{"path": "spec.endpointPickerRef", "kind": "Service"}]);
+        let rows = json!({"example.com": {"ModelPool": {"selects": "pods", "refersTo": refers}}});
+        let mut kinds = kinds::Table::builtin();
+        kinds.add(&serde_json::from_value(rows).expect("they are rows")).expect("nobody else knows it");
+        kinds
+    }
 
     /// Writes trees as nested names.
     fn drawn(objects: &[&Value], branches: &[Branch]) -> String {
@@ -161,7 +166,7 @@ mod tests {
         let containers = json!([{"name": "main", "image": "i"}]);
         let volumes = json!([{"name": "config", "configMap": {"name": name}}]);
         let template = json!({"metadata": {"labels": labels}, "spec": {"containers": containers, "serviceAccountName": account, "volumes": volumes}});
-        let version = if kind == "Deployment" { "apps/v1" } else { "leaderworkerset.x-k8s.io/v1" };
+        let version = if kind == "Deployment" { "apps/v1" } else { "example.com/v1" };
         json!({"apiVersion": version, "kind": kind, "metadata": {"name": name}, "spec": {"selector": {"matchLabels": labels}, "template": template}})
     }
 
@@ -174,25 +179,25 @@ mod tests {
             json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "epp"}}),
             json!({"apiVersion": "v1", "kind": "Service", "metadata": {"name": "epp"}, "spec": {"selector": {"app": "epp"}}}),
             workload("Deployment", "epp", "epp"),
-            workload("LeaderWorkerSet", "model", ""),
-            json!({"apiVersion": "autoscaling/v2", "kind": "HorizontalPodAutoscaler", "metadata": {"name": "model"}, "spec": {"scaleTargetRef": {"kind": "LeaderWorkerSet", "name": "model"}}}),
-            json!({"apiVersion": "inference.networking.k8s.io/v1", "kind": "InferencePool", "metadata": {"name": "pool"}, "spec": {"selector": {"matchLabels": {"app": "model"}}, "endpointPickerRef": {"name": "epp"}}}),
-            json!({"apiVersion": "gateway.networking.k8s.io/v1", "kind": "HTTPRoute", "metadata": {"name": "route"}, "spec": {"rules": [{"backendRefs": [{"kind": "InferencePool", "name": "pool"}]}]}}),
+            workload("ModelServer", "model", ""),
+            json!({"apiVersion": "autoscaling/v2", "kind": "HorizontalPodAutoscaler", "metadata": {"name": "model"}, "spec": {"scaleTargetRef": {"kind": "ModelServer", "name": "model"}}}),
+            json!({"apiVersion": "example.com/v1", "kind": "ModelPool", "metadata": {"name": "pool"}, "spec": {"selector": {"matchLabels": {"app": "model"}}, "endpointPickerRef": {"name": "epp"}}}),
+            json!({"apiVersion": "gateway.networking.k8s.io/v1", "kind": "HTTPRoute", "metadata": {"name": "route"}, "spec": {"rules": [{"backendRefs": [{"kind": "ModelPool", "name": "pool"}]}]}}),
         ];
         let objects: Vec<&Value> = objects.iter().collect();
-        let trees = "HTTPRoute(InferencePool(Service(Deployment(ServiceAccount(RoleBinding(Role)) ConfigMap)) \
-                     LeaderWorkerSet(HorizontalPodAutoscaler)))";
-        assert_eq!(drawn(&objects, &branches(&objects)), trees);
+        let trees = "HTTPRoute(ModelPool(Service(Deployment(ServiceAccount(RoleBinding(Role)) ConfigMap)) \
+                     ModelServer(HorizontalPodAutoscaler)))";
+        assert_eq!(drawn(&objects, &branches(&objects, &kinds())), trees);
     }
 
     #[test]
     fn kinds_of_others_lead_nowhere_because_of_their_names() {
         let knative = json!({"apiVersion": "serving.knative.dev/v1", "kind": "Service", "metadata": {"name": "epp"}, "spec": {"selector": {"app": "epp"}}});
         let backends = json!([{"backendRefs": [{"group": "", "kind": "Service", "name": "epp"}]}]);
-        let route = json!({"apiVersion": GATEWAY_API.to_owned() + "/v1", "kind": "HTTPRoute", "metadata": {"name": "route"}, "spec": {"rules": backends}});
+        let route = json!({"apiVersion": "gateway.networking.k8s.io/v1", "kind": "HTTPRoute", "metadata": {"name": "route"}, "spec": {"rules": backends}});
         let objects = [route, knative, workload("Deployment", "epp", "")];
         let objects: Vec<&Value> = objects.iter().collect();
-        assert_eq!(drawn(&objects, &branches(&objects)), "HTTPRoute Service Deployment");
+        assert_eq!(drawn(&objects, &branches(&objects, &kinds())), "HTTPRoute Service Deployment");
     }
 
     #[test]
@@ -208,6 +213,6 @@ mod tests {
             json!({}),
         ];
         let objects: Vec<&Value> = objects.iter().collect();
-        assert_eq!(drawn(&objects, &branches(&objects)), "Secret  HTTPRoute(HTTPRoute)");
+        assert_eq!(drawn(&objects, &branches(&objects, &kinds())), "Secret  HTTPRoute(HTTPRoute)");
     }
 }

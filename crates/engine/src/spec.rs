@@ -22,6 +22,7 @@ use serde::de::DeserializeOwned;
 use serde_json::Value;
 
 use crate::check;
+use crate::kinds;
 use crate::object::{Gvk, ObjectId};
 use crate::problem::{Place, Problem};
 use crate::reading::{Flaw, Reading, Suspect, is_slip};
@@ -174,24 +175,27 @@ pub struct Specs {
     pub target_namespace: Option<String>,
     /// The folders in which overlays count.
     pub overlay_folders: OverlayFolders,
+    /// What is known of kinds, those that are not used included.
+    pub kinds: kinds::Table,
 }
 
 /// Reads all documents of a source.
 ///
 /// With a `target_namespace` every namespaced document counts as if it were written for that namespace.
 pub fn load(tree: &Tree, kinds: &Kinds, target_namespace: Option<&str>) -> Specs {
-    load_from(tree, kinds, target_namespace, OverlayFolders::All)
+    load_from(tree, (kinds, &kinds::Table::builtin()), target_namespace, OverlayFolders::All)
 }
 
-/// Reads all documents of a source in which overlays count only where they stand in some folders.
+/// Reads all documents of a source in which overlays count only where they stand in some folders, by the kinds that can be
+/// used and those that are known.
 pub(crate) fn load_from(
     tree: &Tree,
-    kinds: &Kinds,
+    (kinds, known): (&Kinds, &kinds::Table),
     target_namespace: Option<&str>,
     overlay_folders: OverlayFolders,
 ) -> Specs {
     let target_namespace = target_namespace.map(str::to_owned);
-    let mut specs = Specs { target_namespace, overlay_folders, ..Specs::default() };
+    let mut specs = Specs { target_namespace, overlay_folders, kinds: known.clone(), ..Specs::default() };
     let ignored = Ignored::of(tree, &mut specs);
     let entries: Vec<(&str, &Entry)> =
         tree.files().filter(|(path, entry)| specs.opens(path, entry, &ignored)).collect();
@@ -313,8 +317,10 @@ impl Specs {
 
     fn add_unclaimed(&mut self, document: Document, kinds: &Kinds) {
         let same_group = kinds.keys().filter(|(group, _)| *group == document.id.group).map(|(_, kind)| kind.as_str());
-        let near = known::kind_slip(&document.id.group, &document.id.kind, same_group);
-        let group = meant_group(&document.id, kinds);
+        // What exists beside ours was meant as it is.
+        let exists = self.kinds.knows(&document.id.group, &document.id.kind);
+        let near = if exists { None } else { known::slip(&document.id.kind, same_group) };
+        let group = if exists { None } else { meant_group(&document.id, kinds) };
         // What is meant for us is nobody else's.
         let is_ours = document.id.group == overlay::GROUP;
         if near.is_some() || is_ours {
@@ -328,8 +334,7 @@ impl Specs {
         }
         let meant = near.map(str::to_owned).or_else(|| group.map(|group| format!("{}.{group}", document.id.kind)));
         let flaw = meant.map_or(Flaw::Unclaimed, Flaw::Misspelled);
-        // What exists beside ours was meant as it is.
-        if !known::is_kind(&document.id.group, &document.id.kind) {
+        if !exists {
             self.reading.suspects.push(suspect(&document, flaw, self));
         }
         if is_ours { self.keep_overlay(document) } else { self.unclaimed.push(document) }
@@ -442,8 +447,7 @@ fn suspect(document: &Document, flaw: Flaw, specs: &Specs) -> Suspect {
 /// Returns the group that was probably meant: one that has such a kind, and is close to what was written.
 fn meant_group<'a>(id: &ObjectId, kinds: &'a Kinds) -> Option<&'a str> {
     let mut has_kind = kinds.keys().filter(|(_, kind)| *kind == id.kind).map(|(group, _)| group.as_str());
-    let is_new = !id.group.is_empty() && !known::is_kind(&id.group, &id.kind);
-    has_kind.find(|group| is_new && *group != id.group && is_slip(&id.group, group))
+    has_kind.find(|group| !id.group.is_empty() && *group != id.group && is_slip(&id.group, group))
 }
 
 /// Returns what is wrong with the form of a document.

@@ -22,9 +22,9 @@ use serde_json::Value;
 
 use crate::enforce::{self, Facts};
 use crate::interrupt;
+use crate::kinds;
 use crate::live::Live;
 use crate::merge::{merge_over, origin::Merged};
-use crate::object::scope::is_cluster_scoped;
 use crate::object::{Gvk, Object, ObjectId};
 use crate::overlay::object::Touched;
 use crate::overlay::{self, Overlays};
@@ -155,7 +155,7 @@ impl Source {
         target_namespace: Option<&str>,
         overlay_folders: OverlayFolders,
     ) -> Self {
-        let specs = spec::load_from(tree, packs.kinds(), target_namespace, overlay_folders);
+        let specs = spec::load_from(tree, (packs.kinds(), packs.table()), target_namespace, overlay_folders);
         Self { overlays: Overlays::read(&specs, packs), specs }
     }
 
@@ -379,9 +379,9 @@ pub fn subject<'a>(resolved: &'a Resolved<'_>, options: &'a Options) -> Subject<
 }
 
 /// Puts an object where it belongs, and adds what the sync adds to all.
-fn finish(object: Object, namespace: &str, options: &Options) -> Object {
+fn finish(object: Object, namespace: &str, kinds: &kinds::Table, options: &Options) -> Object {
     let pairs = |map: &BTreeMap<String, String>| map.clone().into_iter();
-    let home = if is_cluster_scoped(&object.gvk()) { "" } else { namespace };
+    let home = if kinds.is_cluster_scoped(&object.gvk()) { "" } else { namespace };
     object
         .in_namespace(home)
         .with_metadata("labels", pairs(&options.common_labels))

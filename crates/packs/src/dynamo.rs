@@ -17,7 +17,6 @@ mod picker;
 mod pod;
 pub mod preflight;
 mod read;
-pub mod request;
 pub mod settings;
 mod workload;
 

@@ -277,6 +277,7 @@ impl<'a> Session<'a> {
             sync: name.to_owned(),
             settings: sync.clone(),
             clusters: self.clusters(sync, &selection.cluster),
+            kinds: self.kinds().clone(),
             installation: installation.to_owned(),
             mode: Mode::Plan,
             only: None,
@@ -297,7 +298,7 @@ impl<'a> Session<'a> {
         let clock: Arc<dyn Clock> = Arc::clone(&self.context.clock) as Arc<dyn Clock>;
         let build = |name: &str| {
             let settings = self.config.settings.clusters.get(name)?;
-            Some(assemble::cluster(self.config, name, settings, &clock))
+            Some(assemble::cluster(self.config, name, settings, self.kinds(), &clock))
         };
         Arc::clone(self.aliases.get_or_init(|| Arc::new(Aliases::of(self.config, build))))
     }
@@ -307,7 +308,9 @@ impl<'a> Session<'a> {
         let all = self.config.clusters_of(sync).into_iter();
         let chosen = all.filter(|(name, _)| wanted.is_empty() || wanted.iter().any(|wanted| wanted == name));
         chosen
-            .map(|(name, settings)| (name.to_owned(), assemble::cluster(self.config, name, settings, &clock)))
+            .map(|(name, settings)| {
+                (name.to_owned(), assemble::cluster(self.config, name, settings, self.kinds(), &clock))
+            })
             .collect()
     }
 }

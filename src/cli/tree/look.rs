@@ -4,10 +4,10 @@ use std::collections::BTreeSet;
 
 use futures::stream::{self, StreamExt, TryStreamExt};
 use gatewright_engine::health::{Readiness, health, pods};
+use gatewright_engine::kinds;
 use gatewright_engine::object::{Gvk, Object, ObjectId};
-use gatewright_engine::relations::{pod_labels, templates};
+use gatewright_engine::relations::{is_made_for, pod_labels, templates};
 use gatewright_engine::unit::Unit;
-use gatewright_packs::dynamo::request::is_made_for;
 use serde_json::Value;
 
 use crate::cluster::{Cluster, ClusterError, Search};
@@ -44,10 +44,11 @@ impl Node {
 pub(super) async fn look<'a>(
     cluster: &dyn Cluster,
     units: impl Iterator<Item = &'a Unit>,
+    kinds: &kinds::Table,
 ) -> Result<Vec<(ObjectId, Vec<Node>)>, ClusterError> {
     let mut found = Vec::new();
     for unit in units {
-        let looks = stream::iter(unit.all()).map(|object| look_at(cluster, object)).buffered(AT_ONCE);
+        let looks = stream::iter(unit.all()).map(|object| look_at(cluster, object, kinds)).buffered(AT_ONCE);
         let nodes: Vec<Vec<Node>> = looks.try_collect().await?;
         found.push((unit.id.clone(), nodes.concat()));
     }
@@ -55,8 +56,8 @@ pub(super) async fn look<'a>(
 }
 
 /// Looks at an object, and at what an operator has made of it. What cannot be looked at says why.
-async fn look_at(cluster: &dyn Cluster, object: &Object) -> Result<Vec<Node>, ClusterError> {
-    let containers = templates(object.body()).into_iter().flat_map(containers);
+async fn look_at(cluster: &dyn Cluster, object: &Object, kinds: &kinds::Table) -> Result<Vec<Node>, ClusterError> {
+    let containers = templates(object.body(), kinds).into_iter().flat_map(containers);
     let images = containers.filter_map(|it| it["image"].as_str()).map(str::to_owned).collect();
     let (id, body) = (object.id().clone(), object.body().clone());
     let mut node = Node { id, body, state: String::new(), images, pods: Vec::new() };
@@ -67,12 +68,13 @@ async fn look_at(cluster: &dyn Cluster, object: &Object) -> Result<Vec<Node>, Cl
     match live {
         None => "it is not there".clone_into(&mut node.state),
         Some(_) if !cluster.has_health() => {}
-        Some(live) => node.state = health(live.object.body(), Readiness::default()).to_string(),
+        Some(live) => node.state = health(live.object.body(), Readiness::default(), kinds).to_string(),
     }
     if !node.images.is_empty() {
-        node.pods = pods_of(cluster, object, &node.images).await.or_else(|error| Ok(vec![only_local(error)?]))?;
+        node.pods =
+            pods_of(cluster, object, &node.images, kinds).await.or_else(|error| Ok(vec![only_local(error)?]))?;
     }
-    let made = made(cluster, object).await.or_else(|error| only_local(error).map(|_| Vec::new()))?;
+    let made = made(cluster, object, kinds).await.or_else(|error| only_local(error).map(|_| Vec::new()))?;
     Ok([node].into_iter().chain(made).collect())
 }
 
@@ -86,16 +88,15 @@ async fn pods_of(
     cluster: &dyn Cluster,
     object: &Object,
     images: &BTreeSet<String>,
+    kinds: &kinds::Table,
 ) -> Result<Vec<String>, ClusterError> {
-    let labels = match pod_labels(object.body()) {
-        Some(labels) => {
+    let labels = match (pod_labels(object.body()), &kinds.of(object.id()).pod_label) {
+        (Some(labels), _) => {
             labels.iter().filter_map(|(key, value)| Some(format!("{key}={}", value.as_str()?))).collect::<Vec<_>>()
         }
         // What makes pods in groups marks them by its name.
-        None if object.id().is_a("leaderworkerset.x-k8s.io", "LeaderWorkerSet") => {
-            vec![format!("leaderworkerset.sigs.k8s.io/name={}", object.id().name)]
-        }
-        None => return Ok(Vec::new()),
+        (None, Some(label)) => vec![format!("{label}={}", object.id().name)],
+        (None, None) => return Ok(Vec::new()),
     };
     let (labels, namespace) = (labels.join(","), object.id().namespace.as_str());
     let search = Search { namespace, labels: &labels, fields: "" };
@@ -115,19 +116,17 @@ fn pod(body: &Value, name: &str, images: &BTreeSet<String>) -> String {
     format!("Pod {name}  {state}{others}")
 }
 
-/// Returns what an operator has made of a request.
-async fn made(cluster: &dyn Cluster, request: &Object) -> Result<Vec<Node>, ClusterError> {
-    if !request.id().is_a("nvidia.com", "DynamoGraphDeploymentRequest") {
-        return Ok(Vec::new());
-    }
-    let kind = Gvk { kind: "DynamoGraphDeployment".to_owned(), ..request.gvk() };
-    let search = Search { namespace: &request.id().namespace, labels: "", fields: "" };
-    let graphs = cluster.search(&kind, search).await?;
-    let graphs = graphs.into_iter().filter(|live| is_made_for(request.id(), live.object.body()));
-    Ok(graphs
+/// Returns what an operator has made of an object.
+async fn made(cluster: &dyn Cluster, object: &Object, kinds: &kinds::Table) -> Result<Vec<Node>, ClusterError> {
+    let Some(makes) = &kinds.of(object.id()).makes else { return Ok(Vec::new()) };
+    let kind = Gvk { kind: makes.kind.clone(), ..object.gvk() };
+    let search = Search { namespace: &object.id().namespace, labels: "", fields: "" };
+    let made = cluster.search(&kind, search).await?;
+    let made = made.into_iter().filter(|live| is_made_for(object.id(), makes, live.object.body()));
+    Ok(made
         .map(|live| Node {
             id: live.object.id().clone(),
-            state: format!("{}, made by the operator", health(live.object.body(), Readiness::default())),
+            state: format!("{}, made by the operator", health(live.object.body(), Readiness::default(), kinds)),
             body: live.object.into_body(),
             images: BTreeSet::new(),
             pods: Vec::new(),

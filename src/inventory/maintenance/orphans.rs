@@ -4,6 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use gatewright_engine::inventory::Inventory;
+use gatewright_engine::kinds::Table;
 use gatewright_engine::marks::{Marker, Owner, SYNC_LABEL};
 use gatewright_engine::object::ObjectId;
 use serde::Serialize;
@@ -54,13 +55,14 @@ pub async fn find(
     cluster: &dyn Cluster,
     installation: &str,
     configured: &BTreeSet<&str>,
+    known: &Table,
 ) -> Result<Orphans, ClusterError> {
     let mut inventories: BTreeMap<String, Inventory> = BTreeMap::new();
     for sync in store::syncs(cluster).await? {
         let (store, _) = store::salvage(cluster, &sync).await?;
         inventories.insert(sync, store.inventory);
     }
-    let seen = list_marked(cluster, &kinds(inventories.values()), SYNC_LABEL, None).await?;
+    let seen = list_marked(cluster, &kinds(known, inventories.values()), SYNC_LABEL, None).await?;
     let nobody = Marker { installation: installation.to_owned(), sync: String::new() };
     let objects = seen.live.iter().filter_map(|(id, live)| {
         let Owner::OtherSync(sync) = nobody.owner(&live.object) else { return None };

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use gatewright_engine::error::Chain;
 use gatewright_engine::inventory::{Entry, Inventory, InventoryError};
+use gatewright_engine::kinds::Table;
 use gatewright_engine::live::Live;
 use gatewright_engine::marks::{Marker, Owner, SYNC_LABEL};
 use gatewright_engine::object::ObjectId;
@@ -43,7 +44,12 @@ pub enum Change {
 }
 
 /// Works out what an inventory should say; changes nothing.
-pub async fn plan(cluster: &dyn Cluster, marker: &Marker, audit: Option<&Audit>) -> Result<Repair, ClusterError> {
+pub async fn plan(
+    cluster: &dyn Cluster,
+    marker: &Marker,
+    audit: Option<&Audit>,
+    known: &Table,
+) -> Result<Repair, ClusterError> {
     let sync = &marker.sync;
     let (store, damage) = store::salvage(cluster, sync).await?;
     let newer = |error: &InventoryError| matches!(error, InventoryError::Newer(_));
@@ -54,7 +60,7 @@ pub async fn plan(cluster: &dyn Cluster, marker: &Marker, audit: Option<&Audit>)
     let verdict = audit.map(judge).unwrap_or_default();
     let remembered = audit.and_then(Audit::recall).unwrap_or_default();
     let listed =
-        list_marked(cluster, &kinds([&store.inventory, &remembered]), SYNC_LABEL, Some(&marker.label())).await?;
+        list_marked(cluster, &kinds(known, [&store.inventory, &remembered]), SYNC_LABEL, Some(&marker.label())).await?;
     let is_ours = |live: &Live| marker.owner(&live.object) == Owner::Us;
     let mut sketch =
         Sketch { found: &store.inventory, remembered: &remembered, entries: BTreeMap::new(), changes: BTreeMap::new() };

@@ -3,10 +3,11 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use futures::FutureExt;
+use gatewright_engine::kinds::is_container;
 use gatewright_engine::live::Live;
 use gatewright_engine::marks::Owner;
 use gatewright_engine::object::ObjectId;
-use gatewright_engine::plan::guard::contents::{foreign, in_words, is_container};
+use gatewright_engine::plan::guard::contents::{foreign, in_words};
 use gatewright_engine::plan::policies::Policies;
 use gatewright_engine::plan::{Action, Plan, Step};
 use tokio_util::sync::CancellationToken;
@@ -32,7 +33,7 @@ pub async fn prune(
     let lost = CancellationToken::new();
     let prunes = plan.steps.iter().filter(|step| matches!(step.action, Action::Prune(_)));
     let mut goes_on = true;
-    for steps in waves(prunes).into_values().rev() {
+    for steps in waves(prunes, &terms.policies.kinds).into_values().rev() {
         let ids: BTreeSet<&ObjectId> = steps.iter().map(|step| &step.id).collect();
         let (now, later): (Vec<&Step>, Vec<&Step>) =
             steps.iter().copied().partition(|step| goes_on && !postponed.contains_key(&step.unit));

@@ -3,10 +3,10 @@
 use std::collections::BTreeSet;
 
 use futures::FutureExt;
+use gatewright_engine::kinds::is_container;
 use gatewright_engine::live::Live;
 use gatewright_engine::object::{Gvk, Object, ObjectId};
 use gatewright_engine::plan::Observed;
-use gatewright_engine::plan::guard::contents::is_container;
 use gatewright_engine::spec::GATEWAY_API;
 use gatewright_engine::unit::Unit;
 use serde_json::Value;

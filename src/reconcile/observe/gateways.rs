@@ -2,6 +2,7 @@
 
 use futures::FutureExt;
 use gatewright_engine::health::{Health, Readiness, health};
+use gatewright_engine::kinds;
 use gatewright_engine::live::Live;
 use gatewright_engine::object::{Gvk, ObjectId};
 use gatewright_engine::plan::Observed;
@@ -31,7 +32,7 @@ fn held<'a>(unit: &'a Unit, observed: &'a Observed) -> impl Iterator<Item = &'a 
     live.filter(|live| holder(unit, live).is_some())
 }
 
-async fn state(cluster: &dyn Cluster, unit: &Unit) -> Result<GatewayState, ClusterError> {
+async fn state(cluster: &dyn Cluster, unit: &Unit, kinds: &kinds::Table) -> Result<GatewayState, ClusterError> {
     let gvk = Gvk::new(&format!("{GATEWAY_API}/v1"), &unit.id.kind);
     let gateway = match cluster.get(&gvk, &unit.id).await {
         Ok(Some(gateway)) => gateway,
@@ -45,7 +46,7 @@ async fn state(cluster: &dyn Cluster, unit: &Unit) -> Result<GatewayState, Clust
     match is_self_managed(cluster, &gateway, declaration).await {
         Ok(false) => Ok(GatewayState::Deployed),
         Ok(true) => {
-            let accepted = health(gateway.object.body(), Readiness::default()) == Health::Current;
+            let accepted = health(gateway.object.body(), Readiness::default(), kinds) == Health::Current;
             Ok(GatewayState::SelfManaged { accepted })
         }
         Err(error) => Ok(GatewayState::Unknown(only_local(error)?)),

@@ -11,6 +11,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use gatewright_engine::kinds;
 use gatewright_engine::live::Live;
 use gatewright_engine::object::ObjectId;
 use gatewright_engine::plan::withdrawal::is_near;
@@ -59,11 +60,16 @@ pub(super) fn open(
 }
 
 /// Returns the units whose deletion waits, and for what.
-pub(super) fn postponed(plan: &Plan, open: &[Open], live: &BTreeMap<ObjectId, Live>) -> BTreeMap<ObjectId, String> {
+pub(super) fn postponed(
+    plan: &Plan,
+    open: &[Open],
+    live: &BTreeMap<ObjectId, Live>,
+    kinds: &kinds::Table,
+) -> BTreeMap<ObjectId, String> {
     let mut postponed = BTreeMap::new();
     for step in plan.steps.iter().filter(|step| matches!(step.action, Action::Prune(_))) {
         let files = plan.inventory.entries.get(&step.id).map(|entry| &entry.files);
-        if let Some(open) = open.iter().find(|open| open.concerns(&step.unit, files, &made(live, &step.id))) {
+        if let Some(open) = open.iter().find(|open| open.concerns(&step.unit, files, &made(live, &step.id), kinds)) {
             let message = format!("not deleted before {} is as it should be: {}", open.unit, open.why);
             postponed.insert(step.unit.clone(), message);
         }
@@ -78,12 +84,12 @@ fn made(live: &BTreeMap<ObjectId, Live>, id: &ObjectId) -> String {
 }
 
 impl Open {
-    fn concerns(&self, unit: &ObjectId, files: Option<&BTreeSet<String>>, made: &str) -> bool {
+    fn concerns(&self, unit: &ObjectId, files: Option<&BTreeSet<String>>, made: &str, kinds: &kinds::Table) -> bool {
         let is_of_file = files.is_some_and(|files| !files.is_disjoint(&self.files));
         if let Some(since) = &self.bystander_since {
             return is_of_file && since.as_str() > made && self.unit != *unit;
         }
-        is_of_file || self.unit.name == unit.name || is_near(&self.unit, unit)
+        is_of_file || self.unit.name == unit.name || is_near(&self.unit, unit, kinds)
     }
 }
 
@@ -99,7 +105,8 @@ mod tests {
         let bystander_since = open.2.map(str::to_owned);
         let sick = Open { unit: id(open.0, open.1), files, bystander_since, why: String::new() };
         let files = BTreeSet::from([pruned.2.to_owned()]);
-        assert_eq!(sick.concerns(&id(pruned.0, pruned.1), Some(&files), "12:00"), is_blocked, "{open:?} {pruned:?}");
+        let is_concerned = sick.concerns(&id(pruned.0, pruned.1), Some(&files), "12:00", &kinds::Table::builtin());
+        assert_eq!(is_concerned, is_blocked, "{open:?} {pruned:?}");
     }
 
     #[test]

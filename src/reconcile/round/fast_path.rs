@@ -6,6 +6,7 @@
 use std::collections::BTreeMap;
 
 use gatewright_engine::health::pods::Count;
+use gatewright_engine::kinds::has_pods;
 use gatewright_engine::object::ObjectId;
 use gatewright_engine::plan::Plan;
 

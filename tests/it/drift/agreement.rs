@@ -16,7 +16,6 @@ use gatewright_engine::live::Live;
 use gatewright_engine::marks::Marker;
 use gatewright_engine::object::{Gvk, Object};
 use gatewright_engine::plan::Observed;
-use gatewright_engine::plan::conflicts::Conflicts;
 use gatewright_engine::plan::drift::Pair;
 use gatewright_engine::plan::drift::estimate::estimated;
 use gatewright_engine::plan::drift::model::Model;
@@ -343,18 +342,17 @@ impl Site<'_> {
 
     fn compare(&self, unit: &Unit, object: &Object) -> Result<usize, TestCaseError> {
         let Some(live) = self.live(object) else { return Ok(0) };
-        let conflicts = Conflicts::default();
-        let pair = Pair::new(unit, object, &live, None, &conflicts).expect("nothing is refused");
-        let mut observed = Observed { live: [(object.id().clone(), live.clone())].into(), ..Observed::default() };
-        let wanted = [Unit { objects: vec![object.clone()], ..unit.clone() }];
         let marker = Marker { installation: "0123456789abcdef".to_owned(), sync: "edge".to_owned() };
         let policies = Policies::new(marker);
+        let pair = Pair::new(unit, object, &live, None, &policies).expect("nothing is refused");
+        let mut observed = Observed { live: [(object.id().clone(), live.clone())].into(), ..Observed::default() };
+        let wanted = [Unit { objects: vec![object.clone()], ..unit.clone() }];
         let asked = ask(self.cluster, &wanted, &policies, Purpose::Report, &mut observed);
         self.hands.runtime.block_on(asked).expect("the server answers");
         // What the server does not take back cannot be compared.
         let Some(Ok(after)) = observed.dry_runs.remove(object.id()).map(|run| run.result) else { return Ok(0) };
-        let (exact, _) = pair.differences(after.object.body(), &conflicts);
-        let (guess, _) = pair.differences(&estimated(&pair.agreed, &live, self.model), &conflicts);
+        let (exact, _) = pair.differences(after.object.body(), &policies.conflicts);
+        let (guess, _) = pair.differences(&estimated(&pair.agreed, &live, self.model), &policies.conflicts);
         let lines = |all: &[Difference]| {
             let text = |it: &Difference| format!("{}: {:?} -> {:?}", it.path, it.before, it.after);
             all.iter().map(text).collect::<Vec<_>>().join("\n")

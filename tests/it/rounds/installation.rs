@@ -196,6 +196,7 @@ impl Installation {
             sync: self.marker.sync.clone(),
             settings: self.settings.clone(),
             clusters: BTreeMap::from([("test".to_owned(), Arc::clone(cluster))]),
+            kinds: self.packs.table().clone(),
             installation: self.marker.installation.clone(),
             mode,
             only: None,

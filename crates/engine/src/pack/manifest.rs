@@ -7,6 +7,7 @@ use serde_json::Value;
 
 use super::overlay::OverlayParameter;
 use super::{FEWEST_BYTES, MANIFEST, PackError, document, file};
+use crate::kinds::Rows;
 use crate::merge::Line;
 use crate::render::Renderer;
 use crate::schema::Schema;
@@ -48,6 +49,9 @@ pub struct Manifest {
     /// When objects count as healthy, where their kind alone does not say it.
     #[serde(default)]
     pub health: Vec<HealthHint>,
+    /// What is known of the kinds of objects that it renders, beside those of Kubernetes.
+    #[serde(default)]
+    pub kinds: Rows,
     /// The operator that provisions its specs where it is at work.
     #[serde(default)]
     pub operator: Option<Operator>,

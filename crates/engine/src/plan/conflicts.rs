@@ -161,7 +161,7 @@ pub fn negotiated(
         deployer: unit.deployer.as_ref().map(|deployer| deployer.manager.as_str()),
         compares: false,
     };
-    Table::new(object, live, &policies.conflicts, view).negotiate()
+    Table::new(object, live, policies, view).negotiate()
 }
 
 /// Decides the same where nothing is going to be written, and somebody else provisions the object: what that one has
@@ -173,14 +173,14 @@ pub(crate) fn compared(
     object: &Object,
     live: &Live,
     autoscaler: Option<&ObjectId>,
-    conflicts: &Conflicts,
+    policies: &Policies,
 ) -> Result<Negotiated, Reason> {
     if managed_fields(live).is_empty() {
         return Ok(Negotiated::plain(object));
     }
     let deployer = unit.deployer.as_ref().map(|deployer| deployer.manager.as_str());
     let view = ObjectView { autoscaler, deployer: provisioner(object, live, deployer), compares: true };
-    Table::new(object, live, conflicts, view).negotiate()
+    Table::new(object, live, policies, view).negotiate()
 }
 
 /// Names who has made a live object: the deployer if it has a part in it, or whoever has most of what we want.

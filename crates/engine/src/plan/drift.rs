@@ -16,6 +16,7 @@ mod tests;
 use serde_json::{Map, Value};
 
 use super::conflicts::{Conflicts, FieldVerdict, Negotiated, compared};
+use super::policies::Policies;
 use super::refusal::Reason;
 use crate::diff::{Difference, differences};
 use crate::live::Live;
@@ -48,10 +49,10 @@ impl<'a> Pair<'a> {
         wanted: &Object,
         live: &'a Live,
         autoscaler: Option<&ObjectId>,
-        conflicts: &Conflicts,
+        policies: &Policies,
     ) -> Result<Self, Reason> {
         let wanted = adapted(wanted, live);
-        Ok(Self { agreed: compared(unit, &wanted, live, autoscaler, conflicts)?, live })
+        Ok(Self { agreed: compared(unit, &wanted, live, autoscaler, policies)?, live })
     }
 
     /// Returns what differs between the live object and what it would become, and what was decided about fields.

@@ -5,7 +5,7 @@
 //! no approval of steps puts right.
 
 pub(super) mod adopt;
-pub(super) mod confirm;
+pub mod confirm;
 pub mod contents;
 pub(super) mod source;
 pub mod token;

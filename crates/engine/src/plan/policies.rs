@@ -7,9 +7,10 @@ use super::conflicts::Conflicts;
 use super::refusal::Reason;
 use super::saved::SavedStep;
 use crate::inventory::Applied;
+use crate::kinds;
+use crate::kinds::name::KindName;
 use crate::marks::{Marker, Owner};
 use crate::object::ObjectId;
-use crate::object::kind_name::KindName;
 
 /// When an existing object without our mark may become ours.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -38,7 +39,7 @@ pub struct MaxDelete {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Confirm {
     /// Kinds.
-    pub kinds: BTreeSet<String>,
+    pub kinds: BTreeSet<KindName>,
     /// Whether that goes for whatever asks for a GPU.
     pub gpus: bool,
 }
@@ -95,6 +96,8 @@ impl Allow {
 pub struct Policies {
     /// Who we are.
     pub marker: Marker,
+    /// What is known of kinds.
+    pub kinds: kinds::Table,
     /// Name of the cluster, for messages.
     pub cluster: String,
     /// What identifies the cluster that this host has worked on by that name; empty if it has not, or does not know.
@@ -120,7 +123,7 @@ pub struct Policies {
     /// What is not deleted before a person has agreed.
     pub confirm: Confirm,
     /// Kinds whose objects may be deleted and created again where a field cannot be changed.
-    pub recreate: BTreeSet<String>,
+    pub recreate: BTreeSet<KindName>,
     /// The tokens of the holds that a person has approved.
     pub approved: BTreeSet<String>,
     /// The steps of a plan that was made before, if nothing else is to be done.
@@ -151,6 +154,7 @@ impl Policies {
     pub fn new(marker: Marker) -> Self {
         Self {
             marker,
+            kinds: kinds::Table::builtin(),
             cluster: String::new(),
             known_cluster: String::new(),
             twin: None,

@@ -8,27 +8,11 @@ use serde_json::Value;
 
 use super::guard::confirm::reason as needs_a_person;
 use super::policies::Policies;
+use crate::kinds::name::KindName;
 use crate::live::Live;
 use crate::marks::{RECREATE_ANNOTATION, keep_mark, may_be_recreated};
-use crate::object::{Object, group_kind, kinds};
-use crate::spec::GATEWAY_API;
+use crate::object::{Object, group_kind};
 use crate::text::{cut, digest};
-
-/// Kinds of which the deletion loses more than the object.
-const NEVER: [(&str, &str); 12] = [
-    ("", "PersistentVolumeClaim"),
-    ("", "PersistentVolume"),
-    ("apps", "StatefulSet"),
-    ("", "Namespace"),
-    ("apiextensions.k8s.io", "CustomResourceDefinition"),
-    ("", "Secret"),
-    (GATEWAY_API, "GatewayClass"),
-    (GATEWAY_API, "Gateway"),
-    ("inference.networking.k8s.io", "InferencePool"),
-    ("inference.networking.x-k8s.io", "InferencePool"),
-    ("serving.kserve.io", "LLMInferenceService"),
-    ("nvidia.com", "DynamoGraphDeployment"),
-];
 
 /// Fields that API servers fill in, and that a second object cannot have.
 const ALLOCATED: [&str; 3] = ["clusterIP", "clusterIPs", "healthCheckNodePort"];
@@ -51,8 +35,8 @@ pub struct Immutable {
 /// Returns why an object may not be deleted and created again, and what to do; or nothing if it may.
 pub fn consent(object: &Object, live: &Live, policies: &Policies) -> Result<(), String> {
     let id = object.id();
-    let kind = kinds::name(id);
-    if NEVER.contains(&id.group_kind()) {
+    let kind = KindName::of(id);
+    if !policies.kinds.of(id).recreate {
         return Err(format!("a {kind} is never deleted for that: put the field back, or change it by hand"));
     }
     if let Some(mark) = keep_mark(live.object.body()) {
@@ -65,7 +49,7 @@ pub fn consent(object: &Object, live: &Live, policies: &Policies) -> Result<(), 
     if let Some(why) = needs_a_person(id, live.object.body(), policies) {
         return Err(format!("it {why}: to have it deleted and created again, {annotate}"));
     }
-    if policies.recreate.iter().any(|named| kinds::means_surely(named, id)) {
+    if policies.recreate.iter().any(|named| named.is_surely_of(id)) {
         return Ok(());
     }
     Err(format!("to have it deleted and created again, add {kind} to recreate.kinds of the sync, or {annotate}"))
@@ -136,7 +120,7 @@ mod tests {
     /// Tells what is said of an object, and whether it may be recreated with these kinds allowed.
     fn consent(api_version: &str, kind: &str, allowed: &str) -> Result<(), String> {
         let body = json!({"apiVersion": api_version, "kind": kind, "metadata": {"name": "edge", "namespace": "a", "uid": "1"}});
-        let policies = Policies { recreate: [allowed.to_owned()].into(), ..crate::plan::tests::policies() };
+        let policies = Policies { recreate: [KindName::read(allowed)].into(), ..crate::plan::tests::policies() };
         let object = Object::new(body.clone()).expect("it is an object");
         super::consent(&object, &Live::new(body).expect("it is an object"), &policies)
     }
@@ -153,7 +137,7 @@ mod tests {
 
     #[test]
     fn only_our_own_gateways_are_never_made_anew() {
-        let gateway = consent(&format!("{GATEWAY_API}/v1"), "Gateway", "Gateway.gateway.networking.k8s.io");
+        let gateway = consent("gateway.networking.k8s.io/v1", "Gateway", "Gateway.gateway.networking.k8s.io");
         assert!(gateway.expect_err("it is never").contains("is never deleted for that"));
         assert_eq!(consent("networking.istio.io/v1", "Gateway", "Gateway.networking.istio.io"), Ok(()));
     }

@@ -11,6 +11,7 @@ use super::guard::token::HeldStep;
 use super::policies::{Adopt, Confirm, MaxDelete, Policies};
 use super::{Action, Observed, Over, Plan, Suspicion, plan};
 use crate::inventory::{Entry, Inventory};
+use crate::kinds::name::KindName;
 use crate::live::Live;
 use crate::marks::{Marker, confirm_mark, keep_mark};
 use crate::memory;
@@ -58,7 +59,7 @@ pub(super) fn policies() -> Policies {
         source: "specs".to_owned(),
         adopt: Adopt::IfUnowned,
         max_delete: MaxDelete { units: 3, percent: 60 },
-        confirm: Confirm { kinds: ["PersistentVolumeClaim".to_owned()].into(), gpus: true },
+        confirm: Confirm { kinds: [KindName::read("PersistentVolumeClaim")].into(), gpus: true },
         create_namespaces: true,
         cluster: "c".to_owned(),
         ..Policies::new(marker())

@@ -10,19 +10,16 @@ use std::sync::Arc;
 
 use super::guard::token::HeldStep;
 use super::guard::{Guard, Hold};
-use super::order::wave;
 use super::policies::Policies;
 use super::refusal::{Reason, Refusal};
 use super::{Action, Observed, Over, Plan, Step};
 use crate::inventory::{Entry, Inventory};
+use crate::kinds::{self, row::Wave};
 use crate::object::ObjectId;
 use crate::problem::Place;
 use crate::reading::{Flaw, Reading, Suspect, Unclear, is_slip};
 use crate::text::count;
 use crate::unit::{Rendering, Unit};
-
-/// Units of this wave stand beside each other; those before it are what others need.
-const LAST_WAVE: u8 = 2;
 
 /// The most reasons that are named.
 const NAMED: usize = 3;
@@ -209,7 +206,7 @@ pub(super) fn hold_replaced(
     if units.is_empty() {
         return;
     }
-    for (unit, unclear) in unclear(&open(plan, rendering, owned), units.keys(), owned) {
+    for (unit, unclear) in unclear(&open(plan, rendering, owned), units.keys(), owned, &policies.kinds) {
         let steps = units.remove(&unit).unwrap_or_default();
         let held = plan.holds.iter_mut().find(|hold| hold.unit.as_ref() == Some(&unit));
         if let Some(hold) = held.filter(|_| steps.is_empty()) {
@@ -225,11 +222,12 @@ fn unclear<'a>(
     open: &[Open<'_>],
     units: impl Iterator<Item = &'a ObjectId>,
     owned: &Inventory,
+    kinds: &kinds::Table,
 ) -> Vec<(ObjectId, BTreeSet<Unclear>)> {
     let of = |unit: &ObjectId| {
         let of_unit = owned.entries.values().filter(|entry| entry.unit == *unit);
         let files: BTreeSet<&str> = of_unit.flat_map(|entry| entry.files.iter().map(String::as_str)).collect();
-        let unclear = open.iter().filter(|open| open.may_replace(unit, &files)).map(|open| open.why.clone());
+        let unclear = open.iter().filter(|open| open.may_replace(unit, &files, kinds)).map(|open| open.why.clone());
         (unit.clone(), unclear.collect::<BTreeSet<Unclear>>())
     };
     units.map(of).filter(|(_, unclear)| !unclear.is_empty()).collect()
@@ -256,18 +254,19 @@ fn open<'a>(plan: &Plan, rendering: &'a Rendering, owned: &Inventory) -> Vec<Ope
 }
 
 impl Open<'_> {
-    fn may_replace(&self, unit: &ObjectId, files: &BTreeSet<&str>) -> bool {
+    fn may_replace(&self, unit: &ObjectId, files: &BTreeSet<&str>, kinds: &kinds::Table) -> bool {
         let is_of_file = !self.files.is_disjoint(files);
         if self.unit == unit {
             return false;
         }
         // A unit that was there before takes the place of another only if they belong together.
-        let is_alike = self.unit.name == unit.name || self.is_new && is_near(self.unit, unit);
+        let is_alike = self.unit.name == unit.name || self.is_new && is_near(self.unit, unit, kinds);
         is_of_file || is_alike
     }
 }
 
 /// Tells whether two units may depend on each other: they share a namespace, or one is what others need.
-pub fn is_near(one: &ObjectId, other: &ObjectId) -> bool {
-    one.namespace == other.namespace || wave(one) < LAST_WAVE || wave(other) < LAST_WAVE
+pub fn is_near(one: &ObjectId, other: &ObjectId, kinds: &kinds::Table) -> bool {
+    let is_needed = |unit: &ObjectId| kinds.wave(unit) < Wave::Unit;
+    one.namespace == other.namespace || is_needed(one) || is_needed(other)
 }

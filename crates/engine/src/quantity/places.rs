@@ -2,7 +2,8 @@
 //!
 //! A [`Place`] is followed field by field; elements of a list stand where the list does.
 
-use crate::object::kinds::is_of_kubernetes;
+use crate::kinds::is_of_kubernetes;
+use crate::spec::overlay::GROUP;
 
 /// The fields below a place that matter here.
 #[derive(Debug)]
@@ -24,11 +25,12 @@ enum Shape {
 pub(crate) struct Place(&'static Shape);
 
 impl Place {
-    /// Returns the root of a kind: of Kubernetes, or another one that has containers.
-    pub(crate) fn root(group: &str, kind: &str) -> Self {
+    /// Returns the root of a kind: of Kubernetes, or another one that has containers, or what they need without them
+    /// (`has_resources`).
+    pub(crate) fn root(group: &str, kind: &str, has_resources: bool) -> Self {
         let built_in = Self::built_in(group, kind);
         if matches!(built_in.0, Shape::Nothing) && !is_of_kubernetes(group) {
-            return Self(if OF_PACKS.contains(&group) { &REQUIREMENTS } else { &CONTAINERS });
+            return Self(if has_resources || group == GROUP { &REQUIREMENTS } else { &CONTAINERS });
         }
         built_in
     }
@@ -58,9 +60,6 @@ impl Place {
         matches!(self.0, Shape::Amount)
     }
 }
-
-/// Groups whose kinds say what a container needs without having the container.
-const OF_PACKS: [&str; 4] = ["agentgateway.dev", "gateway.kgateway.dev", "gatewright.dev", "nvidia.com"];
 
 static AMOUNT: Shape = Shape::Amount;
 static AMOUNTS: Shape = Shape::Each(&AMOUNT);
@@ -161,7 +160,7 @@ mod tests {
     use super::*;
 
     fn is_amount(group: &str, kind: &str, path: &str) -> bool {
-        path.split('.').fold(Place::root(group, kind), Place::field).is_amount()
+        path.split('.').fold(Place::root(group, kind, kind == "Requirements"), Place::field).is_amount()
     }
 
     #[test]
@@ -176,9 +175,9 @@ mod tests {
             ("", "ResourceQuota", "spec.hard.pods"),
             ("", "LimitRange", "spec.limits.default.cpu"),
             ("autoscaling", "HorizontalPodAutoscaler", "spec.metrics.pods.target.averageValue"),
-            ("serving.kserve.io", "LLMInferenceService", "spec.template.containers.resources.limits.memory"),
-            ("leaderworkerset.x-k8s.io", "LeaderWorkerSet", "spec.a.leaderTemplate.spec.containers.resources.limits.x"),
-            ("nvidia.com", "DynamoGraphDeployment", "spec.services.Frontend.resources.requests.cpu"),
+            ("example.com", "ModelService", "spec.template.containers.resources.limits.memory"),
+            ("example.com", "PodGroup", "spec.a.leaderTemplate.spec.containers.resources.limits.x"),
+            ("example.com", "Requirements", "spec.services.Frontend.resources.requests.cpu"),
         ] {
             assert!(is_amount(group, kind, path), "{group}/{kind} {path}");
         }

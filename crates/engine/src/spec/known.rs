@@ -1,111 +1,7 @@
-//! Kinds that exist in the groups of the specs that packs claim, and slips of the pen.
+//! Slips of the pen in what documents say of themselves.
 //!
-//! A document of a kind that nobody here claims is a neighbor's, unless its kind is a slip for one that is claimed.
-//! Names that resemble each other are no slips where both exist: `InferenceModel` is not a misspelt `InferencePool`.
-
-use super::GATEWAY_API;
-use super::overlay::GROUP;
-
-/// The group of pools, and of what belongs to them, before they were stable.
-const INFERENCE_X: &str = "inference.networking.x-k8s.io";
-
-/// Kinds by group, claimed or not, of every release that has had them.
-const KINDS: &[(&str, &[&str])] = &[
-    (
-        GATEWAY_API,
-        &[
-            "BackendLBPolicy",
-            "BackendTLSPolicy",
-            "GRPCRoute",
-            "Gateway",
-            "GatewayClass",
-            "HTTPRoute",
-            "ListenerSet",
-            "ReferenceGrant",
-            "ReferencePolicy",
-            "TCPRoute",
-            "TLSRoute",
-            "UDPRoute",
-        ],
-    ),
-    ("gateway.networking.x-k8s.io", &["XBackend", "XBackendTrafficPolicy", "XListenerSet", "XMesh"]),
-    ("inference.networking.k8s.io", &["InferencePool", "InferencePoolImport"]),
-    (
-        INFERENCE_X,
-        &["InferenceModel", "InferenceModelRewrite", "InferenceObjective", "InferencePool", "InferencePoolImport"],
-    ),
-    (
-        "serving.kserve.io",
-        &[
-            "ClusterLocalModel",
-            "ClusterServingRuntime",
-            "ClusterStorageContainer",
-            "InferenceGraph",
-            "InferenceService",
-            "LLMInferenceService",
-            "LLMInferenceServiceConfig",
-            "LocalModelCache",
-            "LocalModelNamespaceCache",
-            "LocalModelNode",
-            "LocalModelNodeGroup",
-            "Predictor",
-            "ServingRuntime",
-            "TrainedModel",
-        ],
-    ),
-    (
-        "nvidia.com",
-        &[
-            "ClusterPolicy",
-            "DynamoCheckpoint",
-            "DynamoComponent",
-            "DynamoComponentDeployment",
-            "DynamoGraphDeployment",
-            "DynamoGraphDeploymentRequest",
-            "DynamoGraphDeploymentScalingAdapter",
-            "DynamoModel",
-            "DynamoWorkerMetadata",
-            "NVIDIADriver",
-        ],
-    ),
-    (
-        "gateway.kgateway.dev",
-        &[
-            "AIPolicy",
-            "Backend",
-            "BackendConfigPolicy",
-            "DirectResponse",
-            "GatewayExtension",
-            "GatewayParameters",
-            "HTTPListenerPolicy",
-            "ListenerPolicy",
-            "RoutePolicy",
-            "TrafficPolicy",
-            "Upstream",
-        ],
-    ),
-    ("agentgateway.dev", &["AgentgatewayBackend", "AgentgatewayParameters", "AgentgatewayPolicy"]),
-    (
-        GROUP,
-        &[
-            "BodyBasedRouterParameters",
-            "ClusterOverlay",
-            "DynamoParameters",
-            "EndpointPickerParameters",
-            "LLMInferenceServiceParameters",
-        ],
-    ),
-];
-
-/// Returns the claimed kind that a document was probably meant to be of, if its own does not exist in its group.
-pub(crate) fn kind_slip<'a>(group: &str, kind: &str, claimed: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
-    if is_kind(group, kind) { None } else { slip(kind, claimed) }
-}
-
-/// Tells whether a kind is known to exist in a group.
-pub(crate) fn is_kind(group: &str, kind: &str) -> bool {
-    KINDS.iter().any(|(of, kinds)| *of == group && kinds.contains(&kind))
-}
+//! Names that resemble each other are no slips where both exist, which the table of kinds says: a `TCPRoute` is not a
+//! misspelt `TLSRoute`.
 
 /// Returns what was probably meant by something said: the nearest that it is a slip for.
 pub(crate) fn slip<'a>(said: &str, known: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
@@ -133,7 +29,7 @@ fn slips(said: &str, meant: &str) -> Option<usize> {
 mod tests {
     use super::*;
 
-    const CLAIMED: [&str; 4] = ["Gateway", "GatewayClass", "InferencePool", "LLMInferenceService"];
+    const CLAIMED: [&str; 4] = ["Gateway", "GatewayClass", "ModelPool", "LLMModelService"];
 
     #[test]
     fn a_misspelt_kind_is_a_slip() {
@@ -144,8 +40,8 @@ mod tests {
             ("Gateways", "Gateway"),
             ("GatewayClas", "GatewayClass"),
             ("Gatewayclass", "GatewayClass"),
-            ("InfrencePol", "InferencePool"),
-            ("LLMInferenceServices", "LLMInferenceService"),
+            ("MdelPol", "ModelPool"),
+            ("LLMModelServices", "LLMModelService"),
         ] {
             assert_eq!(slip(said, CLAIMED), Some(meant), "{said}");
         }
@@ -153,18 +49,11 @@ mod tests {
 
     #[test]
     fn another_word_is_no_slip() {
-        for said in ["Route", "InferenceService", "InferenceModel", "Gate", "Ga", "", "Service", "Gateway"] {
+        for said in ["Route", "ModelService", "Models", "Gate", "Ga", "", "Service", "Gateway"] {
             let others = CLAIMED.into_iter().filter(|known| *known != said);
             assert_eq!(slip(said, others), None, "{said}");
         }
         assert_eq!(slip("a", ["b"]), None);
         assert_eq!(slip("Grüße", ["Grüsse"]), None, "one letter of five for two others");
-    }
-
-    #[test]
-    fn a_kind_that_exists_is_no_slip_for_another() {
-        assert_eq!(slip("TCPRoute", ["TLSRoute"]), Some("TLSRoute"));
-        assert_eq!(kind_slip(GATEWAY_API, "TCPRoute", ["TLSRoute"]), None);
-        assert_eq!(kind_slip("example.com", "TCPRoute", ["TLSRoute"]), Some("TLSRoute"));
     }
 }

@@ -93,7 +93,7 @@ pub(super) fn rendered(
     if let Some(post_processor) = &resolved.kind.post_processor {
         objects = post_processor.process(subject, objects)?;
     }
-    let finished = objects.into_iter().map(|object| finish(object, subject.namespace, options));
+    let finished = objects.into_iter().map(|object| finish(object, subject.namespace, &subject.specs.kinds, options));
     let objects = overlay::object::patch(&resolved.overlays, finished.collect(), touched)?;
     let all = objects.iter().chain(generated.iter().map(|generated| &generated.object));
     if let Some(object) = all.into_iter().find(|object| has_own_prefix(object)) {
@@ -124,7 +124,7 @@ fn filled(
     let mut generated = Vec::new();
     for (value, renderer) in &pack.generated {
         for object in renderer.render(values).map_err(failed)? {
-            let object = finish(object, subject.namespace, options);
+            let object = finish(object, subject.namespace, &subject.specs.kinds, options);
             generated.push(Generated::of(object, value).map_err(fail)?);
         }
     }

@@ -103,7 +103,7 @@ impl<'a> Writer<'a> {
         let note =
             format!("its copy here is self-managed: {} tells {deployer} to make nothing for it", parameters.id());
         let notes = BTreeMap::from([(gateway.id().clone(), note)]);
-        let parameters = finish(parameters, &document.id.namespace, self.options);
+        let parameters = finish(parameters, &document.id.namespace, &self.specs.kinds, self.options);
         let objects = [parameters, gateway].into_iter().chain(self.sets_of(document)?).collect();
         Ok(Specifications { objects, notes })
     }
@@ -208,7 +208,7 @@ impl<'a> Writer<'a> {
 
     /// Returns a document as it is written, where it belongs, with what the sync adds to all.
     fn write(&self, document: &Document) -> Result<Object, Box<Problem>> {
-        written(document).map(|object| finish(object, &document.id.namespace, self.options))
+        written(document).map(|object| finish(object, &document.id.namespace, &self.specs.kinds, self.options))
     }
 }
 

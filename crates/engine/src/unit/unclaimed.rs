@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use super::written::written;
 use super::{Options, Rendering, Unit, finish};
-use crate::object::scope::is_cluster_scoped;
+use crate::kinds;
 use crate::object::{Gvk, ObjectId};
 use crate::pack::Packs;
 use crate::problem::Problem;
@@ -37,7 +37,7 @@ impl Rendering {
     pub(super) fn add_unclaimed(&mut self, documents: Vec<&Document>, packs: &Packs, options: &Options) {
         for document in documents {
             let home = home(document, packs, options);
-            let id = home.as_ref().map_or_else(|| document.id.clone(), |home| guessed(document, home));
+            let id = home.as_ref().map_or_else(|| document.id.clone(), |home| guessed(document, home, packs.table()));
             // Whether its kind has namespaces shows only on a cluster.
             self.documents.insert(ObjectId { namespace: String::new(), ..id.clone() });
             self.documents.insert(id.clone());
@@ -45,7 +45,7 @@ impl Rendering {
                 self.unclaimed.push((document.id.clone(), document.place()));
                 continue;
             }
-            match unit(document, &id, home, options) {
+            match unit(document, &id, home, (packs.table(), options)) {
                 Ok(unit) => self.units.push(unit),
                 Err(problem) => {
                     self.flawed.insert(id.clone(), problem.place.clone());
@@ -90,12 +90,17 @@ fn home(document: &Document, packs: &Packs, options: &Options) -> Option<String>
     Some(options.target_namespace.as_ref().or(said).map_or(DEFAULT_NAMESPACE, String::as_str).to_owned())
 }
 
-fn guessed(document: &Document, home: &str) -> ObjectId {
-    let namespace = if is_cluster_scoped(&document.gvk) { "" } else { home };
+fn guessed(document: &Document, home: &str, kinds: &kinds::Table) -> ObjectId {
+    let namespace = if kinds.is_cluster_scoped(&document.gvk) { "" } else { home };
     ObjectId { namespace: namespace.to_owned(), ..document.id.clone() }
 }
 
-fn unit(document: &Document, id: &ObjectId, home: Option<String>, options: &Options) -> Result<Unit, Box<Problem>> {
+fn unit(
+    document: &Document,
+    id: &ObjectId,
+    home: Option<String>,
+    (kinds, options): (&kinds::Table, &Options),
+) -> Result<Unit, Box<Problem>> {
     if document.root.get("sops").is_some() {
         let message = "the document is still encrypted (it has a sops section), and gatewright decrypts nothing";
         let problem = Problem::document(document.place_of(&["sops"]), message).about(id.clone());
@@ -104,6 +109,6 @@ fn unit(document: &Document, id: &ObjectId, home: Option<String>, options: &Opti
                 .hint("keep the secret in a store that the cluster reads by itself, with External Secrets for example"),
         ));
     }
-    let object = finish(written(document)?, &id.namespace, options);
+    let object = finish(written(document)?, &id.namespace, kinds, options);
     Ok(Unit { id: id.clone(), objects: vec![object], home, ..Unit::of(document) })
 }

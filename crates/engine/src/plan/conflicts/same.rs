@@ -34,7 +34,7 @@ mod tests {
 
     #[expect(clippy::needless_pass_by_value, reason = "literals read better without a borrow")]
     fn check(path: &[&str], wanted: Value, live: Value, expected: bool) {
-        let place = path.iter().fold(Place::root("apps", "Deployment"), |place, field| place.field(field));
+        let place = path.iter().fold(Place::root("apps", "Deployment", false), |place, field| place.field(field));
         assert_eq!(is_same(&wanted, &live, place), expected, "{wanted} and {live} at {path:?}");
     }
 

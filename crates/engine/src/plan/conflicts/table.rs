@@ -8,11 +8,13 @@ use super::path::FieldPath;
 use super::rules::{Policy, built_in, is_kind, is_like, said};
 use super::same::is_same;
 use super::{Conflicts, FieldVerdict, Negotiated, ObjectView, Transferred, Verdict, is_ours, managed_fields};
+use crate::kinds::row::Row;
 use crate::live::Live;
 use crate::marks::{FIELD_MANAGER, OWN_PREFIX, is_keep_mark};
-use crate::object::{Object, ObjectId};
+use crate::object::Object;
 use crate::plan::fields::leaf::{Leaf, is_empty, leaves, unheld};
 use crate::plan::fields::{difference, remove, union, without};
+use crate::plan::policies::Policies;
 use crate::plan::refusal::Reason;
 use crate::quantity::places::Place;
 
@@ -40,6 +42,8 @@ pub(super) struct Table<'a> {
     wanted: &'a Object,
     live: &'a Live,
     conflicts: &'a Conflicts,
+    /// What is known of its kind.
+    row: &'a Row,
     view: ObjectView<'a>,
     /// The fields that are ours.
     ours: Value,
@@ -52,7 +56,8 @@ pub(super) struct Table<'a> {
 }
 
 impl<'a> Table<'a> {
-    pub(super) fn new(wanted: &'a Object, live: &'a Live, conflicts: &'a Conflicts, view: ObjectView<'a>) -> Self {
+    pub(super) fn new(wanted: &'a Object, live: &'a Live, policies: &'a Policies, view: ObjectView<'a>) -> Self {
+        let (conflicts, row) = (&policies.conflicts, policies.kinds.of(wanted.id()));
         let entries = managed_fields(live);
         let ours = entries.iter().filter(|entry| is_ours(entry));
         let ours = ours.fold(json!({}), |all, entry| union(&all, &entry["fieldsV1"]));
@@ -69,7 +74,7 @@ impl<'a> Table<'a> {
             }
         }
         let resting = conflicts.fights.resting(wanted.id()).collect();
-        Self { wanted, live, conflicts, view, ours, others, holders, resting }
+        Self { wanted, live, conflicts, row, view, ours, others, holders, resting }
     }
 
     pub(super) fn negotiate(self) -> Result<Negotiated, Reason> {
@@ -128,7 +133,7 @@ impl<'a> Table<'a> {
             _ => {}
         }
         let is_addition = wanted.is_none() && !is_mine;
-        if is_addition && (is_exempt(leaf, self.wanted.id()) || *leaf == replicas() || !self.is_taken(leaf, holders)?) {
+        if is_addition && (is_exempt(leaf, self.row) || *leaf == replicas() || !self.is_taken(leaf, holders)?) {
             return Ok(None);
         }
         let decided = |verdict| Some(self.decided(leaf, verdict, holders));
@@ -149,7 +154,7 @@ impl<'a> Table<'a> {
             (Some(_), _) if live.is_none() => None,
             (Some(_), _) if self.is_taken(leaf, holders)? => decided(Verdict::Taken).map(|it| (Course::Apply, it)),
             (Some(_), _) => decided(Verdict::Yielded).map(|it| (Course::Release, it)),
-            (None, _) if is_exempt(leaf, self.wanted.id()) => None,
+            (None, _) if is_exempt(leaf, self.row) => None,
             (None, _) if self.is_taken(leaf, holders)? => decided(Verdict::Removed).map(|it| (Course::Remove, it)),
             (None, _) => None,
         })
@@ -158,7 +163,7 @@ impl<'a> Table<'a> {
     fn is_same(&self, leaf: &Leaf, wanted: &Value, live: &Value) -> bool {
         let id = self.wanted.id();
         let fields = leaf.words().iter().filter_map(|word| word.strip_prefix("f:"));
-        is_same(wanted, live, fields.fold(Place::root(&id.group, &id.kind), Place::field))
+        is_same(wanted, live, fields.fold(Place::root(&id.group, &id.kind, self.row.resources), Place::field))
     }
 
     /// Replicas belong to what scales the object; where nothing is wanted, to whoever does.
@@ -254,10 +259,7 @@ impl<'a> Table<'a> {
         }
         let is_left = |leaf: &Leaf| {
             let is_scale = *leaf == replicas() && leaf.value(self.wanted.body()).is_none();
-            is_exempt(leaf, self.wanted.id())
-                || is_scale
-                || stays.contains(leaf)
-                || self.policy(manager, leaf) != Policy::Take
+            is_exempt(leaf, self.row) || is_scale || stays.contains(leaf) || self.policy(manager, leaf) != Policy::Take
         };
         let left = leaves(&entry["fieldsV1"]).into_iter().filter(is_left);
         let left = left.fold(json!({}), |all, leaf| union(&all, &leaf.set()));
@@ -325,12 +327,18 @@ fn is_fixed(leaf: &Leaf) -> bool {
     }
 }
 
-/// Additions that are no drift: what a restart leaves, what keeps an object from being deleted, and a status.
-fn is_exempt(leaf: &Leaf, id: &ObjectId) -> bool {
+/// Additions that are no drift: what a restart leaves, what keeps an object from being deleted, a status, and what its kind
+/// leaves to others.
+fn is_exempt(leaf: &Leaf, row: &Row) -> bool {
     let words: Vec<&str> = leaf.words().iter().map(String::as_str).collect();
+    let starts = |path: &String| {
+        let mut words = words.iter().map(|word| word.strip_prefix("f:"));
+        path.split('.').all(|field| words.next() == Some(Some(field)))
+    };
+    if row.others_may_add.iter().any(starts) {
+        return true;
+    }
     match words.as_slice() {
-        // To take it away would be another change of a graph that was just restarted.
-        ["f:spec", "f:restart", ..] => id.is_a("nvidia.com", "DynamoGraphDeployment"),
         ["f:status", ..] | ["f:metadata", "f:finalizers" | "f:ownerReferences", ..] => true,
         ["f:metadata", "f:labels" | "f:annotations", key] => {
             key.strip_prefix("f:").is_some_and(is_keep_mark) || *key == RESTARTED_AT

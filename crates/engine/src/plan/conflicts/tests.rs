@@ -9,6 +9,7 @@ use super::table::Table;
 use super::{Conflicts, Negotiated, ObjectView, Verdict};
 use crate::live::Live;
 use crate::object::{Object, ObjectId};
+use crate::plan::policies::Policies;
 use crate::plan::refusal::Reason;
 
 fn entry(manager: &str, operation: &str, set: &Value) -> Value {
@@ -28,7 +29,8 @@ fn live(spec: &Value, entries: &[Value]) -> Live {
 }
 
 fn negotiate(wanted: &Value, live: &Live, conflicts: &Conflicts, view: ObjectView<'_>) -> Result<Negotiated, Reason> {
-    Table::new(&object(wanted), live, conflicts, view).negotiate()
+    let policies = Policies { conflicts: conflicts.clone(), ..crate::plan::tests::policies() };
+    Table::new(&object(wanted), live, &policies, view).negotiate()
 }
 
 fn ignoring(path: &str) -> Conflicts {

@@ -6,6 +6,7 @@ use super::estimate::estimated;
 use super::model::Model;
 use super::*;
 use crate::object::Gvk;
+use crate::plan::tests::policies;
 use crate::problem::Place;
 use crate::unit::Deployer;
 
@@ -45,7 +46,7 @@ fn pod(container: &Value) -> Value {
 #[track_caller]
 fn check(wanted: &Value, live: &Live, expected: &[&str]) {
     let (unit, conflicts) = (unit(), Conflicts::default());
-    let pair = Pair::new(&unit, &deployment(wanted), live, None, &conflicts).expect("nothing is refused");
+    let pair = Pair::new(&unit, &deployment(wanted), live, None, &policies()).expect("nothing is refused");
     let after = estimated(&pair.agreed, live, &Model::default());
     let (found, _) = pair.differences(&after, &conflicts);
     let text = |value: &Option<Value>| value.as_ref().map_or("-".to_owned(), Value::to_string);
@@ -128,7 +129,7 @@ fn what_a_server_chooses_for_an_added_element_is_not_told() {
         service(ports.map(|(name, number)| port(name, Some(number))).into_iter().collect(), Some("10.0.0.1"))
     };
     let conflicts = Conflicts::default();
-    let pair = Pair::new(&unit(), &wanted, &live, None, &conflicts).expect("nothing is refused");
+    let pair = Pair::new(&unit(), &wanted, &live, None, &policies()).expect("nothing is refused");
     for chosen in [32769, 30081] {
         let (found, _) = pair.differences(&after(chosen), &conflicts);
         let lines: Vec<(&str, Option<&Value>)> = found.iter().map(|it| (it.path.as_str(), it.after.as_ref())).collect();
@@ -210,8 +211,7 @@ fn texts_that_read_as_equal_amounts_differ() {
     };
     let wanted = Object::new(of("0e12345", "1000m")).expect("it is an object");
     let live = Live::new(of("0e99999", "1")).expect("it is an object");
-    let conflicts = Conflicts::default();
-    let pair = Pair::new(&unit(), &wanted, &live, None, &conflicts).expect("nothing is refused");
+    let pair = Pair::new(&unit(), &wanted, &live, None, &policies()).expect("nothing is refused");
     let after = estimated(&pair.agreed, &live, &Model::default());
     assert_eq!(after["metadata"]["labels"]["version"], "0e12345");
     let container = &after["spec"]["template"]["spec"]["containers"][0];
@@ -251,8 +251,7 @@ fn a_schema_says_how_lists_merge_and_what_is_filled_in() {
         {"manager": "some", "operation": "Update", "apiVersion": "example.com/v1", "fieldsV1": {"f:spec": {"f:parts": {}}}},
     ]);
     let live = Live::new(body).expect("it is an object");
-    let conflicts = Conflicts::default();
-    let pair = Pair::new(&unit(), &wanted, &live, None, &conflicts).expect("nothing is refused");
+    let pair = Pair::new(&unit(), &wanted, &live, None, &policies()).expect("nothing is refused");
     let after = estimated(&pair.agreed, &live, &model);
     assert_eq!(
         after["spec"],

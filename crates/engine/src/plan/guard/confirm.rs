@@ -7,12 +7,11 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::Value;
 
-use super::contents::is_container;
 use super::token::HeldStep;
 use super::{Guard, Hold};
+use crate::kinds::{self, is_container};
 use crate::marks::confirm_mark;
-use crate::object::{ObjectId, kinds};
-use crate::plan::order::wave;
+use crate::object::ObjectId;
 use crate::plan::policies::Policies;
 use crate::plan::refusal::{Reason, Refusal};
 use crate::plan::{Action, Observed, Plan, Step};
@@ -53,10 +52,11 @@ fn prunes(steps: &[Step]) -> impl Iterator<Item = &Step> {
 }
 
 /// What the held units may need is deleted after them.
-pub(in crate::plan) fn keep_what_may_be_needed(plan: &mut Plan) {
+pub(in crate::plan) fn keep_what_may_be_needed(plan: &mut Plan, kinds: &kinds::Table) {
     let held = plan.holds.iter().filter_map(|hold| hold.unit.as_ref());
-    let Some(last) = held.max_by_key(|unit| wave(unit)).cloned() else { return };
-    plan.withhold(|step| wave(&step.unit) < wave(&last), &Reason::StillNeeded(last.to_string()));
+    let Some(last) = held.max_by_key(|unit| kinds.wave(unit)).cloned() else { return };
+    let wave = kinds.wave(&last);
+    plan.withhold(|step| kinds.wave(&step.unit) < wave, &Reason::StillNeeded(last.to_string()));
 }
 
 impl Plan {
@@ -76,7 +76,7 @@ pub(in crate::plan) fn reason(id: &ObjectId, body: &Value, policies: &Policies) 
         return Some(format!("carries {mark}"));
     }
     // With these goes more than they are themselves, so that no setting leaves them out.
-    if policies.confirm.kinds.iter().any(|named| kinds::means(named, id)) || is_container(id) {
+    if policies.confirm.kinds.iter().any(|named| named.is_of(id)) || is_container(id) {
         return Some(format!("is a {}", id.kind));
     }
     let device = device(body).filter(|_| policies.confirm.gpus)?;
@@ -93,7 +93,7 @@ fn routes(unit: &ObjectId, rendering: &Rendering, observed: &Observed) -> Option
 }
 
 /// Finds a device that some container asks for, wherever a kind has its containers.
-pub(in crate::plan) fn device(body: &Value) -> Option<&str> {
+fn device(body: &Value) -> Option<&str> {
     match body {
         Value::Object(fields) => fields.iter().find_map(|(key, value)| match (key.as_str(), value) {
             ("limits" | "requests", Value::Object(quantities)) => quantities
@@ -107,6 +107,12 @@ pub(in crate::plan) fn device(body: &Value) -> Option<&str> {
     }
 }
 
+/// Tells whether an object takes long to become healthy, because models are loaded: by its kind, or because it asks for a
+/// GPU.
+pub fn is_slow(id: &ObjectId, body: Option<&Value>, kinds: &kinds::Table) -> bool {
+    kinds.of(id).slow || body.is_some_and(|body| device(body).is_some())
+}
+
 fn is_device(name: &str) -> bool {
     name.ends_with("/gpu") || DEVICES.iter().any(|device| name.starts_with(device))
 }
@@ -118,12 +124,13 @@ fn is_zero(amount: &Value) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::kinds::name::KindName;
     use crate::plan::policies::Confirm;
     use serde_json::json;
 
     #[test]
     fn a_kind_that_waits_may_be_named_with_its_group() {
-        let kinds = ["StatefulSet", "Service.serving.knative.dev"].map(str::to_owned).into();
+        let kinds = ["StatefulSet", "Service.serving.knative.dev"].map(KindName::read).into();
         let policies = Policies { confirm: Confirm { kinds, gpus: false }, ..crate::plan::tests::policies() };
         for (group, kind, waits) in [
             ("apps", "StatefulSet", true),
@@ -134,6 +141,22 @@ mod tests {
             let why = reason(&ObjectId::new(group, kind, "a", "b"), &json!({}), &policies);
             assert_eq!(why.is_some(), waits, "{group}/{kind}");
         }
+    }
+
+    #[test]
+    fn a_model_server_is_known_by_its_kind_or_its_gpu() {
+        let mut kinds = kinds::Table::builtin();
+        let rows = json!({"example.com": {"ModelServer": {"slow": true}}});
+        kinds.add(&serde_json::from_value(rows).expect("they are rows")).expect("nobody else knows it");
+        let is_slow = |group, kind, body: Option<&Value>| {
+            super::is_slow(&ObjectId::new(group, kind, "models", "chat"), body, &kinds)
+        };
+        assert!(is_slow("example.com", "ModelServer", None));
+        assert!(!is_slow("example.org", "ModelServer", None));
+        assert!(!is_slow("apps", "Deployment", None));
+        let limits = |name: &str| json!({"spec": {"template": {"spec": {"containers": [{"resources": {"limits": {name: "1"}}}]}}}});
+        assert!(is_slow("apps", "Deployment", Some(&limits("nvidia.com/gpu"))));
+        assert!(!is_slow("apps", "Deployment", Some(&limits("cpu"))));
     }
 
     #[test]

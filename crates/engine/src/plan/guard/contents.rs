@@ -8,6 +8,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde_json::Value;
 
 use crate::inventory::Inventory;
+use crate::kinds::is_container;
 use crate::live::Live;
 use crate::marks::Owner;
 use crate::object::ObjectId;
@@ -26,14 +27,6 @@ const EVERYWHERE: [(&str, &str, Option<&str>); 5] = [
 
 /// How many objects of others are named.
 const NAMED: usize = 3;
-
-/// Tells whether an object holds others, and takes them along when it goes.
-pub fn is_container(id: &ObjectId) -> bool {
-    matches!(
-        (id.group.as_str(), id.kind.as_str()),
-        ("", "Namespace") | ("apiextensions.k8s.io", "CustomResourceDefinition")
-    )
-}
 
 /// Takes the deletion of namespaces and kinds that hold something of others out of a plan.
 pub(in crate::plan) fn check(plan: &mut Plan, observed: &Observed, owned: &Inventory, policies: &Policies) {

@@ -3,10 +3,11 @@
 use std::fmt;
 use std::str::FromStr;
 
-use super::ObjectId;
+use super::is_of_kubernetes;
+use crate::object::ObjectId;
 
 /// The group of kinds that have none, as settings write it.
-const CORE: &str = "core";
+pub(super) const CORE: &str = "core";
 
 /// A kind, or several: `Service` of any group, `Service.core`, `Deployment.apps`, `*.example.com`, or `*`.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -26,10 +27,34 @@ impl KindName {
     /// Any kind.
     pub const ANY: Self = Self { kind: None, group: None };
 
+    /// Reads a name; a text that can be none names a kind that there is not.
+    pub fn read(text: &str) -> Self {
+        let (kind, group) = text.split_once('.').map_or((text, None), |(kind, group)| (kind, Some(group)));
+        let group = group.map(|group| if group == CORE { String::new() } else { group.to_owned() });
+        Self { kind: (kind != "*").then(|| kind.to_owned()), group }
+    }
+
+    /// Names one kind of one group.
+    pub fn exact(group: &str, kind: &str) -> Self {
+        Self { kind: Some(kind.to_owned()), group: Some(group.to_owned()) }
+    }
+
+    /// Returns the shortest name that surely means the kind of an object.
+    pub fn of(id: &ObjectId) -> Self {
+        let group = (!is_of_kubernetes(&id.group)).then(|| id.group.clone());
+        Self { kind: Some(id.kind.clone()), group }
+    }
+
     /// Tells whether an object is of the kind.
     pub fn is_of(&self, id: &ObjectId) -> bool {
         self.kind.as_ref().is_none_or(|kind| *kind == id.kind)
             && self.group.as_ref().is_none_or(|group| *group == id.group)
+    }
+
+    /// Tells whether an object is of the kind where it has to be certain: without a group it means a kind of Kubernetes
+    /// itself.
+    pub fn is_surely_of(&self, id: &ObjectId) -> bool {
+        self.is_of(id) && (self.group.is_some() || is_of_kubernetes(&id.group))
     }
 }
 
@@ -44,8 +69,7 @@ impl FromStr for KindName {
         if (kind != "*" && !is_kind(kind)) || !group.is_none_or(is_group) {
             return Err(KindNameError(text.to_owned()));
         }
-        let group = group.map(|group| if group == CORE { String::new() } else { group.to_owned() });
-        Ok(Self { kind: (kind != "*").then(|| kind.to_owned()), group })
+        Ok(Self::read(text))
     }
 }
 
@@ -80,6 +104,28 @@ mod tests {
         check("*.core", [true, false]);
         check("*.knative.dev", [false, false]);
         check("Gateway", [false, false]);
+    }
+
+    #[test]
+    fn a_name_without_a_group_surely_means_a_kind_of_kubernetes() {
+        let (service, knative) = (("", "Service"), ("serving.knative.dev", "Service"));
+        for (name, (group, kind), is_meant, is_sure) in [
+            ("Service", service, true, true),
+            ("Service", knative, true, false),
+            ("Service.serving.knative.dev", knative, true, true),
+            ("Service.serving.knative.dev", service, false, false),
+            ("Service.", service, true, true),
+            ("Service.", knative, false, false),
+            ("Deployment", ("apps", "Deployment"), true, true),
+            ("Deployment.apps", ("apps", "Deployment"), true, true),
+            ("Deployment.extensions", ("apps", "Deployment"), false, false),
+            ("service", service, false, false),
+        ] {
+            let (id, name) = (ObjectId::new(group, kind, "a", "b"), KindName::read(name));
+            assert_eq!((name.is_of(&id), name.is_surely_of(&id)), (is_meant, is_sure), "{name} {group}/{kind}");
+        }
+        let of = |group| KindName::of(&ObjectId::new(group, "Service", "a", "b")).to_string();
+        assert_eq!((of(""), of("x.io")), ("Service".to_owned(), "Service.x.io".to_owned()));
     }
 
     #[test]
