@@ -17,7 +17,7 @@ use crate::cluster::{Cluster, ClusterError};
 use crate::desired::capabilities;
 use crate::desired::rendering::Want;
 use crate::desired::rendering::work::RenderingError;
-use crate::reconcile::fleet::Order;
+use crate::reconcile::model::Order;
 use look::{Node, look};
 
 /// Show what becomes of specs, and how it is: each object behind what leads to it, down to the pods and their images.

@@ -74,7 +74,9 @@ impl Run<'_> {
                 continue;
             }
             if let (Some(gateway), false) = (awaited(step), is_accepted) {
-                match accepted(self.cluster, gateway, self.acceptance, self.terms.stop).await {
+                match accepted(self.cluster, gateway, &self.terms.policies.kinds, self.acceptance, self.terms.stop)
+                    .await
+                {
                     Ok(None) => is_accepted = true,
                     Ok(Some(why)) => {
                         let message = format!("{}: {why}; nothing more was adopted", gateway.id);

@@ -36,9 +36,9 @@ const PASSED_BY: &str = "its status has changed, and nobody has looked at it sin
 
 impl<'a> HealthSnapshots<'a> {
     /// Returns what is known in a round; `live` is newer than what was seen.
-    pub fn of_round(settings: &RoundSettings, facts: &'a Facts, live: Option<&'a BTreeMap<ObjectId, Live>>) -> Self {
-        let readiness = (!facts.observed.is_unmarked).then(|| settings.readiness());
-        Self { live: live.unwrap_or(&facts.observed.live), known: &facts.snapshots, readiness }
+    pub fn of_round(settings: &'a RoundSettings, facts: &'a Facts, live: Option<&'a BTreeMap<ObjectId, Live>>) -> Self {
+        let rules = (!facts.observed.is_unmarked).then(|| (settings.readiness(), &settings.policies.kinds));
+        Self { live: live.unwrap_or(&facts.observed.live), known: &facts.snapshots, rules }
     }
 
     /// Returns where a Service can be reached.
@@ -86,8 +86,8 @@ impl<'a> HealthSnapshots<'a> {
         }
     }
 
-    fn of(&self, id: &ObjectId, readiness: Readiness) -> Option<HealthSnapshot> {
-        self.known.get(id).cloned().or_else(|| self.live.get(id).map(|live| HealthSnapshot::of(live, readiness)))
+    fn of(&self, id: &ObjectId, rules: (Readiness, &kinds::Table)) -> Option<HealthSnapshot> {
+        self.known.get(id).cloned().or_else(|| self.live.get(id).map(|live| HealthSnapshot::of(live, rules)))
     }
 }
 
@@ -140,7 +140,7 @@ pub async fn snapshots<'a>(
         }
         for live in live {
             if let Some(health) = snapshots.get_mut(live.object.id()) {
-                *health = HealthSnapshot::of(&live, (wait_policy.readiness, &task.policies.kinds));
+                *health = HealthSnapshot::of(&live, (wait_policy.readiness, &settings.policies.kinds));
             }
         }
     }

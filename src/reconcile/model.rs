@@ -12,6 +12,7 @@ use std::time::Duration;
 use gatewright_engine::error::Chain;
 use gatewright_engine::health::Readiness;
 use gatewright_engine::inventory::Inventory;
+use gatewright_engine::kinds;
 use gatewright_engine::marks::Marker;
 use gatewright_engine::mask::Masker;
 use gatewright_engine::object::{Object, ObjectId};
@@ -50,6 +51,8 @@ pub struct Order {
     pub settings: SyncSettings,
     /// The clusters.
     pub clusters: Clusters,
+    /// What is known of kinds.
+    pub kinds: kinds::Table,
     /// The id of this installation.
     pub installation: String,
     /// Whether anything is changed.

@@ -8,9 +8,9 @@ use std::path::Path;
 use std::sync::Arc;
 
 use gatewright::cluster::Cluster;
-use gatewright::cluster::memory::MemoryCluster;
 use gatewright::config::packs::{build, folders};
 use gatewright::report::ClusterReport;
+use gatewright::report::action::StepAction;
 use gatewright_engine::error::Chain;
 use gatewright_engine::health::{Readiness, health};
 use gatewright_engine::kinds::name::KindName;
@@ -25,6 +25,7 @@ use gatewright_engine::relations::{Branch, branches};
 use serde_json::{Value, json};
 
 use crate::rounds::installation::{Installation, Specs};
+use crate::support::memory::MemoryCluster;
 
 /// A data plane: planes, which lanes need, each of objects of kinds that nobody else knows.
 const PACK: &str = r#"
@@ -84,7 +85,7 @@ fn packs_with(manifests: &[(&str, &str)]) -> Result<Packs, String> {
         write("lane.yaml", LANE);
         write("plane.yaml", PLANE);
     }
-    let folders = folders([root.path()]).map_err(|error| Chain(&error).to_string())?;
+    let folders = folders(&gatewright_packs::all().into(), [root.path()]).map_err(|error| Chain(&error).to_string())?;
     build(None, &folders).map_err(|error| Chain(&error).to_string())
 }
 
@@ -107,7 +108,7 @@ fn object(kind: &str, name: &str, rest: &Value) -> Object {
 }
 
 /// The steps with an action, as kinds and names.
-fn steps(report: &ClusterReport, action: &str) -> Vec<String> {
+fn steps(report: &ClusterReport, action: StepAction) -> Vec<String> {
     let steps = report.steps.iter().filter(|step| step.action == action);
     steps.map(|step| step.id.path()).collect()
 }
@@ -119,12 +120,12 @@ async fn a_data_plane_is_added_by_its_pack_alone() {
     let installation = Installation::new("edge", &json!({})).with_packs(acme());
     let report = installation.round(&specs, &cluster).await;
     let created = ["Namespace/sky", "Engine/sky/main", "Fabric/main", "Track/sky/left", "Track/sky/right"];
-    assert_eq!([steps(&report, "create-namespace"), steps(&report, "create")].concat(), created, "{report:?}");
+    assert_eq!(steps(&report, StepAction::Create), created, "{report:?}");
 
     // A lane waits for a person, and the plane for its lanes.
     let fewer = Specs::from([spec("Lane", "right")]);
     let report = installation.plan(&fewer, &cluster).await;
-    assert_eq!(steps(&report, "prune"), Vec::<String>::new(), "{report:?}");
+    assert_eq!(steps(&report, StepAction::Prune), Vec::<String>::new(), "{report:?}");
     let held: Vec<&str> = report.holds.iter().map(|hold| hold.what.message.as_str()).collect();
     assert_eq!(held, ["1 object to delete, and Track sky/left is a Track"]);
     let refused = report.refusals.iter().map(|refusal| refusal.id.path()).collect::<Vec<_>>();
@@ -136,7 +137,7 @@ async fn a_data_plane_is_added_by_its_pack_alone() {
     let installation = Installation::new("edge", &hasty).with_packs(acme());
     installation.round(&specs, &cluster).await;
     let report = installation.plan(&fewer, &cluster).await;
-    assert_eq!(steps(&report, "prune"), ["Track/sky/left", "Fabric/main", "Engine/sky/main"], "{report:?}");
+    assert_eq!(steps(&report, StepAction::Prune), ["Track/sky/left", "Fabric/main", "Engine/sky/main"], "{report:?}");
 }
 
 #[test]

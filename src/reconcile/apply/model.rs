@@ -4,9 +4,9 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use gatewright_engine::error::Chain;
 use gatewright_engine::fingerprint::{self, Fingerprint};
+use gatewright_engine::kinds::{self, row::Wave};
 use gatewright_engine::live::Live;
 use gatewright_engine::object::ObjectId;
-use gatewright_engine::plan::order::wave;
 use gatewright_engine::plan::policies::Policies;
 use gatewright_engine::plan::{Plan, Step};
 use tokio_util::sync::CancellationToken;
@@ -104,10 +104,13 @@ impl Applied {
 }
 
 /// Puts the steps together that go beside each other, in the order of the plan.
-pub(super) fn waves<'a>(steps: impl IntoIterator<Item = &'a Step>) -> BTreeMap<u8, Vec<&'a Step>> {
-    let mut waves: BTreeMap<u8, Vec<_>> = BTreeMap::new();
+pub(super) fn waves<'a>(
+    steps: impl IntoIterator<Item = &'a Step>,
+    kinds: &kinds::Table,
+) -> BTreeMap<Wave, Vec<&'a Step>> {
+    let mut waves: BTreeMap<Wave, Vec<_>> = BTreeMap::new();
     for step in steps {
-        waves.entry(wave(&step.unit)).or_default().push(step);
+        waves.entry(kinds.wave(&step.unit)).or_default().push(step);
     }
     waves
 }

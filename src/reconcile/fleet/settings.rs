@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use gatewright_engine::health::Readiness;
 use gatewright_engine::inventory::Applied;
+use gatewright_engine::kinds::name::KindName;
 use gatewright_engine::plan::claims::Claims;
 use gatewright_engine::plan::conflicts::Conflicts;
 use gatewright_engine::plan::conflicts::fights::Fights;
@@ -101,6 +102,7 @@ fn policies(order: &Order, cluster: &str, first_round: bool) -> Policies {
     let settings = &order.settings;
     Policies {
         marker: order.marker(),
+        kinds: order.kinds.clone(),
         cluster: cluster.to_owned(),
         known_cluster: String::new(),
         twin: None,
@@ -117,8 +119,8 @@ fn policies(order: &Order, cluster: &str, first_round: bool) -> Policies {
         prune_adopted: settings.adopt.prune,
         prune: settings.prune.enabled,
         max_delete: max_delete(order),
-        confirm: Confirm { kinds: settings.prune.confirm.kinds.clone(), gpus: settings.prune.confirm.gpus },
-        recreate: settings.recreate.kinds.clone(),
+        confirm: confirm(order),
+        recreate: settings.recreate.kinds.iter().map(|kind| KindName::read(kind)).collect(),
         approved: BTreeSet::new(),
         pinned: None,
         allow_empty: settings.prune.allow_empty || order.undo.is_some(),
@@ -131,6 +133,12 @@ fn policies(order: &Order, cluster: &str, first_round: bool) -> Policies {
         claims: Claims::default(),
         renamed_from: settings.moved.iter().map(|former| former.from.clone()).collect(),
     }
+}
+
+fn confirm(order: &Order) -> Confirm {
+    let settings = &order.settings.prune.confirm;
+    let named = settings.kinds.as_ref().map(|kinds| kinds.iter().map(|kind| KindName::read(kind)).collect());
+    Confirm { kinds: named.unwrap_or_else(|| order.kinds.confirmed()), gpus: settings.gpus }
 }
 
 /// An undo deletes what the round had made that it names, and wants nothing else.

@@ -18,7 +18,9 @@ use crate::reconcile::requests::{join_bounded, only_local};
 /// Looks at the Gateways of all units of which a deployer holds something.
 pub(super) async fn look(cluster: &dyn Cluster, facts: &Facts, observed: &mut Observed) -> Result<(), ClusterError> {
     let held = facts.units().filter(|unit| held(unit, observed).next().is_some());
-    let looks = held.map(|unit| state(cluster, unit).map(|state| (unit.id.clone(), state)).boxed()).collect();
+    let looks = held
+        .map(|unit| state(cluster, unit, &facts.policies.kinds).map(|state| (unit.id.clone(), state)).boxed())
+        .collect();
     for (id, state) in join_bounded(looks).await {
         observed.gateways.insert(id, state?);
     }

@@ -169,7 +169,7 @@ impl Basis<'_> {
             wanted: self.facts.digests.get(&step.id)?.clone(),
             fields: step.fields.iter().filter_map(lasting).collect(),
             note: step.note.clone(),
-            health: HealthSnapshot::of(newest, self.settings.readiness()),
+            health: HealthSnapshot::of(newest, (self.settings.readiness(), &self.settings.policies.kinds)),
         };
         if let Some((seen, date)) = self.closing.and_then(|metadata| metadata.of(&step.id, &step.gvk)) {
             let traces = self.applied.traces.get(&step.id).cloned();

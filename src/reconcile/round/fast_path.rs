@@ -14,7 +14,7 @@ use crate::cluster::{Cluster, ClusterError};
 use crate::inventory::audit::Audit;
 use crate::inventory::store;
 use crate::reconcile::cache::{Cache, CachedObject, LastRound, NoChange};
-use crate::reconcile::health_snapshot::{has_pods, snapshots};
+use crate::reconcile::health_snapshot::snapshots;
 use crate::reconcile::metadata::MetadataView;
 use crate::reconcile::model::{Conclusion, RoundSettings};
 use crate::report::action::StepAction;

@@ -82,8 +82,8 @@ async fn end(
     if let Some(wait_policy) = settings.wait_policy.filter(|_| cluster.has_health() && applied.lost.is_none()) {
         let changed = changed(plan, applied);
         let live = &mut after.live;
-        after.unhealthy = wait(cluster, &settings.policies.marker, &changed, wait_policy, live, &settings.stop).await?;
-        bystanders = sick(&kept(plan), live, wait_policy.readiness);
+        after.unhealthy = wait(cluster, &settings.policies, &changed, wait_policy, live, &settings.stop).await?;
+        bystanders = sick(&kept(plan), live, (wait_policy.readiness, &settings.policies.kinds));
         bystanders.retain(|id, _| !snapshots.contains_key(id));
         let known = snapshots.iter().filter_map(|(id, health)| Some((id.clone(), health.sick.clone()?)));
         bystanders.extend(known);
@@ -91,7 +91,7 @@ async fn end(
     if applied.lost.is_none() && !settings.stop.is_cancelled() {
         let sick = (&after.unhealthy, &bystanders);
         let open = dependence::open(plan, applied, sick, &facts.rendering, &after.live);
-        let postponed = dependence::postponed(plan, &open, &after.live);
+        let postponed = dependence::postponed(plan, &open, &after.live, &settings.policies.kinds);
         let pruned = prune(cluster, plan, &postponed, Terms::of(settings, facts)).await;
         applied.outcomes.extend(pruned.outcomes);
         applied.deleting.extend(pruned.deleting);

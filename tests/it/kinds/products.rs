@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::path::Path;
 use std::sync::OnceLock;
 
-use gatewright::config::packs::{Folders, build};
+use gatewright::config::packs::{build, folders};
 use gatewright::inventory::maintenance;
 use gatewright_engine::health::{Readiness, health};
 use gatewright_engine::kinds::Table;
@@ -20,7 +20,12 @@ const POOLS: [(&str, &str); 2] =
 
 fn kinds() -> &'static Table {
     static PACKS: OnceLock<Packs> = OnceLock::new();
-    PACKS.get_or_init(|| build(None, &Folders::new()).expect("they go together")).table()
+    PACKS
+        .get_or_init(|| {
+            build(None, &folders(&gatewright_packs::all().into(), []).expect("there are none"))
+                .expect("they go together")
+        })
+        .table()
 }
 
 /// Checks of which kinds of packs a column says something.

@@ -154,7 +154,7 @@ impl Inquiry<'_> {
             Purpose::Apply | Purpose::Plan => negotiated(unit, &wanted, live, self.observed, self.policies),
             Purpose::Report => {
                 let autoscaler = self.observed.autoscaled.get(object.id());
-                Pair::new(unit, &wanted, live, autoscaler, &self.policies.conflicts).map(|pair| pair.agreed)
+                Pair::new(unit, &wanted, live, autoscaler, self.policies).map(|pair| pair.agreed)
             }
         };
         let agreed = Box::new(agreed.ok()?);

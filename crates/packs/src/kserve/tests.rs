@@ -145,7 +145,7 @@ fn of_several_schedulers_one_is_enough() {
     let state = |name: &str, available: u32| {
         let mut body = found(&rendering, "Deployment", name).clone();
         body["status"] = json!({"updatedReplicas": 3, "availableReplicas": available});
-        health(&body, Readiness::default(), &crate::kinds::Table::builtin()) == Health::Current
+        health(&body, Readiness::default(), &gatewright_engine::kinds::Table::builtin()) == Health::Current
     };
     let scheduler = "llama-kserve-router-scheduler";
     assert_eq!([state(scheduler, 1), state(scheduler, 0)], [true, false]);

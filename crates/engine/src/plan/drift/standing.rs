@@ -104,7 +104,7 @@ impl Grounds<'_> {
             Some(agreed) => Pair { agreed: agreed.clone(), live },
             None => {
                 let (wanted, autoscaler) = (unit.with_kept(object, live), self.observed.autoscaled.get(object.id()));
-                Pair::new(unit, &wanted, live, autoscaler, &self.policies.conflicts)?
+                Pair::new(unit, &wanted, live, autoscaler, self.policies)?
             }
         };
         match run.map(|run| &run.result) {

@@ -1,6 +1,7 @@
 use serde_json::json;
 
 use super::*;
+use crate::kinds::name::KindName;
 use crate::plan::recreate::Immutable;
 use crate::plan::tests::policies;
 use crate::problem::Place;
@@ -124,7 +125,7 @@ fn what_cannot_be_changed_is_tried_under_another_name_if_it_may_be_replaced() {
         world(Purpose::Apply, Some(Live { object: live().object.without_metadata("managedFields"), ..live() }));
     assert_eq!(world.immutable(), ["apply edge over 1"]);
     assert_eq!(world.immutable(), [""; 0], "nobody has consented");
-    world.policies.recreate = ["Service".to_owned()].into();
+    world.policies.recreate = [KindName::read("Service")].into();
     world.purpose = Purpose::Report;
     assert_eq!(world.immutable(), [""; 0], "a report replaces nothing");
     world.purpose = Purpose::Apply;
