@@ -129,7 +129,7 @@ async fn a_data_plane_is_added_by_its_pack_alone() {
     let held: Vec<&str> = report.holds.iter().map(|hold| hold.what.message.as_str()).collect();
     assert_eq!(held, ["1 object to delete, and Track sky/left is a Track"]);
     let refused = report.refusals.iter().map(|refusal| refusal.id.path()).collect::<Vec<_>>();
-    assert_eq!(refused, ["Track/sky/left", "Fabric/main", "Engine/sky/main"]);
+    assert_eq!(refused, ["Track/sky/left", "Engine/sky/main", "Fabric/main"]);
 
     // Where nobody has to agree, all goes in reverse order.
     let hasty = json!({"prune": {"confirm": {"kinds": []}}});

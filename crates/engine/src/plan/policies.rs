@@ -96,7 +96,7 @@ impl Allow {
 pub struct Policies {
     /// Who we are.
     pub marker: Marker,
-    /// What is known of kinds.
+    /// What is known of kinds: that of [`Packs::table`](crate::pack::Packs::table), or what is built in.
     pub kinds: kinds::Table,
     /// Name of the cluster, for messages.
     pub cluster: String,
