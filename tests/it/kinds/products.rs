@@ -99,7 +99,6 @@ fn pools_lead_to_their_picker_and_their_pods() {
 #[test]
 fn a_restart_of_a_graph_is_no_drift() {
     check(|row| row.others_may_add == ["spec.restart"], &[("nvidia.com", "DynamoGraphDeployment")]);
-    check(|row| row.resources && row.version.is_none() && row.slow, &[]);
     for (group, kind) in [
         ("gateway.kgateway.dev", "GatewayParameters"),
         ("agentgateway.dev", "AgentgatewayParameters"),
