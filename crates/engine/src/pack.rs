@@ -412,7 +412,7 @@ fn table(packs: &[Pack]) -> Result<kinds::Table, PackError> {
 
 /// Packs side by side, and the kinds of documents that they read.
 pub struct Packs {
-    packs: Vec<Pack>,
+    all: Vec<Pack>,
     kinds: Kinds,
     table: kinds::Table,
 }
@@ -446,12 +446,12 @@ impl Packs {
         for pack in &mut all {
             pack.read_rules(&kinds)?;
         }
-        Ok(Self { packs: all, kinds, table })
+        Ok(Self { all, kinds, table })
     }
 
     /// Returns the pack that renders specs of a kind that is not Gateways'.
     pub fn claiming(&self, group: &str, kind: &str) -> Option<&Pack> {
-        self.packs.iter().find(|pack| pack.claims(group, kind))
+        self.all.iter().find(|pack| pack.claims(group, kind))
     }
 
     /// Tells whether documents of a kind are specs: a Gateway, or what a pack claims.
@@ -471,26 +471,26 @@ impl Packs {
 
     /// Returns the packs, in their order.
     pub fn all(&self) -> &[Pack] {
-        &self.packs
+        &self.all
     }
 
     /// Returns what must hold for the parameters of units, whichever pack renders them.
     pub(crate) fn rules(&self) -> impl Iterator<Item = &Rule> {
-        self.packs.iter().flat_map(|pack| &pack.rules)
+        self.all.iter().flat_map(|pack| &pack.rules)
     }
 
     /// Returns the pack that renders the Gateways of a controller.
     pub(crate) fn of_controller(&self, controller: &str) -> Option<&Pack> {
-        self.packs.iter().find(|pack| pack.manifest.controllers.iter().any(|name| name == controller))
+        self.all.iter().find(|pack| pack.manifest.controllers.iter().any(|name| name == controller))
     }
 
     /// Returns the controller of a class that exists without a document.
     pub(crate) fn builtin_class(&self, class: &str) -> Option<&str> {
-        self.packs.iter().find_map(|pack| pack.manifest.classes.get(class)).map(String::as_str)
+        self.all.iter().find_map(|pack| pack.manifest.classes.get(class)).map(String::as_str)
     }
 
     /// Returns the names of the classes that exist without a document.
     pub(crate) fn builtin_classes(&self) -> impl Iterator<Item = &str> {
-        self.packs.iter().flat_map(|pack| pack.manifest.classes.keys()).map(String::as_str)
+        self.all.iter().flat_map(|pack| pack.manifest.classes.keys()).map(String::as_str)
     }
 }

@@ -135,15 +135,15 @@ pub enum Health {
     Conditions,
     /// As a Deployment: rolled out and available.
     Deployment,
-    /// As a StatefulSet.
+    /// As a `StatefulSet`.
     StatefulSet,
-    /// As a DaemonSet.
+    /// As a `DaemonSet`.
     DaemonSet,
     /// As a Service: one of type `LoadBalancer` may need an address.
     Service,
     /// As a Gateway: accepted by a control plane.
     Accepted,
-    /// As a CustomResourceDefinition: served.
+    /// As a `CustomResourceDefinition`: served.
     Established,
     /// As a Job: complete.
     Job,
