@@ -22,6 +22,7 @@ use gatewright_engine::plan::guard::confirm::is_slow;
 use gatewright_engine::plan::policies::Policies;
 use gatewright_engine::plan::recreate::consent;
 use gatewright_engine::relations::{Branch, branches};
+use gatewright_engine::unit::Unit;
 use serde_json::{Value, json};
 
 use crate::rounds::installation::{Installation, Specs};
@@ -186,7 +187,7 @@ fn a_kind_of_a_pack_leads_to_what_its_row_says() {
     }
     let specs = Specs::from([spec("Lane", "left"), spec("Plane", "main")]);
     let rendering = Installation::new("edge", &json!({})).with_packs(acme()).rendering(&specs);
-    let objects: Vec<&Value> = rendering.units.iter().flat_map(|unit| unit.all()).map(Object::body).collect();
+    let objects: Vec<&Value> = rendering.units.iter().flat_map(Unit::all).map(Object::body).collect();
     assert_eq!(drawn(&objects, &branches(&objects, acme().table())), "Fabric(Track Engine)");
     let strangers = Packs::new(Vec::new()).expect("there are none");
     assert_eq!(drawn(&objects, &branches(&objects, strangers.table())), "Track Fabric Engine");
