@@ -39,10 +39,10 @@ use clap::{Parser, Subcommand};
 use gatewright_engine::error::Chain;
 use serde::Serialize;
 
-use crate::clock::SystemClock;
+use crate::basics::clock::SystemClock;
+use crate::basics::sanitize;
 use crate::config::environment::Environment;
 use crate::config::{Config, ConfigError, did_you_mean};
-use crate::inert;
 use crate::state::owner::become_owner;
 
 /// Exit code: usage or configuration.
@@ -268,13 +268,16 @@ impl Context {
     }
 
     /// Starts logging.
-    fn log(&self, settings: &crate::telemetry::Settings) -> Result<(), Failure> {
-        crate::telemetry::init(settings, self.has_colored_log()).map_err(|error| no_log(&error))
+    fn log(&self, settings: &crate::process::telemetry::Settings) -> Result<(), Failure> {
+        crate::process::telemetry::init(settings, self.has_colored_log()).map_err(|error| no_log(&error))
     }
 
     /// Starts logging so that nobody waits for whoever reads the log.
-    fn log_queued(&self, settings: &crate::telemetry::Settings) -> Result<crate::telemetry::Flush, Failure> {
-        crate::telemetry::init_queued(settings, self.has_colored_log()).map_err(|error| no_log(&error))
+    fn log_queued(
+        &self,
+        settings: &crate::process::telemetry::Settings,
+    ) -> Result<crate::process::telemetry::Flush, Failure> {
+        crate::process::telemetry::init_queued(settings, self.has_colored_log()).map_err(|error| no_log(&error))
     }
 
     fn has_colored_log(&self) -> bool {
@@ -284,11 +287,11 @@ impl Context {
     /// Commands for people log only what is wrong, unless they are asked for more.
     fn log_quietly(&self, config: &Config) -> Result<(), Failure> {
         let level = self.log_level.clone().unwrap_or_else(|| "warn".to_owned());
-        self.log(&crate::telemetry::Settings { level, ..config.settings.log.clone() })
+        self.log(&crate::process::telemetry::Settings { level, ..config.settings.log.clone() })
     }
 }
 
-fn no_log(error: &crate::telemetry::TelemetryError) -> Failure {
+fn no_log(error: &crate::process::telemetry::TelemetryError) -> Failure {
     let failure = Failure::usage(Chain(error).to_string());
     match error.hint() {
         Some(hint) => failure.hint(hint),
@@ -309,13 +312,13 @@ fn check_name<T>(what: &str, name: Option<&str>, known: &BTreeMap<String, T>) ->
 
 /// Prints a text for people, in which nobody has written to the terminal but us.
 fn print(text: &str) {
-    emit(&inert::lines(text));
+    emit(&sanitize::lines(text));
 }
 
 /// Prints a value for programs, in one line.
 fn print_json(value: &impl Serialize) {
     stream(|out| {
-        inert::write_json(value, out)?;
+        sanitize::write_json(value, out)?;
         out.write_all(b"\n")
     });
 }
@@ -333,7 +336,7 @@ fn emit(text: &str) {
 
 /// Writes a text to standard error; when that is closed nobody can be told.
 fn complain(text: &str) {
-    drop(io::stderr().write_all(inert::lines(text).as_bytes()));
+    drop(io::stderr().write_all(sanitize::lines(text).as_bytes()));
 }
 
 /// Of several exit codes, the one that says most: 64, 1, 3, 4, 2, 0.

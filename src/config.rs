@@ -28,9 +28,10 @@ use gatewright_engine::text::digest;
 use gatewright_engine::yaml::{self, Node};
 use serde_json::Value;
 
+use crate::basics::paths::Paths;
 use crate::cluster::kubeconfig::StandardLookup;
-use crate::paths::Paths;
-use crate::seal::Key;
+use crate::history::journal;
+use crate::inventory::hmac::Key;
 use environment::Environment;
 use packs::{Folders, PackConfig, UnusablePack};
 use settings::{ClusterSettings, Settings, SourceSettings, SyncSettings};
@@ -206,6 +207,18 @@ impl Reader {
 }
 
 impl Config {
+    /// Returns where reports are kept, in which forms and for how long.
+    pub fn journal(&self) -> journal::Settings<'_> {
+        let reports = &self.settings.reports;
+        journal::Settings {
+            dir: &self.reports_dir,
+            keep: reports.keep.0,
+            max_bytes: reports.max_bytes.0,
+            formats: &reports.formats,
+            latest: reports.latest.as_deref(),
+        }
+    }
+
     /// Returns the clusters that a sync selects, by name.
     pub fn clusters_of(&self, sync: &SyncSettings) -> BTreeMap<&str, &ClusterSettings> {
         let clusters = self.settings.clusters.iter();

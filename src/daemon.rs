@@ -14,26 +14,26 @@ use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 use tracing::{error, info, warn};
 
-use crate::archive::Archive;
-use crate::archive::vault::VaultError;
-use crate::assemble;
-use crate::clock::Clock;
+use crate::basics::clock::Clock;
 use crate::config::Config;
 use crate::config::packs::UnusablePack;
 use crate::config::settings::{Mode as SyncMode, SyncSettings};
-use crate::feed::{Feed, Trouble};
-use crate::fleet::{self, Order};
-use crate::http::{self, HttpError, Listen, Shown};
-use crate::journal;
-use crate::metrics::Metrics;
-use crate::rendering::facts_of;
-use crate::rendering::renderings::Renderings;
+use crate::desired::assemble;
+use crate::desired::rendering::facts_of;
+use crate::desired::rendering::renderings::Renderings;
+use crate::history::archive::Archive;
+use crate::history::archive::vault::VaultError;
+use crate::history::journal;
+use crate::process::http::{self, HttpError, Listen, Shown};
+use crate::process::metrics::Metrics;
+use crate::process::service::{Notifier, Progress, Readiness, Signal, SignalError, Signals, keep_alive};
+use crate::reconcile::aliases::Rivals;
+use crate::reconcile::fleet::{self, Order};
 use crate::report::Mode;
-use crate::rivals::Rivals;
 use crate::schedule::drive::{Nudger, drive, nudges};
 use crate::schedule::timer::{Nudge, Timer};
 use crate::schedule::{Schedule, ScheduleError};
-use crate::service::{Notifier, Progress, Readiness, Signal, SignalError, Signals, keep_alive};
+use crate::source::cache::{Feed, Trouble};
 use crate::state::{State, StateError};
 use crate::webhooks;
 
@@ -333,7 +333,7 @@ impl Prepared {
 fn order(
     name: &str,
     settings: &SyncSettings,
-    clusters: crate::fleet::Clusters,
+    clusters: crate::reconcile::fleet::Clusters,
     shared: &Shared,
     (archive, config): (&Arc<Archive>, &Config),
 ) -> Order {

@@ -5,11 +5,12 @@
 pub mod blast;
 pub mod comparison;
 pub mod finding;
-mod form;
+pub mod form;
 pub mod html;
 pub mod junit;
 pub mod markdown;
 pub mod merged;
+pub mod outcome;
 pub mod outline;
 pub mod shown;
 pub mod text;
@@ -33,8 +34,8 @@ use gatewright_engine::problem::{Place, Problem, Scope};
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
-use crate::apply::Outcome;
-use crate::suspension::Suspension;
+use crate::report::outcome::Outcome;
+use crate::state::suspension::Suspension;
 use trend::Trend;
 use withheld::{HoldReport, RefusalReport};
 

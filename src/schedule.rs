@@ -23,7 +23,7 @@ use jiff::{SignedDuration, Timestamp};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::duration::Period;
+use crate::basics::duration::Period;
 use crate::schedule::jitter::Jitter;
 
 /// The interval of a sync that says nothing.

@@ -3,6 +3,7 @@
 //! A source never changes anything and never decides anything. It is asked for what is there now; the caller keeps
 //! the last good snapshot when it cannot answer.
 
+pub mod cache;
 pub mod directory;
 pub mod git;
 pub mod watch;

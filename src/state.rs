@@ -4,6 +4,8 @@
 //! this folder costs time and a new identity, never an object.
 
 pub mod owner;
+pub mod suspension;
+pub mod timekeeping;
 
 use std::fs::{self, DirBuilder, File, Permissions, TryLockError};
 use std::io::{self, Write};
@@ -14,7 +16,7 @@ use gatewright_engine::text::hex;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
-use crate::private::{lock_file, no_link};
+use crate::basics::private::{lock_file, no_link};
 
 /// The mode of the state folder and those in it: for their owner alone.
 const PRIVATE: u32 = 0o700;

@@ -5,7 +5,7 @@
 //! business.
 
 mod connect;
-pub mod courier;
+pub mod delivery;
 pub mod notification;
 mod queue;
 
@@ -18,13 +18,13 @@ use gatewright_engine::error::Chain;
 use tokio::time::{Instant, sleep, timeout_at};
 use tracing::{error, warn};
 
-use crate::clock::Clock;
+use crate::basics::clock::Clock;
 use crate::config::Config;
-use crate::journal::{self, Kept};
-use crate::metrics::Metrics;
+use crate::history::journal::{self, Kept};
+use crate::process::metrics::Metrics;
 use crate::report::Report;
 use crate::state::{State, StateError};
-use courier::{Courier, Step};
+use delivery::{Courier, Step};
 use notification::Notification;
 use queue::Queue;
 
@@ -33,7 +33,7 @@ use queue::Queue;
 ///
 /// After an error the news is told with the next report.
 pub fn keep(state: &State, config: &Config, report: &Report, metrics: &Metrics) -> Result<bool, StateError> {
-    journal::record(state, config, report, |kept| announce(state, config, report, kept, metrics))
+    journal::record(state, &config.journal(), report, |kept| announce(state, config, report, kept, metrics))
 }
 
 /// Leaves a notification of a kept report for everybody who is to be told. That it cannot be left for one keeps it from

@@ -8,10 +8,10 @@ use gatewright_engine::error::Chain;
 use super::session::{Prepared, Ready, Selection, Session, unusable};
 use super::sync::{Manner, carry_out};
 use super::{Context, EXIT_FAILED, Failure, complain};
-use crate::assemble;
 use crate::config::Config;
 use crate::config::settings::SourceSettings;
-use crate::plan_file::{PlanFile, PlanFileError, PlannedSync};
+use crate::desired::assemble;
+use crate::history::saved_plan::{PlanFile, PlanFileError, PlannedSync};
 use crate::report::Report;
 use crate::source::git::names::{CommitId, Reference};
 

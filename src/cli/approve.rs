@@ -7,9 +7,9 @@ use jiff::SignedDuration;
 
 use super::session::unusable;
 use super::{Context, Failure, print};
-use crate::approvals::{Approval, Asked, give, given, waiting};
-use crate::clock::Clock;
-use crate::duration::Period;
+use crate::basics::clock::Clock;
+use crate::basics::duration::Period;
+use crate::history::approvals::{Approval, Asked, give, given, waiting};
 use crate::state::State;
 
 /// Lets steps go ahead that a guard holds: exactly those that were printed with the token, and nothing else.

@@ -9,7 +9,7 @@ use gatewright_engine::unit::Rendering;
 
 use super::render::{Specs, exit_code};
 use super::{Context, Failure, complain, print};
-use crate::rendering::{Rendered, problems, render_all};
+use crate::desired::rendering::{Rendered, problems, render_all};
 use crate::report::named;
 
 /// Checks specs without a cluster: structure, names, references, and that everything renders.

@@ -7,7 +7,7 @@ use super::plan::show;
 use super::session::{Answer, Prepared, Selection, Session, unusable};
 use super::{Context, EXIT_FAILED, Failure, check_name, complain, print, worst};
 use crate::config::settings::{MaxDelete, SyncSettings};
-use crate::ledger;
+use crate::inventory::store;
 use crate::report::{ClusterReport, Mode, Report};
 
 /// Deletes everything that a sync owns, on all of its clusters or on some.
@@ -107,11 +107,11 @@ fn finish(session: &Session<'_>, prepared: &Prepared, report: &Report, args: &Ar
         }
         let fail = |error| super::inventory::failed(name, &error);
         let emptied = async {
-            let ledger = ledger::load(cluster.as_ref(), &args.sync).await?;
+            let ledger = store::load(cluster.as_ref(), &args.sync).await?;
             let is_ours = ledger.inventory.installation == prepared.order.installation;
             let is_over = ledger.exists() && is_ours && ledger.inventory.entries.is_empty();
             if is_over {
-                ledger::remove(cluster.as_ref(), &args.sync, ledger).await?;
+                store::remove(cluster.as_ref(), &args.sync, ledger).await?;
             }
             Ok(is_over)
         };

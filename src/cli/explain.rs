@@ -16,7 +16,7 @@ use super::render::{Specs, packs};
 use super::session::Session;
 use super::{Context, EXIT_FAILED, Failure, check_name, complain, print, print_json};
 use crate::config::{Config, did_you_mean};
-use crate::rendering::{Reading, facts_of};
+use crate::desired::rendering::{Reading, facts_of};
 
 /// How many Gateways are listed for somebody who named an object that is not there.
 const MOST_GATEWAYS: usize = 10;

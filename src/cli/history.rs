@@ -4,7 +4,7 @@ use gatewright_engine::text::count;
 
 use super::plan::{Format, show};
 use super::{Context, Failure, check_name, complain, print};
-use crate::journal;
+use crate::history::journal;
 use crate::report::{Mode, Report};
 
 /// Lists the rounds that changed something or said something new, the newest first.

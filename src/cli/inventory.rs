@@ -10,8 +10,8 @@ use super::session::{Answer, Session, unusable};
 use super::table::table;
 use super::{Context, EXIT_FAILED, Failure, check_name, print, print_json, worst};
 use crate::cluster::ClusterError;
-use crate::custody::repair::{self, Change, Repair};
-use crate::ledger;
+use crate::inventory::maintenance::repair::{self, Change, Repair};
+use crate::inventory::store;
 
 /// Shows what is owned on clusters, and mends what is written down about it.
 #[derive(Debug, clap::Args)]
@@ -122,7 +122,7 @@ fn show(context: &Context, args: &Show) -> Result<u8, Failure> {
 fn inventory(session: &Session<'_>, sync: &str, name: &str) -> Result<(u8, Value), Failure> {
     let cluster = session.cluster(name)?;
     let fail = |error| failed(name, &error);
-    let (ledger, damage) = session.block_on(ledger::salvage(cluster.as_ref(), sync)).map_err(fail)?;
+    let (ledger, damage) = session.block_on(store::salvage(cluster.as_ref(), sync)).map_err(fail)?;
     let witness = session.witness(sync, name);
     let verdict = witness.as_ref().map(|it| it.judge(&ledger.inventory, ledger.version(), damage.as_ref()));
     let verdict = verdict.unwrap_or_default();

@@ -10,7 +10,7 @@ use super::plan::Format;
 use super::session::{Session, unusable};
 use super::table::table;
 use super::{Context, Failure, check_name, print, print_json, worst};
-use crate::custody::orphans::{Orphans, find};
+use crate::inventory::maintenance::orphans::{Orphans, find};
 
 /// Lists what bears the marks of this installation and stands in no inventory of its syncs, and inventories of syncs that
 /// are not configured. Changes nothing.
@@ -66,12 +66,13 @@ fn text(cluster: &str, orphans: &Orphans) -> String {
     for message in &orphans.blind {
         out.push(format!("  not looked at: {message}\n"));
     }
-    let object = |it: &crate::custody::orphans::Orphan| [it.id.to_string(), it.uid.clone(), it.sync.clone()];
+    let object =
+        |it: &crate::inventory::maintenance::orphans::Orphan| [it.id.to_string(), it.uid.clone(), it.sync.clone()];
     let objects: Vec<[String; 3]> = orphans.objects.iter().map(object).collect();
     if !objects.is_empty() {
         out.push(table(["OBJECT", "UID", "SYNC"], &objects));
     }
-    let inventory = |it: &crate::custody::orphans::Abandoned| {
+    let inventory = |it: &crate::inventory::maintenance::orphans::Abandoned| {
         let of = if it.is_ours { "this one".to_owned() } else { it.installation.clone() };
         [it.sync.clone(), it.objects.to_string(), of]
     };

@@ -7,12 +7,12 @@ use gatewright_engine::text::digest;
 use super::session::{Selection, Session, unusable};
 use super::view::View;
 use super::{Context, EXIT_FAILED, Failure, complain, print_json, stream, worst};
-use crate::approvals;
-use crate::clock::Clock;
+use crate::basics::clock::Clock;
 use crate::config::settings;
-use crate::plan_file::{PlanFile, PlannedSync};
+use crate::history::approvals;
+use crate::history::saved_plan::{PlanFile, PlannedSync};
 use crate::report::{Mode, Report, text};
-use crate::suspension;
+use crate::state::suspension;
 
 /// Shows what the next round would do, on every cluster, and changes nothing.
 ///

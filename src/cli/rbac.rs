@@ -5,7 +5,7 @@ use gatewright_engine::yaml;
 
 use super::session::{Selection, Session, unusable};
 use super::{Context, Failure, emit, worst};
-use crate::rights::{Request, Subject, documents};
+use crate::desired::rights::{Request, Subject, documents};
 
 /// Prints the rights that a sync needs, as roles and bindings for `kubectl apply -f -`.
 ///

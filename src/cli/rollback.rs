@@ -7,8 +7,8 @@ use super::session::{Prepared, Session, locked};
 use super::suspend::hold;
 use super::sync::{How, round};
 use super::{Context, EXIT_FAILED, Failure, check_name, print};
-use crate::archive::sets::{self, Set};
-use crate::archive::vault::Vault;
+use crate::history::archive::sets::{self, Set};
+use crate::history::archive::vault::Vault;
 use crate::report::{ClusterState, Mode};
 
 /// Applies what was rendered in an earlier round again, without the source, and suspends the sync.

@@ -3,9 +3,9 @@
 use std::sync::Arc;
 
 use super::{Context, Failure, session};
-use crate::clock::Clock;
+use crate::basics::clock::Clock;
 use crate::daemon::{self, Host};
-use crate::service::Notifier;
+use crate::process::service::Notifier;
 
 /// Runs as a daemon: rounds on schedule, until SIGTERM; SIGHUP reads the config file again.
 ///

@@ -14,24 +14,24 @@ use tokio::runtime::Runtime;
 use tokio_util::sync::CancellationToken;
 
 use super::{Context, EXIT_FAILED, Failure, check_name, complain};
-use crate::archive::Archive;
-use crate::archive::vault::{Vault, VaultError};
-use crate::assemble;
-use crate::clock::Clock;
+use crate::basics::clock::Clock;
 use crate::cluster::Cluster;
 use crate::config::Config;
-use crate::feed;
-use crate::fleet::{self, Order};
-use crate::journal;
-use crate::metrics::Metrics;
-use crate::rendering::Wanted;
+use crate::desired::assemble;
+use crate::desired::rendering::Wanted;
+use crate::history::archive::Archive;
+use crate::history::archive::vault::{Vault, VaultError};
+use crate::history::journal;
+use crate::inventory::audit::Witness;
+use crate::process::metrics::Metrics;
+use crate::process::service::Signals;
+use crate::reconcile::aliases::Rivals;
+use crate::reconcile::fleet::{self, Order};
 use crate::report::{Mode, Report};
-use crate::rivals::Rivals;
-use crate::service::Signals;
 use crate::source::Snapshot;
+use crate::source::cache;
+use crate::state::timekeeping;
 use crate::state::{Lock, State, StateError};
-use crate::timekeeping;
-use crate::witness::Witness;
 
 /// Threads parse specs and templates, recursively; the depth is limited, and this is room for it.
 const STACK: usize = 8 << 20;
@@ -210,7 +210,7 @@ impl<'a> Session<'a> {
     pub(super) fn keep_snapshot(&self, prepared: &Prepared) -> Result<(), Failure> {
         let Some(identity) = &prepared.source else { return Ok(()) };
         let name = &prepared.order.settings.source;
-        feed::store(name, &prepared.snapshot, identity, &self.state).map_err(|error| unusable(&error))
+        cache::store(name, &prepared.snapshot, identity, &self.state).map_err(|error| unusable(&error))
     }
 
     /// Runs a round, and compares what it finds with the last report.

@@ -13,13 +13,13 @@ use super::plan::Format;
 use super::session::unusable;
 use super::{Context, Failure, check_name, print, print_json};
 use crate::config::Config;
-use crate::feed::{TROUBLES, Trouble};
-use crate::journal;
+use crate::history::journal;
 use crate::report::text::why;
 use crate::report::{ClusterReport, Report, UnitReport, UnitState};
+use crate::source::cache::{TROUBLES, Trouble};
 use crate::state::State;
-use crate::suspension::{self, Suspension};
-use crate::timekeeping;
+use crate::state::suspension::{self, Suspension};
+use crate::state::timekeeping;
 
 /// Shows how every sync stood after its last round, with the addresses and ports of each Gateway.
 ///

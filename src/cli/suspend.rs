@@ -4,12 +4,12 @@ use std::time::Duration;
 
 use super::session::unusable;
 use super::{Context, Failure, check_name, complain, print};
-use crate::clock::Clock as _;
+use crate::basics::clock::Clock as _;
+use crate::basics::duration::Period;
 use crate::config::Config;
-use crate::duration::Period;
 use crate::state::State;
-use crate::suspension::{self, Suspension};
-use crate::timekeeping;
+use crate::state::suspension::{self, Suspension};
+use crate::state::timekeeping;
 
 /// Suspends a sync: no rounds until it is resumed, or for some time.
 ///

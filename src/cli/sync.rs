@@ -7,7 +7,7 @@ use super::session::{Answer, Prepared, Ready, Selection, Session, question, unus
 use super::{Context, EXIT_FAILED, EXIT_HELD, Failure, complain, worst};
 use crate::config::settings;
 use crate::report::{Mode, Report, text};
-use crate::suspension;
+use crate::state::suspension;
 
 /// Runs one round now: shows the plan, applies it, waits, and deletes what is not wanted any more.
 ///

@@ -6,7 +6,7 @@ use gatewright_engine::text::count;
 use super::inventory::failed;
 use super::session::{Answer, Session, unusable};
 use super::{Context, EXIT_FAILED, Failure, print};
-use crate::custody::takeover::{Takeover, carry_out, plan};
+use crate::inventory::maintenance::claim::{Takeover, carry_out, plan};
 
 /// Makes ours what another installation owns under the name of a sync: its inventory, and the marks of its objects.
 ///

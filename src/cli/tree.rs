@@ -12,10 +12,10 @@ use serde_json::{Value, json};
 use super::plan::Format;
 use super::session::{Prepared, Selection, Session, parse_unit, unusable};
 use super::{Context, Failure, print, print_json, worst};
-use crate::capabilities;
 use crate::cluster::{Cluster, ClusterError};
-use crate::rendering::Want;
-use crate::rendering::work::RenderingError;
+use crate::desired::capabilities;
+use crate::desired::rendering::Want;
+use crate::desired::rendering::work::RenderingError;
 use look::{Node, look};
 
 /// Shows what becomes of specs, and how it is: each object behind what leads to it, down to the pods and their images.

@@ -10,9 +10,9 @@ use super::session::{Prepared, Session, locked};
 use super::suspend::hold;
 use super::sync::{How, round};
 use super::{Context, EXIT_FAILED, Failure, complain, print};
-use crate::archive::runs::{self, Outline, Recorded};
-use crate::archive::vault::Vault;
 use crate::config::did_you_mean;
+use crate::history::archive::runs::{self, Outline, Recorded};
+use crate::history::archive::vault::Vault;
 use crate::report::{ClusterState, Mode};
 
 /// Takes back what a round has changed and deleted, and suspends the sync, so that no round does it again.

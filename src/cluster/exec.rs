@@ -20,7 +20,7 @@ use serde_json::{Value, json};
 use tokio::io::AsyncReadExt as _;
 use tokio::process::{Child, ChildStderr, ChildStdout, Command};
 
-use crate::redact::excerpt;
+use crate::basics::redact::excerpt;
 use allow::{Exec, program};
 
 /// The versions of the protocol that can be spoken.

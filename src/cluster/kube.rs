@@ -30,7 +30,7 @@ use kube::api::GetParams;
 use kube::core::Request as Address;
 use serde_json::Value;
 
-use crate::clock::Clock;
+use crate::basics::clock::Clock;
 use crate::cluster::kubeconfig::{Settings, StandardLookup};
 use crate::cluster::{Cluster, ClusterError, Glance, Kinds, Mode, Precondition, Range, Record, Search};
 use discovery::Discovery;

@@ -20,9 +20,9 @@ use schemars::JsonSchema;
 use secrecy::SecretString;
 use serde::{Deserialize, Serialize};
 
+use crate::basics::duration::Period;
 use crate::cluster::exec::allow::Exec;
 use crate::cluster::exec::{Identity, Plugin, PluginError};
-use crate::duration::Period;
 
 /// How an API server is reached: `clusters.<name>.kubeconfig` in the config file.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]

@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use gatewright_engine::pack::gateway::authorities::{CaError, TlsSettings, authorities};
 
 use super::settings::PackSettings;
-use crate::paths::{NoCredentials, Paths};
+use crate::basics::paths::{NoCredentials, Paths};
 
 /// Authorities that cannot be used.
 #[derive(Debug, thiserror::Error)]

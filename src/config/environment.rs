@@ -8,7 +8,7 @@ use std::time::Duration;
 use gatewright_engine::problem::{Place, Problem};
 
 use super::settings::Settings;
-use crate::duration::Period;
+use crate::basics::duration::Period;
 
 /// What the environment says.
 #[derive(Clone, Debug, Default)]

@@ -15,7 +15,7 @@ use serde_json::{Value, json};
 
 use super::did_you_mean;
 use super::settings::Settings;
-use crate::paths::Paths;
+use crate::basics::paths::Paths;
 
 /// What files of packs are called; others in a folder are for people.
 const ENDINGS: [&str; 4] = ["yaml", "yml", "json", "tera"];

@@ -14,12 +14,15 @@ use serde_json::Value;
 use super::allow::{Allow, OverlaySettings};
 use super::conflicts::{ConflictRule, IgnoreRule};
 use super::webhooks::WebhookSettings;
-use crate::archive::{self, sets};
+use crate::basics::duration::Period;
+use crate::basics::size::Size;
 use crate::cluster::kubeconfig;
-use crate::duration::Period;
-use crate::size::Size;
+use crate::history::archive::{self, sets};
+use crate::process::http;
+use crate::process::telemetry;
+use crate::report::form::ReportFormat;
+use crate::schedule;
 use crate::source::{directory, git};
-use crate::{http, schedule, telemetry};
 
 /// The whole file.
 #[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
@@ -76,22 +79,6 @@ impl Default for ReportSettings {
         let (max_bytes, webhooks) = (Size(1 << 30), BTreeMap::new());
         Self { dir: PathBuf::from("reports"), keep, max_bytes, formats, latest: None, webhooks }
     }
-}
-
-/// A form in which a report is kept.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case")]
-pub enum ReportFormat {
-    /// For programs.
-    Json,
-    /// For people.
-    Text,
-    /// For a comment on a pull request.
-    Markdown,
-    /// For whatever shows the results of tests.
-    Junit,
-    /// For a browser.
-    Html,
 }
 
 /// The inventories on API servers.

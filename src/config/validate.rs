@@ -16,7 +16,7 @@ use super::environment::Environment;
 use super::settings::{ClusterSettings, Settings, SourceSettings, SyncSettings};
 use super::webhooks::WebhookSettings;
 use super::{Reader, did_you_mean, plain};
-use crate::paths::{NoCredentials, Paths};
+use crate::basics::paths::{NoCredentials, Paths};
 use crate::schedule::Schedule;
 
 /// Names become labels, folders and parts of object names; 40 characters leave room for what is added.

@@ -13,9 +13,9 @@ use schemars::JsonSchema;
 use secrecy::{ExposeSecret as _, SecretString};
 use serde::{Deserialize, Serialize};
 
-use crate::duration::Period;
-use crate::paths::{NoCredentials, Paths};
-use crate::private;
+use crate::basics::duration::Period;
+use crate::basics::paths::{NoCredentials, Paths};
+use crate::basics::private;
 
 /// A receiver of notifications.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]

@@ -6,8 +6,8 @@ use gatewright_engine::plan::refusal::Reason;
 use gatewright_engine::problem::Scope;
 use jiff::Timestamp;
 
-use crate::apply::Outcome;
-use crate::metrics::Metrics;
+use crate::process::metrics::Metrics;
+use crate::report::outcome::Outcome;
 use crate::report::{ClusterReport, ClusterState, Report, StepReport, UnitReport, UnitState};
 
 /// The most kinds that are counted apart: a source may name any, and each is a series.

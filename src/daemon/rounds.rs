@@ -11,17 +11,17 @@ use tracing::{Instrument, error, info, info_span, warn};
 
 use super::measure::{measure, seconds};
 use super::{Shared, Slot};
-use crate::claims::{self, Beside};
 use crate::config::Config;
-use crate::fleet::{self, Order};
-use crate::journal;
-use crate::rendering::renderings::Renderings;
-use crate::rendering::{Want, Wanted};
+use crate::desired::claims::{self, Beside};
+use crate::desired::rendering::renderings::Renderings;
+use crate::desired::rendering::{Want, Wanted};
+use crate::history::journal;
+use crate::reconcile::fleet::{self, Order};
 use crate::report::{ClusterState, Report};
 use crate::schedule::timer::{Cause, Outcome};
 use crate::source::Snapshot;
-use crate::suspension::{self, Suspension};
-use crate::timekeeping;
+use crate::state::suspension::{self, Suspension};
+use crate::state::timekeeping;
 use crate::webhooks;
 
 /// The time in which a round learns what the other syncs of its cluster want. Where that is not enough the next round

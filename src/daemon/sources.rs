@@ -15,12 +15,12 @@ use tracing::{error, info, warn};
 
 use super::measure::seconds;
 use super::{Shared, Slot, nudge_all};
-use crate::assemble::{self, SourceSetupError};
 use crate::config::Config;
-use crate::feed::{Feed, TROUBLES, Trouble};
+use crate::desired::assemble::{self, SourceSetupError};
+use crate::process::service::Pulse;
 use crate::schedule::drive::Nudger;
-use crate::service::Pulse;
 use crate::source::SourceError;
+use crate::source::cache::{Feed, TROUBLES, Trouble};
 use crate::source::watch::{Watcher, watch};
 use crate::state::State;
 

@@ -6,7 +6,7 @@ use gatewright_engine::text::count;
 
 use super::outline::{ACTIONS, verb};
 use super::{ClusterReport, Mode, Report, StepReport, UnitState};
-use crate::apply::Outcome;
+use crate::report::outcome::Outcome;
 
 /// Says what changes, or has changed, over all clusters; `None` if nothing does.
 pub fn blast(report: &Report) -> Option<String> {

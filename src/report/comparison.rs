@@ -156,7 +156,7 @@ fn changes(title: &str, change: &Change, note: &str) -> String {
         ("resolved", &change.resolved),
     ];
     for (word, finding) in all.iter().flat_map(|(word, all)| all.iter().map(move |finding| (word, finding))) {
-        let what = crate::inert::line(&finding.what);
+        let what = crate::basics::sanitize::line(&finding.what);
         // Writing to a string does not fail.
         let _ = match *word {
             "new" => writeln!(out, "  {word}: {what}"),

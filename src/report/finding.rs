@@ -15,7 +15,7 @@ use serde_json::Value;
 use super::text::why;
 use super::withheld::{HoldReport, RefusalReport};
 use super::{ClusterReport, ClusterState, ProblemReport, Report, StepReport, UnitReport, UnitState};
-use crate::apply::Outcome;
+use crate::report::outcome::Outcome;
 
 /// What a finding is about.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]

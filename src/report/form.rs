@@ -2,9 +2,27 @@
 
 use std::io;
 
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
 use super::{Report, html, junit, markdown, text};
-use crate::config::settings::ReportFormat;
-use crate::inert;
+use crate::basics::sanitize;
+
+/// A form in which a report is kept.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum ReportFormat {
+    /// For programs.
+    Json,
+    /// For people.
+    Text,
+    /// For a comment on a pull request.
+    Markdown,
+    /// For whatever shows the results of tests.
+    Junit,
+    /// For a browser.
+    Html,
+}
 
 impl ReportFormat {
     /// Returns how the name of a file of this form ends.
@@ -25,7 +43,7 @@ impl ReportFormat {
     pub fn write(self, report: &Report, out: &mut impl io::Write) -> io::Result<()> {
         let reports = std::slice::from_ref(report);
         match self {
-            Self::Json => Ok(inert::write_pretty_json(report, out)?),
+            Self::Json => Ok(sanitize::write_pretty_json(report, out)?),
             Self::Text => text::write_to(report, text::Look::default(), out),
             Self::Markdown => out.write_all(markdown::write(reports, markdown::ROOM).as_bytes()),
             Self::Junit => junit::write_to(reports, out),

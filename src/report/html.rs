@@ -16,7 +16,7 @@ use sha2::{Digest, Sha256};
 use super::trend::{Gone, Summary};
 use super::warnings::Warning;
 use super::{ClusterState, Report};
-use crate::inert;
+use crate::basics::sanitize;
 use objects::{section, state_of};
 
 const STYLE: &str = include_str!("html/style.css");
@@ -163,7 +163,7 @@ struct Safe<'a>(&'a str);
 
 impl Display for Safe<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let text = inert::line(self.0);
+        let text = sanitize::line(self.0);
         let mut rest = &*text;
         while let Some(at) = rest.find(['&', '<', '>', '"', '\'']) {
             f.write_str(&rest[..at])?;

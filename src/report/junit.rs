@@ -11,8 +11,8 @@ use super::outline::verb;
 use super::shown::dated;
 use super::text::why;
 use super::{ClusterReport, ClusterState, Mode, Report, StepReport};
-use crate::apply::Outcome;
-use crate::inert;
+use crate::basics::sanitize;
+use crate::report::outcome::Outcome;
 
 /// What became of one case.
 enum Verdict {
@@ -134,14 +134,14 @@ fn cases(report: &Report, name: &str, cluster: &ClusterReport) -> Vec<Case> {
         cases.push(whole(Verdict::Error { kind: cluster.state.word(), message }));
     }
     if cluster.state == ClusterState::Suspended {
-        let why = report.suspended.as_ref().map(crate::suspension::Suspension::words);
+        let why = report.suspended.as_ref().map(crate::state::suspension::Suspension::words);
         cases.push(whole(Verdict::Skipped(why.unwrap_or_else(|| "suspended".to_owned()))));
     }
     for hold in &cluster.holds {
         let unit = hold.unit.as_ref().map_or_else(|| "cluster".to_owned(), ToString::to_string);
         let message = marked(hold.message.clone(), cluster.mark(hold.since));
         let kind = format!("guard {}", hold.guard);
-        let text = inert::line(&hold.hint).into_owned();
+        let text = sanitize::line(&hold.hint).into_owned();
         let verdict = Verdict::Failed { kind: kind.clone(), message, text };
         cases.push(Case { unit, name: kind, verdict });
     }
@@ -194,7 +194,7 @@ fn marked(message: String, mark: Option<String>) -> String {
 fn differences(step: &StepReport, cluster: &ClusterReport) -> String {
     let mut out = String::new();
     for (_, line) in step.differences.iter().flat_map(|difference| dated(difference, step, cluster).plain()) {
-        out += &inert::line(&line);
+        out += &sanitize::line(&line);
         out.push('\n');
     }
     out
@@ -202,7 +202,7 @@ fn differences(step: &StepReport, cluster: &ClusterReport) -> String {
 
 /// Returns a text of others for an attribute; what XML cannot hold at all is not left by [`inert`].
 fn xml(text: &str) -> String {
-    escaped(&inert::line(text))
+    escaped(&sanitize::line(text))
 }
 
 fn escaped(text: &str) -> String {

@@ -14,8 +14,8 @@ use super::text::why;
 use super::trend::{Gone, Summary};
 use super::warnings::Warning;
 use super::{ClusterReport, ClusterState, Report, StepReport};
-use crate::apply::Outcome;
-use crate::inert;
+use crate::basics::sanitize;
+use crate::report::outcome::Outcome;
 
 /// How long a view may be, in bytes: GitHub takes 65,536 characters in a comment, and somebody may add a line.
 pub const ROOM: usize = 60_000;
@@ -98,7 +98,7 @@ fn details(report: &Report, name: &str, cluster: &ClusterReport) -> Vec<String> 
     for refusal in &cluster.refusals {
         let text = units.entry(&refusal.unit).or_default();
         let mark = mark(cluster, refusal.since);
-        *text += &inert::line(&format!("# {}: {}{mark}", refusal.id, why(refusal)));
+        *text += &sanitize::line(&format!("# {}: {}{mark}", refusal.id, why(refusal)));
         text.push('\n');
     }
     let block = |(unit, text): (&ObjectId, String)| {
@@ -157,12 +157,12 @@ fn changed(step: &StepReport, cluster: &ClusterReport) -> String {
         }
     }
     lines.push(String::new());
-    lines.iter().map(|line| inert::line(line)).collect::<Vec<_>>().join("\n")
+    lines.iter().map(|line| sanitize::line(line)).collect::<Vec<_>>().join("\n")
 }
 
 /// Returns a text as a code span.
 fn code(text: &str) -> String {
-    let text = inert::line(text);
+    let text = sanitize::line(text);
     let fence = "`".repeat(longest_run(&text) + 1);
     // A space is taken off each end if both have one.
     let pad = if text.starts_with(['`', ' ']) || text.ends_with(['`', ' ']) { " " } else { "" };
@@ -181,7 +181,7 @@ fn longest_run(text: &str) -> usize {
 /// Returns a text as HTML within Markdown, in which Markdown finds nothing to read either.
 fn html(text: &str) -> String {
     let mut out = String::new();
-    for character in inert::line(text).chars() {
+    for character in sanitize::line(text).chars() {
         if character.is_alphanumeric() || " /-.,:()".contains(character) {
             out.push(character);
         } else {

@@ -4,7 +4,7 @@ use gatewright_engine::plan::refusal::Reason;
 use gatewright_engine::text::count;
 
 use super::{ClusterReport, ClusterState, StepReport};
-use crate::apply::Outcome;
+use crate::report::outcome::Outcome;
 
 /// The actions that are counted, in the order in which they are told.
 pub(super) const ACTIONS: [&str; 11] = [

@@ -16,8 +16,8 @@ use super::trend::Summary;
 use super::warnings::Warning;
 use super::withheld::RefusalReport;
 use super::{ClusterReport, ClusterState, Mode, ProblemReport, Report, StepReport, UnitState, named};
-use crate::apply::Outcome;
-use crate::inert;
+use crate::basics::sanitize;
+use crate::report::outcome::Outcome;
 
 /// How much of what is gone is named, unless all is to be shown.
 const MOST_GONE: usize = 10;
@@ -87,13 +87,13 @@ struct Writer {
 impl Writer {
     /// Writes one line, whatever stands in what others have said.
     fn line(&mut self, text: &str) {
-        self.out.push_str(&inert::line(text));
+        self.out.push_str(&sanitize::line(text));
         self.out.push('\n');
     }
 
     /// Writes a line in which the first part is colored.
     fn painted(&mut self, text: &str, style: Style, rest: &str) {
-        let text = inert::line(text);
+        let text = sanitize::line(text);
         if self.look.color {
             self.out.push_str(&text.style(style).to_string());
         } else {

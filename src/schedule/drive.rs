@@ -9,9 +9,9 @@ use tokio::sync::watch;
 use tokio::time::sleep;
 use tokio_util::sync::CancellationToken;
 
-use crate::clock::Clock;
+use crate::basics::clock::Clock;
+use crate::process::service::Pulse;
 use crate::schedule::timer::{Cause, LONGEST_WAIT, Next, Nudge, Outcome, Timer};
-use crate::service::Pulse;
 
 /// Makes a channel for the nudges of one sync.
 pub fn nudges() -> (Nudger, Nudges) {
@@ -123,8 +123,8 @@ mod tests {
     use tokio::time::Instant;
 
     use super::*;
+    use crate::process::service::{Progress, STUCK_AFTER};
     use crate::schedule::{Schedule, Settings};
-    use crate::service::{Progress, STUCK_AFTER};
 
     /// A clock that goes with the paused time of the runtime.
     struct Paused(Instant);

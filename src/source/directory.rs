@@ -22,8 +22,8 @@ use sha2::{Digest, Sha256};
 use tokio::sync::Semaphore;
 
 use super::{Reason, Snapshot, Source, SourceError};
-use crate::duration::Period;
-use crate::paths::{NoCredentials, Paths};
+use crate::basics::duration::Period;
+use crate::basics::paths::{NoCredentials, Paths};
 
 /// How often a directory is read before it is given up as one that never rests.
 const READINGS: usize = 6;

@@ -37,7 +37,7 @@ use self::names::Reference;
 use self::refs::Wanted;
 use self::settings::{Conflict, Settings};
 use super::{Reason, Snapshot, Source, SourceError};
-use crate::duration::Period;
+use crate::basics::duration::Period;
 
 /// Sets libgit2 up for this process, and tells whether it can do what sources need.
 ///

@@ -26,8 +26,8 @@ use secrecy::ExposeSecret as _;
 use tokio::task::spawn_blocking;
 use tokio::time::timeout;
 
+use crate::basics::redact::excerpt;
 use crate::config::webhooks::WebhookSettings;
-use crate::redact::excerpt;
 
 /// What every try of one notification carries, so that a receiver can tell that it has it already.
 const KEY: &str = "idempotency-key";

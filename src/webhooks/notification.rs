@@ -10,8 +10,8 @@ use gatewright_engine::text::count;
 use jiff::Timestamp;
 use serde::Serialize;
 
-use crate::inert;
-use crate::journal::Kept;
+use crate::basics::sanitize;
+use crate::history::journal::Kept;
 use crate::report::finding::{self, Finding, Kind};
 use crate::report::trend::{Gone, Summary};
 use crate::report::{ClusterState, Mode, Report, blast, named, warnings};
@@ -146,7 +146,7 @@ impl Notification {
     /// # Errors
     /// None that is known: a notification is plain data.
     pub fn body(&self) -> serde_json::Result<String> {
-        inert::json(self)
+        sanitize::json(self)
     }
 }
 
@@ -214,7 +214,7 @@ impl Told {
 
 /// Makes a text harmless and not too long.
 fn cut(text: &str) -> String {
-    let text = inert::line(text);
+    let text = sanitize::line(text);
     if text.len() <= LONGEST {
         return text.into_owned();
     }

@@ -5,7 +5,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use super::folder;
-use crate::private::{lock_file, no_link};
+use crate::basics::private::{lock_file, no_link};
 use crate::state::{State, StateError, write_file};
 
 /// More than this is no news any more.

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use futures::StreamExt;
 use futures::stream;
-use gatewright::clock::SystemClock;
+use gatewright::basics::clock::SystemClock;
 use gatewright::cluster::kube::KubeCluster;
 use gatewright::cluster::kubeconfig::{Settings, StandardLookup};
 use gatewright::cluster::{Cluster, Mode, Precondition};

@@ -11,8 +11,8 @@ use std::path::Path;
 use std::sync::OnceLock;
 
 use chromium::Chromium;
-use gatewright::apply::Outcome;
-use gatewright::inert;
+use gatewright::basics::sanitize;
+use gatewright::report::outcome::Outcome;
 use gatewright::report::{Report, html};
 use gatewright_engine::object::ObjectId;
 use serde_json::{Value, json};
@@ -53,7 +53,8 @@ fn rows(reports: &[Report]) -> Vec<Row> {
     for (cluster, report) in reports.iter().flat_map(|report| &report.clusters) {
         let mut add = |unit: &ObjectId, id: &ObjectId, state: &str| {
             let name = format!("{}/{}", id.namespace, id.name);
-            let [cluster, unit, name] = [cluster, &unit.to_string(), &name].map(|text| inert::line(text).into_owned());
+            let [cluster, unit, name] =
+                [cluster, &unit.to_string(), &name].map(|text| sanitize::line(text).into_owned());
             rows.push(Row { cluster, unit, kind: id.kind.clone(), name, state: state.to_owned() });
         };
         for step in &report.steps {

@@ -8,12 +8,12 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use futures::future::join_all;
-use gatewright::clock::SystemClock;
+use gatewright::basics::clock::SystemClock;
+use gatewright::basics::duration::Period;
 use gatewright::cluster::exec::allow::Exec;
 use gatewright::cluster::kube::KubeCluster;
 use gatewright::cluster::kubeconfig::{Settings, StandardLookup};
 use gatewright::cluster::{Cluster, ClusterError, KindScope, Mode, Precondition, Reason, SYSTEM_NAMESPACE};
-use gatewright::duration::Period;
 use gatewright_engine::error::Chain;
 use gatewright_engine::live::Live;
 use gatewright_engine::object::{Gvk, Object, ObjectId};

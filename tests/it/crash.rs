@@ -11,7 +11,7 @@ use std::sync::Arc;
 use std::thread;
 use std::time::Duration;
 
-use gatewright::clock::SystemClock;
+use gatewright::basics::clock::SystemClock;
 use gatewright::cluster::Cluster;
 use gatewright::cluster::kube::KubeCluster;
 use gatewright::cluster::kubeconfig::{Settings, StandardLookup};

@@ -2,7 +2,7 @@
 
 use std::fs;
 
-use gatewright::cases::Case;
+use gatewright::desired::cases::Case;
 use gatewright_engine::check::check;
 use gatewright_engine::diff::differences;
 use gatewright_engine::explain::{self, Effect, Explanation, Inputs, Said};

@@ -5,8 +5,8 @@ use std::sync::{Arc, OnceLock};
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
+use gatewright::basics::clock::SystemClock;
 use gatewright::cli::render::documents;
-use gatewright::clock::SystemClock;
 use gatewright::cluster::Cluster;
 use gatewright::cluster::directory::DirectoryCluster;
 use gatewright::cluster::kube::KubeCluster;

@@ -12,7 +12,7 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use gatewright::cases::{Case, EXPECTED, SETTINGS, SPECS, difference};
+use gatewright::desired::cases::{Case, EXPECTED, SETTINGS, SPECS, difference};
 use gatewright_engine::error::Chain;
 
 use crate::cluster::binaries::in_repository;

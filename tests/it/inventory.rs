@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 use std::fs;
 
-use gatewright::ledger;
+use gatewright::inventory::store;
 use gatewright_engine::inventory::{Entry, Inventory};
 use gatewright_engine::object::{Gvk, ObjectId};
 use serde_json::{Value, json};
@@ -361,9 +361,9 @@ fn an_inventory_of_twenty_thousand_objects_is_written_and_read_on_a_real_server(
     let runtime = tokio::runtime::Runtime::new().expect("a runtime can be made");
     runtime.block_on(async {
         let cluster = cluster(server().kubeconfig("admin"));
-        let mut ledger = ledger::load(&cluster, &site.name).await.expect("there is none");
+        let mut ledger = store::load(&cluster, &site.name).await.expect("there is none");
         ledger.save(&cluster, &site.name, &wanted).await.expect("it is written in shards");
-        let mut read = ledger::load(&cluster, &site.name).await.expect("it is read");
+        let mut read = store::load(&cluster, &site.name).await.expect("it is read");
         assert_eq!(read.inventory.entries, wanted.entries);
         assert!(site.records().len() > 3, "a head and several shards");
 
@@ -371,10 +371,10 @@ fn an_inventory_of_twenty_thousand_objects_is_written_and_read_on_a_real_server(
         let mut fewer = read.inventory.clone();
         fewer.entries.pop_first();
         read.save(&cluster, &site.name, &fewer).await.expect("it is written");
-        let again = ledger::load(&cluster, &site.name).await.expect("it is read");
+        let again = store::load(&cluster, &site.name).await.expect("it is read");
         assert_eq!(again.inventory.entries.len(), 19_999);
         assert_eq!(site.inventory().entries.len(), 19_999);
-        ledger::remove(&cluster, &site.name, again).await.expect("it is removed");
+        store::remove(&cluster, &site.name, again).await.expect("it is removed");
     });
     assert_eq!(site.records().len(), 0);
 }

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use desk::Pair;
 use gatewright::cluster::Cluster;
 use gatewright::cluster::memory::MemoryCluster;
-use gatewright::ledger;
+use gatewright::inventory::store;
 use gatewright_engine::object::ObjectId;
 use serde_json::json;
 
@@ -375,7 +375,7 @@ async fn renamed_and_killed(death: Death) -> bool {
     let doomed: Arc<dyn Cluster> = mortal.clone();
     let survives = mortal.survives(new.round(&specs, &doomed)).await;
     let mut known: BTreeSet<ObjectId> = new.inventory(cluster.as_ref()).await.entries.into_keys().collect();
-    let former = ledger::load(cluster.as_ref(), "old").await.expect("it is whole at every moment");
+    let former = store::load(cluster.as_ref(), "old").await.expect("it is whole at every moment");
     known.extend(former.inventory.entries.into_keys());
     let lost: Vec<ObjectId> =
         memory.objects().into_keys().filter(|id| id.kind != "Namespace" && !known.contains(id)).collect();
@@ -390,7 +390,7 @@ async fn renamed_and_killed(death: Death) -> bool {
     let after = memory.objects();
     assert_eq!(after.len(), 1 + 8, "{death:?}: a namespace and two Gateways");
     assert!(after.iter().all(|(id, live)| before[id].uid == live.uid), "{death:?}");
-    assert!(!ledger::load(cluster.as_ref(), "old").await.expect("it can be read").exists(), "{death:?}");
+    assert!(!store::load(cluster.as_ref(), "old").await.expect("it can be read").exists(), "{death:?}");
     survives
 }
 

@@ -7,10 +7,10 @@ mod world;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use gatewright::apply::Outcome;
 use gatewright::cluster::directory::DirectoryCluster;
 use gatewright::cluster::memory::{MemoryCluster, Verb};
 use gatewright::cluster::{Cluster, Reason};
+use gatewright::report::outcome::Outcome;
 use gatewright::report::{ClusterReport, ClusterState, StepReport, UnitState};
 use gatewright_engine::object::{Gvk, Object, ObjectId};
 use proptest::prelude::*;

@@ -8,10 +8,10 @@ use std::sync::Arc;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
+use gatewright::basics::redact;
+use gatewright::basics::sanitize;
 use gatewright::cluster::Cluster;
 use gatewright::cluster::memory::MemoryCluster;
-use gatewright::inert;
-use gatewright::redact;
 use gatewright::report::text::{self, Look};
 use gatewright::report::{ClusterReport, Report, html, junit, markdown};
 use proptest::prelude::*;
@@ -118,7 +118,7 @@ fn views(cluster: &ClusterReport) -> BTreeMap<&'static str, String> {
     html::write(&reports, &mut page).expect("memory takes everything");
     BTreeMap::from([
         ("text", text::write(&reports[0], Look { color: false, verbose: true })),
-        ("json", inert::json(&reports[0]).expect("a report is plain data")),
+        ("json", sanitize::json(&reports[0]).expect("a report is plain data")),
         ("markdown", markdown::write(&reports, markdown::ROOM)),
         ("html", String::from_utf8(page).expect("it is text")),
         ("junit", junit::write(&reports)),

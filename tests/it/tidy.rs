@@ -42,7 +42,7 @@ const DAEMON: [Rule; 6] = [
         home: &["src/config"],
     },
     // Clippy finds the `Instant` of the standard library; tokio's, for deadlines, waits with paused tests.
-    Rule { words: &["SystemTime::now", "Timestamp::now", "Zoned::now"], home: &["src/clock.rs"] },
+    Rule { words: &["SystemTime::now", "Timestamp::now", "Zoned::now"], home: &["src/basics/clock.rs"] },
     Rule { words: &["Command::new", "process::Command"], home: &["src/cluster/exec", "src/source/git/worker.rs"] },
     Rule { words: &["kube::"], home: &["src/cluster/kube.rs", "src/cluster/kube/", "src/cluster/kubeconfig", EXEC] },
     // What a kubeconfig says about a plugin is a type of that package; a client would be another thing.
@@ -179,6 +179,31 @@ fn the_engine_has_no_effects() {
 fn effects_of_the_daemon_have_one_place_each() {
     let found = sources("src/").flat_map(|file| DAEMON.iter().flat_map(|rule| file.breaches(rule, false)));
     assert_none("this belongs elsewhere (invariants 5 and 6)", found);
+}
+
+/// The folders of `src`, from the top to the ground: those of the first picture of `ARCHITECTURE.md`.
+fn folders() -> Vec<&'static str> {
+    let picture = file("ARCHITECTURE.md").text.split("```").nth(1).expect("it has a picture");
+    picture.lines().filter_map(|line| line.trim().split_once("/ ")).map(|(name, _)| name).collect()
+}
+
+#[test]
+fn a_folder_uses_only_those_below_it() {
+    let folders = folders();
+    let height = |name: &str| folders.iter().position(|folder| *folder == name);
+    let found = sources("src/").flat_map(|file| {
+        let own = file.path["src/".len()..].split(['/', '.']).next().unwrap_or_default();
+        let is_root = ["lib", "main"].contains(&own);
+        assert!(is_root || height(own).is_some(), "{}: {own} is not in the picture of ARCHITECTURE.md", file.path);
+        let up = move |name: &str| !is_root && name != own && height(name) <= height(own);
+        file.code(true).flat_map(move |(number, line)| {
+            let imports = line.match_indices("crate::").map(|(at, word)| &line[at + word.len()..]);
+            let names =
+                imports.map(|rest| rest.split(|c: char| !c.is_alphanumeric() && c != '_').next().unwrap_or_default());
+            names.filter(move |name| up(name)).map(move |name| format!("{}:{number}: {own} uses {name}", file.path))
+        })
+    });
+    assert_none("imports that run up, or around the picture (invariant 9)", found);
 }
 
 #[test]

@@ -1,8 +1,8 @@
 //! What is shown of a report: whoever names objects, or writes the messages, cannot write anything else.
 
-use gatewright::config::settings::ReportFormat;
-use gatewright::inert;
+use gatewright::basics::sanitize;
 use gatewright::report::comparison::compare;
+use gatewright::report::form::ReportFormat;
 use gatewright::report::text::{self, Look};
 use gatewright::report::{Report, html, junit, markdown};
 use proptest::prelude::*;
@@ -110,7 +110,7 @@ pub(crate) fn report(texts: &[String]) -> Report {
 
 #[track_caller]
 pub(crate) fn assert_inert(view: &str) {
-    let hostile: Vec<char> = view.chars().filter(|c| *c != '\n' && inert::is_hostile(*c)).collect();
+    let hostile: Vec<char> = view.chars().filter(|c| *c != '\n' && sanitize::is_hostile(*c)).collect();
     assert!(hostile.is_empty(), "{hostile:?} in {view}");
 }
 
@@ -149,7 +149,7 @@ proptest! {
         let lines = text::write(&self::report(&[THEIRS.to_owned()]), Look { color: false, ..color }).lines().count();
         prop_assert!(plain.lines().count() >= lines);
 
-        let json = inert::json(&report).expect("a report is plain data");
+        let json = sanitize::json(&report).expect("a report is plain data");
         assert_inert(&json);
         let back: Value = serde_json::from_str(&json).expect("it is JSON");
         prop_assert_eq!(back, serde_json::to_value(&report).expect("a report is plain data"));

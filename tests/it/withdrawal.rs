@@ -9,7 +9,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::Path;
 
-use gatewright::cases::Case;
+use gatewright::desired::cases::Case;
 use gatewright_engine::inventory::{Entry, Inventory};
 use gatewright_engine::live::Live;
 use gatewright_engine::marks::Marker;

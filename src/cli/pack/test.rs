@@ -8,8 +8,8 @@ use gatewright_engine::text::count;
 
 use super::super::{Context, EXIT_FAILED, Failure, complain, print};
 use super::read;
-use crate::cases::{Case, SPECS, difference};
 use crate::config::packs::{CASES, Folders, folders};
+use crate::desired::cases::{Case, SPECS, difference};
 
 /// Renders the cases of a pack, and compares what comes out with what is expected.
 ///

@@ -6,20 +6,20 @@ use std::time::Duration;
 
 use jiff::{SignedDuration, Timestamp};
 
+use crate::basics::clock::Clock;
 use crate::cli::Failure;
 use crate::cli::session::unusable;
-use crate::clock::Clock;
 use crate::config::settings::{self, SyncSettings};
 use crate::config::{Config, did_you_mean};
-use crate::feed::{TROUBLES, Trouble};
-use crate::journal;
+use crate::history::journal;
 use crate::report::merged::{merged, unknown};
 use crate::report::trend::time;
 use crate::report::{ClusterState, Mode, Report};
 use crate::schedule::Schedule;
+use crate::source::cache::{TROUBLES, Trouble};
 use crate::state::State;
-use crate::suspension;
-use crate::timekeeping;
+use crate::state::suspension;
+use crate::state::timekeeping;
 
 /// Stands for the newest of the reports that are kept.
 const LATEST: &str = "latest";

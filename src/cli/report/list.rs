@@ -8,7 +8,7 @@ use crate::cli::history::did;
 use crate::cli::plan::Format;
 use crate::cli::table::table;
 use crate::cli::{Context, Failure, check_name, complain, print, print_json};
-use crate::journal;
+use crate::history::journal;
 use crate::report::trend::{Gone, Summary};
 use crate::report::{ClusterState, Mode, Report, named};
 
@@ -58,7 +58,7 @@ fn row(name: &str, report: &Report) -> [String; 7] {
     let clusters = clusters.split_once(' ').map_or("", |(_, names)| names);
     let finished = report.finished.strftime("%F %T UTC").to_string();
     let texts = [name, &report.sync, clusters, mode(report.mode), &report.revision, &finished, &says(report)];
-    texts.map(|text| crate::inert::line(text).into_owned())
+    texts.map(|text| crate::basics::sanitize::line(text).into_owned())
 }
 
 fn mode(mode: Mode) -> &'static str {

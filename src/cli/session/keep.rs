@@ -5,11 +5,13 @@ use std::sync::Arc;
 use gatewright_engine::error::Chain;
 
 use super::Session;
+use crate::basics::clock::Clock;
 use crate::cli::complain;
-use crate::clock::Clock;
-use crate::fleet::Order;
+use crate::history::journal;
+use crate::reconcile::fleet::Order;
 use crate::report::Report;
-use crate::{journal, suspension, webhooks};
+use crate::state::suspension;
+use crate::webhooks;
 
 impl Session<'_> {
     /// Keeps a report, and leaves word for others. That it cannot be kept is no reason to fail: what it tells has

@@ -13,18 +13,18 @@ use gatewright_engine::tree::Tree;
 use gatewright_engine::unit::Rendering;
 
 use super::{Prepared, Ready, STOPPED, Selection, Session, unusable};
-use crate::archive::Archive;
-use crate::assemble;
-use crate::claims::{Beside, Neighbor};
+use crate::basics::clock::Clock;
 use crate::cli::{EXIT_FAILED, Failure, check_name};
-use crate::clock::Clock;
 use crate::config::did_you_mean;
 use crate::config::settings::SyncSettings;
-use crate::fleet::{self, Order};
-use crate::rendering::renderings::Renderings;
-use crate::rendering::{Want, Wanted, facts_of};
+use crate::desired::assemble;
+use crate::desired::claims::{Beside, Neighbor};
+use crate::desired::rendering::renderings::Renderings;
+use crate::desired::rendering::{Want, Wanted, facts_of};
+use crate::history::archive::Archive;
+use crate::reconcile::aliases::Rivals;
+use crate::reconcile::fleet::{self, Order};
 use crate::report::Mode;
-use crate::rivals::Rivals;
 use crate::source::{Snapshot, SourceError};
 
 /// What syncs want, by cluster and sync.

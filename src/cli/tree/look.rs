@@ -11,7 +11,7 @@ use gatewright_engine::unit::Unit;
 use serde_json::Value;
 
 use crate::cluster::{Cluster, ClusterError, Search};
-use crate::observe::only_local;
+use crate::reconcile::observe::only_local;
 
 /// The number of objects that are looked at beside each other.
 const AT_ONCE: usize = 8;

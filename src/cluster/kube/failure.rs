@@ -9,10 +9,10 @@ use kube::core::Status;
 use kube::core::response::StatusCause;
 
 use super::resource::Attempt;
+use crate::basics::redact::said_of;
 use crate::cluster::exec::PluginError;
 use crate::cluster::kubeconfig::KubeconfigError;
 use crate::cluster::{ClusterError, ImmutableFields, Reason};
-use crate::redact::said_of;
 
 /// How API servers, and the rules of CRDs, say that a field cannot be changed.
 const IMMUTABLE: [&str; 5] = [

@@ -13,10 +13,10 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::task::JoinHandle;
 
 use super::KubeCluster;
-use crate::clock::SystemClock;
+use crate::basics::clock::SystemClock;
+use crate::basics::duration::Period;
 use crate::cluster::kubeconfig::{Settings, StandardLookup};
 use crate::cluster::{Cluster as _, Mode, Precondition, Reason};
-use crate::duration::Period;
 
 const KINDS: &str = r#"{"kind": "APIGroupDiscoveryList", "items": [{"versions": [{"version": "v1", "resources": [
     {"resource": "services", "responseKind": {"kind": "Service"}, "scope": "Namespaced"}

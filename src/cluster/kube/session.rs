@@ -19,7 +19,7 @@ use tokio::task::spawn_blocking;
 use tokio::time::timeout;
 
 use super::failure::Failure;
-use crate::clock::Clock;
+use crate::basics::clock::Clock;
 use crate::cluster::exec::{Credential, Identity};
 use crate::cluster::kubeconfig::{Access, Login, Settings, StandardLookup, load};
 

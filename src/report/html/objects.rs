@@ -7,7 +7,7 @@ use gatewright_engine::object::ObjectId;
 use gatewright_engine::text::count;
 
 use super::Safe;
-use crate::apply::Outcome;
+use crate::report::outcome::Outcome;
 use crate::report::shown::{Line, Shown, Values, dated, tags};
 use crate::report::text::{fields, why};
 use crate::report::{ClusterReport, Report, StepReport, UnitReport, UnitState};

@@ -251,7 +251,7 @@ fn an_undo_resolves_nothing_that_the_source_wants() {
     let planned = dated(undo(Mode::Plan), Some(&first));
     assert_eq!(planned.clusters[CLUSTER].trend, None);
     let mut done = undo(Mode::Apply);
-    done.clusters.values_mut().for_each(|it| it.steps[0].outcome = Some(crate::apply::Outcome::Done));
+    done.clusters.values_mut().for_each(|it| it.steps[0].outcome = Some(crate::report::outcome::Outcome::Done));
     let done = dated(done, Some(&first));
     assert_eq!(words(&trend(&done).unseen), ["update Service shop/0: data.1"]);
 }

@@ -2,7 +2,7 @@ use proptest::prelude::*;
 use serde_json::{Value, json};
 
 use super::*;
-use crate::duration::Period;
+use crate::basics::duration::Period;
 use crate::schedule::Settings;
 
 const PARIS_NIGHT: &str = "30 2 * * *";

@@ -9,7 +9,7 @@ use secrecy::{ExposeSecret, SecretString};
 
 use super::failure::Failure;
 use super::settings::Auth;
-use crate::private::{self, TooOpen};
+use crate::basics::private::{self, TooOpen};
 use crate::source::Reason;
 
 /// What a server is shown when it asks who we are.

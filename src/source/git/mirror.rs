@@ -15,7 +15,7 @@ use git2::{Oid, Repository, RepositoryInitOptions};
 use tokio_util::sync::CancellationToken;
 
 use super::failure::Failure;
-use crate::private::lock_file;
+use crate::basics::private::lock_file;
 use crate::source::Reason;
 
 /// How many packs and their indexes a mirror may have: each fetch leaves two files, one that was cut short leaves one.

@@ -11,8 +11,8 @@ use serde::{Deserialize, Serialize};
 
 use super::address::{Address, Transport};
 use super::names::{Reference, SubPath};
-use crate::duration::Period;
-use crate::paths::{NoCredentials, Paths};
+use crate::basics::duration::Period;
+use crate::basics::paths::{NoCredentials, Paths};
 
 /// A git repository, what to read of it, and how to get in.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]

@@ -6,11 +6,11 @@ use std::collections::BTreeSet;
 use std::path::Path;
 use std::sync::Arc;
 
-use gatewright::clock::SystemClock;
+use gatewright::basics::clock::SystemClock;
 use gatewright::cluster::kube::KubeCluster;
 use gatewright::cluster::kubeconfig::{Settings, StandardLookup};
 use gatewright::cluster::{Cluster, Precondition};
-use gatewright::observe::rehearsal::Rehearsal;
+use gatewright::reconcile::observe::dry_run::Rehearsal;
 use gatewright_engine::diff::Difference;
 use gatewright_engine::live::Live;
 use gatewright_engine::object::{Gvk, Object};

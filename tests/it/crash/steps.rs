@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use futures::future::join_all;
-use gatewright::clock::SystemClock;
+use gatewright::basics::clock::SystemClock;
 use gatewright::cluster::Cluster;
 use gatewright::cluster::directory::DirectoryCluster;
 use gatewright::cluster::kube::KubeCluster;

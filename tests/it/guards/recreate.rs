@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use gatewright::clock::SystemClock;
+use gatewright::basics::clock::SystemClock;
 use gatewright::cluster::kube::KubeCluster;
 use gatewright::cluster::kubeconfig::{Settings, StandardLookup};
 use gatewright::cluster::{Cluster, ClusterError, Kinds, Mode, Precondition, Record};

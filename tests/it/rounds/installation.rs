@@ -5,13 +5,13 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::Duration;
 
-use gatewright::archive::{self, Archive, runs};
-use gatewright::claims::{Beside, Neighbor};
-use gatewright::clock::Clock;
+use gatewright::basics::clock::Clock;
 use gatewright::cluster::{Cluster, Record};
 use gatewright::config::settings::{Moved, SyncSettings};
-use gatewright::fleet::{self, Order};
-use gatewright::rendering::{Reading, Want, Wanted};
+use gatewright::desired::claims::{Beside, Neighbor};
+use gatewright::desired::rendering::{Reading, Want, Wanted};
+use gatewright::history::archive::{self, Archive, runs};
+use gatewright::reconcile::fleet::{self, Order};
 use gatewright::report::{ClusterReport, Mode};
 use gatewright::source::Snapshot;
 use gatewright::state::State;

@@ -7,7 +7,7 @@ use std::sync::{Arc, mpsc};
 use std::thread;
 use std::time::Duration;
 
-use gatewright::duration::Period;
+use gatewright::basics::duration::Period;
 use gatewright::source::directory::{DirectorySource, Settings};
 use gatewright::source::watch::watch;
 use gatewright::source::{Reason, Source as _};

@@ -5,10 +5,10 @@ use std::fs;
 use std::sync::Arc;
 use std::time::Duration;
 
-use gatewright::apply::Outcome;
-use gatewright::archive::record::file_name;
 use gatewright::cluster::memory::{MemoryCluster, Verb};
 use gatewright::cluster::{Cluster, Reason};
+use gatewright::history::archive::record::file_name;
+use gatewright::report::outcome::Outcome;
 use gatewright::report::{ClusterReport, ClusterState};
 use gatewright_engine::live::Live;
 use gatewright_engine::object::ObjectId;

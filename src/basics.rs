@@ -1,0 +1,14 @@
+//! Small things that know nothing of Kubernetes: time, sizes, paths, private files, texts from strangers.
+//!
+//! [`sanitize`] takes control characters out of any text, [`redact`] takes credentials out of addresses and headers; the
+//! engine's `mask` hides secrets in objects.
+//!
+//! Uses no other folder.
+
+pub mod clock;
+pub mod duration;
+pub mod paths;
+pub mod private;
+pub mod redact;
+pub mod sanitize;
+pub mod size;

@@ -1,0 +1,8 @@
+//! What is kept of rounds on this host: reports, pre-images for undo, renderings for rollback, saved plans, approvals.
+//!
+//! May use `report` and all that stands below it in `ARCHITECTURE.md`.
+
+pub mod approvals;
+pub mod archive;
+pub mod journal;
+pub mod saved_plan;

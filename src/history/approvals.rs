@@ -1,0 +1,156 @@
+//! What waits for a person, and what a person has approved, in the state folder.
+//!
+//! Every round and every plan leaves behind what it holds, so that only what was really printed can be approved. An
+//! approval is a file of its own, so that it can be given beside a running daemon. It counts for one sync on one
+//! cluster until its time is over, and is used up as soon as one of its steps was tried. None of this is what makes it
+//! safe: a token stands for exactly its steps (`plan::guard::token` in the engine), and an old file lifts nothing else.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use gatewright_engine::error::Chain;
+use gatewright_engine::plan::guard::Hold;
+use jiff::Timestamp;
+use serde::{Deserialize, Serialize};
+use tracing::{error, info};
+
+use crate::report::outcome::Outcome;
+use crate::report::{ClusterReport, ClusterState};
+use crate::state::{State, StateError};
+
+/// Where is noted what waits: by sync and cluster.
+const ASKED: &str = "asked";
+
+/// Where approvals lie: by token.
+const GIVEN: &str = "approvals";
+
+/// Something that waits for approval.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Asked {
+    /// The sync.
+    pub sync: String,
+    /// The cluster.
+    pub cluster: String,
+    /// What lifts it.
+    pub token: String,
+    /// The guard, and the steps that it holds.
+    pub hold: Hold,
+}
+
+/// What a person has approved.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Approval {
+    /// The token.
+    pub token: String,
+    /// The sync.
+    pub sync: String,
+    /// The cluster.
+    pub cluster: String,
+    /// What was held, and by which guard.
+    pub hold: Hold,
+    /// Why, in the words of the person.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reason: Option<String>,
+    /// When it was given.
+    pub given: Timestamp,
+    /// When its time is over.
+    pub until: Timestamp,
+}
+
+/// Returns what waits, in the order of syncs and clusters.
+pub fn waiting(state: &State) -> Vec<Asked> {
+    let mut waiting = Vec::new();
+    for folder in listed(&state.path(ASKED)) {
+        for file in listed(&folder) {
+            let holds: Vec<Hold> = read(state, &file);
+            let (sync, cluster) = (stem(&folder), stem(&file));
+            waiting.extend(holds.into_iter().filter_map(|hold| {
+                let token = hold.token.clone()?;
+                Some(Asked { sync: sync.clone(), cluster: cluster.clone(), token, hold })
+            }));
+        }
+    }
+    waiting
+}
+
+/// Returns the approvals whose time is not over.
+pub fn given(state: &State, now: Timestamp) -> Vec<Approval> {
+    let files = listed(&state.path(GIVEN));
+    files.iter().filter_map(|file| state.read_json(file)).filter(|approval: &Approval| now < approval.until).collect()
+}
+
+/// Records an approval.
+pub fn give(state: &State, approval: &Approval) -> Result<(), StateError> {
+    state.write_json(given_path(&approval.token), approval)
+}
+
+/// Returns the tokens that are approved for a sync on a cluster.
+pub fn valid(state: &State, sync: &str, cluster: &str, now: Timestamp) -> BTreeSet<String> {
+    let is_for = |approval: &Approval| approval.sync == sync && approval.cluster == cluster;
+    given(state, now).into_iter().filter(is_for).map(|approval| approval.token).collect()
+}
+
+/// Notes what a round or a plan holds now, and takes away the approvals that it has used up. After a round about only
+/// a part of the units, what else waited still waits.
+pub fn note(state: &State, sync: &str, is_partial: bool, clusters: &BTreeMap<String, ClusterReport>) {
+    for (cluster, report) in clusters {
+        for hold in report.lifted.iter().filter(|hold| is_used_up(hold, report)) {
+            let token = hold.token.as_deref().unwrap_or_default();
+            info!(sync, cluster, token, guard = %hold.guard, "an approval is used up");
+            remove(&state.path(given_path(token)));
+        }
+        // Who has seen nothing knows nothing of what waits.
+        if report.error.is_some() || matches!(report.state, ClusterState::Unreachable | ClusterState::Stopped) {
+            continue;
+        }
+        let path = Path::new(ASKED).join(sync).join(format!("{cluster}.json"));
+        let before: Vec<Hold> = read(state, &state.path(&path));
+        let waiting = report.holds.iter().filter(|hold| hold.token.is_some());
+        let mut holds: Vec<Hold> = waiting.map(|hold| hold.what.clone()).collect();
+        if is_partial {
+            let is_known = |hold: &Hold| holds.iter().any(|known| known.token == hold.token);
+            let others: Vec<Hold> = before.iter().filter(|hold| !is_known(hold)).cloned().collect();
+            holds.extend(others);
+        }
+        if holds == before {
+            continue;
+        }
+        if holds.is_empty() {
+            remove(&state.path(&path));
+        } else if let Err(error) = state.write_json(&path, &holds) {
+            error!(error = %Chain(&error), "cannot note what waits for approval");
+        }
+    }
+}
+
+/// An approval that helped nothing, because something before it failed, still counts in the next round.
+fn is_used_up(hold: &Hold, report: &ClusterReport) -> bool {
+    let outcome = |id| report.steps.iter().find(|step| step.id == id).and_then(|step| step.outcome.clone());
+    let is_tried = |outcome: Option<Outcome>| outcome.is_some_and(|outcome| outcome != Outcome::Skipped);
+    hold.steps.iter().any(|step| is_tried(outcome(step.id.clone())))
+}
+
+fn given_path(token: &str) -> PathBuf {
+    Path::new(GIVEN).join(format!("{token}.json"))
+}
+
+fn read(state: &State, path: &Path) -> Vec<Hold> {
+    state.read_json(path).unwrap_or_default()
+}
+
+/// A file that is not there is as good as one that is gone now.
+fn remove(path: &Path) {
+    drop(fs::remove_file(path));
+}
+
+fn listed(folder: &Path) -> Vec<PathBuf> {
+    let mut paths: Vec<PathBuf> =
+        fs::read_dir(folder).into_iter().flatten().flatten().map(|entry| entry.path()).collect();
+    paths.sort();
+    paths
+}
+
+fn stem(path: &Path) -> String {
+    path.file_stem().map(|stem| stem.to_string_lossy().into_owned()).unwrap_or_default()
+}

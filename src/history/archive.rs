@@ -1,0 +1,130 @@
+//! What rounds leave behind on this host so that it can come back: objects as they were before they were changed or
+//! deleted, and what was rendered in earlier rounds.
+//!
+//! All of it is encrypted, because Secrets are among it and other objects hold secrets too.
+
+pub mod record;
+pub mod runs;
+pub mod sets;
+pub mod vault;
+
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use gatewright_engine::mask::Masker;
+use jiff::Timestamp;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::basics::duration::Period;
+use crate::basics::paths::{NoCredentials, Paths};
+use crate::basics::size::Size;
+use crate::state::State;
+use record::Recorder;
+use vault::{Vault, VaultError};
+
+/// What is kept for `gatewright undo`, and for how long.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields, default)]
+#[schemars(rename = "Undo")]
+pub struct Settings {
+    /// How long a round can be undone.
+    pub keep: Period,
+    /// How much is kept in all; the oldest rounds go first.
+    pub max_bytes: Size,
+    /// A file with the 32 bytes of the key, raw or in base64; without it the file `key` of the state directory, which
+    /// is made.
+    pub key_file: Option<PathBuf>,
+}
+
+impl Default for Settings {
+    fn default() -> Self {
+        Self { keep: Period(Duration::from_hours(30 * 24)), max_bytes: Size(1 << 30), key_file: None }
+    }
+}
+
+impl Settings {
+    /// Makes paths absolute.
+    pub fn resolve(&mut self, paths: &Paths) -> Result<(), NoCredentials> {
+        if let Some(file) = &mut self.key_file {
+            *file = paths.resolve(file)?;
+        }
+        Ok(())
+    }
+}
+
+/// The archive of an installation.
+#[derive(Debug)]
+pub struct Archive {
+    vault: Vault,
+    settings: Settings,
+    /// How many rendered sets are kept of each sync on each cluster.
+    sets: usize,
+    /// The rounds that are under way.
+    active: Mutex<BTreeSet<String>>,
+}
+
+/// What a record is about.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct About {
+    /// The run.
+    pub run: String,
+    /// The sync.
+    pub sync: String,
+    /// The cluster.
+    pub cluster: String,
+    /// What was in force.
+    pub revision: String,
+    /// When the round began.
+    pub started: Timestamp,
+}
+
+impl Archive {
+    /// Opens the archive to write to it; without a key file one is made.
+    pub fn open(state: &State, settings: &Settings, sets: usize) -> Result<Self, VaultError> {
+        let vault = match &settings.key_file {
+            Some(file) => Vault::with_key(state, file)?,
+            None => Vault::making_key(state)?,
+        };
+        Ok(Self { vault, settings: settings.clone(), sets, active: Mutex::default() })
+    }
+
+    /// Opens what is there already, to read it.
+    pub fn existing(state: &State, settings: &Settings) -> Result<Vault, VaultError> {
+        Vault::with_key(state, settings.key_file.as_deref().unwrap_or(&Vault::own_key(state)))
+    }
+
+    /// Returns what masks secrets where nothing is written: as in the rounds of this installation if there has been one,
+    /// else with a key for this process alone.
+    pub fn masker(state: &State, settings: &Settings) -> Masker {
+        match Self::existing(state, settings) {
+            Ok(vault) => vault.masker().clone(),
+            Err(_) => Masker::new(rand::random()),
+        }
+    }
+
+    /// Returns what reads and writes its files.
+    pub fn vault(&self) -> &Vault {
+        &self.vault
+    }
+
+    /// Begins the record of a round on a cluster; nothing is written before something is about to change.
+    pub fn recorder(self: &Arc<Self>, about: About) -> Recorder {
+        self.active().insert(about.run.clone());
+        Recorder::new(Arc::clone(self), about)
+    }
+
+    fn active(&self) -> MutexGuard<'_, BTreeSet<String>> {
+        // A set is whole after each statement.
+        self.active.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Deletes records that are older than they are kept, and the oldest of what is too much.
+    pub fn expire(&self, now: Timestamp) {
+        let folder = self.vault.path(Path::new(runs::FOLDER));
+        runs::expire(&folder, now, (self.settings.keep.0, self.settings.max_bytes.0), &self.active());
+    }
+}

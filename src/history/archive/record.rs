@@ -1,0 +1,190 @@
+//! Writing down what a round is about to do, what was there before, and what it left behind.
+//!
+//! What it is about to do, and each object before it is changed or deleted, is on the disk before the request goes out.
+//! What was left behind is noted after it; a process that ends in between leaves that unknown, and undo says so.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs::File;
+use std::io::{ErrorKind, Write as _};
+use std::path::Path;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use gatewright_engine::error::Chain;
+use gatewright_engine::live::Live;
+use gatewright_engine::object::{Gvk, ObjectId};
+use gatewright_engine::plan::restore::{Deed, Left};
+use gatewright_engine::plan::{Action, Plan, Step};
+use gatewright_engine::text::digest;
+use serde::{Deserialize, Serialize};
+use tracing::warn;
+
+use super::vault::{Packer, VaultError};
+use super::{About, Archive, runs};
+use crate::basics::private::append_file;
+use crate::state::StateError;
+
+/// What a round is about to do on a cluster.
+#[derive(Debug, Serialize, Deserialize)]
+pub struct Steps {
+    /// Which round.
+    pub about: About,
+    /// Its steps that change something.
+    pub steps: Vec<Intent>,
+}
+
+/// One of them.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Intent {
+    /// The unit.
+    pub unit: ObjectId,
+    /// The object.
+    pub id: ObjectId,
+    /// Its kind and version.
+    pub gvk: Gvk,
+    /// The files that had a say in it.
+    pub files: BTreeSet<String>,
+    /// What is done.
+    pub deed: Deed,
+}
+
+/// What was left behind.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Note {
+    /// The object.
+    pub id: ObjectId,
+    /// In which of the plans of the round, from 1.
+    pub attempt: u32,
+    /// How it was left; `None` if it was deleted.
+    pub left: Option<Left>,
+}
+
+/// The record of one round on one cluster.
+#[derive(Debug)]
+pub struct Recorder {
+    archive: Arc<Archive>,
+    about: About,
+    log: Mutex<Log>,
+}
+
+#[derive(Debug, Default)]
+struct Log {
+    attempt: u32,
+    /// What is about to be changed.
+    before: BTreeMap<ObjectId, Live>,
+    notes: Option<Notes>,
+}
+
+/// The notes that are being written.
+#[derive(Debug)]
+struct Notes {
+    file: File,
+    packer: Packer,
+    lines: usize,
+}
+
+/// The name of the file for an object in one of the plans of a round.
+pub fn file_name(id: &ObjectId, attempt: u32) -> String {
+    format!("{}-{attempt}.before", &digest(id.key().as_bytes())[..32])
+}
+
+/// The place of a line of the notes: none can be put in the place of another.
+pub(super) fn line_place(path: &str, line: usize) -> String {
+    format!("{path}#{line}")
+}
+
+impl Recorder {
+    pub(super) fn new(archive: Arc<Archive>, about: About) -> Self {
+        Self { archive, about, log: Mutex::default() }
+    }
+
+    /// Writes down what a plan is about to do, before any of it is done.
+    pub fn begin(&self, plan: &Plan) -> Result<(), VaultError> {
+        let steps: Vec<Intent> = plan.steps.iter().filter_map(|step| intent(step, plan)).collect();
+        if steps.is_empty() {
+            return Ok(());
+        }
+        let attempt = {
+            let mut log = self.log();
+            log.attempt += 1;
+            log.attempt
+        };
+        let path = self.path(&runs::steps_name(attempt));
+        let file = self.archive.vault().path(Path::new(&path));
+        if file.exists() {
+            // The clock was set back, and two rounds began at one time by it.
+            return Err(VaultError::Write(StateError::Write(file, ErrorKind::AlreadyExists.into())));
+        }
+        self.archive.vault().write(&path, &Steps { about: self.about.clone(), steps })
+    }
+
+    /// Keeps an object as it is, before it is changed or deleted.
+    pub fn before(&self, live: &Live) -> Result<(), VaultError> {
+        let attempt = self.log().attempt;
+        self.archive.vault().write(&self.path(&file_name(live.object.id(), attempt)), live)?;
+        self.log().before.insert(live.object.id().clone(), live.clone());
+        Ok(())
+    }
+
+    /// Notes how an object was left. It has happened, so that a failure here is no failure of the step.
+    pub fn after(&self, id: &ObjectId, live: Option<&Live>) {
+        let before = self.log().before.remove(id);
+        if let Err(error) = self.note(id, live.map(|live| Left::after(before.as_ref(), live))) {
+            warn!(object = %id, error = %Chain(&error), "cannot note how it was left, so that undo will not touch it");
+        }
+    }
+
+    fn note(&self, id: &ObjectId, left: Option<Left>) -> Result<(), VaultError> {
+        let mut log = self.log();
+        let note = Note { id: id.clone(), attempt: log.attempt, left };
+        let (vault, path) = (self.archive.vault(), self.path(runs::NOTES));
+        let file = vault.path(Path::new(&path));
+        let fail = |error| VaultError::Write(StateError::Write(file.clone(), error));
+        let json = serde_json::to_vec(&note).map_err(|error| fail(error.into()))?;
+        let notes = match &mut log.notes {
+            Some(notes) => notes,
+            empty => empty.insert(Notes { file: open(&file).map_err(fail)?, packer: Packer::new()?, lines: 0 }),
+        };
+        let sealed = vault.seal_with(&mut notes.packer, &line_place(&path, notes.lines), &json)?;
+        notes.file.write_all(format!("{}\n", STANDARD.encode(sealed)).as_bytes()).map_err(fail)?;
+        notes.lines += 1;
+        Ok(())
+    }
+
+    fn path(&self, name: &str) -> String {
+        runs::path(&self.about.run, &self.about.cluster, name)
+    }
+
+    fn log(&self) -> MutexGuard<'_, Log> {
+        // What a panic elsewhere leaves is a line that was not counted, and undo says that the file is damaged.
+        self.log.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Drop for Recorder {
+    fn drop(&mut self) {
+        if let Some(notes) = &self.log().notes {
+            drop(notes.file.sync_all());
+        }
+        self.archive.active().remove(&self.about.run);
+    }
+}
+
+fn open(file: &Path) -> std::io::Result<File> {
+    append_file(file)
+}
+
+/// What there is to undo about a step. A namespace that was made stays.
+fn intent(step: &Step, plan: &Plan) -> Option<Intent> {
+    let deed = match &step.action {
+        Action::Create => Deed::Create,
+        Action::Generate(it) if it.over.is_none() => Deed::Create,
+        Action::Update(_) | Action::Generate(_) | Action::Recreate(_) => Deed::Change,
+        Action::Adopt(_) | Action::TakeOver(_) => Deed::Adopt,
+        Action::Prune(_) | Action::ReleaseFirst(_) => Deed::Delete,
+        Action::CreateNamespace | Action::Keep | Action::Omit | Action::Release(_) | Action::Forget => return None,
+    };
+    let files = plan.inventory.entries.get(&step.id).map(|entry| entry.files.clone()).unwrap_or_default();
+    Some(Intent { unit: step.unit.clone(), id: step.id.clone(), gvk: step.gvk.clone(), files, deed })
+}

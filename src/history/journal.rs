@@ -1,0 +1,328 @@
+//! Reports on disk: the last one of each sync on each cluster, and a history of those that say something new.
+
+#[cfg(test)]
+mod tests;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use gatewright_engine::error::Chain;
+use gatewright_engine::object::ObjectId;
+use gatewright_engine::plan::survey::history::{Baseline, Sides};
+use gatewright_engine::text::digest;
+use jiff::{SignedDuration, Timestamp};
+use serde::{Deserialize, Serialize};
+
+use crate::history::archive::runs::{self, NEWEST, Ranks};
+use crate::report::form::ReportFormat;
+use crate::report::trend::{date, undated};
+use crate::report::{ClusterReport, ClusterState, Report};
+use crate::state::timekeeping;
+use crate::state::{State, StateError, share_file};
+
+/// The last report of a sync on a cluster, and what it said apart from the time.
+#[derive(Debug, Serialize, Deserialize)]
+struct Last {
+    digest: String,
+    report: Report,
+    /// When a round of all that the source says last ended well.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    succeeded: Option<Timestamp>,
+}
+
+/// What the last comparison that came to an end has found.
+#[derive(Debug, Serialize, Deserialize)]
+struct Compared {
+    time: Timestamp,
+    /// When everything was compared, also what had not moved.
+    proven: String,
+    /// How both sides of every object looked.
+    baseline: Vec<(ObjectId, Sides)>,
+    report: ClusterReport,
+}
+
+/// Where reports are kept, in which forms and for how long.
+#[derive(Clone, Copy)]
+pub struct Settings<'a> {
+    /// The folder of the history.
+    pub dir: &'a Path,
+    /// How long a report is kept there.
+    pub keep: Duration,
+    /// The most bytes that the history takes.
+    pub max_bytes: u64,
+    /// The forms, beside JSON.
+    pub formats: &'a BTreeSet<ReportFormat>,
+    /// A folder with the newest report of each sync on each cluster.
+    pub latest: Option<&'a Path>,
+}
+
+/// The findings of the last drift report on a cluster.
+#[derive(Clone, Debug)]
+pub struct LastDrift {
+    /// How both sides of every object looked.
+    pub baseline: Baseline,
+    /// What it told.
+    pub report: ClusterReport,
+    /// When it ended, RFC 3339.
+    pub time: String,
+}
+
+/// A report that was kept in the history.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Kept {
+    /// Where, as JSON.
+    pub path: PathBuf,
+}
+
+impl Kept {
+    /// Returns the name of the report.
+    pub fn name(&self) -> &str {
+        self.path.file_stem().and_then(|name| name.to_str()).unwrap_or_default()
+    }
+}
+
+fn compared_path(sync: &str, cluster: &str) -> String {
+    format!("compared/{sync}/{cluster}.json")
+}
+
+fn last_path(sync: &str, cluster: &str) -> String {
+    format!("status/{sync}/{cluster}.json")
+}
+
+/// Returns the last report of a sync on a cluster; it speaks of that cluster only.
+pub fn last(state: &State, sync: &str, cluster: &str) -> Option<Report> {
+    state.read_json::<Last>(last_path(sync, cluster)).map(|last| last.report)
+}
+
+/// Returns when a round of a sync last ended well on a cluster.
+pub fn succeeded(state: &State, sync: &str, cluster: &str) -> Option<Timestamp> {
+    state.read_json::<Last>(last_path(sync, cluster))?.succeeded
+}
+
+/// Returns what the last comparison of a sync with a cluster has found.
+pub fn before(state: &State, sync: &str, cluster: &str) -> Option<LastDrift> {
+    let Compared { time, proven, baseline, report } = state.read_json(compared_path(sync, cluster))?;
+    let baseline = Baseline { sides: baseline.into_iter().collect(), proven: Some(proven) };
+    Some(LastDrift { baseline, report, time: time.to_string() })
+}
+
+/// Keeps what a comparison has found for the next one; where it was about a part, the rest stands as it was found.
+fn keep_compared(state: &State, report: &Report, cluster: &str, found: &ClusterReport) -> Result<(), StateError> {
+    if found.state != ClusterState::Compared || report.partial {
+        return Ok(());
+    }
+    let is_refused = |id: &ObjectId| found.refusals.iter().any(|refusal| refusal.id == *id);
+    let unseen = before(state, &report.sync, cluster).map(|last| last.report.steps).unwrap_or_default();
+    let unseen = unseen.into_iter().filter(|step| is_refused(&step.id));
+    let steps = found.steps.iter().filter(|step| step.is_change()).cloned().chain(unseen).collect();
+    let kept = ClusterReport { steps, refusals: Vec::new(), units: Vec::new(), ..found.clone() };
+    let Baseline { sides, proven } = found.baseline.clone();
+    let (proven, baseline) = (proven.unwrap_or_else(|| report.started.to_string()), sides.into_iter().collect());
+    let compared = Compared { time: report.finished, proven, baseline, report: kept };
+    state.write_json(compared_path(&report.sync, cluster), &compared)
+}
+
+/// Writes into a report since when what it has found is known, by the last reports of its sync.
+pub fn compare(state: &State, report: &mut Report) {
+    let sync = report.sync.clone();
+    date(report, |cluster| last(state, &sync, cluster));
+}
+
+/// Keeps a report: as the last one, and in the history if it says something that the one before did not. There it is
+/// kept as JSON, which is what the history is read from, and in the forms that the settings say. Reports that are older
+/// than the settings say are deleted.
+///
+/// `tell` leaves word for others, and is called if somebody may want to know at once: something was changed, is wrong or
+/// differs that was not, or is not any more; or a suspension has begun or ended. Another revision alone is no news, nor
+/// are other words for the same.
+///
+/// Returns whether it says something new. What the next report is compared with is written last: what could not be kept
+/// or told, because of an error or because the process ended, is new in the next report, too.
+pub fn record(
+    state: &State,
+    settings: &Settings<'_>,
+    report: &Report,
+    tell: impl FnOnce(&Kept) -> Result<(), StateError>,
+) -> Result<bool, StateError> {
+    expire(settings, timekeeping::noted(state, report.finished));
+    // A change that is made again and again is told each time: it can be undone each time.
+    let mut is_new = report.has_changed() || report.clusters.values().any(has_resolved);
+    let mut is_news = report.has_changed() || report.clusters.values().any(has_moved);
+    let mut digests = BTreeMap::new();
+    for (cluster, of_cluster) in &report.clusters {
+        let report = alone(report, cluster, of_cluster.clone());
+        let digest = content_digest(&report);
+        let last = state.read_json::<Last>(last_path(&report.sync, cluster));
+        let is_other = last.as_ref().is_none_or(|last| last.digest != digest);
+        is_new |= is_other;
+        is_news |= last.is_some_and(|last| last.report.suspended.is_some() != report.suspended.is_some());
+        if !report.partial {
+            show(settings, &report, cluster, is_other || has_resolved(of_cluster));
+        }
+        digests.insert(cluster, digest);
+    }
+    if is_new {
+        let kept = keep(state, settings, report)?;
+        if is_news {
+            tell(&kept)?;
+        }
+    }
+    for (cluster, digest) in digests {
+        let found = &report.clusters[cluster];
+        keep_compared(state, report, cluster, found)?;
+        keep_last(state, report, (cluster, found), digest)?;
+    }
+    Ok(is_new)
+}
+
+/// A report of one cluster only.
+fn alone(report: &Report, cluster: &str, found: ClusterReport) -> Report {
+    Report { clusters: [(cluster.to_owned(), found)].into(), ..report.clone() }
+}
+
+/// Writes a report into the history.
+fn keep(state: &State, settings: &Settings<'_>, report: &Report) -> Result<Kept, StateError> {
+    let path = |form: ReportFormat| settings.dir.join(format!("{}.{}", file_stem(report), form.extension()));
+    let report = without_unchanged(report);
+    for form in forms(settings) {
+        let mut bytes = Vec::new();
+        form.write(&report, &mut bytes).map_err(|error| StateError::Write(path(form), error))?;
+        state.write(&path(form), &bytes)?;
+    }
+    Ok(Kept { path: path(ReportFormat::Json) })
+}
+
+/// Returns what a report has to tell: an object that is as it should be is counted, and not repeated in each report.
+fn without_unchanged(report: &Report) -> Report {
+    let mut report = report.clone();
+    for cluster in report.clusters.values_mut() {
+        let all = cluster.steps.len();
+        cluster.steps.retain(|step| step.action != "keep" || !step.fields.is_empty() || step.note.is_some());
+        cluster.unlisted += all - cluster.steps.len();
+    }
+    report
+}
+
+/// Keeps a report as the last one; where it was about a part, the rest stands as the one before has it.
+fn keep_last(
+    state: &State,
+    report: &Report,
+    (cluster, found): (&str, &ClusterReport),
+    digest: String,
+) -> Result<(), StateError> {
+    let path = last_path(&report.sync, cluster);
+    let last = state.read_json::<Last>(&path);
+    let is_well = !report.partial && report.is_of_source() && alone(report, cluster, found.clone()).exit_code() == 0;
+    let before = last.as_ref().and_then(|last| last.succeeded);
+    let succeeded = if is_well { Some(report.finished) } else { before };
+    let earlier = last.as_ref().filter(|_| report.partial).and_then(|last| last.report.clusters.get(cluster));
+    let report = alone(report, cluster, found.clone().over(earlier));
+    state.write_json(&path, &Last { digest, report, succeeded })
+}
+
+fn forms(settings: &Settings<'_>) -> BTreeSet<ReportFormat> {
+    settings.formats.iter().copied().chain([ReportFormat::Json]).collect()
+}
+
+/// Writes a report of one cluster where the newest one is looked for, if it says something new or none is there.
+///
+/// That it cannot be written keeps nothing else from being told.
+fn show(settings: &Settings<'_>, report: &Report, cluster: &str, is_new: bool) {
+    let Some(folder) = settings.latest else { return };
+    for form in forms(settings) {
+        let path = folder.join(format!("{}.{cluster}.{}", report.sync, form.extension()));
+        if !is_new && path.exists() {
+            continue;
+        }
+        let mut bytes = Vec::new();
+        let written = form.write(report, &mut bytes).map_err(|error| StateError::Write(path.clone(), error));
+        if let Err(error) = written.and_then(|()| share_file(&path, &bytes)) {
+            tracing::error!(error = %Chain(&error), "cannot write the newest report");
+        }
+    }
+}
+
+/// The file of a report is named as the round is.
+fn file_stem(report: &Report) -> String {
+    if !report.run.is_empty() {
+        return report.run.clone();
+    }
+    let clusters: Vec<&str> = report.clusters.keys().map(String::as_str).collect();
+    runs::name(report.started, &report.sync, &clusters)
+}
+
+/// That something is gone is said once. That something is new is said by the report itself, and that it is still there
+/// by nobody.
+fn has_resolved(cluster: &ClusterReport) -> bool {
+    cluster.trend.as_ref().is_some_and(|trend| !trend.resolved.is_empty())
+}
+
+/// That something has come or gone, or that there was no report before.
+fn has_moved(cluster: &ClusterReport) -> bool {
+    let Some(trend) = &cluster.trend else { return true };
+    trend.against.is_none() || trend.new > 0 || !trend.resolved.is_empty()
+}
+
+/// What a report says apart from when: a round that changes nothing says the same as the one before.
+fn content_digest(report: &Report) -> String {
+    let (started, finished) = (Timestamp::UNIX_EPOCH, Timestamp::UNIX_EPOCH);
+    let mut timeless = Report { started, finished, run: String::new(), ..undated(report) };
+    // Pods come and go by themselves.
+    for unit in timeless.clusters.values_mut().flat_map(|cluster| &mut cluster.units) {
+        (unit.pods, unit.unawaited) = (None, None);
+    }
+    digest(&serde_json::to_vec(&timeless).unwrap_or_default())
+}
+
+/// Returns the reports of the history, the newest first; of one sync, or of all. A file is read when it is asked for.
+pub fn history(folder: &Path, sync: Option<&str>) -> impl Iterator<Item = (PathBuf, Report)> {
+    files(folder).into_iter().filter_map(move |path| {
+        let report = read(&path)?;
+        sync.is_none_or(|sync| report.sync == sync).then_some((path, report))
+    })
+}
+
+/// Returns the files of the history, the newest first. Each is named as its round is.
+pub fn files(folder: &Path) -> Vec<PathBuf> {
+    let entries = fs::read_dir(folder).into_iter().flatten().flatten().map(|entry| entry.path());
+    let mut files: Vec<PathBuf> = entries.filter(|path| path.extension().is_some_and(|ext| ext == "json")).collect();
+    files.sort_by(|a, b| b.cmp(a));
+    files
+}
+
+/// Reads a report of the history; nothing if it cannot be read, or is none.
+pub fn read(path: &Path) -> Option<Report> {
+    serde_json::from_slice(&fs::read(path).ok()?).ok()
+}
+
+/// Deletes reports that are older than they are kept, but for the newest of each sync on the same clusters; and, whatever
+/// their age, the oldest of more than may be kept.
+fn expire(settings: &Settings<'_>, now: Timestamp) {
+    let Ok(keep) = SignedDuration::try_from(settings.keep) else { return };
+    let Ok(limit) = now.checked_sub(keep) else { return };
+    let limit = limit.strftime("%Y%m%dT%H%M%S").to_string();
+    // The forms of a report are files that differ in their extension alone.
+    let mut reports: BTreeMap<String, Vec<(PathBuf, u64)>> = BTreeMap::new();
+    for entry in fs::read_dir(settings.dir).into_iter().flatten().flatten() {
+        let name = entry.file_name().to_string_lossy().into_owned();
+        // Only names that we gave: a time stamp, then the sync.
+        if name.len() > limit.len() && name.as_bytes()[8] == b'T' && name.contains("Z-") {
+            let stem = name.rsplit_once('.').map_or(name.as_str(), |(stem, _)| stem);
+            let bytes = entry.metadata().map_or(0, |metadata| metadata.len());
+            reports.entry(stem.to_owned()).or_default().push((entry.path(), bytes));
+        }
+    }
+    let (mut ranks, mut total) = (Ranks::default(), 0_u64);
+    for (stem, files) in reports.into_iter().rev() {
+        let is_newest = ranks.is_newest(&stem, NEWEST);
+        let is_old = !is_newest && stem.get(..limit.len()).is_some_and(|time| time < limit.as_str());
+        total = files.iter().fold(total, |total, (_, bytes)| total.saturating_add(*bytes));
+        if is_old || total > settings.max_bytes {
+            for (file, _) in files {
+                drop(fs::remove_file(file));
+            }
+        }
+    }
+}

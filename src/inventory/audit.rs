@@ -1,0 +1,327 @@
+//! What this host remembers of the inventories that it has written: a detector, and no vote.
+//!
+//! Whoever may edit our records on a cluster can restore an old copy, delete them, or add objects of others in the hope
+//! that we delete those. None of it deletes anything, because a deletion needs the mark and the uid too; here it is
+//! noticed, and from then on nothing at all is deleted until a person has looked.
+//!
+//! An inventory is remembered before it is written and confirmed afterwards, so that a process that dies between the
+//! two has no reason to doubt itself.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use gatewright_engine::inventory::{Encoded, Entry, Inventory, InventoryError};
+use gatewright_engine::object::ObjectId;
+use gatewright_engine::text::count;
+use serde::{Deserialize, Serialize};
+
+use crate::inventory::hmac::Key;
+use crate::state::{State, StateError};
+
+/// Where it is remembered, below the state folder: a folder for each sync, a file for each cluster.
+pub const FOLDER: &str = "seen";
+
+/// How many objects are named in a message.
+const MOST_NAMES: usize = 3;
+
+/// What this host remembers of one sync on one cluster.
+#[derive(Clone, Debug)]
+pub struct Witness {
+    state: State,
+    sync: String,
+    cluster: String,
+    key: Option<Arc<Key>>,
+}
+
+/// The shards of an inventory as this host has written them.
+#[derive(Clone, Debug)]
+pub struct Written {
+    /// The version of the head that names them.
+    pub version: String,
+    /// The shards, by the digest in their name.
+    pub shards: BTreeMap<String, BTreeMap<String, String>>,
+}
+
+/// The part of a memory that every round asks for.
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Progress {
+    #[serde(default = "yes")]
+    is_complete: bool,
+}
+
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+struct Memory {
+    /// A round has come to its end there. A file of an earlier version is there only if one has.
+    #[serde(default = "yes")]
+    is_complete: bool,
+    /// What was written last.
+    known: Option<Image>,
+    /// What is about to be written.
+    ahead: Option<Image>,
+    /// Why the inventory is in doubt; until a person has repaired it.
+    doubt: Option<String>,
+}
+
+/// An inventory as it was written.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+struct Image {
+    epoch: u64,
+    /// The version of its head; empty if that is not known.
+    #[serde(default)]
+    version: String,
+    records: Encoded,
+    /// Entries of which it was not proven even then that they are ours.
+    #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
+    unproven: BTreeSet<ObjectId>,
+}
+
+/// What comes of comparing an inventory with what is remembered of it.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Verdict {
+    /// What is wrong with it.
+    pub doubt: Option<String>,
+    /// It is, to the letter, what this host has written; all of it is ours but what was not proven then.
+    pub agrees: Option<BTreeSet<ObjectId>>,
+}
+
+impl Verdict {
+    fn doubt(doubt: impl Into<String>) -> Self {
+        Self { doubt: Some(doubt.into()), agrees: None }
+    }
+}
+
+impl Image {
+    fn of(inventory: &Inventory, version: &str, unproven: &BTreeSet<ObjectId>, records: Encoded) -> Self {
+        Self { epoch: inventory.epoch, version: version.to_owned(), records, unproven: unproven.clone() }
+    }
+
+    /// What is remembered is never newer than this program, unless somebody went back to an older one.
+    fn inventory(&self) -> Inventory {
+        Inventory::decode(&self.records).unwrap_or_default()
+    }
+}
+
+impl Witness {
+    /// Names what is to be remembered: a sync on a cluster.
+    pub fn new(state: &State, sync: &str, cluster: &str, key: Option<Arc<Key>>) -> Self {
+        Self { state: state.clone(), sync: sync.to_owned(), cluster: cluster.to_owned(), key }
+    }
+
+    /// The same for another sync on the cluster.
+    #[must_use]
+    pub fn of(&self, sync: &str) -> Self {
+        Self { sync: sync.to_owned(), ..self.clone() }
+    }
+
+    fn path(&self) -> PathBuf {
+        PathBuf::from(FOLDER).join(&self.sync).join(format!("{}.json", self.cluster))
+    }
+
+    fn memory(&self) -> Memory {
+        self.state.read_json(self.path()).unwrap_or_default()
+    }
+
+    /// Tells whether a round of this host has come to its end there.
+    pub fn has_seen(&self) -> bool {
+        let progress: Option<Progress> = self.state.read_json(self.path());
+        progress.is_some_and(|progress| progress.is_complete)
+    }
+
+    /// Notes that one has.
+    pub fn note_seen(&self) -> Result<(), StateError> {
+        if self.has_seen() {
+            return Ok(());
+        }
+        self.state.write_json(self.path(), &Memory { is_complete: true, ..self.memory() })
+    }
+
+    /// Forgets everything.
+    pub fn forget(&self) -> Result<(), StateError> {
+        self.state.remove(self.path())
+    }
+
+    /// Names the key that seals the inventory, if there is one.
+    pub fn key_id(&self) -> Option<String> {
+        self.key.as_ref().map(|key| key.id())
+    }
+
+    /// Returns the inventory that this host has written last, or has tried to.
+    pub fn recall(&self) -> Option<Inventory> {
+        let memory = self.memory();
+        let mut inventory = memory.known.as_ref().map(Image::inventory)?;
+        let ahead = memory.ahead.as_ref().map(Image::inventory).unwrap_or_default();
+        for (id, entry) in ahead.entries {
+            inventory.entries.entry(id).or_insert(entry);
+        }
+        Some(inventory)
+    }
+
+    /// Returns what identifies the cluster that this host has written to last; `None` if it has not, or nothing of it was
+    /// left after it.
+    pub fn cluster(&self) -> Option<String> {
+        Inventory::cluster_of(&self.memory().known?.records.head).ok()
+    }
+
+    /// Returns the shards that this host has written last; `None` while the inventory is in doubt.
+    pub fn copy(&self) -> Option<Written> {
+        let memory = self.memory();
+        let known = memory.known.filter(|_| memory.doubt.is_none())?;
+        Some(Written { version: known.version, shards: known.records.shards })
+    }
+
+    /// Compares what stands on a cluster with what is remembered. `version` is that of its head, `None` if there is
+    /// none; `damage` says why it could not be read whole.
+    pub fn judge(&self, found: &Inventory, version: Option<&str>, damage: Option<&InventoryError>) -> Verdict {
+        let memory = self.memory();
+        if let Some(doubt) = memory.doubt {
+            return Verdict::doubt(doubt);
+        }
+        if let Some(damage) = damage {
+            return Verdict::doubt(format!("it cannot be read: {damage}"));
+        }
+        let Some(known) = memory.known else { return Verdict::default() };
+        if version == Some(known.version.as_str()) {
+            return Verdict { doubt: None, agrees: Some(known.unproven) };
+        }
+        let written = known.inventory();
+        if version.is_none() {
+            let held = count(written.entries.len(), "object");
+            let gone = || Verdict::doubt(format!("it is gone, and held {held} when it was last written here"));
+            return if written.entries.is_empty() { Verdict::default() } else { gone() };
+        }
+        let ahead = memory.ahead.as_ref().map(Image::inventory);
+        let is_it = |image: &Inventory| image.epoch == found.epoch && image.entries == found.entries;
+        if is_it(&written) {
+            return Verdict { doubt: None, agrees: Some(known.unproven) };
+        }
+        if ahead.as_ref().is_some_and(is_it) {
+            return Verdict { doubt: None, agrees: Some(memory.ahead.map(|ahead| ahead.unproven).unwrap_or_default()) };
+        }
+        if found.epoch < written.epoch {
+            return Verdict::doubt(format!(
+                "it is an older copy: it was written for the {}th time, and this host has written it for the {}th",
+                found.epoch, written.epoch
+            ));
+        }
+        changed(found, &written, ahead.as_ref())
+    }
+
+    /// Keeps in mind that the inventory is in doubt, until it is repaired.
+    pub fn keep_doubt(&self, doubt: &str) -> Result<(), StateError> {
+        let memory = self.memory();
+        if memory.doubt.is_some() {
+            return Ok(());
+        }
+        self.state.write_json(self.path(), &Memory { doubt: Some(doubt.to_owned()), ..memory })
+    }
+
+    /// Returns the entries of which it is not proven that they are ours. What this host has written needs no seal, so
+    /// that a key can be introduced or changed; without a key none is missed.
+    pub fn unproven(&self, inventory: &Inventory, verdict: &Verdict) -> BTreeSet<ObjectId> {
+        let Some(key) = &self.key else { return BTreeSet::new() };
+        if let Some(unproven) = &verdict.agrees {
+            return unproven.iter().filter(|id| inventory.entries.contains_key(*id)).cloned().collect();
+        }
+        let is_sealed = |id: &ObjectId| {
+            let seal = inventory.seals.get(id);
+            seal.is_some_and(|seal| key.verifies(&self.sync, inventory, id, seal))
+        };
+        inventory.entries.keys().filter(|id| !is_sealed(id)).cloned().collect()
+    }
+
+    /// Seals every entry but those that are not proven to be ours.
+    pub fn seal(&self, inventory: &mut Inventory, unproven: &BTreeSet<ObjectId>) {
+        let Some(key) = &self.key else {
+            inventory.seals.clear();
+            return;
+        };
+        let seal = |id: &ObjectId| {
+            if unproven.contains(id) {
+                inventory.seals.get(id).cloned()
+            } else {
+                Some(key.seal(&self.sync, inventory, id))
+            }
+        };
+        inventory.seals = inventory.entries.keys().filter_map(|id| Some((id.clone(), seal(id)?))).collect();
+    }
+
+    /// Remembers what is about to be written: an inventory and its records.
+    pub fn ahead(
+        &self,
+        inventory: &Inventory,
+        unproven: &BTreeSet<ObjectId>,
+        records: &Encoded,
+    ) -> Result<(), StateError> {
+        let memory = self.memory();
+        if memory.doubt.is_some() {
+            return Ok(());
+        }
+        let ahead = Some(Image::of(inventory, "", unproven, records.clone()));
+        self.state.write_json(self.path(), &Memory { ahead, ..memory })
+    }
+
+    /// Remembers what was written; its records are made if nobody has them. While the inventory is in doubt, what was
+    /// known before stays.
+    pub fn written(
+        &self,
+        inventory: &Inventory,
+        version: &str,
+        unproven: &BTreeSet<ObjectId>,
+        records: Option<Encoded>,
+    ) -> Result<(), StateError> {
+        let memory = self.memory();
+        let is_known = memory.known.as_ref().is_some_and(|known| known.version == version) && memory.ahead.is_none();
+        if memory.doubt.is_some() || is_known {
+            return Ok(());
+        }
+        let records = records.unwrap_or_else(|| inventory.encode());
+        let known = Some(Image::of(inventory, version, unproven, records));
+        self.state.write_json(self.path(), &Memory { known, ahead: None, ..memory })
+    }
+
+    /// Trusts an inventory from now on: a person has looked at it.
+    pub fn trust(&self, inventory: &Inventory, version: &str) -> Result<(), StateError> {
+        let known = Some(Image::of(inventory, version, &BTreeSet::new(), inventory.encode()));
+        self.state.write_json(self.path(), &Memory { is_complete: true, known, ahead: None, doubt: None })
+    }
+}
+
+fn yes() -> bool {
+    true
+}
+
+/// Compares an inventory with those of which it is a later one, or should be the same.
+fn changed(found: &Inventory, written: &Inventory, ahead: Option<&Inventory>) -> Verdict {
+    // Of what somebody has changed in an entry nothing is harmless: `adopted` and `unit` say what may be deleted, and
+    // `files` what holds it.
+    let is_known = |(id, entry): (&ObjectId, &Entry)| {
+        let agrees = |image: &Inventory| image.entries.get(id).is_some_and(|known| is_same(known, entry));
+        agrees(written) || ahead.is_some_and(agrees)
+    };
+    let added: Vec<&ObjectId> = found.entries.iter().filter(|entry| !is_known(*entry)).map(|(id, _)| id).collect();
+    let lost: Vec<&ObjectId> = written.entries.keys().filter(|id| !found.entries.contains_key(*id)).collect();
+    match (added.is_empty(), found.epoch == written.epoch) {
+        (false, _) => Verdict::doubt(format!("it has entries that this host never wrote: {}", names(&added))),
+        (true, true) if lost.is_empty() => Verdict::doubt("it was edited since this host has written it"),
+        (true, true) => Verdict::doubt(format!("it was edited, and lacks what this host wrote: {}", names(&lost))),
+        // Another host of this installation has gone on.
+        (true, false) => Verdict::default(),
+    }
+}
+
+/// Tells whether two entries say the same; of two about to be made or just made, one knows the uid.
+fn is_same(a: &Entry, b: &Entry) -> bool {
+    let without_uid = |entry: &Entry| Entry { uid: None, ..entry.clone() };
+    (a.uid.is_none() || b.uid.is_none() || a.uid == b.uid) && without_uid(a) == without_uid(b)
+}
+
+fn names(ids: &[&ObjectId]) -> String {
+    let listed: Vec<String> = ids.iter().take(MOST_NAMES).map(ToString::to_string).collect();
+    match ids.len().saturating_sub(MOST_NAMES) {
+        0 => listed.join(", "),
+        more => format!("{} and {more} more", listed.join(", ")),
+    }
+}

@@ -1,0 +1,17 @@
+//! Rounds: what is wanted against what is there, on one cluster and on all clusters of a sync.
+//!
+//! [`fleet`] runs one round of a sync over all its clusters, [`round`] does it on one of them: it looks ([`observe`], with
+//! [`cache`] from the last round), plans (the engine), writes the inventory ahead, carries out ([`apply`]) and waits
+//! ([`mod@wait`]). [`drift`] compares with a cluster that somebody else looks after, and writes nothing. [`aliases`] finds
+//! clusters that answer by two names.
+//!
+//! May use `webhooks` and all that stands below it in `ARCHITECTURE.md`.
+
+pub mod aliases;
+pub mod apply;
+pub mod cache;
+pub mod drift;
+pub mod fleet;
+pub mod observe;
+pub mod round;
+pub mod wait;

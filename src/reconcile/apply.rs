@@ -1,0 +1,337 @@
+//! The Applier: carries out a plan on a cluster and decides nothing.
+//!
+//! Units go beside each other; within a unit the order of the plan holds, and what follows a failure is not tried.
+//! The inventory was written ahead, so that whatever happens in here, nothing that was made is unknown.
+
+mod generate;
+pub mod pre_image;
+pub mod prune;
+mod replace;
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use futures::FutureExt;
+use gatewright_engine::error::Chain;
+use gatewright_engine::fingerprint::{self, Fingerprint};
+use gatewright_engine::live::Live;
+use gatewright_engine::object::{Object, ObjectId};
+use gatewright_engine::plan::order::wave;
+use gatewright_engine::plan::policies::Policies;
+use gatewright_engine::plan::take_over::Awaited;
+use gatewright_engine::plan::{Action, Over, Plan, Step};
+use replace::{Removal, make, put_back, remove};
+use tokio::time::Instant;
+use tokio_util::sync::CancellationToken;
+
+use crate::cluster::{Cluster, ClusterError, Mode, Precondition, Reason};
+use crate::reconcile::observe::{CONCURRENCY, some_beside};
+use crate::reconcile::wait::accepted;
+use crate::report::outcome::Outcome;
+use pre_image::Keep;
+
+/// Units at once: some more than there are requests at once, so that there is always one to send while answers are read.
+const UNITS: usize = CONCURRENCY + 4;
+
+/// What became of the steps of a plan.
+#[derive(Clone, Debug, Default)]
+#[must_use]
+pub struct Applied {
+    /// By object.
+    pub outcomes: BTreeMap<ObjectId, Outcome>,
+    /// The objects as they are now, of those that were written; without `managedFields`.
+    pub live: BTreeMap<ObjectId, Live>,
+    /// Who had touched them by then.
+    pub traces: BTreeMap<ObjectId, Fingerprint>,
+    /// Objects whose deletion was asked for and of which it is not known that it is over: a finalizer may hold them.
+    pub going: BTreeSet<ObjectId>,
+    /// Why units were left half done that nothing is wrong with: the next round goes on.
+    pub postponed: BTreeMap<ObjectId, String>,
+    /// The cluster could not be talked to any more.
+    pub lost: Option<String>,
+}
+
+/// What ends the work before it is done.
+#[derive(Clone, Copy)]
+pub struct Limits<'a> {
+    /// When it is too late for a control plane to accept a Gateway, before what it has made is taken over.
+    pub acceptance: Instant,
+    /// Told when the process is to end.
+    pub stop: &'a CancellationToken,
+}
+
+impl Applied {
+    /// Tells whether every step was done.
+    pub fn is_complete(&self) -> bool {
+        self.outcomes.values().all(|outcome| *outcome == Outcome::Done)
+    }
+
+    /// Returns the units of which a step was not done.
+    pub fn unfinished<'a>(&self, plan: &'a Plan) -> BTreeSet<&'a ObjectId> {
+        let is_open = |step: &&Step| self.outcomes.get(&step.id).is_some_and(|outcome| *outcome != Outcome::Done);
+        plan.steps.iter().filter(is_open).map(|step| &step.unit).collect()
+    }
+
+    fn record(&mut self, id: &ObjectId, result: Result<Option<Live>, ClusterError>) -> bool {
+        let outcome = match result {
+            Ok(live) => {
+                self.keep(id, live);
+                Outcome::Done
+            }
+            Err(error) if error.reason == Reason::Conflict => Outcome::Stale(Chain(&error).to_string()),
+            Err(error) => {
+                let text = Chain(&error).to_string();
+                if error.is_unreachable() {
+                    self.lost.get_or_insert_with(|| text.clone());
+                }
+                Outcome::Failed(text)
+            }
+        };
+        let is_done = outcome == Outcome::Done;
+        self.outcomes.insert(id.clone(), outcome);
+        is_done
+    }
+
+    /// Keeps how an object is now. Who has set which of its fields is half of it, and only the digest of that is of use
+    /// from here on.
+    fn keep(&mut self, id: &ObjectId, live: Option<Live>) {
+        let Some(live) = live else { return };
+        self.traces.extend(fingerprint::of(live.object.body()).map(|traces| (id.clone(), traces)));
+        self.live.insert(id.clone(), live.without_managers());
+    }
+
+    fn absorb(&mut self, other: Self) {
+        self.outcomes.extend(other.outcomes);
+        self.live.extend(other.live);
+        self.traces.extend(other.traces);
+        self.going.extend(other.going);
+        self.postponed.extend(other.postponed);
+        self.lost = self.lost.take().or(other.lost);
+    }
+}
+
+/// What carrying out a plan goes by.
+#[derive(Clone, Copy)]
+pub struct Terms<'a> {
+    /// What the sync may do.
+    pub policies: &'a Policies,
+    /// Where objects are kept before they are changed or deleted.
+    pub keep: Keep<'a>,
+}
+
+/// Carries out everything but the deletions: namespaces first, then the units of each wave beside each other.
+///
+/// `limits.stop` ends it after the requests that are under way.
+pub async fn apply(cluster: &dyn Cluster, plan: &Plan, terms: Terms<'_>, limits: Limits<'_>) -> Applied {
+    let lost = CancellationToken::new();
+    let run = Run { cluster, terms, limits, lost: &lost };
+    let mut applied = Applied::default();
+    let (namespaces, others): (Vec<&Step>, Vec<&Step>) =
+        writes(plan).partition(|step| step.action == Action::CreateNamespace);
+    for step in namespaces {
+        applied.record(&step.id, run.make_namespace(step).await);
+    }
+    for steps in waves(others).into_values() {
+        let runs = by_unit(steps).into_values().map(|steps| run.unit(steps).boxed()).collect();
+        some_beside(runs, UNITS).await.into_iter().for_each(|unit| applied.absorb(unit));
+    }
+    applied
+}
+
+fn writes(plan: &Plan) -> impl Iterator<Item = &Step> {
+    plan.changes().filter(|step| !matches!(step.action, Action::Prune(_)))
+}
+
+/// Puts the steps together that go beside each other, in the order of the plan.
+fn waves<'a>(steps: impl IntoIterator<Item = &'a Step>) -> BTreeMap<u8, Vec<&'a Step>> {
+    let mut waves: BTreeMap<u8, Vec<_>> = BTreeMap::new();
+    for step in steps {
+        waves.entry(wave(&step.unit)).or_default().push(step);
+    }
+    waves
+}
+
+/// Puts the steps of each unit together, in the order of the plan.
+fn by_unit<'a>(steps: impl IntoIterator<Item = &'a Step>) -> BTreeMap<&'a ObjectId, Vec<&'a Step>> {
+    let mut units: BTreeMap<_, Vec<_>> = BTreeMap::new();
+    for step in steps {
+        units.entry(&step.unit).or_default().push(step);
+    }
+    units
+}
+
+/// What all units of a run share.
+#[derive(Clone, Copy)]
+struct Run<'a> {
+    cluster: &'a dyn Cluster,
+    terms: Terms<'a>,
+    limits: Limits<'a>,
+    /// Told when a unit finds that the cluster does not answer: the others need not wait for it too.
+    lost: &'a CancellationToken,
+}
+
+impl Run<'_> {
+    async fn unit(&self, steps: Vec<&Step>) -> Applied {
+        let mut applied = Applied::default();
+        let (mut goes_on, mut is_accepted) = (true, false);
+        let mut released = Vec::new();
+        for step in steps {
+            // What was deleted to make room is not left without what needs the room.
+            let is_over = (self.limits.stop.is_cancelled() || self.lost.is_cancelled()) && released.is_empty();
+            if !goes_on || is_over {
+                applied.outcomes.insert(step.id.clone(), Outcome::Skipped);
+                continue;
+            }
+            if let (Some(gateway), false) = (awaited(step), is_accepted) {
+                match accepted(self.cluster, gateway, self.limits.acceptance, self.limits.stop).await {
+                    Ok(None) => is_accepted = true,
+                    Ok(Some(why)) => {
+                        let message = format!("{}: {why}; nothing more was taken over", gateway.id);
+                        applied.postponed.insert(step.unit.clone(), message);
+                        applied.outcomes.insert(step.id.clone(), Outcome::Skipped);
+                        goes_on = false;
+                        continue;
+                    }
+                    Err(error) => {
+                        goes_on = applied.record(&step.id, Err(error));
+                        continue;
+                    }
+                }
+            }
+            goes_on = match &step.action {
+                Action::Recreate(over) => self.recreate(step, over, &mut applied).await,
+                Action::ReleaseFirst(deletion) => self.release(step, &deletion.over, &mut released, &mut applied).await,
+                _ => applied.record(&step.id, self.write(step).await),
+            };
+            if applied.lost.is_some() {
+                self.lost.cancel();
+            }
+            if !goes_on {
+                self.restore(&mut released, &mut applied).await;
+            } else if !matches!(step.action, Action::ReleaseFirst(_)) {
+                // What it was for is there.
+                released.clear();
+            }
+        }
+        applied
+    }
+
+    /// Deletes an object and makes it anew.
+    async fn recreate(&self, step: &Step, over: &Over, applied: &mut Applied) -> bool {
+        let Some(object) = &step.object else { return true };
+        let removal = match remove(self.cluster, (&step.gvk, &step.id), over, self.terms).await {
+            Ok(removal) => removal,
+            Err(error) => return applied.record(&step.id, Err(error)),
+        };
+        let outcome = match removal {
+            Removal::Not(outcome) => outcome,
+            Removal::Gone(former) => match make(self.cluster, object, former.as_deref(), self.terms.keep).await {
+                Ok(live) => return applied.record(&step.id, Ok(Some(live))),
+                Err((outcome, restored)) => {
+                    applied.keep(&step.id, restored);
+                    outcome
+                }
+            },
+        };
+        applied.outcomes.insert(step.id.clone(), outcome);
+        false
+    }
+
+    /// Deletes an object whose place another one needs.
+    async fn release<'b>(
+        &self,
+        step: &'b Step,
+        over: &Over,
+        released: &mut Vec<(&'b Step, Option<Box<Live>>)>,
+        applied: &mut Applied,
+    ) -> bool {
+        match remove(self.cluster, (&step.gvk, &step.id), over, self.terms).await {
+            Err(error) => applied.record(&step.id, Err(error)),
+            Ok(Removal::Not(outcome)) => {
+                applied.outcomes.insert(step.id.clone(), outcome);
+                false
+            }
+            Ok(Removal::Gone(former)) => {
+                released.push((step, former));
+                applied.record(&step.id, Ok(None))
+            }
+        }
+    }
+
+    /// What was deleted for something that could not be made comes back.
+    async fn restore(&self, released: &mut Vec<(&Step, Option<Box<Live>>)>, applied: &mut Applied) {
+        for (step, former) in released.drain(..) {
+            let (words, restored) = put_back(self.cluster, former.as_deref(), self.terms.keep).await;
+            applied.keep(&step.id, restored);
+            applied.outcomes.insert(step.id.clone(), Outcome::Failed(format!("what it made room for failed; {words}")));
+        }
+    }
+
+    async fn write(&self, step: &Step) -> Result<Option<Live>, ClusterError> {
+        let Some(object) = &step.object else { return Ok(None) };
+        self.terms.keep.before(self.cluster, step).await?;
+        let written = self.apply(step, object).await?;
+        self.terms.keep.after(&step.id, written.as_ref());
+        Ok(written)
+    }
+
+    async fn apply(&self, step: &Step, object: &Object) -> Result<Option<Live>, ClusterError> {
+        let over = match &step.action {
+            Action::Update(over) | Action::Adopt(over) => Some(over),
+            Action::TakeOver(it) => Some(&it.over),
+            Action::Generate(it) => it.over.as_ref(),
+            Action::Create | Action::CreateNamespace => None,
+            Action::Recreate(_)
+            | Action::ReleaseFirst(_)
+            | Action::Keep
+            | Action::Omit
+            | Action::Release(_)
+            | Action::Prune(_)
+            | Action::Forget => return Ok(None),
+        };
+        let only_if = match over {
+            None => Precondition::Absent,
+            Some(over) if step.first.is_empty() => unchanged(&over.uid, &over.resource_version),
+            Some(Over { uid, resource_version }) => {
+                let (kind, id) = (&step.gvk, &step.id);
+                let patched = self.cluster.patch(kind, id, uid, resource_version, &step.first, Mode::Real).await?;
+                unchanged(&patched.uid, &patched.resource_version)
+            }
+        };
+        let Action::Generate(it) = &step.action else {
+            return self.cluster.apply(object, &only_if, Mode::Real).await.map(Some);
+        };
+        let made = it.value.filled(object, &generate::value(&it.value, &step.id)?);
+        self.cluster.apply(&made, &only_if, Mode::Real).await.map(Some)
+    }
+
+    /// A namespace that somebody else has made in the meantime is as good.
+    async fn make_namespace(&self, step: &Step) -> Result<Option<Live>, ClusterError> {
+        match self.write(step).await {
+            Err(error) if error.reason == Reason::Conflict => Ok(None),
+            other => other,
+        }
+    }
+}
+
+fn unchanged(uid: &str, resource_version: &str) -> Precondition {
+    Precondition::Unchanged { uid: uid.to_owned(), resource_version: resource_version.to_owned() }
+}
+
+/// The Gateway that must be accepted before a step.
+fn awaited(step: &Step) -> Option<&Awaited> {
+    match &step.action {
+        Action::TakeOver(it) => it.awaits.as_ref(),
+        Action::CreateNamespace
+        | Action::Create
+        | Action::Update(_)
+        | Action::Adopt(_)
+        | Action::Generate(_)
+        | Action::Recreate(_)
+        | Action::ReleaseFirst(_)
+        | Action::Keep
+        | Action::Omit
+        | Action::Release(_)
+        | Action::Prune(_)
+        | Action::Forget => None,
+    }
+}

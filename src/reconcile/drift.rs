@@ -1,0 +1,237 @@
+//! A report on a cluster that somebody else looks after: how what the source wants compares with what is there.
+//!
+//! Nothing is written there, no inventory, no mark, no namespace. Where the credentials may rehearse a change, the
+//! cluster itself says what each object would become; where they may only read, that is estimated, and every such line
+//! says so. What may be rehearsed is asked before anything is tried.
+
+mod compare;
+mod live;
+mod rights;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use gatewright_engine::diff::Class;
+use gatewright_engine::mask::Masker;
+use gatewright_engine::object::{Object, ObjectId};
+use gatewright_engine::plan::Plan;
+use gatewright_engine::plan::policies::Policies;
+use gatewright_engine::plan::refusal::{self, Refusal};
+use gatewright_engine::plan::survey::extra::{Known, spec_of};
+use gatewright_engine::plan::survey::history::{Before, Proof, Sides, class};
+use gatewright_engine::plan::survey::{live_digest, wanted_digest};
+use gatewright_engine::problem::unreadable_files;
+use gatewright_engine::unit::{Rendering, Unit};
+use tokio_util::sync::CancellationToken;
+
+use crate::cluster::{Cluster, ClusterError, Reason};
+use crate::desired::claims::Beside;
+use crate::desired::rendering::Want;
+use crate::history::journal::LastDrift;
+use crate::reconcile::round::{self, Conclusion};
+use crate::report::withheld::RefusalReport;
+use crate::report::{ClusterReport, ClusterState, StepReport, UnitReport, UnitState};
+use compare::{Compared, Standing};
+use live::Seen;
+
+/// What a comparison is about.
+#[derive(Clone, Copy)]
+pub struct Task<'a> {
+    /// What is wanted.
+    pub want: &'a Want,
+    /// What the sync may look at, and what is never a difference.
+    pub policies: &'a Policies,
+    /// What our other syncs want on this cluster.
+    pub beside: &'a Beside,
+    /// What the last comparison found.
+    pub last: Option<&'a LastDrift>,
+    /// Whether what matched then and has not moved since still does; else everything is compared.
+    pub is_trusting: bool,
+    /// Told when the process is to end.
+    pub stop: &'a CancellationToken,
+}
+
+/// Compares. What goes wrong is part of the report.
+pub async fn run(cluster: &dyn Cluster, task: &Task<'_>) -> Conclusion {
+    let compared = tokio::select! {
+        biased;
+        () = task.stop.cancelled() => {
+            let report = ClusterReport { state: ClusterState::Stopped, ..ClusterReport::of(&Plan::default()) };
+            return Conclusion::of(report);
+        }
+        compared = compare(cluster, task) => compared,
+    };
+    compared.unwrap_or_else(|error| Conclusion::of(round::failed(&error)))
+}
+
+async fn compare(cluster: &dyn Cluster, task: &Task<'_>) -> Result<Conclusion, ClusterError> {
+    match cluster.identity().await {
+        // Who may only look at some namespaces may not know which cluster it is, and need not.
+        Ok(_) | Err(ClusterError { reason: Reason::Forbidden, .. }) => {}
+        Err(error) => return Err(error),
+    }
+    let rendering = match task.want.rendering().await {
+        Ok(rendering) => rendering,
+        Err(error) => return Ok(Conclusion::of(round::unrendered(&error))),
+    };
+    let rendering = round::located(cluster, task.policies, &rendering).await?.map_or(rendering, Arc::new);
+    let seen = live::look(cluster, task.policies, &rendering).await?;
+    let sides = sides(task.policies, &rendering, &seen);
+    let before = task.last.filter(|_| task.is_trusting).map(|last| &last.baseline.sides);
+    let proofs = before.map(|before| proofs(before, &sides)).unwrap_or_default();
+    let (compared, remarks) = compare::all(cluster, task.policies, &rendering, &seen, &proofs).await?;
+    let report = Writer { task, rendering: &rendering, seen: &seen, sides }.report(compared, remarks).await;
+    Ok(Conclusion { rendering: Some(rendering), ..Conclusion::of(report) })
+}
+
+/// How both sides of all wanted objects look.
+fn sides(policies: &Policies, rendering: &Rendering, seen: &Seen) -> BTreeMap<ObjectId, Sides> {
+    let masker = &policies.conflicts.masker;
+    let of = |(_, object): (_, &Object)| {
+        let live = seen.live.get(object.id()).map(|live| live_digest(live, masker)).unwrap_or_default();
+        let sides = Sides { wanted: wanted_digest(object, masker), live, matched: None };
+        (object.id().clone(), sides)
+    };
+    live::wanted(policies, rendering).map(of).collect()
+}
+
+/// What is known to match, and how that was found out.
+fn proofs(before: &BTreeMap<ObjectId, Sides>, now: &BTreeMap<ObjectId, Sides>) -> BTreeMap<ObjectId, Proof> {
+    now.iter().filter_map(|(id, sides)| Some((id.clone(), sides.proof(before.get(id))?))).collect()
+}
+
+/// Turns what was found into a report.
+struct Writer<'a> {
+    task: &'a Task<'a>,
+    rendering: &'a Rendering,
+    seen: &'a Seen,
+    sides: BTreeMap<ObjectId, Sides>,
+}
+
+impl Writer<'_> {
+    fn masker(&self) -> &Masker {
+        &self.task.policies.conflicts.masker
+    }
+
+    async fn report(&self, compared: Vec<Compared>, remarks: Vec<String>) -> ClusterReport {
+        let mut report = ClusterReport { state: ClusterState::Compared, ..ClusterReport::of(&Plan::default()) };
+        report.remarks = self.seen.remarks.iter().cloned().chain(remarks).collect();
+        let open = self.task.last.map(|last| open(&last.report)).unwrap_or_default();
+        let last = self.task.last.filter(|_| self.task.is_trusting);
+        report.baseline.proven = last.and_then(|last| last.baseline.proven.clone());
+        for one in compared {
+            self.add(one, &open, &mut report);
+        }
+        self.extra(&open, &mut report).await;
+        report.units = self.units(&report);
+        report
+    }
+
+    fn add(&self, one: Compared, open: &Open, report: &mut ClusterReport) {
+        let Compared { unit, object, standing, note } = one;
+        let id = object.id().clone();
+        let mut sides = self.sides.get(&id).cloned().unwrap_or_default();
+        let why = |path: &str, touched: Option<&str>| self.class(&id, path, &sides, touched, open);
+        let step = |action: &str| StepReport::compared(unit.clone(), id.clone(), action, note.clone());
+        let mut matched = None;
+        let step = match standing {
+            Standing::Unknown(reason) => {
+                // What cannot be seen now is compared with what was seen last once it can be.
+                let last = self.task.last.and_then(|last| last.baseline.sides.get(&id));
+                report.baseline.sides.extend(last.map(|sides| (id.clone(), sides.clone())));
+                return report.refusals.push(RefusalReport::from(Refusal { unit, id, reason }));
+            }
+            Standing::Missing => StepReport { class: Some(why("", None)), ..step("missing") },
+            Standing::Found { differences, fields, proof } if differences.is_empty() => {
+                matched = Some(proof).filter(|_| fields.is_empty());
+                StepReport { fields, ..step("keep") }
+            }
+            Standing::Found { mut differences, fields, .. } => {
+                for difference in &mut differences {
+                    let touched = difference.managers.first().and_then(|manager| manager.time.clone());
+                    difference.class = Some(why(&difference.path, touched.as_deref()));
+                }
+                StepReport { differences, fields, ..step("different") }
+            }
+        };
+        sides.matched = matched;
+        report.baseline.sides.insert(id, sides);
+        report.steps.push(step);
+    }
+
+    fn class(&self, id: &ObjectId, path: &str, now: &Sides, touched: Option<&str>, open: &Open) -> Class {
+        let nothing = BTreeMap::new();
+        let before = self.task.last.map(|last| Before {
+            sides: last.baseline.sides.get(id),
+            time: &last.time,
+            open: open.get(id).unwrap_or(&nothing),
+        });
+        class(before, path, now, touched)
+    }
+
+    /// What nobody asks for any more. While a file cannot be read nothing is, because it may ask for anything.
+    async fn extra(&self, open: &Open, report: &mut ClusterReport) {
+        let unreadable = unreadable_files(&self.rendering.problems);
+        if let Some(file) = unreadable.first() {
+            report
+                .remarks
+                .push(format!("what is not in the source any more is not looked for, because {file} cannot be read"));
+            return;
+        }
+        let claims = self.task.beside.claims().await;
+        let known = Known::of(self.rendering);
+        for (id, live) in &self.seen.live {
+            let traces = &self.rendering.traces;
+            let Some(trace) = traces.iter().find(|trace| known.is_extra(live, trace)) else { continue };
+            let unit = spec_of(live, trace);
+            if claims.concerns(id, &unit)
+                || self.task.policies.forbids(id).is_some()
+                || !self.task.policies.is_about(&unit)
+            {
+                continue;
+            }
+            let sides = Sides { live: live_digest(live, self.masker()), ..Sides::default() };
+            let class = self.class(id, "", &sides, None, open);
+            report
+                .steps
+                .push(StepReport { class: Some(class), ..StepReport::compared(unit, id.clone(), "extra", None) });
+            report.baseline.sides.insert(id.clone(), sides);
+        }
+    }
+
+    fn units(&self, report: &ClusterReport) -> Vec<UnitReport> {
+        let different: BTreeSet<&ObjectId> =
+            report.steps.iter().filter(|step| step.is_change()).map(|step| &step.unit).collect();
+        let unknown: BTreeSet<&ObjectId> = report.refusals.iter().map(|refusal| &refusal.unit).collect();
+        let units = self.rendering.units.iter().filter(|unit| self.task.policies.is_about(&unit.id));
+        let of = |unit: &Unit| {
+            let state = match () {
+                () if different.contains(&unit.id) => UnitState::Different,
+                () if unknown.contains(&unit.id) => UnitState::Held,
+                () => UnitState::Current,
+            };
+            round::summary::unit_report(unit, state, &self.seen.vitals())
+        };
+        units.map(of).collect()
+    }
+}
+
+/// What differed at the last comparison: by object and path, why.
+type Open = BTreeMap<ObjectId, BTreeMap<String, Option<Class>>>;
+
+fn open(report: &ClusterReport) -> Open {
+    let mut open = Open::new();
+    for step in report.steps.iter().filter(|step| step.is_change()) {
+        let paths = open.entry(step.id.clone()).or_default();
+        if step.differences.is_empty() {
+            paths.insert(String::new(), step.class);
+        }
+        paths.extend(step.differences.iter().map(|difference| (difference.path.clone(), difference.class)));
+    }
+    open
+}
+
+/// Says that nobody knows how an object stands.
+fn unknown(message: String) -> Standing {
+    Standing::Unknown(refusal::Reason::Unknown(message))
+}

@@ -1,0 +1,220 @@
+//! Every wanted object beside what there is of it: by a dry run where that may be asked for, else by an estimate.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use futures::FutureExt;
+use gatewright_engine::diff::Difference;
+use gatewright_engine::error::Chain;
+use gatewright_engine::live::Live;
+use gatewright_engine::object::ObjectId;
+use gatewright_engine::object::{Gvk, Object};
+use gatewright_engine::plan::conflicts::{Settled, Verdict};
+use gatewright_engine::plan::policies::Policies;
+use gatewright_engine::plan::refusal::Reason as Refused;
+use gatewright_engine::plan::survey::Pair;
+use gatewright_engine::plan::survey::estimate::estimated;
+use gatewright_engine::plan::survey::history::Proof;
+use gatewright_engine::plan::survey::model::Model;
+use gatewright_engine::unit::{Rendering, Unit};
+use serde_json::Value;
+use tracing::debug;
+
+use super::live::{Seen, wanted};
+use super::rights::{self, Rights};
+use super::unknown;
+use crate::cluster::{Cluster, ClusterError, Precondition, Reason};
+use crate::reconcile::observe::dry_run::Rehearsal;
+use crate::reconcile::observe::{beside, only_local};
+
+/// How often an object that moves while it is looked at is rehearsed.
+const REHEARSALS: usize = 4;
+
+/// A wanted object, and how it stands.
+#[derive(Debug)]
+pub(super) struct Compared {
+    pub(super) unit: ObjectId,
+    pub(super) object: Object,
+    pub(super) standing: Standing,
+    pub(super) note: Option<String>,
+}
+
+/// How a wanted object stands.
+#[derive(Debug)]
+pub(super) enum Standing {
+    /// It is not there.
+    Missing,
+    /// It is there, and these things of it differ: none, if it is as it should be.
+    Found {
+        differences: Vec<Difference>,
+        /// What is left to others.
+        fields: Vec<Settled>,
+        /// How that was found out.
+        proof: Proof,
+    },
+    /// Nobody knows.
+    Unknown(Refused),
+}
+
+/// Compares all that is wanted; also returns what makes it less than exact, in words.
+pub(super) async fn all(
+    cluster: &dyn Cluster,
+    policies: &Policies,
+    rendering: &Rendering,
+    seen: &Seen,
+    proofs: &BTreeMap<ObjectId, Proof>,
+) -> Result<(Vec<Compared>, Vec<String>), ClusterError> {
+    let is_open = |id: &ObjectId| seen.live.contains_key(id) && proofs.get(id) != Some(&Proof::DryRun);
+    let found = || wanted(policies, rendering).filter(|(_, object)| is_open(object.id()));
+    let mut places: BTreeMap<String, BTreeSet<Gvk>> = BTreeMap::new();
+    for (_, object) in found() {
+        places.entry(object.id().namespace.clone()).or_default().insert(object.gvk());
+    }
+    let rights = Rights::of(cluster, &places).await?;
+    let kinds: BTreeSet<Gvk> = places.into_values().flatten().collect();
+    let is_estimated = |kind: &&Gvk| {
+        let mut open = found().filter(|(_, object)| !proofs.contains_key(object.id()));
+        open.any(|(_, object)| object.gvk() == **kind && !rights.allow(kind, &object.id().namespace))
+    };
+    let (model, unread) = model(cluster, &kinds.iter().filter(is_estimated).cloned().collect()).await?;
+    let scene = &Scene { cluster, policies, seen, proofs, rights, model };
+    let all = wanted(policies, rendering).map(|(unit, object)| scene.compared(unit, object).boxed()).collect();
+    let mut compared = beside(all).await.into_iter().collect::<Result<Vec<Compared>, ClusterError>>()?;
+    compared.sort_by(|a, b| (&a.unit, a.object.id()).cmp(&(&b.unit, b.object.id())));
+    let remarks = unread.into_iter().chain(rights::remark(&compared)).collect();
+    Ok((compared, remarks))
+}
+
+/// Reads what the cluster says about kinds; also returns what could not be read, in words. Without it, an estimate goes
+/// by who owns what: everything else has been seen by now, so the part of a server that has the schemas fails alone.
+async fn model(cluster: &dyn Cluster, kinds: &BTreeSet<Gvk>) -> Result<(Model, Option<String>), ClusterError> {
+    let mut model = Model::default();
+    let mut unread: BTreeMap<String, String> = BTreeMap::new();
+    let versions: BTreeSet<String> = kinds.iter().map(Gvk::api_version).collect();
+    for version in versions {
+        match cluster.openapi(&version).await {
+            Ok(document) => document.iter().for_each(|document| model.add(document, kinds)),
+            Err(error) if matches!(error.reason, Reason::Misconfigured | Reason::Unauthorized) => return Err(error),
+            Err(error) => {
+                debug!(version, error = %Chain(&error), "its schemas cannot be read");
+                unread.insert(version, Chain(&*error.source).to_string());
+            }
+        }
+    }
+    let versions: Vec<&str> = unread.keys().map(String::as_str).collect();
+    let why = unread.values().next();
+    let remark = why.map(|why| {
+        format!("the schemas of {} cannot be read, so defaults are guessed there: {why}", versions.join(", "))
+    });
+    Ok((model, remark))
+}
+
+/// What all comparisons on a cluster share.
+struct Scene<'a> {
+    cluster: &'a dyn Cluster,
+    policies: &'a Policies,
+    seen: &'a Seen,
+    proofs: &'a BTreeMap<ObjectId, Proof>,
+    rights: Rights,
+    model: Model,
+}
+
+impl Scene<'_> {
+    async fn compared(&self, unit: &Unit, object: &Object) -> Result<Compared, ClusterError> {
+        let (kind, id) = (object.gvk(), object.id());
+        let mut note = unit.notes.get(id).cloned();
+        let standing = if self.seen.kinds.silent.contains(&kind) {
+            unknown(format!("the part of the API that serves {kind} does not answer"))
+        } else if !self.seen.kinds.served.contains_key(&kind) {
+            Standing::Unknown(Refused::NoSuchKind(kind.to_string()))
+        } else if let Some(why) = self.seen.unknown.get(id) {
+            unknown(why.clone())
+        } else if let Some(proof) = self.proof(object) {
+            Standing::Found { differences: Vec::new(), fields: Vec::new(), proof }
+        } else if let Some(live) = self.seen.live.get(id) {
+            self.found(unit, object, live, &mut note).await?
+        } else {
+            Standing::Missing
+        };
+        Ok(Compared { unit: unit.id.clone(), object: object.clone(), standing, note })
+    }
+
+    /// How it is known that an object matches, if nothing better is to be had now.
+    fn proof(&self, object: &Object) -> Option<Proof> {
+        let proof = self.proofs.get(object.id()).copied()?;
+        let may_rehearse = || self.rights.allow(&object.gvk(), &object.id().namespace);
+        (proof == Proof::DryRun || !may_rehearse()).then_some(proof)
+    }
+
+    async fn found(
+        &self,
+        unit: &Unit,
+        object: &Object,
+        live: &Live,
+        note: &mut Option<String>,
+    ) -> Result<Standing, ClusterError> {
+        if live.is_terminating() {
+            *note = Some("it is being deleted".to_owned());
+        }
+        // What has a value that is made once is compared with the value that it has.
+        let kept = unit.generated(object.id()).and_then(|generated| generated.kept(live));
+        let wanted = kept.as_ref().unwrap_or(object);
+        let mut moved = None;
+        for _ in 0..REHEARSALS {
+            let live = moved.as_ref().unwrap_or(live);
+            let autoscaler = self.seen.autoscaled.get(object.id());
+            let pair = match Pair::new(unit, wanted, live, autoscaler, &self.policies.conflicts) {
+                Ok(pair) => pair,
+                Err(reason) => return Ok(Standing::Unknown(reason)),
+            };
+            match self.rehearsed(&pair).await? {
+                Rehearsed::As(after) => return Ok(self.standing(&pair, &after, false)),
+                Rehearsed::Not(why) => {
+                    *note = note.take().or(why);
+                    return Ok(self.standing(&pair, &estimated(&pair.agreed, live, &self.model), true));
+                }
+                Rehearsed::Moved => {}
+            }
+            match self.cluster.get(&object.gvk(), object.id()).await {
+                Ok(Some(live)) => moved = Some(live),
+                Ok(None) => return Ok(Standing::Missing),
+                Err(error) => return Ok(unknown(only_local(error)?)),
+            }
+        }
+        Ok(unknown("somebody changes it again and again while it is looked at".to_owned()))
+    }
+
+    async fn rehearsed(&self, pair: &Pair<'_>) -> Result<Rehearsed, ClusterError> {
+        let (live, object) = (pair.live, &pair.agreed.object);
+        if live.is_terminating() || !self.rights.allow(&object.gvk(), &object.id().namespace) {
+            return Ok(Rehearsed::Not(None));
+        }
+        let (uid, resource_version) = (live.uid.clone(), live.resource_version.clone());
+        let only_if = Precondition::Unchanged { uid, resource_version };
+        let rehearsal = Rehearsal::Change(Box::new(pair.agreed.clone()), live, only_if);
+        match rehearsal.run(self.cluster).await {
+            Ok(after) => Ok(Rehearsed::As(after.object.into_body())),
+            Err(error) if error.reason == Reason::Conflict => Ok(Rehearsed::Moved),
+            Err(error) => Ok(Rehearsed::Not(Some(only_local(error)?))),
+        }
+    }
+
+    fn standing(&self, pair: &Pair<'_>, after: &Value, is_estimate: bool) -> Standing {
+        let (mut differences, mut fields) = pair.differences(after, &self.policies.conflicts);
+        for difference in &mut differences {
+            difference.estimated = is_estimate;
+        }
+        fields.retain(|field| matches!(field.verdict, Verdict::Yielded | Verdict::Ignored));
+        let proof = if is_estimate { Proof::Estimate } else { Proof::DryRun };
+        Standing::Found { differences, fields, proof }
+    }
+}
+
+/// What came of a rehearsal.
+enum Rehearsed {
+    /// The object would become this.
+    As(Value),
+    /// There was none, and why if it was tried.
+    Not(Option<String>),
+    /// The object is another one by now.
+    Moved,
+}

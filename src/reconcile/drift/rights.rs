@@ -1,0 +1,79 @@
+//! Which objects may be compared by a dry run, and which only by an estimate.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use futures::FutureExt;
+use gatewright_engine::error::Chain;
+use gatewright_engine::object::Gvk;
+use tracing::debug;
+
+use super::compare::{Compared, Standing};
+use crate::cluster::{Cluster, ClusterError};
+use crate::reconcile::observe::{beside, only_local};
+
+/// Which kinds may be rehearsed where.
+#[derive(Debug, Default)]
+pub(super) struct Rights {
+    everywhere: BTreeSet<Gvk>,
+    places: BTreeMap<String, BTreeSet<Gvk>>,
+}
+
+impl Rights {
+    /// Asks the cluster; `places` are the namespaces that have objects, with their kinds. What cannot be asked is not
+    /// allowed.
+    pub(super) async fn of(
+        cluster: &dyn Cluster,
+        places: &BTreeMap<String, BTreeSet<Gvk>>,
+    ) -> Result<Self, ClusterError> {
+        let kinds: BTreeSet<Gvk> = places.values().flatten().cloned().collect();
+        if kinds.is_empty() {
+            return Ok(Self::default());
+        }
+        let everywhere = answered(cluster.may_apply(&kinds, None).await)?;
+        let open = |kinds: &BTreeSet<Gvk>| kinds.difference(&everywhere).cloned().collect::<BTreeSet<Gvk>>();
+        let denied: Vec<(&String, BTreeSet<Gvk>)> = places
+            .iter()
+            .map(|(namespace, kinds)| (namespace, open(kinds)))
+            .filter(|(namespace, kinds)| !namespace.is_empty() && !kinds.is_empty())
+            .collect();
+        let asked = denied.iter().map(|(namespace, kinds)| {
+            cluster.may_apply(kinds, Some(namespace)).map(move |answer| (*namespace, answer)).boxed()
+        });
+        let mut allowed = BTreeMap::new();
+        for (namespace, answer) in beside(asked.collect()).await {
+            allowed.insert(namespace.clone(), answered(answer)?);
+        }
+        Ok(Self { everywhere, places: allowed })
+    }
+
+    /// Tells whether the apply of an object may be rehearsed.
+    pub(super) fn allow(&self, kind: &Gvk, namespace: &str) -> bool {
+        self.everywhere.contains(kind) || self.places.get(namespace).is_some_and(|kinds| kinds.contains(kind))
+    }
+}
+
+fn answered(answer: Result<BTreeSet<Gvk>, ClusterError>) -> Result<BTreeSet<Gvk>, ClusterError> {
+    match answer {
+        Ok(kinds) => Ok(kinds),
+        Err(error) => {
+            debug!(error = %Chain(&error), "what may be rehearsed is not known");
+            only_local(error).map(|_| BTreeSet::new())
+        }
+    }
+}
+
+/// Says which differences are estimated, if some are.
+pub(super) fn remark(compared: &[Compared]) -> Option<String> {
+    let is_estimated = |one: &&Compared| match &one.standing {
+        Standing::Found { differences, .. } => differences.iter().any(|difference| difference.estimated),
+        Standing::Missing | Standing::Unknown(_) => false,
+    };
+    let kinds: BTreeSet<&str> = compared.iter().filter(is_estimated).map(|one| one.object.id().kind.as_str()).collect();
+    let kinds: Vec<&str> = kinds.into_iter().collect();
+    (!kinds.is_empty()).then(|| {
+        format!(
+            "some of what differs is estimated, because a dry run was not allowed or not possible: {}",
+            kinds.join(", ")
+        )
+    })
+}

@@ -1,0 +1,79 @@
+//! What this host remembers of values that somebody sets back again and again: a file for each sync and cluster.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use gatewright_engine::diff::Difference;
+use gatewright_engine::error::Chain;
+use gatewright_engine::object::ObjectId;
+use gatewright_engine::plan::conflicts::Settled;
+use gatewright_engine::plan::conflicts::fights::{Fights, Seen, left_alone, made};
+use gatewright_engine::plan::refusal::Reason;
+use tracing::error;
+
+use super::Order;
+use crate::report::outcome::Outcome;
+use crate::report::{ClusterReport, ClusterState, Mode, StepReport};
+use crate::state::State;
+
+fn path(order: &Order, cluster: &str) -> String {
+    format!("fights/{}/{cluster}.json", order.sync)
+}
+
+/// Returns what is remembered; without the file nothing is.
+pub(super) fn remembered(order: &Order, cluster: &str, state: &State) -> Fights {
+    state.read_json(path(order, cluster)).unwrap_or_default()
+}
+
+/// Remembers what a round has corrected. A plan is no round, and neither is one that a guard holds; an undo corrects
+/// nothing.
+pub(super) fn remember(order: &Order, clusters: &BTreeMap<String, ClusterReport>, state: &State) {
+    let is_round = |report: &ClusterReport| match report.state {
+        ClusterState::Done | ClusterState::Failed | ClusterState::Stopped => {
+            !report.steps.is_empty() || report.refusals.iter().any(|refusal| is_rest(&refusal.reason))
+        }
+        ClusterState::Planned
+        | ClusterState::Compared
+        | ClusterState::Held
+        | ClusterState::Unreachable
+        | ClusterState::Suspended
+        | ClusterState::Unknown => false,
+    };
+    let is_due = order.mode == Mode::Apply && order.undo.is_none();
+    let rounds = clusters.iter().filter(|(_, report)| is_due && is_round(report));
+    for (name, report) in rounds {
+        let before = remembered(order, name, state);
+        let steps = report.steps.iter().map(|step| &step.id);
+        let known: BTreeSet<String> =
+            steps.chain(report.refusals.iter().map(|refusal| &refusal.id)).map(ObjectId::key).collect();
+        let (made, alone) = ([made()], [left_alone()]);
+        let seen: Vec<Seen<'_>> = report.steps.iter().filter_map(|step| seen(step, &made)).collect();
+        let rests = report.refusals.iter().filter_map(|refusal| rests(&refusal.id, &refusal.reason, &alone));
+        let seen: Vec<Seen<'_>> = seen.into_iter().chain(rests).collect();
+        let after = before.after(&seen, |key| order.only.is_some() || known.contains(key));
+        if after != before
+            && let Err(error) = state.write_json(path(order, name), &after)
+        {
+            error!(error = %Chain(&error), "cannot remember what was corrected");
+        }
+    }
+}
+
+/// What a step has shown; `None` if it was not carried out.
+fn seen<'a>(step: &'a StepReport, made: &'a [Difference]) -> Option<Seen<'a>> {
+    let corrected: &[Difference] = match (step.action.as_str(), &step.outcome) {
+        ("update", Some(Outcome::Done)) => &step.differences,
+        ("create", Some(Outcome::Done)) => made,
+        ("keep", None) | (_, Some(Outcome::Done)) => &[],
+        _ => return None,
+    };
+    Some(Seen { id: &step.id, corrected, settled: &step.fields })
+}
+
+/// Reads a refusal: an object that somebody deletes again and again was left alone in this round.
+fn rests<'a>(id: &'a ObjectId, reason: &Reason, alone: &'a [Settled]) -> Option<Seen<'a>> {
+    is_rest(reason).then_some(Seen { id, corrected: &[], settled: alone })
+}
+
+fn is_rest(reason: &Reason) -> bool {
+    matches!(reason, Reason::DeletedAgain(_))
+}

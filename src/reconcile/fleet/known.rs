@@ -1,0 +1,87 @@
+//! What this host knows of clusters from earlier rounds: a file for each sync and cluster.
+
+use std::time::Duration;
+
+use gatewright_engine::error::Chain;
+use gatewright_engine::text::digest;
+use jiff::{SignedDuration, Timestamp};
+use tracing::{debug, warn};
+
+use super::Order;
+use crate::history::journal;
+use crate::reconcile::round::{Conclusion, Memory};
+use crate::state::State;
+
+/// Where this host keeps what it knows of clusters.
+const KNOWN: &str = "known";
+
+fn known_path(order: &Order, cluster: &str) -> String {
+    format!("{KNOWN}/{}/{cluster}.json", order.sync)
+}
+
+/// What is known of a cluster from earlier rounds; nothing, now and then, so that everything is compared again. An undo
+/// has to see all that it is about.
+pub(super) fn recall(order: &Order, cluster: &str, state: &State, now: Timestamp) -> Option<Memory> {
+    if order.full || order.undo.is_some() {
+        return None;
+    }
+    let memory: Memory = state.read_json(known_path(order, cluster))?;
+    let age = now.duration_since(memory.notes.proven?);
+    let is_good = !age.is_negative() && age < proof_lasts(order.settings.schedule.full(), &order.sync, cluster);
+    is_good.then_some(memory)
+}
+
+/// Tells whether a comparison may rely on what the one before has found to match.
+pub(super) fn is_proven(order: &Order, cluster: &str, last: &journal::LastDrift, now: Timestamp) -> bool {
+    let proven = last.baseline.proven.as_deref().and_then(|time| time.parse::<Timestamp>().ok());
+    let Some(age) = proven.map(|proven| now.duration_since(proven)).filter(|_| !order.full) else { return false };
+    !age.is_negative() && age < proof_lasts(order.settings.schedule.full(), &order.sync, cluster)
+}
+
+/// How long it lasts that all objects were compared: as long as the sync says, a twenty-fourth more or less, so that a
+/// fleet does not do it all at once.
+fn proof_lasts(full: Duration, sync: &str, cluster: &str) -> SignedDuration {
+    let drawn = digest(format!("{sync}/{cluster}").as_bytes());
+    let share = u8::from_str_radix(&drawn[..2], 16).map_or(0.5, |byte| f64::from(byte) / 255.0);
+    SignedDuration::try_from(full.mul_f64((23.0 + 2.0 * share) / 24.0)).unwrap_or(SignedDuration::MAX)
+}
+
+/// Forgets it. So it is before an undo: what that leaves behind is not what the source wants, and the next round compares
+/// everything.
+pub(super) fn forget(order: &Order, cluster: &str, state: &State) {
+    if let Err(error) = state.remove(known_path(order, cluster)) {
+        warn!(cluster, error = %Chain(&error), "cannot forget what is known");
+    }
+}
+
+/// Keeps what is known of a cluster. Losing it costs requests and nothing else; while an inventory is in doubt that
+/// nobody has noted yet, it has to be read again.
+pub(super) fn keep(order: &Order, cluster: &str, conclusion: &mut Conclusion, state: &State, started: Timestamp) {
+    if conclusion.is_doubtful {
+        return forget(order, cluster, state);
+    }
+    let Some(memory) = conclusion.memory.as_mut().filter(|_| conclusion.is_new) else { return };
+    memory.notes.proven.get_or_insert(started);
+    if let Err(error) = state.write_json(known_path(order, cluster), memory) {
+        debug!(cluster, error = %Chain(&error), "cannot keep what is known");
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use super::*;
+
+    #[test]
+    fn a_fleet_is_not_compared_again_all_at_once() {
+        let check = |full: Duration, least: SignedDuration, most: SignedDuration| {
+            let lasts = (0..50).map(|n| proof_lasts(full, "gateways", &format!("c{n}")));
+            let lasts: BTreeSet<SignedDuration> = lasts.collect();
+            assert!(lasts.len() > 20, "{lasts:?}");
+            assert!(lasts.iter().all(|time| (least..=most).contains(time)), "{lasts:?}");
+        };
+        check(Duration::from_hours(24), SignedDuration::from_hours(23), SignedDuration::from_hours(25));
+        check(Duration::from_mins(24), SignedDuration::from_mins(23), SignedDuration::from_mins(25));
+    }
+}

@@ -1,0 +1,419 @@
+//! One round of one sync on one cluster: observe, plan, write ahead, apply, wait, prune, record.
+//!
+//! The order is what makes it safe. The inventory is written before the first object is, and shortened only after a
+//! deletion is known to have happened, so that a process that dies anywhere in here leaves an inventory that holds
+//! everything it made.
+
+mod cache_update;
+mod dependence;
+pub mod fast_path;
+mod finish;
+mod former_inventories;
+pub mod health_snapshot;
+pub mod summary;
+mod undo;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::error::Error;
+use std::sync::Arc;
+use std::time::Duration;
+
+use gatewright_engine::error::Chain;
+use gatewright_engine::inventory::Inventory;
+use gatewright_engine::live::Live;
+use gatewright_engine::object::{Gvk, Object, ObjectId};
+use gatewright_engine::plan::policies::Policies;
+use gatewright_engine::plan::restore::Change;
+use gatewright_engine::plan::saved::{SavedStep, saved};
+use gatewright_engine::plan::{Action, Observed, Plan, Step, plan};
+use gatewright_engine::unit::Rendering;
+use serde::{Deserialize, Serialize};
+use tokio::time::Instant;
+use tokio_util::sync::CancellationToken;
+use tracing::{debug, warn};
+
+use crate::cluster::{Cluster, ClusterError, KindScope, Reason};
+use crate::desired::claims::Beside;
+use crate::desired::rendering::Want;
+use crate::desired::rendering::work::RenderingError;
+use crate::history::archive::record::Recorder;
+use crate::inventory::audit::Witness;
+use crate::inventory::store::{Shards, forgetful};
+use crate::reconcile::aliases::Names;
+use crate::reconcile::apply::pre_image::{Keep, unkept};
+use crate::reconcile::apply::{Applied, Limits, Terms, apply};
+use crate::reconcile::cache::{Notes, Vital, digests};
+use crate::reconcile::observe::metadata::Sight;
+use crate::reconcile::observe::{Known, Scope, observe};
+use crate::reconcile::wait::{Patience, Unhealthy};
+use crate::report::outcome::Outcome;
+use crate::report::{ClusterReport, ClusterState, Mode, Saved};
+use fast_path::Settled;
+use former_inventories::Ledgers;
+use health_snapshot::Vitals;
+use summary::units;
+
+/// How often a round plans again when somebody else was faster.
+const ATTEMPTS: usize = 4;
+
+/// Everything that a round on a cluster is about.
+#[derive(Clone, Copy)]
+pub struct Task<'a> {
+    /// What is wanted, marks included.
+    pub want: &'a Want,
+    /// What the sync may do.
+    pub policies: &'a Policies,
+    /// Whether anything is changed.
+    pub mode: Mode,
+    /// How long to wait for health; `None`: not at all.
+    pub patience: Option<Patience>,
+    /// How long to wait until Gateways are accepted of which something is taken over.
+    pub acceptance: Duration,
+    /// What is known from the last round; `None`: everything is compared again.
+    pub memory: Option<&'a Memory>,
+    /// What our other syncs want on this cluster.
+    pub beside: &'a Beside,
+    /// The names by which clusters answer.
+    pub names: &'a Names,
+    /// What this host remembers of the inventory; `None` where that is authoritative, as in a directory.
+    pub witness: Option<&'a Witness>,
+    /// Where objects are kept as they are before they are changed; `None` keeps nothing.
+    pub recorder: Option<&'a Arc<Recorder>>,
+    /// What a round has done that is to be undone; what is wanted holds all that may be wanted for it.
+    pub undo: Option<&'a [Change]>,
+    /// Told when the process is to end.
+    pub stop: &'a CancellationToken,
+}
+
+impl<'a> Task<'a> {
+    /// Writes down what is about to be done; what cannot be written down is not done.
+    fn begin(&self, plan: &Plan) -> Result<(), ClusterError> {
+        let Some(recorder) = self.recorder else { return Ok(()) };
+        recorder.begin(plan).map_err(|error| unkept("a record of the round", error))
+    }
+
+    fn terms<'b>(&self, observed: &'b Observed) -> Terms<'b>
+    where
+        'a: 'b,
+    {
+        Terms { policies: self.policies, keep: Keep { recorder: self.recorder, observed } }
+    }
+}
+
+/// What this host knows of a sync on a cluster.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Memory {
+    /// Its objects.
+    pub notes: Notes,
+    /// What the last round was about, if there was nothing left to do after it.
+    pub settled: Option<Settled>,
+}
+
+/// What came of a round on a cluster.
+#[derive(Debug)]
+pub struct Conclusion {
+    /// What is told.
+    pub report: ClusterReport,
+    /// What is known for the next round.
+    pub memory: Option<Memory>,
+    /// Whether that differs from what was known before.
+    pub is_new: bool,
+    /// The inventory is in doubt, and nothing was changed: the next round is to read all of it again.
+    pub is_doubtful: bool,
+    /// What was wanted, if it had to be rendered.
+    pub rendering: Option<Arc<Rendering>>,
+}
+
+impl Conclusion {
+    /// Concludes with a report and nothing else.
+    pub fn of(report: ClusterReport) -> Self {
+        Self { report, memory: None, is_new: false, is_doubtful: false, rendering: None }
+    }
+}
+
+/// Runs a round. What goes wrong is part of the report.
+pub async fn run(cluster: &dyn Cluster, task: &Task<'_>) -> Conclusion {
+    match try_run(cluster, task).await {
+        Ok(conclusion) => conclusion,
+        Err(error) => Conclusion::of(failed(&error)),
+    }
+}
+
+/// Reports a cluster on which something could not be done at all.
+pub fn failed(error: &ClusterError) -> ClusterReport {
+    let state = if error.is_unreachable() { ClusterState::Unreachable } else { ClusterState::Failed };
+    // When nothing at all can be asked, it does not matter which question happened to be the first.
+    let cause: &dyn Error = match error.reason {
+        Reason::Unreachable | Reason::Misconfigured | Reason::Unauthorized => &*error.source,
+        _ => error,
+    };
+    ClusterReport::failed(state, Chain(cause).to_string(), error.hint.clone())
+}
+
+/// Reports a cluster on which nothing was begun, because the process is to end.
+pub fn stopped() -> ClusterReport {
+    ClusterReport { state: ClusterState::Stopped, ..ClusterReport::of(&Plan::default()) }
+}
+
+/// Reports a cluster for which nothing could be rendered, because this program has a bug.
+pub fn unrendered(error: &RenderingError) -> ClusterReport {
+    ClusterReport::failed(ClusterState::Failed, error.to_string(), Some(error.hint().to_owned()))
+}
+
+async fn try_run(cluster: &dyn Cluster, task: &Task<'_>) -> Result<Conclusion, ClusterError> {
+    // Nothing is under way yet that could be left half done, and a silent server must not keep the process.
+    let looked = tokio::select! {
+        biased;
+        () = task.stop.cancelled() => {
+            return Ok(Conclusion::of(stopped()));
+        }
+        looked = first_look(cluster, task) => looked?,
+    };
+    let (place, view, ledgers) = match looked {
+        First::Concluded(conclusion) => return Ok(*conclusion),
+        First::Open(open) => *open,
+    };
+    let task = &Task { policies: &place.policies, ..*task };
+    let here = &Here { task, place: &place };
+    let rendering = Some(Arc::clone(&place.rendering));
+    if task.mode == Mode::Plan || view.plan.is_stopped() {
+        let mut report = ClusterReport::of(&view.plan);
+        report.units = units(here, &view.plan, &here.health(&view, None), None, &Unhealthy::new());
+        let steps = saved(&view.plan, &view.observed, &task.policies.conflicts.masker);
+        report.saved = Saved { identity: view.observed.cluster.clone(), steps };
+        let memory = cache_update::planned(here, &view, &ledgers.own, &report);
+        let is_new = task.memory != memory.as_ref();
+        return Ok(Conclusion { report, memory, is_new, is_doubtful: ledgers.are_doubtful(), rendering });
+    }
+    let (report, memory) = carry_out(cluster, here, view, ledgers).await?;
+    let is_new = task.memory != memory.as_ref();
+    Ok(Conclusion { report, memory, is_new, is_doubtful: false, rendering })
+}
+
+/// What a round on a cluster goes by once it is known that there may be something to do.
+struct Place {
+    /// What identifies the cluster.
+    identity: String,
+    /// What is wanted there.
+    rendering: Arc<Rendering>,
+    /// The digests of that.
+    digests: BTreeMap<ObjectId, String>,
+    /// What the sync may do, beside the others of this installation.
+    policies: Policies,
+}
+
+/// A task at its place.
+struct Here<'a> {
+    task: &'a Task<'a>,
+    place: &'a Place,
+}
+
+/// What was seen, and what is to be done about it.
+struct View {
+    plan: Plan,
+    observed: Observed,
+    /// The metadata of our objects, where they were looked at.
+    sight: Option<Sight>,
+    /// What is known of those that nobody has touched.
+    vitals: BTreeMap<ObjectId, Vital>,
+}
+
+impl Here<'_> {
+    /// What is known of the state of objects.
+    fn health<'a>(&self, view: &'a View, live: Option<&'a BTreeMap<ObjectId, Live>>) -> Vitals<'a> {
+        let demands = self.task.patience.map(|patience| patience.demands).unwrap_or_default();
+        Vitals {
+            live: live.unwrap_or(&view.observed.live),
+            known: &view.vitals,
+            demands: view.observed.carries_marks.then_some(demands),
+        }
+    }
+}
+
+/// How far the first look has led.
+enum First {
+    Concluded(Box<Conclusion>),
+    Open(Box<(Place, View, Ledgers)>),
+}
+
+/// Renders while the cluster is asked who it is, where it is certain that the round needs it. What is shared by all
+/// clusters is made only once; how it went is seen by whoever takes it.
+async fn begin(task: &Task<'_>) {
+    if task.memory.is_none() {
+        drop(task.want.rendering().await);
+    }
+}
+
+/// Looks at what the last round was about, and only if that does not settle it at all that is wanted.
+async fn first_look(cluster: &dyn Cluster, task: &Task<'_>) -> Result<First, ClusterError> {
+    let (identity, ()) = tokio::join!(cluster.identity(), begin(task));
+    let identity = identity?;
+    let twin = task.names.twin(&identity).await;
+    // Whatever is known from the last round, this one is to say that nothing is done.
+    let memory = task.memory.filter(|memory| twin.is_none() && memory.notes.are_about(&identity));
+    let sight = match memory {
+        Some(memory) => Sight::default().widened(cluster, &memory.notes.kinds(), &task.policies.marker).await?,
+        None => None,
+    };
+    if let (Some(memory), Some(sight)) = (memory, &sight)
+        && let Some(conclusion) = fast_path::conclude(cluster, task, memory, sight).await?
+    {
+        return Ok(First::Concluded(Box::new(conclusion)));
+    }
+    let rendering = match task.want.rendering().await {
+        Ok(rendering) => rendering,
+        Err(error) => return Ok(First::Concluded(Box::new(Conclusion::of(unrendered(&error))))),
+    };
+    let rendering = located(cluster, task.policies, &rendering).await?.map_or(rendering, Arc::new);
+    let digests = digests(&rendering.units, &task.policies.conflicts);
+    let policies = Policies {
+        claims: task.beside.claims().await,
+        known_cluster: task.witness.and_then(Witness::cluster).unwrap_or_default(),
+        twin,
+        ..task.policies.clone()
+    };
+    let place = Place { identity, rendering, digests, policies };
+    let here = Here { task: &Task { policies: &place.policies, ..*task }, place: &place };
+    let shards = if memory.is_some() { Shards::Here } else { Shards::There };
+    let ledgers = Ledgers::load(cluster, task, shards).await?;
+    let owned = ledgers.others.taken_over(&ledgers.own.inventory);
+    let view = look(cluster, &here, (&ledgers, &owned), memory.map(|memory| &memory.notes), sight).await?;
+    Ok(First::Open(Box::new((place, view, ledgers))))
+}
+
+/// Applies, and plans again where somebody else was faster.
+async fn carry_out(
+    cluster: &dyn Cluster,
+    here: &Here<'_>,
+    mut view: View,
+    mut ledgers: Ledgers,
+) -> Result<(ClusterReport, Option<Memory>), ClusterError> {
+    let (task, sync) = (here.task, &here.task.policies.marker.sync);
+    let limits = Limits { acceptance: Instant::now() + task.acceptance, stop: task.stop };
+    let mut applied = Applied::default();
+    let mut done = BTreeMap::new();
+    if let (Some(doubt), Some(witness)) = (&ledgers.own.doubt, task.witness) {
+        witness.keep_doubt(doubt).map_err(|error| forgetful(sync, error))?;
+    }
+    for attempt in 1..=ATTEMPTS {
+        task.begin(&view.plan)?;
+        // What is wanted and bears our mark needs no other proof.
+        let proven: BTreeSet<&ObjectId> =
+            view.plan.steps.iter().filter(|step| step.object.is_some()).map(|step| &step.id).collect();
+        ledgers.own.unproven.retain(|id| !proven.contains(id));
+        ledgers.own.save(cluster, sync, &view.plan.inventory).await?;
+        applied = apply(cluster, &view.plan, task.terms(&view.observed), limits).await;
+        let is_stale = applied.outcomes.values().any(|outcome| matches!(outcome, Outcome::Stale(_)));
+        if !is_stale || attempt == ATTEMPTS || task.stop.is_cancelled() {
+            break;
+        }
+        // Somebody else was faster: what was written so far is in the inventory, and is seen as ours now.
+        debug!(sync, attempt, "plans again, because an object was changed meanwhile");
+        finish::note_uids(&mut view.plan.inventory, &applied);
+        ledgers.own.save(cluster, sync, &view.plan.inventory).await?;
+        let notes = cache_update::so_far(here, &view, &applied);
+        // What is stale may have been done all the same: an answer was lost, and the second try met the first.
+        let may_be_done =
+            |step: &Step| matches!(applied.outcomes.get(&step.id), Some(Outcome::Done | Outcome::Stale(_)));
+        done.extend(view.plan.steps.into_iter().filter(may_be_done).map(|step| (step.id.clone(), step)));
+        let sight = view.sight.map(|_| Sight::default());
+        let policies = Policies { pinned: left(task.policies, &done), ..task.policies.clone() };
+        let here = &Here { task: &Task { policies: &policies, ..*task }, place: here.place };
+        view = look(cluster, here, (&ledgers, &ledgers.own.inventory), Some(&notes), sight).await?;
+        if view.plan.is_stopped() {
+            return Ok((ClusterReport::of(&view.plan), None));
+        }
+    }
+    carry_over(task, &mut view.plan, &mut applied, done);
+    Ok(finish::finish(cluster, here, ledgers, view, applied).await)
+}
+
+/// What is left to do of a plan that is carried out as it was made.
+fn left(policies: &Policies, done: &BTreeMap<ObjectId, Step>) -> Option<Vec<SavedStep>> {
+    let pinned = policies.pinned.as_ref()?;
+    let is_done = |step: &SavedStep| done.get(&step.id).is_some_and(|done| done.action.word() == step.action);
+    Some(pinned.iter().filter(|step| !is_done(step)).cloned().collect())
+}
+
+/// Puts documents of kinds that nobody here knows into a namespace or not, as the cluster has the kind; `None` if they
+/// are right already.
+pub async fn located(
+    cluster: &dyn Cluster,
+    policies: &Policies,
+    rendering: &Rendering,
+) -> Result<Option<Rendering>, ClusterError> {
+    let guessed = rendering.units.iter().filter(|unit| unit.home.is_some() && policies.is_about(&unit.id));
+    let kinds: BTreeSet<Gvk> = guessed.flat_map(|unit| unit.objects.iter().map(Object::gvk)).collect();
+    if kinds.is_empty() {
+        return Ok(None);
+    }
+    let known = cluster.kinds(&kinds).await?.served;
+    let settled = rendering.settled(|kind| known.get(kind).map(|scope| *scope == KindScope::Namespaced));
+    let marker = &policies.marker;
+    Ok(settled.map(|mut settled| {
+        for problem in settled.problems.iter().filter(|problem| !rendering.problems.contains(problem)) {
+            warn!(%problem, "problem in the source on this cluster");
+        }
+        for unit in settled.units.iter_mut().filter(|unit| unit.home.is_some()) {
+            unit.map(|object| marker.mark(object));
+        }
+        settled
+    }))
+}
+
+async fn look(
+    cluster: &dyn Cluster,
+    here: &Here<'_>,
+    (ledgers, owned): (&Ledgers, &Inventory),
+    notes: Option<&Notes>,
+    sight: Option<Sight>,
+) -> Result<View, ClusterError> {
+    let Here { task, place } = here;
+    let known = notes.zip(sight.as_ref()).map(|(notes, sight)| Known { notes, sight, digests: &place.digests });
+    let scope = Scope {
+        identity: &place.identity,
+        units: &place.rendering.units,
+        owned,
+        policies: task.policies,
+        rehearse_creates: task.mode == Mode::Plan,
+        known,
+    };
+    let (mut observed, sight) = observe(cluster, scope).await?;
+    ledgers.report(cluster, task, &mut observed).await?;
+    let mut plan = match task.undo {
+        Some(changes) => undo::plan(cluster, changes, &observed, owned, task.policies).await,
+        None => plan(&place.rendering, &observed, owned, task.policies),
+    };
+    let mut vitals = BTreeMap::new();
+    if let Some((notes, sight)) = notes.zip(sight.as_ref()) {
+        let known = notes.by_object();
+        for step in plan.steps.iter_mut().filter(|step| observed.unchanged.contains(&step.id)) {
+            step.fields = known.get(&step.id).map(|note| note.fields.clone()).unwrap_or_default();
+        }
+        let unchanged = notes.objects.iter().filter(|note| observed.unchanged.contains(&note.id));
+        vitals = health_snapshot::vitals(cluster, task, unchanged, sight).await?;
+    }
+    Ok(View { plan, observed, sight, vitals })
+}
+
+/// What was done before the last plan was made is as it should be for that plan, and a change of this round all the
+/// same: it is awaited and reported. What is not as it should be was not done, and has a step of its own in that plan.
+fn carry_over(task: &Task<'_>, plan: &mut Plan, applied: &mut Applied, mut done: BTreeMap<ObjectId, Step>) {
+    for step in plan.steps.iter_mut().filter(|step| step.action == Action::Keep) {
+        if let Some(earlier) = done.remove(&step.id) {
+            applied.outcomes.insert(step.id.clone(), Outcome::Done);
+            *step = earlier;
+        }
+    }
+    let refused: BTreeSet<&ObjectId> = plan.refusals.iter().map(|refusal| &refusal.id).collect();
+    // A namespace that is there is in no plan, nor is what is undone already.
+    let is_in_none =
+        |step: &Step| step.action == Action::CreateNamespace || (task.undo.is_some() && !refused.contains(&step.id));
+    let done: Vec<Step> = done.into_values().filter(is_in_none).collect();
+    for step in done {
+        applied.outcomes.entry(step.id.clone()).or_insert_with(|| {
+            plan.steps.insert(0, step);
+            Outcome::Done
+        });
+    }
+}

@@ -1,0 +1,137 @@
+//! How objects are that nobody has touched: as they were, unless their status has moved.
+
+use std::collections::BTreeMap;
+
+use futures::FutureExt;
+use gatewright_engine::error::Chain;
+use gatewright_engine::health::pods::Count;
+use gatewright_engine::health::{Demands, addresses};
+use gatewright_engine::live::Live;
+use gatewright_engine::marks::SYNC_LABEL;
+use gatewright_engine::object::{Gvk, ObjectId, is_secret};
+use gatewright_engine::unit::Unit;
+use tracing::warn;
+
+use super::Task;
+use crate::cluster::{Cluster, ClusterError, Reason};
+use crate::reconcile::cache::{Note, Vital};
+use crate::reconcile::observe::beside;
+use crate::reconcile::observe::metadata::Sight;
+
+/// What is known of the state of objects.
+#[derive(Clone, Copy)]
+pub struct Vitals<'a> {
+    /// Those that were read.
+    pub live: &'a BTreeMap<ObjectId, Live>,
+    /// Those that need not be.
+    pub known: &'a BTreeMap<ObjectId, Vital>,
+    /// What counts as healthy; `None` where nothing has health, as in a directory.
+    pub demands: Option<Demands>,
+}
+
+/// Why it is not known whether an object is well that nobody has looked at.
+const PASSED_BY: &str = "its status has changed, and nobody has looked at it since";
+
+impl Vitals<'_> {
+    /// Returns where a Service can be reached.
+    pub fn addresses(&self, service: &ObjectId) -> Vec<String> {
+        match (self.known.get(service), self.live.get(service)) {
+            (Some(vital), _) => vital.addresses.clone(),
+            (None, live) => live.map(|live| addresses(live.object.body())).unwrap_or_default(),
+        }
+    }
+
+    /// Returns what is not well of a unit as far as that was seen; of several objects the first.
+    pub fn unwell(&self, unit: &Unit) -> Option<String> {
+        let demands = self.demands?;
+        unit.all().find_map(|object| {
+            let what = match self.of(object.id(), demands) {
+                Some(vital) => vital.unwell()?,
+                None => "it is not there".to_owned(),
+            };
+            Some(format!("{}: {what}", object.id()))
+        })
+    }
+
+    /// Returns the pods of a unit; `None` if it has none, or those of a workload are not known.
+    pub fn pods(&self, unit: &Unit) -> Option<Count> {
+        let demands = self.demands?;
+        let workloads = unit.all().filter(|object| has_pods(&object.id().kind));
+        workloads.map(|object| self.of(object.id(), demands)?.counted()).reduce(|a, b| Some(a? + b?)).flatten()
+    }
+
+    fn of(&self, id: &ObjectId, demands: Demands) -> Option<Vital> {
+        self.known.get(id).cloned().or_else(|| self.live.get(id).map(|live| Vital::of(live, demands)))
+    }
+}
+
+impl Vital {
+    /// Returns what is wrong with the object, or why nobody knows.
+    pub fn unwell(&self) -> Option<String> {
+        self.sick.clone().or_else(|| self.is_old.then(|| PASSED_BY.to_owned()))
+    }
+
+    /// Returns its pods, if they were looked at.
+    pub fn counted(&self) -> Option<Count> {
+        self.pods.filter(|_| !self.is_old)
+    }
+}
+
+/// Tells whether objects of a kind have pods that can be counted.
+pub fn has_pods(kind: &str) -> bool {
+    matches!(kind, "Deployment" | "StatefulSet" | "DaemonSet")
+}
+
+/// Returns the state of objects that nobody has touched. The kinds of those that were not well, or whose status has
+/// moved, are listed; a round that does not ask for health takes what was known, and so does one in which a kind cannot
+/// be listed: the next round tries again.
+pub(super) async fn vitals<'a>(
+    cluster: &dyn Cluster,
+    task: &Task<'_>,
+    notes: impl Iterator<Item = &'a Note>,
+    sight: &Sight,
+) -> Result<BTreeMap<ObjectId, Vital>, ClusterError> {
+    let mut vitals = BTreeMap::new();
+    let mut open: BTreeMap<&Gvk, Vec<&ObjectId>> = BTreeMap::new();
+    for note in notes {
+        let has_moved = sight.objects.get(&note.id).is_none_or(|seen| seen.resource_version != note.version);
+        let is_old = has_moved || note.vital.is_old;
+        if is_old || note.vital.sick.is_some() {
+            open.entry(&note.gvk).or_default().push(&note.id);
+        }
+        vitals.insert(note.id.clone(), Vital { is_old, ..note.vital.clone() });
+    }
+    let Some(patience) = task.patience.filter(|_| cluster.has_health()) else { return Ok(vitals) };
+    let label = task.policies.marker.label();
+    let label = (SYNC_LABEL, label.as_str());
+    let lists = open.keys().map(|gvk| async move { (*gvk, list(cluster, gvk, label).await) }.boxed()).collect();
+    for (gvk, list) in beside(lists).await {
+        let live = match list {
+            Ok(live) => live,
+            Err(error) if concerns_all(&error) => return Err(error),
+            Err(error) => {
+                warn!(%gvk, error = %Chain(&error), "cannot see how objects are, and takes what was known");
+                continue;
+            }
+        };
+        for id in &open[gvk] {
+            vitals.entry((*id).clone()).and_modify(|vital| vital.is_old = false);
+        }
+        for live in live {
+            if let Some(vital) = vitals.get_mut(live.object.id()) {
+                *vital = Vital::of(&live, patience.demands);
+            }
+        }
+    }
+    Ok(vitals)
+}
+
+/// Whether nothing else can be asked either. A 500 for one kind may well be about an object that nobody can read.
+fn concerns_all(error: &ClusterError) -> bool {
+    matches!(error.reason, Reason::Unreachable | Reason::Misconfigured | Reason::Unauthorized)
+}
+
+/// Of a Secret nothing is to be known.
+async fn list(cluster: &dyn Cluster, gvk: &Gvk, label: (&str, &str)) -> Result<Vec<Live>, ClusterError> {
+    if is_secret(&gvk.group, &gvk.kind) { Ok(Vec::new()) } else { cluster.list(gvk, label).await }
+}

@@ -1,0 +1,127 @@
+//! What a round on a cluster came to: the state of the cluster and of every unit.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use gatewright_engine::object::ObjectId;
+use gatewright_engine::plan::Plan;
+use gatewright_engine::plan::conflicts::Verdict;
+use gatewright_engine::unit::Unit;
+use tracing::{info, warn};
+
+use super::Here;
+use super::health_snapshot::Vitals;
+use crate::reconcile::apply::Applied;
+use crate::reconcile::wait::Unhealthy;
+use crate::report::outcome::Outcome;
+use crate::report::text::fields::fighting;
+use crate::report::{ClusterReport, ClusterState, UnitReport, UnitState};
+
+/// Reports a round that was carried out.
+pub(super) fn report(
+    here: &Here<'_>,
+    plan: &Plan,
+    applied: &Applied,
+    vitals: &Vitals<'_>,
+    unhealthy: &Unhealthy,
+) -> ClusterReport {
+    let mut report = ClusterReport::of(plan);
+    for step in &mut report.steps {
+        step.outcome = applied.outcomes.get(&step.id).cloned();
+        if step.action != "keep" && step.outcome == Some(Outcome::Done) {
+            info!(object = %step.id, action = step.action, "changed");
+        }
+        for field in step.fields.iter().filter(|field| field.verdict == Verdict::Fighting) {
+            warn!(object = %step.id, path = field.path, managers = ?field.managers, "fighting");
+        }
+    }
+    let is_failed = applied.outcomes.values().any(|outcome| matches!(outcome, Outcome::Failed(_) | Outcome::Stale(_)));
+    report.state = match () {
+        () if applied.lost.is_some() => ClusterState::Unreachable,
+        () if is_failed => ClusterState::Failed,
+        () if here.task.stop.is_cancelled() => ClusterState::Stopped,
+        () => ClusterState::Done,
+    };
+    report.units = units(here, plan, vitals, Some(applied), unhealthy);
+    report
+}
+
+/// The state of every unit that is wanted or was owned.
+pub(super) fn units(
+    here: &Here<'_>,
+    plan: &Plan,
+    vitals: &Vitals<'_>,
+    applied: Option<&Applied>,
+    unhealthy: &Unhealthy,
+) -> Vec<UnitReport> {
+    let held = plan.held_units();
+    let unfinished = applied.map(|applied| applied.unfinished(plan)).unwrap_or_default();
+    let changed: BTreeSet<&ObjectId> = plan.changes().map(|step| &step.unit).collect();
+    let mut fights = fights(plan);
+    let rendering = &here.place.rendering;
+    let wanted = rendering.units.iter().filter(|unit| here.task.policies.is_about(&unit.id));
+    let mut reports: Vec<UnitReport> = wanted
+        .map(|unit| {
+            let sick = unit.all().find_map(|object| unhealthy.get_key_value(object.id()));
+            let state = match () {
+                () if unfinished.contains(&unit.id) => UnitState::Failed,
+                () if held.contains(&unit.id) || plan.is_stopped() => UnitState::Held,
+                () if sick.is_some() => UnitState::Unhealthy,
+                () if changed.contains(&unit.id) && applied.is_some() => UnitState::Changed,
+                () if changed.contains(&unit.id) => UnitState::Pending,
+                () => UnitState::Current,
+            };
+            let postponed = applied.and_then(|applied| applied.postponed.get(&unit.id)).cloned();
+            let sick = sick.map(|(id, what)| format!("{id}: {what}"));
+            let message = postponed.or(sick).or_else(|| fights.remove(&unit.id));
+            let is_awaited = applied.is_some() && here.task.patience.is_some();
+            let unawaited = if is_awaited { None } else { vitals.unwell(unit) };
+            UnitReport { message, unawaited, ..unit_report(unit, state, vitals) }
+        })
+        .collect();
+    let rendered: BTreeSet<&ObjectId> = rendering.units.iter().map(|unit| &unit.id).collect();
+    let gone = changed.difference(&rendered);
+    reports.extend(gone.filter(|id| !id.is_a("", "Namespace")).map(|id| UnitReport {
+        unit: (*id).clone(),
+        state: match (applied, unfinished.contains(*id)) {
+            (Some(_), false) => UnitState::Pruned,
+            (Some(_), true) => UnitState::Failed,
+            (None, _) => UnitState::Pending,
+        },
+        message: applied.and_then(|applied| applied.postponed.get(*id)).cloned(),
+        addresses: Vec::new(),
+        ports: Vec::new(),
+        pods: None,
+        unawaited: None,
+        since: None,
+    }));
+    reports
+}
+
+/// Begins the report of a unit: where it can be reached.
+pub fn unit_report(unit: &Unit, state: UnitState, vitals: &Vitals<'_>) -> UnitReport {
+    let service = unit.objects.iter().find(|object| object.id().is_a("", "Service"));
+    let ports = service.and_then(|service| service.body().pointer("/spec/ports")?.as_array());
+    let ports = ports.into_iter().flatten().filter_map(|port| u16::try_from(port["port"].as_u64()?).ok());
+    let addresses = service.map(|service| vitals.addresses(service.id()));
+    UnitReport {
+        unit: unit.id.clone(),
+        state,
+        message: None,
+        addresses: addresses.unwrap_or_default(),
+        ports: ports.collect(),
+        pods: vitals.pods(unit),
+        unawaited: None,
+        since: None,
+    }
+}
+
+/// What objects are fought about: of each unit the first.
+fn fights(plan: &Plan) -> BTreeMap<&ObjectId, String> {
+    let mut fights = BTreeMap::new();
+    for step in &plan.steps {
+        if let Some(field) = step.fields.iter().find(|field| field.verdict == Verdict::Fighting) {
+            fights.entry(&step.unit).or_insert_with(|| format!("{}: {}", step.id, fighting(field)));
+        }
+    }
+    fights
+}

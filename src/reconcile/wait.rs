@@ -1,0 +1,167 @@
+//! Waiting for what a round has changed to be healthy, by LISTs per kind and no watch.
+
+mod causes;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
+
+use gatewright_engine::health::{Demands, Health, health};
+use gatewright_engine::live::Live;
+use gatewright_engine::marks::{Marker, SYNC_LABEL};
+use gatewright_engine::object::{Gvk, ObjectId};
+use gatewright_engine::plan::patience::loads_a_model;
+use gatewright_engine::plan::take_over::Awaited;
+use tokio::time::{Instant, sleep};
+use tokio_util::sync::CancellationToken;
+
+use crate::basics::duration::Period;
+use crate::cluster::{Cluster, ClusterError};
+
+/// The first pause between two looks; it doubles up to [`LONGEST_PAUSE`].
+const FIRST_PAUSE: Duration = Duration::from_millis(500);
+const LONGEST_PAUSE: Duration = Duration::from_secs(5);
+
+/// How long it may take to find out why waiting was in vain.
+const LAST_QUESTIONS: Duration = Duration::from_secs(10);
+
+/// Where a Gateway names its parameters.
+const PARAMETERS: &str = "/spec/infrastructure/parametersRef";
+
+/// What is awaited, and for how long.
+#[derive(Clone, Copy, Debug)]
+pub struct Patience {
+    /// For how long.
+    pub timeout: Duration,
+    /// For how long if a model server is among it.
+    pub model_timeout: Duration,
+    /// What counts as healthy.
+    pub demands: Demands,
+}
+
+impl Patience {
+    /// Returns for how long these are awaited.
+    fn of(self, objects: &BTreeMap<ObjectId, Gvk>, seen: &BTreeMap<ObjectId, Live>) -> Duration {
+        let loads = |id: &ObjectId| loads_a_model(id, seen.get(id).map(|live| live.object.body()));
+        if objects.keys().any(loads) { self.timeout.max(self.model_timeout) } else { self.timeout }
+    }
+}
+
+/// How waiting ended: the objects that are not healthy, with what is wrong; empty is good.
+pub type Unhealthy = BTreeMap<ObjectId, String>;
+
+/// Waits until all objects are healthy, one of them has failed for good, or time is up.
+///
+/// `seen` is filled with the newest state of every object that was looked at.
+pub async fn wait(
+    cluster: &dyn Cluster,
+    marker: &Marker,
+    objects: &BTreeMap<ObjectId, Gvk>,
+    patience: Patience,
+    seen: &mut BTreeMap<ObjectId, Live>,
+    stop: &CancellationToken,
+) -> Result<Unhealthy, ClusterError> {
+    let timeout = patience.of(objects, seen);
+    let deadline = Instant::now() + timeout;
+    let mut pause = FIRST_PAUSE;
+    // What an apply has answered is from before any controller saw it: enough for what never becomes anything, and
+    // never for a failure.
+    let mut unhealthy = judge(objects, seen, patience.demands).0;
+    loop {
+        let mut has_failed = false;
+        if !unhealthy.is_empty() {
+            look(cluster, marker, objects, &unhealthy, seen).await?;
+            (unhealthy, has_failed) = judge(objects, seen, patience.demands);
+        }
+        let is_late = Instant::now() >= deadline;
+        if unhealthy.is_empty() || has_failed || stop.is_cancelled() || is_late {
+            tokio::select! {
+                biased;
+                () = stop.cancelled() => {}
+                () = sleep(LAST_QUESTIONS) => {}
+                () = causes::explain(cluster, seen, &mut unhealthy) => {}
+            }
+            let late = format!("after {}: ", Period(timeout));
+            let since = if is_late && !has_failed { late.as_str() } else { "" };
+            return Ok(unhealthy.into_iter().map(|(id, what)| (id, format!("{since}{what}"))).collect());
+        }
+        tokio::select! {
+            () = sleep(pause.min(deadline - Instant::now())) => {}
+            () = stop.cancelled() => {}
+        }
+        pause = (pause * 2).min(LONGEST_PAUSE);
+    }
+}
+
+/// Waits until a control plane has accepted the newest generation of a Gateway that names these parameters. Returns
+/// what is missing when time is up.
+pub async fn accepted(
+    cluster: &dyn Cluster,
+    gateway: &Awaited,
+    deadline: Instant,
+    stop: &CancellationToken,
+) -> Result<Option<String>, ClusterError> {
+    let mut pause = FIRST_PAUSE;
+    loop {
+        let state = match cluster.get(&gateway.gvk, &gateway.id).await? {
+            None => return Ok(Some("it is not there any more".to_owned())),
+            Some(live) if live.object.body().pointer(PARAMETERS) != Some(&gateway.parameters) => {
+                return Ok(Some("somebody has changed its parametersRef".to_owned()));
+            }
+            Some(live) => health(live.object.body(), Demands::default()),
+        };
+        match state {
+            Health::Current => return Ok(None),
+            Health::InProgress(what) | Health::Failed(what) => {
+                if stop.is_cancelled() || Instant::now() >= deadline {
+                    return Ok(Some(what));
+                }
+            }
+        }
+        tokio::select! {
+            () = sleep(pause.min(deadline.saturating_duration_since(Instant::now()))) => {}
+            () = stop.cancelled() => {}
+        }
+        pause = (pause * 2).min(LONGEST_PAUSE);
+    }
+}
+
+/// Looks again at the kinds of what is not healthy yet.
+async fn look(
+    cluster: &dyn Cluster,
+    marker: &Marker,
+    objects: &BTreeMap<ObjectId, Gvk>,
+    unhealthy: &Unhealthy,
+    seen: &mut BTreeMap<ObjectId, Live>,
+) -> Result<(), ClusterError> {
+    let kinds: BTreeSet<&Gvk> = unhealthy.keys().filter_map(|id| objects.get(id)).collect();
+    let label = marker.label();
+    for gvk in kinds {
+        for live in cluster.list(gvk, (SYNC_LABEL, &label)).await? {
+            if objects.contains_key(live.object.id()) {
+                seen.insert(live.object.id().clone(), live);
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Returns those of some objects that are not healthy, with what is wrong.
+pub fn sick(objects: &BTreeMap<ObjectId, Gvk>, seen: &BTreeMap<ObjectId, Live>, demands: Demands) -> Unhealthy {
+    judge(objects, seen, demands).0
+}
+
+fn judge(objects: &BTreeMap<ObjectId, Gvk>, seen: &BTreeMap<ObjectId, Live>, demands: Demands) -> (Unhealthy, bool) {
+    let mut unhealthy = Unhealthy::new();
+    let mut has_failed = false;
+    for id in objects.keys() {
+        let state = seen.get(id).map_or_else(
+            || Health::InProgress("it is not there".to_owned()),
+            |live| health(live.object.body(), demands),
+        );
+        has_failed |= matches!(state, Health::Failed(_));
+        if state != Health::Current {
+            unhealthy.insert(id.clone(), state.to_string());
+        }
+    }
+    (unhealthy, has_failed)
+}
