@@ -54,7 +54,9 @@ fn run(suite: &Suite, words: &[String]) -> bool {
     let cases = suite.cases();
     if cases.is_empty() {
         let (name, folder) = (&suite.name, suite.folder.display());
-        say(&format!("{name}: skipped, there are no cases in {folder}; GATEWRIGHT_CASES names the folder that has them"));
+        say(&format!(
+            "{name}: skipped, there are no cases in {folder}; GATEWRIGHT_CASES names the folder that has them"
+        ));
         return !is_ci();
     }
     for (stem, folder) in cases {
