@@ -3,14 +3,13 @@
 //! It honors preconditions as an API server does, counts requests, and fails when it is told to. It does not know
 //! fields: what is applied replaces what is there, and nothing is filled in. Namespaces need not exist.
 
-mod patch;
-
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use async_trait::async_trait;
 use gatewright_engine::live::Live;
 use gatewright_engine::object::{Gvk, Object, ObjectId};
+use gatewright_engine::patch::{PatchType, patch};
 use gatewright_engine::spec::GATEWAY_API;
 use serde_json::{Value, json};
 
@@ -291,7 +290,7 @@ impl Cluster for MemoryCluster {
             state.has(kind)?;
             state.check(id, &only_if)?;
             let body = state.objects.get(id).map(|live| live.object.body().clone());
-            let body = body.and_then(|body| patch::patched(body, operations));
+            let body = body.and_then(|body| patch(&body, PatchType::Json, &operations.into(), kind).ok());
             let object = body.and_then(|body| Object::new(body).ok()).ok_or((Reason::Invalid, "no such patch"))?;
             Ok(if mode == Mode::DryRun { state.stored(object) } else { state.store(object) })
         })
