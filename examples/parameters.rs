@@ -1,8 +1,22 @@
 //! A parameter kind of somebody else: `cargo run --example parameters` prints the Deployment that it leads to.
 //!
+//! ```text
+//! apiVersion: apps/v1
+//! kind: Deployment
+//! metadata:
+//!   labels:
+//!     acme.example/cost-center: "4711"
+//!     acme.example/tenant: shop
+//! …
+//! spec:
+//!   replicas: 3
+//! …
+//! ```
+//!
 //! `AcmeParameters` embeds `GatewayParameters` and adds two fields. It merges by the table of the kgateway pack, and
 //! is rendered by its templates.
 
+use std::error::Error;
 use std::io::{self, Write};
 use std::sync::Arc;
 
@@ -66,7 +80,11 @@ impl ValuesGenerator for Generator {
     }
 }
 
-fn main() -> Result<(), Box<dyn std::error::Error>> {
+fn main() -> Result<(), Box<dyn Error>> {
+    run(&mut io::stdout())
+}
+
+pub(crate) fn run(out: &mut impl Write) -> Result<(), Box<dyn Error>> {
     let pack = Pack::builtin("kgateway", &Value::Null)?;
     let kind = ParameterKind {
         group: "acme.example".into(),
@@ -82,5 +100,5 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     rendering.problems.iter().try_for_each(|problem| writeln!(io::stderr(), "{problem}"))?;
     let mut objects = rendering.units.iter().flat_map(|unit| &unit.objects);
     let deployment = objects.find(|object| object.id().kind == "Deployment").ok_or("nothing is rendered")?;
-    Ok(write!(io::stdout(), "{}", yaml::to_string(deployment.body()))?)
+    Ok(write!(out, "{}", yaml::to_string(deployment.body()))?)
 }

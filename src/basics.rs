@@ -1,4 +1,4 @@
-//! Small things that know nothing of Kubernetes: time, sizes, paths, private files, texts from strangers.
+//! Small things that know nothing of Kubernetes: time, sizes, paths, private files, text that others wrote.
 //!
 //! [`sanitize`] takes control characters out of any text, [`redact`] takes credentials out of addresses and headers; the
 //! engine's `mask` hides secrets in objects.

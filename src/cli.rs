@@ -24,7 +24,6 @@ pub mod status;
 pub mod suspend;
 pub mod sync;
 mod table;
-pub mod takeover;
 pub mod tree;
 pub mod undo;
 pub mod view;
@@ -102,7 +101,6 @@ enum Command {
     Report(report::Args),
     Inventory(inventory::Args),
     Orphans(orphans::Args),
-    Takeover(takeover::Args),
     Destroy(destroy::Args),
     Pack(pack::Args),
     Rbac(rbac::Args),
@@ -157,8 +155,8 @@ impl From<ConfigError> for Failure {
             ConfigError::Problems(_) => error.to_string(),
             ConfigError::Read(..) => Chain(&error).to_string(),
         };
-        let hint = matches!(error, ConfigError::Read(..))
-            .then(|| "say by --config FILE where it is, and let this user read it");
+        let hint =
+            matches!(error, ConfigError::Read(..)).then(|| "pass its path with --config FILE, and make it readable");
         Self { code: EXIT_USAGE, message, hint: hint.map(str::to_owned) }
     }
 }
@@ -223,7 +221,6 @@ impl Context {
             Command::Report(args) => report::run(&self, &args),
             Command::Inventory(args) => inventory::run(&self, &args),
             Command::Orphans(args) => orphans::run(&self, &args),
-            Command::Takeover(args) => takeover::run(&self, &args),
             Command::Destroy(args) => destroy::run(&self, &args),
             Command::Pack(args) => pack::run(&self, &args),
             Command::Rbac(args) => rbac::run(&self, &args),

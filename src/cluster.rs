@@ -7,7 +7,6 @@ pub mod directory;
 pub mod exec;
 pub mod kube;
 pub mod kubeconfig;
-pub mod memory;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::error::Error as StdError;
@@ -35,7 +34,7 @@ pub enum Precondition {
     },
 }
 
-/// Whether a write is carried out or only rehearsed.
+/// Whether a write is carried out or only a dry run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Mode {
     /// The server answers as if it had been done, and does nothing.
@@ -66,7 +65,7 @@ pub struct Kinds {
     /// Those that can be asked for.
     pub served: BTreeMap<Gvk, KindScope>,
     /// Those of a part of the API that is out of order: nobody knows whether they exist.
-    pub silent: BTreeSet<Gvk>,
+    pub unanswered: BTreeSet<Gvk>,
 }
 
 /// A small text record that gatewright keeps on a cluster for itself: a ConfigMap in [`SYSTEM_NAMESPACE`], or a file
@@ -101,7 +100,7 @@ pub struct Search<'a> {
 
 /// What a look at the metadata of the objects of a kind showed.
 #[derive(Clone, Debug, Default)]
-pub struct Glance {
+pub struct MetadataList {
     /// The objects, in no order.
     pub objects: Vec<Metadata>,
     /// The state of the cluster that was seen: grows with every write, unless the cluster was set back to an older state.
@@ -131,7 +130,7 @@ pub trait Cluster: Send + Sync {
 
     /// Looks at the metadata of objects of a kind, which costs a small part of reading them; `None` if this sort of
     /// cluster keeps no record there of who has touched what, so that it must be read.
-    async fn glance(&self, _kind: &Gvk, _range: Range<'_>) -> Result<Option<Glance>, ClusterError> {
+    async fn list_metadata(&self, _kind: &Gvk, _range: Range<'_>) -> Result<Option<MetadataList>, ClusterError> {
         Ok(None)
     }
 
@@ -188,7 +187,7 @@ pub trait Cluster: Send + Sync {
     /// Deletes a record of ours; one that is already gone is no error.
     async fn delete_record(&self, name: &str) -> Result<(), ClusterError>;
 
-    /// Returns those of some kinds of which objects may be applied, or their apply rehearsed: everywhere, or in a
+    /// Returns those of some kinds of which objects may be applied, or their apply dry-run: everywhere, or in a
     /// namespace. Nothing is tried for it.
     async fn may_apply(&self, kinds: &BTreeSet<Gvk>, _namespace: Option<&str>) -> Result<BTreeSet<Gvk>, ClusterError> {
         Ok(kinds.clone())

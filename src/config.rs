@@ -54,7 +54,7 @@ pub struct Config {
     pub standard_lookup: StandardLookup,
     /// This program, where it may start itself; `None` where another one uses the library.
     pub program: Option<PathBuf>,
-    /// The key that seals inventories.
+    /// The key that signs inventories.
     pub inventory_key: Option<Arc<Key>>,
     /// The file as it was parsed, for the places of pack parameters.
     root: Node,

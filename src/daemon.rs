@@ -27,13 +27,13 @@ use crate::history::journal;
 use crate::process::http::{self, HttpError, Listen, Shown};
 use crate::process::metrics::Metrics;
 use crate::process::service::{Notifier, Progress, Readiness, Signal, SignalError, Signals, keep_alive};
-use crate::reconcile::aliases::Rivals;
+use crate::reconcile::aliases::Aliases;
 use crate::reconcile::fleet::{self, Order};
 use crate::report::Mode;
 use crate::schedule::drive::{Nudger, drive, nudges};
 use crate::schedule::timer::{Nudge, Timer};
 use crate::schedule::{Schedule, ScheduleError};
-use crate::source::cache::{Feed, Trouble};
+use crate::source::cache::{SourceCache, Trouble};
 use crate::state::{State, StateError};
 use crate::webhooks;
 
@@ -41,8 +41,8 @@ mod measure;
 mod rounds;
 mod sources;
 
-use rounds::{Neighbor, Sync};
-use sources::{Feeds, Troubles};
+use rounds::{Sibling, Sync};
+use sources::{SourceCaches, Troubles};
 
 /// What the process gets from outside.
 pub struct Host {
@@ -204,7 +204,7 @@ async fn replace(old: Generation, host: &Host, shared: &Arc<Shared>, reload: &Re
         }
         Err(message) => {
             shared.metrics.reloaded(false);
-            error!(error = message, "the configuration is no good; the old one stays in force");
+            error!(error = message, "invalid configuration; keeping the previous one");
             old
         }
     };
@@ -239,7 +239,7 @@ struct Generation {
 /// A generation that is known to be able to start.
 struct Prepared {
     config: Arc<Config>,
-    feeds: Feeds,
+    caches: SourceCaches,
     syncs: Vec<(Sync, Timer)>,
 }
 
@@ -269,36 +269,38 @@ impl Prepared {
     fn new(config: Config, shared: &Arc<Shared>) -> Result<Self, DaemonError> {
         let (packs, packs_key) = (Arc::new(config.packs().map_err(DaemonError::Pack)?), config.packs_key());
         let config = Arc::new(config);
-        let feeds = Feeds::new(&config, shared).map_err(DaemonError::Source)?;
+        let caches = SourceCaches::new(&config, shared).map_err(DaemonError::Source)?;
         let archive = Archive::open(&shared.state, &config.settings.undo, config.settings.rollback.keep);
         let archive = Arc::new(archive.map_err(DaemonError::Archive)?);
         let build =
             |(name, settings): (&String, _)| (name.clone(), assemble::cluster(&config, name, settings, &shared.clock));
         let clusters: BTreeMap<_, _> = config.settings.clusters.iter().map(build).collect();
-        let rivals = Arc::new(Rivals::of(&config, |name| clusters.get(name).cloned()));
+        let aliases = Arc::new(Aliases::of(&config, |name| clusters.get(name).cloned()));
         let mut syncs = Vec::new();
         let of = |(name, settings): (&String, &SyncSettings)| {
             let marker = Marker { installation: shared.installation.clone(), sync: name.clone() };
             let renderings = Renderings::new(settings.clone(), Arc::clone(&packs), &packs_key, marker);
             let renderings = Arc::new(renderings.watched(&shared.progress));
-            (name.clone(), Neighbor { renderings, slot: feeds.slot(&settings.source), source: settings.source.clone() })
+            (name.clone(), Sibling { renderings, slot: caches.slot(&settings.source), source: settings.source.clone() })
         };
-        let all: Arc<BTreeMap<String, Neighbor>> = Arc::new(config.settings.syncs.iter().map(of).collect());
+        let all: Arc<BTreeMap<String, Sibling>> = Arc::new(config.settings.syncs.iter().map(of).collect());
         for (name, settings) in &config.settings.syncs {
             let schedule =
                 Schedule::parse(&settings.schedule).map_err(|error| DaemonError::Schedule(name.clone(), error))?;
             // Each cluster has rounds of its own, so that one that is slow or down never delays the others.
             for cluster in facts_of(&config, settings) {
                 let target = [(cluster.name.clone(), Arc::clone(&clusters[&cluster.name]))].into();
-                let order =
-                    Order { rivals: Arc::clone(&rivals), ..order(name, settings, target, shared, (&archive, &config)) };
+                let order = Order {
+                    aliases: Arc::clone(&aliases),
+                    ..order(name, settings, target, shared, (&archive, &config))
+                };
                 let last = journal::last(&shared.state, name, &cluster.name).map(|report| report.started);
                 let sync = Sync::new(cluster, order, Arc::clone(&all), &config);
                 let timer = Timer::new(schedule.clone(), sync.title(), shared.clock.now(), last);
                 syncs.push((sync, timer));
             }
         }
-        Ok(Self { config, feeds, syncs })
+        Ok(Self { config, caches, syncs })
     }
 
     fn start(self, shared: &Arc<Shared>) -> Generation {
@@ -306,10 +308,10 @@ impl Prepared {
         let stop = CancellationToken::new();
         let mut tasks = JoinSet::new();
         webhooks::forget_others(&shared.state, &self.config);
-        for courier in webhooks::couriers(&shared.state, &self.config, &shared.metrics, &shared.clock) {
+        for delivery in webhooks::deliveries(&shared.state, &self.config, &shared.metrics, &shared.clock) {
             let stop = stop.clone();
             tasks.spawn(async move {
-                stop.run_until_cancelled(webhooks::carry(courier)).await;
+                stop.run_until_cancelled(webhooks::carry(delivery)).await;
             });
         }
         let mut by_source: BTreeMap<String, Vec<Nudger>> = BTreeMap::new();
@@ -317,7 +319,7 @@ impl Prepared {
             sync.watch(shared);
             let (nudger, arriving) = nudges();
             by_source.entry(sync.source().to_owned()).or_default().push(nudger);
-            let (shared, stop, slot) = (Arc::clone(shared), stop.clone(), self.feeds.slot(sync.source()));
+            let (shared, stop, slot) = (Arc::clone(shared), stop.clone(), self.caches.slot(sync.source()));
             tasks.spawn(async move {
                 let pulse = shared.progress.watch(sync.title());
                 let sync = Arc::new(sync);
@@ -325,7 +327,7 @@ impl Prepared {
                 drive(timer, shared.clock.as_ref(), arriving, &pulse, &stop, round).await;
             });
         }
-        self.feeds.start(&by_source, shared, &stop, &mut tasks);
+        self.caches.start(&by_source, shared, &stop, &mut tasks);
         Generation { config: self.config, tasks, stop }
     }
 }
@@ -342,18 +344,18 @@ fn order(
         settings: settings.clone(),
         clusters,
         installation: shared.installation.clone(),
-        mode: if settings.mode == SyncMode::Apply { Mode::Apply } else { Mode::Compare },
+        mode: if settings.mode == SyncMode::Apply { Mode::Apply } else { Mode::Report },
         only: None,
         full: false,
         wait: true,
         pinned: None,
-        beside: BTreeMap::new(),
+        siblings: BTreeMap::new(),
         key: config.inventory_key.clone(),
         masker: archive.vault().masker().clone(),
         archive: Some(Arc::clone(archive)),
         cause: None,
         undo: None,
-        rivals: Arc::default(),
+        aliases: Arc::default(),
     }
 }
 
@@ -369,9 +371,9 @@ struct Seen {
 struct Slot(Arc<Mutex<Seen>>);
 
 impl Slot {
-    fn put(&self, feed: &Feed) {
+    fn put(&self, cache: &SourceCache) {
         let mut seen = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        *seen = Seen { snapshot: feed.snapshot(), trouble: feed.trouble().cloned() };
+        *seen = Seen { snapshot: cache.snapshot(), trouble: cache.trouble().cloned() };
     }
 
     fn get(&self) -> (Option<Arc<crate::source::Snapshot>>, Option<Trouble>) {

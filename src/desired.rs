@@ -1,7 +1,7 @@
 //! Desired state: from the settings and the sources to the objects of each cluster.
 //!
 //! [`assemble`] builds sources and clusters from their settings, [`rendering`] says what a sync wants on each of its
-//! clusters, [`capabilities`] asks a cluster where that decides what is rendered, [`claims`] is what the other syncs want
+//! clusters, [`capabilities`] asks a cluster where that decides what is rendered, [`siblings`] is what the other syncs want
 //! there. [`rights`] derives what a sync may have to do on a cluster, [`cases`] are what packs are tested with.
 //!
 //! May use `config` and all that stands below it in `ARCHITECTURE.md`.
@@ -9,6 +9,6 @@
 pub mod assemble;
 pub mod capabilities;
 pub mod cases;
-pub mod claims;
 pub mod rendering;
 pub mod rights;
+pub mod siblings;

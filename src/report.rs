@@ -3,7 +3,7 @@
 //! The JSON view is this value; its form is versioned by [`SCHEMA`].
 
 pub mod blast;
-pub mod comparison;
+pub mod diff;
 pub mod finding;
 pub mod form;
 pub mod html;
@@ -25,11 +25,11 @@ use gatewright_engine::diff::{Class, Difference};
 use gatewright_engine::health::pods::Count;
 use gatewright_engine::object::ObjectId;
 use gatewright_engine::plan::Plan;
-use gatewright_engine::plan::conflicts::Settled;
+use gatewright_engine::plan::conflicts::FieldVerdict;
+use gatewright_engine::plan::drift::history::Baseline;
 use gatewright_engine::plan::guard::Hold;
 use gatewright_engine::plan::refusal::Reason;
 use gatewright_engine::plan::saved::SavedStep;
-use gatewright_engine::plan::survey::history::Baseline;
 use gatewright_engine::problem::{Place, Problem, Scope};
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
@@ -96,7 +96,8 @@ pub enum Mode {
     /// Yes.
     Apply,
     /// Nothing, and not by this installation: this is how things stand.
-    Compare,
+    #[serde(rename = "compare")]
+    Report,
 }
 
 /// Something that is wrong with the source.
@@ -156,7 +157,8 @@ pub struct ClusterReport {
     pub broken: BTreeSet<ObjectId>,
     /// What is to be known of how this was found out, such as what the credentials did not allow.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub remarks: Vec<String>,
+    #[serde(rename = "remarks")]
+    pub notes: Vec<String>,
     /// How both sides of every object looked, for the next comparison.
     #[serde(skip)]
     pub baseline: Baseline,
@@ -235,9 +237,9 @@ pub struct StepReport {
     pub class: Option<Class>,
     /// What differed.
     pub differences: Vec<Difference>,
-    /// What was settled about fields that others write to.
+    /// The decisions about fields that others write to.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub fields: Vec<Settled>,
+    pub fields: Vec<FieldVerdict>,
     /// What else is to be known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub note: Option<String>,
@@ -398,7 +400,7 @@ impl Report {
 
     /// Returns the exit code: 1 failed, 3 held, 4 a cluster unreachable, else 0; the first in this order.
     pub fn exit_code(&self) -> u8 {
-        let is_broken = self.problems.iter().any(|report| report.problem.scope != Scope::Notice);
+        let is_broken = self.problems.iter().any(|report| report.problem.scope != Scope::Warning);
         let codes: Vec<u8> = self.clusters.values().map(ClusterReport::exit_code).collect();
         let has = |code: u8| codes.contains(&code);
         match () {
@@ -423,7 +425,7 @@ impl Report {
 }
 
 impl StepReport {
-    /// Tells whether pods are replaced by it: something of their template differs, or the workload is made anew.
+    /// Tells whether pods are replaced by it: something of their template differs, or the workload is replaced.
     pub fn rolls_pods(&self) -> bool {
         let has_pods = matches!(self.id.group_kind(), ("apps", "Deployment" | "DaemonSet" | "StatefulSet"));
         let is_about_pods = || self.differences.iter().any(|difference| difference.path.starts_with("spec.template"));
@@ -471,7 +473,7 @@ impl ClusterReport {
             lifted: plan.lifted.clone(),
             units: Vec::new(),
             broken: BTreeSet::new(),
-            remarks: Vec::new(),
+            notes: Vec::new(),
             baseline: Baseline::default(),
             trend: None,
             saved: Saved::default(),
@@ -531,7 +533,7 @@ fn weight(reason: &Reason) -> u8 {
         | Reason::NoNamespace(_)
         | Reason::NamespaceTerminating(_)
         | Reason::Taken(_)
-        | Reason::Moved(_)
+        | Reason::Stale(_)
         | Reason::DeletedAgain(_)
         | Reason::Immutable(_) => 1,
         Reason::Foreign(_)
@@ -542,7 +544,7 @@ fn weight(reason: &Reason) -> u8 {
         | Reason::Held(_)
         | Reason::NotUndone(_) => 3,
         Reason::Terminating
-        | Reason::Kept(_)
+        | Reason::Protected(_)
         | Reason::HoldsOthers(_)
         | Reason::StillNeeded(_)
         | Reason::NotInPlan
@@ -554,8 +556,8 @@ fn weight(reason: &Reason) -> u8 {
         | Reason::Adopted
         | Reason::PruneDisabled
         | Reason::MayBeClaimed(_)
-        | Reason::InDoubt
-        | Reason::Unproven
+        | Reason::SuspectInventory
+        | Reason::Unverified
         | Reason::FirstRound
         | Reason::UnitHeld => 0,
     }

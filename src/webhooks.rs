@@ -24,7 +24,7 @@ use crate::history::journal::{self, Kept};
 use crate::process::metrics::Metrics;
 use crate::report::Report;
 use crate::state::{State, StateError};
-use delivery::{Courier, Step};
+use delivery::{Delivery, Step};
 use notification::Notification;
 use queue::Queue;
 
@@ -71,12 +71,12 @@ fn announce(state: &State, config: &Config, report: &Report, kept: &Kept, metric
 }
 
 /// Returns what carries notifications to each webhook of the config file.
-pub fn couriers(state: &State, config: &Config, metrics: &Arc<Metrics>, clock: &Arc<dyn Clock>) -> Vec<Courier> {
+pub fn deliveries(state: &State, config: &Config, metrics: &Arc<Metrics>, clock: &Arc<dyn Clock>) -> Vec<Delivery> {
     let webhooks = config.settings.reports.webhooks.iter();
-    let courier = |(name, settings): (&String, _)| {
-        Courier::new(name, settings, (state, Queue::new(state, name)), Arc::clone(metrics), Arc::clone(clock))
+    let delivery = |(name, settings): (&String, _)| {
+        Delivery::new(name, settings, (state, Queue::new(state, name)), Arc::clone(metrics), Arc::clone(clock))
     };
-    webhooks.map(courier).collect()
+    webhooks.map(delivery).collect()
 }
 
 /// Drops what waits for webhooks that are in the config file no more.
@@ -91,25 +91,25 @@ pub fn forget_others(state: &State, config: &Config) {
 }
 
 /// Sends what waits, as long as a try may take; returns the webhooks for which something is left, and why.
-pub async fn flush(couriers: Vec<Courier>) -> Vec<(String, String)> {
-    let flushed = join_all(couriers.into_iter().map(flush_one)).await;
+pub async fn flush(deliveries: Vec<Delivery>) -> Vec<(String, String)> {
+    let flushed = join_all(deliveries.into_iter().map(flush_one)).await;
     flushed.into_iter().flatten().collect()
 }
 
-async fn flush_one(mut courier: Courier) -> Option<(String, String)> {
-    let deadline = Instant::now() + courier.limit();
+async fn flush_one(mut delivery: Delivery) -> Option<(String, String)> {
+    let deadline = Instant::now() + delivery.limit();
     loop {
-        match timeout_at(deadline, courier.step()).await {
+        match timeout_at(deadline, delivery.step()).await {
             // Another process is at it.
             Ok(Step::Nothing | Step::Elsewhere) => return None,
             Ok(Step::Done) => {}
             Ok(Step::Wait(pause, why)) => {
                 if Instant::now() + pause >= deadline {
-                    return Some((courier.name().to_owned(), why));
+                    return Some((delivery.name().to_owned(), why));
                 }
                 sleep(pause).await;
             }
-            Err(_) => return Some((courier.name().to_owned(), format!("no answer within {:?}", courier.limit()))),
+            Err(_) => return Some((delivery.name().to_owned(), format!("no answer within {:?}", delivery.limit()))),
         }
     }
 }
@@ -118,9 +118,9 @@ async fn flush_one(mut courier: Courier) -> Option<(String, String)> {
 const LOOK_AGAIN: Duration = Duration::from_secs(1);
 
 /// Sends what waits, for as long as this is awaited.
-pub async fn carry(mut courier: Courier) {
+pub async fn carry(mut delivery: Delivery) {
     loop {
-        match courier.step().await {
+        match delivery.step().await {
             Step::Done => {}
             Step::Nothing | Step::Elsewhere => sleep(LOOK_AGAIN).await,
             Step::Wait(pause, _) => sleep(pause).await,

@@ -79,10 +79,10 @@ pub(crate) fn objects(gateways: usize, marker: &Marker) -> Vec<Object> {
     let packs = gatewright::config::packs::build(None, &std::collections::BTreeMap::new())
         .expect("the built-in packs are sound");
     let tree: Tree = specs(gateways).collect();
-    let mut rendering = unit::render(&tree, &packs, &Options::default());
+    let rendering = unit::render(&tree, &packs, &Options::default());
     assert_eq!((rendering.units.len(), rendering.problems.len()), (gateways, 0), "{:?}", rendering.problems);
-    rendering.units.iter_mut().for_each(|unit| unit.map(|object| marker.mark(object)));
-    let objects: Vec<Object> = rendering.units.into_iter().flat_map(|unit| unit.objects).collect();
+    let marked = rendering.marked(marker);
+    let objects: Vec<Object> = marked.units.iter().flat_map(|unit| unit.objects.clone()).collect();
     assert_eq!(objects.len(), 4 * gateways, "a Gateway has four objects");
     objects
 }

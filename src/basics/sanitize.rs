@@ -42,9 +42,9 @@ fn escaped(text: &str, is_hostile: impl Fn(char) -> bool) -> Cow<'_, str> {
 
 /// Takes text, lines and tabs included, and passes it on harmless.
 #[derive(Debug)]
-pub struct Inert<'a>(pub &'a mut String);
+pub struct Sanitized<'a>(pub &'a mut String);
 
-impl Write for Inert<'_> {
+impl Write for Sanitized<'_> {
     fn write_str(&mut self, text: &str) -> fmt::Result {
         self.0.push_str(&lines(text));
         Ok(())

@@ -5,7 +5,7 @@ use super::sync::{Manner, rounds};
 use super::{Context, Failure};
 use crate::report::Report;
 
-/// Takes Gateways over from the deployer of their control plane, without a restart: one round of sync that may do so.
+/// Adopt Gateways from the deployer of their control plane, without a restart: one round of sync that may do so.
 ///
 /// The deployer must be told to leave the Gateway alone. With `specs: apply` the round does that by itself: it applies
 /// the self-managed copy of the Gateway, waits until the control plane has accepted it (up to wait.timeout), takes the

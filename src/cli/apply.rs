@@ -15,22 +15,22 @@ use crate::history::saved_plan::{PlanFile, PlanFileError, PlannedSync};
 use crate::report::Report;
 use crate::source::git::names::{CommitId, Reference};
 
-/// Carries out a plan that `plan --out` has written: exactly what it shows, and nothing else.
+/// Carry out a plan that `plan --out` has written: exactly what it shows, and nothing else.
 ///
 /// The revision of the source that was planned is rendered again, a commit of git even if the branch has moved on; a
-/// directory must be as it was. Everything is looked at anew, and a unit goes ahead only if its steps come out the same:
-/// same objects, untouched since, same result. What moved is refused as stale, and what the plan does not have is left
+/// directory must be as it was. Everything is looked at again, and a unit goes ahead only if its steps come out the same:
+/// same objects, untouched since, same result. What has changed is refused as stale, and what the plan does not have is left
 /// alone. A status that was written meanwhile changes nothing. Guards and approvals count as in every round, and on a
 /// terminal "yes" is asked for as in sync.
 ///
-/// Exit codes: 0 done, 1 failed, or something moved, 3 held by a guard, 4 a cluster was unreachable, 64 usage or
+/// Exit codes: 0 done, 1 failed, or something is stale, 3 held by a guard, 4 a cluster was unreachable, 64 usage or
 /// configuration, or the file cannot be used; of several the first of 1, 3, 4, 0.
 #[derive(Debug, clap::Args)]
 pub struct Args {
     /// The plan.
     #[arg(value_name = "FILE")]
     file: PathBuf,
-    /// Take over from deployers in the clusters what was planned so with `plan --adopt`; a sync with adopt.deployer: true
+    /// Adopt from deployers in the clusters what was planned so with `plan --adopt`; a sync with adopt.deployer: true
     /// needs no word.
     #[arg(long)]
     adopt: bool,
@@ -83,16 +83,16 @@ fn unreadable(error: &PlanFileError) -> Failure {
 
 /// Has the source read at the commit that was planned.
 fn pin(config: &mut Config, planned: &PlannedSync) -> Result<(), Failure> {
-    let moved = |what: String| Failure::usage(what).hint("plan again: the config file is not the one of the plan");
+    let stale = |what: String| Failure::usage(what).hint("plan again: the config file is not the one of the plan");
     let Some(sync) = config.settings.syncs.get(&planned.sync) else {
-        return Err(moved(format!("the plan is about sync {:?}, which is not configured", planned.sync)));
+        return Err(stale(format!("the plan is about sync {:?}, which is not configured", planned.sync)));
     };
     if sync.source != planned.source {
         let what = format!(
             "sync {:?} has source {:?}, and the plan was made of {:?}",
             planned.sync, sync.source, planned.source
         );
-        return Err(moved(what));
+        return Err(stale(what));
     }
     let Some(SourceSettings { git: Some(git), .. }) = config.settings.sources.get_mut(&planned.source) else {
         return Ok(());
@@ -101,7 +101,7 @@ fn pin(config: &mut Config, planned: &PlannedSync) -> Result<(), Failure> {
     match commit {
         Some(Ok(commit)) => git.reference = Some(Reference::Commit(commit)),
         Some(Err(_)) | None => {
-            return Err(moved(format!("source {:?} has no revision {:?}", planned.source, planned.revision)));
+            return Err(stale(format!("source {:?} has no revision {:?}", planned.source, planned.revision)));
         }
     }
     Ok(())

@@ -12,7 +12,7 @@ use crate::basics::duration::Period;
 use crate::history::approvals::{Approval, Asked, give, given, waiting};
 use crate::state::State;
 
-/// Lets steps go ahead that a guard holds: exactly those that were printed with the token, and nothing else.
+/// Let steps go ahead that a guard holds: exactly those that were printed with the token, and nothing else.
 ///
 /// A plan or a round that holds something prints a token. It stands for the sync, the cluster, the guard and every step
 /// that is held; one deletion more, and it is another token. The next round of the sync, by the daemon or by `sync`,

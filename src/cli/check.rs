@@ -12,7 +12,7 @@ use super::{Context, Failure, complain, print};
 use crate::desired::rendering::{Rendered, problems, render_all};
 use crate::report::named;
 
-/// Checks specs without a cluster: structure, names, references, and that everything renders.
+/// Check specs without a cluster: structure, names, references, and that everything renders.
 ///
 /// With a config file, also ./gatewright.yaml or that of the system, everything is checked as each of its clusters would
 /// have it, under the overlays that are in force there; without one, under the overlays for all clusters. Overlays that

@@ -8,7 +8,7 @@ use super::{Context, Failure, complain, emit, print};
 use crate::config::ConfigError;
 use crate::config::examine::examine;
 
-/// Checks or shows the configuration.
+/// Check or show the configuration.
 #[derive(Debug, clap::Args)]
 pub struct Args {
     #[command(subcommand)]

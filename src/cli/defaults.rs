@@ -9,7 +9,7 @@ use gatewright_engine::yaml;
 use super::{Context, Failure, emit, render};
 use crate::config::Config;
 
-/// Prints the parameters that Gateways, or other specs of a pack, begin with, as a document to start one of your own from.
+/// Print the parameters that Gateways, or other specs of a pack, begin with, as a document to start one of your own from.
 ///
 /// If --config names a file, what it sets for the pack is part of them, and said so in a comment.
 ///
@@ -31,7 +31,7 @@ pub fn run(context: &Context, args: &Args) -> Result<u8, Failure> {
     let pack = pack(&packs, &args.pack)?;
     let class = class(pack, args.class.as_deref())?;
     let found = defaults(pack, class);
-    emit(&format!("{}{}", remarks(&found, pack, class, config.as_ref()), yaml::to_string(&found.document)));
+    emit(&format!("{}{}", warnings(&found, pack, class, config.as_ref()), yaml::to_string(&found.document)));
     Ok(0)
 }
 
@@ -62,7 +62,7 @@ fn class<'a>(pack: &'a Pack, wanted: Option<&str>) -> Result<&'a str, Failure> {
 }
 
 /// Says in comments what the parameters are, and what to know before they are used.
-fn remarks(found: &Defaults, pack: &Pack, class: &str, config: Option<&Config>) -> String {
+fn warnings(found: &Defaults, pack: &Pack, class: &str, config: Option<&Config>) -> String {
     let whose =
         if pack.manifest.controllers.is_empty() { "specs".to_owned() } else { format!("Gateways of class {class}") };
     let pack = &pack.manifest.name;

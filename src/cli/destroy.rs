@@ -10,7 +10,7 @@ use crate::config::settings::{MaxDelete, SyncSettings};
 use crate::inventory::store;
 use crate::report::{ClusterReport, Mode, Report};
 
-/// Deletes everything that a sync owns, on all of its clusters or on some.
+/// Delete everything that a sync owns, on all of its clusters or on some.
 ///
 /// An object goes as in every round: only if the inventory, its mark and its uid agree, and not if it asks to be kept,
 /// was adopted (unless adopt.prune is true) or holds what others have made. What another sync wants is released to it.
@@ -107,19 +107,19 @@ fn finish(session: &Session<'_>, prepared: &Prepared, report: &Report, args: &Ar
         }
         let fail = |error| super::inventory::failed(name, &error);
         let emptied = async {
-            let ledger = store::load(cluster.as_ref(), &args.sync).await?;
-            let is_ours = ledger.inventory.installation == prepared.order.installation;
-            let is_over = ledger.exists() && is_ours && ledger.inventory.entries.is_empty();
+            let store = store::load(cluster.as_ref(), &args.sync).await?;
+            let is_ours = store.inventory.installation == prepared.order.installation;
+            let is_over = store.exists() && is_ours && store.inventory.entries.is_empty();
             if is_over {
-                store::remove(cluster.as_ref(), &args.sync, ledger).await?;
+                store::remove(cluster.as_ref(), &args.sync, store).await?;
             }
             Ok(is_over)
         };
         if report.clusters.get(name).is_some_and(|report| report.error.is_none())
             && session.block_on(emptied).map_err(fail)?
-            && let Some(witness) = session.witness(&args.sync, name)
+            && let Some(audit) = session.audit(&args.sync, name)
         {
-            witness.forget().map_err(|error| unusable(&error))?;
+            audit.forget().map_err(|error| unusable(&error))?;
         }
     }
     if session.config.settings.syncs.contains_key(&args.sync) {

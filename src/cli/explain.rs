@@ -32,7 +32,7 @@ const SHORT: [(&str, &str, &str); 7] = [
     ("svc", "Service", ""),
 ];
 
-/// Says where every field of a rendered object comes from: file, line and layer, and what lower layers had said.
+/// Show where every field of a rendered object comes from: file, line and layer, and what lower layers had said.
 ///
 /// Of a Gateway, or another spec, it explains the merged parameters; where a spec is rendered itself, as a pool is, they
 /// go by their own kind: EndpointPickerParameters/infra/pool. Needs no cluster; as with `render`, settings of packs count if

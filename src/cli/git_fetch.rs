@@ -6,7 +6,7 @@ use std::thread;
 use super::Failure;
 use crate::source::git::worker;
 
-/// Fetches a commit into a mirror; the daemon and the other commands start this themselves.
+/// Fetch a commit into a mirror; the daemon and the other commands start this themselves.
 #[derive(Debug, clap::Args)]
 #[command(hide = true)]
 pub struct Args {}

@@ -7,7 +7,7 @@ use super::{Context, Failure, check_name, complain, print};
 use crate::history::journal;
 use crate::report::{Mode, Report};
 
-/// Lists the rounds that changed something or said something new, the newest first.
+/// List the rounds that changed something or said something new, the newest first.
 ///
 /// Each line ends with the file of the whole report, as JSON. Beside it, with the same name, it has the forms that
 /// `reports.formats` says, .txt for people if nothing else. Exit codes: 0, or 64 usage or configuration.
@@ -63,10 +63,10 @@ pub(super) fn did(report: &Report) -> String {
     let counts: Vec<String> =
         report.counts().into_iter().map(|(action, number)| format!("{action} {number}")).collect();
     match (counts.is_empty(), report.mode) {
-        (true, Mode::Compare) => "no differences".to_owned(),
+        (true, Mode::Report) => "no differences".to_owned(),
         (true, Mode::Apply | Mode::Plan) => "no changes".to_owned(),
         (false, Mode::Apply) => counts.join(", "),
-        (false, Mode::Compare) => format!("found {}", counts.join(", ")),
+        (false, Mode::Report) => format!("found {}", counts.join(", ")),
         (false, Mode::Plan) => format!("planned {}", counts.join(", ")),
     }
 }

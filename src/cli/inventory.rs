@@ -1,5 +1,7 @@
 //! `gatewright inventory`.
 
+mod claim;
+
 use gatewright_engine::error::Chain;
 use gatewright_engine::marks::Marker;
 use gatewright_engine::text::count;
@@ -13,7 +15,7 @@ use crate::cluster::ClusterError;
 use crate::inventory::maintenance::repair::{self, Change, Repair};
 use crate::inventory::store;
 
-/// Shows what is owned on clusters, and mends what is written down about it.
+/// Show or repair the inventory.
 #[derive(Debug, clap::Args)]
 pub struct Args {
     #[command(subcommand)]
@@ -24,12 +26,13 @@ pub struct Args {
 enum Command {
     Show(Show),
     Repair(RepairArgs),
+    Claim(claim::Args),
 }
 
-/// Lists every object that stands in an inventory.
+/// List every object that stands in an inventory.
 ///
 /// A sync that is not configured any more can be shown with --cluster. Exit codes: 0, 1 an inventory cannot be read, 3 one
-/// is in doubt, 4 a cluster was unreachable, 64 usage or configuration; of several the first of 1, 3, 4, 0.
+/// is suspect, 4 a cluster was unreachable, 64 usage or configuration; of several the first of 1, 3, 4, 0.
 #[derive(Debug, clap::Args)]
 struct Show {
     /// The sync; all of them if absent.
@@ -43,7 +46,7 @@ struct Show {
     format: Format,
 }
 
-/// Rebuilds the inventory of a sync on a cluster, and confirms it.
+/// Rebuild the inventory of a sync on a cluster, and confirm it.
 ///
 /// What bears the mark of the sync stands in it afterwards, the object that is there now; what does not is taken out. No
 /// object is changed or deleted. It shows what it will write, and asks; in a script say --yes. The next round deletes
@@ -68,6 +71,7 @@ pub fn run(context: &Context, args: &Args) -> Result<u8, Failure> {
     match &args.command {
         Command::Show(args) => show(context, args),
         Command::Repair(args) => mend(context, args),
+        Command::Claim(args) => claim::run(context, args),
     }
 }
 
@@ -122,14 +126,14 @@ fn show(context: &Context, args: &Show) -> Result<u8, Failure> {
 fn inventory(session: &Session<'_>, sync: &str, name: &str) -> Result<(u8, Value), Failure> {
     let cluster = session.cluster(name)?;
     let fail = |error| failed(name, &error);
-    let (ledger, damage) = session.block_on(store::salvage(cluster.as_ref(), sync)).map_err(fail)?;
-    let witness = session.witness(sync, name);
-    let verdict = witness.as_ref().map(|it| it.judge(&ledger.inventory, ledger.version(), damage.as_ref()));
+    let (store, damage) = session.block_on(store::salvage(cluster.as_ref(), sync)).map_err(fail)?;
+    let audit = session.audit(sync, name);
+    let verdict = audit.as_ref().map(|it| it.judge(&store.inventory, store.version(), damage.as_ref()));
     let verdict = verdict.unwrap_or_default();
-    let unproven = witness.as_ref().map(|it| it.unproven(&ledger.inventory, &verdict)).unwrap_or_default();
-    let doubt = verdict.doubt.or_else(|| damage.map(|damage| damage.to_string()));
-    let is_sealed = session.config.inventory_key.is_some() && witness.is_some();
-    let entries = ledger.inventory.entries.iter().map(|(id, entry)| {
+    let unverified = audit.as_ref().map(|it| it.unverified(&store.inventory, &verdict)).unwrap_or_default();
+    let suspicion = verdict.suspicion.or_else(|| damage.map(|damage| damage.to_string()));
+    let is_signed = session.config.inventory_key.is_some() && audit.is_some();
+    let entries = store.inventory.entries.iter().map(|(id, entry)| {
         let mut shown = json!({
             "id": id, "apiVersion": entry.gvk.api_version(), "unit": entry.unit, "adopted": entry.adopted,
             "files": entry.files,
@@ -137,20 +141,20 @@ fn inventory(session: &Session<'_>, sync: &str, name: &str) -> Result<(u8, Value
         if let Some(uid) = &entry.uid {
             shown["uid"] = uid.as_str().into();
         }
-        if is_sealed {
-            shown["sealed"] = (!unproven.contains(id)).into();
+        if is_signed {
+            shown["sealed"] = (!unverified.contains(id)).into();
         }
         shown
     });
-    let code = if doubt.is_some() || !unproven.is_empty() { 3 } else { 0 };
-    let inventory = &ledger.inventory;
+    let code = if suspicion.is_some() || !unverified.is_empty() { 3 } else { 0 };
+    let inventory = &store.inventory;
     let mut shown = json!({
-        "sync": sync, "cluster": name, "exists": ledger.exists(), "installation": inventory.installation,
+        "sync": sync, "cluster": name, "exists": store.exists(), "installation": inventory.installation,
         "source": inventory.source, "clusterId": inventory.cluster, "epoch": inventory.epoch,
         "entries": entries.collect::<Vec<_>>(),
     });
-    if let Some(doubt) = doubt {
-        shown["doubt"] = doubt.into();
+    if let Some(suspicion) = suspicion {
+        shown["doubt"] = suspicion.into();
     }
     Ok((code, shown))
 }
@@ -165,10 +169,10 @@ fn text(inventory: &Value) -> String {
         let objects = count(entries.len(), "object");
         out.push(format!("{objects}, written {} times, by installation {}\n", inventory["epoch"], say("installation")));
     }
-    if let Some(doubt) = inventory["doubt"].as_str() {
+    if let Some(suspicion) = inventory["doubt"].as_str() {
         let (sync, cluster) = (say("sync"), say("cluster"));
         out.push(format!(
-            "  in doubt: {doubt}\n  see who has changed it, then run `gatewright inventory repair {sync} --cluster {cluster}`\n"
+            "  suspect: {suspicion}\n  see who has changed it, then run `gatewright inventory repair {sync} --cluster {cluster}`\n"
         ));
     }
     let named = |id: &Value| {
@@ -201,16 +205,16 @@ fn mend(context: &Context, args: &RepairArgs) -> Result<u8, Failure> {
     let _lock = session.state.lock().map_err(|error| unusable(&error))?;
     let installation = session.state.make_installation().map_err(|error| unusable(&error))?;
     let marker = Marker { installation, sync: args.sync.clone() };
-    let witness = session.witness(&args.sync, &args.cluster);
+    let audit = session.audit(&args.sync, &args.cluster);
     let fail = |error| failed(&args.cluster, &error);
-    let repair = session.block_on(repair::plan(cluster.as_ref(), &marker, witness.as_ref())).map_err(fail)?;
+    let repair = session.block_on(repair::plan(cluster.as_ref(), &marker, audit.as_ref())).map_err(fail)?;
     check(&repair, &marker, args)?;
     print(&shown(&repair, args));
     if session.confirm(args.yes, "Write this inventory?", "yes")? == Answer::No {
         return Ok(EXIT_FAILED);
     }
-    let Repair { mut ledger, inventory, .. } = repair;
-    let written = ledger.replace(cluster.as_ref(), &args.sync, &inventory, witness.as_ref());
+    let Repair { mut store, inventory, .. } = repair;
+    let written = store.replace(cluster.as_ref(), &args.sync, &inventory, audit.as_ref());
     session.block_on(written).map_err(fail)?;
     print(&format!("the inventory holds {} now\n", count(inventory.entries.len(), "object")));
     Ok(0)
@@ -218,13 +222,13 @@ fn mend(context: &Context, args: &RepairArgs) -> Result<u8, Failure> {
 
 /// What another installation owns is not ours to mend, and a name that leads nowhere is a slip.
 fn check(repair: &Repair, marker: &Marker, args: &RepairArgs) -> Result<(), Failure> {
-    let theirs = &repair.ledger.inventory.installation;
+    let theirs = &repair.store.inventory.installation;
     if !theirs.is_empty() && *theirs != marker.installation {
         let message = format!("the inventory of sync {:?} belongs to installation {theirs}", args.sync);
-        let hint = format!("`gatewright takeover {} --cluster {}` makes it ours", args.sync, args.cluster);
+        let hint = format!("`gatewright inventory claim {} --cluster {}` makes it ours", args.sync, args.cluster);
         return Err(Failure { code: EXIT_FAILED, message, hint: Some(hint) });
     }
-    if repair.changes.is_empty() && !repair.ledger.exists() && repair.verdict.doubt.is_none() {
+    if repair.changes.is_empty() && !repair.store.exists() && repair.verdict.suspicion.is_none() {
         return Err(Failure::usage(format!("sync {:?} owns nothing on cluster {:?}", args.sync, args.cluster)));
     }
     Ok(())
@@ -232,8 +236,8 @@ fn check(repair: &Repair, marker: &Marker, args: &RepairArgs) -> Result<(), Fail
 
 fn shown(repair: &Repair, args: &RepairArgs) -> String {
     let mut out = vec![format!("sync {}, cluster {}\n", args.sync, args.cluster)];
-    if let Some(doubt) = &repair.verdict.doubt {
-        out.push(format!("  in doubt: {doubt}\n"));
+    if let Some(suspicion) = &repair.verdict.suspicion {
+        out.push(format!("  suspect: {suspicion}\n"));
     }
     for message in &repair.blind {
         out.push(format!("  not looked at: {message}\n"));

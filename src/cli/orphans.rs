@@ -12,7 +12,7 @@ use super::table::table;
 use super::{Context, Failure, check_name, print, print_json, worst};
 use crate::inventory::maintenance::orphans::{Orphans, find};
 
-/// Lists what bears the marks of this installation and stands in no inventory of its syncs, and inventories of syncs that
+/// List what bears the marks of this installation and stands in no inventory of its syncs, and inventories of syncs that
 /// are not configured. Changes nothing.
 ///
 /// It looks among the kinds that stand in inventories and those that packs render. What a sync should own comes back by

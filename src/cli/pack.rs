@@ -11,8 +11,9 @@ use clap::Subcommand;
 
 use super::{Context, Failure};
 use crate::config::packs::{Folder, FolderError, pack_in};
+use gatewright_engine::tree::files::FilesError;
 
-/// Begins, tests and examines packs: folders of templates that turn a family of specs into objects. Needs no cluster.
+/// Create, test and lint packs: folders of templates that turn a family of specs into objects. Needs no cluster.
 #[derive(Debug, clap::Args)]
 pub struct Args {
     #[command(subcommand)]
@@ -41,7 +42,7 @@ fn read(folder: &Path) -> Result<(String, Folder), Failure> {
         Ok(Some(pack)) => Ok(pack),
         Ok(None) => Err(Failure::usage(format!("there is no pack.yaml in {}", folder.display()))
             .hint("gatewright pack new NAME begins a pack")),
-        Err(error @ FolderError::Read(..)) => Err(Failure::of_configuration(&error)),
+        Err(error @ FolderError::Files(FilesError::Read(..))) => Err(Failure::of_configuration(&error)),
         Err(error) => Err(Failure::of(&error)),
     }
 }

@@ -14,7 +14,7 @@ use crate::history::saved_plan::{PlanFile, PlannedSync};
 use crate::report::{Mode, Report, text};
 use crate::state::suspension;
 
-/// Shows what the next round would do, on every cluster, and changes nothing.
+/// Show what the next round would do, on every cluster, and change nothing.
 ///
 /// Of a sync with `mode: report` it shows what its next report would say: what is missing, different or extra. With
 /// --out or --adopt it plans for those, too.
@@ -78,10 +78,10 @@ pub fn run(context: &Context, args: &Args) -> Result<u8, Failure> {
         if args.adopt {
             prepared.order.settings.adopt.take_over();
         }
-        // What is to be carried out, or taken over, is planned even where rounds only compare.
+        // What is to be carried out, or adopted, is planned even where rounds only compare.
         let is_to_be_done = args.adopt || args.out.is_some();
         let mode = match prepared.order.settings.mode {
-            settings::Mode::Report if !is_to_be_done => Mode::Compare,
+            settings::Mode::Report if !is_to_be_done => Mode::Report,
             settings::Mode::Apply | settings::Mode::Report => Mode::Plan,
         };
         let mut report = session.round(&prepared, mode);
@@ -118,7 +118,7 @@ fn withdraw_tokens(session: &Session<'_>, report: &mut Report) {
             hold.what.hint.push_str("; the first `gatewright sync` prints the token that lifts it");
         }
     }
-    approvals::note(&session.state, &report.sync, false, &report.clusters);
+    approvals::record(&session.state, &report.sync, false, &report.clusters);
 }
 
 /// Prints a report.

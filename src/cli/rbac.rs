@@ -7,11 +7,11 @@ use super::session::{Selection, Session, unusable};
 use super::{Context, Failure, emit, worst};
 use crate::desired::rights::{Request, Subject, documents};
 
-/// Prints the rights that a sync needs, as roles and bindings for `kubectl apply -f -`.
+/// Print the rights that a sync needs, as roles and bindings for `kubectl apply -f -`.
 ///
 /// They are those for what the source says now: run it again when Gateways come in other namespaces, or of other kinds,
 /// and keep the old roles until what they were for is gone. No cluster is asked; the names of custom resources in rules are
-/// derived from their kinds. --read-only leaves out everything that changes something; a plan cannot rehearse then what
+/// derived from their kinds. --read-only leaves out everything that changes something; a plan cannot dry-run then what
 /// objects would become, and refuses those that exist.
 ///
 /// Exit codes: 0 printed, 1 the source cannot be read, 64 usage or configuration.
@@ -71,7 +71,7 @@ pub fn run(context: &Context, args: &Args) -> Result<u8, Failure> {
         for want in prepared.wanted.values() {
             renderings.push(session.block_on(want.rendering()).map_err(|error| Failure::of(&error))?);
         }
-        for document in documents(&request, renderings.iter().map(AsRef::as_ref)) {
+        for document in documents(&request, renderings.iter().map(|rendering| &***rendering)) {
             emit(&format!("---\n{}", yaml::to_string(&document)));
         }
     }

@@ -15,7 +15,7 @@ use super::{Context, EXIT_FAILED, EXIT_USAGE, Failure, check_name, complain, emi
 use crate::config::Config;
 use crate::config::packs::{build, folders};
 
-/// Renders specs to a stream of YAML documents, in the order in which they would be applied. Needs no cluster.
+/// Render specs to a stream of YAML documents, in the order in which they would be applied. Needs no cluster.
 ///
 /// Problems go to standard error. Exit codes: 0 all rendered, 1 some specs have problems, 64 usage.
 #[derive(Debug, clap::Args)]
@@ -63,7 +63,7 @@ pub fn run(context: &Context, args: &Args) -> Result<u8, Failure> {
     Ok(exit_code(&rendering.problems))
 }
 
-/// Writes every object as a YAML document, in the order of apply. A value that is made once on each cluster is in none;
+/// Writes every object as a YAML document, in the order of apply. A generated value is in none;
 /// a comment says so.
 pub fn documents(rendering: &Rendering) -> Vec<String> {
     let mut objects: Vec<(&Unit, &Object)> =
@@ -159,6 +159,6 @@ fn read(paths: &[PathBuf]) -> Result<Tree, Failure> {
 
 /// Returns the exit code of specs with problems.
 pub(super) fn exit_code<'a>(problems: impl IntoIterator<Item = &'a Problem>) -> u8 {
-    let is_broken = problems.into_iter().any(|problem| problem.scope != Scope::Notice);
+    let is_broken = problems.into_iter().any(|problem| problem.scope != Scope::Warning);
     if is_broken { EXIT_FAILED } else { 0 }
 }

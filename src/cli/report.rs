@@ -1,7 +1,7 @@
 //! `gatewright report`.
 
 mod chosen;
-mod compare;
+mod diff;
 mod list;
 mod show;
 
@@ -9,7 +9,7 @@ use clap::Subcommand;
 
 use super::{Context, Failure};
 
-/// Lists, shows and compares the reports that rounds have left behind; it asks no cluster and changes nothing.
+/// List, show and diff the reports that rounds have left behind; it asks no cluster and changes nothing.
 #[derive(Debug, clap::Args)]
 pub struct Args {
     #[command(subcommand)]
@@ -20,7 +20,7 @@ pub struct Args {
 enum Command {
     List(list::Args),
     Show(show::Args),
-    Compare(compare::Args),
+    Diff(diff::Args),
 }
 
 /// Runs the command.
@@ -28,6 +28,6 @@ pub fn run(context: &Context, args: &Args) -> Result<u8, Failure> {
     match &args.command {
         Command::List(args) => list::run(context, args),
         Command::Show(args) => show::run(context, args),
-        Command::Compare(args) => compare::run(context, args),
+        Command::Diff(args) => diff::run(context, args),
     }
 }

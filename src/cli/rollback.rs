@@ -11,7 +11,7 @@ use crate::history::archive::sets::{self, Set};
 use crate::history::archive::vault::Vault;
 use crate::report::{ClusterState, Mode};
 
-/// Applies what was rendered in an earlier round again, without the source, and suspends the sync.
+/// Apply what was rendered in an earlier round again, without the source, and suspend the sync.
 ///
 /// After each round that ends well what it rendered is kept. A rollback is a round like any other: it shows its plan,
 /// and all guards hold. `gatewright resume SYNC` applies the source again.
@@ -53,7 +53,7 @@ pub fn run(context: &Context, args: &Args) -> Result<u8, Failure> {
     if args.list {
         return list(&session, args, &clusters);
     }
-    let _lock = if args.dry_run { None } else { session.lock_beside()? };
+    let _lock = if args.dry_run { None } else { session.lock_with_siblings()? };
     let mut prepared = prepare(&session, args, &clusters)?;
     let plan = session.round(&prepared, Mode::Plan);
     let is_held = plan.clusters.values().any(|cluster| cluster.state != ClusterState::Planned);

@@ -7,7 +7,7 @@ use crate::basics::clock::Clock;
 use crate::daemon::{self, Host};
 use crate::process::service::Notifier;
 
-/// Runs as a daemon: rounds on schedule, until SIGTERM; SIGHUP reads the config file again.
+/// Run as a daemon: rounds on schedule, until SIGTERM; SIGHUP reads the config file again.
 ///
 /// A round that is under way when the daemon is told to stop finishes its step and keeps the inventory true.
 ///

@@ -22,10 +22,10 @@ use crate::desired::rendering::Wanted;
 use crate::history::archive::Archive;
 use crate::history::archive::vault::{Vault, VaultError};
 use crate::history::journal;
-use crate::inventory::audit::Witness;
+use crate::inventory::audit::Audit;
 use crate::process::metrics::Metrics;
 use crate::process::service::Signals;
-use crate::reconcile::aliases::Rivals;
+use crate::reconcile::aliases::Aliases;
 use crate::reconcile::fleet::{self, Order};
 use crate::report::{Mode, Report};
 use crate::source::Snapshot;
@@ -84,7 +84,7 @@ pub(super) struct Session<'a> {
     /// Counted, and shown to nobody.
     metrics: Arc<Metrics>,
     /// All clusters that something is applied to, built when they are first asked for.
-    rivals: OnceCell<Arc<Rivals>>,
+    aliases: OnceCell<Arc<Aliases>>,
 }
 
 /// One sync, ready for rounds: what its source holds does not change any more.
@@ -123,7 +123,7 @@ impl<'a> Session<'a> {
         let signals = runtime.block_on(async { Signals::new() }).map_err(|error| Failure::of(&error))?;
         runtime.spawn(stop_on_signal(signals, stop.clone()));
         let (state, metrics) = (State::open(&config.state_dir), Arc::new(Metrics::new(env!("CARGO_PKG_VERSION"))));
-        Ok(Self { config, state, context, packs, runtime: Some(runtime), stop, metrics, rivals: OnceCell::new() })
+        Ok(Self { config, state, context, packs, runtime: Some(runtime), stop, metrics, aliases: OnceCell::new() })
     }
 
     /// Waits for work on clusters.
@@ -152,9 +152,9 @@ impl<'a> Session<'a> {
         timekeeping::believed(&self.state, self.context.clock.as_ref())
     }
 
-    /// Notes the time, for those who come later.
-    pub(super) fn note_time(&self) {
-        timekeeping::note(&self.state, self.context.clock.as_ref());
+    /// Records the time, for those who come later.
+    pub(super) fn record_time(&self) {
+        timekeeping::record(&self.state, self.context.clock.as_ref());
     }
 
     /// Returns the time.
@@ -197,7 +197,7 @@ impl<'a> Session<'a> {
     }
 
     /// Holds the state, unless a daemon does: then its rounds are locked out one by one.
-    pub(super) fn lock_beside(&self) -> Result<Option<Lock>, Failure> {
+    pub(super) fn lock_with_siblings(&self) -> Result<Option<Lock>, Failure> {
         match self.state.lock() {
             Ok(lock) => Ok(Some(lock)),
             Err(StateError::Locked(..)) => Ok(None),
@@ -253,10 +253,10 @@ impl<'a> Session<'a> {
     }
 
     /// What this host remembers of a sync on a cluster; nothing of a directory, whose inventory is authoritative.
-    pub(super) fn witness(&self, sync: &str, cluster: &str) -> Option<Witness> {
+    pub(super) fn audit(&self, sync: &str, cluster: &str) -> Option<Audit> {
         let is_directory = self.config.settings.clusters.get(cluster).is_some_and(|it| it.directory.is_some());
-        let witness = || Witness::new(&self.state, sync, cluster, self.config.inventory_key.clone());
-        (!is_directory).then(witness)
+        let audit = || Audit::new(&self.state, sync, cluster, self.config.inventory_key.clone());
+        (!is_directory).then(audit)
     }
 
     /// Waits for a line from the terminal. Whoever interrupts the question has not agreed.
@@ -321,7 +321,7 @@ pub(super) fn locked(error: &VaultError) -> Failure {
         VaultError::ReadKey(..) | VaultError::NoKey(_) | VaultError::OpenToAll(..) | VaultError::OtherKey { .. } => {
             failure.hint("undo.keyFile names the key; without the setting it is the file key in stateDir")
         }
-        VaultError::Write(_) | VaultError::Seal | VaultError::Read(..) => failure,
+        VaultError::Write(_) | VaultError::Encrypt | VaultError::Read(..) => failure,
         VaultError::Damaged(_) => failure.hint("restore the file from a backup; nothing is changed on its word"),
     }
 }

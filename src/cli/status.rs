@@ -21,7 +21,7 @@ use crate::state::State;
 use crate::state::suspension::{self, Suspension};
 use crate::state::timekeeping;
 
-/// Shows how every sync stood after its last round, with the addresses and ports of each Gateway.
+/// Show how every sync stood after its last round, with the addresses and ports of each Gateway.
 ///
 /// It reads what the last rounds have left behind, and asks no cluster. A unit is `unawaited` if its last round did not
 /// wait until it was well, and nobody has seen that it is. Exit codes: 0 however things stand, 64 usage

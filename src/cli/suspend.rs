@@ -11,7 +11,7 @@ use crate::state::State;
 use crate::state::suspension::{self, Suspension};
 use crate::state::timekeeping;
 
-/// Suspends a sync: no rounds until it is resumed, or for some time.
+/// Suspend a sync: no rounds until it is resumed, or for some time.
 ///
 /// It works beside a running daemon, which looks before each round; one that is under way ends as usual. status,
 /// reports and metrics say that the sync is suspended, since when, by whom and why. `plan` still works, `sync` needs
@@ -31,7 +31,7 @@ pub struct Args {
     time: Option<Period>,
 }
 
-/// Resumes a sync that is suspended: its rounds go on with the next one that is due.
+/// Resume a sync that is suspended: its rounds go on with the next one that is due.
 ///
 /// After `undo` and `rollback` this is what applies the source again. Exit codes: 0 it has rounds again, 1 the state
 /// cannot be written, 64 usage or configuration.
@@ -90,7 +90,7 @@ fn pin(
     time: Option<Duration>,
 ) -> Result<Suspension, Failure> {
     // It ends by the time that has passed since, and not by a clock that has jumped meanwhile.
-    timekeeping::note(state, context.clock.as_ref());
+    timekeeping::record(state, context.clock.as_ref());
     let suspension = Suspension::new(reason, context.environment.user.as_deref(), context.clock.now(), time);
     suspension::set(state, sync, &suspension).map_err(|error| unusable(&error))?;
     Ok(suspension)

@@ -9,7 +9,7 @@ use crate::config::settings;
 use crate::report::{Mode, Report, text};
 use crate::state::suspension;
 
-/// Runs one round now: shows the plan, applies it, waits, and deletes what is not wanted any more.
+/// Run one round now: show the plan, apply it, wait, and delete what is not wanted any more.
 ///
 /// Whoever is at a terminal is asked before an API server is changed, on standard error and wherever the output goes;
 /// anything but "yes" changes nothing and exits with 1. A sync with `mode: report` is compared and reported only.
@@ -71,7 +71,7 @@ pub fn run(context: &Context, args: &Args) -> Result<u8, Failure> {
     rounds(context, &args.selection, &args.manner, (false, code))
 }
 
-/// Runs a round of each sync, which takes over what deployers in the clusters provision if it is asked to.
+/// Runs a round of each sync, which adopts what deployers in the clusters provision if it is asked to.
 pub(super) fn rounds(
     context: &Context,
     selection: &Selection,
@@ -149,7 +149,7 @@ fn suspended(session: &Session<'_>, sync: &str) -> Option<Failure> {
             let hint = format!("{ends}; --even-if-suspended --reason TEXT is one round all the same");
             Some(Failure { code: EXIT_HELD, message, hint: Some(hint) })
         }
-        Err(error) => Some(unusable(&error).hint(format!("`gatewright resume {sync}` or `suspend` writes it anew"))),
+        Err(error) => Some(unusable(&error).hint(format!("`gatewright resume {sync}` or `suspend` writes it again"))),
     }
 }
 
@@ -165,7 +165,7 @@ pub(super) fn round(
     prepared.order.wait = !how.no_wait;
     let mode = match prepared.order.settings.mode {
         settings::Mode::Apply => Mode::Apply,
-        settings::Mode::Report => Mode::Compare,
+        settings::Mode::Report => Mode::Report,
     };
     if mode == Mode::Apply && asks(how, prepared) && !agrees(context, session, prepared) {
         complain(&format!("gatewright: sync {:?} was cancelled, nothing was changed\n", prepared.order.sync));
@@ -175,7 +175,7 @@ pub(super) fn round(
     let is_real = mode == Mode::Apply;
     let _locks = if is_real { session.lock_rounds(&order.sync, order.clusters.keys())? } else { Vec::new() };
     if is_real {
-        session.note_time();
+        session.record_time();
         before()?;
         session.keep_snapshot(prepared)?;
     }

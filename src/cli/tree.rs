@@ -18,7 +18,7 @@ use crate::desired::rendering::Want;
 use crate::desired::rendering::work::RenderingError;
 use look::{Node, look};
 
-/// Shows what becomes of specs, and how it is: each object behind what leads to it, down to the pods and their images.
+/// Show what becomes of specs, and how it is: each object behind what leads to it, down to the pods and their images.
 ///
 /// It reads the source and the clusters, and changes nothing. What an operator has made of a request is shown behind it.
 ///

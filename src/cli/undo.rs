@@ -15,7 +15,7 @@ use crate::history::archive::runs::{self, Outline, Recorded};
 use crate::history::archive::vault::Vault;
 use crate::report::{ClusterState, Mode};
 
-/// Takes back what a round has changed and deleted, and suspends the sync, so that no round does it again.
+/// Take back what a round has changed and deleted, and suspend the sync, so that no round does it again.
 ///
 /// Objects that it deleted are made again, as they were set before, the values of Secrets included. Objects that it
 /// changed get the fields back that were ours, if nobody has changed them since. Objects that it made are deleted, if they
@@ -49,7 +49,7 @@ pub fn run(context: &Context, args: &Args) -> Result<u8, Failure> {
     let known = runs::list(&session.state.path(runs::FOLDER));
     let Some(written) = &args.run else { return list(&session, &known) };
     let run = find(written, &known)?;
-    let _lock = if args.dry_run { None } else { session.lock_beside()? };
+    let _lock = if args.dry_run { None } else { session.lock_with_siblings()? };
     let vault = session.vault()?;
     if !args.dry_run {
         wait_for(&session, &vault, run)?;

@@ -235,8 +235,8 @@ mod tests {
         assert_eq!(cluster.read_record("r").await.ok(), Some(None));
         assert!(cluster.delete(&kind, service("edge", 80).id(), "a", "b").await.is_ok());
         assert!(cluster.delete_record("r").await.is_ok());
-        let rehearsed = cluster.apply(&service("edge", 80), &Precondition::Absent, Mode::DryRun).await;
-        assert_eq!(rehearsed.ok().map(|live| live.object), Some(service("edge", 80)));
+        let dry_run = cluster.apply(&service("edge", 80), &Precondition::Absent, Mode::DryRun).await;
+        assert_eq!(dry_run.ok().map(|live| live.object), Some(service("edge", 80)));
         assert!(!cluster.root.exists(), "reading makes nothing");
     }
 
@@ -256,9 +256,9 @@ mod tests {
         let created = create(&cluster, &service("edge", 80)).await;
         let apply = async |only_if, mode| cluster.apply(&service("edge", 81), &only_if, mode).await;
         assert_eq!(reason(apply(Precondition::Absent, Mode::Real).await), Some(Reason::Conflict));
-        let rehearsed = apply(unchanged(&created), Mode::DryRun).await.expect("it is unchanged");
+        let dry_run = apply(unchanged(&created), Mode::DryRun).await.expect("it is unchanged");
         let applied = apply(unchanged(&created), Mode::Real).await.expect("a dry run has changed nothing");
-        assert_eq!(applied, rehearsed);
+        assert_eq!(applied, dry_run);
         assert_eq!(reason(apply(unchanged(&created), Mode::DryRun).await), Some(Reason::Conflict));
         assert_eq!(reason(apply(unchanged(&created), Mode::Real).await), Some(Reason::Conflict));
 

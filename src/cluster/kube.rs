@@ -32,7 +32,7 @@ use serde_json::Value;
 
 use crate::basics::clock::Clock;
 use crate::cluster::kubeconfig::{Settings, StandardLookup};
-use crate::cluster::{Cluster, ClusterError, Glance, Kinds, Mode, Precondition, Range, Record, Search};
+use crate::cluster::{Cluster, ClusterError, Kinds, MetadataList, Mode, Precondition, Range, Record, Search};
 use discovery::Discovery;
 use failure::Failure;
 use objects::Server;
@@ -45,8 +45,8 @@ pub struct KubeCluster {
     name: String,
     transport: Transport,
     discovery: Discovery,
-    /// An object that was written by what was only to rehearse it.
-    earnest: OnceLock<String>,
+    /// An object that was written by a dry run.
+    dry_run_ignored: OnceLock<String>,
 }
 
 impl fmt::Debug for KubeCluster {
@@ -62,7 +62,7 @@ impl KubeCluster {
     pub fn new(name: &str, settings: Settings, standard: StandardLookup, clock: Arc<dyn Clock>) -> Self {
         let limit = settings.timeout.0.max(Duration::from_secs(1));
         let transport = Transport::new(Sessions::new(name, settings, standard, limit, clock), limit);
-        Self { name: name.to_owned(), transport, discovery: Discovery::default(), earnest: OnceLock::new() }
+        Self { name: name.to_owned(), transport, discovery: Discovery::default(), dry_run_ignored: OnceLock::new() }
     }
 
     /// Keeps what the server has in a file, so that the next process need not ask.
@@ -72,7 +72,7 @@ impl KubeCluster {
     }
 
     fn server(&self) -> Server<'_> {
-        Server { transport: &self.transport, discovery: &self.discovery, earnest: &self.earnest }
+        Server { transport: &self.transport, discovery: &self.discovery, dry_run_ignored: &self.dry_run_ignored }
     }
 
     async fn uid_of_system(&self) -> Result<String, Failure> {
@@ -81,7 +81,7 @@ impl KubeCluster {
         let namespace = self.transport.ask_afresh(request).await?;
         match namespace["metadata"]["uid"].as_str().filter(|uid| !uid.is_empty()) {
             Some(uid) => Ok(uid.to_owned()),
-            None => Err(Failure::Stranger { what: "its namespace kube-system has no uid".to_owned(), code: None }),
+            None => Err(Failure::NotKubernetes { what: "its namespace kube-system has no uid".to_owned(), code: None }),
         }
     }
 }
@@ -109,8 +109,8 @@ impl Cluster for KubeCluster {
         self.server().list(kind, label).await
     }
 
-    async fn glance(&self, kind: &Gvk, range: Range<'_>) -> Result<Option<Glance>, ClusterError> {
-        self.server().glance(kind, range).await.map(Some)
+    async fn list_metadata(&self, kind: &Gvk, range: Range<'_>) -> Result<Option<MetadataList>, ClusterError> {
+        self.server().list_metadata(kind, range).await.map(Some)
     }
 
     async fn search(&self, kind: &Gvk, search: Search<'_>) -> Result<Vec<Live>, ClusterError> {

@@ -74,7 +74,7 @@ impl Findings {
                 self.problems.push(Problem::file(place, message).hint(hint));
             } else {
                 let hint = "a cluster has one name, unless two syncs have users of their own there";
-                self.warnings.push(Problem::notice(place, message).hint(hint));
+                self.warnings.push(Problem::warning(place, message).hint(hint));
             }
         }
     }
@@ -92,7 +92,7 @@ fn labels(config: &Config, sync: &str) -> Vec<Problem> {
     for (index, expression) in expressions {
         let place = config.place(&["syncs", sync, "clusters", "matchExpressions", &index.to_string()]);
         found.extend(lost(expression, &known).into_iter().map(|(what, near)| {
-            let problem = Problem::notice(place.clone(), format!("sync {sync:?}: no cluster has the label {what}"));
+            let problem = Problem::warning(place.clone(), format!("sync {sync:?}: no cluster has the label {what}"));
             Problem { hint: near.map(|near| format!("did you mean {near:?}?")), ..problem }
         }));
     }

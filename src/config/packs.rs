@@ -4,30 +4,18 @@
 //! nothing but sources and clusters changes what a round does.
 
 use std::collections::BTreeMap;
-use std::fs;
 use std::path::{Path, PathBuf};
 
 use gatewright_engine::enforce;
 use gatewright_engine::error::Chain;
 use gatewright_engine::pack::{MANIFEST, Pack, PackError, Packs, builtin};
+use gatewright_engine::tree::files::{self, FilesError};
 use gatewright_engine::yaml::{self, Node};
 use serde_json::{Value, json};
 
 use super::did_you_mean;
 use super::settings::Settings;
 use crate::basics::paths::Paths;
-
-/// What files of packs are called; others in a folder are for people.
-const ENDINGS: [&str; 4] = ["yaml", "yml", "json", "tera"];
-
-/// No template is as long as this, in bytes.
-const MAX_FILE: u64 = 1 << 20;
-
-/// More files than any pack has.
-const MAX_FILES: usize = 500;
-
-/// The folder of a pack with its cases, which are no part of it.
-pub const CASES: &str = "cases";
 
 /// The files of packs, by the names of the packs.
 pub type Folders = BTreeMap<String, Folder>;
@@ -47,18 +35,12 @@ pub struct UnusablePack {
 /// A folder cannot be read as packs.
 #[derive(Debug, thiserror::Error)]
 pub enum FolderError {
-    /// It cannot be read.
-    #[error("cannot read {0:?}")]
-    Read(PathBuf, #[source] std::io::Error),
+    /// Its files are no pack's, or cannot be read.
+    #[error(transparent)]
+    Files(FilesError),
     /// It holds no pack.
     #[error("{0:?} holds no pack: there is no {MANIFEST} in it, nor in a folder below it")]
     Empty(PathBuf),
-    /// It holds more than a pack.
-    #[error("{0:?} has more than {MAX_FILES} files")]
-    Files(PathBuf),
-    /// A file is no template.
-    #[error("{0:?} is longer than {MAX_FILE} bytes")]
-    Long(PathBuf),
     /// `pack.yaml` does not say its name.
     #[error("{0:?} does not say the name of the pack")]
     Nameless(PathBuf),
@@ -85,7 +67,7 @@ fn below(path: &Path) -> Result<Vec<(String, Folder)>, FolderError> {
         return Ok(vec![pack]);
     }
     let mut packs = Vec::new();
-    for path in entries(path)?.into_iter().filter(|path| path.is_dir()) {
+    for path in files::entries(path).map_err(FolderError::Files)?.into_iter().filter(|path| path.is_dir()) {
         packs.extend(pack_in(&path)?);
     }
     if packs.is_empty() { Err(FolderError::Empty(path.to_owned())) } else { Ok(packs) }
@@ -98,8 +80,7 @@ pub fn pack_in(path: &Path) -> Result<Option<(String, Folder)>, FolderError> {
     if !is_pack && !builtin::PACKS.contains(&own_name) {
         return Ok(None);
     }
-    let mut files = Folder::new();
-    add(path, "", &mut files)?;
+    let files = files::read(path).map_err(FolderError::Files)?;
     let name = match files.get(MANIFEST) {
         None => own_name.to_owned(),
         Some(text) => {
@@ -110,40 +91,6 @@ pub fn pack_in(path: &Path) -> Result<Option<(String, Folder)>, FolderError> {
         }
     };
     if name.is_empty() { Err(FolderError::Nameless(path.join(MANIFEST))) } else { Ok(Some((name, files))) }
-}
-
-fn add(path: &Path, prefix: &str, files: &mut Folder) -> Result<(), FolderError> {
-    for path in entries(path)? {
-        let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
-        let is_file_of_pack =
-            path.extension().and_then(|ending| ending.to_str()).is_some_and(|it| ENDINGS.contains(&it));
-        if name.starts_with('.') || (prefix.is_empty() && name == CASES) {
-            continue;
-        }
-        let fail = |source| FolderError::Read(path.clone(), source);
-        let metadata = fs::metadata(&path).map_err(fail)?;
-        if metadata.is_dir() {
-            add(&path, &format!("{prefix}{name}/"), files)?;
-        } else if is_file_of_pack {
-            if metadata.len() > MAX_FILE {
-                return Err(FolderError::Long(path));
-            }
-            files.insert(format!("{prefix}{name}"), fs::read_to_string(&path).map_err(fail)?);
-        }
-        if files.len() > MAX_FILES {
-            return Err(FolderError::Files(path));
-        }
-    }
-    Ok(())
-}
-
-/// Returns what is in a folder, in the order of the names.
-fn entries(path: &Path) -> Result<Vec<PathBuf>, FolderError> {
-    let fail = |source| FolderError::Read(path.to_owned(), source);
-    let entries = fs::read_dir(path).map_err(fail)?;
-    let mut paths = entries.map(|entry| Ok(entry.map_err(fail)?.path())).collect::<Result<Vec<_>, _>>()?;
-    paths.sort();
-    Ok(paths)
 }
 
 /// Reads the folders that settings and the command line name, and makes their paths absolute.

@@ -85,7 +85,7 @@ impl Default for ReportSettings {
 #[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields, default)]
 pub struct InventorySettings {
-    /// A file with a key, with which every entry is sealed; none by default.
+    /// A file with a key, with which every entry is signed; none by default.
     pub key_file: Option<PathBuf>,
 }
 
@@ -162,7 +162,7 @@ pub struct SyncSettings {
     /// Annotations for every object.
     #[serde(default)]
     pub common_annotations: BTreeMap<String, String>,
-    /// Former names of this sync, whose objects it takes over.
+    /// Former names of this sync, whose objects become its own.
     #[serde(default)]
     pub moved: Vec<Moved>,
     /// What may be written.
@@ -183,7 +183,7 @@ pub struct SyncSettings {
     /// What may be deleted.
     #[serde(default)]
     pub prune: PruneSettings,
-    /// What may be deleted and made anew.
+    /// What may be deleted and created again.
     #[serde(default)]
     pub recreate: RecreateSettings,
     /// What is awaited.
@@ -261,12 +261,12 @@ pub struct AdoptSettings {
     pub policy: AdoptPolicy,
     /// Whether such an object is deleted when it is not wanted any more; otherwise it stays.
     pub prune: bool,
-    /// Whether Gateways that a deployer in the cluster provisions are taken over from it.
+    /// Whether Gateways that a deployer in the cluster provisions are adopted from it.
     pub deployer: bool,
 }
 
 impl AdoptSettings {
-    /// Lets Gateways be taken over in a round that a person has asked for; nobody is asked again about what belongs to
+    /// Lets Gateways be adopted from their deployer in a round that a person has asked for; nobody is asked again about what belongs to
     /// them and nobody has marked.
     pub fn take_over(&mut self) {
         self.deployer = true;
@@ -331,7 +331,7 @@ impl Default for ConfirmSettings {
     }
 }
 
-/// What may be deleted and made anew where a field cannot be changed.
+/// What may be deleted and created again where a field cannot be changed.
 #[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields, default)]
 pub struct RecreateSettings {

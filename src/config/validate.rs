@@ -205,8 +205,8 @@ impl Checks<'_> {
         let paths = clusters.iter().filter_map(|(name, cluster)| Some((name, &cluster.directory.as_ref()?.path)));
         let places: Vec<(&String, Whereabouts)> = paths.map(|(name, path)| (name, Whereabouts::of(path))).collect();
         for (index, (name, place)) in places.iter().enumerate() {
-            let rival = places[..index].iter().find(|(_, other)| place.overlaps(other));
-            let Some((other, _)) = rival else { continue };
+            let alias = places[..index].iter().find(|(_, other)| place.overlaps(other));
+            let Some((other, _)) = alias else { continue };
             let message =
                 format!("clusters {other:?} and {name:?} share a directory, or one lies in that of the other");
             let hint = "give each a directory of its own, or have the syncs of both select one of the two".to_owned();
@@ -299,7 +299,7 @@ impl Checks<'_> {
         for (index, moved) in sync.moved.iter().enumerate() {
             let from = &moved.from;
             let takes = |other: &SyncSettings| other.moved.iter().any(|other| other.from == *from);
-            let rival = settings
+            let alias = settings
                 .syncs
                 .iter()
                 .find(|(other, settings)| other.as_str() < name && takes(settings) && shares(settings).is_some());
@@ -307,7 +307,7 @@ impl Checks<'_> {
                 format!("sync {name:?} cannot have moved from its own name")
             } else if let Some(cluster) = settings.syncs.get(from).and_then(shares) {
                 format!("sync {from:?} is still there, for cluster {cluster:?} too")
-            } else if let Some((other, _)) = rival {
+            } else if let Some((other, _)) = alias {
                 format!("sync {other:?} has moved from {from:?} too, for a cluster that both select")
             } else {
                 continue;

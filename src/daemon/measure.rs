@@ -33,7 +33,7 @@ pub(super) fn measure(metrics: &Metrics, report: &Report, (name, cluster): (&str
     for (action, number) in actions {
         metrics.changed(sync, name, action, number);
     }
-    let is_mistake = |scope: Scope| scope != Scope::Notice;
+    let is_mistake = |scope: Scope| scope != Scope::Warning;
     let problems = report.problems.iter().filter(|it| it.is_on(name) && is_mistake(it.problem.scope)).count();
     metrics.problems(sync, name, problems);
     if has_looked(cluster) {
@@ -101,7 +101,7 @@ fn step_state(step: &StepReport, cluster: &ClusterReport) -> Option<&'static str
 
 fn refusal_state(reason: &Reason) -> &'static str {
     match reason {
-        Reason::Kept(_)
+        Reason::Protected(_)
         | Reason::Unmarked
         | Reason::HoldsOthers(_)
         | Reason::StillNeeded(_)
@@ -117,8 +117,8 @@ fn refusal_state(reason: &Reason) -> &'static str {
         | Reason::Broken
         | Reason::Unreadable(_)
         | Reason::MayBeClaimed(_)
-        | Reason::InDoubt
-        | Reason::Unproven
+        | Reason::SuspectInventory
+        | Reason::Unverified
         | Reason::FirstRound => "held",
         Reason::Foreign(_)
         | Reason::LiveDeployer(_)
@@ -134,7 +134,7 @@ fn refusal_state(reason: &Reason) -> &'static str {
         | Reason::NoNamespace(_)
         | Reason::NamespaceTerminating(_)
         | Reason::Taken(_)
-        | Reason::Moved(_)
+        | Reason::Stale(_)
         | Reason::Immutable(_) => "failed",
     }
 }

@@ -12,9 +12,9 @@ use tracing::{Instrument, error, info, info_span, warn};
 use super::measure::{measure, seconds};
 use super::{Shared, Slot};
 use crate::config::Config;
-use crate::desired::claims::{self, Beside};
 use crate::desired::rendering::renderings::Renderings;
 use crate::desired::rendering::{Want, Wanted};
+use crate::desired::siblings::{self, Siblings};
 use crate::history::journal;
 use crate::reconcile::fleet::{self, Order};
 use crate::report::{ClusterState, Report};
@@ -26,10 +26,10 @@ use crate::webhooks;
 
 /// The time in which a round learns what the other syncs of its cluster want. Where that is not enough the next round
 /// knows; until then nothing is deleted that could be theirs.
-const PATIENCE: Duration = Duration::from_secs(1);
+const LIMIT: Duration = Duration::from_secs(1);
 
 /// What a sync must know of another one: what that wants.
-pub(super) struct Neighbor {
+pub(super) struct Sibling {
     pub(super) renderings: Arc<Renderings>,
     pub(super) slot: Slot,
     pub(super) source: String,
@@ -41,7 +41,7 @@ pub(super) struct Sync {
     order: Order,
     cluster: ClusterFacts,
     /// All syncs, this one included.
-    syncs: Arc<BTreeMap<String, Neighbor>>,
+    syncs: Arc<BTreeMap<String, Sibling>>,
     config: Arc<Config>,
 }
 
@@ -49,7 +49,7 @@ impl Sync {
     pub(super) fn new(
         cluster: ClusterFacts,
         order: Order,
-        syncs: Arc<BTreeMap<String, Neighbor>>,
+        syncs: Arc<BTreeMap<String, Sibling>>,
         config: &Arc<Config>,
     ) -> Self {
         let title = format!("{}/{}", order.sync, cluster.name);
@@ -115,7 +115,7 @@ impl Sync {
                 return Outcome::Failed;
             }
         };
-        let now = timekeeping::note(&shared.state, shared.clock.as_ref());
+        let now = timekeeping::record(&shared.state, shared.clock.as_ref());
         match suspension::of(&shared.state, self.name(), now) {
             Ok(None) => shared.metrics.suspended(self.name(), false),
             Ok(Some(suspension)) => return self.rest(suspension, shared),
@@ -133,8 +133,8 @@ impl Sync {
         };
         let want = Want::later(&self.syncs[self.name()].renderings, &snapshot, &self.cluster);
         let wanted = Wanted::from([(self.cluster.name.clone(), want)]);
-        let beside = BTreeMap::from([(self.cluster.name.clone(), self.beside(&snapshot))]);
-        let order = Order { beside, ..self.order.clone() };
+        let siblings = BTreeMap::from([(self.cluster.name.clone(), self.siblings(&snapshot))]);
+        let order = Order { siblings, ..self.order.clone() };
         let mut report = fleet::run(&order, &snapshot, &wanted, &shared.state, shared.clock.as_ref(), stop).await;
         report.stale_source =
             trouble.map(|trouble| format!("since {}: {}", trouble.since.strftime("%F %T UTC"), trouble.message));
@@ -144,17 +144,17 @@ impl Sync {
     }
 
     /// What the other syncs want on this cluster. Those of the same source are seen at the revision of this round.
-    fn beside(&self, snapshot: &Arc<Snapshot>) -> Beside {
+    fn siblings(&self, snapshot: &Arc<Snapshot>) -> Siblings {
         let mut known = BTreeMap::new();
-        for name in claims::neighbors(&self.config, self.name(), &self.cluster.name) {
+        for name in siblings::siblings(&self.config, self.name(), &self.cluster.name) {
             let Some(neighbor) = self.syncs.get(name) else { continue };
             let latest =
                 if neighbor.source == self.source() { Some(Arc::clone(snapshot)) } else { neighbor.slot.get().0 };
             let Some(latest) = latest else { continue };
             let want = Want::later(&neighbor.renderings, &latest, &self.cluster);
-            known.insert(name.to_owned(), claims::Neighbor::Wants(want));
+            known.insert(name.to_owned(), siblings::Sibling::Wants(want));
         }
-        Beside::new(&self.config, self.name(), &self.cluster.name, &known).patient(PATIENCE)
+        Siblings::new(&self.config, self.name(), &self.cluster.name, &known).within_limit(LIMIT)
     }
 
     /// Tells that there is no round; how things stood after the last one is told again with it.

@@ -20,7 +20,7 @@ use crate::desired::assemble::{self, SourceSetupError};
 use crate::process::service::Pulse;
 use crate::schedule::drive::Nudger;
 use crate::source::SourceError;
-use crate::source::cache::{Feed, TROUBLES, Trouble};
+use crate::source::cache::{SourceCache, TROUBLES, Trouble};
 use crate::source::watch::{Watcher, watch};
 use crate::state::State;
 
@@ -32,37 +32,42 @@ const LONGEST_PAUSE: Duration = Duration::from_mins(15);
 const LONGEST_WAIT: Duration = Duration::from_secs(15);
 
 /// The sources of a generation.
-pub(super) struct Feeds {
-    feeds: BTreeMap<String, Polled>,
+pub(super) struct SourceCaches {
+    caches: BTreeMap<String, Polled>,
 }
 
 struct Polled {
-    feed: Feed,
+    cache: SourceCache,
     identity: String,
     slot: Slot,
     poll: Duration,
     folder: Option<PathBuf>,
 }
 
-impl Feeds {
+impl SourceCaches {
     pub(super) fn new(config: &Config, shared: &Shared) -> Result<Self, SourceSetupError> {
-        let mut feeds = BTreeMap::new();
+        let mut caches = BTreeMap::new();
         for (name, settings) in &config.settings.sources {
             let identity = assemble::source_identity(config, name);
-            let feed =
-                Feed::new(name, assemble::source(config, name)?, &identity, shared.troubles.of(name), &shared.state);
+            let cache = SourceCache::new(
+                name,
+                assemble::source(config, name)?,
+                &identity,
+                shared.troubles.of(name),
+                &shared.state,
+            );
             let slot = Slot::default();
-            slot.put(&feed);
+            slot.put(&cache);
             let poll = settings.poll.map_or(POLL, |period| period.0);
             let folder = settings.directory.as_ref().map(|directory| directory.path.clone());
-            feeds.insert(name.clone(), Polled { feed, identity, slot, poll, folder });
+            caches.insert(name.clone(), Polled { cache, identity, slot, poll, folder });
         }
-        Ok(Self { feeds })
+        Ok(Self { caches })
     }
 
     /// Returns where the syncs of a source find what it has found.
     pub(super) fn slot(&self, source: &str) -> Slot {
-        self.feeds.get(source).map(|polled| polled.slot.clone()).unwrap_or_default()
+        self.caches.get(source).map(|polled| polled.slot.clone()).unwrap_or_default()
     }
 
     pub(super) fn start(
@@ -72,8 +77,8 @@ impl Feeds {
         stop: &CancellationToken,
         tasks: &mut JoinSet<()>,
     ) {
-        shared.troubles.keep_only(|name| self.feeds.contains_key(name), &shared.state);
-        for (name, polled) in self.feeds {
+        shared.troubles.keep_only(|name| self.caches.contains_key(name), &shared.state);
+        for (name, polled) in self.caches {
             let nudgers = nudgers.get(&name).cloned().unwrap_or_default();
             let (shared, stop) = (Arc::clone(shared), stop.clone());
             tasks.spawn(async move { polled.run(&name, &nudgers, &shared, &stop).await });
@@ -88,7 +93,7 @@ impl Polled {
         // It is dropped with the watch in it. A file system that hangs keeps nobody else waiting.
         let _watching = self.folder.clone().map(|folder| watching(name.to_owned(), folder, Arc::clone(&changed)));
         // An outage that outlives a restart goes on.
-        let since = self.feed.trouble().map_or_else(|| shared.clock.now(), |trouble| trouble.since);
+        let since = self.cache.trouble().map_or_else(|| shared.clock.now(), |trouble| trouble.since);
         shared.metrics.source_watched(name, seconds(since));
         let mut failures: u32 = 0;
         while !stop.is_cancelled() {
@@ -119,7 +124,7 @@ impl Polled {
 
     /// Polls once. A repository that takes minutes to fetch is no standstill: the source itself has a deadline.
     async fn ask(&mut self, shared: &Shared, pulse: &Pulse) -> Result<bool, SourceError> {
-        let mut poll = pin!(self.feed.poll(shared.clock.now(), &self.identity, &shared.state));
+        let mut poll = pin!(self.cache.poll(shared.clock.now(), &self.identity, &shared.state));
         loop {
             tokio::select! {
                 result = &mut poll => return result,
@@ -129,21 +134,21 @@ impl Polled {
     }
 
     fn tell(&self, name: &str, result: Result<bool, SourceError>, nudgers: &[Nudger], shared: &Shared) {
-        self.slot.put(&self.feed);
+        self.slot.put(&self.cache);
         match result {
             Ok(is_new) => {
                 shared.metrics.polled(name, if is_new { "new" } else { "unchanged" });
                 shared.metrics.source_succeeded(name, seconds(shared.clock.now()));
-                shared.troubles.note(name, None, &shared.state);
+                shared.troubles.record(name, None, &shared.state);
                 if is_new {
-                    let revision = self.feed.snapshot().map(|snapshot| snapshot.revision.clone()).unwrap_or_default();
+                    let revision = self.cache.snapshot().map(|snapshot| snapshot.revision.clone()).unwrap_or_default();
                     info!(source = name, revision, "new revision");
                     nudge_all(nudgers);
                 }
             }
             Err(error) => {
                 shared.metrics.polled(name, "failed");
-                shared.troubles.note(name, self.feed.trouble(), &shared.state);
+                shared.troubles.record(name, self.cache.trouble(), &shared.state);
                 let hint = error.hint.as_deref().unwrap_or_default();
                 warn!(source = name, error = %Chain(&error), hint, "the source cannot be read; its last good revision stays in force");
             }
@@ -164,7 +169,7 @@ impl Troubles {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).get(name).cloned()
     }
 
-    fn note(&self, name: &str, trouble: Option<&Trouble>, state: &State) {
+    fn record(&self, name: &str, trouble: Option<&Trouble>, state: &State) {
         self.change(state, |troubles| match trouble {
             Some(trouble) => drop(troubles.insert(name.to_owned(), trouble.clone())),
             None => drop(troubles.remove(name)),

@@ -19,7 +19,7 @@ use crate::desired::rendering::Want;
 /// A part of the API does not answer, so that nobody knows whether the cluster has its kinds.
 #[derive(Debug, thiserror::Error)]
 #[error("the part of the API that serves {0} does not answer")]
-struct Silent(Gvk);
+struct Unanswered(Gvk);
 
 /// Adds what a cluster can do to what is wanted on it, where that matters. It is asked once for all.
 pub async fn complete<'a>(
@@ -40,10 +40,10 @@ pub async fn complete<'a>(
 
 async fn ask(packs: &BTreeMap<String, Arc<Manifest>>, cluster: &dyn Cluster) -> Result<Capabilities, ClusterError> {
     let found = cluster.kinds(&packs.values().flat_map(|manifest| kinds(manifest)).collect()).await?;
-    if let Some(kind) = found.silent.into_iter().next() {
+    if let Some(kind) = found.unanswered.into_iter().next() {
         let action = "find out what the cluster can do".to_owned();
         let hint = Some("nothing was changed; the next round asks again".to_owned());
-        return Err(ClusterError { action, reason: Reason::Overloaded, hint, source: Box::new(Silent(kind)) });
+        return Err(ClusterError { action, reason: Reason::Overloaded, hint, source: Box::new(Unanswered(kind)) });
     }
     let kinds: BTreeSet<_> = found.served.into_keys().map(|kind| (kind.group, kind.kind)).collect();
     let mut capabilities = Capabilities { kinds, operators: BTreeSet::new() };

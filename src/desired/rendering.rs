@@ -17,6 +17,7 @@ use gatewright_engine::pack::Packs;
 use gatewright_engine::pack::manifest::Manifest;
 use gatewright_engine::problem::{Place, Problem};
 use gatewright_engine::selector::{Capabilities, ClusterFacts};
+use gatewright_engine::unit::marked::Marked;
 use gatewright_engine::unit::{Options, Rendering, Source};
 
 use crate::config::Config;
@@ -36,7 +37,7 @@ pub type Wanted = BTreeMap<String, Want>;
 #[derive(Clone)]
 pub enum Want {
     /// It is there.
-    Ready(Arc<Rendering>),
+    Ready(Arc<Marked>),
     /// It can be made.
     Later {
         /// Of all clusters of the sync.
@@ -50,9 +51,8 @@ pub enum Want {
 
 impl Want {
     /// Takes what was rendered already, and marks it.
-    pub fn ready(mut rendering: Rendering, marker: &Marker) -> Self {
-        mark(&mut rendering, marker);
-        Self::Ready(Arc::new(rendering))
+    pub fn ready(rendering: Rendering, marker: &Marker) -> Self {
+        Self::Ready(Arc::new(rendering.marked(marker)))
     }
 
     /// Leaves rendering for later.
@@ -85,7 +85,7 @@ impl Want {
     }
 
     /// Returns it, rendered.
-    pub async fn rendering(&self) -> Result<Arc<Rendering>, RenderingError> {
+    pub async fn rendering(&self) -> Result<Arc<Marked>, RenderingError> {
         match self {
             Self::Ready(rendering) => Ok(Arc::clone(rendering)),
             Self::Later { renderings, snapshot, cluster } => renderings.of(snapshot, cluster).await,
@@ -111,13 +111,6 @@ impl Want {
             Self::Ready(_) => Origins::new(),
             Self::Later { renderings, snapshot, cluster } => renderings.origins(snapshot, cluster, questions).await,
         }
-    }
-}
-
-/// Marks are put on last, after everything that may change an object.
-fn mark(rendering: &mut Rendering, marker: &Marker) {
-    for unit in &mut rendering.units {
-        unit.map(|object| marker.mark(object));
     }
 }
 

@@ -108,7 +108,7 @@ fn giving(rules: &mut Rules, object: &Object, resource: &str) {
     }
 }
 
-/// Before anything is taken over from a deployer, its Gateway, class and parameters are looked at.
+/// Before anything is adopted from a deployer, its Gateway, class and parameters are looked at.
 fn deployers(unit: &Unit, everywhere: &mut Rules, places: &mut BTreeMap<String, Rules>) {
     let Some(deployer) = &unit.deployer else { return };
     let rules = places.entry(unit.id.namespace.clone()).or_default();

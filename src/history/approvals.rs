@@ -91,9 +91,9 @@ pub fn valid(state: &State, sync: &str, cluster: &str, now: Timestamp) -> BTreeS
     given(state, now).into_iter().filter(is_for).map(|approval| approval.token).collect()
 }
 
-/// Notes what a round or a plan holds now, and takes away the approvals that it has used up. After a round about only
+/// Records what a round or a plan holds now, and takes away the approvals that it has used up. After a round about only
 /// a part of the units, what else waited still waits.
-pub fn note(state: &State, sync: &str, is_partial: bool, clusters: &BTreeMap<String, ClusterReport>) {
+pub fn record(state: &State, sync: &str, is_partial: bool, clusters: &BTreeMap<String, ClusterReport>) {
     for (cluster, report) in clusters {
         for hold in report.lifted.iter().filter(|hold| is_used_up(hold, report)) {
             let token = hold.token.as_deref().unwrap_or_default();

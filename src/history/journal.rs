@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use gatewright_engine::error::Chain;
 use gatewright_engine::object::ObjectId;
-use gatewright_engine::plan::survey::history::{Baseline, Sides};
+use gatewright_engine::plan::drift::history::{Baseline, Sides};
 use gatewright_engine::text::digest;
 use jiff::{SignedDuration, Timestamp};
 use serde::{Deserialize, Serialize};
@@ -146,10 +146,10 @@ pub fn record(
     report: &Report,
     tell: impl FnOnce(&Kept) -> Result<(), StateError>,
 ) -> Result<bool, StateError> {
-    expire(settings, timekeeping::noted(state, report.finished));
+    expire(settings, timekeeping::last_believed(state, report.finished));
     // A change that is made again and again is told each time: it can be undone each time.
     let mut is_new = report.has_changed() || report.clusters.values().any(has_resolved);
-    let mut is_news = report.has_changed() || report.clusters.values().any(has_moved);
+    let mut is_news = report.has_changed() || report.clusters.values().any(is_news);
     let mut digests = BTreeMap::new();
     for (cluster, of_cluster) in &report.clusters {
         let report = alone(report, cluster, of_cluster.clone());
@@ -260,7 +260,7 @@ fn has_resolved(cluster: &ClusterReport) -> bool {
 }
 
 /// That something has come or gone, or that there was no report before.
-fn has_moved(cluster: &ClusterReport) -> bool {
+fn is_news(cluster: &ClusterReport) -> bool {
     let Some(trend) = &cluster.trend else { return true };
     trend.against.is_none() || trend.new > 0 || !trend.resolved.is_empty()
 }

@@ -61,7 +61,7 @@ pub struct PlanFile {
     pub installation: String,
     /// When it was made.
     pub made: Timestamp,
-    /// Whether objects may be taken over from deployers.
+    /// Whether objects may be adopted from deployers.
     #[serde(default)]
     pub adopt: bool,
     /// The units that it is about; all of them if absent.

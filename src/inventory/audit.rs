@@ -5,7 +5,7 @@
 //! noticed, and from then on nothing at all is deleted until a person has looked.
 //!
 //! An inventory is remembered before it is written and confirmed afterwards, so that a process that dies between the
-//! two has no reason to doubt itself.
+//! two has no reason to suspect itself.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
@@ -27,7 +27,7 @@ const MOST_NAMES: usize = 3;
 
 /// What this host remembers of one sync on one cluster.
 #[derive(Clone, Debug)]
-pub struct Witness {
+pub struct Audit {
     state: State,
     sync: String,
     cluster: String,
@@ -61,8 +61,9 @@ struct Memory {
     known: Option<Image>,
     /// What is about to be written.
     ahead: Option<Image>,
-    /// Why the inventory is in doubt; until a person has repaired it.
-    doubt: Option<String>,
+    /// Why the inventory is suspect; until a person has repaired it.
+    #[serde(rename = "doubt")]
+    suspicion: Option<String>,
 }
 
 /// An inventory as it was written.
@@ -74,28 +75,28 @@ struct Image {
     version: String,
     records: Encoded,
     /// Entries of which it was not proven even then that they are ours.
-    #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
-    unproven: BTreeSet<ObjectId>,
+    #[serde(rename = "unproven", default, skip_serializing_if = "BTreeSet::is_empty")]
+    unverified: BTreeSet<ObjectId>,
 }
 
 /// What comes of comparing an inventory with what is remembered of it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Verdict {
     /// What is wrong with it.
-    pub doubt: Option<String>,
+    pub suspicion: Option<String>,
     /// It is, to the letter, what this host has written; all of it is ours but what was not proven then.
     pub agrees: Option<BTreeSet<ObjectId>>,
 }
 
 impl Verdict {
-    fn doubt(doubt: impl Into<String>) -> Self {
-        Self { doubt: Some(doubt.into()), agrees: None }
+    fn suspect(suspicion: impl Into<String>) -> Self {
+        Self { suspicion: Some(suspicion.into()), agrees: None }
     }
 }
 
 impl Image {
-    fn of(inventory: &Inventory, version: &str, unproven: &BTreeSet<ObjectId>, records: Encoded) -> Self {
-        Self { epoch: inventory.epoch, version: version.to_owned(), records, unproven: unproven.clone() }
+    fn of(inventory: &Inventory, version: &str, unverified: &BTreeSet<ObjectId>, records: Encoded) -> Self {
+        Self { epoch: inventory.epoch, version: version.to_owned(), records, unverified: unverified.clone() }
     }
 
     /// What is remembered is never newer than this program, unless somebody went back to an older one.
@@ -104,7 +105,7 @@ impl Image {
     }
 }
 
-impl Witness {
+impl Audit {
     /// Names what is to be remembered: a sync on a cluster.
     pub fn new(state: &State, sync: &str, cluster: &str, key: Option<Arc<Key>>) -> Self {
         Self { state: state.clone(), sync: sync.to_owned(), cluster: cluster.to_owned(), key }
@@ -130,8 +131,8 @@ impl Witness {
         progress.is_some_and(|progress| progress.is_complete)
     }
 
-    /// Notes that one has.
-    pub fn note_seen(&self) -> Result<(), StateError> {
+    /// Records that one has.
+    pub fn record_seen(&self) -> Result<(), StateError> {
         if self.has_seen() {
             return Ok(());
         }
@@ -143,7 +144,7 @@ impl Witness {
         self.state.remove(self.path())
     }
 
-    /// Names the key that seals the inventory, if there is one.
+    /// Names the key that signs the inventory, if there is one.
     pub fn key_id(&self) -> Option<String> {
         self.key.as_ref().map(|key| key.id())
     }
@@ -165,10 +166,10 @@ impl Witness {
         Inventory::cluster_of(&self.memory().known?.records.head).ok()
     }
 
-    /// Returns the shards that this host has written last; `None` while the inventory is in doubt.
+    /// Returns the shards that this host has written last; `None` while the inventory is suspect.
     pub fn copy(&self) -> Option<Written> {
         let memory = self.memory();
-        let known = memory.known.filter(|_| memory.doubt.is_none())?;
+        let known = memory.known.filter(|_| memory.suspicion.is_none())?;
         Some(Written { version: known.version, shards: known.records.shards })
     }
 
@@ -176,32 +177,35 @@ impl Witness {
     /// none; `damage` says why it could not be read whole.
     pub fn judge(&self, found: &Inventory, version: Option<&str>, damage: Option<&InventoryError>) -> Verdict {
         let memory = self.memory();
-        if let Some(doubt) = memory.doubt {
-            return Verdict::doubt(doubt);
+        if let Some(suspicion) = memory.suspicion {
+            return Verdict::suspect(suspicion);
         }
         if let Some(damage) = damage {
-            return Verdict::doubt(format!("it cannot be read: {damage}"));
+            return Verdict::suspect(format!("it cannot be read: {damage}"));
         }
         let Some(known) = memory.known else { return Verdict::default() };
         if version == Some(known.version.as_str()) {
-            return Verdict { doubt: None, agrees: Some(known.unproven) };
+            return Verdict { suspicion: None, agrees: Some(known.unverified) };
         }
         let written = known.inventory();
         if version.is_none() {
             let held = count(written.entries.len(), "object");
-            let gone = || Verdict::doubt(format!("it is gone, and held {held} when it was last written here"));
+            let gone = || Verdict::suspect(format!("it is gone, and held {held} when it was last written here"));
             return if written.entries.is_empty() { Verdict::default() } else { gone() };
         }
         let ahead = memory.ahead.as_ref().map(Image::inventory);
         let is_it = |image: &Inventory| image.epoch == found.epoch && image.entries == found.entries;
         if is_it(&written) {
-            return Verdict { doubt: None, agrees: Some(known.unproven) };
+            return Verdict { suspicion: None, agrees: Some(known.unverified) };
         }
         if ahead.as_ref().is_some_and(is_it) {
-            return Verdict { doubt: None, agrees: Some(memory.ahead.map(|ahead| ahead.unproven).unwrap_or_default()) };
+            return Verdict {
+                suspicion: None,
+                agrees: Some(memory.ahead.map(|ahead| ahead.unverified).unwrap_or_default()),
+            };
         }
         if found.epoch < written.epoch {
-            return Verdict::doubt(format!(
+            return Verdict::suspect(format!(
                 "it is an older copy: it was written for the {}th time, and this host has written it for the {}th",
                 found.epoch, written.epoch
             ));
@@ -209,83 +213,83 @@ impl Witness {
         changed(found, &written, ahead.as_ref())
     }
 
-    /// Keeps in mind that the inventory is in doubt, until it is repaired.
-    pub fn keep_doubt(&self, doubt: &str) -> Result<(), StateError> {
+    /// Keeps in mind that the inventory is suspect, until it is repaired.
+    pub fn keep_suspicion(&self, suspicion: &str) -> Result<(), StateError> {
         let memory = self.memory();
-        if memory.doubt.is_some() {
+        if memory.suspicion.is_some() {
             return Ok(());
         }
-        self.state.write_json(self.path(), &Memory { doubt: Some(doubt.to_owned()), ..memory })
+        self.state.write_json(self.path(), &Memory { suspicion: Some(suspicion.to_owned()), ..memory })
     }
 
-    /// Returns the entries of which it is not proven that they are ours. What this host has written needs no seal, so
+    /// Returns the entries of which it is not proven that they are ours. What this host has written needs no signature, so
     /// that a key can be introduced or changed; without a key none is missed.
-    pub fn unproven(&self, inventory: &Inventory, verdict: &Verdict) -> BTreeSet<ObjectId> {
+    pub fn unverified(&self, inventory: &Inventory, verdict: &Verdict) -> BTreeSet<ObjectId> {
         let Some(key) = &self.key else { return BTreeSet::new() };
-        if let Some(unproven) = &verdict.agrees {
-            return unproven.iter().filter(|id| inventory.entries.contains_key(*id)).cloned().collect();
+        if let Some(unverified) = &verdict.agrees {
+            return unverified.iter().filter(|id| inventory.entries.contains_key(*id)).cloned().collect();
         }
-        let is_sealed = |id: &ObjectId| {
-            let seal = inventory.seals.get(id);
-            seal.is_some_and(|seal| key.verifies(&self.sync, inventory, id, seal))
+        let is_signed = |id: &ObjectId| {
+            let signature = inventory.signatures.get(id);
+            signature.is_some_and(|signature| key.verifies(&self.sync, inventory, id, signature))
         };
-        inventory.entries.keys().filter(|id| !is_sealed(id)).cloned().collect()
+        inventory.entries.keys().filter(|id| !is_signed(id)).cloned().collect()
     }
 
-    /// Seals every entry but those that are not proven to be ours.
-    pub fn seal(&self, inventory: &mut Inventory, unproven: &BTreeSet<ObjectId>) {
+    /// Signs every entry but those that are not proven to be ours.
+    pub fn sign(&self, inventory: &mut Inventory, unverified: &BTreeSet<ObjectId>) {
         let Some(key) = &self.key else {
-            inventory.seals.clear();
+            inventory.signatures.clear();
             return;
         };
-        let seal = |id: &ObjectId| {
-            if unproven.contains(id) {
-                inventory.seals.get(id).cloned()
+        let signature = |id: &ObjectId| {
+            if unverified.contains(id) {
+                inventory.signatures.get(id).cloned()
             } else {
-                Some(key.seal(&self.sync, inventory, id))
+                Some(key.sign(&self.sync, inventory, id))
             }
         };
-        inventory.seals = inventory.entries.keys().filter_map(|id| Some((id.clone(), seal(id)?))).collect();
+        inventory.signatures = inventory.entries.keys().filter_map(|id| Some((id.clone(), signature(id)?))).collect();
     }
 
     /// Remembers what is about to be written: an inventory and its records.
     pub fn ahead(
         &self,
         inventory: &Inventory,
-        unproven: &BTreeSet<ObjectId>,
+        unverified: &BTreeSet<ObjectId>,
         records: &Encoded,
     ) -> Result<(), StateError> {
         let memory = self.memory();
-        if memory.doubt.is_some() {
+        if memory.suspicion.is_some() {
             return Ok(());
         }
-        let ahead = Some(Image::of(inventory, "", unproven, records.clone()));
+        let ahead = Some(Image::of(inventory, "", unverified, records.clone()));
         self.state.write_json(self.path(), &Memory { ahead, ..memory })
     }
 
-    /// Remembers what was written; its records are made if nobody has them. While the inventory is in doubt, what was
+    /// Remembers what was written; its records are made if nobody has them. While the inventory is suspect, what was
     /// known before stays.
     pub fn written(
         &self,
         inventory: &Inventory,
         version: &str,
-        unproven: &BTreeSet<ObjectId>,
+        unverified: &BTreeSet<ObjectId>,
         records: Option<Encoded>,
     ) -> Result<(), StateError> {
         let memory = self.memory();
         let is_known = memory.known.as_ref().is_some_and(|known| known.version == version) && memory.ahead.is_none();
-        if memory.doubt.is_some() || is_known {
+        if memory.suspicion.is_some() || is_known {
             return Ok(());
         }
         let records = records.unwrap_or_else(|| inventory.encode());
-        let known = Some(Image::of(inventory, version, unproven, records));
+        let known = Some(Image::of(inventory, version, unverified, records));
         self.state.write_json(self.path(), &Memory { known, ahead: None, ..memory })
     }
 
     /// Trusts an inventory from now on: a person has looked at it.
     pub fn trust(&self, inventory: &Inventory, version: &str) -> Result<(), StateError> {
         let known = Some(Image::of(inventory, version, &BTreeSet::new(), inventory.encode()));
-        self.state.write_json(self.path(), &Memory { is_complete: true, known, ahead: None, doubt: None })
+        self.state.write_json(self.path(), &Memory { is_complete: true, known, ahead: None, suspicion: None })
     }
 }
 
@@ -304,9 +308,9 @@ fn changed(found: &Inventory, written: &Inventory, ahead: Option<&Inventory>) ->
     let added: Vec<&ObjectId> = found.entries.iter().filter(|entry| !is_known(*entry)).map(|(id, _)| id).collect();
     let lost: Vec<&ObjectId> = written.entries.keys().filter(|id| !found.entries.contains_key(*id)).collect();
     match (added.is_empty(), found.epoch == written.epoch) {
-        (false, _) => Verdict::doubt(format!("it has entries that this host never wrote: {}", names(&added))),
-        (true, true) if lost.is_empty() => Verdict::doubt("it was edited since this host has written it"),
-        (true, true) => Verdict::doubt(format!("it was edited, and lacks what this host wrote: {}", names(&lost))),
+        (false, _) => Verdict::suspect(format!("it has entries that this host never wrote: {}", names(&added))),
+        (true, true) if lost.is_empty() => Verdict::suspect("it was edited since this host has written it"),
+        (true, true) => Verdict::suspect(format!("it was edited, and lacks what this host wrote: {}", names(&lost))),
         // Another host of this installation has gone on.
         (true, false) => Verdict::default(),
     }

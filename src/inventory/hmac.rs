@@ -1,7 +1,7 @@
-//! Seals of inventory entries: who may edit our records on a cluster, but has not the key, can add nothing to them that
+//! Signatures of inventory entries: who may edit our records on a cluster, but has not the key, can add nothing to them that
 //! is taken for ours.
 //!
-//! A seal is bound to installation, sync, cluster and object, so that one that is copied elsewhere proves nothing.
+//! A signature is bound to installation, sync, cluster and object, so that one that is copied elsewhere proves nothing.
 
 use std::fmt;
 use std::io;
@@ -17,7 +17,7 @@ use crate::basics::private;
 /// A shorter key can be guessed.
 const SHORTEST_KEY: usize = 32;
 
-/// The key of the seals: HMAC with SHA-256.
+/// The key of the signatures: HMAC with SHA-256.
 pub struct Key(hmac::Key);
 
 /// A key that cannot be used.
@@ -53,15 +53,15 @@ impl Key {
         hex(hmac::sign(&self.0, b"gatewright: id of this key").as_ref())[..16].to_owned()
     }
 
-    /// Makes the seal of an entry.
-    pub(crate) fn seal(&self, sync: &str, inventory: &Inventory, id: &ObjectId) -> String {
+    /// Makes the signature of an entry.
+    pub(crate) fn sign(&self, sync: &str, inventory: &Inventory, id: &ObjectId) -> String {
         hex(hmac::sign(&self.0, &message(sync, inventory, id)).as_ref())
     }
 
-    /// Tells whether a seal is that of an entry; the comparison takes the same time whatever it says.
-    pub(crate) fn verifies(&self, sync: &str, inventory: &Inventory, id: &ObjectId, seal: &str) -> bool {
-        let expected = hmac::sign(&self.0, self.seal(sync, inventory, id).as_bytes());
-        hmac::verify(&self.0, seal.as_bytes(), expected.as_ref()).is_ok()
+    /// Tells whether a signature is that of an entry; the comparison takes the same time whatever it says.
+    pub(crate) fn verifies(&self, sync: &str, inventory: &Inventory, id: &ObjectId, signature: &str) -> bool {
+        let expected = hmac::sign(&self.0, self.sign(sync, inventory, id).as_bytes());
+        hmac::verify(&self.0, signature.as_bytes(), expected.as_ref()).is_ok()
     }
 }
 
@@ -98,17 +98,17 @@ mod tests {
     }
 
     #[test]
-    fn a_seal_holds_for_one_entry_of_one_sync_on_one_cluster() {
+    fn a_signature_holds_for_one_entry_of_one_sync_on_one_cluster() {
         let ours = key("0123456789abcdef0123456789abcdef\n").expect("it is long enough");
         let other = key("0123456789abcdef0123456789abcdeX").expect("it is long enough");
         let (here, id) = inventory("c", "uid-1");
-        let seal = ours.seal("edge", &here, &id);
-        assert!(ours.verifies("edge", &here, &id, &seal));
-        assert!(!other.verifies("edge", &here, &id, &seal));
-        assert!(!ours.verifies("edges", &here, &id, &seal));
-        assert!(!ours.verifies("edge", &inventory("d", "uid-1").0, &id, &seal));
-        assert!(!ours.verifies("edge", &inventory("c", "uid-2").0, &id, &seal));
-        for nonsense in ["", "0", "zz", "éé", &seal[2..]] {
+        let signature = ours.sign("edge", &here, &id);
+        assert!(ours.verifies("edge", &here, &id, &signature));
+        assert!(!other.verifies("edge", &here, &id, &signature));
+        assert!(!ours.verifies("edges", &here, &id, &signature));
+        assert!(!ours.verifies("edge", &inventory("d", "uid-1").0, &id, &signature));
+        assert!(!ours.verifies("edge", &inventory("c", "uid-2").0, &id, &signature));
+        for nonsense in ["", "0", "zz", "éé", &signature[2..]] {
             assert!(!ours.verifies("edge", &here, &id, nonsense), "{nonsense:?}");
         }
     }

@@ -69,7 +69,7 @@ const USUAL: [(&str, &str); 46] = [
 
 /// What a cluster shows of some kinds, and which of them it does not show.
 #[derive(Debug, Default)]
-pub struct Sighting {
+pub struct Marked {
     /// The objects.
     pub live: BTreeMap<ObjectId, Live>,
     /// Why a kind cannot be listed.
@@ -84,31 +84,31 @@ pub fn kinds<'a>(inventories: impl IntoIterator<Item = &'a Inventory>) -> BTreeS
 }
 
 /// Lists what bears a label. A kind that the cluster has not holds nothing; one that may not be listed is said.
-async fn sight(
+async fn list_marked(
     cluster: &dyn Cluster,
     kinds: &BTreeSet<Gvk>,
     label: &str,
     value: Option<&str>,
-) -> Result<Sighting, ClusterError> {
-    let mut sighting = Sighting::default();
+) -> Result<Marked, ClusterError> {
+    let mut marked = Marked::default();
     let known = cluster.kinds(kinds).await?;
-    sighting
+    marked
         .blind
-        .extend(known.silent.iter().map(|kind| format!("the part of the API that serves {kind} does not answer")));
+        .extend(known.unanswered.iter().map(|kind| format!("the part of the API that serves {kind} does not answer")));
     for kind in known.served.into_keys() {
         let listed = match value {
             Some(value) => cluster.list(&kind, (label, value)).await,
             None => cluster.list_bearing(&kind, label).await,
         };
         match listed {
-            Ok(live) => sighting.live.extend(live.into_iter().map(|live| (live.object.id().clone(), live))),
+            Ok(live) => marked.live.extend(live.into_iter().map(|live| (live.object.id().clone(), live))),
             Err(error) if matches!(error.reason, Reason::Forbidden | Reason::NotFound) => {
-                sighting.blind.push(Chain(&error).to_string());
+                marked.blind.push(Chain(&error).to_string());
             }
             Err(error) => return Err(error),
         }
     }
-    Ok(sighting)
+    Ok(marked)
 }
 
 #[cfg(test)]

@@ -6,7 +6,7 @@ use gatewright_engine::inventory::{Encoded, Inventory, InventoryError};
 use gatewright_engine::object::ObjectId;
 
 use crate::cluster::{Cluster, ClusterError, RECORD_PREFIX, Reason};
-use crate::inventory::audit::{Witness, Written};
+use crate::inventory::audit::{Audit, Written};
 use crate::state::StateError;
 
 /// In the record of a head: shards that are of no use any more. They are still there if the process that wrote the
@@ -27,7 +27,7 @@ pub enum Shards {
 
 /// An inventory as it stands on a cluster.
 #[derive(Clone, Debug, Default)]
-pub struct Ledger {
+pub struct Store {
     /// What it says; empty if there is none.
     pub inventory: Inventory,
     /// The version of the head, `None` if there is none yet.
@@ -36,13 +36,13 @@ pub struct Ledger {
     /// Shards that may have been left behind.
     former: Vec<String>,
     /// Why it is not what this host has written, if it is not.
-    pub doubt: Option<String>,
-    /// Entries that bear no seal of ours, and should.
-    pub unproven: BTreeSet<ObjectId>,
+    pub suspicion: Option<String>,
+    /// Entries that bear no signature of ours, and should.
+    pub unverified: BTreeSet<ObjectId>,
     /// It could not be read whole, and is to be written even if nothing changes.
     is_damaged: bool,
     /// Who remembers what is written.
-    witness: Option<Witness>,
+    audit: Option<Audit>,
 }
 
 /// Returns the name of the record that holds the head.
@@ -80,55 +80,55 @@ pub(crate) fn forgetful(sync: &str, source: StateError) -> ClusterError {
 }
 
 /// Reads the inventory of a sync.
-pub async fn load(cluster: &dyn Cluster, sync: &str) -> Result<Ledger, ClusterError> {
+pub async fn load(cluster: &dyn Cluster, sync: &str) -> Result<Store, ClusterError> {
     match salvage(cluster, sync).await? {
-        (ledger, None) => Ok(ledger),
+        (store, None) => Ok(store),
         (_, Some(error)) => Err(unusable(sync, error)),
     }
 }
 
 /// Reads the inventory of a sync and compares it with what this host remembers of it. Where that is enough to go on
-/// with, a damaged one is in doubt and no error.
+/// with, a damaged one is suspect and no error.
 pub async fn watched(
     cluster: &dyn Cluster,
     sync: &str,
-    witness: Option<&Witness>,
+    audit: Option<&Audit>,
     shards: Shards,
-) -> Result<Ledger, ClusterError> {
-    let Some(witness) = witness else { return load(cluster, sync).await };
-    let (mut ledger, damage) = found(cluster, sync, witness, shards).await?;
-    let verdict = witness.judge(&ledger.inventory, ledger.version.as_deref(), damage.as_ref());
+) -> Result<Store, ClusterError> {
+    let Some(audit) = audit else { return load(cluster, sync).await };
+    let (mut store, damage) = found(cluster, sync, audit, shards).await?;
+    let verdict = audit.judge(&store.inventory, store.version.as_deref(), damage.as_ref());
     if let Some(error) = damage {
         let is_newer = matches!(error, InventoryError::Newer(_));
-        match witness.recall().filter(|_| !is_newer) {
-            Some(remembered) => ledger.complete(remembered),
+        match audit.recall().filter(|_| !is_newer) {
+            Some(remembered) => store.complete(remembered),
             None => return Err(unusable(sync, error)),
         }
     }
-    ledger.unproven = witness.unproven(&ledger.inventory, &verdict);
-    ledger.doubt = verdict.doubt;
-    ledger.witness = Some(witness.clone());
-    Ok(ledger)
+    store.unverified = audit.unverified(&store.inventory, &verdict);
+    store.suspicion = verdict.suspicion;
+    store.audit = Some(audit.clone());
+    Ok(store)
 }
 
 /// Reads an inventory with the help of this host's copy, if that is wanted and the copy is whole.
 async fn found(
     cluster: &dyn Cluster,
     sync: &str,
-    witness: &Witness,
+    audit: &Audit,
     shards: Shards,
-) -> Result<(Ledger, Option<InventoryError>), ClusterError> {
+) -> Result<(Store, Option<InventoryError>), ClusterError> {
     if shards == Shards::Here
-        && let Some(copy) = witness.copy()
-        && let (ledger, None) = read(cluster, sync, Some(copy)).await?
+        && let Some(copy) = audit.copy()
+        && let (store, None) = read(cluster, sync, Some(copy)).await?
     {
-        return Ok((ledger, None));
+        return Ok((store, None));
     }
     salvage(cluster, sync).await
 }
 
 /// Reads what can be read of the inventory of a sync, and returns the first thing that cannot.
-pub async fn salvage(cluster: &dyn Cluster, sync: &str) -> Result<(Ledger, Option<InventoryError>), ClusterError> {
+pub async fn salvage(cluster: &dyn Cluster, sync: &str) -> Result<(Store, Option<InventoryError>), ClusterError> {
     let mut read = read(cluster, sync, None).await?;
     for _ in 1..READS {
         // Whoever writes one takes the old shards away, also from under the eyes of a reader.
@@ -148,8 +148,8 @@ async fn read(
     cluster: &dyn Cluster,
     sync: &str,
     copy: Option<Written>,
-) -> Result<(Ledger, Option<InventoryError>), ClusterError> {
-    let Some(head) = cluster.read_record(&head_name(sync)).await? else { return Ok((Ledger::default(), None)) };
+) -> Result<(Store, Option<InventoryError>), ClusterError> {
+    let Some(head) = cluster.read_record(&head_name(sync)).await? else { return Ok((Store::default(), None)) };
     let names = Inventory::shards_of(&head.data).unwrap_or_default();
     let copy = copy.filter(|copy| copy.version == head.version);
     let mut shards = copy.map(|copy| copy.shards).unwrap_or_default();
@@ -161,7 +161,7 @@ async fn read(
     let former = head.data.get(FORMER).map(String::as_str).unwrap_or_default();
     let former = former.split_whitespace().map(str::to_owned).collect();
     let (inventory, damage) = Inventory::salvage(&Encoded { head: head.data, shards });
-    Ok((Ledger { inventory, version: Some(head.version), shards: names, former, ..Ledger::default() }, damage))
+    Ok((Store { inventory, version: Some(head.version), shards: names, former, ..Store::default() }, damage))
 }
 
 /// Returns the version of the inventory of a sync, without reading it; `None` if there is none.
@@ -169,14 +169,14 @@ pub async fn version(cluster: &dyn Cluster, sync: &str) -> Result<Option<String>
     Ok(cluster.read_record(&head_name(sync)).await?.map(|head| head.version))
 }
 
-impl Ledger {
-    /// Adds what is remembered to what could be read. All of it is written anew then.
+impl Store {
+    /// Adds what is remembered to what could be read. All of it is written again then.
     pub(crate) fn complete(&mut self, remembered: Inventory) {
         self.former.append(&mut self.shards);
         let read = std::mem::take(&mut self.inventory);
         let epoch = read.epoch.max(remembered.epoch);
         let entries = remembered.entries.into_iter().chain(read.entries).collect();
-        self.inventory = Inventory { entries, epoch, seals: read.seals, ..remembered };
+        self.inventory = Inventory { entries, epoch, signatures: read.signatures, ..remembered };
         self.is_damaged = true;
     }
 
@@ -191,23 +191,21 @@ impl Ledger {
         cluster: &dyn Cluster,
         sync: &str,
         inventory: &Inventory,
-        witness: Option<&Witness>,
+        audit: Option<&Audit>,
     ) -> Result<(), ClusterError> {
         let epoch = self.inventory.epoch.max(inventory.epoch);
         self.former.append(&mut self.shards);
         (self.inventory, self.is_damaged) = (Inventory { epoch, ..Inventory::default() }, true);
-        self.unproven.clear();
-        self.witness = witness.cloned();
+        self.unverified.clear();
+        self.audit = audit.cloned();
         self.save(cluster, sync, inventory).await?;
         let version = self.version.as_deref().unwrap_or_default();
-        witness
-            .map_or(Ok(()), |witness| witness.trust(&self.inventory, version))
-            .map_err(|error| forgetful(sync, error))
+        audit.map_or(Ok(()), |audit| audit.trust(&self.inventory, version)).map_err(|error| forgetful(sync, error))
     }
 
     /// Has this host remember nothing of it any more.
     pub fn forget(&self, sync: &str) -> Result<(), ClusterError> {
-        self.witness.as_ref().map_or(Ok(()), |witness| witness.forget().map_err(|error| forgetful(sync, error)))
+        self.audit.as_ref().map_or(Ok(()), |audit| audit.forget().map_err(|error| forgetful(sync, error)))
     }
 
     /// Tells whether there is one.
@@ -221,8 +219,8 @@ impl Ledger {
     /// written.
     pub async fn save(&mut self, cluster: &dyn Cluster, sync: &str, inventory: &Inventory) -> Result<(), ClusterError> {
         let mut inventory = Inventory { epoch: self.inventory.epoch, ..inventory.clone() };
-        if let Some(witness) = &self.witness {
-            witness.seal(&mut inventory, &self.unproven);
+        if let Some(audit) = &self.audit {
+            audit.sign(&mut inventory, &self.unverified);
         }
         let needless = self.version.is_none() && inventory.entries.is_empty();
         if needless || (inventory.agrees_with(&self.inventory) && !self.is_damaged) {
@@ -230,8 +228,8 @@ impl Ledger {
         }
         inventory.epoch += 1;
         let encoded = inventory.encode();
-        if let Some(witness) = &self.witness {
-            witness.ahead(&inventory, &self.unproven, &encoded).map_err(|error| forgetful(sync, error))?;
+        if let Some(audit) = &self.audit {
+            audit.ahead(&inventory, &self.unverified, &encoded).map_err(|error| forgetful(sync, error))?;
         }
         let former = self.shards.iter().chain(&self.former).filter(|digest| !encoded.shards.contains_key(*digest));
         let former: Vec<String> = former.cloned().collect();
@@ -255,19 +253,19 @@ impl Ledger {
     }
 
     fn remember(&self, sync: &str, records: Option<Encoded>) -> Result<(), ClusterError> {
-        let (Some(witness), Some(version)) = (&self.witness, &self.version) else { return Ok(()) };
-        witness.written(&self.inventory, version, &self.unproven, records).map_err(|error| forgetful(sync, error))
+        let (Some(audit), Some(version)) = (&self.audit, &self.version) else { return Ok(()) };
+        audit.written(&self.inventory, version, &self.unverified, records).map_err(|error| forgetful(sync, error))
     }
 }
 
 /// Removes an inventory that another one has taken in: shards first, so that nothing is left behind.
 ///
 /// The head says before that it has none, so that it can be read at any moment.
-pub async fn remove(cluster: &dyn Cluster, sync: &str, mut ledger: Ledger) -> Result<(), ClusterError> {
-    let Some(_) = &ledger.version else { return Ok(()) };
-    let empty = Inventory { entries: BTreeMap::new(), ..ledger.inventory.clone() };
-    ledger.save(cluster, sync, &empty).await?;
-    for digest in ledger.shards.iter().chain(&ledger.former) {
+pub async fn remove(cluster: &dyn Cluster, sync: &str, mut store: Store) -> Result<(), ClusterError> {
+    let Some(_) = &store.version else { return Ok(()) };
+    let empty = Inventory { entries: BTreeMap::new(), ..store.inventory.clone() };
+    store.save(cluster, sync, &empty).await?;
+    for digest in store.shards.iter().chain(&store.former) {
         cluster.delete_record(&shard_name(sync, digest)).await?;
     }
     cluster.delete_record(&head_name(sync)).await

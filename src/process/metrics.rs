@@ -177,12 +177,12 @@ impl Metrics {
         self.rounds.with(labels, |count| _ = count.inc());
     }
 
-    /// Notes how long a round took on all clusters together, in seconds.
+    /// Records how long a round took on all clusters together, in seconds.
     pub fn round_took(&self, sync: &str, seconds: f64) {
         self.durations.with(Sync { sync: sync.to_owned() }, |histogram| histogram.observe(seconds));
     }
 
-    /// Notes that a round ended well on a cluster, in seconds since 1970.
+    /// Records that a round ended well on a cluster, in seconds since 1970.
     pub fn succeeded(&self, sync: &str, cluster: &str, at: f64) {
         let labels = Target { sync: sync.to_owned(), cluster: cluster.to_owned() };
         self.successes.with(labels, |time| _ = time.set(at));
@@ -243,7 +243,7 @@ impl Metrics {
         self.polls.with(labels, |count| _ = count.inc());
     }
 
-    /// Notes that a source was read, in seconds since 1970.
+    /// Records that a source was read, in seconds since 1970.
     pub fn source_succeeded(&self, source: &str, at: f64) {
         self.source_successes.with(Source { source: source.to_owned() }, |time| _ = time.set(at));
     }

@@ -98,8 +98,8 @@ pub fn init(settings: &Settings, colors: bool) -> Result<(), TelemetryError> {
 pub fn init_queued(settings: &Settings, colors: bool) -> Result<Flush, TelemetryError> {
     let shape = shape(settings, colors);
     let note = match shape {
-        Shape::Text { .. } => queue::text_note,
-        Shape::Json => queue::json_note,
+        Shape::Text { .. } => queue::text_dropped,
+        Shape::Json => queue::json_dropped,
     };
     let filter = filter(&settings.level)?;
     let (lines, flush) = queue::start(stderr(), note);

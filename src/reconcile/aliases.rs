@@ -24,13 +24,13 @@ use crate::state::State;
 const FOLDER: &str = "clusters";
 
 /// How long the first round on a cluster waits for others to say who they are; their own first round looks again.
-const PATIENCE: Duration = Duration::from_secs(5);
+const LIMIT: Duration = Duration::from_secs(5);
 
 /// The clusters that syncs apply to, by the names that they have in the config file.
 #[derive(Default)]
-pub struct Rivals(BTreeMap<String, Rival>);
+pub struct Aliases(BTreeMap<String, Alias>);
 
-struct Rival {
+struct Alias {
     cluster: Arc<dyn Cluster>,
     /// Its identity when a cluster was seen for the first time that might be the same; `None` if it did not say it.
     at_first: OnceCell<Option<String>>,
@@ -46,7 +46,7 @@ struct Known {
 #[derive(Clone)]
 pub struct Names {
     /// The others, and it.
-    pub rivals: Arc<Rivals>,
+    pub aliases: Arc<Aliases>,
     /// The name.
     pub name: String,
     /// Where is remembered what answered by which name.
@@ -55,27 +55,27 @@ pub struct Names {
     pub is_noted: bool,
 }
 
-impl Rivals {
+impl Aliases {
     /// Builds the clusters to which any sync of a configuration applies something.
     pub fn of(config: &Config, build: impl Fn(&str) -> Option<Arc<dyn Cluster>>) -> Self {
         let syncs = config.settings.syncs.values().filter(|sync| sync.mode == Mode::Apply);
         let names = syncs.flat_map(|sync| config.clusters_of(sync).into_keys());
-        let mut rivals = BTreeMap::new();
+        let mut aliases = BTreeMap::new();
         for name in names {
-            if !rivals.contains_key(name)
+            if !aliases.contains_key(name)
                 && let Some(cluster) = build(name)
             {
-                rivals.insert(name.to_owned(), Rival { cluster, at_first: OnceCell::new() });
+                aliases.insert(name.to_owned(), Alias { cluster, at_first: OnceCell::new() });
             }
         }
-        Self(rivals)
+        Self(aliases)
     }
 }
 
-impl Rival {
+impl Alias {
     /// Returns who it was at first; it is asked once, whoever wants to know.
     async fn at_first(&self) -> Option<&String> {
-        let ask = async || tokio::time::timeout(PATIENCE, self.cluster.identity()).await.ok()?.ok();
+        let ask = async || tokio::time::timeout(LIMIT, self.cluster.identity()).await.ok()?.ok();
         self.at_first.get_or_init(ask).await.as_ref()
     }
 }
@@ -85,23 +85,23 @@ impl Names {
     pub async fn twin(&self, identity: &str) -> Option<String> {
         // Under a name to which nothing is applied nothing is made or pruned. A directory has no identity before its
         // first write.
-        if identity.is_empty() || !self.rivals.0.contains_key(&self.name) {
+        if identity.is_empty() || !self.aliases.0.contains_key(&self.name) {
             return None;
         }
         let is_new = self.known(&self.name).is_none_or(|known| known != identity);
         if is_new && self.is_noted {
-            self.note(identity);
+            self.record(identity);
         }
-        let others = self.rivals.0.iter().filter(|(name, _)| **name != self.name);
-        let asked = others.map(async |(name, rival)| {
+        let others = self.aliases.0.iter().filter(|(name, _)| **name != self.name);
+        let asked = others.map(async |(name, alias)| {
             let is_same = match self.known(name) {
                 // It may have been another one since; if it does not answer, it was this one.
                 Some(known) if known == identity => {
-                    let now = tokio::time::timeout(PATIENCE, rival.cluster.identity()).await;
+                    let now = tokio::time::timeout(LIMIT, alias.cluster.identity()).await;
                     now.ok().and_then(Result::ok).is_none_or(|now| now == identity)
                 }
                 Some(_) => false,
-                None => is_new && rival.at_first().await.is_some_and(|other| other == identity),
+                None => is_new && alias.at_first().await.is_some_and(|other| other == identity),
             };
             is_same.then(|| name.clone())
         });
@@ -113,7 +113,7 @@ impl Names {
         known.map(|known| known.identity)
     }
 
-    fn note(&self, identity: &str) {
+    fn record(&self, identity: &str) {
         let known = Known { identity: identity.to_owned() };
         if let Err(error) = self.state.write_json(path(&self.name), &known) {
             warn!(cluster = self.name, error = %Chain(&error), "cannot remember which cluster answers by a name");

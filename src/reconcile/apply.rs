@@ -15,16 +15,16 @@ use gatewright_engine::error::Chain;
 use gatewright_engine::fingerprint::{self, Fingerprint};
 use gatewright_engine::live::Live;
 use gatewright_engine::object::{Object, ObjectId};
+use gatewright_engine::plan::deployer::Awaited;
 use gatewright_engine::plan::order::wave;
 use gatewright_engine::plan::policies::Policies;
-use gatewright_engine::plan::take_over::Awaited;
 use gatewright_engine::plan::{Action, Over, Plan, Step};
 use replace::{Removal, make, put_back, remove};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use crate::cluster::{Cluster, ClusterError, Mode, Precondition, Reason};
-use crate::reconcile::observe::{CONCURRENCY, some_beside};
+use crate::reconcile::observe::{CONCURRENCY, join_bounded};
 use crate::reconcile::wait::accepted;
 use crate::report::outcome::Outcome;
 use pre_image::Keep;
@@ -43,7 +43,7 @@ pub struct Applied {
     /// Who had touched them by then.
     pub traces: BTreeMap<ObjectId, Fingerprint>,
     /// Objects whose deletion was asked for and of which it is not known that it is over: a finalizer may hold them.
-    pub going: BTreeSet<ObjectId>,
+    pub deleting: BTreeSet<ObjectId>,
     /// Why units were left half done that nothing is wrong with: the next round goes on.
     pub postponed: BTreeMap<ObjectId, String>,
     /// The cluster could not be talked to any more.
@@ -53,7 +53,7 @@ pub struct Applied {
 /// What ends the work before it is done.
 #[derive(Clone, Copy)]
 pub struct Limits<'a> {
-    /// When it is too late for a control plane to accept a Gateway, before what it has made is taken over.
+    /// When it is too late for a control plane to accept a Gateway, before what it has made is adopted.
     pub acceptance: Instant,
     /// Told when the process is to end.
     pub stop: &'a CancellationToken,
@@ -103,7 +103,7 @@ impl Applied {
         self.outcomes.extend(other.outcomes);
         self.live.extend(other.live);
         self.traces.extend(other.traces);
-        self.going.extend(other.going);
+        self.deleting.extend(other.deleting);
         self.postponed.extend(other.postponed);
         self.lost = self.lost.take().or(other.lost);
     }
@@ -132,7 +132,7 @@ pub async fn apply(cluster: &dyn Cluster, plan: &Plan, terms: Terms<'_>, limits:
     }
     for steps in waves(others).into_values() {
         let runs = by_unit(steps).into_values().map(|steps| run.unit(steps).boxed()).collect();
-        some_beside(runs, UNITS).await.into_iter().for_each(|unit| applied.absorb(unit));
+        join_bounded(runs, UNITS).await.into_iter().for_each(|unit| applied.absorb(unit));
     }
     applied
 }
@@ -185,7 +185,7 @@ impl Run<'_> {
                 match accepted(self.cluster, gateway, self.limits.acceptance, self.limits.stop).await {
                     Ok(None) => is_accepted = true,
                     Ok(Some(why)) => {
-                        let message = format!("{}: {why}; nothing more was taken over", gateway.id);
+                        let message = format!("{}: {why}; nothing more was adopted", gateway.id);
                         applied.postponed.insert(step.unit.clone(), message);
                         applied.outcomes.insert(step.id.clone(), Outcome::Skipped);
                         goes_on = false;
@@ -199,7 +199,7 @@ impl Run<'_> {
             }
             goes_on = match &step.action {
                 Action::Recreate(over) => self.recreate(step, over, &mut applied).await,
-                Action::ReleaseFirst(deletion) => self.release(step, &deletion.over, &mut released, &mut applied).await,
+                Action::DeleteFirst(deletion) => self.release(step, &deletion.over, &mut released, &mut applied).await,
                 _ => applied.record(&step.id, self.write(step).await),
             };
             if applied.lost.is_some() {
@@ -207,7 +207,7 @@ impl Run<'_> {
             }
             if !goes_on {
                 self.restore(&mut released, &mut applied).await;
-            } else if !matches!(step.action, Action::ReleaseFirst(_)) {
+            } else if !matches!(step.action, Action::DeleteFirst(_)) {
                 // What it was for is there.
                 released.clear();
             }
@@ -215,7 +215,7 @@ impl Run<'_> {
         applied
     }
 
-    /// Deletes an object and makes it anew.
+    /// Deletes an object and creates it again.
     async fn recreate(&self, step: &Step, over: &Over, applied: &mut Applied) -> bool {
         let Some(object) = &step.object else { return true };
         let removal = match remove(self.cluster, (&step.gvk, &step.id), over, self.terms).await {
@@ -277,12 +277,12 @@ impl Run<'_> {
     async fn apply(&self, step: &Step, object: &Object) -> Result<Option<Live>, ClusterError> {
         let over = match &step.action {
             Action::Update(over) | Action::Adopt(over) => Some(over),
-            Action::TakeOver(it) => Some(&it.over),
+            Action::AdoptFromDeployer(it) => Some(&it.over),
             Action::Generate(it) => it.over.as_ref(),
             Action::Create | Action::CreateNamespace => None,
             Action::Recreate(_)
-            | Action::ReleaseFirst(_)
-            | Action::Keep
+            | Action::DeleteFirst(_)
+            | Action::Unchanged
             | Action::Omit
             | Action::Release(_)
             | Action::Prune(_)
@@ -320,15 +320,15 @@ fn unchanged(uid: &str, resource_version: &str) -> Precondition {
 /// The Gateway that must be accepted before a step.
 fn awaited(step: &Step) -> Option<&Awaited> {
     match &step.action {
-        Action::TakeOver(it) => it.awaits.as_ref(),
+        Action::AdoptFromDeployer(it) => it.awaits.as_ref(),
         Action::CreateNamespace
         | Action::Create
         | Action::Update(_)
         | Action::Adopt(_)
         | Action::Generate(_)
         | Action::Recreate(_)
-        | Action::ReleaseFirst(_)
-        | Action::Keep
+        | Action::DeleteFirst(_)
+        | Action::Unchanged
         | Action::Omit
         | Action::Release(_)
         | Action::Prune(_)

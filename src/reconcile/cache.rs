@@ -1,24 +1,24 @@
 //! What this host knows of a cluster from its last round, so that a round in which nothing has changed costs next to
 //! nothing.
 //!
-//! A note says of one object: at this version, with these traces of who has touched it, it was exactly what is wanted.
-//! Notes are a cache and no more: to lose them costs dry runs, never correctness. They are of one sync on one cluster.
+//! A cached object says: at this version, with these traces of who has touched it, it was exactly what is wanted.
+//! They are a cache and no more: to lose them costs dry runs, never correctness. They are of one sync on one cluster.
 
 use std::collections::BTreeMap;
 
 use gatewright_engine::fingerprint::{Fingerprint, Metadata};
 use gatewright_engine::health::pods::Count;
-use gatewright_engine::health::{Demands, Health, addresses, health};
+use gatewright_engine::health::{Health, Readiness, addresses, health};
 use gatewright_engine::live::Live;
 use gatewright_engine::object::{Gvk, Object, ObjectId};
-use gatewright_engine::plan::conflicts::{Conflicts, Settled, autoscaled};
+use gatewright_engine::plan::conflicts::{Conflicts, FieldVerdict, autoscaled};
 use gatewright_engine::text::digest;
 use gatewright_engine::unit::Unit;
 use jiff::{SignedDuration, Timestamp};
 use serde::{Deserialize, Serialize};
 
 /// The version of the form: what is written in another one says nothing.
-const FORM: u32 = 1;
+const FORM: u32 = 2;
 
 /// Metadata tell time in whole seconds, and clocks of API servers differ a little: what was touched as shortly as this
 /// before it was read may have been touched again since, and look the same.
@@ -27,7 +27,7 @@ const FRESH: SignedDuration = SignedDuration::from_secs(5);
 /// All that is known of one sync on one cluster.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub struct Notes {
+pub struct Cache {
     form: u32,
     /// The cluster that it is about.
     pub cluster: String,
@@ -36,13 +36,13 @@ pub struct Notes {
     /// When all objects were last compared by a dry run.
     pub proven: Option<Timestamp>,
     /// The objects, in the order of the plan.
-    pub objects: Vec<Note>,
+    pub objects: Vec<CachedObject>,
 }
 
 /// What is known of one object.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub struct Note {
+pub struct CachedObject {
     /// The object.
     pub id: ObjectId,
     /// Its kind and version.
@@ -58,20 +58,20 @@ pub struct Note {
     pub fingerprint: Option<Fingerprint>,
     /// The digest of what is wanted.
     pub wanted: String,
-    /// What was settled about fields that others write to.
+    /// The decisions about fields that others write to.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub fields: Vec<Settled>,
-    /// What the plan remarks on it.
+    pub fields: Vec<FieldVerdict>,
+    /// The note of the plan on it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub remark: Option<String>,
+    pub note: Option<String>,
     /// How it was at that version.
-    #[serde(default, skip_serializing_if = "Vital::is_dull")]
-    pub vital: Vital,
+    #[serde(default, skip_serializing_if = "HealthSnapshot::is_unremarkable")]
+    pub health: HealthSnapshot,
 }
 
 /// How an object is.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Vital {
+pub struct HealthSnapshot {
     /// What is wrong with it.
     pub sick: Option<String>,
     /// Where it can be reached.
@@ -84,8 +84,8 @@ pub struct Vital {
     pub is_old: bool,
 }
 
-impl Notes {
-    /// Begins new notes on a cluster.
+impl Cache {
+    /// Begins a new cache of a cluster.
     pub fn on(cluster: &str) -> Self {
         Self { form: FORM, cluster: cluster.to_owned(), ..Self::default() }
     }
@@ -95,25 +95,25 @@ impl Notes {
         self.form == FORM && self.cluster == cluster
     }
 
-    /// Returns the notes by object.
-    pub fn by_object(&self) -> BTreeMap<&ObjectId, &Note> {
-        self.objects.iter().map(|note| (&note.id, note)).collect()
+    /// Returns the cached objects by name.
+    pub fn by_object(&self) -> BTreeMap<&ObjectId, &CachedObject> {
+        self.objects.iter().map(|cached| (&cached.id, cached)).collect()
     }
 
     /// Returns the objects and their kinds.
     pub fn kinds(&self) -> BTreeMap<ObjectId, Gvk> {
-        self.objects.iter().map(|note| (note.id.clone(), note.gvk.clone())).collect()
+        self.objects.iter().map(|cached| (cached.id.clone(), cached.gvk.clone())).collect()
     }
 }
 
-impl Note {
+impl CachedObject {
     /// Tells whether an object still is what it was when it was what is wanted.
     pub fn agrees(&self, metadata: &Metadata) -> bool {
         let is_untouched = || self.fingerprint.as_ref() == Some(&metadata.fingerprint());
         self.uid == metadata.uid && (self.version == metadata.resource_version || is_untouched())
     }
 
-    /// Takes in a look at the object that agrees with the note.
+    /// Takes in a look at the object that agrees with what is cached.
     pub fn see(&mut self, seen: &Metadata, date: Option<Timestamp>) {
         if self.fingerprint.is_none() {
             // It is the same version as then, and by now its traces may be old enough.
@@ -140,10 +140,10 @@ impl Note {
     }
 }
 
-impl Vital {
+impl HealthSnapshot {
     /// Reads it off an object.
-    pub fn of(live: &Live, demands: Demands) -> Self {
-        let sick = match health(live.object.body(), demands) {
+    pub fn of(live: &Live, readiness: Readiness) -> Self {
+        let sick = match health(live.object.body(), readiness) {
             Health::Current => None,
             other @ (Health::InProgress(_) | Health::Failed(_)) => Some(other.to_string()),
         };
@@ -152,7 +152,7 @@ impl Vital {
         Self { sick, addresses, pods: Count::of(live.object.body()), is_old: false }
     }
 
-    fn is_dull(&self) -> bool {
+    fn is_unremarkable(&self) -> bool {
         *self == Self::default()
     }
 }

@@ -1,8 +1,8 @@
 //! A report on a cluster that somebody else looks after: how what the source wants compares with what is there.
 //!
-//! Nothing is written there, no inventory, no mark, no namespace. Where the credentials may rehearse a change, the
+//! Nothing is written there, no inventory, no mark, no namespace. Where the credentials may dry-run a change, the
 //! cluster itself says what each object would become; where they may only read, that is estimated, and every such line
-//! says so. What may be rehearsed is asked before anything is tried.
+//! says so. What may be dry-run is asked before anything is tried.
 
 mod compare;
 mod live;
@@ -15,18 +15,18 @@ use gatewright_engine::diff::Class;
 use gatewright_engine::mask::Masker;
 use gatewright_engine::object::{Object, ObjectId};
 use gatewright_engine::plan::Plan;
+use gatewright_engine::plan::drift::extra::{Expected, spec_of};
+use gatewright_engine::plan::drift::history::{Before, Proof, Sides, class};
+use gatewright_engine::plan::drift::{live_digest, wanted_digest};
 use gatewright_engine::plan::policies::Policies;
 use gatewright_engine::plan::refusal::{self, Refusal};
-use gatewright_engine::plan::survey::extra::{Known, spec_of};
-use gatewright_engine::plan::survey::history::{Before, Proof, Sides, class};
-use gatewright_engine::plan::survey::{live_digest, wanted_digest};
 use gatewright_engine::problem::unreadable_files;
 use gatewright_engine::unit::{Rendering, Unit};
 use tokio_util::sync::CancellationToken;
 
 use crate::cluster::{Cluster, ClusterError, Reason};
-use crate::desired::claims::Beside;
 use crate::desired::rendering::Want;
+use crate::desired::siblings::Siblings;
 use crate::history::journal::LastDrift;
 use crate::reconcile::round::{self, Conclusion};
 use crate::report::withheld::RefusalReport;
@@ -42,10 +42,10 @@ pub struct Task<'a> {
     /// What the sync may look at, and what is never a difference.
     pub policies: &'a Policies,
     /// What our other syncs want on this cluster.
-    pub beside: &'a Beside,
+    pub siblings: &'a Siblings,
     /// What the last comparison found.
     pub last: Option<&'a LastDrift>,
-    /// Whether what matched then and has not moved since still does; else everything is compared.
+    /// Whether what matched then and has not changed since still does; else everything is compared.
     pub is_trusting: bool,
     /// Told when the process is to end.
     pub stop: &'a CancellationToken,
@@ -79,8 +79,8 @@ async fn compare(cluster: &dyn Cluster, task: &Task<'_>) -> Result<Conclusion, C
     let sides = sides(task.policies, &rendering, &seen);
     let before = task.last.filter(|_| task.is_trusting).map(|last| &last.baseline.sides);
     let proofs = before.map(|before| proofs(before, &sides)).unwrap_or_default();
-    let (compared, remarks) = compare::all(cluster, task.policies, &rendering, &seen, &proofs).await?;
-    let report = Writer { task, rendering: &rendering, seen: &seen, sides }.report(compared, remarks).await;
+    let (compared, notes) = compare::all(cluster, task.policies, &rendering, &seen, &proofs).await?;
+    let report = Writer { task, rendering: &rendering, seen: &seen, sides }.report(compared, notes).await;
     Ok(Conclusion { rendering: Some(rendering), ..Conclusion::of(report) })
 }
 
@@ -113,9 +113,9 @@ impl Writer<'_> {
         &self.task.policies.conflicts.masker
     }
 
-    async fn report(&self, compared: Vec<Compared>, remarks: Vec<String>) -> ClusterReport {
+    async fn report(&self, compared: Vec<Compared>, notes: Vec<String>) -> ClusterReport {
         let mut report = ClusterReport { state: ClusterState::Compared, ..ClusterReport::of(&Plan::default()) };
-        report.remarks = self.seen.remarks.iter().cloned().chain(remarks).collect();
+        report.notes = self.seen.notes.iter().cloned().chain(notes).collect();
         let open = self.task.last.map(|last| open(&last.report)).unwrap_or_default();
         let last = self.task.last.filter(|_| self.task.is_trusting);
         report.baseline.proven = last.and_then(|last| last.baseline.proven.clone());
@@ -174,15 +174,15 @@ impl Writer<'_> {
         let unreadable = unreadable_files(&self.rendering.problems);
         if let Some(file) = unreadable.first() {
             report
-                .remarks
+                .notes
                 .push(format!("what is not in the source any more is not looked for, because {file} cannot be read"));
             return;
         }
-        let claims = self.task.beside.claims().await;
-        let known = Known::of(self.rendering);
+        let claims = self.task.siblings.claims().await;
+        let expected = Expected::of(self.rendering);
         for (id, live) in &self.seen.live {
             let traces = &self.rendering.traces;
-            let Some(trace) = traces.iter().find(|trace| known.is_extra(live, trace)) else { continue };
+            let Some(trace) = traces.iter().find(|trace| expected.is_extra(live, trace)) else { continue };
             let unit = spec_of(live, trace);
             if claims.concerns(id, &unit)
                 || self.task.policies.forbids(id).is_some()
@@ -210,7 +210,7 @@ impl Writer<'_> {
                 () if unknown.contains(&unit.id) => UnitState::Held,
                 () => UnitState::Current,
             };
-            round::summary::unit_report(unit, state, &self.seen.vitals())
+            round::summary::unit_report(unit, state, &self.seen.snapshots())
         };
         units.map(of).collect()
     }

@@ -13,7 +13,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use gatewright_engine::health::Demands;
+use gatewright_engine::health::Readiness;
 use gatewright_engine::inventory::Applied;
 use gatewright_engine::marks::Marker;
 use gatewright_engine::mask::Masker;
@@ -35,22 +35,22 @@ use crate::config::Config;
 use crate::config::conflicts::{ConflictRule, IgnoreRule};
 use crate::config::settings::{self, AdoptPolicy, OnProblem, SyncSettings};
 use crate::desired::capabilities;
-use crate::desired::claims::Beside;
 use crate::desired::rendering::{Want, Wanted, problems};
+use crate::desired::siblings::Siblings;
 use crate::history::approvals;
 use crate::history::archive::record::Recorder;
 use crate::history::archive::{About, Archive, runs};
 use crate::history::journal;
-use crate::inventory::audit::{self, Witness};
+use crate::inventory::audit::{self, Audit};
 use crate::inventory::hmac::Key;
-use crate::reconcile::aliases::{Names, Rivals};
+use crate::reconcile::aliases::{Aliases, Names};
 use crate::reconcile::drift;
-use crate::reconcile::round::{self, Conclusion, Memory, Task};
-use crate::reconcile::wait::Patience;
+use crate::reconcile::round::{self, Conclusion, LastRound, Task};
+use crate::reconcile::wait::WaitPolicy;
 use crate::report::{ClusterReport, ClusterState, Mode, ProblemReport, Report, SCHEMA, Saved, Unclaimed};
 use crate::source::Snapshot;
 use crate::state::State;
-use render_history::Shelf;
+use render_history::RenderHistory;
 
 /// The clusters of a process, by name.
 pub type Clusters = BTreeMap<String, Arc<dyn Cluster>>;
@@ -77,8 +77,8 @@ pub struct Order {
     /// The plan that is carried out, by cluster; `None`: whatever is to be done.
     pub pinned: Option<BTreeMap<String, Saved>>,
     /// What our other syncs want, by cluster.
-    pub beside: BTreeMap<String, Beside>,
-    /// The key that seals inventories.
+    pub siblings: BTreeMap<String, Siblings>,
+    /// The key that signs inventories.
     pub key: Option<Arc<Key>>,
     /// What is shown of values that may be secret.
     pub masker: Masker,
@@ -89,7 +89,7 @@ pub struct Order {
     /// What a round has done that is to be undone, by cluster.
     pub undo: Option<BTreeMap<String, Vec<Change>>>,
     /// All clusters that something is applied to, by any sync.
-    pub rivals: Arc<Rivals>,
+    pub aliases: Arc<Aliases>,
 }
 
 /// Runs a round.
@@ -134,8 +134,8 @@ pub async fn run(
     let clusters = conclusions.into_iter().map(|(name, conclusion)| (name, conclusion.report)).collect();
     remember(order, &clusters, state);
     fights::remember(order, &clusters, state);
-    if order.mode != Mode::Compare {
-        approvals::note(state, &order.sync, order.only.is_some() || order.undo.is_some(), &clusters);
+    if order.mode != Mode::Report {
+        approvals::record(state, &order.sync, order.only.is_some() || order.undo.is_some(), &clusters);
     }
     Report {
         schema: SCHEMA.to_owned(),
@@ -191,16 +191,16 @@ struct Target {
     want: Want,
     policies: Policies,
     mode: Mode,
-    patience: Option<Patience>,
+    wait_policy: Option<WaitPolicy>,
     acceptance: Duration,
-    memory: Option<Memory>,
+    last_round: Option<LastRound>,
     last: Option<journal::LastDrift>,
     is_trusting: bool,
-    shelf: Option<Shelf>,
+    history: Option<RenderHistory>,
     recorder: Option<Arc<Recorder>>,
     undo: Option<Vec<Change>>,
-    beside: Beside,
-    witness: Witness,
+    siblings: Siblings,
+    audit: Audit,
     pinned: Option<Saved>,
     names: Names,
 }
@@ -211,29 +211,29 @@ impl Target {
         if order.undo.is_some() && order.mode == Mode::Apply {
             known::forget(order, &name, state);
         }
-        let witness = order.witness(&name, state);
-        let is_compared = order.mode == Mode::Compare;
+        let audit = order.audit(&name, state);
+        let is_compared = order.mode == Mode::Report;
         let last = is_compared.then(|| journal::before(state, &order.sync, &name)).flatten();
         let pinned = order.pinned.as_ref().map(|pinned| pinned.get(&name).cloned().unwrap_or_default());
         let policies = Policies {
             conflicts: conflicts(order, &name, state),
             pinned: pinned.as_ref().map(|saved| saved.steps.clone()),
             approved: approvals::valid(state, &order.sync, &name, now),
-            ..order.policies(&name, is_first_round(order, cluster.as_ref(), &witness))
+            ..order.policies(&name, is_first_round(order, cluster.as_ref(), &audit))
         };
         Self {
             policies,
             mode: order.mode,
-            patience: order.patience(),
+            wait_policy: order.wait_policy(),
             acceptance: order.settings.wait.timeout.0,
-            memory: known::recall(order, &name, state, now),
+            last_round: known::recall(order, &name, state, now),
             is_trusting: last.as_ref().is_some_and(|last| known::is_proven(order, &name, last, now)),
             last,
-            shelf: Shelf::of(order, about.clone()),
+            history: RenderHistory::of(order, about.clone()),
             recorder: order.recorder(about),
             undo: order.undo.as_ref().map(|undo| undo.get(&name).cloned().unwrap_or_default()),
-            beside: order.beside.get(&name).cloned().unwrap_or_default(),
-            witness,
+            siblings: order.siblings.get(&name).cloned().unwrap_or_default(),
+            audit,
             pinned,
             names: order.names(&name, state),
             cluster,
@@ -244,7 +244,7 @@ impl Target {
 
     /// Runs the round, once it is known what the cluster can do.
     async fn round(mut self, stop: CancellationToken) -> Ended {
-        let wants = std::iter::once(&mut self.want).chain(self.beside.wants_mut());
+        let wants = std::iter::once(&mut self.want).chain(self.siblings.wants_mut());
         let refused = tokio::select! {
             biased;
             () = stop.cancelled() => Some(round::stopped()),
@@ -262,30 +262,30 @@ impl Target {
         if let Some(refused) = other_cluster(self.cluster.as_ref(), self.pinned.as_ref()).await {
             return (self.name, Conclusion::of(refused));
         }
-        if self.mode == Mode::Compare && self.cluster.carries_marks() {
-            let (want, policies, beside) = (&self.want, &self.policies, &self.beside);
+        if self.mode == Mode::Report && self.cluster.carries_marks() {
+            let (want, policies, siblings) = (&self.want, &self.policies, &self.siblings);
             let (last, is_trusting) = (self.last.as_ref(), self.is_trusting);
-            let task = drift::Task { want, policies, beside, last, is_trusting, stop: &stop };
+            let task = drift::Task { want, policies, siblings, last, is_trusting, stop: &stop };
             return (self.name, drift::run(self.cluster.as_ref(), &task).await);
         }
         let task = Task {
             want: &self.want,
             policies: &self.policies,
             // In a directory everything is ours, or nobody's.
-            mode: if self.mode == Mode::Compare { Mode::Plan } else { self.mode },
-            patience: self.patience,
+            mode: if self.mode == Mode::Report { Mode::Plan } else { self.mode },
+            wait_policy: self.wait_policy,
             acceptance: self.acceptance,
-            memory: self.memory.as_ref(),
-            beside: &self.beside,
-            witness: self.cluster.carries_marks().then_some(&self.witness),
+            last_round: self.last_round.as_ref(),
+            siblings: &self.siblings,
+            audit: self.cluster.carries_marks().then_some(&self.audit),
             names: &self.names,
             recorder: self.recorder.as_ref(),
             undo: self.undo.as_deref(),
             stop: &stop,
         };
         let conclusion = round::run(self.cluster.as_ref(), &task).await;
-        if let Some(shelf) = self.shelf {
-            shelf.keep(&self.want, &conclusion).await;
+        if let Some(history) = self.history {
+            history.keep(&self.want, &conclusion).await;
         }
         (self.name, conclusion)
     }
@@ -318,8 +318,8 @@ async fn collect(order: &Order, mut tasks: JoinSet<Ended>, wanted: &mut Wanted) 
 /// Renders what is wanted on a cluster where the round came to an end before anybody had to: what is wrong with the
 /// source is told whatever became of the cluster.
 async fn render(name: &str, conclusion: &mut Conclusion, wanted: &Wanted) {
-    let is_settled = conclusion.memory.as_ref().is_some_and(|memory| memory.settled.is_some());
-    if let (None, false, Some(want)) = (&conclusion.rendering, is_settled, wanted.get(name)) {
+    let is_no_change = conclusion.last_round.as_ref().is_some_and(|last_round| last_round.no_change.is_some());
+    if let (None, false, Some(want)) = (&conclusion.rendering, is_no_change, wanted.get(name)) {
         conclusion.rendering = want.rendering().await.ok();
     }
 }
@@ -332,9 +332,11 @@ fn findings(conclusions: &BTreeMap<String, Conclusion>) -> (Vec<ProblemReport>, 
         if let Some(rendering) = &conclusion.rendering {
             found.insert(name, &rendering.problems);
             unclaimed.extend(rendering.unclaimed.iter().map(Unclaimed::from));
-        } else if let Some(settled) = conclusion.memory.as_ref().and_then(|memory| memory.settled.as_ref()) {
-            found.insert(name, &settled.problems);
-            unclaimed.extend(settled.unclaimed.iter().cloned());
+        } else if let Some(no_change) =
+            conclusion.last_round.as_ref().and_then(|last_round| last_round.no_change.as_ref())
+        {
+            found.insert(name, &no_change.problems);
+            unclaimed.extend(no_change.unclaimed.iter().cloned());
         }
     }
     (problems(&found), unclaimed.into_iter().collect())
@@ -355,7 +357,7 @@ impl Order {
 
     /// What is reported of directories alone is a plan: in them everything is ours, or nobody's.
     fn told_mode(&self) -> Mode {
-        let is_planned = self.mode == Mode::Compare && self.clusters.values().all(|cluster| !cluster.carries_marks());
+        let is_planned = self.mode == Mode::Report && self.clusters.values().all(|cluster| !cluster.carries_marks());
         if is_planned { Mode::Plan } else { self.mode }
     }
 
@@ -365,16 +367,16 @@ impl Order {
     }
 
     /// What this host remembers of the sync on one of the clusters.
-    fn witness(&self, cluster: &str, state: &State) -> Witness {
-        Witness::new(state, &self.sync, cluster, self.key.clone())
+    fn audit(&self, cluster: &str, state: &State) -> Audit {
+        Audit::new(state, &self.sync, cluster, self.key.clone())
     }
 
     /// A cluster as one of those of the config file. A sync that only reports makes and prunes nothing there.
     fn names(&self, name: &str, state: &State) -> Names {
         let is_noted = self.mode == Mode::Apply;
-        let rivals =
-            if self.settings.mode == settings::Mode::Apply { Arc::clone(&self.rivals) } else { Arc::default() };
-        Names { rivals, name: name.to_owned(), state: state.clone(), is_noted }
+        let aliases =
+            if self.settings.mode == settings::Mode::Apply { Arc::clone(&self.aliases) } else { Arc::default() };
+        Names { aliases, name: name.to_owned(), state: state.clone(), is_noted }
     }
 
     fn recorder(&self, about: About) -> Option<Arc<Recorder>> {
@@ -414,7 +416,7 @@ impl Order {
             hold_on_problem: settings.on_problem == OnProblem::HoldSync,
             conflicts: Conflicts::default(),
             claims: Claims::default(),
-            moved: settings.moved.iter().map(|moved| moved.from.clone()).collect(),
+            renamed_from: settings.moved.iter().map(|moved| moved.from.clone()).collect(),
         }
     }
 
@@ -427,11 +429,11 @@ impl Order {
         }
     }
 
-    fn patience(&self) -> Option<Patience> {
+    fn wait_policy(&self) -> Option<WaitPolicy> {
         let wait = &self.settings.wait;
-        let demands = Demands { load_balancer: wait.load_balancer };
-        let patience = Patience { timeout: wait.timeout.0, model_timeout: wait.model_timeout.0, demands };
-        (wait.enabled && self.wait).then_some(patience)
+        let readiness = Readiness { load_balancer: wait.load_balancer };
+        let wait_policy = WaitPolicy { timeout: wait.timeout.0, model_timeout: wait.model_timeout.0, readiness };
+        (wait.enabled && self.wait).then_some(wait_policy)
     }
 }
 
@@ -471,15 +473,15 @@ fn seen(state: &State) -> Vec<(String, String)> {
 
 /// A host that has not seen a cluster before deletes nothing there yet. A directory keeps its own inventory, and works
 /// with a fresh state, as in CI.
-fn is_first_round(order: &Order, cluster: &dyn Cluster, witness: &Witness) -> bool {
-    let former = order.settings.moved.iter().any(|moved| witness.of(&moved.from).has_seen());
-    cluster.carries_marks() && !witness.has_seen() && !former
+fn is_first_round(order: &Order, cluster: &dyn Cluster, audit: &Audit) -> bool {
+    let former = order.settings.moved.iter().any(|moved| audit.of(&moved.from).has_seen());
+    cluster.carries_marks() && !audit.has_seen() && !former
 }
 
 fn remember(order: &Order, clusters: &BTreeMap<String, ClusterReport>, state: &State) {
     let done = clusters.iter().filter(|(_, report)| order.mode == Mode::Apply && report.state == ClusterState::Done);
     for (name, _) in done {
-        if let Err(error) = order.witness(name, state).note_seen() {
+        if let Err(error) = order.audit(name, state).record_seen() {
             error!(error = %gatewright_engine::error::Chain(&error), "cannot remember a cluster");
         }
     }

@@ -1,7 +1,7 @@
 //! Looking at a cluster before anything is decided: what exists, whose it is, and what our objects would become.
 //!
-//! Where this host has notes from its last round, the metadata of all our objects are looked at, and only what has moved
-//! since is read and rehearsed. Else all of it is: one LIST per kind by our label, and one dry run for each that exists.
+//! Where this host has a cache from its last round, the metadata of all our objects are looked at, and only what has changed
+//! since is read and dry-run. Else all of it is: one LIST per kind by our label, and one dry run for each that exists.
 //! What was not seen is said to be unknown, never to be absent.
 
 mod deletions;
@@ -30,26 +30,26 @@ use gatewright_engine::unit::Unit;
 use gatewright_engine::unit::generated::Generated;
 
 use crate::cluster::{Cluster, ClusterError, Kinds, Precondition, Reason};
-use crate::reconcile::cache::Notes;
-use dry_run::Rehearsal;
-use metadata::{Sight, outline};
+use crate::reconcile::cache::Cache;
+use dry_run::DryRun;
+use metadata::{MetadataView, outline};
 
 /// Requests under way at once on one cluster; more only adds latency.
 pub const CONCURRENCY: usize = 8;
 
-/// How often an object that moves while it is looked at is rehearsed.
-const REHEARSALS: usize = 4;
+/// How often an object that moves while it is looked at is dry-run.
+const DRY_RUN_TRIES: usize = 4;
 
-/// From so many objects of a kind on that have moved, and if they are more than one in ten, the kind is listed.
-const MANY_MOVED: usize = 20;
+/// From so many objects of a kind on that have changed, and if they are more than one in ten, the kind is listed.
+const MANY_CHANGED: usize = 20;
 
 /// Awaits futures beside each other, at most [`CONCURRENCY`] at once; the results come in no order.
-pub async fn beside<T>(futures: Vec<BoxFuture<'_, T>>) -> Vec<T> {
-    some_beside(futures, CONCURRENCY).await
+pub async fn join_limited<T>(futures: Vec<BoxFuture<'_, T>>) -> Vec<T> {
+    join_bounded(futures, CONCURRENCY).await
 }
 
 /// The same, with another number at once.
-pub async fn some_beside<T>(futures: Vec<BoxFuture<'_, T>>, at_once: usize) -> Vec<T> {
+pub async fn join_bounded<T>(futures: Vec<BoxFuture<'_, T>>, at_once: usize) -> Vec<T> {
     stream::iter(futures).buffer_unordered(at_once).collect().await
 }
 
@@ -64,8 +64,8 @@ pub struct Scope<'a> {
     pub owned: &'a Inventory,
     /// What the sync may do.
     pub policies: &'a Policies,
-    /// Whether objects that are to be created are rehearsed too: for a plan that a person reads.
-    pub rehearse_creates: bool,
+    /// Whether objects that are to be created are dry-run too: for a plan that a person reads.
+    pub dry_run_creates: bool,
     /// What is known from the last round, and what was seen since.
     pub known: Option<Known<'a>>,
 }
@@ -74,9 +74,9 @@ pub struct Scope<'a> {
 #[derive(Clone, Copy)]
 pub struct Known<'a> {
     /// What the last round found.
-    pub notes: &'a Notes,
+    pub cache: &'a Cache,
     /// The metadata of what it was about, as they are now.
-    pub sight: &'a Sight,
+    pub metadata: &'a MetadataView,
     /// The digests of all that is wanted.
     pub digests: &'a BTreeMap<ObjectId, String>,
 }
@@ -84,34 +84,37 @@ pub struct Known<'a> {
 /// Looks at a cluster. Fails only if the cluster as a whole cannot be talked to.
 ///
 /// Also returns the metadata that were seen, where they were looked at.
-pub async fn observe(cluster: &dyn Cluster, scope: Scope<'_>) -> Result<(Observed, Option<Sight>), ClusterError> {
+pub async fn observe(
+    cluster: &dyn Cluster,
+    scope: Scope<'_>,
+) -> Result<(Observed, Option<MetadataView>), ClusterError> {
     let wanted: Vec<&Object> = scope.wanted().collect();
-    let carries_marks = cluster.carries_marks();
-    let mut observed = Observed { cluster: scope.identity.to_owned(), carries_marks, ..Observed::default() };
+    let is_unmarked = !cluster.carries_marks();
+    let mut observed = Observed { is_unmarked, ..Observed::from_objects(scope.identity, []) };
     observed.autoscaled = autoscaled(scope.units);
     let kinds = scope.kinds();
     let found = cluster.kinds(&kinds).await?;
-    observed.rehearsed.extend(without_kind(&wanted, &kinds, &found));
+    observed.dry_runs.extend(without_kind(&wanted, &kinds, &found));
     let known: BTreeSet<Gvk> = found.served.into_keys().collect();
-    let sight = match scope.known {
-        Some(last) => glance(cluster, scope, last, &known, &mut observed).await?,
+    let metadata = match scope.known {
+        Some(last) => list_metadata(cluster, scope, last, &known, &mut observed).await?,
         None => None,
     };
-    if sight.is_none() {
+    if metadata.is_none() {
         list(cluster, &known, &scope.policies.marker, &mut observed).await?;
     }
     let unknown = scope.without_kind(&observed, &known);
     observed.unknown.extend(unknown);
-    let doubtful = existence::doubtful(cluster, scope.missing(&observed, &known)).await?;
-    get(cluster, doubtful, &mut observed).await?;
+    let unconfirmed = existence::unconfirmed(cluster, scope.missing(&observed, &known)).await?;
+    get(cluster, unconfirmed, &mut observed).await?;
     namespaces(cluster, &wanted, &mut observed).await?;
     gateways::look(cluster, scope, &mut observed).await?;
-    rehearse(cluster, scope, &known, &mut observed).await?;
-    gateways::rehearse(cluster, scope, &mut observed).await?;
-    replacements::rehearse(cluster, scope, &mut observed).await?;
+    dry_run(cluster, scope, &known, &mut observed).await?;
+    gateways::dry_run(cluster, scope, &mut observed).await?;
+    replacements::dry_run(cluster, scope, &mut observed).await?;
     deletions::look(cluster, scope, &mut observed).await?;
     exclusive::look(cluster, scope, &mut observed).await?;
-    Ok((observed, sight))
+    Ok((observed, metadata))
 }
 
 impl<'a> Scope<'a> {
@@ -158,7 +161,7 @@ fn without_kind(
 ) -> BTreeMap<ObjectId, Result<Live, Obstacle>> {
     let mut obstacles = BTreeMap::new();
     for gvk in kinds.iter().filter(|gvk| !found.served.contains_key(*gvk)) {
-        let obstacle = if found.silent.contains(gvk) {
+        let obstacle = if found.unanswered.contains(gvk) {
             Obstacle::Failed(format!("the part of the API that serves {gvk} does not answer"))
         } else {
             Obstacle::NoSuchKind(gvk.to_string())
@@ -180,53 +183,53 @@ pub fn only_local(error: ClusterError) -> Result<String, ClusterError> {
 }
 
 /// Looks at metadata, and reads only what is not as it was when it was right.
-async fn glance(
+async fn list_metadata(
     cluster: &dyn Cluster,
     scope: Scope<'_>,
     last: Known<'_>,
     known: &BTreeSet<Gvk>,
     observed: &mut Observed,
-) -> Result<Option<Sight>, ClusterError> {
+) -> Result<Option<MetadataView>, ClusterError> {
     let mut objects = scope.objects();
     objects.retain(|_, gvk| known.contains(gvk));
-    let Some(sight) = last.sight.clone().widened(cluster, &objects, &scope.policies.marker).await? else {
+    let Some(metadata) = last.metadata.clone().widened(cluster, &objects, &scope.policies.marker).await? else {
         return Ok(None);
     };
-    if sight.is_older_than(&last.notes.versions) {
+    if metadata.is_older_than(&last.cache.versions) {
         return Ok(None);
     }
-    let notes = last.notes.by_object();
-    let is_settled = |id: &ObjectId| {
-        let seen = notes.get(id).zip(sight.objects.get(id));
-        seen.is_some_and(|(note, seen)| last.digests.get(id) == Some(&note.wanted) && note.agrees(seen))
+    let cache = last.cache.by_object();
+    let is_cached = |id: &ObjectId| {
+        let seen = cache.get(id).zip(metadata.objects.get(id));
+        seen.is_some_and(|(cached, seen)| last.digests.get(id) == Some(&cached.wanted) && cached.agrees(seen))
     };
-    let shown = objects.into_iter().filter(|(id, _)| sight.objects.contains_key(id));
-    let (unchanged, moved): (BTreeMap<ObjectId, Gvk>, BTreeMap<ObjectId, Gvk>) =
-        shown.partition(|(id, _)| is_settled(id));
+    let shown = objects.into_iter().filter(|(id, _)| metadata.objects.contains_key(id));
+    let (unchanged, changed): (BTreeMap<ObjectId, Gvk>, BTreeMap<ObjectId, Gvk>) =
+        shown.partition(|(id, _)| is_cached(id));
     for (id, gvk) in unchanged {
-        if let Some(live) = outline(&id, &gvk, &sight.objects[&id]) {
+        if let Some(live) = outline(&id, &gvk, &metadata.objects[&id]) {
             observed.live.insert(id.clone(), live);
             observed.unchanged.insert(id);
         }
     }
-    read(cluster, scope, &sight, moved, observed).await?;
-    Ok(Some(sight))
+    read(cluster, scope, &metadata, changed, observed).await?;
+    Ok(Some(metadata))
 }
 
 /// Reads objects that are there: one by one, or, where that is less work, all of their kind.
 async fn read(
     cluster: &dyn Cluster,
     scope: Scope<'_>,
-    sight: &Sight,
+    metadata: &MetadataView,
     mut objects: BTreeMap<ObjectId, Gvk>,
     observed: &mut Observed,
 ) -> Result<(), ClusterError> {
-    let mut moved: BTreeMap<&Gvk, usize> = BTreeMap::new();
+    let mut changed: BTreeMap<&Gvk, usize> = BTreeMap::new();
     for gvk in objects.values() {
-        *moved.entry(gvk).or_default() += 1;
+        *changed.entry(gvk).or_default() += 1;
     }
-    let shown = |gvk: &Gvk| sight.objects.keys().filter(|id| id.group == gvk.group && id.kind == gvk.kind).count();
-    let many = moved.into_iter().filter(|(gvk, number)| *number >= MANY_MOVED && number * 10 > shown(gvk));
+    let shown = |gvk: &Gvk| metadata.objects.keys().filter(|id| id.group == gvk.group && id.kind == gvk.kind).count();
+    let many = changed.into_iter().filter(|(gvk, number)| *number >= MANY_CHANGED && number * 10 > shown(gvk));
     let many: BTreeSet<Gvk> = many.map(|(gvk, _)| gvk.clone()).collect();
     let before = std::mem::take(&mut observed.live);
     list(cluster, &many, &scope.policies.marker, observed).await?;
@@ -245,7 +248,7 @@ async fn list(
     let label = marker.label();
     let listed = kinds.iter().filter(|gvk| !is_secret(&gvk.group, &gvk.kind) || !cluster.carries_marks());
     let lists = listed.map(|gvk| cluster.list(gvk, (SYNC_LABEL, &label))).collect();
-    for list in beside(lists).await {
+    for list in join_limited(lists).await {
         match list {
             Ok(live) => observed.live.extend(live.into_iter().map(|live| (live.object.id().clone(), live))),
             // The objects are asked for one by one below; perhaps that is allowed.
@@ -273,7 +276,7 @@ pub async fn read_each(
 ) -> Result<(BTreeMap<ObjectId, Live>, BTreeMap<ObjectId, String>), ClusterError> {
     let gets = objects.iter().map(|(id, gvk)| cluster.get(gvk, id).map(move |live| (id, live)).boxed()).collect();
     let (mut there, mut unknown) = (BTreeMap::new(), BTreeMap::new());
-    for (id, live) in beside(gets).await {
+    for (id, live) in join_limited(gets).await {
         match live {
             Ok(Some(live)) => drop(there.insert(id.clone(), live)),
             Ok(None) => {}
@@ -309,7 +312,7 @@ async fn namespaces(cluster: &dyn Cluster, wanted: &[&Object], observed: &mut Ob
     Ok(())
 }
 
-async fn rehearse(
+async fn dry_run(
     cluster: &dyn Cluster,
     scope: Scope<'_>,
     known: &BTreeSet<Gvk>,
@@ -320,10 +323,10 @@ async fn rehearse(
         .filter(|object| known.contains(&object.gvk()) && !observed.unknown.contains_key(object.id()))
         .filter(|object| !observed.unchanged.contains(object.id()))
         .collect();
-    rehearse_all(cluster, scope, objects, observed).await
+    dry_run_all(cluster, scope, objects, observed).await
 }
 
-async fn rehearse_all(
+async fn dry_run_all(
     cluster: &dyn Cluster,
     scope: Scope<'_>,
     mut objects: Vec<&Object>,
@@ -333,36 +336,36 @@ async fn rehearse_all(
     let generated: BTreeMap<&ObjectId, &Generated> = generated.map(|it| (it.object.id(), it)).collect();
     let units = scope.about().flat_map(|unit| unit.all().map(move |object| (object.id(), unit)));
     let units: BTreeMap<&ObjectId, &Unit> = units.collect();
-    for _ in 0..REHEARSALS {
-        let candidates: Vec<(&Object, Rehearsal<'_>)> = objects
+    for _ in 0..DRY_RUN_TRIES {
+        let candidates: Vec<(&Object, DryRun<'_>)> = objects
             .into_iter()
             .filter_map(|object| {
-                let only_if = precondition(object, observed, scope.rehearse_creates)?;
+                let only_if = precondition(object, observed, scope.dry_run_creates)?;
                 let unit = units.get(object.id())?;
-                // What has a value that is made once is rehearsed with the value that it has.
+                // What has a generated value is dry-run with the value that it has.
                 let live = observed.live.get(object.id());
                 let kept = generated.get(object.id()).and_then(|generated| generated.kept(live?));
                 let wanted = kept.as_ref().unwrap_or(object);
-                Some((object, Rehearsal::of(unit, wanted, only_if, observed, scope.policies)?))
+                Some((object, DryRun::of(unit, wanted, only_if, observed, scope.policies)?))
             })
             .collect();
         let mut runs = Vec::with_capacity(candidates.len());
-        for (object, rehearsal) in &candidates {
-            runs.push(rehearsal.run(cluster).map(|result| (*object, result)).boxed());
+        for (object, dry_run) in &candidates {
+            runs.push(dry_run.run(cluster).map(|result| (*object, result)).boxed());
         }
-        let mut moved = Vec::new();
-        for (object, result) in beside(runs).await {
+        let mut changed = Vec::new();
+        for (object, result) in join_limited(runs).await {
             let result = match result {
                 Ok(live) => Ok(live),
                 Err(error) if error.reason == Reason::Conflict => {
-                    moved.push(object);
+                    changed.push(object);
                     Err(Obstacle::Failed(Chain(&error).to_string()))
                 }
                 Err(error) => Err(obstacle(error)?),
             };
-            observed.rehearsed.insert(object.id().clone(), result);
+            observed.dry_runs.insert(object.id().clone(), result);
         }
-        objects = moved;
+        objects = changed;
         if objects.is_empty() {
             break;
         }
@@ -380,17 +383,17 @@ async fn get_again(cluster: &dyn Cluster, objects: &[&Object], observed: &mut Ob
     get(cluster, again, observed).await
 }
 
-fn precondition(object: &Object, observed: &Observed, rehearse_creates: bool) -> Option<Precondition> {
+fn precondition(object: &Object, observed: &Observed, dry_run_creates: bool) -> Option<Precondition> {
     match observed.live.get(object.id()) {
         Some(live) if live.is_terminating() => None,
         Some(live) => {
             Some(Precondition::Unchanged { uid: live.uid.clone(), resource_version: live.resource_version.clone() })
         }
-        // In a namespace that is not there yet nothing can be rehearsed.
+        // In a namespace that is not there yet nothing can be dry-run.
         None => {
             let is_possible =
                 observed.namespaces.get(&object.id().namespace).is_none_or(|s| *s == NamespaceState::Present);
-            (rehearse_creates && is_possible).then_some(Precondition::Absent)
+            (dry_run_creates && is_possible).then_some(Precondition::Absent)
         }
     }
 }

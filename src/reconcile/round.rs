@@ -27,30 +27,31 @@ use gatewright_engine::plan::restore::Change;
 use gatewright_engine::plan::saved::{SavedStep, saved};
 use gatewright_engine::plan::{Action, Observed, Plan, Step, plan};
 use gatewright_engine::unit::Rendering;
+use gatewright_engine::unit::marked::Marked;
 use serde::{Deserialize, Serialize};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 use tracing::{debug, warn};
 
 use crate::cluster::{Cluster, ClusterError, KindScope, Reason};
-use crate::desired::claims::Beside;
 use crate::desired::rendering::Want;
 use crate::desired::rendering::work::RenderingError;
+use crate::desired::siblings::Siblings;
 use crate::history::archive::record::Recorder;
-use crate::inventory::audit::Witness;
+use crate::inventory::audit::Audit;
 use crate::inventory::store::{Shards, forgetful};
 use crate::reconcile::aliases::Names;
 use crate::reconcile::apply::pre_image::{Keep, unkept};
 use crate::reconcile::apply::{Applied, Limits, Terms, apply};
-use crate::reconcile::cache::{Notes, Vital, digests};
-use crate::reconcile::observe::metadata::Sight;
+use crate::reconcile::cache::{Cache, HealthSnapshot, digests};
+use crate::reconcile::observe::metadata::MetadataView;
 use crate::reconcile::observe::{Known, Scope, observe};
-use crate::reconcile::wait::{Patience, Unhealthy};
+use crate::reconcile::wait::{Unhealthy, WaitPolicy};
 use crate::report::outcome::Outcome;
 use crate::report::{ClusterReport, ClusterState, Mode, Saved};
-use fast_path::Settled;
-use former_inventories::Ledgers;
-use health_snapshot::Vitals;
+use fast_path::NoChange;
+use former_inventories::Stores;
+use health_snapshot::HealthSnapshots;
 use summary::units;
 
 /// How often a round plans again when somebody else was faster.
@@ -66,17 +67,17 @@ pub struct Task<'a> {
     /// Whether anything is changed.
     pub mode: Mode,
     /// How long to wait for health; `None`: not at all.
-    pub patience: Option<Patience>,
-    /// How long to wait until Gateways are accepted of which something is taken over.
+    pub wait_policy: Option<WaitPolicy>,
+    /// How long to wait until Gateways are accepted of which something is adopted.
     pub acceptance: Duration,
     /// What is known from the last round; `None`: everything is compared again.
-    pub memory: Option<&'a Memory>,
+    pub last_round: Option<&'a LastRound>,
     /// What our other syncs want on this cluster.
-    pub beside: &'a Beside,
+    pub siblings: &'a Siblings,
     /// The names by which clusters answer.
     pub names: &'a Names,
     /// What this host remembers of the inventory; `None` where that is authoritative, as in a directory.
-    pub witness: Option<&'a Witness>,
+    pub audit: Option<&'a Audit>,
     /// Where objects are kept as they are before they are changed; `None` keeps nothing.
     pub recorder: Option<&'a Arc<Recorder>>,
     /// What a round has done that is to be undone; what is wanted holds all that may be wanted for it.
@@ -102,11 +103,11 @@ impl<'a> Task<'a> {
 
 /// What this host knows of a sync on a cluster.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct Memory {
+pub struct LastRound {
     /// Its objects.
-    pub notes: Notes,
+    pub cache: Cache,
     /// What the last round was about, if there was nothing left to do after it.
-    pub settled: Option<Settled>,
+    pub no_change: Option<NoChange>,
 }
 
 /// What came of a round on a cluster.
@@ -115,19 +116,19 @@ pub struct Conclusion {
     /// What is told.
     pub report: ClusterReport,
     /// What is known for the next round.
-    pub memory: Option<Memory>,
+    pub last_round: Option<LastRound>,
     /// Whether that differs from what was known before.
     pub is_new: bool,
-    /// The inventory is in doubt, and nothing was changed: the next round is to read all of it again.
-    pub is_doubtful: bool,
+    /// The inventory is suspect, and nothing was changed: the next round is to read all of it again.
+    pub is_suspect: bool,
     /// What was wanted, if it had to be rendered.
-    pub rendering: Option<Arc<Rendering>>,
+    pub rendering: Option<Arc<Marked>>,
 }
 
 impl Conclusion {
     /// Concludes with a report and nothing else.
     pub fn of(report: ClusterReport) -> Self {
-        Self { report, memory: None, is_new: false, is_doubtful: false, rendering: None }
+        Self { report, last_round: None, is_new: false, is_suspect: false, rendering: None }
     }
 }
 
@@ -169,7 +170,7 @@ async fn try_run(cluster: &dyn Cluster, task: &Task<'_>) -> Result<Conclusion, C
         }
         looked = first_look(cluster, task) => looked?,
     };
-    let (place, view, ledgers) = match looked {
+    let (place, view, stores) = match looked {
         First::Concluded(conclusion) => return Ok(*conclusion),
         First::Open(open) => *open,
     };
@@ -181,13 +182,13 @@ async fn try_run(cluster: &dyn Cluster, task: &Task<'_>) -> Result<Conclusion, C
         report.units = units(here, &view.plan, &here.health(&view, None), None, &Unhealthy::new());
         let steps = saved(&view.plan, &view.observed, &task.policies.conflicts.masker);
         report.saved = Saved { identity: view.observed.cluster.clone(), steps };
-        let memory = cache_update::planned(here, &view, &ledgers.own, &report);
-        let is_new = task.memory != memory.as_ref();
-        return Ok(Conclusion { report, memory, is_new, is_doubtful: ledgers.are_doubtful(), rendering });
+        let last_round = cache_update::planned(here, &view, &stores.own, &report);
+        let is_new = task.last_round != last_round.as_ref();
+        return Ok(Conclusion { report, last_round, is_new, is_suspect: stores.are_suspect(), rendering });
     }
-    let (report, memory) = carry_out(cluster, here, view, ledgers).await?;
-    let is_new = task.memory != memory.as_ref();
-    Ok(Conclusion { report, memory, is_new, is_doubtful: false, rendering })
+    let (report, last_round) = carry_out(cluster, here, view, stores).await?;
+    let is_new = task.last_round != last_round.as_ref();
+    Ok(Conclusion { report, last_round, is_new, is_suspect: false, rendering })
 }
 
 /// What a round on a cluster goes by once it is known that there may be something to do.
@@ -195,7 +196,7 @@ struct Place {
     /// What identifies the cluster.
     identity: String,
     /// What is wanted there.
-    rendering: Arc<Rendering>,
+    rendering: Arc<Marked>,
     /// The digests of that.
     digests: BTreeMap<ObjectId, String>,
     /// What the sync may do, beside the others of this installation.
@@ -213,19 +214,19 @@ struct View {
     plan: Plan,
     observed: Observed,
     /// The metadata of our objects, where they were looked at.
-    sight: Option<Sight>,
+    metadata: Option<MetadataView>,
     /// What is known of those that nobody has touched.
-    vitals: BTreeMap<ObjectId, Vital>,
+    snapshots: BTreeMap<ObjectId, HealthSnapshot>,
 }
 
 impl Here<'_> {
     /// What is known of the state of objects.
-    fn health<'a>(&self, view: &'a View, live: Option<&'a BTreeMap<ObjectId, Live>>) -> Vitals<'a> {
-        let demands = self.task.patience.map(|patience| patience.demands).unwrap_or_default();
-        Vitals {
+    fn health<'a>(&self, view: &'a View, live: Option<&'a BTreeMap<ObjectId, Live>>) -> HealthSnapshots<'a> {
+        let readiness = self.task.wait_policy.map(|wait_policy| wait_policy.readiness).unwrap_or_default();
+        HealthSnapshots {
             live: live.unwrap_or(&view.observed.live),
-            known: &view.vitals,
-            demands: view.observed.carries_marks.then_some(demands),
+            known: &view.snapshots,
+            readiness: (!view.observed.is_unmarked).then_some(readiness),
         }
     }
 }
@@ -233,13 +234,13 @@ impl Here<'_> {
 /// How far the first look has led.
 enum First {
     Concluded(Box<Conclusion>),
-    Open(Box<(Place, View, Ledgers)>),
+    Open(Box<(Place, View, Stores)>),
 }
 
 /// Renders while the cluster is asked who it is, where it is certain that the round needs it. What is shared by all
 /// clusters is made only once; how it went is seen by whoever takes it.
 async fn begin(task: &Task<'_>) {
-    if task.memory.is_none() {
+    if task.last_round.is_none() {
         drop(task.want.rendering().await);
     }
 }
@@ -250,13 +251,15 @@ async fn first_look(cluster: &dyn Cluster, task: &Task<'_>) -> Result<First, Clu
     let identity = identity?;
     let twin = task.names.twin(&identity).await;
     // Whatever is known from the last round, this one is to say that nothing is done.
-    let memory = task.memory.filter(|memory| twin.is_none() && memory.notes.are_about(&identity));
-    let sight = match memory {
-        Some(memory) => Sight::default().widened(cluster, &memory.notes.kinds(), &task.policies.marker).await?,
+    let last_round = task.last_round.filter(|last_round| twin.is_none() && last_round.cache.are_about(&identity));
+    let metadata = match last_round {
+        Some(last_round) => {
+            MetadataView::default().widened(cluster, &last_round.cache.kinds(), &task.policies.marker).await?
+        }
         None => None,
     };
-    if let (Some(memory), Some(sight)) = (memory, &sight)
-        && let Some(conclusion) = fast_path::conclude(cluster, task, memory, sight).await?
+    if let (Some(last_round), Some(metadata)) = (last_round, &metadata)
+        && let Some(conclusion) = fast_path::conclude(cluster, task, last_round, metadata).await?
     {
         return Ok(First::Concluded(Box::new(conclusion)));
     }
@@ -267,18 +270,19 @@ async fn first_look(cluster: &dyn Cluster, task: &Task<'_>) -> Result<First, Clu
     let rendering = located(cluster, task.policies, &rendering).await?.map_or(rendering, Arc::new);
     let digests = digests(&rendering.units, &task.policies.conflicts);
     let policies = Policies {
-        claims: task.beside.claims().await,
-        known_cluster: task.witness.and_then(Witness::cluster).unwrap_or_default(),
+        claims: task.siblings.claims().await,
+        known_cluster: task.audit.and_then(Audit::cluster).unwrap_or_default(),
         twin,
         ..task.policies.clone()
     };
     let place = Place { identity, rendering, digests, policies };
     let here = Here { task: &Task { policies: &place.policies, ..*task }, place: &place };
-    let shards = if memory.is_some() { Shards::Here } else { Shards::There };
-    let ledgers = Ledgers::load(cluster, task, shards).await?;
-    let owned = ledgers.others.taken_over(&ledgers.own.inventory);
-    let view = look(cluster, &here, (&ledgers, &owned), memory.map(|memory| &memory.notes), sight).await?;
-    Ok(First::Open(Box::new((place, view, ledgers))))
+    let shards = if last_round.is_some() { Shards::Here } else { Shards::There };
+    let stores = Stores::load(cluster, task, shards).await?;
+    let owned = stores.others.with_former(&stores.own.inventory);
+    let view =
+        look(cluster, &here, (&stores, &owned), last_round.map(|last_round| &last_round.cache), metadata).await?;
+    Ok(First::Open(Box::new((place, view, stores))))
 }
 
 /// Applies, and plans again where somebody else was faster.
@@ -286,22 +290,22 @@ async fn carry_out(
     cluster: &dyn Cluster,
     here: &Here<'_>,
     mut view: View,
-    mut ledgers: Ledgers,
-) -> Result<(ClusterReport, Option<Memory>), ClusterError> {
+    mut stores: Stores,
+) -> Result<(ClusterReport, Option<LastRound>), ClusterError> {
     let (task, sync) = (here.task, &here.task.policies.marker.sync);
     let limits = Limits { acceptance: Instant::now() + task.acceptance, stop: task.stop };
     let mut applied = Applied::default();
     let mut done = BTreeMap::new();
-    if let (Some(doubt), Some(witness)) = (&ledgers.own.doubt, task.witness) {
-        witness.keep_doubt(doubt).map_err(|error| forgetful(sync, error))?;
+    if let (Some(suspicion), Some(audit)) = (&stores.own.suspicion, task.audit) {
+        audit.keep_suspicion(suspicion).map_err(|error| forgetful(sync, error))?;
     }
     for attempt in 1..=ATTEMPTS {
         task.begin(&view.plan)?;
         // What is wanted and bears our mark needs no other proof.
         let proven: BTreeSet<&ObjectId> =
             view.plan.steps.iter().filter(|step| step.object.is_some()).map(|step| &step.id).collect();
-        ledgers.own.unproven.retain(|id| !proven.contains(id));
-        ledgers.own.save(cluster, sync, &view.plan.inventory).await?;
+        stores.own.unverified.retain(|id| !proven.contains(id));
+        stores.own.save(cluster, sync, &view.plan.inventory).await?;
         applied = apply(cluster, &view.plan, task.terms(&view.observed), limits).await;
         let is_stale = applied.outcomes.values().any(|outcome| matches!(outcome, Outcome::Stale(_)));
         if !is_stale || attempt == ATTEMPTS || task.stop.is_cancelled() {
@@ -309,23 +313,23 @@ async fn carry_out(
         }
         // Somebody else was faster: what was written so far is in the inventory, and is seen as ours now.
         debug!(sync, attempt, "plans again, because an object was changed meanwhile");
-        finish::note_uids(&mut view.plan.inventory, &applied);
-        ledgers.own.save(cluster, sync, &view.plan.inventory).await?;
-        let notes = cache_update::so_far(here, &view, &applied);
+        view.plan.inventory.record_uids(applied.live.values());
+        stores.own.save(cluster, sync, &view.plan.inventory).await?;
+        let cache = cache_update::so_far(here, &view, &applied);
         // What is stale may have been done all the same: an answer was lost, and the second try met the first.
         let may_be_done =
             |step: &Step| matches!(applied.outcomes.get(&step.id), Some(Outcome::Done | Outcome::Stale(_)));
         done.extend(view.plan.steps.into_iter().filter(may_be_done).map(|step| (step.id.clone(), step)));
-        let sight = view.sight.map(|_| Sight::default());
+        let metadata = view.metadata.map(|_| MetadataView::default());
         let policies = Policies { pinned: left(task.policies, &done), ..task.policies.clone() };
         let here = &Here { task: &Task { policies: &policies, ..*task }, place: here.place };
-        view = look(cluster, here, (&ledgers, &ledgers.own.inventory), Some(&notes), sight).await?;
+        view = look(cluster, here, (&stores, &stores.own.inventory), Some(&cache), metadata).await?;
         if view.plan.is_stopped() {
             return Ok((ClusterReport::of(&view.plan), None));
         }
     }
     carry_over(task, &mut view.plan, &mut applied, done);
-    Ok(finish::finish(cluster, here, ledgers, view, applied).await)
+    Ok(finish::finish(cluster, here, stores, view, applied).await)
 }
 
 /// What is left to do of a plan that is carried out as it was made.
@@ -341,65 +345,62 @@ pub async fn located(
     cluster: &dyn Cluster,
     policies: &Policies,
     rendering: &Rendering,
-) -> Result<Option<Rendering>, ClusterError> {
+) -> Result<Option<Marked>, ClusterError> {
     let guessed = rendering.units.iter().filter(|unit| unit.home.is_some() && policies.is_about(&unit.id));
     let kinds: BTreeSet<Gvk> = guessed.flat_map(|unit| unit.objects.iter().map(Object::gvk)).collect();
     if kinds.is_empty() {
         return Ok(None);
     }
     let known = cluster.kinds(&kinds).await?.served;
-    let settled = rendering.settled(|kind| known.get(kind).map(|scope| *scope == KindScope::Namespaced));
-    let marker = &policies.marker;
-    Ok(settled.map(|mut settled| {
-        for problem in settled.problems.iter().filter(|problem| !rendering.problems.contains(problem)) {
+    let scoped = rendering.scoped(|kind| known.get(kind).map(|scope| *scope == KindScope::Namespaced));
+    Ok(scoped.map(|scoped| {
+        for problem in scoped.problems.iter().filter(|problem| !rendering.problems.contains(problem)) {
             warn!(%problem, "problem in the source on this cluster");
         }
-        for unit in settled.units.iter_mut().filter(|unit| unit.home.is_some()) {
-            unit.map(|object| marker.mark(object));
-        }
-        settled
+        scoped.marked(&policies.marker)
     }))
 }
 
 async fn look(
     cluster: &dyn Cluster,
     here: &Here<'_>,
-    (ledgers, owned): (&Ledgers, &Inventory),
-    notes: Option<&Notes>,
-    sight: Option<Sight>,
+    (stores, owned): (&Stores, &Inventory),
+    cache: Option<&Cache>,
+    metadata: Option<MetadataView>,
 ) -> Result<View, ClusterError> {
     let Here { task, place } = here;
-    let known = notes.zip(sight.as_ref()).map(|(notes, sight)| Known { notes, sight, digests: &place.digests });
+    let known =
+        cache.zip(metadata.as_ref()).map(|(cache, metadata)| Known { cache, metadata, digests: &place.digests });
     let scope = Scope {
         identity: &place.identity,
         units: &place.rendering.units,
         owned,
         policies: task.policies,
-        rehearse_creates: task.mode == Mode::Plan,
+        dry_run_creates: task.mode == Mode::Plan,
         known,
     };
-    let (mut observed, sight) = observe(cluster, scope).await?;
-    ledgers.report(cluster, task, &mut observed).await?;
+    let (mut observed, metadata) = observe(cluster, scope).await?;
+    stores.report(cluster, task, &mut observed).await?;
     let mut plan = match task.undo {
         Some(changes) => undo::plan(cluster, changes, &observed, owned, task.policies).await,
         None => plan(&place.rendering, &observed, owned, task.policies),
     };
-    let mut vitals = BTreeMap::new();
-    if let Some((notes, sight)) = notes.zip(sight.as_ref()) {
-        let known = notes.by_object();
+    let mut snapshots = BTreeMap::new();
+    if let Some((cache, metadata)) = cache.zip(metadata.as_ref()) {
+        let known = cache.by_object();
         for step in plan.steps.iter_mut().filter(|step| observed.unchanged.contains(&step.id)) {
             step.fields = known.get(&step.id).map(|note| note.fields.clone()).unwrap_or_default();
         }
-        let unchanged = notes.objects.iter().filter(|note| observed.unchanged.contains(&note.id));
-        vitals = health_snapshot::vitals(cluster, task, unchanged, sight).await?;
+        let unchanged = cache.objects.iter().filter(|note| observed.unchanged.contains(&note.id));
+        snapshots = health_snapshot::snapshots(cluster, task, unchanged, metadata).await?;
     }
-    Ok(View { plan, observed, sight, vitals })
+    Ok(View { plan, observed, metadata, snapshots })
 }
 
 /// What was done before the last plan was made is as it should be for that plan, and a change of this round all the
 /// same: it is awaited and reported. What is not as it should be was not done, and has a step of its own in that plan.
 fn carry_over(task: &Task<'_>, plan: &mut Plan, applied: &mut Applied, mut done: BTreeMap<ObjectId, Step>) {
-    for step in plan.steps.iter_mut().filter(|step| step.action == Action::Keep) {
+    for step in plan.steps.iter_mut().filter(|step| step.action == Action::Unchanged) {
         if let Some(earlier) = done.remove(&step.id) {
             applied.outcomes.insert(step.id.clone(), Outcome::Done);
             *step = earlier;

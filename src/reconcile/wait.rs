@@ -5,12 +5,12 @@ mod causes;
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
-use gatewright_engine::health::{Demands, Health, health};
+use gatewright_engine::health::{Health, Readiness, health};
 use gatewright_engine::live::Live;
 use gatewright_engine::marks::{Marker, SYNC_LABEL};
 use gatewright_engine::object::{Gvk, ObjectId};
+use gatewright_engine::plan::deployer::Awaited;
 use gatewright_engine::plan::patience::loads_a_model;
-use gatewright_engine::plan::take_over::Awaited;
 use tokio::time::{Instant, sleep};
 use tokio_util::sync::CancellationToken;
 
@@ -29,16 +29,16 @@ const PARAMETERS: &str = "/spec/infrastructure/parametersRef";
 
 /// What is awaited, and for how long.
 #[derive(Clone, Copy, Debug)]
-pub struct Patience {
+pub struct WaitPolicy {
     /// For how long.
     pub timeout: Duration,
     /// For how long if a model server is among it.
     pub model_timeout: Duration,
     /// What counts as healthy.
-    pub demands: Demands,
+    pub readiness: Readiness,
 }
 
-impl Patience {
+impl WaitPolicy {
     /// Returns for how long these are awaited.
     fn of(self, objects: &BTreeMap<ObjectId, Gvk>, seen: &BTreeMap<ObjectId, Live>) -> Duration {
         let loads = |id: &ObjectId| loads_a_model(id, seen.get(id).map(|live| live.object.body()));
@@ -56,21 +56,21 @@ pub async fn wait(
     cluster: &dyn Cluster,
     marker: &Marker,
     objects: &BTreeMap<ObjectId, Gvk>,
-    patience: Patience,
+    wait_policy: WaitPolicy,
     seen: &mut BTreeMap<ObjectId, Live>,
     stop: &CancellationToken,
 ) -> Result<Unhealthy, ClusterError> {
-    let timeout = patience.of(objects, seen);
+    let timeout = wait_policy.of(objects, seen);
     let deadline = Instant::now() + timeout;
     let mut pause = FIRST_PAUSE;
     // What an apply has answered is from before any controller saw it: enough for what never becomes anything, and
     // never for a failure.
-    let mut unhealthy = judge(objects, seen, patience.demands).0;
+    let mut unhealthy = judge(objects, seen, wait_policy.readiness).0;
     loop {
         let mut has_failed = false;
         if !unhealthy.is_empty() {
             look(cluster, marker, objects, &unhealthy, seen).await?;
-            (unhealthy, has_failed) = judge(objects, seen, patience.demands);
+            (unhealthy, has_failed) = judge(objects, seen, wait_policy.readiness);
         }
         let is_late = Instant::now() >= deadline;
         if unhealthy.is_empty() || has_failed || stop.is_cancelled() || is_late {
@@ -107,7 +107,7 @@ pub async fn accepted(
             Some(live) if live.object.body().pointer(PARAMETERS) != Some(&gateway.parameters) => {
                 return Ok(Some("somebody has changed its parametersRef".to_owned()));
             }
-            Some(live) => health(live.object.body(), Demands::default()),
+            Some(live) => health(live.object.body(), Readiness::default()),
         };
         match state {
             Health::Current => return Ok(None),
@@ -146,17 +146,21 @@ async fn look(
 }
 
 /// Returns those of some objects that are not healthy, with what is wrong.
-pub fn sick(objects: &BTreeMap<ObjectId, Gvk>, seen: &BTreeMap<ObjectId, Live>, demands: Demands) -> Unhealthy {
-    judge(objects, seen, demands).0
+pub fn sick(objects: &BTreeMap<ObjectId, Gvk>, seen: &BTreeMap<ObjectId, Live>, readiness: Readiness) -> Unhealthy {
+    judge(objects, seen, readiness).0
 }
 
-fn judge(objects: &BTreeMap<ObjectId, Gvk>, seen: &BTreeMap<ObjectId, Live>, demands: Demands) -> (Unhealthy, bool) {
+fn judge(
+    objects: &BTreeMap<ObjectId, Gvk>,
+    seen: &BTreeMap<ObjectId, Live>,
+    readiness: Readiness,
+) -> (Unhealthy, bool) {
     let mut unhealthy = Unhealthy::new();
     let mut has_failed = false;
     for id in objects.keys() {
         let state = seen.get(id).map_or_else(
             || Health::InProgress("it is not there".to_owned()),
-            |live| health(live.object.body(), demands),
+            |live| health(live.object.body(), readiness),
         );
         has_failed |= matches!(state, Health::Failed(_));
         if state != Health::Current {

@@ -14,11 +14,15 @@ pub fn blast(report: &Report) -> Option<String> {
     if reach.clusters == 0 {
         return None;
     }
-    let word = if report.mode == Mode::Plan { "touches" } else { "is about" };
+    let word = match report.mode {
+        Mode::Plan => "change",
+        Mode::Apply => "changed",
+        Mode::Report => "differ",
+    };
     let units = count(reach.units, "unit");
     let on = format!("{} of {}", reach.clusters, count(report.clusters.len(), "cluster"));
     let (touched, changes, pods) = (reach.touched, reach.changes(report.mode), reach.pods(report.mode));
-    Some(format!("{word} {touched} of {units} on {on}: {changes}{pods}"))
+    Some(format!("{touched} of {units} on {on} {word}: {changes}{pods}"))
 }
 
 /// How far a report reaches, in numbers.
@@ -69,7 +73,7 @@ impl<'a> Reach<'a> {
         match (self.rolled, mode) {
             (0, _) => String::new(),
             (_, Mode::Apply) => format!("; pods of {objects} are replaced"),
-            (_, Mode::Plan | Mode::Compare) => format!("; would replace the pods of {objects}"),
+            (_, Mode::Plan | Mode::Report) => format!("; would replace the pods of {objects}"),
         }
     }
 }
@@ -133,7 +137,7 @@ mod tests {
         assert_eq!(
             blast(&report).as_deref(),
             Some(
-                "touches 3 of 5 units on 1 of 2 clusters: 1 object to create, 3 objects to update; would replace the pods \
+                "3 of 5 units on 1 of 2 clusters change: 1 object to create, 3 objects to update; would replace the pods \
                  of 1 object"
             )
         );

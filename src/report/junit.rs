@@ -17,7 +17,7 @@ use crate::report::outcome::Outcome;
 /// What became of one case.
 enum Verdict {
     Passed,
-    /// The text is inert already.
+    /// The text is sanitized already.
     Failed {
         kind: String,
         message: String,
@@ -172,7 +172,7 @@ fn verdict(step: &StepReport, cluster: &ClusterReport, mode: Mode) -> Verdict {
     match (&step.outcome, mode) {
         (Some(Outcome::Failed(why) | Outcome::Stale(why)), _) => failed(why.clone()),
         (Some(Outcome::Skipped), _) => Verdict::Skipped("not tried".to_owned()),
-        (None, Mode::Plan | Mode::Compare) if step.is_change() => {
+        (None, Mode::Plan | Mode::Report) if step.is_change() => {
             let verb = verb(&step.action, true);
             failed(match step.differences.len() {
                 0 => verb,
@@ -200,7 +200,7 @@ fn differences(step: &StepReport, cluster: &ClusterReport) -> String {
     out
 }
 
-/// Returns a text of others for an attribute; what XML cannot hold at all is not left by [`inert`].
+/// Returns a text of others for an attribute; what XML cannot hold at all is not left by [`sanitized`].
 fn xml(text: &str) -> String {
     escaped(&sanitize::line(text))
 }

@@ -89,7 +89,7 @@ pub(super) fn verb(action: &str, is_planned: bool) -> String {
 /// Tells whether an object stays as it is because that is right or safe, and not because something is wrong with it.
 fn is_kept(reason: &Reason) -> bool {
     match reason {
-        Reason::Kept(_)
+        Reason::Protected(_)
         | Reason::Unmarked
         | Reason::HoldsOthers(_)
         | Reason::StillNeeded(_)
@@ -103,8 +103,8 @@ fn is_kept(reason: &Reason) -> bool {
         | Reason::Adopted
         | Reason::PruneDisabled
         | Reason::MayBeClaimed(_)
-        | Reason::InDoubt
-        | Reason::Unproven
+        | Reason::SuspectInventory
+        | Reason::Unverified
         | Reason::FirstRound => true,
         Reason::Foreign(_)
         | Reason::LiveDeployer(_)
@@ -119,7 +119,7 @@ fn is_kept(reason: &Reason) -> bool {
         | Reason::Failed(_)
         | Reason::Unknown(_)
         | Reason::Taken(_)
-        | Reason::Moved(_)
+        | Reason::Stale(_)
         | Reason::DeletedAgain(_)
         | Reason::Immutable(_)
         | Reason::NotUndone(_)

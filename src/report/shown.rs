@@ -1,7 +1,7 @@
 //! A difference as people see it: the same words in every view.
 
-use gatewright_engine::diff::{Class, Difference};
-use gatewright_engine::plan::conflicts::Settled;
+use gatewright_engine::diff::{Class, Difference, folded};
+use gatewright_engine::plan::conflicts::FieldVerdict;
 use gatewright_engine::text::count;
 use serde_json::Value;
 use similar::{ChangeTag, TextDiff};
@@ -9,8 +9,6 @@ use similar::{ChangeTag, TextDiff};
 use super::text::fields;
 use super::{ClusterReport, StepReport};
 
-/// Values longer than this are folded, in characters.
-const LONGEST_VALUE: usize = 100;
 /// Lines of a text value that are shown.
 const MOST_LINES: usize = 12;
 
@@ -75,15 +73,15 @@ pub fn tags(step: &StepReport) -> Vec<&'static str> {
     pods.into_iter().chain(step.class.map(Class::word)).collect()
 }
 
-/// Puts a difference into words. `settled` says what was settled about the fields of the object.
-pub fn shown(difference: &Difference, settled: &[Settled]) -> Shown {
+/// Puts a difference into words. `decided` says what was decided about the fields of the object.
+pub fn shown(difference: &Difference, decided: &[FieldVerdict]) -> Shown {
     let values = match (&difference.before, &difference.after) {
         (Some(Value::String(before)), Some(Value::String(after))) if before.contains('\n') || after.contains('\n') => {
             lines(before, after)
         }
         (before, after) => Values::Pair(before.as_ref().map(folded), after.as_ref().map(folded)),
     };
-    Shown { path: difference.path.clone(), by: by(difference, settled), values }
+    Shown { path: difference.path.clone(), by: by(difference, decided), values }
 }
 
 /// Puts a difference of a step into words, and says since when it is known if that is later than for the rest of it.
@@ -95,14 +93,14 @@ pub fn dated(difference: &Difference, step: &StepReport, cluster: &ClusterReport
     shown
 }
 
-fn by(difference: &Difference, settled: &[Settled]) -> String {
+fn by(difference: &Difference, decided: &[FieldVerdict]) -> String {
     let class = difference.class.map(|class| class.word().to_owned());
     let estimated = difference.estimated.then(|| "estimated".to_owned());
     let written = difference.managers.first().map(|manager| {
         let at = manager.time.as_deref().map(|time| format!(" at {time}")).unwrap_or_default();
         format!("last written by {}{at}", manager.name)
     });
-    let what = fields::word(difference, settled).filter(|_| written.is_some()).map(str::to_owned);
+    let what = fields::word(difference, decided).filter(|_| written.is_some()).map(str::to_owned);
     let asked = difference.place.as_ref().map(|place| format!("asked for at {place}"));
     let parts: Vec<String> = [class, estimated, asked, written, what].into_iter().flatten().collect();
     if parts.is_empty() { String::new() } else { format!("({})", parts.join("; ")) }
@@ -117,13 +115,4 @@ fn lines(before: &str, after: &str) -> Values {
     };
     let more = changes.len().saturating_sub(MOST_LINES);
     Values::Lines { lines: changes.iter().take(MOST_LINES).map(line).collect(), more }
-}
-
-/// Writes a value as JSON, cut where it is long.
-pub fn folded(value: &Value) -> String {
-    let text = value.to_string();
-    match text.char_indices().nth(LONGEST_VALUE) {
-        None => text,
-        Some((end, _)) => format!("{}… ({} characters)", &text[..end], text.chars().count()),
-    }
 }

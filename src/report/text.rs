@@ -178,8 +178,8 @@ impl Writer {
                 self.line(&format!("    {hint}"));
             }
         }
-        for remark in &cluster.remarks {
-            self.line(&format!("  {remark}"));
+        for note in &cluster.notes {
+            self.line(&format!("  {note}"));
         }
         for hold in &cluster.holds {
             let (unit, what) = match &hold.unit {

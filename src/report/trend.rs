@@ -52,11 +52,11 @@ pub struct Change {
 /// Compares what a report says of a cluster with what was known before.
 pub fn change(before: Findings, report: &Report, name: &str) -> Change {
     let (mut now, mut change) = (finding::on(report, name), Change::default());
-    let sight = report.clusters.get(name).map(|cluster| Sight::of(report, cluster));
+    let seen = report.clusters.get(name).map(|cluster| Seen::of(report, cluster));
     for (id, old) in before {
         match now.remove(&id) {
             Some(found) => change.still.push(Finding { since: old.since.min(found.since), ..found }),
-            None if sight.as_ref().is_some_and(|sight| sight.has_seen(&old)) => change.resolved.push(old),
+            None if seen.as_ref().is_some_and(|seen| seen.has_seen(&old)) => change.resolved.push(old),
             None => change.unseen.push(old),
         }
     }
@@ -124,7 +124,7 @@ pub fn undated(report: &Report) -> Report {
 }
 
 /// What a round on a cluster has looked at.
-struct Sight<'a> {
+struct Seen<'a> {
     cluster: &'a ClusterReport,
     /// It got far enough to see everything that it was about.
     is_complete: bool,
@@ -141,7 +141,7 @@ struct Sight<'a> {
     mode: Mode,
 }
 
-impl<'a> Sight<'a> {
+impl<'a> Seen<'a> {
     fn of(report: &'a Report, cluster: &'a ClusterReport) -> Self {
         let is_complete = match cluster.state {
             ClusterState::Done | ClusterState::Planned | ClusterState::Compared | ClusterState::Held => {
@@ -202,12 +202,12 @@ impl<'a> Sight<'a> {
     /// Tells whether a unit that was sick has been seen to be well, or to be gone.
     fn has_proven(&self, finding: &Finding) -> bool {
         let Some(unit) = self.cluster.units.iter().find(|report| Some(&report.unit) == finding.unit.as_ref()) else {
-            return self.mode != Mode::Compare;
+            return self.mode != Mode::Report;
         };
         match unit.state {
             UnitState::Pruned => true,
             UnitState::Current | UnitState::Changed | UnitState::Unhealthy => {
-                self.mode != Mode::Compare && unit.unawaited.is_none()
+                self.mode != Mode::Report && unit.unawaited.is_none()
             }
             // It is not tried again, or not done with.
             UnitState::Pending | UnitState::Different | UnitState::Held | UnitState::Failed => false,

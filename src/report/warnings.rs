@@ -74,8 +74,8 @@ impl Warning {
                 Some("is the daemon running? `gatewright status` and its log say more".to_owned()),
             );
         }
-        for remark in &cluster.remarks {
-            add("note", remark.clone(), None);
+        for note in &cluster.notes {
+            add("note", note.clone(), None);
         }
         for hold in &cluster.holds {
             let unit = hold.unit.as_ref().map(|unit| format!("{unit}: ")).unwrap_or_default();

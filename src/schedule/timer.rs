@@ -102,7 +102,7 @@ pub struct Timer {
     /// The strongest nudge since the last round started.
     nudge: Option<Nudge>,
     /// Times of a cron pattern up to this one have had their round.
-    settled: Timestamp,
+    due_since: Timestamp,
     /// When the last round ended, or the timer was made.
     ended: Timestamp,
     /// The end of the window in which a cron round may be tried again.
@@ -115,8 +115,17 @@ impl Timer {
     /// `last` is when a round last started before the daemon did, if that is known: with it a cron round whose time
     /// passed while the daemon was down is made up for within the window.
     pub fn new(schedule: Schedule, name: &str, now: Timestamp, last: Option<Timestamp>) -> Self {
-        let settled = last.map_or(now, |last| last.min(now));
-        Self { schedule, name: name.to_owned(), rounds: 0, failures: 0, nudge: None, settled, ended: now, closing: now }
+        let due_since = last.map_or(now, |last| last.min(now));
+        Self {
+            schedule,
+            name: name.to_owned(),
+            rounds: 0,
+            failures: 0,
+            nudge: None,
+            due_since,
+            ended: now,
+            closing: now,
+        }
     }
 
     /// Makes a round due at once; while one is running, when it ends.
@@ -154,7 +163,7 @@ impl Timer {
         }
     }
 
-    /// Notes that a round starts: nudges from now on ask for another one.
+    /// Records that a round starts: nudges from now on ask for another one.
     pub fn start(&mut self, now: Timestamp, cause: Cause) {
         if let Rule::Cron(calendar) = &self.schedule.0 {
             match cause {
@@ -167,11 +176,11 @@ impl Timer {
                 Cause::Start | Cause::Nudge(_) => self.closing = later(now, calendar.window),
             }
         }
-        self.settled = now;
+        self.due_since = now;
         self.nudge = None;
     }
 
-    /// Notes how the round ended that was started last.
+    /// Records how the round ended that was started last.
     pub fn finish(&mut self, now: Timestamp, outcome: Outcome) {
         self.ended = now;
         self.rounds += 1;
@@ -181,11 +190,11 @@ impl Timer {
         };
     }
 
-    /// Counts anew from a clock that was set back: what lies in its future cannot have happened.
+    /// Starts counting again from a clock that was set back: what lies in its future cannot have happened.
     fn heed_clock(&mut self, now: Timestamp) {
         let limit = later(now, CLOCK_TOLERANCE);
-        if self.settled > limit || self.ended > limit {
-            self.settled = now;
+        if self.due_since > limit || self.ended > limit {
+            self.due_since = now;
             self.ended = now;
         }
     }
@@ -212,7 +221,7 @@ impl Timer {
     /// Returns the moment up to which times of a cron pattern have no round any more: they had theirs, or it is too
     /// late for it.
     fn horizon(&self, calendar: &Calendar, now: Timestamp) -> Timestamp {
-        self.settled.max(now.checked_sub(calendar.window).unwrap_or(Timestamp::MIN))
+        self.due_since.max(now.checked_sub(calendar.window).unwrap_or(Timestamp::MIN))
     }
 
     fn retry(&self, now: Timestamp) -> Option<Timestamp> {

@@ -15,7 +15,7 @@ use crate::state::{State, StateError};
 pub const TROUBLES: &str = "status/.sources.json";
 
 /// A source and what it last said.
-pub struct Feed {
+pub struct SourceCache {
     name: String,
     source: Box<dyn Source>,
     last: Option<Arc<Snapshot>>,
@@ -48,7 +48,7 @@ struct Stored {
     not_entered: Vec<(String, String)>,
 }
 
-impl Feed {
+impl SourceCache {
     /// Takes a source, with what is remembered of it. `identity` says which source it is, whatever its name; `trouble`
     /// is what was wrong with it when it was last asked.
     pub fn new(name: &str, source: Box<dyn Source>, identity: &str, trouble: Option<Trouble>, state: &State) -> Self {

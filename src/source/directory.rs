@@ -142,7 +142,7 @@ impl DirectorySource {
 #[async_trait]
 impl Source for DirectorySource {
     async fn poll(&self, have: Option<&str>) -> Result<Option<Snapshot>, SourceError> {
-        if let Ok(result) = tokio::time::timeout(self.timeout.0, self.settled(have)).await {
+        if let Ok(result) = tokio::time::timeout(self.timeout.0, self.stable(have)).await {
             return result;
         }
         let hint = "Look whether the file system answers: `ls` may hang there too. If the directory is only large, raise \
@@ -153,7 +153,7 @@ impl Source for DirectorySource {
 
 impl DirectorySource {
     /// Reads until two readings agree.
-    async fn settled(&self, have: Option<&str>) -> Result<Option<Snapshot>, SourceError> {
+    async fn stable(&self, have: Option<&str>) -> Result<Option<Snapshot>, SourceError> {
         let mut reading = self.read().await?;
         for _ in 1..READINGS {
             let revision = revision(&reading.0);

@@ -26,27 +26,27 @@ const LONGEST_PAUSE: SignedDuration = SignedDuration::from_hours(7 * 24);
 /// The time that a clock must stand to be believed in spite of all that.
 const PROOF: SignedDuration = SignedDuration::from_hours(24);
 
-/// The time after which it is noted again.
+/// The time after which it is believed again.
 const PRECISION: SignedDuration = SignedDuration::from_secs(60);
 
 /// The state of our knowledge of the time.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-struct Noted {
+struct Believed {
     /// The time that is believed.
     time: Timestamp,
     /// How long the machine had been up then.
     #[serde(default)]
     boot: Option<Boot>,
     /// The clock says another one.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    doubted: Option<Doubted>,
+    #[serde(rename = "doubted", default, skip_serializing_if = "Option::is_none")]
+    suspect: Option<Suspect>,
 }
 
 /// A time that is not believed.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-struct Doubted {
+struct Suspect {
     /// The first that the clock said after its jump.
     first: Timestamp,
     /// The last.
@@ -54,15 +54,15 @@ struct Doubted {
 }
 
 /// Returns the time that is believed, and notes it.
-pub fn note(state: &State, clock: &dyn Clock) -> Timestamp {
+pub fn record(state: &State, clock: &dyn Clock) -> Timestamp {
     let (before, now) = looked(state, clock);
-    let is_doubt_new = before.as_ref().map(|before| before.doubted.is_some()) != Some(now.doubted.is_some());
-    if let Some(doubted) = now.doubted.as_ref().filter(|_| is_doubt_new) {
-        let (clock, believed) = (doubted.last, now.time);
+    let is_suspicion_new = before.as_ref().map(|before| before.suspect.is_some()) != Some(now.suspect.is_some());
+    if let Some(suspect) = now.suspect.as_ref().filter(|_| is_suspicion_new) {
+        let (clock, believed) = (suspect.last, now.time);
         warn!(%clock, %believed, "the clock has jumped ahead; nothing expires by it until it has stood so for a day");
     }
     let is_later = before.is_none_or(|before| now.time.duration_since(before.time).abs() >= PRECISION);
-    if (is_later || is_doubt_new)
+    if (is_later || is_suspicion_new)
         && let Err(error) = state.write_json(FILE, &now)
     {
         warn!(error = %Chain(&error), "cannot note the time");
@@ -75,37 +75,37 @@ pub fn believed(state: &State, clock: &dyn Clock) -> Timestamp {
     looked(state, clock).1.time
 }
 
-/// Returns the time that was believed when it was noted last, or a time that is earlier.
-pub fn noted(state: &State, now: Timestamp) -> Timestamp {
-    let noted: Option<Noted> = state.read_json(FILE);
-    noted.map_or(now, |noted| noted.time.min(now))
+/// Returns the time that was believed when it was believed last, or a time that is earlier.
+pub fn last_believed(state: &State, now: Timestamp) -> Timestamp {
+    let believed: Option<Believed> = state.read_json(FILE);
+    believed.map_or(now, |believed| believed.time.min(now))
 }
 
-fn looked(state: &State, clock: &dyn Clock) -> (Option<Noted>, Noted) {
-    let before: Option<Noted> = state.read_json(FILE);
+fn looked(state: &State, clock: &dyn Clock) -> (Option<Believed>, Believed) {
+    let before: Option<Believed> = state.read_json(FILE);
     let now = judge(before.as_ref(), clock.now(), clock.boot());
     (before, now)
 }
 
 /// Decides what to believe of a time.
-fn judge(before: Option<&Noted>, now: Timestamp, boot: Option<Boot>) -> Noted {
-    let believed = |boot| Noted { time: now, boot, doubted: None };
+fn judge(before: Option<&Believed>, now: Timestamp, boot: Option<Boot>) -> Believed {
+    let believed = |boot| Believed { time: now, boot, suspect: None };
     let Some(before) = before else { return believed(boot) };
     let passed = before.boot.as_ref().zip(boot.as_ref()).and_then(|(before, now)| now.since(before));
     let latest = before.time.saturating_add(passed.map_or(LONGEST_PAUSE, |passed| passed + CORRECTION));
     if latest.is_ok_and(|latest| now <= latest) {
         return believed(boot);
     }
-    let goes_on = |doubted: &&Doubted| match passed {
-        Some(passed) => (now.duration_since(doubted.last) - passed).abs() <= CORRECTION,
-        None => now >= doubted.last,
+    let goes_on = |suspect: &&Suspect| match passed {
+        Some(passed) => (now.duration_since(suspect.last) - passed).abs() <= CORRECTION,
+        None => now >= suspect.last,
     };
-    let first = before.doubted.as_ref().filter(goes_on).map_or(now, |doubted| doubted.first);
+    let first = before.suspect.as_ref().filter(goes_on).map_or(now, |suspect| suspect.first);
     if now.duration_since(first) >= PROOF {
         return believed(boot);
     }
     let time = before.time.saturating_add(passed.unwrap_or_default()).unwrap_or(before.time);
-    Noted { time, boot, doubted: Some(Doubted { first, last: now }) }
+    Believed { time, boot, suspect: Some(Suspect { first, last: now }) }
 }
 
 #[cfg(test)]
@@ -123,10 +123,10 @@ mod tests {
     /// Looks at the clock again and again: what it says, and the machine; and what is believed then.
     #[track_caller]
     fn check(looks: &[(i64, Boot, i64)]) {
-        let mut noted = Noted { time: at(0), boot: Some(up("a", 0)), doubted: None };
+        let mut believed = Believed { time: at(0), boot: Some(up("a", 0)), suspect: None };
         for (clock, boot, expected) in looks {
-            noted = judge(Some(&noted), at(*clock), Some(boot.clone()));
-            assert_eq!(noted.time, at(*expected), "{clock} {boot:?}");
+            believed = judge(Some(&believed), at(*clock), Some(boot.clone()));
+            assert_eq!(believed.time, at(*expected), "{clock} {boot:?}");
         }
     }
 
@@ -149,7 +149,7 @@ mod tests {
             (YEAR + 23, up("a", 48), 48),
             (YEAR + 25, up("a", 50), YEAR + 25),
         ]);
-        // Another jump begins anew.
+        // Another jump begins again.
         check(&[(YEAR, up("a", 1), 1), (2 * YEAR, up("a", 2), 2), (2 * YEAR + 23, up("a", 25), 25)]);
     }
 
@@ -160,9 +160,9 @@ mod tests {
         // Also if it is on for a moment only, now and then.
         check(&[(30 * 24, up("b", 0), 0), (37 * 24, up("c", 0), 37 * 24)]);
         // Where nobody knows how long it has been on.
-        let noted = judge(Some(&Noted { time: at(0), boot: None, doubted: None }), at(30 * 24), None);
-        assert_eq!(noted.time, at(0));
-        assert_eq!(judge(Some(&noted), at(31 * 24), None).time, at(31 * 24));
+        let believed = judge(Some(&Believed { time: at(0), boot: None, suspect: None }), at(30 * 24), None);
+        assert_eq!(believed.time, at(0));
+        assert_eq!(judge(Some(&believed), at(31 * 24), None).time, at(31 * 24));
     }
 
     #[test]

@@ -25,7 +25,7 @@ const LONGEST_PAUSE: Duration = Duration::from_mins(5);
 const LONGEST_WISH: Duration = Duration::from_hours(1);
 
 /// Sends to one webhook.
-pub struct Courier {
+pub struct Delivery {
     name: String,
     settings: WebhookSettings,
     state: State,
@@ -56,7 +56,7 @@ struct Head {
     sync: String,
 }
 
-impl Courier {
+impl Delivery {
     pub(super) fn new(
         name: &str,
         settings: &WebhookSettings,

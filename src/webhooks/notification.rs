@@ -245,10 +245,7 @@ mod tests {
         cluster.state = ClusterState::Compared;
         cluster.steps = (0..steps).map(step).collect();
         let clusters = (0..clusters).map(|number| (format!("{}{number}", "c".repeat(36)), cluster.clone()));
-        Report {
-            clusters: clusters.collect(),
-            ..Report::about(("edge", "specs"), Mode::Compare, Timestamp::UNIX_EPOCH)
-        }
+        Report { clusters: clusters.collect(), ..Report::about(("edge", "specs"), Mode::Report, Timestamp::UNIX_EPOCH) }
     }
 
     #[test]
@@ -257,7 +254,7 @@ mod tests {
         let mut before = report(300, 40, &"\\".repeat(250));
         date(&mut before, |_| None);
         date(&mut large, |_| Some(before.clone()));
-        large.clusters.values_mut().for_each(|cluster| cluster.remarks = vec!["\u{202e}ä\"\\".repeat(1000)]);
+        large.clusters.values_mut().for_each(|cluster| cluster.notes = vec!["\u{202e}ä\"\\".repeat(1000)]);
         let large = Notification::of(&large, &kept());
         assert_eq!((large.new.count, large.resolved.count), (300 * 40, 300 * 40));
         assert_eq!((large.new.findings.len(), large.resolved.findings.len()), (MOST_FINDINGS, MOST_FINDINGS));

@@ -71,15 +71,15 @@ async fn an_api_server_accepts_every_object() {
     let is_served = |pair: &&Pair| kinds.contains_key(&pair.rendered.gvk());
     let unknown = pairs.iter().filter(|pair| pair.case.starts_with("endpoint-picker/") && !is_served(pair));
     assert_eq!(unknown.map(|pair| pair.rendered.gvk().to_string()).collect::<Vec<_>>(), [""; 0]);
-    let rehearse = async |object: &Object| {
+    let dry_run = async |object: &Object| {
         let object = moved(object, &namespace);
         cluster.apply(&object, &Precondition::Absent, Mode::DryRun).await.err().map(|error| Chain(&error).to_string())
     };
-    let rehearse = &rehearse;
+    let dry_run = &dry_run;
     let checks = pairs.iter().filter(is_served).map(|pair| async move {
-        let refused = rehearse(&pair.rendered).await?;
+        let refused = dry_run(&pair.rendered).await?;
         let is_real_refused = match &pair.real {
-            Some(real) => rehearse(real).await.is_some(),
+            Some(real) => dry_run(real).await.is_some(),
             None => false,
         };
         Some((format!("{}: {refused}", pair.case), is_real_refused))

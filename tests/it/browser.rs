@@ -1,6 +1,6 @@
 //! The HTML view of reports, shown by a real browser.
 //!
-//! `GATEWRIGHT_BLESS=1 cargo test --test it browser` takes the pictures in `docs` anew; look at them.
+//! `GATEWRIGHT_BLESS=1 cargo test --test it browser` takes the pictures in `docs` again; look at them.
 //! What the browser takes until something is to be seen is written to `first-paint.txt` in `target/tmp`.
 
 mod chromium;

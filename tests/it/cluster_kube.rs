@@ -98,7 +98,7 @@ async fn kinds_that_the_cluster_has_not_are_left_out() {
         (Gvk::new("v1", "Service"), KindScope::Namespaced),
     ];
     assert_eq!(found.served, BTreeMap::from(expected));
-    assert!(found.silent.is_empty());
+    assert!(found.unanswered.is_empty());
 }
 
 #[tokio::test]
@@ -228,15 +228,15 @@ async fn an_update_needs_the_object_that_was_read() {
 async fn a_dry_run_changes_nothing() {
     let (cluster, namespace) = admin("dry");
     let wanted = config_map(&namespace, "a", &json!({"x": "1"}));
-    let rehearsed = cluster.apply(&wanted, &Precondition::Absent, Mode::DryRun).await.expect("nothing is there");
-    assert_eq!(rehearsed.object.body()["data"], json!({"x": "1"}));
+    let dry_run = cluster.apply(&wanted, &Precondition::Absent, Mode::DryRun).await.expect("nothing is there");
+    assert_eq!(dry_run.object.body()["data"], json!({"x": "1"}));
     assert_eq!(get(&cluster, &wanted).await, None);
 
     let created = create(&cluster, &wanted).await;
     let wanted = config_map(&namespace, "a", &json!({"x": "2"}));
-    let rehearsed = cluster.apply(&wanted, &unchanged(&created), Mode::DryRun).await.expect("it is unchanged");
-    assert_eq!(rehearsed.object.body()["data"], json!({"x": "2"}));
-    assert_eq!(rehearsed.uid, created.uid);
+    let dry_run = cluster.apply(&wanted, &unchanged(&created), Mode::DryRun).await.expect("it is unchanged");
+    assert_eq!(dry_run.object.body()["data"], json!({"x": "2"}));
+    assert_eq!(dry_run.uid, created.uid);
     assert_eq!(get(&cluster, &wanted).await, Some(created.clone()));
 
     let stale = Precondition::Unchanged { uid: created.uid.clone(), resource_version: "2".to_owned() };

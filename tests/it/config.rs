@@ -388,7 +388,7 @@ fn without_a_config_file_it_says_where_it_looked() {
     assert!(code == Some(64) && text.starts_with(message), "{code:?}: {text}");
     let (code, text) = run(&["sync", "--config", "other.yaml"]);
     let message = "gatewright: cannot read the config file \"other.yaml\": No such file or directory (os error 2)\n  \
-                   say by --config FILE where it is, and let this user read it\n";
+                   pass its path with --config FILE, and make it readable\n";
     assert_eq!((code, text.as_str()), (Some(64), message));
     fs::write(folder.path().join("gatewright.yaml"), around("", "")).expect("the folder can be written");
     assert_eq!(run(&["config", "check"]).0, Some(0));

@@ -39,7 +39,7 @@ fn applied(settings: &str, deployment: &Value) -> Site {
     configure(&site, settings);
     want(&site, deployment);
     site.sync().exits(0);
-    is_settled(&site);
+    is_decided(&site);
     site
 }
 
@@ -55,7 +55,7 @@ fn want(site: &Site, object: &Value) {
 }
 
 /// The next round has nothing to do, and the server counts nothing.
-fn is_settled(site: &Site) -> Run {
+fn is_decided(site: &Site) -> Run {
     let before = site.versions();
     let run = site.sync().exits(0).says("no changes");
     assert_eq!(site.versions(), before);
@@ -101,7 +101,7 @@ fn apply(site: &Site, manager: &str, spec: &Value) {
 }
 
 /// What the next round would settle, as the JSON report has it: verdict and path.
-fn settled(site: &Site) -> Vec<(String, String)> {
+fn decided(site: &Site) -> Vec<(String, String)> {
     let run = site.run(&["plan", "--format", "json"]);
     let report: Value = serde_json::from_str(&run.out).expect("it is JSON");
     obeys_the_schema(&report);
@@ -142,19 +142,19 @@ fn what_people_have_added_is_removed() {
     for line in expected {
         plan = plan.says(line);
     }
-    assert!(settled(&site).contains(&("removed".to_owned(), "spec.template.spec.hostNetwork".to_owned())));
+    assert!(decided(&site).contains(&("removed".to_owned(), "spec.template.spec.hostNetwork".to_owned())));
     site.sync().exits(0).says("1 object updated");
     let after = live(&site);
     assert_eq!(managers(&after), ["gatewright Apply"]);
     for part in ["/spec", "/metadata/labels", "/metadata/annotations"] {
         assert_eq!(after.pointer(part), before.pointer(part), "{part}");
     }
-    is_settled(&site);
+    is_decided(&site);
 
     // What a controller adds is none of our business.
     let patch = json!({"metadata": {"annotations": {"controller": "1"}}}).to_string();
     site.kubectl(&["patch", "deployment", "edge", "--type=merge", "-p", &patch, "--field-manager=some-controller"]);
-    is_settled(&site);
+    is_decided(&site);
     assert_eq!(live(&site)["metadata"]["annotations"]["controller"], "1");
 }
 
@@ -171,7 +171,7 @@ fn a_port_that_was_renumbered_by_hand_is_as_it_was() {
     site.run(&["plan"]).exits(0).says("spec.ports[http].port: 81 -> 80  (last written by kubectl-patch");
     site.sync().exits(0).says("1 object updated");
     assert_eq!(site.get("service/edge")["spec"], before["spec"]);
-    is_settled(&site);
+    is_decided(&site);
 }
 
 #[test]
@@ -181,7 +181,7 @@ fn a_restart_by_hand_is_left_alone() {
     let restarted = |object: &Value| object["spec"]["template"]["metadata"]["annotations"].clone();
     let before = live(&site);
     assert!(restarted(&before).to_string().contains("restartedAt"));
-    is_settled(&site);
+    is_decided(&site);
 
     // Also where something else of that hand goes.
     let patch = json!({"spec": {"paused": true}}).to_string();
@@ -189,7 +189,7 @@ fn a_restart_by_hand_is_left_alone() {
     site.sync().exits(0).says("spec.paused: true -> nothing");
     let after = live(&site);
     assert_eq!((restarted(&after), after["spec"].get("paused")), (restarted(&before), None));
-    is_settled(&site);
+    is_decided(&site);
 }
 
 #[test]
@@ -199,32 +199,32 @@ fn a_scale_by_hand_is_taken_back_or_left_as_the_rules_say() {
     site.run(&["plan"]).exits(0).says("spec.replicas: 5 -> 2  (last written by kubectl").says("; taken)");
     site.sync().exits(0).says("1 object updated");
     assert_eq!(replicas(&site), 2);
-    is_settled(&site);
+    is_decided(&site);
 
     configure(&site, "conflicts: [{manager: 'kubectl*', kinds: [Deployment], paths: [spec.replicas], policy: yield}]");
     site.kubectl(&["scale", "deployment/edge", "--replicas=5"]);
-    is_settled(&site).says("spec.replicas: left to kubectl; ours would be 2");
-    assert_eq!(settled(&site), [("yielded".to_owned(), "spec.replicas".to_owned())]);
+    is_decided(&site).says("spec.replicas: left to kubectl; ours would be 2");
+    assert_eq!(decided(&site), [("yielded".to_owned(), "spec.replicas".to_owned())]);
     // The rest of the object is still ours.
     want(&site, &deployment(Some(3), "2"));
     site.sync().exits(0).says("limits.cpu: \"1\" -> \"2\"").says("spec.replicas: left to kubectl; ours would be 3");
     assert_eq!(replicas(&site), 5);
-    is_settled(&site);
+    is_decided(&site);
 }
 
 #[test]
 fn an_autoscaler_and_a_sync_do_not_fight() {
     let site = applied("", &deployment(Some(2), "1"));
     scale(&site, "kube-controller-manager", 5);
-    is_settled(&site).says("spec.replicas: left to kube-controller-manager; ours would be 2");
+    is_decided(&site).says("spec.replicas: left to kube-controller-manager; ours would be 2");
     assert_eq!(replicas(&site), 5);
     want(&site, &deployment(Some(3), "1"));
-    is_settled(&site);
+    is_decided(&site);
     scale(&site, "kube-controller-manager", 7);
     want(&site, &deployment(None, "2"));
     site.sync().exits(0).says("limits.cpu");
     assert_eq!(replicas(&site), 7);
-    is_settled(&site);
+    is_decided(&site);
 }
 
 #[test]
@@ -256,7 +256,7 @@ fn what_the_source_has_an_autoscaler_for_is_handed_over_to_it() {
     want(&site, &scaler);
     site.sync().exits(0).says("1 object created, 1 unchanged");
     assert!(is_ours(&live(&site), "f:spec/f:replicas"), "as long as nobody wants another value");
-    is_settled(&site);
+    is_decided(&site);
 
     // A new number in the source moves nothing, and from now on it is not ours.
     want(&site, &deployment(Some(4), "1"));
@@ -267,11 +267,11 @@ fn what_the_source_has_an_autoscaler_for_is_handed_over_to_it() {
     site.sync().exits(0).says(&line);
     let after = live(&site);
     assert_eq!((&after["spec"]["replicas"], is_ours(&after, "f:spec/f:replicas")), (&json!(2), false));
-    is_settled(&site).says(&format!("spec.replicas: left to {name}; ours would be 4"));
+    is_decided(&site).says(&format!("spec.replicas: left to {name}; ours would be 4"));
 
     // Even if a person is the one who has scaled.
     site.kubectl(&["scale", "deployment/edge", "--replicas=6"]);
-    is_settled(&site);
+    is_decided(&site);
     assert_eq!(replicas(&site), 6);
 }
 
@@ -282,29 +282,29 @@ fn replicas_that_the_source_says_no_more_keep_their_value() {
     want(&site, &deployment(None, "1"));
     let line = "spec.replicas: not ours any more, and keeps its value";
     site.run(&["plan"]).exits(0).says(line).says("1 object to update");
-    assert_eq!(settled(&site), [("handed-over".to_owned(), "spec.replicas".to_owned())]);
+    assert_eq!(decided(&site), [("handed-over".to_owned(), "spec.replicas".to_owned())]);
     assert_eq!(replicas(&site), 5);
     let generation = live(&site)["metadata"]["generation"].clone();
     site.sync().exits(0).says(line);
     let after = live(&site);
     assert_eq!((&after["spec"]["replicas"], is_ours(&after, "f:spec/f:replicas")), (&json!(5), false));
     assert_eq!(after["metadata"]["generation"], generation, "nothing was rolled out");
-    is_settled(&site);
+    is_decided(&site);
     site.kubectl(&["scale", "deployment/edge", "--replicas=7"]);
-    is_settled(&site);
+    is_decided(&site);
     assert_eq!(replicas(&site), 7);
 
     // Whoever says a number again has it.
     want(&site, &deployment(Some(3), "1"));
     site.sync().exits(0).says("spec.replicas: 7 -> 3");
-    is_settled(&site);
+    is_decided(&site);
 }
 
 #[test]
 fn a_field_that_we_share_with_a_controller_is_handed_over_when_we_disagree() {
     let site = applied("", &deployment(Some(5), "1"));
     apply(&site, "scaler", &json!({"replicas": 5}));
-    is_settled(&site);
+    is_decided(&site);
     assert!(is_ours(&live(&site), "f:spec/f:replicas"), "as long as we agree");
     want(&site, &deployment(Some(3), "1"));
     let line = "spec.replicas: handed over to scaler; ours would be 3";
@@ -313,9 +313,9 @@ fn a_field_that_we_share_with_a_controller_is_handed_over_when_we_disagree() {
     site.sync().exits(0).says(line);
     let after = live(&site);
     assert_eq!((&after["spec"]["replicas"], is_ours(&after, "f:spec/f:replicas")), (&json!(5), false));
-    is_settled(&site).says("spec.replicas: left to scaler; ours would be 3");
+    is_decided(&site).says("spec.replicas: left to scaler; ours would be 3");
     apply(&site, "scaler", &json!({"replicas": 8}));
-    is_settled(&site);
+    is_decided(&site);
     assert_eq!(replicas(&site), 8);
 }
 
@@ -340,7 +340,7 @@ fn an_ignored_field_stays_and_its_neighbors_do_not() {
     assert_eq!(envoy(&now)["resources"]["limits"], json!({"cpu": "3", "memory": "1Gi"}));
     assert_eq!(envoy(&now)["image"], "envoy:1");
     assert_eq!(now["spec"]["template"]["spec"]["containers"][1]["image"], "sidecar:1");
-    is_settled(&site).says(&line);
+    is_decided(&site).says(&line);
 
     // What the source says of it later changes nothing either, and its neighbors follow.
     let mut wanted = deployment(Some(2), "2");
@@ -348,7 +348,7 @@ fn an_ignored_field_stays_and_its_neighbors_do_not() {
     want(&site, &wanted);
     site.sync().exits(0).says("limits.memory: \"1Gi\" -> \"2Gi\"");
     assert_eq!(envoy(&live(&site))["resources"]["limits"], json!({"cpu": "3", "memory": "2Gi"}));
-    is_settled(&site);
+    is_decided(&site);
 }
 
 #[test]
@@ -360,7 +360,7 @@ fn an_ignored_field_that_only_we_have_keeps_its_value() {
     let now = live(&site);
     let limits = &now["spec"]["template"]["spec"]["containers"][0]["resources"]["limits"];
     assert_eq!(limits, &json!({"cpu": "1", "memory": "1Gi"}));
-    is_settled(&site);
+    is_decided(&site);
 }
 
 #[test]
@@ -379,7 +379,7 @@ fn a_conflict_that_is_for_people_holds_its_unit_and_names_the_manager() {
 
     want(&site, &deployment(Some(5), "2"));
     site.sync().exits(0).says("limits.cpu: \"1\" -> \"2\"");
-    is_settled(&site);
+    is_decided(&site);
 }
 
 #[test]
@@ -405,7 +405,7 @@ fn leftovers_of_client_side_applies_are_migrated() {
     assert_eq!(managers(&now), ["gatewright Apply"]);
     assert!(!now.to_string().contains("last-applied-configuration"));
     assert_eq!(site.get("secret/key")["data"]["token"], "aHVudGVyMw==");
-    is_settled(&site);
+    is_decided(&site);
 
     // What is dropped from the source now is gone.
     want(&site, &deployment(Some(2), "1"));
@@ -413,14 +413,14 @@ fn leftovers_of_client_side_applies_are_migrated() {
     let now = live(&site);
     let env = &now["spec"]["template"]["spec"]["containers"][0]["env"];
     assert_eq!((now["metadata"]["labels"].get("old"), env), (None, &json!([{"name": "A", "value": "1"}])));
-    is_settled(&site);
+    is_decided(&site);
 
     // Somebody who applies in the old way once more leaves the same behind.
     let text = deployment(Some(2), "1").to_string();
     site.server.kubectl_stdin(&["-n", &site.name, "apply", "-f", "-"], &text);
     site.sync().exits(0).says(line);
     assert!(!live(&site).to_string().contains("last-applied-configuration"));
-    is_settled(&site);
+    is_decided(&site);
 }
 
 #[test]
@@ -436,7 +436,7 @@ fn what_people_have_set_in_a_secret_is_named_and_not_shown() {
         site.kubectl(&["patch", "secret", "key", "--type=merge", "-p", &patch, &manager]);
     };
     set("vault", "aHVudGVyNA==");
-    let run = is_settled(&site).says("data.token: left to vault; ours would be \"*** (");
+    let run = is_decided(&site).says("data.token: left to vault; ours would be \"*** (");
     set("other", "aHVudGVyNQ==");
     let refused = site.sync().exits(3).says("\"other\" has set data.token to \"*** (");
     assert!(!run.out.contains("aHVudGVy") && !refused.out.contains("aHVudGVy"), "{}{}", run.out, refused.out);

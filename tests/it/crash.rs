@@ -258,7 +258,7 @@ fn kill(server: &ApiServer, name: &str, work: Work, moment: Moment) {
     assert_eq!(end.bystander, before.bystander, "{context}: it was written to");
     for (object, uid) in before.owned.iter().chain(&after.owned) {
         let is_same = end.owned.get(object).is_none_or(|now| now == uid);
-        assert!(is_same, "{context}: {object} was made anew");
+        assert!(is_same, "{context}: {object} was replaced");
     }
 }
 

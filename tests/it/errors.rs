@@ -54,7 +54,7 @@ impl Run {
             let parts: Vec<&str> = line.trim().split(": ").filter(|part| part.len() > 3).collect();
             let is_twice = |(index, part): (usize, &&str)| parts[..index].iter().any(|before| before.contains(*part));
             assert!(!parts.iter().enumerate().any(is_twice), "{line:?} says something twice");
-            let what = ["cannot read", "cannot apply", "cannot rehearse"];
+            let what = ["cannot read", "cannot apply", "cannot dry-run"];
             assert!(what.iter().all(|words| line.matches(words).count() < 2), "{line:?} says something twice");
         }
         self

@@ -1,8 +1,9 @@
-//! Values that are made once: a key that no file and no output has, and that stays what it is.
+//! Generated values: a key that no file and no output has, and that stays what it is.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, OnceLock};
 
+use crate::support::memory::{MemoryCluster, Verb};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use gatewright::basics::clock::SystemClock;
@@ -11,7 +12,6 @@ use gatewright::cluster::Cluster;
 use gatewright::cluster::directory::DirectoryCluster;
 use gatewright::cluster::kube::KubeCluster;
 use gatewright::cluster::kubeconfig::{Settings, StandardLookup};
-use gatewright::cluster::memory::{MemoryCluster, Verb};
 use gatewright::report::{ClusterReport, ClusterState};
 use gatewright_engine::merge::origin::Merged;
 use gatewright_engine::object::{Object, ObjectId};
@@ -189,7 +189,7 @@ async fn no_file_has_a_value() {
         let report = installation.round(&specs("infra", 80), &cluster).await;
         assert_eq!((action(&report), report.state), ("omit", ClusterState::Done), "{report:?}");
         let step = report.steps.iter().find(|step| step.id.kind == "Secret").and_then(|step| step.note.clone());
-        let note = "data.key is made once, on each cluster: 32 random bytes, and never written to a file";
+        let note = "data.key is generated once, on each cluster: 32 random bytes, and never written to a file";
         assert_eq!(step.as_deref(), Some(note));
         assert!(root.join("infra/configmap-edge.yaml").exists() && !root.join("infra/secret-edge.yaml").exists());
     }
@@ -197,7 +197,9 @@ async fn no_file_has_a_value() {
 
     let documents = documents(&installation.rendering(&specs("infra", 80)));
     let secret = documents.iter().find(|document| document.contains("kind: Secret")).expect("it is rendered");
-    assert!(secret.starts_with("---\n# data.key is made once, on each cluster: 32 random bytes\napiVersion: v1\n"));
+    assert!(
+        secret.starts_with("---\n# data.key is generated once, on each cluster: 32 random bytes\napiVersion: v1\n")
+    );
     assert!(!secret.contains("\ndata:"), "{secret}");
 }
 

@@ -6,7 +6,7 @@
 //! Expected are `objects.yaml` (all objects, in the order in which they are applied), `problems.txt` (one a line) and
 //! `units.txt` (what became of every spec).
 //!
-//! `GATEWRIGHT_BLESS=1 cargo test --test it golden` writes what is expected anew; the change is to be reviewed.
+//! `GATEWRIGHT_BLESS=1 cargo test --test it golden` writes what is expected again; the change is to be reviewed.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -50,7 +50,7 @@ fn specs(case: &Path) -> PathBuf {
     }
 }
 
-/// Tells whether what is expected is to be written anew.
+/// Tells whether what is expected is to be written again.
 #[expect(clippy::disallowed_methods, reason = "the one switch of the cases, for the person who runs them")]
 pub(crate) fn blesses() -> bool {
     std::env::var_os("GATEWRIGHT_BLESS").is_some()
@@ -72,7 +72,7 @@ fn golden_cases_render_as_expected() {
             failures.extend(wrong.map(|wrong| format!("{}/{name}: {wrong}", case.name)));
         }
     }
-    assert!(failures.is_empty(), "{}\nGATEWRIGHT_BLESS=1 writes them anew; review the change", failures.join("\n"));
+    assert!(failures.is_empty(), "{}\nGATEWRIGHT_BLESS=1 writes them again; review the change", failures.join("\n"));
 }
 
 #[test]

@@ -86,8 +86,8 @@ fn held_and_repaired(site: &Site, why: &str) {
     assert_eq!(site.left_of("other").len(), 4, "nothing is deleted");
     // It is not forgotten by what the round itself has written.
     site.sync().exits(3).says("held by guard inventory").says(why).says("no changes");
-    site.run(&["inventory", "show"]).exits(3).says(&format!("in doubt: {why}")).says(&hint);
-    site.repair().exits(0).says(&format!("in doubt: {why}")).says("the inventory holds 8 objects now");
+    site.run(&["inventory", "show"]).exits(3).says(&format!("suspect: {why}")).says(&hint);
+    site.repair().exits(0).says(&format!("suspect: {why}")).says("the inventory holds 8 objects now");
     assert_eq!(site.versions().len(), before.len(), "a repair touches no object");
     site.sync().exits(0).says("4 objects deleted, 4 unchanged");
     site.sync().exits(0).says("no changes, 4 objects up to date");
@@ -154,7 +154,7 @@ fn a_truncated_shard_is_noticed_when_everything_is_compared() {
     site.sync().exits(0).says("no changes, 8 objects up to date");
     site.want(&["edge"], 81);
     site.sync().exits(0).says("2 objects updated, 6 unchanged");
-    site.run(&["inventory", "show"]).exits(3).says("in doubt: it cannot be read: shard");
+    site.run(&["inventory", "show"]).exits(3).says("suspect: it cannot be read: shard");
     site.lose_notes();
     site.run(&["plan"]).exits(3).says("held by guard inventory").says("it cannot be read: shard");
     // A plan keeps nothing in mind, so the round after it looks too.
@@ -163,7 +163,7 @@ fn a_truncated_shard_is_noticed_when_everything_is_compared() {
     site.sync().exits(0).says("no changes, 8 objects up to date");
 }
 
-/// What is written anew is right again, whatever somebody had made of it.
+/// What is written again is right again, whatever somebody had made of it.
 #[test]
 fn a_truncated_shard_is_replaced_by_the_next_change_of_the_inventory() {
     let site = site("");
@@ -183,7 +183,7 @@ fn entries_that_somebody_added_to_an_inventory_are_reported_and_never_deleted() 
     let before = site.get("configmap/theirs");
     site.drop(&["other"]);
     let held = site.sync().exits(3).says("held by guard inventory").says(&why);
-    held.says("it does not carry our mark any more").says("kept: the inventory is in doubt");
+    held.says("it does not carry our mark any more").says("kept: the inventory is suspect");
     assert_eq!((site.left_of("other").len(), site.get("configmap/theirs")), (4, before.clone()));
     site.run(&["sync", "--format", "json"]).exits(3).says("\"guard\":\"inventory\"");
 
@@ -194,7 +194,7 @@ fn entries_that_somebody_added_to_an_inventory_are_reported_and_never_deleted() 
 }
 
 #[test]
-fn a_changed_entry_puts_the_inventory_in_doubt_whatever_was_changed() {
+fn a_changed_entry_makes_the_inventory_suspect_whatever_was_changed() {
     type Change = (&'static str, fn(&mut Entry));
     let changes: [Change; 4] = [
         ("adopted", |entry| entry.adopted = true),
@@ -278,23 +278,23 @@ fn inventories_are_shown_as_text_and_as_json() {
 }
 
 /// With a key in the config.
-fn sealed(site: &Site) {
+fn signed(site: &Site) {
     site.desk.write("key", "0123456789abcdef0123456789abcdef\n");
     let config = site.desk.read("gatewright.yaml");
     site.desk.write("gatewright.yaml", &format!("{config}inventory: {{keyFile: key}}\n"));
 }
 
 #[test]
-fn a_key_seals_what_this_host_has_written_and_nothing_else() {
+fn a_key_signs_what_this_host_has_written_and_nothing_else() {
     let site = site("");
-    assert!(site.inventory().seals.is_empty());
-    // This host remembers every entry, so that none has to be doubted.
-    sealed(&site);
+    assert!(site.inventory().signatures.is_empty());
+    // This host remembers every entry, so that none is suspect.
+    signed(&site);
     site.sync().exits(0).says("no changes, 8 objects up to date");
-    assert_eq!(site.inventory().seals.len(), 8);
+    assert_eq!(site.inventory().signatures.len(), 8);
     site.run(&["inventory", "show"]).exits(0);
 
-    // A fresh host takes what is sealed for ours, and what is not for nobody's.
+    // A fresh host takes what is signed for ours, and what is not for nobody's.
     let theirs = site.smuggle();
     site.lose_memory();
     site.drop(&["other"]);
@@ -304,18 +304,18 @@ fn a_key_seals_what_this_host_has_written_and_nothing_else() {
     }
     assert_eq!(site.left_of("other"), [""; 0], "what is proven to be ours may go in the second round");
     site.run(&["inventory", "show"]).exits(3).says("no valid HMAC");
-    assert_eq!(site.inventory().seals.len(), 4);
+    assert_eq!(site.inventory().signatures.len(), 4);
     site.get("configmap/theirs");
 
     site.repair().exits(0).says(&format!("- {theirs}"));
     site.sync().exits(0).says("no changes, 4 objects up to date");
-    assert_eq!(site.inventory().seals.len(), 4);
+    assert_eq!(site.inventory().signatures.len(), 4);
 
-    // Another key is another seal; this host knows what it has written.
+    // Another key is another signature; this host knows what it has written.
     site.desk.write("key", "fedcba9876543210fedcba9876543210\n");
-    let before = site.inventory().seals;
+    let before = site.inventory().signatures;
     site.sync().exits(0);
-    assert_ne!(site.inventory().seals, before);
+    assert_ne!(site.inventory().signatures, before);
     site.desk.write("key", "short\n");
     site.sync().exits(64).complains("has fewer than 32 bytes");
 }
@@ -361,8 +361,8 @@ fn an_inventory_of_twenty_thousand_objects_is_written_and_read_on_a_real_server(
     let runtime = tokio::runtime::Runtime::new().expect("a runtime can be made");
     runtime.block_on(async {
         let cluster = cluster(server().kubeconfig("admin"));
-        let mut ledger = store::load(&cluster, &site.name).await.expect("there is none");
-        ledger.save(&cluster, &site.name, &wanted).await.expect("it is written in shards");
+        let mut store = store::load(&cluster, &site.name).await.expect("there is none");
+        store.save(&cluster, &site.name, &wanted).await.expect("it is written in shards");
         let mut read = store::load(&cluster, &site.name).await.expect("it is read");
         assert_eq!(read.inventory.entries, wanted.entries);
         assert!(site.records().len() > 3, "a head and several shards");

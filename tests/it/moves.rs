@@ -5,9 +5,9 @@ mod desk;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
+use crate::support::memory::MemoryCluster;
 use desk::Pair;
 use gatewright::cluster::Cluster;
-use gatewright::cluster::memory::MemoryCluster;
 use gatewright::inventory::store;
 use gatewright_engine::object::ObjectId;
 use serde_json::json;

@@ -120,7 +120,7 @@ fn what_differs_keeps_its_time_until_it_is_seen_to_be_gone() {
     let number = kept(&desk).len();
     assert_eq!((numbers(&round(&desk, 0), "us"), kept(&desk).len()), ([0, 0, 0, 0], number));
     let names: Vec<String> = kept(&desk).iter().map(|path| name(path)).collect();
-    let compared = desk.run(&["report", "compare", &names[2], &names[0], "--detailed-exitcode"]).exits(0);
+    let compared = desk.run(&["report", "diff", &names[2], &names[0], "--detailed-exitcode"]).exits(0);
     compared
         .says("sync gateways, cluster us\n")
         .says("  resolved: unreachable: ")
@@ -232,7 +232,7 @@ fn reports_that_are_kept_are_listed_shown_and_compared() {
     desk.run(&["report", "show", "-v", &names[3]]).exits(0).says("create Service shop/a");
 
     // From the first finding to now: b has come, a is gone.
-    let compare = |more: &[&str]| desk.run(&[&["report", "compare", names[2].as_str()], more].concat());
+    let compare = |more: &[&str]| desk.run(&[&["report", "diff", names[2].as_str()], more].concat());
     let compared =
         compare(&["--detailed-exitcode"]).exits(2).says("2 clusters compared: 8 new, 0 still there, 8 resolved\n");
     compared.says("sync gateways, cluster eu\n  new: update Service shop/b: ");
@@ -240,11 +240,9 @@ fn reports_that_are_kept_are_listed_shown_and_compared() {
     let compared = json_of(&compare(&["gateways", "--format", "json"]).exits(0)).remove(0);
     obeys("report-comparison-v1alpha1", &compared);
     assert_eq!(compared["syncs"]["gateways"]["clusters"]["us"]["resolved"].as_array().map(Vec::len), Some(4));
-    desk.run(&["report", "compare", &names[0], "--detailed-exitcode"])
-        .exits(0)
-        .says("0 new, 8 still there, 0 resolved");
-    desk.run(&["report", "compare", "nowhere"]).exits(64).complains("there is no report and no sync \"nowhere\"");
-    desk.run(&["report", "compare"]).exits(64);
+    desk.run(&["report", "diff", &names[0], "--detailed-exitcode"]).exits(0).says("0 new, 8 still there, 0 resolved");
+    desk.run(&["report", "diff", "nowhere"]).exits(64).complains("there is no report and no sync \"nowhere\"");
+    desk.run(&["report", "diff"]).exits(64);
 
     // What is too old goes, in every form.
     let (dir, old) = (desk.path("state/reports"), "20200101T000000.000Z-gateways");
@@ -271,15 +269,15 @@ fn whoever_names_things_in_a_report_can_do_nothing_with_it() {
     desk.write(&format!("state/reports/{name}.json"), &report);
     let run = |arguments: &[&str]| {
         let run = desk.run(&[&["report"], arguments].concat());
-        views::assert_inert(&run.out);
-        views::assert_inert(&run.err);
+        views::assert_sanitized(&run.out);
+        views::assert_sanitized(&run.err);
         run.exits(0)
     };
     run(&["list"]).says(name);
     run(&["list", "--format", "json"]);
     for format in ["text", "json", "markdown", "junit", "html"] {
         run(&["show", name, "-v", "--format", format]);
-        run(&["compare", name, "--format", if format == "json" { "json" } else { "text" }]);
+        run(&["diff", name, "--format", if format == "json" { "json" } else { "text" }]);
     }
 }
 

@@ -166,7 +166,7 @@ fn rights_to_look_change_nothing_and_are_enough_for_a_report() {
     site.grant(&printed);
     site.arrives("get", "services", true);
     site.desk.run(&["inventory", "show"]).exits(0).says("no inventory");
-    // What is not there cannot be rehearsed, and so everything says that it may not be written.
+    // What is not there cannot be dry-run, and so everything says that it may not be written.
     site.desk.run(&["plan"]).exits(1).says("cannot patch resource");
     let account = site.desk.run(&["rbac", "edge", "--service-account", "ops/bot"]).exits(0);
     account.says("kind: ServiceAccount").says("namespace: ops");

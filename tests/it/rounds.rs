@@ -7,8 +7,8 @@ mod world;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use crate::support::memory::{MemoryCluster, Verb};
 use gatewright::cluster::directory::DirectoryCluster;
-use gatewright::cluster::memory::{MemoryCluster, Verb};
 use gatewright::cluster::{Cluster, Reason};
 use gatewright::report::outcome::Outcome;
 use gatewright::report::{ClusterReport, ClusterState, StepReport, UnitState};

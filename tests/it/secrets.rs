@@ -6,12 +6,12 @@ use std::fs;
 use std::path::Path;
 use std::sync::Arc;
 
+use crate::support::memory::MemoryCluster;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use gatewright::basics::redact;
 use gatewright::basics::sanitize;
 use gatewright::cluster::Cluster;
-use gatewright::cluster::memory::MemoryCluster;
 use gatewright::report::text::{self, Look};
 use gatewright::report::{ClusterReport, Report, html, junit, markdown};
 use proptest::prelude::*;

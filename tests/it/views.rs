@@ -1,7 +1,7 @@
 //! What is shown of a report: whoever names objects, or writes the messages, cannot write anything else.
 
 use gatewright::basics::sanitize;
-use gatewright::report::comparison::compare;
+use gatewright::report::diff::diff;
 use gatewright::report::form::ReportFormat;
 use gatewright::report::text::{self, Look};
 use gatewright::report::{Report, html, junit, markdown};
@@ -109,7 +109,7 @@ pub(crate) fn report(texts: &[String]) -> Report {
 }
 
 #[track_caller]
-pub(crate) fn assert_inert(view: &str) {
+pub(crate) fn assert_sanitized(view: &str) {
     let hostile: Vec<char> = view.chars().filter(|c| *c != '\n' && sanitize::is_hostile(*c)).collect();
     assert!(hostile.is_empty(), "{hostile:?} in {view}");
 }
@@ -143,39 +143,39 @@ proptest! {
         let color = Look { color: true, verbose: true };
         let colored = text::write(&report, color);
         let plain = text::write(&report, Look { color: false, ..color });
-        assert_inert(&plain);
+        assert_sanitized(&plain);
         prop_assert_eq!(without_color(&colored), plain.clone());
         // Whatever stands in a message, it is no line of its own.
         let lines = text::write(&self::report(&[THEIRS.to_owned()]), Look { color: false, ..color }).lines().count();
         prop_assert!(plain.lines().count() >= lines);
 
         let json = sanitize::json(&report).expect("a report is plain data");
-        assert_inert(&json);
+        assert_sanitized(&json);
         let back: Value = serde_json::from_str(&json).expect("it is JSON");
         prop_assert_eq!(back, serde_json::to_value(&report).expect("a report is plain data"));
 
         let reports = [report];
         let page = markdown::write(&reports, markdown::ROOM);
-        assert_inert(&page);
+        assert_sanitized(&page);
         assert_is_code(&page);
 
         let mut page = Vec::new();
         html::write(&reports, &mut page).expect("memory takes everything");
         let page = String::from_utf8(page).expect("it is text");
-        assert_inert(&page);
+        assert_sanitized(&page);
         assert_eq!(tags_beyond_ours(&page), [""; 0]);
 
         let xml = junit::write(&reports);
-        assert_inert(&xml);
+        assert_sanitized(&xml);
         let document = roxmltree::Document::parse(&xml).expect("it is XML");
         let cases = document.descendants().filter(|node| node.has_tag_name("testcase")).count();
         prop_assert_eq!(cases, 11, "{}", xml);
 
-        let comparison = compare(&[], &reports).text() + &compare(&reports, &[]).text();
-        assert_inert(&comparison);
-        prop_assert!(comparison.contains("planned (only in the newer one)"), "{}", comparison);
+        let found = diff(&[], &reports).text() + &diff(&reports, &[]).text();
+        assert_sanitized(&found);
+        prop_assert!(found.contains("planned (only in the newer one)"), "{}", found);
         let first = text::first(&reports, Look::default());
-        assert_inert(&first);
+        assert_sanitized(&first);
         prop_assert!(first.contains("overdue gateways on lost: "), "{}", first);
     }
 

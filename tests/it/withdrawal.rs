@@ -17,6 +17,7 @@ use gatewright_engine::object::{Object, ObjectId};
 use gatewright_engine::plan::policies::{MaxDelete, Policies};
 use gatewright_engine::plan::{NamespaceState, Observed, Plan, plan};
 use gatewright_engine::tree::{Entry as File, IGNORE_FILE, Tree};
+use gatewright_engine::unit::marked::Marked;
 use gatewright_engine::unit::{Options, Rendering, Unit, render};
 use gatewright_engine::yaml;
 use rand::SeedableRng;
@@ -62,7 +63,7 @@ impl World {
             fs::create_dir_all(file.parent().expect("it is in a folder")).expect("a temporary folder can be written");
             fs::write(file, text.as_bytes()).expect("a temporary folder can be written");
         }
-        let marker = Marker { installation: "0123456789abcdef".to_owned(), sync: "edge".to_owned() };
+        let marker = Marker::new("0123456789abcdef", "edge");
         let options = Options { apply_unclaimed: true, ..case.options.clone() };
         let mut world = Self {
             name: case.name.clone(),
@@ -83,12 +84,8 @@ impl World {
         Tree::read_dir(self.root.path()).expect("the folder can be listed")
     }
 
-    fn rendering(&self) -> Rendering {
-        let mut rendering = render(&self.read(), &self.case.packs, &self.options);
-        for unit in &mut rendering.units {
-            unit.map(|object| self.marker.mark(object));
-        }
-        rendering
+    fn rendering(&self) -> Marked {
+        render(&self.read(), &self.case.packs, &self.options).marked(&self.marker)
     }
 
     fn apply(&mut self) {
@@ -108,7 +105,7 @@ impl World {
     }
 
     /// Plans a round of the source as it stands now, with every guard off that only counts.
-    fn plan(&self) -> (Rendering, Plan) {
+    fn plan(&self) -> (Marked, Plan) {
         let policies = Policies {
             max_delete: MaxDelete { units: usize::MAX, percent: 100 },
             allow_empty: true,
@@ -122,7 +119,7 @@ impl World {
 
     /// What is there, for a plan of its own.
     fn observed(&self) -> Observed {
-        Observed { cluster: "c".to_owned(), carries_marks: true, live: self.live.clone(), ..Observed::default() }
+        Observed::from_objects("c", self.live.values().cloned())
     }
 
     /// The namespaces that were there before, and those that a slip has invented.
@@ -134,7 +131,7 @@ impl World {
     }
 
     /// Returns what a plan deletes although nobody has said so.
-    fn violation(&self, (rendering, plan): &(Rendering, Plan)) -> Option<String> {
+    fn violation(&self, (rendering, plan): &(Marked, Plan)) -> Option<String> {
         let mut deleted = plan.steps.iter().filter(|step| step.action.deletes()).peekable();
         deleted.peek()?;
         let tree = self.read();

@@ -67,8 +67,8 @@ impl Request {
         !matches!(self.verb.as_str(), "get" | "list" | "watch") && !self.resource.starts_with("selfsubject")
     }
 
-    /// Tells whether it was a rehearsal.
-    pub(crate) fn is_rehearsal(&self) -> bool {
+    /// Tells whether it was a dry run.
+    pub(crate) fn is_dry_run(&self) -> bool {
         self.uri.contains("dryRun=All")
     }
 }

@@ -179,7 +179,7 @@ impl ApiServer {
         self.start_controllers();
     }
 
-    /// They start anew with each start of the server: after an outage they would wait ever longer between tries.
+    /// They start again with each start of the server: after an outage they would wait ever longer between tries.
     fn start_controllers(&mut self) {
         if self.options.controllers {
             self.controllers = controllers::start(self);

@@ -124,7 +124,7 @@ impl Proxy {
         self.folder.path().join("config")
     }
 
-    /// Writes the kubeconfig anew, with another token.
+    /// Writes the kubeconfig again, with another token.
     pub(crate) fn write_kubeconfig(&self, token: &str) {
         write_kubeconfig(&self.kubeconfig(), self.port, token);
     }
@@ -198,7 +198,7 @@ impl State {
         (self.seen.len() - 1, answer)
     }
 
-    /// Notes what the server answered; the log may have been begun anew in the meantime.
+    /// Notes what the server answered; the log may have been begun again in the meantime.
     fn answered(&mut self, place: usize, code: u16) {
         if let Some(seen) = self.seen.get_mut(place) {
             seen.code = Some(code);

@@ -72,6 +72,9 @@ impl Class {
     }
 }
 
+/// Values longer than this are folded, in characters.
+const LONGEST_VALUE: usize = 100;
+
 /// Fields that identify the elements of a list, in the order in which they are tried. The API types that we render
 /// use these as merge keys.
 pub(crate) const KEYS: [&str; 6] = ["name", "containerPort", "port", "mountPath", "topologyKey", "key"];
@@ -79,6 +82,23 @@ pub(crate) const KEYS: [&str; 6] = ["name", "containerPort", "port", "mountPath"
 /// Metadata that only the server writes.
 const SERVER_METADATA: [&str; 7] =
     ["creationTimestamp", "generation", "managedFields", "resourceVersion", "selfLink", "uid", "deletionTimestamp"];
+
+/// `spec.replicas: 2 -> 3`, on one line.
+impl fmt::Display for Difference {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let text = |value: &Option<Value>| value.as_ref().map_or_else(|| "nothing".to_owned(), folded);
+        write!(f, "{}: {} -> {}", self.path, text(&self.before), text(&self.after))
+    }
+}
+
+/// Writes a value as JSON, cut where it is long.
+pub fn folded(value: &Value) -> String {
+    let text = value.to_string();
+    match text.char_indices().nth(LONGEST_VALUE) {
+        None => text,
+        Some((end, _)) => format!("{}… ({} characters)", &text[..end], text.chars().count()),
+    }
+}
 
 /// Returns what differs, in the order of the fields, with what is secret masked. `ours` is our own field manager.
 pub fn differences(before: &Value, after: &Value, ours: &str, masker: &Masker) -> Vec<Difference> {

@@ -14,11 +14,11 @@ pub mod blame;
 mod inputs;
 mod path;
 mod spots;
-mod target;
 mod template;
 mod text;
 mod trace;
 mod vary;
+mod watched;
 
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
@@ -41,9 +41,9 @@ use crate::yaml::Node;
 use blame::Origin;
 use inputs::Case;
 use spots::{Spot, leaves, parts};
-use target::Target;
 use template::Maker;
 use trace::Trace;
+use watched::WatchedObject;
 
 /// The version of the form that an [`Explanation`] has as JSON.
 pub const SCHEMA: &str = "gatewright.dev/explanation/v1alpha1";
@@ -241,11 +241,11 @@ fn places(case: &Case<'_>, asked: &BTreeMap<ObjectId, BTreeSet<String>>) -> Orig
             let is_asked = is_asked(&spot);
             (spot, is_asked)
         });
-        targets.push(Target::new(&objects, index, spots.collect()));
+        targets.push(WatchedObject::new(&objects, index, spots.collect()));
     }
     let mut trace = Trace::new(case, targets);
     trace.run_once();
-    let of = |target: &Target<'_>| {
+    let of = |target: &WatchedObject<'_>| {
         let id = target.object().id();
         let paths = asked.get(id).into_iter().flatten();
         (id.clone(), paths.map(|path| (path.clone(), target.origins(path))).collect())
@@ -264,7 +264,7 @@ fn explained<'p>(
         let mut targets = Vec::new();
         for (index, object) in objects.iter().enumerate() {
             if let Some(path) = path(object.id()) {
-                targets.push(Target::new(&objects, index, chosen(object.body(), leaves(object.body()), path)?));
+                targets.push(WatchedObject::new(&objects, index, chosen(object.body(), leaves(object.body()), path)?));
             }
         }
         let mut trace = Trace::new(case, targets);
@@ -274,7 +274,7 @@ fn explained<'p>(
     })
 }
 
-fn explanation(case: &Case<'_>, mut target: Target<'_>, mut untried: Vec<Said>) -> Explanation {
+fn explanation(case: &Case<'_>, mut target: WatchedObject<'_>, mut untried: Vec<Said>) -> Explanation {
     let object = target.object();
     let maker = Maker::of(case, object, target.is_open());
     let because = std::mem::take(&mut target.because);

@@ -40,13 +40,13 @@ impl fmt::Display for Health {
 
 /// What counts as healthy beyond the rules of a kind.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Demands {
+pub struct Readiness {
     /// A Service of type `LoadBalancer` needs an address.
     pub load_balancer: bool,
 }
 
 /// Reads the state of an object.
-pub fn health(body: &Value, demands: Demands) -> Health {
+pub fn health(body: &Value, readiness: Readiness) -> Health {
     if body.pointer("/metadata/deletionTimestamp").is_some_and(|time| !time.is_null()) {
         return Health::InProgress("it is being deleted".to_owned());
     }
@@ -63,7 +63,7 @@ pub fn health(body: &Value, demands: Demands) -> Health {
         ("apps", "Deployment") => deployment(body),
         ("apps", "StatefulSet") => replicas(body, "updatedReplicas", "readyReplicas"),
         ("apps", "DaemonSet") => daemon_set(body),
-        ("", "Service") if demands.load_balancer => load_balancer(body),
+        ("", "Service") if readiness.load_balancer => load_balancer(body),
         (GATEWAY_API, "Gateway" | "GatewayClass") => is_accepted(body),
         ("apiextensions.k8s.io", "CustomResourceDefinition") => {
             is_true(body, "Established", "the API server does not serve it yet")
@@ -261,7 +261,7 @@ mod tests {
         if body["apiVersion"].is_null() {
             body["apiVersion"] = version(body["kind"].as_str().unwrap_or_default()).into();
         }
-        assert_eq!(health(&body, Demands { load_balancer: true }).to_string(), expected, "{body}");
+        assert_eq!(health(&body, Readiness { load_balancer: true }).to_string(), expected, "{body}");
     }
 
     #[expect(clippy::needless_pass_by_value, reason = "literals read better without a borrow")]

@@ -13,6 +13,7 @@ use flate2::read::GzDecoder;
 use flate2::write::GzEncoder;
 use serde::{Deserialize, Serialize};
 
+use crate::live::Live;
 use crate::object::{Gvk, ObjectId};
 use crate::text::digest;
 
@@ -58,8 +59,8 @@ pub struct Inventory {
     pub epoch: u64,
     /// The objects.
     pub entries: BTreeMap<ObjectId, Entry>,
-    /// Seals of entries, where whoever writes it has a key; what they are worth is for the reader to say.
-    pub seals: BTreeMap<ObjectId, String>,
+    /// Signatures of entries, where whoever writes it has a key; what they are worth is for the reader to say.
+    pub signatures: BTreeMap<ObjectId, String>,
 }
 
 /// A revision of a source.
@@ -88,7 +89,7 @@ pub struct Encoded {
 
 /// An entry, as JSON.
 #[derive(Serialize, Deserialize)]
-struct Sealed {
+struct SignedEntry {
     #[serde(flatten)]
     entry: Entry,
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -132,6 +133,15 @@ impl Inventory {
         self.entries.values().map(|entry| &entry.unit).collect()
     }
 
+    /// Records the uids of objects that were written.
+    pub fn record_uids<'a>(&mut self, written: impl IntoIterator<Item = &'a Live>) {
+        for live in written {
+            if let Some(entry) = self.entries.get_mut(live.object.id()) {
+                entry.uid = Some(live.uid.clone());
+            }
+        }
+    }
+
     /// Tells whether another inventory says the same about what is owned, and from where, whatever revision that was.
     pub fn agrees_with(&self, other: &Self) -> bool {
         let applied = Applied { address: self.applied.address.clone(), ..other.applied.clone() };
@@ -143,10 +153,10 @@ impl Inventory {
     /// # Panics
     /// Never: an inventory is plain data.
     pub fn encode(&self) -> Encoded {
-        let sealed = |(id, entry): (&ObjectId, &Entry)| {
-            (id.key(), Sealed { entry: entry.clone(), hmac: self.seals.get(id).cloned() })
+        let signed = |(id, entry): (&ObjectId, &Entry)| {
+            (id.key(), SignedEntry { entry: entry.clone(), hmac: self.signatures.get(id).cloned() })
         };
-        let entries: Vec<_> = self.entries.iter().map(sealed).collect();
+        let entries: Vec<_> = self.entries.iter().map(signed).collect();
         let shards: Vec<_> = entries.chunks(SHARD_ENTRIES).map(encode_shard).collect();
         let order: Vec<String> = shards.iter().map(|(digest, _)| digest.clone()).collect();
         let head = Head {
@@ -190,21 +200,21 @@ impl Inventory {
         let mut inventory = Self { installation, source, cluster, applied, epoch, ..Self::default() };
         let mut damage = None;
         for name in head.shards {
-            let sealed = match encoded.shards.get(&name) {
+            let signed = match encoded.shards.get(&name) {
                 None => Err(InventoryError::Missing(name)),
                 Some(shard) => decode_shard(&name, shard).ok_or(InventoryError::Damaged(name)),
             };
-            match sealed {
-                Ok(sealed) => inventory.extend(sealed),
+            match signed {
+                Ok(signed) => inventory.extend(signed),
                 Err(error) => damage = damage.or(Some(error)),
             }
         }
         (inventory, damage)
     }
 
-    fn extend(&mut self, sealed: BTreeMap<ObjectId, Sealed>) {
-        for (id, Sealed { entry, hmac }) in sealed {
-            self.seals.extend(hmac.map(|hmac| (id.clone(), hmac)));
+    fn extend(&mut self, signed: BTreeMap<ObjectId, SignedEntry>) {
+        for (id, SignedEntry { entry, hmac }) in signed {
+            self.signatures.extend(hmac.map(|hmac| (id.clone(), hmac)));
             self.entries.insert(id, entry);
         }
     }
@@ -216,8 +226,8 @@ fn read_head(head: &BTreeMap<String, String>) -> Result<Head, InventoryError> {
     if head.schema > SCHEMA { Err(InventoryError::Newer(head.schema)) } else { Ok(head) }
 }
 
-fn encode_shard(entries: &[(String, Sealed)]) -> (String, BTreeMap<String, String>) {
-    let map: BTreeMap<&str, &Sealed> = entries.iter().map(|(key, entry)| (key.as_str(), entry)).collect();
+fn encode_shard(entries: &[(String, SignedEntry)]) -> (String, BTreeMap<String, String>) {
+    let map: BTreeMap<&str, &SignedEntry> = entries.iter().map(|(key, entry)| (key.as_str(), entry)).collect();
     let json = serde_json::to_vec(&map).expect("entries are plain data");
     let mut encoder = GzEncoder::new(Vec::new(), Compression::default());
     encoder.write_all(&json).expect("writing to memory does not fail");
@@ -225,14 +235,14 @@ fn encode_shard(entries: &[(String, Sealed)]) -> (String, BTreeMap<String, Strin
     (digest(&json)[..16].to_owned(), BTreeMap::from([("entries".to_owned(), STANDARD.encode(bytes))]))
 }
 
-fn decode_shard(name: &str, shard: &BTreeMap<String, String>) -> Option<BTreeMap<ObjectId, Sealed>> {
+fn decode_shard(name: &str, shard: &BTreeMap<String, String>) -> Option<BTreeMap<ObjectId, SignedEntry>> {
     let bytes = STANDARD.decode(shard.get("entries")?).ok()?;
     let mut json = Vec::new();
     GzDecoder::new(bytes.as_slice()).take(MAX_SHARD_BYTES).read_to_end(&mut json).ok()?;
     if digest(&json).get(..16)? != name {
         return None;
     }
-    let entries: BTreeMap<String, Sealed> = serde_json::from_slice(&json).ok()?;
+    let entries: BTreeMap<String, SignedEntry> = serde_json::from_slice(&json).ok()?;
     entries.into_iter().map(|(key, entry)| Some((key.parse().ok()?, entry))).collect()
 }
 
@@ -257,7 +267,7 @@ mod tests {
             applied: Applied { revision: "main@sha1:0".into(), committed: Some(1), ..Applied::default() },
             epoch: 3,
             entries: entries.collect(),
-            seals: BTreeMap::new(),
+            signatures: BTreeMap::new(),
         }
     }
 
@@ -282,10 +292,10 @@ mod tests {
     }
 
     #[test]
-    fn seals_read_back_too_and_what_is_whole_is_saved_from_what_is_damaged() {
+    fn signatures_read_back_too_and_what_is_whole_is_saved_from_what_is_damaged() {
         let mut inventory = inventory(SHARD_ENTRIES + 1);
         let first = inventory.entries.keys().next().expect("there are many").clone();
-        inventory.seals.insert(first, "00ff".to_owned());
+        inventory.signatures.insert(first, "00ff".to_owned());
         let mut encoded = inventory.encode();
         assert_eq!(Inventory::decode(&encoded).expect("it was just written"), inventory);
         let names = Inventory::shards_of(&encoded.head).expect("it was just written");

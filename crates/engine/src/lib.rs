@@ -54,6 +54,7 @@ pub mod inventory;
 pub mod live;
 pub mod marks;
 pub mod mask;
+pub mod memory;
 pub mod merge;
 pub mod object;
 pub mod overlay;

@@ -33,7 +33,7 @@ const DIGITS: usize = 40;
 /// Who marks objects: one sync of one installation.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Marker {
-    /// Random, made once, kept in the state of the installation.
+    /// Random, generated once, kept in the state of the installation.
     pub installation: String,
     /// Name of the sync.
     pub sync: String,
@@ -86,7 +86,7 @@ const TOOLS: [(&str, &str, &str); 16] = [
     ("labels", "olm.owner", "OLM"),
 ];
 
-/// The annotation by which an object may be deleted and made anew where a field of it cannot be changed.
+/// The annotation by which an object may be deleted and created again where a field of it cannot be changed.
 pub const RECREATE_ANNOTATION: &str = "gatewright.dev/recreate";
 
 /// Marks by which people ask tools not to delete an object: where, key, value in lower case.
@@ -111,6 +111,11 @@ const CONFIRM: [(&str, &str, &str); 2] =
     [("annotations", "gatewright.dev/prune", "confirm"), ("labels", "gatewright.dev/prune", "confirm")];
 
 impl Marker {
+    /// Names a sync of an installation; the installation is a random text, generated once and kept.
+    pub fn new(installation: &str, sync: &str) -> Self {
+        Self { installation: installation.to_owned(), sync: sync.to_owned() }
+    }
+
     /// Returns the value of [`SYNC_LABEL`].
     pub fn label(&self) -> String {
         format!("{}.{}", self.sync, self.installation.get(..8).unwrap_or(&self.installation))
@@ -193,7 +198,7 @@ pub fn confirm_mark(body: &Value) -> Option<&'static str> {
     mark.or_else(|| has_option(body, &["Prune=confirm", "Delete=confirm"]))
 }
 
-/// Tells whether an object carries the mark by which its owner lets it be deleted and made anew.
+/// Tells whether an object carries the mark by which its owner lets it be deleted and created again.
 pub fn may_be_recreated(body: &Value) -> bool {
     is_set(body, &("annotations", RECREATE_ANNOTATION, "allowed"))
 }
@@ -246,10 +251,6 @@ mod tests {
     use super::*;
     use serde_json::json;
 
-    fn marker(installation: &str, sync: &str) -> Marker {
-        Marker { installation: installation.to_owned(), sync: sync.to_owned() }
-    }
-
     fn object(name: &str) -> Object {
         let body = json!({"apiVersion": "v1", "kind": "Service", "metadata": {"name": name, "namespace": "infra"}});
         Object::new(body).expect("it has all that it needs")
@@ -257,18 +258,18 @@ mod tests {
 
     #[test]
     fn a_mark_tells_who_put_it_there() {
-        let us = marker("0123456789abcdef", "edge");
+        let us = Marker::new("0123456789abcdef", "edge");
         let marked = us.mark(object("a"));
         assert_eq!(marked.label(SYNC_LABEL), Some("edge.01234567"));
         assert_eq!(us.owner(&marked), Owner::Us);
-        assert_eq!(marker("0123456789abcdef", "other").owner(&marked), Owner::OtherSync("edge".into()));
-        assert_eq!(marker("ffff", "edge").owner(&marked), Owner::OtherInstallation("0123456789abcdef".into()));
+        assert_eq!(Marker::new("0123456789abcdef", "other").owner(&marked), Owner::OtherSync("edge".into()));
+        assert_eq!(Marker::new("ffff", "edge").owner(&marked), Owner::OtherInstallation("0123456789abcdef".into()));
         assert_eq!(us.owner(&object("a")), Owner::Nobody);
     }
 
     #[test]
     fn a_copied_mark_claims_nothing() {
-        let us = marker("0123456789abcdef", "edge");
+        let us = Marker::new("0123456789abcdef", "edge");
         let mut copy = us.mark(object("a")).into_body();
         copy["metadata"]["name"] = json!("b");
         assert_eq!(us.owner(&Object::new(copy).expect("it is an object")), Owner::Nobody);
@@ -281,12 +282,12 @@ mod tests {
             Object::new(json!({"apiVersion": "apps/v1", "kind": "Deployment", "metadata": metadata}))
                 .expect("it is whole")
         };
-        let us = marker("0123456789abcdef", "edge");
+        let us = Marker::new("0123456789abcdef", "edge");
         let marked = us.mark(deployment("a"));
         assert_eq!(marked.body()["metadata"].get("annotations"), None);
         assert_eq!(us.owner(&marked), Owner::Us);
-        assert_eq!(marker("0123456789abcdef", "other").owner(&marked), Owner::OtherSync("edge".into()));
-        assert_eq!(marker("ffffffff00000000", "edge").owner(&marked), Owner::OtherInstallation("01234567".into()));
+        assert_eq!(Marker::new("0123456789abcdef", "other").owner(&marked), Owner::OtherSync("edge".into()));
+        assert_eq!(Marker::new("ffffffff00000000", "edge").owner(&marked), Owner::OtherInstallation("01234567".into()));
         let mut copy = marked.into_body();
         copy["metadata"]["name"] = json!("b");
         assert_eq!(us.owner(&Object::new(copy).expect("it is an object")), Owner::Nobody);
@@ -294,7 +295,7 @@ mod tests {
 
     #[test]
     fn other_owners_are_named() {
-        let us = marker("0123456789abcdef", "edge");
+        let us = Marker::new("0123456789abcdef", "edge");
         let helm = object("a").with_metadata("annotations", [("meta.helm.sh/release-name".into(), "x".into())]);
         assert_eq!(us.owner(&helm), Owner::Other("Helm".into()));
         let mut owned = object("a").into_body();

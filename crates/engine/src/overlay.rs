@@ -5,10 +5,10 @@
 //! problem, and what they both govern is held. Targets are compared with Gateways as they stand in the source, so that
 //! no overlay depends on what another has patched.
 
-mod change;
 mod names;
 mod nodes;
 pub(crate) mod object;
+mod patch;
 mod read;
 pub(crate) mod specs;
 pub(crate) mod ties;
@@ -172,7 +172,7 @@ impl Overlays {
         selectors.filter(is_idle).filter_map(ClusterSelector::example).collect()
     }
 
-    /// Returns a notice for each cluster that overlays name and that is not among those that there are.
+    /// Returns a warning for each cluster that overlays name and that is not among those that there are.
     pub fn lost_clusters(&self, known: &BTreeSet<String>) -> Vec<Problem> {
         self.usable.iter().flat_map(|overlay| names::lost_clusters(overlay, known)).collect()
     }

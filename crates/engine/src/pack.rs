@@ -37,6 +37,7 @@ use crate::spec::gateway::Gateway;
 use crate::spec::listener_set::ListenerSet;
 use crate::spec::overlay::Bound;
 use crate::spec::{Document, GATEWAY_API, Kind, Kinds, Sense, Specs, base_kinds};
+use crate::tree::files::FilesError;
 use crate::yaml::{self, Node, Position, YamlError};
 use manifest::{Claim, Generated, Manifest, ParameterKind};
 
@@ -100,7 +101,7 @@ pub trait ValuesGenerator: Send + Sync {
     /// Decides what becomes of a spec.
     fn values(&self, subject: &Subject<'_>, parameters: &Merged) -> Result<Provision, Vec<Problem>>;
 
-    /// Returns remarks about parameters that are allowed and yet hardly what was meant; they hold nothing back.
+    /// Returns warnings about parameters that are allowed and yet hardly what was meant; they hold nothing back.
     fn lint(&self, _subject: &Subject<'_>, _parameters: &Merged) -> Vec<Problem> {
         Vec::new()
     }
@@ -184,6 +185,9 @@ pub enum PackError {
     /// A file that the pack needs is not there.
     #[error("the pack has no file {0:?}")]
     Missing(String),
+    /// Its folder cannot be read.
+    #[error("cannot read the pack")]
+    Folder(#[source] FilesError),
     /// A file of the pack is no YAML.
     #[error("cannot read {file:?}, line {line}")]
     Yaml {
@@ -293,7 +297,7 @@ impl Pack {
         let place = Place::file(format!("{}/{MANIFEST}", self.manifest.name));
         let check = |check: &manifest::Check| {
             let bound = Bound { rule: check.rule.clone(), message: Some(check.message.clone()) };
-            Some((rule(&bound, &place)?, check.notice))
+            Some((rule(&bound, &place)?, check.warning))
         };
         let checks = self.manifest.checks.iter().filter_map(check).collect();
         let hints = self.manifest.health.iter();

@@ -92,7 +92,7 @@ pub enum PatchError {
 /// a type would not see them either.
 pub fn patch(object: &Value, kind: PatchType, patch: &Value, gvk: &Gvk) -> Result<Value, PatchError> {
     match kind {
-        PatchType::Strategic => strategic(object, patch, gvk).map(mapping::settled),
+        PatchType::Strategic => strategic(object, patch, gvk).map(mapping::finished),
         PatchType::Merge => merge(object, patch),
         PatchType::Json => operations(object, patch),
     }

@@ -9,6 +9,10 @@
 pub mod claims;
 pub mod conflicts;
 mod decide;
+pub mod deployer;
+mod display;
+pub mod drift;
+pub mod exclusive;
 mod fields;
 pub mod guard;
 pub mod order;
@@ -17,11 +21,8 @@ pub mod policies;
 mod prune;
 pub mod recreate;
 pub mod refusal;
-pub mod release;
 pub mod restore;
 pub mod saved;
-pub mod survey;
-pub mod take_over;
 #[cfg(test)]
 mod tests;
 mod unreadable;
@@ -35,14 +36,15 @@ use crate::live::Live;
 use crate::marks::{Marker, Owner};
 use crate::object::{Gvk, Object, ObjectId};
 use crate::pack;
-use crate::unit::{Rendering, Unit};
-use conflicts::Settled;
+use crate::unit::Unit;
+use crate::unit::marked::Marked;
+use conflicts::FieldVerdict;
 use decide::Decision;
+use deployer::{FromDeployer, GatewayState};
 use guard::{Guard, Hold};
 use policies::Policies;
 use recreate::Immutable;
 use refusal::{Reason, Refusal};
-use take_over::{GatewayState, TakeOver};
 use withdrawal::{Deletion, Evidence};
 
 /// What was seen on a cluster.
@@ -50,15 +52,15 @@ use withdrawal::{Deletion, Evidence};
 pub struct Observed {
     /// What identifies the cluster; empty if it does not know yet.
     pub cluster: String,
-    /// Whether the objects there carry our marks; where they do not, the inventory says what is ours.
-    pub carries_marks: bool,
+    /// Whether objects there carry no marks, as in a directory: the inventory alone says what is ours.
+    pub is_unmarked: bool,
     /// All that is wanted or owned and exists.
     pub live: BTreeMap<ObjectId, Live>,
     /// Those of them that are known to be exactly what is wanted, because nobody has touched them since that was found
     /// out; of these nothing more need be known in `live` than uid and version.
     pub unchanged: BTreeSet<ObjectId>,
     /// What wanted objects would become, or why they cannot.
-    pub rehearsed: BTreeMap<ObjectId, Result<Live, Obstacle>>,
+    pub dry_runs: BTreeMap<ObjectId, Result<Live, Obstacle>>,
     /// What the cluster says of Gateways of which a deployer holds objects, by unit.
     pub gateways: BTreeMap<ObjectId, GatewayState>,
     /// What scales what, among wanted objects.
@@ -72,16 +74,16 @@ pub struct Observed {
     /// Objects that could not be read: nobody knows whether they exist.
     pub unknown: BTreeMap<ObjectId, String>,
     /// Why the inventory cannot be trusted: nothing is deleted then.
-    pub doubt: Option<Doubt>,
+    pub suspicion: Option<Suspicion>,
     /// Entries of the inventory of which it is not proven that we wrote them: they are not deleted.
-    pub unproven: BTreeSet<ObjectId>,
+    pub unverified: BTreeSet<ObjectId>,
     /// What stands in the inventories of our other syncs there, as far as it matters here.
     pub elsewhere: BTreeMap<ObjectId, Elsewhere>,
 }
 
 /// An inventory that is not as it was left.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Doubt {
+pub struct Suspicion {
     /// The sync that it belongs to: this one, or a former name of it.
     pub sync: String,
     /// What is wrong with it.
@@ -99,7 +101,7 @@ pub struct Elsewhere {
     pub is_wanted: bool,
 }
 
-/// Why a rehearsal failed.
+/// Why a dry run failed.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Obstacle {
     /// The cluster says that the object is not valid.
@@ -137,15 +139,15 @@ pub enum Action {
     /// It becomes ours, and is changed where it differs.
     Adopt(Over),
     /// The same, from a deployer that would not have let go of it.
-    TakeOver(Box<TakeOver>),
+    AdoptFromDeployer(Box<FromDeployer>),
     /// It is made, or changed where it lacks it, with a value that is made when this is carried out.
     Generate(Box<Generate>),
-    /// It is deleted and made anew, because a field of it cannot be changed.
+    /// It is deleted and created again, because a field of it cannot be changed.
     Recreate(Over),
     /// It is deleted before what needs the place that it takes; the step belongs to the unit that needs it.
-    ReleaseFirst(Deletion),
+    DeleteFirst(Deletion),
     /// It is as it should be.
-    Keep,
+    Unchanged,
     /// It is not written to this kind of cluster.
     Omit,
     /// It is left to another of our syncs.
@@ -165,7 +167,7 @@ pub struct Release {
     pub is_taken: bool,
 }
 
-/// A value that is made once.
+/// A generated value.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Generate {
     /// What it is.
@@ -184,7 +186,8 @@ pub struct Over {
 }
 
 impl Over {
-    fn of(live: &Live) -> Self {
+    /// Returns what tells this version of a live object from any other.
+    pub fn of(live: &Live) -> Self {
         Self { uid: live.uid.clone(), resource_version: live.resource_version.clone() }
     }
 }
@@ -195,11 +198,11 @@ impl Action {
         match self {
             Self::CreateNamespace | Self::Create => "create",
             Self::Update(_) => "update",
-            Self::Adopt(_) | Self::TakeOver(_) => "adopt",
+            Self::Adopt(_) | Self::AdoptFromDeployer(_) => "adopt",
             Self::Generate(_) => "generate",
             Self::Recreate(_) => "recreate",
-            Self::ReleaseFirst(_) => "release-first",
-            Self::Keep => "keep",
+            Self::DeleteFirst(_) => "release-first",
+            Self::Unchanged => "keep",
             Self::Omit => "omit",
             Self::Release(_) => "release",
             Self::Prune(_) => "prune",
@@ -211,21 +214,28 @@ impl Action {
     pub fn over(&self) -> Option<&Over> {
         match self {
             Self::Update(over) | Self::Adopt(over) | Self::Recreate(over) => Some(over),
-            Self::ReleaseFirst(deletion) | Self::Prune(deletion) => Some(&deletion.over),
-            Self::TakeOver(it) => Some(&it.over),
+            Self::DeleteFirst(deletion) | Self::Prune(deletion) => Some(&deletion.over),
+            Self::AdoptFromDeployer(it) => Some(&it.over),
             Self::Generate(it) => it.over.as_ref(),
-            Self::CreateNamespace | Self::Create | Self::Keep | Self::Omit | Self::Release(_) | Self::Forget => None,
+            Self::CreateNamespace | Self::Create | Self::Unchanged | Self::Omit | Self::Release(_) | Self::Forget => {
+                None
+            }
         }
     }
 
     /// Tells whether an object of ours is deleted that nobody wants any more.
     pub fn deletes(&self) -> bool {
-        matches!(self, Self::Prune(_) | Self::ReleaseFirst(_))
+        matches!(self, Self::Prune(_) | Self::DeleteFirst(_))
+    }
+
+    /// Tells whether the object leaves the inventory once this is done.
+    pub fn disowns(&self) -> bool {
+        self.deletes() || matches!(self, Self::Forget | Self::Release(Release { is_taken: true, .. }))
     }
 
     /// Tells whether anything on the cluster changes.
     pub fn changes(&self) -> bool {
-        !matches!(self, Self::Keep | Self::Omit | Self::Release(_) | Self::Forget)
+        !matches!(self, Self::Unchanged | Self::Omit | Self::Release(_) | Self::Forget)
     }
 }
 
@@ -247,8 +257,8 @@ pub struct Step {
     pub first: Vec<serde_json::Value>,
     /// What differs.
     pub differences: Vec<Difference>,
-    /// What was settled about fields that others write to.
-    pub fields: Vec<Settled>,
+    /// The decisions about fields that others write to.
+    pub fields: Vec<FieldVerdict>,
     /// What else is to be known.
     pub note: Option<String>,
 }
@@ -270,14 +280,14 @@ pub struct Plan {
 }
 
 /// Makes the plan for one cluster.
-pub fn plan(rendering: &Rendering, observed: &Observed, owned: &Inventory, policies: &Policies) -> Plan {
+pub fn plan(rendering: &Marked, observed: &Observed, owned: &Inventory, policies: &Policies) -> Plan {
     let mut plan = Plan { inventory: ahead(observed, owned, policies), ..Plan::default() };
     let mut units: Vec<&Unit> = rendering.units.iter().filter(|unit| policies.is_about(&unit.id)).collect();
     // Namespaces come first, because what goes into them depends on what becomes of them.
     units.sort_by_key(|unit| order::wave(&unit.id));
     let evidence = Evidence::new(rendering, owned);
     for unit in units {
-        let lost = evidence.lost_feeds(unit);
+        let lost = evidence.lost_inputs(unit);
         if lost.is_empty() {
             plan.add_unit(unit, observed, owned, policies);
         } else {
@@ -287,7 +297,7 @@ pub fn plan(rendering: &Rendering, observed: &Observed, owned: &Inventory, polic
     prune::add(&mut plan, rendering, &evidence, observed, owned, policies);
     guard::contents::check(&mut plan, observed, owned, policies);
     guard::confirm::hold_back(&mut plan, rendering, observed, policies);
-    release::arrange(&mut plan, observed, owned, policies);
+    exclusive::arrange(&mut plan, observed, owned, policies);
     withdrawal::hold_replaced(&mut plan, rendering, observed, owned, policies);
     guard::confirm::keep_what_may_be_needed(&mut plan);
     plan.add_namespaces(observed);
@@ -311,6 +321,15 @@ fn ahead(observed: &Observed, owned: &Inventory, policies: &Policies) -> Invento
 }
 
 impl Observed {
+    /// Begins with the objects of a cluster, and `cluster` for what identifies it, such as the uid of `kube-system`.
+    ///
+    /// A server adds defaults to what is applied, so that there [`Observed::dry-run`] has to hold the answers of dry
+    /// runs: without, each default is a difference.
+    pub fn from_objects(cluster: &str, objects: impl IntoIterator<Item = Live>) -> Self {
+        let live = objects.into_iter().map(|live| (live.object.id().clone(), live)).collect();
+        Self { cluster: cluster.to_owned(), live, ..Self::default() }
+    }
+
     /// Tells whether a live object is the one that another of our syncs has in its inventory.
     fn was_ours(&self, id: &ObjectId) -> bool {
         let uid = self.live.get(id).map(|live| &live.uid);
@@ -320,7 +339,7 @@ impl Observed {
 
 /// Whose a live object is, by its marks or, where there are none, by the inventory.
 pub fn owner(live: &Live, observed: &Observed, owned: &Inventory, marker: &Marker) -> Owner {
-    if observed.carries_marks {
+    if !observed.is_unmarked {
         return marker.owner(&live.object);
     }
     match observed.elsewhere.get(live.object.id()) {
@@ -394,20 +413,22 @@ impl Plan {
         let (uid, adopted) = match &step.action {
             Action::Omit => return self.steps.push(step),
             // It was ours before the deployer came by.
-            Action::TakeOver(_) if known_uid.is_some() && known_uid == live_uid => (known_uid, was_adopted),
+            Action::AdoptFromDeployer(_) if known_uid.is_some() && known_uid == live_uid => (known_uid, was_adopted),
             // What one of our syncs has made is not adopted when it moves to another.
             Action::Adopt(_) if observed.was_ours(&step.id) => {
                 (known_uid, observed.elsewhere.get(&step.id).is_some_and(|elsewhere| elsewhere.entry.adopted))
             }
             // It is not ours before it carries our mark, unless it was once.
-            Action::Adopt(_) | Action::TakeOver(_) => (known_uid, true),
+            Action::Adopt(_) | Action::AdoptFromDeployer(_) => (known_uid, true),
             Action::Generate(it) if it.over.is_some() && known.is_none() => (None, true),
-            Action::Update(_) | Action::Generate(_) | Action::Recreate(_) | Action::Keep => (live_uid, was_adopted),
+            Action::Update(_) | Action::Generate(_) | Action::Recreate(_) | Action::Unchanged => {
+                (live_uid, was_adopted)
+            }
             // Without a live object the entry is pending: what becomes of the create is not known yet.
             Action::CreateNamespace
             | Action::Create
             | Action::Release(_)
-            | Action::ReleaseFirst(_)
+            | Action::DeleteFirst(_)
             | Action::Prune(_)
             | Action::Forget => (live_uid, false),
         };

@@ -63,7 +63,8 @@ pub struct Problem {
 #[serde(rename_all = "kebab-case")]
 pub enum Scope {
     /// Nothing is held back; a person should know.
-    Notice,
+    #[serde(rename = "notice")]
+    Warning,
     /// The document at this place is not used, nor what depends on it.
     Document,
     /// The whole file cannot be read, so nobody knows what it holds.
@@ -87,9 +88,9 @@ impl Problem {
         Self { scope: Scope::File, ..Self::document(place, message) }
     }
 
-    /// A remark that holds nothing back.
-    pub fn notice(place: Place, message: impl Into<String>) -> Self {
-        Self { scope: Scope::Notice, ..Self::document(place, message) }
+    /// A warning that holds nothing back.
+    pub fn warning(place: Place, message: impl Into<String>) -> Self {
+        Self { scope: Scope::Warning, ..Self::document(place, message) }
     }
 
     /// Adds what to do next.

@@ -68,21 +68,21 @@ pub enum Flaw {
 
 /// The reason why the absence of a spec says nothing.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Doubt {
+pub struct Unclear {
     /// The file or document that it is about.
     pub place: Place,
     /// The reason, in words that follow the place.
     pub why: String,
 }
 
-impl fmt::Display for Doubt {
+impl fmt::Display for Unclear {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}: {}", self.place, self.why)
     }
 }
 
 impl Reading {
-    /// Notes a path that was not read.
+    /// Records a path that was not read.
     pub fn skip(&mut self, path: &str, reason: &str, may_hold_any: bool) {
         self.unread.insert(path.into(), Unread { reason: reason.to_owned(), may_hold_any });
     }
@@ -95,10 +95,10 @@ impl Reading {
     }
 
     /// Returns why the absence of a spec that a file has fed says nothing, as far as that file can tell.
-    pub fn doubt_of_file(&self, file: &str) -> Option<Doubt> {
-        let about = |why: String| Some(Doubt { place: Place::file(file), why });
+    pub fn unclear_file(&self, file: &str) -> Option<Unclear> {
+        let about = |why: String| Some(Unclear { place: Place::file(file), why });
         if let Some((path, unread)) = self.unread_above(file) {
-            return Some(Doubt { place: Place::file(Arc::clone(path)), why: unread.reason.clone() });
+            return Some(Unclear { place: Place::file(Arc::clone(path)), why: unread.reason.clone() });
         }
         if self.ignored.contains(file) {
             return about("the file is there, and an ignore file leaves it out".to_owned());
@@ -111,7 +111,7 @@ impl Reading {
             Some(0) if !self.suspects.iter().any(|suspect| *suspect.place.file == *file) => {
                 about("the file is there, and holds no document any more".to_owned())
             }
-            Some(_) => self.spoiling(file).map(Suspect::doubt).next(),
+            Some(_) => self.spoiling(file).map(Suspect::unclear).next(),
         }
     }
 
@@ -128,20 +128,20 @@ impl Reading {
     }
 
     /// Returns the document that may be a spec with a slip in what it says of itself, if there is one.
-    pub fn near_miss(&self, unit: &ObjectId) -> Option<Doubt> {
-        self.suspects.iter().find(|suspect| suspect.may_be(unit)).map(Suspect::doubt)
+    pub fn near_miss(&self, unit: &ObjectId) -> Option<Unclear> {
+        self.suspects.iter().find(|suspect| suspect.may_be(unit)).map(Suspect::unclear)
     }
 
     /// Returns the path that may hold any spec, among those that are not known to have held others.
-    pub fn unread_anywhere(&self, is_known: impl Fn(&str) -> bool) -> Option<Doubt> {
+    pub fn unread_anywhere(&self, is_known: impl Fn(&str) -> bool) -> Option<Unclear> {
         let any = self.unread.iter().find(|(path, unread)| unread.may_hold_any && !is_known(path));
-        any.map(|(path, unread)| Doubt { place: Place::file(Arc::clone(path)), why: unread.reason.clone() })
+        any.map(|(path, unread)| Unclear { place: Place::file(Arc::clone(path)), why: unread.reason.clone() })
     }
 }
 
 impl Suspect {
-    /// The doubt that it raises.
-    pub fn doubt(&self) -> Doubt {
+    /// The reason for which it leaves something unclear.
+    pub fn unclear(&self) -> Unclear {
         let why = match &self.flaw {
             Flaw::Unidentified(what) => what.clone(),
             Flaw::Misspelled(meant) => {
@@ -149,7 +149,7 @@ impl Suspect {
             }
             Flaw::Unclaimed => format!("no pack claims {}", self.named()),
         };
-        Doubt { place: self.place.clone(), why }
+        Unclear { place: self.place.clone(), why }
     }
 
     fn named(&self) -> String {
@@ -215,7 +215,7 @@ mod tests {
 
     #[test]
     fn a_file_that_is_gone_says_so_and_one_that_was_not_read_says_nothing() {
-        let why = |file: &str| reading().doubt_of_file(file).map(|doubt| doubt.to_string()).unwrap_or_default();
+        let why = |file: &str| reading().unclear_file(file).map(|unclear| unclear.to_string()).unwrap_or_default();
         assert_eq!(why("a/gone.yaml"), "");
         assert_eq!(why("a/one.yaml"), "");
         assert_eq!(why("linkedfile.yaml"), "", "it does not stand below the link");
@@ -231,7 +231,7 @@ mod tests {
         }
         let mut whole = Reading::default();
         whole.skip("", "its ignore file cannot be read", true);
-        assert!(whole.doubt_of_file("any.yaml").is_some());
+        assert!(whole.unclear_file("any.yaml").is_some());
     }
 
     /// Tells whether a document holds the Gateway `infra/edge`.

@@ -247,7 +247,7 @@ impl Specs {
         let is_comment = |line: &str| line.trim_start().starts_with('#');
         if tree.text(file).is_some_and(|text| text.lines().any(is_comment)) {
             self.reading.files.insert(Arc::clone(file), 0);
-            self.problems.push(Problem::notice(Place::file(Arc::clone(file)), "the file holds nothing but comments"));
+            self.problems.push(Problem::warning(Place::file(Arc::clone(file)), "the file holds nothing but comments"));
         } else {
             let problem = Problem::file(Place::file(Arc::clone(file)), "the file is empty");
             self.spoil(problem.hint("remove it, or write into it what it is for"));
@@ -343,7 +343,7 @@ impl Specs {
     }
 
     /// A listener set that cannot be used concerns its Gateway, which can often still be read off it.
-    fn note_parent(&mut self, document: &Document, is_broken: bool) {
+    fn record_parent(&mut self, document: &Document, is_broken: bool) {
         if !is_broken || !document.id.is_a(GATEWAY_API, "ListenerSet") {
             return;
         }
@@ -358,7 +358,7 @@ impl Specs {
     /// Files a document; of two with one identity neither is used, because either might be the wrong one.
     fn place(&mut self, document: Document, is_broken: bool) {
         let place = document.place();
-        self.note_parent(&document, is_broken || self.has(&document.id));
+        self.record_parent(&document, is_broken || self.has(&document.id));
         let first = self.documents.get(&document.id).map(Document::place);
         if let Some(first) = first.or_else(|| self.broken.get(&document.id).cloned()) {
             let id = document.id.clone();

@@ -1,5 +1,7 @@
 //! A source as a value: paths and the text behind them.
 
+pub mod files;
+
 use std::collections::BTreeMap;
 use std::fs;
 use std::io;

@@ -5,6 +5,7 @@
 
 mod checks;
 pub mod generated;
+pub mod marked;
 mod pairs;
 pub(crate) mod single;
 mod specs;
@@ -86,7 +87,7 @@ pub struct Unit {
     pub specs: Vec<Object>,
     /// The objects, in the order of the templates.
     pub objects: Vec<Object>,
-    /// Objects with a value that is made once, on each cluster.
+    /// Objects with a generated value, one on each cluster.
     pub generated: Vec<Generated>,
     /// What is to be said about some of them.
     #[serde(with = "pairs")]
@@ -226,12 +227,12 @@ impl Rendering {
         }
         let parameters = parameters(resolved, &subject);
         let facts = Facts { parameters: &parameters, spec: resolved.document, cluster: options.cluster.as_ref() };
-        let (mut breaches, notices) = checks::check(resolved, &facts);
+        let (mut breaches, warnings) = checks::check(resolved, &facts);
         breaches.extend(enforce::check(resolved.rules(), &facts));
         if !breaches.is_empty() {
             return self.add_broken(resolved.document, breaches);
         }
-        self.problems.extend(notices);
+        self.problems.extend(warnings);
         self.problems.extend(resolved.kind.generator.lint(&subject, &parameters));
         let made = match rendered(resolved, &subject, &parameters, (options, touched), &mut self.problems) {
             Ok(made) => made,
@@ -321,13 +322,13 @@ impl Unit {
         self.specs.iter().chain(self.generated.iter().map(|generated| &generated.object)).chain(&self.objects)
     }
 
-    /// Returns one of its objects as an object with a value that is made once, if it is one.
+    /// Returns one of its objects as an object with a generated value, if it is one.
     pub fn generated(&self, id: &ObjectId) -> Option<&Generated> {
         self.generated.iter().find(|generated| generated.object.id() == id)
     }
 
     /// Changes every object.
-    pub fn map(&mut self, change: impl Fn(Object) -> Object) {
+    pub(crate) fn map(&mut self, change: impl Fn(Object) -> Object) {
         for objects in [&mut self.specs, &mut self.objects] {
             *objects = std::mem::take(objects).into_iter().map(&change).collect();
         }

@@ -153,12 +153,12 @@ fn position(at: &serde_saphyr::Location) -> Position {
 impl Node {
     /// Returns it with every position elsewhere.
     #[must_use]
-    pub fn moved(self, to: &impl Fn(Position) -> Position) -> Self {
+    pub fn shifted(self, to: &impl Fn(Position) -> Position) -> Self {
         let content = match self.content {
-            Content::List(items) => Content::List(items.into_iter().map(|item| item.moved(to)).collect()),
+            Content::List(items) => Content::List(items.into_iter().map(|item| item.shifted(to)).collect()),
             Content::Map(fields) => {
                 let field =
-                    |(name, field): (String, Field)| (name, Field { key: to(field.key), node: field.node.moved(to) });
+                    |(name, field): (String, Field)| (name, Field { key: to(field.key), node: field.node.shifted(to) });
                 Content::Map(fields.into_iter().map(field).collect())
             }
             leaf @ (Content::Null | Content::Bool(_) | Content::Number(_) | Content::String(_)) => leaf,

@@ -10,9 +10,9 @@ use serde_json::Value;
 use super::super::{EXIT_FAILED, Failure, complain, print};
 use super::{read, texts};
 
-/// Examines a pack without rendering anything: what its files ask for that is not there, and what nobody asks for.
+/// Lint a pack without rendering anything: what its files ask for that is not there, and what nobody asks for.
 ///
-/// Exit codes: 0 nothing is wrong (remarks are printed all the same), 1 something is, 64 usage.
+/// Exit codes: 0 nothing is wrong (warnings are printed all the same), 1 something is, 64 usage.
 #[derive(Debug, clap::Args)]
 pub struct Args {
     /// The folder of the pack.
@@ -30,7 +30,7 @@ pub fn run(args: &Args) -> Result<u8, Failure> {
     for problem in &found {
         complain(&format!("{}/{problem}\n", args.pack.display()));
     }
-    let is_wrong = found.iter().any(|problem| problem.scope != Scope::Notice);
+    let is_wrong = found.iter().any(|problem| problem.scope != Scope::Warning);
     if found.is_empty() {
         print(&format!("pack {name}: nothing is wrong\n"));
     }

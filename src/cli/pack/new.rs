@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use super::super::{Failure, print};
 
-/// Begins a pack: a folder with a pack.yaml, defaults, a schema, templates and a first case, all of which work.
+/// Create a pack: a folder with a pack.yaml, defaults, a schema, templates and a first case, all of which work.
 ///
 /// It renders a Deployment and a Service for each Gateway of a controller. From there on the files are yours.
 ///

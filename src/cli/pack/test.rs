@@ -8,10 +8,11 @@ use gatewright_engine::text::count;
 
 use super::super::{Context, EXIT_FAILED, Failure, complain, print};
 use super::read;
-use crate::config::packs::{CASES, Folders, folders};
+use crate::config::packs::{Folders, folders};
 use crate::desired::cases::{Case, SPECS, difference};
+use gatewright_engine::tree::files::CASES;
 
-/// Renders the cases of a pack, and compares what comes out with what is expected.
+/// Render the cases of a pack, and compare what comes out with what is expected.
 ///
 /// A case is a folder below cases/ of the pack: in/ holds specs, settings.yaml, if there, what a config file would say.
 /// Expected are objects.yaml, problems.txt and units.txt. --packs adds other packs that the cases need.
@@ -25,7 +26,7 @@ pub struct Args {
     /// Cases; all of them by default.
     #[arg(value_name = "CASE")]
     cases: Vec<String>,
-    /// Write what is expected anew, to be reviewed.
+    /// Write what is expected again, to be reviewed.
     #[arg(long)]
     update: bool,
 }
@@ -52,7 +53,7 @@ pub fn run(context: &Context, args: &Args) -> Result<u8, Failure> {
     }
     print(&format!("{}, {wrong} different\n", count(cases.len(), "case")));
     if wrong > 0 {
-        complain("--update writes what is expected anew; review the change\n");
+        complain("--update writes what is expected again; review the change\n");
     }
     Ok(if wrong > 0 { EXIT_FAILED } else { 0 })
 }

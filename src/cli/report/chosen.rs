@@ -77,9 +77,9 @@ pub(super) fn state(config: &Config, sync: Option<&str>, clock: &dyn Clock) -> R
         let mut reports: Vec<Report> = Vec::new();
         for cluster in &clusters {
             if let Some(mut report) = journal::last(&state, name, cluster) {
-                note_age(&mut report, cluster, settings, now);
+                add_age(&mut report, cluster, settings, now);
                 if suspension.is_none() {
-                    note_resumed(&mut report, cluster);
+                    add_resumed(&mut report, cluster);
                 }
                 reports.push(report);
             }
@@ -89,7 +89,7 @@ pub(super) fn state(config: &Config, sync: Option<&str>, clock: &dyn Clock) -> R
         if !silent.is_empty() {
             let mode = match settings.mode {
                 settings::Mode::Apply => Mode::Apply,
-                settings::Mode::Report => Mode::Compare,
+                settings::Mode::Report => Mode::Report,
             };
             reports.push(unknown((name, &settings.source), &silent, mode, now));
         }
@@ -106,23 +106,23 @@ pub(super) fn state(config: &Config, sync: Option<&str>, clock: &dyn Clock) -> R
     Ok(all)
 }
 
-/// Notes that a report is older than it should be by the schedule. Until a round has ended it may wait for health.
-fn note_age(report: &mut Report, name: &str, settings: &SyncSettings, now: Timestamp) {
+/// Records that a report is older than it should be by the schedule. Until a round has ended it may wait for health.
+fn add_age(report: &mut Report, name: &str, settings: &SyncSettings, now: Timestamp) {
     let Some(cluster) = report.clusters.get_mut(name) else { return };
     // What it waits for may be a model server.
     let longest = settings.wait.timeout.0.max(settings.wait.model_timeout.0);
-    let patience = if settings.wait.enabled { longest } else { Duration::ZERO };
+    let limit = if settings.wait.enabled { longest } else { Duration::ZERO };
     let due = Schedule::parse(&settings.schedule).ok().and_then(|it| it.due(report.started, report.finished));
-    let due = due.zip(SignedDuration::try_from(patience).ok());
-    let due = due.and_then(|(due, patience)| due.checked_add(patience).ok());
+    let due = due.zip(SignedDuration::try_from(limit).ok());
+    let due = due.and_then(|(due, limit)| due.checked_add(limit).ok());
     if let Some(due) = due.filter(|due| *due < now) {
         let (last, due) = (time(report.finished), time(due));
         cluster.overdue = Some(format!("its last report is of {last}, and another one was due by {due}"));
     }
 }
 
-/// Notes that a report says why there was no round, and that this is over.
-fn note_resumed(report: &mut Report, name: &str) {
+/// Records that a report says why there was no round, and that this is over.
+fn add_resumed(report: &mut Report, name: &str) {
     let last = time(report.finished);
     let suspended = report.clusters.get_mut(name).filter(|cluster| cluster.state == ClusterState::Suspended);
     if let Some(cluster) = suspended {

@@ -12,7 +12,7 @@ use crate::history::journal;
 use crate::report::trend::{Gone, Summary};
 use crate::report::{ClusterState, Mode, Report, named};
 
-/// Lists the reports that are kept, the newest first: those of rounds that changed something or said something new.
+/// List the reports that are kept, the newest first: those of rounds that changed something or said something new.
 ///
 /// Exit codes: 0, or 64 usage or configuration.
 #[derive(Debug, clap::Args)]
@@ -65,7 +65,7 @@ fn mode(mode: Mode) -> &'static str {
     match mode {
         Mode::Plan => "plan",
         Mode::Apply => "apply",
-        Mode::Compare => "compare",
+        Mode::Report => "compare",
     }
 }
 

@@ -5,7 +5,7 @@ use crate::cli::view::View;
 use crate::cli::{Context, Failure, emit};
 use crate::report::text::{self, Look};
 
-/// Shows a report that is kept, or the last known state of a sync or of the whole fleet.
+/// Show a report that is kept, or the last known state of a sync or of the whole fleet.
 ///
 /// The last known state is what the last rounds have left behind on each cluster of the config file. At the top stands what
 /// is missing from it: clusters that could not be asked, had no round yet, or none for longer than the schedule says,

@@ -38,8 +38,8 @@ impl Session<'_> {
     /// command, or by the daemon.
     pub(in crate::cli) fn send(&self) {
         let clock: Arc<dyn Clock> = Arc::clone(&self.context.clock) as Arc<dyn Clock>;
-        let couriers = webhooks::couriers(&self.state, self.config, &self.metrics, &clock);
-        let left = self.block_on(self.stop.run_until_cancelled(webhooks::flush(couriers)));
+        let deliveries = webhooks::deliveries(&self.state, self.config, &self.metrics, &clock);
+        let left = self.block_on(self.stop.run_until_cancelled(webhooks::flush(deliveries)));
         for (name, why) in left.into_iter().flatten() {
             complain(&format!(
                 "gatewright: a notification to webhook {name:?} is not delivered yet: {why}\n  the next round sends it\n"

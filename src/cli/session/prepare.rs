@@ -18,17 +18,17 @@ use crate::cli::{EXIT_FAILED, Failure, check_name};
 use crate::config::did_you_mean;
 use crate::config::settings::SyncSettings;
 use crate::desired::assemble;
-use crate::desired::claims::{Beside, Neighbor};
 use crate::desired::rendering::renderings::Renderings;
 use crate::desired::rendering::{Want, Wanted, facts_of};
+use crate::desired::siblings::{Sibling, Siblings};
 use crate::history::archive::Archive;
-use crate::reconcile::aliases::Rivals;
+use crate::reconcile::aliases::Aliases;
 use crate::reconcile::fleet::{self, Order};
 use crate::report::Mode;
 use crate::source::{Snapshot, SourceError};
 
 /// What syncs want, by cluster and sync.
-type ByCluster = BTreeMap<String, BTreeMap<String, Neighbor>>;
+type ByCluster = BTreeMap<String, BTreeMap<String, Sibling>>;
 
 impl<'a> Session<'a> {
     /// Reads the sources of all syncs that a command is about. One that cannot be read is told and left out, so that
@@ -36,15 +36,15 @@ impl<'a> Session<'a> {
     pub(in crate::cli) fn prepare(&self, selection: &Selection, installation: &str) -> Result<Ready, Failure> {
         let syncs = self.syncs(selection)?;
         let mut ready = Ready { rounds: Vec::new(), codes: Vec::new() };
-        let (neighbors, chosen) = (self.neighbors(&syncs, selection), (selection, installation));
-        let sources = syncs.values().chain(neighbors.values()).map(|sync| sync.source.as_str()).collect();
+        let (siblings, chosen) = (self.sibling_syncs(&syncs, selection), (selection, installation));
+        let sources = syncs.values().chain(siblings.values()).map(|sync| sync.source.as_str()).collect();
         let mut known = ByCluster::new();
         for (source, result) in self.read(sources)? {
             let result = result.map(Arc::new);
-            for (name, sync) in neighbors.iter().filter(|(_, sync)| sync.source == source) {
+            for (name, sync) in siblings.iter().filter(|(_, sync)| sync.source == source) {
                 match &result {
-                    Ok(snapshot) => note(&mut known, name, &self.wanted(name, sync, snapshot, chosen)),
-                    Err(failure) => self.note_unread(&mut known, name, sync, failure),
+                    Ok(snapshot) => record(&mut known, name, &self.wanted(name, sync, snapshot, chosen)),
+                    Err(failure) => self.record_unread(&mut known, name, sync, failure),
                 }
             }
             let of_source = syncs.iter().filter(|(_, sync)| sync.source == source);
@@ -53,7 +53,7 @@ impl<'a> Session<'a> {
                     ready.rounds.extend(of_source.map(|(name, sync)| {
                         let order = self.order(name, sync, selection, installation);
                         let wanted = self.wanted(name, sync, &snapshot, chosen);
-                        note(&mut known, name, &wanted);
+                        record(&mut known, name, &wanted);
                         let identity = Some(assemble::source_identity(self.config, source));
                         Prepared { order, snapshot: Arc::clone(&snapshot), source: identity, wanted }
                     }));
@@ -61,7 +61,7 @@ impl<'a> Session<'a> {
                 // A command says nothing of syncs that it is not about; what depends on them does.
                 Err(_) if of_source.clone().next().is_none() => {}
                 Err(mut failure) => {
-                    of_source.clone().for_each(|(name, sync)| self.note_unread(&mut known, name, sync, &failure));
+                    of_source.clone().for_each(|(name, sync)| self.record_unread(&mut known, name, sync, &failure));
                     let names: Vec<String> = of_source.map(|(name, _)| format!("{name:?}")).collect();
                     failure.message = format!("no round of sync {}: {}", names.join(", "), failure.message);
                     ready.codes.push(failure.tell());
@@ -70,7 +70,7 @@ impl<'a> Session<'a> {
         }
         ready.rounds.sort_by(|a, b| a.order.sync.cmp(&b.order.sync));
         for Prepared { order, .. } in &mut ready.rounds {
-            order.beside = self.beside(order, &known);
+            order.siblings = self.siblings(order, &known);
         }
         self.limit(&mut ready, selection)?;
         Ok(ready)
@@ -88,7 +88,7 @@ impl<'a> Session<'a> {
         let (sync_name, cluster) = (Some(name.to_owned()), clusters.to_vec());
         let selection = Selection { sync: sync_name, cluster, only: Vec::new(), full: false };
         let mut order = self.order(name, sync, &selection, &installation);
-        self.look_beside(&mut order, sync, &selection)?;
+        self.read_siblings(&mut order, sync, &selection)?;
         let ready = |(cluster, rendering)| (cluster, Want::ready(rendering, &order.marker()));
         let wanted = wanted.into_iter().map(ready).collect();
         let snapshot = Arc::new(Snapshot::new(revision, Tree::default()));
@@ -104,35 +104,35 @@ impl<'a> Session<'a> {
         installation: &str,
     ) -> Result<Prepared, Failure> {
         let mut order = self.order(name, sync, selection, installation);
-        self.look_beside(&mut order, sync, selection)?;
+        self.read_siblings(&mut order, sync, selection)?;
         let wanted = order.clusters.keys().map(|name| (name.clone(), Want::Ready(Arc::default()))).collect();
         let snapshot = Arc::new(Snapshot::new("nothing".to_owned(), Tree::default()));
         Ok(Prepared { order, snapshot, source: None, wanted })
     }
 
     /// Finds out what the other syncs want on the clusters of a round whose own source is not read.
-    fn look_beside(&self, order: &mut Order, sync: &SyncSettings, selection: &Selection) -> Result<(), Failure> {
+    fn read_siblings(&self, order: &mut Order, sync: &SyncSettings, selection: &Selection) -> Result<(), Failure> {
         let own = order.sync.clone();
-        let neighbors = self.neighbors(&BTreeMap::from([(own.as_str(), sync)]), selection);
+        let siblings = self.sibling_syncs(&BTreeMap::from([(own.as_str(), sync)]), selection);
         let mut known = ByCluster::new();
-        for (source, result) in self.read(neighbors.values().map(|sync| sync.source.as_str()).collect())? {
+        for (source, result) in self.read(siblings.values().map(|sync| sync.source.as_str()).collect())? {
             let result = result.map(Arc::new);
-            for (name, sync) in neighbors.iter().filter(|(_, sync)| sync.source == source) {
+            for (name, sync) in siblings.iter().filter(|(_, sync)| sync.source == source) {
                 match &result {
                     Ok(snapshot) => {
                         let wanted = self.wanted(name, sync, snapshot, (selection, &order.installation));
-                        note(&mut known, name, &wanted);
+                        record(&mut known, name, &wanted);
                     }
-                    Err(failure) => self.note_unread(&mut known, name, sync, failure),
+                    Err(failure) => self.record_unread(&mut known, name, sync, failure),
                 }
             }
         }
-        order.beside = self.beside(order, &known);
+        order.siblings = self.siblings(order, &known);
         Ok(())
     }
 
     /// Returns the syncs that a command is not about and that go to clusters that it is about.
-    fn neighbors(
+    fn sibling_syncs(
         &self,
         syncs: &BTreeMap<&str, &SyncSettings>,
         selection: &Selection,
@@ -205,18 +205,18 @@ impl<'a> Session<'a> {
         Ok(units)
     }
 
-    /// Notes that it is not known what a sync wants.
-    fn note_unread(&self, known: &mut ByCluster, sync: &str, settings: &SyncSettings, failure: &Failure) {
+    /// Records that it is not known what a sync wants.
+    fn record_unread(&self, known: &mut ByCluster, sync: &str, settings: &SyncSettings, failure: &Failure) {
         for cluster in self.config.clusters_of(settings).into_keys() {
-            let unread = Neighbor::Unread(failure.message.clone());
+            let unread = Sibling::Unread(failure.message.clone());
             known.entry(cluster.to_owned()).or_default().insert(sync.to_owned(), unread);
         }
     }
 
-    fn beside(&self, order: &Order, known: &ByCluster) -> BTreeMap<String, Beside> {
+    fn siblings(&self, order: &Order, known: &ByCluster) -> BTreeMap<String, Siblings> {
         let of = |cluster: &String| {
             let known = known.get(cluster).unwrap_or(const { &BTreeMap::new() });
-            (cluster.clone(), Beside::new(self.config, &order.sync, cluster, known))
+            (cluster.clone(), Siblings::new(self.config, &order.sync, cluster, known))
         };
         order.clusters.keys().map(of).collect()
     }
@@ -283,23 +283,23 @@ impl<'a> Session<'a> {
             full: selection.full,
             wait: true,
             pinned: None,
-            beside: BTreeMap::new(),
+            siblings: BTreeMap::new(),
             key: self.config.inventory_key.clone(),
             masker: Archive::masker(&self.state, &self.config.settings.undo),
             archive: None,
             cause: None,
             undo: None,
-            rivals: self.rivals(),
+            aliases: self.aliases(),
         }
     }
 
-    fn rivals(&self) -> Arc<Rivals> {
+    fn aliases(&self) -> Arc<Aliases> {
         let clock: Arc<dyn Clock> = Arc::clone(&self.context.clock) as Arc<dyn Clock>;
         let build = |name: &str| {
             let settings = self.config.settings.clusters.get(name)?;
             Some(assemble::cluster(self.config, name, settings, &clock))
         };
-        Arc::clone(self.rivals.get_or_init(|| Arc::new(Rivals::of(self.config, build))))
+        Arc::clone(self.aliases.get_or_init(|| Arc::new(Aliases::of(self.config, build))))
     }
 
     fn clusters(&self, sync: &SyncSettings, wanted: &[String]) -> fleet::Clusters {
@@ -312,10 +312,10 @@ impl<'a> Session<'a> {
     }
 }
 
-/// Notes what a sync wants.
-fn note(known: &mut ByCluster, sync: &str, wanted: &Wanted) {
+/// Records what a sync wants.
+fn record(known: &mut ByCluster, sync: &str, wanted: &Wanted) {
     for (cluster, want) in wanted {
-        known.entry(cluster.clone()).or_default().insert(sync.to_owned(), Neighbor::Wants(want.clone()));
+        known.entry(cluster.clone()).or_default().insert(sync.to_owned(), Sibling::Wants(want.clone()));
     }
 }
 

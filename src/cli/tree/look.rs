@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use futures::stream::{self, StreamExt, TryStreamExt};
-use gatewright_engine::health::{Demands, health, pods};
+use gatewright_engine::health::{Readiness, health, pods};
 use gatewright_engine::object::{Gvk, Object, ObjectId};
 use gatewright_engine::pack::dynamo::request::is_made_for;
 use gatewright_engine::relations::{pod_labels, templates};
@@ -67,7 +67,7 @@ async fn look_at(cluster: &dyn Cluster, object: &Object) -> Result<Vec<Node>, Cl
     match live {
         None => "it is not there".clone_into(&mut node.state),
         Some(_) if !cluster.has_health() => {}
-        Some(live) => node.state = health(live.object.body(), Demands::default()).to_string(),
+        Some(live) => node.state = health(live.object.body(), Readiness::default()).to_string(),
     }
     if !node.images.is_empty() {
         node.pods = pods_of(cluster, object, &node.images).await.or_else(|error| Ok(vec![only_local(error)?]))?;
@@ -127,7 +127,7 @@ async fn made(cluster: &dyn Cluster, request: &Object) -> Result<Vec<Node>, Clus
     Ok(graphs
         .map(|live| Node {
             id: live.object.id().clone(),
-            state: format!("{}, made by the operator", health(live.object.body(), Demands::default())),
+            state: format!("{}, made by the operator", health(live.object.body(), Readiness::default())),
             body: live.object.into_body(),
             images: BTreeSet::new(),
             pods: Vec::new(),

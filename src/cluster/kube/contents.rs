@@ -95,14 +95,16 @@ async fn pages(transport: &Transport, place: String, kind: &Listed) -> Result<Ve
             Some(Value::Array(items)) => items,
             // The server's way to write an empty list of metadata.
             Some(Value::Null) | None if page["kind"] == "PartialObjectMetadataList" => Vec::new(),
-            _ => return Err(Failure::Stranger { what: "it sends a list without items".to_owned(), code: None }),
+            _ => return Err(Failure::NotKubernetes { what: "it sends a list without items".to_owned(), code: None }),
         };
         for mut item in items {
             item["apiVersion"] = kind.api_version.as_str().into();
             item["kind"] = kind.kind.as_str().into();
-            let stranger =
-                |error| Failure::Stranger { what: format!("it sends JSON that is no object ({error})"), code: None };
-            found.push(Live::new(item).map_err(stranger)?);
+            let not_kubernetes = |error| Failure::NotKubernetes {
+                what: format!("it sends JSON that is no object ({error})"),
+                code: None,
+            };
+            found.push(Live::new(item).map_err(not_kubernetes)?);
         }
         match page["metadata"]["continue"].as_str() {
             Some(token) if !token.is_empty() => next = format!("&continue={token}"),

@@ -40,7 +40,7 @@ struct Known {
     /// By `group/version` and kind.
     versions: BTreeMap<String, BTreeMap<String, Resource>>,
     /// The versions that do not answer.
-    silent: BTreeSet<String>,
+    unanswered: BTreeSet<String>,
     /// The names of the last answers, by address.
     tags: BTreeMap<String, String>,
 }
@@ -65,14 +65,14 @@ impl Discovery {
     pub(super) async fn find_all(&self, transport: &Transport, kinds: &BTreeSet<Gvk>) -> Result<Kinds, Failure> {
         let is_open = |kind: &&Gvk| {
             let known = self.lock();
-            known.get(kind).is_none() || known.silent.contains(&kind.api_version())
+            known.get(kind).is_none() || known.unanswered.contains(&kind.api_version())
         };
         self.learn(transport, kinds.iter().filter(is_open)).await?;
         let known = self.lock();
         let mut found = Kinds::default();
         for kind in kinds {
-            if known.silent.contains(&kind.api_version()) {
-                found.silent.insert(kind.clone());
+            if known.unanswered.contains(&kind.api_version()) {
+                found.unanswered.insert(kind.clone());
             } else if let Some(resource) = known.get(kind) {
                 found.served.insert(kind.clone(), resource.scope);
             }
@@ -159,10 +159,10 @@ impl Discovery {
             let mut known = self.lock();
             match found {
                 Some(found) => {
-                    known.silent.remove(*version);
+                    known.unanswered.remove(*version);
                     known.versions.insert((*version).clone(), found);
                 }
-                None => drop(known.silent.insert((*version).clone())),
+                None => drop(known.unanswered.insert((*version).clone())),
             }
         }
         Ok(())
@@ -216,11 +216,11 @@ impl Known {
     /// Takes over what a whole part of the API says now.
     fn replace(&mut self, address: &str, tag: Option<&str>, list: &Value) {
         let is_of_part = |version: &str| version.contains('/') == (address == "/apis");
-        let (versions, silent) = aggregated(list);
+        let (versions, unanswered) = aggregated(list);
         self.versions.retain(|version, _| !is_of_part(version));
-        self.silent.retain(|version| !is_of_part(version));
+        self.unanswered.retain(|version| !is_of_part(version));
         self.versions.extend(versions);
-        self.silent.extend(silent);
+        self.unanswered.extend(unanswered);
         match tag {
             Some(tag) => drop(self.tags.insert(address.to_owned(), tag.to_owned())),
             None => drop(self.tags.remove(address)),
@@ -232,14 +232,14 @@ type Versions = BTreeMap<String, BTreeMap<String, Resource>>;
 
 /// Reads an `APIGroupDiscoveryList`: the kinds of each version, and the versions that do not answer.
 fn aggregated(list: &Value) -> (Versions, BTreeSet<String>) {
-    let (mut versions, mut silent) = (Versions::new(), BTreeSet::new());
+    let (mut versions, mut unanswered) = (Versions::new(), BTreeSet::new());
     for group in list["items"].as_array().into_iter().flatten() {
         let name = group["metadata"]["name"].as_str().unwrap_or_default();
         for version in group["versions"].as_array().into_iter().flatten() {
             let Some(number) = version["version"].as_str() else { continue };
             let api_version = if name.is_empty() { number.to_owned() } else { format!("{name}/{number}") };
             if version["freshness"] == "Stale" {
-                silent.insert(api_version);
+                unanswered.insert(api_version);
                 continue;
             }
             let resources = version["resources"].as_array().into_iter().flatten();
@@ -250,7 +250,7 @@ fn aggregated(list: &Value) -> (Versions, BTreeSet<String>) {
             versions.insert(api_version.clone(), resources.collect());
         }
     }
-    (versions, silent)
+    (versions, unanswered)
 }
 
 /// Reads an `APIResourceList`, subresources left out.
@@ -287,7 +287,7 @@ mod tests {
         let deployment = &found["Deployment"];
         assert_eq!(deployment.everywhere(), "/apis/apps/v1/deployments");
         let id = ObjectId::new("apps", "Deployment", "infra", "edge");
-        assert_eq!(deployment.beside(&id).ok().as_deref(), Some("/apis/apps/v1/namespaces/infra/deployments"));
+        assert_eq!(deployment.collection(&id).ok().as_deref(), Some("/apis/apps/v1/namespaces/infra/deployments"));
     }
 
     #[test]
@@ -304,7 +304,7 @@ mod tests {
         let kind = Gvk::new("metrics.k8s.io/v1beta1", "PodMetrics");
         assert_eq!(known.get(&kind).map(|resource| resource.plural.as_str()), Some("pods"));
         known.replace("/apis", None, &list("Stale", json!([])));
-        assert!(known.get(&kind).is_none() && known.silent.contains("metrics.k8s.io/v1beta1"));
+        assert!(known.get(&kind).is_none() && known.unanswered.contains("metrics.k8s.io/v1beta1"));
         assert!(known.tags.is_empty());
         known.replace("/apis", None, &json!({"items": []}));
         assert_eq!(known, Known::default());

@@ -37,13 +37,13 @@ pub(super) enum Failure {
     NoClient { place: String, problem: String },
     /// No answer, or not all of it, in time.
     #[error("{server} gave no answer within {limit:?}")]
-    Silent { server: String, limit: Duration },
+    Timeout { server: String, limit: Duration },
     /// No connection, or it broke.
     #[error("no connection to {server}: {problem}")]
     NoConnection { server: String, problem: String, again: bool },
     /// Something answered, but no API server.
     #[error("what answers is no API server: {what}")]
-    Stranger { what: String, code: Option<StatusCode> },
+    NotKubernetes { what: String, code: Option<StatusCode> },
     /// The answer has more bytes than are read.
     #[error("what answers is no API server, or sends too much at once: {server} sends more and more")]
     TooMuch { server: String },
@@ -53,11 +53,11 @@ pub(super) enum Failure {
     /// The request cannot be made.
     #[error("{0}")]
     Impossible(String),
-    /// What was only to be rehearsed was carried out.
+    /// A dry run was carried out.
     #[error(
-        "{0} was written by a request that was only to rehearse it: the server, or something before it, ignores dryRun"
+        "{0} was written by a request that was only to be a dry run: the server, or something before it, ignores dryRun"
     )]
-    Earnest(String),
+    DryRunIgnored(String),
     /// The API server does not have the kind.
     #[error("the cluster has no kind {0}")]
     NoKind(String),
@@ -243,7 +243,7 @@ impl Failure {
                 let passing = is_passing(refusal.code) && !webhook && !refusal.misses_schema();
                 passing.then(|| refusal.wait.unwrap_or(otherwise))
             }
-            Self::Stranger { code: Some(code), .. } => is_passing(code.as_u16()).then_some(otherwise),
+            Self::NotKubernetes { code: Some(code), .. } => is_passing(code.as_u16()).then_some(otherwise),
             Self::NoConnection { again: true, .. } => Some(otherwise),
             _ => None,
         }
@@ -251,8 +251,10 @@ impl Failure {
 
     fn reason(&self) -> Reason {
         match self {
-            Self::Kubeconfig(_) | Self::Plugin(_) | Self::NoClient { .. } | Self::Earnest(_) => Reason::Misconfigured,
-            Self::Silent { .. } | Self::NoConnection { .. } | Self::Stranger { .. } | Self::TooMuch { .. } => {
+            Self::Kubeconfig(_) | Self::Plugin(_) | Self::NoClient { .. } | Self::DryRunIgnored(_) => {
+                Reason::Misconfigured
+            }
+            Self::Timeout { .. } | Self::NoConnection { .. } | Self::NotKubernetes { .. } | Self::TooMuch { .. } => {
                 Reason::Unreachable
             }
             Self::Impossible(_) => Reason::Invalid,
@@ -279,12 +281,12 @@ impl Failure {
                 Some("compare its certificates and proxy-url with a kubeconfig that works".to_owned())
             }
             Self::NoConnection { problem, .. } => Some(about_connection(problem).to_owned()),
-            Self::Silent { .. } => Some("look for a firewall on the way, or raise kubeconfig.timeout".to_owned()),
-            Self::Stranger { .. } | Self::TooMuch { .. } => {
+            Self::Timeout { .. } => Some("look for a firewall on the way, or raise kubeconfig.timeout".to_owned()),
+            Self::NotKubernetes { .. } | Self::TooMuch { .. } => {
                 Some("look for a proxy or a login page at the address of the kubeconfig".to_owned())
             }
-            Self::Earnest(_) => Some(
-                "nothing more is rehearsed there: look for what drops dryRun, and start gatewright anew".to_owned(),
+            Self::DryRunIgnored(_) => Some(
+                "no dry run is tried there any more: look for what drops dryRun, and restart gatewright".to_owned(),
             ),
             Self::NoKind(_) => {
                 Some("install the CRDs that define it, or use a version that the cluster has".to_owned())
@@ -301,7 +303,7 @@ impl Failure {
                 refusal.status.message = said_of(&refusal.status.message, sent);
                 Self::Refused(refusal)
             }
-            Self::Stranger { what, code } => Self::Stranger { what: said_of(&what, sent), code },
+            Self::NotKubernetes { what, code } => Self::NotKubernetes { what: said_of(&what, sent), code },
             Self::NoConnection { server, problem, again } => {
                 Self::NoConnection { server: said_of(&server, sent), problem: said_of(&problem, sent), again }
             }

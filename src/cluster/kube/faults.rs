@@ -110,20 +110,23 @@ async fn what_does_not_pass_is_asked_once() {
 
 #[tokio::test]
 async fn what_is_no_api_server_is_unreachable() {
-    let stranger = |says| Err((Reason::Unreachable, says));
+    let not_kubernetes = |says| Err((Reason::Unreachable, says));
     let page = answer(200, "<html>log in</html>").replace("application/json", "text/html");
-    check(&[page], stranger("sends something else than JSON")).await;
-    check(&[answer(200, &SYSTEM[..10])], stranger("sends something else than JSON")).await;
-    check(&[answer(200, "{}")], stranger("has no uid")).await;
+    check(&[page], not_kubernetes("sends something else than JSON")).await;
+    check(&[answer(200, &SYSTEM[..10])], not_kubernetes("sends something else than JSON")).await;
+    check(&[answer(200, "{}")], not_kubernetes("has no uid")).await;
     let login = "HTTP/1.1 302 Found\r\nLocation: /login\r\nContent-Length: 0\r\n\r\n".to_owned();
-    check(&[login], stranger("answers 302 Found")).await;
+    check(&[login], not_kubernetes("answers 302 Found")).await;
     let denied = answer(403, "<html>blocked</html>").replace("application/json", "text/html");
-    check(&[denied], stranger("answers 403 Forbidden")).await;
-    check(&[answer(404, r#"{"message": "no route"}"#)], stranger(r#"answers 404 Not Found: {"message": "no route"}"#))
-        .await;
-    check(&["SSH-2.0-OpenSSH\r\n".to_owned()], stranger("no connection to http://127.0.0.1:")).await;
+    check(&[denied], not_kubernetes("answers 403 Forbidden")).await;
+    check(
+        &[answer(404, r#"{"message": "no route"}"#)],
+        not_kubernetes(r#"answers 404 Not Found: {"message": "no route"}"#),
+    )
+    .await;
+    check(&["SSH-2.0-OpenSSH\r\n".to_owned()], not_kubernetes("no connection to http://127.0.0.1:")).await;
     let broken = answer(200, SYSTEM).replace("Content-Length: ", "Content-Length: 9");
-    check(&[broken.clone(), broken.clone(), broken], stranger("no connection to http://127.0.0.1:")).await;
+    check(&[broken.clone(), broken.clone(), broken], not_kubernetes("no connection to http://127.0.0.1:")).await;
 }
 
 #[tokio::test]

@@ -14,7 +14,7 @@ use super::failure::Failure;
 use super::objects::{Server, built, live, no_object};
 use super::resource::Attempt;
 use super::transport::Answer;
-use crate::cluster::{ClusterError, Glance, Range, Search};
+use crate::cluster::{ClusterError, MetadataList, Range, Search};
 
 /// How many objects an answer has at most.
 const PAGE: u32 = 500;
@@ -33,9 +33,11 @@ impl Server<'_> {
     }
 
     /// Looks at the metadata of objects of a kind.
-    pub(super) async fn glance(&self, kind: &Gvk, range: Range<'_>) -> Result<Glance, ClusterError> {
+    pub(super) async fn list_metadata(&self, kind: &Gvk, range: Range<'_>) -> Result<MetadataList, ClusterError> {
         let attempt = Attempt::on_all(kind, "list");
-        self.try_glance(kind, range).await.map_err(|failure| self.without_kind(kind, failure).into_error(&attempt))
+        self.try_list_metadata(kind, range)
+            .await
+            .map_err(|failure| self.without_kind(kind, failure).into_error(&attempt))
     }
 
     /// Reads the first page of what a question about health is about.
@@ -67,8 +69,8 @@ impl Server<'_> {
         self.pages(|params| address.list(params), &first, take).await
     }
 
-    /// Of each page only what a [`Glance`] holds is kept.
-    async fn try_glance(&self, kind: &Gvk, range: Range<'_>) -> Result<Glance, Failure> {
+    /// Of each page only what a [`MetadataList`] holds is kept.
+    async fn try_list_metadata(&self, kind: &Gvk, range: Range<'_>) -> Result<MetadataList, Failure> {
         let resource = self.discovery.find(self.transport, kind).await?;
         let address = range.namespace.map_or_else(|| Ok(resource.everywhere()), |namespace| resource.within(namespace));
         let address = Address::new(address?);
@@ -76,15 +78,15 @@ impl Server<'_> {
         if let Some((key, value)) = range.label {
             first = first.labels(&format!("{key}={value}"));
         }
-        let take = |glance: &mut Glance, answer: &Answer| {
+        let take = |listed: &mut MetadataList, answer: &Answer| {
             let page: Page = answer.json()?;
             if page.items.is_none() && page.kind != "PartialObjectMetadataList" {
                 return Err(no_object("a list without items"));
             }
             // The first page says when it began; later ones are of the same state, and may be sent much later.
-            glance.date = glance.date.or_else(|| answer.date());
-            glance.version = page.metadata.resource_version.parse().unwrap_or_default();
-            glance.objects.extend(page.items.into_iter().flatten().map(|item| item.metadata));
+            listed.date = listed.date.or_else(|| answer.date());
+            listed.version = page.metadata.resource_version.parse().unwrap_or_default();
+            listed.objects.extend(page.items.into_iter().flatten().map(|item| item.metadata));
             Ok(page.metadata.next)
         };
         self.pages(|params| address.list_metadata(params), &first, take).await

@@ -20,7 +20,7 @@ use super::resource::{Attempt, known};
 use super::transport::Transport;
 use crate::cluster::{ClusterError, Mode, Precondition};
 
-/// No object ever has this version, so it agrees only with none; a rehearsal answers with it.
+/// No object ever has this version, so it agrees only with none; a dry run answers with it.
 const NEVER: &str = "1";
 
 /// An object that was just made is what was sent: nearly half of each answer need not be packed, sent and read.
@@ -32,8 +32,8 @@ const METADATA: HeaderValue =
 pub(super) struct Server<'a> {
     pub(super) transport: &'a Transport,
     pub(super) discovery: &'a Discovery,
-    /// An object that was written by its rehearsal, if there ever was one.
-    pub(super) earnest: &'a OnceLock<String>,
+    /// An object that was written by its dry run, if there ever was one.
+    pub(super) dry_run_ignored: &'a OnceLock<String>,
 }
 
 impl Server<'_> {
@@ -43,7 +43,7 @@ impl Server<'_> {
         self.try_get(kind, id).await.map_err(|failure| self.without_kind(kind, failure).into_error(&attempt))
     }
 
-    /// Applies an object, or rehearses it.
+    /// Applies an object, or dry-runs it.
     pub(super) async fn apply(
         &self,
         object: &Object,
@@ -51,7 +51,7 @@ impl Server<'_> {
         mode: Mode,
     ) -> Result<Live, ClusterError> {
         let verb = match mode {
-            Mode::DryRun => "rehearse the apply of",
+            Mode::DryRun => "dry-run the apply of",
             Mode::Real => "apply",
         };
         let (kind, attempt) = (object.gvk(), Attempt::on(object.id(), verb));
@@ -60,7 +60,7 @@ impl Server<'_> {
         applied.map_err(failed)
     }
 
-    /// Patches the object that was read, or rehearses it.
+    /// Patches the object that was read, or dry-runs it.
     pub(super) async fn patch(
         &self,
         kind: &Gvk,
@@ -70,7 +70,7 @@ impl Server<'_> {
         mode: Mode,
     ) -> Result<Live, ClusterError> {
         let verb = match mode {
-            Mode::DryRun => "rehearse the patch of",
+            Mode::DryRun => "dry-run the patch of",
             Mode::Real => "patch",
         };
         let attempt = Attempt::on(id, verb);
@@ -128,7 +128,7 @@ impl Server<'_> {
             Precondition::Absent => NEVER,
             Precondition::Unchanged { resource_version, .. } => resource_version,
         };
-        self.rehearsed(&object.gvk(), applied?, sent, mode).await
+        self.checked(&object.gvk(), applied?, sent, mode).await
     }
 
     async fn try_patch(
@@ -141,7 +141,7 @@ impl Server<'_> {
     ) -> Result<Live, Failure> {
         known("uid", uid)?;
         known("version", resource_version)?;
-        let place = self.discovery.find(self.transport, kind).await?.beside(id)?;
+        let place = self.discovery.find(self.transport, kind).await?.collection(id)?;
         let dry_run = if mode == Mode::DryRun { "&dryRun=All" } else { "" };
         let address = format!("{place}/{}?fieldManager={FIELD_MANAGER}&fieldValidation=Strict{dry_run}", id.name);
         // The server takes these for what the object was when it was read, and refuses if it is not any more.
@@ -160,19 +160,19 @@ impl Server<'_> {
             Err(failure) if failure.misses(&id.name) => Err(failure.into_conflict()),
             Err(failure) => Err(failure),
         };
-        self.rehearsed(kind, patched?, resource_version, mode).await
+        self.checked(kind, patched?, resource_version, mode).await
     }
 
-    /// Nothing is rehearsed on a server that has once carried out what was to be rehearsed.
+    /// Nothing is dry-run on a server that has once carried out a dry run.
     fn trusts(&self, mode: Mode) -> Result<(), Failure> {
-        match self.earnest.get() {
-            Some(object) if mode == Mode::DryRun => Err(Failure::Earnest(object.clone())),
+        match self.dry_run_ignored.get() {
+            Some(object) if mode == Mode::DryRun => Err(Failure::DryRunIgnored(object.clone())),
             _ => Ok(()),
         }
     }
 
-    /// Makes sure that a rehearsal was one: it answers with the version that was sent.
-    async fn rehearsed(&self, kind: &Gvk, live: Live, sent: &str, mode: Mode) -> Result<Live, Failure> {
+    /// Makes sure that a dry run was one: it answers with the version that was sent.
+    async fn checked(&self, kind: &Gvk, live: Live, sent: &str, mode: Mode) -> Result<Live, Failure> {
         let version = &live.resource_version;
         if mode == Mode::Real || version.is_empty() || version == sent {
             return Ok(live);
@@ -182,7 +182,7 @@ impl Server<'_> {
         if now.is_none_or(|now| now.resource_version != *version) {
             return Ok(live);
         }
-        Err(Failure::Earnest(self.earnest.get_or_init(|| id.to_string()).clone()))
+        Err(Failure::DryRunIgnored(self.dry_run_ignored.get_or_init(|| id.to_string()).clone()))
     }
 
     async fn try_delete(&self, kind: &Gvk, id: &ObjectId, uid: &str, resource_version: &str) -> Result<(), Failure> {
@@ -204,7 +204,7 @@ impl Server<'_> {
     }
 
     async fn address(&self, kind: &Gvk, id: &ObjectId) -> Result<Address, Failure> {
-        self.discovery.find(self.transport, kind).await?.beside(id).map(Address::new)
+        self.discovery.find(self.transport, kind).await?.collection(id).map(Address::new)
     }
 
     async fn ask(&self, request: Result<Request<Vec<u8>>, BuildError>) -> Result<Value, Failure> {
@@ -311,5 +311,5 @@ fn whole(mut answer: Value, sent: &Object) -> Value {
 }
 
 pub(super) fn no_object(what: &str) -> Failure {
-    Failure::Stranger { what: format!("it sends JSON that is no object ({what})"), code: None }
+    Failure::NotKubernetes { what: format!("it sends JSON that is no object ({what})"), code: None }
 }

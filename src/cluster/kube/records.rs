@@ -134,7 +134,7 @@ fn config_map(name: &str, data: &BTreeMap<String, String>, version: Option<&str>
 
 fn record(body: &Value) -> Result<Record, Failure> {
     let live = Live::new(body.clone());
-    let no_record = |what: String| Failure::Stranger { what, code: None };
+    let no_record = |what: String| Failure::NotKubernetes { what, code: None };
     let live = live.map_err(|error| no_record(format!("it sends no ConfigMap ({error})")))?;
     if live.resource_version.is_empty() {
         return Err(no_record("it sends a ConfigMap without a version".to_owned()));

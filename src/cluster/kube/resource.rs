@@ -63,7 +63,7 @@ impl Resource {
     }
 
     /// Returns the address of those objects of the kind that are where `id` is.
-    pub(super) fn beside(&self, id: &ObjectId) -> Result<String, Failure> {
+    pub(super) fn collection(&self, id: &ObjectId) -> Result<String, Failure> {
         path_segment("name", &id.name)?;
         match self.scope {
             KindScope::Cluster => Ok(self.everywhere()),

@@ -78,7 +78,7 @@ impl Server<'_> {
         match self.transport.ask(request).await {
             Ok(document) => Ok(Some(document)),
             // What is not there is said in plain text here.
-            Err(Failure::Stranger { code: Some(StatusCode::NOT_FOUND), .. }) => Ok(None),
+            Err(Failure::NotKubernetes { code: Some(StatusCode::NOT_FOUND), .. }) => Ok(None),
             Err(failure) => Err(failure.into_error(&attempt)),
         }
     }

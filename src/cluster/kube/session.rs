@@ -1,6 +1,6 @@
 //! A client for one API server, and the credentials that go with it.
 //!
-//! It is made at the first request, not before, and made anew when its credentials run out, when the server refuses
+//! It is made at the first request, not before, and made again when its credentials run out, when the server refuses
 //! them, or when the files that it was made of have changed. Requests that need one while it is being made wait for
 //! it: a credential plugin runs once, however many wait.
 

@@ -45,8 +45,8 @@ pub(super) struct Transport {
     sessions: Sessions,
     places: Semaphore,
     limit: Duration,
-    /// Until when the server counts as silent, since it did not answer a request.
-    silent: Mutex<Option<Instant>>,
+    /// Until when the server counts as lost, since it did not answer a request.
+    unanswered: Mutex<Option<Instant>>,
     /// The shortest time that an answer has taken, in microseconds.
     distance: AtomicU64,
 }
@@ -65,7 +65,7 @@ impl Answer {
         serde_json::from_slice(&self.body).map_err(|error| {
             // What it quotes may be a value.
             let what = if error.is_data() { "JSON that is no object" } else { "something else than JSON" };
-            Failure::Stranger { what: format!("{} sends {what}", self.server), code: None }
+            Failure::NotKubernetes { what: format!("{} sends {what}", self.server), code: None }
         })
     }
 
@@ -93,7 +93,7 @@ impl Transport {
     /// Sends nothing yet. `limit` is how long a request may take, all tries together, once it is its turn.
     pub(super) fn new(sessions: Sessions, limit: Duration) -> Self {
         let (places, distance) = (Semaphore::new(AT_ONCE), AtomicU64::new(u64::MAX));
-        Self { sessions, places, limit, silent: Mutex::default(), distance }
+        Self { sessions, places, limit, unanswered: Mutex::default(), distance }
     }
 
     /// Sends a request and returns the JSON that comes back.
@@ -121,17 +121,17 @@ impl Transport {
         }
         let begun = Instant::now();
         let limit = self.limit_at(begun);
-        let late = Failure::Silent { server: session.server.clone(), limit };
+        let late = Failure::Timeout { server: session.server.clone(), limit };
         let deadline = begun + limit;
         if let Ok(answer) = timeout_at(deadline, self.tries(session, &request, deadline)).await {
             if answer.is_ok() {
-                *self.silent() = None;
+                *self.unanswered() = None;
             }
             return answer;
         }
         // One that was given less time than it may take proves nothing new.
         if limit == self.limit {
-            *self.silent() = Some(deadline + self.limit);
+            *self.unanswered() = Some(deadline + self.limit);
         }
         Err(late)
     }
@@ -139,12 +139,12 @@ impl Transport {
     /// A server that has just kept silent for as long as it may is lost, and is not waited for again by each request of a
     /// round: it shows quickly whether it is back.
     fn limit_at(&self, now: Instant) -> Duration {
-        let is_silent = self.silent().is_some_and(|end| now < end);
-        if is_silent { SHORT.min(self.limit) } else { self.limit }
+        let is_unanswering = self.unanswered().is_some_and(|end| now < end);
+        if is_unanswering { SHORT.min(self.limit) } else { self.limit }
     }
 
-    fn silent(&self) -> MutexGuard<'_, Option<Instant>> {
-        self.silent.lock().unwrap_or_else(PoisonError::into_inner)
+    fn unanswered(&self) -> MutexGuard<'_, Option<Instant>> {
+        self.unanswered.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     async fn tries(
@@ -220,9 +220,9 @@ fn refusal(session: &Session, code: StatusCode, headers: &HeaderMap, body: &[u8]
         }
         // A page is not for reading in a terminal.
         None if text.is_empty() || text.starts_with('<') => {
-            return stranger(session, Some(code), &format!("answers {code}"));
+            return not_kubernetes(session, Some(code), &format!("answers {code}"));
         }
-        None => return stranger(session, Some(code), &format!("answers {code}: {text}")),
+        None => return not_kubernetes(session, Some(code), &format!("answers {code}: {text}")),
     };
     let wait = header(RETRY_AFTER).and_then(|seconds| seconds.parse().ok()).map(Duration::from_secs);
     Failure::Refused(Box::new(Refusal {
@@ -234,6 +234,6 @@ fn refusal(session: &Session, code: StatusCode, headers: &HeaderMap, body: &[u8]
     }))
 }
 
-fn stranger(session: &Session, code: Option<StatusCode>, what: &str) -> Failure {
-    Failure::Stranger { what: format!("{} {what}", session.server), code }
+fn not_kubernetes(session: &Session, code: Option<StatusCode>, what: &str) -> Failure {
+    Failure::NotKubernetes { what: format!("{} {what}", session.server), code }
 }

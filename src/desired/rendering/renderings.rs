@@ -10,12 +10,12 @@ use gatewright_engine::pack::manifest::Manifest;
 use gatewright_engine::selector::ClusterFacts;
 use gatewright_engine::text::hex;
 use gatewright_engine::tree::Entry;
-use gatewright_engine::unit::Rendering;
+use gatewright_engine::unit::marked::Marked;
 use sha2::{Digest, Sha256};
 
 use crate::config::settings::SyncSettings;
+use crate::desired::rendering::Reading;
 use crate::desired::rendering::work::{Pending, RenderingError, Terms, is_due_again};
-use crate::desired::rendering::{Reading, mark};
 use crate::process::service::Progress;
 use crate::source::Snapshot;
 
@@ -43,7 +43,7 @@ struct Edition {
     /// The packs that want to know what a cluster can do.
     asking: Option<Vec<Arc<Manifest>>>,
     /// Those needed last stand last.
-    renderings: Vec<(Variant, Pending<Rendering>)>,
+    renderings: Vec<(Variant, Pending<Marked>)>,
 }
 
 impl Renderings {
@@ -70,15 +70,11 @@ impl Renderings {
         self: &Arc<Self>,
         snapshot: &Arc<Snapshot>,
         cluster: &ClusterFacts,
-    ) -> Result<Arc<Rendering>, RenderingError> {
+    ) -> Result<Arc<Marked>, RenderingError> {
         let reading = self.read(snapshot).await?;
         let rendering = self.rendering(&snapshot.revision, reading.variant(cluster));
         let (renderings, cluster) = (Arc::clone(self), cluster.clone());
-        let render = move || {
-            let mut rendering = reading.render(&renderings.packs, &cluster);
-            mark(&mut rendering, &renderings.marker);
-            rendering
-        };
+        let render = move || reading.render(&renderings.packs, &cluster).marked(&renderings.marker);
         self.terms().once(rendering, render).await
     }
 
@@ -161,7 +157,7 @@ impl Renderings {
         Arc::clone(&last.reading)
     }
 
-    fn rendering(&self, revision: &str, variant: Variant) -> Pending<Rendering> {
+    fn rendering(&self, revision: &str, variant: Variant) -> Pending<Marked> {
         let mut last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
         if last.revision != revision {
             // The source has moved on meanwhile, and nobody else will ask for this.
@@ -211,7 +207,7 @@ spec: {parameters: {kube: {deployment: {replicas: 2}}}}
         let pack = gatewright_engine::pack::Pack::builtin("kgateway", &Value::Null).expect("it is sound");
         let settings = serde_json::from_value(json!({"source": "specs", "clusters": {}})).expect("a test knows them");
         let packs = Arc::new(Packs::new(vec![pack]).expect("it is sound"));
-        let marker = Marker { installation: "i".to_owned(), sync: "gateways".to_owned() };
+        let marker = Marker::new("i", "gateways");
         Arc::new(Renderings::new(settings, packs, "packs", marker))
     }
 
@@ -220,7 +216,7 @@ spec: {parameters: {kube: {deployment: {replicas: 2}}}}
         Arc::new(Snapshot::new(revision.to_owned(), tree))
     }
 
-    async fn of(renderings: &Arc<Renderings>, snapshot: &Arc<Snapshot>, name: &str, region: &str) -> Arc<Rendering> {
+    async fn of(renderings: &Arc<Renderings>, snapshot: &Arc<Snapshot>, name: &str, region: &str) -> Arc<Marked> {
         let labels = [("region".to_owned(), region.to_owned())].into();
         let cluster = ClusterFacts { name: name.to_owned(), labels, capabilities: None };
         renderings.of(snapshot, &cluster).await.expect("rendering ends in no bug")
@@ -233,7 +229,7 @@ spec: {parameters: {kube: {deployment: {replicas: 2}}}}
         let us = of(&renderings, &snapshot, "us-1", "us").await;
         assert!(Arc::ptr_eq(&eu, &of(&renderings, &snapshot, "eu-2", "eu").await));
         assert!(Arc::ptr_eq(&us, &of(&renderings, &snapshot, "lab", "here").await));
-        let replicas = |rendering: &Rendering| {
+        let replicas = |rendering: &Marked| {
             let mut objects = rendering.units[0].objects.iter();
             objects.find_map(|object| object.body()["spec"]["replicas"].as_u64())
         };

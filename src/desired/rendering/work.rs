@@ -118,9 +118,9 @@ impl Terms {
 }
 
 /// Waits no longer than this; `None` if that was not enough.
-pub(crate) async fn patiently<T>(patience: Option<Duration>, work: impl Future<Output = T>) -> Option<T> {
-    match patience {
-        Some(patience) => tokio::time::timeout(patience, work).await.ok(),
+pub(crate) async fn within<T>(limit: Option<Duration>, work: impl Future<Output = T>) -> Option<T> {
+    match limit {
+        Some(limit) => tokio::time::timeout(limit, work).await.ok(),
         None => Some(work.await),
     }
 }
@@ -167,8 +167,8 @@ mod tests {
             }
             7
         };
-        let patience = Some(Duration::from_millis(10));
-        assert!(patiently(patience, terms.once(Arc::clone(&cell), work)).await.is_none());
+        let limit = Some(Duration::from_millis(10));
+        assert!(within(limit, terms.once(Arc::clone(&cell), work)).await.is_none());
         go.store(true, Ordering::Relaxed);
         let done = terms.once(cell, || 8).await.expect("it is in time");
         assert_eq!(*done, 7, "it was not begun a second time");

@@ -51,7 +51,7 @@ pub struct Intent {
 
 /// What was left behind.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Note {
+pub struct ChangeRecord {
     /// The object.
     pub id: ObjectId,
     /// In which of the plans of the round, from 1.
@@ -73,12 +73,12 @@ struct Log {
     attempt: u32,
     /// What is about to be changed.
     before: BTreeMap<ObjectId, Live>,
-    notes: Option<Notes>,
+    records: Option<RecordFile>,
 }
 
 /// The notes that are being written.
 #[derive(Debug)]
-struct Notes {
+struct RecordFile {
     file: File,
     packer: Packer,
     lines: usize,
@@ -127,28 +127,28 @@ impl Recorder {
         Ok(())
     }
 
-    /// Notes how an object was left. It has happened, so that a failure here is no failure of the step.
+    /// Records how an object was left. It has happened, so that a failure here is no failure of the step.
     pub fn after(&self, id: &ObjectId, live: Option<&Live>) {
         let before = self.log().before.remove(id);
-        if let Err(error) = self.note(id, live.map(|live| Left::after(before.as_ref(), live))) {
+        if let Err(error) = self.append(id, live.map(|live| Left::after(before.as_ref(), live))) {
             warn!(object = %id, error = %Chain(&error), "cannot note how it was left, so that undo will not touch it");
         }
     }
 
-    fn note(&self, id: &ObjectId, left: Option<Left>) -> Result<(), VaultError> {
+    fn append(&self, id: &ObjectId, left: Option<Left>) -> Result<(), VaultError> {
         let mut log = self.log();
-        let note = Note { id: id.clone(), attempt: log.attempt, left };
+        let record = ChangeRecord { id: id.clone(), attempt: log.attempt, left };
         let (vault, path) = (self.archive.vault(), self.path(runs::NOTES));
         let file = vault.path(Path::new(&path));
         let fail = |error| VaultError::Write(StateError::Write(file.clone(), error));
-        let json = serde_json::to_vec(&note).map_err(|error| fail(error.into()))?;
-        let notes = match &mut log.notes {
-            Some(notes) => notes,
-            empty => empty.insert(Notes { file: open(&file).map_err(fail)?, packer: Packer::new()?, lines: 0 }),
+        let json = serde_json::to_vec(&record).map_err(|error| fail(error.into()))?;
+        let records = match &mut log.records {
+            Some(records) => records,
+            empty => empty.insert(RecordFile { file: open(&file).map_err(fail)?, packer: Packer::new()?, lines: 0 }),
         };
-        let sealed = vault.seal_with(&mut notes.packer, &line_place(&path, notes.lines), &json)?;
-        notes.file.write_all(format!("{}\n", STANDARD.encode(sealed)).as_bytes()).map_err(fail)?;
-        notes.lines += 1;
+        let encrypted = vault.encrypt_with(&mut records.packer, &line_place(&path, records.lines), &json)?;
+        records.file.write_all(format!("{}\n", STANDARD.encode(encrypted)).as_bytes()).map_err(fail)?;
+        records.lines += 1;
         Ok(())
     }
 
@@ -164,8 +164,8 @@ impl Recorder {
 
 impl Drop for Recorder {
     fn drop(&mut self) {
-        if let Some(notes) = &self.log().notes {
-            drop(notes.file.sync_all());
+        if let Some(records) = &self.log().records {
+            drop(records.file.sync_all());
         }
         self.archive.active().remove(&self.about.run);
     }
@@ -181,9 +181,11 @@ fn intent(step: &Step, plan: &Plan) -> Option<Intent> {
         Action::Create => Deed::Create,
         Action::Generate(it) if it.over.is_none() => Deed::Create,
         Action::Update(_) | Action::Generate(_) | Action::Recreate(_) => Deed::Change,
-        Action::Adopt(_) | Action::TakeOver(_) => Deed::Adopt,
-        Action::Prune(_) | Action::ReleaseFirst(_) => Deed::Delete,
-        Action::CreateNamespace | Action::Keep | Action::Omit | Action::Release(_) | Action::Forget => return None,
+        Action::Adopt(_) | Action::AdoptFromDeployer(_) => Deed::Adopt,
+        Action::Prune(_) | Action::DeleteFirst(_) => Deed::Delete,
+        Action::CreateNamespace | Action::Unchanged | Action::Omit | Action::Release(_) | Action::Forget => {
+            return None;
+        }
     };
     let files = plan.inventory.entries.get(&step.id).map(|entry| entry.files.clone()).unwrap_or_default();
     Some(Intent { unit: step.unit.clone(), id: step.id.clone(), gvk: step.gvk.clone(), files, deed })

@@ -13,7 +13,7 @@ use gatewright_engine::plan::restore::{Change, Deed, Left};
 use jiff::{SignedDuration, Timestamp};
 
 use super::About;
-use super::record::{Intent, Note, Steps, file_name, line_place};
+use super::record::{ChangeRecord, Intent, Steps, file_name, line_place};
 use super::vault::{Vault, VaultError};
 
 /// Where the records are, below the state directory: a folder for each run, and in it one for each cluster.
@@ -136,14 +136,14 @@ fn read_steps(vault: &Vault, run: &str, cluster: &str) -> Result<Option<(About, 
 
 fn read_cluster(vault: &Vault, run: &str, cluster: &str) -> Result<Option<(About, Vec<Change>)>, VaultError> {
     let Some((about, intents)) = read_steps(vault, run, cluster)? else { return Ok(None) };
-    let mut notes: BTreeMap<ObjectId, Vec<Note>> = BTreeMap::new();
-    for note in read_notes(vault, &path(run, cluster, NOTES))? {
-        notes.entry(note.id.clone()).or_default().push(note);
+    let mut records: BTreeMap<ObjectId, Vec<ChangeRecord>> = BTreeMap::new();
+    for record in read_changes(vault, &path(run, cluster, NOTES))? {
+        records.entry(record.id.clone()).or_default().push(record);
     }
     let mut changes = Vec::new();
     for (id, intents) in intents {
-        let notes = notes.remove(&id).unwrap_or_default();
-        changes.extend(change(vault, (run, cluster), &intents, &notes)?);
+        let records = records.remove(&id).unwrap_or_default();
+        changes.extend(change(vault, (run, cluster), &intents, &records)?);
     }
     Ok(Some((about, changes)))
 }
@@ -154,7 +154,7 @@ fn change(
     vault: &Vault,
     (run, cluster): (&str, &str),
     intents: &[(u32, Intent)],
-    notes: &[Note],
+    records: &[ChangeRecord],
 ) -> Result<Option<Change>, VaultError> {
     let mut sent = Vec::new();
     for (attempt, intent) in intents {
@@ -168,19 +168,19 @@ fn change(
             sent.push((*attempt, intent, before));
         }
     }
-    let is_noted = |attempt: u32| notes.iter().any(|note| note.attempt == attempt);
+    let is_noted = |attempt: u32| records.iter().any(|record| record.attempt == attempt);
     let last = sent.last().map(|(attempt, ..)| *attempt);
     let first = sent.iter().position(|(attempt, ..)| is_noted(*attempt)).unwrap_or(sent.len().saturating_sub(1));
     let Some((_, intent, before)) = sent.into_iter().nth(first) else { return Ok(None) };
-    let note = notes.iter().rev().find(|note| Some(note.attempt) == last);
-    let earlier = notes.iter().filter(|note| Some(note.attempt) < last).filter_map(|note| note.left.as_ref());
-    let left: Option<Left> = note.and_then(|note| note.left.clone()).map(|left| earlier.fold(left, Left::since));
+    let record = records.iter().rev().find(|record| Some(record.attempt) == last);
+    let earlier = records.iter().filter(|record| Some(record.attempt) < last).filter_map(|record| record.left.as_ref());
+    let left: Option<Left> = record.and_then(|record| record.left.clone()).map(|left| earlier.fold(left, Left::since));
     let Intent { unit, id, gvk, files, deed } = intent.clone();
     Ok(Some(Change { unit, id, gvk, files, deed, before, left }))
 }
 
 /// Reads what was left behind. A line without an end was being written when the process ended, and says nothing.
-fn read_notes(vault: &Vault, path: &str) -> Result<Vec<Note>, VaultError> {
+fn read_changes(vault: &Vault, path: &str) -> Result<Vec<ChangeRecord>, VaultError> {
     let file = vault.path(Path::new(path));
     let bytes = match vault.read_raw(Path::new(path)) {
         Ok(bytes) => bytes,
@@ -189,13 +189,13 @@ fn read_notes(vault: &Vault, path: &str) -> Result<Vec<Note>, VaultError> {
     };
     let text = String::from_utf8(bytes).map_err(|_| VaultError::Damaged(file.clone()))?;
     let whole = text.rfind('\n').map_or("", |end| &text[..end]);
-    let note = |(number, line): (usize, &str)| {
+    let record = |(number, line): (usize, &str)| {
         let damaged = || VaultError::Damaged(file.clone());
-        let sealed = STANDARD.decode(line).map_err(|_| damaged())?;
-        let json = vault.unseal(&line_place(path, number), &sealed, &file)?;
+        let encrypted = STANDARD.decode(line).map_err(|_| damaged())?;
+        let json = vault.decrypt(&line_place(path, number), &encrypted, &file)?;
         serde_json::from_slice(&json).map_err(|_| damaged())
     };
-    whole.lines().enumerate().map(note).collect()
+    whole.lines().enumerate().map(record).collect()
 }
 
 /// Tells the names of rounds apart by what they are about, and counts those of each, the newest first.

@@ -1,6 +1,6 @@
 //! Encrypted files below the state directory.
 //!
-//! A file is compressed (zstd), then sealed with AES-256-GCM under a random nonce. Where it lies is authenticated too,
+//! A file is compressed (zstd), then encrypted with AES-256-GCM under a random nonce. Where it lies is authenticated too,
 //! so that a file that was changed, cut or put in the place of another one is an error and never an answer.
 
 use std::fmt;
@@ -40,13 +40,13 @@ pub struct Vault {
     plans: hmac::Key,
 }
 
-/// What packs bytes before they are sealed.
+/// What packs bytes before they are encrypted.
 pub struct Packer(zstd::bulk::Compressor<'static>);
 
 impl Packer {
     /// Prepares it.
     pub fn new() -> Result<Self, VaultError> {
-        zstd::bulk::Compressor::new(LEVEL).map(Self).map_err(|_| VaultError::Seal)
+        zstd::bulk::Compressor::new(LEVEL).map(Self).map_err(|_| VaultError::Encrypt)
     }
 }
 
@@ -70,7 +70,7 @@ pub enum VaultError {
     OpenToAll(PathBuf),
     /// The system has no random numbers, or no memory.
     #[error("nothing can be encrypted, because the system yields no random numbers or no memory")]
-    Seal,
+    Encrypt,
     /// A file cannot be written.
     #[error(transparent)]
     Write(StateError),
@@ -158,36 +158,36 @@ impl Vault {
     }
 
     /// Encrypts bytes that belong to a place.
-    pub fn seal(&self, place: &str, bytes: &[u8]) -> Result<Vec<u8>, VaultError> {
-        self.seal_with(&mut Packer::new()?, place, bytes)
+    pub fn encrypt(&self, place: &str, bytes: &[u8]) -> Result<Vec<u8>, VaultError> {
+        self.encrypt_with(&mut Packer::new()?, place, bytes)
     }
 
     /// The same for many small pieces, of which each would take longer to prepare than to pack.
-    pub fn seal_with(&self, packer: &mut Packer, place: &str, bytes: &[u8]) -> Result<Vec<u8>, VaultError> {
+    pub fn encrypt_with(&self, packer: &mut Packer, place: &str, bytes: &[u8]) -> Result<Vec<u8>, VaultError> {
         let nonce = random::<NONCE_LEN>()?;
-        let mut sealed = packer.0.compress(bytes).map_err(|_| VaultError::Seal)?;
+        let mut encrypted = packer.0.compress(bytes).map_err(|_| VaultError::Encrypt)?;
         let tag = self.key.seal_in_place_separate_tag(
             Nonce::assume_unique_for_key(nonce),
             Aad::from(place.as_bytes()),
-            &mut sealed,
+            &mut encrypted,
         );
-        let tag = tag.map_err(|_| VaultError::Seal)?;
-        Ok([MAGIC, &self.id, &nonce, &sealed, tag.as_ref()].concat())
+        let tag = tag.map_err(|_| VaultError::Encrypt)?;
+        Ok([MAGIC, &self.id, &nonce, &encrypted, tag.as_ref()].concat())
     }
 
     /// Decrypts what belongs to a place; `file` is for the error.
-    pub fn unseal(&self, place: &str, bytes: &[u8], file: &Path) -> Result<Vec<u8>, VaultError> {
+    pub fn decrypt(&self, place: &str, bytes: &[u8], file: &Path) -> Result<Vec<u8>, VaultError> {
         let damaged = || VaultError::Damaged(file.to_owned());
         let rest = bytes.strip_prefix(MAGIC).ok_or_else(damaged)?;
         let (id, rest) = rest.split_at_checked(ID_LEN).ok_or_else(damaged)?;
-        let (nonce, sealed) = rest.split_first_chunk::<NONCE_LEN>().ok_or_else(damaged)?;
+        let (nonce, encrypted) = rest.split_first_chunk::<NONCE_LEN>().ok_or_else(damaged)?;
         if id != self.id {
             let (theirs, ours) = (hex(id), hex(&self.id));
             return Err(VaultError::OtherKey { file: file.to_owned(), theirs, ours });
         }
-        let mut sealed = sealed.to_vec();
+        let mut encrypted = encrypted.to_vec();
         let (nonce, place) = (Nonce::assume_unique_for_key(*nonce), Aad::from(place.as_bytes()));
-        let opened = self.key.open_in_place(nonce, place, &mut sealed).map_err(|_| damaged())?;
+        let opened = self.key.open_in_place(nonce, place, &mut encrypted).map_err(|_| damaged())?;
         zstd::stream::decode_all(&*opened).map_err(|_| damaged())
     }
 
@@ -196,8 +196,8 @@ impl Vault {
         let file = self.state.path(path);
         let fail = |error: serde_json::Error| VaultError::Write(StateError::Write(file.clone(), error.into()));
         let json = serde_json::to_vec(value).map_err(fail)?;
-        let sealed = self.seal(path, &json)?;
-        self.state.write(&file, &sealed).map_err(VaultError::Write)
+        let encrypted = self.encrypt(path, &json)?;
+        self.state.write(&file, &encrypted).map_err(VaultError::Write)
     }
 
     /// Reads a value from a file below the state directory; `None` if there is no such file.
@@ -208,7 +208,7 @@ impl Vault {
             Err(error) => return Err(VaultError::Read(file, error)),
             Ok(bytes) => bytes,
         };
-        let json = self.unseal(path, &bytes, &file)?;
+        let json = self.decrypt(path, &bytes, &file)?;
         serde_json::from_slice(&json).map(Some).map_err(|_| VaultError::Damaged(file))
     }
 }
@@ -223,7 +223,7 @@ fn derived(key: &[u8], purpose: &[u8]) -> [u8; 32] {
 
 fn random<const N: usize>() -> Result<[u8; N], VaultError> {
     let mut bytes = [0; N];
-    OsRng.try_fill_bytes(&mut bytes).map_err(|_| VaultError::Seal)?;
+    OsRng.try_fill_bytes(&mut bytes).map_err(|_| VaultError::Encrypt)?;
     Ok(bytes)
 }
 

@@ -61,7 +61,7 @@ fn report(second: i64, missing: usize) -> Report {
     let steps = (0..missing).map(step).collect();
     let cluster = ClusterReport { state: ClusterState::Compared, steps, ..ClusterReport::of(&Plan::default()) };
     let now = Timestamp::from_second(second).expect("it is a time");
-    Report { clusters: [("only".to_owned(), cluster)].into(), ..Report::about(("edge", "specs"), Mode::Compare, now) }
+    Report { clusters: [("only".to_owned(), cluster)].into(), ..Report::about(("edge", "specs"), Mode::Report, now) }
 }
 
 #[test]

@@ -1,6 +1,6 @@
 //! What another installation owned becomes ours.
 //!
-//! Its inventory holds everything all the while: objects are marked anew first, each by a patch of the one that was
+//! Its inventory holds everything all the while: objects are marked again first, each by a patch of the one that was
 //! looked at, and the inventory changes hands last. Whatever happens in between, a second try goes on.
 
 use gatewright_engine::inventory::Inventory;
@@ -11,74 +11,74 @@ use gatewright_engine::object::{Gvk, ObjectId};
 use serde_json::{Value, json};
 
 use crate::cluster::{Cluster, ClusterError, Mode};
-use crate::inventory::audit::Witness;
-use crate::inventory::store::{self, Ledger};
+use crate::inventory::audit::Audit;
+use crate::inventory::store::{self, Store};
 
 /// What is to change hands.
-pub struct Takeover {
-    ledger: Ledger,
+pub struct ForeignInventory {
+    store: Store,
     /// The installation that owned it.
     pub from: String,
     /// Objects that bear its mark.
     pub objects: Vec<(ObjectId, Gvk, Live)>,
     /// Objects that bear ours already.
     pub done: Vec<ObjectId>,
-    /// Objects that stand in its inventory and are not taken over, and why.
+    /// Objects that stand in its inventory and are not claimed, and why.
     pub left: Vec<(ObjectId, String)>,
 }
 
 /// Looks at what another installation owns under the name of a sync; `None` if it is not another's.
-pub async fn plan(cluster: &dyn Cluster, marker: &Marker) -> Result<Option<Takeover>, ClusterError> {
-    let ledger = store::load(cluster, &marker.sync).await?;
-    let from = ledger.inventory.installation.clone();
+pub async fn plan(cluster: &dyn Cluster, marker: &Marker) -> Result<Option<ForeignInventory>, ClusterError> {
+    let store = store::load(cluster, &marker.sync).await?;
+    let from = store.inventory.installation.clone();
     // A directory belongs to whoever goes on with it, and its files bear no marks.
-    if !ledger.exists() || from == marker.installation || !cluster.carries_marks() {
+    if !store.exists() || from == marker.installation || !cluster.carries_marks() {
         return Ok(None);
     }
     let theirs = Marker { installation: from.clone(), sync: marker.sync.clone() };
-    let mut takeover = Takeover { from, objects: Vec::new(), done: Vec::new(), left: Vec::new(), ledger };
-    for (id, entry) in &takeover.ledger.inventory.entries {
+    let mut foreign = ForeignInventory { from, objects: Vec::new(), done: Vec::new(), left: Vec::new(), store };
+    for (id, entry) in &foreign.store.inventory.entries {
         let Some(live) = cluster.get(&entry.gvk, id).await? else {
-            takeover.left.push((id.clone(), "it is not there".to_owned()));
+            foreign.left.push((id.clone(), "it is not there".to_owned()));
             continue;
         };
         let is_same = entry.uid.as_ref().is_none_or(|uid| *uid == live.uid);
         match (theirs.owner(&live.object), marker.owner(&live.object)) {
-            (_, Owner::Us) => takeover.done.push(id.clone()),
-            (Owner::Us, _) if is_same => takeover.objects.push((id.clone(), entry.gvk.clone(), live)),
-            (Owner::Us, _) => takeover.left.push((id.clone(), "it is another object of that name".to_owned())),
-            (owner, _) => takeover.left.push((id.clone(), format!("it belongs to {owner}"))),
+            (_, Owner::Us) => foreign.done.push(id.clone()),
+            (Owner::Us, _) if is_same => foreign.objects.push((id.clone(), entry.gvk.clone(), live)),
+            (Owner::Us, _) => foreign.left.push((id.clone(), "it is another object of that name".to_owned())),
+            (owner, _) => foreign.left.push((id.clone(), format!("it belongs to {owner}"))),
         }
     }
-    Ok(Some(takeover))
+    Ok(Some(foreign))
 }
 
 /// Carries it out.
 pub async fn carry_out(
     cluster: &dyn Cluster,
     marker: &Marker,
-    takeover: Takeover,
-    witness: Option<&Witness>,
+    foreign: ForeignInventory,
+    audit: Option<&Audit>,
 ) -> Result<usize, ClusterError> {
-    for (id, kind, live) in &takeover.objects {
+    for (id, kind, live) in &foreign.objects {
         let patch = marks(&marker.mark(live.object.clone()));
         let ours = cluster.patch(kind, id, &live.uid, &live.resource_version, &patch, Mode::Real).await?;
         if let Some(patch) = one_entry(&ours) {
             cluster.patch(kind, id, &ours.uid, &ours.resource_version, &patch, Mode::Real).await?;
         }
     }
-    let mut ledger = takeover.ledger;
-    let mut inventory = Inventory { installation: marker.installation.clone(), ..ledger.inventory.clone() };
-    for (id, _) in &takeover.left {
+    let mut store = foreign.store;
+    let mut inventory = Inventory { installation: marker.installation.clone(), ..store.inventory.clone() };
+    for (id, _) in &foreign.left {
         inventory.entries.remove(id);
     }
-    for (id, _, live) in &takeover.objects {
+    for (id, _, live) in &foreign.objects {
         if let Some(entry) = inventory.entries.get_mut(id) {
             entry.uid = Some(live.uid.clone());
         }
     }
-    ledger.replace(cluster, &marker.sync, &inventory, witness).await?;
-    Ok(takeover.objects.len() + takeover.done.len())
+    store.replace(cluster, &marker.sync, &inventory, audit).await?;
+    Ok(foreign.objects.len() + foreign.done.len())
 }
 
 /// The patch that puts what we have patched with what we have applied: an API server tells the two apart, and what is

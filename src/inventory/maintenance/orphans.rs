@@ -8,7 +8,7 @@ use gatewright_engine::marks::{Marker, Owner, SYNC_LABEL};
 use gatewright_engine::object::ObjectId;
 use serde::Serialize;
 
-use super::{kinds, sight};
+use super::{kinds, list_marked};
 use crate::cluster::{Cluster, ClusterError};
 use crate::inventory::store;
 
@@ -57,10 +57,10 @@ pub async fn find(
 ) -> Result<Orphans, ClusterError> {
     let mut inventories: BTreeMap<String, Inventory> = BTreeMap::new();
     for sync in store::syncs(cluster).await? {
-        let (ledger, _) = store::salvage(cluster, &sync).await?;
-        inventories.insert(sync, ledger.inventory);
+        let (store, _) = store::salvage(cluster, &sync).await?;
+        inventories.insert(sync, store.inventory);
     }
-    let seen = sight(cluster, &kinds(inventories.values()), SYNC_LABEL, None).await?;
+    let seen = list_marked(cluster, &kinds(inventories.values()), SYNC_LABEL, None).await?;
     let nobody = Marker { installation: installation.to_owned(), sync: String::new() };
     let objects = seen.live.iter().filter_map(|(id, live)| {
         let Owner::OtherSync(sync) = nobody.owner(&live.object) else { return None };

@@ -9,10 +9,10 @@ use gatewright_engine::marks::{Marker, Owner, SYNC_LABEL};
 use gatewright_engine::object::ObjectId;
 use gatewright_engine::spec::GATEWAY_API;
 
-use super::{kinds, sight};
+use super::{kinds, list_marked};
 use crate::cluster::{Cluster, ClusterError, Reason};
-use crate::inventory::audit::{Verdict, Witness};
-use crate::inventory::store::{self, Ledger};
+use crate::inventory::audit::{Audit, Verdict};
+use crate::inventory::store::{self, Store};
 
 /// Names the Gateway that an object was rendered for.
 const GATEWAY_LABEL: &str = "gateway.networking.k8s.io/gateway-name";
@@ -20,7 +20,7 @@ const GATEWAY_LABEL: &str = "gateway.networking.k8s.io/gateway-name";
 /// What an inventory is to become.
 pub struct Repair {
     /// As it is.
-    pub ledger: Ledger,
+    pub store: Store,
     /// What is wrong with it.
     pub verdict: Verdict,
     /// As it will be.
@@ -43,28 +43,25 @@ pub enum Change {
 }
 
 /// Works out what an inventory should say; changes nothing.
-pub async fn plan(cluster: &dyn Cluster, marker: &Marker, witness: Option<&Witness>) -> Result<Repair, ClusterError> {
+pub async fn plan(cluster: &dyn Cluster, marker: &Marker, audit: Option<&Audit>) -> Result<Repair, ClusterError> {
     let sync = &marker.sync;
-    let (ledger, damage) = store::salvage(cluster, sync).await?;
+    let (store, damage) = store::salvage(cluster, sync).await?;
     let newer = |error: &InventoryError| matches!(error, InventoryError::Newer(_));
     if damage.as_ref().is_some_and(newer) {
         store::load(cluster, sync).await?;
     }
-    let judge = |witness: &Witness| witness.judge(&ledger.inventory, ledger.version(), damage.as_ref());
-    let verdict = witness.map(judge).unwrap_or_default();
-    let remembered = witness.and_then(Witness::recall).unwrap_or_default();
-    let listed = sight(cluster, &kinds([&ledger.inventory, &remembered]), SYNC_LABEL, Some(&marker.label())).await?;
+    let judge = |audit: &Audit| audit.judge(&store.inventory, store.version(), damage.as_ref());
+    let verdict = audit.map(judge).unwrap_or_default();
+    let remembered = audit.and_then(Audit::recall).unwrap_or_default();
+    let listed =
+        list_marked(cluster, &kinds([&store.inventory, &remembered]), SYNC_LABEL, Some(&marker.label())).await?;
     let is_ours = |live: &Live| marker.owner(&live.object) == Owner::Us;
-    let mut sketch = Sketch {
-        found: &ledger.inventory,
-        remembered: &remembered,
-        entries: BTreeMap::new(),
-        changes: BTreeMap::new(),
-    };
+    let mut sketch =
+        Sketch { found: &store.inventory, remembered: &remembered, entries: BTreeMap::new(), changes: BTreeMap::new() };
     for (id, live) in listed.live.iter().filter(|(_, live)| is_ours(live)) {
         sketch.ours(id, live);
     }
-    for (id, entry) in remembered.entries.iter().chain(&ledger.inventory.entries) {
+    for (id, entry) in remembered.entries.iter().chain(&store.inventory.entries) {
         if sketch.changes.contains_key(id) {
             continue;
         }
@@ -82,13 +79,13 @@ pub async fn plan(cluster: &dyn Cluster, marker: &Marker, witness: Option<&Witne
     let Sketch { entries, changes, .. } = sketch;
     let inventory = Inventory {
         installation: marker.installation.clone(),
-        source: [&ledger.inventory.source, &remembered.source].into_iter().max().cloned().unwrap_or_default(),
+        source: [&store.inventory.source, &remembered.source].into_iter().max().cloned().unwrap_or_default(),
         cluster: cluster.identity().await?,
-        epoch: ledger.inventory.epoch.max(remembered.epoch),
+        epoch: store.inventory.epoch.max(remembered.epoch),
         entries,
         ..Inventory::default()
     };
-    Ok(Repair { ledger, verdict, inventory, changes, blind: listed.blind })
+    Ok(Repair { store, verdict, inventory, changes, blind: listed.blind })
 }
 
 struct Sketch<'a> {

@@ -59,7 +59,7 @@ fn write_all(lines: &Receiver<Vec<u8>>, mut output: impl Write, counts: &Counts,
 }
 
 /// Says in JSON how many lines are missing before this one, and at its time.
-pub(super) fn json_note(dropped: u64, line: &[u8]) -> Vec<u8> {
+pub(super) fn json_dropped(dropped: u64, line: &[u8]) -> Vec<u8> {
     let next: Value = serde_json::from_slice(line).unwrap_or_default();
     let note = json!({
         "timestamp": next["timestamp"],
@@ -72,7 +72,7 @@ pub(super) fn json_note(dropped: u64, line: &[u8]) -> Vec<u8> {
 }
 
 /// Says in words how many lines are missing.
-pub(super) fn text_note(dropped: u64, _: &[u8]) -> Vec<u8> {
+pub(super) fn text_dropped(dropped: u64, _: &[u8]) -> Vec<u8> {
     format!("WARN {dropped} lines of the log were dropped, because they were not read in time\n").into_bytes()
 }
 
@@ -127,7 +127,7 @@ mod tests {
     #[test]
     fn a_log_that_nobody_reads_keeps_nobody_waiting_and_says_what_is_missing() {
         let gate = Gate::default();
-        let (mut lines, flush) = start(gate.clone(), json_note);
+        let (mut lines, flush) = start(gate.clone(), json_dropped);
         let held = gate.0.lock().expect("nobody panics");
         let all = MOST_LINES + 1_000;
         for number in 0..all {

@@ -1,4 +1,4 @@
-//! Values that are made once, from the random numbers of the operating system.
+//! Generated values, from the random numbers of the operating system.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;

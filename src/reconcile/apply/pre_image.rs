@@ -23,7 +23,7 @@ pub struct Keep<'a> {
 /// What a step would write over was changed after the plan.
 #[derive(Debug, thiserror::Error)]
 #[error("somebody has changed or deleted it since the plan was made")]
-struct Moved;
+struct Changed;
 
 /// Says that a round cannot write down what it is about to do, and so does nothing.
 pub fn unkept(what: &str, error: impl Error + Send + Sync + 'static) -> ClusterError {
@@ -51,7 +51,7 @@ impl Keep<'_> {
                 action: format!("keep {} as it is", step.id),
                 reason: Reason::Conflict,
                 hint: None,
-                source: Box::new(Moved),
+                source: Box::new(Changed),
             }),
         }
     }
@@ -66,7 +66,7 @@ impl Keep<'_> {
         kept.map_err(|error| unkept(&what, error))?.map_err(|error| unkept(&what, error))
     }
 
-    /// Notes what a step has left behind.
+    /// Records what a step has left behind.
     pub(super) fn after(&self, id: &ObjectId, live: Option<&Live>) {
         if let Some(recorder) = self.recorder {
             recorder.after(id, live);

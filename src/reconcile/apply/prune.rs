@@ -6,7 +6,7 @@ use futures::FutureExt;
 use gatewright_engine::live::Live;
 use gatewright_engine::marks::Owner;
 use gatewright_engine::object::ObjectId;
-use gatewright_engine::plan::guard::contents::{in_words, is_container, strangers};
+use gatewright_engine::plan::guard::contents::{foreign, in_words, is_container};
 use gatewright_engine::plan::policies::Policies;
 use gatewright_engine::plan::{Action, Plan, Step};
 use tokio_util::sync::CancellationToken;
@@ -14,7 +14,7 @@ use tokio_util::sync::CancellationToken;
 use super::replace::reason_to_keep;
 use super::{Applied, Terms, by_unit, waves};
 use crate::cluster::{Cluster, ClusterError};
-use crate::reconcile::observe::beside;
+use crate::reconcile::observe::join_limited;
 use crate::report::outcome::Outcome;
 
 /// Carries out the deletions but those of `postponed` units, in the order of the plan, units beside each other. What
@@ -40,7 +40,7 @@ pub async fn prune(
         applied.outcomes.extend(later.into_iter().map(|step| (step.id.clone(), Outcome::Skipped)));
         let units = by_unit(now).into_values();
         let runs = units.map(|steps| prune_unit(cluster, steps, terms, [stop, &lost]).boxed()).collect();
-        beside(runs).await.into_iter().for_each(|unit| applied.absorb(unit));
+        join_limited(runs).await.into_iter().for_each(|unit| applied.absorb(unit));
         goes_on &= ids.into_iter().all(|id| applied.outcomes.get(id) == Some(&Outcome::Done));
     }
     applied
@@ -66,7 +66,7 @@ async fn prune_unit(
                 let is_done = outcome == Outcome::Done;
                 applied.outcomes.insert(step.id.clone(), outcome);
                 if is_done && !matches!(cluster.get(&step.gvk, &step.id).await, Ok(None)) {
-                    applied.going.insert(step.id.clone());
+                    applied.deleting.insert(step.id.clone());
                 }
                 is_done
             }
@@ -100,5 +100,5 @@ async fn delete(cluster: &dyn Cluster, step: &Step, terms: Terms<'_>) -> Result<
 async fn holds_others(cluster: &dyn Cluster, live: &Live, policies: &Policies) -> Result<Option<String>, ClusterError> {
     let contents = cluster.contents(&live.object).await?;
     let is_ours = |live: &Live| live.is_terminating() && policies.marker.owner(&live.object) == Owner::Us;
-    Ok(in_words(&strangers(&contents, is_ours)))
+    Ok(in_words(&foreign(&contents, is_ours)))
 }

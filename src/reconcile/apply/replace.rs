@@ -18,7 +18,7 @@ use super::pre_image::Keep;
 use crate::cluster::{Cluster, ClusterError, Mode, Precondition, Reason};
 use crate::report::outcome::Outcome;
 
-/// How long a deletion may take; what a finalizer holds longer is made anew by a later round.
+/// How long a deletion may take; what a finalizer holds longer is replaced by a later round.
 const PATIENCE: Duration = Duration::from_secs(20);
 const FIRST_PAUSE: Duration = Duration::from_millis(100);
 
@@ -75,7 +75,7 @@ pub(super) fn reason_to_keep(cluster: &dyn Cluster, live: &Live, over: &Over, po
     keep_mark(live.object.body()).map(|mark| format!("it carries {mark} now"))
 }
 
-/// Makes an object anew whose former self is gone; where that fails the former one is put back.
+/// Creates an object again whose former self is gone; where that fails the former one is put back.
 pub(super) async fn make(
     cluster: &dyn Cluster,
     object: &Object,

@@ -8,13 +8,13 @@ use gatewright_engine::error::Chain;
 use gatewright_engine::live::Live;
 use gatewright_engine::object::ObjectId;
 use gatewright_engine::object::{Gvk, Object};
-use gatewright_engine::plan::conflicts::{Settled, Verdict};
+use gatewright_engine::plan::conflicts::{FieldVerdict, Verdict};
+use gatewright_engine::plan::drift::Pair;
+use gatewright_engine::plan::drift::estimate::estimated;
+use gatewright_engine::plan::drift::history::Proof;
+use gatewright_engine::plan::drift::model::Model;
 use gatewright_engine::plan::policies::Policies;
 use gatewright_engine::plan::refusal::Reason as Refused;
-use gatewright_engine::plan::survey::Pair;
-use gatewright_engine::plan::survey::estimate::estimated;
-use gatewright_engine::plan::survey::history::Proof;
-use gatewright_engine::plan::survey::model::Model;
 use gatewright_engine::unit::{Rendering, Unit};
 use serde_json::Value;
 use tracing::debug;
@@ -23,11 +23,11 @@ use super::live::{Seen, wanted};
 use super::rights::{self, Rights};
 use super::unknown;
 use crate::cluster::{Cluster, ClusterError, Precondition, Reason};
-use crate::reconcile::observe::dry_run::Rehearsal;
-use crate::reconcile::observe::{beside, only_local};
+use crate::reconcile::observe::dry_run::DryRun;
+use crate::reconcile::observe::{join_limited, only_local};
 
-/// How often an object that moves while it is looked at is rehearsed.
-const REHEARSALS: usize = 4;
+/// How often an object that moves while it is looked at is dry-run.
+const DRY_RUN_TRIES: usize = 4;
 
 /// A wanted object, and how it stands.
 #[derive(Debug)]
@@ -47,7 +47,7 @@ pub(super) enum Standing {
     Found {
         differences: Vec<Difference>,
         /// What is left to others.
-        fields: Vec<Settled>,
+        fields: Vec<FieldVerdict>,
         /// How that was found out.
         proof: Proof,
     },
@@ -76,12 +76,12 @@ pub(super) async fn all(
         open.any(|(_, object)| object.gvk() == **kind && !rights.allow(kind, &object.id().namespace))
     };
     let (model, unread) = model(cluster, &kinds.iter().filter(is_estimated).cloned().collect()).await?;
-    let scene = &Scene { cluster, policies, seen, proofs, rights, model };
-    let all = wanted(policies, rendering).map(|(unit, object)| scene.compared(unit, object).boxed()).collect();
-    let mut compared = beside(all).await.into_iter().collect::<Result<Vec<Compared>, ClusterError>>()?;
+    let pair = &Comparing { cluster, policies, seen, proofs, rights, model };
+    let all = wanted(policies, rendering).map(|(unit, object)| pair.compared(unit, object).boxed()).collect();
+    let mut compared = join_limited(all).await.into_iter().collect::<Result<Vec<Compared>, ClusterError>>()?;
     compared.sort_by(|a, b| (&a.unit, a.object.id()).cmp(&(&b.unit, b.object.id())));
-    let remarks = unread.into_iter().chain(rights::remark(&compared)).collect();
-    Ok((compared, remarks))
+    let notes = unread.into_iter().chain(rights::note(&compared)).collect();
+    Ok((compared, notes))
 }
 
 /// Reads what the cluster says about kinds; also returns what could not be read, in words. Without it, an estimate goes
@@ -102,14 +102,14 @@ async fn model(cluster: &dyn Cluster, kinds: &BTreeSet<Gvk>) -> Result<(Model, O
     }
     let versions: Vec<&str> = unread.keys().map(String::as_str).collect();
     let why = unread.values().next();
-    let remark = why.map(|why| {
+    let note = why.map(|why| {
         format!("the schemas of {} cannot be read, so defaults are guessed there: {why}", versions.join(", "))
     });
-    Ok((model, remark))
+    Ok((model, note))
 }
 
 /// What all comparisons on a cluster share.
-struct Scene<'a> {
+struct Comparing<'a> {
     cluster: &'a dyn Cluster,
     policies: &'a Policies,
     seen: &'a Seen,
@@ -118,11 +118,11 @@ struct Scene<'a> {
     model: Model,
 }
 
-impl Scene<'_> {
+impl Comparing<'_> {
     async fn compared(&self, unit: &Unit, object: &Object) -> Result<Compared, ClusterError> {
         let (kind, id) = (object.gvk(), object.id());
         let mut note = unit.notes.get(id).cloned();
-        let standing = if self.seen.kinds.silent.contains(&kind) {
+        let standing = if self.seen.kinds.unanswered.contains(&kind) {
             unknown(format!("the part of the API that serves {kind} does not answer"))
         } else if !self.seen.kinds.served.contains_key(&kind) {
             Standing::Unknown(Refused::NoSuchKind(kind.to_string()))
@@ -141,8 +141,8 @@ impl Scene<'_> {
     /// How it is known that an object matches, if nothing better is to be had now.
     fn proof(&self, object: &Object) -> Option<Proof> {
         let proof = self.proofs.get(object.id()).copied()?;
-        let may_rehearse = || self.rights.allow(&object.gvk(), &object.id().namespace);
-        (proof == Proof::DryRun || !may_rehearse()).then_some(proof)
+        let may_dry_run = || self.rights.allow(&object.gvk(), &object.id().namespace);
+        (proof == Proof::DryRun || !may_dry_run()).then_some(proof)
     }
 
     async fn found(
@@ -155,27 +155,27 @@ impl Scene<'_> {
         if live.is_terminating() {
             *note = Some("it is being deleted".to_owned());
         }
-        // What has a value that is made once is compared with the value that it has.
+        // What has a generated value is compared with the value that it has.
         let kept = unit.generated(object.id()).and_then(|generated| generated.kept(live));
         let wanted = kept.as_ref().unwrap_or(object);
-        let mut moved = None;
-        for _ in 0..REHEARSALS {
-            let live = moved.as_ref().unwrap_or(live);
+        let mut changed = None;
+        for _ in 0..DRY_RUN_TRIES {
+            let live = changed.as_ref().unwrap_or(live);
             let autoscaler = self.seen.autoscaled.get(object.id());
             let pair = match Pair::new(unit, wanted, live, autoscaler, &self.policies.conflicts) {
                 Ok(pair) => pair,
                 Err(reason) => return Ok(Standing::Unknown(reason)),
             };
-            match self.rehearsed(&pair).await? {
-                Rehearsed::As(after) => return Ok(self.standing(&pair, &after, false)),
-                Rehearsed::Not(why) => {
+            match self.dry_run(&pair).await? {
+                DryRunResult::As(after) => return Ok(self.standing(&pair, &after, false)),
+                DryRunResult::Not(why) => {
                     *note = note.take().or(why);
                     return Ok(self.standing(&pair, &estimated(&pair.agreed, live, &self.model), true));
                 }
-                Rehearsed::Moved => {}
+                DryRunResult::Changed => {}
             }
             match self.cluster.get(&object.gvk(), object.id()).await {
-                Ok(Some(live)) => moved = Some(live),
+                Ok(Some(live)) => changed = Some(live),
                 Ok(None) => return Ok(Standing::Missing),
                 Err(error) => return Ok(unknown(only_local(error)?)),
             }
@@ -183,18 +183,18 @@ impl Scene<'_> {
         Ok(unknown("somebody changes it again and again while it is looked at".to_owned()))
     }
 
-    async fn rehearsed(&self, pair: &Pair<'_>) -> Result<Rehearsed, ClusterError> {
+    async fn dry_run(&self, pair: &Pair<'_>) -> Result<DryRunResult, ClusterError> {
         let (live, object) = (pair.live, &pair.agreed.object);
         if live.is_terminating() || !self.rights.allow(&object.gvk(), &object.id().namespace) {
-            return Ok(Rehearsed::Not(None));
+            return Ok(DryRunResult::Not(None));
         }
         let (uid, resource_version) = (live.uid.clone(), live.resource_version.clone());
         let only_if = Precondition::Unchanged { uid, resource_version };
-        let rehearsal = Rehearsal::Change(Box::new(pair.agreed.clone()), live, only_if);
-        match rehearsal.run(self.cluster).await {
-            Ok(after) => Ok(Rehearsed::As(after.object.into_body())),
-            Err(error) if error.reason == Reason::Conflict => Ok(Rehearsed::Moved),
-            Err(error) => Ok(Rehearsed::Not(Some(only_local(error)?))),
+        let dry_run = DryRun::Change(Box::new(pair.agreed.clone()), live, only_if);
+        match dry_run.run(self.cluster).await {
+            Ok(after) => Ok(DryRunResult::As(after.object.into_body())),
+            Err(error) if error.reason == Reason::Conflict => Ok(DryRunResult::Changed),
+            Err(error) => Ok(DryRunResult::Not(Some(only_local(error)?))),
         }
     }
 
@@ -209,12 +209,12 @@ impl Scene<'_> {
     }
 }
 
-/// What came of a rehearsal.
-enum Rehearsed {
+/// What came of a dry run.
+enum DryRunResult {
     /// The object would become this.
     As(Value),
     /// There was none, and why if it was tried.
     Not(Option<String>),
     /// The object is another one by now.
-    Moved,
+    Changed,
 }

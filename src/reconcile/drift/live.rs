@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use futures::FutureExt;
-use gatewright_engine::health::Demands;
+use gatewright_engine::health::Readiness;
 use gatewright_engine::live::Live;
 use gatewright_engine::object::{Gvk, Object, ObjectId, is_secret};
 use gatewright_engine::plan::conflicts::autoscaled;
@@ -11,8 +11,8 @@ use gatewright_engine::plan::policies::Policies;
 use gatewright_engine::unit::{Rendering, Unit};
 
 use crate::cluster::{Cluster, ClusterError, Kinds};
-use crate::reconcile::observe::{beside, existence, only_local, read_each};
-use crate::reconcile::round::health_snapshot::Vitals;
+use crate::reconcile::observe::{existence, join_limited, only_local, read_each};
+use crate::reconcile::round::health_snapshot::HealthSnapshots;
 
 /// What was seen on a cluster.
 #[derive(Debug, Default)]
@@ -26,13 +26,13 @@ pub(super) struct Seen {
     /// What scales what.
     pub(super) autoscaled: BTreeMap<ObjectId, ObjectId>,
     /// What could not be looked at, in words.
-    pub(super) remarks: Vec<String>,
+    pub(super) notes: Vec<String>,
 }
 
 impl Seen {
     /// What is known of the state of objects.
-    pub(super) fn vitals(&self) -> Vitals<'_> {
-        Vitals { live: &self.live, known: const { &BTreeMap::new() }, demands: Some(Demands::default()) }
+    pub(super) fn snapshots(&self) -> HealthSnapshots<'_> {
+        HealthSnapshots { live: &self.live, known: const { &BTreeMap::new() }, readiness: Some(Readiness::default()) }
     }
 }
 
@@ -51,8 +51,8 @@ pub(super) async fn look(
     list(cluster, rendering, &mut seen).await?;
     let is_open = |id: &ObjectId, gvk: &Gvk| !seen.live.contains_key(id) && seen.kinds.served.contains_key(gvk);
     let missing = wanted.into_iter().filter(|(id, gvk)| is_open(id, gvk)).collect();
-    let doubtful = existence::doubtful(cluster, missing).await?;
-    let (live, unknown) = read_each(cluster, &doubtful).await?;
+    let unconfirmed = existence::unconfirmed(cluster, missing).await?;
+    let (live, unknown) = read_each(cluster, &unconfirmed).await?;
     seen.live.extend(live);
     seen.unknown.extend(unknown);
     Ok(seen)
@@ -75,7 +75,7 @@ async fn list(cluster: &dyn Cluster, rendering: &Rendering, seen: &mut Seen) -> 
     let pairs = labels.iter().flat_map(|label| kinds.iter().map(move |gvk| (*label, *gvk)));
     let lists = pairs.map(|(label, gvk)| cluster.list_bearing(gvk, label).map(move |list| (gvk, list)).boxed());
     let mut refused = BTreeMap::new();
-    for (gvk, list) in beside(lists.collect()).await {
+    for (gvk, list) in join_limited(lists.collect()).await {
         match list {
             Ok(live) => seen.live.extend(live.into_iter().map(|live| (live.object.id().clone(), live))),
             // What is wanted is asked for one by one below; perhaps that is allowed.
@@ -85,7 +85,7 @@ async fn list(cluster: &dyn Cluster, rendering: &Rendering, seen: &mut Seen) -> 
     if let Some(why) = refused.values().next() {
         let kinds: Vec<&str> = refused.keys().map(String::as_str).collect();
         let kinds = kinds.join(", ");
-        seen.remarks.push(format!("what is not in the source any more is not looked for among {kinds}: {why}"));
+        seen.notes.push(format!("skipping orphan detection for {kinds}: {why}"));
     }
     Ok(())
 }

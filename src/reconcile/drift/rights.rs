@@ -9,9 +9,9 @@ use tracing::debug;
 
 use super::compare::{Compared, Standing};
 use crate::cluster::{Cluster, ClusterError};
-use crate::reconcile::observe::{beside, only_local};
+use crate::reconcile::observe::{join_limited, only_local};
 
-/// Which kinds may be rehearsed where.
+/// Which kinds may be dry-run where.
 #[derive(Debug, Default)]
 pub(super) struct Rights {
     everywhere: BTreeSet<Gvk>,
@@ -40,13 +40,13 @@ impl Rights {
             cluster.may_apply(kinds, Some(namespace)).map(move |answer| (*namespace, answer)).boxed()
         });
         let mut allowed = BTreeMap::new();
-        for (namespace, answer) in beside(asked.collect()).await {
+        for (namespace, answer) in join_limited(asked.collect()).await {
             allowed.insert(namespace.clone(), answered(answer)?);
         }
         Ok(Self { everywhere, places: allowed })
     }
 
-    /// Tells whether the apply of an object may be rehearsed.
+    /// Tells whether the apply of an object may be dry-run.
     pub(super) fn allow(&self, kind: &Gvk, namespace: &str) -> bool {
         self.everywhere.contains(kind) || self.places.get(namespace).is_some_and(|kinds| kinds.contains(kind))
     }
@@ -56,14 +56,14 @@ fn answered(answer: Result<BTreeSet<Gvk>, ClusterError>) -> Result<BTreeSet<Gvk>
     match answer {
         Ok(kinds) => Ok(kinds),
         Err(error) => {
-            debug!(error = %Chain(&error), "what may be rehearsed is not known");
+            debug!(error = %Chain(&error), "what may be dry-run is not known");
             only_local(error).map(|_| BTreeSet::new())
         }
     }
 }
 
 /// Says which differences are estimated, if some are.
-pub(super) fn remark(compared: &[Compared]) -> Option<String> {
+pub(super) fn note(compared: &[Compared]) -> Option<String> {
     let is_estimated = |one: &&Compared| match &one.standing {
         Standing::Found { differences, .. } => differences.iter().any(|difference| difference.estimated),
         Standing::Missing | Standing::Unknown(_) => false,

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use gatewright_engine::diff::Difference;
 use gatewright_engine::error::Chain;
 use gatewright_engine::object::ObjectId;
-use gatewright_engine::plan::conflicts::Settled;
+use gatewright_engine::plan::conflicts::FieldVerdict;
 use gatewright_engine::plan::conflicts::fights::{Fights, Seen, left_alone, made};
 use gatewright_engine::plan::refusal::Reason;
 use tracing::error;
@@ -66,12 +66,12 @@ fn seen<'a>(step: &'a StepReport, made: &'a [Difference]) -> Option<Seen<'a>> {
         ("keep", None) | (_, Some(Outcome::Done)) => &[],
         _ => return None,
     };
-    Some(Seen { id: &step.id, corrected, settled: &step.fields })
+    Some(Seen { id: &step.id, corrected, decided: &step.fields })
 }
 
 /// Reads a refusal: an object that somebody deletes again and again was left alone in this round.
-fn rests<'a>(id: &'a ObjectId, reason: &Reason, alone: &'a [Settled]) -> Option<Seen<'a>> {
-    is_rest(reason).then_some(Seen { id, corrected: &[], settled: alone })
+fn rests<'a>(id: &'a ObjectId, reason: &Reason, alone: &'a [FieldVerdict]) -> Option<Seen<'a>> {
+    is_rest(reason).then_some(Seen { id, corrected: &[], decided: alone })
 }
 
 fn is_rest(reason: &Reason) -> bool {

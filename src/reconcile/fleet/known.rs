@@ -9,7 +9,7 @@ use tracing::{debug, warn};
 
 use super::Order;
 use crate::history::journal;
-use crate::reconcile::round::{Conclusion, Memory};
+use crate::reconcile::round::{Conclusion, LastRound};
 use crate::state::State;
 
 /// Where this host keeps what it knows of clusters.
@@ -21,14 +21,14 @@ fn known_path(order: &Order, cluster: &str) -> String {
 
 /// What is known of a cluster from earlier rounds; nothing, now and then, so that everything is compared again. An undo
 /// has to see all that it is about.
-pub(super) fn recall(order: &Order, cluster: &str, state: &State, now: Timestamp) -> Option<Memory> {
+pub(super) fn recall(order: &Order, cluster: &str, state: &State, now: Timestamp) -> Option<LastRound> {
     if order.full || order.undo.is_some() {
         return None;
     }
-    let memory: Memory = state.read_json(known_path(order, cluster))?;
-    let age = now.duration_since(memory.notes.proven?);
+    let last_round: LastRound = state.read_json(known_path(order, cluster))?;
+    let age = now.duration_since(last_round.cache.proven?);
     let is_good = !age.is_negative() && age < proof_lasts(order.settings.schedule.full(), &order.sync, cluster);
-    is_good.then_some(memory)
+    is_good.then_some(last_round)
 }
 
 /// Tells whether a comparison may rely on what the one before has found to match.
@@ -54,15 +54,15 @@ pub(super) fn forget(order: &Order, cluster: &str, state: &State) {
     }
 }
 
-/// Keeps what is known of a cluster. Losing it costs requests and nothing else; while an inventory is in doubt that
+/// Keeps what is known of a cluster. Losing it costs requests and nothing else; while an inventory is suspect that
 /// nobody has noted yet, it has to be read again.
 pub(super) fn keep(order: &Order, cluster: &str, conclusion: &mut Conclusion, state: &State, started: Timestamp) {
-    if conclusion.is_doubtful {
+    if conclusion.is_suspect {
         return forget(order, cluster, state);
     }
-    let Some(memory) = conclusion.memory.as_mut().filter(|_| conclusion.is_new) else { return };
-    memory.notes.proven.get_or_insert(started);
-    if let Err(error) = state.write_json(known_path(order, cluster), memory) {
+    let Some(last_round) = conclusion.last_round.as_mut().filter(|_| conclusion.is_new) else { return };
+    last_round.cache.proven.get_or_insert(started);
+    if let Err(error) = state.write_json(known_path(order, cluster), last_round) {
         debug!(cluster, error = %Chain(&error), "cannot keep what is known");
     }
 }

@@ -28,7 +28,7 @@ struct Group<'a> {
     questions: Questions,
 }
 
-/// Notes in a report where its specs stand.
+/// Records in a report where its specs stand.
 pub(super) fn specs(report: &mut ClusterReport, rendering: &Rendering) {
     let places: BTreeMap<&ObjectId, &Place> = rendering.units.iter().map(|unit| (&unit.id, &unit.place)).collect();
     for step in &mut report.steps {
@@ -36,7 +36,7 @@ pub(super) fn specs(report: &mut ClusterReport, rendering: &Rendering) {
     }
 }
 
-/// Notes in the reports of a round where their differences are asked for.
+/// Records in the reports of a round where their differences are asked for.
 pub(super) async fn fields(conclusions: &mut BTreeMap<String, Conclusion>, wanted: &Wanted) {
     for Group { want, clusters, questions } in grouped(conclusions, wanted).await {
         let origins = want.origins(questions).await;

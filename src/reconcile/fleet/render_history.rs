@@ -14,12 +14,12 @@ use crate::reconcile::round::Conclusion;
 use crate::report::{ClusterState, Mode};
 
 /// Where a round keeps what it has rendered.
-pub(super) struct Shelf {
+pub(super) struct RenderHistory {
     archive: Arc<Archive>,
     about: About,
 }
 
-impl Shelf {
+impl RenderHistory {
     /// Returns where a round keeps what it renders; `None` if that is not all that the sync wants.
     pub(super) fn of(order: &Order, about: About) -> Option<Self> {
         let is_whole = order.mode == Mode::Apply && order.only.is_none() && order.undo.is_none();
@@ -41,8 +41,8 @@ impl Shelf {
     /// A round in which nothing has changed has rendered nothing. Where its set is kept already, it need not; where the
     /// one before it was not well, it must.
     async fn try_keep(self, want: &Want, conclusion: &Conclusion) -> Result<(), VaultError> {
-        let settled = conclusion.memory.as_ref().and_then(|memory| memory.settled.as_ref());
-        let key = settled.map(|settled| settled.key.clone());
+        let no_change = conclusion.last_round.as_ref().and_then(|last_round| last_round.no_change.as_ref());
+        let key = no_change.map(|no_change| no_change.key.clone());
         if sets::is_last(&self.archive, &self.about, key.as_deref())? {
             return Ok(());
         }

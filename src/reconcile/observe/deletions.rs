@@ -11,7 +11,7 @@ use gatewright_engine::spec::GATEWAY_API;
 use gatewright_engine::unit::Unit;
 use serde_json::Value;
 
-use super::{Scope, beside, only_local};
+use super::{Scope, join_limited, only_local};
 use crate::cluster::{Cluster, ClusterError};
 
 /// Looks into namespaces and kinds that may be deleted, and at Gateways of which everything may be.
@@ -61,7 +61,7 @@ async fn routes(cluster: &dyn Cluster, scope: Scope<'_>, observed: &mut Observed
         }
         .boxed()
     });
-    let looks = beside(looks.collect()).await;
+    let looks = join_limited(looks.collect()).await;
     for (id, live) in looks {
         match live {
             Ok(live) => drop(observed.routes.insert(id, live.as_ref().map_or(0, attached))),

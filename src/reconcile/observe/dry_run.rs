@@ -1,4 +1,4 @@
-//! The rehearsal of one object: as it was negotiated, because that is what will be applied.
+//! The dry run of one object: as it was negotiated, because that is what will be applied.
 
 use gatewright_engine::live::Live;
 use gatewright_engine::object::Object;
@@ -9,16 +9,16 @@ use gatewright_engine::unit::Unit;
 
 use crate::cluster::{Cluster, ClusterError, Mode, Precondition, Reason};
 
-/// What is rehearsed.
-pub enum Rehearsal<'a> {
+/// What is dry-run.
+pub enum DryRun<'a> {
     /// An object that is to be made.
     Create(Object),
     /// An object that is there.
     Change(Box<Negotiated>, &'a Live, Precondition),
 }
 
-impl<'a> Rehearsal<'a> {
-    /// Prepares a rehearsal; `None` if there is nothing to rehearse, because the plan will refuse.
+impl<'a> DryRun<'a> {
+    /// Prepares a dry run; `None` if there is nothing to dry-run, because the plan will refuse.
     pub fn of(
         unit: &Unit,
         wanted: &Object,
@@ -32,7 +32,7 @@ impl<'a> Rehearsal<'a> {
     }
 
     /// Asks the cluster what would become of the object. Where owners of fields change first, that is seen only by a
-    /// second rehearsal: the first knows them as they are.
+    /// second dry run: the first knows them as they are.
     pub async fn run(&self, cluster: &dyn Cluster) -> Result<Live, ClusterError> {
         let (agreed, live, only_if) = match self {
             Self::Create(object) => return cluster.apply(object, &Precondition::Absent, Mode::DryRun).await,
@@ -43,7 +43,7 @@ impl<'a> Rehearsal<'a> {
             Ok(applied) if agreed.first.is_empty() => {
                 return Ok(if applied == **live { (*live).clone() } else { applied });
             }
-            Ok(applied) => agreed.rehearsal(live, &applied),
+            Ok(applied) => agreed.dry_run(live, &applied),
             Err(error) if error.reason == Reason::Invalid && !agreed.first.is_empty() => agreed.draft(live),
             Err(error) => return Err(error),
         };

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use gatewright_engine::marks::SYNC_LABEL;
 use gatewright_engine::object::{Gvk, Object};
 use gatewright_engine::plan::Observed;
-use gatewright_engine::plan::release::wants_place;
+use gatewright_engine::plan::exclusive::wants_place;
 
 use super::{Scope, only_local};
 use crate::cluster::{Cluster, ClusterError};

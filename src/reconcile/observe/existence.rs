@@ -8,7 +8,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use futures::FutureExt;
 use gatewright_engine::object::{Gvk, ObjectId, is_secret};
 
-use super::{beside, only_local};
+use super::{join_limited, only_local};
 use crate::cluster::{Cluster, ClusterError, Range};
 
 /// So many GETs may stand in for a LIST: below that a LIST costs more, because it shows others, too.
@@ -18,20 +18,20 @@ const FEW: usize = 3;
 const MANY: usize = 50;
 
 /// Returns those of some objects that exist, or of which that is not known.
-pub async fn doubtful(
+pub async fn unconfirmed(
     cluster: &dyn Cluster,
     objects: BTreeMap<ObjectId, Gvk>,
 ) -> Result<BTreeMap<ObjectId, Gvk>, ClusterError> {
     let looks = ranges(&objects).into_iter().map(|(gvk, namespace)| {
         let range = Range { label: None, namespace };
-        cluster.glance(gvk, range).map(move |glance| (gvk, namespace, glance)).boxed()
+        cluster.list_metadata(gvk, range).map(move |listed| (gvk, namespace, listed)).boxed()
     });
     let (mut seen, mut there) = (BTreeSet::new(), BTreeSet::new());
-    for (gvk, namespace, glance) in beside(looks.collect()).await {
-        match glance {
-            Ok(Some(glance)) => {
+    for (gvk, namespace, listed) in join_limited(looks.collect()).await {
+        match listed {
+            Ok(Some(listed)) => {
                 seen.insert((gvk.clone(), namespace.map(str::to_owned)));
-                there.extend(glance.objects.iter().map(|metadata| metadata.id(gvk)));
+                there.extend(listed.objects.iter().map(|metadata| metadata.id(gvk)));
             }
             Ok(None) => {}
             // Perhaps one may ask for each of them.

@@ -1,34 +1,34 @@
 //! Units of which a deployer in the cluster holds objects: what their Gateway says about it, and what the objects would
-//! become if they were taken over.
+//! become if they were adopted.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use futures::FutureExt;
-use gatewright_engine::health::{Demands, Health, health};
+use gatewright_engine::health::{Health, Readiness, health};
 use gatewright_engine::live::Live;
 use gatewright_engine::object::{Gvk, Object, ObjectId};
 use gatewright_engine::plan::Observed;
-use gatewright_engine::plan::take_over::{GatewayState, holder, rehearsal};
+use gatewright_engine::plan::deployer::{self, GatewayState, holder};
 use gatewright_engine::spec::GATEWAY_API;
 use gatewright_engine::unit::{Declaration, Unit};
 use serde_json::Value;
 
-use super::{REHEARSALS, Scope, beside, get_again, obstacle, only_local, rehearse_all};
+use super::{DRY_RUN_TRIES, Scope, dry_run_all, get_again, join_limited, obstacle, only_local};
 use crate::cluster::{Cluster, ClusterError, Mode, Reason};
 
 /// Looks at the Gateways of all units of which a deployer holds something.
 pub(super) async fn look(cluster: &dyn Cluster, scope: Scope<'_>, observed: &mut Observed) -> Result<(), ClusterError> {
     let held = scope.about().filter(|unit| held(unit, observed).next().is_some());
     let looks = held.map(|unit| state(cluster, unit).map(|state| (unit.id.clone(), state)).boxed()).collect();
-    for (id, state) in beside(looks).await {
+    for (id, state) in join_limited(looks).await {
         observed.gateways.insert(id, state?);
     }
     Ok(())
 }
 
-/// Rehearses what would be taken over. That is a patch of its own: the result of an apply alone would still have the
+/// Dry-runs what would be adopted from the deployer. That is a patch of its own: the result of an apply alone would still have the
 /// fields that only the deployer has set.
-pub(super) async fn rehearse(
+pub(super) async fn dry_run(
     cluster: &dyn Cluster,
     scope: Scope<'_>,
     observed: &mut Observed,
@@ -38,23 +38,23 @@ pub(super) async fn rehearse(
     }
     let of_unit = |unit| held(unit, observed).map(move |live| (live.object.id().clone(), unit));
     let mut open: BTreeMap<ObjectId, &Unit> = scope.about().flat_map(of_unit).collect();
-    for _ in 0..REHEARSALS {
-        let moved = rehearse_once(cluster, &open, observed).await?;
-        if moved.is_empty() {
+    for _ in 0..DRY_RUN_TRIES {
+        let changed = dry_run_once(cluster, &open, observed).await?;
+        if changed.is_empty() {
             break;
         }
         // A status was written in between. What would become of the object as it is now begins with the apply again.
-        let objects: Vec<&Object> = scope.wanted().filter(|object| moved.contains(object.id())).collect();
+        let objects: Vec<&Object> = scope.wanted().filter(|object| changed.contains(object.id())).collect();
         get_again(cluster, &objects, observed).await?;
-        observed.rehearsed.retain(|id, _| !moved.contains(id));
-        rehearse_all(cluster, scope, objects, observed).await?;
-        open.retain(|id, _| moved.contains(id));
+        observed.dry_runs.retain(|id, _| !changed.contains(id));
+        dry_run_all(cluster, scope, objects, observed).await?;
+        open.retain(|id, _| changed.contains(id));
     }
     Ok(())
 }
 
-/// Rehearses the taking over of objects, and returns those that somebody else has written to meanwhile.
-async fn rehearse_once(
+/// Dry-runs the adoption of objects, and returns those that somebody else has written to meanwhile.
+async fn dry_run_once(
     cluster: &dyn Cluster,
     objects: &BTreeMap<ObjectId, &Unit>,
     observed: &mut Observed,
@@ -62,8 +62,8 @@ async fn rehearse_once(
     let candidates = objects.iter().filter_map(|(id, unit)| Some((*unit, observed.live.get(id)?)));
     let patches: Vec<(&Live, Vec<Value>)> = candidates
         .filter_map(|(unit, live)| {
-            let applied = observed.rehearsed.get(live.object.id())?.as_ref().ok()?;
-            Some((live, rehearsal(unit, live, applied)))
+            let applied = observed.dry_runs.get(live.object.id())?.as_ref().ok()?;
+            Some((live, deployer::dry_run(unit, live, applied)))
         })
         .collect();
     let mut runs = Vec::with_capacity(patches.len());
@@ -77,16 +77,16 @@ async fn rehearse_once(
             .boxed(),
         );
     }
-    let (mut results, mut moved) = (BTreeMap::new(), BTreeSet::new());
-    for (id, run) in beside(runs).await {
+    let (mut results, mut changed) = (BTreeMap::new(), BTreeSet::new());
+    for (id, run) in join_limited(runs).await {
         match run {
             Ok(live) => drop(results.insert(id, Ok(live))),
-            Err(error) if error.reason == Reason::Conflict => drop(moved.insert(id)),
+            Err(error) if error.reason == Reason::Conflict => drop(changed.insert(id)),
             Err(error) => drop(results.insert(id, Err(obstacle(error)?))),
         }
     }
-    observed.rehearsed.extend(results);
-    Ok(moved)
+    observed.dry_runs.extend(results);
+    Ok(changed)
 }
 
 /// The live objects of a unit that a deployer holds.
@@ -110,7 +110,7 @@ async fn state(cluster: &dyn Cluster, unit: &Unit) -> Result<GatewayState, Clust
     match is_self_managed(cluster, &gateway, declaration).await {
         Ok(false) => Ok(GatewayState::Deployed),
         Ok(true) => {
-            let accepted = health(gateway.object.body(), Demands::default()) == Health::Current;
+            let accepted = health(gateway.object.body(), Readiness::default()) == Health::Current;
             Ok(GatewayState::SelfManaged { accepted })
         }
         Err(error) => Ok(GatewayState::Unknown(only_local(error)?)),

@@ -10,12 +10,12 @@ use gatewright_engine::object::{Gvk, Object, ObjectId, is_secret};
 use jiff::Timestamp;
 use serde_json::json;
 
-use super::{beside, only_local};
-use crate::cluster::{Cluster, ClusterError, Glance, Range};
+use super::{join_limited, only_local};
+use crate::cluster::{Cluster, ClusterError, MetadataList, Range};
 
 /// What a cluster shows.
 #[derive(Clone, Debug, Default)]
-pub struct Sight {
+pub struct MetadataView {
     /// The objects that bear our label.
     pub objects: BTreeMap<ObjectId, Metadata>,
     /// The kinds that were looked at.
@@ -31,7 +31,7 @@ pub struct Look {
     pub date: Option<Timestamp>,
 }
 
-impl Sight {
+impl MetadataView {
     /// Looks at the kinds of some objects, where that was not done yet; `None` if this sort of cluster shows no metadata.
     ///
     /// A kind that cannot be looked at is left out. Secrets are only looked at in the namespaces of these objects.
@@ -52,14 +52,14 @@ impl Sight {
         for (gvk, namespaces) in places {
             for namespace in namespaces {
                 let range = Range { label: Some((SYNC_LABEL, &label)), namespace };
-                looks.push(cluster.glance(gvk, range).map(move |glance| (gvk, glance)).boxed());
+                looks.push(cluster.list_metadata(gvk, range).map(move |listed| (gvk, listed)).boxed());
             }
         }
         let mut failed = BTreeSet::new();
-        for (gvk, glance) in beside(looks).await {
-            match glance {
+        for (gvk, listed) in join_limited(looks).await {
+            match listed {
                 Ok(None) => return Ok(None),
-                Ok(Some(glance)) => self.add(gvk, glance),
+                Ok(Some(listed)) => self.add(gvk, listed),
                 Err(error) => {
                     drop(only_local(error)?);
                     failed.insert(gvk.clone());
@@ -70,12 +70,12 @@ impl Sight {
         Ok(Some(self))
     }
 
-    fn add(&mut self, gvk: &Gvk, glance: Glance) {
-        let look = self.kinds.entry(gvk.clone()).or_insert(Look { version: glance.version, date: glance.date });
+    fn add(&mut self, gvk: &Gvk, listed: MetadataList) {
+        let look = self.kinds.entry(gvk.clone()).or_insert(Look { version: listed.version, date: listed.date });
         // Of several looks at a kind the earliest counts.
-        look.version = look.version.min(glance.version);
-        look.date = look.date.min(glance.date);
-        self.objects.extend(glance.objects.into_iter().map(|metadata| (metadata.id(gvk), metadata)));
+        look.version = look.version.min(listed.version);
+        look.date = look.date.min(listed.date);
+        self.objects.extend(listed.objects.into_iter().map(|metadata| (metadata.id(gvk), metadata)));
     }
 
     /// Returns what is seen of an object, and the cluster's time at which it was.

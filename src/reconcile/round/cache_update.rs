@@ -4,41 +4,41 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use gatewright_engine::fingerprint::Metadata;
-use gatewright_engine::health::Demands;
+use gatewright_engine::health::Readiness;
 use gatewright_engine::live::Live;
 use gatewright_engine::object::{Gvk, ObjectId};
-use gatewright_engine::plan::conflicts::{Settled as Field, Verdict};
+use gatewright_engine::plan::conflicts::{FieldVerdict, Verdict};
 use gatewright_engine::plan::{Action, Step};
 use jiff::Timestamp;
 use serde::Deserialize;
 use tokio::time::Instant;
 
-use super::fast_path::Settled;
-use super::{Here, Memory, View};
+use super::fast_path::NoChange;
+use super::{Here, LastRound, View};
 use crate::cluster::Cluster;
 use crate::desired::rendering::Want;
-use crate::inventory::audit::Witness;
-use crate::inventory::store::Ledger;
+use crate::inventory::audit::Audit;
+use crate::inventory::store::Store;
 use crate::reconcile::apply::Applied;
-use crate::reconcile::cache::{Note, Notes, Vital};
-use crate::reconcile::observe::metadata::Sight;
+use crate::reconcile::cache::{Cache, CachedObject, HealthSnapshot};
+use crate::reconcile::observe::metadata::MetadataView;
 use crate::report::outcome::Outcome;
 use crate::report::{ClusterReport, UnitReport, UnitState};
 
 /// Traces that are younger are not relied on, so that to look for them sooner is of no use.
-const SETTLING: Duration = Duration::from_secs(6);
+const QUIESCENT: Duration = Duration::from_secs(6);
 
-/// Notes of a round that changed nothing, because it was not to. A plan for what no source says leaves them as they are.
-pub(super) fn planned(here: &Here<'_>, view: &View, ledger: &Ledger, report: &ClusterReport) -> Option<Memory> {
+/// The cache after a round that changed nothing, because it was not to. A plan for what no source says leaves it as it is.
+pub(super) fn planned(here: &Here<'_>, view: &View, store: &Store, report: &ClusterReport) -> Option<LastRound> {
     if matches!(here.task.want, Want::Ready(_)) {
         return None;
     }
-    finished(here, view, &Applied::default(), &view.observed.live, (ledger, report), None)
+    finished(here, view, &Applied::default(), &view.observed.live, (store, report), None)
 }
 
-/// Notes in the middle of a round, for its next look.
-pub(super) fn so_far(here: &Here<'_>, view: &View, applied: &Applied) -> Notes {
-    Noting { here, view, applied, live: &applied.live, closing: None }.notes()
+/// The cache in the middle of a round, for its next look.
+pub(super) fn so_far(here: &Here<'_>, view: &View, applied: &Applied) -> Cache {
+    CacheWriter { here, view, applied, live: &applied.live, closing: None }.cache()
 }
 
 /// Looks at the metadata of what was written, if that was long enough ago: controllers have reported since, and what
@@ -49,65 +49,65 @@ pub(super) async fn closing(
     view: &View,
     applied: &Applied,
     written: Instant,
-) -> Option<Sight> {
+) -> Option<MetadataView> {
     let steps = view.plan.steps.iter().filter(|step| applied.live.contains_key(&step.id));
     let objects: BTreeMap<ObjectId, Gvk> = steps.map(|step| (step.id.clone(), step.gvk.clone())).collect();
-    let is_of_use = written.elapsed() >= SETTLING && applied.lost.is_none() && here.task.undo.is_none();
+    let is_of_use = written.elapsed() >= QUIESCENT && applied.lost.is_none() && here.task.undo.is_none();
     if objects.is_empty() || !is_of_use {
         return None;
     }
     // Without it the next round has more to do, and that is all.
-    Sight::default().widened(cluster, &objects, &here.task.policies.marker).await.ok().flatten()
+    MetadataView::default().widened(cluster, &objects, &here.task.policies.marker).await.ok().flatten()
 }
 
-/// Notes after a round; `None` where there are no metadata to go by, and after an undo: what that wants is not what the
+/// The cache after a round; `None` where there are no metadata to go by, and after an undo: what that wants is not what the
 /// next round wants.
 pub(super) fn finished(
     here: &Here<'_>,
     view: &View,
     applied: &Applied,
     live: &BTreeMap<ObjectId, Live>,
-    (ledger, report): (&Ledger, &ClusterReport),
-    closing: Option<&Sight>,
-) -> Option<Memory> {
-    if !view.observed.carries_marks || here.task.undo.is_some() {
+    (store, report): (&Store, &ClusterReport),
+    closing: Option<&MetadataView>,
+) -> Option<LastRound> {
+    if view.observed.is_unmarked || here.task.undo.is_some() {
         return None;
     }
-    let notes = Noting { here, view, applied, live, closing }.notes();
-    let settled = settled(here, view, applied, &notes, (ledger, report));
-    Some(Memory { notes, settled })
+    let cache = CacheWriter { here, view, applied, live, closing }.cache();
+    let no_change = no_change(here, view, applied, &cache, (store, report));
+    Some(LastRound { cache, no_change })
 }
 
 /// What a round after which there is nothing left to do was about.
-fn settled(
+fn no_change(
     here: &Here<'_>,
     view: &View,
     applied: &Applied,
-    notes: &Notes,
-    (ledger, report): (&Ledger, &ClusterReport),
-) -> Option<Settled> {
+    cache: &Cache,
+    (store, report): (&Store, &ClusterReport),
+) -> Option<NoChange> {
     let (task, plan) = (here.task, &view.plan);
-    let right: BTreeSet<&ObjectId> = notes.objects.iter().map(|note| &note.id).collect();
+    let right: BTreeSet<&ObjectId> = cache.objects.iter().map(|cached| &cached.id).collect();
     let is_over = |step: &Step| match step.action {
-        Action::Prune(_) | Action::ReleaseFirst(_) => {
-            applied.outcomes.get(&step.id) == Some(&Outcome::Done) && !applied.going.contains(&step.id)
+        Action::Prune(_) | Action::DeleteFirst(_) => {
+            applied.outcomes.get(&step.id) == Some(&Outcome::Done) && !applied.deleting.contains(&step.id)
         }
         Action::CreateNamespace => applied.outcomes.get(&step.id) == Some(&Outcome::Done),
         Action::Release(_) | Action::Forget | Action::Omit => false,
         Action::Create
         | Action::Update(_)
         | Action::Adopt(_)
-        | Action::TakeOver(_)
+        | Action::AdoptFromDeployer(_)
         | Action::Generate(_)
         | Action::Recreate(_)
-        | Action::Keep => right.contains(&step.id),
+        | Action::Unchanged => right.contains(&step.id),
     };
-    let is_settled = task.policies.only.is_none()
+    let is_no_change = task.policies.only.is_none()
         && plan.refusals.is_empty()
         && plan.holds.is_empty()
         && plan.steps.iter().all(is_over)
         && applied.lost.is_none();
-    if !is_settled {
+    if !is_no_change {
         return None;
     }
     let units = report.units.iter().filter(|unit| unit.state != UnitState::Pruned);
@@ -116,10 +116,10 @@ fn settled(
         _ => unit.clone(),
     };
     let rendering = &here.place.rendering;
-    Some(Settled {
+    Some(NoChange {
         key: task.want.key()?,
-        inventory: ledger.version()?.to_owned(),
-        sealed_by: task.witness.and_then(Witness::key_id),
+        inventory: store.version()?.to_owned(),
+        signed_by: task.audit.and_then(Audit::key_id),
         units: units.map(current).collect(),
         broken: rendering.broken.clone(),
         problems: rendering.problems.clone(),
@@ -128,84 +128,84 @@ fn settled(
 }
 
 /// What will still be so of a field in the next round; what was handed over is left to its new owner then.
-fn lasting(field: &Field) -> Option<Field> {
+fn lasting(field: &FieldVerdict) -> Option<FieldVerdict> {
     match field.verdict {
-        Verdict::Yielded | Verdict::HandedOver => Some(Field { verdict: Verdict::Yielded, ..field.clone() }),
+        Verdict::Yielded | Verdict::HandedOver => Some(FieldVerdict { verdict: Verdict::Yielded, ..field.clone() }),
         Verdict::Ignored => Some(field.clone()),
         Verdict::Taken | Verdict::Removed | Verdict::Migrated | Verdict::Fighting => None,
     }
 }
 
-/// What notes are made from.
-struct Noting<'a> {
+/// The facts that a cache is made from.
+struct CacheWriter<'a> {
     here: &'a Here<'a>,
     view: &'a View,
     applied: &'a Applied,
     /// The newest state of objects.
     live: &'a BTreeMap<ObjectId, Live>,
     /// What was seen at the end.
-    closing: Option<&'a Sight>,
+    closing: Option<&'a MetadataView>,
 }
 
-impl Noting<'_> {
-    fn notes(&self) -> Notes {
-        let mut notes = Notes::on(&self.here.place.identity);
-        let memory = self.here.task.memory.map(|memory| &memory.notes);
-        let old = memory.filter(|notes| notes.are_about(&self.here.place.identity));
-        let known = old.map(Notes::by_object).unwrap_or_default();
-        notes.versions = self.view.sight.as_ref().map(Sight::versions).unwrap_or_default();
-        notes.proven = old.and_then(|notes| notes.proven);
-        notes.objects =
-            self.view.plan.steps.iter().filter_map(|step| self.note(step, known.get(&step.id).copied())).collect();
+impl CacheWriter<'_> {
+    fn cache(&self) -> Cache {
+        let mut cache = Cache::on(&self.here.place.identity);
+        let last_round = self.here.task.last_round.map(|last_round| &last_round.cache);
+        let old = last_round.filter(|cache| cache.are_about(&self.here.place.identity));
+        let known = old.map(Cache::by_object).unwrap_or_default();
+        cache.versions = self.view.metadata.as_ref().map(MetadataView::versions).unwrap_or_default();
+        cache.proven = old.and_then(|cache| cache.proven);
+        cache.objects =
+            self.view.plan.steps.iter().filter_map(|step| self.cached(step, known.get(&step.id).copied())).collect();
         if self.here.task.policies.only.is_some() {
             // Of the rest nothing was asked.
             let planned: BTreeSet<&ObjectId> = self.view.plan.steps.iter().map(|step| &step.id).collect();
-            let others = known.into_values().filter(|note| !planned.contains(&note.id)).cloned();
-            notes.objects.extend(others);
+            let others = known.into_values().filter(|cached| !planned.contains(&cached.id)).cloned();
+            cache.objects.extend(others);
         }
-        notes
+        cache
     }
 
-    /// Makes a note of an object that is as it should be.
-    fn note(&self, step: &Step, known: Option<&Note>) -> Option<Note> {
+    /// Returns what is cached of an object that is as it should be.
+    fn cached(&self, step: &Step, known: Option<&CachedObject>) -> Option<CachedObject> {
         // What rests from a fight is not what is wanted.
         if step.fields.iter().any(|field| field.verdict == Verdict::Fighting) {
             return None;
         }
-        let is_kept = step.action == Action::Keep && !self.applied.outcomes.contains_key(&step.id);
+        let is_kept = step.action == Action::Unchanged && !self.applied.outcomes.contains_key(&step.id);
         let written = self.applied.live.get(&step.id);
         if self.view.observed.unchanged.contains(&step.id) && written.is_none() {
-            let mut note = known?.clone();
-            let (metadata, date) = self.view.sight.as_ref()?.of(&step.id, &step.gvk)?;
-            note.see(metadata, date);
-            note.vital = self.view.vitals.get(&step.id).cloned().unwrap_or_default();
-            return Some(note);
+            let mut cached = known?.clone();
+            let (metadata, date) = self.view.metadata.as_ref()?.of(&step.id, &step.gvk)?;
+            cached.see(metadata, date);
+            cached.health = self.view.snapshots.get(&step.id).cloned().unwrap_or_default();
+            return Some(cached);
         }
         let live = written.or_else(|| self.view.observed.live.get(&step.id).filter(|_| is_kept))?;
         let metadata = Metadata::deserialize(&live.object.body()["metadata"]).ok()?;
-        let seen = self.view.sight.as_ref().and_then(|sight| sight.kinds.get(&step.gvk)?.date);
+        let seen = self.view.metadata.as_ref().and_then(|metadata| metadata.kinds.get(&step.gvk)?.date);
         let date: Option<Timestamp> = seen.filter(|_| written.is_none());
         let newest = self.live.get(&step.id).unwrap_or(live);
-        let mut note = Note {
+        let mut cached = CachedObject {
             id: step.id.clone(),
             gvk: step.gvk.clone(),
             unit: step.unit.clone(),
             uid: live.uid.clone(),
             version: live.resource_version.clone(),
-            fingerprint: Note::traces(&metadata, date),
+            fingerprint: CachedObject::traces(&metadata, date),
             wanted: self.here.place.digests.get(&step.id)?.clone(),
             fields: step.fields.iter().filter_map(lasting).collect(),
-            remark: step.note.clone(),
-            vital: Vital::of(newest, self.demands()),
+            note: step.note.clone(),
+            health: HealthSnapshot::of(newest, self.readiness()),
         };
-        if let Some((seen, date)) = self.closing.and_then(|sight| sight.of(&step.id, &step.gvk)) {
+        if let Some((seen, date)) = self.closing.and_then(|metadata| metadata.of(&step.id, &step.gvk)) {
             let traces = self.applied.traces.get(&step.id).cloned();
-            note.see_again(&traces.unwrap_or_else(|| metadata.fingerprint()), seen, date);
+            cached.see_again(&traces.unwrap_or_else(|| metadata.fingerprint()), seen, date);
         }
-        Some(note)
+        Some(cached)
     }
 
-    fn demands(&self) -> Demands {
-        self.here.task.patience.map(|patience| patience.demands).unwrap_or_default()
+    fn readiness(&self) -> Readiness {
+        self.here.task.wait_policy.map(|wait_policy| wait_policy.readiness).unwrap_or_default()
     }
 }

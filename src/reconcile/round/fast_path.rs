@@ -11,26 +11,26 @@ use gatewright_engine::plan::Plan;
 use gatewright_engine::problem::Problem;
 use serde::{Deserialize, Serialize};
 
-use super::health_snapshot::{has_pods, vitals};
-use super::{Conclusion, Memory, Task};
+use super::health_snapshot::{has_pods, snapshots};
+use super::{Conclusion, LastRound, Task};
 use crate::cluster::{Cluster, ClusterError};
-use crate::inventory::audit::Witness;
+use crate::inventory::audit::Audit;
 use crate::inventory::store;
-use crate::reconcile::cache::{Note, Notes};
-use crate::reconcile::observe::metadata::Sight;
+use crate::reconcile::cache::{Cache, CachedObject};
+use crate::reconcile::observe::metadata::MetadataView;
 use crate::report::{ClusterReport, ClusterState, Mode, Saved, StepReport, Unclaimed, UnitReport, UnitState};
 
 /// A round after which there was nothing left to do.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub struct Settled {
+pub struct NoChange {
     /// Names all that the rendering depended on.
     pub key: String,
     /// The version of the inventory.
     pub inventory: String,
-    /// The key that has sealed it.
+    /// The key that has signed it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub sealed_by: Option<String>,
+    pub signed_by: Option<String>,
     /// The units.
     pub units: Vec<UnitReport>,
     /// Specs that have a mistake, and own nothing.
@@ -46,87 +46,88 @@ pub struct Settled {
 pub(super) async fn conclude(
     cluster: &dyn Cluster,
     task: &Task<'_>,
-    memory: &Memory,
-    sight: &Sight,
+    last_round: &LastRound,
+    metadata: &MetadataView,
 ) -> Result<Option<Conclusion>, ClusterError> {
-    let Memory { notes, settled: Some(settled) } = memory else { return Ok(None) };
+    let LastRound { cache, no_change: Some(no_change) } = last_round else { return Ok(None) };
     let is_whole = task.policies.only.is_none() && task.policies.pinned.is_none();
-    let is_same_want = is_whole && task.want.key().as_ref() == Some(&settled.key);
-    let is_same_seal = task.witness.and_then(Witness::key_id) == settled.sealed_by;
-    if !is_same_want || !is_same_seal || sight.is_older_than(&notes.versions) || !is_untouched(notes, sight) {
+    let is_same_want = is_whole && task.want.key().as_ref() == Some(&no_change.key);
+    let is_same_key = task.audit.and_then(Audit::key_id) == no_change.signed_by;
+    if !is_same_want || !is_same_key || metadata.is_older_than(&cache.versions) || !is_untouched(cache, metadata) {
         return Ok(None);
     }
-    if store::version(cluster, &task.policies.marker.sync).await?.as_ref() != Some(&settled.inventory) {
+    if store::version(cluster, &task.policies.marker.sync).await?.as_ref() != Some(&no_change.inventory) {
         return Ok(None);
     }
-    let vitals = vitals(cluster, task, notes.objects.iter(), sight).await?;
-    let mut seen = notes.clone();
-    for note in &mut seen.objects {
-        if let Some((metadata, date)) = sight.of(&note.id, &note.gvk) {
-            note.see(metadata, date);
+    let snapshots = snapshots(cluster, task, cache.objects.iter(), metadata).await?;
+    let mut seen = cache.clone();
+    for cached in &mut seen.objects {
+        if let Some((metadata, date)) = metadata.of(&cached.id, &cached.gvk) {
+            cached.see(metadata, date);
         }
-        note.vital = vitals.get(&note.id).cloned().unwrap_or_default();
+        cached.health = snapshots.get(&cached.id).cloned().unwrap_or_default();
     }
-    seen.versions.extend(sight.versions());
-    let asks_for_health = task.patience.is_some() && cluster.has_health();
-    let units = units(settled, &seen.objects, asks_for_health);
+    seen.versions.extend(metadata.versions());
+    let asks_for_health = task.wait_policy.is_some() && cluster.has_health();
+    let units = units(no_change, &seen.objects, asks_for_health);
     let state = if task.mode == Mode::Plan { ClusterState::Planned } else { ClusterState::Done };
     let steps = seen.objects.iter().map(step).collect();
-    let saved = Saved { identity: notes.cluster.clone(), steps: Vec::new() };
-    let broken = settled.broken.clone();
+    let saved = Saved { identity: cache.cluster.clone(), steps: Vec::new() };
+    let broken = no_change.broken.clone();
     let report = ClusterReport { state, steps, units, broken, saved, ..ClusterReport::of(&Plan::default()) };
-    let settled = Some(Settled { units: report.units.clone(), ..settled.clone() });
-    let seen = Memory { notes: seen, settled };
-    let is_new = seen != *memory;
-    Ok(Some(Conclusion { report, memory: Some(seen), is_new, is_doubtful: false, rendering: None }))
+    let no_change = Some(NoChange { units: report.units.clone(), ..no_change.clone() });
+    let seen = LastRound { cache: seen, no_change };
+    let is_new = seen != *last_round;
+    Ok(Some(Conclusion { report, last_round: Some(seen), is_new, is_suspect: false, rendering: None }))
 }
 
-fn is_untouched(notes: &Notes, sight: &Sight) -> bool {
-    notes.objects.iter().all(|note| {
-        let was_looked_at = sight.kinds.contains_key(&note.gvk);
-        was_looked_at && sight.objects.get(&note.id).is_some_and(|seen| note.agrees(seen))
+fn is_untouched(cache: &Cache, metadata: &MetadataView) -> bool {
+    cache.objects.iter().all(|cached| {
+        let was_looked_at = metadata.kinds.contains_key(&cached.gvk);
+        was_looked_at && metadata.objects.get(&cached.id).is_some_and(|seen| cached.agrees(seen))
     })
 }
 
 /// The units as they were, with the state that their objects are in now.
-fn units(settled: &Settled, notes: &[Note], asks_for_health: bool) -> Vec<UnitReport> {
-    let mut of_unit: BTreeMap<&ObjectId, Vec<&Note>> = BTreeMap::new();
-    for note in notes {
-        of_unit.entry(&note.unit).or_default().push(note);
+fn units(no_change: &NoChange, cache: &[CachedObject], asks_for_health: bool) -> Vec<UnitReport> {
+    let mut of_unit: BTreeMap<&ObjectId, Vec<&CachedObject>> = BTreeMap::new();
+    for cached in cache {
+        of_unit.entry(&cached.unit).or_default().push(cached);
     }
     let unit = |unit: &UnitReport| {
-        let notes = of_unit.get(&unit.unit).map(Vec::as_slice).unwrap_or_default();
-        let sick = notes.iter().filter(|_| asks_for_health).find_map(|note| Some((note, note.vital.sick.as_ref()?)));
-        let service = notes.iter().find(|note| !note.vital.addresses.is_empty());
+        let cache = of_unit.get(&unit.unit).map(Vec::as_slice).unwrap_or_default();
+        let sick =
+            cache.iter().filter(|_| asks_for_health).find_map(|cached| Some((cached, cached.health.sick.as_ref()?)));
+        let service = cache.iter().find(|cached| !cached.health.addresses.is_empty());
         UnitReport {
             state: if sick.is_some() { UnitState::Unhealthy } else { UnitState::Current },
-            message: sick.map(|(note, what)| format!("{}: {what}", note.id)),
-            addresses: service.map(|note| note.vital.addresses.clone()).unwrap_or_default(),
-            pods: pods(notes),
-            unawaited: if asks_for_health { None } else { notes.iter().find_map(|note| unwell(note)) },
+            message: sick.map(|(cached, what)| format!("{}: {what}", cached.id)),
+            addresses: service.map(|cached| cached.health.addresses.clone()).unwrap_or_default(),
+            pods: pods(cache),
+            unawaited: if asks_for_health { None } else { cache.iter().find_map(|cached| unwell(cached)) },
             ..unit.clone()
         }
     };
-    settled.units.iter().map(unit).collect()
+    no_change.units.iter().map(unit).collect()
 }
 
-fn pods(notes: &[&Note]) -> Option<Count> {
-    let workloads = notes.iter().filter(|note| has_pods(&note.id.kind));
-    workloads.map(|note| note.vital.counted()).reduce(|a, b| Some(a? + b?)).flatten()
+fn pods(cache: &[&CachedObject]) -> Option<Count> {
+    let workloads = cache.iter().filter(|cached| has_pods(&cached.id.kind));
+    workloads.map(|cached| cached.health.counted()).reduce(|a, b| Some(a? + b?)).flatten()
 }
 
-fn unwell(note: &Note) -> Option<String> {
-    Some(format!("{}: {}", note.id, note.vital.unwell()?))
+fn unwell(cached: &CachedObject) -> Option<String> {
+    Some(format!("{}: {}", cached.id, cached.health.unwell()?))
 }
 
-fn step(note: &Note) -> StepReport {
+fn step(cached: &CachedObject) -> StepReport {
     StepReport {
-        unit: note.unit.clone(),
-        id: note.id.clone(),
+        unit: cached.unit.clone(),
+        id: cached.id.clone(),
         action: "keep".to_owned(),
         differences: Vec::new(),
-        fields: note.fields.clone(),
-        note: note.remark.clone(),
+        fields: cached.fields.clone(),
+        note: cached.note.clone(),
         place: None,
         class: None,
         outcome: None,

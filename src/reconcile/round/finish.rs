@@ -2,17 +2,16 @@
 
 use std::collections::BTreeMap;
 
-use gatewright_engine::inventory::Inventory;
 use gatewright_engine::live::Live;
 use gatewright_engine::object::{Gvk, ObjectId};
 use gatewright_engine::plan::{Action, Plan, Release, Step};
 use tokio::time::Instant;
 
-use super::former_inventories::Ledgers;
+use super::former_inventories::Stores;
 use super::summary::report;
-use super::{Here, Memory, View, cache_update, dependence, failed};
+use super::{Here, LastRound, View, cache_update, dependence, failed};
 use crate::cluster::{Cluster, ClusterError};
-use crate::inventory::store::Ledger;
+use crate::inventory::store::Store;
 use crate::reconcile::apply::Applied;
 use crate::reconcile::apply::prune::prune;
 use crate::reconcile::wait::{Unhealthy, sick, wait};
@@ -23,33 +22,34 @@ use crate::report::outcome::Outcome;
 pub(super) async fn finish(
     cluster: &dyn Cluster,
     here: &Here<'_>,
-    mut ledgers: Ledgers,
+    mut stores: Stores,
     mut view: View,
     mut applied: Applied,
-) -> (ClusterReport, Option<Memory>) {
+) -> (ClusterReport, Option<LastRound>) {
     let written = Instant::now();
     let mut after = After { live: view.observed.live.clone(), unhealthy: Unhealthy::new() };
     after.live.extend(applied.live.clone());
-    let settled = settle(cluster, here, &mut ledgers.own, &mut view, &mut applied, &mut after).await;
-    let settled = match settled {
-        Ok(()) => ledgers.others.dissolve(cluster).await,
+    let finished = finish_all(cluster, here, &mut stores.own, &mut view, &mut applied, &mut after).await;
+    let finished = match finished {
+        Ok(()) => stores.others.dissolve(cluster).await,
         failed => failed,
     };
     for (id, outcome) in not_pruned(&view.plan).outcomes {
         applied.outcomes.entry(id).or_insert(outcome);
     }
-    if settled.is_ok() {
+    if finished.is_ok() {
         applied.outcomes.extend(released(&view.plan));
     }
-    let vitals = here.health(&view, Some(&after.live));
-    let report = report(here, &view.plan, &applied, &vitals, &after.unhealthy);
-    if let Err(error) = settled {
+    let snapshots = here.health(&view, Some(&after.live));
+    let report = report(here, &view.plan, &applied, &snapshots, &after.unhealthy);
+    if let Err(error) = finished {
         let failed = failed(&error);
         return (ClusterReport { state: failed.state, error: failed.error, ..report }, None);
     }
     let closing = cache_update::closing(cluster, here, &view, &applied, written).await;
-    let memory = cache_update::finished(here, &view, &applied, &after.live, (&ledgers.own, &report), closing.as_ref());
-    (report, memory)
+    let last_round =
+        cache_update::finished(here, &view, &applied, &after.live, (&stores.own, &report), closing.as_ref());
+    (report, last_round)
 }
 
 /// How things are after everything was applied.
@@ -60,30 +60,30 @@ struct After {
     unhealthy: Unhealthy,
 }
 
-async fn settle(
+async fn finish_all(
     cluster: &dyn Cluster,
     here: &Here<'_>,
-    ledger: &mut Ledger,
+    store: &mut Store,
     view: &mut View,
     applied: &mut Applied,
     after: &mut After,
 ) -> Result<(), ClusterError> {
-    let (task, View { plan, observed, vitals, .. }) = (here.task, view);
+    let (task, View { plan, observed, snapshots, .. }) = (here.task, view);
     let sync = &task.policies.marker.sync;
     if plan.inventory.cluster.is_empty() {
         // A directory has an identity only after its first write.
         plan.inventory.cluster = cluster.identity().await?;
     }
-    note_uids(&mut plan.inventory, applied);
-    ledger.save(cluster, sync, &plan.inventory).await?;
+    plan.inventory.record_uids(applied.live.values());
+    store.save(cluster, sync, &plan.inventory).await?;
     let mut bystanders = Unhealthy::new();
-    if let Some(patience) = task.patience.filter(|_| cluster.has_health() && applied.lost.is_none()) {
+    if let Some(wait_policy) = task.wait_policy.filter(|_| cluster.has_health() && applied.lost.is_none()) {
         let changed = changed(plan, applied);
         let live = &mut after.live;
-        after.unhealthy = wait(cluster, &task.policies.marker, &changed, patience, live, task.stop).await?;
-        bystanders = sick(&kept(plan), live, patience.demands);
-        bystanders.retain(|id, _| !vitals.contains_key(id));
-        let known = vitals.iter().filter_map(|(id, vital)| Some((id.clone(), vital.sick.clone()?)));
+        after.unhealthy = wait(cluster, &task.policies.marker, &changed, wait_policy, live, task.stop).await?;
+        bystanders = sick(&kept(plan), live, wait_policy.readiness);
+        bystanders.retain(|id, _| !snapshots.contains_key(id));
+        let known = snapshots.iter().filter_map(|(id, health)| Some((id.clone(), health.sick.clone()?)));
         bystanders.extend(known);
     }
     if applied.lost.is_none() && !task.stop.is_cancelled() {
@@ -92,22 +92,13 @@ async fn settle(
         let postponed = dependence::postponed(plan, &open, &after.live);
         let pruned = prune(cluster, plan, &postponed, task.terms(observed), task.stop).await;
         applied.outcomes.extend(pruned.outcomes);
-        applied.going.extend(pruned.going);
+        applied.deleting.extend(pruned.deleting);
         applied.lost = applied.lost.take().or(pruned.lost);
         applied.postponed.extend(postponed);
     }
     forget(plan, applied);
     after.unhealthy.extend(bystanders);
-    ledger.save(cluster, sync, &plan.inventory).await
-}
-
-/// The uids of what was made or changed are known now.
-pub(super) fn note_uids(inventory: &mut Inventory, applied: &Applied) {
-    for (id, live) in &applied.live {
-        if let Some(entry) = inventory.entries.get_mut(id) {
-            entry.uid = Some(live.uid.clone());
-        }
-    }
+    store.save(cluster, sync, &plan.inventory).await
 }
 
 /// The objects that this round has written: only their health gates what follows.
@@ -119,7 +110,7 @@ fn changed(plan: &Plan, applied: &Applied) -> BTreeMap<ObjectId, Gvk> {
 
 /// The objects that were left as they are: a sick one is reported, awaited by nobody, and in nobody's way.
 fn kept(plan: &Plan) -> BTreeMap<ObjectId, Gvk> {
-    let steps = plan.steps.iter().filter(|step| step.action == Action::Keep);
+    let steps = plan.steps.iter().filter(|step| step.action == Action::Unchanged);
     steps.map(|step| (step.id.clone(), step.gvk.clone())).collect()
 }
 
@@ -130,26 +121,10 @@ fn not_pruned(plan: &Plan) -> Applied {
 
 /// Only what is known to be gone leaves the inventory.
 fn forget(plan: &mut Plan, applied: &Applied) {
-    for step in &plan.steps {
-        let is_gone = match &step.action {
-            Action::Forget => true,
-            Action::Release(Release { is_taken, .. }) => *is_taken,
-            Action::Prune(_) | Action::ReleaseFirst(_) => {
-                applied.outcomes.get(&step.id) == Some(&Outcome::Done) && !applied.going.contains(&step.id)
-            }
-            Action::CreateNamespace
-            | Action::Create
-            | Action::Update(_)
-            | Action::Adopt(_)
-            | Action::TakeOver(_)
-            | Action::Generate(_)
-            | Action::Recreate(_)
-            | Action::Keep
-            | Action::Omit => false,
-        };
-        if is_gone {
-            plan.inventory.entries.remove(&step.id);
-        }
+    let is_gone = |id: &ObjectId| applied.outcomes.get(id) == Some(&Outcome::Done) && !applied.deleting.contains(id);
+    let disowned = plan.steps.iter().filter(|step| step.action.disowns());
+    for step in disowned.filter(|step| !step.action.deletes() || is_gone(&step.id)) {
+        plan.inventory.entries.remove(&step.id);
     }
 }
 

@@ -1,5 +1,5 @@
 //! The inventories of our other syncs on a cluster, as far as a round needs them: those of former names of the sync,
-//! which are taken over, and those of syncs that objects move from.
+//! which become its own, and those of syncs that objects move from.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -7,31 +7,31 @@ use gatewright_engine::inventory::Inventory;
 use gatewright_engine::marks::Owner;
 use gatewright_engine::object::ObjectId;
 use gatewright_engine::plan::policies::Policies;
-use gatewright_engine::plan::{Doubt, Elsewhere, Observed};
+use gatewright_engine::plan::{Elsewhere, Observed, Suspicion};
 use tracing::{info, warn};
 
 use super::Task;
 use crate::cluster::{Cluster, ClusterError};
-use crate::inventory::store::{self, Ledger, Shards};
+use crate::inventory::store::{self, Shards, Store};
 
 /// The inventory of a sync, and what it needs of those of others.
-pub(super) struct Ledgers {
-    pub(super) own: Ledger,
+pub(super) struct Stores {
+    pub(super) own: Store,
     pub(super) others: Others,
 }
 
-impl Ledgers {
+impl Stores {
     /// Reads them.
     pub(super) async fn load(cluster: &dyn Cluster, task: &Task<'_>, shards: Shards) -> Result<Self, ClusterError> {
-        let mut own = store::watched(cluster, &task.policies.marker.sync, task.witness, shards).await?;
+        let mut own = store::watched(cluster, &task.policies.marker.sync, task.audit, shards).await?;
         let others = Others::load(cluster, task, shards).await?;
-        own.unproven.extend(others.unproven().cloned());
+        own.unverified.extend(others.unverified().cloned());
         Ok(Self { own, others })
     }
 
-    /// Tells whether one of them is in doubt.
-    pub(super) fn are_doubtful(&self) -> bool {
-        self.own.doubt.is_some() || self.others.doubt.is_some()
+    /// Tells whether one of them is suspect.
+    pub(super) fn are_suspect(&self) -> bool {
+        self.own.suspicion.is_some() || self.others.suspicion.is_some()
     }
 
     /// Adds to what was seen what stands in them.
@@ -42,59 +42,60 @@ impl Ledgers {
         observed: &mut Observed,
     ) -> Result<(), ClusterError> {
         observed.elsewhere = self.others.elsewhere(cluster, observed, task).await?;
-        let doubt = |what: &String| Doubt { sync: task.policies.marker.sync.clone(), what: what.clone() };
-        observed.doubt = self.own.doubt.as_ref().map(doubt).or_else(|| self.others.doubt.clone());
-        observed.unproven.clone_from(&self.own.unproven);
+        let suspicion = |what: &String| Suspicion { sync: task.policies.marker.sync.clone(), what: what.clone() };
+        observed.suspicion = self.own.suspicion.as_ref().map(suspicion).or_else(|| self.others.suspicion.clone());
+        observed.unverified.clone_from(&self.own.unverified);
         Ok(())
     }
 }
 
 /// Inventories of former names.
 pub(super) struct Others {
-    former: BTreeMap<String, Ledger>,
+    former: BTreeMap<String, Store>,
     /// Why one of them cannot be trusted.
-    doubt: Option<Doubt>,
+    suspicion: Option<Suspicion>,
 }
 
 impl Others {
-    /// Reads the inventories of former names. One of another installation is not taken over.
+    /// Reads the inventories of former names. One of another installation stays.
     async fn load(cluster: &dyn Cluster, task: &Task<'_>, shards: Shards) -> Result<Self, ClusterError> {
         let policies = task.policies;
-        let (mut former, mut doubt) = (BTreeMap::new(), None);
-        for name in &policies.moved {
-            let witness = task.witness.map(|witness| witness.of(name));
-            let ledger = store::watched(cluster, name, witness.as_ref(), shards).await?;
-            let wrong = |what: &String| Doubt { sync: name.clone(), what: format!("that of sync {name:?}: {what}") };
-            doubt = doubt.or_else(|| ledger.doubt.as_ref().map(wrong));
-            let installation = &ledger.inventory.installation;
-            if !ledger.exists() {
+        let (mut former, mut suspicion) = (BTreeMap::new(), None);
+        for name in &policies.renamed_from {
+            let audit = task.audit.map(|audit| audit.of(name));
+            let store = store::watched(cluster, name, audit.as_ref(), shards).await?;
+            let wrong =
+                |what: &String| Suspicion { sync: name.clone(), what: format!("that of sync {name:?}: {what}") };
+            suspicion = suspicion.or_else(|| store.suspicion.as_ref().map(wrong));
+            let installation = &store.inventory.installation;
+            if !store.exists() {
                 continue;
             }
             if cluster.carries_marks() && *installation != policies.marker.installation {
-                warn!(sync = name, installation, "not taken over, because it belongs to another installation");
+                warn!(sync = name, installation, "left alone, because it belongs to another installation");
                 continue;
             }
-            former.insert(name.clone(), ledger);
+            former.insert(name.clone(), store);
         }
-        Ok(Self { former, doubt })
+        Ok(Self { former, suspicion })
     }
 
-    /// Returns the entries that bear no seal of ours, and should.
-    fn unproven(&self) -> impl Iterator<Item = &ObjectId> {
-        self.former.values().flat_map(|ledger| &ledger.unproven)
+    /// Returns the entries that bear no signature of ours, and should.
+    fn unverified(&self) -> impl Iterator<Item = &ObjectId> {
+        self.former.values().flat_map(|store| &store.unverified)
     }
 
-    /// Returns what is owned under the name of the sync and under its former ones. What stands in both was taken over
+    /// Returns what is owned under the name of the sync and under its former ones. What stands in both was renamed
     /// by a round that did not come to its end.
-    pub(super) fn taken_over(&self, owned: &Inventory) -> Inventory {
+    pub(super) fn with_former(&self, owned: &Inventory) -> Inventory {
         let mut all = owned.clone();
-        for ledger in self.former.values() {
-            for (id, entry) in &ledger.inventory.entries {
+        for store in self.former.values() {
+            for (id, entry) in &store.inventory.entries {
                 let known = all.entries.entry(id.clone()).or_insert_with(|| entry.clone());
                 known.uid = known.uid.take().or_else(|| entry.uid.clone());
             }
             if all.cluster.is_empty() {
-                all.cluster.clone_from(&ledger.inventory.cluster);
+                all.cluster.clone_from(&store.inventory.cluster);
             }
         }
         all
@@ -120,8 +121,8 @@ impl Others {
         for sync in self.of_interest(cluster, observed, policies) {
             add(&sync, &store::load(cluster, &sync).await?.inventory);
         }
-        for (sync, ledger) in &self.former {
-            add(sync, &ledger.inventory);
+        for (sync, store) in &self.former {
+            add(sync, &store.inventory);
         }
         Ok(elsewhere)
     }
@@ -139,16 +140,16 @@ impl Others {
         syncs.filter(|sync| claims.is_known(sync) && !self.former.contains_key(sync)).collect()
     }
 
-    /// Removes the inventories that were taken over: all that is in them is in ours now. What is in doubt stays until
+    /// Removes the inventories of former names: all that is in them is in ours now. What is suspect stays until
     /// it is repaired.
     pub(super) async fn dissolve(&self, cluster: &dyn Cluster) -> Result<(), ClusterError> {
-        if self.doubt.is_some() {
+        if self.suspicion.is_some() {
             return Ok(());
         }
-        for (sync, ledger) in &self.former {
-            ledger.forget(sync)?;
-            store::remove(cluster, sync, ledger.clone()).await?;
-            info!(sync, "its inventory was taken over under another name");
+        for (sync, store) in &self.former {
+            store.forget(sync)?;
+            store::remove(cluster, sync, store.clone()).await?;
+            info!(sync, "its inventory goes on under another name");
         }
         Ok(())
     }

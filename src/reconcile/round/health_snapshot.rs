@@ -1,11 +1,11 @@
-//! How objects are that nobody has touched: as they were, unless their status has moved.
+//! How objects are that nobody has touched: as they were, unless their status has changed.
 
 use std::collections::BTreeMap;
 
 use futures::FutureExt;
 use gatewright_engine::error::Chain;
 use gatewright_engine::health::pods::Count;
-use gatewright_engine::health::{Demands, addresses};
+use gatewright_engine::health::{Readiness, addresses};
 use gatewright_engine::live::Live;
 use gatewright_engine::marks::SYNC_LABEL;
 use gatewright_engine::object::{Gvk, ObjectId, is_secret};
@@ -14,39 +14,39 @@ use tracing::warn;
 
 use super::Task;
 use crate::cluster::{Cluster, ClusterError, Reason};
-use crate::reconcile::cache::{Note, Vital};
-use crate::reconcile::observe::beside;
-use crate::reconcile::observe::metadata::Sight;
+use crate::reconcile::cache::{CachedObject, HealthSnapshot};
+use crate::reconcile::observe::join_limited;
+use crate::reconcile::observe::metadata::MetadataView;
 
 /// What is known of the state of objects.
 #[derive(Clone, Copy)]
-pub struct Vitals<'a> {
+pub struct HealthSnapshots<'a> {
     /// Those that were read.
     pub live: &'a BTreeMap<ObjectId, Live>,
     /// Those that need not be.
-    pub known: &'a BTreeMap<ObjectId, Vital>,
+    pub known: &'a BTreeMap<ObjectId, HealthSnapshot>,
     /// What counts as healthy; `None` where nothing has health, as in a directory.
-    pub demands: Option<Demands>,
+    pub readiness: Option<Readiness>,
 }
 
 /// Why it is not known whether an object is well that nobody has looked at.
 const PASSED_BY: &str = "its status has changed, and nobody has looked at it since";
 
-impl Vitals<'_> {
+impl HealthSnapshots<'_> {
     /// Returns where a Service can be reached.
     pub fn addresses(&self, service: &ObjectId) -> Vec<String> {
         match (self.known.get(service), self.live.get(service)) {
-            (Some(vital), _) => vital.addresses.clone(),
+            (Some(health), _) => health.addresses.clone(),
             (None, live) => live.map(|live| addresses(live.object.body())).unwrap_or_default(),
         }
     }
 
     /// Returns what is not well of a unit as far as that was seen; of several objects the first.
     pub fn unwell(&self, unit: &Unit) -> Option<String> {
-        let demands = self.demands?;
+        let readiness = self.readiness?;
         unit.all().find_map(|object| {
-            let what = match self.of(object.id(), demands) {
-                Some(vital) => vital.unwell()?,
+            let what = match self.of(object.id(), readiness) {
+                Some(health) => health.unwell()?,
                 None => "it is not there".to_owned(),
             };
             Some(format!("{}: {what}", object.id()))
@@ -55,17 +55,17 @@ impl Vitals<'_> {
 
     /// Returns the pods of a unit; `None` if it has none, or those of a workload are not known.
     pub fn pods(&self, unit: &Unit) -> Option<Count> {
-        let demands = self.demands?;
+        let readiness = self.readiness?;
         let workloads = unit.all().filter(|object| has_pods(&object.id().kind));
-        workloads.map(|object| self.of(object.id(), demands)?.counted()).reduce(|a, b| Some(a? + b?)).flatten()
+        workloads.map(|object| self.of(object.id(), readiness)?.counted()).reduce(|a, b| Some(a? + b?)).flatten()
     }
 
-    fn of(&self, id: &ObjectId, demands: Demands) -> Option<Vital> {
-        self.known.get(id).cloned().or_else(|| self.live.get(id).map(|live| Vital::of(live, demands)))
+    fn of(&self, id: &ObjectId, readiness: Readiness) -> Option<HealthSnapshot> {
+        self.known.get(id).cloned().or_else(|| self.live.get(id).map(|live| HealthSnapshot::of(live, readiness)))
     }
 }
 
-impl Vital {
+impl HealthSnapshot {
     /// Returns what is wrong with the object, or why nobody knows.
     pub fn unwell(&self) -> Option<String> {
         self.sick.clone().or_else(|| self.is_old.then(|| PASSED_BY.to_owned()))
@@ -83,29 +83,29 @@ pub fn has_pods(kind: &str) -> bool {
 }
 
 /// Returns the state of objects that nobody has touched. The kinds of those that were not well, or whose status has
-/// moved, are listed; a round that does not ask for health takes what was known, and so does one in which a kind cannot
+/// changed, are listed; a round that does not ask for health takes what was known, and so does one in which a kind cannot
 /// be listed: the next round tries again.
-pub(super) async fn vitals<'a>(
+pub(super) async fn snapshots<'a>(
     cluster: &dyn Cluster,
     task: &Task<'_>,
-    notes: impl Iterator<Item = &'a Note>,
-    sight: &Sight,
-) -> Result<BTreeMap<ObjectId, Vital>, ClusterError> {
-    let mut vitals = BTreeMap::new();
+    cache: impl Iterator<Item = &'a CachedObject>,
+    metadata: &MetadataView,
+) -> Result<BTreeMap<ObjectId, HealthSnapshot>, ClusterError> {
+    let mut snapshots = BTreeMap::new();
     let mut open: BTreeMap<&Gvk, Vec<&ObjectId>> = BTreeMap::new();
-    for note in notes {
-        let has_moved = sight.objects.get(&note.id).is_none_or(|seen| seen.resource_version != note.version);
-        let is_old = has_moved || note.vital.is_old;
-        if is_old || note.vital.sick.is_some() {
-            open.entry(&note.gvk).or_default().push(&note.id);
+    for cached in cache {
+        let has_changed = metadata.objects.get(&cached.id).is_none_or(|seen| seen.resource_version != cached.version);
+        let is_old = has_changed || cached.health.is_old;
+        if is_old || cached.health.sick.is_some() {
+            open.entry(&cached.gvk).or_default().push(&cached.id);
         }
-        vitals.insert(note.id.clone(), Vital { is_old, ..note.vital.clone() });
+        snapshots.insert(cached.id.clone(), HealthSnapshot { is_old, ..cached.health.clone() });
     }
-    let Some(patience) = task.patience.filter(|_| cluster.has_health()) else { return Ok(vitals) };
+    let Some(wait_policy) = task.wait_policy.filter(|_| cluster.has_health()) else { return Ok(snapshots) };
     let label = task.policies.marker.label();
     let label = (SYNC_LABEL, label.as_str());
     let lists = open.keys().map(|gvk| async move { (*gvk, list(cluster, gvk, label).await) }.boxed()).collect();
-    for (gvk, list) in beside(lists).await {
+    for (gvk, list) in join_limited(lists).await {
         let live = match list {
             Ok(live) => live,
             Err(error) if concerns_all(&error) => return Err(error),
@@ -115,15 +115,15 @@ pub(super) async fn vitals<'a>(
             }
         };
         for id in &open[gvk] {
-            vitals.entry((*id).clone()).and_modify(|vital| vital.is_old = false);
+            snapshots.entry((*id).clone()).and_modify(|health| health.is_old = false);
         }
         for live in live {
-            if let Some(vital) = vitals.get_mut(live.object.id()) {
-                *vital = Vital::of(&live, patience.demands);
+            if let Some(health) = snapshots.get_mut(live.object.id()) {
+                *health = HealthSnapshot::of(&live, wait_policy.readiness);
             }
         }
     }
-    Ok(vitals)
+    Ok(snapshots)
 }
 
 /// Whether nothing else can be asked either. A 500 for one kind may well be about an object that nobody can read.

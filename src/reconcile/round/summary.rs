@@ -9,7 +9,7 @@ use gatewright_engine::unit::Unit;
 use tracing::{info, warn};
 
 use super::Here;
-use super::health_snapshot::Vitals;
+use super::health_snapshot::HealthSnapshots;
 use crate::reconcile::apply::Applied;
 use crate::reconcile::wait::Unhealthy;
 use crate::report::outcome::Outcome;
@@ -21,7 +21,7 @@ pub(super) fn report(
     here: &Here<'_>,
     plan: &Plan,
     applied: &Applied,
-    vitals: &Vitals<'_>,
+    snapshots: &HealthSnapshots<'_>,
     unhealthy: &Unhealthy,
 ) -> ClusterReport {
     let mut report = ClusterReport::of(plan);
@@ -41,7 +41,7 @@ pub(super) fn report(
         () if here.task.stop.is_cancelled() => ClusterState::Stopped,
         () => ClusterState::Done,
     };
-    report.units = units(here, plan, vitals, Some(applied), unhealthy);
+    report.units = units(here, plan, snapshots, Some(applied), unhealthy);
     report
 }
 
@@ -49,7 +49,7 @@ pub(super) fn report(
 pub(super) fn units(
     here: &Here<'_>,
     plan: &Plan,
-    vitals: &Vitals<'_>,
+    snapshots: &HealthSnapshots<'_>,
     applied: Option<&Applied>,
     unhealthy: &Unhealthy,
 ) -> Vec<UnitReport> {
@@ -73,9 +73,9 @@ pub(super) fn units(
             let postponed = applied.and_then(|applied| applied.postponed.get(&unit.id)).cloned();
             let sick = sick.map(|(id, what)| format!("{id}: {what}"));
             let message = postponed.or(sick).or_else(|| fights.remove(&unit.id));
-            let is_awaited = applied.is_some() && here.task.patience.is_some();
-            let unawaited = if is_awaited { None } else { vitals.unwell(unit) };
-            UnitReport { message, unawaited, ..unit_report(unit, state, vitals) }
+            let is_awaited = applied.is_some() && here.task.wait_policy.is_some();
+            let unawaited = if is_awaited { None } else { snapshots.unwell(unit) };
+            UnitReport { message, unawaited, ..unit_report(unit, state, snapshots) }
         })
         .collect();
     let rendered: BTreeSet<&ObjectId> = rendering.units.iter().map(|unit| &unit.id).collect();
@@ -98,18 +98,18 @@ pub(super) fn units(
 }
 
 /// Begins the report of a unit: where it can be reached.
-pub fn unit_report(unit: &Unit, state: UnitState, vitals: &Vitals<'_>) -> UnitReport {
+pub fn unit_report(unit: &Unit, state: UnitState, snapshots: &HealthSnapshots<'_>) -> UnitReport {
     let service = unit.objects.iter().find(|object| object.id().is_a("", "Service"));
     let ports = service.and_then(|service| service.body().pointer("/spec/ports")?.as_array());
     let ports = ports.into_iter().flatten().filter_map(|port| u16::try_from(port["port"].as_u64()?).ok());
-    let addresses = service.map(|service| vitals.addresses(service.id()));
+    let addresses = service.map(|service| snapshots.addresses(service.id()));
     UnitReport {
         unit: unit.id.clone(),
         state,
         message: None,
         addresses: addresses.unwrap_or_default(),
         ports: ports.collect(),
-        pods: vitals.pods(unit),
+        pods: snapshots.pods(unit),
         unawaited: None,
         since: None,
     }

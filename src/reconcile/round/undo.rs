@@ -43,10 +43,7 @@ async fn leave_out(cluster: &dyn Cluster, restoration: &mut Restoration, observe
             refusals.push(Refusal { unit, id, reason });
         }
     }
-    for unit in &mut restoration.rendering.units {
-        unit.objects.retain(|object| !refusals.iter().any(|refusal| refusal.id == *object.id()));
-    }
-    restoration.refusals.extend(refusals);
+    restoration.refuse(refusals);
 }
 
 /// The addresses that Services ask for which are to be made: unit, Service, address.

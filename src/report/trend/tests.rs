@@ -6,7 +6,7 @@ use proptest::prelude::*;
 use serde_json::{Value, json};
 
 use super::*;
-use crate::report::comparison::compare;
+use crate::report::diff::diff;
 use crate::report::merged::{merged, unknown};
 
 const CLUSTER: &str = "eu";
@@ -167,9 +167,9 @@ proptest! {
     fn a_report_differs_from_itself_in_nothing(round in round(), earlier in round()) {
         let earlier = dated(reported(0, &earlier), None);
         let report = dated(reported(1, &round), Some(&earlier));
-        let comparison = compare(std::slice::from_ref(&report), std::slice::from_ref(&report));
-        let change = &comparison.syncs["gateways"].clusters[CLUSTER];
-        prop_assert!(!comparison.has_new() && change.resolved.is_empty());
+        let found = diff(std::slice::from_ref(&report), std::slice::from_ref(&report));
+        let change = &found.syncs["gateways"].clusters[CLUSTER];
+        prop_assert!(!found.has_new() && change.resolved.is_empty());
         prop_assert_eq!(change.still.len(), finding::on(&report, CLUSTER).len());
     }
 }
@@ -334,7 +334,7 @@ fn resolves(before: &str, how: Mode, (units, fields): (Value, Value), file: Opti
 
 #[test]
 fn only_what_was_seen_to_be_well_or_gone_is_resolved() {
-    use Mode::{Apply, Compare, Plan};
+    use Mode::{Apply, Plan};
     let state = |state: &str| (json!([[state, null]]), json!({}));
     for mode in [Apply, Plan] {
         assert!(resolves("unhealthy", mode, state("current"), None));
@@ -348,8 +348,8 @@ fn only_what_was_seen_to_be_well_or_gone_is_resolved() {
         assert!(!resolves("unhealthy", mode, state("failed"), None));
         assert!(resolves("unhealthy", mode, state("pruned"), None));
     }
-    // A comparison asks nobody how he is.
-    assert!(!resolves("unhealthy", Compare, state("current"), None));
+    // A drift report asks for no health.
+    assert!(!resolves("unhealthy", Mode::Report, state("current"), None));
     // It is gone from the source, and nothing of it is left; or nobody knows what stands there.
     let gone = |more: Value| (json!([]), more);
     assert!(resolves("unhealthy", Apply, gone(json!({})), None));

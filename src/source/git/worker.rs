@@ -69,7 +69,7 @@ enum WorkerError {
     #[error("to fetch it takes more than {} MiB of memory", MOST_MEMORY >> 10)]
     TooMuch,
     #[error("the process that talks to the server ended without an answer")]
-    Silent(#[source] Option<serde_json::Error>),
+    NoAnswer(#[source] Option<serde_json::Error>),
 }
 
 /// An error of another process.
@@ -104,7 +104,7 @@ pub(super) fn update(
     }
     match serde_json::from_slice(&text) {
         Ok(answer) => said(answer),
-        Err(error) => Err(Failure::new(Reason::Invalid, WorkerError::Silent(Some(error)))),
+        Err(error) => Err(Failure::new(Reason::Invalid, WorkerError::NoAnswer(Some(error)))),
     }
 }
 
@@ -160,14 +160,14 @@ fn said(answer: Answer) -> Result<Option<Wanted>, Failure> {
         Answer::Unchanged => Ok(None),
         Answer::Fetched { commit, ask_for, revision } => match Oid::from_str(&commit) {
             Ok(commit) => Ok(Some(Wanted { commit, ask_for, revision })),
-            Err(_) => Err(Failure::new(Reason::Invalid, WorkerError::Silent(None))),
+            Err(_) => Err(Failure::new(Reason::Invalid, WorkerError::NoAnswer(None))),
         },
         Answer::Failed { reason, causes, hint, of_mirror } => {
             let told = |source: Option<Box<Told>>, message| Some(Box::new(Told { message, source }));
             let cause = causes.into_iter().rev().fold(None, told);
             let cause: Box<dyn StdError + Send + Sync> = match cause {
                 Some(told) => told,
-                None => Box::new(WorkerError::Silent(None)),
+                None => Box::new(WorkerError::NoAnswer(None)),
             };
             Err(Failure { reason, cause, hint, of_mirror })
         }

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::{applied, configure, deployment, is_settled, live, want};
+use super::{applied, configure, deployment, is_decided, live, want};
 use crate::ownership::site::Site;
 
 /// A Deployment with a text in a label, an annotation and a variable, and so much of a processor.
@@ -23,7 +23,7 @@ fn set(site: &Site, version: &str) {
 fn a_label_that_reads_as_an_equal_amount_is_left_to_who_has_set_it() {
     let site = applied("", &saying("1.10", "1000m"));
     set(&site, "1.1");
-    is_settled(&site).says("metadata.labels.version: left to some-controller; ours would be \"1.10\"");
+    is_decided(&site).says("metadata.labels.version: left to some-controller; ours would be \"1.10\"");
     assert_eq!(live(&site)["metadata"]["labels"]["version"], "1.1");
 
     configure(&site, "conflicts: [{manager: some-controller, policy: fail}]");

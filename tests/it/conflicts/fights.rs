@@ -1,6 +1,6 @@
 //! Two who set one value, on a real API server.
 
-use super::{applied, apply, configure, deployment, is_settled, live, replicas, settled};
+use super::{applied, apply, configure, decided, deployment, is_decided, live, replicas};
 use crate::ownership::site::Site;
 use serde_json::json;
 
@@ -21,7 +21,7 @@ fn a_fight_is_named_rests_and_is_forgotten() {
         assert_eq!(replicas(&site), 2);
     }
     apply(&site, "scaler", &json!({"replicas": 9}));
-    assert!(settled(&site).contains(&("fighting".to_owned(), "spec.replicas".to_owned())));
+    assert!(decided(&site).contains(&("fighting".to_owned(), "spec.replicas".to_owned())));
     let line = "spec.replicas: Fighting with scaler, corrected 3 times in vain; left alone for 1 more round";
     site.sync().exits(0).says(line).says("1 object updated");
     assert_eq!(replicas(&site), 2);
@@ -40,11 +40,11 @@ fn a_fight_is_named_rests_and_is_forgotten() {
     site.sync().exits(0).says("corrected 5 times in vain").says("1 object updated");
 
     // The other has given up.
-    let run = is_settled(&site);
+    let run = is_decided(&site);
     assert!(!run.out.contains("Fighting"), "{}", run.out);
     let run = flip(&site).exits(0).says("spec.replicas: 9 -> 2");
     assert!(!run.out.contains("Fighting"), "{}", run.out);
-    is_settled(&site);
+    is_decided(&site);
 }
 
 #[test]
@@ -60,7 +60,7 @@ fn a_fight_that_is_forgotten_with_the_state_begins_anew() {
     // Peace can also be made by a rule.
     configure(&site, "conflicts: [{manager: 'scaler', policy: yield}]");
     flip(&site).exits(0).says("no changes").says("spec.replicas: left to scaler; ours would be 2");
-    is_settled(&site);
+    is_decided(&site);
 }
 
 #[test]
@@ -77,7 +77,7 @@ fn an_object_that_somebody_deletes_again_and_again_is_left_alone_for_a_while() {
     assert_eq!(site.left_of("edge").len(), 0, "it is left alone for a round");
     site.sync().exits(0).says("1 object created");
     // Who gives up is forgotten.
-    is_settled(&site);
+    is_decided(&site);
     for _ in 0..3 {
         remake().exits(0).says("1 object created");
     }

@@ -8,7 +8,7 @@ use super::{deployment, live, managers};
 use crate::cluster::proxy::{Answer, Seen};
 use crate::faults::Place;
 
-/// An apply that is no rehearsal; what is said of owners before it is a patch without force.
+/// An apply that is no dry run; what is said of owners before it is a patch without force.
 fn is_apply(seen: &Seen) -> bool {
     seen.is_write() && seen.is("PATCH", "/deployments/edge") && seen.path.contains("force=true")
 }

@@ -3,13 +3,13 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
+use crate::support::memory::MemoryCluster;
 use futures::future::join_all;
 use gatewright::basics::clock::SystemClock;
 use gatewright::cluster::Cluster;
 use gatewright::cluster::directory::DirectoryCluster;
 use gatewright::cluster::kube::KubeCluster;
 use gatewright::cluster::kubeconfig::{Settings, StandardLookup};
-use gatewright::cluster::memory::MemoryCluster;
 use gatewright::report::{ClusterReport, ClusterState};
 use gatewright_engine::live::Live;
 use gatewright_engine::marks::SYNC_LABEL;
@@ -67,17 +67,17 @@ impl Change {
 }
 
 /// An installation, its cluster, and all that was done to it by whom.
-struct Scene {
+struct Setup {
     installation: Installation,
     cluster: Arc<dyn Cluster>,
     /// The kinds of what it may own.
     kinds: &'static [(&'static str, &'static str)],
     done: Vec<Effect>,
-    /// What goes with the scene.
+    /// What goes with the setup.
     _folder: Option<TempDir>,
 }
 
-impl Scene {
+impl Setup {
     fn new(sync: &str, cluster: Arc<dyn Cluster>, folder: Option<TempDir>) -> Self {
         let installation = Installation::new(sync, &json!({}));
         Self { installation, cluster, kinds: &RENDERED, done: Vec::new(), _folder: folder }
@@ -193,42 +193,42 @@ impl Scene {
 }
 
 /// Lets a round of `change` die, and has the next one put it right. Tells whether it came through instead.
-async fn dies(mut scene: Scene, change: &Change, death: Death) -> bool {
+async fn dies(mut setup: Setup, change: &Change, death: Death) -> bool {
     let moment = format!("{death:?}");
     if !change.before.is_empty() {
-        let (report, _) = scene.whole_round(&change.before).await;
+        let (report, _) = setup.whole_round(&change.before).await;
         assert_eq!(report.state, ClusterState::Done, "{report:?}");
         // It is no doing twice if the next round does another thing to the same object.
-        scene.done.retain(|effect| matches!(effect, Effect::WriteRecord(_) | Effect::DeleteRecord(_)));
+        setup.done.retain(|effect| matches!(effect, Effect::WriteRecord(_) | Effect::DeleteRecord(_)));
     }
-    let existed = scene.owned().await;
-    let survived = scene.round(&change.after, death).await;
-    scene.assert_known(&moment).await;
+    let existed = setup.owned().await;
+    let survived = setup.round(&change.after, death).await;
+    setup.assert_known(&moment).await;
 
-    let (report, _) = scene.whole_round(&change.after).await;
+    let (report, _) = setup.whole_round(&change.after).await;
     assert_eq!(report.state, ClusterState::Done, "{moment}: {report:?}");
-    scene.assert_converged(&change.after, &moment).await;
-    for (id, live) in scene.owned().await {
+    setup.assert_converged(&change.after, &moment).await;
+    for (id, live) in setup.owned().await {
         let same = existed.get(&id).is_none_or(|before| before.uid == live.uid);
-        assert!(same, "{moment}: {id} was made anew");
+        assert!(same, "{moment}: {id} was replaced");
     }
-    let (_, done) = scene.whole_round(&change.after).await;
+    let (_, done) = setup.whole_round(&change.after).await;
     assert_eq!(done, [], "{moment}: there was nothing left to do");
 
-    scene.whole_round(&change.later).await;
-    let (left, inventory) = scene.records_left().await;
-    assert_eq!(left, inventory, "{moment}: the next change tidies up, {:?}", scene.done);
+    setup.whole_round(&change.later).await;
+    let (left, inventory) = setup.records_left().await;
+    assert_eq!(left, inventory, "{moment}: the next change tidies up, {:?}", setup.done);
     survived
 }
 
 /// Lets a round of `change` die at each of its side effects, in each way; returns how many it has.
-async fn dies_everywhere(change: &Change, ends: &[End], scene: impl Fn() -> Scene) -> usize {
+async fn dies_everywhere(change: &Change, ends: &[End], setup: impl Fn() -> Setup) -> usize {
     for at in 1.. {
         let mut survived = false;
         for (side, end) in
             [Side::Before, Side::After].into_iter().flat_map(|side| ends.iter().map(move |end| (side, *end)))
         {
-            survived = dies(scene(), change, Death { at, side, end }).await;
+            survived = dies(setup(), change, Death { at, side, end }).await;
         }
         if survived {
             return at - 1;
@@ -238,8 +238,8 @@ async fn dies_everywhere(change: &Change, ends: &[End], scene: impl Fn() -> Scen
 }
 
 async fn dies_everywhere_in_memory(change: &Change) -> usize {
-    let scene = || Scene::new("edge", Arc::new(MemoryCluster::new("c")), None);
-    dies_everywhere(change, &[End::Killed, End::CutOff], scene).await
+    let setup = || Setup::new("edge", Arc::new(MemoryCluster::new("c")), None);
+    dies_everywhere(change, &[End::Killed, End::CutOff], setup).await
 }
 
 #[tokio::test]
@@ -251,21 +251,21 @@ async fn a_round_that_creates_may_die_anywhere() {
 
 #[tokio::test]
 async fn a_round_that_adopts_may_die_anywhere() {
-    let scene = || {
+    let setup = || {
         let metadata = json!({"name": "a", "namespace": "infra"});
         let memory = MemoryCluster::new("c");
         memory.put(object(json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata})));
         let installation = Installation::new("edge", &json!({"adopt": {"policy": "if-unowned"}}));
-        Scene { installation, ..Scene::new("edge", Arc::new(memory), None) }
+        Setup { installation, ..Setup::new("edge", Arc::new(memory), None) }
     };
     let change = Change::new("infra", &[], &[("a", 80)]);
-    assert_eq!(dies_everywhere(&change, &[End::Killed, End::CutOff], scene).await, 2 + 5 + 3);
+    assert_eq!(dies_everywhere(&change, &[End::Killed, End::CutOff], setup).await, 2 + 5 + 3);
 }
 
 #[tokio::test]
 async fn a_round_that_takes_over_may_die_anywhere() {
     let change = Change::new("infra", &[], &[("a", 80)]);
-    let effects = dies_everywhere(&change, &[End::Killed, End::CutOff], || Scene::deployed("a")).await;
+    let effects = dies_everywhere(&change, &[End::Killed, End::CutOff], || Setup::deployed("a")).await;
     // The namespace and the parameters are made, the Gateway is adopted, and four objects are patched and then applied.
     assert_eq!(effects, 2 + 3 + 4 * 2 + 3);
 }
@@ -294,13 +294,13 @@ async fn a_round_that_does_all_of_it_may_die_anywhere() {
 
 #[tokio::test]
 async fn a_round_on_a_directory_may_die_anywhere() {
-    let scene = || {
+    let setup = || {
         let folder = tempfile::tempdir().expect("temporary folders can be made");
         let cluster = DirectoryCluster::new(folder.path().join("rendered"));
-        Scene::new("edge", Arc::new(cluster), Some(folder))
+        Setup::new("edge", Arc::new(cluster), Some(folder))
     };
     let change = Change::new("infra", &[("a", 80), ("b", 80)], &[("b", 81), ("c", 80)]);
-    let effects = dies_everywhere(&change, &[End::Killed], scene).await;
+    let effects = dies_everywhere(&change, &[End::Killed], setup).await;
     assert_eq!(effects, 4 + 2 + 4 + 3 + 4 + 3);
 }
 
@@ -312,10 +312,10 @@ async fn a_round_on_an_api_server_may_die_anywhere() {
         let name = unique("step");
         let settings = Settings { path: Some(server.kubeconfig("admin")), ..Settings::default() };
         let cluster = KubeCluster::new(&name, settings, StandardLookup::default(), Arc::new(SystemClock::new()));
-        let scene = Scene::new(&name, Arc::new(cluster), None);
-        let scene = Scene { installation: scene.installation.keeping(), ..scene };
+        let setup = Setup::new(&name, Arc::new(cluster), None);
+        let setup = Setup { installation: setup.installation.keeping(), ..setup };
         let change = Change::new(&name, &[("a", 80), ("b", 80)], &[("b", 81), ("c", 80)]);
-        dies(scene, &change, Death { at, side, end }).await
+        dies(setup, &change, Death { at, side, end }).await
     };
     for at in 1.. {
         let ends = [End::Killed, End::CutOff].map(|end| [Side::Before, Side::After].map(|side| dies(at, side, end)));

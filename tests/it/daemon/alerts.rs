@@ -203,7 +203,7 @@ fn a_broken_spec_is_seen(watch: &mut Watch) {
     assert!(counted(&after, "done") <= counted(&before, "done"), "a broken spec counts as done");
     assert_eq!(success(&after), success(&before));
     watch.until("GatewrightSyncFailing", ("sync", "gateways"), LATER);
-    // A restart does not begin to count anew.
+    // A restart does not begin to count again.
     watch.daemon.stops_within(std::time::Duration::from_secs(20));
     watch.daemon = Daemon::start(&watch.desk, watch.port, &[]);
     watch.daemon.until("a round", |daemon| counted(&Page::of(daemon), "failed") > 0.0);

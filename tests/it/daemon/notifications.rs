@@ -128,7 +128,7 @@ fn drift_comes_and_goes(told: &mut Told) {
     assert_eq!((&new["clusters"], &new["object"]["name"]), (&json!(["only"]), &json!("edge")));
     assert!(new["what"].as_str().is_some_and(|what| what.contains("targetPort")), "{new}");
     let text = came["text"].as_str().expect("it has a line for people");
-    assert!(text.starts_with("gateways on cluster only: is about 1 of 1 unit"), "{text}");
+    assert!(text.starts_with("gateways on cluster only: 1 of 1 unit on 1 of 1 cluster differ"), "{text}");
     assert!(text.ends_with("; 1 new, 0 still there, 0 resolved"), "{text}");
     let report = fs::read_to_string(came["report"].as_str().expect("it names the report")).expect("it is kept");
     // The history does not repeat what is as it should be.

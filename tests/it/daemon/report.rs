@@ -72,7 +72,7 @@ fn a_sync_in_report_mode_says_what_it_would_do_and_does_nothing() {
     daemon.stops_within(std::time::Duration::from_secs(5));
 
     let requests = audited.requests().split_off(applied);
-    assert!(requests.iter().any(Request::is_rehearsal), "a comparison rehearses on the server");
-    let writes: Vec<&Request> = requests.iter().filter(|it| it.is_write() && !it.is_rehearsal()).collect();
+    assert!(requests.iter().any(Request::is_dry_run), "a comparison dry-runs on the server");
+    let writes: Vec<&Request> = requests.iter().filter(|it| it.is_write() && !it.is_dry_run()).collect();
     assert!(writes.is_empty(), "{writes:?}");
 }

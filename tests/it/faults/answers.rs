@@ -179,7 +179,7 @@ fn a_list_that_lost_its_place_begins_again() {
     place.sync().exits(0).says("2 objects updated, 2 unchanged");
     place.did("PATCH", &["services/edge", "deployments/edge"]);
     let lists = place.proxy.seen().iter().filter(|seen| is_of_services(seen)).count();
-    assert_eq!(lists, 3, "the first page, the second one, and all of it anew");
+    assert_eq!(lists, 3, "the first page, the second one, and all of it again");
     place.is_settled("edge");
 }
 

@@ -92,7 +92,7 @@ fn a_version_that_is_served_no_more_deletes_nothing_and_its_successor_is_the_sam
 
     kind.want("a", "v1");
     kind.place.sync().exits(0);
-    assert_eq!((kind.uid("a"), kind.owned()), (uid, 1), "it was not made anew");
+    assert_eq!((kind.uid("a"), kind.owned()), (uid, 1), "it was not made again");
     kind.place.sync().exits(0).says("no changes");
 }
 

@@ -1,4 +1,4 @@
-//! Kinds that a cluster loses, and servers that cannot rehearse.
+//! Kinds that a cluster loses, and servers that cannot dry-run.
 
 use std::collections::BTreeSet;
 
@@ -13,9 +13,9 @@ const MOST_UNDER_WAY: usize = 8;
 
 const ALWAYS: usize = usize::MAX / 4;
 
-/// A server without server-side apply, or without dry runs, must not be taken for one that has rehearsed.
+/// A server without server-side apply, or without dry runs, must not be taken for one that has dry-run.
 #[test]
-fn a_server_that_cannot_rehearse_gets_no_write() {
+fn a_server_that_cannot_dry_run_gets_no_write() {
     let place = Place::with("edge");
     place.site.want(&["edge"], 81);
     let before = place.site.versions();
@@ -33,9 +33,9 @@ fn a_server_that_cannot_rehearse_gets_no_write() {
     place.is_settled("edge");
 }
 
-/// A server that takes no notice of `dryRun` carries out what was to be rehearsed. That is noticed at once.
+/// A server that takes no notice of `dryRun` carries out a dry run. That is noticed at once.
 #[test]
-fn a_server_that_rehearses_in_earnest_is_found_out() {
+fn a_server_that_carries_out_dry_runs_is_found_out() {
     let names = ["a", "b", "c", "d", "e", "f"];
     let place = Place::with("edge");
     place.site.want(&names, 80);
@@ -48,7 +48,7 @@ fn a_server_that_rehearses_in_earnest_is_found_out() {
         place.proxy.recovers();
         place.proxy.answer(ALWAYS, |seen| seen.path.contains("dryRun=All"), Answer::Earnest);
         let run = place.run(&arguments).exits(1);
-        run.says("was written by a request that was only to rehearse it").says("look for what drops dryRun");
+        run.says("was written by a request that was only to be a dry run").says("look for what drops dryRun");
         let after = place.site.versions();
         let written = after.iter().filter(|(object, version)| before.get(*object) != Some(version)).count();
         assert!((1..=MOST_UNDER_WAY).contains(&written), "{written} objects were written");
@@ -60,7 +60,7 @@ fn a_server_that_rehearses_in_earnest_is_found_out() {
     place.run(&["plan"]).exits(0).says(" objects to create").says(" objects to update");
     let asked: Vec<String> = place.proxy.seen().iter().map(|seen| format!("{} {}", seen.method, seen.path)).collect();
     let different: BTreeSet<&String> = asked.iter().collect();
-    assert_eq!(different.len(), asked.len(), "a rehearsal that is one needs no second look: {asked:?}");
+    assert_eq!(different.len(), asked.len(), "a dry run that is one needs no second look: {asked:?}");
     place.sync().exits(0).says("4 objects deleted");
     place.is_settled("edge");
     place.is_settled("new");

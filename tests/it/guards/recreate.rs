@@ -33,7 +33,7 @@ fn a_field_that_cannot_be_changed_is_named_and_only_with_consent_the_object_is_m
     site.sync().exits(0).says("1 object created");
     let before = site.versions();
     site.spec("edge", &workload(&site, "Deployment", "two", "image"));
-    let refusal = "immutable: spec.selector cannot be changed; to have it deleted and made anew, add Deployment to \
+    let refusal = "immutable: spec.selector cannot be changed; to have it deleted and created again, add Deployment to \
                    recreate.kinds of the sync, or annotate it with gatewright.dev/recreate=allowed";
     site.run(&["plan"]).exits(1).says(refusal);
     site.sync().exits(1).says(refusal);
@@ -42,7 +42,7 @@ fn a_field_that_cannot_be_changed_is_named_and_only_with_consent_the_object_is_m
     // Consent for this object alone.
     site.kubectl(&["annotate", "deployment", "edge", "gatewright.dev/recreate=allowed"]);
     let plan = site.run(&["plan"]).exits(0).says("± recreate Deployment").says("spec.selector.matchLabels.app");
-    plan.says("deleted and made anew, because spec.selector cannot be changed");
+    plan.says("deleted and created again, because spec.selector cannot be changed");
     let uid = site.get("deployment/edge")["metadata"]["uid"].clone();
     site.sync().exits(0).says("1 object recreated");
     let after = site.get("deployment/edge");

@@ -39,7 +39,7 @@ fn a_token_lifts_the_steps_that_it_was_printed_with_and_not_one_more() {
     site.sync().exits(0).says("guard max-delete was approved").says("12 objects deleted").says("2 objects updated");
     assert_eq!([site.left_of("a").len(), site.left_of("d").len()], [0, 4]);
 
-    // It is used up, and the same Gateways made anew are others.
+    // It is used up, and the same Gateways made again are others.
     site.run(&["approve"]).exits(0).says("nothing waits for approval");
     assert_eq!(fs::read_dir(site.desk.path("state/approvals")).expect("it was made").count(), 0);
     site.want(&["a", "b", "c"], 80);

@@ -148,7 +148,7 @@ fn a_cluster_that_took_the_place_of_another_waits_for_a_person() {
     // The right one again.
     site.sync().exits(0).says("4 objects created, 2 objects updated");
 
-    // It was built anew, and a person says so.
+    // It was built again, and a person says so.
     run(&["inventory", "repair", &site.name, "--cluster", "c", "--yes"]).exits(0);
     run(&["sync"]).exits(0).says("8 objects created");
     run(&["sync"]).exits(0).says("no changes, 8 objects up to date");

@@ -8,8 +8,8 @@ use std::time::Duration;
 use gatewright::basics::clock::Clock;
 use gatewright::cluster::{Cluster, Record};
 use gatewright::config::settings::{Moved, SyncSettings};
-use gatewright::desired::claims::{Beside, Neighbor};
 use gatewright::desired::rendering::{Reading, Want, Wanted};
+use gatewright::desired::siblings::{Sibling, Siblings};
 use gatewright::history::archive::{self, Archive, runs};
 use gatewright::reconcile::fleet::{self, Order};
 use gatewright::report::{ClusterReport, Mode};
@@ -134,7 +134,7 @@ impl Installation {
         Self { packs, ..self }
     }
 
-    /// The same under another name, which takes over what the old one owned.
+    /// The same under another name, whose objects are those of the old one.
     pub(crate) fn renamed(self, sync: &str) -> Self {
         let mut settings = self.settings;
         settings.moved = vec![Moved { from: self.marker.sync.clone() }];
@@ -156,14 +156,14 @@ impl Installation {
         other: (&Self, &Specs),
         cluster: &Arc<dyn Cluster>,
     ) -> ClusterReport {
-        let wants = Neighbor::Wants(Want::Ready(Arc::new(other.0.rendering(other.1))));
-        let beside = Beside::of([(other.0.marker.sync.clone(), wants)]);
-        self.run(specs, cluster, Mode::Apply, beside).await
+        let wants = Sibling::Wants(Want::ready(other.0.rendering(other.1), &other.0.marker));
+        let siblings = Siblings::of([(other.0.marker.sync.clone(), wants)]);
+        self.run(specs, cluster, Mode::Apply, siblings).await
     }
 
     /// Runs a round that changes the cluster.
     pub(crate) async fn round(&self, specs: &Specs, cluster: &Arc<dyn Cluster>) -> ClusterReport {
-        self.run(specs, cluster, Mode::Apply, Beside::default()).await
+        self.run(specs, cluster, Mode::Apply, Siblings::default()).await
     }
 
     /// Runs a round of a revision that is remembered from before the process started.
@@ -177,13 +177,13 @@ impl Installation {
 
     /// Runs a round that only says what it would do.
     pub(crate) async fn plan(&self, specs: &Specs, cluster: &Arc<dyn Cluster>) -> ClusterReport {
-        self.run(specs, cluster, Mode::Plan, Beside::default()).await
+        self.run(specs, cluster, Mode::Plan, Siblings::default()).await
     }
 
-    async fn run(&self, specs: &Specs, cluster: &Arc<dyn Cluster>, mode: Mode, beside: Beside) -> ClusterReport {
+    async fn run(&self, specs: &Specs, cluster: &Arc<dyn Cluster>, mode: Mode, siblings: Siblings) -> ClusterReport {
         let wanted = self.ready(self.rendering(specs));
-        let beside = BTreeMap::from([("test".to_owned(), beside)]);
-        self.carry_out(Order { beside, ..self.order(cluster, mode) }, specs, &wanted).await
+        let siblings = BTreeMap::from([("test".to_owned(), siblings)]);
+        self.carry_out(Order { siblings, ..self.order(cluster, mode) }, specs, &wanted).await
     }
 
     fn ready(&self, rendering: Rendering) -> Wanted {
@@ -201,13 +201,13 @@ impl Installation {
             full: false,
             wait: false,
             pinned: None,
-            beside: BTreeMap::new(),
+            siblings: BTreeMap::new(),
             key: None,
             masker: Masker::new([7; 32]),
             archive: self.archive.clone(),
             cause: None,
             undo: None,
-            rivals: Arc::default(),
+            aliases: Arc::default(),
         }
     }
 

@@ -5,7 +5,7 @@ use std::future::pending;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use async_trait::async_trait;
-use gatewright::cluster::{Cluster, ClusterError, Glance, Kinds, Mode, Precondition, Range, Reason, Record};
+use gatewright::cluster::{Cluster, ClusterError, Kinds, MetadataList, Mode, Precondition, Range, Reason, Record};
 use gatewright_engine::live::Live;
 use gatewright_engine::object::{Gvk, Object, ObjectId};
 use serde_json::Value;
@@ -147,8 +147,8 @@ impl Cluster for Mortal {
         self.ask(self.inner.list(kind, label)).await
     }
 
-    async fn glance(&self, kind: &Gvk, range: Range<'_>) -> Result<Option<Glance>, ClusterError> {
-        self.ask(self.inner.glance(kind, range)).await
+    async fn list_metadata(&self, kind: &Gvk, range: Range<'_>) -> Result<Option<MetadataList>, ClusterError> {
+        self.ask(self.inner.list_metadata(kind, range)).await
     }
 
     async fn list_bearing(&self, kind: &Gvk, label: &str) -> Result<Vec<Live>, ClusterError> {

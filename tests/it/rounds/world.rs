@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use gatewright::cluster::memory::{MemoryCluster, Verb};
+use crate::support::memory::{MemoryCluster, Verb};
 use gatewright::cluster::{Cluster, Reason};
 use gatewright::report::{ClusterReport, ClusterState};
 use gatewright_engine::live::Live;

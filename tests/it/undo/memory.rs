@@ -14,7 +14,7 @@ fn known(place: &Place) -> Option<Value> {
     fs::read(path).ok().map(|bytes| serde_json::from_slice(&bytes).expect("it is JSON"))
 }
 
-/// How many objects were read or rehearsed one by one since the proxy was asked to forget; with a name, those of it.
+/// How many objects were read or dry-run one by one since the proxy was asked to forget; with a name, those of it.
 fn looked_at(place: &Place, name: &str) -> usize {
     let is_one = |path: &str| path.contains(&format!("/namespaces/{}/", place.site.name)) && path.contains(name);
     place.proxy.seen().iter().filter(|seen| is_one(&seen.path)).count()
@@ -41,7 +41,7 @@ fn the_next_round_sees_what_was_undone_although_the_source_is_the_same() {
     let changed = run_of(&place.sync().exits(0).says("2 objects updated"));
     is_quiet(&place);
     let before = known(&place);
-    assert!(before.as_ref().is_some_and(|known| known["settled"].is_object()), "{before:?}");
+    assert!(before.as_ref().is_some_and(|known| known["no_change"].is_object()), "{before:?}");
 
     place.run(&["undo", &changed, "--dry-run"]).exits(0).says("2 objects to update");
     assert_eq!(known(&place), before, "a plan of what the source does not say is nothing to remember");
@@ -52,7 +52,7 @@ fn the_next_round_sees_what_was_undone_although_the_source_is_the_same() {
     for _ in 0..2 {
         place.run(&["plan"]).exits(0).says("suspended").says("2 objects to update, 6 unchanged");
     }
-    assert!(known(&place).is_some_and(|known| known["settled"].is_null()));
+    assert!(known(&place).is_some_and(|known| known["no_change"].is_null()));
     place.sync().exits(3).complains("is suspended");
     assert_eq!(port(&place, "edge"), 80);
     place.run(&["resume", &place.site.name]).exits(0);
@@ -104,7 +104,7 @@ fn the_next_round_sees_what_was_rolled_back_although_the_source_is_the_same() {
     place.proxy.recovers();
     place.run(&["rollback", &site.name]).exits(0).says("2 objects updated, 4 objects deleted");
     assert_eq!(looked_at(&place, "/stays"), 0, "what is known to be as it was then is not compared");
-    assert!(known(&place).is_some_and(|known| known["settled"].is_null()), "no round of the source is over by it");
+    assert!(known(&place).is_some_and(|known| known["no_change"].is_null()), "no round of the source is over by it");
     place.run(&["plan"]).exits(0).says("suspended").says("4 objects to create, 2 objects to update");
     place.run(&["resume", &site.name]).exits(0);
     place.sync().exits(0).says("4 objects created, 2 objects updated");

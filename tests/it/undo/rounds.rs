@@ -5,7 +5,7 @@ use std::fs;
 use std::sync::Arc;
 use std::time::Duration;
 
-use gatewright::cluster::memory::{MemoryCluster, Verb};
+use crate::support::memory::{MemoryCluster, Verb};
 use gatewright::cluster::{Cluster, Reason};
 use gatewright::history::archive::record::file_name;
 use gatewright::report::outcome::Outcome;

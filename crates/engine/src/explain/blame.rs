@@ -2,8 +2,8 @@
 
 use serde_json::Value;
 
-use super::target::position;
 use super::vary::text;
+use super::watched::position;
 use super::{By, Effect, Said};
 use crate::merge::origin::LayerName;
 use crate::problem::Place;

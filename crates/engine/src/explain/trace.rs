@@ -9,15 +9,15 @@ use super::Said;
 use super::again::{self, Instead};
 use super::inputs::{Case, Input};
 use super::spots::{Spot, parts, replaced};
-use super::target::{Changes, Exchange, Target};
 use super::vary::{others, trials};
+use super::watched::{Changes, Exchange, WatchedObject};
 use crate::diff::{Path, Segment};
 
 /// Objects of one unit under watch.
 pub(super) struct Trace<'a> {
     case: &'a Case<'a>,
     /// The objects.
-    pub(super) targets: Vec<Target<'a>>,
+    pub(super) targets: Vec<WatchedObject<'a>>,
     /// Inputs for which nothing else was accepted.
     pub(super) untried: Vec<Said>,
 }
@@ -30,7 +30,7 @@ type List<'a> = (&'a Input, Vec<&'a Spot>);
 
 impl<'a> Trace<'a> {
     /// Watches objects of a unit.
-    pub(super) fn new(case: &'a Case<'a>, targets: Vec<Target<'a>>) -> Self {
+    pub(super) fn new(case: &'a Case<'a>, targets: Vec<WatchedObject<'a>>) -> Self {
         Self { case, targets, untried: Vec::new() }
     }
 
@@ -61,7 +61,7 @@ impl<'a> Trace<'a> {
     }
 
     fn is_open(&self) -> bool {
-        self.targets.iter().any(Target::is_open)
+        self.targets.iter().any(WatchedObject::is_open)
     }
 
     fn no_changes(&self) -> Vec<Changes> {

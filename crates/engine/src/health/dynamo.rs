@@ -66,13 +66,13 @@ fn request(body: &Value) -> Health {
 
 #[cfg(test)]
 mod tests {
-    use super::super::{Demands, health};
+    use super::super::{Readiness, health};
     use serde_json::{Value, json};
 
     #[expect(clippy::needless_pass_by_value, reason = "literals read better without a borrow")]
     fn check(kind: &str, spec: Value, status: Value, expected: &str) {
         let body = json!({"apiVersion": "nvidia.com/v1alpha1", "kind": kind, "metadata": {"generation": 2}, "spec": spec, "status": status});
-        assert_eq!(health(&body, Demands::default()).to_string(), expected, "{body}");
+        assert_eq!(health(&body, Readiness::default()).to_string(), expected, "{body}");
     }
 
     fn condition(kind: &str, status: &str, generation: Option<u8>) -> Value {

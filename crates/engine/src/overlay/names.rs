@@ -1,6 +1,6 @@
 //! Names in overlays that nothing has: probably other ones, misspelled.
 //!
-//! A notice says so and holds nothing, because a source may be read in parts.
+//! A warning says so and holds nothing, because a source may be read in parts.
 
 use std::collections::BTreeSet;
 
@@ -12,7 +12,7 @@ use crate::problem::Problem;
 use crate::spec::overlay::SpecName;
 use crate::spec::{GATEWAY_API, Specs};
 
-/// Returns a notice for each Gateway and each class that a target names and that is not in the source.
+/// Returns a warning for each Gateway and each class that a target names and that is not in the source.
 pub(super) fn lost(overlay: &Overlay, specs: &Specs, packs: &Packs) -> Vec<Problem> {
     let Some(target) = &overlay.spec.target else { return Vec::new() };
     let all = || specs.documents.keys().chain(specs.broken.keys());
@@ -24,7 +24,7 @@ pub(super) fn lost(overlay: &Overlay, specs: &Specs, packs: &Packs) -> Vec<Probl
         if !names.contains(wanted.name.as_str()) {
             let message = format!("there is no {wanted} in the source");
             let path = ["spec", "target", "gateways", &index.to_string()];
-            problems.push(notice(overlay, &path, message, suggest(&wanted.name, names)));
+            problems.push(warning(overlay, &path, message, suggest(&wanted.name, names)));
         }
     }
     problems.extend(lost_specs(overlay, specs));
@@ -34,16 +34,16 @@ pub(super) fn lost(overlay: &Overlay, specs: &Specs, packs: &Packs) -> Vec<Probl
         if !classes.contains(wanted.as_str()) {
             let message = format!("there is no GatewayClass {wanted:?} in the source");
             let path = ["spec", "target", "gatewayClasses", &index.to_string()];
-            problems.push(notice(overlay, &path, message, suggest(wanted, classes.iter().copied())));
+            problems.push(warning(overlay, &path, message, suggest(wanted, classes.iter().copied())));
         }
     }
     problems
 }
 
-/// Returns a notice for each spec that is named by its kind, and perhaps its name, and that is not in the source.
+/// Returns a warning for each spec that is named by its kind, and perhaps its name, and that is not in the source.
 fn lost_specs(overlay: &Overlay, specs: &Specs) -> Vec<Problem> {
     let wanted = overlay.spec.target.iter().filter_map(|target| target.specs.as_ref()).flatten().enumerate();
-    let notice = |(index, wanted): (usize, &SpecName)| {
+    let warning = |(index, wanted): (usize, &SpecName)| {
         let is_beside = |id: &&ObjectId| {
             wanted.group.as_ref().is_none_or(|group| *group == id.group)
                 && wanted.namespace.as_ref().is_none_or(|ns| specs.namespace(ns) == id.namespace)
@@ -55,30 +55,30 @@ fn lost_specs(overlay: &Overlay, specs: &Specs) -> Vec<Problem> {
         match &wanted.name {
             _ if names.is_empty() => {
                 let near = suggest(&wanted.kind, beside.iter().map(|id| id.kind.as_str()));
-                Some(notice(overlay, &path, format!("there is no {} in the source", wanted.kind), near))
+                Some(warning(overlay, &path, format!("there is no {} in the source", wanted.kind), near))
             }
             Some(name) if !names.contains(name.as_str()) => {
                 let message = format!("there is no {} {name:?} in the source", wanted.kind);
-                Some(notice(overlay, &path, message, suggest(name, names)))
+                Some(warning(overlay, &path, message, suggest(name, names)))
             }
             Some(_) | None => None,
         }
     };
-    wanted.filter_map(notice).collect()
+    wanted.filter_map(warning).collect()
 }
 
-/// Returns a notice for each cluster that is named and not known.
+/// Returns a warning for each cluster that is named and not known.
 pub(super) fn lost_clusters(overlay: &Overlay, known: &BTreeSet<String>) -> Vec<Problem> {
     let names = overlay.spec.clusters.iter().filter_map(|clusters| clusters.names.as_ref()).flatten();
     let lost = names.filter(|name| !known.contains(*name));
     lost.map(|name| {
         let near = suggest(name, known.iter().map(String::as_str));
-        notice(overlay, &["spec", "clusters", "names"], format!("there is no cluster {name:?} in the config"), near)
+        warning(overlay, &["spec", "clusters", "names"], format!("there is no cluster {name:?} in the config"), near)
     })
     .collect()
 }
 
-fn notice(overlay: &Overlay, path: &[&str], message: String, near: Option<&str>) -> Problem {
-    let problem = Problem::notice(overlay.document.place_of(path), message).about(overlay.document.id.clone());
+fn warning(overlay: &Overlay, path: &[&str], message: String, near: Option<&str>) -> Problem {
+    let problem = Problem::warning(overlay.document.place_of(path), message).about(overlay.document.id.clone());
     Problem { hint: near.map(|near| format!("did you mean {near:?}?")), ..problem }
 }

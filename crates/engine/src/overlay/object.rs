@@ -7,7 +7,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::Value;
 
-use super::change::Change;
+use super::patch::OverlayPatch;
 use super::{Assignment, Overlay, ties};
 use crate::check::suggest;
 use crate::marks::OWN_PREFIX;
@@ -40,9 +40,9 @@ pub(crate) fn patch(
 
 fn patched(overlays: &[&Overlay], mut object: Object, touched: &mut Touched) -> Result<Object, Vec<Problem>> {
     for group in ties::ranks(overlays) {
-        let concerns = |change: &Change<'_>| matches(&target(change).target, object.id());
-        let of = |overlay| Change::of_objects(overlay).filter(concerns).collect();
-        let changes: Vec<Vec<Change<'_>>> = group.iter().map(|overlay| of(overlay)).collect();
+        let concerns = |change: &OverlayPatch<'_>| matches(&target(change).target, object.id());
+        let of = |overlay| OverlayPatch::of_objects(overlay).filter(concerns).collect();
+        let changes: Vec<Vec<OverlayPatch<'_>>> = group.iter().map(|overlay| of(overlay)).collect();
         touched.extend(changes.iter().flatten().map(|change| (change.overlay.document.id.clone(), change.index)));
         let ties = contradictions(&changes, &object);
         if !ties.is_empty() {
@@ -56,13 +56,13 @@ fn patched(overlays: &[&Overlay], mut object: Object, touched: &mut Touched) -> 
 }
 
 /// Compares the patches of the object, and those of each key of its data.
-fn contradictions(changes: &[Vec<Change<'_>>], object: &Object) -> Vec<Problem> {
+fn contradictions(changes: &[Vec<OverlayPatch<'_>>], object: &Object) -> Vec<Problem> {
     let keys: BTreeSet<Option<&String>> =
         changes.iter().flatten().map(|change| target(change).data_key.as_ref()).collect();
     let mut problems = Vec::new();
     for key in keys {
-        let of_key = |change: &&Change<'_>| target(change).data_key.as_ref() == key;
-        let changes: Vec<Vec<Change<'_>>> =
+        let of_key = |change: &&OverlayPatch<'_>| target(change).data_key.as_ref() == key;
+        let changes: Vec<Vec<OverlayPatch<'_>>> =
             changes.iter().map(|changes| changes.iter().filter(of_key).copied().collect()).collect();
         let value = match key {
             None => Some(object.body().clone()),
@@ -75,7 +75,7 @@ fn contradictions(changes: &[Vec<Change<'_>>], object: &Object) -> Vec<Problem> 
     problems
 }
 
-fn target<'a>(change: &Change<'a>) -> &'a crate::spec::overlay::ObjectPatch {
+fn target<'a>(change: &OverlayPatch<'a>) -> &'a crate::spec::overlay::ObjectPatch {
     &change.overlay.spec.object_patches[change.index]
 }
 
@@ -84,7 +84,7 @@ fn matches(target: &ObjectTarget, id: &ObjectId) -> bool {
     target.kind == id.kind && is(&target.group, &id.group) && is(&target.name, &id.name)
 }
 
-fn changed(object: &Object, change: &Change<'_>) -> Result<Object, Box<Problem>> {
+fn changed(object: &Object, change: &OverlayPatch<'_>) -> Result<Object, Box<Problem>> {
     let body = match &target(change).data_key {
         None => change.apply(object.body(), object.id(), &object.gvk())?,
         Some(key) => with_data(object, key, change)?,
@@ -95,7 +95,7 @@ fn changed(object: &Object, change: &Change<'_>) -> Result<Object, Box<Problem>>
 }
 
 /// Patches the document that stands under a key of a `ConfigMap`, and writes it as it was written.
-fn with_data(object: &Object, key: &str, change: &Change<'_>) -> Result<Value, Box<Problem>> {
+fn with_data(object: &Object, key: &str, change: &OverlayPatch<'_>) -> Result<Value, Box<Problem>> {
     let mut body = object.body().clone();
     let Some(text) = body["data"][key].as_str() else {
         let keys = body["data"].as_object().into_iter().flatten().map(|(key, _)| key.as_str());
@@ -122,7 +122,7 @@ fn parse(text: &str) -> Result<Value, String> {
 }
 
 /// Refuses what no patch may change.
-fn check(object: &Object, after: &Value, change: &Change<'_>) -> Result<(), Box<Problem>> {
+fn check(object: &Object, after: &Value, change: &OverlayPatch<'_>) -> Result<(), Box<Problem>> {
     let before = object.body();
     let metadata = before["metadata"].as_object().into_iter().chain(after["metadata"].as_object());
     let fields: BTreeSet<&String> = metadata.flat_map(serde_json::Map::keys).collect();
@@ -191,8 +191,8 @@ pub(crate) fn untouched(
     for (overlay, gateways) in governed.into_values().filter(|(_, ids)| !ids.iter().any(|id| unrendered.contains(*id)))
     {
         let units: BTreeSet<ObjectId> = gateways.into_iter().filter(|id| rendered.contains_key(id)).cloned().collect();
-        let is_lost = |change: &Change<'_>| !touched.contains(&(overlay.document.id.clone(), change.index));
-        for change in Change::of_objects(overlay).filter(|change| !units.is_empty() && is_lost(change)) {
+        let is_lost = |change: &OverlayPatch<'_>| !touched.contains(&(overlay.document.id.clone(), change.index));
+        for change in OverlayPatch::of_objects(overlay).filter(|change| !units.is_empty() && is_lost(change)) {
             let objects = units.iter().flat_map(|unit| &rendered[unit]);
             problems.push((lost(&change, objects), units.clone()));
         }
@@ -200,7 +200,7 @@ pub(crate) fn untouched(
     problems
 }
 
-fn lost<'a>(change: &Change<'_>, there: impl Iterator<Item = &'a ObjectId> + Clone) -> Problem {
+fn lost<'a>(change: &OverlayPatch<'_>, there: impl Iterator<Item = &'a ObjectId> + Clone) -> Problem {
     let ObjectTarget { group, kind, name } = &target(change).target;
     let field = |field| {
         let path = ["spec", change.list, &change.index.to_string(), "target", field];

@@ -1,7 +1,7 @@
 //! A document to an overlay, with everything that can be wrong with it whatever it is about.
 
 use super::Overlay;
-use super::change::Change;
+use super::patch::OverlayPatch;
 use crate::enforce::Rule;
 use crate::enforce::words::Vocabulary;
 use crate::patch::PatchType;
@@ -23,9 +23,10 @@ impl Overlay {
 
     /// Returns the patches that can fit nothing.
     fn wrong_patches(&self) -> Vec<Problem> {
-        let forms = Change::of_spec(self).chain(Change::of_objects(self)).filter_map(|change| change.check());
+        let forms =
+            OverlayPatch::of_spec(self).chain(OverlayPatch::of_objects(self)).filter_map(|change| change.check());
         let mut problems: Vec<Problem> = forms.collect();
-        for (change, patch) in Change::of_objects(self).zip(&self.spec.object_patches) {
+        for (change, patch) in OverlayPatch::of_objects(self).zip(&self.spec.object_patches) {
             if patch.data_key.is_some() && change.kind == PatchType::Strategic {
                 problems.push(change.problem("a document in data is patched by type merge or json"));
             }

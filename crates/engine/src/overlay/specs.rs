@@ -5,7 +5,7 @@
 
 use std::borrow::Cow;
 
-use super::change::Change;
+use super::patch::OverlayPatch;
 use super::{Assignment, Overlay, nodes, ties};
 use crate::problem::{Place, Problem};
 use crate::spec::{Document, Kind, Kinds, Specs, validate};
@@ -38,7 +38,8 @@ pub(crate) fn patch<'a>(specs: &'a Specs, overlays: &Assignment<'_>, kinds: &Kin
 fn patched(document: &Document, overlays: &[&Overlay], kind: &Kind) -> Result<Document, Vec<Problem>> {
     let mut document = document.clone();
     for group in ties::ranks(overlays) {
-        let changes: Vec<Vec<Change<'_>>> = group.iter().map(|overlay| Change::of_spec(overlay).collect()).collect();
+        let changes: Vec<Vec<OverlayPatch<'_>>> =
+            group.iter().map(|overlay| OverlayPatch::of_spec(overlay).collect()).collect();
         let value = document.root.to_value();
         let ties = ties::of_changes(&changes, &value, (&document.id, &document.gvk));
         if !ties.is_empty() {
@@ -53,7 +54,7 @@ fn patched(document: &Document, overlays: &[&Overlay], kind: &Kind) -> Result<Do
         return Ok(document);
     }
     let patches =
-        overlays.iter().flat_map(|overlay| Change::of_spec(overlay)).map(|change| change.place(&[]).to_string());
+        overlays.iter().flat_map(|overlay| OverlayPatch::of_spec(overlay)).map(|change| change.place(&[]).to_string());
     let patches = patches.collect::<Vec<_>>().join(", ");
     let after = |problem: Problem| Problem {
         message: format!("after the patches at {patches}: {}", problem.message),
@@ -62,7 +63,7 @@ fn patched(document: &Document, overlays: &[&Overlay], kind: &Kind) -> Result<Do
     Err(problems.into_iter().map(after).collect())
 }
 
-fn changed(mut document: Document, change: &Change<'_>) -> Result<Document, Box<Problem>> {
+fn changed(mut document: Document, change: &OverlayPatch<'_>) -> Result<Document, Box<Problem>> {
     let before = document.root.to_value();
     let after = change.apply(&before, &document.id, &document.gvk)?;
     if let Some(pointer) = IDENTITY.iter().find(|pointer| before.pointer(pointer) != after.pointer(pointer)) {

@@ -6,7 +6,7 @@
 use serde_json::Value;
 
 use super::Overlay;
-use super::change::Change;
+use super::patch::OverlayPatch;
 use crate::interrupt;
 use crate::merge::origin::{Layer, LayerName, Merged};
 use crate::merge::{Table, disagreements, merge_over};
@@ -59,19 +59,21 @@ fn parameters(
     disagreements(&other_wins, &one_wins, table).iter().map(problem).collect()
 }
 
-/// What is patched.
-type Target<'a> = (&'a ObjectId, &'a Gvk);
-
 /// Returns what two overlays of one rank make of a value if it matters which of them is first. The changes of each
 /// overlay stand together.
-pub(super) fn of_changes(changes: &[Vec<Change<'_>>], value: &Value, target: Target<'_>) -> Vec<Problem> {
-    let speaking: Vec<&Vec<Change<'_>>> = changes.iter().filter(|changes| !changes.is_empty()).collect();
+pub(super) fn of_changes(changes: &[Vec<OverlayPatch<'_>>], value: &Value, target: (&ObjectId, &Gvk)) -> Vec<Problem> {
+    let speaking: Vec<&Vec<OverlayPatch<'_>>> = changes.iter().filter(|changes| !changes.is_empty()).collect();
     let speaking = pairs(&speaking).take_while(|_| !interrupt::is_given());
     speaking.filter_map(|(one, other)| of_two(one, other, value, target)).collect()
 }
 
-fn of_two(one: &[Change<'_>], other: &[Change<'_>], value: &Value, (id, gvk): Target<'_>) -> Option<Problem> {
-    let apply = |value: Value, changes: &[Change<'_>]| {
+fn of_two(
+    one: &[OverlayPatch<'_>],
+    other: &[OverlayPatch<'_>],
+    value: &Value,
+    (id, gvk): (&ObjectId, &Gvk),
+) -> Option<Problem> {
+    let apply = |value: Value, changes: &[OverlayPatch<'_>]| {
         changes.iter().try_fold(value, |value, change| change.apply(&value, id, gvk)).ok()
     };
     let other_wins = apply(value.clone(), one).and_then(|value| apply(value, other));
@@ -92,7 +94,7 @@ fn of_two(one: &[Change<'_>], other: &[Change<'_>], value: &Value, (id, gvk): Ta
 }
 
 /// Returns the place of the change that says most about a path: the deepest line, for want of anything better the last.
-fn nearest(changes: &[Change<'_>], path: &[String]) -> Place {
+fn nearest(changes: &[OverlayPatch<'_>], path: &[String]) -> Place {
     let whole: Vec<Place> = changes.iter().map(|change| change.place(&[])).collect();
     let places: Vec<Place> = changes.iter().map(|change| change.place(path)).collect();
     let said = places.iter().zip(&whole).rev().find(|(place, whole)| place != whole);

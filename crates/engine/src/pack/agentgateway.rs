@@ -1,7 +1,7 @@
 //! The pack of agentgateway: Gateway and `AgentgatewayParameters` to a proxy that takes its configuration from
 //! agentgateway's control plane.
 //!
-//! The shape of the objects is that of agentgateway's own deployer, so that a data plane can be taken over. Other
+//! The shape of the objects is that of agentgateway's own deployer, so that a data plane can be adopted. Other
 //! than there, digests in annotations are over what a proxy reads and not over the text of a template, and a mesh is
 //! described by settings and not by a look at its `ConfigMap`.
 

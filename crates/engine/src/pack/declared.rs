@@ -5,6 +5,7 @@
 //! [`ValuesGenerator`] in Rust.
 
 use std::collections::BTreeMap;
+use std::path::Path;
 use std::sync::Arc;
 
 use serde_json::{Map, Value, json};
@@ -15,12 +16,19 @@ use crate::merge::origin::{Layer, LayerName, Merged};
 use crate::problem::Problem;
 use crate::render::Renderer;
 use crate::schema::Schema;
+use crate::tree::files;
 use crate::yaml::Node;
 
 /// What templates see beside the values that the pack computes.
 pub const SCOPE: [&str; 6] = ["gateway", "name", "namespace", "params", "resource", "settings"];
 
 impl Pack {
+    /// Reads a declarative pack from a folder; `settings` as for [`Pack::declared`].
+    pub fn read_dir(folder: &Path, settings: &Value) -> Result<Self, PackError> {
+        let files = files::read(folder).map_err(PackError::Folder)?;
+        Self::declared(&files.iter().map(|(name, text)| (name.as_str(), text.as_str())).collect(), settings)
+    }
+
     /// Puts a declarative pack together from its files. Templates see what `settings` holds under that name.
     pub fn declared(files: &BTreeMap<&str, &str>, settings: &Value) -> Result<Self, PackError> {
         let manifest = Manifest::read(files)?;

@@ -122,12 +122,12 @@ impl ValuesGenerator for Generator {
     fn lint(&self, subject: &Subject<'_>, parameters: &Merged) -> Vec<Problem> {
         let Ok(settings) = subject.read::<Settings>(parameters) else { return Vec::new() };
         let is_expanded = is_expanded(subject, &settings);
-        let mut notices = pass::notices(subject.document, &settings, is_expanded);
+        let mut warnings = pass::warnings(subject.document, &settings, is_expanded);
         // Who is refused needs nothing.
         if !(is_expanded && operates(subject) == Some(true)) {
-            notices.extend(preflight::notice(subject, &settings, is_expanded));
+            warnings.extend(preflight::warning(subject, &settings, is_expanded));
         }
-        notices
+        warnings
     }
 
     fn settings(&self) -> Value {

@@ -1,6 +1,6 @@
 //! The pack of kgateway: Gateway and `GatewayParameters` to an Envoy that takes its configuration from kgateway.
 //!
-//! The shape of the objects is that of kgateway's own deployer, so that a data plane can be taken over without a
+//! The shape of the objects is that of kgateway's own deployer, so that a data plane can be adopted without a
 //! restart; `docs/kgateway.md` lists what differs on purpose.
 
 mod bootstrap;

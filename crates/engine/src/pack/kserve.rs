@@ -127,7 +127,7 @@ impl ValuesGenerator for Generator {
         if passes_on(&service, subject, choices.mode).unwrap_or(true) {
             return Vec::new();
         }
-        self.expand(service, subject, &choices).map(|(_, notices)| notices).unwrap_or_default()
+        self.expand(service, subject, &choices).map(|(_, warnings)| warnings).unwrap_or_default()
     }
 
     fn settings(&self) -> Value {

@@ -58,9 +58,9 @@ fn unread(files: &BTreeMap<&str, &str>, manifest: &Manifest) -> Vec<Problem> {
     let others = [manifest.defaults.as_deref(), manifest.parameters.schema.as_deref()].into_iter().flatten();
     let read: BTreeSet<&str> = readers(files, manifest).map(|(name, _)| name).chain(claims).chain(others).collect();
     let is_lost = |name: &&str| !read.contains(name) && !FOR_PEOPLE.iter().any(|prefix| name.starts_with(prefix));
-    let notice =
-        |name| Problem::notice(Place::file(name), format!("{MANIFEST} does not name this file, so nobody reads it"));
-    files.keys().copied().filter(is_lost).map(notice).collect()
+    let warning =
+        |name| Problem::warning(Place::file(name), format!("{MANIFEST} does not name this file, so nobody reads it"));
+    files.keys().copied().filter(is_lost).map(warning).collect()
 }
 
 /// Computed values that nothing looks at.
@@ -75,7 +75,7 @@ fn unused_values(files: &BTreeMap<&str, &str>, manifest: &Manifest) -> Vec<Probl
     };
     let unused = manifest.values.iter().filter(|value| is_unused(&value.name));
     unused
-        .map(|value| Problem::notice(Place::file(MANIFEST), format!("no template uses the value {:?}", value.name)))
+        .map(|value| Problem::warning(Place::file(MANIFEST), format!("no template uses the value {:?}", value.name)))
         .collect()
 }
 
@@ -146,7 +146,7 @@ fn unused_parameters(files: &BTreeMap<&str, &str>, manifest: &Manifest, schema: 
     }
     let unused = rule.properties.keys().filter(|name| !read.contains(*name));
     unused
-        .map(|name| Problem::notice(Place::file(file.as_str()), format!("nothing reads the parameter {name:?}")))
+        .map(|name| Problem::warning(Place::file(file.as_str()), format!("nothing reads the parameter {name:?}")))
         .collect()
 }
 

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::overlay::Overlay;
+use super::overlay::OverlayParameter;
 use super::{FEWEST_BYTES, MANIFEST, PackError, document, file};
 use crate::merge::Line;
 use crate::render::Renderer;
@@ -59,8 +59,8 @@ pub struct Manifest {
     pub traces: Option<Traces>,
     /// The parameters that patch what is rendered.
     #[serde(default)]
-    pub overlays: Vec<Overlay>,
-    /// Secrets with a value that is made once, on each cluster.
+    pub overlays: Vec<OverlayParameter>,
+    /// Secrets with a generated value, one on each cluster.
     #[serde(default)]
     pub generate: Vec<Generated>,
 }
@@ -189,7 +189,7 @@ pub struct Check {
     pub message: String,
     /// It is said, and holds nothing back.
     #[serde(default)]
-    pub notice: bool,
+    pub warning: bool,
 }
 
 /// When objects count as healthy.
@@ -216,7 +216,7 @@ pub struct Operator {
     pub kinds: Vec<Kind>,
 }
 
-/// A Secret with a value that is made once. Templates do not see the value.
+/// A Secret with a generated value. Templates do not see the value.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct Generated {

@@ -31,7 +31,7 @@ use crate::yaml::{Content, Node, Position};
 /// A parameter that is an overlay: a line of `overlays` in `pack.yaml`.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
-pub struct Overlay {
+pub struct OverlayParameter {
     /// Where in the parameters it stands: fields, separated by dots.
     pub path: String,
     /// The kind of the objects that it changes.
@@ -48,17 +48,22 @@ pub struct Overlaid {
     /// The objects; those that overlays have made come last, in the order of `overlays`.
     pub objects: Vec<Object>,
     /// Overlays that are allowed and yet hardly do what was meant.
-    pub notices: Vec<Problem>,
+    pub warnings: Vec<Problem>,
 }
 
 /// Lays what the layers say, the lowest first, over the objects of one unit.
-pub fn apply(overlays: &[Overlay], subject: &Subject<'_>, objects: Vec<Object>) -> Result<Overlaid, Vec<Problem>> {
+pub fn apply(
+    overlays: &[OverlayParameter],
+    subject: &Subject<'_>,
+    objects: Vec<Object>,
+) -> Result<Overlaid, Vec<Problem>> {
     let says = |layer| overlays.iter().any(|overlay| Said::by(layer, overlay).is_some());
     if !subject.layers.iter().any(says) {
-        return Ok(Overlaid { objects, notices: Vec::new() });
+        return Ok(Overlaid { objects, warnings: Vec::new() });
     }
-    let mut work = Work { subject, result: Overlaid { objects, notices: Vec::new() }, problems: Vec::new() };
-    let (making, changing): (Vec<&Overlay>, Vec<&Overlay>) = overlays.iter().partition(|overlay| overlay.creates);
+    let mut work = Work { subject, result: Overlaid { objects, warnings: Vec::new() }, problems: Vec::new() };
+    let (making, changing): (Vec<&OverlayParameter>, Vec<&OverlayParameter>) =
+        overlays.iter().partition(|overlay| overlay.creates);
     let mut workloads = Vec::new();
     for layer in subject.layers {
         for said in changing.iter().filter_map(|overlay| Said::by(layer, overlay)) {
@@ -80,13 +85,13 @@ pub fn apply(overlays: &[Overlay], subject: &Subject<'_>, objects: Vec<Object>) 
 
 /// What one layer says in one overlay.
 struct Said<'a> {
-    overlay: &'a Overlay,
+    overlay: &'a OverlayParameter,
     layer: &'a Layer<'a>,
     node: &'a Node,
 }
 
 impl<'a> Said<'a> {
-    fn by(layer: &'a Layer<'a>, overlay: &'a Overlay) -> Option<Self> {
+    fn by(layer: &'a Layer<'a>, overlay: &'a OverlayParameter) -> Option<Self> {
         let node = layer.node.at(overlay.path.split('.')).filter(|node| node.content != Content::Null)?;
         Some(Self { overlay, layer, node })
     }
@@ -144,7 +149,7 @@ impl Work<'_> {
     }
 
     /// Makes the object of an overlay, and lays over it what the layers say. It is for the workload as the highest of
-    /// them leaves it, because in kgateway each layer makes it anew, and the last one remains.
+    /// them leaves it, because in kgateway each layer makes it again, and the last one remains.
     fn create(&mut self, said: &[Said<'_>], workload: Option<&Object>) {
         let Some(first) = said.first() else { return };
         let mut object = match created::create(&first.overlay.kind, workload) {
@@ -167,7 +172,7 @@ impl Work<'_> {
         }
         let mut body = with_metadata(object.clone(), said.node).into_body();
         if let Some(change) = said.patch() {
-            self.result.notices.extend(lint::lint(said, object, &change));
+            self.result.warnings.extend(lint::lint(said, object, &change));
             body = match patched(&body, &change, object) {
                 Ok(body) => body,
                 Err(error) => {

@@ -173,15 +173,15 @@ fn without_directives(value: Value) -> Option<Value> {
 
 /// Returns a merged value without what strategic merging leaves behind in parts that are new: nulls, and directives
 /// that met nothing. An API server, too, drops them when it reads the result as a type.
-pub(super) fn settled(value: Value) -> Value {
+pub(super) fn finished(value: Value) -> Value {
     let is_directive =
         |field: &str| [DIRECTIVE, RETAIN, DELETE_PLAIN, ORDER].iter().any(|name| field.starts_with(name));
     match value {
         Value::Object(fields) => {
             let kept = fields.into_iter().filter(|(field, value)| !value.is_null() && !is_directive(field));
-            kept.map(|(field, value)| (field, settled(value))).collect()
+            kept.map(|(field, value)| (field, finished(value))).collect()
         }
-        Value::Array(items) => items.into_iter().map(settled).collect(),
+        Value::Array(items) => items.into_iter().map(finished).collect(),
         plain => plain,
     }
 }

@@ -62,11 +62,11 @@ impl Wanted {
     }
 
     /// Says why it cannot be known whether an object of a unit is wanted, if it cannot.
-    fn doubt(&self, id: &ObjectId, unit: &ObjectId) -> Option<String> {
+    fn may_claim(&self, id: &ObjectId, unit: &ObjectId) -> Option<String> {
         if self.broken.contains(id) || self.broken.contains(unit) {
             return Some(format!("its spec {unit} is broken"));
         }
-        let near_miss = self.reading.near_miss(unit).map(|doubt| doubt.to_string());
+        let near_miss = self.reading.near_miss(unit).map(|unclear| unclear.to_string());
         near_miss.or_else(|| self.unclear.clone())
     }
 
@@ -79,7 +79,7 @@ impl Wanted {
 /// A file that cannot be read may speak of anything, and so may a source in which nothing is found but a mistake.
 fn unclear(rendering: &Rendering) -> Option<String> {
     let file = unreadable_files(&rendering.problems).first().map(|file| format!("{file} cannot be read"));
-    let problem = rendering.problems.iter().find(|problem| problem.scope != Scope::Notice);
+    let problem = rendering.problems.iter().find(|problem| problem.scope != Scope::Warning);
     let lost = problem.filter(|_| rendering.documents.is_empty()).map(ToString::to_string);
     file.or(lost)
 }
@@ -99,10 +99,10 @@ impl Claim {
     }
 
     /// Says why an object of a unit may be wanted without being rendered.
-    fn doubt(&self, id: &ObjectId, unit: &ObjectId) -> Option<String> {
+    fn may_claim(&self, id: &ObjectId, unit: &ObjectId) -> Option<String> {
         match self {
             Self::Unknown(why) => Some(why.clone()),
-            Self::Known(wanted) => wanted.doubt(id, unit).or_else(|| wanted.mention(id, unit)),
+            Self::Known(wanted) => wanted.may_claim(id, unit).or_else(|| wanted.mention(id, unit)),
         }
     }
 }
@@ -127,12 +127,12 @@ impl Claims {
     /// Says which sync may be going to have an object of a unit, and why that is not certain.
     pub fn possibly(&self, id: &ObjectId, unit: &ObjectId) -> Option<String> {
         self.takers()
-            .find_map(|(sync, claim)| claim.doubt(id, unit).map(|why| format!("sync {sync:?} may want it: {why}")))
+            .find_map(|(sync, claim)| claim.may_claim(id, unit).map(|why| format!("sync {sync:?} may want it: {why}")))
     }
 
     /// Tells whether an object of a unit is the business of a sync, or may be, also of one that only reports.
     pub fn concerns(&self, id: &ObjectId, unit: &ObjectId) -> bool {
-        self.syncs.values().any(|claim| claim.wants(id) || claim.doubt(id, unit).is_some())
+        self.syncs.values().any(|claim| claim.wants(id) || claim.may_claim(id, unit).is_some())
     }
 
     /// Tells whether a sync has certainly given up an object of a unit; if not, why.
@@ -143,7 +143,7 @@ impl Claims {
             None => Ok(false),
             Some(Claim::Unknown(why)) => Err(format!("which may want it: {why}")),
             Some(Claim::Known(wanted)) if wanted.objects.contains(id) => Err("which wants it too".to_owned()),
-            Some(Claim::Known(wanted)) => match wanted.doubt(id, unit) {
+            Some(Claim::Known(wanted)) => match wanted.may_claim(id, unit) {
                 Some(why) => Err(format!("which may want it: {why}")),
                 None => Ok(true),
             },

@@ -3,8 +3,8 @@
 //! An apply with force takes every field that we want and leaves everything else that others have set. Neither is always
 //! right. What a person has changed or added by hand is to go, what a controller has set is to stay, and a field that we
 //! let go of must keep its value although the server drops what its only owner does not apply any more. So here the
-//! object to apply and the owners of its fields (`managedFields`) are settled together, from the live object alone. The
-//! result is what is rehearsed, what is planned and what is carried out.
+//! object to apply and the owners of its fields (`managedFields`) are decided together, from the live object alone. The
+//! result is what is dry-run, what is planned and what is carried out.
 //!
 //! An object without `managedFields`, such as a file, has nothing to negotiate about.
 
@@ -22,11 +22,11 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 use super::Observed;
+use super::deployer::{content, held_by};
 use super::fields::leaf::{Leaf, leaves, wholes};
 use super::fields::{difference, remove, union, without};
 use super::policies::Policies;
 use super::refusal::Reason;
-use super::take_over::{content, held_by};
 use crate::diff::{Difference, KEYS, identifies};
 use crate::live::Live;
 use crate::marks::FIELD_MANAGER;
@@ -50,9 +50,9 @@ pub struct Conflicts {
     pub masker: Masker,
 }
 
-/// What was settled about a field.
+/// The decisions about a field.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Settled {
+pub struct FieldVerdict {
     /// Where, as in a difference; empty if it is about an object as a whole.
     pub path: String,
     /// What.
@@ -71,7 +71,7 @@ pub struct Settled {
     pub rest: Option<u32>,
 }
 
-/// What was settled.
+/// What was decided.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Verdict {
@@ -91,8 +91,8 @@ pub enum Verdict {
     Fighting,
 }
 
-impl Settled {
-    /// Settles a field; what only some verdicts have is left out.
+impl FieldVerdict {
+    /// Decides a field; what only some verdicts have is left out.
     pub(super) fn new(path: String, verdict: Verdict, managers: Vec<String>) -> Self {
         Self { path, verdict, managers, wanted: None, corrections: None, rest: None }
     }
@@ -105,24 +105,24 @@ pub struct Negotiated {
     pub object: Object,
     /// What is done first, by one guarded patch: operations of a JSON patch (RFC 6902); empty if nothing.
     pub first: Vec<Value>,
-    /// What was settled.
-    pub settled: Vec<Settled>,
+    /// What was decided.
+    pub decided: Vec<FieldVerdict>,
     /// Whether it has to be done even if no value changes by it.
     pub is_due: bool,
-    moved: Vec<Moved>,
+    transferred: Vec<Transferred>,
     given: Vec<Leaf>,
     lost: Value,
 }
 
 /// Fields of another manager that become ours.
 #[derive(Clone, Debug, PartialEq)]
-struct Moved {
+struct Transferred {
     /// The entry of `managedFields` that they leave.
     entry: Value,
     set: Value,
 }
 
-impl Moved {
+impl Transferred {
     fn is_from(&self, entry: &Value) -> bool {
         ["manager", "operation", "subresource", "apiVersion"].iter().all(|field| entry[*field] == self.entry[*field])
     }
@@ -130,7 +130,7 @@ impl Moved {
 
 /// Who else has a say in an object, beside those who have written to it.
 #[derive(Clone, Copy, Default)]
-struct Scene<'a> {
+struct ObjectView<'a> {
     /// What scales it.
     autoscaler: Option<&'a ObjectId>,
     /// The deployer that has made it and is gone.
@@ -139,7 +139,7 @@ struct Scene<'a> {
     compares: bool,
 }
 
-/// Settles whose value counts in every field of a wanted object that exists.
+/// Decides whose value counts in every field of a wanted object that exists.
 ///
 /// Refuses if a rule says that somebody else's field is a matter for a person. What a live deployer holds is no matter
 /// of single fields: there the wanted object comes back as it is.
@@ -151,18 +151,18 @@ pub fn negotiated(
     policies: &Policies,
 ) -> Result<Negotiated, Reason> {
     let is_held = || held_by(unit, object.id(), live, observed.gateways.get(&unit.id)).is_some();
-    if !observed.carries_marks || managed_fields(live).is_empty() || is_held() {
+    if observed.is_unmarked || managed_fields(live).is_empty() || is_held() {
         return Ok(Negotiated::plain(object));
     }
-    let scene = Scene {
+    let view = ObjectView {
         autoscaler: observed.autoscaled.get(object.id()),
         deployer: unit.deployer.as_ref().map(|deployer| deployer.manager.as_str()),
         compares: false,
     };
-    Table::new(object, live, &policies.conflicts, scene).negotiate()
+    Table::new(object, live, &policies.conflicts, view).negotiate()
 }
 
-/// Settles the same where nothing is going to be written, and somebody else provisions the object: what that one has
+/// Decides the same where nothing is going to be written, and somebody else provisions the object: what that one has
 /// set and we do not want differs, as does every field that we want otherwise, whoever has set it.
 ///
 /// What a rule leaves to another manager, what an `ignore` covers and the replicas of what is scaled are no difference.
@@ -177,8 +177,8 @@ pub fn compared(
         return Ok(Negotiated::plain(object));
     }
     let deployer = unit.deployer.as_ref().map(|deployer| deployer.manager.as_str());
-    let scene = Scene { autoscaler, deployer: provisioner(object, live, deployer), compares: true };
-    Table::new(object, live, conflicts, scene).negotiate()
+    let view = ObjectView { autoscaler, deployer: provisioner(object, live, deployer), compares: true };
+    Table::new(object, live, conflicts, view).negotiate()
 }
 
 /// Names who has made a live object: the deployer if it has a part in it, or whoever has most of what we want.
@@ -209,30 +209,31 @@ pub fn autoscaled<'a>(units: impl IntoIterator<Item = &'a Unit>) -> BTreeMap<Obj
 
 impl Negotiated {
     fn plain(object: &Object) -> Self {
-        let (moved, given) = (Vec::new(), Vec::new());
-        let (first, settled, lost) = (Vec::new(), Vec::new(), Value::Null);
-        Self { object: object.clone(), first, settled, is_due: false, moved, given, lost }
+        let (transferred, given) = (Vec::new(), Vec::new());
+        let (first, decided, lost) = (Vec::new(), Vec::new(), Value::Null);
+        Self { object: object.clone(), first, decided, is_due: false, transferred, given, lost }
     }
 
-    /// Returns what was settled, as far as it shows: what is taken or removed where that changes something, and with the
+    /// Returns what was decided, as far as it shows: what is taken or removed where that changes something, and with the
     /// path of the difference.
-    pub(super) fn reported(&self, differences: &[Difference], fights: &Fights) -> Vec<Settled> {
-        let mut fields: Vec<Settled> = Vec::new();
-        for settled in &self.settled {
-            if !matches!(settled.verdict, Verdict::Taken | Verdict::Removed) {
-                fields.push(settled.clone());
+    pub(super) fn reported(&self, differences: &[Difference], fights: &Fights) -> Vec<FieldVerdict> {
+        let mut fields: Vec<FieldVerdict> = Vec::new();
+        for decided in &self.decided {
+            if !matches!(decided.verdict, Verdict::Taken | Verdict::Removed) {
+                fields.push(decided.clone());
                 continue;
             }
-            let is_it = |path: &str| leads_to(path, &settled.path) || leads_to(&settled.path, path);
+            let is_it = |path: &str| leads_to(path, &decided.path) || leads_to(&decided.path, path);
             for difference in differences.iter().filter(|difference| is_it(&difference.path)) {
-                let known = |field: &&mut Settled| field.path == difference.path && field.verdict == settled.verdict;
+                let known =
+                    |field: &&mut FieldVerdict| field.path == difference.path && field.verdict == decided.verdict;
                 match fields.iter_mut().find(known) {
                     Some(field) => {
-                        field.managers.extend(settled.managers.iter().cloned());
+                        field.managers.extend(decided.managers.iter().cloned());
                         field.managers.sort();
                         field.managers.dedup();
                     }
-                    None => fields.push(Settled { path: difference.path.clone(), ..settled.clone() }),
+                    None => fields.push(FieldVerdict { path: difference.path.clone(), ..decided.clone() }),
                 }
             }
         }
@@ -240,13 +241,13 @@ impl Negotiated {
         fields
     }
 
-    /// Returns a patch that makes a live object what it will be when all is done; only for a rehearsal. `applied` is
+    /// Returns a patch that makes a live object what it will be when all is done; only for a dry run. `applied` is
     /// what an apply alone would make of it, with the owners of its fields as they are.
-    pub fn rehearsal(&self, live: &Live, applied: &Live) -> Vec<Value> {
-        let moved = self.moved.iter().fold(json!({}), |all, moved| union(&all, &moved.set));
+    pub fn dry_run(&self, live: &Live, applied: &Live) -> Vec<Value> {
+        let transferred = self.transferred.iter().fold(json!({}), |all, transferred| union(&all, &transferred.set));
         let kept = managed_fields(applied).iter().fold(json!({}), |all, entry| union(&all, &self.left(entry)));
         let mut body = applied.object.body().clone();
-        remove(&mut body, &without(&moved, &kept));
+        remove(&mut body, &without(&transferred, &kept));
         for leaf in &self.given {
             leaf.put(&mut body, leaf.value(live.object.body()));
         }
@@ -280,10 +281,10 @@ impl Negotiated {
         body
     }
 
-    /// What is left of an entry when what moves has moved.
+    /// What is left of an entry when what moves has transferred.
     fn left(&self, entry: &Value) -> Value {
-        let from = self.moved.iter().filter(|moved| moved.is_from(entry));
-        from.fold(entry["fieldsV1"].clone(), |left, moved| difference(&left, &moved.set))
+        let from = self.transferred.iter().filter(|transferred| transferred.is_from(entry));
+        from.fold(entry["fieldsV1"].clone(), |left, transferred| difference(&left, &transferred.set))
     }
 }
 

@@ -3,12 +3,12 @@
 use serde_json::Value;
 
 use super::conflicts::{Negotiated, Verdict, negotiated};
+use super::deployer::{Awaited, FromDeployer, GatewayState, held_by, other_owner, patch};
+use super::exclusive::is_taken;
 use super::guard::adopt::system;
 use super::policies::{Adopt, Policies};
 use super::recreate::{Immutable, compared, consent};
 use super::refusal::Reason;
-use super::release::is_taken;
-use super::take_over::{Awaited, GatewayState, TakeOver, held_by, other_owner, patch};
 use super::{Action, Generate, NamespaceState, Observed, Obstacle, Over, Step, is_created, owner};
 use crate::diff::{Difference, differences};
 use crate::inventory::Inventory;
@@ -36,7 +36,7 @@ impl Decision<'_> {
             return Err(reason);
         }
         if self.observed.unchanged.contains(id) {
-            return Ok(self.step(object, Action::Keep, Vec::new()));
+            return Ok(self.step(object, Action::Unchanged, Vec::new()));
         }
         if let Some(message) = self.observed.unknown.get(id) {
             return Err(Reason::Unknown(message.clone()));
@@ -48,11 +48,11 @@ impl Decision<'_> {
         }
     }
 
-    /// Decides about an object with a value that is made once: where it has one it is kept, and never where it would be
+    /// Decides about an object with a generated value: where it has one it is kept, and never where it would be
     /// a file.
     pub(super) fn decide_generated(&self, generated: &Generated) -> Result<Step, Reason> {
         let object = &generated.object;
-        if !self.observed.carries_marks {
+        if self.observed.is_unmarked {
             let note = format!("{}, and never written to a file", generated.promise());
             let step = self.step(object, Action::Omit, Vec::new());
             return Ok(Step { object: None, note: Some(note), ..step });
@@ -67,9 +67,9 @@ impl Decision<'_> {
         let step = self.decide(object)?;
         let over = match step.action {
             Action::Update(over) | Action::Adopt(over) => Some(over),
-            Action::Keep => live.map(Over::of),
+            Action::Unchanged => live.map(Over::of),
             // What a deployer holds has its value, or else it can be made when it is ours.
-            Action::TakeOver(_) => return Ok(step),
+            Action::AdoptFromDeployer(_) => return Ok(step),
             _ => None,
         };
         let action = Action::Generate(Box::new(Generate { value: generated.value.clone(), over }));
@@ -86,7 +86,7 @@ impl Decision<'_> {
                 "{times} rounds have made it, and it is gone each time; {until}"
             )));
         }
-        self.check_rehearsal(object)?;
+        self.check_dry_run(object)?;
         let namespace = &object.id().namespace;
         match self.observed.namespaces.get(namespace) {
             Some(NamespaceState::Absent) if !self.policies.create_namespaces && !is_created(self.before, namespace) => {
@@ -119,19 +119,19 @@ impl Decision<'_> {
                 return Err(Reason::Foreign(owner.to_string()));
             }
         };
-        if let Some(Err(Obstacle::Immutable(immutable))) = self.observed.rehearsed.get(object.id())
+        if let Some(Err(Obstacle::Immutable(immutable))) = self.observed.dry_runs.get(object.id())
             && !is_adoption
         {
             return self.recreate(object, live, immutable);
         }
         let agreed = negotiated(self.unit, object, live, self.observed, self.policies)?;
-        let after = self.check_rehearsal(object)?;
+        let after = self.check_dry_run(object)?;
         let after = after.map_or(agreed.object.body(), |after| after.object.body());
         let differences = differences(live.object.body(), after, FIELD_MANAGER, &self.policies.conflicts.masker);
         let action = match (is_adoption, differences.is_empty() && !agreed.is_due) {
             (true, _) => Action::Adopt(Over::of(live)),
             (false, false) => Action::Update(Over::of(live)),
-            (false, true) => Action::Keep,
+            (false, true) => Action::Unchanged,
         };
         let step = self.agreed(agreed, action, differences);
         let moves = if let Owner::OtherSync(sync) = &owner { Some(sync) } else { None };
@@ -151,17 +151,17 @@ impl Decision<'_> {
 
     /// Tells whether another of our syncs leaves an object to this one.
     fn is_handed_over(&self, sync: &str, object: &Object) -> Result<bool, Reason> {
-        if self.policies.moved.contains(sync) {
+        if self.policies.renamed_from.contains(sync) {
             return Ok(true);
         }
         let given_up = self.policies.claims.is_given_up(sync, object.id(), &self.unit.id);
         given_up.map_err(|why| Reason::Foreign(format!("{}, {why}", Owner::OtherSync(sync.to_owned()))))
     }
 
-    /// Where a field cannot be changed, the object is made anew, if it may be and can be.
+    /// Where a field cannot be changed, the object is replaced, if it may be and can be.
     fn recreate(&self, object: &Object, live: &Live, immutable: &Immutable) -> Result<Step, Reason> {
-        if self.observed.doubt.is_some() {
-            return Err(Reason::InDoubt);
+        if self.observed.suspicion.is_some() {
+            return Err(Reason::SuspectInventory);
         }
         let fields = immutable.fields.join(", ");
         let refuse = |what: &str| Err(Reason::Immutable(format!("{fields} cannot be changed; {what}")));
@@ -170,12 +170,12 @@ impl Decision<'_> {
         }
         let after = match &immutable.instead {
             Some(Ok(after)) => after,
-            Some(Err(message)) => return refuse(&format!("and it cannot be made anew: {message}")),
-            None => return refuse("nobody has tried what it would be if it was made anew; the next round does"),
+            Some(Err(message)) => return refuse(&format!("and it cannot be replaced: {message}")),
+            None => return refuse("its replacement was not dry-run yet; the next round will"),
         };
         let (before, after) = compared(live, after);
         let differences = differences(&before, &after, FIELD_MANAGER, &self.policies.conflicts.masker);
-        let note = format!("deleted and made anew, because {fields} cannot be changed");
+        let note = format!("deleted and created again, because {fields} cannot be changed");
         Ok(Step { note: Some(note), ..self.step(object, Action::Recreate(Over::of(live)), differences) })
     }
 
@@ -195,17 +195,17 @@ impl Decision<'_> {
                 return Err(Reason::Foreign(other.to_string()));
             }
         }
-        let after = self.check_rehearsal(object)?;
+        let after = self.check_dry_run(object)?;
         let after = after.map_or(object.body(), |after| after.object.body());
         let differences = differences(live.object.body(), after, FIELD_MANAGER, &self.policies.conflicts.masker);
         let condition = awaits.as_ref().map(|gateway| format!(", once {} is accepted as self-managed", gateway.id));
-        let note = format!("taken over from {manager}{}", condition.unwrap_or_default());
+        let note = format!("adopted from {manager}{}", condition.unwrap_or_default());
         let first = patch(live, object, manager);
-        let action = Action::TakeOver(Box::new(TakeOver { over: Over::of(live), awaits }));
+        let action = Action::AdoptFromDeployer(Box::new(FromDeployer { over: Over::of(live), awaits }));
         Ok(Step { note: Some(note), first, ..self.step(object, action, differences) })
     }
 
-    /// What must be accepted before anything of this unit is taken over; or why that cannot be.
+    /// What must be accepted before anything of this unit is adopted; or why that cannot be.
     fn awaits(&self) -> Result<Option<Awaited>, String> {
         if let Some(gateway) = self.unit.specs.iter().find(|object| *object.id() == self.unit.id) {
             let parameters = gateway.body().pointer("/spec/infrastructure/parametersRef").cloned();
@@ -228,8 +228,8 @@ impl Decision<'_> {
         }
     }
 
-    fn check_rehearsal(&self, object: &Object) -> Result<Option<&Live>, Reason> {
-        match self.observed.rehearsed.get(object.id()) {
+    fn check_dry_run(&self, object: &Object) -> Result<Option<&Live>, Reason> {
+        match self.observed.dry_runs.get(object.id()) {
             None => Ok(None),
             Some(Ok(after)) => Ok(Some(after)),
             // Something of ours has its place, and may go first.

@@ -69,7 +69,8 @@ pub enum Guard {
     /// The revision of the source is older than the one that was applied last, or may be.
     OlderSource,
     /// Something has to be deleted before what takes its place can be made.
-    ReleaseFirst,
+    #[serde(rename = "release-first")]
+    DeleteFirst,
     /// Something exists that bears nobody's mark, and is to become ours.
     Adopt,
 }
@@ -94,7 +95,7 @@ impl fmt::Display for Guard {
             Self::Withdrawal => "withdrawal",
             Self::SourceIdentity => "source-identity",
             Self::OlderSource => "older-source",
-            Self::ReleaseFirst => "release-first",
+            Self::DeleteFirst => "release-first",
             Self::Adopt => "adopt",
         })
     }
@@ -166,7 +167,7 @@ impl Plan {
 /// A directory keeps its own inventory, and any installation may go on with it: that is how it works in CI.
 fn other_installation(observed: &Observed, owned: &Inventory, policies: &Policies) -> Option<Hold> {
     let ours = &policies.marker.installation;
-    if !observed.carries_marks || owned.installation.is_empty() || owned.installation == *ours {
+    if observed.is_unmarked || owned.installation.is_empty() || owned.installation == *ours {
         return None;
     }
     Some(Hold::on_sync(
@@ -177,7 +178,7 @@ fn other_installation(observed: &Observed, owned: &Inventory, policies: &Policie
         ),
         &format!(
             "give this sync another name, copy the state directory (file installation) of the other host, or make it all \
-             ours by `gatewright takeover {} --cluster {}`",
+             ours by `gatewright inventory claim {} --cluster {}`",
             policies.marker.sync, policies.cluster
         ),
     ))
@@ -192,7 +193,7 @@ fn two_names(observed: &Observed, policies: &Policies) -> Option<Hold> {
     Some(Hold::on_sync(Guard::ClusterIdentity, message, hint))
 }
 
-/// A kubeconfig that leads to another cluster has changed hands, or the cluster was built anew: a person knows which.
+/// A kubeconfig that leads to another cluster has changed hands, or the cluster was built again: a person knows which.
 fn cluster_identity(observed: &Observed, owned: &Inventory, policies: &Policies) -> Option<Hold> {
     let is_other = |known: &str| !known.is_empty() && !observed.cluster.is_empty() && known != observed.cluster;
     let (here, sync, cluster) = (&observed.cluster, &policies.marker.sync, &policies.cluster);
@@ -204,7 +205,7 @@ fn cluster_identity(observed: &Observed, owned: &Inventory, policies: &Policies)
         return None;
     };
     let hint = format!(
-        "check the kubeconfig; if the cluster was built anew or restored from another one's backup, say so by `gatewright \
+        "check the kubeconfig; if the cluster was built again or restored from another one's backup, say so by `gatewright \
          inventory repair {sync} --cluster {cluster}`"
     );
     Some(Hold::on_sync(Guard::ClusterIdentity, message, &hint))
@@ -253,7 +254,7 @@ fn max_delete(plan: &Plan, observed: &Observed, owned: &Inventory, policies: &Po
 }
 
 fn problem(rendering: &Rendering, policies: &Policies) -> Option<Hold> {
-    let first = rendering.problems.iter().find(|problem| problem.scope != Scope::Notice)?;
+    let first = rendering.problems.iter().find(|problem| problem.scope != Scope::Warning)?;
     if !policies.hold_on_problem {
         return None;
     }
@@ -265,15 +266,15 @@ fn problem(rendering: &Rendering, policies: &Policies) -> Option<Hold> {
 }
 
 fn inventory(observed: &Observed, policies: &Policies) -> Option<Hold> {
-    let message = match (&observed.doubt, observed.unproven.first()) {
-        (Some(doubt), _) => format!("the inventory is not as this host has left it: {}", doubt.what),
+    let message = match (&observed.suspicion, observed.unverified.first()) {
+        (Some(suspicion), _) => format!("the inventory is not as this host has left it: {}", suspicion.what),
         (None, Some(first)) => {
-            let number = count(observed.unproven.len(), "entry").replace("entrys", "entries");
+            let number = count(observed.unverified.len(), "entry").replace("entrys", "entries");
             format!("{number} of the inventory without a valid HMAC, such as {first}")
         }
         (None, None) => return None,
     };
-    let sync = observed.doubt.as_ref().map_or(&policies.marker.sync, |doubt| &doubt.sync);
+    let sync = observed.suspicion.as_ref().map_or(&policies.marker.sync, |suspicion| &suspicion.sync);
     let cluster = &policies.cluster;
     let hint = format!("see who has changed it, then run `gatewright inventory repair {sync} --cluster {cluster}`");
     Some(Hold::on_sync(Guard::Inventory, message, &hint))

@@ -68,11 +68,11 @@ pub(super) fn sort(steps: &mut [Step]) {
             Action::Create
             | Action::Update(_)
             | Action::Adopt(_)
-            | Action::TakeOver(_)
+            | Action::AdoptFromDeployer(_)
             | Action::Generate(_)
             | Action::Recreate(_)
-            | Action::ReleaseFirst(_)
-            | Action::Keep
+            | Action::DeleteFirst(_)
+            | Action::Unchanged
             | Action::Omit => 1,
         };
         let rank = |step: &Step| match phase(step) {
@@ -84,7 +84,7 @@ pub(super) fn sort(steps: &mut [Step]) {
             _ => wave(&step.unit),
         };
         // What has to go first stands before what takes its place.
-        let takes = |step: &Step| !matches!(step.action, Action::ReleaseFirst(_));
+        let takes = |step: &Step| !matches!(step.action, Action::DeleteFirst(_));
         let key = |step| (phase(step), wave(step), &step.unit, rank(step), takes(step), &step.id);
         key(a).cmp(&key(b))
     });

@@ -109,7 +109,7 @@ pub struct Policies {
     pub is_polled: bool,
     /// Adoption.
     pub adopt: Adopt,
-    /// Whether objects may be taken over from a deployer that provisions their Gateway.
+    /// Whether objects may be adopted from a deployer that provisions their Gateway.
     pub adopt_deployer: bool,
     /// Whether what was adopted may be deleted like what was made.
     pub prune_adopted: bool,
@@ -119,7 +119,7 @@ pub struct Policies {
     pub max_delete: MaxDelete,
     /// What is not deleted before a person has agreed.
     pub confirm: Confirm,
-    /// Kinds whose objects may be deleted and made anew where a field cannot be changed.
+    /// Kinds whose objects may be deleted and created again where a field cannot be changed.
     pub recreate: BTreeSet<String>,
     /// The tokens of the holds that a person has approved.
     pub approved: BTreeSet<String>,
@@ -141,8 +141,8 @@ pub struct Policies {
     pub conflicts: Conflicts,
     /// What our other syncs want on this cluster.
     pub claims: Claims,
-    /// Former names of this sync: what bears their marks is taken over.
-    pub moved: BTreeSet<String>,
+    /// Former names of this sync: what bears their marks becomes its own.
+    pub renamed_from: BTreeSet<String>,
 }
 
 impl Policies {
@@ -174,7 +174,7 @@ impl Policies {
             hold_on_problem: false,
             conflicts: Conflicts::default(),
             claims: Claims::default(),
-            moved: BTreeSet::new(),
+            renamed_from: BTreeSet::new(),
         }
     }
 
@@ -185,7 +185,7 @@ impl Policies {
 
     /// Tells whether a mark is that of a former name of this sync.
     pub fn is_former(&self, owner: &Owner) -> bool {
-        matches!(owner, Owner::OtherSync(sync) if self.moved.contains(sync))
+        matches!(owner, Owner::OtherSync(sync) if self.renamed_from.contains(sync))
     }
 
     /// Returns why an object may not be written, if it may not: known before any request.

@@ -123,7 +123,7 @@ impl Context<'_> {
             (Owner::Us, None | Some(true)) => self.check_live(id, &entry.unit, live),
             // Somebody has put it back from a copy, marks and all: not the one that we made, nor to be lost sight of.
             (Owner::Us, Some(false)) => {
-                Err(Reason::Kept("our mark, but is not the object that was made here (another uid)".to_owned()))
+                Err(Reason::Protected("our mark, but is not the object that was made here (another uid)".to_owned()))
             }
             (Owner::Nobody | Owner::OtherSync(_) | Owner::OtherInstallation(_) | Owner::Other(_), Some(true)) => {
                 Err(Reason::Unmarked)
@@ -165,7 +165,7 @@ impl Context<'_> {
 
     fn check_live(&self, id: &ObjectId, unit: &ObjectId, live: &Live) -> Result<Fate, Reason> {
         if let Some(mark) = keep_mark(live.object.body()) {
-            return Err(Reason::Kept(mark.to_owned()));
+            return Err(Reason::Protected(mark.to_owned()));
         }
         if let Some(reason) = self.policies.forbids(id) {
             return Err(reason);
@@ -173,11 +173,11 @@ impl Context<'_> {
         if !self.policies.prune {
             return Err(Reason::PruneDisabled);
         }
-        if self.observed.doubt.is_some() {
-            return Err(Reason::InDoubt);
+        if self.observed.suspicion.is_some() {
+            return Err(Reason::SuspectInventory);
         }
-        if self.observed.unproven.contains(id) {
-            return Err(Reason::Unproven);
+        if self.observed.unverified.contains(id) {
+            return Err(Reason::Unverified);
         }
         if self.policies.first_round {
             return Err(Reason::FirstRound);

@@ -1,8 +1,8 @@
-//! Fields that cannot be changed: when an object may be deleted and made anew instead.
+//! Fields that cannot be changed: when an object may be deleted and created again instead.
 //!
 //! Only where an API server has said of a field of what the object *is* that it is immutable, never because of
-//! anything else that is wrong with it; only with consent, by kind or by object; and only after the new one was rehearsed
-//! under another name. What holds data or others is never made anew.
+//! anything else that is wrong with it; only with consent, by kind or by object; and only after the new one was dry-run
+//! under another name. What holds data or others is never replaced.
 
 use serde_json::Value;
 
@@ -43,12 +43,12 @@ pub struct Immutable {
     pub fields: Vec<String>,
     /// The words of the server.
     pub message: String,
-    /// What the object would be if it was made anew, under another name, or why it cannot be; `None` if nobody has
-    /// asked, because it may not be made anew.
+    /// What the object would be as its replacement would be, under another name, or why it cannot be; `None` if nobody has
+    /// asked, because it may not be replaced.
     pub instead: Option<Result<Live, String>>,
 }
 
-/// Returns why an object may not be deleted and made anew, and what to do; or nothing if it may.
+/// Returns why an object may not be deleted and created again, and what to do; or nothing if it may.
 pub fn consent(object: &Object, live: &Live, policies: &Policies) -> Result<(), String> {
     let id = object.id();
     let kind = kinds::name(id);
@@ -63,15 +63,15 @@ pub fn consent(object: &Object, live: &Live, policies: &Policies) -> Result<(), 
     }
     let annotate = format!("annotate it with {RECREATE_ANNOTATION}=allowed");
     if let Some(why) = needs_a_person(id, live.object.body(), policies) {
-        return Err(format!("it {why}: to have it deleted and made anew, {annotate}"));
+        return Err(format!("it {why}: to have it deleted and created again, {annotate}"));
     }
     if policies.recreate.iter().any(|named| kinds::means_surely(named, id)) {
         return Ok(());
     }
-    Err(format!("to have it deleted and made anew, add {kind} to recreate.kinds of the sync, or {annotate}"))
+    Err(format!("to have it deleted and created again, add {kind} to recreate.kinds of the sync, or {annotate}"))
 }
 
-/// Returns a wanted object under another name, without what only one can have: for a rehearsal.
+/// Returns a wanted object under another name, without what only one can have: for a dry run.
 pub fn stand_in(object: &Object) -> Object {
     let mut body = without_allocated(object.body());
     let name = &object.id().name;

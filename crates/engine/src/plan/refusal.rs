@@ -42,12 +42,13 @@ pub enum Reason {
     Forbidden(String),
     /// The cluster has no such kind.
     NoSuchKind(String),
-    /// Rehearsing it failed.
+    /// Its dry run failed.
     Failed(String),
     /// It could not be read, so nobody knows whether it exists.
     Unknown(String),
     /// A mark asks for it to be kept.
-    Kept(String),
+    #[serde(rename = "kept")]
+    Protected(String),
     /// It does not carry our mark any more.
     Unmarked,
     /// It holds what others have made, and that would go with it; what, in words.
@@ -59,7 +60,8 @@ pub enum Reason {
     /// Something that stays has what it needs for itself; what, and who.
     Taken(String),
     /// Something is not as it was when the plan was made that is carried out; what.
-    Moved(String),
+    #[serde(rename = "moved")]
+    Stale(String),
     /// The plan that is carried out does not have it.
     NotInPlan,
     /// A field of it cannot be changed; which, and what to do.
@@ -82,10 +84,12 @@ pub enum Reason {
     PruneDisabled,
     /// Another of our syncs may want it, and which.
     MayBeClaimed(String),
-    /// The inventory is in doubt.
-    InDoubt,
+    /// The inventory is suspect.
+    #[serde(rename = "in-doubt")]
+    SuspectInventory,
     /// Nothing proves that its entry in the inventory is ours.
-    Unproven,
+    #[serde(rename = "unproven")]
+    Unverified,
     /// This host sees the cluster for the first time.
     FirstRound,
     /// Something else of the same unit was refused.
@@ -111,21 +115,21 @@ impl fmt::Display for Reason {
             Self::Invalid(message) => write!(f, "the cluster does not take it: {message}"),
             Self::Forbidden(message) => write!(f, "the credentials do not allow it: {message}"),
             Self::NoSuchKind(kind) => write!(f, "the cluster has no {kind}"),
-            Self::Failed(message) => write!(f, "cannot rehearse it: {message}"),
+            Self::Failed(message) => write!(f, "the dry run failed: {message}"),
             Self::Unknown(message) => write!(f, "cannot read it: {message}"),
-            Self::Kept(mark) => write!(f, "kept: it carries {mark}"),
+            Self::Protected(mark) => write!(f, "kept: it carries {mark}"),
             Self::Unmarked => f.write_str("kept: it does not carry our mark any more"),
             Self::HoldsOthers(what) => write!(f, "kept: {what}, and that would go too"),
             Self::Held(guard) => write!(f, "held by guard {guard} until that is approved"),
             Self::StillNeeded(unit) => write!(f, "kept: {unit} stays and may need it"),
             Self::Taken(what) => write!(f, "taken: {what}"),
-            Self::Moved(what) => write!(f, "stale: since the plan was made things have moved: {what}; plan again"),
+            Self::Stale(what) => write!(f, "stale: since the plan was made things have changed: {what}; plan again"),
             Self::NotInPlan => f.write_str("left alone: the plan does not have it"),
             Self::Immutable(what) => write!(f, "immutable: {what}"),
             Self::DeletedAgain(what) => write!(f, "deleted again and again: {what}"),
             Self::NotApplied => f.write_str("kept: it stands in the source, and the sync does not write it any more"),
             Self::Broken => f.write_str("kept: its spec is broken"),
-            Self::Unreadable(doubt) => write!(f, "kept: what the source says of it is not known: {doubt}"),
+            Self::Unreadable(what) => write!(f, "kept: what the source says of it is not known: {what}"),
             Self::SelfManaged => f.write_str("kept: its spec says that somebody else provisions it"),
             Self::PassedOn => {
                 f.write_str("kept: its spec is left to the operator in the cluster, which may take it over")
@@ -133,10 +137,10 @@ impl fmt::Display for Reason {
             Self::Adopted => f.write_str("kept: it was adopted, and adopt.prune is false"),
             Self::PruneDisabled => f.write_str("kept: pruning is switched off"),
             Self::MayBeClaimed(what) => write!(f, "kept: {what}"),
-            Self::InDoubt => {
-                f.write_str("kept: the inventory is in doubt, and nothing is deleted until it is repaired")
+            Self::SuspectInventory => {
+                f.write_str("kept: the inventory is suspect, and nothing is deleted until it is repaired")
             }
-            Self::Unproven => f.write_str("kept: its entry in the inventory has no valid HMAC"),
+            Self::Unverified => f.write_str("kept: its entry in the inventory has no valid HMAC"),
             Self::FirstRound => {
                 f.write_str("kept: this host sees the cluster for the first time; the next round deletes it")
             }

@@ -22,6 +22,7 @@ use crate::marks::{FIELD_MANAGER, Marker, Owner};
 use crate::object::{Gvk, Object, ObjectId};
 use crate::problem::Place;
 use crate::text::digest;
+use crate::unit::marked::Marked;
 use crate::unit::{Rendering, Unit};
 
 /// What a round did to an object.
@@ -76,8 +77,8 @@ pub struct Left {
 /// What is wanted, and of what it can be said that it is not.
 #[derive(Clone, Debug)]
 pub struct Restoration {
-    /// What is wanted.
-    pub rendering: Rendering,
+    /// What is wanted: each object with the marks that it had.
+    pub rendering: Marked,
     /// The part of the inventory that this is about.
     pub owned: Inventory,
     /// What cannot be undone.
@@ -85,7 +86,7 @@ pub struct Restoration {
 }
 
 impl Left {
-    /// Notes how a live object is.
+    /// Records how a live object is.
     pub fn of(live: &Live) -> Self {
         let entries: Vec<String> = writers(live.object.body()).map(Value::to_string).collect();
         let generation = &live.object.body()["metadata"]["generation"];
@@ -94,13 +95,13 @@ impl Left {
         Self { uid: live.uid.clone(), resource_version: live.resource_version.clone(), writers, lost: None }
     }
 
-    /// Notes how a change has left an object, and what others have lost by it.
+    /// Records how a change has left an object, and what others have lost by it.
     pub fn after(before: Option<&Live>, live: &Live) -> Self {
         let lost = before.map(|before| difference(&of_others(before), &of_others(live)));
         Self { lost: lost.filter(|lost| *lost != json!({})), ..Self::of(live) }
     }
 
-    /// Notes that the object was changed earlier in the same round, too.
+    /// Records that the object was changed earlier in the same round, too.
     #[must_use]
     pub fn since(self, earlier: &Self) -> Self {
         let lost = match (&earlier.lost, &self.lost) {
@@ -177,7 +178,16 @@ pub fn restoration(changes: &[Change], observed: &Observed, owned: &Inventory, m
     }
     let entries = owned.entries.iter().filter(|(id, _)| about.contains(id));
     let entries = entries.map(|(id, entry)| (id.clone(), entry.clone())).collect();
-    Restoration { rendering: rendering(wanted), owned: Inventory { entries, ..owned.clone() }, refusals }
+    let rendering = Marked::applied_before(rendering(wanted));
+    Restoration { rendering, owned: Inventory { entries, ..owned.clone() }, refusals }
+}
+
+impl Restoration {
+    /// Leaves out what cannot be undone for another reason.
+    pub fn refuse(&mut self, refusals: Vec<Refusal>) {
+        self.rendering.leave_out(|id| refusals.iter().any(|refusal| refusal.id == *id));
+        self.refusals.extend(refusals);
+    }
 }
 
 enum Decision {
@@ -276,7 +286,7 @@ fn rendering<'a>(wanted: impl IntoIterator<Item = (&'a Change, Object)>) -> Rend
     Rendering { units: units.into_values().collect(), ..Rendering::default() }
 }
 
-/// What a server chooses by itself it chooses anew.
+/// What a server chooses by itself it chooses again.
 fn note(change: &Change, object: &Object) -> Option<String> {
     let before = change.before.as_ref().filter(|_| change.deed == Deed::Delete && change.id.is_a("", "Service"))?;
     let had = before.object.body().pointer("/spec/clusterIP")?.as_str()?;

@@ -2,7 +2,7 @@
 //!
 //! What is kept of a step says what it would do and to what: identity, uid and fingerprint of the live object, digest of
 //! the wanted one, and what differs. It is no body, and can be carried around. When the plan is carried out everything
-//! is looked at anew, and a unit goes ahead only if its steps come out the same; what nobody has seen is not done.
+//! is looked at again, and a unit goes ahead only if its steps come out the same; what nobody has seen is not done.
 //! Another commit or a status that was written meanwhile changes none of that.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -107,8 +107,8 @@ pub(super) fn pin(plan: &mut Plan, kept: &[SavedStep], observed: &Observed, owne
     let (before, now) = (by_unit(kept), by_unit(&saved(plan, observed, masker)));
     let mut refused: BTreeMap<ObjectId, Reason> = BTreeMap::new();
     for (unit, steps) in &before {
-        if let Some(what) = moved(steps, now.get(unit).map_or(&[], Vec::as_slice)) {
-            refused.insert(unit.clone(), Reason::Moved(what));
+        if let Some(what) = changed(steps, now.get(unit).map_or(&[], Vec::as_slice)) {
+            refused.insert(unit.clone(), Reason::Stale(what));
         }
     }
     let others = now.keys().filter(|unit| !before.contains_key(*unit));
@@ -122,7 +122,7 @@ pub(super) fn pin(plan: &mut Plan, kept: &[SavedStep], observed: &Observed, owne
 }
 
 /// Says what is not as it was when a plan was made; nothing if everything is.
-fn moved(before: &[SavedStep], now: &[SavedStep]) -> Option<String> {
+fn changed(before: &[SavedStep], now: &[SavedStep]) -> Option<String> {
     for old in before {
         let Some(new) = now.iter().find(|new| new.id == old.id && new.action == old.action) else {
             return Some(format!("to {} {} is not what would be done now", old.action, old.id));
@@ -149,7 +149,7 @@ impl Plan {
         let is_change = |step: &Step| step.unit == *unit && step.action.changes();
         let (left, others): (Vec<Step>, Vec<Step>) = std::mem::take(&mut self.steps).into_iter().partition(is_change);
         self.steps = others;
-        if left.is_empty() && matches!(reason, Reason::Moved(_)) {
+        if left.is_empty() && matches!(reason, Reason::Stale(_)) {
             self.refusals.push(Refusal { unit: unit.clone(), id: unit.clone(), reason: reason.clone() });
         }
         for step in left {

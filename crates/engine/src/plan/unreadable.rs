@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use super::{Observed, Plan, Policies, Reason, Refusal};
 use crate::inventory::Inventory;
-use crate::reading::Doubt;
+use crate::reading::Unclear;
 use crate::unit::Unit;
 
 impl Plan {
@@ -15,12 +15,12 @@ impl Plan {
     pub(super) fn hold_unit(
         &mut self,
         unit: &Unit,
-        lost: BTreeMap<Arc<str>, Doubt>,
+        lost: BTreeMap<Arc<str>, Unclear>,
         observed: &Observed,
         owned: &Inventory,
         policies: &Policies,
     ) {
-        let doubt = lost.values().next().map(ToString::to_string).unwrap_or_default();
+        let unclear = lost.values().next().map(ToString::to_string).unwrap_or_default();
         let unit = Unit { files: unit.files.iter().cloned().chain(lost.into_keys()).collect(), ..unit.clone() };
         for (id, decided) in self.decided(&unit, observed, owned, policies) {
             let reason = match decided {
@@ -28,7 +28,7 @@ impl Plan {
                     self.add_step(step, &unit, observed);
                     continue;
                 }
-                Ok(_) => Reason::Unreadable(doubt.clone()),
+                Ok(_) => Reason::Unreadable(unclear.clone()),
                 Err(reason) => reason,
             };
             self.refusals.push(Refusal { unit: unit.id.clone(), id, reason });

@@ -17,7 +17,7 @@ use super::{Action, Observed, Over, Plan, Step};
 use crate::inventory::{Entry, Inventory};
 use crate::object::ObjectId;
 use crate::problem::Place;
-use crate::reading::{Doubt, Flaw, Reading, Suspect, is_slip};
+use crate::reading::{Flaw, Reading, Suspect, Unclear, is_slip};
 use crate::text::count;
 use crate::unit::{Rendering, Unit};
 
@@ -73,16 +73,16 @@ impl<'a> Evidence<'a> {
     }
 
     /// Tells whether a unit was withdrawn, or what of it that is not wanted any more.
-    fn of(&self, unit: &ObjectId) -> Result<Withdrawn, BTreeSet<Doubt>> {
+    fn of(&self, unit: &ObjectId) -> Result<Withdrawn, BTreeSet<Unclear>> {
         let files = self.files.get(unit).into_iter().flatten();
-        let mut doubts: BTreeSet<Doubt> = files.filter_map(|file| self.reading.doubt_of_file(file)).collect();
+        let mut unclear: BTreeSet<Unclear> = files.filter_map(|file| self.reading.unclear_file(file)).collect();
         // A unit that is there is not what another document was meant to be.
         if !self.wanted.contains(unit) {
-            doubts.extend(self.reading.near_miss(unit));
+            unclear.extend(self.reading.near_miss(unit));
             // What fed something before is known for that; anything else that was not read may hold a moved spec.
-            doubts.extend(self.reading.unread_anywhere(|path| self.has_fed(path)));
+            unclear.extend(self.reading.unread_anywhere(|path| self.has_fed(path)));
         }
-        if doubts.is_empty() { Ok(Withdrawn(())) } else { Err(doubts) }
+        if unclear.is_empty() { Ok(Withdrawn(())) } else { Err(unclear) }
     }
 
     fn has_fed(&self, path: &str) -> bool {
@@ -91,22 +91,22 @@ impl<'a> Evidence<'a> {
 
     /// Returns why a unit that is wanted stays as it is: a file that had a say in it says nothing that can be understood
     /// now, so that without it the unit would become something else than what the source says.
-    pub(super) fn lost_feeds(&self, unit: &Unit) -> BTreeMap<Arc<str>, Doubt> {
+    pub(super) fn lost_inputs(&self, unit: &Unit) -> BTreeMap<Arc<str>, Unclear> {
         let files = self.files.get(&unit.id).into_iter().flatten();
-        files.filter_map(|file| Some((Arc::from(*file), self.lost_feed(unit, file)?))).collect()
+        files.filter_map(|file| Some((Arc::from(*file), self.lost_input(unit, file)?))).collect()
     }
 
-    fn lost_feed(&self, unit: &Unit, file: &str) -> Option<Doubt> {
+    fn lost_input(&self, unit: &Unit, file: &str) -> Option<Unclear> {
         // Somebody has left it out on purpose.
         if self.reading.ignored.contains(file) {
             return None;
         }
         let may_feed = |suspect: &&&Suspect| !suspect.is_of_kind(&unit.id.kind);
         if let Some(suspect) = self.unclear.get(file).into_iter().flatten().find(may_feed) {
-            return Some(suspect.doubt());
+            return Some(suspect.unclear());
         }
         let is_clear = self.unclear.contains_key(file);
-        self.reading.doubt_of_file(file).filter(|_| !is_clear)
+        self.reading.unclear_file(file).filter(|_| !is_clear)
     }
 }
 
@@ -126,8 +126,8 @@ pub(super) fn plan_deletions(
     policies: &Policies,
 ) {
     for (unit, candidates) in candidates {
-        let proof = evidence.of(unit).or_else(|doubts| {
-            let hold = hold(unit, candidates.iter().map(Candidate::held).collect(), &doubts);
+        let proof = evidence.of(unit).or_else(|unclear| {
+            let hold = hold(unit, candidates.iter().map(Candidate::held).collect(), &unclear);
             if plan.stops(hold, observed, policies) { Err(()) } else { Ok(Withdrawn(())) }
         });
         match proof {
@@ -161,21 +161,21 @@ impl Candidate<'_> {
     }
 }
 
-fn hold(unit: &ObjectId, steps: Vec<HeldStep>, doubts: &BTreeSet<Doubt>) -> Hold {
+fn hold(unit: &ObjectId, steps: Vec<HeldStep>, unclear: &BTreeSet<Unclear>) -> Hold {
     let message = format!(
         "{} would be deleted, and it is not certain that {unit} was withdrawn: {}",
         count(steps.len(), "object"),
-        in_words(doubts)
+        in_words(unclear)
     );
     let mut hold = Hold::on_unit(Guard::Withdrawal, unit, message, steps);
     "correct the source; if all of this is to be deleted, approve it".clone_into(&mut hold.hint);
     hold
 }
 
-fn in_words(doubts: &BTreeSet<Doubt>) -> String {
-    let mut reasons: Vec<String> = doubts.iter().take(NAMED).map(ToString::to_string).collect();
-    if doubts.len() > NAMED {
-        reasons.push(format!("and {} more", doubts.len() - NAMED));
+fn in_words(unclear: &BTreeSet<Unclear>) -> String {
+    let mut reasons: Vec<String> = unclear.iter().take(NAMED).map(ToString::to_string).collect();
+    if unclear.len() > NAMED {
+        reasons.push(format!("and {} more", unclear.len() - NAMED));
     }
     reasons.join("; ")
 }
@@ -186,7 +186,7 @@ struct Open<'a> {
     files: BTreeSet<&'a str>,
     /// Nothing of it is owned yet, so that it may be another unit under a new name.
     is_new: bool,
-    why: Doubt,
+    why: Unclear,
 }
 
 /// Holds the deletion of units that may be replaced by what was refused or is broken. Where a unit waits for approval
@@ -209,30 +209,30 @@ pub(super) fn hold_replaced(
     if units.is_empty() {
         return;
     }
-    for (unit, doubts) in doubts(&open(plan, rendering, owned), units.keys(), owned) {
+    for (unit, unclear) in unclear(&open(plan, rendering, owned), units.keys(), owned) {
         let steps = units.remove(&unit).unwrap_or_default();
         let held = plan.holds.iter_mut().find(|hold| hold.unit.as_ref() == Some(&unit));
         if let Some(hold) = held.filter(|_| steps.is_empty()) {
-            hold.message = format!("{}; {}", hold.message, in_words(&doubts));
-        } else if plan.stops(hold(&unit, steps, &doubts), observed, policies) {
+            hold.message = format!("{}; {}", hold.message, in_words(&unclear));
+        } else if plan.stops(hold(&unit, steps, &unclear), observed, policies) {
             plan.withhold(|step| step.unit == unit, &Reason::Held(Guard::Withdrawal));
         }
     }
 }
 
 /// Returns what is open of all that the deletion of each unit may depend on.
-fn doubts<'a>(
+fn unclear<'a>(
     open: &[Open<'_>],
     units: impl Iterator<Item = &'a ObjectId>,
     owned: &Inventory,
-) -> Vec<(ObjectId, BTreeSet<Doubt>)> {
+) -> Vec<(ObjectId, BTreeSet<Unclear>)> {
     let of = |unit: &ObjectId| {
         let of_unit = owned.entries.values().filter(|entry| entry.unit == *unit);
         let files: BTreeSet<&str> = of_unit.flat_map(|entry| entry.files.iter().map(String::as_str)).collect();
-        let doubts = open.iter().filter(|open| open.may_replace(unit, &files)).map(|open| open.why.clone());
-        (unit.clone(), doubts.collect::<BTreeSet<Doubt>>())
+        let unclear = open.iter().filter(|open| open.may_replace(unit, &files)).map(|open| open.why.clone());
+        (unit.clone(), unclear.collect::<BTreeSet<Unclear>>())
     };
-    units.map(of).filter(|(_, doubts)| !doubts.is_empty()).collect()
+    units.map(of).filter(|(_, unclear)| !unclear.is_empty()).collect()
 }
 
 fn open<'a>(plan: &Plan, rendering: &'a Rendering, owned: &Inventory) -> Vec<Open<'a>> {
@@ -245,11 +245,11 @@ fn open<'a>(plan: &Plan, rendering: &'a Rendering, owned: &Inventory) -> Vec<Ope
         let refusal = refusals.min_by_key(|refusal| matches!(refusal.reason, Reason::UnitHeld))?;
         let why = format!("{} may take its place and is refused: {}: {}", unit.id, refusal.id, refusal.reason);
         let files = unit.files.iter().map(AsRef::as_ref).collect();
-        let why = Doubt { place: unit.place.clone(), why };
+        let why = Unclear { place: unit.place.clone(), why };
         Some(Open { unit: &unit.id, files, is_new: !known.contains(&unit.id), why })
     });
     let broken = rendering.flawed.iter().map(|(id, place): (&ObjectId, &Place)| {
-        let why = Doubt { place: place.clone(), why: format!("{id} may take its place and is broken") };
+        let why = Unclear { place: place.clone(), why: format!("{id} may take its place and is broken") };
         Open { unit: id, files: BTreeSet::from([place.file.as_ref()]), is_new: !known.contains(id), why }
     });
     units.chain(broken).collect()

@@ -99,12 +99,12 @@ impl Hole {
 /// The texts that were read before.
 #[derive(Default)]
 pub(super) struct Texts {
-    known: Mutex<Known>,
+    known: Mutex<Cache>,
 }
 
 /// By length and text, because texts of one template have long beginnings in common. `None` for a text that holes do
 /// not fit into.
-type Known = BTreeMap<(usize, String), Option<Arc<Vec<Part>>>>;
+type Cache = BTreeMap<(usize, String), Option<Arc<Vec<Part>>>>;
 
 impl Texts {
     /// Reads a filled template.

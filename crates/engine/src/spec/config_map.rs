@@ -101,7 +101,7 @@ fn read(field: &Field) -> Result<Node, (Position, String)> {
     let shift = |position: Position| Position { line: position.line + above, column: position.column };
     let mut documents = yaml::parse(text).map_err(|error| (shift(error.position), error.message))?;
     match (documents.pop(), documents.is_empty()) {
-        (Some(node), true) => Ok(node.moved(&shift)),
+        (Some(node), true) => Ok(node.shifted(&shift)),
         (None, _) => Ok(Node { position: start, content: Content::Null }),
         (Some(_), false) => Err((start, "it holds more than one document".to_owned())),
     }

@@ -6,12 +6,12 @@ use crate::resolve::Resolved;
 
 /// Returns what does not hold, and what is only to be said.
 pub(super) fn check(resolved: &Resolved<'_>, facts: &Facts<'_>) -> (Vec<Problem>, Vec<Problem>) {
-    let broken = |is_notice: bool| {
-        let checks = resolved.pack.checks.iter().filter(move |(_, notice)| *notice == is_notice);
+    let broken = |is_warning: bool| {
+        let checks = resolved.pack.checks.iter().filter(move |(_, warning)| *warning == is_warning);
         checks.flat_map(|(rule, _)| enforce::check([rule], facts)).map(|breach| plain(breach, resolved))
     };
-    let notices = broken(true).map(|problem| Problem { scope: crate::problem::Scope::Notice, ..problem });
-    (broken(false).collect(), notices.collect())
+    let warnings = broken(true).map(|problem| Problem { scope: crate::problem::Scope::Warning, ..problem });
+    (broken(false).collect(), warnings.collect())
 }
 
 /// A check of a pack speaks for itself: what it says is the message, and what nobody has written is about the spec.

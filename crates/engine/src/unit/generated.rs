@@ -1,4 +1,4 @@
-//! Objects with a value that is made once: a key that nobody writes down, and that must not change.
+//! Objects with a generated value: a key that nobody writes down, and that must not change.
 //!
 //! Rendering yields the object without the value. On a cluster that has it already the value stays what it is; otherwise
 //! the daemon makes one, once, when it creates the object. It is in no plan, report or file.
@@ -32,7 +32,7 @@ impl Generated {
     /// Says in words what the value will be.
     pub fn promise(&self) -> String {
         let pack::manifest::Generated { key, bytes, .. } = &self.value;
-        format!("data.{key} is made once, on each cluster: {bytes} random bytes")
+        format!("data.{key} is generated once, on each cluster: {bytes} random bytes")
     }
 
     /// Checks that a template has yielded what a value can be put into.

@@ -67,13 +67,13 @@ pub(super) struct Rendered {
     pub(super) generated: Vec<Generated>,
 }
 
-/// Makes the objects of one spec; remarks that hold nothing back become `notices`.
+/// Makes the objects of one spec; warnings that hold nothing back become `warnings`.
 pub(super) fn rendered(
     resolved: &Resolved<'_>,
     subject: &Subject<'_>,
     parameters: &Merged,
     (options, touched): (&Options, &mut Touched),
-    notices: &mut Vec<Problem>,
+    warnings: &mut Vec<Problem>,
 ) -> Result<Made, Vec<Problem>> {
     let fail = |message: String| vec![subject.problem(&message)];
     let (objects, generated, values) = match resolved.kind.generator.values(subject, parameters)? {
@@ -88,7 +88,7 @@ pub(super) fn rendered(
         }
     };
     let overlaid = pack::overlay::apply(&resolved.pack.manifest.overlays, subject, objects)?;
-    notices.extend(overlaid.notices);
+    warnings.extend(overlaid.warnings);
     let mut objects = overlaid.objects;
     if let Some(post_processor) = &resolved.kind.post_processor {
         objects = post_processor.process(subject, objects)?;

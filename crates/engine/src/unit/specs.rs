@@ -134,7 +134,7 @@ impl<'a> Writer<'a> {
                 Ok(Some(unit)) => rendering.units.push(unit),
                 Ok(None) => {}
                 Err(problem) => {
-                    if problem.scope != crate::problem::Scope::Notice {
+                    if problem.scope != crate::problem::Scope::Warning {
                         rendering.broken.insert(document.id.clone());
                     }
                     rendering.problems.push(*problem);
@@ -149,7 +149,7 @@ impl<'a> Writer<'a> {
         let Some(pack) = packs.of_controller(&spec.controller_name) else { return Ok(None) };
         if pack.manifest.classes.contains_key(&document.id.name) {
             let message = format!("{} makes this class itself, so the document is not applied", spec.controller_name);
-            return Err(Box::new(Problem::notice(document.place(), message).about(document.id.clone())));
+            return Err(Box::new(Problem::warning(document.place(), message).about(document.id.clone())));
         }
         let mut body = self.write(document)?.into_body();
         if let Some(reference) = &spec.parameters_ref {

@@ -61,22 +61,22 @@ impl Rendering {
     ///
     /// A kind that `has_namespaces` does not know stays where it was guessed to be.
     #[must_use]
-    pub fn settled(&self, has_namespaces: impl Fn(&Gvk) -> Option<bool>) -> Option<Self> {
+    pub fn scoped(&self, has_namespaces: impl Fn(&Gvk) -> Option<bool>) -> Option<Self> {
         let place = |unit: &Unit| {
             let (home, object) = (unit.home.as_ref()?, unit.objects.first()?);
             let namespace = if has_namespaces(&object.gvk())? { home.as_str() } else { "" };
             (namespace != object.id().namespace).then(|| object.clone().in_namespace(namespace))
         };
         self.units.iter().find_map(place)?;
-        let mut settled = self.clone();
-        for unit in &mut settled.units {
+        let mut scoped = self.clone();
+        for unit in &mut scoped.units {
             if let Some(object) = place(unit) {
                 unit.id = object.id().clone();
                 unit.objects = vec![object];
             }
         }
-        settled.refuse_collisions();
-        Some(settled)
+        scoped.refuse_collisions();
+        Some(scoped)
     }
 }
 

@@ -1,4 +1,4 @@
-//! When sessions are made, and when they are made anew.
+//! When sessions are made, and when they are made again.
 
 use std::fs;
 use std::sync::{Mutex as StdMutex, PoisonError};

@@ -25,7 +25,7 @@ fn wanted(clusters: &[&str], gateways: usize) -> Wanted {
     let pack = Pack::builtin("kgateway", &Value::Null).expect("it is sound");
     let packs = Arc::new(Packs::new(vec![pack]).expect("it is sound"));
     let settings = serde_json::from_value(json!({"source": "specs", "clusters": {}})).expect("a test knows them");
-    let marker = Marker { installation: "i".to_owned(), sync: "edge".to_owned() };
+    let marker = Marker::new("i", "edge");
     let renderings = Arc::new(Renderings::new(settings, packs, "packs", marker));
     let mut specs = String::new();
     for number in 0..gateways {

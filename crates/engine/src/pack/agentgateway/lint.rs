@@ -9,16 +9,16 @@ use crate::pack::Subject;
 use crate::pack::gateway::lint::{host_in_repository, text};
 use crate::problem::Problem;
 
-/// Returns a remark for everything of that sort.
+/// Returns a warning for everything of that sort.
 ///
-/// A remark about parameters names no Gateway, so that one line in those of a class is one remark and not a thousand.
+/// A warning about parameters names no Gateway, so that one line in those of a class is one warning and not a thousand.
 pub(super) fn lint(subject: &Subject<'_>, parameters: &Merged) -> Vec<Problem> {
-    let mut remarks: Vec<Problem> = reserved_ports(subject).chain(internal_ports(subject)).collect();
-    remarks.extend(host_in_repository(parameters, "image"));
-    remarks.extend(zeros(parameters));
-    remarks.extend(variables(parameters));
-    remarks.extend(catalog(parameters));
-    remarks
+    let mut warnings: Vec<Problem> = reserved_ports(subject).chain(internal_ports(subject)).collect();
+    warnings.extend(host_in_repository(parameters, "image"));
+    warnings.extend(zeros(parameters));
+    warnings.extend(variables(parameters));
+    warnings.extend(catalog(parameters));
+    warnings
 }
 
 /// A listener on a port that the proxy itself takes: it opens nothing.
@@ -28,7 +28,7 @@ fn reserved_ports<'a>(subject: &'a Subject<'_>) -> impl Iterator<Item = Problem>
         let message = format!("port {} of the listener {:?} is one of the proxy's own", listener.port, listener.name);
         let place = subject.document.place_of(&["spec", "listeners", &index.to_string(), "port"]);
         let hint = "nothing is opened for this listener; give it another port";
-        Problem::notice(place, message).about(subject.document.id.clone()).hint(hint)
+        Problem::warning(place, message).about(subject.document.id.clone()).hint(hint)
     })
 }
 
@@ -37,7 +37,7 @@ fn internal_ports(subject: &Subject<'_>) -> Option<Problem> {
     let own = subject.gateway.spec.listeners.iter().map(|listener| listener.port).collect();
     let mistake = internal(&subject.gateway.metadata, &own).err()?;
     let place = subject.document.place_of(&["metadata", "annotations", INTERNAL]);
-    let problem = Problem::notice(place, format!("the annotation {INTERNAL} is not used: {mistake}"));
+    let problem = Problem::warning(place, format!("the annotation {INTERNAL} is not used: {mistake}"));
     Some(problem.about(subject.document.id.clone()))
 }
 
@@ -46,7 +46,7 @@ fn zeros(parameters: &Merged) -> impl Iterator<Item = Problem> + '_ {
     [("shutdown.min", 10), ("shutdown.max", 60)].into_iter().filter_map(|(path, default)| {
         let said = parameters.at(path).filter(|said| said.is_zero())?;
         let message = format!("a {path} of 0 counts as {default}, as in agentgateway");
-        Some(Problem::notice(said.origin.place.clone(), message).hint("write 1 for the shortest time that there is"))
+        Some(Problem::warning(said.origin.place.clone(), message).hint("write 1 for the shortest time that there is"))
     })
 }
 
@@ -60,7 +60,7 @@ fn variables(parameters: &Merged) -> Vec<Problem> {
         .map(|(item, name)| {
             let message = format!("the variable {name:?} stands here a second time; the last one counts");
             let hint = "an object that has both is refused by the API server";
-            Problem::notice(item.origin.place.clone(), message).hint(hint)
+            Problem::warning(item.origin.place.clone(), message).hint(hint)
         })
         .collect()
 }
@@ -71,5 +71,5 @@ fn catalog(parameters: &Merged) -> Option<Problem> {
     let message = "spec.modelCatalog counts only in the parameters of a Gateway, and is left out here";
     let hint =
         "its ConfigMaps are those of the Gateway's namespace; refer to it from spec.infrastructure.parametersRef";
-    Some(Problem::notice(sources.origin.place.clone(), message).hint(hint))
+    Some(Problem::warning(sources.origin.place.clone(), message).hint(hint))
 }

@@ -20,7 +20,7 @@ templates:
   - {file: extra.yaml, when: params.replicas > 1}
 checks:
   - {rule: has(params.port), message: 'port is required: where does it listen?'}
-  - {rule: port > 1023, message: the port is privileged, notice: true}
+  - {rule: port > 1023, message: the port is privileged, warning: true}
 health:
   - {kind: ConfigMap, when: params.replicas > 1, current: object.data.ready == 'yes'}
 ";

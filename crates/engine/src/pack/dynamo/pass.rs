@@ -76,41 +76,41 @@ fn is_scaled(component: &Value, is_alpha: bool) -> bool {
 }
 
 /// Says what of a document is not done as it is written.
-pub(super) fn notices(document: &Document, settings: &Settings, is_expanded: bool) -> Vec<Problem> {
-    let mut notices = Vec::new();
-    let mut notice = |path: &[&str], message: String, hint: &str| {
-        let problem = Problem::notice(document.place_of(path), message).about(document.id.clone());
-        notices.push(problem.hint(hint));
+pub(super) fn warnings(document: &Document, settings: &Settings, is_expanded: bool) -> Vec<Problem> {
+    let mut warnings = Vec::new();
+    let mut warning = |path: &[&str], message: String, hint: &str| {
+        let problem = Problem::warning(document.place_of(path), message).about(document.id.clone());
+        warnings.push(problem.hint(hint));
     };
     let is_restarted = document.root.at(["spec", "restart"]).is_some();
     if is_graph(&document.id.kind) && is_restarted && !is_expanded && settings.restart == Restart::Drop {
-        notice(
+        warning(
             &["spec", "restart"],
-            "spec.restart is left out: a graph that has it cannot be created, as on a cluster that is built anew"
+            "spec.restart is left out: a graph that has it cannot be created, as on a cluster that is built again"
                 .to_owned(),
             "restart it on its cluster, where the field is nobody's; packs.dynamo.restart: keep applies it",
         );
     }
     if !is_expanded {
-        return notices;
+        return warnings;
     }
     let mut body = document.root.to_value();
     let components = components(&mut body);
     let is_alpha = document.gvk.version == ALPHA;
     let is_planner = |component: &Value| component["componentType"] == "planner" || component["type"] == "planner";
     if components.iter().any(|component| is_scaled(component, is_alpha)) {
-        notice(
+        warning(
             &["spec"],
             "a scalingAdapter works through Dynamo's operator; replicas are applied as they are written".to_owned(),
             "let an autoscaler scale what is rendered, and leave its replicas out with ignore in the settings of the sync",
         );
     }
     if components.iter().any(|component| is_planner(component)) {
-        notice(
+        warning(
             &["spec"],
             "a planner scales a graph through Dynamo's operator, and there is none: it will change nothing".to_owned(),
             "leave the planner out, or run the operator",
         );
     }
-    notices
+    warnings
 }

@@ -192,7 +192,7 @@ fn of(subject: &Subject<'_>, settings: &Settings, is_expanded: bool) -> Option<N
 }
 
 /// Says what a cluster lacks for a spec, if anything.
-pub(super) fn notice(subject: &Subject<'_>, settings: &Settings, is_expanded: bool) -> Option<Problem> {
+pub(super) fn warning(subject: &Subject<'_>, settings: &Settings, is_expanded: bool) -> Option<Problem> {
     let document = subject.document;
     let needs = match of(subject, settings, is_expanded) {
         Some(needs) => needs,
@@ -205,7 +205,7 @@ pub(super) fn notice(subject: &Subject<'_>, settings: &Settings, is_expanded: bo
         return None;
     }
     let message = format!("it needs what is not there: {}", missing.join("; "));
-    let problem = Problem::notice(document.place(), message).about(document.id.clone());
+    let problem = Problem::warning(document.place(), message).about(document.id.clone());
     Some(if needs.pods > 0 { problem.hint(format!("in all it asks for {}", needs.line())) } else { problem })
 }
 

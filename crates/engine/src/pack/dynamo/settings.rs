@@ -51,7 +51,7 @@ pub enum Mode {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub enum Restart {
-    /// It is left out, so that a graph can be created anew and whoever restarts it on a cluster keeps the field.
+    /// It is left out, so that a graph can be created again and whoever restarts it on a cluster keeps the field.
     #[default]
     Drop,
     /// It is applied as it stands; a graph that has it cannot be created.

@@ -18,7 +18,7 @@ pub(in crate::pack) fn host_in_repository(parameters: &Merged, path: &str) -> Op
     let image = format!("{registry}/{repository}");
     let message = format!("the image is {image:?}, because its registry goes before the host");
     let hint = format!("put the host into the registry: {{registry: {host:?}, repository: {path:?}}}");
-    Some(Problem::notice(said.origin.place.clone(), message).hint(hint))
+    Some(Problem::warning(said.origin.place.clone(), message).hint(hint))
 }
 
 /// Returns a value that is text.
@@ -35,10 +35,10 @@ mod tests {
     use crate::merge::origin::LayerName;
     use serde_json::json;
 
-    fn check(registry: &str, repository: &str, remark: bool) {
+    fn check(registry: &str, repository: &str, warning: bool) {
         let image = json!({"a": {"image": {"registry": registry, "repository": repository}}});
         let parameters = Merged::of_value(LayerName::Gateway, "p.yaml", &image);
-        assert_eq!(host_in_repository(&parameters, "a.image").is_some(), remark, "{registry:?}, {repository:?}");
+        assert_eq!(host_in_repository(&parameters, "a.image").is_some(), warning, "{registry:?}, {repository:?}");
     }
 
     #[test]

@@ -27,25 +27,25 @@ struct Reference {
     namespace: Option<String>,
 }
 
-/// Returns the names of the Secrets that pods of the Gateway can mount, and a remark about every other reference.
+/// Returns the names of the Secrets that pods of the Gateway can mount, and a warning about every other reference.
 pub(super) fn secrets(subject: &Subject<'_>) -> (BTreeSet<String>, Vec<Problem>) {
     let sets = subject.listener_set_documents.iter().zip(subject.listener_sets);
     let sets = sets.map(|(document, set)| (*document, set.spec.listeners.as_slice()));
     let own = (subject.document, subject.gateway.spec.listeners.as_slice());
-    let (mut names, mut remarks) = (BTreeSet::new(), Vec::new());
+    let (mut names, mut warnings) = (BTreeSet::new(), Vec::new());
     for (document, listeners) in std::iter::once(own).chain(sets) {
         for (reference, path) in references(listeners) {
             match mountable(subject, document, reference) {
                 Ok(name) => drop(names.insert(name)),
                 Err(message) => {
                     let path: Vec<&str> = path.iter().map(String::as_str).collect();
-                    let problem = Problem::notice(document.place_of(&path), message);
-                    remarks.push(problem.about(document.id.clone()).hint(HINT));
+                    let problem = Problem::warning(document.place_of(&path), message);
+                    warnings.push(problem.about(document.id.clone()).hint(HINT));
                 }
             }
         }
     }
-    (names, remarks)
+    (names, warnings)
 }
 
 /// Returns all references, each with the path at which it stands. A listener that passes TLS on needs none.

@@ -12,20 +12,20 @@ use crate::pack::Subject;
 use crate::pack::gateway::lint::{host_in_repository, text};
 use crate::problem::Problem;
 
-/// Returns a remark for everything of that sort.
+/// Returns a warning for everything of that sort.
 ///
-/// A remark about parameters names no Gateway, so that one line in those of a class is one remark and not a thousand.
+/// A warning about parameters names no Gateway, so that one line in those of a class is one warning and not a thousand.
 pub(super) fn lint(settings: &Settings, subject: &Subject<'_>, parameters: &Merged) -> Vec<Problem> {
-    let mut remarks: Vec<Problem> = reserved_ports(settings, subject).collect();
-    remarks.extend(host_in_repository(parameters, "kube.envoyContainer.image"));
-    remarks.extend(zeros(parameters));
-    remarks.extend(variables(parameters));
-    remarks.extend(without_effect(settings, subject));
-    remarks.extend(unmerged(subject));
+    let mut warnings: Vec<Problem> = reserved_ports(settings, subject).collect();
+    warnings.extend(host_in_repository(parameters, "kube.envoyContainer.image"));
+    warnings.extend(zeros(parameters));
+    warnings.extend(variables(parameters));
+    warnings.extend(without_effect(settings, subject));
+    warnings.extend(unmerged(subject));
     if settings.listener_certificates.mount {
-        remarks.extend(certificates::secrets(subject).1);
+        warnings.extend(certificates::secrets(subject).1);
     }
-    remarks
+    warnings
 }
 
 /// A listener on a port that the proxy itself takes: it opens nothing.
@@ -44,7 +44,7 @@ fn reserved_ports<'a>(settings: &Settings, subject: &'a Subject<'_>) -> impl Ite
         };
         let message = format!("port {} of the listener {:?} is {what}", listener.port, listener.name);
         let place = subject.document.place_of(&["spec", "listeners", &index.to_string(), "port"]);
-        Some(Problem::notice(place, message).about(subject.document.id.clone()).hint(hint))
+        Some(Problem::warning(place, message).about(subject.document.id.clone()).hint(hint))
     })
 }
 
@@ -64,7 +64,7 @@ fn zeros(parameters: &Merged) -> impl Iterator<Item = Problem> + '_ {
     ];
     FIELDS.into_iter().filter_map(|(path, message, hint)| {
         let said = parameters.at(path).filter(|said| said.is_zero())?;
-        Some(Problem::notice(said.origin.place.clone(), message).hint(hint))
+        Some(Problem::warning(said.origin.place.clone(), message).hint(hint))
     })
 }
 
@@ -73,43 +73,44 @@ fn variables(parameters: &Merged) -> Vec<Problem> {
     let Some(MergedContent::List(items)) = parameters.at("kube.envoyContainer.env").map(|env| &env.content) else {
         return Vec::new();
     };
-    let (mut seen, mut remarks) = (BTreeSet::new(), Vec::new());
+    let (mut seen, mut warnings) = (BTreeSet::new(), Vec::new());
     for item in items {
         let Some(name) = item.get("name").and_then(text) else { continue };
         let place = item.origin.place.clone();
         if OWN_VARIABLES.contains(&name) {
             let message = format!("the variable {name:?} stands in the place of the proxy's own");
             let hint = "the control plane knows a proxy by its variables; give this one another name";
-            remarks.push(Problem::notice(place, message).hint(hint));
+            warnings.push(Problem::warning(place, message).hint(hint));
         } else if name != "OTEL_RESOURCE_ATTRIBUTES" && !seen.insert((name, item.origin.layer)) {
             let message = format!("the variable {name:?} stands here a second time; the last one counts");
-            remarks.push(Problem::notice(place, message).hint("an object that has both is refused by the API server"));
+            warnings
+                .push(Problem::warning(place, message).hint("an object that has both is refused by the API server"));
         }
     }
-    remarks
+    warnings
 }
 
 /// Fields that are read and then lead to nothing.
 fn without_effect(settings: &Settings, subject: &Subject<'_>) -> Vec<Problem> {
-    let mut remarks = Vec::new();
-    let mut remark = |path: &[&str], message: &str, hint: &str| {
+    let mut warnings = Vec::new();
+    let mut warning = |path: &[&str], message: &str, hint: &str| {
         for layer in subject.layers {
             if let Some(node) = layer.node.at(path.iter().copied()) {
                 let place = layer.place_of(node);
                 let message = format!("spec.{} {message}", path.join("."));
-                remarks.push(Problem::notice(place, message).hint(hint));
+                warnings.push(Problem::warning(place, message).hint(hint));
             }
         }
     };
     let sidecars = "add the containers in spec.kube.deploymentOverlay.spec.template.spec.containers";
-    remark(&["kube", "istio", "customSidecars"], "is never rendered; it is deprecated", sidecars);
+    warning(&["kube", "istio", "customSidecars"], "is never rendered; it is deprecated", sidecars);
     if !settings.istio.auto_mtls {
         for path in [["kube", "sdsContainer"].as_slice(), &["kube", "istio", "istioProxyContainer"]] {
             let hint = "set packs.kgateway.istio.autoMtls: true in the config file to have the container";
-            remark(path, "has no effect without Istio", hint);
+            warning(path, "has no effect without Istio", hint);
         }
     }
-    remarks
+    warnings
 }
 
 /// Fields that kgateway takes only from the lowest layer that has the mapping around them.
@@ -123,21 +124,21 @@ fn unmerged(subject: &Subject<'_>) -> Vec<Problem> {
             &["appArmorProfile", "supplementalGroupsPolicy", "seLinuxChangePolicy"],
         ),
     ];
-    let mut remarks = Vec::new();
+    let mut warnings = Vec::new();
     for (path, fields) in FIELDS {
         // The proxy has a context by default, all others have one when a layer says so.
         let mut is_there = path[1] == "envoyContainer" && !subject.layers.iter().any(omits_security_context);
         for layer in subject.layers {
             let Some(context) = layer.node.at(path.iter().copied()) else { continue };
             let lost = fields.iter().filter_map(|field| Some((field, context.get(field)?)));
-            remarks.extend(lost.filter(|_| is_there).map(|(field, node)| {
+            warnings.extend(lost.filter(|_| is_there).map(|(field, node)| {
                 let message =
                     format!("spec.{}.{field} is not taken: a layer below has a securityContext", path.join("."));
                 let hint = "kgateway does not merge this field; set it in spec.kube.deploymentOverlay";
-                Problem::notice(layer.place_of(node), message).hint(hint)
+                Problem::warning(layer.place_of(node), message).hint(hint)
             }));
             is_there = true;
         }
     }
-    remarks
+    warnings
 }

@@ -104,9 +104,9 @@ impl<'a> Service<'a> {
         Problem::document(self.document.place_of(path), message).about(self.document.id.clone())
     }
 
-    /// Returns a remark about a part of it that holds nothing back.
-    pub(super) fn notice(&self, path: &[&str], message: impl Into<String>) -> Problem {
-        Problem::notice(self.document.place_of(path), message).about(self.document.id.clone())
+    /// Returns a warning about a part of it that holds nothing back.
+    pub(super) fn warning(&self, path: &[&str], message: impl Into<String>) -> Problem {
+        Problem::warning(self.document.place_of(path), message).about(self.document.id.clone())
     }
 
     /// Returns what is wrong with its name: it becomes a value of labels and a part of the names of Services.

@@ -87,7 +87,7 @@ pub enum AlphaPool {
 pub enum CertificateVolume {
     /// They start without.
     Optional,
-    /// They wait, as those that KServe's controller makes. So they stay as they are when they are taken over from it.
+    /// They wait, as those that KServe's controller makes. So they stay as they are when they are adopted from it.
     Required,
 }
 

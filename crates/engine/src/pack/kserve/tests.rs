@@ -2,7 +2,7 @@ use std::collections::BTreeSet;
 
 use serde_json::{Value, json};
 
-use crate::health::{Demands, Health, health};
+use crate::health::{Health, Readiness, health};
 use crate::object::Object;
 use crate::pack::{Pack, Packs};
 use crate::selector::{Capabilities, ClusterFacts};
@@ -135,7 +135,7 @@ fn of_several_schedulers_one_is_enough() {
     let state = |name: &str, available: u32| {
         let mut body = found(&rendering, "Deployment", name).clone();
         body["status"] = json!({"updatedReplicas": 3, "availableReplicas": available});
-        health(&body, Demands::default()) == Health::Current
+        health(&body, Readiness::default()) == Health::Current
     };
     let scheduler = "llama-kserve-router-scheduler";
     assert_eq!([state(scheduler, 1), state(scheduler, 0)], [true, false]);

@@ -74,7 +74,7 @@ fn names(service: &Service<'_>) -> Vec<String> {
 }
 
 /// Leads the volumes of a pod to the Secret that there will be.
-pub(super) fn settle(pod: &mut Value, unit: &Unit<'_>) {
+pub(super) fn apply(pod: &mut Value, unit: &Unit<'_>) {
     let expected = unit.service.certificate();
     let volumes = pod.get_mut("volumes").and_then(Value::as_array_mut).into_iter().flatten();
     for secret in

@@ -71,9 +71,9 @@ impl<'a> Unit<'a> {
         template.is_object().then(|| format!("{scheme}://{name}.{namespace}.svc.cluster.local:8000"))
     }
 
-    /// Makes all objects, and returns them as the values of templates, with remarks.
+    /// Makes all objects, and returns them as the values of templates, with warnings.
     pub(super) fn values(mut self) -> Result<(Value, Vec<Problem>), Vec<Problem>> {
-        let mut notices = Vec::new();
+        let mut warnings = Vec::new();
         let adapters = lora::adapters(self.spec)
             .map_err(|message| vec![self.service.problem(&["spec", "model", "lora", "adapters"], message)])?;
         let devices = devices::read(self.service).map_err(|problem| vec![*problem])?;
@@ -84,11 +84,11 @@ impl<'a> Unit<'a> {
             }
         } else {
             let message = "there is no model, so nothing is rendered that would serve it; what routes to it is";
-            notices.push(self.service.notice(&["spec"], message).hint("set spec.model.uri"));
+            warnings.push(self.service.warning(&["spec"], message).hint("set spec.model.uri"));
         }
         if self.spec["router"]["route"]["group"].is_string() {
             let message = "the services of a group share no requests here: each has its own route, without weights";
-            notices.push(self.service.notice(&["spec", "router", "route", "group"], message));
+            warnings.push(self.service.warning(&["spec", "router", "route", "group"], message));
         }
         if scheduler::is_managed(self.spec) {
             scheduler::add(&mut self)?;
@@ -97,7 +97,7 @@ impl<'a> Unit<'a> {
         route::add(&mut self, &adapters);
         self.add_workload_service();
         tls::add(&mut self);
-        Ok((self.finished(), notices))
+        Ok((self.finished(), warnings))
     }
 
     fn add_workload_service(&mut self) {
@@ -161,7 +161,7 @@ impl<'a> Unit<'a> {
     /// What is done to every pod, wherever its spec comes from.
     fn finish(&self, pod: &mut Value) {
         *pod = quantity::canonical(pod.take());
-        tls::settle(pod, self);
+        tls::apply(pod, self);
         if !self.has_alpha_pool {
             let lists = ["initContainers", "containers"];
             let containers =

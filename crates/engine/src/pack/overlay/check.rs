@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use super::Overlay;
+use super::OverlayParameter;
 use crate::marks::OWN_PREFIX;
 use crate::object::Object;
 use crate::yaml::{Content, Node, Position};
@@ -50,7 +50,7 @@ pub(super) fn is_other_selector(before: &Object, after: &Value) -> bool {
 }
 
 /// Says that there is nothing for an overlay to change; the unit may run its pods in another way.
-pub(super) fn no_object(overlay: &Overlay, workload: Option<&str>) -> String {
+pub(super) fn no_object(overlay: &OverlayParameter, workload: Option<&str>) -> String {
     match workload.filter(|_| WORKLOADS.contains(&overlay.kind.as_str())) {
         Some(workload) => format!("is for a {}, but this Gateway runs as a {workload}", overlay.kind),
         None => format!("is for a {}, but this Gateway has none", overlay.kind),

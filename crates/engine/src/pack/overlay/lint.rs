@@ -13,26 +13,26 @@ use crate::yaml::Node;
 
 const HINT: &str = "write the whole list, with {$patch: replace} as one of its items";
 
-/// Returns a remark for everything of that sort in a patch of an object.
+/// Returns a warning for everything of that sort in a patch of an object.
 ///
-/// It names no Gateway, so that one line in the parameters of a class is one remark and not a thousand.
+/// It names no Gateway, so that one line in the parameters of a class is one warning and not a thousand.
 pub(super) fn lint(said: &Said<'_>, object: &Object, change: &Value) -> Vec<Problem> {
-    let mut notices = unknown(said, object, change);
-    notices.extend(shared_keys(said, object, change));
-    notices
+    let mut warnings = unknown(said, object, change);
+    warnings.extend(shared_keys(said, object, change));
+    warnings
 }
 
 /// Fields that the type does not have, unless it is of a later Kubernetes than ours.
 fn unknown(said: &Said<'_>, object: &Object, change: &Value) -> Vec<Problem> {
-    let notice = |field: UnknownField| {
+    let warning = |field: UnknownField| {
         let message = format!("{}: {} is no field of {} that we know", said.overlay.path, Path(&field.path), field.of);
-        let problem = Problem::notice(said.place_of(&field.path), message);
+        let problem = Problem::warning(said.place_of(&field.path), message);
         match field.near {
             Some(near) => problem.hint(format!("did you mean {near:?}?")),
             None => problem,
         }
     };
-    unknown_fields(change, &object.gvk()).into_iter().map(notice).collect()
+    unknown_fields(change, &object.gvk()).into_iter().map(warning).collect()
 }
 
 /// Items that are not the only ones of their key.
@@ -41,21 +41,21 @@ fn shared_keys(said: &Said<'_>, object: &Object, change: &Value) -> Vec<Problem>
     let twice = ambiguous(change, &gvk).into_iter().filter_map(|ambiguity| {
         let second = list(said.node, &ambiguity.path)?.items().get(*ambiguity.items.get(1)?)?;
         let message = format!("{}, so they merge into one", shared(&ambiguity, ""));
-        Some(notice(said, second, &message))
+        Some(warning(said, second, &message))
     });
     let of_object = ambiguous(object.body(), &gvk).into_iter().flat_map(|ambiguity| {
         let items = list(said.node, &ambiguity.path).into_iter().flat_map(|list| {
             let value = plain(&ambiguity.value);
             items(list, ambiguity.key, &value).collect::<Vec<_>>()
         });
-        let remark = |item| {
+        let warning = |item| {
             let effect = match directive(item) {
                 Some(_) => "all of them go",
                 None => "only the first of them changes",
             };
-            notice(said, item, &format!("{}, and {effect}", shared(&ambiguity, " of the object")))
+            warning(said, item, &format!("{}, and {effect}", shared(&ambiguity, " of the object")))
         };
-        items.map(remark).collect::<Vec<_>>()
+        items.map(warning).collect::<Vec<_>>()
     });
     twice.chain(of_object).collect()
 }
@@ -65,8 +65,8 @@ fn shared(ambiguity: &Ambiguity, of: &str) -> String {
     format!("{} items in {}{of} share the merge key {key}={}", items.len(), Path(path), plain(value))
 }
 
-fn notice(said: &Said<'_>, item: &Node, message: &str) -> Problem {
-    Problem::notice(said.place(item.position), format!("{}: {message}", said.overlay.path)).hint(HINT)
+fn warning(said: &Said<'_>, item: &Node, message: &str) -> Problem {
+    Problem::warning(said.place(item.position), format!("{}: {message}", said.overlay.path)).hint(HINT)
 }
 
 /// Follows a path through a patch. A list that is replaced leads nowhere: nothing in it has to be found.

@@ -23,7 +23,7 @@ metadata: {name: edge, namespace: infra}
 spec: {gatewayClassName: c, listeners: [{name: a, port: 80, protocol: HTTP}]}
 ";
 
-fn overlays() -> Vec<Overlay> {
+fn overlays() -> Vec<OverlayParameter> {
     let node = yaml::parse(OVERLAYS).expect("it is YAML").remove(0);
     serde_json::from_value(node.to_value()).expect("these are overlays")
 }
@@ -86,8 +86,8 @@ fn refused(workload: &str, layer: &str, expected: &[&str]) {
 }
 
 fn noticed(layer: &str, expected: &[&str]) {
-    let notices = apply_to("Deployment", &[layer]).expect("nothing is wrong").notices;
-    let lines: Vec<String> = notices.iter().map(|notice| format!("{}: {}", notice.place, notice.message)).collect();
+    let warnings = apply_to("Deployment", &[layer]).expect("nothing is wrong").warnings;
+    let lines: Vec<String> = warnings.iter().map(|warning| format!("{}: {}", warning.place, warning.message)).collect();
     assert_eq!(lines, expected, "{layer}");
 }
 

@@ -12,7 +12,7 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 
 use super::path::FieldPath;
-use super::{Settled, Verdict};
+use super::{FieldVerdict, Verdict};
 use crate::diff::Difference;
 use crate::object::ObjectId;
 use crate::text::digest;
@@ -49,8 +49,8 @@ pub struct Seen<'a> {
     pub id: &'a ObjectId,
     /// What differed and was corrected; empty if nothing was.
     pub corrected: &'a [Difference],
-    /// What was settled about its fields.
-    pub settled: &'a [Settled],
+    /// The decisions about its fields.
+    pub decided: &'a [FieldVerdict],
 }
 
 /// Returns the sign of an object that was not there and was made.
@@ -67,8 +67,8 @@ pub fn made() -> Difference {
 }
 
 /// Returns the sign of an object that is not there and is left alone.
-pub fn left_alone() -> Settled {
-    Settled::new(WHOLE.to_owned(), Verdict::Fighting, Vec::new())
+pub fn left_alone() -> FieldVerdict {
+    FieldVerdict::new(WHOLE.to_owned(), Verdict::Fighting, Vec::new())
 }
 
 impl Fights {
@@ -93,12 +93,12 @@ impl Fights {
     }
 
     /// Says of a difference that is about to be corrected that it is a fight, if it is one.
-    pub(super) fn named(&self, id: &ObjectId, difference: &Difference) -> Option<Settled> {
+    pub(super) fn named(&self, id: &ObjectId, difference: &Difference) -> Option<FieldVerdict> {
         let corrections = self.corrections(id, difference);
         let managers = difference.managers.iter().map(|manager| manager.name.clone()).collect();
-        let settled = Settled::new(difference.path.clone(), Verdict::Fighting, managers);
+        let decided = FieldVerdict::new(difference.path.clone(), Verdict::Fighting, managers);
         let rest = Some(rest(corrections));
-        (corrections >= FIGHT).then_some(Settled { corrections: Some(corrections), rest, ..settled })
+        (corrections >= FIGHT).then_some(FieldVerdict { corrections: Some(corrections), rest, ..decided })
     }
 
     /// How often a field was corrected to this value, if it is corrected now.
@@ -120,7 +120,7 @@ impl Fights {
                 (difference.path.clone(), Fight { value: value(difference), corrections, rest: rest(corrections) })
             });
             let corrected: BTreeMap<String, Fight> = corrected.collect();
-            let mut fights = self.still_resting(&key, seen.settled);
+            let mut fights = self.still_resting(&key, seen.decided);
             fights.extend(corrected);
             after.remove(&key);
             if !fights.is_empty() {
@@ -131,10 +131,10 @@ impl Fights {
     }
 
     /// The fights of an object from which it has rested in a round, in which their fields still differed.
-    fn still_resting(&self, key: &str, settled: &[Settled]) -> BTreeMap<String, Fight> {
+    fn still_resting(&self, key: &str, decided: &[FieldVerdict]) -> BTreeMap<String, Fight> {
         let is_on = |path: &str| {
-            let about = settled.iter().filter(|settled| settled.verdict == Verdict::Fighting);
-            about.map(|settled| settled.path.as_str()).any(|other| leads_to(path, other) || leads_to(other, path))
+            let about = decided.iter().filter(|decided| decided.verdict == Verdict::Fighting);
+            about.map(|decided| decided.path.as_str()).any(|other| leads_to(path, other) || leads_to(other, path))
         };
         let fights = self.0.get(key).into_iter().flatten().filter(|(path, fight)| fight.rest > 0 && is_on(path));
         fights.map(|(path, fight)| (path.clone(), Fight { rest: fight.rest - 1, ..fight.clone() })).collect()
@@ -183,11 +183,11 @@ mod tests {
     /// A round in which somebody has set the value back, or has not.
     fn round(fights: &Fights, value: Option<Value>) -> (Fights, &'static str) {
         let resting = fights.resting(&id()).next();
-        let (corrected, settled, word) = match (value, resting) {
+        let (corrected, decided, word) = match (value, resting) {
             (None, _) => (vec![], vec![], "keeps"),
             (Some(_), Some((path, ..))) => {
-                let settled = Settled::new(path.text().to_owned(), Verdict::Fighting, Vec::new());
-                (vec![], vec![settled], "rests")
+                let decided = FieldVerdict::new(path.text().to_owned(), Verdict::Fighting, Vec::new());
+                (vec![], vec![decided], "rests")
             }
             (Some(value), None) => {
                 let difference = difference(value);
@@ -195,7 +195,7 @@ mod tests {
                 (vec![difference], vec![], word)
             }
         };
-        let seen = Seen { id: &id(), corrected: &corrected, settled: &settled };
+        let seen = Seen { id: &id(), corrected: &corrected, decided: &decided };
         (fights.after(&[seen], |_| true), word)
     }
 
@@ -237,15 +237,15 @@ mod tests {
         let (mut fights, mut words) = (Fights::default(), Vec::new());
         for _ in 0..8 {
             let rests = fights.deleted(&id());
-            let (corrected, settled) =
+            let (corrected, decided) =
                 if rests.is_some() { (vec![], vec![left_alone()]) } else { (vec![made()], vec![]) };
             words.push(rests);
-            fights = fights.after(&[Seen { id: &id(), corrected: &corrected, settled: &settled }], |_| true);
+            fights = fights.after(&[Seen { id: &id(), corrected: &corrected, decided: &decided }], |_| true);
         }
         let made = None;
         assert_eq!(words, [made, made, made, Some((3, 0)), made, Some((4, 1)), Some((4, 0)), made]);
         assert_eq!(fights.resting(&id()).count(), 0, "no field is meant");
-        let kept = fights.after(&[Seen { id: &id(), corrected: &[], settled: &[] }], |_| true);
+        let kept = fights.after(&[Seen { id: &id(), corrected: &[], decided: &[] }], |_| true);
         assert!(kept.is_empty(), "once it stays it is forgotten");
     }
 

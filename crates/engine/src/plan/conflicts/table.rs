@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use super::path::FieldPath;
 use super::rules::{Policy, built_in, is_kind, is_like, said};
 use super::same::is_same;
-use super::{Conflicts, Moved, Negotiated, Scene, Settled, Verdict, is_ours, managed_fields};
+use super::{Conflicts, FieldVerdict, Negotiated, ObjectView, Transferred, Verdict, is_ours, managed_fields};
 use crate::live::Live;
 use crate::marks::{FIELD_MANAGER, OWN_PREFIX, is_keep_mark};
 use crate::object::{Object, ObjectId};
@@ -40,7 +40,7 @@ pub(super) struct Table<'a> {
     wanted: &'a Object,
     live: &'a Live,
     conflicts: &'a Conflicts,
-    scene: Scene<'a>,
+    view: ObjectView<'a>,
     /// The fields that are ours.
     ours: Value,
     /// Whose entries count beside ours; what only tells of a status does not.
@@ -52,7 +52,7 @@ pub(super) struct Table<'a> {
 }
 
 impl<'a> Table<'a> {
-    pub(super) fn new(wanted: &'a Object, live: &'a Live, conflicts: &'a Conflicts, scene: Scene<'a>) -> Self {
+    pub(super) fn new(wanted: &'a Object, live: &'a Live, conflicts: &'a Conflicts, view: ObjectView<'a>) -> Self {
         let entries = managed_fields(live);
         let ours = entries.iter().filter(|entry| is_ours(entry));
         let ours = ours.fold(json!({}), |all, entry| union(&all, &entry["fieldsV1"]));
@@ -69,7 +69,7 @@ impl<'a> Table<'a> {
             }
         }
         let resting = conflicts.fights.resting(wanted.id()).collect();
-        Self { wanted, live, conflicts, scene, ours, others, holders, resting }
+        Self { wanted, live, conflicts, view, ours, others, holders, resting }
     }
 
     pub(super) fn negotiate(self) -> Result<Negotiated, Reason> {
@@ -78,15 +78,15 @@ impl<'a> Table<'a> {
         let mine: BTreeSet<Leaf> = leaves(&self.ours).into_iter().collect();
         let (mut stays, mut released) = (BTreeSet::new(), json!({}));
         for leaf in self.all(&mine) {
-            let Some((course, mut settled)) = self.settle(&leaf, mine.contains(&leaf))? else { continue };
+            let Some((course, mut decided)) = self.decide(&leaf, mine.contains(&leaf))? else { continue };
             match course {
                 Course::Apply | Course::Remove => {}
                 Course::Hold => leaf.put(&mut body, leaf.value(self.live.object.body())),
                 Course::Release => {
                     released = union(&released, &leaf.set());
                     if mine.contains(&leaf) && leaf.value(self.live.object.body()).is_some() {
-                        if settled.verdict == Verdict::Yielded {
-                            settled.verdict = Verdict::HandedOver;
+                        if decided.verdict == Verdict::Yielded {
+                            decided.verdict = Verdict::HandedOver;
                         }
                         result.given.push(leaf.clone());
                     }
@@ -95,7 +95,7 @@ impl<'a> Table<'a> {
             if matches!(course, Course::Release | Course::Hold) {
                 stays.insert(leaf);
             }
-            result.settled.push(settled);
+            result.decided.push(decided);
         }
         remove(&mut body, &released);
         self.regroup(&mut result, &stays);
@@ -117,7 +117,7 @@ impl<'a> Table<'a> {
     }
 
     /// Decides about one field; `None` if there is nothing to say about it.
-    fn settle(&self, leaf: &Leaf, is_mine: bool) -> Result<Option<(Course, Settled)>, Reason> {
+    fn decide(&self, leaf: &Leaf, is_mine: bool) -> Result<Option<(Course, FieldVerdict)>, Reason> {
         let (wanted, live) = (leaf.value(self.wanted.body()), leaf.value(self.live.object.body()));
         let holders = self.holders.get(leaf).map_or(&[][..], Vec::as_slice);
         match (wanted, live) {
@@ -131,26 +131,26 @@ impl<'a> Table<'a> {
         if is_addition && (is_exempt(leaf, self.wanted.id()) || *leaf == replicas() || !self.is_taken(leaf, holders)?) {
             return Ok(None);
         }
-        let settled = |verdict| Some(self.settled(leaf, verdict, holders));
+        let decided = |verdict| Some(self.decided(leaf, verdict, holders));
         if self.is_ignored(leaf, holders) {
-            return Ok(settled(Verdict::Ignored).map(|settled| (Course::Release, settled)));
+            return Ok(decided(Verdict::Ignored).map(|decided| (Course::Release, decided)));
         }
         if let Some((_, corrections, rest)) = self.resting.iter().find(|(path, ..)| path.touches(leaf, self.bodies())) {
             let course = if is_mine && live.is_some() { Course::Hold } else { Course::Release };
             let (corrections, rest) = (Some(*corrections), Some(*rest));
-            let settled = Settled { corrections, rest, ..self.settled(leaf, Verdict::Fighting, holders) };
-            return Ok(Some((course, settled)));
+            let decided = FieldVerdict { corrections, rest, ..self.decided(leaf, Verdict::Fighting, holders) };
+            return Ok(Some((course, decided)));
         }
-        if *leaf == replicas() && (wanted.is_none() || self.scene.autoscaler.is_some()) {
-            return Ok(self.scaled(leaf, holders).map(|settled| (Course::Release, settled)));
+        if *leaf == replicas() && (wanted.is_none() || self.view.autoscaler.is_some()) {
+            return Ok(self.scaled(leaf, holders).map(|decided| (Course::Release, decided)));
         }
         Ok(match (wanted, holders) {
             (_, []) => None,
             (Some(_), _) if live.is_none() => None,
-            (Some(_), _) if self.is_taken(leaf, holders)? => settled(Verdict::Taken).map(|it| (Course::Apply, it)),
-            (Some(_), _) => settled(Verdict::Yielded).map(|it| (Course::Release, it)),
+            (Some(_), _) if self.is_taken(leaf, holders)? => decided(Verdict::Taken).map(|it| (Course::Apply, it)),
+            (Some(_), _) => decided(Verdict::Yielded).map(|it| (Course::Release, it)),
             (None, _) if is_exempt(leaf, self.wanted.id()) => None,
-            (None, _) if self.is_taken(leaf, holders)? => settled(Verdict::Removed).map(|it| (Course::Remove, it)),
+            (None, _) if self.is_taken(leaf, holders)? => decided(Verdict::Removed).map(|it| (Course::Remove, it)),
             (None, _) => None,
         })
     }
@@ -162,22 +162,22 @@ impl<'a> Table<'a> {
     }
 
     /// Replicas belong to what scales the object; where nothing is wanted, to whoever does.
-    fn scaled(&self, leaf: &Leaf, holders: &[&str]) -> Option<Settled> {
+    fn scaled(&self, leaf: &Leaf, holders: &[&str]) -> Option<FieldVerdict> {
         leaf.value(self.live.object.body())?;
-        let mut settled = self.settled(leaf, Verdict::Yielded, holders);
-        if let Some(autoscaler) = self.scene.autoscaler {
-            settled.managers = vec![autoscaler.to_string()];
+        let mut decided = self.decided(leaf, Verdict::Yielded, holders);
+        if let Some(autoscaler) = self.view.autoscaler {
+            decided.managers = vec![autoscaler.to_string()];
         }
-        Some(settled)
+        Some(decided)
     }
 
-    fn settled(&self, leaf: &Leaf, verdict: Verdict, holders: &[&str]) -> Settled {
+    fn decided(&self, leaf: &Leaf, verdict: Verdict, holders: &[&str]) -> FieldVerdict {
         let wanted = if verdict == Verdict::Taken { None } else { self.shown(leaf, self.wanted.body()) };
         let managers = holders.iter().map(ToString::to_string).collect();
-        Settled { wanted, ..Settled::new(self.text(leaf), verdict, managers) }
+        FieldVerdict { wanted, ..FieldVerdict::new(self.text(leaf), verdict, managers) }
     }
 
-    /// Tells whether every holder of a field gives way to us; a rule may refuse that it is settled at all.
+    /// Tells whether every holder of a field gives way to us; a rule may refuse that it is decided at all.
     fn is_taken(&self, leaf: &Leaf, holders: &[&str]) -> Result<bool, Reason> {
         let policies = || holders.iter().map(|manager| (self.policy(manager, leaf), *manager));
         if let Some((_, manager)) = policies().find(|(policy, _)| *policy == Policy::Fail) {
@@ -193,10 +193,10 @@ impl<'a> Table<'a> {
         let said = said(&self.conflicts.rules, manager, self.wanted.id(), leaf, self.bodies());
         match said.unwrap_or_else(|| built_in(manager)) {
             // Nobody applies these fields any more.
-            Policy::Yield if self.scene.deployer == Some(manager) => Policy::Take,
-            // Who only compares settles nothing: what differs is told, whoever has set it.
-            Policy::Fail if self.scene.compares => Policy::Take,
-            Policy::Yield if self.scene.compares && said.is_none() && leaf.value(self.wanted.body()).is_some() => {
+            Policy::Yield if self.view.deployer == Some(manager) => Policy::Take,
+            // Who only compares decides nothing: what differs is told, whoever has set it.
+            Policy::Fail if self.view.compares => Policy::Take,
+            Policy::Yield if self.view.compares && said.is_none() && leaf.value(self.wanted.body()).is_some() => {
                 Policy::Take
             }
             policy => policy,
@@ -214,23 +214,23 @@ impl<'a> Table<'a> {
 
     /// Writes down who owns the fields from now on.
     fn regroup(&self, result: &mut Negotiated, stays: &BTreeSet<Leaf>) {
-        let is_about = |verdict| result.settled.iter().any(|settled| settled.verdict == verdict);
+        let is_about = |verdict| result.decided.iter().any(|decided| decided.verdict == verdict);
         let mut left_behind = false;
         let has_additions = is_about(Verdict::Removed);
         for entry in &self.others {
-            let moved = self.moved(entry, stays);
+            let transferred = self.transferred(entry, stays);
             let is_left_behind = entry["manager"] == CLIENT_SIDE_APPLY;
-            if moved.as_object().is_some_and(|set| !set.is_empty()) && (has_additions || is_left_behind) {
+            if transferred.as_object().is_some_and(|set| !set.is_empty()) && (has_additions || is_left_behind) {
                 left_behind |= is_left_behind;
-                result.moved.push(Moved { entry: (*entry).clone(), set: moved });
+                result.transferred.push(Transferred { entry: (*entry).clone(), set: transferred });
             }
         }
         if left_behind {
             let managers = vec![CLIENT_SIDE_APPLY.to_owned()];
-            result.settled.push(Settled::new(String::new(), Verdict::Migrated, managers));
+            result.decided.push(FieldVerdict::new(String::new(), Verdict::Migrated, managers));
         }
         result.is_due = left_behind || !result.given.is_empty();
-        if !result.moved.is_empty() || !result.given.is_empty() {
+        if !result.transferred.is_empty() || !result.given.is_empty() {
             let entries = self.entries(result);
             result.first = vec![json!({"op": "replace", "path": "/metadata/managedFields", "value": entries})];
         }
@@ -239,14 +239,14 @@ impl<'a> Table<'a> {
     /// The fields that nobody has any more when all is done.
     fn lost(&self, result: &Negotiated, body: &Value) -> Value {
         let others = self.others.iter().fold(json!({}), |all, entry| union(&all, &result.left(entry)));
-        let ours = result.moved.iter().fold(self.ours.clone(), |all, moved| union(&all, &moved.set));
+        let ours = result.transferred.iter().fold(self.ours.clone(), |all, transferred| union(&all, &transferred.set));
         let wanted = leaves(&ours).into_iter().filter(|leaf| leaf.value(body).is_some() || result.given.contains(leaf));
         let kept = wanted.fold(others, |all, leaf| union(&all, &leaf.set()));
         without(&ours, &kept)
     }
 
     /// The fields of an entry that become ours when some do: all that its manager gives way in.
-    fn moved(&self, entry: &Value, stays: &BTreeSet<Leaf>) -> Value {
+    fn transferred(&self, entry: &Value, stays: &BTreeSet<Leaf>) -> Value {
         let manager = entry["manager"].as_str().unwrap_or_default();
         // Sets are written in the terms of one version, and a scale is no part of an object.
         if entry["apiVersion"] != self.version() || !entry["subresource"].as_str().unwrap_or_default().is_empty() {
@@ -272,10 +272,13 @@ impl<'a> Table<'a> {
 
     fn entries(&self, result: &Negotiated) -> Vec<Value> {
         let given = result.given.iter().fold(json!({}), |all, leaf| union(&all, &leaf.set()));
-        let gained = result.moved.iter().fold(json!({}), |all, moved| union(&all, &moved.set));
+        let gained = result.transferred.iter().fold(json!({}), |all, transferred| union(&all, &transferred.set));
         let ours = union(&difference(&self.ours, &given), &gained);
         let entries = managed_fields(self.live);
-        let first = entries.iter().find(|entry| is_ours(entry)).or(result.moved.first().map(|moved| &moved.entry));
+        let first = entries
+            .iter()
+            .find(|entry| is_ours(entry))
+            .or(result.transferred.first().map(|transferred| &transferred.entry));
         let own = first.map(|first| {
             let mut own = first.clone();
             own["manager"] = FIELD_MANAGER.into();

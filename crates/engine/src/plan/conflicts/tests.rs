@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use super::path::FieldPath;
 use super::rules::{Ignore, Policy, Rule};
 use super::table::Table;
-use super::{Conflicts, Negotiated, Scene, Verdict};
+use super::{Conflicts, Negotiated, ObjectView, Verdict};
 use crate::live::Live;
 use crate::object::{Object, ObjectId};
 use crate::plan::refusal::Reason;
@@ -27,8 +27,8 @@ fn live(spec: &Value, entries: &[Value]) -> Live {
     Live::new(body).expect("it has all that it needs")
 }
 
-fn negotiate(wanted: &Value, live: &Live, conflicts: &Conflicts, scene: Scene<'_>) -> Result<Negotiated, Reason> {
-    Table::new(&object(wanted), live, conflicts, scene).negotiate()
+fn negotiate(wanted: &Value, live: &Live, conflicts: &Conflicts, view: ObjectView<'_>) -> Result<Negotiated, Reason> {
+    Table::new(&object(wanted), live, conflicts, view).negotiate()
 }
 
 fn ignoring(path: &str) -> Conflicts {
@@ -36,11 +36,11 @@ fn ignoring(path: &str) -> Conflicts {
     Conflicts { ignore: vec![Ignore { kind: "Deployment".into(), path, manager: None }], ..Conflicts::default() }
 }
 
-/// What was settled, as `verdict path managers`.
+/// What was decided, as `verdict path managers`.
 fn words(negotiated: &Negotiated) -> Vec<String> {
     let word = |verdict: Verdict| serde_json::to_value(verdict).expect("it is a word");
-    let settled = negotiated.settled.iter();
-    settled.map(|it| format!("{} {} {}", word(it.verdict), it.path, it.managers.join(",")).replace('"', "")).collect()
+    let decided = negotiated.decided.iter();
+    decided.map(|it| format!("{} {} {}", word(it.verdict), it.path, it.managers.join(",")).replace('"', "")).collect()
 }
 
 /// The owners after the patch: manager and set.
@@ -58,7 +58,7 @@ fn what_nobody_disagrees_about_is_applied_as_it_is() {
     let ours = entry("gatewright", "Apply", &json!({"f:spec": {"f:replicas": {}, "f:template": template}}));
     let theirs = entry("vpa", "Update", &json!({"f:spec": {"f:template": template, "f:own": {}}}));
     let live = live(&json!({"replicas": 2, "template": pod("1"), "own": 1}), &[ours, theirs]);
-    let negotiated = negotiate(&wanted, &live, &Conflicts::default(), Scene::default()).expect("nobody objects");
+    let negotiated = negotiate(&wanted, &live, &Conflicts::default(), ObjectView::default()).expect("nobody objects");
     assert_eq!(negotiated, Negotiated { lost: json!({}), ..Negotiated::plain(&object(&wanted)) });
 }
 
@@ -69,10 +69,10 @@ fn labels_that_read_as_equal_amounts_are_disagreed_about() {
     let live = live(&labels("1.1"), &[entry("controller", "Update", &set)]);
     let of = |rules: Vec<Rule>| {
         let conflicts = Conflicts { rules, ..Conflicts::default() };
-        negotiate(&labels("1.10"), &live, &conflicts, Scene::default())
+        negotiate(&labels("1.10"), &live, &conflicts, ObjectView::default())
     };
-    let settled = words(&of(vec![]).expect("nobody objects"));
-    assert_eq!(settled, ["yielded spec.template.metadata.labels.version controller"]);
+    let decided = words(&of(vec![]).expect("nobody objects"));
+    assert_eq!(decided, ["yielded spec.template.metadata.labels.version controller"]);
     let fail = Rule { manager: "controller".into(), kinds: BTreeSet::new(), paths: vec![], policy: Policy::Fail };
     assert!(matches!(of(vec![fail]), Err(Reason::Conflict(_))));
 }
@@ -86,7 +86,7 @@ fn additions_of_people_become_ours_and_those_of_others_stay_theirs() {
     let spec = json!({"list": [{"name": "a", "tty": true, "stdin": true, "shared": 1}]});
     let live = live(&spec, &[ours, person, controller]);
     let wanted = json!({"list": [{"name": "a"}]});
-    let negotiated = negotiate(&wanted, &live, &Conflicts::default(), Scene::default()).expect("nobody objects");
+    let negotiated = negotiate(&wanted, &live, &Conflicts::default(), ObjectView::default()).expect("nobody objects");
     assert_eq!(words(&negotiated), ["removed spec.list[a].tty kubectl-edit"]);
     let owners = owners(&negotiated);
     assert_eq!(owners["gatewright"], set(json!({".": {}, "f:name": {}, "f:tty": {}, "f:shared": {}})));
@@ -101,7 +101,8 @@ fn a_mapping_that_somebody_holds_is_not_what_is_in_it() {
     let ours = entry("gatewright", "Apply", &json!({"f:spec": {"f:map": {"f:a": {}}}}));
     let live = live(&json!({"limits": {}, "map": {"a": 1}}), &[theirs, ours]);
     let wanted = json!({"limits": {"cpu": "1"}, "map": {"a": 2}});
-    let of = |conflicts: &Conflicts| negotiate(&wanted, &live, conflicts, Scene::default()).expect("nobody objects");
+    let of =
+        |conflicts: &Conflicts| negotiate(&wanted, &live, conflicts, ObjectView::default()).expect("nobody objects");
     let plain = of(&Conflicts::default());
     assert_eq!((words(&plain), plain.object), (vec![], object(&wanted)));
     let ignored = of(&ignoring("spec.limits.cpu"));
@@ -124,7 +125,8 @@ fn what_does_harm_when_it_goes_stays() {
     let spec =
         json!({"replicas": 3, "template": {"metadata": {"annotations": {"kubectl.kubernetes.io/restartedAt": "1"}}}});
     let live = live(&spec, &[entry("kubectl-edit", "Update", &set)]);
-    let negotiated = negotiate(&json!({}), &live, &Conflicts::default(), Scene::default()).expect("nobody objects");
+    let negotiated =
+        negotiate(&json!({}), &live, &Conflicts::default(), ObjectView::default()).expect("nobody objects");
     assert_eq!((words(&negotiated), negotiated.first), (vec![], vec![]));
 }
 
@@ -135,7 +137,7 @@ fn a_set_of_another_version_is_left_as_it_is() {
     person["apiVersion"] = json!("apps/v1beta1");
     let live = live(&json!({"a": 1, "b": 1}), &[ours, person]);
     let negotiated =
-        negotiate(&json!({"a": 1}), &live, &Conflicts::default(), Scene::default()).expect("nobody objects");
+        negotiate(&json!({"a": 1}), &live, &Conflicts::default(), ObjectView::default()).expect("nobody objects");
     assert_eq!(negotiated.first, Vec::<Value>::new());
 }
 
@@ -143,11 +145,11 @@ fn a_set_of_another_version_is_left_as_it_is() {
 fn a_deployer_that_is_gone_gives_way() {
     let theirs = entry("kgateway.dev/kgateway", "Apply", &json!({"f:spec": {"f:a": {}, "f:b": {}}}));
     let live = live(&json!({"a": 1, "b": 1}), &[theirs]);
-    let of = |scene| negotiate(&json!({"a": 2}), &live, &Conflicts::default(), scene).expect("nobody objects");
-    assert_eq!(words(&of(Scene::default())), ["yielded spec.a kgateway.dev/kgateway"]);
-    let scene = Scene { deployer: Some("kgateway.dev/kgateway"), ..Scene::default() };
+    let of = |view| negotiate(&json!({"a": 2}), &live, &Conflicts::default(), view).expect("nobody objects");
+    assert_eq!(words(&of(ObjectView::default())), ["yielded spec.a kgateway.dev/kgateway"]);
+    let view = ObjectView { deployer: Some("kgateway.dev/kgateway"), ..ObjectView::default() };
     let expected = ["taken spec.a kgateway.dev/kgateway", "removed spec.b kgateway.dev/kgateway"];
-    assert_eq!(words(&of(scene)), expected);
+    assert_eq!(words(&of(view)), expected);
 }
 
 #[test]
@@ -155,17 +157,20 @@ fn replicas_are_whose_who_scales() {
     let ours = entry("gatewright", "Apply", &json!({"f:spec": {"f:replicas": {}, "f:a": {}}}));
     let live = live(&json!({"replicas": 5, "a": 1}), &[ours]);
     let autoscaler = ObjectId::new("autoscaling", "HorizontalPodAutoscaler", "infra", "edge");
-    let scaled = Scene { autoscaler: Some(&autoscaler), ..Scene::default() };
-    let of = |wanted: Value, scene| negotiate(&wanted, &live, &Conflicts::default(), scene).expect("nobody objects");
+    let scaled = ObjectView { autoscaler: Some(&autoscaler), ..ObjectView::default() };
+    let of = |wanted: Value, view| negotiate(&wanted, &live, &Conflicts::default(), view).expect("nobody objects");
 
-    assert_eq!(of(json!({"replicas": 2, "a": 1}), Scene::default()).object, object(&json!({"replicas": 2, "a": 1})));
+    assert_eq!(
+        of(json!({"replicas": 2, "a": 1}), ObjectView::default()).object,
+        object(&json!({"replicas": 2, "a": 1}))
+    );
     assert!(of(json!({"replicas": 5, "a": 1}), scaled).first.is_empty());
-    for (wanted, scene, who) in [
+    for (wanted, view, who) in [
         (json!({"replicas": 2, "a": 1}), scaled, "HorizontalPodAutoscaler infra/edge"),
         (json!({"a": 1}), scaled, "HorizontalPodAutoscaler infra/edge"),
-        (json!({"a": 1}), Scene::default(), ""),
+        (json!({"a": 1}), ObjectView::default(), ""),
     ] {
-        let negotiated = of(wanted, scene);
+        let negotiated = of(wanted, view);
         assert_eq!(words(&negotiated), [format!("handed-over spec.replicas {who}")]);
         assert_eq!(negotiated.object, object(&json!({"a": 1})));
         assert_eq!(owners(&negotiated)["gatewright"], json!({"f:spec": {"f:a": {}}}));
@@ -180,10 +185,10 @@ fn a_rule_may_leave_it_to_people() {
     let rule =
         Rule { manager: "scal*".into(), kinds: ["Deployment".into()].into(), paths: vec![], policy: Policy::Fail };
     let conflicts = Conflicts { rules: vec![rule], ..Conflicts::default() };
-    let refused = negotiate(&json!({"replicas": 2}), &live, &conflicts, Scene::default());
+    let refused = negotiate(&json!({"replicas": 2}), &live, &conflicts, ObjectView::default());
     let what = "\"scaler\" has set spec.replicas to 5, ours would be 2".to_owned();
     assert_eq!(refused, Err(Reason::Conflict(what)));
-    assert!(negotiate(&json!({"replicas": 5}), &live, &conflicts, Scene::default()).is_ok());
+    assert!(negotiate(&json!({"replicas": 5}), &live, &conflicts, ObjectView::default()).is_ok());
 }
 
 #[test]
@@ -191,7 +196,7 @@ fn an_element_that_is_ignored_and_gone_is_not_made_by_halves() {
     let ours = entry("gatewright", "Apply", &json!({"f:spec": {"f:a": {}}}));
     let live = live(&json!({"a": 1}), &[ours]);
     let wanted = json!({"a": 1, "list": [{"name": "x", "value": 1}, {"name": "y", "value": 2}]});
-    let of = |path| negotiate(&wanted, &live, &ignoring(path), Scene::default()).expect("nobody objects").object;
+    let of = |path| negotiate(&wanted, &live, &ignoring(path), ObjectView::default()).expect("nobody objects").object;
     assert_eq!(of("spec.list[x]"), object(&json!({"a": 1, "list": [{"name": "y", "value": 2}]})));
     assert_eq!(of("spec.list"), object(&json!({"a": 1})));
 }
@@ -206,7 +211,7 @@ fn what_people_add_again_and_again_rests_too() {
         json!({"apps/Deployment/infra/edge": {"metadata.labels.a": {"value": "", "corrections": 3, "rest": 1}}});
     let fights = serde_json::from_value(fights).expect("it is what is remembered");
     let conflicts = Conflicts { fights, ..Conflicts::default() };
-    let negotiated = negotiate(&json!({}), &live, &conflicts, Scene::default()).expect("nobody objects");
+    let negotiated = negotiate(&json!({}), &live, &conflicts, ObjectView::default()).expect("nobody objects");
     let expected = ["fighting metadata.labels.a kubectl-label", "removed metadata.labels.b kubectl-label"];
     assert_eq!(words(&negotiated), expected);
     assert_eq!(owners(&negotiated)["kubectl-label"], json!({"f:metadata": {"f:labels": {"f:a": {}}}}));
@@ -219,9 +224,9 @@ fn what_rests_and_is_ours_is_applied_as_it_is() {
     let fights = json!({"apps/Deployment/infra/edge": {"spec.a": {"value": "", "corrections": 3, "rest": 2}}});
     let fights = serde_json::from_value(fights).expect("it is what is remembered");
     let conflicts = Conflicts { fights, ..Conflicts::default() };
-    let negotiated = negotiate(&json!({"a": 2}), &live, &conflicts, Scene::default()).expect("nobody objects");
+    let negotiated = negotiate(&json!({"a": 2}), &live, &conflicts, ObjectView::default()).expect("nobody objects");
     assert_eq!((negotiated.object, negotiated.first), (object(&json!({"a": 1})), vec![]));
-    assert_eq!(negotiated.settled[0].rest, Some(1));
+    assert_eq!(negotiated.decided[0].rest, Some(1));
 }
 
 #[test]
@@ -232,7 +237,7 @@ fn what_identifies_an_object_cannot_be_ignored() {
         let mut body = live.object.body().clone();
         body["metadata"]["labels"] = json!({});
         let live = Live::new(body).expect("it has all that it needs");
-        let negotiated = negotiate(&wanted, &live, &ignoring(path), Scene::default()).expect("nobody objects");
+        let negotiated = negotiate(&wanted, &live, &ignoring(path), ObjectView::default()).expect("nobody objects");
         assert_eq!(negotiated.object, object(&wanted), "{path}");
     }
 }
@@ -285,14 +290,14 @@ proptest! {
         let rule = Rule { manager: "*".into(), kinds: [].into(), paths: vec![], policy: Policy::Take };
         let conflicts = Conflicts { rules: vec![rule], ..conflicts };
         let live = live(&now, &[entry(owner, "Apply", &set_of(&now))]);
-        let negotiated = negotiate(&wanted, &live, &conflicts, Scene::default()).expect("nobody objects");
+        let negotiated = negotiate(&wanted, &live, &conflicts, ObjectView::default()).expect("nobody objects");
         let pointer = format!("/spec/list/0/{}", field.replace('.', "/"));
         let applied = negotiated.object.body().pointer(&pointer);
         let (before, ours) = (live.object.body().pointer(&pointer), object(&wanted));
         // What is applied there is what there is, or nothing.
         prop_assert!(applied.is_none() || applied == before);
         let differs = before != ours.body().pointer(&pointer);
-        prop_assert_eq!(negotiated.settled.iter().any(|it| it.verdict == Verdict::Ignored), differs);
+        prop_assert_eq!(negotiated.decided.iter().any(|it| it.verdict == Verdict::Ignored), differs);
         let without = |object: &Object| {
             let mut body = object.body().clone();
             let (parent, last) = pointer.rsplit_once('/').expect("it has slashes");

@@ -65,33 +65,33 @@ pub(in crate::plan) fn waiting(
     if policies.adopt != Adopt::Confirm {
         return BTreeSet::new();
     }
-    // Who lets a deployer's objects be taken over lets the Gateway be told so.
-    let is_taken_over = steps.iter().any(|step| matches!(step.action, Action::TakeOver(_)));
-    let is_told = |step: &Step| is_taken_over && unit.specs.iter().any(|spec| *spec.id() == step.id);
-    let is_asked = |step: &&&Step| is_strangers(step, observed, owned, policies) && !is_told(step);
-    let strangers: Vec<&Step> = steps.iter().filter(is_asked).copied().collect();
-    if strangers.is_empty() {
+    // Who lets a deployer's objects be adopted lets the Gateway be told so.
+    let is_adopted = steps.iter().any(|step| matches!(step.action, Action::AdoptFromDeployer(_)));
+    let is_told = |step: &Step| is_adopted && unit.specs.iter().any(|spec| *spec.id() == step.id);
+    let is_asked = |step: &&&Step| is_unowned(step, observed, owned, policies) && !is_told(step);
+    let foreign: Vec<&Step> = steps.iter().filter(is_asked).copied().collect();
+    if foreign.is_empty() {
         return BTreeSet::new();
     }
     let masker = &policies.conflicts.masker;
-    let asked = strangers.iter().map(|step| HeldStep::of(step, observed, masker)).collect();
-    let mut hold = Hold::on_unit(Guard::Adopt, &unit.id, message(&strangers), asked);
+    let asked = foreign.iter().map(|step| HeldStep::of(step, observed, masker)).collect();
+    let mut hold = Hold::on_unit(Guard::Adopt, &unit.id, message(&foreign), asked);
     "see who has made that; then approve it, give the spec another name, or set adopt.policy: if-unowned for the sync"
         .clone_into(&mut hold.hint);
     if plan.stops(hold, observed, policies) {
-        strangers.iter().map(|step| step.id.clone()).collect()
+        foreign.iter().map(|step| step.id.clone()).collect()
     } else {
         BTreeSet::new()
     }
 }
 
 /// Tells whether a step would make something ours that bears nobody's mark, and is not what we have written down.
-fn is_strangers(step: &Step, observed: &Observed, owned: &Inventory, policies: &Policies) -> bool {
+fn is_unowned(step: &Step, observed: &Observed, owned: &Inventory, policies: &Policies) -> bool {
     if !matches!(step.action, Action::Adopt(_) | Action::Generate(_)) {
         return false;
     }
     let Some(live) = observed.live.get(&step.id) else { return false };
-    let is_proven = observed.doubt.is_none() && !observed.unproven.contains(&step.id);
+    let is_proven = observed.suspicion.is_none() && !observed.unverified.contains(&step.id);
     let uid = owned.entries.get(&step.id).and_then(|entry| entry.uid.as_ref());
     let is_known = is_proven && uid == Some(&live.uid);
     !is_known && owner(live, observed, owned, &policies.marker) == Owner::Nobody

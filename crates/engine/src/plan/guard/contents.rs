@@ -48,7 +48,7 @@ pub(in crate::plan) fn check(plan: &mut Plan, observed: &Observed, owned: &Inven
                 let is_ours = |live: &Live| {
                     going.contains(live.object.id()) && owner(live, observed, owned, &policies.marker) == Owner::Us
                 };
-                in_words(&strangers(contents, is_ours)).map(|what| format!("it holds what others have made ({what})"))
+                in_words(&foreign(contents, is_ours)).map(|what| format!("it holds what others have made ({what})"))
             }
         };
         if let Some(reason) = reason {
@@ -62,7 +62,7 @@ pub(in crate::plan) fn check(plan: &mut Plan, observed: &Observed, owned: &Inven
 
 /// Returns what is in a container and would be lost with it: what is not ours, hangs on nothing of ours, and does not
 /// come back by itself.
-pub fn strangers(contents: &[Live], is_ours: impl Fn(&Live) -> bool) -> Vec<&ObjectId> {
+pub fn foreign(contents: &[Live], is_ours: impl Fn(&Live) -> bool) -> Vec<&ObjectId> {
     let (ours, others): (Vec<&Live>, Vec<&Live>) = contents.iter().partition(|live| is_ours(live));
     let services: BTreeSet<&str> = ours
         .iter()
@@ -82,10 +82,10 @@ pub fn strangers(contents: &[Live], is_ours: impl Fn(&Live) -> bool) -> Vec<&Obj
 }
 
 /// Names objects of others; `None` if there are none.
-pub fn in_words(strangers: &[&ObjectId]) -> Option<String> {
-    let named: Vec<String> = strangers.iter().take(NAMED).map(ToString::to_string).collect();
-    match strangers.len().saturating_sub(NAMED) {
-        _ if strangers.is_empty() => None,
+pub fn in_words(foreign: &[&ObjectId]) -> Option<String> {
+    let named: Vec<String> = foreign.iter().take(NAMED).map(ToString::to_string).collect();
+    match foreign.len().saturating_sub(NAMED) {
+        _ if foreign.is_empty() => None,
         0 => Some(named.join(", ")),
         more => Some(format!("{} and {more} more", named.join(", "))),
     }
@@ -132,10 +132,10 @@ mod tests {
         let is_ours = |live: &Live| {
             ["edge", "edge-deployment"].contains(&live.uid.as_str()) && live.object.id().kind != "Endpoints"
         };
-        assert_eq!(strangers(&contents, is_ours), Vec::<&ObjectId>::new());
+        assert_eq!(foreign(&contents, is_ours), Vec::<&ObjectId>::new());
         let others = [live("ConfigMap", "theirs", None), live("Pod", "theirs", Some("another"))];
         let all = [contents.as_slice(), &others].concat();
-        assert_eq!(in_words(&strangers(&all, is_ours)).as_deref(), Some("ConfigMap a/theirs, Pod a/theirs"));
-        assert_eq!(strangers(&contents, |_| false).len(), 5);
+        assert_eq!(in_words(&foreign(&all, is_ours)).as_deref(), Some("ConfigMap a/theirs, Pod a/theirs"));
+        assert_eq!(foreign(&contents, |_| false).len(), 5);
     }
 }

@@ -8,7 +8,7 @@ use crate::plan::policies::Policies;
 use crate::plan::refusal::Reason;
 use crate::plan::{Observed, Plan};
 
-/// Holds what a doubtful source would delete, and notes in the inventory what is applied from where.
+/// Holds what a suspect source would delete, and notes in the inventory what is applied from where.
 pub(in crate::plan) fn check(plan: &mut Plan, observed: &Observed, owned: &Inventory, policies: &Policies) {
     let holds = [another(owned, policies), older(owned, policies)];
     let mut is_trusted = true;

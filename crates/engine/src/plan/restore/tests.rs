@@ -4,7 +4,7 @@ use super::*;
 use crate::inventory::Entry;
 
 fn marker() -> Marker {
-    Marker { installation: "0123456789abcdef".to_owned(), sync: "edge".to_owned() }
+    Marker::new("0123456789abcdef", "edge")
 }
 
 /// A Service of ours with this port, and a number of replicas as somebody else has set it.
@@ -39,7 +39,7 @@ fn change(deed: Deed, before: Option<&Live>, left: Option<&Live>) -> Change {
 /// What is wanted, what is to go, and what is refused.
 #[track_caller]
 fn check(change: Change, live: Option<&Live>, expected: &str) -> Option<Object> {
-    let mut observed = Observed { carries_marks: true, ..Observed::default() };
+    let mut observed = Observed::default();
     let mut owned = Inventory::default();
     if let Some(live) = live {
         observed.live.insert(change.id.clone(), live.clone());
@@ -64,7 +64,7 @@ fn what_was_deleted_comes_back_as_it_was_set() {
     let before = service("a", "1", 80, "x");
     let object = check(change(Deed::Delete, Some(&before), None), None, "apply").expect("it is wanted");
     let body = object.body();
-    assert_eq!(body["spec"], json!({"ports": [{"port": 80}], "type": "NodePort"}), "the server chooses the rest anew");
+    assert_eq!(body["spec"], json!({"ports": [{"port": 80}], "type": "NodePort"}), "the server chooses the rest again");
     assert_eq!(body["metadata"]["annotations"]["theirs"], "x", "what others have set comes back too");
     for gone in ["uid", "resourceVersion", "creationTimestamp", "finalizers", "managedFields"] {
         assert_eq!(body["metadata"].get(gone), None, "{gone}");

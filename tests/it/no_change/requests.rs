@@ -41,7 +41,7 @@ fn an_object_that_was_edited_costs_three_requests_and_no_look_into_the_inventory
     place.sync().exits(0).says("1 object updated, 3 unchanged");
     let asked = place.asked();
     let of_object: Vec<&String> = asked.iter().filter(|line| line.contains("/configmaps/edge")).collect();
-    assert_eq!(of_object.len(), 3, "read, rehearsed, applied: {asked:?}");
+    assert_eq!(of_object.len(), 3, "read, dry-run, applied: {asked:?}");
     let shard = format!("/configmaps/gatewright.{}.", place.site.name);
     assert!(!asked.iter().any(|line| line.contains(&shard)), "{asked:?}");
 
@@ -59,19 +59,19 @@ fn everything_is_compared_as_often_as_the_sync_says_and_when_a_person_asks() {
     for arguments in [["plan", "--full"].as_slice(), &["sync", "--full"]] {
         place.proxy.recovers();
         place.run(arguments).exits(0);
-        assert_eq!(place.rehearsed(), all, "{arguments:?}");
+        assert_eq!(place.dry_runs(), all, "{arguments:?}");
     }
 
     place.takes_note();
     let mut notes = place.notes();
-    let proven: Timestamp = notes["notes"]["proven"].as_str().and_then(|time| time.parse().ok()).expect("it is a time");
-    notes["notes"]["proven"] = (proven - SignedDuration::from_hours(2)).to_string().into();
+    let proven: Timestamp = notes["cache"]["proven"].as_str().and_then(|time| time.parse().ok()).expect("it is a time");
+    notes["cache"]["proven"] = (proven - SignedDuration::from_hours(2)).to_string().into();
     place.site.desk.write(&place.notes_path(), &notes.to_string());
-    for (full, rehearsed) in [("3h", [].as_slice()), ("1h", &all)] {
+    for (full, dry_runs) in [("3h", [].as_slice()), ("1h", &all)] {
         place.proxy.recovers();
         place.configure(&format!("schedule: {{full: {full}}}"));
         place.sync().exits(0).says("no changes, 4 objects up to date");
-        assert_eq!(place.rehearsed(), rehearsed, "{full}");
+        assert_eq!(place.dry_runs(), dry_runs, "{full}");
     }
 }
 
@@ -83,13 +83,13 @@ fn what_was_not_compared_for_a_day_is_compared_again() {
     for proven in ["2020-01-01T00:00:00Z", "2099-01-01T00:00:00Z"] {
         place.takes_note();
         let mut notes = place.notes();
-        let before = notes["notes"]["proven"].clone();
+        let before = notes["cache"]["proven"].clone();
         assert!(before.is_string(), "{notes}");
-        notes["notes"]["proven"] = proven.into();
+        notes["cache"]["proven"] = proven.into();
         place.site.desk.write(&place.notes_path(), &notes.to_string());
         place.sync().exits(0).says("no changes, 4 objects up to date");
-        assert_eq!(place.rehearsed(), all, "{proven}");
-        let after = place.notes()["notes"]["proven"].clone();
+        assert_eq!(place.dry_runs(), all, "{proven}");
+        let after = place.notes()["cache"]["proven"].clone();
         assert!(after != proven && after.as_str() >= before.as_str(), "{after} {before}");
 
         place.proxy.recovers();

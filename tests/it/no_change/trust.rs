@@ -24,14 +24,14 @@ fn traces_are_relied_on_only_if_they_were_old_when_they_were_noted() {
     let place = Place::with("edge");
     let touched = newest(&place.site.get("deployment/edge"));
     let of_deployment = |notes: &Value| {
-        let notes = notes["notes"]["objects"].as_array().expect("there are notes").clone();
+        let notes = notes["cache"]["objects"].as_array().expect("there are notes").clone();
         notes.into_iter().find(|note| note["id"]["kind"] == "Deployment").expect("there is one of each")
     };
     let note_at = |seconds: i64| {
         place.proxy.recovers();
         place.clock_says(&(touched + SignedDuration::from_secs(seconds)).to_string());
         place.sync().exits(0).says("no changes, 4 objects up to date");
-        assert_eq!((place.rehearsed(), place.asked().len()), (Vec::new(), 6), "its version is enough to know it by");
+        assert_eq!((place.dry_runs(), place.asked().len()), (Vec::new(), 6), "its version is enough to know it by");
         place.proxy.recovers();
         of_deployment(&place.notes())["fingerprint"].clone()
     };
@@ -39,10 +39,10 @@ fn traces_are_relied_on_only_if_they_were_old_when_they_were_noted() {
     report(&place, 1);
     place.clock_says(&touched.to_string());
     place.sync().exits(0).says("no changes, 4 objects up to date");
-    assert_eq!(place.rehearsed(), ["deployments/edge"]);
+    assert_eq!(place.dry_runs(), ["deployments/edge"]);
 
     assert!(note_at(6).is_string());
     report(&place, 0);
     place.sync().exits(0).says("no changes, 4 objects up to date");
-    assert_eq!((place.rehearsed(), place.asked().len()), (Vec::new(), 6), "nobody but a reporter has touched it");
+    assert_eq!((place.dry_runs(), place.asked().len()), (Vec::new(), 6), "nobody but a reporter has touched it");
 }

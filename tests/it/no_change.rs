@@ -3,10 +3,10 @@
 //! The API server is a real one; a proxy before it counts what it is asked.
 
 mod edits;
+mod health;
 mod requests;
 mod restored;
 mod rules;
-mod sickness;
 mod trust;
 
 use serde_json::Value;
@@ -34,9 +34,9 @@ impl Place {
         self.clock_says(LATER);
         self.sync().exits(0).says("no changes");
         let notes = self.notes();
-        let of_all = notes["notes"]["objects"].as_array().expect("there are notes of objects");
+        let of_all = notes["cache"]["objects"].as_array().expect("there are notes of objects");
         assert!(of_all.iter().all(|note| note["fingerprint"].is_string()), "{notes}");
-        assert!(notes["settled"].is_object(), "{notes}");
+        assert!(notes["no_change"].is_object(), "{notes}");
         self.proxy.recovers();
     }
 
@@ -49,11 +49,11 @@ impl Place {
         serde_json::from_str(&self.site.desk.read(&self.notes_path())).expect("it is JSON")
     }
 
-    /// What was rehearsed, such as `deployments/edge`, in order of the alphabet.
-    fn rehearsed(&self) -> Vec<String> {
-        let is_rehearsal = |seen: &&Seen| seen.method == "PATCH" && seen.path.contains("dryRun=All");
+    /// What was dry-run, such as `deployments/edge`, in order of the alphabet.
+    fn dry_runs(&self) -> Vec<String> {
+        let is_dry_run = |seen: &&Seen| seen.method == "PATCH" && seen.path.contains("dryRun=All");
         let seen = self.proxy.seen();
-        let mut names: Vec<String> = seen.iter().filter(is_rehearsal).map(|seen| object_of(&seen.path)).collect();
+        let mut names: Vec<String> = seen.iter().filter(is_dry_run).map(|seen| object_of(&seen.path)).collect();
         names.sort();
         names
     }

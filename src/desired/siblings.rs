@@ -7,16 +7,16 @@ use std::time::Duration;
 
 use futures::future::join_all;
 use gatewright_engine::plan::claims::{Claim, Claims, Wanted};
-use gatewright_engine::unit::Rendering;
+use gatewright_engine::unit::marked::Marked;
 
 use crate::config::Config;
 use crate::config::settings::Mode;
 use crate::desired::rendering::Want;
-use crate::desired::rendering::work::{RenderingError, patiently};
+use crate::desired::rendering::work::{RenderingError, within};
 
 /// What another sync wants on a cluster.
 #[derive(Clone)]
-pub enum Neighbor {
+pub enum Sibling {
     /// What its source says, which is rendered only if a round has to ask.
     Wants(Want),
     /// Its source cannot be read, and why: it may want anything.
@@ -25,57 +25,57 @@ pub enum Neighbor {
 
 /// The other syncs of this installation as one of them sees them on a cluster, by name; `None` has nothing to do there.
 #[derive(Clone, Default)]
-pub struct Beside {
-    syncs: BTreeMap<String, Option<Neighbor>>,
+pub struct Siblings {
+    syncs: BTreeMap<String, Option<Sibling>>,
     /// Those that only report.
     reports: BTreeSet<String>,
-    patience: Option<Duration>,
+    limit: Option<Duration>,
 }
 
-impl Beside {
+impl Siblings {
     /// Puts together the others, where `known` says what each of those wants that go to the cluster.
     ///
     /// A sync of which it says nothing may want anything.
-    pub fn new(config: &Config, sync: &str, cluster: &str, known: &BTreeMap<String, Neighbor>) -> Self {
+    pub fn new(config: &Config, sync: &str, cluster: &str, known: &BTreeMap<String, Sibling>) -> Self {
         let others = config.settings.syncs.iter().filter(|(name, _)| *name != sync);
-        let mut syncs: BTreeMap<String, Option<Neighbor>> =
+        let mut syncs: BTreeMap<String, Option<Sibling>> =
             others.clone().map(|(name, _)| (name.clone(), None)).collect();
-        for name in neighbors(config, sync, cluster) {
-            let unread = || Neighbor::Unread("its source has not been read".to_owned());
+        for name in siblings(config, sync, cluster) {
+            let unread = || Sibling::Unread("its source has not been read".to_owned());
             syncs.insert(name.to_owned(), Some(known.get(name).cloned().unwrap_or_else(unread)));
         }
         let reports = others.filter(|(_, settings)| settings.mode == Mode::Report).map(|(name, _)| name.clone());
-        Self { syncs, reports: reports.collect(), patience: None }
+        Self { syncs, reports: reports.collect(), limit: None }
     }
 
     /// Returns these syncs, which apply what they want, and nothing of a configuration.
-    pub fn of(neighbors: impl IntoIterator<Item = (String, Neighbor)>) -> Self {
-        let syncs = neighbors.into_iter().map(|(name, neighbor)| (name, Some(neighbor))).collect();
-        Self { syncs, reports: BTreeSet::new(), patience: None }
+    pub fn of(siblings: impl IntoIterator<Item = (String, Sibling)>) -> Self {
+        let syncs = siblings.into_iter().map(|(name, neighbor)| (name, Some(neighbor))).collect();
+        Self { syncs, reports: BTreeSet::new(), limit: None }
     }
 
     /// Waits for all of them together no longer than this; without it, for each as long as its rendering may take.
     #[must_use]
-    pub fn patient(self, patience: Duration) -> Self {
-        Self { patience: Some(patience), ..self }
+    pub fn within_limit(self, limit: Duration) -> Self {
+        Self { limit: Some(limit), ..self }
     }
 
     /// Returns what they want, as far as their sources say it.
     pub fn wants_mut(&mut self) -> impl Iterator<Item = &mut Want> {
         self.syncs.values_mut().filter_map(|neighbor| match neighbor {
-            Some(Neighbor::Wants(want)) => Some(want),
-            Some(Neighbor::Unread(_)) | None => None,
+            Some(Sibling::Wants(want)) => Some(want),
+            Some(Sibling::Unread(_)) | None => None,
         })
     }
 
     /// Finds out what they want. Of one that is not rendered, or not yet, that is not known, and nobody else suffers
     /// for it.
     pub async fn claims(&self) -> Claims {
-        let claim = async |(name, neighbor): (&String, &Option<Neighbor>)| {
+        let claim = async |(name, neighbor): (&String, &Option<Sibling>)| {
             let claim = match neighbor {
                 None => Claim::Known(Arc::new(Wanted::default())),
-                Some(Neighbor::Wants(want)) => known(patiently(self.patience, want.rendering()).await),
-                Some(Neighbor::Unread(why)) => Claim::Unknown(why.clone()),
+                Some(Sibling::Wants(want)) => known(within(self.limit, want.rendering()).await),
+                Some(Sibling::Unread(why)) => Claim::Unknown(why.clone()),
             };
             (name.clone(), claim)
         };
@@ -84,7 +84,7 @@ impl Beside {
     }
 }
 
-fn known(rendering: Option<Result<Arc<Rendering>, RenderingError>>) -> Claim {
+fn known(rendering: Option<Result<Arc<Marked>, RenderingError>>) -> Claim {
     match rendering {
         Some(Ok(rendering)) => Claim::Known(Arc::new(Wanted::of(&rendering))),
         Some(Err(RenderingError::Bug(_))) => Claim::Unknown("its rendering ended in a bug, see the log".to_owned()),
@@ -94,7 +94,7 @@ fn known(rendering: Option<Result<Arc<Rendering>, RenderingError>>) -> Claim {
 }
 
 /// Returns the other syncs that go to a cluster.
-pub fn neighbors<'a>(config: &'a Config, sync: &'a str, cluster: &'a str) -> impl Iterator<Item = &'a str> {
+pub fn siblings<'a>(config: &'a Config, sync: &'a str, cluster: &'a str) -> impl Iterator<Item = &'a str> {
     let others = config.settings.syncs.iter().filter(move |(name, _)| *name != sync);
     let shares = move |(name, settings)| config.clusters_of(settings).contains_key(cluster).then_some(name);
     others.filter_map(move |(name, settings)| shares((name.as_str(), settings)))

@@ -18,7 +18,7 @@ fn left_alone(manager: &str, settings: &str) -> Place {
     place.sync().exits(0);
     place.takes_note();
     place.sync().exits(0).says("no changes, 4 objects up to date");
-    assert_eq!((place.rehearsed(), replicas(&place)), (Vec::new(), json!(5)));
+    assert_eq!((place.dry_runs(), replicas(&place)), (Vec::new(), json!(5)));
     place
 }
 

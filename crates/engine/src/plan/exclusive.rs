@@ -69,7 +69,7 @@ impl Plan {
         let first = |step: &Step| Step {
             unit: unit.clone(),
             action: match &step.action {
-                Action::Prune(deletion) => Action::ReleaseFirst(deletion.clone()),
+                Action::Prune(deletion) => Action::DeleteFirst(deletion.clone()),
                 other => other.clone(),
             },
             note: holders.get(&step.id).map(|(needs, places)| format!("{} is for {needs}", places.join(", "))),
@@ -84,14 +84,14 @@ impl Plan {
         let texts = holders.iter().map(|(holder, (needs, places))| {
             format!("{holder}, which is to be deleted, has {} that {needs} needs", places.join(", "))
         });
-        let mut hold = Hold::on_unit(Guard::ReleaseFirst, unit, texts.collect::<Vec<_>>().join("; "), steps);
+        let mut hold = Hold::on_unit(Guard::DeleteFirst, unit, texts.collect::<Vec<_>>().join("; "), steps);
         "approve it to have the old one deleted right before the new one is made, with nothing in between"
             .clone_into(&mut hold.hint);
         let old: BTreeSet<ObjectId> = self.steps.iter().filter(is_holder).map(|step| step.unit.clone()).collect();
         if self.stops(hold, observed, policies) {
-            let reasons: Vec<_> = needed.iter().map(|id| ((*id).clone(), Reason::Held(Guard::ReleaseFirst))).collect();
+            let reasons: Vec<_> = needed.iter().map(|id| ((*id).clone(), Reason::Held(Guard::DeleteFirst))).collect();
             self.refuse_changes(unit, &reasons, owned);
-            self.withhold(|step| old.contains(&step.unit), &Reason::Held(Guard::ReleaseFirst));
+            self.withhold(|step| old.contains(&step.unit), &Reason::Held(Guard::DeleteFirst));
         } else {
             self.steps.retain(|step| !is_holder(&step));
             self.steps.extend(released);

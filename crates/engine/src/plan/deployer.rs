@@ -2,7 +2,7 @@
 //!
 //! A deployer in the cluster applies what it renders again and again, and its objects go with their Gateway. Two things
 //! show that it holds an object: the Gateway is the controller in the ownerReferences, or the deployer's field manager
-//! has applied fields. Such an object is taken over only when the deployer is known to leave the Gateway alone, and by
+//! has applied fields. Such an object is adopted only when the deployer is known to leave the Gateway alone, and by
 //! one patch of metadata: no ownerReference any more, our marks, and the deployer's fields are ours. After that it is an
 //! object of ours like any other, and what the deployer has set and we do not is removed by the next apply.
 
@@ -19,7 +19,7 @@ use crate::unit::Unit;
 
 /// How an object becomes ours.
 #[derive(Clone, Debug, PartialEq)]
-pub struct TakeOver {
+pub struct FromDeployer {
     /// The live object.
     pub over: Over,
     /// The Gateway that must be accepted before.
@@ -102,9 +102,9 @@ pub(super) fn patch(live: &Live, marked: &Object, manager: &str) -> Vec<Value> {
     operations
 }
 
-/// Returns a patch that makes a live object what it will be after it was taken over; only for a rehearsal. `applied` is
+/// Returns a patch that makes a live object what it will be after it was adopted; only for a dry run. `applied` is
 /// what it would be if we applied ours now, with the deployer's fields still its own.
-pub fn rehearsal(unit: &Unit, live: &Live, applied: &Live) -> Vec<Value> {
+pub fn dry_run(unit: &Unit, live: &Live, applied: &Live) -> Vec<Value> {
     let manager = unit.deployer.as_ref().map(|deployer| deployer.manager.as_str()).unwrap_or_default();
     let entries = managed_fields(applied);
     let of = |is_one: &dyn Fn(&Value) -> bool| {

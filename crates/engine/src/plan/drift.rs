@@ -14,7 +14,7 @@ mod tests;
 
 use serde_json::{Map, Value};
 
-use super::conflicts::{Conflicts, Negotiated, Settled, compared};
+use super::conflicts::{Conflicts, FieldVerdict, Negotiated, compared};
 use super::refusal::Reason;
 use crate::diff::{Difference, differences};
 use crate::live::Live;
@@ -32,7 +32,7 @@ const LABELS: [&str; 2] = ["/metadata/labels", "/spec/template/metadata/labels"]
 /// A wanted object that exists, and what would have to be applied for it to be as it is wanted.
 #[derive(Clone, Debug)]
 pub struct Pair<'a> {
-    /// What was settled about its fields; its object is what would be applied.
+    /// The decisions about its fields; its object is what would be applied.
     pub agreed: Negotiated,
     /// What there is.
     pub live: &'a Live,
@@ -53,8 +53,8 @@ impl<'a> Pair<'a> {
         Ok(Self { agreed: compared(unit, &wanted, live, autoscaler, conflicts)?, live })
     }
 
-    /// Returns what differs between the live object and what it would become, and what was settled about fields.
-    pub fn differences(&self, after: &Value, conflicts: &Conflicts) -> (Vec<Difference>, Vec<Settled>) {
+    /// Returns what differs between the live object and what it would become, and what was decided about fields.
+    pub fn differences(&self, after: &Value, conflicts: &Conflicts) -> (Vec<Difference>, Vec<FieldVerdict>) {
         let mut found = differences(self.live.object.body(), after, FIELD_MANAGER, &conflicts.masker);
         found.retain(|difference| !self.is_chosen(difference));
         let added = found.iter_mut().filter_map(|difference| difference.after.as_mut());

@@ -10,14 +10,14 @@ use gatewright::basics::clock::SystemClock;
 use gatewright::cluster::kube::KubeCluster;
 use gatewright::cluster::kubeconfig::{Settings, StandardLookup};
 use gatewright::cluster::{Cluster, Precondition};
-use gatewright::reconcile::observe::dry_run::Rehearsal;
+use gatewright::reconcile::observe::dry_run::DryRun;
 use gatewright_engine::diff::Difference;
 use gatewright_engine::live::Live;
 use gatewright_engine::object::{Gvk, Object};
 use gatewright_engine::plan::conflicts::Conflicts;
-use gatewright_engine::plan::survey::Pair;
-use gatewright_engine::plan::survey::estimate::estimated;
-use gatewright_engine::plan::survey::model::Model;
+use gatewright_engine::plan::drift::Pair;
+use gatewright_engine::plan::drift::estimate::estimated;
+use gatewright_engine::plan::drift::model::Model;
 use gatewright_engine::unit::Unit;
 use http::Request;
 use kube::config::KubeConfigOptions;
@@ -343,9 +343,9 @@ impl Site<'_> {
         let pair = Pair::new(unit, object, &live, None, &conflicts).expect("nothing is refused");
         let (uid, resource_version) = (live.uid.clone(), live.resource_version.clone());
         let only_if = Precondition::Unchanged { uid, resource_version };
-        let rehearsal = Rehearsal::Change(Box::new(pair.agreed.clone()), &live, only_if);
+        let dry_run = DryRun::Change(Box::new(pair.agreed.clone()), &live, only_if);
         // What the server does not take back cannot be compared.
-        let Ok(after) = self.hands.runtime.block_on(rehearsal.run(self.cluster)) else { return Ok(0) };
+        let Ok(after) = self.hands.runtime.block_on(dry_run.run(self.cluster)) else { return Ok(0) };
         let (exact, _) = pair.differences(after.object.body(), &conflicts);
         let (guess, _) = pair.differences(&estimated(&pair.agreed, &live, self.model), &conflicts);
         let lines = |all: &[Difference]| {

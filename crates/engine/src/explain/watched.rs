@@ -16,7 +16,7 @@ use crate::object::Object;
 pub(super) type Exchange<'a> = (&'a Value, Option<&'a Value>);
 
 /// What became of one leaf when an input was changed.
-struct Change {
+struct LeafChange {
     effect: Effect,
     lines: BTreeSet<usize>,
 }
@@ -25,7 +25,7 @@ struct Change {
 #[derive(Default)]
 pub(super) struct Changes {
     /// The leaves that have changed, by their number.
-    leaves: BTreeMap<usize, Change>,
+    leaves: BTreeMap<usize, LeafChange>,
     /// Whether it is not there any more.
     is_gone: bool,
 }
@@ -39,7 +39,7 @@ struct Watched {
 }
 
 /// One object under watch.
-pub(super) struct Target<'a> {
+pub(super) struct WatchedObject<'a> {
     objects: &'a [Object],
     index: usize,
     watched: Vec<Watched>,
@@ -47,7 +47,7 @@ pub(super) struct Target<'a> {
     pub(super) because: Vec<Said>,
 }
 
-impl<'a> Target<'a> {
+impl<'a> WatchedObject<'a> {
     /// Watches one of some objects; its leaves are all given, and those that are wanted marked.
     pub(super) fn new(objects: &'a [Object], index: usize, leaves: Vec<(Spot, bool)>) -> Self {
         let watch = |(spot, is_wanted)| Watched { spot, is_wanted, causes: Vec::new() };
@@ -76,7 +76,7 @@ impl<'a> Target<'a> {
         self.watched.iter().any(Watched::is_open)
     }
 
-    /// Notes what has become of the object among those that were rendered with an exchange.
+    /// Records what has become of the object among those that were rendered with an exchange.
     pub(super) fn compare(&self, objects: &[Object], (said, other): Exchange<'_>, changes: &mut Changes) {
         let before = self.object().body();
         let after = counterpart(self.objects, self.index, objects).map(Object::body);
@@ -91,7 +91,7 @@ impl<'a> Target<'a> {
                 continue;
             }
             let effect = if carries(before, fate, said, other) { Effect::Sets } else { Effect::Governs };
-            let change = changes.leaves.entry(number).or_insert(Change { effect, lines: BTreeSet::new() });
+            let change = changes.leaves.entry(number).or_insert(LeafChange { effect, lines: BTreeSet::new() });
             change.effect = change.effect.min(effect);
             if let (Value::String(before), Some(Value::String(after))) = (before, fate) {
                 change.lines.extend(changed_lines(before, after));
@@ -148,7 +148,7 @@ impl Watched {
     }
 
     /// Tells whether nothing is known yet that explains a change.
-    fn lacks(&self, change: &Change) -> bool {
+    fn lacks(&self, change: &LeafChange) -> bool {
         let is_known = |line: &usize| self.causes.iter().any(|(_, cause)| cause.lines.contains(line));
         self.is_wanted && (self.causes.is_empty() || !change.lines.iter().all(is_known))
     }

@@ -52,7 +52,7 @@ fn rendered(site: &Site) -> Vec<Value> {
     yaml::parse_values(&rendered.out).expect("the output is YAML")
 }
 
-/// All that is held or may move when something is taken over.
+/// All that is held or may move when something is adopted.
 fn states(site: &Site) -> BTreeMap<String, Value> {
     let kinds = ["serviceaccount", "configmap", "service", "deployment"];
     kinds.map(|kind| (kind.to_owned(), site.get(&format!("{kind}/edge")))).into()
@@ -105,12 +105,12 @@ fn a_control_plane_that_does_not_answer_loses_nothing() {
     let site = deployed(IMPATIENT);
     let before = site.versions();
     let run = site.run(&["adopt"]).exits(1);
-    run.says("no control plane has accepted it yet; nothing more was taken over").says("not tried");
+    run.says("no control plane has accepted it yet; nothing more was adopted").says("not tried");
     assert_eq!(site.versions(), before);
     assert_eq!(site.get("gateway/edge")["spec"]["infrastructure"]["parametersRef"]["name"], "edge-self-managed");
     assert_eq!(appliers(&site.get("deployment/edge")), [MANAGER]);
 
-    // Without leave to take over nothing moves, and with it the next round goes on.
+    // Without leave to adopt nothing moves, and with it the next round goes on.
     site.sync().exits(3).says("live deployer");
     accept(&site, "edge", generation_of(&site, "gateway/edge"));
     configure(&site, APPLY);
@@ -118,14 +118,14 @@ fn a_control_plane_that_does_not_answer_loses_nothing() {
 }
 
 #[test]
-fn a_data_plane_is_taken_over_without_a_restart() {
+fn a_data_plane_is_adopted_without_a_restart() {
     let site = deployed(APPLY);
     site.kubectl(&["rollout", "status", "deployment/edge", "--timeout=60s"]);
     let pods = || site.kubectl(&["get", "pods", "-o", "jsonpath={.items[*].metadata.uid}"]);
     let (before, running) = (states(&site), pods());
     assert_eq!(appliers(&before["deployment"]), [MANAGER]);
 
-    let note = format!("taken over from {MANAGER}, once Gateway {}/edge is accepted as self-managed", site.name);
+    let note = format!("adopted from {MANAGER}, once Gateway {}/edge is accepted as self-managed", site.name);
     let plan = site.run(&["plan", "--adopt"]).exits(0).says(&note).says("1 object to create, 5 objects to adopt");
     let plan = plan.says("metadata.ownerReferences: [{").says("its copy here is self-managed");
     assert!(!plan.out.contains("spec.template"), "{}", plan.out);
@@ -148,7 +148,7 @@ fn a_data_plane_is_taken_over_without_a_restart() {
     outlives_its_gateway(&site);
 }
 
-/// The garbage collector takes what a Gateway still owns, and not what was taken over.
+/// The garbage collector takes what a Gateway still owns, and not what was adopted.
 fn outlives_its_gateway(site: &Site) {
     let map = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "left", "namespace": site.name}});
     deploy(site, "edge", &[map]);
@@ -179,7 +179,7 @@ fn deploy_more(site: &Site) {
 
 /// Controllers report all the time, also between two requests of a plan.
 #[test]
-fn what_moves_while_it_is_rehearsed_is_rehearsed_again() {
+fn what_moves_while_it_is_dry_run_is_dry_run_again() {
     let site = deployed(APPLY);
     deploy_more(&site);
     site.kubectl(&["rollout", "status", "deployment/edge", "--timeout=60s"]);

@@ -20,15 +20,15 @@ use crate::quantity::{self, places};
 /// Where a server counts the templates of a `DaemonSet`, whoever it says has written that.
 const TEMPLATE_GENERATION: &str = "deprecated.daemonset.template.generation";
 
-/// Returns the body that a live object would have if what was settled about it was applied.
+/// Returns the body that a live object would have if what was decided about it was applied.
 pub fn estimated(agreed: &Negotiated, live: &Live, model: &Model) -> Value {
     let owned = managed_fields(live).iter().fold(json!({}), |all, entry| union(&all, &entry["fieldsV1"]));
     let kind = agreed.object.gvk();
     let rule = model.root(&kind);
     let amounts = places::Place::built_in(&kind.group, &kind.kind);
-    let mut body = merged(&agreed.remainder(live), agreed.object.body(), Place { rule, owned: &owned, amounts });
+    let mut body = merged(&agreed.remainder(live), agreed.object.body(), FieldContext { rule, owned: &owned, amounts });
     if has_twins(&body) {
-        // A server would not take that; it becomes what a rehearsal tries instead.
+        // A server would not take that; it becomes what a dry run tries instead.
         body = agreed.laid(live);
     }
     defaults::fill(&mut body, &kind, rule);
@@ -71,13 +71,13 @@ fn tidy(value: &mut Value, rule: Rule<'_>) {
 /// not always to be had, the second says nothing of what nobody owns, and the third knows no kinds of others: there a
 /// server writes amounts as they were written.
 #[derive(Clone, Copy)]
-struct Place<'a> {
+struct FieldContext<'a> {
     rule: Rule<'a>,
     owned: &'a Value,
     amounts: places::Place,
 }
 
-impl Place<'_> {
+impl FieldContext<'_> {
     fn field(self, name: &str) -> Self {
         Self {
             rule: self.rule.field(name),
@@ -109,7 +109,7 @@ impl Place<'_> {
     }
 }
 
-fn merged(live: &Value, wanted: &Value, place: Place<'_>) -> Value {
+fn merged(live: &Value, wanted: &Value, place: FieldContext<'_>) -> Value {
     match (live, wanted) {
         _ if place.is_amount() && quantity::is_same(wanted, live) => live.clone(),
         (Value::Object(live), Value::Object(wanted)) if !place.rule.is_atomic() => {
@@ -129,7 +129,7 @@ fn merged(live: &Value, wanted: &Value, place: Place<'_>) -> Value {
     }
 }
 
-fn lists(live: &[Value], wanted: &[Value], place: Place<'_>) -> Value {
+fn lists(live: &[Value], wanted: &[Value], place: FieldContext<'_>) -> Value {
     let keys = match place.list_type() {
         ListType::Atomic => return whole(live, wanted, place),
         ListType::Set => Vec::new(),
@@ -164,10 +164,10 @@ fn lists(live: &[Value], wanted: &[Value], place: Place<'_>) -> Value {
 }
 
 /// A list that stands as a whole: elements that say the same are as they are.
-fn whole(live: &[Value], wanted: &[Value], place: Place<'_>) -> Value {
+fn whole(live: &[Value], wanted: &[Value], place: FieldContext<'_>) -> Value {
     let element = |(index, wanted): (usize, &Value)| match live.get(index) {
         Some(live) if live.is_object() && is_same(wanted, live, place.amounts) => live.clone(),
-        _ => merged(&Value::Null, wanted, Place { rule: place.rule.element(), owned: &Value::Null, ..place }),
+        _ => merged(&Value::Null, wanted, FieldContext { rule: place.rule.element(), owned: &Value::Null, ..place }),
     };
     wanted.iter().enumerate().map(element).collect()
 }

@@ -1,4 +1,4 @@
-//! What a person does with what is owned, on a real API server: orphans, takeover, destroy.
+//! What a person does with what is owned, on a real API server: orphans, claim, destroy.
 
 use serde_json::Value;
 
@@ -85,7 +85,7 @@ fn destroy_asks_for_the_name_of_the_sync() {
 }
 
 #[test]
-fn what_another_installation_owned_is_taken_over_without_being_made_again() {
+fn what_another_installation_owned_is_claimed_without_being_made_again() {
     let theirs = Site::new("");
     theirs.want(&["edge", "other"], 80);
     theirs.sync().exits(0).says("8 objects created");
@@ -98,13 +98,20 @@ fn what_another_installation_owned_is_taken_over_without_being_made_again() {
     ours.sync()
         .exits(3)
         .says("held by guard other-installation")
-        .says(&format!("`gatewright takeover {name} --cluster c`"));
-    ours.run(&["inventory", "repair", &name, "--cluster", "c", "--yes"]).exits(1).complains("gatewright takeover");
-    ours.run(&["takeover", &name, "--cluster", "c"]).exits(64).complains("say --yes").says("7 objects to take over");
+        .says(&format!("`gatewright inventory claim {name} --cluster c`"));
+    ours.run(&["inventory", "repair", &name, "--cluster", "c", "--yes"])
+        .exits(1)
+        .complains("gatewright inventory claim");
+    ours.run(&["inventory", "claim", &name, "--cluster", "c"])
+        .exits(64)
+        .complains("say --yes")
+        .says("7 objects to claim");
     assert_eq!(ours.versions(), before, "nothing is changed without a word");
-    let run = ours.run(&["takeover", &name, "--cluster", "c", "--yes"]).exits(0);
-    run.says(&format!("ConfigMap {name}/other: it is not there; it leaves the inventory")).says("7 objects taken over");
-    ours.run(&["takeover", &name, "--cluster", "c", "--yes"]).exits(64).complains("no other installation has a sync");
+    let run = ours.run(&["inventory", "claim", &name, "--cluster", "c", "--yes"]).exits(0);
+    run.says(&format!("ConfigMap {name}/other: it is not there; it leaves the inventory")).says("7 objects claimed");
+    ours.run(&["inventory", "claim", &name, "--cluster", "c", "--yes"])
+        .exits(64)
+        .complains("no other installation has a sync");
 
     ours.sync().exits(0).says("1 object created, 7 unchanged");
     assert_eq!(generation(&ours), old, "nothing is rolled out");
@@ -122,20 +129,20 @@ fn what_another_installation_owned_is_taken_over_without_being_made_again() {
 }
 
 #[test]
-fn a_takeover_that_was_cut_off_goes_on() {
+fn a_claim_that_was_cut_off_goes_on() {
     let theirs = Site::new("");
     theirs.want(&["edge"], 80);
     theirs.sync().exits(0).says("4 objects created");
     // Of the copy's installation the first object bears the mark already, as after a crash.
     let ours = theirs.copied();
     let name = theirs.name.clone();
-    ours.run(&["takeover", &name, "--cluster", "c"]).exits(64);
+    ours.run(&["inventory", "claim", &name, "--cluster", "c"]).exits(64);
     let installation = ours.desk.read("state/installation");
     let owner = format!("gatewright.dev/owner={}/{name}#/Service/{name}/edge", installation.trim());
     let label = format!("gatewright.dev/sync={name}.{}", &installation[..8]);
     ours.kubectl(&["annotate", "--overwrite", "service", "edge", &owner]);
     ours.kubectl(&["label", "--overwrite", "service", "edge", &label]);
-    let run = ours.run(&["takeover", &name, "--cluster", "c", "--yes"]).exits(0);
-    run.says("3 objects to take over, 1 taken over already").says("4 objects taken over");
+    let run = ours.run(&["inventory", "claim", &name, "--cluster", "c", "--yes"]).exits(0);
+    run.says("3 objects to claim, 1 claimed already").says("4 objects claimed");
     ours.sync().exits(0).says("no changes, 4 objects up to date");
 }

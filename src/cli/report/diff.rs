@@ -1,4 +1,4 @@
-//! `gatewright report compare`.
+//! `gatewright report diff`.
 
 use std::collections::BTreeMap;
 
@@ -8,10 +8,10 @@ use super::chosen::{find, state};
 use crate::cli::plan::Format;
 use crate::cli::{Context, EXIT_PENDING, Failure, print, print_json};
 use crate::report::Report;
-use crate::report::comparison::compare;
+use crate::report::diff::diff;
 use crate::report::trend::time;
 
-/// Says what is new, still there and resolved from one report to another, by cluster.
+/// Show what is new, still there and resolved from one report to another, by cluster.
 ///
 /// Where the newer one could not look, nothing is resolved. Without a newer one the older is compared with the last known
 /// state of its sync on its clusters.
@@ -43,17 +43,17 @@ pub(super) fn run(context: &Context, args: &Args) -> Result<u8, Failure> {
         Some(name) => find(&config, name, clock)?,
         None => ("the last known state".to_owned(), of_same_places(&old.1, state(&config, None, clock)?)),
     };
-    let comparison = compare(&old.1, &new.1);
+    let found = diff(&old.1, &new.1);
     match args.format {
         Format::Text => {
-            print(&format!("{} compared with {}\n\n{}", title(&new), title(&old), comparison.text()));
+            print(&format!("{} compared with {}\n\n{}", title(&new), title(&old), found.text()));
         }
         Format::Json => {
             let schema = "gatewright.dev/report-comparison/v1alpha1";
-            print_json(&json!({"schema": schema, "old": side(&old), "new": side(&new), "syncs": comparison.syncs}));
+            print_json(&json!({"schema": schema, "old": side(&old), "new": side(&new), "syncs": found.syncs}));
         }
     }
-    Ok(if args.detailed_exitcode && comparison.has_new() { EXIT_PENDING } else { 0 })
+    Ok(if args.detailed_exitcode && found.has_new() { EXIT_PENDING } else { 0 })
 }
 
 /// Leaves of the last known state what the older one is about: what is elsewhere is not new.

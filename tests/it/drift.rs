@@ -115,15 +115,15 @@ fn who_may_only_read_is_told_exactly_what_differs() {
     assert_eq!(told(&found), never.collect::<Vec<_>>());
     assert_eq!(estimated(&found), (0, 5));
     let requests = audited.requests().split_off(before);
-    assert!(requests.iter().any(Request::is_rehearsal), "nothing was rehearsed");
-    let writes: Vec<&Request> = requests.iter().filter(|it| it.is_write() && !it.is_rehearsal()).collect();
+    assert!(requests.iter().any(Request::is_dry_run), "nothing was dry-run");
+    let writes: Vec<&Request> = requests.iter().filter(|it| it.is_write() && !it.is_dry_run()).collect();
     assert!(writes.is_empty(), "{writes:?}");
     assert!(theirs.records().is_empty(), "no namespace and no inventory of ours");
 }
 
 /// How many dry runs a report takes.
-fn rehearsals(audited: &Audited, before: usize) -> usize {
-    audited.requests().split_off(before).iter().filter(|it| it.is_rehearsal()).count()
+fn dry_runs(audited: &Audited, before: usize) -> usize {
+    audited.requests().split_off(before).iter().filter(|it| it.is_dry_run()).count()
 }
 
 #[test]
@@ -135,7 +135,7 @@ fn a_report_says_whether_the_source_or_the_cluster_has_moved_and_looks_again_onl
     let counted = |arguments: &[&str]| {
         let before = audited.requests().len();
         let run = desk.run(arguments).exits(0);
-        (run, rehearsals(&audited, before))
+        (run, dry_runs(&audited, before))
     };
     let (run, dry) = counted(&["sync"]);
     run.says("report: no differences, 12 objects up to date");

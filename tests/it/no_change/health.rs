@@ -48,7 +48,7 @@ fn one_gateway_in_a_hundred_that_becomes_sick_is_seen_at_little_cost() {
     let round = |code: i32| {
         place.proxy.recovers();
         let run = place.sync().exits(code);
-        assert_eq!((place.rehearsed(), place.proxy.carried_out()), (Vec::new(), Vec::new()));
+        assert_eq!((place.dry_runs(), place.proxy.carried_out()), (Vec::new(), Vec::new()));
         (run, place.asked().len())
     };
     let (_, quiet) = round(0);

@@ -53,12 +53,12 @@ fn a_cluster_that_is_set_back_is_compared_as_a_whole_and_catches_up() {
     // All is put right but the deletions: the inventory is older than what this host has written, and a person looks.
     let held = sync(&proxy).exits(3).says("160 objects created, 2 objects updated");
     held.says("held by guard inventory").says("it is an older copy");
-    let is_rehearsal = |path: &str| path.contains("dryRun=All");
-    let rehearsed: Vec<String> =
-        proxy.seen().iter().filter(|seen| is_rehearsal(&seen.path)).map(|seen| object_of(&seen.path)).collect();
+    let is_dry_run = |path: &str| path.contains("dryRun=All");
+    let dry_runs: Vec<String> =
+        proxy.seen().iter().filter(|seen| is_dry_run(&seen.path)).map(|seen| object_of(&seen.path)).collect();
     for plural in ["serviceaccounts", "configmaps", "services", "deployments"] {
         let there = [format!("{plural}/same"), format!("{plural}/changed")];
-        assert!(there.iter().all(|object| rehearsed.contains(object)), "{rehearsed:?}");
+        assert!(there.iter().all(|object| dry_runs.contains(object)), "{dry_runs:?}");
     }
     assert_eq!(same.map(|object| state(&server, object)), before);
     assert_eq!(state(&server, "configmap/foreign"), foreign);

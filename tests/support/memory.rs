@@ -1,23 +1,23 @@
-//! A cluster in memory, for tests of whole rounds.
+//! The engine's cluster in memory as the daemon talks to one, for tests of whole rounds.
 //!
-//! It honors preconditions as an API server does, counts requests, and fails when it is told to. It does not know
-//! fields: what is applied replaces what is there, and nothing is filled in. Namespaces need not exist.
+//! It counts requests, keeps records, and fails when it is told to.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use async_trait::async_trait;
+use gatewright::cluster::{Cluster, ClusterError, KindScope, Kinds, Mode, Precondition, Reason, Record};
 use gatewright_engine::live::Live;
+use gatewright_engine::memory;
 use gatewright_engine::object::{Gvk, Object, ObjectId};
 use gatewright_engine::patch::{PatchType, patch};
+use gatewright_engine::plan::Over;
 use gatewright_engine::spec::GATEWAY_API;
 use serde_json::{Value, json};
 
-use crate::cluster::{Cluster, ClusterError, KindScope, Kinds, Mode, Precondition, Reason, Record};
-
 /// A request, as it is counted and made to fail.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Verb {
+pub(crate) enum Verb {
     /// [`Cluster::identity`].
     Identity,
     /// [`Cluster::kinds`].
@@ -30,7 +30,7 @@ pub enum Verb {
     DryRun,
     /// [`Cluster::apply`] with [`Mode::Real`].
     Apply,
-    /// [`Cluster::patch`] with [`Mode::Real`]; a rehearsal is a [`Verb::DryRun`].
+    /// [`Cluster::patch`] with [`Mode::Real`]; a dry run is a [`Verb::DryRun`].
     Patch,
     /// [`Cluster::delete`].
     Delete,
@@ -44,19 +44,19 @@ pub enum Verb {
 
 /// A cluster in memory.
 #[derive(Debug, Default)]
-pub struct MemoryCluster {
+pub(crate) struct MemoryCluster {
     state: Mutex<State>,
 }
 
 #[derive(Debug, Default)]
 struct State {
     identity: String,
-    objects: BTreeMap<ObjectId, Live>,
+    cluster: memory::Cluster,
     records: BTreeMap<String, Record>,
     missing: BTreeSet<Gvk>,
     requests: BTreeMap<Verb, usize>,
     failures: VecDeque<Failure>,
-    counter: u64,
+    record_version: u64,
     accepts_gateways: bool,
 }
 
@@ -76,48 +76,49 @@ struct Refused(&'static str);
 
 impl MemoryCluster {
     /// Makes an empty cluster with this identity.
-    pub fn new(identity: &str) -> Self {
-        let state = State { identity: identity.to_owned(), ..State::default() };
+    pub(crate) fn new(identity: &str) -> Self {
+        let cluster = memory::Cluster::new(identity);
+        let state = State { identity: identity.to_owned(), cluster, ..State::default() };
         Self { state: Mutex::new(state) }
     }
 
     /// Has a control plane that accepts every Gateway at once.
-    pub fn accept_gateways(&self) {
+    pub(crate) fn accept_gateways(&self) {
         self.state().accepts_gateways = true;
     }
 
     /// Puts an object there as somebody else would, and returns it with its uid and new version.
-    pub fn put(&self, object: Object) -> Live {
+    pub(crate) fn put(&self, object: Object) -> Live {
         self.state().store(object)
     }
 
     /// Takes an object away as somebody else would.
-    pub fn remove(&self, id: &ObjectId) -> Option<Live> {
-        self.state().objects.remove(id)
+    pub(crate) fn remove(&self, id: &ObjectId) -> Option<Live> {
+        self.state().cluster.remove(id)
     }
 
     /// Returns all objects.
-    pub fn objects(&self) -> BTreeMap<ObjectId, Live> {
-        self.state().objects.clone()
+    pub(crate) fn objects(&self) -> BTreeMap<ObjectId, Live> {
+        self.state().cluster.objects().clone()
     }
 
     /// Takes a kind away, as if its CRD had never been installed.
-    pub fn forget_kind(&self, kind: Gvk) {
+    pub(crate) fn forget_kind(&self, kind: Gvk) {
         self.state().missing.insert(kind);
     }
 
     /// Makes the next request of this verb fail, or, with an `id`, the next one for that object.
-    pub fn fail_next(&self, verb: Verb, id: Option<ObjectId>, reason: Reason) {
+    pub(crate) fn fail_next(&self, verb: Verb, id: Option<ObjectId>, reason: Reason) {
         self.state().failures.push_back(Failure { verb, id, reason, done: false });
     }
 
     /// Has the next such request carried out, and loses the answer: whoever asked cannot know.
-    pub fn lose_next_answer(&self, verb: Verb, id: Option<ObjectId>) {
+    pub(crate) fn lose_next_answer(&self, verb: Verb, id: Option<ObjectId>) {
         self.state().failures.push_back(Failure { verb, id, reason: Reason::Unreachable, done: true });
     }
 
     /// Returns how often each verb was asked since the last call.
-    pub fn take_requests(&self) -> BTreeMap<Verb, usize> {
+    pub(crate) fn take_requests(&self) -> BTreeMap<Verb, usize> {
         std::mem::take(&mut self.state().requests)
     }
 
@@ -159,27 +160,14 @@ impl MemoryCluster {
 }
 
 impl State {
-    fn next(&mut self) -> u64 {
-        self.counter += 1;
-        self.counter
-    }
-
     fn store(&mut self, object: Object) -> Live {
-        let live = self.stored(object);
-        self.objects.insert(live.object.id().clone(), live.clone());
-        live
+        let object = self.accepted(object);
+        self.cluster.put(object)
     }
 
-    /// What an object becomes: an identical one stays what it is.
     fn stored(&mut self, object: Object) -> Live {
         let object = self.accepted(object);
-        let id = object.id().clone();
-        let uid = match self.objects.get(&id) {
-            Some(live) if live.object == object => return live.clone(),
-            Some(live) => live.uid.clone(),
-            None => format!("uid-{}", self.next()),
-        };
-        Live { object, uid, resource_version: self.next().to_string() }
+        self.cluster.stored(object)
     }
 
     /// What a control plane makes of an object that was just written.
@@ -195,14 +183,17 @@ impl State {
     }
 
     fn check(&self, id: &ObjectId, only_if: &Precondition) -> Result<(), (Reason, &'static str)> {
-        let agrees = match (self.objects.get(id), only_if) {
-            (live, Precondition::Absent) => live.is_none(),
-            (None, Precondition::Unchanged { .. }) => false,
-            (Some(live), Precondition::Unchanged { uid, resource_version }) => {
-                live.uid == *uid && live.resource_version == *resource_version
+        let over = match only_if {
+            Precondition::Absent => None,
+            Precondition::Unchanged { uid, resource_version } => {
+                Some(Over { uid: uid.clone(), resource_version: resource_version.clone() })
             }
         };
-        if agrees { Ok(()) } else { Err((Reason::Conflict, "somebody else was there first")) }
+        if self.cluster.agrees(id, over.as_ref()) {
+            Ok(())
+        } else {
+            Err((Reason::Conflict, "somebody else was there first"))
+        }
     }
 
     fn has(&self, kind: &Gvk) -> Result<(), (Reason, &'static str)> {
@@ -229,7 +220,7 @@ impl Cluster for MemoryCluster {
             state.has(kind)?;
             let of_kind = |live: &&Live| live.object.id().group == kind.group && live.object.id().kind == kind.kind;
             let labeled = |live: &&Live| live.object.label(label.0) == Some(label.1);
-            Ok(state.objects.values().filter(of_kind).filter(labeled).cloned().collect())
+            Ok(state.cluster.objects().values().filter(of_kind).filter(labeled).cloned().collect())
         })
     }
 
@@ -238,14 +229,14 @@ impl Cluster for MemoryCluster {
             state.has(kind)?;
             let of_kind = |live: &&Live| live.object.id().group == kind.group && live.object.id().kind == kind.kind;
             let labeled = |live: &&Live| live.object.label(label).is_some();
-            Ok(state.objects.values().filter(of_kind).filter(labeled).cloned().collect())
+            Ok(state.cluster.objects().values().filter(of_kind).filter(labeled).cloned().collect())
         })
     }
 
     async fn get(&self, kind: &Gvk, id: &ObjectId) -> Result<Option<Live>, ClusterError> {
         self.answer(Verb::Get, Some(id), |state| {
             state.has(kind)?;
-            Ok(state.objects.get(id).cloned())
+            Ok(state.cluster.objects().get(id).cloned())
         })
     }
 
@@ -256,7 +247,7 @@ impl Cluster for MemoryCluster {
                 "Namespace" => live.object.id().namespace == namespace,
                 _ => kind.as_ref().is_some_and(|kind| *kind == live.object.id().kind.as_str()),
             };
-            Ok(state.objects.values().filter(is_in).cloned().collect())
+            Ok(state.cluster.objects().values().filter(is_in).cloned().collect())
         })
     }
 
@@ -289,8 +280,8 @@ impl Cluster for MemoryCluster {
         self.answer(verb, Some(id), |state| {
             state.has(kind)?;
             state.check(id, &only_if)?;
-            let body = state.objects.get(id).map(|live| live.object.body().clone());
-            let body = body.and_then(|body| patch(&body, PatchType::Json, &operations.into(), kind).ok());
+            let live = state.cluster.objects().get(id);
+            let body = live.and_then(|live| patch(live.object.body(), PatchType::Json, &operations.into(), kind).ok());
             let object = body.and_then(|body| Object::new(body).ok()).ok_or((Reason::Invalid, "no such patch"))?;
             Ok(if mode == Mode::DryRun { state.stored(object) } else { state.store(object) })
         })
@@ -300,9 +291,9 @@ impl Cluster for MemoryCluster {
         let only_if = Precondition::Unchanged { uid: uid.to_owned(), resource_version: resource_version.to_owned() };
         self.answer(Verb::Delete, Some(id), |state| {
             state.has(kind)?;
-            if state.objects.contains_key(id) {
+            if state.cluster.objects().contains_key(id) {
                 state.check(id, &only_if)?;
-                state.objects.remove(id);
+                state.cluster.remove(id);
             }
             Ok(())
         })
@@ -326,7 +317,8 @@ impl Cluster for MemoryCluster {
             if state.records.get(name).map(|record| record.version.as_str()) != over {
                 return Err((Reason::Conflict, "somebody else has written it"));
             }
-            let version = state.next().to_string();
+            state.record_version += 1;
+            let version = state.record_version.to_string();
             state.records.insert(name.to_owned(), Record { data: data.clone(), version: version.clone() });
             Ok(version)
         })
@@ -348,7 +340,6 @@ impl Cluster for MemoryCluster {
     }
 }
 
-#[cfg(test)]
 mod tests {
     use super::*;
 

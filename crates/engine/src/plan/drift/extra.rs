@@ -12,13 +12,13 @@ use crate::unit::{Rendering, Unit};
 
 /// What in a source keeps objects from being extra.
 #[derive(Debug)]
-pub struct Known<'a> {
+pub struct Expected<'a> {
     wanted: BTreeSet<&'a ObjectId>,
     /// Namespaces and labels of specs of which it is not known what they want, or that are left to others.
     open: BTreeSet<(&'a str, String)>,
 }
 
-impl<'a> Known<'a> {
+impl<'a> Expected<'a> {
     /// Reads it off a rendering.
     pub fn of(rendering: &'a Rendering) -> Self {
         let open = rendering.broken.iter().chain(&rendering.self_managed);

@@ -12,7 +12,7 @@ use super::trend::{Change, change, known, time};
 
 /// What differs between two states, by sync.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
-pub struct Comparison {
+pub struct ReportDiff {
     /// The syncs of either.
     pub syncs: BTreeMap<String, OfSync>,
 }
@@ -33,11 +33,11 @@ pub struct OfSync {
 }
 
 /// Compares two states; each has a sync on a cluster at most once.
-pub fn compare(old: &[Report], new: &[Report]) -> Comparison {
-    let mut comparison = Comparison::default();
+pub fn diff(old: &[Report], new: &[Report]) -> ReportDiff {
+    let mut found = ReportDiff::default();
     let places: BTreeSet<(&str, &str)> = old.iter().chain(new).flat_map(places).collect();
     for (sync, cluster) in places {
-        let of = comparison.syncs.entry(sync.to_owned()).or_default();
+        let of = found.syncs.entry(sync.to_owned()).or_default();
         let (before, now) = (find(old, sync, cluster), find(new, sync, cluster));
         let findings = before.map(|before| known(before, cluster)).unwrap_or_default();
         if before.is_none() {
@@ -51,7 +51,7 @@ pub fn compare(old: &[Report], new: &[Report]) -> Comparison {
         };
         of.add(cluster, change);
     }
-    comparison
+    found
 }
 
 fn places(report: &Report) -> impl Iterator<Item = (&str, &str)> {
@@ -102,7 +102,7 @@ impl Change {
     }
 }
 
-impl Comparison {
+impl ReportDiff {
     /// Tells whether anything is new.
     pub fn has_new(&self) -> bool {
         self.changes().any(|change| !change.new.is_empty())

@@ -11,7 +11,7 @@ use crate::problem::{Place, Problem};
 
 /// One patch of an overlay.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Change<'a> {
+pub(super) struct OverlayPatch<'a> {
     /// The overlay.
     pub overlay: &'a Overlay,
     /// The list that it stands in.
@@ -24,7 +24,7 @@ pub(super) struct Change<'a> {
     pub patch: &'a Value,
 }
 
-impl<'a> Change<'a> {
+impl<'a> OverlayPatch<'a> {
     /// Returns the changes of the Gateway, in the order in which they are made.
     pub(super) fn of_spec(overlay: &'a Overlay) -> impl Iterator<Item = Self> {
         overlay.spec.spec_patches.iter().enumerate().map(move |(index, it)| {

@@ -148,7 +148,7 @@ fn what_is_only_reported_is_not_compared() {
     change(&place.site, "deployment/edge", "status", &json!([theirs, report]));
     let before = place.site.versions();
     place.sync().exits(0).says("no changes, 4 objects up to date");
-    assert_eq!(place.rehearsed(), [""; 0]);
+    assert_eq!(place.dry_runs(), [""; 0]);
     assert_eq!(place.asked().len(), 6, "{:?}", place.asked());
     assert_eq!(place.site.versions(), before);
 }

@@ -1,0 +1,69 @@
+//! A rendering that bears the marks of a sync: the only kind that can be planned.
+//!
+//! An object that is made without them is nobody's in the next round, and would be left behind without a word. So the
+//! planner asks for this type, and only what puts marks on makes one. It is read like the rendering in it, and nothing
+//! can be added to it any more.
+//!
+//! ```compile_fail
+//! # use gatewright_engine::{inventory::Inventory, plan, unit::Rendering};
+//! # fn plan_it(rendering: Rendering, observed: plan::Observed, policies: plan::policies::Policies) {
+//! let plan = plan::plan(&rendering, &observed, &Inventory::default(), &policies);
+//! # }
+//! ```
+//!
+//! ```
+//! # use gatewright_engine::{inventory::Inventory, plan, unit::Rendering};
+//! # fn plan_it(rendering: Rendering, observed: plan::Observed, policies: plan::policies::Policies) {
+//! let marked = rendering.marked(&policies.marker);
+//! let plan = plan::plan(&marked, &observed, &Inventory::default(), &policies);
+//! # }
+//! ```
+
+use std::ops::Deref;
+
+use super::Rendering;
+use crate::marks::Marker;
+use crate::object::ObjectId;
+
+/// A rendering with marks.
+#[derive(Clone, Debug, Default)]
+pub struct Marked(Rendering);
+
+impl Rendering {
+    /// Puts the marks of a sync on every object: last, after everything that may change one.
+    pub fn marked(mut self, marker: &Marker) -> Marked {
+        for unit in &mut self.units {
+            unit.map(|object| marker.mark(object));
+        }
+        Marked(self)
+    }
+
+    /// Leaves every object without marks, for what carries none, like a folder of manifests that another tool deploys.
+    ///
+    /// There only the inventory says what is ours: set [`Observed::is_unmarked`](crate::plan::Observed::is_unmarked).
+    pub fn without_marks(self) -> Marked {
+        Marked(self)
+    }
+}
+
+impl Marked {
+    /// Takes objects that were applied before, with the marks that they had.
+    pub(crate) fn applied_before(rendering: Rendering) -> Self {
+        Self(rendering)
+    }
+
+    /// Takes objects out of it.
+    pub(crate) fn leave_out(&mut self, is_left_out: impl Fn(&ObjectId) -> bool) {
+        for unit in &mut self.0.units {
+            unit.objects.retain(|object| !is_left_out(object.id()));
+        }
+    }
+}
+
+impl Deref for Marked {
+    type Target = Rendering;
+
+    fn deref(&self) -> &Rendering {
+        &self.0
+    }
+}

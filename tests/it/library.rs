@@ -1,0 +1,62 @@
+//! The library as those meet it who embed it.
+
+use std::error::Error;
+use std::fs;
+use std::path::Path;
+
+use gatewright_engine::pack::{Pack, PackError};
+use serde_json::Value;
+
+use crate::cluster::binaries::in_repository;
+
+#[path = "../../examples/parameters.rs"]
+#[expect(dead_code, reason = "`main` is for `cargo run --example`")]
+mod parameters;
+
+#[path = "../../examples/plan_and_apply.rs"]
+#[expect(dead_code, reason = "`main` is for `cargo run --example`")]
+mod plan_and_apply;
+
+#[path = "../../examples/render.rs"]
+#[expect(dead_code, reason = "`main` is for `cargo run --example`")]
+mod render;
+
+/// Stands for what is left out of a comment.
+const OMITTED: char = '…';
+
+/// Compares what an example prints with the block of text in its head comment.
+#[track_caller]
+fn check(name: &str, run: impl FnOnce(&mut Vec<u8>) -> Result<(), Box<dyn Error>>) {
+    let source = fs::read_to_string(in_repository(&format!("examples/{name}.rs"))).expect("the example is there");
+    let comment =
+        source.lines().map_while(|line| line.strip_prefix("//!")).map(|line| line.strip_prefix(' ').unwrap_or(line));
+    let block = comment.skip_while(|line| *line != "```text").skip(1).take_while(|line| *line != "```");
+    let promised = block.collect::<Vec<_>>().join("\n");
+    let mut printed = Vec::new();
+    run(&mut printed).unwrap_or_else(|error| panic!("{name}: {error}"));
+    let printed = String::from_utf8(printed).expect("an example prints text");
+    let mut parts = promised.split(OMITTED);
+    let first = parts.next().filter(|first| !first.is_empty()).expect("its head comment says what it prints");
+    let mut rest = printed.strip_prefix(first).unwrap_or_else(|| panic!("{name} prints\n{printed}"));
+    for part in parts {
+        let (_, after) = rest.split_once(part).unwrap_or_else(|| panic!("{name} lacks {part:?}:\n{printed}"));
+        rest = after;
+    }
+    assert!(promised.ends_with(OMITTED) || rest.trim_end().is_empty(), "{name} prints more:\n{rest}");
+}
+
+#[test]
+fn examples_print_what_they_say() {
+    check("parameters", |out| parameters::run(out));
+    check("plan_and_apply", |out| plan_and_apply::run(out));
+    check("render", |out| render::run(Path::new("examples/quickstart/specs"), out));
+}
+
+#[test]
+fn a_pack_is_read_from_its_folder() {
+    let read = |folder: &str| Pack::read_dir(&in_repository(folder), &Value::Null);
+    let pack = read("templates/endpoint-picker").expect("it is a pack");
+    assert_eq!(pack.manifest.name, "endpoint-picker");
+    assert!(matches!(read("templates/absent"), Err(PackError::Folder(_))));
+    assert!(matches!(read("templates/endpoint-picker/absent"), Err(PackError::Folder(_))));
+}
