@@ -9,7 +9,7 @@ use std::fs;
 use gatewright_engine::explain::{self, Inputs};
 use gatewright_engine::object::Object;
 use gatewright_engine::overlay::Assignment;
-use gatewright_engine::pack::{Pack, Packs, Provision};
+use gatewright_engine::pack::{Packs, Provision};
 use gatewright_engine::resolve::{Resolution, Resolved, resolve};
 use gatewright_engine::spec;
 use gatewright_engine::tree::Tree;
@@ -130,7 +130,7 @@ fn tree() -> Tree {
 }
 
 fn packs() -> Packs {
-    let pack = Pack::builtin("kgateway", &Value::Null).expect("the built-in pack can be used");
+    let pack = gatewright_packs::pack("kgateway", &Value::Null).expect("the built-in pack can be used");
     Packs::new(vec![pack]).expect("the built-in pack can be used")
 }
 

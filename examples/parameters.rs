@@ -22,15 +22,15 @@ use std::sync::Arc;
 
 use gatewright_engine::merge::Table;
 use gatewright_engine::merge::origin::Merged;
-use gatewright_engine::pack::kgateway::parameters::Spec as GatewaySpec;
 use gatewright_engine::pack::manifest::ParameterKind;
-use gatewright_engine::pack::{Pack, Packs, Parameters, Provision, Subject, ValuesGenerator};
+use gatewright_engine::pack::{Packs, Parameters, Provision, Subject, ValuesGenerator};
 use gatewright_engine::problem::Problem;
 use gatewright_engine::schema::Schema;
 use gatewright_engine::spec::Resource;
 use gatewright_engine::tree::Tree;
 use gatewright_engine::unit::{Options, render};
 use gatewright_engine::yaml;
+use gatewright_packs::kgateway::parameters::Spec as GatewaySpec;
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::Value;
@@ -85,7 +85,7 @@ fn main() -> Result<(), Box<dyn Error>> {
 }
 
 pub(crate) fn run(out: &mut impl Write) -> Result<(), Box<dyn Error>> {
-    let pack = Pack::builtin("kgateway", &Value::Null)?;
+    let pack = gatewright_packs::pack("kgateway", &Value::Null)?;
     let kind = ParameterKind {
         group: "acme.example".into(),
         kind: "AcmeParameters".into(),

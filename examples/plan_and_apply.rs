@@ -39,7 +39,7 @@ use std::io::{self, Write};
 use gatewright_engine::inventory::Inventory;
 use gatewright_engine::marks::Marker;
 use gatewright_engine::memory::Cluster;
-use gatewright_engine::pack::{Pack, Packs};
+use gatewright_engine::pack::Packs;
 use gatewright_engine::plan::policies::Policies;
 use gatewright_engine::plan::{Plan, plan};
 use gatewright_engine::tree::Tree;
@@ -65,7 +65,7 @@ fn main() -> Result<(), Box<dyn Error>> {
 }
 
 pub(crate) fn run(out: &mut impl Write) -> Result<(), Box<dyn Error>> {
-    let packs = Packs::new(vec![Pack::builtin("kgateway", &Value::Null)?])?;
+    let packs = Packs::new(vec![gatewright_packs::pack("kgateway", &Value::Null)?])?;
     // The installation is a random text, made once: by it our objects are told from those of another installation.
     let policies = Policies::new(Marker::new("0123456789abcdef", "edge"));
     let planned = |files: &[(&str, &str)], cluster: &Cluster, owned: &Inventory| -> Plan {

@@ -12,7 +12,7 @@ use std::error::Error;
 use std::io::{self, Write};
 use std::path::Path;
 
-use gatewright_engine::pack::{Pack, Packs};
+use gatewright_engine::pack::Packs;
 use gatewright_engine::tree::Tree;
 use gatewright_engine::unit::{self, Options};
 use gatewright_engine::yaml;
@@ -25,7 +25,7 @@ fn main() -> Result<(), Box<dyn Error>> {
 
 pub(crate) fn run(folder: &Path, out: &mut impl Write) -> Result<(), Box<dyn Error>> {
     // The settings of a pack are those of `packs.kgateway` in the config; null takes the defaults.
-    let packs = Packs::new(vec![Pack::builtin("kgateway", &Value::Null)?])?;
+    let packs = Packs::new(vec![gatewright_packs::pack("kgateway", &Value::Null)?])?;
     let rendering = unit::render(&Tree::read_dir(folder)?, &packs, &Options::default());
     // Problems are data, not an error: what they do not spoil is rendered all the same.
     for problem in &rendering.problems {

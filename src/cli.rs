@@ -36,11 +36,13 @@ use std::sync::Arc;
 
 use clap::{Parser, Subcommand};
 use gatewright_engine::error::Chain;
+use gatewright_engine::pack::builtin::Builtin;
 use serde::Serialize;
 
 use crate::basics::clock::SystemClock;
 use crate::basics::sanitize;
 use crate::config::environment::Environment;
+use crate::config::packs::{Folders, folders};
 use crate::config::{Config, ConfigError, did_you_mean};
 use crate::state::owner::become_owner;
 
@@ -172,7 +174,7 @@ pub struct Context {
 }
 
 /// Runs the command line of this process and returns its exit code.
-pub fn main() -> u8 {
+pub fn main(packs: Vec<Builtin>) -> u8 {
     let mut environment = Environment::read();
     let cli = match Cli::try_parse() {
         Ok(cli) => cli,
@@ -183,7 +185,7 @@ pub fn main() -> u8 {
             return code;
         }
     };
-    environment.packs = cli.packs;
+    (environment.builtin, environment.packs) = (packs.into(), cli.packs);
     let context = Context {
         color: !cli.no_color && !environment.no_color && io::stdout().is_terminal(),
         config: cli.config.or_else(|| environment.config.clone()),
@@ -243,9 +245,10 @@ impl Context {
         self.config.is_some() || USUAL_FILES.iter().any(|file| std::fs::File::open(file).is_ok())
     }
 
-    /// Returns the folders with packs that the command line names.
-    fn packs(&self) -> impl Iterator<Item = &Path> {
-        self.environment.packs.iter().map(PathBuf::as_path)
+    /// Reads the folders with packs that the command line names.
+    fn packs(&self) -> Result<Folders, Failure> {
+        let paths = self.environment.packs.iter().map(PathBuf::as_path);
+        folders(&self.environment.builtin, paths).map_err(|error| Failure::of_configuration(&error))
     }
 
     /// Reads the config file. From here on root is the user whom the state directory belongs to.

@@ -110,7 +110,7 @@ pub fn parse(file: &Path, text: &str, environment: &Environment) -> Result<Confi
         problems.push(Problem::file(reader.place(&root, &["inventory", "keyFile"]), message));
         None
     });
-    let pack_folders = packs::read_all(&mut settings, &paths, &environment.packs, |path, message| {
+    let pack_folders = packs::read_all(&mut settings, &paths, environment, |path, message| {
         problems.push(Problem::file(reader.place(&root, path), message));
     });
     if !problems.is_empty() {
@@ -255,6 +255,6 @@ impl Config {
     /// Names what the packs are made of: with other settings or files they have another key.
     pub fn packs_key(&self) -> String {
         let settings = self.root.get("packs").map_or(Value::Null, Node::to_value);
-        digest(format!("{settings} {:?} {:?}", self.authorities, self.pack_folders).as_bytes())
+        digest(format!("{settings} {:?} {:?}", self.authorities, self.pack_folders.own).as_bytes())
     }
 }

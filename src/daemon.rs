@@ -28,7 +28,8 @@ use crate::process::http::{self, HttpError, Listen, Shown};
 use crate::process::metrics::Metrics;
 use crate::process::service::{Notifier, Progress, Readiness, Signal, SignalError, Signals, keep_alive};
 use crate::reconcile::aliases::Aliases;
-use crate::reconcile::fleet::{self, Order};
+use crate::reconcile::fleet;
+use crate::reconcile::model::Order;
 use crate::report::Mode;
 use crate::schedule::drive::{Nudger, drive, nudges};
 use crate::schedule::timer::{Nudge, Timer};
@@ -335,7 +336,7 @@ impl Prepared {
 fn order(
     name: &str,
     settings: &SyncSettings,
-    clusters: crate::reconcile::fleet::Clusters,
+    clusters: crate::reconcile::model::Clusters,
     shared: &Shared,
     (archive, config): (&Arc<Archive>, &Config),
 ) -> Order {

@@ -20,3 +20,13 @@ pub mod schedule;
 pub mod source;
 pub mod state;
 pub mod webhooks;
+
+use std::process::ExitCode;
+
+use gatewright_engine::pack::builtin::Builtin;
+
+/// Runs the command line of this process, and with it the daemon, with these packs: those of `gatewright_packs::all`,
+/// and others that are written in Rust. Packs that are folders need no program of their own.
+pub fn main_with(packs: Vec<Builtin>) -> ExitCode {
+    ExitCode::from(cli::main(packs))
+}

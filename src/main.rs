@@ -3,5 +3,5 @@
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
-    ExitCode::from(gatewright::cli::main())
+    gatewright::main_with(gatewright_packs::all())
 }

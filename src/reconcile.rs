@@ -3,7 +3,8 @@
 //! [`fleet`] runs one round of a sync over all its clusters, [`round`] does it on one of them: it looks ([`observe`], with
 //! [`cache`] from the last round), plans (the engine), writes the inventory ahead, carries out ([`apply`]) and waits
 //! ([`mod@wait`]). [`drift`] compares with a cluster that somebody else looks after, and writes nothing. [`aliases`] finds
-//! clusters that answer by two names.
+//! clusters that answer by two names. What they hand to each other stands in [`model`]: an order for a fleet, and for each
+//! cluster the settings of its round, which do not change, and the facts, which do.
 //!
 //! May use `webhooks` and all that stands below it in `ARCHITECTURE.md`.
 
@@ -12,6 +13,11 @@ pub mod apply;
 pub mod cache;
 pub mod drift;
 pub mod fleet;
+pub mod health_snapshot;
+mod located;
+mod metadata;
+pub mod model;
 pub mod observe;
+pub mod requests;
 pub mod round;
 pub mod wait;

@@ -2,6 +2,7 @@
 //!
 //! The JSON view is this value; its form is versioned by [`SCHEMA`].
 
+pub mod action;
 pub mod blast;
 pub mod diff;
 pub mod finding;
@@ -36,6 +37,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::report::outcome::Outcome;
 use crate::state::suspension::Suspension;
+use action::StepAction;
 use trend::Trend;
 use withheld::{HoldReport, RefusalReport};
 
@@ -229,9 +231,8 @@ pub struct StepReport {
     /// Where its spec stands in the source, if it has one there.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub place: Option<Place>,
-    /// `create`, `update`, `adopt`, `generate`, `recreate`, `release-first`, `keep`, `omit`, `release`, `prune`,
-    /// `forget`; in a comparison `missing`, `different`, `extra` or `keep`.
-    pub action: String,
+    /// What is done with it, or in a comparison how it stands.
+    pub action: StepAction,
     /// Why it is missing or extra, in a comparison.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub class: Option<Class>,
@@ -382,7 +383,7 @@ impl Report {
         let steps = self.clusters.values().flat_map(|cluster| &cluster.steps);
         let is_over = |step: &&StepReport| self.mode != Mode::Apply || step.outcome == Some(Outcome::Done);
         for step in steps.filter(|step| step.is_change()).filter(is_over) {
-            *counts.entry(step.action.as_str()).or_default() += 1;
+            *counts.entry(step.action.word()).or_default() += 1;
         }
         counts
     }
@@ -429,19 +430,19 @@ impl StepReport {
     pub fn rolls_pods(&self) -> bool {
         let has_pods = matches!(self.id.group_kind(), ("apps", "Deployment" | "DaemonSet" | "StatefulSet"));
         let is_about_pods = || self.differences.iter().any(|difference| difference.path.starts_with("spec.template"));
-        has_pods && (self.action == "recreate" || (self.is_change() && is_about_pods()))
+        has_pods && (self.action == StepAction::Recreate || (self.is_change() && is_about_pods()))
     }
 
-    /// Reports how an object stands, where nothing is going to be done about it.
-    pub fn compared(unit: ObjectId, id: ObjectId, action: &str, note: Option<String>) -> Self {
+    /// Begins the report of a step.
+    pub fn new(unit: ObjectId, id: ObjectId, action: StepAction, note: Option<String>) -> Self {
         let (place, class, outcome, fields, differences) = (None, None, None, Vec::new(), Vec::new());
         let (since, later) = (None, BTreeMap::new());
-        Self { unit, id, place, action: action.to_owned(), class, differences, fields, note, outcome, since, later }
+        Self { unit, id, place, action, class, differences, fields, note, outcome, since, later }
     }
 
     /// Tells whether the step is about to change the cluster, or has.
     pub fn is_change(&self) -> bool {
-        !matches!(self.action.as_str(), "keep" | "omit" | "release" | "forget")
+        self.action.is_change()
     }
 }
 
@@ -449,17 +450,9 @@ impl ClusterReport {
     /// Begins a report with what was planned.
     pub fn of(plan: &Plan) -> Self {
         let step = |step: &gatewright_engine::plan::Step| StepReport {
-            unit: step.unit.clone(),
-            id: step.id.clone(),
-            place: None,
-            action: step.action.word().to_owned(),
-            class: None,
             differences: step.differences.clone(),
             fields: step.fields.clone(),
-            note: step.note.clone(),
-            outcome: None,
-            since: None,
-            later: BTreeMap::new(),
+            ..StepReport::new(step.unit.clone(), step.id.clone(), (&step.action).into(), step.note.clone())
         };
         Self {
             state: if plan.is_stopped() { ClusterState::Held } else { ClusterState::Planned },

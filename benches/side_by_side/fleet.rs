@@ -1,8 +1,10 @@
 //! The Gateways that are measured with, and the objects that they come to.
 
+use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;
 
+use gatewright::config::packs::Folders;
 use gatewright_engine::marks::Marker;
 use gatewright_engine::object::Object;
 use gatewright_engine::tree::Tree;
@@ -76,8 +78,8 @@ pub(crate) fn write_specs(folder: &Path, gateways: usize) {
 
 /// Returns the objects of so many Gateways, marked: exactly what gatewright applies. Each Gateway has four, together.
 pub(crate) fn objects(gateways: usize, marker: &Marker) -> Vec<Object> {
-    let packs = gatewright::config::packs::build(None, &std::collections::BTreeMap::new())
-        .expect("the built-in packs are sound");
+    let folders = Folders { builtin: gatewright_packs::all().into(), own: BTreeMap::new() };
+    let packs = gatewright::config::packs::build(None, &folders).expect("the built-in packs are sound");
     let tree: Tree = specs(gateways).collect();
     let rendering = unit::render(&tree, &packs, &Options::default());
     assert_eq!((rendering.units.len(), rendering.problems.len()), (gateways, 0), "{:?}", rendering.problems);

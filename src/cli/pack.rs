@@ -32,13 +32,13 @@ pub fn run(context: &Context, args: &Args) -> Result<u8, Failure> {
     match &args.command {
         Command::New(args) => new::run(args),
         Command::Test(args) => test::run(context, args),
-        Command::Lint(args) => lint::run(args),
+        Command::Lint(args) => lint::run(context, args),
     }
 }
 
 /// Reads the folder of one pack.
-fn read(folder: &Path) -> Result<(String, Folder), Failure> {
-    match pack_in(folder) {
+fn read(context: &Context, folder: &Path) -> Result<(String, Folder), Failure> {
+    match pack_in(&context.environment.builtin, folder) {
         Ok(Some(pack)) => Ok(pack),
         Ok(None) => Err(Failure::usage(format!("there is no pack.yaml in {}", folder.display()))
             .hint("gatewright pack new NAME begins a pack")),

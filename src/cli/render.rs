@@ -13,7 +13,7 @@ use gatewright_engine::yaml;
 
 use super::{Context, EXIT_FAILED, EXIT_USAGE, Failure, check_name, complain, emit};
 use crate::config::Config;
-use crate::config::packs::{build, folders};
+use crate::config::packs::build;
 
 /// Render specs to a stream of YAML documents, in the order in which they would be applied. Needs no cluster.
 ///
@@ -135,8 +135,7 @@ pub(super) fn config(context: &Context, is_needed: bool) -> Result<Option<Config
 /// Builds the packs, with the settings of a config file if there is one.
 pub(super) fn packs(context: &Context, config: Option<&Config>) -> Result<Packs, Failure> {
     let Some(config) = config else {
-        let folders = folders(context.packs()).map_err(|error| Failure::of_configuration(&error))?;
-        return build(None, &folders).map_err(|error| Failure::of_configuration(&error));
+        return build(None, &context.packs()?).map_err(|error| Failure::of_configuration(&error));
     };
     config.packs().map_err(|error| Failure::of_configuration(&error))
 }

@@ -6,7 +6,7 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-use gatewright_engine::pack::gateway::authorities::{CaError, TlsSettings, authorities};
+use gatewright_packs::gateway::authorities::{CaError, TlsSettings, authorities};
 
 use super::settings::PackSettings;
 use crate::basics::paths::{NoCredentials, Paths};

@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use gatewright_engine::problem::{Place, Problem};
 
+use super::packs::Builtins;
 use super::settings::Settings;
 use crate::basics::duration::Period;
 
@@ -18,6 +19,8 @@ pub struct Environment {
     /// `GATEWRIGHT_STATE_DIR`, `GATEWRIGHT_LOG_LEVEL`, `GATEWRIGHT_LOG_FORMAT`, `GATEWRIGHT_HTTP_LISTEN`,
     /// `GATEWRIGHT_SETTLE`.
     pub overrides: Vec<(&'static str, String)>,
+    /// The packs that the program is built with.
+    pub builtin: Builtins,
     /// Folders with packs that the command line names.
     pub packs: Vec<PathBuf>,
     /// The kubeconfig files that kubectl would take: `$KUBECONFIG`, else `~/.kube/config`.
@@ -63,6 +66,7 @@ impl Environment {
             OVERRIDES.into_iter().filter_map(|name| Some((name, var(name)?.to_string_lossy().into_owned())));
         Self {
             config: path("GATEWRIGHT_CONFIG"),
+            builtin: Builtins::default(),
             packs: Vec::new(),
             overrides: overrides.collect(),
             kubeconfigs,

@@ -5,20 +5,32 @@
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use gatewright_engine::enforce;
 use gatewright_engine::error::Chain;
-use gatewright_engine::pack::{MANIFEST, Pack, PackError, Packs, builtin};
+use gatewright_engine::pack::builtin::{Builtin, with_files};
+use gatewright_engine::pack::{MANIFEST, Pack, PackError, Packs};
 use gatewright_engine::tree::files::{self, FilesError};
 use gatewright_engine::yaml::{self, Node};
 use serde_json::{Value, json};
 
 use super::did_you_mean;
+use super::environment::Environment;
 use super::settings::Settings;
 use crate::basics::paths::Paths;
 
-/// The files of packs, by the names of the packs.
-pub type Folders = BTreeMap<String, Folder>;
+/// The packs that the program is built with, in the order in which they are asked whether a spec is theirs.
+pub type Builtins = Arc<[Builtin]>;
+
+/// The packs that are at hand.
+#[derive(Clone, Debug)]
+pub struct Folders {
+    /// Those that the program is built with.
+    pub builtin: Builtins,
+    /// The files of those in folders, by the names of the packs.
+    pub own: BTreeMap<String, Folder>,
+}
 
 /// The files of one pack, by their names.
 pub type Folder = BTreeMap<String, String>;
@@ -49,35 +61,44 @@ pub enum FolderError {
     Twice(PathBuf, String),
 }
 
+impl Folders {
+    /// Returns the names of all packs: those that the program is built with, then others.
+    pub fn names(&self) -> impl Iterator<Item = &str> {
+        let is_other = |name: &&str| self.builtin.iter().all(|pack| pack.name != *name);
+        let others = self.own.keys().map(String::as_str).filter(is_other);
+        self.builtin.iter().map(|pack| pack.name).chain(others)
+    }
+}
+
 /// Reads folders, each a pack or a folder of packs.
-pub fn folders<'a>(paths: impl IntoIterator<Item = &'a Path>) -> Result<Folders, FolderError> {
-    let mut all = Folders::new();
+pub fn folders<'a>(builtin: &Builtins, paths: impl IntoIterator<Item = &'a Path>) -> Result<Folders, FolderError> {
+    let mut own = BTreeMap::new();
     for path in paths {
-        for (name, folder) in below(path)? {
-            if all.insert(name.clone(), folder).is_some() {
+        for (name, folder) in below(builtin, path)? {
+            if own.insert(name.clone(), folder).is_some() {
                 return Err(FolderError::Twice(path.to_owned(), name));
             }
         }
     }
-    Ok(all)
+    Ok(Folders { builtin: Arc::clone(builtin), own })
 }
 
-fn below(path: &Path) -> Result<Vec<(String, Folder)>, FolderError> {
-    if let Some(pack) = pack_in(path)? {
+fn below(builtin: &Builtins, path: &Path) -> Result<Vec<(String, Folder)>, FolderError> {
+    if let Some(pack) = pack_in(builtin, path)? {
         return Ok(vec![pack]);
     }
     let mut packs = Vec::new();
     for path in files::entries(path).map_err(FolderError::Files)?.into_iter().filter(|path| path.is_dir()) {
-        packs.extend(pack_in(&path)?);
+        packs.extend(pack_in(builtin, &path)?);
     }
     if packs.is_empty() { Err(FolderError::Empty(path.to_owned())) } else { Ok(packs) }
 }
 
 /// Reads a folder as a pack: one with a `pack.yaml`, or one that bears the name of a built-in pack.
-pub fn pack_in(path: &Path) -> Result<Option<(String, Folder)>, FolderError> {
+pub fn pack_in(builtin: &Builtins, path: &Path) -> Result<Option<(String, Folder)>, FolderError> {
     let own_name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
     let is_pack = path.join(MANIFEST).is_file();
-    if !is_pack && !builtin::PACKS.contains(&own_name) {
+    if !is_pack && builtin.iter().all(|pack| pack.name != own_name) {
         return Ok(None);
     }
     let files = files::read(path).map_err(FolderError::Files)?;
@@ -97,26 +118,27 @@ pub fn pack_in(path: &Path) -> Result<Option<(String, Folder)>, FolderError> {
 pub(super) fn read_all(
     settings: &mut Settings,
     paths: &Paths,
-    named: &[PathBuf],
+    environment: &Environment,
     mut wrong: impl FnMut(&[&str], String),
 ) -> Folders {
-    let mut all = Folders::new();
+    let builtin = &environment.builtin;
+    let mut all = Folders { builtin: Arc::clone(builtin), own: BTreeMap::new() };
     for (index, path) in settings.pack_folders.iter_mut().enumerate() {
         let place = ["packFolders", &index.to_string()];
         match paths.resolve(path) {
             Ok(resolved) => *path = resolved,
             Err(error) => wrong(&place, error.to_string()),
         }
-        match folders([path.as_path()]) {
-            Ok(folders) => all.extend(folders),
+        match folders(builtin, [path.as_path()]) {
+            Ok(folders) => all.own.extend(folders.own),
             Err(error) => wrong(&place, Chain(&error).to_string()),
         }
     }
-    match folders(named.iter().map(PathBuf::as_path)) {
-        Ok(folders) => all.extend(folders),
+    match folders(builtin, environment.packs.iter().map(PathBuf::as_path)) {
+        Ok(folders) => all.own.extend(folders.own),
         Err(error) => wrong(&[], Chain(&error).to_string()),
     }
-    let known: Vec<&str> = builtin::PACKS.into_iter().chain(all.keys().map(String::as_str)).collect();
+    let known: Vec<&str> = all.names().collect();
     for name in settings.packs.others.keys().filter(|name| !known.contains(&name.as_str())) {
         let hint = did_you_mean(name, known.iter().copied());
         wrong(&["packs", name], format!("there is no pack {name:?} ({hint}); packFolders names the folders of others"));
@@ -136,26 +158,25 @@ pub struct PackConfig<'a> {
 
 /// Builds all packs: folders replace built-in packs, or are asked after them.
 pub fn build(config: Option<&PackConfig<'_>>, folders: &Folders) -> Result<Packs, UnusablePack> {
-    let others = folders.keys().map(String::as_str).filter(|name| !builtin::PACKS.contains(name));
-    let names = builtin::PACKS.into_iter().chain(others);
     let fail = |name: &str, source| UnusablePack { name: name.to_owned(), source };
-    let packs = names.map(|name| pack(name, config, folders).map_err(|error| fail(name, error)));
+    let packs = folders.names().map(|name| pack(name, config, folders).map_err(|error| fail(name, error)));
     let packs = packs.collect::<Result<Vec<_>, _>>()?;
-    Packs::new(packs).map_err(|error| fail(builtin::PACKS[0], error))
+    Packs::new(packs).map_err(|error| fail(folders.names().next().unwrap_or_default(), error))
 }
 
 /// Builds one pack.
 fn pack(name: &str, config: Option<&PackConfig<'_>>, folders: &Folders) -> Result<Pack, PackError> {
-    let files = folders.get(name).into_iter().flatten().map(|(name, text)| (name.as_str(), text.as_str())).collect();
+    let files =
+        folders.own.get(name).into_iter().flatten().map(|(name, text)| (name.as_str(), text.as_str())).collect();
     let Some(PackConfig { file, root, authorities }) = config else {
-        return Pack::with_files(name, &files, &Value::Null);
+        return with_files(&folders.builtin, name, &files, &Value::Null);
     };
     let settings = root.get(name);
     let mut value = settings.map_or(Value::Null, Node::to_value);
     if let Some(authorities) = authorities.get(name) {
         value["xds"]["tls"] = json!({"ca": authorities});
     }
-    let mut pack = Pack::with_files(name, &files, &value)?;
+    let mut pack = with_files(&folders.builtin, name, &files, &value)?;
     if let Some(parameters) = settings.and_then(|settings| settings.get("parameters")) {
         pack = pack.with_settings(*file, parameters.clone());
     }

@@ -4,9 +4,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 use std::time::Duration;
 
-use gatewright_engine::pack::{agentgateway, dynamo, kgateway, kserve};
 use gatewright_engine::selector::ClusterSelector;
 use gatewright_engine::spec::overlay::Bound;
+use gatewright_packs::{agentgateway, dynamo, kgateway, kserve};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;

@@ -7,6 +7,7 @@ use gatewright_engine::problem::Scope;
 use jiff::Timestamp;
 
 use crate::process::metrics::Metrics;
+use crate::report::action::StepAction;
 use crate::report::outcome::Outcome;
 use crate::report::{ClusterReport, ClusterState, Report, StepReport, UnitReport, UnitState};
 
@@ -29,7 +30,7 @@ pub(super) fn measure(metrics: &Metrics, report: &Report, (name, cluster): (&str
         metrics.succeeded(sync, name, seconds(report.finished));
     }
     let is_done = |step: &&StepReport| step.outcome == Some(Outcome::Done);
-    let actions = counted(cluster.steps.iter().filter(is_done).map(|step| step.action.as_str()));
+    let actions = counted(cluster.steps.iter().filter(is_done).map(|step| step.action.word()));
     for (action, number) in actions {
         metrics.changed(sync, name, action, number);
     }
@@ -84,13 +85,13 @@ fn objects(cluster: &ClusterReport) -> BTreeMap<(&'static str, &str), u32> {
 }
 
 fn step_state(step: &StepReport, cluster: &ClusterReport) -> Option<&'static str> {
-    let is_deletion = matches!(step.action.as_str(), "prune" | "release-first");
-    match (step.action.as_str(), &step.outcome) {
-        ("keep", _) => Some("current"),
-        ("missing" | "omit" | "forget", _) => None,
-        ("different", _) => Some("different"),
-        ("extra", _) => Some("extra"),
-        ("release", outcome) => (*outcome != Some(Outcome::Done)).then_some("kept"),
+    let is_deletion = matches!(step.action, StepAction::Prune | StepAction::DeleteFirst);
+    match (step.action, &step.outcome) {
+        (StepAction::Unchanged, _) => Some("current"),
+        (StepAction::Missing | StepAction::Omit | StepAction::Forget, _) => None,
+        (StepAction::Different, _) => Some("different"),
+        (StepAction::Extra, _) => Some("extra"),
+        (StepAction::HandOver, outcome) => (*outcome != Some(Outcome::Done)).then_some("kept"),
         (_, Some(Outcome::Done)) => (!is_deletion).then_some("changed"),
         (_, Some(Outcome::Failed(_) | Outcome::Stale(_))) => Some("failed"),
         (_, Some(Outcome::Skipped)) => Some("held"),

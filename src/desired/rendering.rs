@@ -248,7 +248,6 @@ pub fn problems<'a>(wanted: &BTreeMap<&'a str, &'a [Problem]>) -> Vec<ProblemRep
 #[cfg(test)]
 mod tests {
     use super::*;
-    use gatewright_engine::pack::Pack;
     use gatewright_engine::tree::Tree;
     use serde_json::Value;
 
@@ -265,7 +264,7 @@ spec: {gatewayClassName: kgateway, listeners: [{name: http, port: 8080, protocol
         let overlay = format!(
             "apiVersion: gatewright.dev/v1alpha1\nkind: ClusterOverlay\nmetadata: {{name: a}}\nspec: {overlay}"
         );
-        let pack = Pack::builtin("kgateway", &Value::Null).expect("it is sound");
+        let pack = gatewright_packs::pack("kgateway", &Value::Null).expect("it is sound");
         let packs = Packs::new(vec![pack]).expect("it is sound");
         let tree = Tree::from_iter([("gateway.yaml", GATEWAY), ("overlay.yaml", &overlay)]);
         let source = Source::load(&tree, &packs, None);

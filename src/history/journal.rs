@@ -16,6 +16,7 @@ use jiff::{SignedDuration, Timestamp};
 use serde::{Deserialize, Serialize};
 
 use crate::history::archive::runs::{self, NEWEST, Ranks};
+use crate::report::action::StepAction;
 use crate::report::form::ReportFormat;
 use crate::report::trend::{date, undated};
 use crate::report::{ClusterReport, ClusterState, Report};
@@ -199,7 +200,9 @@ fn without_unchanged(report: &Report) -> Report {
     let mut report = report.clone();
     for cluster in report.clusters.values_mut() {
         let all = cluster.steps.len();
-        cluster.steps.retain(|step| step.action != "keep" || !step.fields.is_empty() || step.note.is_some());
+        cluster
+            .steps
+            .retain(|step| step.action != StepAction::Unchanged || !step.fields.is_empty() || step.note.is_some());
         cluster.unlisted += all - cluster.steps.len();
     }
     report

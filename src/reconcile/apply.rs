@@ -4,126 +4,36 @@
 //! The inventory was written ahead, so that whatever happens in here, nothing that was made is unknown.
 
 mod generate;
+pub mod model;
 pub mod pre_image;
 pub mod prune;
 mod replace;
 
-use std::collections::{BTreeMap, BTreeSet};
-
 use futures::FutureExt;
-use gatewright_engine::error::Chain;
-use gatewright_engine::fingerprint::{self, Fingerprint};
 use gatewright_engine::live::Live;
-use gatewright_engine::object::{Object, ObjectId};
+use gatewright_engine::object::Object;
 use gatewright_engine::plan::deployer::Awaited;
-use gatewright_engine::plan::order::wave;
-use gatewright_engine::plan::policies::Policies;
 use gatewright_engine::plan::{Action, Over, Plan, Step};
-use replace::{Removal, make, put_back, remove};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use crate::cluster::{Cluster, ClusterError, Mode, Precondition, Reason};
-use crate::reconcile::observe::{CONCURRENCY, join_bounded};
+use crate::reconcile::requests::{CONCURRENCY, join_at_most};
 use crate::reconcile::wait::accepted;
 use crate::report::outcome::Outcome;
-use pre_image::Keep;
+use model::{Applied, Terms, by_unit, waves};
+use replace::{Removal, make, put_back, remove};
 
 /// Units at once: some more than there are requests at once, so that there is always one to send while answers are read.
 const UNITS: usize = CONCURRENCY + 4;
 
-/// What became of the steps of a plan.
-#[derive(Clone, Debug, Default)]
-#[must_use]
-pub struct Applied {
-    /// By object.
-    pub outcomes: BTreeMap<ObjectId, Outcome>,
-    /// The objects as they are now, of those that were written; without `managedFields`.
-    pub live: BTreeMap<ObjectId, Live>,
-    /// Who had touched them by then.
-    pub traces: BTreeMap<ObjectId, Fingerprint>,
-    /// Objects whose deletion was asked for and of which it is not known that it is over: a finalizer may hold them.
-    pub deleting: BTreeSet<ObjectId>,
-    /// Why units were left half done that nothing is wrong with: the next round goes on.
-    pub postponed: BTreeMap<ObjectId, String>,
-    /// The cluster could not be talked to any more.
-    pub lost: Option<String>,
-}
-
-/// What ends the work before it is done.
-#[derive(Clone, Copy)]
-pub struct Limits<'a> {
-    /// When it is too late for a control plane to accept a Gateway, before what it has made is adopted.
-    pub acceptance: Instant,
-    /// Told when the process is to end.
-    pub stop: &'a CancellationToken,
-}
-
-impl Applied {
-    /// Tells whether every step was done.
-    pub fn is_complete(&self) -> bool {
-        self.outcomes.values().all(|outcome| *outcome == Outcome::Done)
-    }
-
-    /// Returns the units of which a step was not done.
-    pub fn unfinished<'a>(&self, plan: &'a Plan) -> BTreeSet<&'a ObjectId> {
-        let is_open = |step: &&Step| self.outcomes.get(&step.id).is_some_and(|outcome| *outcome != Outcome::Done);
-        plan.steps.iter().filter(is_open).map(|step| &step.unit).collect()
-    }
-
-    fn record(&mut self, id: &ObjectId, result: Result<Option<Live>, ClusterError>) -> bool {
-        let outcome = match result {
-            Ok(live) => {
-                self.keep(id, live);
-                Outcome::Done
-            }
-            Err(error) if error.reason == Reason::Conflict => Outcome::Stale(Chain(&error).to_string()),
-            Err(error) => {
-                let text = Chain(&error).to_string();
-                if error.is_unreachable() {
-                    self.lost.get_or_insert_with(|| text.clone());
-                }
-                Outcome::Failed(text)
-            }
-        };
-        let is_done = outcome == Outcome::Done;
-        self.outcomes.insert(id.clone(), outcome);
-        is_done
-    }
-
-    /// Keeps how an object is now. Who has set which of its fields is half of it, and only the digest of that is of use
-    /// from here on.
-    fn keep(&mut self, id: &ObjectId, live: Option<Live>) {
-        let Some(live) = live else { return };
-        self.traces.extend(fingerprint::of(live.object.body()).map(|traces| (id.clone(), traces)));
-        self.live.insert(id.clone(), live.without_managers());
-    }
-
-    fn absorb(&mut self, other: Self) {
-        self.outcomes.extend(other.outcomes);
-        self.live.extend(other.live);
-        self.traces.extend(other.traces);
-        self.deleting.extend(other.deleting);
-        self.postponed.extend(other.postponed);
-        self.lost = self.lost.take().or(other.lost);
-    }
-}
-
-/// What carrying out a plan goes by.
-#[derive(Clone, Copy)]
-pub struct Terms<'a> {
-    /// What the sync may do.
-    pub policies: &'a Policies,
-    /// Where objects are kept before they are changed or deleted.
-    pub keep: Keep<'a>,
-}
-
 /// Carries out everything but the deletions: namespaces first, then the units of each wave beside each other.
 ///
-/// `limits.stop` ends it after the requests that are under way.
-pub async fn apply(cluster: &dyn Cluster, plan: &Plan, terms: Terms<'_>, limits: Limits<'_>) -> Applied {
+/// `terms.stop` ends it after the requests that are under way.
+/// `acceptance` is when it is too late for a control plane to accept a Gateway, before what it has made is adopted.
+pub async fn apply(cluster: &dyn Cluster, plan: &Plan, terms: Terms<'_>, acceptance: Instant) -> Applied {
     let lost = CancellationToken::new();
-    let run = Run { cluster, terms, limits, lost: &lost };
+    let run = Run { cluster, terms, acceptance, lost: &lost };
     let mut applied = Applied::default();
     let (namespaces, others): (Vec<&Step>, Vec<&Step>) =
         writes(plan).partition(|step| step.action == Action::CreateNamespace);
@@ -132,7 +42,7 @@ pub async fn apply(cluster: &dyn Cluster, plan: &Plan, terms: Terms<'_>, limits:
     }
     for steps in waves(others).into_values() {
         let runs = by_unit(steps).into_values().map(|steps| run.unit(steps).boxed()).collect();
-        join_bounded(runs, UNITS).await.into_iter().for_each(|unit| applied.absorb(unit));
+        join_at_most(runs, UNITS).await.into_iter().for_each(|unit| applied.absorb(unit));
     }
     applied
 }
@@ -141,30 +51,12 @@ fn writes(plan: &Plan) -> impl Iterator<Item = &Step> {
     plan.changes().filter(|step| !matches!(step.action, Action::Prune(_)))
 }
 
-/// Puts the steps together that go beside each other, in the order of the plan.
-fn waves<'a>(steps: impl IntoIterator<Item = &'a Step>) -> BTreeMap<u8, Vec<&'a Step>> {
-    let mut waves: BTreeMap<u8, Vec<_>> = BTreeMap::new();
-    for step in steps {
-        waves.entry(wave(&step.unit)).or_default().push(step);
-    }
-    waves
-}
-
-/// Puts the steps of each unit together, in the order of the plan.
-fn by_unit<'a>(steps: impl IntoIterator<Item = &'a Step>) -> BTreeMap<&'a ObjectId, Vec<&'a Step>> {
-    let mut units: BTreeMap<_, Vec<_>> = BTreeMap::new();
-    for step in steps {
-        units.entry(&step.unit).or_default().push(step);
-    }
-    units
-}
-
 /// What all units of a run share.
 #[derive(Clone, Copy)]
 struct Run<'a> {
     cluster: &'a dyn Cluster,
     terms: Terms<'a>,
-    limits: Limits<'a>,
+    acceptance: Instant,
     /// Told when a unit finds that the cluster does not answer: the others need not wait for it too.
     lost: &'a CancellationToken,
 }
@@ -176,13 +68,13 @@ impl Run<'_> {
         let mut released = Vec::new();
         for step in steps {
             // What was deleted to make room is not left without what needs the room.
-            let is_over = (self.limits.stop.is_cancelled() || self.lost.is_cancelled()) && released.is_empty();
+            let is_over = (self.terms.stop.is_cancelled() || self.lost.is_cancelled()) && released.is_empty();
             if !goes_on || is_over {
                 applied.outcomes.insert(step.id.clone(), Outcome::Skipped);
                 continue;
             }
             if let (Some(gateway), false) = (awaited(step), is_accepted) {
-                match accepted(self.cluster, gateway, self.limits.acceptance, self.limits.stop).await {
+                match accepted(self.cluster, gateway, self.acceptance, self.terms.stop).await {
                     Ok(None) => is_accepted = true,
                     Ok(Some(why)) => {
                         let message = format!("{}: {why}; nothing more was adopted", gateway.id);
@@ -275,20 +167,7 @@ impl Run<'_> {
     }
 
     async fn apply(&self, step: &Step, object: &Object) -> Result<Option<Live>, ClusterError> {
-        let over = match &step.action {
-            Action::Update(over) | Action::Adopt(over) => Some(over),
-            Action::AdoptFromDeployer(it) => Some(&it.over),
-            Action::Generate(it) => it.over.as_ref(),
-            Action::Create | Action::CreateNamespace => None,
-            Action::Recreate(_)
-            | Action::DeleteFirst(_)
-            | Action::Unchanged
-            | Action::Omit
-            | Action::Release(_)
-            | Action::Prune(_)
-            | Action::Forget => return Ok(None),
-        };
-        let only_if = match over {
+        let only_if = match step.action.over() {
             None => Precondition::Absent,
             Some(over) if step.first.is_empty() => unchanged(&over.uid, &over.resource_version),
             Some(Over { uid, resource_version }) => {
@@ -319,19 +198,5 @@ fn unchanged(uid: &str, resource_version: &str) -> Precondition {
 
 /// The Gateway that must be accepted before a step.
 fn awaited(step: &Step) -> Option<&Awaited> {
-    match &step.action {
-        Action::AdoptFromDeployer(it) => it.awaits.as_ref(),
-        Action::CreateNamespace
-        | Action::Create
-        | Action::Update(_)
-        | Action::Adopt(_)
-        | Action::Generate(_)
-        | Action::Recreate(_)
-        | Action::DeleteFirst(_)
-        | Action::Unchanged
-        | Action::Omit
-        | Action::Release(_)
-        | Action::Prune(_)
-        | Action::Forget => None,
-    }
+    if let Action::AdoptFromDeployer(it) = &step.action { it.awaits.as_ref() } else { None }
 }

@@ -4,7 +4,7 @@
 //! A cached object says: at this version, with these traces of who has touched it, it was exactly what is wanted.
 //! They are a cache and no more: to lose them costs dry runs, never correctness. They are of one sync on one cluster.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use gatewright_engine::fingerprint::{Fingerprint, Metadata};
 use gatewright_engine::health::pods::Count;
@@ -12,10 +12,13 @@ use gatewright_engine::health::{Health, Readiness, addresses, health};
 use gatewright_engine::live::Live;
 use gatewright_engine::object::{Gvk, Object, ObjectId};
 use gatewright_engine::plan::conflicts::{Conflicts, FieldVerdict, autoscaled};
+use gatewright_engine::problem::Problem;
 use gatewright_engine::text::digest;
 use gatewright_engine::unit::Unit;
 use jiff::{SignedDuration, Timestamp};
 use serde::{Deserialize, Serialize};
+
+use crate::report::{Unclaimed, UnitReport};
 
 /// The version of the form: what is written in another one says nothing.
 const FORM: u32 = 2;
@@ -24,7 +27,38 @@ const FORM: u32 = 2;
 /// before it was read may have been touched again since, and look the same.
 const FRESH: SignedDuration = SignedDuration::from_secs(5);
 
-/// All that is known of one sync on one cluster.
+/// What this host knows of a sync on a cluster.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct LastRound {
+    /// Its objects.
+    pub cache: Cache,
+    /// What the last round was about, if there was nothing left to do after it.
+    pub no_change: Option<NoChange>,
+}
+
+/// A round after which there was nothing left to do.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct NoChange {
+    /// Names all that the rendering depended on.
+    pub key: String,
+    /// The version of the inventory.
+    pub inventory: String,
+    /// The key that has signed it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub signed_by: Option<String>,
+    /// The units.
+    pub units: Vec<UnitReport>,
+    /// Specs that have a mistake, and own nothing.
+    #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
+    pub broken: BTreeSet<ObjectId>,
+    /// What is wrong with the source and stands in nobody's way.
+    pub problems: Vec<Problem>,
+    /// Documents that no pack claims.
+    pub unclaimed: Vec<Unclaimed>,
+}
+
+/// What is known of the objects of one sync on one cluster.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Cache {

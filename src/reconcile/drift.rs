@@ -12,87 +12,67 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use gatewright_engine::diff::Class;
+use gatewright_engine::health::Readiness;
 use gatewright_engine::mask::Masker;
 use gatewright_engine::object::{Object, ObjectId};
-use gatewright_engine::plan::Plan;
 use gatewright_engine::plan::drift::extra::{Expected, spec_of};
 use gatewright_engine::plan::drift::history::{Before, Proof, Sides, class};
+use gatewright_engine::plan::drift::standing::{Compared, Standing, wanted};
 use gatewright_engine::plan::drift::{live_digest, wanted_digest};
 use gatewright_engine::plan::policies::Policies;
-use gatewright_engine::plan::refusal::{self, Refusal};
+use gatewright_engine::plan::refusal::Refusal;
+use gatewright_engine::plan::{Observed, Plan};
 use gatewright_engine::problem::unreadable_files;
 use gatewright_engine::unit::{Rendering, Unit};
-use tokio_util::sync::CancellationToken;
 
 use crate::cluster::{Cluster, ClusterError, Reason};
-use crate::desired::rendering::Want;
-use crate::desired::siblings::Siblings;
-use crate::history::journal::LastDrift;
-use crate::reconcile::round::{self, Conclusion};
+use crate::reconcile::health_snapshot::HealthSnapshots;
+use crate::reconcile::located::located;
+use crate::reconcile::model::{Conclusion, RoundSettings};
+use crate::report::action::StepAction;
 use crate::report::withheld::RefusalReport;
 use crate::report::{ClusterReport, ClusterState, StepReport, UnitReport, UnitState};
-use compare::{Compared, Standing};
-use live::Seen;
-
-/// What a comparison is about.
-#[derive(Clone, Copy)]
-pub struct Task<'a> {
-    /// What is wanted.
-    pub want: &'a Want,
-    /// What the sync may look at, and what is never a difference.
-    pub policies: &'a Policies,
-    /// What our other syncs want on this cluster.
-    pub siblings: &'a Siblings,
-    /// What the last comparison found.
-    pub last: Option<&'a LastDrift>,
-    /// Whether what matched then and has not changed since still does; else everything is compared.
-    pub is_trusting: bool,
-    /// Told when the process is to end.
-    pub stop: &'a CancellationToken,
-}
 
 /// Compares. What goes wrong is part of the report.
-pub async fn run(cluster: &dyn Cluster, task: &Task<'_>) -> Conclusion {
-    let compared = tokio::select! {
+pub async fn run(cluster: &dyn Cluster, settings: &RoundSettings) -> Conclusion {
+    tokio::select! {
         biased;
-        () = task.stop.cancelled() => {
-            let report = ClusterReport { state: ClusterState::Stopped, ..ClusterReport::of(&Plan::default()) };
-            return Conclusion::of(report);
-        }
-        compared = compare(cluster, task) => compared,
-    };
-    compared.unwrap_or_else(|error| Conclusion::of(round::failed(&error)))
+        () = settings.stop.cancelled() => Conclusion::stopped(),
+        compared = compare(cluster, settings) => compared.unwrap_or_else(|error| Conclusion::failed(&error)),
+    }
 }
 
-async fn compare(cluster: &dyn Cluster, task: &Task<'_>) -> Result<Conclusion, ClusterError> {
+async fn compare(cluster: &dyn Cluster, settings: &RoundSettings) -> Result<Conclusion, ClusterError> {
     match cluster.identity().await {
         // Who may only look at some namespaces may not know which cluster it is, and need not.
         Ok(_) | Err(ClusterError { reason: Reason::Forbidden, .. }) => {}
         Err(error) => return Err(error),
     }
-    let rendering = match task.want.rendering().await {
+    let policies = &settings.policies;
+    let rendering = match settings.want.rendering().await {
         Ok(rendering) => rendering,
-        Err(error) => return Ok(Conclusion::of(round::unrendered(&error))),
+        Err(error) => return Ok(Conclusion::unrendered(&error)),
     };
-    let rendering = round::located(cluster, task.policies, &rendering).await?.map_or(rendering, Arc::new);
-    let seen = live::look(cluster, task.policies, &rendering).await?;
-    let sides = sides(task.policies, &rendering, &seen);
-    let before = task.last.filter(|_| task.is_trusting).map(|last| &last.baseline.sides);
+    let rendering = located(cluster, policies, &rendering).await?.map_or(rendering, Arc::new);
+    let (mut observed, unseen) = live::look(cluster, policies, &rendering).await?;
+    let sides = sides(policies, &rendering, &observed);
+    let before = settings.last.as_ref().filter(|_| settings.is_trusting).map(|last| &last.baseline.sides);
     let proofs = before.map(|before| proofs(before, &sides)).unwrap_or_default();
-    let (compared, notes) = compare::all(cluster, task.policies, &rendering, &seen, &proofs).await?;
-    let report = Writer { task, rendering: &rendering, seen: &seen, sides }.report(compared, notes).await;
+    let (compared, inexact) = compare::all(cluster, policies, &rendering, &mut observed, proofs).await?;
+    let notes = unseen.into_iter().chain(inexact).collect();
+    let report = Writer { settings, rendering: &rendering, observed: &observed, sides }.report(compared, notes).await;
     Ok(Conclusion { rendering: Some(rendering), ..Conclusion::of(report) })
 }
 
 /// How both sides of all wanted objects look.
-fn sides(policies: &Policies, rendering: &Rendering, seen: &Seen) -> BTreeMap<ObjectId, Sides> {
+fn sides(policies: &Policies, rendering: &Rendering, observed: &Observed) -> BTreeMap<ObjectId, Sides> {
     let masker = &policies.conflicts.masker;
     let of = |(_, object): (_, &Object)| {
-        let live = seen.live.get(object.id()).map(|live| live_digest(live, masker)).unwrap_or_default();
+        let live = observed.live.get(object.id()).map(|live| live_digest(live, masker)).unwrap_or_default();
         let sides = Sides { wanted: wanted_digest(object, masker), live, matched: None };
         (object.id().clone(), sides)
     };
-    live::wanted(policies, rendering).map(of).collect()
+    wanted(policies, rendering).map(of).collect()
 }
 
 /// What is known to match, and how that was found out.
@@ -102,22 +82,22 @@ fn proofs(before: &BTreeMap<ObjectId, Sides>, now: &BTreeMap<ObjectId, Sides>) -
 
 /// Turns what was found into a report.
 struct Writer<'a> {
-    task: &'a Task<'a>,
+    settings: &'a RoundSettings,
     rendering: &'a Rendering,
-    seen: &'a Seen,
+    observed: &'a Observed,
     sides: BTreeMap<ObjectId, Sides>,
 }
 
 impl Writer<'_> {
     fn masker(&self) -> &Masker {
-        &self.task.policies.conflicts.masker
+        &self.settings.policies.conflicts.masker
     }
 
     async fn report(&self, compared: Vec<Compared>, notes: Vec<String>) -> ClusterReport {
         let mut report = ClusterReport { state: ClusterState::Compared, ..ClusterReport::of(&Plan::default()) };
-        report.notes = self.seen.notes.iter().cloned().chain(notes).collect();
-        let open = self.task.last.map(|last| open(&last.report)).unwrap_or_default();
-        let last = self.task.last.filter(|_| self.task.is_trusting);
+        report.notes = notes;
+        let open = self.settings.last.as_ref().map(|last| open(&last.report)).unwrap_or_default();
+        let last = self.settings.last.as_ref().filter(|_| self.settings.is_trusting);
         report.baseline.proven = last.and_then(|last| last.baseline.proven.clone());
         for one in compared {
             self.add(one, &open, &mut report);
@@ -128,30 +108,29 @@ impl Writer<'_> {
     }
 
     fn add(&self, one: Compared, open: &Open, report: &mut ClusterReport) {
-        let Compared { unit, object, standing, note } = one;
-        let id = object.id().clone();
+        let Compared { unit, id, standing, note } = one;
         let mut sides = self.sides.get(&id).cloned().unwrap_or_default();
         let why = |path: &str, touched: Option<&str>| self.class(&id, path, &sides, touched, open);
-        let step = |action: &str| StepReport::compared(unit.clone(), id.clone(), action, note.clone());
+        let step = |action| StepReport::new(unit.clone(), id.clone(), action, note.clone());
         let mut matched = None;
         let step = match standing {
             Standing::Unknown(reason) => {
                 // What cannot be seen now is compared with what was seen last once it can be.
-                let last = self.task.last.and_then(|last| last.baseline.sides.get(&id));
+                let last = self.settings.last.as_ref().and_then(|last| last.baseline.sides.get(&id));
                 report.baseline.sides.extend(last.map(|sides| (id.clone(), sides.clone())));
                 return report.refusals.push(RefusalReport::from(Refusal { unit, id, reason }));
             }
-            Standing::Missing => StepReport { class: Some(why("", None)), ..step("missing") },
+            Standing::Missing => StepReport { class: Some(why("", None)), ..step(StepAction::Missing) },
             Standing::Found { differences, fields, proof } if differences.is_empty() => {
                 matched = Some(proof).filter(|_| fields.is_empty());
-                StepReport { fields, ..step("keep") }
+                StepReport { fields, ..step(StepAction::Unchanged) }
             }
             Standing::Found { mut differences, fields, .. } => {
                 for difference in &mut differences {
                     let touched = difference.managers.first().and_then(|manager| manager.time.clone());
                     difference.class = Some(why(&difference.path, touched.as_deref()));
                 }
-                StepReport { differences, fields, ..step("different") }
+                StepReport { differences, fields, ..step(StepAction::Different) }
             }
         };
         sides.matched = matched;
@@ -161,7 +140,7 @@ impl Writer<'_> {
 
     fn class(&self, id: &ObjectId, path: &str, now: &Sides, touched: Option<&str>, open: &Open) -> Class {
         let nothing = BTreeMap::new();
-        let before = self.task.last.map(|last| Before {
+        let before = self.settings.last.as_ref().map(|last| Before {
             sides: last.baseline.sides.get(id),
             time: &last.time,
             open: open.get(id).unwrap_or(&nothing),
@@ -178,15 +157,15 @@ impl Writer<'_> {
                 .push(format!("what is not in the source any more is not looked for, because {file} cannot be read"));
             return;
         }
-        let claims = self.task.siblings.claims().await;
+        let claims = self.settings.siblings.claims().await;
         let expected = Expected::of(self.rendering);
-        for (id, live) in &self.seen.live {
+        for (id, live) in &self.observed.live {
             let traces = &self.rendering.traces;
             let Some(trace) = traces.iter().find(|trace| expected.is_extra(live, trace)) else { continue };
             let unit = spec_of(live, trace);
             if claims.concerns(id, &unit)
-                || self.task.policies.forbids(id).is_some()
-                || !self.task.policies.is_about(&unit)
+                || self.settings.policies.forbids(id).is_some()
+                || !self.settings.policies.is_about(&unit)
             {
                 continue;
             }
@@ -194,7 +173,7 @@ impl Writer<'_> {
             let class = self.class(id, "", &sides, None, open);
             report
                 .steps
-                .push(StepReport { class: Some(class), ..StepReport::compared(unit, id.clone(), "extra", None) });
+                .push(StepReport { class: Some(class), ..StepReport::new(unit, id.clone(), StepAction::Extra, None) });
             report.baseline.sides.insert(id.clone(), sides);
         }
     }
@@ -203,14 +182,16 @@ impl Writer<'_> {
         let different: BTreeSet<&ObjectId> =
             report.steps.iter().filter(|step| step.is_change()).map(|step| &step.unit).collect();
         let unknown: BTreeSet<&ObjectId> = report.refusals.iter().map(|refusal| &refusal.unit).collect();
-        let units = self.rendering.units.iter().filter(|unit| self.task.policies.is_about(&unit.id));
+        let units = self.rendering.units.iter().filter(|unit| self.settings.policies.is_about(&unit.id));
+        let (live, known) = (&self.observed.live, const { &BTreeMap::new() });
+        let snapshots = HealthSnapshots { live, known, readiness: Some(Readiness::default()) };
         let of = |unit: &Unit| {
             let state = match () {
                 () if different.contains(&unit.id) => UnitState::Different,
                 () if unknown.contains(&unit.id) => UnitState::Held,
                 () => UnitState::Current,
             };
-            round::summary::unit_report(unit, state, &self.seen.snapshots())
+            snapshots.unit_report(unit, state)
         };
         units.map(of).collect()
     }
@@ -229,9 +210,4 @@ fn open(report: &ClusterReport) -> Open {
         paths.extend(step.differences.iter().map(|difference| (difference.path.clone(), difference.class)));
     }
     open
-}
-
-/// Says that nobody knows how an object stands.
-fn unknown(message: String) -> Standing {
-    Standing::Unknown(refusal::Reason::Unknown(message))
 }

@@ -16,6 +16,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::basics::duration::Period;
 use crate::cluster::{Cluster, ClusterError};
+use crate::reconcile::model::{Unhealthy, WaitPolicy};
 
 /// The first pause between two looks; it doubles up to [`LONGEST_PAUSE`].
 const FIRST_PAUSE: Duration = Duration::from_millis(500);
@@ -27,17 +28,6 @@ const LAST_QUESTIONS: Duration = Duration::from_secs(10);
 /// Where a Gateway names its parameters.
 const PARAMETERS: &str = "/spec/infrastructure/parametersRef";
 
-/// What is awaited, and for how long.
-#[derive(Clone, Copy, Debug)]
-pub struct WaitPolicy {
-    /// For how long.
-    pub timeout: Duration,
-    /// For how long if a model server is among it.
-    pub model_timeout: Duration,
-    /// What counts as healthy.
-    pub readiness: Readiness,
-}
-
 impl WaitPolicy {
     /// Returns for how long these are awaited.
     fn of(self, objects: &BTreeMap<ObjectId, Gvk>, seen: &BTreeMap<ObjectId, Live>) -> Duration {
@@ -46,10 +36,8 @@ impl WaitPolicy {
     }
 }
 
-/// How waiting ended: the objects that are not healthy, with what is wrong; empty is good.
-pub type Unhealthy = BTreeMap<ObjectId, String>;
-
-/// Waits until all objects are healthy, one of them has failed for good, or time is up.
+/// Waits until all objects are healthy, one of them has failed for good, or time is up; returns those that are not
+/// healthy.
 ///
 /// `seen` is filled with the newest state of every object that was looked at.
 pub async fn wait(

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use gatewright_engine::text::count;
 
-use super::outline::{ACTIONS, verb};
+use super::action::StepAction;
 use super::{ClusterReport, Mode, Report, StepReport, UnitState};
 use crate::report::outcome::Outcome;
 
@@ -27,7 +27,7 @@ pub fn blast(report: &Report) -> Option<String> {
 
 /// How far a report reaches, in numbers.
 #[derive(Default)]
-struct Reach<'a> {
+struct Reach {
     /// The clusters on which something changes.
     clusters: usize,
     /// All units, on each cluster apart.
@@ -35,23 +35,23 @@ struct Reach<'a> {
     /// Those of which something changes.
     touched: usize,
     /// The objects, by what is done with them.
-    actions: BTreeMap<&'a str, usize>,
+    actions: BTreeMap<StepAction, usize>,
     /// The objects whose pods are replaced.
     rolled: usize,
 }
 
-impl<'a> Reach<'a> {
-    fn of(report: &'a Report) -> Self {
+impl Reach {
+    fn of(report: &Report) -> Self {
         let mut reach = Self::default();
         report.clusters.values().for_each(|cluster| reach.add(cluster, report.mode));
         reach
     }
 
-    fn add(&mut self, cluster: &'a ClusterReport, mode: Mode) {
+    fn add(&mut self, cluster: &ClusterReport, mode: Mode) {
         let is_over = |step: &&StepReport| mode != Mode::Apply || step.outcome == Some(Outcome::Done);
         let mut touched = BTreeSet::new();
         for step in cluster.steps.iter().filter(|step| step.is_change()).filter(is_over) {
-            *self.actions.entry(step.action.as_str()).or_default() += 1;
+            *self.actions.entry(step.action).or_default() += 1;
             self.rolled += usize::from(step.rolls_pods());
             touched.insert(&step.unit);
         }
@@ -62,9 +62,9 @@ impl<'a> Reach<'a> {
     }
 
     fn changes(&self, mode: Mode) -> String {
-        let known = ACTIONS.iter().filter_map(|action| Some((action, *self.actions.get(action)?)));
+        let verb = |action: &StepAction| action.verb(mode != Mode::Apply);
         let words =
-            known.map(|(action, number)| format!("{} {}", count(number, "object"), verb(action, mode != Mode::Apply)));
+            self.actions.iter().map(|(action, number)| format!("{} {}", count(*number, "object"), verb(action)));
         words.collect::<Vec<_>>().join(", ")
     }
 
@@ -88,7 +88,7 @@ mod tests {
     use super::*;
     use crate::report::{ClusterReport, UnitReport};
 
-    fn step(unit: &str, kind: &str, action: &str, path: &str) -> StepReport {
+    fn step(unit: &str, kind: &str, action: StepAction, path: &str) -> StepReport {
         let group = |kind: &str| if kind == "Deployment" { "apps" } else { "" };
         let id = |kind: &str| ObjectId::new(group(kind), kind, "infra", unit);
         let difference = Difference {
@@ -100,7 +100,7 @@ mod tests {
             class: None,
             estimated: false,
         };
-        StepReport { differences: vec![difference], ..StepReport::compared(id("Gateway"), id(kind), action, None) }
+        StepReport { differences: vec![difference], ..StepReport::new(id("Gateway"), id(kind), action, None) }
     }
 
     fn empty() -> Report {
@@ -123,13 +123,13 @@ mod tests {
 
     #[test]
     fn how_far_a_plan_reaches_is_one_line() {
-        let quiet = cluster(vec![step("a", "Service", "keep", "")], &["a"]);
+        let quiet = cluster(vec![step("a", "Service", StepAction::Unchanged, "")], &["a"]);
         let busy = cluster(
             vec![
-                step("a", "Deployment", "update", "spec.template.spec.containers[a].image"),
-                step("a", "Service", "update", "spec.type"),
-                step("b", "Deployment", "update", "spec.replicas"),
-                step("d", "Service", "create", ""),
+                step("a", "Deployment", StepAction::Update, "spec.template.spec.containers[a].image"),
+                step("a", "Service", StepAction::Update, "spec.type"),
+                step("b", "Deployment", StepAction::Update, "spec.replicas"),
+                step("d", "Service", StepAction::Create, ""),
             ],
             &["a", "b", "c", "d"],
         );

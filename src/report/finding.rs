@@ -216,9 +216,9 @@ impl StepReport {
             return all;
         }
         if self.differences.is_empty() {
-            all.push(self.finding(&self.action, ""));
+            all.push(self.finding(self.action.word(), ""));
         }
-        all.extend(self.differences.iter().map(|difference| self.finding(&self.action, &difference.path)));
+        all.extend(self.differences.iter().map(|difference| self.finding(self.action.word(), &difference.path)));
         all
     }
 

@@ -7,7 +7,6 @@ use std::io;
 
 use gatewright_engine::text::count;
 
-use super::outline::verb;
 use super::shown::dated;
 use super::text::why;
 use super::{ClusterReport, ClusterState, Mode, Report, StepReport};
@@ -165,7 +164,7 @@ fn cases(report: &Report, name: &str, cluster: &ClusterReport) -> Vec<Case> {
 
 fn verdict(step: &StepReport, cluster: &ClusterReport, mode: Mode) -> Verdict {
     let failed = |message: String| Verdict::Failed {
-        kind: step.action.clone(),
+        kind: step.action.word().to_owned(),
         message: marked(message, cluster.mark(step.since)),
         text: differences(step, cluster),
     };
@@ -173,7 +172,7 @@ fn verdict(step: &StepReport, cluster: &ClusterReport, mode: Mode) -> Verdict {
         (Some(Outcome::Failed(why) | Outcome::Stale(why)), _) => failed(why.clone()),
         (Some(Outcome::Skipped), _) => Verdict::Skipped("not tried".to_owned()),
         (None, Mode::Plan | Mode::Report) if step.is_change() => {
-            let verb = verb(&step.action, true);
+            let verb = step.action.verb(true);
             failed(match step.differences.len() {
                 0 => verb,
                 number => format!("{verb}: {} differ", count(number, "field")),

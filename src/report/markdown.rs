@@ -9,6 +9,7 @@ use gatewright_engine::object::ObjectId;
 use gatewright_engine::text::count;
 use jiff::Timestamp;
 
+use super::action::StepAction;
 use super::shown::{Line, Shown, Values, dated, tags};
 use super::text::why;
 use super::trend::{Gone, Summary};
@@ -125,10 +126,19 @@ fn mark(cluster: &ClusterReport, since: Option<Timestamp>) -> String {
 
 /// A step, with what differs: each line begins with the sign that colors it.
 fn changed(step: &StepReport, cluster: &ClusterReport) -> String {
-    let sign = match step.action.as_str() {
-        "create" | "generate" => '+',
-        "prune" | "release-first" => '-',
-        _ => '!',
+    let sign = match step.action {
+        StepAction::Create | StepAction::Generate => '+',
+        StepAction::Prune | StepAction::DeleteFirst => '-',
+        StepAction::Update
+        | StepAction::Adopt
+        | StepAction::Recreate
+        | StepAction::HandOver
+        | StepAction::Missing
+        | StepAction::Different
+        | StepAction::Extra
+        | StepAction::Unchanged
+        | StepAction::Omit
+        | StepAction::Forget => '!',
     };
     let became = match &step.outcome {
         Some(Outcome::Failed(why)) => format!("  FAILED: {why}"),

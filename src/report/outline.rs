@@ -1,25 +1,13 @@
 //! What a report comes to, in a few words: how a cluster is, and how much changes there.
 
+use std::collections::BTreeMap;
+
 use gatewright_engine::plan::refusal::Reason;
 use gatewright_engine::text::count;
 
+use super::action::StepAction;
 use super::{ClusterReport, ClusterState, StepReport};
 use crate::report::outcome::Outcome;
-
-/// The actions that are counted, in the order in which they are told.
-pub(super) const ACTIONS: [&str; 11] = [
-    "create",
-    "generate",
-    "update",
-    "adopt",
-    "recreate",
-    "release-first",
-    "release",
-    "prune",
-    "missing",
-    "different",
-    "extra",
-];
 
 impl ClusterState {
     /// Returns the word for it.
@@ -41,16 +29,23 @@ impl ClusterState {
 impl ClusterReport {
     /// Counts what changes: `12 objects to create`; new namespaces apart, because most of them are not ours.
     pub fn changes(&self) -> Vec<String> {
-        let objects = ACTIONS.map(|action| (action, "object", self.number(action, false)));
-        let namespaces = [("create", "namespace", self.number("create", true))];
-        let all = objects.into_iter().chain(namespaces).filter(|(_, _, number)| *number > 0);
-        all.map(|(action, thing, number)| format!("{} {}", count(number, thing), verb(action, self.is_planned())))
-            .collect()
+        let mut numbers: BTreeMap<(bool, StepAction), usize> = BTreeMap::new();
+        let is_over = |step: &&StepReport| self.is_planned() || step.outcome == Some(Outcome::Done);
+        let is_told = |step: &&StepReport| step.is_change() || step.action == StepAction::HandOver;
+        for step in self.steps.iter().filter(is_told).filter(is_over) {
+            let is_namespace = step.id.is_a("", "Namespace") && step.action == StepAction::Create;
+            *numbers.entry((is_namespace, step.action)).or_default() += 1;
+        }
+        let words = numbers.into_iter().map(|((is_namespace, action), number)| {
+            let thing = if is_namespace { "namespace" } else { "object" };
+            format!("{} {}", count(number, thing), action.verb(self.is_planned()))
+        });
+        words.collect()
     }
 
     /// Counts the objects that stay as they are because they are right.
     pub fn unchanged(&self) -> usize {
-        self.unlisted + self.steps.iter().filter(|step| step.action == "keep").count()
+        self.unlisted + self.steps.iter().filter(|step| step.action == StepAction::Unchanged).count()
     }
 
     /// Counts what was not done: objects that are kept on purpose, and those of which something is wrong.
@@ -62,27 +57,6 @@ impl ClusterReport {
     /// Tells whether the steps are what would be done, and not what was.
     pub fn is_planned(&self) -> bool {
         matches!(self.state, ClusterState::Planned | ClusterState::Held | ClusterState::Compared)
-    }
-
-    fn number(&self, action: &str, is_namespace: bool) -> usize {
-        let counts = |step: &&StepReport| {
-            let is_over = self.is_planned() || matches!(step.outcome, Some(Outcome::Done));
-            let is_new_namespace = step.id.is_a("", "Namespace") && action == "create";
-            step.action == action && is_new_namespace == is_namespace && is_over
-        };
-        self.steps.iter().filter(counts).count()
-    }
-}
-
-/// Returns what is done, or is to be done, to objects.
-pub(super) fn verb(action: &str, is_planned: bool) -> String {
-    match (action, is_planned) {
-        ("missing" | "different" | "extra", _) => action.to_owned(),
-        (action, true) => format!("to {action}"),
-        ("prune", false) => "deleted".to_owned(),
-        ("adopt", false) => "adopted".to_owned(),
-        ("release-first", false) => "released first".to_owned(),
-        (action, false) => format!("{action}d"),
     }
 }
 

@@ -10,6 +10,7 @@ use gatewright_engine::plan::refusal::Reason;
 use gatewright_engine::text::count;
 use owo_colors::{OwoColorize, Style};
 
+use super::action::StepAction;
 use super::blast::blast;
 use super::shown::{Shown, dated, tags};
 use super::trend::Summary;
@@ -200,7 +201,11 @@ impl Writer {
         }
         let mut unit = None;
         let is_verbose = self.look.verbose;
-        for step in cluster.steps.iter().filter(|step| is_verbose || step.action != "keep" || !step.fields.is_empty()) {
+        for step in cluster
+            .steps
+            .iter()
+            .filter(|step| is_verbose || step.action != StepAction::Unchanged || !step.fields.is_empty())
+        {
             if unit != Some(&step.unit) && step.unit != step.id {
                 self.line(&format!("  {}", step.unit));
             }
@@ -214,16 +219,16 @@ impl Writer {
     }
 
     fn step(&mut self, step: &StepReport, cluster: &ClusterReport) {
-        let (sign, style) = match step.action.as_str() {
-            "create" | "generate" => ("+", Style::new().green()),
-            "update" | "different" => ("~", Style::new().yellow()),
-            "adopt" => ("&", Style::new().cyan()),
-            "recreate" => ("±", Style::new().red()),
-            "release" => (">", Style::new().cyan()),
-            "prune" | "release-first" | "missing" => ("-", Style::new().red()),
-            "extra" => ("+", Style::new().yellow()),
-            "forget" => ("x", Style::new().dimmed()),
-            _ => ("=", Style::new().dimmed()),
+        let (sign, style) = match step.action {
+            StepAction::Create | StepAction::Generate => ("+", Style::new().green()),
+            StepAction::Update | StepAction::Different => ("~", Style::new().yellow()),
+            StepAction::Adopt => ("&", Style::new().cyan()),
+            StepAction::Recreate => ("±", Style::new().red()),
+            StepAction::HandOver => (">", Style::new().cyan()),
+            StepAction::Prune | StepAction::DeleteFirst | StepAction::Missing => ("-", Style::new().red()),
+            StepAction::Extra => ("+", Style::new().yellow()),
+            StepAction::Forget => ("x", Style::new().dimmed()),
+            StepAction::Unchanged | StepAction::Omit => ("=", Style::new().dimmed()),
         };
         let became = match &step.outcome {
             None | Some(Outcome::Done) => String::new(),

@@ -226,6 +226,7 @@ mod tests {
     use gatewright_engine::plan::Plan;
 
     use super::*;
+    use crate::report::action::StepAction;
     use crate::report::trend::date;
     use crate::report::{ClusterReport, StepReport};
 
@@ -239,7 +240,7 @@ mod tests {
     fn report(clusters: usize, steps: usize, name: &str) -> Report {
         let step = |number: usize| {
             let id = |kind: &str| ObjectId::new(&"g".repeat(60), kind, &"n".repeat(63), &format!("{name}{number}"));
-            StepReport::compared(id("Gateway"), id(&"k".repeat(63)), "missing", None)
+            StepReport::new(id("Gateway"), id(&"k".repeat(63)), StepAction::Missing, None)
         };
         let mut cluster = ClusterReport::of(&Plan::default());
         cluster.state = ClusterState::Compared;

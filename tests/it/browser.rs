@@ -61,7 +61,7 @@ fn rows(reports: &[Report]) -> Vec<Row> {
             let state = match &step.outcome {
                 Some(Outcome::Failed(_)) => "failed",
                 Some(Outcome::Skipped) => "not tried",
-                _ => &step.action,
+                _ => step.action.word(),
             };
             add(&step.unit, &step.id, state);
         }

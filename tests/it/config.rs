@@ -47,7 +47,9 @@ const OPEN: [(&str, &str); 9] = [
 ];
 
 fn settings(text: &str) -> Value {
-    let config = gatewright::config::parse(&in_repository(REFERENCE), text, &Environment::default());
+    let mut environment = Environment::default();
+    environment.builtin = gatewright_packs::all().into();
+    let config = gatewright::config::parse(&in_repository(REFERENCE), text, &environment);
     let config = config.map_err(|error| error.to_string()).expect("the file can be used");
     serde_json::to_value(&config.settings).expect("settings are data")
 }

@@ -283,7 +283,7 @@ fn a_round_that_takes_over_may_be_killed_between_its_requests() {
 
     let report = runtime.block_on(installation.round(&specs, &cluster));
     let of_deployment = report.steps.iter().find(|step| step.id.kind == "Deployment").expect("it has a step");
-    assert_eq!((report.state, of_deployment.action.as_str()), (ClusterState::Done, "update"), "{report:?}");
+    assert_eq!((report.state, of_deployment.action.word()), (ClusterState::Done, "update"), "{report:?}");
     assert_eq!(site.get("deployment/edge")["metadata"]["labels"].get("theirs"), None);
 }
 

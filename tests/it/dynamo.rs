@@ -4,7 +4,7 @@ use std::fs;
 use std::path::Path;
 
 use gatewright_engine::object::Object;
-use gatewright_engine::pack::{Pack, Packs};
+use gatewright_engine::pack::Packs;
 use gatewright_engine::tree::Tree;
 use gatewright_engine::unit::{Options, Rendering, render};
 use serde_json::{Value, json};
@@ -172,7 +172,7 @@ fn everything_that_graphs_become_is_accepted() {
 
 /// Returns what becomes of a file of the real inputs where there is no operator.
 fn expanded(file: &Path, settings: &Value) -> Rendering {
-    let pack = Pack::builtin("dynamo", settings).expect("the settings are sound");
+    let pack = gatewright_packs::pack("dynamo", settings).expect("the settings are sound");
     let packs = Packs::new(vec![pack]).expect("the pack is sound");
     let text = fs::read_to_string(file).expect("the input can be read");
     render(&Tree::from_iter([("in.yaml", text)]), &packs, &Options::default())

@@ -77,7 +77,7 @@ fn secret(namespace: &str) -> ObjectId {
 
 fn action(report: &ClusterReport) -> &str {
     let step = report.steps.iter().find(|step| step.id.kind == "Secret").expect("the Secret has a step");
-    &step.action
+    step.action.word()
 }
 
 /// The key itself, out of a Secret.

@@ -13,6 +13,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 
+use gatewright::config::packs::Folders;
 use gatewright::desired::cases::{Case, EXPECTED, SETTINGS, SPECS, difference};
 use gatewright_engine::error::Chain;
 
@@ -38,7 +39,8 @@ fn rendered() -> Vec<Case> {
 
 #[expect(clippy::panic, reason = "a case that cannot be read at all fails with its name")]
 fn read(folder: &Path) -> Case {
-    let case = Case::read(folder, &specs(folder), &BTreeMap::new());
+    let packs = Folders { builtin: gatewright_packs::all().into(), own: BTreeMap::new() };
+    let case = Case::read(folder, &specs(folder), &packs);
     case.unwrap_or_else(|error| panic!("{}: {}", folder.display(), Chain(&error)))
 }
 

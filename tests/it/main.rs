@@ -44,6 +44,7 @@ mod moves;
 mod no_change;
 mod notifications;
 mod overlays;
+mod own_pack;
 mod ownership;
 mod packs;
 mod pickers;

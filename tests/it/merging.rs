@@ -4,7 +4,6 @@ use std::collections::BTreeMap;
 
 use gatewright_engine::merge::origin::{Layer, LayerName, Merged, MergedContent};
 use gatewright_engine::merge::{Rule, Table, merge};
-use gatewright_engine::pack::Pack;
 use gatewright_engine::pack::manifest::Manifest;
 use gatewright_engine::yaml::{self, Content, Node};
 use proptest::collection::{btree_map, vec};
@@ -13,7 +12,7 @@ use proptest::prelude::*;
 use serde_json::{Value, json};
 
 fn manifest(name: &str) -> Manifest {
-    Pack::builtin(name, &Value::Null).expect("the built-in pack can be used").manifest
+    gatewright_packs::pack(name, &Value::Null).expect("the built-in pack can be used").manifest
 }
 
 /// What a field with a rule may hold: also nothing, zero, and what is empty.

@@ -386,7 +386,7 @@ async fn renamed_and_killed(death: Death) -> bool {
         assert!(report.holds.is_empty() && report.error.is_none(), "{death:?}: {report:?}");
     }
     let plan = new.plan(&specs, &cluster).await;
-    assert!(plan.steps.iter().all(|step| step.action == "keep"), "{death:?}: {plan:?}");
+    assert!(plan.steps.iter().all(|step| step.action.word() == "keep"), "{death:?}: {plan:?}");
     let after = memory.objects();
     assert_eq!(after.len(), 1 + 8, "{death:?}: a namespace and two Gateways");
     assert!(after.iter().all(|(id, live)| before[id].uid == live.uid), "{death:?}");

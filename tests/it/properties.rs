@@ -7,7 +7,7 @@ use gatewright_engine::merge::origin::{Layer, LayerName};
 use gatewright_engine::merge::{Table, merge};
 use gatewright_engine::object::Object;
 use gatewright_engine::overlay::Assignment;
-use gatewright_engine::pack::{Pack, Packs, Provision};
+use gatewright_engine::pack::{Packs, Provision};
 use gatewright_engine::resolve::{Resolution, resolve};
 use gatewright_engine::spec;
 use gatewright_engine::tree::{Entry, Tree};
@@ -25,7 +25,7 @@ const RICH: &str = "tests/golden/class_and_gateway_parameters_merge/in";
 const QUICKSTART: &str = "examples/quickstart/specs";
 
 fn packs() -> Packs {
-    let pack = Pack::builtin("kgateway", &Value::Null).expect("the built-in pack can be used");
+    let pack = gatewright_packs::pack("kgateway", &Value::Null).expect("the built-in pack can be used");
     Packs::new(vec![pack]).expect("the built-in pack can be used")
 }
 

@@ -67,7 +67,7 @@ async fn a_round_that_plans_again_reports_all_that_it_did() {
     let service = ObjectId::new("", "Service", "infra", "edge");
     memory.fail_next(Verb::Apply, Some(service), Reason::Conflict);
     let report = installation.round(&gateways("infra", &[("edge", 80)]), &cluster).await;
-    let done = |step: &&StepReport| step.action == "create" && step.outcome == Some(Outcome::Done);
+    let done = |step: &&StepReport| step.action.word() == "create" && step.outcome == Some(Outcome::Done);
     assert_eq!(report.steps.iter().filter(done).count(), 5, "{report:?}");
     assert_eq!(report.units.iter().map(|unit| unit.state).collect::<Vec<_>>(), [UnitState::Changed]);
 }
@@ -107,7 +107,8 @@ async fn what_was_done_is_reported_also_if_it_cannot_be_recorded() {
     let report = installation.round(&left, &cluster).await;
     assert_eq!(report.state, ClusterState::Unreachable);
     assert!(report.error.is_some());
-    let deleted = report.steps.iter().filter(|step| step.action == "prune" && step.outcome == Some(Outcome::Done));
+    let deleted =
+        report.steps.iter().filter(|step| step.action.word() == "prune" && step.outcome == Some(Outcome::Done));
     assert_eq!(deleted.count(), 4);
     assert_eq!(installation.round(&left, &cluster).await.state, ClusterState::Done);
 }
@@ -124,10 +125,10 @@ async fn a_revision_that_nobody_has_confirmed_deletes_nothing() {
     assert_eq!(held, ["older-source"], "{report:?}");
     assert!(report.holds[0].what.token.is_none(), "it ends by itself: {report:?}");
     let changed = report.steps.iter().filter(|step| step.outcome == Some(Outcome::Done));
-    assert!(changed.clone().count() > 0 && changed.clone().all(|step| step.action == "update"), "{report:?}");
+    assert!(changed.clone().count() > 0 && changed.clone().all(|step| step.action.word() == "update"), "{report:?}");
     assert_eq!(memory.objects().keys().filter(|id| id.name == "b").count(), 4);
     let report = installation.round(&older, &cluster).await;
-    assert!(report.holds.is_empty() && report.steps.iter().any(|step| step.action == "prune"), "{report:?}");
+    assert!(report.holds.is_empty() && report.steps.iter().any(|step| step.action.word() == "prune"), "{report:?}");
 }
 
 #[tokio::test]
@@ -173,7 +174,7 @@ async fn a_kind_that_is_out_of_order_is_not_forgotten() {
     let refusal = refusal.map(|refusal| refusal.reason.to_string());
     assert_eq!(refusal.as_deref(), Some("cannot read it: the cluster has no apps/v1 Deployment"));
     assert!(installation.inventory(memory.as_ref()).await.entries.contains_key(&deployment));
-    assert!(report.steps.iter().all(|step| step.action != "prune"), "it needs the rest of its unit: {report:?}");
+    assert!(report.steps.iter().all(|step| step.action.word() != "prune"), "it needs the rest of its unit: {report:?}");
 }
 
 proptest! {

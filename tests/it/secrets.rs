@@ -126,7 +126,7 @@ fn views(cluster: &ClusterReport) -> BTreeMap<&'static str, String> {
 }
 
 fn steps(report: &ClusterReport, action: &str) -> usize {
-    report.steps.iter().filter(|step| step.action == action).count()
+    report.steps.iter().filter(|step| step.action.word() == action).count()
 }
 
 proptest! {

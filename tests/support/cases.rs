@@ -13,7 +13,7 @@ use std::path::{Path, PathBuf};
 
 use gatewright_engine::error::Chain;
 use gatewright_engine::object::Object;
-use gatewright_engine::pack::{Pack, PackError, Packs};
+use gatewright_engine::pack::{PackError, Packs};
 use gatewright_engine::tree::Tree;
 use gatewright_engine::unit::{self, Options, Rendering, Unit};
 use gatewright_engine::yaml::{self, Node};
@@ -230,7 +230,7 @@ impl Suite {
 
     /// Returns the pack, with what the settings say of parameters as the layer of the config file.
     fn packs(&self, settings: &Value) -> Result<Packs, PackError> {
-        let pack = Pack::builtin(&self.pack, settings)?;
+        let pack = gatewright_packs::pack(&self.pack, settings)?;
         let layer = settings.get("parameters").map(Node::of_value);
         Packs::new(vec![pack.with_settings("settings", layer.unwrap_or_else(|| Node::of_value(&json!({}))))])
     }

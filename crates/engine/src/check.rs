@@ -32,7 +32,7 @@ pub fn check(node: &Node, schema: &Schema) -> Vec<Mistake> {
 ///
 /// What is required may stand in another layer; only the items of lists have to be whole. `written` is the path that
 /// messages begin with.
-pub fn check_layer(node: &Node, schema: &Schema, field: &str, written: &[&str]) -> Vec<Mistake> {
+pub(crate) fn check_layer(node: &Node, schema: &Schema, field: &str, written: &[&str]) -> Vec<Mistake> {
     let Found::Rule(rule) = schema.follow([field]) else { return Vec::new() };
     let mut walk = Walk { schema, mistakes: Vec::new(), is_partial: true };
     walk.value(node, rule, &mut written.iter().map(|&part| part.to_owned()).collect());

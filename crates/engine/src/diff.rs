@@ -30,7 +30,7 @@ pub enum Segment {
 /// One difference.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Difference {
-    /// Where, as `spec.template.spec.containers[kgateway-proxy].image`.
+    /// Where, as `spec.template.spec.containers[proxy].image`.
     pub path: String,
     /// What is there now; `None` if nothing.
     pub before: Option<Value>,
@@ -249,7 +249,7 @@ pub(crate) fn plain(value: &Value) -> String {
 }
 
 /// A path in the words that people use.
-pub(crate) struct Path<'a>(pub(crate) &'a [Segment]);
+pub struct Path<'a>(pub &'a [Segment]);
 
 impl fmt::Display for Path<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

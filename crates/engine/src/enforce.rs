@@ -70,7 +70,7 @@ impl Rule {
     }
 
     /// Tells whether it looks at the cluster, so that it may hold on one and not on another.
-    pub fn reads_cluster(&self) -> bool {
+    pub(crate) fn reads_cluster(&self) -> bool {
         self.expression.reads.iter().any(|path| path[0] == CLUSTER)
     }
 }

@@ -403,6 +403,3 @@ impl fmt::Display for By {
         }
     }
 }
-
-#[cfg(test)]
-mod tests;

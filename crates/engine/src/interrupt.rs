@@ -44,7 +44,7 @@ impl Drop for Around {
 }
 
 /// Tells whether the work on this thread is to stop.
-pub(crate) fn is_given() -> bool {
+pub fn is_given() -> bool {
     CURRENT.with_borrow(|current| current.as_ref().is_some_and(Interrupt::is_given))
 }
 

@@ -1,7 +1,9 @@
 //! The merging, rendering and planning core of gatewright: specs in, objects and plans out.
 //!
 //! It has no effects: no runtime, network, cluster, clock or environment, so that others can embed it. The one
-//! exception is [`tree::Tree::read_dir`], which reads a folder.
+//! exception is [`tree`], which reads folders: [`tree::Tree::read_dir`] a source, [`pack::Pack::read_dir`] a pack.
+//!
+//! `docs/library.md` says what is stable, and what a plan goes by on a real cluster.
 //!
 //! # Reading order
 //!
@@ -14,31 +16,55 @@
 //!
 //! What is wanted then meets what is there: [`marks`] says whose an object is, [`inventory`] what we own, [`diff`] what
 //! differs, [`health`] how it is, and [`plan`] what will be done, which is complete: carrying it out takes no decision.
-//! A [`fingerprint`] tells the next round what need not be compared again.
+//! A [`fingerprint`] tells the next round what need not be compared again, and [`memory`] is a cluster to try it on.
 //!
 //! # Example
 //!
+//! The whole way, with a pack of two files: render, mark, plan, apply, and plan again.
+//!
 //! ```
+//! use std::collections::BTreeMap;
+//!
+//! use gatewright_engine::inventory::Inventory;
+//! use gatewright_engine::marks::Marker;
+//! use gatewright_engine::memory::Cluster;
 //! use gatewright_engine::pack::{Pack, Packs};
+//! use gatewright_engine::plan::{plan, policies::Policies};
 //! use gatewright_engine::tree::Tree;
 //! use gatewright_engine::unit::{Options, render};
 //! use serde_json::Value;
+//!
+//! let manifest = "
+//! name: acme
+//! controllers: [acme.example.com/gateway]
+//! classes: {acme: acme.example.com/gateway}
+//! parameters: {group: acme.example.com, kind: AcmeParameters, versions: [v1]}
+//! templates: [service.yaml]
+//! ";
+//! let service = "{apiVersion: v1, kind: Service, metadata: {name: {{ name | json }}}}";
+//! let files = BTreeMap::from([("pack.yaml", manifest), ("service.yaml", service)]);
+//! let packs = Packs::new(vec![Pack::declared(&files, &Value::Null)?])?;
 //!
 //! let gateway = "
 //! apiVersion: gateway.networking.k8s.io/v1
 //! kind: Gateway
 //! metadata: {name: edge, namespace: infra}
 //! spec:
-//!   gatewayClassName: kgateway
+//!   gatewayClassName: acme
 //!   listeners: [{name: http, port: 8080, protocol: HTTP}]
 //! ";
-//! let packs = Packs::new(vec![Pack::builtin("kgateway", &Value::Null)?])?;
 //! let rendering = render(&Tree::from_iter([("edge.yaml", gateway)]), &packs, &Options::default());
-//!
 //! assert!(rendering.problems.is_empty());
-//! let kinds: Vec<_> = rendering.units[0].objects.iter().map(|object| object.id().kind.as_str()).collect();
-//! assert_eq!(kinds, ["ServiceAccount", "ConfigMap", "Service", "Deployment"]);
-//! # Ok::<(), gatewright_engine::pack::PackError>(())
+//!
+//! let policies = Policies::new(Marker::new("0123456789abcdef", "edge"));
+//! let wanted = rendering.marked(&policies.marker);
+//! let mut cluster = Cluster::new("cluster-1");
+//! let first = plan(&wanted, &cluster.observed(), &Inventory::default(), &policies);
+//! assert_eq!(first.to_string(), "+ create Service infra/edge\nplan: 1 to create, 0 unchanged");
+//!
+//! let owned = cluster.apply(&first)?;
+//! assert!(plan(&wanted, &cluster.observed(), &owned, &policies).is_empty());
+//! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
 pub mod check;

@@ -87,7 +87,7 @@ const TOOLS: [(&str, &str, &str); 16] = [
 ];
 
 /// The annotation by which an object may be deleted and created again where a field of it cannot be changed.
-pub const RECREATE_ANNOTATION: &str = "gatewright.dev/recreate";
+pub(crate) const RECREATE_ANNOTATION: &str = "gatewright.dev/recreate";
 
 /// Marks by which people ask tools not to delete an object: where, key, value in lower case.
 const KEEP: [(&str, &str, &str); 13] = [
@@ -193,13 +193,13 @@ pub fn keep_mark(body: &Value) -> Option<&'static str> {
 }
 
 /// Returns the mark that asks for a person to agree before an object is deleted, if it carries one.
-pub fn confirm_mark(body: &Value) -> Option<&'static str> {
+pub(crate) fn confirm_mark(body: &Value) -> Option<&'static str> {
     let mark = CONFIRM.iter().find(|mark| is_set(body, mark)).map(|(_, key, _)| *key);
     mark.or_else(|| has_option(body, &["Prune=confirm", "Delete=confirm"]))
 }
 
 /// Tells whether an object carries the mark by which its owner lets it be deleted and created again.
-pub fn may_be_recreated(body: &Value) -> bool {
+pub(crate) fn may_be_recreated(body: &Value) -> bool {
     is_set(body, &("annotations", RECREATE_ANNOTATION, "allowed"))
 }
 
@@ -222,7 +222,7 @@ pub(crate) fn is_keep_mark(name: &str) -> bool {
 }
 
 /// Removes our marks, for places that must not show them.
-pub fn strip(body: &mut Value) {
+pub(crate) fn strip(body: &mut Value) {
     for field in ["labels", "annotations"] {
         let Some(metadata) = body.get_mut("metadata").and_then(Value::as_object_mut) else { return };
         let Some(map) = metadata.get_mut(field).and_then(Value::as_object_mut) else { continue };

@@ -95,7 +95,7 @@ pub fn merge_over(lowest: Merged, layers: &[Layer<'_>], table: &Table) -> Merged
 }
 
 /// Puts one value over another.
-pub(crate) fn over(lower: Merged, higher: Merged, table: &Table) -> Merged {
+pub fn over(lower: Merged, higher: Merged, table: &Table) -> Merged {
     if higher.is_null() {
         return lower;
     }

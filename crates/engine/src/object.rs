@@ -59,7 +59,7 @@ impl ObjectId {
 }
 
 /// Returns the group and kind of an object's body, empty where it does not say them.
-pub fn group_kind(body: &Value) -> (&str, &str) {
+pub(crate) fn group_kind(body: &Value) -> (&str, &str) {
     let api_version = body["apiVersion"].as_str().unwrap_or_default();
     (api_version.split_once('/').map_or("", |(group, _)| group), body["kind"].as_str().unwrap_or_default())
 }

@@ -45,7 +45,7 @@ pub struct Overlay {
 
 /// Which of two overlays wins; the greater one does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Rank {
+pub(crate) struct Rank {
     /// Its priority.
     pub priority: i32,
     /// How its target is said.
@@ -54,7 +54,7 @@ pub struct Rank {
 
 /// How a target is said; of several ways the most specific counts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Specificity {
+pub(crate) enum Specificity {
     /// Not at all: everything.
     All,
     /// By kind.
@@ -178,7 +178,7 @@ impl Overlays {
     }
 
     /// Finds out which overlays govern which specs on a cluster.
-    pub fn on(&self, cluster: Option<&ClusterFacts>, specs: &Specs) -> Assignment<'_> {
+    pub(crate) fn on(&self, cluster: Option<&ClusterFacts>, specs: &Specs) -> Assignment<'_> {
         let mut assignment = Assignment::default();
         let is_spec = |document: &&Document| {
             !matches!(document.id.group_kind(), (GROUP, KIND) | (GATEWAY_API, "GatewayClass" | "ListenerSet"))
@@ -208,14 +208,14 @@ impl<'a> Assignment<'a> {
     }
 
     /// Returns the broken overlay that may be about a Gateway, if there is one.
-    pub fn broken_for(&self, gateway: &ObjectId) -> Option<&Place> {
+    pub(crate) fn broken_for(&self, gateway: &ObjectId) -> Option<&Place> {
         self.held.get(gateway)
     }
 }
 
 impl Overlay {
     /// Returns which of two wins.
-    pub fn rank(&self) -> Rank {
+    pub(crate) fn rank(&self) -> Rank {
         Rank { priority: self.spec.priority, specificity: specificity(self.spec.target.as_ref()) }
     }
 

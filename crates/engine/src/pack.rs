@@ -3,19 +3,15 @@
 //! A pack is a folder of data (`pack.yaml`, defaults, Tera templates) and, where values must be computed, a
 //! [`ValuesGenerator`] in Rust. The renderer knows nothing of gateways, and a generator knows nothing of templates.
 
-pub mod agentgateway;
 pub mod builtin;
 pub mod declared;
-pub mod dynamo;
-mod folders;
 pub mod gateway;
-pub mod kgateway;
-pub mod kserve;
 pub mod lint;
 pub mod manifest;
 pub mod overlay;
 
 use std::collections::BTreeMap;
+use std::error::Error;
 use std::sync::Arc;
 
 use serde::de::DeserializeOwned;
@@ -124,7 +120,7 @@ pub trait ObjectPostProcessor: Send + Sync {
     fn process(&self, subject: &Subject<'_>, objects: Vec<Object>) -> Result<Vec<Object>, Vec<Problem>>;
 }
 
-/// One kind of parameters, and what is made of them: an entry of the registry that kgateway's EP-11376 asks for.
+/// One kind of parameters, and what is made of them: an entry of the registry of kinds that Gateways may refer to.
 pub struct Parameters {
     /// Group, kind and versions.
     pub kind: ParameterKind,
@@ -211,9 +207,9 @@ pub enum PackError {
     /// A value that is to be made could be guessed.
     #[error("a generated value of {0} bytes can be guessed, {FEWEST_BYTES} are needed")]
     Guessable(u16),
-    /// The authorities that vouch for the control plane are none.
-    #[error("cannot use xds.tls")]
-    Authorities(#[source] gateway::authorities::CaError),
+    /// A setting is of the right type, and the generator can do nothing with it.
+    #[error("cannot use {0}")]
+    Setting(&'static str, #[source] Box<dyn Error + Send + Sync>),
     /// A template cannot be used.
     #[error("cannot use the templates")]
     Template(#[source] TemplateError),
@@ -256,6 +252,15 @@ impl Pack {
     #[must_use]
     pub fn with_kind(mut self, parameters: Parameters) -> Self {
         self.others.push(parameters);
+        self
+    }
+
+    /// Sets what documents of a kind must look like that it claims or reads.
+    #[must_use]
+    pub fn with_schema(mut self, kind: &str, schema: Schema) -> Self {
+        if let Some((_, place)) = self.claimed.iter_mut().find(|(claim, _)| claim.kind == kind) {
+            *place = schema;
+        }
         self
     }
 
@@ -351,7 +356,7 @@ impl Pack {
 }
 
 /// Reads the settings of a pack; `null` takes the defaults.
-pub(crate) fn settings<T: DeserializeOwned + Default>(settings: &Value) -> Result<T, PackError> {
+pub fn settings<T: DeserializeOwned + Default>(settings: &Value) -> Result<T, PackError> {
     match settings {
         Value::Null => Ok(T::default()),
         settings => serde_json::from_value(settings.clone()).map_err(PackError::Settings),
@@ -359,7 +364,7 @@ pub(crate) fn settings<T: DeserializeOwned + Default>(settings: &Value) -> Resul
 }
 
 /// Reads the only document of a file of a pack.
-pub(crate) fn document(files: &BTreeMap<&str, &str>, name: &str) -> Result<Node, PackError> {
+pub fn document(files: &BTreeMap<&str, &str>, name: &str) -> Result<Node, PackError> {
     let mut documents = yaml::parse(file(files, name)?).map_err(|source| PackError::Yaml {
         file: name.to_owned(),
         line: source.position.line,
@@ -435,17 +440,17 @@ impl Packs {
     }
 
     /// Returns the pack that renders the Gateways of a controller.
-    pub fn of_controller(&self, controller: &str) -> Option<&Pack> {
+    pub(crate) fn of_controller(&self, controller: &str) -> Option<&Pack> {
         self.packs.iter().find(|pack| pack.manifest.controllers.iter().any(|name| name == controller))
     }
 
     /// Returns the controller of a class that exists without a document.
-    pub fn builtin_class(&self, class: &str) -> Option<&str> {
+    pub(crate) fn builtin_class(&self, class: &str) -> Option<&str> {
         self.packs.iter().find_map(|pack| pack.manifest.classes.get(class)).map(String::as_str)
     }
 
     /// Returns the names of the classes that exist without a document.
-    pub fn builtin_classes(&self) -> impl Iterator<Item = &str> {
+    pub(crate) fn builtin_classes(&self) -> impl Iterator<Item = &str> {
         self.packs.iter().flat_map(|pack| pack.manifest.classes.keys()).map(String::as_str)
     }
 }

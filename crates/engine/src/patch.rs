@@ -115,13 +115,13 @@ pub fn ambiguous(object: &Value, gvk: &Gvk) -> Vec<Ambiguity> {
 
 /// Returns the fields of a strategic merge patch that the type does not have, in the order of the fields. Of a kind whose
 /// type is not known there are none.
-pub fn unknown_fields(patch: &Value, gvk: &Gvk) -> Vec<UnknownField> {
+pub(crate) fn unknown_fields(patch: &Value, gvk: &Gvk) -> Vec<UnknownField> {
     Type::of(gvk).map(|ty| unknown::find(patch, ty)).unwrap_or_default()
 }
 
 /// Returns an object without what a typed client leaves out when it writes one: fields that the type does not have, and
 /// fields whose zero is the same as nothing. Of a kind whose type is not known all is kept.
-pub(crate) fn without_zeros(object: Value, gvk: &Gvk) -> Value {
+pub fn without_zeros(object: Value, gvk: &Gvk) -> Value {
     match Type::of(gvk) {
         Some(ty) => zeros::omit(object, ty),
         None => object,

@@ -19,6 +19,7 @@ pub mod order;
 pub mod patience;
 pub mod policies;
 mod prune;
+pub mod questions;
 pub mod recreate;
 pub mod refusal;
 pub mod restore;
@@ -43,6 +44,7 @@ use decide::Decision;
 use deployer::{FromDeployer, GatewayState};
 use guard::{Guard, Hold};
 use policies::Policies;
+use questions::DryRun;
 use recreate::Immutable;
 use refusal::{Reason, Refusal};
 use withdrawal::{Deletion, Evidence};
@@ -60,7 +62,9 @@ pub struct Observed {
     /// out; of these nothing more need be known in `live` than uid and version.
     pub unchanged: BTreeSet<ObjectId>,
     /// What wanted objects would become, or why they cannot.
-    pub dry_runs: BTreeMap<ObjectId, Result<Live, Obstacle>>,
+    pub dry_runs: BTreeMap<ObjectId, DryRun>,
+    /// Objects of which it is known that no dry run may be asked for.
+    pub unasked: BTreeSet<ObjectId>,
     /// What the cluster says of Gateways of which a deployer holds objects, by unit.
     pub gateways: BTreeMap<ObjectId, GatewayState>,
     /// What scales what, among wanted objects.
@@ -112,6 +116,8 @@ pub enum Obstacle {
     Forbidden(String),
     /// The cluster has no such kind.
     NoSuchKind(String),
+    /// Somebody else has changed the object since it was read.
+    Stale(String),
     /// Anything else.
     Failed(String),
 }
@@ -338,7 +344,7 @@ impl Observed {
 }
 
 /// Whose a live object is, by its marks or, where there are none, by the inventory.
-pub fn owner(live: &Live, observed: &Observed, owned: &Inventory, marker: &Marker) -> Owner {
+pub(crate) fn owner(live: &Live, observed: &Observed, owned: &Inventory, marker: &Marker) -> Owner {
     if !observed.is_unmarked {
         return marker.owner(&live.object);
     }

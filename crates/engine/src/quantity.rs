@@ -34,12 +34,12 @@ enum Style {
 
 impl Quantity {
     /// Reads an amount; `None` if the text is none, or one that is too large.
-    pub(crate) fn parse(text: &str) -> Option<Self> {
+    pub fn parse(text: &str) -> Option<Self> {
         read(text).map(|(quantity, _)| quantity)
     }
 
     /// Reads an amount that may be written as a number.
-    pub(crate) fn of(value: &Value) -> Option<Self> {
+    pub fn of(value: &Value) -> Option<Self> {
         match value {
             Value::String(text) => Self::parse(text),
             Value::Number(number) => Self::parse(&number.to_string()),
@@ -53,7 +53,7 @@ impl Quantity {
     }
 
     /// Returns the number of whole units, a part of one counted as one.
-    pub(crate) fn whole(self) -> i128 {
+    pub fn whole(self) -> i128 {
         self.0.div_euclid(BILLIONTHS) + i128::from(self.0.rem_euclid(BILLIONTHS) != 0)
     }
 
@@ -65,17 +65,20 @@ impl Quantity {
     }
 
     /// Returns the sum of both.
-    pub(crate) fn plus(self, other: Self) -> Self {
+    #[must_use]
+    pub fn plus(self, other: Self) -> Self {
         Self(self.0.saturating_add(other.0))
     }
 
     /// Returns what is left of it without the other.
-    pub(crate) fn minus(self, other: Self) -> Self {
+    #[must_use]
+    pub fn minus(self, other: Self) -> Self {
         Self(self.0.saturating_sub(other.0))
     }
 
     /// Returns so many times the amount.
-    pub(crate) fn times(self, count: u64) -> Self {
+    #[must_use]
+    pub fn times(self, count: u64) -> Self {
         Self(self.0.saturating_mul(i128::from(count)))
     }
 
@@ -134,7 +137,7 @@ pub(crate) fn is_same(a: &Value, b: &Value) -> bool {
 ///
 /// What is written keeps its sort, binary or decimal, and gets the largest suffix that leaves a whole number: `1000m`
 /// comes back as `1`, `0.5` as `500m`, `1024Mi` as `1Gi`.
-pub(crate) fn canonical(value: &Value) -> Value {
+pub fn canonical(value: &Value) -> Value {
     let text = match value {
         Value::String(text) => text.clone(),
         Value::Number(number) => number.to_string(),

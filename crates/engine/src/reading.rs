@@ -68,7 +68,7 @@ pub enum Flaw {
 
 /// The reason why the absence of a spec says nothing.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Unclear {
+pub(crate) struct Unclear {
     /// The file or document that it is about.
     pub place: Place,
     /// The reason, in words that follow the place.
@@ -88,14 +88,14 @@ impl Reading {
     }
 
     /// Returns the path at or above a file that was not read, with the reason.
-    pub fn unread_above(&self, file: &str) -> Option<(&Arc<str>, &Unread)> {
+    pub(crate) fn unread_above(&self, file: &str) -> Option<(&Arc<str>, &Unread)> {
         let ends = file.match_indices('/').map(|(end, _)| end);
         let mut above = [0].into_iter().chain(ends).chain([file.len()]).map(|end| &file[..end]);
         above.find_map(|path| self.unread.get_key_value(path))
     }
 
     /// Returns why the absence of a spec that a file has fed says nothing, as far as that file can tell.
-    pub fn unclear_file(&self, file: &str) -> Option<Unclear> {
+    pub(crate) fn unclear_file(&self, file: &str) -> Option<Unclear> {
         let about = |why: String| Some(Unclear { place: Place::file(file), why });
         if let Some((path, unread)) = self.unread_above(file) {
             return Some(Unclear { place: Place::file(Arc::clone(path)), why: unread.reason.clone() });
@@ -122,18 +122,18 @@ impl Reading {
     }
 
     /// Returns the documents of a file of which nobody knows what they are.
-    pub fn spoiling(&self, file: &str) -> impl Iterator<Item = &Suspect> {
+    pub(crate) fn spoiling(&self, file: &str) -> impl Iterator<Item = &Suspect> {
         let is_unclear = |suspect: &&Suspect| suspect.flaw != Flaw::Unclaimed;
         self.suspects.iter().filter(move |suspect| *suspect.place.file == *file).filter(is_unclear)
     }
 
     /// Returns the document that may be a spec with a slip in what it says of itself, if there is one.
-    pub fn near_miss(&self, unit: &ObjectId) -> Option<Unclear> {
+    pub(crate) fn near_miss(&self, unit: &ObjectId) -> Option<Unclear> {
         self.suspects.iter().find(|suspect| suspect.may_be(unit)).map(Suspect::unclear)
     }
 
     /// Returns the path that may hold any spec, among those that are not known to have held others.
-    pub fn unread_anywhere(&self, is_known: impl Fn(&str) -> bool) -> Option<Unclear> {
+    pub(crate) fn unread_anywhere(&self, is_known: impl Fn(&str) -> bool) -> Option<Unclear> {
         let any = self.unread.iter().find(|(path, unread)| unread.may_hold_any && !is_known(path));
         any.map(|(path, unread)| Unclear { place: Place::file(Arc::clone(path)), why: unread.reason.clone() })
     }
@@ -141,7 +141,7 @@ impl Reading {
 
 impl Suspect {
     /// The reason for which it leaves something unclear.
-    pub fn unclear(&self) -> Unclear {
+    pub(crate) fn unclear(&self) -> Unclear {
         let why = match &self.flaw {
             Flaw::Unidentified(what) => what.clone(),
             Flaw::Misspelled(meant) => {
@@ -257,7 +257,7 @@ mod tests {
         assert!(unclaimed("", "Gateway", "infra", "edge"), "apiVersion: v1");
         assert!(!unclaimed(GROUP, "Gateway", "infra", "edge-2"), "a rename");
         assert!(!unclaimed(GROUP, "HTTPRoute", "infra", "edge"), "a neighbor of the same name");
-        assert!(!unclaimed("networking.istio.io", "Gateway", "infra", "edge"), "a neighbor of the same kind");
+        assert!(!unclaimed("mesh.example.com", "Gateway", "infra", "edge"), "a neighbor of the same kind");
         assert!(!unclaimed("", "ConfigMap", "infra", "edge"));
         assert!(!unclaimed(GROUP, "Gatewya", "elsewhere", "edge"));
         let unidentified = |group, kind, namespace, name| {

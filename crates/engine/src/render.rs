@@ -55,13 +55,16 @@ impl Renderer {
     }
 
     /// Loads expressions, `(name, text)`, each to be evaluated by itself.
-    pub fn of_expressions(expressions: impl Iterator<Item = (String, String)>) -> Result<Self, TemplateError> {
+    pub(crate) fn of_expressions(expressions: impl Iterator<Item = (String, String)>) -> Result<Self, TemplateError> {
         let text = |(name, expression)| (name, format!("{{{{ ({expression}) | json }}}}"));
         Self::new(&expressions.map(text).collect::<Vec<_>>())
     }
 
     /// Loads templates, and parts that they may include and that yield nothing by themselves.
-    pub fn with_parts(templates: &[(String, String)], parts: &[(String, String)]) -> Result<Self, TemplateError> {
+    pub(crate) fn with_parts(
+        templates: &[(String, String)],
+        parts: &[(String, String)],
+    ) -> Result<Self, TemplateError> {
         let mut tera = Tera::new();
         // Every template escapes; the escape function refuses. Filters that encode mark their result as safe.
         tera.autoescape_on([""]);
@@ -87,7 +90,7 @@ impl Renderer {
     }
 
     /// Returns what an expression comes to, one of [`Self::of_expressions`].
-    pub fn evaluate(&self, name: &str, values: &Value) -> Result<Value, RenderError> {
+    pub(crate) fn evaluate(&self, name: &str, values: &Value) -> Result<Value, RenderError> {
         let context = Context::from_serialize(values).map_err(RenderError::Values)?;
         let fail = |source| RenderError::Fill(name.to_owned(), source);
         let text = self.text(name, &context)?;
@@ -96,7 +99,7 @@ impl Renderer {
     }
 
     /// Returns the names of the templates, in their order.
-    pub fn templates(&self) -> &[String] {
+    pub(crate) fn templates(&self) -> &[String] {
         &self.templates
     }
 

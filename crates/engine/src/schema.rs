@@ -20,28 +20,35 @@ pub struct Schema {
 
 /// What a value must be like. Empty means anything.
 #[derive(Debug, Default)]
-pub(crate) struct Rule {
+pub struct Rule {
     reference: Option<String>,
-    pub(crate) types: Vec<String>,
-    pub(crate) properties: BTreeMap<String, Self>,
-    pub(crate) additional: Additional,
+    /// JSON types; any where there is none.
+    pub types: Vec<String>,
+    /// Fields.
+    pub properties: BTreeMap<String, Self>,
+    /// Other fields.
+    pub additional: Additional,
     pub(crate) required: Vec<String>,
-    pub(crate) items: Option<Box<Self>>,
-    pub(crate) values: Vec<Value>,
+    /// Items of a list.
+    pub items: Option<Box<Self>>,
+    /// The only values, if they are listed.
+    pub values: Vec<Value>,
     pub(crate) range: Range,
     /// What the format of a number leaves of it.
     pub(crate) format: Range,
-    pub(crate) length: Size,
+    /// How long a text may be.
+    pub length: Size,
     pub(crate) count: Size,
-    pub(crate) pattern: Option<Regex>,
+    /// The form of a text.
+    pub pattern: Option<Regex>,
     /// At least one of these must hold.
-    pub(crate) any_of: Vec<Self>,
+    pub any_of: Vec<Self>,
     /// Our own: of these fields there must be exactly one.
-    pub(crate) one_of: Vec<String>,
+    pub one_of: Vec<String>,
     /// Our own: what a text must be, in words, instead of its pattern.
-    pub(crate) form: Option<String>,
+    pub form: Option<String>,
     /// Our own: what to tell somebody who writes, or forgets, a field of this name.
-    pub(crate) slips: BTreeMap<String, String>,
+    pub slips: BTreeMap<String, String>,
 }
 
 /// Bounds of a number, both inclusive.
@@ -53,14 +60,16 @@ pub(crate) struct Range {
 
 /// Bounds of a length, both inclusive.
 #[derive(Debug, Default)]
-pub(crate) struct Size {
-    pub(crate) min: Option<u64>,
-    pub(crate) max: Option<u64>,
+pub struct Size {
+    /// At least.
+    pub min: Option<u64>,
+    /// At most.
+    pub max: Option<u64>,
 }
 
 /// What fields an object may have beside its properties.
 #[derive(Debug, Default)]
-pub(crate) enum Additional {
+pub enum Additional {
     /// None.
     #[default]
     Forbidden,
@@ -131,12 +140,13 @@ impl Schema {
         Self::new(schema.as_value())
     }
 
-    pub(crate) fn root(&self) -> &Rule {
+    /// Returns what the whole must obey.
+    pub fn root(&self) -> &Rule {
         self.resolve(&self.root)
     }
 
     /// Follows references until there is something to obey.
-    pub(crate) fn resolve<'a>(&'a self, mut rule: &'a Rule) -> &'a Rule {
+    pub fn resolve<'a>(&'a self, mut rule: &'a Rule) -> &'a Rule {
         while let Some(definition) = rule.reference.as_ref().and_then(|name| self.definitions.get(name)) {
             rule = definition;
         }

@@ -117,7 +117,7 @@ impl ClusterSelector {
 }
 
 /// Tells whether labels are as they are wanted; nothing wanted is always so.
-pub fn labels_match(
+pub(crate) fn labels_match(
     labels: &BTreeMap<String, String>,
     wanted: Option<&BTreeMap<String, String>>,
     expressions: Option<&[Expression]>,

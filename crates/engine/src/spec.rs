@@ -129,7 +129,7 @@ pub type Sense = fn(&Node) -> Vec<check::Mistake>;
 pub type Kinds = BTreeMap<(String, String), Kind>;
 
 /// Returns the kinds that every gateway pack starts from: those of the Gateway API, and overlays.
-pub fn base_kinds() -> Result<Kinds, SchemaError> {
+pub(crate) fn base_kinds() -> Result<Kinds, SchemaError> {
     let versions = |versions: &[&str]| versions.iter().map(|&version| version.to_owned()).collect();
     let kind = |versions: Vec<String>, namespaced, schema| Kind {
         versions,
@@ -184,7 +184,12 @@ pub fn load(tree: &Tree, kinds: &Kinds, target_namespace: Option<&str>) -> Specs
 }
 
 /// Reads all documents of a source in which overlays count only where they stand in some folders.
-pub fn load_from(tree: &Tree, kinds: &Kinds, target_namespace: Option<&str>, overlay_folders: OverlayFolders) -> Specs {
+pub(crate) fn load_from(
+    tree: &Tree,
+    kinds: &Kinds,
+    target_namespace: Option<&str>,
+    overlay_folders: OverlayFolders,
+) -> Specs {
     let target_namespace = target_namespace.map(str::to_owned);
     let mut specs = Specs { target_namespace, overlay_folders, ..Specs::default() };
     let ignored = Ignored::of(tree, &mut specs);

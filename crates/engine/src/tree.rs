@@ -13,13 +13,13 @@ use std::sync::Arc;
 pub const MAX_FILE_BYTES: u64 = 32 * 1024 * 1024;
 
 /// The most folders and files of a source that are looked at.
-pub const MAX_ENTRIES: usize = 1_000_000;
+pub(crate) const MAX_ENTRIES: usize = 1_000_000;
 
 /// The deepest folder.
-pub const MAX_DEPTH: usize = 100;
+pub(crate) const MAX_DEPTH: usize = 100;
 
 /// The most bytes that the files of a source may have together.
-pub const MAX_BYTES: usize = 64 << 20;
+pub(crate) const MAX_BYTES: usize = 64 << 20;
 
 /// The name of the file that excludes paths, with gitignore's syntax; it may stand in any folder.
 pub const IGNORE_FILE: &str = ".gatewrightignore";

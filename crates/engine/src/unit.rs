@@ -13,6 +13,7 @@ pub mod trace;
 mod unclaimed;
 mod written;
 
+use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
@@ -21,6 +22,7 @@ use serde_json::Value;
 
 use crate::enforce::{self, Facts};
 use crate::interrupt;
+use crate::live::Live;
 use crate::merge::{merge_over, origin::Merged};
 use crate::object::scope::is_cluster_scoped;
 use crate::object::{Gvk, Object, ObjectId};
@@ -325,6 +327,12 @@ impl Unit {
     /// Returns one of its objects as an object with a generated value, if it is one.
     pub fn generated(&self, id: &ObjectId) -> Option<&Generated> {
         self.generated.iter().find(|generated| generated.object.id() == id)
+    }
+
+    /// Returns one of its objects with the value that was made for the live one, if that has one.
+    pub fn with_kept<'a>(&self, object: &'a Object, live: &Live) -> Cow<'a, Object> {
+        let kept = self.generated(object.id()).and_then(|generated| generated.kept(live));
+        kept.map_or(Cow::Borrowed(object), Cow::Owned)
     }
 
     /// Changes every object.

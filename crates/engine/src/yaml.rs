@@ -76,7 +76,7 @@ const MAX_DEPTH: usize = 64;
 
 /// The documents of a text.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Parsed {
+pub(crate) struct Parsed {
     /// The documents; empty ones are left out.
     pub documents: Vec<Node>,
     /// The memory that they take, about.
@@ -89,7 +89,7 @@ pub fn parse(text: &str) -> Result<Vec<Node>, YamlError> {
 }
 
 /// Reads all documents of a file that may take so much memory, and no more than is in proportion to its length.
-pub fn parse_within(text: &str, room: usize) -> Result<Parsed, YamlError> {
+pub(crate) fn parse_within(text: &str, room: usize) -> Result<Parsed, YamlError> {
     let read = || serde_saphyr::from_multiple_with_options::<Node>(text, options(text));
     let (documents, bytes) = room::counted(room.min(room::proportionate(text)), read);
     let documents = documents.map_err(|e| error(&e))?;
@@ -153,7 +153,7 @@ fn position(at: &serde_saphyr::Location) -> Position {
 impl Node {
     /// Returns it with every position elsewhere.
     #[must_use]
-    pub fn shifted(self, to: &impl Fn(Position) -> Position) -> Self {
+    pub(crate) fn shifted(self, to: &impl Fn(Position) -> Position) -> Self {
         let content = match self.content {
             Content::List(items) => Content::List(items.into_iter().map(|item| item.shifted(to)).collect()),
             Content::Map(fields) => {
@@ -238,7 +238,7 @@ impl Node {
 
 impl Content {
     /// Names the type in the words of a JSON schema.
-    pub fn type_name(&self) -> &'static str {
+    pub(crate) fn type_name(&self) -> &'static str {
         match self {
             Self::Null => "null",
             Self::Bool(_) => "boolean",

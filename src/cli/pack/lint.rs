@@ -2,12 +2,13 @@
 
 use std::path::PathBuf;
 
+use gatewright_engine::pack::Packs;
+use gatewright_engine::pack::builtin::with_files;
 use gatewright_engine::pack::lint::lint;
-use gatewright_engine::pack::{Pack, Packs};
 use gatewright_engine::problem::Scope;
 use serde_json::Value;
 
-use super::super::{EXIT_FAILED, Failure, complain, print};
+use super::super::{Context, EXIT_FAILED, Failure, complain, print};
 use super::{read, texts};
 
 /// Lint a pack without rendering anything: what its files ask for that is not there, and what nobody asks for.
@@ -21,10 +22,11 @@ pub struct Args {
 }
 
 /// Runs the command.
-pub fn run(args: &Args) -> Result<u8, Failure> {
-    let (name, files) = read(&args.pack)?;
+pub fn run(context: &Context, args: &Args) -> Result<u8, Failure> {
+    let (name, files) = read(context, &args.pack)?;
     let files = texts(&files);
-    let pack = Pack::with_files(&name, &files, &Value::Null).map_err(|error| Failure::of(&error))?;
+    let pack =
+        with_files(&context.environment.builtin, &name, &files, &Value::Null).map_err(|error| Failure::of(&error))?;
     Packs::new(vec![pack]).map_err(|error| Failure::of(&error))?;
     let found = lint(&files);
     for problem in &found {

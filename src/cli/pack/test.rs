@@ -8,7 +8,7 @@ use gatewright_engine::text::count;
 
 use super::super::{Context, EXIT_FAILED, Failure, complain, print};
 use super::read;
-use crate::config::packs::{Folders, folders};
+use crate::config::packs::Folders;
 use crate::desired::cases::{Case, SPECS, difference};
 use gatewright_engine::tree::files::CASES;
 
@@ -33,9 +33,9 @@ pub struct Args {
 
 /// Runs the command.
 pub fn run(context: &Context, args: &Args) -> Result<u8, Failure> {
-    let (name, files) = read(&args.pack)?;
-    let mut all = folders(context.packs()).map_err(|error| Failure::of_configuration(&error))?;
-    all.insert(name, files);
+    let (name, files) = read(context, &args.pack)?;
+    let mut all = context.packs()?;
+    all.own.insert(name, files);
     let cases = cases(&args.pack, &args.cases)?;
     if args.update {
         return cases.iter().try_fold(0, |_, folder| update(folder, &all));

@@ -8,7 +8,7 @@ use super::Session;
 use crate::basics::clock::Clock;
 use crate::cli::complain;
 use crate::history::journal;
-use crate::reconcile::fleet::Order;
+use crate::reconcile::model::Order;
 use crate::report::Report;
 use crate::state::suspension;
 use crate::webhooks;

@@ -23,7 +23,7 @@ use crate::desired::rendering::{Want, Wanted, facts_of};
 use crate::desired::siblings::{Sibling, Siblings};
 use crate::history::archive::Archive;
 use crate::reconcile::aliases::Aliases;
-use crate::reconcile::fleet::{self, Order};
+use crate::reconcile::model::{Clusters, Order};
 use crate::report::Mode;
 use crate::source::{Snapshot, SourceError};
 
@@ -302,7 +302,7 @@ impl<'a> Session<'a> {
         Arc::clone(self.aliases.get_or_init(|| Arc::new(Aliases::of(self.config, build))))
     }
 
-    fn clusters(&self, sync: &SyncSettings, wanted: &[String]) -> fleet::Clusters {
+    fn clusters(&self, sync: &SyncSettings, wanted: &[String]) -> Clusters {
         let clock: Arc<dyn Clock> = Arc::clone(&self.context.clock) as Arc<dyn Clock>;
         let all = self.config.clusters_of(sync).into_iter();
         let chosen = all.filter(|(name, _)| wanted.is_empty() || wanted.iter().any(|wanted| wanted == name));

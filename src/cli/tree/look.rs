@@ -5,13 +5,13 @@ use std::collections::BTreeSet;
 use futures::stream::{self, StreamExt, TryStreamExt};
 use gatewright_engine::health::{Readiness, health, pods};
 use gatewright_engine::object::{Gvk, Object, ObjectId};
-use gatewright_engine::pack::dynamo::request::is_made_for;
 use gatewright_engine::relations::{pod_labels, templates};
 use gatewright_engine::unit::Unit;
+use gatewright_packs::dynamo::request::is_made_for;
 use serde_json::Value;
 
 use crate::cluster::{Cluster, ClusterError, Search};
-use crate::reconcile::observe::only_local;
+use crate::reconcile::requests::only_local;
 
 /// The number of objects that are looked at beside each other.
 const AT_ONCE: usize = 8;

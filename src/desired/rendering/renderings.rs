@@ -204,7 +204,7 @@ spec: {parameters: {kube: {deployment: {replicas: 2}}}}
 ";
 
     fn renderings() -> Arc<Renderings> {
-        let pack = gatewright_engine::pack::Pack::builtin("kgateway", &Value::Null).expect("it is sound");
+        let pack = gatewright_packs::pack("kgateway", &Value::Null).expect("it is sound");
         let settings = serde_json::from_value(json!({"source": "specs", "clusters": {}})).expect("a test knows them");
         let packs = Arc::new(Packs::new(vec![pack]).expect("it is sound"));
         let marker = Marker::new("i", "gateways");

@@ -56,7 +56,7 @@ impl Host {
 fn report(second: i64, missing: usize) -> Report {
     let step = |number: usize| {
         let id = |kind: &str| ObjectId::new("", kind, "shop", &format!("n{number}"));
-        StepReport::compared(id("Gateway"), id("Service"), "missing", None)
+        StepReport::new(id("Gateway"), id("Service"), StepAction::Missing, None)
     };
     let steps = (0..missing).map(step).collect();
     let cluster = ClusterReport { state: ClusterState::Compared, steps, ..ClusterReport::of(&Plan::default()) };
@@ -126,7 +126,7 @@ fn an_unchanged_object_is_counted_and_not_repeated_in_the_history() {
     let mut report = report(60, 1);
     let cluster = report.clusters.get_mut("only").expect("it is there");
     let id = |kind: &str| ObjectId::new("", kind, "shop", "n");
-    cluster.steps.extend((0..500).map(|_| StepReport::compared(id("Gateway"), id("Service"), "keep", None)));
+    cluster.steps.extend((0..500).map(|_| StepReport::new(id("Gateway"), id("Service"), StepAction::Unchanged, None)));
     record(&host.state, &host.settings(), &report, |_| Ok(())).expect("it can be kept");
     let (_, kept) = history(&host.reports, None).next().expect("it is new");
     let kept = &kept.clusters["only"];

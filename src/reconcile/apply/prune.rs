@@ -11,10 +11,10 @@ use gatewright_engine::plan::policies::Policies;
 use gatewright_engine::plan::{Action, Plan, Step};
 use tokio_util::sync::CancellationToken;
 
+use super::model::{Applied, Terms, by_unit, waves};
 use super::replace::reason_to_keep;
-use super::{Applied, Terms, by_unit, waves};
 use crate::cluster::{Cluster, ClusterError};
-use crate::reconcile::observe::join_limited;
+use crate::reconcile::requests::join_bounded;
 use crate::report::outcome::Outcome;
 
 /// Carries out the deletions but those of `postponed` units, in the order of the plan, units beside each other. What
@@ -27,7 +27,6 @@ pub async fn prune(
     plan: &Plan,
     postponed: &BTreeMap<ObjectId, String>,
     terms: Terms<'_>,
-    stop: &CancellationToken,
 ) -> Applied {
     let mut applied = Applied::default();
     let lost = CancellationToken::new();
@@ -39,24 +38,19 @@ pub async fn prune(
             steps.iter().copied().partition(|step| goes_on && !postponed.contains_key(&step.unit));
         applied.outcomes.extend(later.into_iter().map(|step| (step.id.clone(), Outcome::Skipped)));
         let units = by_unit(now).into_values();
-        let runs = units.map(|steps| prune_unit(cluster, steps, terms, [stop, &lost]).boxed()).collect();
-        join_limited(runs).await.into_iter().for_each(|unit| applied.absorb(unit));
+        let runs = units.map(|steps| prune_unit(cluster, steps, terms, &lost).boxed()).collect();
+        join_bounded(runs).await.into_iter().for_each(|unit| applied.absorb(unit));
         goes_on &= ids.into_iter().all(|id| applied.outcomes.get(id) == Some(&Outcome::Done));
     }
     applied
 }
 
 /// What is left of a unit keeps all that it needs: after a failure nothing more is deleted.
-async fn prune_unit(
-    cluster: &dyn Cluster,
-    steps: Vec<&Step>,
-    terms: Terms<'_>,
-    [stop, lost]: [&CancellationToken; 2],
-) -> Applied {
+async fn prune_unit(cluster: &dyn Cluster, steps: Vec<&Step>, terms: Terms<'_>, lost: &CancellationToken) -> Applied {
     let mut applied = Applied::default();
     let mut goes_on = true;
     for step in steps {
-        if !goes_on || stop.is_cancelled() || lost.is_cancelled() {
+        if !goes_on || terms.stop.is_cancelled() || lost.is_cancelled() {
             applied.outcomes.insert(step.id.clone(), Outcome::Skipped);
             continue;
         }

@@ -13,7 +13,7 @@ use gatewright_engine::plan::policies::Policies;
 use gatewright_engine::plan::recreate::pre_image;
 use tokio::time::{Instant, sleep};
 
-use super::Terms;
+use super::model::Terms;
 use super::pre_image::Keep;
 use crate::cluster::{Cluster, ClusterError, Mode, Precondition, Reason};
 use crate::report::outcome::Outcome;

@@ -5,11 +5,11 @@ use std::collections::{BTreeMap, BTreeSet};
 use futures::FutureExt;
 use gatewright_engine::error::Chain;
 use gatewright_engine::object::Gvk;
+use gatewright_engine::plan::drift::standing::{Compared, Standing};
 use tracing::debug;
 
-use super::compare::{Compared, Standing};
 use crate::cluster::{Cluster, ClusterError};
-use crate::reconcile::observe::{join_limited, only_local};
+use crate::reconcile::requests::{join_bounded, only_local};
 
 /// Which kinds may be dry-run where.
 #[derive(Debug, Default)]
@@ -40,7 +40,7 @@ impl Rights {
             cluster.may_apply(kinds, Some(namespace)).map(move |answer| (*namespace, answer)).boxed()
         });
         let mut allowed = BTreeMap::new();
-        for (namespace, answer) in join_limited(asked.collect()).await {
+        for (namespace, answer) in join_bounded(asked.collect()).await {
             allowed.insert(namespace.clone(), answered(answer)?);
         }
         Ok(Self { everywhere, places: allowed })
@@ -68,7 +68,7 @@ pub(super) fn note(compared: &[Compared]) -> Option<String> {
         Standing::Found { differences, .. } => differences.iter().any(|difference| difference.estimated),
         Standing::Missing | Standing::Unknown(_) => false,
     };
-    let kinds: BTreeSet<&str> = compared.iter().filter(is_estimated).map(|one| one.object.id().kind.as_str()).collect();
+    let kinds: BTreeSet<&str> = compared.iter().filter(is_estimated).map(|one| one.id.kind.as_str()).collect();
     let kinds: Vec<&str> = kinds.into_iter().collect();
     (!kinds.is_empty()).then(|| {
         format!(

@@ -10,7 +10,8 @@ use gatewright_engine::plan::conflicts::fights::{Fights, Seen, left_alone, made}
 use gatewright_engine::plan::refusal::Reason;
 use tracing::error;
 
-use super::Order;
+use crate::reconcile::model::Order;
+use crate::report::action::StepAction;
 use crate::report::outcome::Outcome;
 use crate::report::{ClusterReport, ClusterState, Mode, StepReport};
 use crate::state::State;
@@ -60,10 +61,10 @@ pub(super) fn remember(order: &Order, clusters: &BTreeMap<String, ClusterReport>
 
 /// What a step has shown; `None` if it was not carried out.
 fn seen<'a>(step: &'a StepReport, made: &'a [Difference]) -> Option<Seen<'a>> {
-    let corrected: &[Difference] = match (step.action.as_str(), &step.outcome) {
-        ("update", Some(Outcome::Done)) => &step.differences,
-        ("create", Some(Outcome::Done)) => made,
-        ("keep", None) | (_, Some(Outcome::Done)) => &[],
+    let corrected: &[Difference] = match (step.action, &step.outcome) {
+        (StepAction::Update, Some(Outcome::Done)) => &step.differences,
+        (StepAction::Create, Some(Outcome::Done)) => made,
+        (StepAction::Unchanged, None) | (_, Some(Outcome::Done)) => &[],
         _ => return None,
     };
     Some(Seen { id: &step.id, corrected, decided: &step.fields })

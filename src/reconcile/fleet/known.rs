@@ -7,9 +7,9 @@ use gatewright_engine::text::digest;
 use jiff::{SignedDuration, Timestamp};
 use tracing::{debug, warn};
 
-use super::Order;
 use crate::history::journal;
-use crate::reconcile::round::{Conclusion, LastRound};
+use crate::reconcile::cache::LastRound;
+use crate::reconcile::model::{Conclusion, Order};
 use crate::state::State;
 
 /// Where this host keeps what it knows of clusters.

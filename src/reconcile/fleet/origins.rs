@@ -14,7 +14,7 @@ use gatewright_engine::problem::Place;
 use gatewright_engine::unit::Rendering;
 
 use crate::desired::rendering::{Want, Wanted};
-use crate::reconcile::round::Conclusion;
+use crate::reconcile::model::Conclusion;
 use crate::report::{ClusterReport, StepReport};
 
 /// Of so many units of a round the lines are looked for; it takes some twenty milliseconds of CPU time for each (17 for a

@@ -6,11 +6,10 @@ use gatewright_engine::error::Chain;
 use tokio::task::spawn_blocking;
 use tracing::warn;
 
-use super::Order;
 use crate::desired::rendering::Want;
 use crate::history::archive::vault::VaultError;
 use crate::history::archive::{About, Archive, sets};
-use crate::reconcile::round::Conclusion;
+use crate::reconcile::model::{Conclusion, Order};
 use crate::report::{ClusterState, Mode};
 
 /// Where a round keeps what it has rendered.

@@ -11,18 +11,19 @@ use gatewright_engine::spec::GATEWAY_API;
 use gatewright_engine::unit::Unit;
 use serde_json::Value;
 
-use super::{Scope, join_limited, only_local};
 use crate::cluster::{Cluster, ClusterError};
+use crate::reconcile::model::Facts;
+use crate::reconcile::requests::{join_bounded, only_local};
 
 /// Looks into namespaces and kinds that may be deleted, and at Gateways of which everything may be.
-pub(super) async fn look(cluster: &dyn Cluster, scope: Scope<'_>, observed: &mut Observed) -> Result<(), ClusterError> {
-    contents(cluster, scope, observed).await?;
-    routes(cluster, scope, observed).await
+pub(super) async fn look(cluster: &dyn Cluster, facts: &Facts, observed: &mut Observed) -> Result<(), ClusterError> {
+    contents(cluster, facts, observed).await?;
+    routes(cluster, facts, observed).await
 }
 
-async fn contents(cluster: &dyn Cluster, scope: Scope<'_>, observed: &mut Observed) -> Result<(), ClusterError> {
-    let wanted: BTreeSet<&ObjectId> = scope.units.iter().flat_map(Unit::all).map(Object::id).collect();
-    let unwanted = scope.owned.entries.keys().filter(|id| is_container(id) && !wanted.contains(id));
+async fn contents(cluster: &dyn Cluster, facts: &Facts, observed: &mut Observed) -> Result<(), ClusterError> {
+    let wanted: BTreeSet<&ObjectId> = facts.rendering.units.iter().flat_map(Unit::all).map(Object::id).collect();
+    let unwanted = facts.owned.entries.keys().filter(|id| is_container(id) && !wanted.contains(id));
     let containers: Vec<Object> =
         unwanted.filter_map(|id| observed.live.get(id)).map(|live| live.object.clone()).collect();
     for container in containers {
@@ -36,14 +37,14 @@ async fn contents(cluster: &dyn Cluster, scope: Scope<'_>, observed: &mut Observ
 }
 
 /// A Gateway that cannot be read says nothing: without the right to, its objects can be deleted as ever.
-async fn routes(cluster: &dyn Cluster, scope: Scope<'_>, observed: &mut Observed) -> Result<(), ClusterError> {
+async fn routes(cluster: &dyn Cluster, facts: &Facts, observed: &mut Observed) -> Result<(), ClusterError> {
     if !cluster.has_health() {
         return Ok(());
     }
-    let wanted: BTreeSet<&ObjectId> = scope.units.iter().map(|unit| &unit.id).collect();
-    let owned: BTreeSet<&ObjectId> = scope.owned.entries.values().map(|entry| &entry.unit).collect();
+    let wanted: BTreeSet<&ObjectId> = facts.rendering.units.iter().map(|unit| &unit.id).collect();
+    let owned: BTreeSet<&ObjectId> = facts.owned.entries.values().map(|entry| &entry.unit).collect();
     let is_gateway = |id: &ObjectId| id.group == GATEWAY_API && id.kind == "Gateway";
-    let going = owned.into_iter().filter(|id| is_gateway(id) && !wanted.contains(id) && scope.policies.is_about(id));
+    let going = owned.into_iter().filter(|id| is_gateway(id) && !wanted.contains(id) && facts.policies.is_about(id));
     let going: Vec<&ObjectId> = going.collect();
     let gvk = Gvk::new(&format!("{GATEWAY_API}/v1"), "Gateway");
     if going.is_empty() || !cluster.kinds(&BTreeSet::from([gvk.clone()])).await?.served.contains_key(&gvk) {
@@ -61,7 +62,7 @@ async fn routes(cluster: &dyn Cluster, scope: Scope<'_>, observed: &mut Observed
         }
         .boxed()
     });
-    let looks = join_limited(looks.collect()).await;
+    let looks = join_bounded(looks.collect()).await;
     for (id, live) in looks {
         match live {
             Ok(live) => drop(observed.routes.insert(id, live.as_ref().map_or(0, attached))),

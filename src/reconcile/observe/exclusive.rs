@@ -7,20 +7,21 @@ use gatewright_engine::object::{Gvk, Object};
 use gatewright_engine::plan::Observed;
 use gatewright_engine::plan::exclusive::wants_place;
 
-use super::{Scope, only_local};
 use crate::cluster::{Cluster, ClusterError};
+use crate::reconcile::model::Facts;
+use crate::reconcile::requests::only_local;
 
 /// Reads whole what nobody has touched, where something new wants a place that one of these may have. Where that cannot
 /// be read, the server's own words say that a place is taken.
-pub(super) async fn look(cluster: &dyn Cluster, scope: Scope<'_>, observed: &mut Observed) -> Result<(), ClusterError> {
+pub(super) async fn look(cluster: &dyn Cluster, facts: &Facts, observed: &mut Observed) -> Result<(), ClusterError> {
     let is_unchanged = |object: &&Object| observed.unchanged.contains(object.id());
-    let mut others = scope.wanted().filter(|object| !is_unchanged(object));
+    let mut others = facts.wanted().filter(|object| !is_unchanged(object));
     if !others.any(|object| wants_place(object, observed.live.get(object.id()))) {
         return Ok(());
     }
-    let services = scope.wanted().filter(is_unchanged).filter(|object| object.id().is_a("", "Service"));
+    let services = facts.wanted().filter(is_unchanged).filter(|object| object.id().is_a("", "Service"));
     let kinds: BTreeSet<Gvk> = services.map(Object::gvk).collect();
-    let label = scope.policies.marker.label();
+    let label = facts.policies.marker.label();
     for kind in kinds {
         let live = match cluster.list(&kind, (SYNC_LABEL, &label)).await {
             Ok(live) => live,

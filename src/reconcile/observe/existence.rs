@@ -8,8 +8,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use futures::FutureExt;
 use gatewright_engine::object::{Gvk, ObjectId, is_secret};
 
-use super::{join_limited, only_local};
 use crate::cluster::{Cluster, ClusterError, Range};
+use crate::reconcile::requests::{join_bounded, only_local};
 
 /// So many GETs may stand in for a LIST: below that a LIST costs more, because it shows others, too.
 const FEW: usize = 3;
@@ -27,7 +27,7 @@ pub async fn unconfirmed(
         cluster.list_metadata(gvk, range).map(move |listed| (gvk, namespace, listed)).boxed()
     });
     let (mut seen, mut there) = (BTreeSet::new(), BTreeSet::new());
-    for (gvk, namespace, listed) in join_limited(looks.collect()).await {
+    for (gvk, namespace, listed) in join_bounded(looks.collect()).await {
         match listed {
             Ok(Some(listed)) => {
                 seen.insert((gvk.clone(), namespace.map(str::to_owned)));

@@ -1,92 +1,27 @@
-//! Units of which a deployer in the cluster holds objects: what their Gateway says about it, and what the objects would
-//! become if they were adopted.
-
-use std::collections::{BTreeMap, BTreeSet};
+//! Units of which a deployer in the cluster holds objects: what their Gateway says about it.
 
 use futures::FutureExt;
 use gatewright_engine::health::{Health, Readiness, health};
 use gatewright_engine::live::Live;
-use gatewright_engine::object::{Gvk, Object, ObjectId};
+use gatewright_engine::object::{Gvk, ObjectId};
 use gatewright_engine::plan::Observed;
-use gatewright_engine::plan::deployer::{self, GatewayState, holder};
+use gatewright_engine::plan::deployer::{GatewayState, holder};
 use gatewright_engine::spec::GATEWAY_API;
 use gatewright_engine::unit::{Declaration, Unit};
 use serde_json::Value;
 
-use super::{DRY_RUN_TRIES, Scope, dry_run_all, get_again, join_limited, obstacle, only_local};
-use crate::cluster::{Cluster, ClusterError, Mode, Reason};
+use crate::cluster::{Cluster, ClusterError, Reason};
+use crate::reconcile::model::Facts;
+use crate::reconcile::requests::{join_bounded, only_local};
 
 /// Looks at the Gateways of all units of which a deployer holds something.
-pub(super) async fn look(cluster: &dyn Cluster, scope: Scope<'_>, observed: &mut Observed) -> Result<(), ClusterError> {
-    let held = scope.about().filter(|unit| held(unit, observed).next().is_some());
+pub(super) async fn look(cluster: &dyn Cluster, facts: &Facts, observed: &mut Observed) -> Result<(), ClusterError> {
+    let held = facts.units().filter(|unit| held(unit, observed).next().is_some());
     let looks = held.map(|unit| state(cluster, unit).map(|state| (unit.id.clone(), state)).boxed()).collect();
-    for (id, state) in join_limited(looks).await {
+    for (id, state) in join_bounded(looks).await {
         observed.gateways.insert(id, state?);
     }
     Ok(())
-}
-
-/// Dry-runs what would be adopted from the deployer. That is a patch of its own: the result of an apply alone would still have the
-/// fields that only the deployer has set.
-pub(super) async fn dry_run(
-    cluster: &dyn Cluster,
-    scope: Scope<'_>,
-    observed: &mut Observed,
-) -> Result<(), ClusterError> {
-    if !scope.policies.adopt_deployer {
-        return Ok(());
-    }
-    let of_unit = |unit| held(unit, observed).map(move |live| (live.object.id().clone(), unit));
-    let mut open: BTreeMap<ObjectId, &Unit> = scope.about().flat_map(of_unit).collect();
-    for _ in 0..DRY_RUN_TRIES {
-        let changed = dry_run_once(cluster, &open, observed).await?;
-        if changed.is_empty() {
-            break;
-        }
-        // A status was written in between. What would become of the object as it is now begins with the apply again.
-        let objects: Vec<&Object> = scope.wanted().filter(|object| changed.contains(object.id())).collect();
-        get_again(cluster, &objects, observed).await?;
-        observed.dry_runs.retain(|id, _| !changed.contains(id));
-        dry_run_all(cluster, scope, objects, observed).await?;
-        open.retain(|id, _| changed.contains(id));
-    }
-    Ok(())
-}
-
-/// Dry-runs the adoption of objects, and returns those that somebody else has written to meanwhile.
-async fn dry_run_once(
-    cluster: &dyn Cluster,
-    objects: &BTreeMap<ObjectId, &Unit>,
-    observed: &mut Observed,
-) -> Result<BTreeSet<ObjectId>, ClusterError> {
-    let candidates = objects.iter().filter_map(|(id, unit)| Some((*unit, observed.live.get(id)?)));
-    let patches: Vec<(&Live, Vec<Value>)> = candidates
-        .filter_map(|(unit, live)| {
-            let applied = observed.dry_runs.get(live.object.id())?.as_ref().ok()?;
-            Some((live, deployer::dry_run(unit, live, applied)))
-        })
-        .collect();
-    let mut runs = Vec::with_capacity(patches.len());
-    for (live, operations) in &patches {
-        let (kind, id) = (live.object.gvk(), live.object.id().clone());
-        runs.push(
-            async move {
-                let run = cluster.patch(&kind, &id, &live.uid, &live.resource_version, operations, Mode::DryRun).await;
-                (id, run)
-            }
-            .boxed(),
-        );
-    }
-    let (mut results, mut changed) = (BTreeMap::new(), BTreeSet::new());
-    for (id, run) in join_limited(runs).await {
-        match run {
-            Ok(live) => drop(results.insert(id, Ok(live))),
-            Err(error) if error.reason == Reason::Conflict => drop(changed.insert(id)),
-            Err(error) => drop(results.insert(id, Err(obstacle(error)?))),
-        }
-    }
-    observed.dry_runs.extend(results);
-    Ok(changed)
 }
 
 /// The live objects of a unit that a deployer holds.

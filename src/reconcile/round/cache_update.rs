@@ -4,127 +4,44 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use gatewright_engine::fingerprint::Metadata;
-use gatewright_engine::health::Readiness;
 use gatewright_engine::live::Live;
 use gatewright_engine::object::{Gvk, ObjectId};
 use gatewright_engine::plan::conflicts::{FieldVerdict, Verdict};
-use gatewright_engine::plan::{Action, Step};
+use gatewright_engine::plan::{Action, Plan, Step};
 use jiff::Timestamp;
 use serde::Deserialize;
 use tokio::time::Instant;
 
-use super::fast_path::NoChange;
-use super::{Here, LastRound, View};
 use crate::cluster::Cluster;
-use crate::desired::rendering::Want;
 use crate::inventory::audit::Audit;
 use crate::inventory::store::Store;
-use crate::reconcile::apply::Applied;
-use crate::reconcile::cache::{Cache, CachedObject, HealthSnapshot};
-use crate::reconcile::observe::metadata::MetadataView;
+use crate::reconcile::apply::model::Applied;
+use crate::reconcile::cache::{Cache, CachedObject, HealthSnapshot, LastRound, NoChange};
+use crate::reconcile::metadata::MetadataView;
+use crate::reconcile::model::{Facts, RoundSettings};
 use crate::report::outcome::Outcome;
 use crate::report::{ClusterReport, UnitReport, UnitState};
 
 /// Traces that are younger are not relied on, so that to look for them sooner is of no use.
 const QUIESCENT: Duration = Duration::from_secs(6);
 
-/// The cache after a round that changed nothing, because it was not to. A plan for what no source says leaves it as it is.
-pub(super) fn planned(here: &Here<'_>, view: &View, store: &Store, report: &ClusterReport) -> Option<LastRound> {
-    if matches!(here.task.want, Want::Ready(_)) {
-        return None;
-    }
-    finished(here, view, &Applied::default(), &view.observed.live, (store, report), None)
-}
-
-/// The cache in the middle of a round, for its next look.
-pub(super) fn so_far(here: &Here<'_>, view: &View, applied: &Applied) -> Cache {
-    CacheWriter { here, view, applied, live: &applied.live, closing: None }.cache()
-}
-
 /// Looks at the metadata of what was written, if that was long enough ago: controllers have reported since, and what
 /// they did not touch need not be compared again.
 pub(super) async fn closing(
     cluster: &dyn Cluster,
-    here: &Here<'_>,
-    view: &View,
+    settings: &RoundSettings,
+    plan: &Plan,
     applied: &Applied,
     written: Instant,
 ) -> Option<MetadataView> {
-    let steps = view.plan.steps.iter().filter(|step| applied.live.contains_key(&step.id));
+    let steps = plan.steps.iter().filter(|step| applied.live.contains_key(&step.id));
     let objects: BTreeMap<ObjectId, Gvk> = steps.map(|step| (step.id.clone(), step.gvk.clone())).collect();
-    let is_of_use = written.elapsed() >= QUIESCENT && applied.lost.is_none() && here.task.undo.is_none();
+    let is_of_use = written.elapsed() >= QUIESCENT && applied.lost.is_none() && settings.undo.is_none();
     if objects.is_empty() || !is_of_use {
         return None;
     }
     // Without it the next round has more to do, and that is all.
-    MetadataView::default().widened(cluster, &objects, &here.task.policies.marker).await.ok().flatten()
-}
-
-/// The cache after a round; `None` where there are no metadata to go by, and after an undo: what that wants is not what the
-/// next round wants.
-pub(super) fn finished(
-    here: &Here<'_>,
-    view: &View,
-    applied: &Applied,
-    live: &BTreeMap<ObjectId, Live>,
-    (store, report): (&Store, &ClusterReport),
-    closing: Option<&MetadataView>,
-) -> Option<LastRound> {
-    if view.observed.is_unmarked || here.task.undo.is_some() {
-        return None;
-    }
-    let cache = CacheWriter { here, view, applied, live, closing }.cache();
-    let no_change = no_change(here, view, applied, &cache, (store, report));
-    Some(LastRound { cache, no_change })
-}
-
-/// What a round after which there is nothing left to do was about.
-fn no_change(
-    here: &Here<'_>,
-    view: &View,
-    applied: &Applied,
-    cache: &Cache,
-    (store, report): (&Store, &ClusterReport),
-) -> Option<NoChange> {
-    let (task, plan) = (here.task, &view.plan);
-    let right: BTreeSet<&ObjectId> = cache.objects.iter().map(|cached| &cached.id).collect();
-    let is_over = |step: &Step| match step.action {
-        Action::Prune(_) | Action::DeleteFirst(_) => {
-            applied.outcomes.get(&step.id) == Some(&Outcome::Done) && !applied.deleting.contains(&step.id)
-        }
-        Action::CreateNamespace => applied.outcomes.get(&step.id) == Some(&Outcome::Done),
-        Action::Release(_) | Action::Forget | Action::Omit => false,
-        Action::Create
-        | Action::Update(_)
-        | Action::Adopt(_)
-        | Action::AdoptFromDeployer(_)
-        | Action::Generate(_)
-        | Action::Recreate(_)
-        | Action::Unchanged => right.contains(&step.id),
-    };
-    let is_no_change = task.policies.only.is_none()
-        && plan.refusals.is_empty()
-        && plan.holds.is_empty()
-        && plan.steps.iter().all(is_over)
-        && applied.lost.is_none();
-    if !is_no_change {
-        return None;
-    }
-    let units = report.units.iter().filter(|unit| unit.state != UnitState::Pruned);
-    let current = |unit: &UnitReport| match unit.state {
-        UnitState::Changed => UnitReport { state: UnitState::Current, ..unit.clone() },
-        _ => unit.clone(),
-    };
-    let rendering = &here.place.rendering;
-    Some(NoChange {
-        key: task.want.key()?,
-        inventory: store.version()?.to_owned(),
-        signed_by: task.audit.and_then(Audit::key_id),
-        units: units.map(current).collect(),
-        broken: rendering.broken.clone(),
-        problems: rendering.problems.clone(),
-        unclaimed: rendering.unclaimed.iter().map(Into::into).collect(),
-    })
+    MetadataView::default().widened(cluster, &objects, &settings.policies.marker).await.ok().flatten()
 }
 
 /// What will still be so of a field in the next round; what was handed over is left to its new owner then.
@@ -137,29 +54,85 @@ fn lasting(field: &FieldVerdict) -> Option<FieldVerdict> {
 }
 
 /// The facts that a cache is made from.
-struct CacheWriter<'a> {
-    here: &'a Here<'a>,
-    view: &'a View,
-    applied: &'a Applied,
+pub(super) struct Basis<'a> {
+    pub(super) settings: &'a RoundSettings,
+    pub(super) facts: &'a Facts,
+    pub(super) plan: &'a Plan,
+    pub(super) applied: &'a Applied,
     /// The newest state of objects.
-    live: &'a BTreeMap<ObjectId, Live>,
+    pub(super) live: &'a BTreeMap<ObjectId, Live>,
     /// What was seen at the end.
-    closing: Option<&'a MetadataView>,
+    pub(super) closing: Option<&'a MetadataView>,
 }
 
-impl CacheWriter<'_> {
-    fn cache(&self) -> Cache {
-        let mut cache = Cache::on(&self.here.place.identity);
-        let last_round = self.here.task.last_round.map(|last_round| &last_round.cache);
-        let old = last_round.filter(|cache| cache.are_about(&self.here.place.identity));
+impl Basis<'_> {
+    /// Returns what is known after a round; `None` where there are no metadata to go by, and after an undo: what that
+    /// wants is not what the next round wants.
+    pub(super) fn last_round(&self, store: &Store, report: &ClusterReport) -> Option<LastRound> {
+        if self.facts.observed.is_unmarked || self.settings.undo.is_some() {
+            return None;
+        }
+        let cache = self.cache();
+        let no_change = self.no_change(&cache, store, report);
+        Some(LastRound { cache, no_change })
+    }
+
+    /// What a round after which there is nothing left to do was about.
+    fn no_change(&self, cache: &Cache, store: &Store, report: &ClusterReport) -> Option<NoChange> {
+        let Self { settings, facts, plan, applied, .. } = self;
+        let right: BTreeSet<&ObjectId> = cache.objects.iter().map(|cached| &cached.id).collect();
+        let is_over = |step: &Step| match step.action {
+            Action::Prune(_) | Action::DeleteFirst(_) => {
+                applied.outcomes.get(&step.id) == Some(&Outcome::Done) && !applied.deleting.contains(&step.id)
+            }
+            Action::CreateNamespace => applied.outcomes.get(&step.id) == Some(&Outcome::Done),
+            Action::Release(_) | Action::Forget | Action::Omit => false,
+            Action::Create
+            | Action::Update(_)
+            | Action::Adopt(_)
+            | Action::AdoptFromDeployer(_)
+            | Action::Generate(_)
+            | Action::Recreate(_)
+            | Action::Unchanged => right.contains(&step.id),
+        };
+        let is_no_change = settings.policies.only.is_none()
+            && plan.refusals.is_empty()
+            && plan.holds.is_empty()
+            && plan.steps.iter().all(is_over)
+            && applied.lost.is_none();
+        if !is_no_change {
+            return None;
+        }
+        let units = report.units.iter().filter(|unit| unit.state != UnitState::Pruned);
+        let current = |unit: &UnitReport| match unit.state {
+            UnitState::Changed => UnitReport { state: UnitState::Current, ..unit.clone() },
+            _ => unit.clone(),
+        };
+        let rendering = &facts.rendering;
+        Some(NoChange {
+            key: settings.want.key()?,
+            inventory: store.version()?.to_owned(),
+            signed_by: settings.audit.as_ref().and_then(Audit::key_id),
+            units: units.map(current).collect(),
+            broken: rendering.broken.clone(),
+            problems: rendering.problems.clone(),
+            unclaimed: rendering.unclaimed.iter().map(Into::into).collect(),
+        })
+    }
+
+    /// Returns the notes on the objects, which are all that the next look of the same round needs.
+    pub(super) fn cache(&self) -> Cache {
+        let Self { settings, facts, plan, .. } = self;
+        let mut cache = Cache::on(&facts.identity);
+        let last_round = settings.last_round.as_ref().map(|last_round| &last_round.cache);
+        let old = last_round.filter(|cache| cache.are_about(&facts.identity));
         let known = old.map(Cache::by_object).unwrap_or_default();
-        cache.versions = self.view.metadata.as_ref().map(MetadataView::versions).unwrap_or_default();
+        cache.versions = facts.metadata.as_ref().map(MetadataView::versions).unwrap_or_default();
         cache.proven = old.and_then(|cache| cache.proven);
-        cache.objects =
-            self.view.plan.steps.iter().filter_map(|step| self.cached(step, known.get(&step.id).copied())).collect();
-        if self.here.task.policies.only.is_some() {
+        cache.objects = plan.steps.iter().filter_map(|step| self.cached(step, known.get(&step.id).copied())).collect();
+        if settings.policies.only.is_some() {
             // Of the rest nothing was asked.
-            let planned: BTreeSet<&ObjectId> = self.view.plan.steps.iter().map(|step| &step.id).collect();
+            let planned: BTreeSet<&ObjectId> = plan.steps.iter().map(|step| &step.id).collect();
             let others = known.into_values().filter(|cached| !planned.contains(&cached.id)).cloned();
             cache.objects.extend(others);
         }
@@ -174,16 +147,16 @@ impl CacheWriter<'_> {
         }
         let is_kept = step.action == Action::Unchanged && !self.applied.outcomes.contains_key(&step.id);
         let written = self.applied.live.get(&step.id);
-        if self.view.observed.unchanged.contains(&step.id) && written.is_none() {
+        if self.facts.observed.unchanged.contains(&step.id) && written.is_none() {
             let mut cached = known?.clone();
-            let (metadata, date) = self.view.metadata.as_ref()?.of(&step.id, &step.gvk)?;
+            let (metadata, date) = self.facts.metadata.as_ref()?.of(&step.id, &step.gvk)?;
             cached.see(metadata, date);
-            cached.health = self.view.snapshots.get(&step.id).cloned().unwrap_or_default();
+            cached.health = self.facts.snapshots.get(&step.id).cloned().unwrap_or_default();
             return Some(cached);
         }
-        let live = written.or_else(|| self.view.observed.live.get(&step.id).filter(|_| is_kept))?;
+        let live = written.or_else(|| self.facts.observed.live.get(&step.id).filter(|_| is_kept))?;
         let metadata = Metadata::deserialize(&live.object.body()["metadata"]).ok()?;
-        let seen = self.view.metadata.as_ref().and_then(|metadata| metadata.kinds.get(&step.gvk)?.date);
+        let seen = self.facts.metadata.as_ref().and_then(|metadata| metadata.kinds.get(&step.gvk)?.date);
         let date: Option<Timestamp> = seen.filter(|_| written.is_none());
         let newest = self.live.get(&step.id).unwrap_or(live);
         let mut cached = CachedObject {
@@ -193,19 +166,15 @@ impl CacheWriter<'_> {
             uid: live.uid.clone(),
             version: live.resource_version.clone(),
             fingerprint: CachedObject::traces(&metadata, date),
-            wanted: self.here.place.digests.get(&step.id)?.clone(),
+            wanted: self.facts.digests.get(&step.id)?.clone(),
             fields: step.fields.iter().filter_map(lasting).collect(),
             note: step.note.clone(),
-            health: HealthSnapshot::of(newest, self.readiness()),
+            health: HealthSnapshot::of(newest, self.settings.readiness()),
         };
         if let Some((seen, date)) = self.closing.and_then(|metadata| metadata.of(&step.id, &step.gvk)) {
             let traces = self.applied.traces.get(&step.id).cloned();
             cached.see_again(&traces.unwrap_or_else(|| metadata.fingerprint()), seen, date);
         }
         Some(cached)
-    }
-
-    fn readiness(&self) -> Readiness {
-        self.here.task.wait_policy.map(|wait_policy| wait_policy.readiness).unwrap_or_default()
     }
 }

@@ -17,8 +17,8 @@ use gatewright_engine::plan::withdrawal::is_near;
 use gatewright_engine::plan::{Action, Plan};
 use gatewright_engine::unit::{Rendering, Unit};
 
-use crate::reconcile::apply::Applied;
-use crate::reconcile::wait::Unhealthy;
+use crate::reconcile::apply::model::Applied;
+use crate::reconcile::model::Unhealthy;
 use crate::report::outcome::Outcome;
 
 /// A unit that is not as it should be.

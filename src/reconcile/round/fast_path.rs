@@ -3,63 +3,40 @@
 //! It is known from metadata alone. Nothing is rendered, no object is read, and what is reported is what was true after
 //! the last round, but for the health of what has moved since.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 use gatewright_engine::health::pods::Count;
 use gatewright_engine::object::ObjectId;
 use gatewright_engine::plan::Plan;
-use gatewright_engine::problem::Problem;
-use serde::{Deserialize, Serialize};
 
-use super::health_snapshot::{has_pods, snapshots};
-use super::{Conclusion, LastRound, Task};
 use crate::cluster::{Cluster, ClusterError};
 use crate::inventory::audit::Audit;
 use crate::inventory::store;
-use crate::reconcile::cache::{Cache, CachedObject};
-use crate::reconcile::observe::metadata::MetadataView;
-use crate::report::{ClusterReport, ClusterState, Mode, Saved, StepReport, Unclaimed, UnitReport, UnitState};
-
-/// A round after which there was nothing left to do.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
-pub struct NoChange {
-    /// Names all that the rendering depended on.
-    pub key: String,
-    /// The version of the inventory.
-    pub inventory: String,
-    /// The key that has signed it.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub signed_by: Option<String>,
-    /// The units.
-    pub units: Vec<UnitReport>,
-    /// Specs that have a mistake, and own nothing.
-    #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
-    pub broken: BTreeSet<ObjectId>,
-    /// What is wrong with the source and stands in nobody's way.
-    pub problems: Vec<Problem>,
-    /// Documents that no pack claims.
-    pub unclaimed: Vec<Unclaimed>,
-}
+use crate::reconcile::cache::{Cache, CachedObject, LastRound, NoChange};
+use crate::reconcile::health_snapshot::{has_pods, snapshots};
+use crate::reconcile::metadata::MetadataView;
+use crate::reconcile::model::{Conclusion, RoundSettings};
+use crate::report::action::StepAction;
+use crate::report::{ClusterReport, ClusterState, Mode, Saved, StepReport, UnitReport, UnitState};
 
 /// Concludes a round, if there is nothing to do.
 pub(super) async fn conclude(
     cluster: &dyn Cluster,
-    task: &Task<'_>,
+    settings: &RoundSettings,
     last_round: &LastRound,
     metadata: &MetadataView,
 ) -> Result<Option<Conclusion>, ClusterError> {
     let LastRound { cache, no_change: Some(no_change) } = last_round else { return Ok(None) };
-    let is_whole = task.policies.only.is_none() && task.policies.pinned.is_none();
-    let is_same_want = is_whole && task.want.key().as_ref() == Some(&no_change.key);
-    let is_same_key = task.audit.and_then(Audit::key_id) == no_change.signed_by;
+    let is_whole = settings.policies.only.is_none() && settings.policies.pinned.is_none();
+    let is_same_want = is_whole && settings.want.key().as_ref() == Some(&no_change.key);
+    let is_same_key = settings.audit.as_ref().and_then(Audit::key_id) == no_change.signed_by;
     if !is_same_want || !is_same_key || metadata.is_older_than(&cache.versions) || !is_untouched(cache, metadata) {
         return Ok(None);
     }
-    if store::version(cluster, &task.policies.marker.sync).await?.as_ref() != Some(&no_change.inventory) {
+    if store::version(cluster, settings.sync()).await?.as_ref() != Some(&no_change.inventory) {
         return Ok(None);
     }
-    let snapshots = snapshots(cluster, task, cache.objects.iter(), metadata).await?;
+    let snapshots = snapshots(cluster, settings, cache.objects.iter(), metadata).await?;
     let mut seen = cache.clone();
     for cached in &mut seen.objects {
         if let Some((metadata, date)) = metadata.of(&cached.id, &cached.gvk) {
@@ -68,9 +45,9 @@ pub(super) async fn conclude(
         cached.health = snapshots.get(&cached.id).cloned().unwrap_or_default();
     }
     seen.versions.extend(metadata.versions());
-    let asks_for_health = task.wait_policy.is_some() && cluster.has_health();
+    let asks_for_health = settings.wait_policy.is_some() && cluster.has_health();
     let units = units(no_change, &seen.objects, asks_for_health);
-    let state = if task.mode == Mode::Plan { ClusterState::Planned } else { ClusterState::Done };
+    let state = if settings.mode == Mode::Plan { ClusterState::Planned } else { ClusterState::Done };
     let steps = seen.objects.iter().map(step).collect();
     let saved = Saved { identity: cache.cluster.clone(), steps: Vec::new() };
     let broken = no_change.broken.clone();
@@ -121,17 +98,6 @@ fn unwell(cached: &CachedObject) -> Option<String> {
 }
 
 fn step(cached: &CachedObject) -> StepReport {
-    StepReport {
-        unit: cached.unit.clone(),
-        id: cached.id.clone(),
-        action: "keep".to_owned(),
-        differences: Vec::new(),
-        fields: cached.fields.clone(),
-        note: cached.note.clone(),
-        place: None,
-        class: None,
-        outcome: None,
-        since: None,
-        later: BTreeMap::new(),
-    }
+    let step = StepReport::new(cached.unit.clone(), cached.id.clone(), StepAction::Unchanged, cached.note.clone());
+    StepReport { fields: cached.fields.clone(), ..step }
 }

@@ -7,48 +7,51 @@ use gatewright_engine::object::{Gvk, ObjectId};
 use gatewright_engine::plan::{Action, Plan, Release, Step};
 use tokio::time::Instant;
 
+use super::cache_update::{self, Basis};
+use super::dependence;
 use super::former_inventories::Stores;
 use super::summary::report;
-use super::{Here, LastRound, View, cache_update, dependence, failed};
 use crate::cluster::{Cluster, ClusterError};
 use crate::inventory::store::Store;
-use crate::reconcile::apply::Applied;
+use crate::reconcile::apply::model::{Applied, Terms};
 use crate::reconcile::apply::prune::prune;
-use crate::reconcile::wait::{Unhealthy, sick, wait};
+use crate::reconcile::cache::LastRound;
+use crate::reconcile::model::{Conclusion, Facts, RoundSettings, Unhealthy};
+use crate::reconcile::wait::{sick, wait};
 use crate::report::ClusterReport;
 use crate::report::outcome::Outcome;
 
 /// Waits, prunes and records. Whatever goes wrong here, what was done before it is in the report.
 pub(super) async fn finish(
     cluster: &dyn Cluster,
-    here: &Here<'_>,
+    settings: &RoundSettings,
+    facts: &Facts,
     mut stores: Stores,
-    mut view: View,
+    mut plan: Plan,
     mut applied: Applied,
 ) -> (ClusterReport, Option<LastRound>) {
     let written = Instant::now();
-    let mut after = After { live: view.observed.live.clone(), unhealthy: Unhealthy::new() };
+    let mut after = After { live: facts.observed.live.clone(), unhealthy: Unhealthy::new() };
     after.live.extend(applied.live.clone());
-    let finished = finish_all(cluster, here, &mut stores.own, &mut view, &mut applied, &mut after).await;
-    let finished = match finished {
+    let ended = end(cluster, (settings, facts), &mut stores.own, &mut plan, &mut applied, &mut after).await;
+    let ended = match ended {
         Ok(()) => stores.others.dissolve(cluster).await,
         failed => failed,
     };
-    for (id, outcome) in not_pruned(&view.plan).outcomes {
-        applied.outcomes.entry(id).or_insert(outcome);
+    for step in plan.steps.iter().filter(|step| matches!(step.action, Action::Prune(_))) {
+        applied.outcomes.entry(step.id.clone()).or_insert(Outcome::Skipped);
     }
-    if finished.is_ok() {
-        applied.outcomes.extend(released(&view.plan));
+    if ended.is_ok() {
+        applied.outcomes.extend(released(&plan));
     }
-    let snapshots = here.health(&view, Some(&after.live));
-    let report = report(here, &view.plan, &applied, &snapshots, &after.unhealthy);
-    if let Err(error) = finished {
-        let failed = failed(&error);
+    let report = report(settings, facts, &plan, &applied, &after.live, &after.unhealthy);
+    if let Err(error) = ended {
+        let failed = Conclusion::failed(&error).report;
         return (ClusterReport { state: failed.state, error: failed.error, ..report }, None);
     }
-    let closing = cache_update::closing(cluster, here, &view, &applied, written).await;
-    let last_round =
-        cache_update::finished(here, &view, &applied, &after.live, (&stores.own, &report), closing.as_ref());
+    let closing = cache_update::closing(cluster, settings, &plan, &applied, written).await;
+    let basis = Basis { settings, facts, plan: &plan, applied: &applied, live: &after.live, closing: closing.as_ref() };
+    let last_round = basis.last_round(&stores.own, &report);
     (report, last_round)
 }
 
@@ -60,16 +63,15 @@ struct After {
     unhealthy: Unhealthy,
 }
 
-async fn finish_all(
+async fn end(
     cluster: &dyn Cluster,
-    here: &Here<'_>,
+    (settings, facts): (&RoundSettings, &Facts),
     store: &mut Store,
-    view: &mut View,
+    plan: &mut Plan,
     applied: &mut Applied,
     after: &mut After,
 ) -> Result<(), ClusterError> {
-    let (task, View { plan, observed, snapshots, .. }) = (here.task, view);
-    let sync = &task.policies.marker.sync;
+    let (sync, snapshots) = (settings.sync(), &facts.snapshots);
     if plan.inventory.cluster.is_empty() {
         // A directory has an identity only after its first write.
         plan.inventory.cluster = cluster.identity().await?;
@@ -77,20 +79,20 @@ async fn finish_all(
     plan.inventory.record_uids(applied.live.values());
     store.save(cluster, sync, &plan.inventory).await?;
     let mut bystanders = Unhealthy::new();
-    if let Some(wait_policy) = task.wait_policy.filter(|_| cluster.has_health() && applied.lost.is_none()) {
+    if let Some(wait_policy) = settings.wait_policy.filter(|_| cluster.has_health() && applied.lost.is_none()) {
         let changed = changed(plan, applied);
         let live = &mut after.live;
-        after.unhealthy = wait(cluster, &task.policies.marker, &changed, wait_policy, live, task.stop).await?;
+        after.unhealthy = wait(cluster, &settings.policies.marker, &changed, wait_policy, live, &settings.stop).await?;
         bystanders = sick(&kept(plan), live, wait_policy.readiness);
         bystanders.retain(|id, _| !snapshots.contains_key(id));
         let known = snapshots.iter().filter_map(|(id, health)| Some((id.clone(), health.sick.clone()?)));
         bystanders.extend(known);
     }
-    if applied.lost.is_none() && !task.stop.is_cancelled() {
+    if applied.lost.is_none() && !settings.stop.is_cancelled() {
         let sick = (&after.unhealthy, &bystanders);
-        let open = dependence::open(plan, applied, sick, &here.place.rendering, &after.live);
+        let open = dependence::open(plan, applied, sick, &facts.rendering, &after.live);
         let postponed = dependence::postponed(plan, &open, &after.live);
-        let pruned = prune(cluster, plan, &postponed, task.terms(observed), task.stop).await;
+        let pruned = prune(cluster, plan, &postponed, Terms::of(settings, facts)).await;
         applied.outcomes.extend(pruned.outcomes);
         applied.deleting.extend(pruned.deleting);
         applied.lost = applied.lost.take().or(pruned.lost);
@@ -112,11 +114,6 @@ fn changed(plan: &Plan, applied: &Applied) -> BTreeMap<ObjectId, Gvk> {
 fn kept(plan: &Plan) -> BTreeMap<ObjectId, Gvk> {
     let steps = plan.steps.iter().filter(|step| step.action == Action::Unchanged);
     steps.map(|step| (step.id.clone(), step.gvk.clone())).collect()
-}
-
-fn not_pruned(plan: &Plan) -> Applied {
-    let prunes = plan.steps.iter().filter(|step| matches!(step.action, Action::Prune(_)));
-    Applied { outcomes: prunes.map(|step| (step.id.clone(), Outcome::Skipped)).collect(), ..Applied::default() }
 }
 
 /// Only what is known to be gone leaves the inventory.

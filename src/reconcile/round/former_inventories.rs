@@ -10,9 +10,9 @@ use gatewright_engine::plan::policies::Policies;
 use gatewright_engine::plan::{Elsewhere, Observed, Suspicion};
 use tracing::{info, warn};
 
-use super::Task;
 use crate::cluster::{Cluster, ClusterError};
 use crate::inventory::store::{self, Shards, Store};
+use crate::reconcile::model::RoundSettings;
 
 /// The inventory of a sync, and what it needs of those of others.
 pub(super) struct Stores {
@@ -22,9 +22,13 @@ pub(super) struct Stores {
 
 impl Stores {
     /// Reads them.
-    pub(super) async fn load(cluster: &dyn Cluster, task: &Task<'_>, shards: Shards) -> Result<Self, ClusterError> {
-        let mut own = store::watched(cluster, &task.policies.marker.sync, task.audit, shards).await?;
-        let others = Others::load(cluster, task, shards).await?;
+    pub(super) async fn load(
+        cluster: &dyn Cluster,
+        settings: &RoundSettings,
+        shards: Shards,
+    ) -> Result<Self, ClusterError> {
+        let mut own = store::watched(cluster, settings.sync(), settings.audit.as_ref(), shards).await?;
+        let others = Others::load(cluster, settings, shards).await?;
         own.unverified.extend(others.unverified().cloned());
         Ok(Self { own, others })
     }
@@ -38,11 +42,11 @@ impl Stores {
     pub(super) async fn report(
         &self,
         cluster: &dyn Cluster,
-        task: &Task<'_>,
+        policies: &Policies,
         observed: &mut Observed,
     ) -> Result<(), ClusterError> {
-        observed.elsewhere = self.others.elsewhere(cluster, observed, task).await?;
-        let suspicion = |what: &String| Suspicion { sync: task.policies.marker.sync.clone(), what: what.clone() };
+        observed.elsewhere = self.others.elsewhere(cluster, observed, policies).await?;
+        let suspicion = |what: &String| Suspicion { sync: policies.marker.sync.clone(), what: what.clone() };
         observed.suspicion = self.own.suspicion.as_ref().map(suspicion).or_else(|| self.others.suspicion.clone());
         observed.unverified.clone_from(&self.own.unverified);
         Ok(())
@@ -58,11 +62,11 @@ pub(super) struct Others {
 
 impl Others {
     /// Reads the inventories of former names. One of another installation stays.
-    async fn load(cluster: &dyn Cluster, task: &Task<'_>, shards: Shards) -> Result<Self, ClusterError> {
-        let policies = task.policies;
+    async fn load(cluster: &dyn Cluster, settings: &RoundSettings, shards: Shards) -> Result<Self, ClusterError> {
+        let policies = &settings.policies;
         let (mut former, mut suspicion) = (BTreeMap::new(), None);
         for name in &policies.renamed_from {
-            let audit = task.audit.map(|audit| audit.of(name));
+            let audit = settings.audit.as_ref().map(|audit| audit.of(name));
             let store = store::watched(cluster, name, audit.as_ref(), shards).await?;
             let wrong =
                 |what: &String| Suspicion { sync: name.clone(), what: format!("that of sync {name:?}: {what}") };
@@ -107,9 +111,8 @@ impl Others {
         &self,
         cluster: &dyn Cluster,
         observed: &Observed,
-        task: &Task<'_>,
+        policies: &Policies,
     ) -> Result<BTreeMap<ObjectId, Elsewhere>, ClusterError> {
-        let policies = task.policies;
         let claims = &policies.claims;
         let mut elsewhere = BTreeMap::new();
         let mut add = |sync: &str, inventory: &Inventory| {

@@ -2,33 +2,34 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use gatewright_engine::live::Live;
 use gatewright_engine::object::ObjectId;
 use gatewright_engine::plan::Plan;
 use gatewright_engine::plan::conflicts::Verdict;
-use gatewright_engine::unit::Unit;
 use tracing::{info, warn};
 
-use super::Here;
-use super::health_snapshot::HealthSnapshots;
-use crate::reconcile::apply::Applied;
-use crate::reconcile::wait::Unhealthy;
+use crate::reconcile::apply::model::Applied;
+use crate::reconcile::health_snapshot::HealthSnapshots;
+use crate::reconcile::model::{Facts, RoundSettings, Unhealthy};
+use crate::report::action::StepAction;
 use crate::report::outcome::Outcome;
 use crate::report::text::fields::fighting;
 use crate::report::{ClusterReport, ClusterState, UnitReport, UnitState};
 
 /// Reports a round that was carried out.
 pub(super) fn report(
-    here: &Here<'_>,
+    settings: &RoundSettings,
+    facts: &Facts,
     plan: &Plan,
     applied: &Applied,
-    snapshots: &HealthSnapshots<'_>,
+    live: &BTreeMap<ObjectId, Live>,
     unhealthy: &Unhealthy,
 ) -> ClusterReport {
     let mut report = ClusterReport::of(plan);
     for step in &mut report.steps {
         step.outcome = applied.outcomes.get(&step.id).cloned();
-        if step.action != "keep" && step.outcome == Some(Outcome::Done) {
-            info!(object = %step.id, action = step.action, "changed");
+        if step.action != StepAction::Unchanged && step.outcome == Some(Outcome::Done) {
+            info!(object = %step.id, action = %step.action, "changed");
         }
         for field in step.fields.iter().filter(|field| field.verdict == Verdict::Fighting) {
             warn!(object = %step.id, path = field.path, managers = ?field.managers, "fighting");
@@ -38,16 +39,18 @@ pub(super) fn report(
     report.state = match () {
         () if applied.lost.is_some() => ClusterState::Unreachable,
         () if is_failed => ClusterState::Failed,
-        () if here.task.stop.is_cancelled() => ClusterState::Stopped,
+        () if settings.stop.is_cancelled() => ClusterState::Stopped,
         () => ClusterState::Done,
     };
-    report.units = units(here, plan, snapshots, Some(applied), unhealthy);
+    let snapshots = HealthSnapshots::of_round(settings, facts, Some(live));
+    report.units = units(settings, facts, plan, &snapshots, Some(applied), unhealthy);
     report
 }
 
 /// The state of every unit that is wanted or was owned.
 pub(super) fn units(
-    here: &Here<'_>,
+    settings: &RoundSettings,
+    facts: &Facts,
     plan: &Plan,
     snapshots: &HealthSnapshots<'_>,
     applied: Option<&Applied>,
@@ -57,9 +60,8 @@ pub(super) fn units(
     let unfinished = applied.map(|applied| applied.unfinished(plan)).unwrap_or_default();
     let changed: BTreeSet<&ObjectId> = plan.changes().map(|step| &step.unit).collect();
     let mut fights = fights(plan);
-    let rendering = &here.place.rendering;
-    let wanted = rendering.units.iter().filter(|unit| here.task.policies.is_about(&unit.id));
-    let mut reports: Vec<UnitReport> = wanted
+    let mut reports: Vec<UnitReport> = facts
+        .units()
         .map(|unit| {
             let sick = unit.all().find_map(|object| unhealthy.get_key_value(object.id()));
             let state = match () {
@@ -73,12 +75,12 @@ pub(super) fn units(
             let postponed = applied.and_then(|applied| applied.postponed.get(&unit.id)).cloned();
             let sick = sick.map(|(id, what)| format!("{id}: {what}"));
             let message = postponed.or(sick).or_else(|| fights.remove(&unit.id));
-            let is_awaited = applied.is_some() && here.task.wait_policy.is_some();
+            let is_awaited = applied.is_some() && settings.wait_policy.is_some();
             let unawaited = if is_awaited { None } else { snapshots.unwell(unit) };
-            UnitReport { message, unawaited, ..unit_report(unit, state, snapshots) }
+            UnitReport { message, unawaited, ..snapshots.unit_report(unit, state) }
         })
         .collect();
-    let rendered: BTreeSet<&ObjectId> = rendering.units.iter().map(|unit| &unit.id).collect();
+    let rendered: BTreeSet<&ObjectId> = facts.rendering.units.iter().map(|unit| &unit.id).collect();
     let gone = changed.difference(&rendered);
     reports.extend(gone.filter(|id| !id.is_a("", "Namespace")).map(|id| UnitReport {
         unit: (*id).clone(),
@@ -95,24 +97,6 @@ pub(super) fn units(
         since: None,
     }));
     reports
-}
-
-/// Begins the report of a unit: where it can be reached.
-pub fn unit_report(unit: &Unit, state: UnitState, snapshots: &HealthSnapshots<'_>) -> UnitReport {
-    let service = unit.objects.iter().find(|object| object.id().is_a("", "Service"));
-    let ports = service.and_then(|service| service.body().pointer("/spec/ports")?.as_array());
-    let ports = ports.into_iter().flatten().filter_map(|port| u16::try_from(port["port"].as_u64()?).ok());
-    let addresses = service.map(|service| snapshots.addresses(service.id()));
-    UnitReport {
-        unit: unit.id.clone(),
-        state,
-        message: None,
-        addresses: addresses.unwrap_or_default(),
-        ports: ports.collect(),
-        pods: snapshots.pods(unit),
-        unawaited: None,
-        since: None,
-    }
 }
 
 /// What objects are fought about: of each unit the first.

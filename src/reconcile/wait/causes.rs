@@ -11,9 +11,9 @@ use gatewright_engine::object::{Gvk, ObjectId, is_secret};
 use serde_json::Value;
 use tracing::debug;
 
-use super::Unhealthy;
 use crate::basics::redact::said;
 use crate::cluster::{Cluster, Search};
+use crate::reconcile::model::Unhealthy;
 
 /// About how many objects is asked: with two requests for each.
 const MOST: usize = 3;

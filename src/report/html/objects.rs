@@ -6,6 +6,7 @@ use gatewright_engine::object::ObjectId;
 use gatewright_engine::text::count;
 use serde_json::{Value, json};
 
+use crate::report::action::StepAction;
 use crate::report::outcome::Outcome;
 use crate::report::shown::{Shown, Values, dated, tags};
 use crate::report::text::{fields, why};
@@ -31,7 +32,7 @@ pub(super) fn units(cluster: &ClusterReport) -> Vec<Value> {
         json!({
             "name": unit.to_string(), "state": known.map(|unit| unit.state),
             "message": message.trim(),
-            "open": objects.iter().any(|object| object["state"] != "keep"), "objects": objects,
+            "open": objects.iter().any(|object| object["state"] != StepAction::Unchanged.word()), "objects": objects,
         })
     };
     units.into_iter().map(unit).collect()
@@ -60,7 +61,7 @@ pub(super) fn state_of(step: &StepReport) -> &str {
     match &step.outcome {
         Some(Outcome::Failed(_) | Outcome::Stale(_)) => "failed",
         Some(Outcome::Skipped) => "not tried",
-        Some(Outcome::Done) | None => &step.action,
+        Some(Outcome::Done) | None => step.action.word(),
     }
 }
 

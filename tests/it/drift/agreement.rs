@@ -7,17 +7,21 @@ use std::path::Path;
 use std::sync::Arc;
 
 use gatewright::basics::clock::SystemClock;
+use gatewright::cluster::Cluster;
 use gatewright::cluster::kube::KubeCluster;
 use gatewright::cluster::kubeconfig::{Settings, StandardLookup};
-use gatewright::cluster::{Cluster, Precondition};
-use gatewright::reconcile::observe::dry_run::DryRun;
+use gatewright::reconcile::observe::dry_run::ask;
 use gatewright_engine::diff::Difference;
 use gatewright_engine::live::Live;
+use gatewright_engine::marks::Marker;
 use gatewright_engine::object::{Gvk, Object};
+use gatewright_engine::plan::Observed;
 use gatewright_engine::plan::conflicts::Conflicts;
 use gatewright_engine::plan::drift::Pair;
 use gatewright_engine::plan::drift::estimate::estimated;
 use gatewright_engine::plan::drift::model::Model;
+use gatewright_engine::plan::policies::Policies;
+use gatewright_engine::plan::questions::Purpose;
 use gatewright_engine::unit::Unit;
 use http::Request;
 use kube::config::KubeConfigOptions;
@@ -341,11 +345,14 @@ impl Site<'_> {
         let Some(live) = self.live(object) else { return Ok(0) };
         let conflicts = Conflicts::default();
         let pair = Pair::new(unit, object, &live, None, &conflicts).expect("nothing is refused");
-        let (uid, resource_version) = (live.uid.clone(), live.resource_version.clone());
-        let only_if = Precondition::Unchanged { uid, resource_version };
-        let dry_run = DryRun::Change(Box::new(pair.agreed.clone()), &live, only_if);
+        let mut observed = Observed { live: [(object.id().clone(), live.clone())].into(), ..Observed::default() };
+        let wanted = [Unit { objects: vec![object.clone()], ..unit.clone() }];
+        let marker = Marker { installation: "0123456789abcdef".to_owned(), sync: "edge".to_owned() };
+        let policies = Policies::new(marker);
+        let asked = ask(self.cluster, &wanted, &policies, Purpose::Report, &mut observed);
+        self.hands.runtime.block_on(asked).expect("the server answers");
         // What the server does not take back cannot be compared.
-        let Ok(after) = self.hands.runtime.block_on(dry_run.run(self.cluster)) else { return Ok(0) };
+        let Some(Ok(after)) = observed.dry_runs.remove(object.id()).map(|run| run.result) else { return Ok(0) };
         let (exact, _) = pair.differences(after.object.body(), &conflicts);
         let (guess, _) = pair.differences(&estimated(&pair.agreed, &live, self.model), &conflicts);
         let lines = |all: &[Difference]| {

@@ -11,7 +11,8 @@ use gatewright::config::settings::{Moved, SyncSettings};
 use gatewright::desired::rendering::{Reading, Want, Wanted};
 use gatewright::desired::siblings::{Sibling, Siblings};
 use gatewright::history::archive::{self, Archive, runs};
-use gatewright::reconcile::fleet::{self, Order};
+use gatewright::reconcile::fleet;
+use gatewright::reconcile::model::Order;
 use gatewright::report::{ClusterReport, Mode};
 use gatewright::source::Snapshot;
 use gatewright::state::State;
@@ -19,7 +20,7 @@ use gatewright_engine::inventory::{Encoded, Inventory};
 use gatewright_engine::marks::Marker;
 use gatewright_engine::mask::Masker;
 use gatewright_engine::object::ObjectId;
-use gatewright_engine::pack::{Pack, Packs};
+use gatewright_engine::pack::Packs;
 use gatewright_engine::plan::restore::candidates;
 use gatewright_engine::selector::ClusterFacts;
 use gatewright_engine::unit::Rendering;
@@ -261,7 +262,7 @@ fn snapshot(specs: &Specs) -> Snapshot {
 fn packs() -> &'static Packs {
     static PACKS: OnceLock<Packs> = OnceLock::new();
     PACKS.get_or_init(|| {
-        let pack = Pack::builtin("kgateway", &Value::Null).expect("the built-in pack is sound");
+        let pack = gatewright_packs::pack("kgateway", &Value::Null).expect("the built-in pack is sound");
         Packs::new(vec![pack]).expect("the built-in pack is sound")
     })
 }

@@ -198,7 +198,7 @@ impl World {
     pub(crate) async fn assert_converged(&self) {
         let plan = self.installation.plan(&self.specs, &self.cluster).await;
         assert_eq!(plan.state, ClusterState::Planned, "{plan:?}");
-        let open: Vec<_> = plan.steps.iter().filter(|step| step.action != "keep").collect();
+        let open: Vec<_> = plan.steps.iter().filter(|step| step.action.word() != "keep").collect();
         assert!(open.is_empty(), "{open:?} in {plan:?}");
         let live = self.memory.objects();
         let rendering = self.installation.rendering(&self.specs);
@@ -239,7 +239,7 @@ fn assert_order(
             assert!(before.contains_key(&need) || is_done || is_made, "{effect:?} at {at} in {done:?}");
         }
     }
-    let prunes = report.steps.iter().filter(|step| step.action == "prune" && step.id.kind == "Deployment");
+    let prunes = report.steps.iter().filter(|step| step.action.word() == "prune" && step.id.kind == "Deployment");
     for step in prunes {
         let after = done.iter().position(|effect| *effect == Effect::Delete(step.id.clone()));
         for need in needs(&step.id) {

@@ -175,7 +175,8 @@ async fn an_undo_that_plans_again_reports_all_that_it_did_and_nothing_else() {
     let undone = installation.undo(&runs[0], &cluster).await;
     assert_eq!((undone.state, bodies(&memory) == was), (ClusterState::Done, true), "{undone:?}");
     let done = |action: &str| {
-        let steps = undone.steps.iter().filter(|step| step.action == action && step.outcome == Some(Outcome::Done));
+        let steps =
+            undone.steps.iter().filter(|step| step.action.word() == action && step.outcome == Some(Outcome::Done));
         steps.count()
     };
     assert_eq!((done("create"), done("update"), done("prune")), (4, 2, 4), "{undone:?}");

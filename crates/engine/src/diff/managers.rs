@@ -20,7 +20,7 @@ pub struct Manager {
 /// Returns who else than `ours` has written at a path or below it, the latest first.
 ///
 /// Of an element that is not there nobody knows by which keys another would name it.
-pub fn of_path(body: &Value, path: &[Segment], is_there: bool, ours: &str) -> Vec<Manager> {
+pub(crate) fn of_path(body: &Value, path: &[Segment], is_there: bool, ours: &str) -> Vec<Manager> {
     let entries = body.pointer("/metadata/managedFields").and_then(Value::as_array).into_iter().flatten();
     let mut managers: Vec<Manager> = entries
         .filter(|entry| entry["manager"] != ours && entry["fieldsV1"].is_object())

@@ -11,7 +11,7 @@ apiVersion: gateway.networking.k8s.io/v1
 kind: Gateway
 metadata: {name: edge, namespace: infra, labels: {tier: edge}}
 spec:
-  gatewayClassName: kgateway
+  gatewayClassName: acme
   allowedListeners: {namespaces: {from: All}}
   listeners:
     - {name: http, port: 8080, protocol: HTTP}
@@ -22,7 +22,7 @@ const PARAMETERS: &str = "
 kube:
   deployment: {replicas: 3}
   service: {type: ClusterIP, ports: [{port: 8080, nodePort: 30080}]}
-  envoyContainer:
+  proxyContainer:
     image: {registry: mirror.example.com}
     resources: {limits: {cpu: 2, memory: 512Mi}}
     env: [{name: A, value: x}]
@@ -30,8 +30,48 @@ kube:
     extraLabels: {a: b, c: d}
 ";
 
+const MANIFEST: &str = "
+name: acme
+controllers: [acme.example.com/acme]
+parameters: {group: acme.example.com, kind: AcmeParameters, versions: [v1], schema: parameters.schema.yaml}
+templates: []
+";
+
+const SCHEMA: &str = "
+type: object
+properties:
+  kube:
+    type: object
+    properties:
+      deployment: {type: object, properties: {replicas: {type: integer}}}
+      stats: {type: object, properties: {enabled: {type: boolean}}}
+      service:
+        type: object
+        properties:
+          type: {type: string}
+          clusterIP: {type: string}
+          ports:
+            type: array
+            items: {type: object, properties: {port: {type: integer}, nodePort: {type: integer}}}
+      podTemplate:
+        type: object
+        properties: {extraLabels: {type: object, additionalProperties: {type: string}}}
+      proxyContainer:
+        type: object
+        properties:
+          image: {type: object, properties: {registry: {type: string}}}
+          resources:
+            type: object
+            properties: {limits: {type: object, additionalProperties: {type: [string, number]}}}
+          env:
+            type: array
+            items: {type: object, properties: {name: {type: string}, value: {type: string}}}
+";
+
 fn packs() -> Packs {
-    Packs::new(vec![Pack::builtin("kgateway", &Value::Null).expect("it is sound")]).expect("it is sound")
+    let files = BTreeMap::from([("pack.yaml", MANIFEST), ("parameters.schema.yaml", SCHEMA)]);
+    let pack = Pack::declared(&files, &Value::Null).expect("the pack is sound");
+    Packs::new(vec![pack]).expect("the pack is sound")
 }
 
 fn rule(text: &str) -> Result<Rule, RuleError> {
@@ -81,8 +121,8 @@ fn refused(text: &str, said: &str) {
 fn rules_see_parameters_gateway_and_cluster() {
     holds("kube.deployment.replicas <= 10");
     holds("kube.service.type in ['ClusterIP', 'NodePort']");
-    holds("kube.envoyContainer.image.registry.startsWith('mirror.')");
-    holds("kube.envoyContainer.image.registry.matches('^mirror[.]') && !kube.service.type.contains('Load')");
+    holds("kube.proxyContainer.image.registry.startsWith('mirror.')");
+    holds("kube.proxyContainer.image.registry.matches('^mirror[.]') && !kube.service.type.contains('Load')");
     holds("gateway.spec.listeners.all(l, l.port > 1024 && l.protocol != 'TCP')");
     holds("gateway.spec.listeners.all(l, gateway.spec.listeners.exists_one(m, m.name == l.name))");
     holds("gateway.metadata.labels.tier == 'edge' && gateway.metadata.labels['tier'] == 'edge'");
@@ -90,8 +130,8 @@ fn rules_see_parameters_gateway_and_cluster() {
     holds("kube.podTemplate.extraLabels.all(key, size(key) < 5)");
     holds("kube.service.ports.map(p, p.port).all(p, p + 1 > 1024)");
     holds("kube.service.ports[0].port == gateway.spec.listeners[0].port");
-    holds("quantity(kube.envoyContainer.resources.limits.memory) <= quantity('1Gi')");
-    holds("quantity(kube.envoyContainer.resources.limits.cpu) > quantity('1500m')");
+    holds("quantity(kube.proxyContainer.resources.limits.memory) <= quantity('1Gi')");
+    holds("quantity(kube.proxyContainer.resources.limits.cpu) > quantity('1500m')");
     holds("has(kube.service.type) ? kube.service.type == 'ClusterIP' : false");
 }
 
@@ -104,7 +144,7 @@ fn a_breach_names_the_rule_and_who_set_the_value() {
         "gateway.spec.listeners.all(l, l.port < 8443)",
         "g.yaml:9: Gateway infra/edge: gateway.spec.listeners[].port (g.yaml:9) breaks",
     );
-    breaks("kube.envoyContainer.env.all(e, e.name == 'B')", "kube.envoyContainer.env[].name (gateway, p.yaml:8)");
+    breaks("kube.proxyContainer.env.all(e, e.name == 'B')", "kube.proxyContainer.env[].name (gateway, p.yaml:8)");
     breaks("cluster.name == 'us-1'", "rules.yaml:7: Gateway infra/edge: it breaks the rule");
 }
 
@@ -167,7 +207,7 @@ fn what_a_rule_costs_is_bounded() {
 /// Parameters with as many variables as a list may be long, and a Gateway with an annotation of 200 KB.
 fn long() -> (String, String) {
     let env: Vec<String> = (0..1_000).map(|n| format!("\n    - {{name: v{n}, value: x}}")).collect();
-    let parameters = format!("kube:\n  envoyContainer:\n    env: {}\n", env.concat());
+    let parameters = format!("kube:\n  proxyContainer:\n    env: {}\n", env.concat());
     let annotations = format!("{{name: edge, annotations: {{long: {}}}, ", "a".repeat(200_000));
     (parameters, GATEWAY_TEXT.replace("{name: edge, ", &annotations))
 }
@@ -176,7 +216,7 @@ fn long() -> (String, String) {
 fn a_rule_that_takes_too_many_steps_cannot_be_checked() {
     let (parameters, gateway) = long();
     let ends = |text: &str| outcome_of(text, &parameters, &gateway);
-    let env = "kube.envoyContainer.env";
+    let env = "kube.proxyContainer.env";
     let many = [
         format!("{env}.all(a, {env}.all(b, !gateway.metadata.annotations.long.contains('zz')))"),
         format!("{env}.all(a, {env}.all(b, a.name != 'zz' || b.name == a.value))"),

@@ -58,12 +58,12 @@ impl<'a> Vocabulary<'a> {
     }
 
     /// Returns what an expression about an object of any kind can name.
-    pub fn of_object() -> Self {
+    pub(crate) fn of_object() -> Self {
         Self { parameters: Vec::new(), gateway: None, roots: &[OBJECT] }
     }
 
     /// Puts together what a rule about any parameters can name.
-    pub fn of_all(kinds: &'a Kinds) -> Self {
+    pub(crate) fn of_all(kinds: &'a Kinds) -> Self {
         let parameters = kinds.values().filter(|kind| kind.is_parameters).map(|kind| &kind.schema);
         Self::new(parameters, kinds)
     }

@@ -65,23 +65,23 @@ mod tests {
     #[test]
     fn the_part_that_differs_is_named() {
         let image = [
-            origin(LayerName::Builtin, 1, json!("ghcr.io/kgateway")),
-            origin(LayerName::Builtin, 2, json!("envoy")),
+            origin(LayerName::Builtin, 1, json!("ghcr.io/acme")),
+            origin(LayerName::Builtin, 2, json!("proxy")),
             origin(LayerName::Overlay, 3, json!("v2.1")),
         ];
-        assert_eq!(line(&image, "ghcr.io/kgateway/envoy:v2.0", "ghcr.io/kgateway/envoy:v2.1"), Some(3));
-        assert_eq!(line(&image, "ghcr.io/kgateway/old:v2.1", "ghcr.io/kgateway/envoy:v2.1"), Some(2));
-        assert_eq!(line(&image, "quay.io/me/envoy:v2.1", "ghcr.io/kgateway/envoy:v2.1"), Some(1));
-        assert_eq!(line(&image, "other", "ghcr.io/kgateway/envoy:v2.1"), Some(3), "who has written it goes first");
+        assert_eq!(line(&image, "ghcr.io/acme/proxy:v2.0", "ghcr.io/acme/proxy:v2.1"), Some(3));
+        assert_eq!(line(&image, "ghcr.io/acme/old:v2.1", "ghcr.io/acme/proxy:v2.1"), Some(2));
+        assert_eq!(line(&image, "quay.io/me/proxy:v2.1", "ghcr.io/acme/proxy:v2.1"), Some(1));
+        assert_eq!(line(&image, "other", "ghcr.io/acme/proxy:v2.1"), Some(3), "who has written it goes first");
         let mirror = [origin(LayerName::Overlay, 1, json!("mirror")), origin(LayerName::Gateway, 2, json!("v2"))];
-        assert_eq!(line(&mirror, "mirror/envoy:v1", "mirror/envoy:v2"), Some(2));
-        assert_eq!(line(&mirror, "mine/envoy:v2", "mirror/envoy:v2"), Some(1));
+        assert_eq!(line(&mirror, "mirror/proxy:v1", "mirror/proxy:v2"), Some(2));
+        assert_eq!(line(&mirror, "mine/proxy:v2", "mirror/proxy:v2"), Some(1));
     }
 
     #[test]
     fn what_has_no_place_gets_none_of_another() {
-        let image = [origin(LayerName::Builtin, 1, json!("envoy")), origin(LayerName::Settings, 0, json!("v2"))];
-        assert_eq!(line(&image, "envoy:v1", "envoy:v2"), None);
+        let image = [origin(LayerName::Builtin, 1, json!("proxy")), origin(LayerName::Settings, 0, json!("v2"))];
+        assert_eq!(line(&image, "proxy:v1", "proxy:v2"), None);
         assert_eq!(place(&[], None, &json!(1)), None);
     }
 }

@@ -1,6 +1,6 @@
 //! Paths as people type them.
 //!
-//! A path is written as in a plan, `spec.template.spec.containers[kgateway-proxy].image`. Also understood: keys left
+//! A path is written as in a plan, `spec.template.spec.containers[proxy].image`. Also understood: keys left
 //! out, `[name=…]`, indexes, and names with dots in them without quotes.
 
 use super::spots::Spot;

@@ -117,7 +117,7 @@ mod tests {
         check(json!(true), None, json!(true), json!(false), false);
         check(json!("0"), None, json!(80), json!(1080), false);
         check(json!("TCP"), None, json!(80), json!(81), false);
-        check(json!("ClusterIP"), Some(json!("LoadBalancer")), json!("kgateway-waypoint"), json!("other"), false);
+        check(json!("ClusterIP"), Some(json!("LoadBalancer")), json!("acme-waypoint"), json!("other"), false);
         check(json!("listener-8080"), None, json!(80), json!(81), false);
     }
 }

@@ -51,7 +51,7 @@ const KEYS: [&str; 16] = [
 const REFERRING: [&str; 4] = ["tls", "pull", "image", "existing"];
 
 /// Tells whether a field, by its name, holds a secret if it has this value.
-pub fn is_secret_field(name: &str, value: &Value) -> bool {
+pub(crate) fn is_secret_field(name: &str, value: &Value) -> bool {
     match value {
         Value::String(text) => is_secret_name(&words(name)) && !super::texts::is_placeholder(text),
         Value::Number(_) => words(name).last().is_some_and(|last| NUMERIC.contains(&last.as_str())),
@@ -60,7 +60,7 @@ pub fn is_secret_field(name: &str, value: &Value) -> bool {
 }
 
 /// Tells whether a variable of an environment, a flag or a header of this name holds a secret.
-pub fn is_secret_variable(name: &str) -> bool {
+pub(crate) fn is_secret_variable(name: &str) -> bool {
     let words = words(name);
     // Whoever sets a variable that is a key, of whatever kind, means one that opens something.
     let is_key = name.chars().all(|c| !c.is_ascii_lowercase()) && words.last().is_some_and(|last| last == "key");
@@ -68,7 +68,7 @@ pub fn is_secret_variable(name: &str) -> bool {
 }
 
 /// Tells whether a number of this name is how many there are of something.
-pub fn is_count(name: &str) -> bool {
+pub(crate) fn is_count(name: &str) -> bool {
     words(name).last().is_some_and(|last| last == "tokens")
 }
 

@@ -122,7 +122,7 @@ pub fn replaced(text: &str, mut instead: impl FnMut(&str) -> String) -> String {
 }
 
 /// Tells whether a text only says where a secret is to be found, or is none: nothing, a mask, a reference to a variable.
-pub fn is_placeholder(text: &str) -> bool {
+pub(crate) fn is_placeholder(text: &str) -> bool {
     let text = text.trim_matches(['"', '\'', ' ', '\\']);
     let is_within = |open: &str, close: char| {
         let inner = text.strip_prefix(open).and_then(|rest| rest.strip_suffix(close));
@@ -291,7 +291,7 @@ mod tests {
             "cannot get the token: context deadline exceeded",
             "https://example.com/a@b",
             "https://example.com:8443/a@b",
-            "registry.example.com/infra/envoy:v1@sha256:0123456789abcdef",
+            "registry.example.com/infra/proxy:v1@sha256:0123456789abcdef",
             "spec.token: Required value",
             "--token-file /run/token",
             "password: $(DB_PASSWORD)",

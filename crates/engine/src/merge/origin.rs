@@ -124,7 +124,7 @@ impl Merged {
     }
 
     /// Makes a value that one place set as a whole.
-    pub(crate) fn of_value(layer: LayerName, file: &str, value: &Value) -> Self {
+    pub fn of_value(layer: LayerName, file: &str, value: &Value) -> Self {
         let below = |value| Self::of_value(layer, file, value);
         let content = match value {
             Value::Array(items) => MergedContent::List(items.iter().map(below).collect()),
@@ -176,7 +176,7 @@ impl Merged {
     }
 
     /// Removes what stands at a path of fields separated by dots.
-    pub(crate) fn remove_at(&mut self, path: &str) {
+    pub fn remove_at(&mut self, path: &str) {
         match (path.split_once('.'), &mut self.content) {
             (Some((field, below)), MergedContent::Map(fields)) => {
                 if let Some(merged) = fields.get_mut(field) {
@@ -207,7 +207,7 @@ impl Merged {
     }
 
     /// The value that a Go field has when nobody has set it.
-    pub(crate) fn is_zero(&self) -> bool {
+    pub fn is_zero(&self) -> bool {
         match &self.content {
             MergedContent::Leaf(Value::String(text)) => text.is_empty(),
             MergedContent::Leaf(Value::Number(number)) => number.as_f64() == Some(0.0),

@@ -1,53 +1,50 @@
-//! The packs that are there without further ado, and the files that they are made of.
+//! Packs that a program is built with, beside those in folders.
 //!
-//! A folder of somebody else may replace some of the files, or all; the generator in Rust stays, where a pack has one.
+//! A folder of somebody else may replace some of their files, or all; the generator in Rust stays, where a pack has one.
 
 use std::collections::BTreeMap;
+use std::fmt;
 
 use serde_json::Value;
 
-use super::{MANIFEST, Pack, PackError, agentgateway, dynamo, folders, kgateway, kserve};
+use super::{MANIFEST, Pack, PackError};
 
-/// A file: its name and its text.
-pub(super) type File = (&'static str, &'static str);
+/// The files of a pack, by their names.
+pub type Files<'a> = BTreeMap<&'a str, &'a str>;
 
-/// The built-in packs, in the order in which they are asked whether a spec is theirs.
-pub const PACKS: [&str; 6] = ["kgateway", "agentgateway", "endpoint-picker", "kserve", "dynamo", "body-based-router"];
+/// Puts a pack together from its files and settings (`packs.<name>` of the config file; `null` for none).
+pub type Build = fn(&Files<'_>, &Value) -> Result<Pack, PackError>;
 
-/// Returns the files of a built-in pack.
-pub fn files(name: &str) -> Option<BTreeMap<&'static str, &'static str>> {
-    let files: &[File] = match name {
-        "agentgateway" => &agentgateway::FILES,
-        "body-based-router" => &folders::BODY_BASED_ROUTER,
-        "dynamo" => &dynamo::FILES,
-        "endpoint-picker" => &folders::ENDPOINT_PICKER,
-        "kgateway" => &kgateway::FILES,
-        "kserve" => &kserve::FILES,
-        _ => return None,
-    };
-    Some(files.iter().copied().collect())
+/// A pack that a program is built with.
+#[derive(Clone)]
+pub struct Builtin {
+    /// Its name, as in its `pack.yaml`.
+    pub name: &'static str,
+    /// Its files.
+    pub files: Files<'static>,
+    /// Makes it ready for use.
+    pub build: Build,
 }
 
-impl Pack {
-    /// Returns a built-in pack with the settings of the config file (`packs.<name>`; `null` for none).
-    pub fn builtin(name: &str, settings: &Value) -> Result<Self, PackError> {
-        Self::with_files(name, &BTreeMap::new(), settings)
+impl fmt::Debug for Builtin {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Builtin").field("name", &self.name).finish_non_exhaustive()
     }
+}
 
-    /// Returns a pack made of files of a folder: a built-in one with these in place of its own, or another one.
-    pub fn with_files(name: &str, own: &BTreeMap<&str, &str>, settings: &Value) -> Result<Self, PackError> {
-        let mut files: BTreeMap<&str, &str> = files(name).unwrap_or_default();
-        files.extend(own);
-        if !files.contains_key(MANIFEST) {
-            return Err(PackError::Unknown(name.to_owned()));
-        }
-        let pack = match name {
-            "agentgateway" => agentgateway::pack(&files, settings),
-            "dynamo" => dynamo::pack(&files, settings),
-            "kgateway" => kgateway::pack(&files, settings),
-            "kserve" => kserve::pack(&files, settings),
-            _ => Self::declared(&files, &settings["settings"]),
-        }?;
-        if pack.manifest.name == name { Ok(pack) } else { Err(PackError::Name(pack.manifest.name)) }
+/// Returns a pack made of files of a folder: a built-in one with these in place of its own, or another one.
+pub fn with_files(builtin: &[Builtin], name: &str, own: &Files<'_>, settings: &Value) -> Result<Pack, PackError> {
+    let found = builtin.iter().find(|pack| pack.name == name);
+    let mut files: Files<'_> = found.map(|pack| pack.files.clone()).unwrap_or_default();
+    files.extend(own);
+    if !files.contains_key(MANIFEST) {
+        return Err(PackError::Unknown(name.to_owned()));
     }
+    let pack = found.map_or(declared as Build, |pack| pack.build)(&files, settings)?;
+    if pack.manifest.name == name { Ok(pack) } else { Err(PackError::Name(pack.manifest.name)) }
+}
+
+/// Puts a declarative pack together: templates see `settings` of its settings.
+pub fn declared(files: &Files<'_>, settings: &Value) -> Result<Pack, PackError> {
+    Pack::declared(files, &settings["settings"])
 }

@@ -94,7 +94,7 @@ impl ValuesGenerator for Declared {
 }
 
 /// Names what templates can use.
-pub fn in_scope(values: &Value) -> String {
+pub(crate) fn in_scope(values: &Value) -> String {
     let names = values.as_object().into_iter().flat_map(Map::keys).map(String::as_str);
     format!("in scope are {}", names.collect::<Vec<_>>().join(", "))
 }

@@ -44,7 +44,7 @@ pub struct OverlayParameter {
 
 /// Objects after overlays.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Overlaid {
+pub(crate) struct Overlaid {
     /// The objects; those that overlays have made come last, in the order of `overlays`.
     pub objects: Vec<Object>,
     /// Overlays that are allowed and yet hardly do what was meant.
@@ -52,7 +52,7 @@ pub struct Overlaid {
 }
 
 /// Lays what the layers say, the lowest first, over the objects of one unit.
-pub fn apply(
+pub(crate) fn apply(
     overlays: &[OverlayParameter],
     subject: &Subject<'_>,
     objects: Vec<Object>,
@@ -149,7 +149,7 @@ impl Work<'_> {
     }
 
     /// Makes the object of an overlay, and lays over it what the layers say. It is for the workload as the highest of
-    /// them leaves it, because in kgateway each layer makes it again, and the last one remains.
+    /// them leaves it: control planes make it again with each layer, and the last one remains.
     fn create(&mut self, said: &[Said<'_>], workload: Option<&Object>) {
         let Some(first) = said.first() else { return };
         let mut object = match created::create(&first.overlay.kind, workload) {

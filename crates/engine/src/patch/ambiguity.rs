@@ -19,7 +19,7 @@ pub struct Ambiguity {
 }
 
 impl Ambiguity {
-    /// Writes the path of the list, as `spec.template.spec.containers[envoy].ports`.
+    /// Writes the path of the list, as `spec.template.spec.containers[proxy].ports`.
     pub fn place(&self) -> String {
         Path(&self.path).to_string()
     }

@@ -8,7 +8,7 @@ use crate::diff::Segment;
 
 /// A field that a type does not have. Kubernetes refuses it, or ignores it; a patch alone does not show.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct UnknownField {
+pub(crate) struct UnknownField {
     /// Where it stands.
     pub path: Vec<Segment>,
     /// The type that does not have it, such as `v1.Container`.

@@ -125,7 +125,7 @@ impl Claims {
     }
 
     /// Says which sync may be going to have an object of a unit, and why that is not certain.
-    pub fn possibly(&self, id: &ObjectId, unit: &ObjectId) -> Option<String> {
+    pub(crate) fn possibly(&self, id: &ObjectId, unit: &ObjectId) -> Option<String> {
         self.takers()
             .find_map(|(sync, claim)| claim.may_claim(id, unit).map(|why| format!("sync {sync:?} may want it: {why}")))
     }
@@ -138,7 +138,7 @@ impl Claims {
     /// Tells whether a sync has certainly given up an object of a unit; if not, why.
     ///
     /// A sync that is not configured has given up nothing.
-    pub fn is_given_up(&self, sync: &str, id: &ObjectId, unit: &ObjectId) -> Result<bool, String> {
+    pub(crate) fn is_given_up(&self, sync: &str, id: &ObjectId, unit: &ObjectId) -> Result<bool, String> {
         match self.syncs.get(sync) {
             None => Ok(false),
             Some(Claim::Unknown(why)) => Err(format!("which may want it: {why}")),

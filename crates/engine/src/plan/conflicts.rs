@@ -109,6 +109,8 @@ pub struct Negotiated {
     pub decided: Vec<FieldVerdict>,
     /// Whether it has to be done even if no value changes by it.
     pub is_due: bool,
+    /// What it was decided for.
+    pub(super) wanted: Object,
     transferred: Vec<Transferred>,
     given: Vec<Leaf>,
     lost: Value,
@@ -166,7 +168,7 @@ pub fn negotiated(
 /// set and we do not want differs, as does every field that we want otherwise, whoever has set it.
 ///
 /// What a rule leaves to another manager, what an `ignore` covers and the replicas of what is scaled are no difference.
-pub fn compared(
+pub(crate) fn compared(
     unit: &Unit,
     object: &Object,
     live: &Live,
@@ -211,7 +213,8 @@ impl Negotiated {
     fn plain(object: &Object) -> Self {
         let (transferred, given) = (Vec::new(), Vec::new());
         let (first, decided, lost) = (Vec::new(), Vec::new(), Value::Null);
-        Self { object: object.clone(), first, decided, is_due: false, transferred, given, lost }
+        let (wanted, object) = (object.clone(), object.clone());
+        Self { object, first, decided, is_due: false, wanted, transferred, given, lost }
     }
 
     /// Returns what was decided, as far as it shows: what is taken or removed where that changes something, and with the

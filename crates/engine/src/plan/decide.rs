@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use super::conflicts::{Negotiated, Verdict, negotiated};
+use super::conflicts::{Negotiated, Verdict};
 use super::deployer::{Awaited, FromDeployer, GatewayState, held_by, other_owner, patch};
 use super::exclusive::is_taken;
 use super::guard::adopt::system;
@@ -119,12 +119,12 @@ impl Decision<'_> {
                 return Err(Reason::Foreign(owner.to_string()));
             }
         };
-        if let Some(Err(Obstacle::Immutable(immutable))) = self.observed.dry_runs.get(object.id())
+        if let Some(Err(Obstacle::Immutable(immutable))) = self.answer(object)
             && !is_adoption
         {
             return self.recreate(object, live, immutable);
         }
-        let agreed = negotiated(self.unit, object, live, self.observed, self.policies)?;
+        let agreed = self.observed.agreed(self.unit, object, live, self.policies)?;
         let after = self.check_dry_run(object)?;
         let after = after.map_or(agreed.object.body(), |after| after.object.body());
         let differences = differences(live.object.body(), after, FIELD_MANAGER, &self.policies.conflicts.masker);
@@ -133,19 +133,19 @@ impl Decision<'_> {
             (false, false) => Action::Update(Over::of(live)),
             (false, true) => Action::Unchanged,
         };
-        let step = self.agreed(agreed, action, differences);
+        let step = self.agreed(&agreed, action, differences);
         let moves = if let Owner::OtherSync(sync) = &owner { Some(sync) } else { None };
         let note = moves.map(|sync| format!("moves here from sync {sync:?}"));
         Ok(Step { note: note.or(step.note.clone()), ..step })
     }
 
     /// A step that does what was agreed; where nothing is written nothing comes before it.
-    fn agreed(&self, agreed: Negotiated, action: Action, differences: Vec<Difference>) -> Step {
+    fn agreed(&self, agreed: &Negotiated, action: Action, differences: Vec<Difference>) -> Step {
         let fields = agreed.reported(&differences, &self.policies.conflicts.fights);
         // What somebody has added and the server would add by itself need not be removed.
         let is_removal = fields.iter().any(|field| field.verdict == Verdict::Removed);
         let is_needed = action.changes() && (agreed.is_due || is_removal);
-        let first = if is_needed { agreed.first } else { Vec::new() };
+        let first = if is_needed { agreed.first.clone() } else { Vec::new() };
         Step { first, fields, ..self.step(&agreed.object, action, differences) }
     }
 
@@ -228,8 +228,13 @@ impl Decision<'_> {
         }
     }
 
+    /// What came of the dry runs of an object, if there were any.
+    fn answer(&self, object: &Object) -> Option<&Result<Live, Obstacle>> {
+        self.observed.dry_runs.get(object.id()).map(|run| &run.result)
+    }
+
     fn check_dry_run(&self, object: &Object) -> Result<Option<&Live>, Reason> {
-        match self.observed.dry_runs.get(object.id()) {
+        match self.answer(object) {
             None => Ok(None),
             Some(Ok(after)) => Ok(Some(after)),
             // Something of ours has its place, and may go first.
@@ -248,7 +253,7 @@ impl Decision<'_> {
                 let hint = if self.is_kind_made(object) { " yet: the next round goes on" } else { "" };
                 Err(Reason::NoSuchKind(format!("{kind}{hint}")))
             }
-            Some(Err(Obstacle::Failed(message))) => Err(Reason::Failed(message.clone())),
+            Some(Err(Obstacle::Stale(message) | Obstacle::Failed(message))) => Err(Reason::Failed(message.clone())),
         }
     }
 

@@ -9,6 +9,7 @@ pub mod estimate;
 pub mod extra;
 pub mod history;
 pub mod model;
+pub mod standing;
 #[cfg(test)]
 mod tests;
 

@@ -30,7 +30,7 @@ const NAMED: usize = 3;
 /// The proof that an object may be deleted: nobody wants it any more, or a person has approved it. Only this module makes
 /// one, so that no deletion can be planned without.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Withdrawn(());
+pub(crate) struct Withdrawn(());
 
 /// A deletion: of which live object, and by which proof.
 #[derive(Clone, Debug, PartialEq, Eq)]

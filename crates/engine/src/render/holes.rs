@@ -147,7 +147,7 @@ pub(super) fn closed(filled: &str) -> String {
 
 /// Escapes what is not ASCII, so that nothing in a value is a line break or an indicator, whatever the parser.
 ///
-/// Not as JSON does it, in two halves, where one escape can name the character: Envoy's parser takes YAML only.
+/// Not as JSON does it, in two halves, where one escape can name the character: some parsers take YAML only.
 fn ascii(json: &str) -> Cow<'_, str> {
     let is_plain = |c: char| c.is_ascii() && c != '\u{7f}';
     if json.chars().all(is_plain) {

@@ -11,7 +11,7 @@ use crate::problem::Problem;
 use crate::yaml::{self, Content, Field, Node, Position};
 
 /// The annotation of a spec that names its parameters.
-pub const PARAMETERS: &str = "gatewright.dev/parameters";
+pub(crate) const PARAMETERS: &str = "gatewright.dev/parameters";
 
 /// The kind.
 const CONFIG_MAP: (&str, &str) = ("", "ConfigMap");

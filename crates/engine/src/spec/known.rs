@@ -131,11 +131,7 @@ fn slips(said: &str, meant: &str) -> Option<usize> {
 
 #[cfg(test)]
 mod tests {
-    use serde_json::Value;
-
     use super::*;
-    use crate::pack::builtin::PACKS;
-    use crate::pack::{Pack, Packs};
 
     const CLAIMED: [&str; 4] = ["Gateway", "GatewayClass", "InferencePool", "LLMInferenceService"];
 
@@ -170,30 +166,5 @@ mod tests {
         assert_eq!(slip("TCPRoute", ["TLSRoute"]), Some("TLSRoute"));
         assert_eq!(kind_slip(GATEWAY_API, "TCPRoute", ["TLSRoute"]), None);
         assert_eq!(kind_slip("example.com", "TCPRoute", ["TLSRoute"]), Some("TLSRoute"));
-    }
-
-    /// Returns the kinds that the built-in packs claim and read, and those that every pack starts from.
-    fn claimed() -> Vec<(String, String)> {
-        let pack = |name: &&str| Pack::builtin(name, &Value::Null).expect("it is sound");
-        let packs = Packs::new(PACKS.iter().map(pack).collect()).expect("they go together");
-        packs.kinds().keys().filter(|(group, _)| !group.is_empty()).cloned().collect()
-    }
-
-    #[test]
-    fn no_known_kind_is_called_a_slip_for_what_packs_claim() {
-        let claimed = claimed();
-        for (group, kinds) in KINDS {
-            for kind in *kinds {
-                let same = claimed.iter().filter(|(of, _)| of == group).map(|(_, kind)| kind.as_str());
-                assert_eq!(kind_slip(group, kind, same), None, "{group}/{kind}");
-            }
-        }
-    }
-
-    #[test]
-    fn what_packs_claim_is_known() {
-        for (group, kind) in claimed() {
-            assert!(is_kind(&group, &kind), "{group}/{kind}");
-        }
     }
 }

@@ -21,7 +21,7 @@ pub const GROUP: &str = "gatewright.dev";
 pub const KIND: &str = "ClusterOverlay";
 
 /// The versions of overlays that are read.
-pub const VERSIONS: [&str; 1] = ["v1alpha1"];
+pub(crate) const VERSIONS: [&str; 1] = ["v1alpha1"];
 
 /// The folders of a source in which overlays count: who may write there speaks for the platform.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -44,7 +44,7 @@ impl OverlayFolders {
     }
 
     /// Tells whether a file is in one of them.
-    pub fn hold(&self, file: &str) -> bool {
+    pub(crate) fn hold(&self, file: &str) -> bool {
         let Self::Named(folders) = self else { return true };
         let is_in = |folder: &String| {
             folder.is_empty()
@@ -137,7 +137,7 @@ pub struct GatewayName {
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct SpecName {
-    /// Kind, such as `InferencePool`.
+    /// Kind, such as `ModelPool`.
     #[schemars(length(min = 1))]
     pub kind: String,
     /// API group; absent: any.

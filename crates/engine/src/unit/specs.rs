@@ -234,16 +234,17 @@ mod tests {
 
     #[test]
     fn a_control_plane_that_cannot_be_told_is_a_problem_of_each_gateway() {
-        let mut pack = Pack::builtin("kgateway", &Value::Null).expect("the built-in pack is sound");
-        pack.manifest.self_managed = None;
-        let packs = Packs::new(vec![pack]).expect("the built-in pack is sound");
+        let manifest = "{name: acme, controllers: [acme.example.com/acme], classes: {acme: acme.example.com/acme}, \
+                        parameters: {group: acme.example.com, kind: Acme, versions: [v1]}, templates: []}";
+        let pack = Pack::declared(&BTreeMap::from([("pack.yaml", manifest)]), &Value::Null).expect("the pack is sound");
+        let packs = Packs::new(vec![pack]).expect("the pack is sound");
         let gateway = "{apiVersion: gateway.networking.k8s.io/v1, kind: Gateway, metadata: {name: edge}, \
-                       spec: {gatewayClassName: kgateway, listeners: [{name: http, port: 80, protocol: HTTP}]}}";
+                       spec: {gatewayClassName: acme, listeners: [{name: http, port: 80, protocol: HTTP}]}}";
         let tree = Tree::from_iter([("edge.yaml", gateway)]);
         let rendering = render(&tree, &packs, &Options { apply_specs: true, ..Options::default() });
         assert_eq!((rendering.units.len(), rendering.broken.len()), (0, 1));
         let problem = rendering.problems[0].to_string();
-        assert!(problem.contains("that of pack \"kgateway\" cannot be told not to"), "{problem}");
+        assert!(problem.contains("that of pack \"acme\" cannot be told not to"), "{problem}");
         assert_eq!(render(&tree, &packs, &Options::default()).problems, []);
     }
 }

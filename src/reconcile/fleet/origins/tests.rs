@@ -2,13 +2,14 @@ use std::fmt::Write as _;
 use std::sync::Arc;
 
 use gatewright_engine::marks::Marker;
-use gatewright_engine::pack::{Pack, Packs};
+use gatewright_engine::pack::Packs;
 use gatewright_engine::plan::Plan;
 use gatewright_engine::selector::ClusterFacts;
 use serde_json::{Value, json};
 
 use super::*;
 use crate::desired::rendering::renderings::Renderings;
+use crate::report::action::StepAction;
 use crate::source::Snapshot;
 
 const OVERLAY: &str = "
@@ -22,7 +23,7 @@ spec:
 
 /// What is wanted on these clusters: so many Gateways, with more replicas in the EU.
 fn wanted(clusters: &[&str], gateways: usize) -> Wanted {
-    let pack = Pack::builtin("kgateway", &Value::Null).expect("it is sound");
+    let pack = gatewright_packs::pack("kgateway", &Value::Null).expect("it is sound");
     let packs = Arc::new(Packs::new(vec![pack]).expect("it is sound"));
     let settings = serde_json::from_value(json!({"source": "specs", "clusters": {}})).expect("a test knows them");
     let marker = Marker::new("i", "edge");
@@ -49,7 +50,7 @@ fn found(clusters: &[(&str, std::ops::Range<usize>, &str)]) -> BTreeMap<String, 
         let (unit, id) = (id("gateway.networking.k8s.io", "Gateway"), id("apps", "Deployment"));
         let difference = json!({"path": path, "before": 1, "after": 3, "managers": []});
         let difference = serde_json::from_value(difference).expect("it is a difference");
-        StepReport { differences: vec![difference], ..StepReport::compared(unit, id, "different", None) }
+        StepReport { differences: vec![difference], ..StepReport::new(unit, id, StepAction::Different, None) }
     };
     let conclusion = |(name, units, path): &(&str, std::ops::Range<usize>, &str)| {
         let steps = units.clone().map(|number| step(number, path)).collect();

@@ -1,6 +1,6 @@
 //! Paths of settings: which fields of an object somebody means.
 //!
-//! Written as in a plan, `spec.template.spec.containers[envoy].image`; also understood are `[name=envoy]` for any key of
+//! Written as in a plan, `spec.template.spec.containers[proxy].image`; also understood are `[name=proxy]` for any key of
 //! an element, `["a.b/c"]` for names with dots, and lists without a key for all their elements. A path means all that is
 //! below it too.
 

@@ -143,12 +143,12 @@ fn a_set_of_another_version_is_left_as_it_is() {
 
 #[test]
 fn a_deployer_that_is_gone_gives_way() {
-    let theirs = entry("kgateway.dev/kgateway", "Apply", &json!({"f:spec": {"f:a": {}, "f:b": {}}}));
+    let theirs = entry("acme.example.com/acme", "Apply", &json!({"f:spec": {"f:a": {}, "f:b": {}}}));
     let live = live(&json!({"a": 1, "b": 1}), &[theirs]);
     let of = |view| negotiate(&json!({"a": 2}), &live, &Conflicts::default(), view).expect("nobody objects");
-    assert_eq!(words(&of(ObjectView::default())), ["yielded spec.a kgateway.dev/kgateway"]);
-    let view = ObjectView { deployer: Some("kgateway.dev/kgateway"), ..ObjectView::default() };
-    let expected = ["taken spec.a kgateway.dev/kgateway", "removed spec.b kgateway.dev/kgateway"];
+    assert_eq!(words(&of(ObjectView::default())), ["yielded spec.a acme.example.com/acme"]);
+    let view = ObjectView { deployer: Some("acme.example.com/acme"), ..ObjectView::default() };
+    let expected = ["taken spec.a acme.example.com/acme", "removed spec.b acme.example.com/acme"];
     assert_eq!(words(&of(view)), expected);
 }
 

@@ -9,7 +9,7 @@ use crate::object::Gvk;
 use crate::problem::Place;
 use crate::unit::Deployer;
 
-const DEPLOYER: &str = "kgateway.dev/kgateway";
+const DEPLOYER: &str = "acme.example.com/acme";
 
 fn unit() -> Unit {
     let id = ObjectId::new("gateway.networking.k8s.io", "Gateway", "infra", "edge");
@@ -183,9 +183,9 @@ fn marks_and_the_name_of_the_tool_are_no_difference() {
         body
     };
     let wanted = Object::new(of(labels("gatewright", Some("edge.0123")))).expect("it is an object");
-    let live = Live::new(of(labels("kgateway", None))).expect("it is an object");
+    let live = Live::new(of(labels("acme", None))).expect("it is an object");
     let adapted = adapted(&wanted, &live);
-    assert_eq!(adapted.body()["metadata"]["labels"], labels("kgateway", None));
+    assert_eq!(adapted.body()["metadata"]["labels"], labels("acme", None));
     let named = Object::new(of(labels("somebody", None))).expect("it is an object");
     assert_eq!(
         super::adapted(&named, &live).body()["metadata"]["labels"],

@@ -53,7 +53,7 @@ impl HeldStep {
 ///
 /// # Panics
 /// Never: an object is plain data.
-pub fn wanted_digest(object: &Object, masker: &Masker) -> String {
+pub(crate) fn wanted_digest(object: &Object, masker: &Masker) -> String {
     digest(&serde_json::to_vec(&masker.body(object.body())).expect("an object is plain data"))
 }
 

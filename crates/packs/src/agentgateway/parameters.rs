@@ -1,0 +1,264 @@
+//! `AgentgatewayParameters` of `agentgateway.dev/v1alpha1`.
+//!
+//! Few fields are typed; everything else about the objects is a patch of them. Types of Kubernetes itself are kept as
+//! JSON, because they go into the objects as they are.
+
+use gatewright_engine::spec::Resource;
+use k8s_openapi::api::core::v1::{
+    ConfigMapKeySelector, ObjectFieldSelector, ResourceFieldSelector, ResourceRequirements, SecretKeySelector,
+};
+use schemars::JsonSchema;
+use serde::Deserialize;
+use serde_json::Value;
+
+use crate::gateway::parameters::{Image, Overlay};
+
+/// Parameters of a data plane.
+pub type AgentgatewayParameters = Resource<Spec>;
+
+/// The parameters.
+#[derive(Clone, Debug, Default, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", default)]
+#[schemars(extend("x-gatewright-slips" = {
+    "kube": "that is a field of GatewayParameters; here its fields stand directly below spec, or in patches",
+    "replicas": "replicas belong to the patch of the Deployment: deployment.spec.replicas",
+    "podTemplate": "pods are patched: deployment.spec.template",
+    "deploymentOverlay": "the field is deployment",
+    "serviceOverlay": "the field is service",
+    "serviceAccountOverlay": "the field is serviceAccount",
+    "verticalPodAutoscaler": "agentgateway makes none"
+}))]
+pub struct Spec {
+    /// What makes the pods: a Deployment unless it says otherwise.
+    pub workload: Workload,
+    /// The image of the proxy.
+    pub image: Image,
+    /// Variables of the proxy; one of ours of the same name gives way.
+    #[schemars(with = "Vec<Variable>")]
+    pub env: Vec<Value>,
+    /// As in `v1`.
+    #[schemars(with = "Option<ResourceRequirements>")]
+    pub resources: Option<Value>,
+    /// How long connections may take to end.
+    pub shutdown: Option<Shutdown>,
+    /// The log of the proxy.
+    pub logging: Logging,
+    /// The proxy's config file, below what the typed fields say.
+    #[schemars(extend("type" = "object"))]
+    pub raw_config: Option<Value>,
+    /// Certificates from Istio; an empty mapping asks for them too.
+    pub istio: Option<Istio>,
+    /// Certificates from a SPIFFE agent on the node; an empty mapping asks for them too.
+    pub spiffe: Option<Spiffe>,
+    /// What models cost; counts only in the parameters of a Gateway.
+    pub model_catalog: ModelCatalog,
+    /// Patch of the Deployment.
+    pub deployment: Option<Overlay>,
+    /// Patch of the `DaemonSet`.
+    pub daemon_set: Option<Overlay>,
+    /// Patch of the Service.
+    pub service: Option<Overlay>,
+    /// Patch of the `ServiceAccount`.
+    pub service_account: Option<Overlay>,
+    /// Makes a `PodDisruptionBudget`.
+    pub pod_disruption_budget: Option<Overlay>,
+    /// Makes a `HorizontalPodAutoscaler`.
+    pub horizontal_pod_autoscaler: Option<Overlay>,
+}
+
+/// What makes the pods.
+#[derive(Clone, Debug, Default, Deserialize, JsonSchema)]
+#[serde(default)]
+pub struct Workload {
+    /// Its kind.
+    pub kind: WorkloadKind,
+}
+
+/// The kind of what makes the pods.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, JsonSchema)]
+pub enum WorkloadKind {
+    /// As many pods as are asked for.
+    #[default]
+    Deployment,
+    /// One pod on each node.
+    DaemonSet,
+}
+
+impl WorkloadKind {
+    /// Returns the name of the kind.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Deployment => "Deployment",
+            Self::DaemonSet => "DaemonSet",
+        }
+    }
+}
+
+/// A variable, as in `v1` of Kubernetes 1.34.
+#[derive(Clone, Debug, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct Variable {
+    /// Its name.
+    pub name: String,
+    /// Its value; `$(NAME)` is replaced by that of another.
+    pub value: Option<String>,
+    /// Where its value comes from.
+    pub value_from: Option<VariableSource>,
+}
+
+/// Where the value of a variable comes from.
+#[derive(Clone, Debug, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct VariableSource {
+    /// A `ConfigMap`.
+    pub config_map_key_ref: Option<ConfigMapKeySelector>,
+    /// The pod.
+    pub field_ref: Option<ObjectFieldSelector>,
+    /// A file in a volume.
+    pub file_key_ref: Option<FileKeySelector>,
+    /// The resources of a container.
+    pub resource_field_ref: Option<ResourceFieldSelector>,
+    /// A Secret.
+    pub secret_key_ref: Option<SecretKeySelector>,
+}
+
+/// A variable in a file.
+#[derive(Clone, Debug, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct FileKeySelector {
+    /// Its name in the file.
+    pub key: String,
+    /// The file, relative to the volume.
+    pub path: String,
+    /// The volume.
+    pub volume_name: String,
+    /// Whether file or variable may be missing.
+    pub optional: Option<bool>,
+}
+
+/// How long connections may take to end, in seconds.
+#[derive(Clone, Debug, Deserialize, JsonSchema)]
+pub struct Shutdown {
+    /// How long the proxy waits at least; 0 means 10.
+    #[schemars(range(min = 0, max = 31_536_000))]
+    pub min: i64,
+    /// How long it has at most; 0 means 60.
+    #[schemars(range(min = 0, max = 31_536_000))]
+    pub max: i64,
+}
+
+/// The log of the proxy.
+#[derive(Clone, Debug, Default, Deserialize, JsonSchema)]
+#[serde(default)]
+pub struct Logging {
+    /// `info`, or levels by module as in `RUST_LOG`.
+    pub level: Option<String>,
+    /// `text` unless it says otherwise.
+    pub format: Option<LogFormat>,
+}
+
+/// How a line of the log looks.
+#[derive(Clone, Copy, Debug, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum LogFormat {
+    /// An object.
+    Json,
+    /// Words for people.
+    Text,
+}
+
+impl LogFormat {
+    /// Returns its name.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Json => "json",
+            Self::Text => "text",
+        }
+    }
+}
+
+/// Certificates from Istio. What is not said comes from the settings of the pack.
+#[derive(Clone, Debug, Default, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", default)]
+pub struct Istio {
+    /// Unset: whoever says anything here wants them.
+    pub enabled: Option<bool>,
+    /// Where Istio's authority answers.
+    pub ca_address: String,
+    /// The trust domain.
+    pub trust_domain: String,
+    /// Further trust domains whose peers are let in.
+    pub additional_trust_domains: Vec<String>,
+    /// The cluster.
+    pub cluster_id: String,
+    /// The network.
+    pub network: String,
+}
+
+/// Certificates from a SPIFFE agent on the node.
+#[derive(Clone, Debug, Default, Deserialize, JsonSchema)]
+#[serde(default)]
+pub struct Spiffe {
+    /// Unset: whoever says anything here wants them.
+    pub enabled: Option<bool>,
+    /// Where the socket of the agent comes from.
+    pub source: SpiffeSource,
+}
+
+/// Where the socket of a SPIFFE agent comes from; at most one of `csi` and `hostPath`.
+#[derive(Clone, Debug, Default, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", default)]
+pub struct SpiffeSource {
+    /// The CSI driver of SPIFFE; the default.
+    pub csi: Option<SpiffeCsi>,
+    /// A folder of the node.
+    pub host_path: Option<SpiffeHostPath>,
+    /// Where the folder of the socket is mounted; `/spiffe-workload-api` unless it says otherwise.
+    #[schemars(regex(pattern = "^/"), extend("x-gatewright-form" = "an absolute path"))]
+    pub mount_path: Option<String>,
+    /// The name of the socket; `spire-agent.sock` unless it says otherwise.
+    pub socket_name: Option<String>,
+}
+
+/// The CSI driver of SPIFFE.
+#[derive(Clone, Debug, Default, Deserialize, JsonSchema)]
+#[serde(default)]
+pub struct SpiffeCsi {
+    /// `csi.spiffe.io` unless it says otherwise.
+    pub driver: Option<String>,
+}
+
+/// A folder of the node.
+#[derive(Clone, Debug, Deserialize, JsonSchema)]
+pub struct SpiffeHostPath {
+    /// Its path.
+    #[schemars(length(min = 1))]
+    pub path: String,
+}
+
+/// What models cost.
+#[derive(Clone, Debug, Default, Deserialize, JsonSchema)]
+#[serde(default)]
+pub struct ModelCatalog {
+    /// Where it stands, later entries over earlier ones.
+    pub sources: Vec<ModelCatalogSource>,
+}
+
+/// Where a part of the catalog stands.
+#[derive(Clone, Debug, Default, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", default)]
+pub struct ModelCatalogSource {
+    /// A `ConfigMap` beside the Gateway.
+    pub config_map: Option<ModelCatalogConfigMap>,
+}
+
+/// A `ConfigMap` beside the Gateway.
+#[derive(Clone, Debug, Deserialize, JsonSchema)]
+pub struct ModelCatalogConfigMap {
+    /// Its name.
+    #[schemars(length(min = 1))]
+    pub name: String,
+    /// The key that holds the catalog; `catalog.json` unless it says otherwise.
+    #[serde(default)]
+    pub key: Option<String>,
+}

@@ -1,0 +1,230 @@
+//! What a graph needs on a cluster, and what of it is missing: said before anything is written.
+//!
+//! Pure functions of the graph, the settings and what is known of the cluster. Who knows the quotas of the namespace
+//! can ask what they leave ([`short`]); a round does not read them.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use gatewright_engine::pack::Subject;
+use gatewright_engine::problem::Problem;
+use gatewright_engine::quantity::Quantity;
+use gatewright_engine::selector::Capabilities;
+use gatewright_engine::text::count;
+use serde_json::Value;
+
+use super::model::{Component, Graph, Type};
+use super::settings::{ServiceMesh, Settings, WorkloadProvider};
+use super::{is_graph, read};
+
+/// What a graph needs.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Needs {
+    /// Kinds that the cluster has to serve: of each line one is enough.
+    pub kinds: Vec<Vec<(&'static str, String)>>,
+    /// Whether Dynamo's operator has to be at work.
+    pub operator: bool,
+    /// Settings of the pack without which something does not work; without others nothing is rendered.
+    pub settings: BTreeSet<String>,
+    /// Queues of the KAI scheduler.
+    pub queues: BTreeSet<String>,
+    /// Schedulers other than that of Kubernetes.
+    pub schedulers: BTreeSet<String>,
+    /// How many pods there are.
+    pub pods: u64,
+    /// What all pods ask for together: GPUs, cpu, memory and whatever else.
+    pub totals: BTreeMap<String, Quantity>,
+}
+
+/// What a `ResourceQuota` of the namespace says.
+#[derive(Clone, Debug, Default)]
+pub struct Quota {
+    /// Its name.
+    pub name: String,
+    /// `status.hard`.
+    pub hard: Value,
+    /// `status.used`.
+    pub used: Value,
+}
+
+const GROVE: (&str, &str) = ("grove.io", "PodCliqueSet");
+const LWS: (&str, &str) = ("leaderworkerset.x-k8s.io", "LeaderWorkerSet");
+
+/// Works out what a graph needs.
+fn needs(graph: &Graph, kind: &str, settings: &Settings, is_expanded: bool) -> Needs {
+    let mut needs = Needs::default();
+    let mut needs_one = |of: &[(&'static str, &str)]| {
+        needs.kinds.push(of.iter().map(|(group, kind)| (*group, (*kind).to_owned())).collect());
+    };
+    let is_several = graph.components.iter().any(Component::is_multinode);
+    if is_expanded {
+        match settings.workload_provider {
+            WorkloadProvider::Grove => needs_one(&[GROVE]),
+            WorkloadProvider::Auto if is_several => needs_one(&[GROVE, LWS]),
+            WorkloadProvider::Lws if is_several => needs_one(&[LWS]),
+            _ => {}
+        }
+        if settings.provisions_discovery() {
+            needs_one(&[("nvidia.com", "DynamoWorkerMetadata")]);
+        }
+        if graph.has_picker() {
+            needs_one(&[("inference.networking.k8s.io", "InferencePool")]);
+            if !settings.inference_gateway.gateway_name.is_empty() {
+                needs_one(&[("gateway.networking.k8s.io", "HTTPRoute")]);
+            }
+            if settings.service_mesh == ServiceMesh::Istio {
+                needs_one(&[("networking.istio.io", "DestinationRule")]);
+            }
+        }
+    } else {
+        needs_one(&[("nvidia.com", kind)]);
+        if is_several {
+            needs_one(&[GROVE, LWS]);
+        }
+        needs.operator = true;
+    }
+    for component in &graph.components {
+        of_component(&mut needs, graph, component);
+    }
+    if !needs.queues.is_empty() {
+        needs.kinds.push(vec![("scheduling.run.ai", "Queue".to_owned())]);
+    }
+    needs
+}
+
+fn of_component(needs: &mut Needs, graph: &Graph, component: &Component) {
+    const QUEUE: &str = "nvidia.com/kai-scheduler-queue";
+    let labels = [component.labels.get("kai.scheduler/queue"), component.annotations.get(QUEUE)];
+    needs.queues.extend(labels.into_iter().flatten().cloned());
+    needs.queues.extend(graph.switch(QUEUE).map(str::to_owned));
+    needs.schedulers.extend(component.pod.get("schedulerName").and_then(Value::as_str).map(str::to_owned));
+    if component.kind == Type::Planner {
+        needs.settings.insert("infrastructure.prometheusEndpoint".to_owned());
+    }
+    let pods = component.replicas() * component.nodes;
+    needs.pods += pods;
+    let containers = super::pod::list(&component.pod, "containers");
+    for container in containers.iter().chain([&Value::from(component.main.clone())]) {
+        for (name, quantity) in asked(container) {
+            let total = needs.totals.entry(name).or_default();
+            *total = total.plus(quantity.times(pods));
+        }
+    }
+}
+
+/// Reads an amount; what is none counts as nothing, because the API server says what is wrong with it.
+fn read(value: &Value) -> Quantity {
+    Quantity::of(value).unwrap_or_default()
+}
+
+/// What a container asks for: its requests, and its limits where it says none.
+fn asked(container: &Value) -> BTreeMap<String, Quantity> {
+    let mut asked = BTreeMap::new();
+    for part in ["limits", "requests"] {
+        let quantities = container["resources"][part].as_object().into_iter().flatten();
+        asked.extend(quantities.map(|(name, quantity)| (name.clone(), read(quantity))));
+    }
+    asked
+}
+
+impl Needs {
+    /// Says what is missing, as far as anybody knows.
+    fn missing(&self, settings: &Settings, capabilities: Option<&Capabilities>) -> Vec<String> {
+        let mut missing = Vec::new();
+        if let Some(capabilities) = capabilities {
+            let is_served = |(group, kind): &(&str, String)| capabilities.serves(group, kind);
+            let lines = self.kinds.iter().filter(|line| !line.iter().any(is_served));
+            missing.extend(lines.map(|line| {
+                let kinds: Vec<String> = line.iter().map(|(group, kind)| format!("{kind} ({group})")).collect();
+                format!("the kind {}", kinds.join(" or "))
+            }));
+            if self.operator && !capabilities.operates(super::NAME) {
+                missing.push("Dynamo's operator at work".to_owned());
+            }
+        }
+        let values = settings.to_value();
+        let is_empty = |path: &&String| {
+            let found = path.split('.').try_fold(&values, |value, part| value.get(part));
+            found.is_none_or(|value| value.is_null() || value == "")
+        };
+        // With the operator these are in its own configuration.
+        let unset = self.settings.iter().filter(|_| !self.operator).filter(is_empty);
+        missing.extend(unset.map(|path| format!("the setting packs.dynamo.{path}")));
+        missing
+    }
+
+    /// Says what is needed, in a line.
+    fn line(&self) -> String {
+        let mut parts = vec![count(usize::try_from(self.pods).unwrap_or_default(), "pod")];
+        parts.extend(self.totals.iter().map(|(name, quantity)| format!("{quantity} {name}")));
+        parts.extend(self.queues.iter().map(|queue| format!("queue {queue:?}")));
+        parts.extend(self.schedulers.iter().map(|scheduler| format!("scheduler {scheduler:?}")));
+        parts.join(", ")
+    }
+}
+
+/// Says what quotas leave too little of: the name of the quota, the resource, what is asked for and what is left.
+///
+/// What already runs of the graph counts as used, so that this is an upper bound for a graph that is there.
+pub fn short(needs: &Needs, quotas: &[Quota]) -> Vec<String> {
+    let mut short = Vec::new();
+    for quota in quotas {
+        for (name, quantity) in &needs.totals {
+            for key in [name.clone(), format!("requests.{name}")] {
+                let Some(hard) = quota.hard.get(&key) else { continue };
+                let left = read(hard).minus(read(&quota.used[&key]));
+                if left < *quantity {
+                    short.push(format!("quota {:?} leaves {left} of {key}, {quantity} are asked for", quota.name));
+                }
+            }
+        }
+    }
+    short
+}
+
+/// Returns what a graph needs on a cluster, or nothing for what is no graph.
+fn of(subject: &Subject<'_>, settings: &Settings, is_expanded: bool) -> Option<Needs> {
+    let document = subject.document;
+    if !is_graph(&document.id.kind) {
+        return None;
+    }
+    let (graph, _) = read::understood(document, subject.namespace);
+    Some(needs(&graph, &document.id.kind, settings, is_expanded))
+}
+
+/// Says what a cluster lacks for a spec, if anything.
+pub(super) fn warning(subject: &Subject<'_>, settings: &Settings, is_expanded: bool) -> Option<Problem> {
+    let document = subject.document;
+    let needs = match of(subject, settings, is_expanded) {
+        Some(needs) => needs,
+        None => {
+            Needs { kinds: vec![vec![("nvidia.com", document.id.kind.clone())]], operator: true, ..Needs::default() }
+        }
+    };
+    let missing = needs.missing(settings, subject.capabilities);
+    if missing.is_empty() {
+        return None;
+    }
+    let message = format!("it needs what is not there: {}", missing.join("; "));
+    let problem = Problem::warning(document.place(), message).about(document.id.clone());
+    Some(if needs.pods > 0 { problem.hint(format!("in all it asks for {}", needs.line())) } else { problem })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn a_quota_that_leaves_too_little_is_named() {
+        let totals = [("nvidia.com/gpu", "16"), ("memory", "100Gi"), ("cpu", "4")];
+        let totals = totals.map(|(name, quantity)| (name.to_owned(), read(&json!(quantity))));
+        let needs = Needs { totals: totals.into(), ..Needs::default() };
+        let quota = Quota {
+            name: "team".to_owned(),
+            hard: json!({"requests.nvidia.com/gpu": "16", "memory": "200Gi", "requests.cpu": "4"}),
+            used: json!({"requests.nvidia.com/gpu": "4", "memory": "50Gi"}),
+        };
+        let expected = "quota \"team\" leaves 12 of requests.nvidia.com/gpu, 16 are asked for";
+        assert_eq!(short(&needs, &[quota]), [expected]);
+    }
+}

@@ -1,0 +1,181 @@
+//! What graphs become, part by part.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use gatewright_engine::object::{Gvk, Object, ObjectId};
+use gatewright_engine::pack::{Packs, document};
+use gatewright_engine::problem::Problem;
+use gatewright_engine::render::Renderer;
+use gatewright_engine::selector::{Capabilities, ClusterFacts};
+use gatewright_engine::spec::Document;
+use gatewright_engine::tree::Tree;
+use gatewright_engine::unit::{Options, Unit, render};
+use gatewright_engine::yaml;
+use serde_json::{Value, json};
+
+use super::backend;
+use super::expand::{self, Data};
+use super::settings::Settings;
+
+const TEMPLATES: [&str; 8] = [
+    "rbac.yaml",
+    "claims.yaml",
+    "configmaps.yaml",
+    "services.yaml",
+    "picker.yaml",
+    "workloads.yaml",
+    "cliques.yaml",
+    "entrances.yaml",
+];
+
+fn graph(text: &str) -> Document {
+    let root = yaml::parse(text).expect("the graph is YAML").pop().expect("there is a document");
+    let text =
+        |path: &[&str]| root.at(path.iter().copied()).and_then(yaml::Node::as_str).unwrap_or_default().to_owned();
+    let gvk = Gvk::new(&text(&["apiVersion"]), &text(&["kind"]));
+    let id = ObjectId::new("nvidia.com", &text(&["kind"]), "serving", &text(&["metadata", "name"]));
+    Document { id, gvk, file: "graph.yaml".into(), root, patched: Vec::new() }
+}
+
+fn expanded(text: &str, settings: Value, served: Option<&[&str]>) -> Result<Vec<Object>, Vec<Problem>> {
+    let files = crate::embedded("dynamo");
+    let settings: Settings = serde_json::from_value(settings).expect("these are settings");
+    let backends = backend::all(&files).expect("the backends can be read");
+    let types = document(&files, "types.yaml").expect("the types can be read").to_value();
+    let is_known = |_: &str, kind: &str| served.is_some_and(|known| known.contains(&kind));
+    let known: &dyn Fn(&str, &str) -> bool = &is_known;
+    let data = Data { settings: &settings, backends: &backends, types: &types, serves: served.map(|_| known) };
+    let document = graph(text);
+    let namespace = document.root.at(["metadata", "namespace"]).and_then(yaml::Node::as_str).unwrap_or("serving");
+    let values = expand::values(&document, namespace, &data)?;
+    let templates: Vec<_> = TEMPLATES.iter().map(|&name| (name.to_owned(), files[name].to_owned())).collect();
+    Ok(Renderer::new(&templates).expect("the templates load").render(&values).expect("the templates can be filled"))
+}
+
+/// A worker of a graph, with what a test says of it.
+fn worker(fields: &Value) -> String {
+    let mut worker = json!({
+        "componentType": "worker",
+        "extraPodSpec": {"mainContainer": {"image": "a", "command": ["python3", "-m", "dynamo.vllm"]}},
+    });
+    if let (Some(worker), Some(fields)) = (worker.as_object_mut(), fields.as_object()) {
+        worker.extend(fields.clone());
+    }
+    let graph = json!({
+        "apiVersion": "nvidia.com/v1alpha1",
+        "kind": "DynamoGraphDeployment",
+        "metadata": {"name": "g"},
+        "spec": {"services": {"Worker": worker}},
+    });
+    yaml::to_string(&graph)
+}
+
+fn kinds(rendered: &Result<Vec<Object>, Vec<Problem>>) -> Vec<String> {
+    rendered.iter().flatten().map(|object| object.id().kind.clone()).collect()
+}
+
+fn message(rendered: Result<Vec<Object>, Vec<Problem>>) -> String {
+    rendered.err().unwrap_or_default().iter().map(|problem| problem.message.clone()).collect::<Vec<_>>().join("; ")
+}
+
+#[test]
+fn the_provider_is_what_the_cluster_serves_and_the_settings_allow() {
+    let several = worker(&json!({"multinode": {"nodeCount": 2}}));
+    let has = |settings: Value, served: Option<&[&str]>, kind: &str| {
+        kinds(&expanded(&several, settings, served)).contains(&kind.to_owned())
+    };
+    assert!(has(json!({}), None, "LeaderWorkerSet"));
+    assert!(has(json!({}), Some(&["LeaderWorkerSet"]), "LeaderWorkerSet"));
+    assert!(has(json!({}), Some(&["LeaderWorkerSet", "PodCliqueSet"]), "PodCliqueSet"));
+    assert!(has(json!({"workloadProvider": "grove"}), None, "PodCliqueSet"));
+    assert!(has(json!({"workloadProvider": "lws"}), Some(&["LeaderWorkerSet", "PodCliqueSet"]), "LeaderWorkerSet"));
+    let neither = message(expanded(&several, json!({}), Some(&[])));
+    assert!(neither.contains("neither Grove nor LeaderWorkerSets"), "{neither}");
+    let refused = message(expanded(&several, json!({"workloadProvider": "deployment"}), None));
+    assert!(refused.contains("workloadProvider is deployment"), "{refused}");
+    let missing = message(expanded(&several, json!({"workloadProvider": "grove"}), Some(&[])));
+    assert!(missing.contains("does not serve Grove"), "{missing}");
+}
+
+#[test]
+fn a_field_of_another_type_is_a_problem_where_it_stands() {
+    let graph = worker(&json!({"ingress": {"enabled": true, "host": 7}}));
+    let line = graph.lines().position(|line| line.contains("host: 7")).and_then(|line| u32::try_from(line + 1).ok());
+    let problems = expanded(&graph, json!({}), None).expect_err("a host is text");
+    assert_eq!(problems[0].message, "ingress cannot be used: invalid type: integer `7`, expected a string");
+    assert_eq!(Some(problems[0].place.line), line);
+}
+
+#[test]
+fn discovery_by_etcd_needs_an_address_and_no_rights() {
+    let graph = worker(&json!({}));
+    let lost = message(expanded(&graph, json!({"discovery": {"backend": "etcd"}}), None));
+    assert!(lost.contains("etcdAddress is empty"), "{lost}");
+    let settings = json!({"discovery": {"backend": "etcd"}, "infrastructure": {"etcdAddress": "etcd:2379"}});
+    assert_eq!(kinds(&expanded(&graph, settings, None)), ["Deployment"]);
+}
+
+#[test]
+fn environment_is_merged_by_name_and_what_a_user_leaves_empty_stays() {
+    let envs = json!([{"name": "DYN_SYSTEM_PORT", "value": "9999"}, {"name": "EMPTY", "value": ""}, {"name": "NONE"}]);
+    let rendered = expanded(&worker(&json!({"envs": envs})), json!({"discovery": {"provision": false}}), None);
+    let rendered = rendered.expect("the graph can be rendered");
+    let env = &rendered[0].body()["spec"]["template"]["spec"]["containers"][0]["env"];
+    let names: Vec<&str> = env.as_array().into_iter().flatten().filter_map(|it| it["name"].as_str()).collect();
+    let mut sorted = names.clone();
+    sorted.sort_unstable();
+    sorted.dedup();
+    assert_eq!(names, sorted);
+    assert!(names.contains(&"EMPTY") && names.contains(&"NONE") && !names.contains(&"NATS_SERVER"), "{names:?}");
+    let port = env.as_array().into_iter().flatten().find(|it| it["name"] == "DYN_SYSTEM_PORT");
+    assert_eq!(port.map(|port| &port["value"]), Some(&json!("9999")));
+}
+
+#[test]
+fn a_folder_adds_a_backend() {
+    let mut files = crate::embedded("dynamo");
+    files.insert("backends/own.yaml", "module: dynamo.own\nenv: [{name: OWN, value: '{{ nodes }}'}]\n");
+    let backends = backend::all(&files).expect("the backends can be read");
+    assert_eq!(backends.keys().map(String::as_str).collect::<Vec<_>>(), ["own", "sglang", "trtllm", "vllm"]);
+    files.insert("backends/own.yaml", "modul: dynamo.own\n");
+    assert!(backend::all(&files).is_err());
+}
+
+#[test]
+fn a_pod_mounts_shared_memory_once() {
+    let volumes = json!([{"name": "fast", "emptyDir": {"medium": "Memory"}}]);
+    let main = json!({"image": "a", "volumeMounts": [{"name": "fast", "mountPath": "/dev/shm"}]});
+    let graph = worker(&json!({"extraPodSpec": {"volumes": volumes, "mainContainer": main}}));
+    let rendered = expanded(&graph, json!({"discovery": {"provision": false}}), None);
+    let rendered = rendered.expect("the graph can be rendered");
+    let pod = &rendered[0].body()["spec"]["template"]["spec"];
+    assert_eq!(pod["volumes"], volumes);
+}
+
+/// Tells of specs of both packs in mode `auto` whether the cluster gets them as they are, where so much is known of it.
+fn passed_on(capabilities: Option<Capabilities>) -> BTreeMap<String, bool> {
+    let service = "apiVersion: serving.kserve.io/v1alpha2\nkind: LLMInferenceService\nmetadata: {name: s, namespace: m}\n\
+                   spec: {model: {uri: 'pvc://weights'}, router: {route: {}, scheduler: {}}}\n";
+    let tree = Tree::from_iter([("graph.yaml", worker(&json!({}))), ("service.yaml", service.to_owned())]);
+    let pack = |name: &str, settings: Value| crate::pack(name, &settings).expect("the settings can be used");
+    let packs = vec![pack("dynamo", json!({"mode": "auto"})), pack("kserve", Value::Null)];
+    let cluster = ClusterFacts { capabilities, ..ClusterFacts::default() };
+    let options = Options { cluster: Some(cluster), ..Options::default() };
+    let rendering = render(&tree, &Packs::new(packs).expect("they go together"), &options);
+    let is_passed_on = |unit: &Unit| unit.all().any(|object| *object.id() == unit.id);
+    rendering.units.iter().map(|unit| (unit.id.kind.clone(), is_passed_on(unit))).collect()
+}
+
+#[test]
+fn mode_auto_means_the_same_in_both_packs() {
+    let both =
+        |is: bool| BTreeMap::from(["DynamoGraphDeployment", "LLMInferenceService"].map(|kind| (kind.to_owned(), is)));
+    let kinds = [("nvidia.com", "DynamoGraphDeployment"), ("serving.kserve.io", "LLMInferenceService")];
+    let kinds: BTreeSet<_> = kinds.map(|(group, kind)| (group.to_owned(), kind.to_owned())).into();
+    let operators: BTreeSet<String> = ["dynamo", "kserve"].map(str::to_owned).into();
+    assert_eq!(passed_on(None), both(false), "nobody has looked");
+    assert_eq!(passed_on(Some(Capabilities::default())), both(false), "there is no operator");
+    let idle = Capabilities { kinds: kinds.clone(), operators: BTreeSet::new() };
+    assert_eq!(passed_on(Some(idle)), both(false), "the kinds alone are no operator");
+    assert_eq!(passed_on(Some(Capabilities { kinds, operators })), both(true), "the operators are at work");
+}

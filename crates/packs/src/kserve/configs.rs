@@ -1,0 +1,114 @@
+//! Where configs come from: documents of the source, and presets that are built in.
+
+use std::collections::BTreeMap;
+
+use gatewright_engine::object::ObjectId;
+use gatewright_engine::pack::{PackError, document};
+use gatewright_engine::spec::{Document, Specs};
+use gatewright_engine::yaml;
+use serde_json::Value;
+
+use super::merge;
+use super::service::{CONFIG, GROUP};
+use super::settings::Settings;
+
+/// The presets that are built in, by their names without prefix: files of the pack.
+const BUILTIN: [(&str, &str); 12] = [
+    ("config-llm-template", "presets/template.yaml"),
+    ("config-llm-decode-template", "presets/decode-template.yaml"),
+    ("config-llm-prefill-template", "presets/prefill-template.yaml"),
+    ("config-llm-worker-data-parallel", "presets/worker-data-parallel.yaml"),
+    ("config-llm-decode-worker-data-parallel", "presets/decode-worker-data-parallel.yaml"),
+    ("config-llm-prefill-worker-data-parallel", "presets/prefill-worker-data-parallel.yaml"),
+    ("config-llm-scheduler", "presets/scheduler.yaml"),
+    (LEGACY_SCHEDULER, "presets/scheduler-legacy.yaml"),
+    ("config-llm-scheduler-latency-predictor", "presets/latency-predictor.yaml"),
+    ("config-llm-tokenizer", "presets/tokenizer.yaml"),
+    ("config-llm-router-route", "presets/router-route.yaml"),
+    ("config-llm-tracing", "presets/tracing.yaml"),
+];
+
+/// The scheduler as older releases made it.
+pub(super) const LEGACY_SCHEDULER: &str = "config-llm-scheduler-legacy";
+
+/// A config that was found.
+#[derive(Clone, Debug)]
+pub(super) struct Config<'a> {
+    /// What it is called in messages.
+    pub(super) title: String,
+    /// Where it is written; nowhere, if it is built in.
+    pub(super) document: Option<&'a Document>,
+    /// Its spec, cleaned.
+    pub(super) spec: Value,
+}
+
+/// A config that cannot be used.
+#[derive(Debug)]
+pub(super) enum Missing {
+    /// There is none of that name.
+    Unknown(String),
+    /// It has problems of its own.
+    Broken(String),
+}
+
+/// All configs that a service can have.
+pub(super) struct Configs<'a> {
+    specs: &'a Specs,
+    settings: &'a Settings,
+    builtin: &'a BTreeMap<&'static str, Value>,
+}
+
+/// Reads the presets that are built in.
+pub(super) fn builtin(files: &BTreeMap<&str, &str>) -> Result<BTreeMap<&'static str, Value>, PackError> {
+    let read = |(name, file): (&'static str, &str)| {
+        let document = document(files, file)?.to_value();
+        Ok((name, merge::cleaned(&document["spec"])))
+    };
+    BUILTIN.into_iter().map(read).collect()
+}
+
+impl<'a> Configs<'a> {
+    pub(super) fn new(specs: &'a Specs, settings: &'a Settings, builtin: &'a BTreeMap<&'static str, Value>) -> Self {
+        Self { specs, settings, builtin }
+    }
+
+    /// Looks a config up: in the namespace of a service, in that of KServe, among those that are built in.
+    pub(super) fn find(&self, name: &str, namespace: &str) -> Result<Config<'a>, Missing> {
+        let namespaces = [namespace, self.specs.namespace(&self.settings.namespace)];
+        for namespace in namespaces {
+            let id = ObjectId::new(GROUP, CONFIG, namespace, name);
+            if let Some(document) = self.specs.documents.get(&id) {
+                let spec = merge::cleaned(&document.root.get("spec").map(yaml::Node::to_value).unwrap_or_default());
+                return Ok(Config { title: format!("config {namespace}/{name}"), document: Some(document), spec });
+            }
+            if self.specs.broken.contains_key(&id) {
+                return Err(Missing::Broken(format!("{CONFIG} {namespace}/{name} cannot be used")));
+            }
+        }
+        let suffix = name.strip_prefix(&self.settings.preset_prefix).unwrap_or_default();
+        self.built_in(suffix).ok_or_else(|| {
+            let [own, system] = namespaces;
+            let places = if own == system { own.to_owned() } else { format!("{own} and {system}") };
+            Missing::Unknown(format!(
+                "{CONFIG} {name:?} is not there, neither in the source (looked for in {places}) nor built in"
+            ))
+        })
+    }
+
+    /// Returns an entry of a `ConfigMap` of the source: of the namespace of a service, or, for names that begin with
+    /// `config-scheduler-`, of that of KServe.
+    pub(super) fn entry(&self, name: &str, key: &str, namespace: &str) -> Option<String> {
+        let system = name.starts_with("config-scheduler-").then(|| self.specs.namespace(&self.settings.namespace));
+        std::iter::once(namespace).chain(system).find_map(|namespace| {
+            let id = ObjectId::new("", "ConfigMap", namespace, name);
+            let map = self.specs.unclaimed.iter().find(|document| document.id == id)?;
+            map.root.at(["data", key]).and_then(yaml::Node::as_str).map(str::to_owned)
+        })
+    }
+
+    /// Returns a preset that is built in.
+    pub(super) fn built_in(&self, suffix: &str) -> Option<Config<'a>> {
+        let (name, spec) = self.builtin.get_key_value(suffix)?;
+        Some(Config { title: format!("built-in preset {name:?}"), document: None, spec: spec.clone() })
+    }
+}

@@ -1,0 +1,94 @@
+//! `LLMInferenceServiceParameters`: what a service itself cannot say about how it is provisioned.
+
+use gatewright_engine::spec::Resource;
+use schemars::{JsonSchema, Schema, SchemaGenerator};
+use serde::{Deserialize, Serialize};
+
+/// The whole document.
+pub type LlmInferenceServiceParameters = Resource<Spec>;
+
+/// Its `spec`.
+#[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", default, deny_unknown_fields)]
+pub struct Spec {
+    /// Who makes the objects of the service.
+    pub mode: Mode,
+    /// Certificates of the pods.
+    pub tls: Option<Tls>,
+    /// The preset of the scheduler: `current`, `legacy`, or the name of an `LLMInferenceServiceConfig`.
+    pub scheduler_preset: Option<String>,
+}
+
+/// Who makes the objects of a service.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub enum Mode {
+    /// KServe's controller where it is seen at work, else this program; also where nobody can look.
+    #[default]
+    Auto,
+    /// This program.
+    Expand,
+    /// KServe's controller: the service goes to the cluster as it is.
+    Passthrough,
+}
+
+/// Certificates of the pods.
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(untagged)]
+pub enum Tls {
+    /// `off` as YAML reads it: there are none, and nothing is encrypted.
+    Switch(bool),
+    /// The same as a text.
+    Word(Word),
+    /// There are some.
+    From(Source),
+}
+
+/// A word in place of a source of certificates.
+#[derive(Clone, Copy, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub enum Word {
+    /// There are none.
+    Off,
+}
+
+/// Where certificates come from: one of these.
+#[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", default, deny_unknown_fields)]
+#[schemars(extend("x-gatewright-one-of" = ["certManager", "secret"]))]
+pub struct Source {
+    /// cert-manager makes one.
+    pub cert_manager: Option<CertManager>,
+    /// It is in the Secret of this name, as `tls.crt` and `tls.key`, which somebody else looks after.
+    pub secret: Option<String>,
+}
+
+/// How cert-manager makes certificates.
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct CertManager {
+    /// Who signs.
+    pub issuer_ref: IssuerRef,
+    /// How long they are valid, such as `2160h`; the default is cert-manager's.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub duration: Option<String>,
+}
+
+/// An issuer of cert-manager.
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct IssuerRef {
+    /// Its name.
+    pub name: String,
+    /// Its kind; `Issuer` if nothing is said.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub kind: Option<String>,
+    /// Its group; cert-manager's own if nothing is said.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub group: Option<String>,
+}
+
+/// The schema of a layer of parameters.
+pub(super) fn layer(generator: &mut SchemaGenerator) -> Schema {
+    Spec::json_schema(generator)
+}

@@ -1,0 +1,124 @@
+//! Which presets a service gets, by what it asks for.
+
+use super::types::{Spec, Workload};
+
+/// Plugins of a scheduler that count the tokens of prompts, which a tokenizer does for them.
+const TOKEN_PLUGINS: [&str; 3] = ["token-producer", "precise-prefix-cache-producer", "precise-prefix-cache-scorer"];
+
+/// The plugin that asks the latency predictor.
+const LATENCY_PLUGIN: &str = "predicted-latency-producer";
+
+/// Returns the names of presets without their prefix, the lowest first.
+///
+/// `spec` is what the service and all of its `baseRefs` ask for together.
+pub(super) fn select(spec: &Spec, has_model: bool) -> Vec<&'static str> {
+    let mut names = Vec::new();
+    if spec.scheduler().is_some_and(|scheduler| scheduler.foreign_pool().is_none()) {
+        names.push("config-llm-scheduler");
+    }
+    if has_tokenizer(spec) {
+        names.push("config-llm-tokenizer");
+    }
+    if has_plugin(spec, &[LATENCY_PLUGIN]) {
+        names.push("config-llm-scheduler-latency-predictor");
+    }
+    if spec.route().is_some_and(|route| route.http.as_ref().is_none_or(|http| http.refs.is_empty())) {
+        names.push("config-llm-router-route");
+    }
+    if spec.tracing.is_some() {
+        names.push("config-llm-tracing");
+    }
+    if has_model {
+        names.extend(workloads(spec));
+    }
+    names
+}
+
+fn workloads(spec: &Spec) -> impl Iterator<Item = &'static str> {
+    let prefill = spec.prefill.as_ref().and_then(|prefill| {
+        workload(
+            prefill,
+            [
+                "config-llm-prefill-template",
+                "config-llm-prefill-worker-data-parallel",
+                "config-llm-prefill-worker-pipeline-parallel",
+            ],
+        )
+    });
+    let own = if spec.prefill.is_some() {
+        [
+            "config-llm-decode-template",
+            "config-llm-decode-worker-data-parallel",
+            "config-llm-decode-worker-pipeline-parallel",
+        ]
+    } else {
+        ["config-llm-template", "config-llm-worker-data-parallel", "config-llm-worker-pipeline-parallel"]
+    };
+    prefill.into_iter().chain(workload(&spec.workload, own))
+}
+
+/// A worker that is parallel in no way gets no preset at all.
+fn workload(workload: &Workload, [single, data, pipeline]: [&'static str; 3]) -> Option<&'static str> {
+    if workload.worker.is_none() {
+        return Some(single);
+    }
+    let parallelism = workload.parallelism.as_ref()?;
+    if parallelism.is_by_data() {
+        return Some(data);
+    }
+    parallelism.pipeline.filter(|&count| count > 0).map(|_| pipeline)
+}
+
+/// Tells whether a service has a tokenizer.
+fn has_tokenizer(spec: &Spec) -> bool {
+    spec.scheduler().is_some_and(|scheduler| scheduler.tokenizer.is_some()) || has_plugin(spec, &TOKEN_PLUGINS)
+}
+
+fn has_plugin(spec: &Spec, types: &[&str]) -> bool {
+    let config = spec.scheduler().and_then(|scheduler| scheduler.config.as_ref()?.inline.as_ref());
+    let plugins = config.and_then(|config| config["plugins"].as_array());
+    let mut found = plugins.into_iter().flatten().filter_map(|plugin| plugin["type"].as_str());
+    found.any(|found| types.contains(&found))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::{Value, json};
+
+    fn read(spec: &Value) -> Spec {
+        serde_json::from_value(spec.clone()).expect("it is a spec")
+    }
+
+    fn check(spec: &Value, expected: &[&str]) {
+        let expected: Vec<String> = expected.iter().map(|name| format!("config-llm-{name}")).collect();
+        assert_eq!(select(&read(spec), true), expected, "{spec}");
+    }
+
+    #[test]
+    fn a_service_gets_the_presets_of_what_it_asks_for() {
+        check(&json!({}), &["template"]);
+        check(&json!({"router": {"route": {}, "scheduler": {}}}), &["scheduler", "router-route", "template"]);
+        check(&json!({"router": {"route": {"http": {"refs": [{"name": "r"}]}}}}), &["template"]);
+        check(&json!({"router": {"scheduler": {"pool": {"ref": {"name": "p"}}}}}), &["template"]);
+        check(&json!({"tracing": {}, "prefill": {}}), &["tracing", "prefill-template", "decode-template"]);
+        let inline = json!({"plugins": [{"type": "predicted-latency-producer"}, {"type": "token-producer"}]});
+        let scheduler = json!({"router": {"scheduler": {"config": {"inline": inline}}}});
+        check(&scheduler, &["scheduler", "tokenizer", "scheduler-latency-predictor", "template"]);
+    }
+
+    #[test]
+    fn workers_have_presets_by_how_they_are_parallel() {
+        let worker = |parallelism: Value| json!({"worker": {}, "parallelism": parallelism});
+        check(&worker(json!({"data": 4})), &["worker-data-parallel"]);
+        check(&worker(json!({"pipeline": 2})), &["worker-pipeline-parallel"]);
+        check(&worker(json!({})), &[]);
+        let both = json!({"worker": {}, "parallelism": {"dataLocal": 8}, "prefill": {"worker": {}, "parallelism": {"data": 2}}});
+        check(&both, &["prefill-worker-data-parallel", "decode-worker-data-parallel"]);
+    }
+
+    #[test]
+    fn a_service_without_a_model_gets_none_for_its_workload() {
+        assert_eq!(select(&read(&json!({"router": {"scheduler": {}}})), false), ["config-llm-scheduler"]);
+    }
+}

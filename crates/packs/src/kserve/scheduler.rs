@@ -1,0 +1,155 @@
+//! The scheduler before the pods of a service, and what it needs.
+
+use gatewright_engine::problem::Problem;
+use serde_json::{Value, json};
+
+use super::names;
+use super::picker::{self, Picker};
+use super::pods::{add_args, container, words};
+use super::service::Service;
+use super::tracing;
+use super::types::{Scheduler, Texts};
+use super::values::Unit;
+
+/// Ports that the Service of a scheduler offers, if its pods have them.
+const PORTS: [&str; 4] = ["grpc", "grpc-health", "metrics", "zmq"];
+
+const READ: [&str; 3] = ["get", "list", "watch"];
+
+/// Adds the scheduler and its pool, if the service has one of its own.
+pub(super) fn add(unit: &mut Unit<'_>) -> Result<(), Vec<Problem>> {
+    let scheduler = unit.spec.scheduler().filter(|scheduler| scheduler.foreign_pool().is_none());
+    let Some((scheduler, template)) = scheduler.and_then(|it| Some((it, it.template.as_ref()?))) else {
+        return Ok(());
+    };
+    let labels = labels(unit.service);
+    let account = template["serviceAccountName"].as_str().unwrap_or_default().to_owned();
+    if account == unit.service.child("-epp-sa") {
+        unit.add("accounts", json!({"name": account, "labels": labels}));
+    }
+    let role = unit.service.child("-epp-role");
+    unit.add(
+        "roles",
+        json!({
+            "name": role, "labels": labels, "rules": rules(),
+            "binding": unit.service.child("-epp-rb"), "account": account,
+        }),
+    );
+    let binding = names::child(unit.service.namespace, &format!("-{}-epp-auth-rb", unit.service.name));
+    unit.add("clusterBindings", json!({"name": binding, "labels": labels, "account": account}));
+    let deployment = deployment(unit, scheduler, template.clone(), &labels)?;
+    unit.add("deployments", deployment);
+    let pool = scheduler.pool.as_ref().and_then(|pool| pool.spec.clone()).unwrap_or_default();
+    let name = pool.pointer("/endpointPickerRef/name").and_then(Value::as_str);
+    let name = name.map_or_else(|| unit.service.child("-epp-service"), str::to_owned);
+    unit.add("services", json!({"name": name, "labels": labels, "selector": labels, "ports": ports(template)}));
+    add_pools(unit, pool, &labels);
+    Ok(())
+}
+
+/// Returns the labels of everything that belongs to the scheduler.
+pub(super) fn labels(service: &Service<'_>) -> Texts {
+    super::workload::labels(service, Some("llminferenceservice-router-scheduler"))
+}
+
+fn rules() -> Value {
+    let read =
+        |groups: &[&str], resources: &[&str]| json!({"apiGroups": groups, "resources": resources, "verbs": READ});
+    let leases = json!({
+        "apiGroups": ["coordination.k8s.io"],
+        "resources": ["leases"],
+        "verbs": ["get", "list", "watch", "create", "update", "patch", "delete"],
+    });
+    json!([
+        read(&[""], &["pods"]),
+        read(
+            &["inference.networking.k8s.io", "inference.networking.x-k8s.io"],
+            &["inferencepools", "inferenceobjectives", "inferencemodels"],
+        ),
+        read(&["inference.networking.x-k8s.io"], &["inferencemodelrewrites", "inferencepoolimports"]),
+        read(&["llm-d.ai"], &["inferenceobjectives", "inferencemodelrewrites"]),
+        read(&["discovery.k8s.io"], &["endpointslices"]),
+        leases,
+    ])
+}
+
+fn deployment(unit: &Unit<'_>, scheduler: &Scheduler, mut pod: Value, labels: &Texts) -> Result<Value, Vec<Problem>> {
+    let mut labels = labels.clone();
+    labels.extend(scheduler.labels.clone());
+    if let Some(main) = container(&mut pod, "main") {
+        let is_high = scheduler.replicas.unwrap_or(1) > 1;
+        let elects = words(main, "args")
+            .chain(words(main, "command"))
+            .any(|arg| arg.trim_start_matches('-').starts_with("ha-enable-leader-election"));
+        if is_high && !elects {
+            add_args(main, ["--ha-enable-leader-election".to_owned()]);
+        }
+        let picker = Picker { spec: unit.spec, tokenizer: unit.tokenizer(), has_default: !unit.is_legacy };
+        let text = picker::text(&picker, main).map_err(|reason| {
+            let path = ["spec", "router", "scheduler", "config", "inline"];
+            vec![unit.service.problem(&path, format!("the configuration of the scheduler cannot be used: {reason}"))]
+        })?;
+        add_args(main, text.into_iter().flat_map(|text| ["--config-text".to_owned(), text]));
+        if let Some(tracing) = &unit.spec.tracing {
+            tracing::scheduler(main, tracing, unit.service.namespace, unit.service.name);
+        }
+    }
+    Ok(json!({
+        "name": unit.service.child("-kserve-router-scheduler"),
+        "labels": labels,
+        "selector": labels,
+        "replicas": scheduler.replicas,
+        "strategy": {"type": "Recreate"},
+        "podLabels": labels,
+        "podAnnotations": scheduler.annotations,
+        "pod": pod,
+    }))
+}
+
+fn ports(pod: &Value) -> Vec<Value> {
+    let ports = pod["containers"].as_array().into_iter().flatten();
+    let ports = ports.flat_map(|container| container["ports"].as_array().into_iter().flatten());
+    let mut ports: Vec<&Value> = ports.filter(|port| PORTS.iter().any(|name| port["name"] == *name)).collect();
+    ports.sort_by_key(|port| port["name"].as_str().unwrap_or_default().to_owned());
+    ports.dedup_by_key(|port| port["name"].clone());
+    let port = |port: &Value| {
+        json!({
+            "name": port["name"], "port": port["containerPort"], "targetPort": port["name"],
+            "protocol": port["protocol"].as_str().unwrap_or("TCP"),
+        })
+    };
+    ports.into_iter().map(port).collect()
+}
+
+fn add_pools(unit: &mut Unit<'_>, mut pool: Value, labels: &Texts) {
+    let picker = &mut pool["endpointPickerRef"];
+    let is_service = picker["kind"].is_null() || picker["kind"] == "Service";
+    if is_service && picker["port"]["number"].as_i64().unwrap_or_default() == 0 {
+        picker["port"] = json!({"number": 9002});
+    }
+    let name = unit.service.pool();
+    if unit.has_alpha_pool {
+        let api = "inference.networking.x-k8s.io/v1alpha2";
+        unit.add("pools", json!({"apiVersion": api, "name": name, "labels": labels, "spec": alpha(&pool)}));
+    }
+    unit.add(
+        "pools",
+        json!({"apiVersion": "inference.networking.k8s.io/v1", "name": name, "labels": labels, "spec": pool}),
+    );
+}
+
+/// The same pool in the words of the older version.
+fn alpha(pool: &Value) -> Value {
+    let picker = &pool["endpointPickerRef"];
+    let mut extension = json!({"name": picker["name"], "portNumber": picker["port"]["number"]});
+    for field in ["group", "kind", "failureMode"] {
+        if !picker[field].is_null() {
+            extension[field] = picker[field].clone();
+        }
+    }
+    json!({
+        "selector": pool["selector"]["matchLabels"],
+        "targetPortNumber": pool["targetPorts"][0]["number"],
+        "extensionRef": extension,
+    })
+}

@@ -1,0 +1,178 @@
+use std::collections::BTreeSet;
+
+use gatewright_engine::health::{Health, Readiness, health};
+use gatewright_engine::object::Object;
+use gatewright_engine::pack::Packs;
+use gatewright_engine::selector::{Capabilities, ClusterFacts};
+use gatewright_engine::tree::Tree;
+use gatewright_engine::unit::{Options, Rendering, Unit, render};
+use gatewright_engine::yaml;
+use serde_json::{Value, json};
+
+/// Renders documents on a cluster on which KServe's controller is at work, or not.
+fn rendered(settings: &Value, documents: &[Value], operates: bool) -> Rendering {
+    let text: Vec<String> = documents.iter().map(yaml::to_string).collect();
+    let tree = Tree::from_iter([("in.yaml".to_owned(), text.join("---\n"))]);
+    let mut pack = crate::pack("kserve", settings).expect("the settings can be used");
+    if !settings["parameters"].is_null() {
+        pack = pack.with_settings("config.yaml", yaml::Node::of_value(&settings["parameters"]));
+    }
+    let kinds = BTreeSet::from([("serving.kserve.io".to_owned(), "LLMInferenceService".to_owned())]);
+    let operators = operates.then(|| "kserve".to_owned()).into_iter().collect();
+    let cluster = ClusterFacts { capabilities: Some(Capabilities { kinds, operators }), ..ClusterFacts::default() };
+    let packs = Packs::new(vec![pack]).expect("the pack is sound");
+    render(&tree, &packs, &Options { cluster: Some(cluster), ..Options::default() })
+}
+
+fn service(spec: &Value) -> Value {
+    let metadata = json!({"name": "llama", "namespace": "models"});
+    json!({"apiVersion": "serving.kserve.io/v1alpha2", "kind": "LLMInferenceService", "metadata": metadata, "spec": spec})
+}
+
+fn objects(rendering: &Rendering) -> Vec<&Object> {
+    rendering.units.iter().flat_map(Unit::all).collect()
+}
+
+fn found<'a>(rendering: &'a Rendering, kind: &str, name: &str) -> &'a Value {
+    let problems: Vec<String> = rendering.problems.iter().map(ToString::to_string).collect();
+    let found = objects(rendering).into_iter().find(|object| object.id().kind == kind && object.id().name == name);
+    found.unwrap_or_else(|| panic_about(&format!("no {kind} {name}: {problems:?}"))).body()
+}
+
+#[expect(clippy::panic, reason = "a test that finds nothing fails with what it looked for")]
+fn panic_about(message: &str) -> ! {
+    panic!("{message}")
+}
+
+fn managed() -> Value {
+    json!({"model": {"uri": "pvc://weights"}, "router": {"route": {}, "scheduler": {}}})
+}
+
+#[test]
+fn where_the_controller_is_at_work_the_service_goes_to_it_with_what_it_names() {
+    let config = |namespace: &str| {
+        let metadata = json!({"name": "team", "namespace": namespace});
+        json!({"apiVersion": "serving.kserve.io/v1alpha2", "kind": "LLMInferenceServiceConfig", "metadata": metadata, "spec": {}})
+    };
+    let mut spec = managed();
+    spec["baseRefs"] = json!([{"name": "team"}]);
+    let mut second = service(&spec);
+    second["metadata"]["name"] = "second".into();
+    let rendering = rendered(&Value::Null, &[service(&spec), second, config("kserve"), config("other")], true);
+    let ids: Vec<String> = objects(&rendering).iter().map(|object| object.id().to_string()).collect();
+    let services = ["LLMInferenceService models/llama", "LLMInferenceService models/second"];
+    assert_eq!(ids, [services[0], "LLMInferenceServiceConfig models/team", services[1]]);
+    assert_eq!(rendering.problems, []);
+}
+
+#[test]
+fn a_config_with_a_field_of_another_type_is_a_problem_of_the_service() {
+    let metadata = json!({"name": "team", "namespace": "models"});
+    let config = json!({"apiVersion": "serving.kserve.io/v1alpha2", "kind": "LLMInferenceServiceConfig", "metadata": metadata, "spec": {"replicas": "many"}});
+    let mut spec = managed();
+    spec["baseRefs"] = json!([{"name": "team"}]);
+    let rendering = rendered(&Value::Null, &[service(&spec), config], false);
+    let said = "the service and its configs together cannot be used: invalid type: string \"many\", expected u32";
+    assert_eq!(rendering.problems[0].message, said);
+}
+
+#[test]
+fn two_do_not_make_the_same_objects() {
+    let expand = json!({"parameters": {"mode": "expand"}});
+    let rendering = rendered(&expand, &[service(&managed())], true);
+    assert!(objects(&rendering).is_empty());
+    assert!(rendering.problems[0].message.contains("controller is at work"), "{:?}", rendering.problems);
+    assert!(objects(&rendered(&expand, &[service(&managed())], false)).len() > 5);
+}
+
+#[test]
+fn a_service_of_its_mode_goes_to_the_cluster_whatever_is_known_of_it() {
+    let rendering = rendered(&json!({"parameters": {"mode": "passthrough"}}), &[service(&managed())], false);
+    assert_eq!(objects(&rendering).len(), 1);
+}
+
+#[test]
+fn certificates_come_from_where_the_parameters_say() {
+    let secret = |rendering: &Rendering| {
+        let body = found(rendering, "Deployment", "llama-kserve").clone();
+        let volumes = body["spec"]["template"]["spec"]["volumes"].as_array().expect("volumes").clone();
+        volumes.into_iter().find(|volume| volume["name"] == "tls-certs").expect("certificates")["secret"].clone()
+    };
+    let with = |tls: Value| rendered(&json!({"parameters": {"tls": tls}}), &[service(&managed())], false);
+    let expected = "llama-kserve-self-signed-certs";
+    assert_eq!(secret(&with(json!(false))), json!({"secretName": expected, "optional": true}));
+    assert_eq!(secret(&with(json!({"secret": "given"}))), json!({"secretName": "given"}));
+    let made = with(json!({"certManager": {"issuerRef": {"name": "internal"}}}));
+    assert_eq!(secret(&made), json!({"secretName": expected}));
+    assert_eq!(found(&made, "Certificate", expected)["spec"]["issuerRef"], json!({"name": "internal"}));
+    assert_eq!(found(&made, "Service", "llama-kserve-workload-svc")["spec"]["ports"][0]["name"], "https");
+    assert!(!with(json!(true)).problems.is_empty());
+}
+
+#[test]
+fn an_image_of_a_scheduler_is_that_of_its_container() {
+    let scheduler = |scheduler: Value| {
+        let spec = json!({"model": {"uri": "pvc://weights"}, "router": {"scheduler": scheduler}});
+        let rendering = rendered(&Value::Null, &[service(&spec)], false);
+        let body = found(&rendering, "Deployment", "llama-kserve-router-scheduler").clone();
+        body["spec"]["template"]["spec"]["containers"][0]["image"].clone()
+    };
+    assert_eq!(scheduler(json!({"image": "registry.example.com/a:1"})), "registry.example.com/a:1");
+    let both = json!({"image": "a", "template": {"containers": [{"name": "main", "image": "b"}]}});
+    assert_eq!(scheduler(both), "b");
+}
+
+#[test]
+fn the_scheduler_of_older_releases_is_as_they_made_it() {
+    let settings = json!({"parameters": {"schedulerPreset": "legacy"}});
+    let rendering = rendered(&settings, &[service(&managed())], false);
+    let body = found(&rendering, "Deployment", "llama-kserve-router-scheduler");
+    let container = &body["spec"]["template"]["spec"]["containers"][0];
+    assert_eq!(
+        (&container["name"], &container["command"][0]),
+        (&json!("main"), &json!("/usr/local/bin/epp-scheduler"))
+    );
+    assert_eq!(container["args"], json!(["--grpc-port=9002", "--grpc-health-port=9003", "--secure-serving"]));
+    let ports = found(&rendering, "Service", "llama-epp-service")["spec"]["ports"].as_array().expect("ports");
+    let ports: Vec<&Value> = ports.iter().map(|port| &port["port"]).collect();
+    assert_eq!(ports, [9002, 9003, 9090]);
+}
+
+#[test]
+fn of_several_schedulers_one_is_enough() {
+    let spec = json!({"model": {"uri": "pvc://weights"}, "replicas": 3, "router": {"scheduler": {"replicas": 3}}});
+    let rendering = rendered(&Value::Null, &[service(&spec)], false);
+    let state = |name: &str, available: u32| {
+        let mut body = found(&rendering, "Deployment", name).clone();
+        body["status"] = json!({"updatedReplicas": 3, "availableReplicas": available});
+        health(&body, Readiness::default()) == Health::Current
+    };
+    let scheduler = "llama-kserve-router-scheduler";
+    assert_eq!([state(scheduler, 1), state(scheduler, 0)], [true, false]);
+    assert_eq!([state("llama-kserve", 3), state("llama-kserve", 1)], [true, false]);
+}
+
+#[test]
+fn a_configuration_may_stand_in_a_config_map() {
+    let mut spec = managed();
+    spec["router"]["scheduler"]["config"] = json!({"ref": {"name": "picker"}});
+    let metadata = json!({"name": "picker", "namespace": "models"});
+    let map = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": {"epp": "plugins: []"}});
+    let rendering = rendered(&Value::Null, &[service(&spec), map], false);
+    let body = found(&rendering, "Deployment", "llama-kserve-router-scheduler");
+    assert_eq!(body["spec"]["template"]["spec"]["containers"][0]["args"], json!(["--config-text", "plugins: []\n"]));
+    let missing = rendered(&Value::Null, &[service(&spec)], false);
+    assert!(missing.problems[0].message.contains("no ConfigMap \"picker\""), "{:?}", missing.problems);
+}
+
+#[test]
+fn routes_and_pools_are_of_one_version() {
+    let group = |settings: &Value| {
+        let rendering = rendered(settings, &[service(&managed())], false);
+        let pools = objects(&rendering).iter().filter(|object| object.id().kind == "InferencePool").count();
+        let route = found(&rendering, "HTTPRoute", "llama-kserve-route");
+        (pools, route["spec"]["rules"][0]["backendRefs"][0]["group"].clone())
+    };
+    assert_eq!(group(&Value::Null), (1, json!("inference.networking.k8s.io")));
+    assert_eq!(group(&json!({"alphaPool": "always"})), (2, json!("inference.networking.x-k8s.io")));
+}

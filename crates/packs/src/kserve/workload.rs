@@ -1,0 +1,242 @@
+//! The pods that serve a model: Deployments, or LeaderWorkerSets where one server is spread over several nodes.
+
+use gatewright_engine::problem::Problem;
+use serde_json::{Value, json};
+
+use super::devices::Devices;
+use super::lora::{self, Adapter};
+use super::pods::{add_env, container, prefixed};
+use super::route::MODEL_ROUTING;
+use super::scaling;
+use super::service::Service;
+use super::storage::{self, MODEL_PATH, Model, Target};
+use super::types::{Parallelism, Scheduler, Texts, Workload};
+use super::values::Unit;
+use super::{cache, devices, tracing};
+
+/// The container that leads requests from servers that decode to those that prefill.
+const SIDECAR: &str = "llm-d-routing-sidecar";
+
+/// Annotations and labels of a service that its Deployments and their pods take over, by how they begin.
+const ANNOTATIONS: [&str; 4] = ["k8s.v1.cni.cncf.io", "kueue.x-k8s.io", "prometheus.io", LOCAL_MODEL];
+const LABELS: [&str; 2] = ["kueue.x-k8s.io", LOCAL_MODEL];
+const LOCAL_MODEL: &str = "internal.serving.kserve.io/localmodel";
+
+/// The same for LeaderWorkerSets.
+const SET_ANNOTATIONS: [&str; 3] = ["leaderworkerset.sigs.k8s.io", "k8s.v1.cni.cncf.io", "kueue.x-k8s.io"];
+const SET_LABELS: [&str; 1] = ["kueue.x-k8s.io"];
+
+/// One of the two workloads that a service can have.
+struct Part<'a> {
+    /// Its part of the merged spec.
+    workload: &'a Workload,
+    /// Where that is written.
+    path: &'static [&'static str],
+    /// What names and labels end with.
+    suffix: &'static str,
+    /// What its pods do: the label of the scheduler.
+    role: &'static str,
+    /// What traces call it.
+    trace: &'static str,
+}
+
+/// What all workloads of a service load.
+pub(super) struct Load<'a> {
+    pub(super) adapters: &'a [Adapter],
+    pub(super) devices: Option<&'a Devices>,
+}
+
+/// Returns the labels of an object that belongs to a service.
+pub(super) fn labels(service: &Service<'_>, component: Option<&str>) -> Texts {
+    let own = [("app.kubernetes.io/name", service.name), ("app.kubernetes.io/part-of", "llminferenceservice")];
+    let own = own.into_iter().chain(component.map(|component| ("app.kubernetes.io/component", component)));
+    own.map(|(key, text)| (key.to_owned(), text.to_owned())).collect()
+}
+
+/// Adds all workloads of a service, and what they need.
+pub(super) fn add(unit: &mut Unit<'_>, load: &Load<'_>) -> Result<(), Vec<Problem>> {
+    let spec = unit.spec;
+    let role = if spec.prefill.is_some() { "decode" } else { "both" };
+    let main = Part { workload: &spec.workload, path: &["spec"], suffix: "", role, trace: "decode" };
+    let prefill = spec.prefill.as_ref().map(|workload| Part {
+        workload,
+        path: &["spec", "prefill"],
+        suffix: "-prefill",
+        role: "prefill",
+        trace: "prefill",
+    });
+    for part in std::iter::once(main).chain(prefill) {
+        match &part.workload.worker {
+            Some(worker) => set(unit, &part, worker, load)?,
+            None => deployment(unit, &part, load)?,
+        }
+    }
+    Ok(())
+}
+
+fn deployment(unit: &mut Unit<'_>, part: &Part<'_>, load: &Load<'_>) -> Result<(), Vec<Problem>> {
+    let (service, name) = (unit.service, unit.service.child(&format!("-kserve{}", part.suffix)));
+    let component = format!("llminferenceservice-workload{}", part.suffix);
+    let base = labels(service, Some(&component));
+    let mut labels = base.clone();
+    labels.extend(workload_labels(part.role));
+    labels.extend(prefixed(service.labels(), &LABELS));
+    labels.extend(part.workload.labels.clone());
+    let mut pod = pod(unit, part, part.workload.template.as_ref(), load)?;
+    if part.suffix.is_empty() && has_sidecar(&pod) {
+        let account = account(unit, pod["serviceAccountName"].as_str(), &name, &base);
+        pod["serviceAccountName"] = account.clone().into();
+        add_role(unit, "-kserve", &base, &account);
+    }
+    let annotations = prefixed(service.annotations(), &ANNOTATIONS);
+    let object = json!({
+        "name": name,
+        "labels": labels,
+        "annotations": annotations,
+        "selector": labels,
+        "replicas": part.workload.replicas,
+        "strategy": part.workload.rollout_strategy.as_ref().map(strategy),
+        "podLabels": labels,
+        "podAnnotations": pod_annotations(&annotations, part.workload),
+        "pod": pod,
+    });
+    unit.add("deployments", object);
+    let kind = ("apps/v1", "Deployment");
+    scaling::add(unit, &scaling::Target { workload: part.workload, path: part.path, suffix: part.suffix, kind, name })
+}
+
+fn set(unit: &mut Unit<'_>, part: &Part<'_>, worker: &Value, load: &Load<'_>) -> Result<(), Vec<Problem>> {
+    let (service, name) = (unit.service, unit.service.child(&format!("-kserve-mn{}", part.suffix)));
+    let leader = part.workload.template.as_ref();
+    let mut worker_labels = labels(service, Some(&format!("llminferenceservice-workload-worker{}", part.suffix)));
+    let mut leader_labels = labels(service, Some(&format!("llminferenceservice-workload-leader{}", part.suffix)));
+    leader_labels.extend(workload_labels(part.role));
+    if leader.is_none() {
+        // Nobody else answers then.
+        worker_labels.extend(workload_labels(if part.suffix.is_empty() { "decode" } else { "prefill" }));
+    }
+    let kept = prefixed(service.labels(), &SET_LABELS);
+    worker_labels.extend(kept.clone());
+    leader_labels.extend(kept);
+    let annotations = prefixed(service.annotations(), &SET_ANNOTATIONS);
+    let parallelism = part.workload.parallelism.as_ref();
+    let templates = leader.map(|leader| ("leader", leader, leader_labels));
+    let templates: Vec<_> = templates.into_iter().chain([("worker", worker, worker_labels.clone())]).collect();
+    let mut object = json!({
+        "name": name, "labels": worker_labels, "annotations": annotations, "replicas": part.workload.replicas,
+        "size": parallelism.and_then(size),
+        "rollout": part.workload.rollout_strategy,
+    });
+    let named = templates.iter().find_map(|(_, pod, _)| pod["serviceAccountName"].as_str());
+    let plain = labels(service, None);
+    let account = account(unit, named, &name, &plain);
+    let mut needs_role = false;
+    for (field, template, mut labels) in templates {
+        let mut pod = pod(unit, part, Some(template), load)?;
+        pod["serviceAccountName"] = account.clone().into();
+        needs_role |= part.suffix.is_empty() && has_sidecar(&pod);
+        labels.extend(part.workload.labels.clone());
+        let annotations = pod_annotations(&annotations, part.workload);
+        object[field] = json!({"labels": labels, "annotations": annotations, "pod": pod});
+    }
+    if part.suffix == "-prefill" && parallelism.is_some_and(Parallelism::is_by_data) {
+        object["subGroupSize"] = object["size"].clone();
+    }
+    if needs_role {
+        add_role(unit, "-kserve-mn", &plain, &account);
+    }
+    unit.add("sets", object);
+    let kind = ("leaderworkerset.x-k8s.io/v1", "LeaderWorkerSet");
+    scaling::add(unit, &scaling::Target { workload: part.workload, path: part.path, suffix: part.suffix, kind, name })
+}
+
+/// Labels by which pools and schedulers find pods.
+fn workload_labels(role: &str) -> [(String, String); 2] {
+    [("kserve.io/component", "workload"), ("llm-d.ai/role", role)].map(|(key, text)| (key.to_owned(), text.to_owned()))
+}
+
+fn pod_annotations(annotations: &Texts, workload: &Workload) -> Texts {
+    let mut all = annotations.clone();
+    all.extend(workload.annotations.clone());
+    all.remove(MODEL_ROUTING);
+    all
+}
+
+fn strategy(rollout: &Value) -> Value {
+    json!({"type": "RollingUpdate", "rollingUpdate": rollout})
+}
+
+/// How many pods make one server.
+fn size(parallelism: &Parallelism) -> Option<u32> {
+    let Parallelism { data, data_local, pipeline, .. } = parallelism;
+    let number = |count: &Option<u32>| count.filter(|&count| count > 0);
+    match (number(data), number(data_local), number(pipeline)) {
+        (None, None, pipeline) => pipeline,
+        (data, local, _) => Some((data.unwrap_or(1) / local.unwrap_or(1)).max(1)),
+    }
+}
+
+/// Returns the account of the pods, which is rendered unless the service names one.
+fn account(unit: &mut Unit<'_>, named: Option<&str>, own: &str, labels: &Texts) -> String {
+    if let Some(name) = named.filter(|name| !name.is_empty() && *name != own) {
+        return name.to_owned();
+    }
+    unit.add("accounts", json!({"name": own, "labels": labels}));
+    own.to_owned()
+}
+
+/// The sidecar leads requests to pods of the pool and nowhere else, so it must know them.
+fn add_role(unit: &mut Unit<'_>, name: &str, labels: &Texts, account: &str) {
+    let read = |groups: &[&str], resource: &str| json!({"apiGroups": groups, "resources": [resource], "verbs": ["get", "list", "watch"]});
+    let groups = ["inference.networking.x-k8s.io", "inference.networking.k8s.io"];
+    let (role, binding) = (unit.service.child(&format!("{name}-role")), unit.service.child(&format!("{name}-rb")));
+    let rules = json!([read(&[""], "pods"), read(&groups, "inferencepools")]);
+    unit.add("roles", json!({"name": role, "labels": labels, "rules": rules, "binding": binding, "account": account}));
+}
+
+fn has_sidecar(pod: &Value) -> bool {
+    let lists = ["initContainers", "containers"].into_iter().filter_map(|list| pod[list].as_array());
+    lists.flatten().any(|container| container["name"] == SIDECAR)
+}
+
+/// Returns the spec of a pod with the model, adapters, devices, caches and traces in it.
+fn pod(unit: &Unit<'_>, part: &Part<'_>, template: Option<&Value>, load: &Load<'_>) -> Result<Value, Vec<Problem>> {
+    let (service, spec) = (unit.service, unit.spec);
+    let Some(mut pod) = template.cloned() else {
+        let message = "nothing says what runs: there is no template, and no preset that has one";
+        return Err(vec![service.problem(part.path, message)]);
+    };
+    name_pool(unit, &mut pod);
+    if spec.storage_initializer.as_ref().and_then(|initializer| initializer.enabled) != Some(false) {
+        let uri = spec.uri().unwrap_or_default();
+        let model = Model { uri, adapters: load.adapters, initializer: &unit.settings.storage_initializer };
+        storage::attach(&mut pod, &Target { container: "main", path: MODEL_PATH }, &model)
+            .map_err(|message| vec![service.problem(&["spec", "model", "uri"], message)])?;
+    }
+    lora::attach(&mut pod, load.adapters, spec, service.namespace);
+    if let Some(offloading) = &part.workload.kv_cache_offloading {
+        cache::attach(&mut pod, offloading);
+    }
+    if let Some(devices) = load.devices {
+        devices::attach(&mut pod, devices);
+    }
+    if let Some((main, tracing)) = container(&mut pod, "main").zip(spec.tracing.as_ref()) {
+        tracing::server(main, tracing, part.trace, service.namespace, service.name);
+    }
+    Ok(pod)
+}
+
+fn name_pool(unit: &Unit<'_>, pod: &mut Value) {
+    if unit.spec.router.is_none() || !has_sidecar(pod) {
+        return;
+    }
+    let pool = unit.spec.scheduler().and_then(Scheduler::foreign_pool);
+    let variable =
+        json!({"name": "INFERENCE_POOL_NAME", "value": pool.map_or_else(|| unit.service.pool(), str::to_owned)});
+    for field in ["initContainers", "containers"] {
+        let containers = pod.get_mut(field).and_then(Value::as_array_mut).into_iter().flatten();
+        for sidecar in containers.filter(|it| it["name"] == SIDECAR) {
+            add_env(sidecar, [variable.clone()]);
+        }
+    }
+}

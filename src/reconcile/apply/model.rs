@@ -1,0 +1,122 @@
+//! What carrying out a plan goes by, its steps in groups, and what became of them.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use gatewright_engine::error::Chain;
+use gatewright_engine::fingerprint::{self, Fingerprint};
+use gatewright_engine::live::Live;
+use gatewright_engine::object::ObjectId;
+use gatewright_engine::plan::order::wave;
+use gatewright_engine::plan::policies::Policies;
+use gatewright_engine::plan::{Plan, Step};
+use tokio_util::sync::CancellationToken;
+
+use super::pre_image::Keep;
+use crate::cluster::{ClusterError, Reason};
+use crate::reconcile::model::{Facts, RoundSettings};
+use crate::report::outcome::Outcome;
+
+/// What carrying out a plan goes by.
+#[derive(Clone, Copy)]
+pub struct Terms<'a> {
+    /// What the sync may do.
+    pub policies: &'a Policies,
+    /// Where objects are kept before they are changed or deleted.
+    pub keep: Keep<'a>,
+    /// Told when the process is to end.
+    pub stop: &'a CancellationToken,
+}
+
+impl<'a> Terms<'a> {
+    /// Returns those of a round.
+    pub fn of(settings: &'a RoundSettings, facts: &'a Facts) -> Self {
+        let keep = Keep { recorder: settings.recorder.as_ref(), observed: &facts.observed };
+        Self { policies: &facts.policies, keep, stop: &settings.stop }
+    }
+}
+
+/// What became of the steps of a plan.
+#[derive(Clone, Debug, Default)]
+#[must_use]
+pub struct Applied {
+    /// By object.
+    pub outcomes: BTreeMap<ObjectId, Outcome>,
+    /// The objects as they are now, of those that were written; without `managedFields`.
+    pub live: BTreeMap<ObjectId, Live>,
+    /// Who had touched them by then.
+    pub traces: BTreeMap<ObjectId, Fingerprint>,
+    /// Objects whose deletion was asked for and of which it is not known that it is over: a finalizer may hold them.
+    pub deleting: BTreeSet<ObjectId>,
+    /// Why units were left half done that nothing is wrong with: the next round goes on.
+    pub postponed: BTreeMap<ObjectId, String>,
+    /// The cluster could not be talked to any more.
+    pub lost: Option<String>,
+}
+
+impl Applied {
+    /// Tells whether every step was done.
+    pub fn is_complete(&self) -> bool {
+        self.outcomes.values().all(|outcome| *outcome == Outcome::Done)
+    }
+
+    /// Returns the units of which a step was not done.
+    pub fn unfinished<'a>(&self, plan: &'a Plan) -> BTreeSet<&'a ObjectId> {
+        let is_open = |step: &&Step| self.outcomes.get(&step.id).is_some_and(|outcome| *outcome != Outcome::Done);
+        plan.steps.iter().filter(is_open).map(|step| &step.unit).collect()
+    }
+
+    pub(super) fn record(&mut self, id: &ObjectId, result: Result<Option<Live>, ClusterError>) -> bool {
+        let outcome = match result {
+            Ok(live) => {
+                self.keep(id, live);
+                Outcome::Done
+            }
+            Err(error) if error.reason == Reason::Conflict => Outcome::Stale(Chain(&error).to_string()),
+            Err(error) => {
+                let text = Chain(&error).to_string();
+                if error.is_unreachable() {
+                    self.lost.get_or_insert_with(|| text.clone());
+                }
+                Outcome::Failed(text)
+            }
+        };
+        let is_done = outcome == Outcome::Done;
+        self.outcomes.insert(id.clone(), outcome);
+        is_done
+    }
+
+    /// Keeps how an object is now. Who has set which of its fields is half of it, and only the digest of that is of use
+    /// from here on.
+    pub(super) fn keep(&mut self, id: &ObjectId, live: Option<Live>) {
+        let Some(live) = live else { return };
+        self.traces.extend(fingerprint::of(live.object.body()).map(|traces| (id.clone(), traces)));
+        self.live.insert(id.clone(), live.without_managers());
+    }
+
+    pub(super) fn absorb(&mut self, other: Self) {
+        self.outcomes.extend(other.outcomes);
+        self.live.extend(other.live);
+        self.traces.extend(other.traces);
+        self.deleting.extend(other.deleting);
+        self.postponed.extend(other.postponed);
+        self.lost = self.lost.take().or(other.lost);
+    }
+}
+
+/// Puts the steps together that go beside each other, in the order of the plan.
+pub(super) fn waves<'a>(steps: impl IntoIterator<Item = &'a Step>) -> BTreeMap<u8, Vec<&'a Step>> {
+    let mut waves: BTreeMap<u8, Vec<_>> = BTreeMap::new();
+    for step in steps {
+        waves.entry(wave(&step.unit)).or_default().push(step);
+    }
+    waves
+}
+
+/// Puts the steps of each unit together, in the order of the plan.
+pub(super) fn by_unit<'a>(steps: impl IntoIterator<Item = &'a Step>) -> BTreeMap<&'a ObjectId, Vec<&'a Step>> {
+    let mut units: BTreeMap<_, Vec<_>> = BTreeMap::new();
+    for step in steps {
+        units.entry(&step.unit).or_default().push(step);
+    }
+    units
+}

@@ -1,0 +1,167 @@
+//! The settings of a round on one cluster: what is asked for all of them, and what this host remembers of this one.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use gatewright_engine::health::Readiness;
+use gatewright_engine::inventory::Applied;
+use gatewright_engine::plan::claims::Claims;
+use gatewright_engine::plan::conflicts::Conflicts;
+use gatewright_engine::plan::conflicts::fights::Fights;
+use gatewright_engine::plan::policies::{Adopt, Confirm, MaxDelete, Policies};
+use tokio_util::sync::CancellationToken;
+
+use super::{fights, known};
+use crate::cluster::Cluster;
+use crate::config;
+use crate::config::conflicts::{ConflictRule, IgnoreRule};
+use crate::config::settings::{AdoptPolicy, OnProblem};
+use crate::desired::rendering::Want;
+use crate::history::approvals;
+use crate::history::archive::About;
+use crate::history::archive::record::Recorder;
+use crate::history::journal;
+use crate::inventory::audit::Audit;
+use crate::reconcile::aliases::Names;
+use crate::reconcile::model::{Order, RoundSettings, WaitPolicy};
+use crate::report::Mode;
+use crate::source::Snapshot;
+use crate::state::State;
+
+/// Puts them together. An undo that is carried out has what is known of the cluster forgotten.
+pub(super) fn of(
+    order: &Order,
+    cluster: &dyn Cluster,
+    (want, snapshot): (Want, &Snapshot),
+    about: About,
+    state: &State,
+    stop: &CancellationToken,
+) -> RoundSettings {
+    let (name, now) = (about.cluster.clone(), about.started);
+    if order.undo.is_some() && order.mode == Mode::Apply {
+        known::forget(order, &name, state);
+    }
+    let audit = audit(order, &name, state);
+    let last = (order.mode == Mode::Report).then(|| journal::before(state, &order.sync, &name)).flatten();
+    let pinned = order.pinned.as_ref().map(|pinned| pinned.get(&name).cloned().unwrap_or_default());
+    let policies = Policies {
+        conflicts: conflicts(order, &name, state),
+        pinned: pinned.as_ref().map(|saved| saved.steps.clone()),
+        approved: approvals::valid(state, &order.sync, &name, now),
+        applying: applying(order, snapshot),
+        is_polled: snapshot.is_polled,
+        ..policies(order, &name, is_first_round(order, cluster, &audit))
+    };
+    // In a directory everything is ours, or nobody's.
+    let is_planned = order.mode == Mode::Report && !cluster.carries_marks();
+    RoundSettings {
+        want,
+        policies,
+        mode: if is_planned { Mode::Plan } else { order.mode },
+        wait_policy: wait_policy(order),
+        acceptance: order.settings.wait.timeout.0,
+        last_round: known::recall(order, &name, state, now),
+        is_trusting: last.as_ref().is_some_and(|last| known::is_proven(order, &name, last, now)),
+        last,
+        siblings: order.siblings.get(&name).cloned().unwrap_or_default(),
+        names: names(order, &name, state),
+        audit: cluster.carries_marks().then_some(audit),
+        recorder: recorder(order, about),
+        undo: order.undo.as_ref().map(|undo| undo.get(&name).cloned().unwrap_or_default()),
+        pinned,
+        stop: stop.clone(),
+    }
+}
+
+/// Names what is applied, for whoever finds it in the inventory. What is undone or rolled back comes from no source.
+fn applying(order: &Order, snapshot: &Snapshot) -> Applied {
+    let (address, revision) = (snapshot.address_of(&order.settings.path), snapshot.revision.clone());
+    Applied { address, revision, committed: snapshot.committed }
+}
+
+/// What this host remembers of the sync on one of the clusters.
+pub(super) fn audit(order: &Order, cluster: &str, state: &State) -> Audit {
+    Audit::new(state, &order.sync, cluster, order.key.clone())
+}
+
+/// A cluster as one of those of the config file. A sync that only reports makes and prunes nothing there.
+fn names(order: &Order, name: &str, state: &State) -> Names {
+    let is_noted = order.mode == Mode::Apply;
+    let aliases =
+        if order.settings.mode == config::settings::Mode::Apply { Arc::clone(&order.aliases) } else { Arc::default() };
+    Names { aliases, name: name.to_owned(), state: state.clone(), is_noted }
+}
+
+fn recorder(order: &Order, about: About) -> Option<Arc<Recorder>> {
+    let archive = order.archive.as_ref().filter(|_| order.mode == Mode::Apply);
+    archive.map(|archive| Arc::new(archive.recorder(about)))
+}
+
+fn policies(order: &Order, cluster: &str, first_round: bool) -> Policies {
+    let settings = &order.settings;
+    Policies {
+        marker: order.marker(),
+        cluster: cluster.to_owned(),
+        known_cluster: String::new(),
+        twin: None,
+        source: settings.source.clone(),
+        applying: Applied::default(),
+        is_polled: true,
+        adopt: match settings.adopt.policy {
+            AdoptPolicy::Never => Adopt::Never,
+            AdoptPolicy::Confirm => Adopt::Confirm,
+            AdoptPolicy::IfUnowned => Adopt::IfUnowned,
+            AdoptPolicy::Always => Adopt::Always,
+        },
+        adopt_deployer: settings.adopt.deployer,
+        prune_adopted: settings.adopt.prune,
+        prune: settings.prune.enabled,
+        max_delete: max_delete(order),
+        confirm: Confirm { kinds: settings.prune.confirm.kinds.clone(), gpus: settings.prune.confirm.gpus },
+        recreate: settings.recreate.kinds.clone(),
+        approved: BTreeSet::new(),
+        pinned: None,
+        allow_empty: settings.prune.allow_empty || order.undo.is_some(),
+        create_namespaces: settings.create_namespaces,
+        allow: settings.allow.policy(),
+        only: order.only.clone(),
+        first_round,
+        hold_on_problem: settings.on_problem == OnProblem::HoldSync,
+        conflicts: Conflicts::default(),
+        claims: Claims::default(),
+        renamed_from: settings.moved.iter().map(|former| former.from.clone()).collect(),
+    }
+}
+
+/// An undo deletes what the round had made that it names, and wants nothing else.
+fn max_delete(order: &Order) -> MaxDelete {
+    let settings = &order.settings.prune.max_delete;
+    match order.undo {
+        Some(_) => MaxDelete { units: usize::MAX, percent: 100 },
+        None => MaxDelete { units: settings.units, percent: settings.percent },
+    }
+}
+
+fn wait_policy(order: &Order) -> Option<WaitPolicy> {
+    let wait = &order.settings.wait;
+    let readiness = Readiness { load_balancer: wait.load_balancer };
+    let wait_policy = WaitPolicy { timeout: wait.timeout.0, model_timeout: wait.model_timeout.0, readiness };
+    (wait.enabled && order.wait).then_some(wait_policy)
+}
+
+/// Who wins where others write to our fields, and what of that was tried in vain on this cluster.
+fn conflicts(order: &Order, cluster: &str, state: &State) -> Conflicts {
+    let rules = order.settings.conflicts.iter().map(ConflictRule::rule).collect();
+    let ignore = order.settings.ignore.iter().filter_map(IgnoreRule::rule).collect();
+    // A person who undoes something corrects nothing, and waits for nothing.
+    let is_undo = order.undo.is_some();
+    let fights = if is_undo { Fights::default() } else { fights::remembered(order, cluster, state) };
+    Conflicts { rules, ignore, fights, masker: order.masker.clone() }
+}
+
+/// A host that has not seen a cluster before deletes nothing there yet. A directory keeps its own inventory, and works
+/// with a fresh state, as in CI.
+fn is_first_round(order: &Order, cluster: &dyn Cluster, audit: &Audit) -> bool {
+    let former = order.settings.moved.iter().any(|moved| audit.of(&moved.from).has_seen());
+    cluster.carries_marks() && !audit.has_seen() && !former
+}

@@ -1,0 +1,162 @@
+//! How objects are that nobody has touched: as they were, unless their status has moved.
+
+use std::collections::BTreeMap;
+
+use futures::FutureExt;
+use gatewright_engine::error::Chain;
+use gatewright_engine::health::pods::Count;
+use gatewright_engine::health::{Readiness, addresses};
+use gatewright_engine::live::Live;
+use gatewright_engine::marks::SYNC_LABEL;
+use gatewright_engine::object::{Gvk, ObjectId, is_secret};
+use gatewright_engine::unit::Unit;
+use tracing::warn;
+
+use crate::cluster::{Cluster, ClusterError, Reason};
+use crate::reconcile::cache::{CachedObject, HealthSnapshot};
+use crate::reconcile::metadata::MetadataView;
+use crate::reconcile::model::{Facts, RoundSettings};
+use crate::reconcile::requests::join_bounded;
+use crate::report::{UnitReport, UnitState};
+
+/// What is known of the state of objects.
+#[derive(Clone, Copy)]
+pub struct HealthSnapshots<'a> {
+    /// Those that were read.
+    pub live: &'a BTreeMap<ObjectId, Live>,
+    /// Those that need not be.
+    pub known: &'a BTreeMap<ObjectId, HealthSnapshot>,
+    /// What counts as healthy; `None` where nothing has health, as in a directory.
+    pub readiness: Option<Readiness>,
+}
+
+/// Why it is not known whether an object is well that nobody has looked at.
+const PASSED_BY: &str = "its status has changed, and nobody has looked at it since";
+
+impl<'a> HealthSnapshots<'a> {
+    /// Returns what is known in a round; `live` is newer than what was seen.
+    pub fn of_round(settings: &RoundSettings, facts: &'a Facts, live: Option<&'a BTreeMap<ObjectId, Live>>) -> Self {
+        let readiness = (!facts.observed.is_unmarked).then(|| settings.readiness());
+        Self { live: live.unwrap_or(&facts.observed.live), known: &facts.snapshots, readiness }
+    }
+
+    /// Returns where a Service can be reached.
+    pub fn addresses(&self, service: &ObjectId) -> Vec<String> {
+        match (self.known.get(service), self.live.get(service)) {
+            (Some(health), _) => health.addresses.clone(),
+            (None, live) => live.map(|live| addresses(live.object.body())).unwrap_or_default(),
+        }
+    }
+
+    /// Returns what is not well of a unit as far as that was seen; of several objects the first.
+    pub fn unwell(&self, unit: &Unit) -> Option<String> {
+        let readiness = self.readiness?;
+        unit.all().find_map(|object| {
+            let what = match self.of(object.id(), readiness) {
+                Some(health) => health.unwell()?,
+                None => "it is not there".to_owned(),
+            };
+            Some(format!("{}: {what}", object.id()))
+        })
+    }
+
+    /// Returns the pods of a unit; `None` if it has none, or those of a workload are not known.
+    pub fn pods(&self, unit: &Unit) -> Option<Count> {
+        let readiness = self.readiness?;
+        let workloads = unit.all().filter(|object| has_pods(&object.id().kind));
+        workloads.map(|object| self.of(object.id(), readiness)?.counted()).reduce(|a, b| Some(a? + b?)).flatten()
+    }
+
+    /// Begins the report of a unit, with where it can be reached.
+    pub fn unit_report(&self, unit: &Unit, state: UnitState) -> UnitReport {
+        let service = unit.objects.iter().find(|object| object.id().is_a("", "Service"));
+        let ports = service.and_then(|service| service.body().pointer("/spec/ports")?.as_array());
+        let ports = ports.into_iter().flatten().filter_map(|port| u16::try_from(port["port"].as_u64()?).ok());
+        let addresses = service.map(|service| self.addresses(service.id()));
+        UnitReport {
+            unit: unit.id.clone(),
+            state,
+            message: None,
+            addresses: addresses.unwrap_or_default(),
+            ports: ports.collect(),
+            pods: self.pods(unit),
+            unawaited: None,
+            since: None,
+        }
+    }
+
+    fn of(&self, id: &ObjectId, readiness: Readiness) -> Option<HealthSnapshot> {
+        self.known.get(id).cloned().or_else(|| self.live.get(id).map(|live| HealthSnapshot::of(live, readiness)))
+    }
+}
+
+impl HealthSnapshot {
+    /// Returns what is wrong with the object, or why nobody knows.
+    pub fn unwell(&self) -> Option<String> {
+        self.sick.clone().or_else(|| self.is_old.then(|| PASSED_BY.to_owned()))
+    }
+
+    /// Returns its pods, if they were looked at.
+    pub fn counted(&self) -> Option<Count> {
+        self.pods.filter(|_| !self.is_old)
+    }
+}
+
+/// Tells whether objects of a kind have pods that can be counted.
+pub fn has_pods(kind: &str) -> bool {
+    matches!(kind, "Deployment" | "StatefulSet" | "DaemonSet")
+}
+
+/// Returns the state of objects that nobody has touched. The kinds of those that were not well, or whose status has
+/// moved, are listed; a round that does not ask for health takes what was known, and so does one in which a kind cannot
+/// be listed: the next round tries again.
+pub async fn snapshots<'a>(
+    cluster: &dyn Cluster,
+    settings: &RoundSettings,
+    cached: impl Iterator<Item = &'a CachedObject>,
+    metadata: &MetadataView,
+) -> Result<BTreeMap<ObjectId, HealthSnapshot>, ClusterError> {
+    let mut snapshots = BTreeMap::new();
+    let mut open: BTreeMap<&Gvk, Vec<&ObjectId>> = BTreeMap::new();
+    for object in cached {
+        let has_changed = metadata.objects.get(&object.id).is_none_or(|seen| seen.resource_version != object.version);
+        let is_old = has_changed || object.health.is_old;
+        if is_old || object.health.sick.is_some() {
+            open.entry(&object.gvk).or_default().push(&object.id);
+        }
+        snapshots.insert(object.id.clone(), HealthSnapshot { is_old, ..object.health.clone() });
+    }
+    let Some(wait_policy) = settings.wait_policy.filter(|_| cluster.has_health()) else { return Ok(snapshots) };
+    let label = settings.policies.marker.label();
+    let label = (SYNC_LABEL, label.as_str());
+    let lists = open.keys().map(|gvk| async move { (*gvk, list(cluster, gvk, label).await) }.boxed()).collect();
+    for (gvk, list) in join_bounded(lists).await {
+        let live = match list {
+            Ok(live) => live,
+            Err(error) if concerns_all(&error) => return Err(error),
+            Err(error) => {
+                warn!(%gvk, error = %Chain(&error), "cannot see how objects are, and takes what was known");
+                continue;
+            }
+        };
+        for id in &open[gvk] {
+            snapshots.entry((*id).clone()).and_modify(|health| health.is_old = false);
+        }
+        for live in live {
+            if let Some(health) = snapshots.get_mut(live.object.id()) {
+                *health = HealthSnapshot::of(&live, wait_policy.readiness);
+            }
+        }
+    }
+    Ok(snapshots)
+}
+
+/// Whether nothing else can be asked either. A 500 for one kind may well be about an object that nobody can read.
+fn concerns_all(error: &ClusterError) -> bool {
+    matches!(error.reason, Reason::Unreachable | Reason::Misconfigured | Reason::Unauthorized)
+}
+
+/// Of a Secret nothing is to be known.
+async fn list(cluster: &dyn Cluster, gvk: &Gvk, label: (&str, &str)) -> Result<Vec<Live>, ClusterError> {
+    if is_secret(&gvk.group, &gvk.kind) { Ok(Vec::new()) } else { cluster.list(gvk, label).await }
+}

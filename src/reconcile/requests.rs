@@ -1,0 +1,52 @@
+//! Requests beside each other on one cluster, and which of their failures concern all of it.
+
+use std::collections::BTreeMap;
+
+use futures::FutureExt;
+use futures::future::BoxFuture;
+use futures::stream::{self, StreamExt};
+use gatewright_engine::error::Chain;
+use gatewright_engine::live::Live;
+use gatewright_engine::object::{Gvk, ObjectId};
+
+use crate::cluster::{Cluster, ClusterError, Reason};
+
+/// Requests under way at once on one cluster; more only adds latency.
+pub const CONCURRENCY: usize = 8;
+
+/// Awaits futures beside each other, at most [`CONCURRENCY`] at once; the results come in no order.
+pub async fn join_bounded<T>(futures: Vec<BoxFuture<'_, T>>) -> Vec<T> {
+    join_at_most(futures, CONCURRENCY).await
+}
+
+/// The same, with another number at once.
+pub async fn join_at_most<T>(futures: Vec<BoxFuture<'_, T>>, at_once: usize) -> Vec<T> {
+    stream::iter(futures).buffer_unordered(at_once).collect().await
+}
+
+/// A failure that concerns one kind or object is kept; one that concerns the cluster ends the observation.
+pub fn only_local(error: ClusterError) -> Result<String, ClusterError> {
+    match error.reason {
+        Reason::Unreachable | Reason::Misconfigured | Reason::Unauthorized | Reason::Overloaded => Err(error),
+        Reason::Forbidden | Reason::NotFound | Reason::Conflict | Reason::Invalid | Reason::Other => {
+            Ok(Chain(&error).to_string())
+        }
+    }
+}
+
+/// Reads objects one by one; returns those that are there, and why others could not be read.
+pub async fn read_each(
+    cluster: &dyn Cluster,
+    objects: &BTreeMap<ObjectId, Gvk>,
+) -> Result<(BTreeMap<ObjectId, Live>, BTreeMap<ObjectId, String>), ClusterError> {
+    let gets = objects.iter().map(|(id, gvk)| cluster.get(gvk, id).map(move |live| (id, live)).boxed()).collect();
+    let (mut there, mut unknown) = (BTreeMap::new(), BTreeMap::new());
+    for (id, live) in join_bounded(gets).await {
+        match live {
+            Ok(Some(live)) => drop(there.insert(id.clone(), live)),
+            Ok(None) => {}
+            Err(error) => drop(unknown.insert(id.clone(), only_local(error)?)),
+        }
+    }
+    Ok((there, unknown))
+}
