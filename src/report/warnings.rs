@@ -1,6 +1,7 @@
 //! What is to be known of a report before anything else: what is missing from the picture, and what is wrong.
 
 use jiff::Timestamp;
+use serde::Serialize;
 
 use super::{ClusterReport, Report};
 
@@ -11,7 +12,7 @@ pub fn lines(report: &Report) -> Vec<String> {
 }
 
 /// One thing to be known first.
-#[derive(Debug)]
+#[derive(Debug, Serialize)]
 pub(super) struct Warning {
     /// What it is: `unreachable`, `held`, `suspended`, `stale`, `problem` and so on.
     pub(super) word: &'static str,

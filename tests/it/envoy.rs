@@ -163,7 +163,7 @@ fn envoy_accepts_the_bootstraps_of_real_cases() {
 
 #[test]
 fn envoy_boots_and_gets_ready() {
-    let case = golden::cases().into_iter().find(|case| case.name == "a_gateway_without_parameters");
+    let case = golden::cases().iter().find(|case| case.name == "a_gateway_without_parameters");
     let case = case.expect("the simplest case is there");
     let (config_map, deployment) = proxies(&case.rendering).next().expect("it renders a proxy");
     let [admin, readiness, metrics] = [free_port(), free_port(), free_port()];

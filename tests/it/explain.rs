@@ -59,9 +59,9 @@ fn object<'a>(units: &'a [Unit], id: &ObjectId) -> Option<&'a Object> {
 #[test]
 fn every_field_of_every_case_has_an_explanation() {
     for case in cases() {
-        let source = load(&case);
-        for unit in gateways(&case) {
-            let explanations = explain(&case, &source, unit);
+        let source = load(case);
+        for unit in gateways(case) {
+            let explanations = explain(case, &source, unit);
             let ids: Vec<&ObjectId> = explanations.iter().map(|explanation| &explanation.object).collect();
             assert!(rendered(unit).all(|object| ids.contains(&object.id())), "{}: {}", case.name, unit.id);
             for explanation in &explanations {

@@ -11,6 +11,7 @@
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::sync::OnceLock;
 
 use gatewright::config::packs::Folders;
 use gatewright::desired::cases::{Case, EXPECTED, SETTINGS, SPECS, difference};
@@ -21,8 +22,14 @@ use crate::cluster::binaries::in_repository;
 /// The file that names the folder of the specs, where that is not in the case.
 const SPECS_ELSEWHERE: &str = "in.path";
 
-/// Renders all cases, in the order of their names.
-pub(crate) fn cases() -> Vec<Case> {
+/// All cases, in the order of their names, rendered once for all tests.
+pub(crate) fn cases() -> &'static [Case] {
+    static CASES: OnceLock<Vec<Case>> = OnceLock::new();
+    CASES.get_or_init(rendered)
+}
+
+/// Renders all cases.
+fn rendered() -> Vec<Case> {
     let folder = in_repository("tests/golden");
     let entries = fs::read_dir(&folder).expect("the cases can be listed");
     let mut folders: Vec<PathBuf> = entries.map(|entry| entry.expect("the cases can be listed").path()).collect();
@@ -103,7 +110,7 @@ fn examples_have_no_problems() {
 
 #[test]
 fn rendering_twice_gives_the_same_bytes() {
-    for (first, second) in cases().iter().zip(cases()) {
+    for (first, second) in cases().iter().zip(rendered()) {
         assert_eq!(first.outcome(), second.outcome(), "{}", first.name);
     }
 }

@@ -46,13 +46,16 @@ fn pool(site: &Site, replicas: u16, verbosity: u8) {
     site.spec("qwen3", &documents.map(|document| document.to_string()).join("\n---\n"));
 }
 
+/// Asking takes a program of its own each time.
+const POLL: Duration = Duration::from_millis(100);
+
 /// Waits until something is so.
 #[expect(clippy::disallowed_methods, reason = "a real election takes real time")]
 fn wait_until(what: &str, mut is_so: impl FnMut() -> bool) {
     let start = Instant::now();
     while !is_so() {
         assert!(start.elapsed() < LIMIT, "{what}: not after {LIMIT:?}");
-        thread::yield_now();
+        thread::sleep(POLL);
     }
 }
 

@@ -44,7 +44,7 @@ type Identity = String;
 struct World {
     name: String,
     root: TempDir,
-    case: Case,
+    case: &'static Case,
     options: Options,
     marker: Marker,
     owned: Inventory,
@@ -55,7 +55,7 @@ struct World {
 }
 
 impl World {
-    fn new(case: Case) -> Self {
+    fn new(case: &'static Case) -> Self {
         let root = tempfile::tempdir().expect("temporary folders can be made");
         for (path, entry) in case.tree.files() {
             let File::Text(text) = entry else { continue };
@@ -264,7 +264,7 @@ fn asked(variable: &str, otherwise: usize) -> usize {
 
 /// Cases of ours, and those of the real systems where they are at hand.
 fn worlds() -> Vec<World> {
-    let mut worlds: Vec<World> = golden::cases().into_iter().map(World::new).collect();
+    let mut worlds: Vec<World> = golden::cases().iter().map(World::new).collect();
     worlds.retain(|world| !world.owned.entries.is_empty());
     worlds
 }

@@ -267,7 +267,7 @@ fn units() -> Vec<Unit> {
     let real = suites.iter().flat_map(|suite| {
         suite.cases().into_iter().flat_map(move |(stem, folder)| suite.case(&stem, &folder).rendering.units)
     });
-    let own = golden::cases().into_iter().flat_map(|case| case.rendering.units);
+    let own = golden::cases().iter().flat_map(|case| case.rendering.units.clone());
     real.chain(own).collect()
 }
 
