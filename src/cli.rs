@@ -55,7 +55,7 @@ pub const EXIT_HELD: u8 = 3;
 /// Exit code: changes are pending.
 pub const EXIT_PENDING: u8 = 2;
 
-/// Where the config file is looked for when nobody says where it is.
+/// The paths where the config file is looked for when nobody says where it is.
 const USUAL_FILES: [&str; 2] = ["gatewright.yaml", "/etc/gatewright/gatewright.yaml"];
 
 /// This program, also if its file was replaced since it was started.
@@ -71,7 +71,7 @@ pub struct Cli {
     /// A folder with a pack, or with several: they add to the built-in ones, or replace files of one. May be repeated.
     #[arg(long, global = true, value_name = "DIR")]
     packs: Vec<PathBuf>,
-    /// How much to log: error, warn, info, debug, or a filter such as `info,gatewright::source=debug`.
+    /// The log level: error, warn, info, debug, or a filter such as `info,gatewright::source=debug`.
     #[arg(long, global = true, value_name = "LEVEL")]
     log_level: Option<String>,
     /// No colors, also on a terminal.
@@ -110,14 +110,14 @@ enum Command {
     GitFetch(git_fetch::Args),
 }
 
-/// Why a command ended without doing what it should.
+/// The reason why a command ended without doing what it should.
 #[derive(Debug)]
 pub struct Failure {
     /// The exit code.
     pub code: u8,
-    /// What went wrong, causes included.
+    /// The error message, causes included.
     pub message: String,
-    /// What to do next.
+    /// Advice on what to do next.
     pub hint: Option<String>,
 }
 
@@ -132,7 +132,7 @@ impl Failure {
         Self { code: EXIT_USAGE, ..Self::of(error) }
     }
 
-    /// What was asked cannot be done as it was asked.
+    /// Returns the failure of a command that cannot do what was asked as it was asked.
     pub fn usage(message: impl Into<String>) -> Self {
         Self { code: EXIT_USAGE, message: message.into(), hint: None }
     }
@@ -163,7 +163,7 @@ impl From<ConfigError> for Failure {
     }
 }
 
-/// What every command gets.
+/// The context that every command gets.
 #[derive(Debug)]
 pub struct Context {
     environment: Environment,

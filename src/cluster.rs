@@ -20,7 +20,7 @@ use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-/// What must be true on the cluster for a write to happen.
+/// The condition that must be true on the cluster for a write to happen.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Precondition {
     /// No object of that name exists.
@@ -43,7 +43,7 @@ pub enum Mode {
     Real,
 }
 
-/// How an object of a kind is addressed.
+/// The way in which an object of a kind is addressed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum KindScope {
     /// In a namespace.
@@ -59,7 +59,7 @@ impl KindScope {
     }
 }
 
-/// What a cluster says of some kinds; one that is in neither part it has not.
+/// The answer of a cluster about some kinds; it does not have one that is in neither part.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Kinds {
     /// Those that can be asked for.
@@ -72,9 +72,9 @@ pub struct Kinds {
 /// below `.gatewright/`.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Record {
-    /// What it says.
+    /// The content of the record.
     pub data: BTreeMap<String, String>,
-    /// What a later write must quote, so that two writers notice each other.
+    /// The version that a later write must quote, so that two writers notice each other.
     pub version: String,
 }
 
@@ -90,7 +90,7 @@ pub struct Range<'a> {
 /// Which objects a question about health is about.
 #[derive(Clone, Copy, Debug)]
 pub struct Search<'a> {
-    /// Where they are.
+    /// The namespace of the objects.
     pub namespace: &'a str,
     /// The labels that they have, such as `app=edge,tier=web`; empty: any.
     pub labels: &'a str,
@@ -98,21 +98,22 @@ pub struct Search<'a> {
     pub fields: &'a str,
 }
 
-/// What a look at the metadata of the objects of a kind showed.
+/// The metadata of the objects of a kind, as they were listed.
 #[derive(Clone, Debug, Default)]
 pub struct MetadataList {
     /// The objects, in no order.
     pub objects: Vec<Metadata>,
     /// The state of the cluster that was seen: grows with every write, unless the cluster was set back to an older state.
     pub version: u64,
-    /// What the cluster's own clock said; what it writes into metadata is by the same clock. `None` if it did not say.
+    /// The time by the cluster's own clock; what it writes into metadata is by the same clock. `None` if it did not
+    /// say.
     pub date: Option<Timestamp>,
 }
 
 /// The namespace of our own records on an API server.
 pub const SYSTEM_NAMESPACE: &str = "gatewright-system";
 
-/// What the names of our records begin with.
+/// The prefix of the names of our records.
 pub const RECORD_PREFIX: &str = "gatewright.";
 
 /// A target of rounds.
@@ -205,15 +206,15 @@ pub trait Cluster: Send + Sync {
     fn carries_marks(&self) -> bool;
 }
 
-/// Why a cluster did not do what it was asked.
+/// The reason why a cluster did not do what it was asked.
 #[derive(Debug, thiserror::Error)]
 #[error("cannot {action}")]
 pub struct ClusterError {
-    /// What was attempted, on which object: `apply Service infra/edge`.
+    /// The action that was attempted, and its object: `apply Service infra/edge`.
     pub action: String,
-    /// What kind of failure it was.
+    /// The kind of failure.
     pub reason: Reason,
-    /// What to do next, a sentence of its own.
+    /// Advice on what to do next, a sentence of its own.
     pub hint: Option<String>,
     /// The cause, with the server's own words where there are any; never with a secret in it.
     #[source]

@@ -36,7 +36,7 @@ use environment::Environment;
 use packs::{Folders, PackConfig, UnusablePack};
 use settings::{ClusterSettings, Settings, SourceSettings, SyncSettings};
 
-/// How many names are listed for somebody who wrote another one.
+/// The most names that are listed for somebody who wrote another one.
 const MOST_NAMES: usize = 8;
 
 /// A configuration that is known to make sense.
@@ -44,9 +44,9 @@ const MOST_NAMES: usize = 8;
 pub struct Config {
     /// The file that it was read from.
     pub file: PathBuf,
-    /// Where the state is kept.
+    /// The directory where the state is kept.
     pub state_dir: PathBuf,
-    /// Where reports are kept.
+    /// The directory where reports are kept.
     pub reports_dir: PathBuf,
     /// All settings, every path absolute.
     pub settings: Settings,

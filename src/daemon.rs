@@ -46,11 +46,11 @@ mod sources;
 use rounds::{Sibling, Sync};
 use sources::{SourceCaches, Troubles};
 
-/// What the process gets from outside.
+/// The things that the process gets from outside.
 pub struct Host {
     /// The service manager.
     pub notifier: Notifier,
-    /// How often the service manager wants to hear from us.
+    /// The interval at which the service manager wants to hear from us.
     pub watchdog: Option<Duration>,
     /// The clock.
     pub clock: Arc<dyn Clock>,
@@ -59,7 +59,7 @@ pub struct Host {
 /// Reads the configuration again, or says what is wrong with it.
 pub type Reload<'a> = dyn Fn() -> Result<Config, String> + Send + std::marker::Sync + 'a;
 
-/// Why the daemon cannot run.
+/// The reason why the daemon cannot run.
 #[derive(Debug, thiserror::Error)]
 pub enum DaemonError {
     /// The state cannot be used.
@@ -71,7 +71,7 @@ pub enum DaemonError {
     /// Signals cannot be received.
     #[error("cannot receive signals")]
     Signal(#[source] SignalError),
-    /// What rounds change cannot be kept.
+    /// A failure to keep what rounds change.
     #[error("cannot keep what rounds change")]
     Archive(#[source] VaultError),
     /// A pack cannot be used.
@@ -99,7 +99,7 @@ impl DaemonError {
     }
 }
 
-/// What all generations share.
+/// The data that all generations share.
 struct Shared {
     state: State,
     installation: String,
@@ -363,14 +363,14 @@ fn order(
     }
 }
 
-/// What a sync sees of its source.
+/// The snapshot and the trouble of a source, as a sync sees them.
 #[derive(Debug, Default)]
 struct Seen {
     snapshot: Option<Arc<crate::source::Snapshot>>,
     trouble: Option<Trouble>,
 }
 
-/// Where a source leaves what it has found for its syncs.
+/// The place where a source leaves what it has found for its syncs.
 #[derive(Clone, Debug, Default)]
 struct Slot(Arc<Mutex<Seen>>);
 

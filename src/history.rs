@@ -1,4 +1,5 @@
-//! What is kept of rounds on this host: reports, pre-images for undo, renderings for rollback, saved plans, approvals.
+//! The data of rounds that is kept on this host: reports, pre-images for undo, renderings for rollback, saved plans,
+//! approvals.
 //!
 //! May use `report` and all that stands below it in `ARCHITECTURE.md`.
 

@@ -1,4 +1,4 @@
-//! What a round saw, did and refused: one value, built while working, with views in text and JSON.
+//! The report of what a round saw, did and refused: one value, built while working, with views in text and JSON.
 //!
 //! The JSON view is this value; its form is versioned by [`SCHEMA`].
 
@@ -55,13 +55,13 @@ pub struct Report {
     /// The name of this round, by which it can be undone; absent if nothing was to be changed.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub run: String,
-    /// Why a person asked for it: `undo of RUN`, `rollback to DIGEST`, or why a suspended sync had a round.
+    /// The reason why a person asked for it: `undo of RUN`, `rollback to DIGEST`, or why a suspended sync had a round.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cause: Option<String>,
     /// It was about a part of what the sync wants: some units, or what another round had done.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub partial: bool,
-    /// Why there was no round: somebody has suspended the sync.
+    /// The reason why there was no round: somebody has suspended the sync.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub suspended: Option<Suspension>,
     /// The sync.
@@ -70,7 +70,7 @@ pub struct Report {
     pub source: String,
     /// The revision that was in force.
     pub revision: String,
-    /// Why the source could not be asked this time, if so: the revision is the last good one.
+    /// The reason why the source could not be asked this time, if so: the revision is the last good one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub stale_source: Option<String>,
     /// Since which report it could not.
@@ -82,11 +82,11 @@ pub struct Report {
     pub started: Timestamp,
     /// When it ended.
     pub finished: Timestamp,
-    /// What is wrong with the source.
+    /// The problems of the source.
     pub problems: Vec<ProblemReport>,
     /// Documents that no pack claims.
     pub unclaimed: Vec<Unclaimed>,
-    /// What happened, by cluster.
+    /// The reports of what happened, by cluster.
     pub clusters: BTreeMap<String, ClusterReport>,
 }
 
@@ -106,7 +106,7 @@ pub enum Mode {
 /// Something that is wrong with the source.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ProblemReport {
-    /// What.
+    /// The problem.
     #[serde(flatten)]
     pub problem: Problem,
     /// The clusters on which it is, because of the overlays there; empty if it is on all of them.
@@ -122,7 +122,7 @@ pub struct ProblemReport {
 pub struct Unclaimed {
     /// The object.
     pub id: ObjectId,
-    /// Where it stands.
+    /// Its place in the source.
     pub place: Place,
 }
 
@@ -130,15 +130,15 @@ pub struct Unclaimed {
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ClusterReport {
-    /// How it ended.
+    /// The state in which the round ended.
     pub state: ClusterState,
-    /// What stopped it, if something did.
+    /// The failure that stopped it, if something did.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub error: Option<Failure>,
     /// Since which report it cannot be asked, or fails as a whole.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub since: Option<Timestamp>,
-    /// Why this report is older than it should be; only the last known state of a fleet says so.
+    /// The reason why this report is older than it should be; only the last known state of a fleet says so.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub overdue: Option<String>,
     /// The steps of the plan.
@@ -146,11 +146,11 @@ pub struct ClusterReport {
     /// The number of objects that are as they should be and not among the steps: the history does not repeat them.
     #[serde(default, skip_serializing_if = "is_none")]
     pub unlisted: usize,
-    /// What was refused.
+    /// The refusals.
     pub refusals: Vec<RefusalReport>,
     /// Guards that stopped everything, or one unit.
     pub holds: Vec<HoldReport>,
-    /// What would have been held, and was approved.
+    /// Holds that would have applied, and were approved.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub lifted: Vec<Hold>,
     /// The state of every unit.
@@ -158,17 +158,17 @@ pub struct ClusterReport {
     /// Specs that have a mistake: what belongs to them was not looked at.
     #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
     pub broken: BTreeSet<ObjectId>,
-    /// What is to be known of how this was found out, such as what the credentials did not allow.
+    /// Notes on how this was found out, such as what the credentials did not allow.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[serde(rename = "remarks")]
     pub notes: Vec<String>,
-    /// How both sides of every object looked, for the next comparison.
+    /// Both sides of every object, as they looked, for the next drift report.
     #[serde(skip)]
     pub baseline: Baseline,
-    /// What has come and gone since the report before; absent where nothing is compared.
+    /// The findings that have come and gone since the report before; absent where nothing is compared.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub trend: Option<Trend>,
-    /// What may be kept of a plan, to be carried out later.
+    /// The part of a plan that may be saved, to be carried out later.
     #[serde(skip)]
     pub saved: Saved,
 }
@@ -178,16 +178,16 @@ fn is_none(number: &usize) -> bool {
     *number == 0
 }
 
-/// What may be kept of a plan on one cluster.
+/// The part of a plan on one cluster that may be saved.
 #[derive(Clone, Debug, Default)]
 pub struct Saved {
-    /// What identifies the cluster.
+    /// The identity of the cluster.
     pub identity: String,
     /// The steps.
     pub steps: Vec<SavedStep>,
 }
 
-/// How a round on a cluster ended.
+/// The state in which a round on a cluster ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum ClusterState {
@@ -211,12 +211,12 @@ pub enum ClusterState {
     Unknown,
 }
 
-/// What stopped a round on a cluster.
+/// The failure that stopped a round on a cluster.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Failure {
-    /// What, and why.
+    /// The failure, and its reason.
     pub message: String,
-    /// What to do.
+    /// Advice on what to do.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub hint: Option<String>,
 }
@@ -229,23 +229,23 @@ pub struct StepReport {
     pub unit: ObjectId,
     /// The object.
     pub id: ObjectId,
-    /// Where its spec stands in the source, if it has one there.
+    /// The place of its spec in the source, if it has one there.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub place: Option<Place>,
-    /// What is done with it, or in a comparison how it stands.
+    /// The action, or in a drift report the standing.
     pub action: StepAction,
-    /// Why it is missing or extra, in a comparison.
+    /// The reason why it is missing or extra, in a drift report.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub class: Option<Class>,
-    /// What differed.
+    /// The differences.
     pub differences: Vec<Difference>,
     /// The decisions about fields that others write to.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub fields: Vec<FieldVerdict>,
-    /// What else is to be known.
+    /// A note on what else is to be known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub note: Option<String>,
-    /// What became of it; absent in a plan.
+    /// Its outcome; absent in a plan.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub outcome: Option<Outcome>,
     /// Since which report it differs or fails; absent if it does not.
@@ -262,19 +262,19 @@ pub struct StepReport {
 pub struct UnitReport {
     /// The spec.
     pub unit: ObjectId,
-    /// How it is.
+    /// Its state.
     pub state: UnitState,
-    /// What is wrong or awaited.
+    /// A message on what is wrong or awaited.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub message: Option<String>,
-    /// Where it can be reached.
+    /// The addresses at which it can be reached.
     pub addresses: Vec<String>,
     /// On which ports.
     pub ports: Vec<u16>,
     /// Its pods; absent where it has none, or they are not known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub pods: Option<Count>,
-    /// What is not well of it, or why nobody knows, where the round did not wait for its health.
+    /// A message on what is not healthy of it, or why nobody knows, where the round did not wait for its health.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub unawaited: Option<String>,
     /// Since which report it is unhealthy or failed; absent if it is neither.
@@ -282,7 +282,7 @@ pub struct UnitReport {
     pub since: Option<Timestamp>,
 }
 
-/// How a unit is.
+/// The state of a unit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum UnitState {
@@ -516,7 +516,7 @@ impl ClusterReport {
     }
 }
 
-/// What a refusal means for the exit code: something is wrong (1), we were careful (3), or all is well (0).
+/// Returns what a refusal means for the exit code: something is wrong (1), we were careful (3), or all is well (0).
 fn weight(reason: &Reason) -> u8 {
     match reason {
         Reason::Invalid(_)

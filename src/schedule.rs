@@ -32,10 +32,10 @@ pub const DEFAULT_INTERVAL: Duration = Duration::from_mins(5);
 /// The shortest interval: below it a fleet is polled for nothing, because new revisions start rounds by themselves.
 pub const SHORTEST_INTERVAL: Duration = Duration::from_secs(10);
 
-/// How long after its time a cron round may still start, unless the schedule says otherwise.
+/// The longest delay of a cron round after its time, unless the schedule says otherwise.
 pub const DEFAULT_WINDOW: Duration = Duration::from_hours(1);
 
-/// How often everything is compared, where a sync does not say it.
+/// The time from one comparison of everything to the next, where a sync does not say it.
 pub const DEFAULT_FULL: Duration = Duration::from_hours(24);
 
 /// The least time from one comparison of everything to the next.
@@ -56,14 +56,15 @@ pub struct Settings {
     pub cron: Option<String>,
     /// The time zone in which the cron pattern is read, such as Europe/Berlin; UTC if absent, whatever the host's is.
     pub timezone: Option<String>,
-    /// How long after a time of the cron pattern a round may still start, because the host was asleep or the last
-    /// attempt failed; 1h if absent. A time that was missed for longer has no round.
+    /// The longest delay of a round after a time of the cron pattern, because the host was asleep or the last attempt
+    /// failed; 1h if absent. A time that was missed for longer has no round.
     pub window: Option<Period>,
-    /// How far rounds are spread. For an interval, around it: a share such as 10% (the default) or a time, up to half
-    /// of it. For a cron pattern, a time by which rounds start later, shorter than the window; nothing if absent.
+    /// The spreading of rounds. For an interval, around it: a share such as 10% (the default) or a time, up to half of
+    /// it. For a cron pattern, a time by which rounds start later, shorter than the window; nothing if absent.
     pub jitter: Option<Jitter>,
-    /// How often a round compares every object, and not only what has moved since the last round; 24h if absent, at least
-    /// 1m. Clusters are spread by a twenty-fourth of it around it, so that a fleet does not do it all at once.
+    /// The time from one round that compares every object, and not only what has changed since the last round, to the
+    /// next; 24h if absent, at least 1m. Clusters are spread by a twenty-fourth of it around it, so that a fleet does
+    /// not do it all at once.
     pub full: Option<Period>,
 }
 
@@ -86,7 +87,7 @@ struct Calendar {
     window: Duration,
 }
 
-/// Why settings are no schedule.
+/// The reason why settings are no schedule.
 #[derive(Debug, thiserror::Error)]
 pub enum ScheduleError {
     /// There are two answers to one question.
@@ -104,9 +105,9 @@ pub enum ScheduleError {
     /// Rounds could follow each other at once.
     #[error("the jitter {jitter} is more than half of the interval {interval}")]
     JitterTooLong {
-        /// What was written.
+        /// The jitter that was written.
         jitter: Jitter,
-        /// What it was measured against.
+        /// The interval that it was measured against.
         interval: Period,
     },
     /// A share needs an interval that it is a share of.
@@ -115,17 +116,17 @@ pub enum ScheduleError {
     /// The latest start would fall out of the window.
     #[error("the jitter {jitter} is not shorter than the window {window}")]
     OutOfWindow {
-        /// What was written.
+        /// The jitter that was written.
         jitter: Period,
-        /// What it was measured against.
+        /// The window that it was measured against.
         window: Period,
     },
     /// Seconds or a year were written, or something is missing.
     #[error("the cron pattern {pattern:?} has {fields} fields, not 5")]
     Fields {
-        /// What was written.
+        /// The pattern that was written.
         pattern: String,
-        /// How many fields that is.
+        /// The number of its fields.
         fields: usize,
     },
     /// A word with an at sign is none of the known ones.
@@ -134,9 +135,9 @@ pub enum ScheduleError {
     /// A field cannot be read.
     #[error("cannot read the cron pattern {pattern:?}")]
     Pattern {
-        /// What was written.
+        /// The pattern that was written.
         pattern: String,
-        /// What is wrong with it.
+        /// The mistake in it.
         #[source]
         source: CronError,
     },
@@ -146,9 +147,9 @@ pub enum ScheduleError {
     /// The name is not in the time zone database.
     #[error("there is no time zone {name:?}")]
     Zone {
-        /// What was written.
+        /// The name that was written.
         name: String,
-        /// What was probably meant.
+        /// The name that was probably meant.
         near: Option<String>,
     },
 }
@@ -184,7 +185,7 @@ impl ScheduleError {
 }
 
 impl Settings {
-    /// How often a round compares every object.
+    /// Returns the time from one comparison of every object to the next.
     pub fn full(&self) -> Duration {
         self.full.map_or(DEFAULT_FULL, |full| full.0)
     }
@@ -204,7 +205,7 @@ impl Schedule {
     }
 }
 
-/// How many intervals without a round are too many.
+/// The number of intervals without a round that are too many.
 const MISSED: u32 = 3;
 
 impl Schedule {
@@ -301,7 +302,7 @@ mod tests {
 
     use super::*;
 
-    /// What is wrong with settings, or what they are.
+    /// Checks what is wrong with settings, or what they are.
     fn check(settings: Value, expected: &str) {
         let settings: Settings = serde_json::from_value(settings).expect("settings of a test have the right shape");
         let found = match Schedule::parse(&settings) {

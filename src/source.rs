@@ -1,4 +1,4 @@
-//! Where specs come from: a git repository or a directory, polled, each yielding a [`Snapshot`].
+//! The sources of specs: a git repository or a directory, polled, each yielding a [`Snapshot`].
 //!
 //! A source never changes anything and never decides anything. It is asked for what is there now; the caller keeps
 //! the last good snapshot when it cannot answer.
@@ -17,7 +17,7 @@ use serde::{Deserialize, Serialize};
 /// A source at one moment.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Snapshot {
-    /// What was found: `main@sha1:<40 hex>` for git, `sha256:<12 hex>` of the content for a directory.
+    /// The revision that was found: `main@sha1:<40 hex>` for git, `sha256:<12 hex>` of the content for a directory.
     pub revision: String,
     /// The files.
     pub tree: Tree,
@@ -57,15 +57,15 @@ pub trait Source: Send + Sync {
     async fn poll(&self, have: Option<&str>) -> Result<Option<Snapshot>, SourceError>;
 }
 
-/// Why a source could not be read.
+/// The reason why a source could not be read.
 #[derive(Debug, thiserror::Error)]
 #[error("cannot read {what}")]
 pub struct SourceError {
     /// The source, by its address without credentials.
     pub what: String,
-    /// What kind of failure it was.
+    /// The kind of failure.
     pub reason: Reason,
-    /// What to do next, a sentence of its own.
+    /// Advice on what to do next, a sentence of its own.
     pub hint: Option<String>,
     /// The cause; never with a secret in its text.
     #[source]
@@ -84,6 +84,6 @@ pub enum Reason {
     Untrusted,
     /// The branch, tag, commit or sub-path is not there.
     NotFound,
-    /// What is there cannot be used.
+    /// Content that is there and cannot be used.
     Invalid,
 }

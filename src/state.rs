@@ -1,4 +1,4 @@
-//! What this installation remembers on its own disk: who it is, what it saw last, and what it did.
+//! The state that this installation keeps on its own disk: who it is, what it saw last, and what it did.
 //!
 //! Everything here is a convenience or a detector. What is owned stands in the inventories on the clusters; losing
 //! this folder costs time and a new identity, never an object.

@@ -114,7 +114,7 @@ async fn flush_one(mut delivery: Delivery) -> Option<(String, String)> {
     }
 }
 
-/// How soon a notification that another process has left is seen.
+/// The longest time until a notification that another process has left is seen.
 const LOOK_AGAIN: Duration = Duration::from_secs(1);
 
 /// Sends what waits, for as long as this is awaited.

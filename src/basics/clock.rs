@@ -26,7 +26,7 @@ pub trait Clock: Send + Sync {
 pub struct Boot {
     /// The name of this start of the machine; empty where the sandbox of a service hides it.
     pub id: String,
-    /// How long ago it was.
+    /// The time since that start.
     pub up: SignedDuration,
 }
 

@@ -1,4 +1,4 @@
-//! How settings write a span of time: `500ms`, `30s`, `5m`, `1h30m`, `30d`.
+//! The notation of a span of time in settings: `500ms`, `30s`, `5m`, `1h30m`, `30d`.
 //!
 //! A number without a unit is refused, because nobody can tell seconds from minutes by looking at it.
 //! So are fractions and months, which leave open how long they are.

@@ -1,8 +1,8 @@
-//! How a path in the config file becomes a path on disk.
+//! The path on disk that a path in the config file becomes.
 
 use std::path::{Path, PathBuf};
 
-/// What relative paths and credential names refer to.
+/// The folders that relative paths and credential names refer to.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Paths {
     /// The folder of the config file.

@@ -10,8 +10,8 @@ use nix::fcntl::OFlag;
 /// The readers of a user's key or token: that user.
 const FOR_OTHERS: u32 = 0o077;
 
-/// Who may read one of root's: one group, to which it was given. So it is with the Secrets that Kubernetes mounts, with
-/// systemd's credentials, and with files below `/etc`.
+/// The readers of a key or token of root's: one group, to which it was given. So it is with the Secrets that Kubernetes
+/// mounts, with systemd's credentials, and with files below `/etc`.
 const FOR_OTHERS_OF_ROOT: u32 = 0o027;
 
 /// Others can read a file that holds a secret.
@@ -20,7 +20,7 @@ const FOR_OTHERS_OF_ROOT: u32 = 0o027;
 pub struct TooOpen(u32);
 
 impl TooOpen {
-    /// What to do about it.
+    /// Advice on what to do about it.
     pub const HINT: &str =
         "Make it readable for its owner alone (chmod 600), or let root own it and one group read it.";
 

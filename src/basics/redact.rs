@@ -2,7 +2,7 @@
 
 use gatewright_engine::mask::texts;
 
-/// What stands for a word that was left out.
+/// The text in place of a word that was left out.
 const HIDDEN: &str = "…";
 
 /// A shorter one is everywhere, and is looked for in quotes only.

@@ -1,4 +1,4 @@
-//! How settings write a number of bytes: `500MiB`, `1GiB`.
+//! The notation of a number of bytes in settings: `500MiB`, `1GiB`.
 //!
 //! Units count by 1024, as disks are measured by the tools that people look at them with. A number without a unit is
 //! bytes.

@@ -23,10 +23,10 @@ use crate::state::State;
 /// Exit codes: 0 approved or listed, 1 nothing waits for this token, 64 usage or configuration.
 #[derive(Debug, clap::Args)]
 pub struct Args {
-    /// What a plan or a round has printed, with dashes or without; may be several.
+    /// A token that a plan or a round has printed, with dashes or without; may be several.
     #[arg(value_name = "TOKEN")]
     tokens: Vec<String>,
-    /// Why, for the record.
+    /// The reason, for the record.
     #[arg(long, value_name = "TEXT")]
     reason: Option<String>,
     /// For how long the approval counts if no round comes.

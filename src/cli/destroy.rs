@@ -30,7 +30,7 @@ pub struct Args {
     /// Do not ask.
     #[arg(long, short)]
     yes: bool,
-    /// How to print the reports.
+    /// The output format of the reports.
     #[arg(long, value_name = "FORMAT", default_value = "text")]
     format: super::plan::Format,
 }
@@ -71,7 +71,7 @@ pub fn run(context: &Context, args: &Args) -> Result<u8, Failure> {
     finish(&session, &prepared, &report, args)
 }
 
-/// What the config says of the sync, or what is needed of one that it does not know.
+/// Returns the settings of the sync in the config, or what is needed of one that it does not know.
 fn settings(session: &Session<'_>, args: &Args) -> Result<SyncSettings, Failure> {
     let known = &session.config.settings.syncs;
     let mut settings = match known.get(&args.sync) {
@@ -94,7 +94,7 @@ fn settings(session: &Session<'_>, args: &Args) -> Result<SyncSettings, Failure>
     Ok(settings)
 }
 
-/// Where nothing is owned any more the inventory goes too.
+/// Removes the inventory too where nothing is owned any more, and returns the exit code.
 fn finish(session: &Session<'_>, prepared: &Prepared, report: &Report, args: &Args) -> Result<u8, Failure> {
     let mut codes = vec![report.exit_code()];
     if session.is_stopped() {

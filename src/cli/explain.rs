@@ -19,7 +19,7 @@ use super::{Context, EXIT_FAILED, Failure, check_name, complain, print, print_js
 use crate::config::{Config, did_you_mean};
 use crate::desired::rendering::{Reading, facts_of};
 
-/// How many Gateways are listed for somebody who named an object that is not there.
+/// The most Gateways that are listed for somebody who named an object that is not there.
 const MOST_GATEWAYS: usize = 10;
 
 /// Show where every field of a rendered object comes from: file, line and layer, and what lower layers had said.
@@ -47,7 +47,7 @@ pub struct Args {
     /// For this cluster of the config file; otherwise only overlays for all clusters are in force.
     #[arg(long, value_name = "NAME")]
     cluster: Option<String>,
-    /// How to print it.
+    /// The output format.
     #[arg(long, value_name = "FORMAT", default_value = "text")]
     format: Format,
 }
@@ -75,7 +75,7 @@ fn parse(text: &str) -> Result<Wanted, String> {
     Ok(Wanted { kind: kind.to_owned(), group, namespace: namespace.to_owned(), name: name.to_owned() })
 }
 
-/// Where specs come from, and what is said about them.
+/// The source of specs, and what is said about them.
 struct Material {
     source: Source,
     packs: Packs,

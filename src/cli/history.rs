@@ -16,10 +16,10 @@ pub struct Args {
     /// The sync; all of them if absent.
     #[arg(value_name = "SYNC")]
     sync: Option<String>,
-    /// How many.
+    /// The most rounds that are listed.
     #[arg(long, short = 'n', value_name = "NUMBER", default_value_t = 20)]
     limit: usize,
-    /// How to print it; as JSON these are whole reports.
+    /// The output format; as JSON these are whole reports.
     #[arg(long, value_name = "FORMAT", default_value = "text")]
     format: Format,
 }

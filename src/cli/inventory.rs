@@ -41,7 +41,7 @@ struct Show {
     /// Only this cluster.
     #[arg(long, value_name = "NAME")]
     cluster: Option<String>,
-    /// How to print it.
+    /// The output format.
     #[arg(long, value_name = "FORMAT", default_value = "text")]
     format: Format,
 }
@@ -75,7 +75,7 @@ pub fn run(context: &Context, args: &Args) -> Result<u8, Failure> {
     }
 }
 
-/// What went wrong on one cluster, when that is all that a command is about.
+/// Returns the failure on one cluster, when that is all that a command is about.
 pub(super) fn failed(cluster: &str, error: &ClusterError) -> Failure {
     let message = format!("cluster {cluster}: {}", Chain(error));
     let code = if error.is_unreachable() { 4 } else { EXIT_FAILED };
@@ -221,7 +221,7 @@ fn mend(context: &Context, args: &RepairArgs) -> Result<u8, Failure> {
     Ok(0)
 }
 
-/// What another installation owns is not ours to mend, and a name that leads nowhere is a slip.
+/// Refuses what another installation owns, which is not ours to repair, and a name that leads nowhere, which is a slip.
 fn check(repair: &Repair, marker: &Marker, args: &RepairArgs) -> Result<(), Failure> {
     let theirs = &repair.store.inventory.installation;
     if !theirs.is_empty() && *theirs != marker.installation {

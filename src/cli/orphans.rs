@@ -24,7 +24,7 @@ pub struct Args {
     /// Only this cluster; may be given several times.
     #[arg(long, value_name = "NAME")]
     cluster: Vec<String>,
-    /// How to print it.
+    /// The output format.
     #[arg(long, value_name = "FORMAT", default_value = "text")]
     format: Format,
 }

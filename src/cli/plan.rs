@@ -38,12 +38,12 @@ pub struct Args {
     /// Keep the plan in a file, which `apply` carries out as it is.
     #[arg(long, value_name = "FILE")]
     out: Option<PathBuf>,
-    /// How to print it.
+    /// The output format.
     #[arg(long, value_name = "FORMAT", default_value = "text")]
     format: View,
 }
 
-/// How a report is printed.
+/// The format in which a report is printed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
 pub enum Format {
     /// For people.

@@ -23,8 +23,8 @@ pub struct Args {
     /// The sync.
     #[arg(value_name = "SYNC")]
     sync: String,
-    /// What to go back to: how many sets back (1 is the one before the last), or how a digest, a revision or the name
-    /// of a run begins.
+    /// The set to go back to: how many sets back (1 is the one before the last), or how a digest, a revision or the
+    /// name of a run begins.
     #[arg(long, value_name = "SET", default_value = "1")]
     to: String,
     /// List what there is, the newest first, and change nothing.
@@ -94,7 +94,7 @@ fn list(session: &Session<'_>, args: &Args, clusters: &[String]) -> Result<u8, F
     Ok(0)
 }
 
-/// What is kept of a sync on a cluster. Before the first round there is no key, and nothing to read with it.
+/// Returns what is kept of a sync on a cluster. Before the first round there is no key, and nothing to read with it.
 fn known(session: &Session<'_>, sync: &str, cluster: &str) -> Result<(Option<Vault>, Vec<Set>), Failure> {
     if !sets::exist(&session.state, sync, cluster) {
         return Ok((None, Vec::new()));

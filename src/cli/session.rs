@@ -1,4 +1,4 @@
-//! What `sync` and `plan` share: rounds run one after the other.
+//! The parts that `sync` and `plan` share: rounds run one after the other.
 
 mod keep;
 mod prepare;
@@ -38,10 +38,10 @@ use crate::state::{Lock, State, StateError};
 /// Threads parse specs and templates, recursively; the depth is limited, and this is room for it.
 const STACK: usize = 8 << 20;
 
-/// How long a thread may go on when a command is over.
+/// The longest time that a thread may go on when a command is over.
 const LAST_WAIT: Duration = Duration::from_secs(1);
 
-/// How often is looked whether a round of another process is over.
+/// The interval between two checks whether a round of another process is over.
 const LOOK_AGAIN: Duration = Duration::from_millis(200);
 
 const STOPPED: &str = "stopped by a signal, nothing was changed";
@@ -94,13 +94,13 @@ pub(super) struct Prepared {
     /// The round.
     pub order: Order,
     snapshot: Arc<Snapshot>,
-    /// What identifies the source, if it was read.
+    /// The identity of the source, if it was read.
     pub source: Option<String>,
-    /// What is wanted, by cluster.
+    /// The objects that are wanted, by cluster.
     pub wanted: Wanted,
 }
 
-/// What became of the syncs that a command is about.
+/// The outcome for the syncs that a command is about.
 pub(super) struct Ready {
     /// Those that can have a round.
     pub rounds: Vec<Prepared>,
@@ -108,7 +108,7 @@ pub(super) struct Ready {
     pub codes: Vec<u8>,
 }
 
-/// What a person said to a question.
+/// The answer of a person to a question.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Answer {
     /// Go on.
@@ -259,7 +259,8 @@ impl<'a> Session<'a> {
         Ok(assemble::cluster(self.config, name, &self.config.settings.clusters[name], self.kinds(), &clock))
     }
 
-    /// What this host remembers of a sync on a cluster; nothing of a directory, whose inventory is authoritative.
+    /// Returns the audit of a sync on a cluster, which is what this host remembers of it; nothing of a directory, whose
+    /// inventory is authoritative.
     pub(super) fn audit(&self, sync: &str, cluster: &str) -> Option<Audit> {
         let is_directory = self.config.settings.clusters.get(cluster).is_some_and(|it| it.directory.is_some());
         let audit = || Audit::new(&self.state, sync, cluster, self.config.inventory_key.clone());

@@ -31,7 +31,7 @@ pub struct Args {
     /// The sync; all of them if absent.
     #[arg(value_name = "SYNC")]
     sync: Option<String>,
-    /// How to print it.
+    /// The output format.
     #[arg(long, value_name = "FORMAT", default_value = "text")]
     format: Format,
 }

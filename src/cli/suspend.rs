@@ -23,10 +23,10 @@ pub struct Args {
     /// The sync.
     #[arg(value_name = "SYNC")]
     sync: String,
-    /// Why.
+    /// The reason.
     #[arg(long, value_name = "TEXT", default_value = "no reason given")]
     reason: String,
-    /// How long, such as 2h or 1d12h; until it is resumed if absent.
+    /// The duration, such as 2h or 1d12h; until it is resumed if absent.
     #[arg(long = "for", value_name = "TIME")]
     time: Option<Period>,
 }

@@ -31,7 +31,7 @@ pub struct Args {
 /// The exit code of a report.
 pub(super) type Code = fn(&Report) -> u8;
 
-/// How rounds are run by hand.
+/// The way in which rounds are run by hand.
 #[derive(Debug, clap::Args)]
 pub(super) struct Manner {
     #[command(flatten)]
@@ -39,12 +39,12 @@ pub(super) struct Manner {
     /// Run a round of a suspended sync all the same; it stays suspended.
     #[arg(long, requires = "reason")]
     even_if_suspended: bool,
-    /// Why; it stands in the report.
+    /// The reason; it stands in the report.
     #[arg(long, value_name = "TEXT", requires = "even_if_suspended")]
     reason: Option<String>,
 }
 
-/// What every round by hand may be told.
+/// The options of every round by hand.
 #[derive(Debug, clap::Args)]
 pub(super) struct How {
     /// Do not ask.
@@ -53,7 +53,7 @@ pub(super) struct How {
     /// Do not wait until what was changed is healthy.
     #[arg(long)]
     pub(super) no_wait: bool,
-    /// How to print the report.
+    /// The output format of the report.
     #[arg(long, value_name = "FORMAT", default_value = "text")]
     pub(super) format: Format,
 }
@@ -139,7 +139,7 @@ fn rests(args: &Manner, session: &Session<'_>, prepared: &mut Prepared) -> Optio
     }
 }
 
-/// Why a sync may not have a round.
+/// Returns the reason why a sync may not have a round.
 fn suspended(session: &Session<'_>, sync: &str) -> Option<Failure> {
     match suspension::of(&session.state, sync, session.believed()) {
         Ok(None) => None,

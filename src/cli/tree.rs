@@ -36,12 +36,12 @@ pub struct Args {
     /// Only this spec, such as InferencePool/models/llama; may be given several times.
     #[arg(long, value_name = "UNIT", value_parser = parse_unit)]
     only: Vec<String>,
-    /// How to print it.
+    /// The output format.
     #[arg(long, value_name = "FORMAT", default_value = "text")]
     format: Format,
 }
 
-/// What was found of one spec on one cluster.
+/// The findings about one spec on one cluster.
 struct Found {
     sync: String,
     cluster: String,

@@ -1,10 +1,10 @@
-//! How reports are printed: the same views for plans and for reports that are kept.
+//! The printed forms of reports: the same views for plans and for reports that are kept.
 
 use super::plan::{Format, show};
 use super::{Context, emit, stream};
 use crate::report::{Report, html, junit, markdown};
 
-/// How a report is printed.
+/// The form in which a report is printed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
 pub enum View {
     /// For people.

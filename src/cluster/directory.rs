@@ -31,13 +31,13 @@ pub struct DirectoryCluster {
     kinds: kinds::Table,
 }
 
-/// What goes wrong with files.
+/// A problem with files.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum Problem {
     /// The system said no.
     #[error("{0:?}")]
     Io(PathBuf, #[source] std::io::Error),
-    /// What is there is not what was expected to be there.
+    /// Something other than what was expected to be there.
     #[error("{0}")]
     Changed(String),
     /// This can be no file, or is none of ours.

@@ -36,7 +36,7 @@ const MAX_ERRORS: u64 = 16 * 1024;
 #[derive(Clone, Debug)]
 pub struct Plugin {
     command: String,
-    /// Where programs are looked for.
+    /// The folders where programs are looked for.
     folders: Vec<PathBuf>,
     args: Vec<String>,
     env: Vec<(String, String)>,
@@ -45,7 +45,7 @@ pub struct Plugin {
     install_hint: Option<String>,
 }
 
-/// What a plugin gave out: a token, a client certificate, or both.
+/// The credential that a plugin gave out: a token, a client certificate, or both.
 #[derive(Clone, Debug)]
 pub struct Credential {
     /// Bearer token.
@@ -65,13 +65,13 @@ pub struct Identity {
     pub key: SecretString,
 }
 
-/// Why a plugin is not run, or gave no credential. Never with a credential in its text.
+/// The reason why a plugin is not run, or gave no credential. Never with a credential in its text.
 #[derive(Clone, Debug, thiserror::Error, PartialEq, Eq)]
 #[error("{message}")]
 pub struct PluginError {
-    /// What is wrong, with the plugin's name.
+    /// The problem, with the plugin's name.
     pub message: String,
-    /// What to do about it.
+    /// Advice on what to do about it.
     pub hint: Option<String>,
 }
 

@@ -24,7 +24,7 @@ use crate::basics::duration::Period;
 use crate::cluster::exec::allow::Exec;
 use crate::cluster::exec::{Identity, Plugin, PluginError};
 
-/// How an API server is reached: `clusters.<name>.kubeconfig` in the config file.
+/// The access to an API server: `clusters.<name>.kubeconfig` in the config file.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields, default)]
 pub struct Settings {
@@ -36,7 +36,7 @@ pub struct Settings {
     pub exec: Exec,
     /// Whether an unverified certificate, or no TLS at all, is good enough for this cluster.
     pub allow_insecure_tls: bool,
-    /// How long one request may take, with all its tries; a second at least.
+    /// The time limit of one request, with all its tries; a second at least.
     pub timeout: Period,
 }
 
@@ -47,7 +47,7 @@ impl Default for Settings {
     }
 }
 
-/// Where is looked for what the settings name no place of.
+/// The places to look for what the settings name no place of.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct StandardLookup {
     /// The files that are read when the settings name none: the list in `$KUBECONFIG`, else `~/.kube/config`. As with
@@ -82,7 +82,7 @@ pub struct Access {
     pub insecure: bool,
     /// The client certificate.
     pub identity: Option<Identity>,
-    /// What else says who we are.
+    /// The login: what else says who we are.
     pub login: Login,
     /// Whom to act as; its other fields are empty.
     pub acting_as: AuthInfo,
@@ -90,7 +90,7 @@ pub struct Access {
     pub fingerprint: String,
 }
 
-/// What says who we are, beside a client certificate.
+/// The login that says who we are, besides a client certificate.
 #[derive(Clone, Debug)]
 pub enum Login {
     /// Nothing: the certificate is enough.
@@ -105,7 +105,7 @@ pub enum Login {
     Plugin(Plugin),
 }
 
-/// Where an access comes from. Displays as `kubeconfig "/etc/a.yaml", context "admin"`.
+/// The origin of an access. Displays as `kubeconfig "/etc/a.yaml", context "admin"`.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Place {
     /// The files that were read.
@@ -114,17 +114,17 @@ pub struct Place {
     pub context: Option<String>,
 }
 
-/// Why a kubeconfig cannot be used. Never with a secret in its text.
+/// The reason why a kubeconfig cannot be used. Never with a secret in its text.
 #[derive(Clone, Debug, thiserror::Error)]
 #[error("{place}: {problem}")]
 pub struct KubeconfigError {
-    /// Where.
+    /// The files and the context.
     pub place: Place,
-    /// What is wrong.
+    /// The problem.
     pub problem: String,
-    /// What to do about it.
+    /// Advice on what to do about it.
     pub hint: String,
-    /// What the system said.
+    /// The error of the system.
     #[source]
     pub source: Option<Arc<std::io::Error>>,
 }

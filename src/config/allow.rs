@@ -8,7 +8,7 @@ use gatewright_engine::spec::overlay::OverlayFolders;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// What may be written; `*` is anything.
+/// The namespaces and kinds that may be written; `*` is anything.
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields, default)]
 pub struct Allow {

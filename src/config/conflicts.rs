@@ -7,7 +7,7 @@ use gatewright_engine::plan::conflicts::rules::{Ignore, Policy, Rule};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// Who wins in fields that a manager has set to another value than ours.
+/// The rule for who wins in fields that a manager has set to another value than ours.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct ConflictRule {
@@ -19,7 +19,7 @@ pub struct ConflictRule {
     /// The fields, written as in a plan; none is all.
     #[serde(default)]
     pub paths: Vec<String>,
-    /// What is done.
+    /// The policy: what is done.
     pub policy: Policy,
 }
 

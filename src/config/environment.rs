@@ -11,7 +11,7 @@ use super::packs::Builtins;
 use super::settings::Settings;
 use crate::basics::duration::Period;
 
-/// What the environment says.
+/// The settings and facts that the environment gives.
 #[derive(Clone, Debug, Default)]
 pub struct Environment {
     /// `GATEWRIGHT_CONFIG`: the config file.
@@ -35,7 +35,7 @@ pub struct Environment {
     pub watchdog: Option<Duration>,
     /// `NO_COLOR` is set.
     pub no_color: bool,
-    /// Who is at the keyboard: `$SUDO_USER`, else `$USER`.
+    /// The user at the keyboard: `$SUDO_USER`, else `$USER`.
     pub user: Option<String>,
     home: Option<PathBuf>,
     state_home: Option<PathBuf>,
@@ -117,7 +117,8 @@ impl Environment {
     }
 }
 
-/// Where everything was just checked out, and nobody writes any more, nobody need wait.
+/// Sets how long every directory has to settle: where everything was just checked out, and nobody writes any more,
+/// nobody need wait.
 fn settle_all(settings: &mut Settings, settle: Period) {
     for directory in settings.sources.values_mut().filter_map(|source| source.directory.as_mut()) {
         directory.settle = settle;

@@ -1,4 +1,4 @@
-//! What `config check` looks at beyond the file: kubeconfigs, which cluster is which, and labels that nothing has.
+//! The checks of `config check` beyond the file: kubeconfigs, which cluster is which, and labels that nothing has.
 //!
 //! A daemon starts without it: a kubeconfig may come later, and is read again in each round.
 
@@ -99,7 +99,7 @@ fn labels(config: &Config, sync: &str) -> Vec<Problem> {
     found
 }
 
-/// What an expression names and no cluster has, each with what it may be a slip of.
+/// Returns what an expression names and no cluster has, each with what it may be a slip of.
 fn lost<'a>(expression: &Expression, known: &BTreeMap<&'a str, BTreeSet<&'a str>>) -> Vec<(String, Option<&'a str>)> {
     let key = expression.key.as_str();
     let Some(values) = known.get(key) else {

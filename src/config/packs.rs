@@ -146,7 +146,7 @@ pub(super) fn read_all(
     all
 }
 
-/// What a config file says about packs.
+/// The part of a config file about packs.
 pub struct PackConfig<'a> {
     /// The name of the file, for places.
     pub file: &'a str,

@@ -28,7 +28,7 @@ use crate::source::{directory, git};
 #[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields, default)]
 pub struct Settings {
-    /// Where the state is kept; /var/lib/gatewright for root, else below the user's state directory.
+    /// The directory where the state is kept; /var/lib/gatewright for root, else below the user's state directory.
     pub state_dir: Option<PathBuf>,
     /// Metrics and health.
     pub http: http::Settings,
@@ -36,15 +36,15 @@ pub struct Settings {
     pub log: telemetry::Settings,
     /// Reports of rounds.
     pub reports: ReportSettings,
-    /// What is kept so that rounds can be undone.
+    /// The settings of what is kept so that rounds can be undone.
     pub undo: archive::Settings,
-    /// What is kept so that earlier rounds can be applied again.
+    /// The settings of what is kept so that earlier rounds can be applied again.
     pub rollback: sets::Settings,
-    /// Where specs come from.
+    /// The sources that specs come from.
     pub sources: BTreeMap<String, SourceSettings>,
-    /// Where objects go.
+    /// The clusters that objects go to.
     pub clusters: BTreeMap<String, ClusterSettings>,
-    /// What goes where, and when.
+    /// The syncs: what goes where, and when.
     pub syncs: BTreeMap<String, SyncSettings>,
     /// The inventories on API servers.
     pub inventory: InventorySettings,
@@ -60,7 +60,7 @@ pub struct Settings {
 pub struct ReportSettings {
     /// Below the state directory, unless absolute.
     pub dir: PathBuf,
-    /// How long they are kept.
+    /// The time for which they are kept.
     pub keep: Period,
     /// The most bytes that they take on disk together; of more the oldest go first.
     pub max_bytes: Size,
@@ -68,7 +68,7 @@ pub struct ReportSettings {
     pub formats: BTreeSet<ReportFormat>,
     /// A folder with the newest report of each sync on each cluster, under a name that stays; none by default.
     pub latest: Option<PathBuf>,
-    /// Who is told of news.
+    /// The webhooks that are told of news.
     pub webhooks: BTreeMap<String, WebhookSettings>,
 }
 
@@ -97,7 +97,7 @@ pub struct SourceSettings {
     pub git: Option<git::settings::Settings>,
     /// A directory.
     pub directory: Option<directory::Settings>,
-    /// How often to look; 30s by default. Directories are watched as well.
+    /// The polling interval; 30s by default. Directories are watched as well.
     pub poll: Option<Period>,
 }
 
@@ -121,7 +121,7 @@ pub struct DirectoryTarget {
     pub path: PathBuf,
 }
 
-/// What goes where, and when.
+/// The settings of a sync: what goes where, and when.
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct SyncSettings {
@@ -141,13 +141,13 @@ pub struct SyncSettings {
     /// The longest time that it may take to read and render the source.
     #[serde(default = "render_timeout")]
     pub render_timeout: Period,
-    /// What becomes of the specs themselves.
+    /// The treatment of the specs themselves.
     #[serde(default)]
     pub specs: SpecsMode,
-    /// What becomes of documents that no pack claims.
+    /// The treatment of documents that no pack claims.
     #[serde(default)]
     pub unclaimed: Unclaimed,
-    /// What a problem of the source holds back.
+    /// The part that a problem of the source holds back.
     #[serde(default)]
     pub on_problem: OnProblem,
     /// Whether missing namespaces are made.
@@ -165,28 +165,29 @@ pub struct SyncSettings {
     /// Former names of this sync, whose objects become its own.
     #[serde(default)]
     pub moved: Vec<Moved>,
-    /// What may be written.
+    /// The namespaces and kinds that may be written.
     #[serde(default)]
     pub allow: Allow,
     /// Which overlays of the source count.
     #[serde(default)]
     pub overlays: OverlaySettings,
-    /// What may become ours.
+    /// The rules for what may become ours.
     #[serde(default)]
     pub adopt: AdoptSettings,
-    /// Who wins in fields that others have set too; the first rule that fits counts, then what is built in.
+    /// The rules for who wins in fields that others have set too; the first rule that fits counts, then what is built
+    /// in.
     #[serde(default)]
     pub conflicts: Vec<ConflictRule>,
     /// Fields that are not changed once their object exists.
     #[serde(default)]
     pub ignore: Vec<IgnoreRule>,
-    /// What may be deleted.
+    /// The rules for what may be deleted.
     #[serde(default)]
     pub prune: PruneSettings,
-    /// What may be deleted and created again.
+    /// The kinds that may be deleted and created again.
     #[serde(default)]
     pub recreate: RecreateSettings,
-    /// What is awaited.
+    /// The rules for what is awaited.
     #[serde(default)]
     pub wait: WaitSettings,
 }
@@ -210,7 +211,7 @@ pub enum Mode {
     Report,
 }
 
-/// What becomes of the specs themselves.
+/// The treatment of the specs themselves.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum SpecsMode {
@@ -221,7 +222,7 @@ pub enum SpecsMode {
     Apply,
 }
 
-/// What becomes of documents that no pack claims.
+/// The treatment of documents that no pack claims.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Unclaimed {
@@ -234,7 +235,7 @@ pub enum Unclaimed {
     Apply,
 }
 
-/// What a problem of the source holds back.
+/// The part that a problem of the source holds back.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum OnProblem {
@@ -253,7 +254,7 @@ pub struct Moved {
     pub from: String,
 }
 
-/// What may become ours.
+/// The rules for what may become ours.
 #[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields, default)]
 pub struct AdoptSettings {
@@ -291,17 +292,17 @@ pub enum AdoptPolicy {
     Always,
 }
 
-/// What may be deleted.
+/// The rules for what may be deleted.
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields, default)]
 pub struct PruneSettings {
     /// Whether anything is.
     pub enabled: bool,
-    /// How much at once.
+    /// The most that may be deleted at once.
     pub max_delete: MaxDelete,
     /// Whether an empty source may empty a cluster.
     pub allow_empty: bool,
-    /// What waits until a person has approved it.
+    /// The rules for what waits until a person has approved it.
     pub confirm: ConfirmSettings,
 }
 
@@ -321,7 +322,7 @@ impl Default for ConfirmSettings {
     }
 }
 
-/// What may be deleted and created again where a field cannot be changed.
+/// The kinds that may be deleted and created again where a field cannot be changed.
 #[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields, default)]
 pub struct RecreateSettings {
@@ -340,7 +341,7 @@ impl Default for PruneSettings {
     }
 }
 
-/// How much may be deleted at once.
+/// The most that may be deleted at once.
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields, default)]
 pub struct MaxDelete {
@@ -357,7 +358,7 @@ impl Default for MaxDelete {
     }
 }
 
-/// What is awaited.
+/// The rules for what is awaited.
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields, default)]
 pub struct WaitSettings {
@@ -403,12 +404,12 @@ pub struct PackSettings {
 #[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields, default)]
 pub struct DeclaredSettings {
-    /// What templates see as `settings`.
+    /// The values that templates see as `settings`.
     #[schemars(with = "BTreeMap<String, Value>")]
     pub settings: Value,
     /// Parameters of every spec: the shape of the `spec` of the pack's kind of parameters, below those of specs.
     #[schemars(with = "BTreeMap<String, Value>")]
     pub parameters: Value,
-    /// What must hold for the merged parameters of every spec.
+    /// The bounds that must hold for the merged parameters of every spec.
     pub enforce: Vec<Bound>,
 }

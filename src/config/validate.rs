@@ -1,4 +1,4 @@
-//! What a schema cannot say about settings: names that lead somewhere, choices of exactly one, paths.
+//! Checks of settings that a schema cannot express: names that lead somewhere, choices of exactly one, paths.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::os::unix::fs::MetadataExt as _;
@@ -130,7 +130,7 @@ impl Checks<'_> {
         }
     }
 
-    /// What is no level shows only when the log starts; that would be too late for `config check`.
+    /// Checks the log level: a wrong one shows only when the log starts, which would be too late for `config check`.
     fn log_level(&mut self, level: &str, environment: &Environment) {
         let is_level = |part: &str| part.rsplit('=').next().is_some_and(|word| word.parse::<LevelFilter>().is_ok());
         let Some(part) = level.split(',').map(str::trim).find(|part| part.is_empty() || !is_level(part)) else {
@@ -200,7 +200,7 @@ impl Checks<'_> {
         }
     }
 
-    /// What one cluster has in its directory another would delete.
+    /// Checks that no two clusters share a directory: what one has in it the other would delete.
     fn directories(&mut self, clusters: &BTreeMap<String, ClusterSettings>) {
         let paths = clusters.iter().filter_map(|(name, cluster)| Some((name, &cluster.directory.as_ref()?.path)));
         let places: Vec<(&String, Whereabouts)> = paths.map(|(name, path)| (name, Whereabouts::of(path))).collect();
@@ -288,7 +288,8 @@ impl Checks<'_> {
         }
     }
 
-    /// What one name gives up another may take; a name that is in use gives up nothing.
+    /// Checks the former names of a sync: what one name gives up another may take; a name that is in use gives up
+    /// nothing.
     fn moved(&mut self, name: &str, sync: &SyncSettings, settings: &Settings) {
         let on = |sync: &SyncSettings| -> BTreeSet<String> {
             let clusters = settings.clusters.iter();

@@ -1,4 +1,4 @@
-//! Who is told of news: an address, what proves who we are, and how long is tried.
+//! The receivers of news: an address, what proves who we are, and how long is tried.
 //!
 //! An address of the config file is shown and quoted, so it holds no secret; one that is a secret itself stands in a
 //! file. Files are read for each try, so that a new token counts at once. Sending is not done here.
@@ -31,9 +31,9 @@ pub struct WebhookSettings {
     pub ca_file: Option<PathBuf>,
     /// The syncs of which it is told; all by default.
     pub syncs: Option<BTreeSet<String>>,
-    /// How long one try may take.
+    /// The time limit of one try.
     pub timeout: Period,
-    /// How long is tried, from the report on.
+    /// The time limit of all tries, from the report on.
     pub retry_for: Period,
 }
 
@@ -162,7 +162,7 @@ impl WebhookSettings {
     }
 }
 
-/// What is sent there leaves the host by no network.
+/// Tells whether what is sent there leaves the host by no network.
 fn is_loopback(uri: &Uri) -> bool {
     let host = uri.host().unwrap_or_default().trim_start_matches('[').trim_end_matches(']');
     host == "localhost" || host.parse::<std::net::IpAddr>().is_ok_and(|address| address.is_loopback())

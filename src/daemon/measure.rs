@@ -51,7 +51,7 @@ pub(super) fn seconds(time: Timestamp) -> f64 {
     time.as_millisecond() as f64 / 1000.0
 }
 
-/// How a round ended, as its exit code says; a report of the daemon is about one cluster.
+/// Returns how a round ended, as its exit code says; a report of the daemon is about one cluster.
 fn result(report: &Report, cluster: &ClusterReport) -> &'static str {
     match report.exit_code() {
         _ if cluster.state == ClusterState::Stopped => "stopped",

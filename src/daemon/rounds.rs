@@ -29,7 +29,7 @@ use crate::webhooks;
 /// knows; until then nothing is deleted that could be theirs.
 const LIMIT: Duration = Duration::from_secs(1);
 
-/// What a sync must know of another one: what that wants.
+/// The facts that a sync must know of another one: what that wants.
 pub(super) struct Sibling {
     pub(super) renderings: Arc<Renderings>,
     pub(super) slot: Slot,
@@ -144,7 +144,8 @@ impl Sync {
         if report.exit_code() == 0 || report.exit_code() == 3 { Outcome::Done } else { Outcome::Failed }
     }
 
-    /// What the other syncs want on this cluster. Those of the same source are seen at the revision of this round.
+    /// Returns what the other syncs want on this cluster. Those of the same source are seen at the revision of this
+    /// round.
     fn siblings(&self, snapshot: &Arc<Snapshot>) -> Siblings {
         let mut known = BTreeMap::new();
         for name in siblings::siblings(&self.config, self.name(), &self.cluster.name) {
@@ -196,7 +197,7 @@ impl Sync {
         }
     }
 
-    /// What is wrong, one line each.
+    /// Logs what is wrong, one line each.
     fn log_details(report: &Report) {
         for problem in &report.problems {
             warn!(%problem, "problem in the source");

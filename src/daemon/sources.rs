@@ -24,7 +24,7 @@ use crate::source::cache::{SourceCache, TROUBLES, Trouble};
 use crate::source::watch::{Watcher, watch};
 use crate::state::State;
 
-/// How often a source is asked when its settings say nothing.
+/// The interval at which a source is asked when its settings say nothing.
 const POLL: Duration = Duration::from_secs(30);
 /// The longest pause after failures.
 const LONGEST_PAUSE: Duration = Duration::from_mins(15);

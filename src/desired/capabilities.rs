@@ -1,4 +1,4 @@
-//! What a cluster can do, where that decides what is rendered for it.
+//! The capabilities of a cluster, where they decide what is rendered for it.
 //!
 //! Some packs leave a spec to an operator where one is at work, and provision it themselves where there is none. So the
 //! cluster is asked before anything is rendered: which kinds it serves, and whether the operator's Deployment is to have

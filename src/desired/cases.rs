@@ -27,23 +27,23 @@ pub const SETTINGS: &str = "settings.yaml";
 /// The files that hold what is expected.
 pub const EXPECTED: [&str; 3] = ["objects.yaml", "problems.txt", "units.txt"];
 
-/// What a case's settings may say.
+/// The fields that a case's settings may have.
 const FIELDS: [&str; 7] =
     ["packs", "targetNamespace", "commonLabels", "commonAnnotations", "unclaimed", "specs", "cluster"];
 
 /// One case.
 pub struct Case {
-    /// Where it is.
+    /// The folder of the case.
     pub folder: PathBuf,
     /// The name of its folder.
     pub name: String,
     /// Its specs.
     pub tree: Tree,
-    /// What renders them.
+    /// The packs that render them.
     pub packs: Packs,
-    /// What its settings say about all objects.
+    /// The options that its settings give for all objects.
     pub options: Options,
-    /// What became of its specs.
+    /// The outcome of rendering its specs.
     pub rendering: Rendering,
 }
 

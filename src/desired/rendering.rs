@@ -27,13 +27,13 @@ use crate::source::Snapshot;
 use renderings::Renderings;
 use work::RenderingError;
 
-/// What was rendered, by cluster.
+/// The renderings, by cluster.
 pub type Rendered = BTreeMap<String, Arc<Rendering>>;
 
-/// What is wanted, by cluster.
+/// The objects that are wanted, by cluster.
 pub type Wanted = BTreeMap<String, Want>;
 
-/// What is wanted on a cluster, marks included: rendered, or to be rendered when somebody needs it.
+/// The objects that are wanted on a cluster, marks included: rendered, or to be rendered when somebody needs them.
 #[derive(Clone)]
 pub enum Want {
     /// It is there.
@@ -42,7 +42,7 @@ pub enum Want {
     Later {
         /// Of all clusters of the sync.
         renderings: Arc<Renderings>,
-        /// What to render.
+        /// The snapshot to render.
         snapshot: Arc<Snapshot>,
         /// For which cluster.
         cluster: ClusterFacts,
@@ -120,7 +120,7 @@ pub struct Reading {
     source: Source,
     options: Options,
     unclaimed: Unclaimed,
-    /// What is wrong with the sync's part of the snapshot as a whole.
+    /// The problem with the sync's part of the snapshot as a whole.
     problem: Option<Problem>,
 }
 

@@ -19,7 +19,7 @@ const RBAC: &str = "rbac.authorization.k8s.io";
 const ROLES: [&str; 2] = ["Role", "ClusterRole"];
 const BINDINGS: [&str; 2] = ["RoleBinding", "ClusterRoleBinding"];
 
-/// Who gets the rights.
+/// The subject that gets the rights.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Subject {
     /// A user, as the API server knows it.
@@ -30,12 +30,12 @@ pub enum Subject {
     ServiceAccount(String, String),
 }
 
-/// What is asked for.
+/// The request for rights.
 #[derive(Clone, Debug)]
 pub struct Request<'a> {
     /// The sync.
     pub sync: &'a str,
-    /// Who gets the rights.
+    /// The subject that gets the rights.
     pub subject: &'a Subject,
     /// Only to look, for reports.
     pub is_read_only: bool,
@@ -91,7 +91,8 @@ fn add(rules: &mut Rules, group: &str, verbs: &[&'static str], names: &[String],
     rules.entry((group.to_owned(), verbs.to_vec(), names.to_vec())).or_default().insert(resource.to_owned());
 }
 
-/// Who writes a role must have all that is in it, or the right to go beyond; who binds one likewise.
+/// Adds the right to give rights: who writes a role must have all that is in it, or the right to go beyond; who binds
+/// one likewise.
 fn giving(rules: &mut Rules, object: &Object, resource: &str) {
     let kind = object.id().kind.as_str();
     if ROLES.contains(&kind) {

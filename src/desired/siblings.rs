@@ -1,5 +1,5 @@
-//! What the syncs of this installation want beside each other on a cluster, for plans that must not delete what only
-//! moves.
+//! The objects that the syncs of this installation want beside each other on a cluster, for plans that must not delete
+//! what only moves.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -14,10 +14,10 @@ use crate::config::settings::Mode;
 use crate::desired::rendering::Want;
 use crate::desired::rendering::work::{RenderingError, within};
 
-/// What another sync wants on a cluster.
+/// The objects that another sync wants on a cluster.
 #[derive(Clone)]
 pub enum Sibling {
-    /// What its source says, which is rendered only if a round has to ask.
+    /// The content of its source, which is rendered only if a round has to ask.
     Wants(Want),
     /// Its source cannot be read, and why: it may want anything.
     Unread(String),

@@ -1,4 +1,4 @@
-//! What waits for a person, and what a person has approved, in the state folder.
+//! The holds that wait for a person, and those that a person has approved, in the state folder.
 //!
 //! Every round and every plan leaves behind what it holds, so that only what was really printed can be approved. An
 //! approval is a file of its own, so that it can be given beside a running daemon. It counts for one sync on one
@@ -19,10 +19,10 @@ use crate::report::outcome::Outcome;
 use crate::report::{ClusterReport, ClusterState};
 use crate::state::{State, StateError};
 
-/// Where is noted what waits: by sync and cluster.
+/// The folder of notes on what waits: by sync and cluster.
 const ASKED: &str = "asked";
 
-/// Where approvals lie: by token.
+/// The folder of approvals: by token.
 const GIVEN: &str = "approvals";
 
 /// Something that waits for approval.
@@ -32,13 +32,13 @@ pub struct Asked {
     pub sync: String,
     /// The cluster.
     pub cluster: String,
-    /// What lifts it.
+    /// The token that lifts it.
     pub token: String,
     /// The guard, and the steps that it holds.
     pub hold: Hold,
 }
 
-/// What a person has approved.
+/// A hold that a person has approved.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Approval {
     /// The token.
@@ -47,9 +47,9 @@ pub struct Approval {
     pub sync: String,
     /// The cluster.
     pub cluster: String,
-    /// What was held, and by which guard.
+    /// The steps that were held, and the guard that held them.
     pub hold: Hold,
-    /// Why, in the words of the person.
+    /// The reason, in the words of the person.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
     /// When it was given.

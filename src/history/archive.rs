@@ -1,5 +1,5 @@
-//! What rounds leave behind on this host so that it can come back: objects as they were before they were changed or
-//! deleted, and what was rendered in earlier rounds.
+//! The data that rounds leave behind on this host so that it can come back: objects as they were before they were
+//! changed or deleted, and what was rendered in earlier rounds.
 //!
 //! All of it is encrypted, because Secrets are among it and other objects hold secrets too.
 
@@ -25,14 +25,14 @@ use crate::state::State;
 use record::Recorder;
 use vault::{Vault, VaultError};
 
-/// What is kept for `gatewright undo`, and for how long.
+/// The settings of what is kept for `gatewright undo`, and for how long.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields, default)]
 #[schemars(rename = "Undo")]
 pub struct Settings {
-    /// How long a round can be undone.
+    /// The time during which a round can be undone.
     pub keep: Period,
-    /// How much is kept in all; the oldest rounds go first.
+    /// The most bytes that are kept in all; the oldest rounds go first.
     pub max_bytes: Size,
     /// A file with the 32 bytes of the key, raw or in base64; without it the file `key` of the state directory, which
     /// is made.
@@ -60,13 +60,13 @@ impl Settings {
 pub struct Archive {
     vault: Vault,
     settings: Settings,
-    /// How many rendered sets are kept of each sync on each cluster.
+    /// The number of rendered sets that are kept of each sync on each cluster.
     sets: usize,
     /// The rounds that are under way.
     active: Mutex<BTreeSet<String>>,
 }
 
-/// What a record is about.
+/// The subject of a record.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct About {
@@ -76,7 +76,7 @@ pub struct About {
     pub sync: String,
     /// The cluster.
     pub cluster: String,
-    /// What was in force.
+    /// The revision that was in force.
     pub revision: String,
     /// When the round began.
     pub started: Timestamp,

@@ -33,23 +33,23 @@ struct Last {
     succeeded: Option<Timestamp>,
 }
 
-/// What the last comparison that came to an end has found.
+/// The findings of the last drift report that came to an end.
 #[derive(Debug, Serialize, Deserialize)]
 struct Compared {
     time: Timestamp,
     /// When everything was compared, also what had not moved.
     proven: String,
-    /// How both sides of every object looked.
+    /// Both sides of every object, as they looked.
     baseline: Vec<(ObjectId, Sides)>,
     report: ClusterReport,
 }
 
-/// Where reports are kept, in which forms and for how long.
+/// The settings of the history of reports: where they are kept, in which forms and for how long.
 #[derive(Clone, Copy)]
 pub struct Settings<'a> {
     /// The folder of the history.
     pub dir: &'a Path,
-    /// How long a report is kept there.
+    /// The time for which a report is kept there.
     pub keep: Duration,
     /// The most bytes that the history takes.
     pub max_bytes: u64,
@@ -62,9 +62,9 @@ pub struct Settings<'a> {
 /// The findings of the last drift report on a cluster.
 #[derive(Clone, Debug)]
 pub struct LastDrift {
-    /// How both sides of every object looked.
+    /// Both sides of every object, as they looked.
     pub baseline: Baseline,
-    /// What it told.
+    /// The report.
     pub report: ClusterReport,
     /// When it ended, RFC 3339.
     pub time: String,
@@ -73,7 +73,7 @@ pub struct LastDrift {
 /// A report that was kept in the history.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Kept {
-    /// Where, as JSON.
+    /// The path of the report, as JSON.
     pub path: PathBuf,
 }
 
@@ -268,7 +268,8 @@ fn is_news(cluster: &ClusterReport) -> bool {
     trend.against.is_none() || trend.new > 0 || !trend.resolved.is_empty()
 }
 
-/// What a report says apart from when: a round that changes nothing says the same as the one before.
+/// Returns a digest of what a report says apart from when: a round that changes nothing says the same as the one
+/// before.
 fn content_digest(report: &Report) -> String {
     let (started, finished) = (Timestamp::UNIX_EPOCH, Timestamp::UNIX_EPOCH);
     let mut timeless = Report { started, finished, run: String::new(), ..undated(report) };

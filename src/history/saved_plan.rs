@@ -45,7 +45,7 @@ struct Envelope {
 #[derive(Debug)]
 pub struct Unverified {
     path: PathBuf,
-    /// What it says.
+    /// The plan in it.
     pub plan: PlanFile,
     text: String,
     signature: String,
@@ -71,7 +71,7 @@ pub struct PlanFile {
     pub syncs: Vec<PlannedSync>,
 }
 
-/// What is planned for a sync.
+/// The plan for a sync.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct PlannedSync {
@@ -85,15 +85,15 @@ pub struct PlannedSync {
     pub clusters: BTreeMap<String, PlannedCluster>,
 }
 
-/// What is planned for a cluster.
+/// The plan for a cluster.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct PlannedCluster {
-    /// What identifies the cluster; empty for a directory that nobody has written to.
+    /// The identity of the cluster; empty for a directory that nobody has written to.
     pub identity: String,
-    /// What would be changed.
+    /// The steps that would be taken.
     pub steps: Vec<SavedStep>,
-    /// What waits for approval, with its tokens.
+    /// The holds that wait for approval, with their tokens.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub holds: Vec<Hold>,
 }

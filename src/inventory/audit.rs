@@ -1,4 +1,4 @@
-//! What this host remembers of the inventories that it has written: a detector, and no vote.
+//! The record that this host keeps of the inventories that it has written: it detects tampering, and decides nothing.
 //!
 //! Whoever may edit our records on a cluster can restore an old copy, delete them, or add objects of others in the hope
 //! that we delete those. None of it deletes anything, because a deletion needs the mark and the uid too; here it is
@@ -19,13 +19,13 @@ use serde::{Deserialize, Serialize};
 use crate::inventory::hmac::Key;
 use crate::state::{State, StateError};
 
-/// Where it is remembered, below the state folder: a folder for each sync, a file for each cluster.
+/// The folder of the record, below the state folder: a folder for each sync, a file for each cluster.
 pub const FOLDER: &str = "seen";
 
-/// How many objects are named in a message.
+/// The most objects that are named in a message.
 const MOST_NAMES: usize = 3;
 
-/// What this host remembers of one sync on one cluster.
+/// The record that this host keeps of one sync on one cluster.
 #[derive(Clone, Debug)]
 pub struct Audit {
     state: State,
@@ -57,11 +57,11 @@ struct Memory {
     /// A round has come to its end there. A file of an earlier version is there only if one has.
     #[serde(default = "yes")]
     is_complete: bool,
-    /// What was written last.
+    /// The image of what was written last.
     known: Option<Image>,
-    /// What is about to be written.
+    /// The image of what is about to be written.
     ahead: Option<Image>,
-    /// Why the inventory is suspect; until a person has repaired it.
+    /// The reason why the inventory is suspect; until a person has repaired it.
     #[serde(rename = "doubt")]
     suspicion: Option<String>,
 }
@@ -79,10 +79,10 @@ struct Image {
     unverified: BTreeSet<ObjectId>,
 }
 
-/// What comes of comparing an inventory with what is remembered of it.
+/// The result of comparing an inventory with what is remembered of it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Verdict {
-    /// What is wrong with it.
+    /// The reason why it is suspect.
     pub suspicion: Option<String>,
     /// It is, to the letter, what this host has written; all of it is ours but what was not proven then.
     pub agrees: Option<BTreeSet<ObjectId>>,
@@ -99,7 +99,8 @@ impl Image {
         Self { epoch: inventory.epoch, version: version.to_owned(), records, unverified: unverified.clone() }
     }
 
-    /// What is remembered is never newer than this program, unless somebody went back to an older one.
+    /// Returns the remembered inventory. It is never newer than this program, unless somebody went back to an older
+    /// one.
     fn inventory(&self) -> Inventory {
         Inventory::decode(&self.records).unwrap_or_default()
     }

@@ -17,12 +17,12 @@ use gatewright_engine::object::{Gvk, ObjectId};
 
 use crate::cluster::{Cluster, ClusterError, Reason};
 
-/// What a cluster shows of some kinds, and which of them it does not show.
+/// The objects that a cluster shows of some kinds, and the kinds that it does not show.
 #[derive(Debug, Default)]
 pub struct Marked {
     /// The objects.
     pub live: BTreeMap<ObjectId, Live>,
-    /// Why a kind cannot be listed.
+    /// The reasons why kinds cannot be listed.
     pub blind: Vec<String>,
 }
 

@@ -13,10 +13,10 @@ use crate::state::StateError;
 /// head ended before it had deleted them; the next one to write does it then.
 const FORMER: &str = "former";
 
-/// How often an inventory is read that somebody else is writing.
+/// Tries to read an inventory that somebody else is writing.
 const READS: usize = 5;
 
-/// Where the shards of an inventory are read.
+/// The place where the shards of an inventory are read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Shards {
     /// On the cluster.
@@ -28,20 +28,20 @@ pub enum Shards {
 /// An inventory as it stands on a cluster.
 #[derive(Clone, Debug, Default)]
 pub struct Store {
-    /// What it says; empty if there is none.
+    /// The inventory; empty if there is none.
     pub inventory: Inventory,
     /// The version of the head, `None` if there is none yet.
     version: Option<String>,
     shards: Vec<String>,
     /// Shards that may have been left behind.
     former: Vec<String>,
-    /// Why it is not what this host has written, if it is not.
+    /// The reason why it is not what this host has written, if it is not.
     pub suspicion: Option<String>,
     /// Entries that bear no signature of ours, and should.
     pub unverified: BTreeSet<ObjectId>,
     /// It could not be read whole, and is to be written even if nothing changes.
     is_damaged: bool,
-    /// Who remembers what is written.
+    /// The audit that remembers what is written.
     audit: Option<Audit>,
 }
 

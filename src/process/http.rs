@@ -1,4 +1,4 @@
-//! What the daemon shows over HTTP: its metrics, and whether it is alive and ready.
+//! The HTTP endpoints of the daemon: its metrics, and whether it is alive and ready.
 //!
 //! Reading only: nothing that is asked here changes anything, so the port needs no login; it listens on loopback unless
 //! the config file says otherwise. Orders go through the control socket.
@@ -25,7 +25,7 @@ use tokio_util::sync::CancellationToken;
 use crate::process::metrics::{CONTENT_TYPE, Metrics};
 use crate::process::service::{Progress, Readiness, STUCK_AFTER, Stuck};
 
-/// How long answers that are under way may take after the order to stop.
+/// The longest time for answers that are under way after the order to stop.
 const GRACE: Duration = Duration::from_secs(2);
 
 /// The answer to a path that does not exist.
@@ -39,11 +39,11 @@ const PATHS: &str = "there is nothing here; there is\n\
 #[serde(default, deny_unknown_fields, rename_all = "camelCase")]
 #[schemars(rename = "Http")]
 pub struct Settings {
-    /// Where to listen; null or off switches the server off.
+    /// The address to listen on; null or off switches the server off.
     pub listen: Listen,
 }
 
-/// Where to listen.
+/// The address to listen on, if any.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Listen {
     /// Nowhere.
@@ -132,15 +132,15 @@ impl JsonSchema for Listen {
     }
 }
 
-/// Why the server does not run.
+/// The reason why the server does not run.
 #[derive(Debug, thiserror::Error)]
 pub enum HttpError {
     /// The address cannot be had.
     #[error("cannot listen on {address}")]
     Bind {
-        /// Where.
+        /// The address.
         address: SocketAddr,
-        /// What the system says.
+        /// The error of the system.
         #[source]
         source: io::Error,
     },
@@ -164,7 +164,7 @@ impl HttpError {
     }
 }
 
-/// What the answers are made from.
+/// The data that the answers are made from.
 #[derive(Clone)]
 pub struct Shown {
     /// The numbers.

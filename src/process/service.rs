@@ -1,4 +1,4 @@
-//! What the process and the service manager say to each other: readiness, watchdog, signals.
+//! The messages between the process and the service manager: readiness, watchdog, signals.
 //!
 //! Nothing here reads the environment: the notify socket and the watchdog interval are handed in. Without them (a
 //! terminal, a container) every message goes nowhere and nothing else changes.
@@ -20,7 +20,7 @@ use tokio::time::{MissedTickBehavior, interval};
 
 use crate::basics::clock::Clock;
 
-/// How long a loop may be silent before it counts as stuck.
+/// The longest silence of a loop before it counts as stuck.
 pub const STUCK_AFTER: Duration = Duration::from_mins(1);
 
 /// Tells the service manager what state the process is in.
@@ -118,8 +118,8 @@ struct Beat {
     touched: Duration,
 }
 
-/// What one loop shows that it moves. Dropping it says that the loop has ended on purpose; a loop that panics does not
-/// say so, and counts as stuck from then on.
+/// The sign by which one loop shows that it makes progress. Dropping it says that the loop has ended on purpose; a loop
+/// that panics does not say so, and counts as stuck from then on.
 pub struct Pulse {
     progress: Progress,
     id: u64,
@@ -130,7 +130,7 @@ pub struct Pulse {
 pub struct Stuck {
     /// The name that it was given.
     pub name: String,
-    /// How long it has been silent.
+    /// The time for which it has been silent.
     pub silent: Duration,
 }
 
@@ -202,7 +202,7 @@ pub async fn keep_alive(notifier: &Notifier, progress: &Progress, watchdog: Dura
     }
 }
 
-/// What the process is asked to do by a signal.
+/// The request that a signal makes of the process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Signal {
     /// SIGTERM or SIGINT: finish what cannot be left half done, and exit.

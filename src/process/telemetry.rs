@@ -1,4 +1,4 @@
-//! Where the log goes and what it looks like: one line an event on standard error.
+//! The log, its destination and its form: one line an event on standard error.
 //!
 //! People at a terminal get text, everything else JSON with the fields of the event and of the spans around it. What
 //! is worth saying, and at which level, is decided where it happens.
@@ -34,7 +34,7 @@ pub struct Settings {
     /// off, error, warn, info, debug or trace; or a list in which later parts name modules, as in
     /// `info,gatewright::source=debug`.
     pub level: String,
-    /// What a line looks like.
+    /// The format of a line.
     pub format: Format,
 }
 
@@ -44,7 +44,7 @@ impl Default for Settings {
     }
 }
 
-/// What a line of the log looks like.
+/// The format of a line of the log.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub enum Format {
@@ -57,7 +57,7 @@ pub enum Format {
     Json,
 }
 
-/// Why there is no log.
+/// The reason why there is no log.
 #[derive(Debug, thiserror::Error)]
 pub enum TelemetryError {
     /// A part of the level names neither a level nor a target with a level.

@@ -23,7 +23,7 @@ use crate::state::State;
 /// The folder, below the state folder: a file for each cluster.
 const FOLDER: &str = "clusters";
 
-/// How long the first round on a cluster waits for others to say who they are; their own first round looks again.
+/// The longest wait of the first round on a cluster for others to say who they are; their own first round looks again.
 const LIMIT: Duration = Duration::from_secs(5);
 
 /// The clusters that syncs apply to, by the names that they have in the config file.
@@ -49,7 +49,7 @@ pub struct Names {
     pub aliases: Arc<Aliases>,
     /// The name.
     pub name: String,
-    /// Where is remembered what answered by which name.
+    /// The state folder, which records what answered by which name.
     pub state: State,
     /// Whether the round may write that down.
     pub is_noted: bool,

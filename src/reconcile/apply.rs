@@ -51,7 +51,7 @@ fn writes(plan: &Plan) -> impl Iterator<Item = &Step> {
     plan.changes().filter(|step| !matches!(step.action, Action::Prune(_)))
 }
 
-/// What all units of a run share.
+/// The data that all units of a run share.
 #[derive(Clone, Copy)]
 struct Run<'a> {
     cluster: &'a dyn Cluster,
@@ -151,7 +151,7 @@ impl Run<'_> {
         }
     }
 
-    /// What was deleted for something that could not be made comes back.
+    /// Restores what was deleted for something that could not be made.
     async fn restore(&self, released: &mut Vec<(&Step, Option<Box<Live>>)>, applied: &mut Applied) {
         for (step, former) in released.drain(..) {
             let (words, restored) = put_back(self.cluster, former.as_deref(), self.terms.keep).await;

@@ -1,5 +1,5 @@
-//! What this host knows of a cluster from its last round, so that a round in which nothing has changed costs next to
-//! nothing.
+//! The cache of what this host knows of a cluster from its last round, so that a round in which nothing has changed
+//! costs next to nothing.
 //!
 //! A cached object says: at this version, with these traces of who has touched it, it was exactly what is wanted.
 //! They are a cache and no more: to lose them costs dry runs, never correctness. They are of one sync on one cluster.
@@ -28,12 +28,12 @@ const FORM: u32 = 2;
 /// before it was read may have been touched again since, and look the same.
 const FRESH: SignedDuration = SignedDuration::from_secs(5);
 
-/// What this host knows of a sync on a cluster.
+/// The record that this host keeps of a sync on a cluster.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct LastRound {
     /// Its objects.
     pub cache: Cache,
-    /// What the last round was about, if there was nothing left to do after it.
+    /// The subject of the last round, if there was nothing left to do after it.
     pub no_change: Option<NoChange>,
 }
 
@@ -53,13 +53,13 @@ pub struct NoChange {
     /// Specs that have a mistake, and own nothing.
     #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
     pub broken: BTreeSet<ObjectId>,
-    /// What is wrong with the source and stands in nobody's way.
+    /// Problems of the source that block nothing.
     pub problems: Vec<Problem>,
     /// Documents that no pack claims.
     pub unclaimed: Vec<Unclaimed>,
 }
 
-/// What is known of the objects of one sync on one cluster.
+/// The cached objects of one sync on one cluster.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Cache {
@@ -74,7 +74,7 @@ pub struct Cache {
     pub objects: Vec<CachedObject>,
 }
 
-/// What is known of one object.
+/// The cache entry of one object: what is known of it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct CachedObject {
@@ -99,17 +99,17 @@ pub struct CachedObject {
     /// The note of the plan on it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub note: Option<String>,
-    /// How it was at that version.
+    /// Its health at that version.
     #[serde(default, skip_serializing_if = "HealthSnapshot::is_unremarkable")]
     pub health: HealthSnapshot,
 }
 
-/// How an object is.
+/// The health of an object.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct HealthSnapshot {
-    /// What is wrong with it.
+    /// The reason why it is not healthy, if it is not.
     pub sick: Option<String>,
-    /// Where it can be reached.
+    /// The addresses at which it can be reached.
     pub addresses: Vec<String>,
     /// Its pods, if it has any and its controller has seen the newest change.
     #[serde(default, skip_serializing_if = "Option::is_none")]

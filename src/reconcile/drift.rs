@@ -64,7 +64,7 @@ async fn compare(cluster: &dyn Cluster, settings: &RoundSettings) -> Result<Conc
     Ok(Conclusion { rendering: Some(rendering), ..Conclusion::of(report) })
 }
 
-/// How both sides of all wanted objects look.
+/// Returns how both sides of all wanted objects look.
 fn sides(policies: &Policies, rendering: &Rendering, observed: &Observed) -> BTreeMap<ObjectId, Sides> {
     let masker = &policies.conflicts.masker;
     let of = |(_, object): (_, &Object)| {
@@ -75,7 +75,7 @@ fn sides(policies: &Policies, rendering: &Rendering, observed: &Observed) -> BTr
     wanted(policies, rendering).map(of).collect()
 }
 
-/// What is known to match, and how that was found out.
+/// Returns what is known to match, and how that was found out.
 fn proofs(before: &BTreeMap<ObjectId, Sides>, now: &BTreeMap<ObjectId, Sides>) -> BTreeMap<ObjectId, Proof> {
     now.iter().filter_map(|(id, sides)| Some((id.clone(), sides.proof(before.get(id))?))).collect()
 }
@@ -148,7 +148,8 @@ impl Writer<'_> {
         class(before, path, now, touched)
     }
 
-    /// What nobody asks for any more. While a file cannot be read nothing is, because it may ask for anything.
+    /// Reports the objects that nobody asks for any more. While a file cannot be read there are none, because it may
+    /// ask for anything.
     async fn extra(&self, open: &Open, report: &mut ClusterReport) {
         let unreadable = unreadable_files(&self.rendering.problems);
         if let Some(file) = unreadable.first() {
@@ -198,7 +199,7 @@ impl Writer<'_> {
     }
 }
 
-/// What differed at the last comparison: by object and path, why.
+/// The differences of the last drift report: by object and path, with the reason.
 type Open = BTreeMap<ObjectId, BTreeMap<String, Option<Class>>>;
 
 fn open(report: &ClusterReport) -> Open {

@@ -98,7 +98,8 @@ fn run_name(order: &Order, started: Timestamp) -> String {
     if order.mode == Mode::Apply { runs::name(started, &order.sync, &clusters) } else { String::new() }
 }
 
-/// What is reported of directories alone is a plan: in them everything is ours, or nobody's.
+/// Returns the mode that is reported: a plan where a report is of directories alone, because in them everything is
+/// ours, or nobody's.
 fn told_mode(order: &Order) -> Mode {
     let is_planned = order.mode == Mode::Report && order.clusters.values().all(|cluster| !cluster.carries_marks());
     if is_planned { Mode::Plan } else { order.mode }
@@ -122,7 +123,7 @@ fn finished(clock: &dyn Clock, started: Timestamp) -> Timestamp {
     clock.now().max(started)
 }
 
-/// How the round on a cluster ended: its name, and what was wanted there.
+/// The end of the round on a cluster: the name of the cluster, what was wanted there, and the conclusion.
 type Ended = (String, Want, Conclusion);
 
 /// Runs the round on a cluster, once it is known what that can do.

@@ -1,4 +1,4 @@
-//! How objects are that nobody has touched: as they were, unless their status has moved.
+//! The health of objects that nobody has touched: as it was, unless their status has moved.
 
 use std::collections::BTreeMap;
 
@@ -20,18 +20,18 @@ use crate::reconcile::model::{Facts, RoundSettings};
 use crate::reconcile::requests::join_bounded;
 use crate::report::{UnitReport, UnitState};
 
-/// What is known of the state of objects.
+/// The known health of objects.
 #[derive(Clone, Copy)]
 pub struct HealthSnapshots<'a> {
     /// Those that were read.
     pub live: &'a BTreeMap<ObjectId, Live>,
     /// Those that need not be.
     pub known: &'a BTreeMap<ObjectId, HealthSnapshot>,
-    /// What counts as healthy; `None` where nothing has health, as in a directory.
+    /// The definition of healthy; `None` where nothing has health, as in a directory.
     pub rules: Option<(Readiness, &'a kinds::Table)>,
 }
 
-/// Why it is not known whether an object is well that nobody has looked at.
+/// The reason why it is not known whether an object is healthy that nobody has looked at.
 const PASSED_BY: &str = "its status has changed, and nobody has looked at it since";
 
 impl<'a> HealthSnapshots<'a> {

@@ -13,7 +13,7 @@ use serde_json::json;
 use crate::cluster::{Cluster, ClusterError, MetadataList, Range};
 use crate::reconcile::requests::{join_bounded, only_local};
 
-/// What a cluster shows.
+/// The metadata that a cluster shows.
 #[derive(Clone, Debug, Default)]
 pub struct MetadataView {
     /// The objects that bear our label.

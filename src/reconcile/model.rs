@@ -42,7 +42,7 @@ use crate::report::{ClusterReport, ClusterState, Mode, Saved};
 /// The clusters of a process, by name.
 pub type Clusters = BTreeMap<String, Arc<dyn Cluster>>;
 
-/// What a round is about.
+/// The order for a round: what it is about.
 #[derive(Clone)]
 pub struct Order {
     /// Name of the sync.
@@ -51,7 +51,7 @@ pub struct Order {
     pub settings: SyncSettings,
     /// The clusters.
     pub clusters: Clusters,
-    /// What is known of kinds.
+    /// The table of kinds.
     pub kinds: kinds::Table,
     /// The id of this installation.
     pub installation: String,
@@ -65,17 +65,17 @@ pub struct Order {
     pub wait: bool,
     /// The plan that is carried out, by cluster; `None`: whatever is to be done.
     pub pinned: Option<BTreeMap<String, Saved>>,
-    /// What our other syncs want, by cluster.
+    /// Our other syncs and what they want, by cluster.
     pub siblings: BTreeMap<String, Siblings>,
     /// The key that signs inventories.
     pub key: Option<Arc<Key>>,
-    /// What is shown of values that may be secret.
+    /// The masker: it decides what is shown of values that may be secret.
     pub masker: Masker,
-    /// Where is kept what rounds change and render; `None` keeps nothing.
+    /// The archive of what rounds change and render; `None` keeps nothing.
     pub archive: Option<Arc<Archive>>,
-    /// What else than the source says what is wanted.
+    /// The cause, if something else than the source says what is wanted.
     pub cause: Option<String>,
-    /// What a round has done that is to be undone, by cluster.
+    /// The changes of a round that are to be undone, by cluster.
     pub undo: Option<BTreeMap<String, Vec<Change>>>,
     /// All clusters that something is applied to, by any sync.
     pub aliases: Arc<Aliases>,
@@ -94,33 +94,33 @@ impl Order {
     }
 }
 
-/// What a round on a cluster goes by from its beginning to its end.
+/// The settings of a round on a cluster, from its beginning to its end.
 pub struct RoundSettings {
-    /// What is wanted, marks included.
+    /// The wanted objects, marks included.
     pub want: Want,
-    /// What the sync may do.
+    /// The policies: what the sync may do.
     pub policies: Policies,
     /// Whether anything is changed.
     pub mode: Mode,
-    /// How long to wait for health; `None`: not at all.
+    /// The policy of waiting for health; `None`: no wait.
     pub wait_policy: Option<WaitPolicy>,
-    /// How long to wait until Gateways are accepted of which something is adopted.
+    /// The longest wait until Gateways are accepted of which something is adopted.
     pub acceptance: Duration,
-    /// What is known from the last round; `None`: everything is compared again.
+    /// The record of the last round; `None`: everything is compared again.
     pub last_round: Option<LastRound>,
-    /// What the last drift report found.
+    /// The findings of the last drift report.
     pub last: Option<LastDrift>,
     /// Whether what matched then and has not moved since still does; else everything is compared.
     pub is_trusting: bool,
-    /// What our other syncs want on this cluster.
+    /// The wishes of our other syncs on this cluster.
     pub siblings: Siblings,
     /// The names by which clusters answer.
     pub names: Names,
-    /// What this host remembers of the inventory; `None` where that is authoritative, as in a directory.
+    /// The record that this host keeps of the inventory; `None` where that is authoritative, as in a directory.
     pub audit: Option<Audit>,
-    /// Where objects are kept as they are before they are changed; `None` keeps nothing.
+    /// The recorder of objects as they are before they are changed; `None` keeps nothing.
     pub recorder: Option<Arc<Recorder>>,
-    /// What a round has done that is to be undone; what is wanted holds all that may be wanted for it.
+    /// The changes of a round that are to be undone; what is wanted holds all that may be wanted for it.
     pub undo: Option<Vec<Change>>,
     /// The plan that is carried out; `None`: whatever is to be done.
     pub pinned: Option<Saved>,
@@ -149,39 +149,39 @@ impl RoundSettings {
     }
 }
 
-/// What is awaited, and for how long.
+/// The policy of waiting: what is awaited, and for how long.
 #[derive(Clone, Copy, Debug)]
 pub struct WaitPolicy {
     /// For how long.
     pub timeout: Duration,
     /// For how long if a model server is among it.
     pub model_timeout: Duration,
-    /// What counts as healthy.
+    /// The definition of healthy.
     pub readiness: Readiness,
 }
 
 /// The objects that are not healthy, with what is wrong; empty is good.
 pub type Unhealthy = BTreeMap<ObjectId, String>;
 
-/// What is known of a cluster by now, once it is known that there may be something to do.
+/// The facts about a cluster, once it is certain that there may be something to do.
 pub struct Facts {
-    /// What identifies the cluster.
+    /// The identity of the cluster.
     pub identity: String,
-    /// What is wanted there.
+    /// The rendering of what is wanted there.
     pub rendering: Arc<Marked>,
     /// The digests of that.
     pub digests: BTreeMap<ObjectId, String>,
-    /// What the sync may do, beside the others of this installation.
+    /// The policies: what the sync may do, beside the others of this installation.
     pub policies: Policies,
-    /// What is owned.
+    /// The inventory of what is owned.
     pub owned: Inventory,
-    /// What was found out by the look before.
+    /// The cache of the last round.
     pub cache: Option<Cache>,
     /// The metadata of our objects, where they were looked at.
     pub metadata: Option<MetadataView>,
-    /// What was seen.
+    /// The observation.
     pub observed: Observed,
-    /// What is known of the objects that nobody has touched.
+    /// The health of the objects that nobody has touched.
     pub snapshots: BTreeMap<ObjectId, HealthSnapshot>,
 }
 
@@ -197,18 +197,18 @@ impl Facts {
     }
 }
 
-/// What came of a round on a cluster.
+/// The result of a round on a cluster.
 #[derive(Debug)]
 pub struct Conclusion {
-    /// What is told.
+    /// The report.
     pub report: ClusterReport,
-    /// What is known for the next round.
+    /// The record for the next round.
     pub last_round: Option<LastRound>,
     /// Whether that differs from what was known before.
     pub is_new: bool,
     /// The inventory is suspect, and nothing was changed: the next round is to read all of it again.
     pub is_suspect: bool,
-    /// What was wanted, if it had to be rendered.
+    /// The rendering of what was wanted, if it had to be rendered.
     pub rendering: Option<Arc<Marked>>,
 }
 

@@ -41,7 +41,7 @@ use cache_update::Basis;
 use former_inventories::Stores;
 use summary::units;
 
-/// How often a round plans again when somebody else was faster.
+/// The most times that a round plans when somebody else was faster.
 const ATTEMPTS: usize = 4;
 
 /// Runs a round. What goes wrong is part of the report.
@@ -91,7 +91,7 @@ fn planned(
     (report, last_round)
 }
 
-/// How far the first look has led.
+/// The result of the first look.
 enum First {
     Concluded(Box<Conclusion>),
     Open(Box<(Facts, Plan, Stores)>),
@@ -240,15 +240,16 @@ async fn write_ahead(
     stores.own.save(cluster, settings.sync(), &plan.inventory).await
 }
 
-/// What is left to do of a plan that is carried out as it was made.
+/// Returns the steps left to do of a plan that is carried out as it was made.
 fn left(policies: &Policies, done: &BTreeMap<ObjectId, Step>) -> Option<Vec<SavedStep>> {
     let pinned = policies.pinned.as_ref()?;
     let is_done = |step: &SavedStep| done.get(&step.id).is_some_and(|done| done.action.word() == step.action);
     Some(pinned.iter().filter(|step| !is_done(step)).cloned().collect())
 }
 
-/// What was done before the last plan was made is as it should be for that plan, and a change of this round all the
-/// same: it is awaited and reported. What is not as it should be was not done, and has a step of its own in that plan.
+/// Carries over what was done before the last plan was made: it is as it should be for that plan, and a change of this
+/// round all the same, so it is awaited and reported. What is not as it should be was not done, and has a step of its
+/// own in that plan.
 fn carry_over(settings: &RoundSettings, plan: &mut Plan, applied: &mut Applied, mut done: BTreeMap<ObjectId, Step>) {
     for step in plan.steps.iter_mut().filter(|step| step.action == Action::Unchanged) {
         if let Some(earlier) = done.remove(&step.id) {

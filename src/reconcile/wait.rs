@@ -24,10 +24,10 @@ use crate::reconcile::model::{Unhealthy, WaitPolicy};
 const FIRST_PAUSE: Duration = Duration::from_millis(500);
 const LONGEST_PAUSE: Duration = Duration::from_secs(5);
 
-/// How long it may take to find out why waiting was in vain.
+/// The longest time for finding out why waiting was in vain.
 const LAST_QUESTIONS: Duration = Duration::from_secs(10);
 
-/// Where a Gateway names its parameters.
+/// The path at which a Gateway names its parameters.
 const PARAMETERS: &str = "/spec/infrastructure/parametersRef";
 
 impl WaitPolicy {

@@ -1,4 +1,4 @@
-//! What a step does with an object; in a drift report, how the object stands.
+//! The action of a step; in a drift report, the standing of an object.
 
 use std::fmt;
 
@@ -51,10 +51,10 @@ impl StepAction {
             Self::Adopt => "adopt",
             Self::Generate => "generate",
             Self::Recreate => "recreate",
-            Self::DeleteFirst => "release-first",
+            Self::DeleteFirst => "delete-first",
             Self::Unchanged => "keep",
             Self::Omit => "omit",
-            Self::HandOver => "release",
+            Self::HandOver => "hand-over",
             Self::Prune => "prune",
             Self::Forget => "forget",
             Self::Missing => "missing",
@@ -75,7 +75,7 @@ impl StepAction {
             (_, true) => format!("to {self}"),
             (Self::Prune, false) => "deleted".to_owned(),
             (Self::Adopt, false) => "adopted".to_owned(),
-            (Self::DeleteFirst, false) => "released first".to_owned(),
+            (Self::DeleteFirst, false) => "deleted first".to_owned(),
             (_, false) => format!("{self}d"),
         }
     }
@@ -110,7 +110,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_words_of_actions_are_those_of_the_report() {
+    fn the_words_of_actions_are_those_of_the_report_but_for_two_that_it_calls_as_before() {
         use StepAction::*;
         let all = [
             Create,
@@ -129,7 +129,12 @@ mod tests {
             Extra,
         ];
         for action in all {
-            assert_eq!(serde_json::to_value(action).ok(), Some(action.word().into()));
+            let json = match action {
+                DeleteFirst => "release-first",
+                HandOver => "release",
+                other => other.word(),
+            };
+            assert_eq!(serde_json::to_value(action).ok(), Some(json.into()));
         }
     }
 }

@@ -1,4 +1,4 @@
-//! How much a report is about, in one line: the first thing to be known before anybody agrees to it.
+//! The extent of a report, in one line: the first thing to be known before anybody agrees to it.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -25,7 +25,7 @@ pub fn blast(report: &Report) -> Option<String> {
     Some(format!("{touched} of {units} on {on} {word}: {changes}{pods}"))
 }
 
-/// How far a report reaches, in numbers.
+/// The extent of a report, in numbers.
 #[derive(Default)]
 struct Reach {
     /// The clusters on which something changes.

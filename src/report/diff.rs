@@ -10,19 +10,19 @@ use super::Report;
 use super::finding::Finding;
 use super::trend::{Change, change, known, time};
 
-/// What differs between two states, by sync.
+/// The differences between two states, by sync.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct ReportDiff {
     /// The syncs of either.
     pub syncs: BTreeMap<String, OfSync>,
 }
 
-/// What differs of one sync.
+/// The differences of one sync.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct OfSync {
-    /// What is wrong with its source.
+    /// The findings about its source.
     pub source: Change,
-    /// What is wrong on clusters.
+    /// The findings on clusters.
     pub clusters: BTreeMap<String, Change>,
     /// Clusters of which only the newer state says anything: all is new there.
     #[serde(skip_serializing_if = "Vec::is_empty")]

@@ -1,4 +1,5 @@
-//! What in a report wants attention, each with a name that stays the same for as long as it is the same finding.
+//! The findings: everything in a report that wants attention, each with a name that stays the same for as long as it is
+//! the same finding.
 //!
 //! A finding is what is wrong and where, and nothing that moves meanwhile: not the value of a field that differs, not the
 //! words of a server, not the line of a document. What a round has put right is none.
@@ -17,7 +18,7 @@ use super::withheld::{HoldReport, RefusalReport};
 use super::{ClusterReport, ClusterState, ProblemReport, Report, StepReport, UnitReport, UnitState};
 use crate::report::outcome::Outcome;
 
-/// What a finding is about.
+/// The subject of a finding.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Kind {
@@ -40,7 +41,7 @@ pub enum Kind {
 /// Something that wants attention.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Finding {
-    /// What it is about.
+    /// Its subject.
     pub kind: Kind,
     /// Its name within a cluster, the same in every report.
     pub id: String,
@@ -50,7 +51,7 @@ pub struct Finding {
     /// The object, if it is about one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub object: Option<ObjectId>,
-    /// What it is, in words.
+    /// The finding, in words.
     pub what: String,
     /// The time of the report in which it was seen first.
     pub since: Timestamp,

@@ -89,7 +89,7 @@ fn row(report: &Report, name: &str, cluster: &ClusterReport) -> Value {
     })
 }
 
-/// What can be chosen from: the clusters, kinds and states that there are.
+/// Writes the choices of the filter: the clusters, kinds and states that there are.
 fn filters(reports: &[Report]) -> Value {
     let (mut clusters, mut kinds, mut states) = (BTreeSet::new(), BTreeSet::new(), BTreeSet::new());
     for (name, cluster) in reports.iter().flat_map(|report| &report.clusters) {

@@ -13,7 +13,7 @@ use super::{ClusterReport, ClusterState, Mode, Report, StepReport};
 use crate::basics::sanitize;
 use crate::report::outcome::Outcome;
 
-/// What became of one case.
+/// The result of one case.
 enum Verdict {
     Passed,
     /// The text is sanitized already.
@@ -93,7 +93,7 @@ fn suite(out: &mut String, report: &Report, cluster: &str, cases: &[Case]) {
     *out += "  </testsuite>\n";
 }
 
-/// How much has come and gone.
+/// Writes how many findings have come and gone.
 fn properties(out: &mut String, cluster: &ClusterReport) {
     let Some(trend) = &cluster.trend else { return };
     *out += "    <properties>\n";
@@ -108,7 +108,7 @@ fn properties(out: &mut String, cluster: &ClusterReport) {
     *out += "    </properties>\n";
 }
 
-/// What is gone, and what nobody knows any more.
+/// Writes which findings are gone, and which nobody knows any more.
 fn gone(out: &mut String, cluster: &ClusterReport) {
     let Some(trend) = &cluster.trend else { return };
     let resolved = trend.resolved.iter().map(|finding| ("resolved", finding));

@@ -18,10 +18,10 @@ use super::{ClusterReport, ClusterState, Report, StepReport};
 use crate::basics::sanitize;
 use crate::report::outcome::Outcome;
 
-/// How long a view may be, in bytes: GitHub takes 65,536 characters in a comment, and somebody may add a line.
+/// The longest view, in bytes: GitHub takes 65,536 characters in a comment, and somebody may add a line.
 pub const ROOM: usize = 60_000;
 
-/// What is kept free for the words that say how much is left out.
+/// The bytes kept free for the words that say how much is left out.
 const LAST_WORDS: usize = 200;
 
 /// Writes reports, and leaves out of the details what would not fit.
@@ -110,7 +110,7 @@ fn details(report: &Report, name: &str, cluster: &ClusterReport) -> Vec<String> 
     units.into_iter().map(block).collect()
 }
 
-/// What is gone, or not known any more, in a block that can be unfolded.
+/// Returns the findings that are gone, or not known any more, in a block that can be unfolded.
 fn gone(title: &str, findings: &[Gone]) -> String {
     if findings.is_empty() {
         return String::new();

@@ -1,4 +1,4 @@
-//! What became of a step, once it was carried out.
+//! The outcome of a step, once it was carried out.
 
 use serde::{Deserialize, Serialize};
 

@@ -1,4 +1,4 @@
-//! What a report comes to, in a few words: how a cluster is, and how much changes there.
+//! The outline of a report, in a few words: how a cluster is, and how much changes there.
 
 use std::collections::BTreeMap;
 

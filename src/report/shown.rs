@@ -15,15 +15,15 @@ const MOST_LINES: usize = 12;
 /// A difference in words.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Shown {
-    /// Where.
+    /// The path of the field that differs.
     pub path: String,
-    /// Who has written there, in parentheses; empty if nobody else has.
+    /// Those who have written there, in parentheses; empty if nobody else has.
     pub by: String,
-    /// What differs.
+    /// The values that differ.
     pub values: Values,
 }
 
-/// What differs.
+/// The values that differ.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Values {
     /// One value and the other, as JSON; `None` is nothing.
@@ -32,7 +32,7 @@ pub enum Values {
     Lines {
         /// The first of them.
         lines: Vec<Line>,
-        /// How many there are beyond those.
+        /// The number of lines beyond those.
         more: usize,
     },
 }

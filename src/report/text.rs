@@ -20,10 +20,10 @@ use super::{ClusterReport, ClusterState, Mode, ProblemReport, Report, StepReport
 use crate::basics::sanitize;
 use crate::report::outcome::Outcome;
 
-/// How much of what is gone is named, unless all is to be shown.
+/// The most findings that are named of those that are gone, unless all are to be shown.
 const MOST_GONE: usize = 10;
 
-/// How the text looks.
+/// The look of the text.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Look {
     /// Colors for a terminal.
@@ -133,7 +133,7 @@ impl Writer {
         }
     }
 
-    /// What is gone, and what nobody knows any more.
+    /// Writes which findings are gone, and which nobody knows any more.
     fn gone(&mut self, summary: &Summary) {
         for (title, findings) in [("Resolved:", &summary.resolved), ("Not looked at:", &summary.unseen)] {
             if !findings.is_empty() {
@@ -257,7 +257,8 @@ impl Writer {
         }
     }
 
-    /// What is not done, by unit. Four objects that are kept for one reason are one line, unless all are to be shown.
+    /// Writes what is not done, by unit. Four objects that are kept for one reason are one line, unless all are to be
+    /// shown.
     fn refusals(&mut self, cluster: &ClusterReport) {
         let mut units: BTreeMap<&ObjectId, Vec<(String, Vec<&ObjectId>)>> = BTreeMap::new();
         // What is withheld only because of the rest comes after it.

@@ -1,4 +1,4 @@
-//! What has come, stayed and gone from one report to the next.
+//! The findings that have come, stayed and gone from one report to the next.
 //!
 //! Each cluster is compared with the last report of its sync there. A round that could not look resolves nothing: what
 //! was known stays known, with the time since which it is.
@@ -16,7 +16,7 @@ use serde::{Deserialize, Serialize};
 use super::finding::{self, Finding, Findings, Kind};
 use super::{ClusterReport, ClusterState, Mode, Report, UnitState, named};
 
-/// What has come and gone on a cluster since the report before.
+/// The findings that have come and gone on a cluster since the report before.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Trend {
     /// The time of this report: what is known since then is new.
@@ -24,28 +24,28 @@ pub struct Trend {
     /// The time of the report that it is compared with; absent if there was none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub against: Option<Timestamp>,
-    /// How many findings are new.
+    /// The number of new findings.
     pub new: usize,
-    /// How many were there before.
+    /// The number of findings that were there before.
     pub still: usize,
-    /// What was known before, and could not be looked at this time.
+    /// Findings that were known before, and could not be looked at this time.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub unseen: Vec<Finding>,
-    /// What was there before, and is not any more.
+    /// Findings that were there before, and are not any more.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub resolved: Vec<Finding>,
 }
 
-/// What became of findings from one report to another.
+/// The changes of findings from one report to another.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Change {
-    /// What was not there before.
+    /// Findings that were not there before.
     pub new: Vec<Finding>,
-    /// What was, each since when it was seen first.
+    /// Findings that were there before, each with the time when it was seen first.
     pub still: Vec<Finding>,
-    /// What is not there any more.
+    /// Findings that are not there any more.
     pub resolved: Vec<Finding>,
-    /// What could not be looked at.
+    /// Findings that could not be looked at.
     pub unseen: Vec<Finding>,
 }
 
@@ -123,14 +123,14 @@ pub fn undated(report: &Report) -> Report {
     report
 }
 
-/// What a round on a cluster has looked at.
+/// The part of a cluster that a round has looked at.
 struct Seen<'a> {
     cluster: &'a ClusterReport,
     /// It got far enough to see everything that it was about.
     is_complete: bool,
     /// It was about all that the source says.
     is_whole: bool,
-    /// What it wanted is what the source says.
+    /// Whether what it wanted is what the source says.
     is_of_source: bool,
     /// The units that it was about, if it was about a part.
     units: BTreeSet<&'a ObjectId>,
@@ -220,16 +220,17 @@ impl<'a> Seen<'a> {
     }
 }
 
-/// How much has come and gone in a report; what is wrong with the source counts once, not on each cluster.
+/// The numbers of findings that have come and gone in a report; what is wrong with the source counts once, not on each
+/// cluster.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Summary {
-    /// How much is new.
+    /// The number of new findings.
     pub new: usize,
-    /// How much was there before.
+    /// The number of findings that were there before.
     pub still: usize,
-    /// What is gone.
+    /// Findings that are gone.
     pub resolved: Vec<Gone>,
-    /// What could not be looked at.
+    /// Findings that could not be looked at.
     pub unseen: Vec<Gone>,
     /// The oldest of the reports that the clusters were compared with; `None` if there was none.
     pub against: Option<Timestamp>,
@@ -238,7 +239,7 @@ pub struct Summary {
 /// A finding that is gone, or could not be looked at: the same on several clusters stands there once.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Gone {
-    /// What, and since when it was there first.
+    /// The finding, with the time when it was there first.
     pub finding: Finding,
     /// The clusters where it was; none for what is wrong with the source.
     pub clusters: Vec<String>,

@@ -1,4 +1,4 @@
-//! What is to be known of a report before anything else: what is missing from the picture, and what is wrong.
+//! The warnings of a report, to be known before anything else: what is missing from it, and what is wrong.
 
 use jiff::Timestamp;
 use serde::Serialize;
@@ -14,13 +14,13 @@ pub fn lines(report: &Report) -> Vec<String> {
 /// One thing to be known first.
 #[derive(Debug, Serialize)]
 pub(super) struct Warning {
-    /// What it is: `unreachable`, `held`, `suspended`, `stale`, `problem` and so on.
+    /// The kind of warning: `unreachable`, `held`, `suspended`, `stale`, `problem` and so on.
     pub(super) word: &'static str,
-    /// Where: a sync, a source, or a sync on a cluster.
+    /// The place: a sync, a source, or a sync on a cluster.
     pub(super) place: String,
-    /// What is the matter, and since when if that is known.
+    /// The problem, and since when if that is known.
     pub(super) message: String,
-    /// What to do, if anybody knows.
+    /// Advice on what to do, if anybody knows.
     pub(super) hint: Option<String>,
 }
 

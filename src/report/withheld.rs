@@ -1,4 +1,4 @@
-//! What was not done, and since when: the refusals and holds of a plan, with the time that plans know nothing of.
+//! The refusals and holds of a plan: what was not done, and since when, with the time that plans know nothing of.
 
 use std::ops::Deref;
 
@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 /// Something of a plan, and since which report it is known. It reads as what it is about.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Dated<T> {
-    /// What.
+    /// The refusal or hold.
     #[serde(flatten)]
     pub what: T,
     /// Since which report.

@@ -23,14 +23,14 @@ pub fn nudges() -> (Nudger, Nudges) {
 #[derive(Clone, Debug)]
 pub struct Nudger(watch::Sender<Pending>);
 
-/// Where the nudges of one sync arrive.
+/// The receiver of the nudges of one sync.
 #[derive(Debug)]
 pub struct Nudges {
     receiver: watch::Receiver<Pending>,
     passed_on: Pending,
 }
 
-/// How many nudges of each kind there were.
+/// The number of nudges of each kind.
 #[derive(Clone, Copy, Debug, Default)]
 struct Pending {
     revisions: u64,

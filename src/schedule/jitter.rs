@@ -1,4 +1,4 @@
-//! How settings write the spreading of rounds: `10%` or `30s`.
+//! The form in which settings write the spreading of rounds: `10%` or `30s`.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::basics::duration::Period;
 
-/// How far rounds are spread, so that a fleet's do not start at one moment.
+/// The spreading of rounds, so that a fleet's do not start at one moment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub enum Jitter {

@@ -24,7 +24,7 @@ use crate::schedule::{Calendar, Rule, Schedule};
 /// The longest wait before the time is looked at again.
 pub const LONGEST_WAIT: Duration = Duration::from_secs(15);
 
-/// How far the first rounds of a fleet are spread after a start.
+/// The time over which the first rounds of a fleet are spread after a start.
 pub const SPLAY: Duration = Duration::from_secs(10);
 
 /// The wait after the first failure; it doubles with each further one.
@@ -33,10 +33,10 @@ pub const FIRST_RETRY: Duration = Duration::from_secs(30);
 /// The longest wait after a failure.
 pub const LONGEST_RETRY: Duration = Duration::from_mins(15);
 
-/// How far a clock may be set back without times that already had their round coming again.
+/// The most that a clock may be set back without a second round for times that already had theirs.
 const CLOCK_TOLERANCE: Duration = Duration::from_mins(1);
 
-/// How a round ended, as far as the next one depends on it.
+/// The outcome of a round, as far as the next one depends on it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Outcome {
     /// It did what could be done. What a guard holds is done too: trying again would hold it again.
@@ -54,7 +54,7 @@ pub enum Nudge {
     Request,
 }
 
-/// Why a round starts.
+/// The reason why a round starts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Cause {
     /// The daemon started.
@@ -79,7 +79,7 @@ impl fmt::Display for Cause {
     }
 }
 
-/// What to do now.
+/// The action to take now.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[must_use]
 pub enum Next {
@@ -95,9 +95,9 @@ pub struct Timer {
     schedule: Schedule,
     /// The name of the sync, from which all spreading is drawn.
     name: String,
-    /// How many rounds have ended; each draws another jitter.
+    /// The number of rounds that have ended; each draws another jitter.
     rounds: u64,
-    /// How many rounds failed in a row.
+    /// The number of rounds that failed in a row.
     failures: u32,
     /// The strongest nudge since the last round started.
     nudge: Option<Nudge>,

@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 use crate::source::{Snapshot, Source, SourceError};
 use crate::state::{State, StateError};
 
-/// Where the daemon notes, for `status`, which sources it cannot read.
+/// The file in which the daemon notes, for `status`, which sources it cannot read.
 pub const TROUBLES: &str = "status/.sources.json";
 
 /// A source and what it last said.
@@ -27,14 +27,14 @@ pub struct SourceCache {
 pub struct Trouble {
     /// Since when.
     pub since: Timestamp,
-    /// Why, the last time.
+    /// The reason why it could not be read the last time.
     pub message: String,
 }
 
 /// A snapshot on disk, so that a restart while the source is down changes nothing.
 #[derive(Debug, Serialize, Deserialize)]
 struct Stored {
-    /// What the source was when it was taken: another address makes it another source.
+    /// The identity of the source when it was taken: another address makes it another source.
     identity: String,
     revision: String,
     #[serde(default)]

@@ -25,7 +25,7 @@ use super::{Reason, Snapshot, Source, SourceError};
 use crate::basics::duration::Period;
 use crate::basics::paths::{NoCredentials, Paths};
 
-/// How often a directory is read before it is given up as one that never rests.
+/// Readings of a directory before it is given up as one that never stops changing.
 const READINGS: usize = 6;
 
 /// The shortest time between two readings.
@@ -34,7 +34,7 @@ const PAUSE: Duration = Duration::from_millis(100);
 /// For how long nothing may have been written, where the settings do not say.
 const SETTLE: Period = Period(Duration::from_secs(2));
 
-/// Where the directory is.
+/// The settings of a directory source.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct Settings {

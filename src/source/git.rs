@@ -73,7 +73,7 @@ pub enum NewError {
     Settings {
         /// The source.
         name: String,
-        /// What is wrong.
+        /// The conflict of the settings.
         source: Conflict,
     },
     /// libgit2 cannot be used.

@@ -14,10 +14,10 @@ use gatewright_engine::tree::Tree;
 use notify::event::{CreateKind, EventKind, ModifyKind, RemoveKind};
 use notify::{Event, RecommendedWatcher, RecursiveMode, Watcher as _};
 
-/// How long changes are collected before they are reported together.
+/// The time for which changes are collected before they are reported together.
 const QUIET: Duration = Duration::from_millis(500);
 
-/// How often a folder that is not there is looked for.
+/// The pause between two looks for a folder that is not there.
 const RETRY: Duration = Duration::from_secs(1);
 
 /// Watching cannot be set up.

@@ -11,13 +11,13 @@ use serde::{Deserialize, Serialize};
 
 use crate::state::{State, StateError};
 
-/// Why a sync has no rounds.
+/// The reason why a sync has no rounds.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct Suspension {
-    /// Why, in the words of whoever did it.
+    /// The reason, in the words of whoever did it.
     pub reason: String,
-    /// Who, if that is known.
+    /// The name of whoever did it, if that is known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub by: Option<String>,
     /// Since when.

@@ -35,7 +35,7 @@ const PRECISION: SignedDuration = SignedDuration::from_secs(60);
 struct Believed {
     /// The time that is believed.
     time: Timestamp,
-    /// How long the machine had been up then.
+    /// The uptime of the machine at that time.
     #[serde(default)]
     boot: Option<Boot>,
     /// The clock says another one.

@@ -29,17 +29,17 @@ use tokio::time::timeout;
 use crate::basics::redact::excerpt;
 use crate::config::webhooks::WebhookSettings;
 
-/// What every try of one notification carries, so that a receiver can tell that it has it already.
+/// The header that every try of one notification carries, so that a receiver can tell that it has it already.
 const KEY: &str = "idempotency-key";
 
-/// Why a try came to nothing.
+/// The reason why a try came to nothing.
 #[derive(Debug)]
 pub(super) struct Failure {
-    /// What went wrong, without secrets.
+    /// The error, without secrets.
     pub(super) what: String,
     /// Another try would end the same way.
     pub(super) is_final: bool,
-    /// How long the server asks to be left alone.
+    /// The time for which the server asks to be left alone.
     pub(super) wait: Option<Duration>,
 }
 
@@ -112,7 +112,7 @@ fn roots(pem: &str) -> Option<RootCertStore> {
     (!roots.is_empty()).then_some(roots)
 }
 
-/// What an answer means. A redirect is not followed: a token must not go where nobody has sent it.
+/// Decides what an answer means. A redirect is not followed: a token must not go where nobody has sent it.
 fn judge(status: StatusCode, headers: &HeaderMap, now: Timestamp) -> Result<(), Failure> {
     if status.is_success() {
         return Ok(());

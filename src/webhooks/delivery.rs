@@ -32,11 +32,11 @@ pub struct Delivery {
     queue: Queue,
     metrics: Arc<Metrics>,
     clock: Arc<dyn Clock>,
-    /// How often the last try and those before it have failed.
+    /// The number of tries in a row, up to the last one, that have failed.
     failures: u32,
 }
 
-/// What came of a step.
+/// The result of a step.
 #[derive(Debug)]
 pub enum Step {
     /// Nothing waits.
@@ -49,7 +49,7 @@ pub enum Step {
     Wait(Duration, String),
 }
 
-/// What is read of a notification that waits.
+/// The part that is read of a notification that waits.
 #[derive(Debug, Deserialize)]
 struct Head {
     time: Timestamp,
@@ -148,7 +148,7 @@ impl Delivery {
     }
 }
 
-/// How long is waited after so many failures: many hosts do not come back all at once.
+/// Returns how long to wait after so many failures: many hosts do not come back all at once.
 fn pause(failures: u32) -> Duration {
     let pause = FIRST_PAUSE.saturating_mul(2_u32.saturating_pow(failures)).min(LONGEST_PAUSE);
     pause.mul_f64(0.8 + 0.2 * rand::random::<f64>())

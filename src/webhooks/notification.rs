@@ -1,4 +1,5 @@
-//! What others are told of a report: who it is about, what is new and what is gone, and where all of it can be read.
+//! The notification that others get of a report: who it is about, what is new and what is gone, and where all of it can
+//! be read.
 //!
 //! It names and counts; values of fields are in no notification. Its form is versioned by [`SCHEMA`].
 
@@ -19,22 +20,22 @@ use crate::report::{ClusterState, Mode, Report, blast, named, warnings};
 /// The version of this form.
 pub const SCHEMA: &str = "gatewright.dev/notification/v1alpha1";
 
-/// How many findings are named in each list.
+/// The most findings that are named in each list.
 const MOST_FINDINGS: usize = 30;
 
-/// How many clusters are named with each finding.
+/// The most clusters that are named with each finding.
 const MOST_PLACES: usize = 10;
 
-/// How many warnings are told.
+/// The most warnings that are told.
 const MOST_WARNINGS: usize = 20;
 
-/// How many clusters are named.
+/// The most clusters that are named.
 const MOST_CLUSTERS: usize = 200;
 
 /// The length of a text that others have written, in bytes.
 const LONGEST: usize = 300;
 
-/// What others are told of a report.
+/// The notification that others get of a report.
 #[derive(Clone, Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Notification {
@@ -57,35 +58,35 @@ pub struct Notification {
     /// The name of the round, by which it can be undone, if it was to change something.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub run: Option<String>,
-    /// Why a person asked for it.
+    /// The reason why a person asked for it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cause: Option<String>,
     /// As `gatewright sync --detailed-exitcode` would exit.
     pub exit_code: u8,
     /// Objects by action: those that were changed, or that differ.
     pub counts: BTreeMap<String, usize>,
-    /// How many clusters are in which state.
+    /// The number of clusters in each state.
     pub states: BTreeMap<&'static str, usize>,
     /// The clusters and how the round ended there; of many the first ones by name.
     pub clusters: BTreeMap<String, ClusterState>,
-    /// What is to be known first: what could not be looked at, what is held, what is wrong with the source.
+    /// The warnings, to be known first: what could not be looked at, what is held, what is wrong with the source.
     pub warnings: Vec<String>,
-    /// What was not there in the report before.
+    /// Findings that were not there in the report before.
     pub new: Findings,
-    /// What was there, and is gone.
+    /// Findings that were there, and are gone.
     pub resolved: Findings,
-    /// How much was there before and still is.
+    /// The number of findings that were there before and still are.
     pub still: usize,
-    /// How much was there before and could not be looked at.
+    /// The number of findings that were there before and could not be looked at.
     pub unseen: usize,
-    /// Where the whole report is kept on this host, as JSON.
+    /// The path at which the whole report is kept on this host, as JSON.
     pub report: PathBuf,
 }
 
 /// A list that may be too long to be told whole.
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct Findings {
-    /// How many there are.
+    /// The number of findings.
     pub count: usize,
     /// Some of them, or all.
     pub findings: Vec<Told>,
@@ -94,7 +95,7 @@ pub struct Findings {
 /// A finding.
 #[derive(Clone, Debug, Serialize)]
 pub struct Told {
-    /// What it is about.
+    /// Its subject.
     pub kind: Kind,
     /// The clusters; none for what is wrong with the source.
     #[serde(skip_serializing_if = "Vec::is_empty")]
@@ -102,7 +103,7 @@ pub struct Told {
     /// The object, if it is about one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub object: Option<ObjectId>,
-    /// What it is, in words.
+    /// The finding, in words.
     pub what: String,
     /// Since which report.
     pub since: Timestamp,
@@ -230,7 +231,7 @@ mod tests {
     use crate::report::trend::date;
     use crate::report::{ClusterReport, StepReport};
 
-    /// What the documentation promises.
+    /// The size limit that the documentation promises, in bytes.
     const LARGEST: usize = 128 * 1024;
 
     fn kept() -> Kept {

@@ -1,4 +1,4 @@
-//! What waits for a webhook: a file for each notification, named by its time first, so that names are their order.
+//! The notifications that wait for a webhook: a file for each, named by its time first, so that names are their order.
 
 use std::fs::{self, File, TryLockError};
 use std::io;
@@ -22,9 +22,9 @@ pub(super) struct Queue {
 /// One notification.
 #[derive(Debug)]
 pub(super) struct Waiting {
-    /// What it is known by, the same in every try.
+    /// The id by which it is known, the same in every try.
     pub(super) id: String,
-    /// What is to be sent.
+    /// The body that is to be sent.
     pub(super) body: Vec<u8>,
     path: PathBuf,
 }

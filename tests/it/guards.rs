@@ -1,10 +1,10 @@
 //! Guards on a real API server: what waits for a person, and what a token lifts, and not one step more.
 
 mod adopt;
+mod delete_first;
 mod deletion;
 mod dependence;
 mod recreate;
-mod release;
 mod tokens;
 
 use serde_json::{Value, json};

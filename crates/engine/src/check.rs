@@ -12,11 +12,11 @@ use crate::yaml::{Content, Field, Node, Position};
 /// One mistake in one value.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Mistake {
-    /// Where it stands.
+    /// Its place in the file.
     pub position: Position,
-    /// What is wrong, beginning with the path of the field.
+    /// The mistake, beginning with the path of the field.
     pub message: String,
-    /// What was probably meant.
+    /// A hint at what was probably meant.
     pub hint: Option<String>,
 }
 
@@ -50,7 +50,7 @@ pub fn suggest<'a>(written: &str, candidates: impl IntoIterator<Item = &'a str>)
 struct Walk<'a> {
     schema: &'a Schema,
     mistakes: Vec<Mistake>,
-    /// What is required may be absent.
+    /// Whether required fields may be absent.
     is_partial: bool,
 }
 

@@ -1,4 +1,4 @@
-//! What holds where nobody says otherwise: the lowest parameters of a pack, as a document of one's own.
+//! The defaults, which hold where nobody says otherwise: the lowest parameters of a pack, as a document of one's own.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -21,7 +21,7 @@ use crate::yaml::Node;
 pub struct Defaults {
     /// A document of the parameter kind of the pack, named after the class.
     pub document: Value,
-    /// Who set each parameter, by its path in `spec`.
+    /// The origin of each parameter, by its path in `spec`.
     pub origins: Vec<(String, Origin)>,
     /// The lists that a document of one's own would add to and not replace, by their paths in `spec`.
     pub appended: Vec<String>,

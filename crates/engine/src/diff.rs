@@ -1,4 +1,4 @@
-//! What differs between two states of an object, for people and for the plan.
+//! Differences between two states of an object, for people and for the plan.
 //!
 //! Compared are a live object and the *result* of a dry run, never a file and a live object: what the API server adds
 //! or normalizes is on both sides. What servers write by themselves is left out. Compared are the values as they are, and
@@ -30,18 +30,18 @@ pub enum Segment {
 /// One difference.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Difference {
-    /// Where, as `spec.template.spec.containers[proxy].image`.
+    /// The path, as `spec.template.spec.containers[proxy].image`.
     pub path: String,
-    /// What is there now; `None` if nothing.
+    /// The value that is there now; `None` if nothing.
     pub before: Option<Value>,
-    /// What will be there; `None` if nothing.
+    /// The value that will be there; `None` if nothing.
     pub after: Option<Value>,
-    /// Who else has written there, the latest first.
+    /// The others who have written there, the latest first.
     pub managers: Vec<Manager>,
-    /// Where the source asks for it, as far as that was looked for.
+    /// The place where the source asks for it, as far as that was looked for.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub place: Option<Place>,
-    /// Why it differs, where nobody is going to change it.
+    /// The reason why it differs, where nobody is going to change it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub class: Option<Class>,
     /// It was worked out without a dry run of the cluster.
@@ -49,7 +49,7 @@ pub struct Difference {
     pub estimated: bool,
 }
 
-/// Why something differs.
+/// The reason why something differs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Class {
@@ -142,7 +142,7 @@ pub(crate) fn comparable(body: &Value) -> Value {
     Value::Object(kept)
 }
 
-/// What is compared, and beside it what is shown of it.
+/// The value that is compared, and beside it what is shown of it.
 #[derive(Clone, Copy)]
 struct Side<'a> {
     raw: &'a Value,

@@ -46,12 +46,12 @@ const MAX_PLACES: usize = 6;
 pub struct Rule {
     /// As it was written.
     pub bound: Bound,
-    /// Where.
+    /// The files and the context.
     pub place: Place,
     expression: Expression,
 }
 
-/// What rules are checked against: one spec on one cluster.
+/// The facts that rules are checked against: one spec on one cluster.
 #[derive(Clone, Debug)]
 pub struct Facts<'a> {
     /// Its merged parameters.

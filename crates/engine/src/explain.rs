@@ -1,4 +1,4 @@
-//! Where every field of a rendered object comes from.
+//! The origin of every field of a rendered object.
 //!
 //! The way from specs to objects is a pure and quick function, so it can simply be asked: one after the other, each
 //! thing that an input says is made to say something else, everything is rendered again, and what differs is what it
@@ -48,15 +48,15 @@ use watched::WatchedObject;
 /// The version of the form that an [`Explanation`] has as JSON.
 pub const SCHEMA: &str = "gatewright.dev/explanation/v1alpha1";
 
-/// What everything is rendered from.
+/// The inputs from which everything is rendered.
 pub struct Inputs<'a> {
     /// The source.
     pub source: &'a Source,
-    /// What renders it.
+    /// The packs that render it.
     pub packs: &'a Packs,
-    /// What a sync says about all that it renders.
+    /// The options of a sync for all that it renders.
     pub options: &'a Options,
-    /// Where packs and syncs have their settings from, if from a file.
+    /// The config file from which packs and syncs have their settings, if from a file.
     pub config: Option<ConfigFile<'a>>,
 }
 
@@ -64,13 +64,13 @@ pub struct Inputs<'a> {
 pub struct ConfigFile<'a> {
     /// Its name.
     pub file: Arc<str>,
-    /// What it says.
+    /// Its content.
     pub root: &'a Node,
     /// The sync that [`Inputs::options`] are of.
     pub sync: Option<&'a str>,
 }
 
-/// Where the fields of one object come from, or the parameters of one Gateway.
+/// The origins of the fields of one object, or of the parameters of one Gateway.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
 #[must_use]
@@ -81,7 +81,7 @@ pub struct Explanation {
     pub object: ObjectId,
     /// The spec that the object is rendered from.
     pub unit: ObjectId,
-    /// Where that stands.
+    /// The place of that spec.
     pub place: Place,
     /// The template that the object is made by, as `pack/file`.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -91,7 +91,7 @@ pub struct Explanation {
     pub because: Vec<Said>,
     /// The fields without parts of their own, in the order of their paths.
     pub leaves: Vec<Leaf>,
-    /// What could not be tried, because whatever was put in its place was refused.
+    /// Inputs that could not be tried, because whatever was put in their place was refused.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub untried: Vec<Said>,
 }
@@ -104,9 +104,9 @@ pub struct Leaf {
     pub path: String,
     /// Its value; masked if it may be a secret.
     pub value: Value,
-    /// What it comes from, the most direct first.
+    /// Its causes, the most direct first.
     pub causes: Vec<Cause>,
-    /// What it comes from when no input has a say.
+    /// Its origin when no input has a say.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub fixed: Option<Fixed>,
 }
@@ -115,12 +115,12 @@ pub struct Leaf {
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Cause {
-    /// How it bears on the field.
+    /// Its effect on the field.
     pub effect: Effect,
-    /// What it says.
+    /// The statement of the input.
     #[serde(flatten)]
     pub said: Said,
-    /// What lower layers had said instead, the nearest first.
+    /// The statements of lower layers that it replaces, the nearest first.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub lower: Vec<Said>,
     /// The lines of a text of several lines that it is about, from 1.
@@ -128,7 +128,7 @@ pub struct Cause {
     pub lines: Vec<usize>,
 }
 
-/// How an input bears on a field.
+/// The effect of an input on a field.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Effect {
@@ -142,10 +142,10 @@ pub enum Effect {
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Said {
-    /// Who says it.
+    /// The layer or spec that says it.
     #[serde(flatten)]
     pub by: By,
-    /// Where; not known of what is built into a pack.
+    /// The place; not known of what is built into a pack.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub place: Option<Place>,
     /// The path within the spec, the parameters or the config file.
@@ -154,7 +154,7 @@ pub struct Said {
     pub value: Value,
 }
 
-/// Who says something.
+/// The layer or spec that says something.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum By {
@@ -178,7 +178,7 @@ pub struct Fixed {
     pub value: Option<String>,
 }
 
-/// Why something cannot be explained.
+/// The reason why something cannot be explained.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Unexplained {
     /// There is no such spec, or it renders no such object.
@@ -212,10 +212,10 @@ pub fn objects(inputs: &Inputs<'_>, gateway: &ObjectId) -> Result<Vec<Explanatio
     explained(inputs, gateway, |_| Some(""))
 }
 
-/// What is to be known of some Gateways: of which objects, at which paths, as differences have them.
+/// Questions about some Gateways: about which objects, at which paths, as differences have them.
 pub type Questions = BTreeMap<ObjectId, BTreeMap<ObjectId, BTreeSet<String>>>;
 
-/// What fields come from, by object and path: all that has a say in each, in no order. [`blame::place`] names one of
+/// The origins of fields, by object and path: all that has a say in each, in no order. [`blame::place`] names one of
 /// them for a difference.
 pub type Origins = BTreeMap<ObjectId, BTreeMap<String, Vec<Origin>>>;
 

@@ -21,7 +21,8 @@ use crate::marks::FIELD_MANAGER;
 use crate::object::{Gvk, ObjectId};
 use crate::text::hex;
 
-/// How much of the digest is kept, in bytes: far beyond chance, and nobody gains by two objects that look alike.
+/// The length of the part of the digest that is kept, in bytes: far beyond chance, and nobody gains by two objects that
+/// look alike.
 const BYTES: usize = 16;
 
 /// A digest of everything about an object that changes when somebody touches it; 32 hexadecimal digits.
@@ -161,7 +162,7 @@ fn chosen(entries: &BTreeMap<String, String>, fields: &Keys<'_>) -> Vec<(String,
 
 type Keys<'a> = BTreeMap<Cow<'a, str>, &'a RawValue>;
 
-/// What a set of fields says about metadata; the rest is not read.
+/// The part of a set of fields that is about metadata; the rest is not read.
 #[derive(Default, Deserialize)]
 #[serde(default)]
 struct OwnFields<'a> {

@@ -40,7 +40,7 @@ impl fmt::Display for Health {
     }
 }
 
-/// What counts as healthy beyond the rules of a kind.
+/// Requirements for health beyond the rules of a kind.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Readiness {
     /// A Service of type `LoadBalancer` needs an address.
@@ -112,7 +112,7 @@ fn job(body: &Value) -> Health {
     }
 }
 
-/// What kinds that nobody here knows say of themselves in the usual words.
+/// Returns the health that kinds that nobody here knows report of themselves in the usual words.
 fn conditions(body: &Value) -> Health {
     if body.pointer("/status/observedGeneration").is_some() && !is_observed(body) {
         return unseen("controller");

@@ -1,4 +1,4 @@
-//! What we own on a cluster: the set, and how it is written down.
+//! The objects that we own on a cluster: the set, and its written form.
 //!
 //! An inventory is a small head and content-addressed shards. Shards are written first and the head last, by
 //! compare-and-swap, so that a reader sees either the old set or the new one, and never half of one.
@@ -51,7 +51,7 @@ pub struct Inventory {
     pub installation: String,
     /// The source that it was last rendered from.
     pub source: String,
-    /// What identified the cluster when it was written; empty if not known yet.
+    /// The identity of the cluster when it was written; empty if not known yet.
     pub cluster: String,
     /// The revision that was applied last, and its source.
     pub applied: Applied,

@@ -1,4 +1,4 @@
-//! What is known of kinds of objects, in one table with a row for each group and kind: where they belong, in which order
+//! Kinds of objects, in one table with a row for each group and kind: where they belong, in which order
 //! they are written and deleted, what their deletion takes, when they are healthy, and what they refer to.
 //!
 //! The rows of Kubernetes and of the Gateway API stand in `kinds/builtin.yaml`; those of products come from the
@@ -50,11 +50,11 @@ static BUILTIN: LazyLock<Table> = LazyLock::new(|| {
     table
 });
 
-/// What is known of kinds. Copies share it.
+/// The table of kinds. Copies share it.
 #[derive(Clone, Debug)]
 pub struct Table {
     rows: Arc<Rows>,
-    /// What holds for every other kind.
+    /// The row of every other kind.
     other: Arc<Row>,
 }
 

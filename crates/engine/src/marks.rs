@@ -30,7 +30,7 @@ pub const OWNER_LABEL: &str = "gatewright.dev/owner";
 /// The value of a label has at most 63 characters.
 const DIGITS: usize = 40;
 
-/// Who marks objects: one sync of one installation.
+/// The writer of marks on objects: one sync of one installation.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Marker {
     /// Random, generated once, kept in the state of the installation.

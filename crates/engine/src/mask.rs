@@ -1,4 +1,4 @@
-//! What is shown of values that may be secret: a fingerprint with a key instead of the value.
+//! The form in which values that may be secret are shown: a fingerprint with a key instead of the value.
 //!
 //! A plain digest of a short secret can be tried out by whoever sees it. With a key that is in no report it cannot, and
 //! the same secret still has the same fingerprint in all reports of one installation, so that one sees whether it has
@@ -15,10 +15,10 @@ use sha2::{Digest, Sha256};
 use crate::text::hex;
 use names::{is_secret_field, is_secret_variable};
 
-/// What stands for a secret, before its fingerprint.
+/// The text that stands for a secret, before its fingerprint.
 pub const MASK: &str = "***";
 
-/// Where `kubectl apply` keeps the whole of what it has applied, secrets included.
+/// The annotation in which `kubectl apply` keeps the whole of what it has applied, secrets included.
 pub(crate) const LAST_APPLIED: &str = "kubectl.kubernetes.io/last-applied-configuration";
 
 /// Below it are our own annotations, which tell whose an object is and nothing else.

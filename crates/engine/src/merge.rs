@@ -16,7 +16,7 @@ use serde_json::Value;
 use crate::yaml::Content;
 use origin::{Layer, Merged, MergedContent};
 
-/// How two layers of one field become one.
+/// The rule by which two layers of one field become one.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub enum Rule {
@@ -40,7 +40,8 @@ pub enum Rule {
     ByKey(String),
     /// Nothing is left if both layers say something.
     Drop,
-    /// What the lower layer says, even if that is nothing: a mapping that both layers have keeps the lower one's field.
+    /// The value of the lower layer, even if that is nothing: a mapping that both layers have keeps the lower one's
+    /// field.
     Unmerged,
 }
 

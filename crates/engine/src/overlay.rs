@@ -1,4 +1,4 @@
-//! What `ClusterOverlay`s do: who is governed by which, and in which order.
+//! The effects of `ClusterOverlay`s: who is governed by which, and in which order.
 //!
 //! An overlay belongs to the platform and wins over what a Gateway and its class say. Of two overlays the one with the
 //! higher priority wins, then the one with the more specific target; two of one rank that contradict each other are a
@@ -37,9 +37,9 @@ use crate::yaml::{Content, Field, Node};
 pub struct Overlay {
     /// As it was written.
     pub document: Document,
-    /// What it says.
+    /// The spec of the overlay.
     pub spec: OverlaySpec,
-    /// What it enforces, ready to be checked.
+    /// The rules that it enforces, ready to be checked.
     pub(crate) rules: Vec<Rule>,
 }
 
@@ -48,11 +48,11 @@ pub struct Overlay {
 pub(crate) struct Rank {
     /// Its priority.
     pub priority: i32,
-    /// How its target is said.
+    /// The specificity of its target.
     pub specificity: Specificity,
 }
 
-/// How a target is said; of several ways the most specific counts.
+/// The way in which a target is given; of several ways the most specific counts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Specificity {
     /// Not at all: everything.
@@ -80,7 +80,7 @@ impl fmt::Display for Rank {
     }
 }
 
-/// What should be an overlay and is not: it holds what it may be about.
+/// A document that should be an overlay and is not: it holds what it may be about.
 #[derive(Clone, Debug)]
 struct Broken {
     place: Place,
@@ -99,17 +99,17 @@ pub struct Overlays {
     reads_cluster: bool,
     /// Whether what is rendered may depend on what the cluster can do.
     pub asks_clusters: bool,
-    /// What is wrong with them, beyond their form.
+    /// Problems with them, beyond their form.
     pub problems: Vec<Problem>,
 }
 
-/// What distinguishes the rendering of a source for one cluster from that for another.
+/// The facts that distinguish the rendering of a source for one cluster from that for another.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Variant {
     overlays: BTreeSet<Place>,
     /// The cluster itself, where that makes a difference.
     cluster: Option<ClusterFacts>,
-    /// What it can do, where that makes a difference.
+    /// Its capabilities, where that makes a difference.
     capabilities: Option<Capabilities>,
 }
 

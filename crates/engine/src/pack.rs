@@ -58,11 +58,11 @@ pub struct Subject<'a> {
     pub layers: &'a [Layer<'a>],
     /// Everything else that the source holds.
     pub specs: &'a Specs,
-    /// What the cluster can do; nothing is known where none was asked.
+    /// The capabilities of the cluster; nothing is known where none was asked.
     pub capabilities: Option<&'a Capabilities>,
 }
 
-/// What becomes of a spec.
+/// The way in which a spec is provisioned.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Provision {
     /// It is rendered: the values of every template.
@@ -126,11 +126,11 @@ pub trait ObjectPostProcessor: Send + Sync {
 pub struct Parameters {
     /// Group, kind and versions.
     pub kind: ParameterKind,
-    /// What they must look like.
+    /// The schema that they must match.
     pub schema: Schema,
-    /// What the schema cannot say.
+    /// The check of what the schema cannot say.
     pub sense: Option<Sense>,
-    /// How layers of them merge.
+    /// The rules by which layers of them merge.
     pub table: Table,
     /// Spec and parameters to values.
     pub generator: Arc<dyn ValuesGenerator>,
@@ -140,7 +140,7 @@ pub struct Parameters {
 
 /// A pack, ready for use.
 pub struct Pack {
-    /// What it claims, and how it merges.
+    /// Its manifest: what it claims, and how it merges.
     pub manifest: Manifest,
     /// Values to objects.
     pub renderer: Renderer,
@@ -157,11 +157,11 @@ pub struct Pack {
     pub others: Vec<Parameters>,
     /// The layer of the config file, if it says anything.
     pub settings: Option<(Arc<str>, Node)>,
-    /// What must hold for the parameters of every unit, and where that is said.
+    /// The rules that must hold for the parameters of every unit, each with the place that says so.
     pub enforce: Vec<(Bound, Place)>,
     /// The same, ready to be checked.
     pub(crate) rules: Vec<Rule>,
-    /// What the manifest says must hold, and whether it only is to be said.
+    /// The rules that must hold by the manifest, each with whether a breach is only a warning.
     pub(crate) checks: Vec<(Rule, bool)>,
 }
 
@@ -193,7 +193,7 @@ pub enum PackError {
         file: String,
         /// The line.
         line: u32,
-        /// What is wrong.
+        /// The mistake in the YAML.
         #[source]
         source: YamlError,
     },
@@ -228,7 +228,7 @@ pub enum PackError {
     /// The schema of the parameters cannot be used.
     #[error("cannot use the schema of the parameters")]
     Schema(#[source] SchemaError),
-    /// What is to be enforced cannot be, or the layer of the config file is none.
+    /// Rules to enforce that cannot be enforced, or a layer of the config file that is none.
     #[error("cannot use what is said of its parameters:{}", .0.iter().flat_map(|problem| ["\n  ".to_owned(), problem.to_string()]).collect::<String>())]
     Rules(Vec<Problem>),
 }

@@ -65,9 +65,10 @@ pub enum PatchError {
     /// A value of the patch, or of the object under it, cannot be merged.
     #[error("{} {fault}", place(path))]
     Fault {
-        /// Where. An index counts items of the patch, unless the fault says that they are the object's.
+        /// The place of the fault. An index counts items of the patch, unless the fault says that they are the
+        /// object's.
         path: Vec<Segment>,
-        /// What is wrong.
+        /// The fault.
         fault: Fault,
     },
     /// It is no list of operations.
@@ -80,7 +81,7 @@ pub enum PatchError {
         number: usize,
         /// The path that it names.
         path: String,
-        /// Why.
+        /// The reason.
         #[source]
         source: json_patch::PatchErrorKind,
     },

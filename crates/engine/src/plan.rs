@@ -48,10 +48,10 @@ use recreate::Immutable;
 use refusal::{Reason, Refusal};
 use withdrawal::{Deletion, Evidence};
 
-/// What was seen on a cluster.
+/// The state of a cluster as it was seen.
 #[derive(Debug, Default)]
 pub struct Observed {
-    /// What identifies the cluster; empty if it does not know yet.
+    /// The identity of the cluster; empty if it does not know yet.
     pub cluster: String,
     /// Whether objects there carry no marks, as in a directory: the inventory alone says what is ours.
     pub is_unmarked: bool,
@@ -60,27 +60,28 @@ pub struct Observed {
     /// Those of them that are known to be exactly what is wanted, because nobody has touched them since that was found
     /// out; of these nothing more need be known in `live` than uid and version.
     pub unchanged: BTreeSet<ObjectId>,
-    /// What wanted objects would become, or why they cannot.
+    /// The results of dry runs: what wanted objects would become, or why they cannot.
     pub dry_runs: BTreeMap<ObjectId, DryRun>,
     /// Objects of which it is known that no dry run may be asked for.
     pub unasked: BTreeSet<ObjectId>,
-    /// What the cluster says of Gateways of which a deployer holds objects, by unit.
+    /// The state of Gateways of which a deployer holds objects, as the cluster says it, by unit.
     pub gateways: BTreeMap<ObjectId, GatewayState>,
-    /// What scales what, among wanted objects.
+    /// The autoscalers among wanted objects, by the object that each scales.
     pub autoscaled: BTreeMap<ObjectId, ObjectId>,
     /// The namespaces of wanted objects.
     pub namespaces: BTreeMap<String, NamespaceState>,
-    /// How many routes are attached to Gateways in the cluster of which everything may go, by unit.
+    /// The number of routes attached in the cluster to each Gateway of which everything may go, by unit.
     pub routes: BTreeMap<ObjectId, usize>,
-    /// What is in a namespace, or of a kind, that may be deleted, as far as its metadata tells; or why nobody knows.
+    /// The objects in a namespace that may be deleted, or of a kind that may be, as far as their metadata tells; or why
+    /// nobody knows.
     pub contents: BTreeMap<ObjectId, Result<Vec<Live>, String>>,
     /// Objects that could not be read: nobody knows whether they exist.
     pub unknown: BTreeMap<ObjectId, String>,
-    /// Why the inventory cannot be trusted: nothing is deleted then.
+    /// The reason why the inventory cannot be trusted: nothing is deleted then.
     pub suspicion: Option<Suspicion>,
     /// Entries of the inventory of which it is not proven that we wrote them: they are not deleted.
     pub unverified: BTreeSet<ObjectId>,
-    /// What stands in the inventories of our other syncs there, as far as it matters here.
+    /// Entries in the inventories of our other syncs there, as far as they matter here.
     pub elsewhere: BTreeMap<ObjectId, Elsewhere>,
 }
 
@@ -89,7 +90,7 @@ pub struct Observed {
 pub struct Suspicion {
     /// The sync that it belongs to: this one, or a former name of it.
     pub sync: String,
-    /// What is wrong with it.
+    /// The problem with it.
     pub what: String,
 }
 
@@ -98,13 +99,13 @@ pub struct Suspicion {
 pub struct Elsewhere {
     /// That sync.
     pub sync: String,
-    /// What its inventory says.
+    /// The entry in its inventory.
     pub entry: Entry,
     /// Whether it wants the object.
     pub is_wanted: bool,
 }
 
-/// Why a dry run failed.
+/// The reason why a dry run failed.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Obstacle {
     /// The cluster says that the object is not valid.
@@ -132,7 +133,7 @@ pub enum NamespaceState {
     Terminating,
 }
 
-/// What will be done with one object.
+/// The action that is planned for one object.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Action {
     /// A namespace is made; it is never marked and never deleted.
@@ -175,7 +176,7 @@ pub struct Release {
 /// A generated value.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Generate {
-    /// What it is.
+    /// The generated value.
     pub value: pack::manifest::Generated,
     /// The live object without it, if there is one.
     pub over: Option<Over>,
@@ -206,10 +207,10 @@ impl Action {
             Self::Adopt(_) | Self::AdoptFromDeployer(_) => "adopt",
             Self::Generate(_) => "generate",
             Self::Recreate(_) => "recreate",
-            Self::DeleteFirst(_) => "release-first",
+            Self::DeleteFirst(_) => "delete-first",
             Self::Unchanged => "keep",
             Self::Omit => "omit",
-            Self::Release(_) => "release",
+            Self::Release(_) => "hand-over",
             Self::Prune(_) => "prune",
             Self::Forget => "forget",
         }
@@ -253,18 +254,18 @@ pub struct Step {
     pub id: ObjectId,
     /// Its kind and version.
     pub gvk: Gvk,
-    /// What is done.
+    /// The action of the step.
     pub action: Action,
     /// The object to write, marks included; `None` where nothing is written.
     pub object: Option<Object>,
-    /// What is done to the live object before that, by one patch over the same uid and resource version: operations of a
-    /// JSON patch (RFC 6902). Empty where nothing is.
+    /// All that is done to the live object before that, by one patch over the same uid and resource version: operations
+    /// of a JSON patch (RFC 6902). Empty where nothing is.
     pub first: Vec<serde_json::Value>,
-    /// What differs.
+    /// The differences.
     pub differences: Vec<Difference>,
     /// The decisions about fields that others write to.
     pub fields: Vec<FieldVerdict>,
-    /// What else is to be known.
+    /// A note on what else is to be known.
     pub note: Option<String>,
 }
 
@@ -274,11 +275,11 @@ pub struct Step {
 pub struct Plan {
     /// The steps, in the order of apply; prunes last, in reverse order.
     pub steps: Vec<Step>,
-    /// What is not done.
+    /// The refusals: all that is not done.
     pub refusals: Vec<Refusal>,
-    /// Why nothing at all is done, or nothing to some units.
+    /// The holds: why nothing at all is done, or nothing to some units.
     pub holds: Vec<Hold>,
-    /// What would be held, and was approved.
+    /// Holds that would be in force, and were approved.
     pub lifted: Vec<Hold>,
     /// The inventory to write before the first write: everything that is owned, and everything that may be soon.
     pub inventory: Inventory,

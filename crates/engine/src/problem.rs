@@ -44,21 +44,21 @@ impl fmt::Display for Place {
 /// Something wrong with one spec or object.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct Problem {
-    /// Where it stands.
+    /// Its place in the source.
     pub place: Place,
     /// The object it is about, when the document got far enough to have a name.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub object: Option<ObjectId>,
-    /// What is wrong: lower case, no full stop, user text in quotes.
+    /// The description of the problem: lower case, no full stop, user text in quotes.
     pub message: String,
-    /// What to do about it, a sentence of its own.
+    /// Advice on what to do about it, a sentence of its own.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub hint: Option<String>,
-    /// How far the damage goes.
+    /// The extent of the damage.
     pub scope: Scope,
 }
 
-/// What a problem spoils.
+/// The part that a problem spoils.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Scope {

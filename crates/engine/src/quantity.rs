@@ -24,7 +24,7 @@ const BILLIONTHS: i128 = 1_000_000_000;
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Quantity(i128);
 
-/// How an amount is written.
+/// The notation of an amount.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Style {
     Binary,

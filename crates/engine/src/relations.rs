@@ -16,7 +16,7 @@ use crate::object::{ObjectId, at, group_kind, metadata};
 pub struct Branch {
     /// Which of the objects.
     pub index: usize,
-    /// What stands behind it, in the order of the objects.
+    /// The branches behind it, in the order of the objects.
     pub below: Vec<Self>,
 }
 

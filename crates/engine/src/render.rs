@@ -40,10 +40,10 @@ pub enum RenderError {
     /// A template asks for a value that is not there, or uses one in a way that is not allowed.
     #[error("cannot fill template {0:?}")]
     Fill(String, #[source] tera::Error),
-    /// What came out is no YAML.
+    /// Output that is not YAML.
     #[error("template {0:?} yields no YAML, line {1} of its output")]
     Yaml(String, u32, #[source] YamlError),
-    /// What came out is no object.
+    /// Output that is not an object.
     #[error("template {0:?} yields no object")]
     Object(String, #[source] ObjectError),
 }
@@ -138,7 +138,7 @@ impl RenderError {
     }
 }
 
-/// What Tera says before the reason why a value was not written.
+/// The words of Tera before the reason why a value was not written.
 const WRITING: &str = "Io error while writing rendered value to output: Other: ";
 
 /// Says on one line what Tera draws on several: the message, the place, the line of the template, and a mark below it.

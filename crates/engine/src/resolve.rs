@@ -31,7 +31,7 @@ pub struct Resolved<'a> {
     pub specs: &'a Specs,
     /// The Gateway; of another spec, one that says nothing but its name.
     pub gateway: Gateway,
-    /// What renders it.
+    /// The pack that renders it.
     pub pack: &'a Pack,
     /// The kind of its parameters: that of the Gateway's reference, else that of the class's, else the pack's own.
     pub kind: &'a Parameters,
@@ -47,7 +47,7 @@ pub struct Resolved<'a> {
     pub files: BTreeSet<Arc<str>>,
 }
 
-/// What became of one spec.
+/// The outcome of resolving one spec.
 pub enum Resolution<'a> {
     /// It can be rendered.
     Ready(Box<Resolved<'a>>),

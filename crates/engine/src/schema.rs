@@ -18,7 +18,7 @@ pub struct Schema {
     definitions: BTreeMap<String, Rule>,
 }
 
-/// What a value must be like. Empty means anything.
+/// The rule that a value must obey. Empty means anything.
 #[derive(Debug, Default)]
 pub struct Rule {
     reference: Option<String>,
@@ -34,9 +34,9 @@ pub struct Rule {
     /// The only values, if they are listed.
     pub values: Vec<Value>,
     pub(crate) range: Range,
-    /// What the format of a number leaves of it.
+    /// The range that the format of a number leaves of it.
     pub(crate) format: Range,
-    /// How long a text may be.
+    /// The bounds of the length of a text.
     pub length: Size,
     pub(crate) count: Size,
     /// The form of a text.
@@ -67,7 +67,7 @@ pub struct Size {
     pub max: Option<u64>,
 }
 
-/// What fields an object may have beside its properties.
+/// The fields that an object may have besides its properties.
 #[derive(Debug, Default)]
 pub enum Additional {
     /// None.
@@ -82,9 +82,9 @@ pub enum Additional {
 /// A number and a suffix, in one of three styles.
 const QUANTITY: &str =
     r"^[+-]?([0-9]+(\.[0-9]*)?|\.[0-9]+)([KMGTPE]i|[numkMGTPE]|[eE][+-]?([0-9]+(\.[0-9]*)?|\.[0-9]+))?$";
-/// What a schema says about a path.
+/// The answer of a schema about a path.
 pub(crate) enum Found<'a> {
-    /// What stands there must obey this.
+    /// The rule that the value there must obey.
     Rule(&'a Rule),
     /// Anything may stand there.
     Anything,

@@ -8,18 +8,18 @@ use std::collections::{BTreeMap, BTreeSet};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// What is known of a cluster before anything is rendered for it.
+/// The facts about a cluster that are known before anything is rendered for it.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct ClusterFacts {
     /// Its name in the config.
     pub name: String,
     /// Its labels there.
     pub labels: BTreeMap<String, String>,
-    /// What it can do; nothing is known where it was not asked.
+    /// Its capabilities; nothing is known where it was not asked.
     pub capabilities: Option<Capabilities>,
 }
 
-/// What a cluster can do, as far as a rendering may depend on it.
+/// The capabilities of a cluster, as far as a rendering may depend on them.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Capabilities {
     /// The kinds that it serves, by group and kind.
@@ -58,14 +58,14 @@ pub struct ClusterSelector {
 pub struct Expression {
     /// The label.
     pub key: String,
-    /// What must hold.
+    /// The condition that must hold.
     pub operator: Operator,
     /// For `In` and `NotIn`.
     #[serde(default)]
     pub values: BTreeSet<String>,
 }
 
-/// What must hold for a label.
+/// The condition that must hold for a label.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub enum Operator {
     /// It has one of the values.

@@ -1,4 +1,4 @@
-//! What users write: the documents of a source, checked and sorted.
+//! The documents of a source, as users write them: checked and sorted.
 //!
 //! A file that cannot be parsed, a document that breaks its schema and an object that stands in two places are
 //! problems with a place; everything else goes on. Documents of kinds that nobody here knows are kept apart as
@@ -46,7 +46,7 @@ pub struct Document {
     pub file: Arc<str>,
     /// The whole document.
     pub root: Node,
-    /// Where those parts stand that patches have put there: a position in line 0 counts them, from 1.
+    /// The places of the parts that patches have put there: a position in line 0 counts them, from 1.
     pub patched: Vec<Place>,
 }
 
@@ -101,7 +101,7 @@ pub struct Resource<S> {
     /// Name and namespace.
     #[schemars(with = "ObjectMeta")]
     pub metadata: Metadata,
-    /// What it says.
+    /// Its spec.
     pub spec: S,
     /// Written by controllers; ignored.
     #[serde(default)]
@@ -115,9 +115,9 @@ pub struct Kind {
     pub versions: Vec<String>,
     /// Whether its objects live in a namespace.
     pub namespaced: bool,
-    /// What a document must look like.
+    /// The schema that a document must obey.
     pub schema: Schema,
-    /// What its schema cannot say.
+    /// The check for mistakes that its schema cannot express.
     pub sense: Option<Sense>,
     /// Whether they are parameters of a pack: what rules about parameters can name.
     pub is_parameters: bool,
@@ -160,14 +160,14 @@ pub struct Specs {
     pub broken: BTreeMap<ObjectId, Place>,
     /// The same as far as they can be read: what they refer to is not free for others.
     pub broken_documents: Vec<Document>,
-    /// What is meant to be an overlay and is not: nobody refers to overlays, so what they say of themselves tells what
-    /// is to be held.
+    /// Documents that are meant to be overlays and are not: nobody refers to overlays, so what they say of themselves
+    /// tells what is to be held.
     pub broken_overlays: Vec<Document>,
     /// Gateways of which a listener set is broken, and where: nobody knows all of their ports.
     pub broken_sets: BTreeMap<ObjectId, Place>,
     /// Those of other kinds.
     pub unclaimed: Vec<Document>,
-    /// What is wrong.
+    /// The problems.
     pub problems: Vec<Problem>,
     /// The evidence of the reading about documents that are not here.
     pub reading: Reading,
@@ -175,7 +175,7 @@ pub struct Specs {
     pub target_namespace: Option<String>,
     /// The folders in which overlays count.
     pub overlay_folders: OverlayFolders,
-    /// What is known of kinds, those that are not used included.
+    /// The table of kinds, those that are not used included.
     pub kinds: kinds::Table,
 }
 

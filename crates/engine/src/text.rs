@@ -16,7 +16,7 @@ pub fn digest(bytes: &[u8]) -> String {
 
 /// Names of many objects and values of labels have at most 63 bytes (RFC 1123), the name of a Gateway 253.
 const MAX_NAME: usize = 63;
-/// What is kept of a longer name, before `-` and 12 digits of its digest.
+/// The length that is kept of a longer name, before `-` and 12 digits of its digest.
 const KEPT: usize = 50;
 
 /// Returns a name that fits everywhere: itself, or a shortened one that is as unique.

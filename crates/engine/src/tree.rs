@@ -37,7 +37,7 @@ pub struct Tree {
     files: BTreeMap<String, Entry>,
 }
 
-/// What stands behind a path.
+/// The entry behind a path.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Entry {
     /// Readable text.

@@ -41,7 +41,7 @@ use single::{Made, Rendered, rendered};
 use specs::{Specifications, Writer};
 use trace::{Trace, traces};
 
-/// What a sync says about all that it renders, and where to.
+/// The options of a sync: what it says about all that it renders, and where to.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Options {
     /// The namespace that all specs count as written for.
@@ -58,12 +58,12 @@ pub struct Options {
     pub cluster: Option<ClusterFacts>,
 }
 
-/// Who else provisions a Gateway, if its control plane is not told to leave that to us.
+/// Somebody else who provisions a Gateway, if its control plane is not told to leave that to us.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Deployer {
     /// Its field manager.
     pub manager: String,
-    /// How it is told; absent if it cannot be told.
+    /// The parameters that tell it; absent if it cannot be told.
     pub told_by: Option<Declaration>,
 }
 
@@ -72,7 +72,7 @@ pub struct Deployer {
 pub struct Declaration {
     /// Their kind.
     pub gvk: Gvk,
-    /// What their `spec` says.
+    /// The content of their `spec`.
     pub spec: Value,
 }
 
@@ -81,7 +81,7 @@ pub struct Declaration {
 pub struct Unit {
     /// The spec.
     pub id: ObjectId,
-    /// Where it stands.
+    /// Its place in the source.
     pub place: Place,
     /// The files that had a say in it.
     pub files: BTreeSet<Arc<str>>,
@@ -91,19 +91,19 @@ pub struct Unit {
     pub objects: Vec<Object>,
     /// Objects with a generated value, one on each cluster.
     pub generated: Vec<Generated>,
-    /// What is to be said about some of them.
+    /// Notes on some of them.
     #[serde(with = "pairs")]
     pub notes: BTreeMap<ObjectId, String>,
-    /// Who else would provision it.
+    /// Somebody else who would provision it.
     pub deployer: Option<Deployer>,
     /// For a document of a kind that no pack knows: where it goes if its kind has namespaces.
     pub home: Option<String>,
 }
 
-/// What became of a snapshot.
+/// The outcome of rendering a snapshot.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct Rendering {
-    /// What is wanted on a cluster.
+    /// The units that are wanted on a cluster.
     pub units: Vec<Unit>,
     /// Specs that are there but could not be rendered: what exists of them stays as it is.
     pub broken: BTreeSet<ObjectId>,
@@ -123,7 +123,7 @@ pub struct Rendering {
     /// By what objects are known that were made for such specs, whoever has made them.
     #[serde(default)]
     pub traces: BTreeSet<Trace>,
-    /// What is wrong.
+    /// The problems.
     pub problems: Vec<Problem>,
     /// Documents of all kinds that are there and cannot be used, with their place.
     #[serde(default, with = "pairs")]

@@ -29,13 +29,13 @@ pub struct Position {
 /// A value and where it stands.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Node {
-    /// Where the value begins.
+    /// The position where the value begins.
     pub position: Position,
     /// The value.
     pub content: Content,
 }
 
-/// What a [`Node`] holds: JSON's data model.
+/// The content of a [`Node`]: JSON's data model.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Content {
     /// Nothing, `null` or `~`.
@@ -55,7 +55,7 @@ pub enum Content {
 /// One entry of a mapping.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Field {
-    /// Where the key stands.
+    /// The position of the key.
     pub key: Position,
     /// The value.
     pub node: Node,
@@ -65,13 +65,14 @@ pub struct Field {
 #[derive(Debug, thiserror::Error, PartialEq, Eq)]
 #[error("{message}")]
 pub struct YamlError {
-    /// Where it went wrong.
+    /// The position of the mistake.
     pub position: Position,
-    /// What is wrong, lower case.
+    /// The mistake, lower case.
     pub message: String,
 }
 
-/// How deep lists and maps may nest: more than the deepest Kubernetes schema needs, and less than a thread has stack for.
+/// The deepest nesting of lists and maps: more than the deepest Kubernetes schema needs, and less than a thread has
+/// stack for.
 const MAX_DEPTH: usize = 64;
 
 /// The documents of a text.

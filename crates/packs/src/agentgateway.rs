@@ -84,7 +84,7 @@ impl ValuesGenerator for Generator {
 }
 
 impl Generator {
-    /// What the settings of the pack say about images, as parameters.
+    /// Returns what the settings of the pack say about images, as parameters.
     fn image(&self) -> Merged {
         let ImageSettings { registry, tag, pull_policy } = &self.settings.image;
         let mut image = json!({"registry": registry, "tag": tag});

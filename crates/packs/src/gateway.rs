@@ -1,4 +1,4 @@
-//! What the data planes of several packs have in common: addresses, images, labels, lists that the API server takes by
+//! Common parts of the data planes of several packs: addresses, images, labels, lists that the API server takes by
 //! name, and the certificates of control planes.
 
 pub mod authorities;

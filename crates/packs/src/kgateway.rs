@@ -92,7 +92,7 @@ impl ValuesGenerator for Generator {
 }
 
 impl Generator {
-    /// What the settings of the pack say about images, as parameters.
+    /// Returns what the settings of the pack say about images, as parameters.
     fn images(&self) -> Merged {
         let ImageSettings { registry, tag, pull_policy } = &self.settings.image;
         let policy = Some(pull_policy).filter(|policy| !policy.is_empty());

@@ -1,4 +1,4 @@
-//! What the engine makes of these packs.
+//! Tests of the engine with these packs.
 
 mod defaults;
 mod explain;

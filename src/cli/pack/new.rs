@@ -70,7 +70,7 @@ fn check_name(name: &str) -> Result<(), Failure> {
         .hint("a name is lower-case letters, digits and hyphens, begins with a letter and has 40 characters at most"))
 }
 
-/// What is put in place of the words in capitals.
+/// The words that are put in place of the words in capitals.
 struct Words {
     name: String,
     controller: String,

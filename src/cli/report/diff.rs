@@ -29,7 +29,7 @@ pub(super) struct Args {
     /// Exit with 2 if something is new.
     #[arg(long)]
     detailed_exitcode: bool,
-    /// How to print it.
+    /// The output format.
     #[arg(long, value_name = "FORMAT", default_value = "text")]
     format: Format,
 }

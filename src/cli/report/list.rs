@@ -20,7 +20,7 @@ pub(super) struct Args {
     /// The sync; all of them if absent.
     #[arg(value_name = "SYNC")]
     sync: Option<String>,
-    /// How to print it.
+    /// The output format.
     #[arg(long, value_name = "FORMAT", default_value = "text")]
     format: Format,
 }
@@ -69,7 +69,7 @@ fn mode(mode: Mode) -> &'static str {
     }
 }
 
-/// What a report says, in short: what was done, what is wrong, what has come and gone.
+/// Returns what a report says, in short: what was done, what is wrong, what has come and gone.
 fn says(report: &Report) -> String {
     let mut parts = vec![did(report)];
     let is = |state: ClusterState| report.clusters.values().filter(|cluster| cluster.state == state).count();

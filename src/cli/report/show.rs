@@ -20,7 +20,7 @@ pub(super) struct Args {
     /// Also show objects that stay as they are.
     #[arg(long, short)]
     verbose: bool,
-    /// How to print it.
+    /// The output format.
     #[arg(long, value_name = "FORMAT", default_value = "text")]
     format: View,
 }

@@ -27,7 +27,7 @@ use crate::reconcile::model::{Clusters, Order};
 use crate::report::Mode;
 use crate::source::{Snapshot, SourceError};
 
-/// What syncs want, by cluster and sync.
+/// The objects that syncs want, by cluster and sync.
 type ByCluster = BTreeMap<String, BTreeMap<String, Sibling>>;
 
 impl<'a> Session<'a> {
@@ -148,7 +148,7 @@ impl<'a> Session<'a> {
         others.filter(|(_, sync)| shares(sync)).map(|(name, sync)| (name.as_str(), sync)).collect()
     }
 
-    /// What a sync wants on those of its clusters that were chosen; it is rendered when a round needs it.
+    /// Returns what a sync wants on those of its clusters that were chosen; it is rendered when a round needs it.
     fn wanted(
         &self,
         name: &str,

@@ -1,4 +1,4 @@
-//! How the objects of units are on a cluster, with the pods of workloads.
+//! The state of the objects of units on a cluster, with the pods of workloads.
 
 use std::collections::BTreeSet;
 

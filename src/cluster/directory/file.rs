@@ -1,4 +1,4 @@
-//! What the file of an object is called, and how it is read and written without leaving the directory.
+//! The file of an object: its name, and how it is read and written without leaving the directory.
 //!
 //! Kinds of Kubernetes itself go by their kind alone (`infra/service-edge.yaml`), others by kind and group
 //! (`infra/gateway.gateway.networking.k8s.io-edge.yaml`), so that equal kinds of two groups do not meet in one file.

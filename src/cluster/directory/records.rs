@@ -1,4 +1,4 @@
-//! What the directory knows about itself: its identity, and our records.
+//! The knowledge of the directory about itself: its identity, and our records.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::{self, File};

@@ -32,7 +32,7 @@ const VARIABLES: [&str; 13] = [
     "USE_GKE_GCLOUD_AUTH_PLUGIN",
 ];
 
-/// What may be run to get credentials.
+/// The programs that may be run to get credentials.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields, default)]
 pub struct Exec {

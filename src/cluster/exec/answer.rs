@@ -1,4 +1,4 @@
-//! What a credential plugin prints: an `ExecCredential` with a `status`.
+//! The output of a credential plugin: an `ExecCredential` with a `status`.
 //!
 //! Nothing of it goes into an error: the whole of it is secret.
 

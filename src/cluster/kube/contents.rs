@@ -1,4 +1,4 @@
-//! What is in a namespace, or of a kind: metadata only, of every kind that can be listed.
+//! The objects in a namespace, or of a kind: metadata only, of every kind that can be listed.
 
 use futures::future::try_join_all;
 use gatewright_engine::live::Live;
@@ -14,7 +14,7 @@ use super::transport::Transport;
 /// So that a namespace with a hundred thousand objects costs no more than their names.
 const METADATA: &str = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1";
 
-/// How many objects an answer has at most.
+/// The most objects in an answer.
 const PAGE: u32 = 500;
 
 /// Groups whose objects are measured and not stored.

@@ -1,4 +1,4 @@
-//! What an API server has: discovery, kept for as long as it holds.
+//! The kinds that an API server has: discovery, kept for as long as it holds.
 //!
 //! Two requests tell all groups and versions (KEP-3352, aggregated discovery), and with the tag of the last answer they
 //! are answered by nothing at all. What was learned is kept in a file, so that a short-lived process asks nothing: a
@@ -25,14 +25,14 @@ use crate::state::write_file;
 const AGGREGATED: &str = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList,\
     application/json;g=apidiscovery.k8s.io;v=v2beta1;as=APIGroupDiscoveryList,application/json";
 
-/// What the server has, as far as somebody has asked. A kind that is missing is looked for again each time.
+/// The kinds that the server has, as far as somebody has asked. A kind that is missing is looked for again each time.
 #[derive(Default)]
 pub(super) struct Discovery {
     file: Option<PathBuf>,
     known: Mutex<Option<Known>>,
 }
 
-/// What was learned of one cluster.
+/// The facts that were learned about one cluster.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 struct Known {
     /// The identity of the cluster; empty as long as nobody has asked.
@@ -191,7 +191,7 @@ fn read(file: &Path) -> Option<Known> {
     serde_json::from_slice(&std::fs::read(file).ok()?).ok()
 }
 
-/// What is known, locked; it has been read.
+/// The known facts, locked; they have been read.
 struct Guard<'a>(MutexGuard<'a, Option<Known>>);
 
 impl std::ops::Deref for Guard<'_> {

@@ -1,4 +1,4 @@
-//! What can go wrong with a request, and what that means to the caller.
+//! The failures of a request, and what they mean to the caller.
 
 use std::error::Error as StdError;
 use std::io::{self, ErrorKind};
@@ -14,7 +14,7 @@ use crate::cluster::exec::PluginError;
 use crate::cluster::kubeconfig::KubeconfigError;
 use crate::cluster::{ClusterError, ImmutableFields, Reason};
 
-/// How API servers, and the rules of CRDs, say that a field cannot be changed.
+/// The words in which API servers, and the rules of CRDs, say that a field cannot be changed.
 const IMMUTABLE: [&str; 5] = [
     "field is immutable",
     "may not change once set",
@@ -23,7 +23,7 @@ const IMMUTABLE: [&str; 5] = [
     "may not be changed once set",
 ];
 
-/// Why a request has no result. Nothing secret is in it but what others are quoted with.
+/// The reason why a request has no result. Nothing secret is in it but what others are quoted with.
 #[derive(Clone, Debug, thiserror::Error)]
 pub(super) enum Failure {
     /// The kubeconfig is of no use.
@@ -63,7 +63,7 @@ pub(super) enum Failure {
     NoKind(String),
 }
 
-/// What an API server said instead of doing it.
+/// The answer that an API server gave instead of doing it.
 #[derive(Clone, Debug, Default, thiserror::Error)]
 #[error("{}", self.text())]
 pub(super) struct Refusal {

@@ -16,13 +16,13 @@ use super::resource::Attempt;
 use super::transport::Answer;
 use crate::cluster::{ClusterError, MetadataList, Range, Search};
 
-/// How many objects an answer has at most.
+/// The most objects in an answer.
 const PAGE: u32 = 500;
 
-/// How many objects an answer to a question about health has at most.
+/// The most objects in an answer to a question about health.
 const FEW: u32 = 100;
 
-/// How often a list begins again because it changed so much that the server lost its place.
+/// The most restarts of a list that changed so much that the server lost its place.
 const MAX_RESTARTS: usize = 3;
 
 impl Server<'_> {

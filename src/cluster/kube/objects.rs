@@ -27,7 +27,7 @@ const NEVER: &str = "1";
 const METADATA: HeaderValue =
     HeaderValue::from_static("application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1,application/json");
 
-/// What carries requests, and what knows where they go.
+/// The transport that carries requests, and the discovery that knows where they go.
 #[derive(Clone, Copy)]
 pub(super) struct Server<'a> {
     pub(super) transport: &'a Transport,
@@ -244,7 +244,7 @@ fn misses_namespace(failure: &Failure, id: &ObjectId) -> bool {
     id.is_a("", "Namespace") && missing == Some(id.name.as_str())
 }
 
-/// What is sent, with the condition where the server looks for it.
+/// The body that is sent, with the condition where the server looks for it.
 struct Conditional<'a> {
     body: &'a Value,
     condition: Vec<(&'static str, &'a str)>,

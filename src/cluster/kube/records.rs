@@ -18,7 +18,7 @@ use super::resource::{Attempt, known, path_segment};
 use super::transport::Transport;
 use crate::cluster::{ClusterError, RECORD_PREFIX, Record, SYSTEM_NAMESPACE};
 
-/// How many names an answer has at most.
+/// The most names in an answer.
 const PAGE: u32 = 500;
 
 /// Reads a record.

@@ -8,7 +8,7 @@ use serde_json::Value;
 use super::failure::Failure;
 use crate::cluster::KindScope;
 
-/// What is attempted, for errors.
+/// The action that is attempted, for errors.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Attempt {
     /// `apply Service infra/edge`.

@@ -1,4 +1,5 @@
-//! What the credentials allow, asked before anything is tried: an attempt that is refused stands in audit logs as one.
+//! The rights of the credentials, asked for before anything is tried: an attempt that is refused stands in audit logs
+//! as one.
 //!
 //! Both questions are about oneself, and every user may ask them (`authorization.k8s.io`).
 
@@ -16,7 +17,7 @@ use crate::cluster::ClusterError;
 
 const REVIEWS: &str = "/apis/authorization.k8s.io/v1";
 
-/// What an apply asks for, dry run or not.
+/// The verb that an apply asks for, dry run or not.
 const VERB: &str = "patch";
 
 impl Server<'_> {

@@ -23,19 +23,19 @@ use crate::basics::clock::Clock;
 use crate::cluster::exec::{Credential, Identity};
 use crate::cluster::kubeconfig::{Access, Login, Settings, StandardLookup, load};
 
-/// How long a credential plugin may take.
+/// The time limit of a credential plugin.
 const PLUGIN_LIMIT: Duration = Duration::from_secs(30);
 
-/// How long all of it may take: files on a network file system have been seen to hang.
+/// The time limit of all of it: files on a network file system have been seen to hang.
 const SETUP_LIMIT: Duration = Duration::from_secs(45);
 
-/// How long a connection may take until it is encrypted.
+/// The time limit of a connection until it is encrypted.
 const CONNECT_LIMIT: Duration = Duration::from_secs(10);
 
 /// Credentials are renewed this long before they end, because a request takes time and clocks differ.
 const MARGIN: SignedDuration = SignedDuration::from_secs(30);
 
-/// How soon a token file is read again.
+/// The time after which a token file is read again.
 const TOKEN_FILE_AGE: SignedDuration = SignedDuration::from_secs(60);
 
 /// For how long a failure answers those who were waiting, instead of each of them trying it again.
@@ -44,7 +44,7 @@ const FAILURE_AGE: Duration = Duration::from_secs(5);
 /// A client with credentials.
 pub(super) struct Session {
     pub(super) client: Client,
-    /// What every request carries.
+    /// The authorization that every request carries.
     pub(super) authorization: Option<HeaderValue>,
     /// The address, for messages.
     pub(super) server: String,

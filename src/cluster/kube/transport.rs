@@ -22,7 +22,7 @@ use super::session::{Session, Sessions};
 /// More requests at once only add latency.
 const AT_ONCE: usize = 8;
 
-/// How often a request is tried in all.
+/// The most tries of a request in all.
 const TRIES: u32 = 3;
 
 /// The wait before the second try, if the server does not say; it doubles.
@@ -34,7 +34,7 @@ const MAX_ANSWER: usize = 64 * 1024 * 1024;
 /// The time of a request after one that was not answered at all, for as long as that one has waited.
 const SHORT: Duration = Duration::from_secs(3);
 
-/// How much is quoted of words that are no `Status`, in characters.
+/// The most characters that are quoted of words that are no `Status`.
 const MAX_QUOTE: usize = 200;
 
 /// A server that answers as soon as this, in microseconds, is so near that packing an answer takes longer than sending it.
@@ -51,7 +51,7 @@ pub(super) struct Transport {
     distance: AtomicU64,
 }
 
-/// What came back from a request that was granted.
+/// The answer to a request that was granted.
 pub(super) struct Answer {
     status: StatusCode,
     headers: HeaderMap,

@@ -106,7 +106,7 @@ fn proxy(place: &Place, cluster: &Cluster) -> Result<Option<Uri>, KubeconfigErro
     uri.ok_or_else(problem).map(Some)
 }
 
-/// What a plugin with `provideClusterInfo` is told, in the words of the protocol.
+/// Returns what a plugin with `provideClusterInfo` is told, in the words of the protocol.
 fn described(cluster: &Cluster, authority: Option<&str>) -> Value {
     let mut described = json!({"server": cluster.server});
     let mut set = |key: &str, value: Option<Value>| {

@@ -5,7 +5,7 @@ use kube::config::{AuthInfo, Cluster, Kubeconfig};
 
 use super::{KubeconfigError, Place};
 
-/// What a context stands for.
+/// The cluster and the user that a context stands for.
 pub(super) struct Choice<'a> {
     pub(super) place: Place,
     pub(super) cluster: &'a Cluster,

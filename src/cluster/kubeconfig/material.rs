@@ -52,9 +52,9 @@ fn read_file(file: &Path, digest: &mut Sha256) -> Result<Kubeconfig, KubeconfigE
     Kubeconfig::read_from(file).map_err(|error| place.unparsable(&error))
 }
 
-/// Where a piece of material comes from: base64 in the kubeconfig itself, which wins, or a file.
+/// The origin of a piece of material: base64 in the kubeconfig itself, which wins, or a file.
 pub(super) struct Piece<'a> {
-    /// What it is: `client key`.
+    /// The name of the material: `client key`.
     pub(super) what: &'a str,
     pub(super) inline: Option<&'a str>,
     pub(super) file: Option<&'a str>,

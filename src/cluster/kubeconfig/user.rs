@@ -12,19 +12,19 @@ use super::{KubeconfigError, Login, Place};
 use crate::cluster::exec::allow::Exec;
 use crate::cluster::exec::{Identity, Plugin};
 
-/// What a user's entry comes to.
+/// The credentials that a user's entry comes to.
 pub(super) struct Credentials {
     pub(super) identity: Option<Identity>,
     pub(super) login: Login,
     pub(super) acting_as: AuthInfo,
 }
 
-/// What is said about credential plugins.
+/// The facts that are given about credential plugins.
 pub(super) struct Plugins<'a> {
     /// The cluster, as they are told.
     pub(super) cluster: Value,
     pub(super) settings: &'a Exec,
-    /// Where they are looked for.
+    /// The folders where they are looked for.
     pub(super) folders: &'a [PathBuf],
     /// The name of the settings.
     pub(super) setting: String,

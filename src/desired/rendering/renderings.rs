@@ -19,8 +19,8 @@ use crate::desired::rendering::work::{Pending, RenderingError, Terms, is_due_aga
 use crate::process::service::Progress;
 use crate::source::Snapshot;
 
-/// How many renderings of one snapshot are kept: that of a large source takes tens of megabytes. Where there are more,
-/// those that were not needed for the longest time are made again.
+/// The most renderings of one snapshot that are kept: that of a large source takes tens of megabytes. Where there are
+/// more, those that were not needed for the longest time are made again.
 const MOST_RENDERINGS: usize = 16;
 
 /// The renderings of a sync, shared by its clusters: a source that has not changed is not rendered again, and not once
@@ -35,7 +35,7 @@ pub struct Renderings {
     last: Mutex<Edition>,
 }
 
-/// What was made of one revision.
+/// The results that were made of one revision.
 #[derive(Default)]
 struct Edition {
     revision: String,

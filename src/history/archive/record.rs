@@ -25,7 +25,7 @@ use super::{About, Archive, runs};
 use crate::basics::private::append_file;
 use crate::state::StateError;
 
-/// What a round is about to do on a cluster.
+/// The steps that a round is about to take on a cluster.
 #[derive(Debug, Serialize, Deserialize)]
 pub struct Steps {
     /// Which round.
@@ -45,18 +45,18 @@ pub struct Intent {
     pub gvk: Gvk,
     /// The files that had a say in it.
     pub files: BTreeSet<String>,
-    /// What is done.
+    /// The action on the object.
     pub deed: Deed,
 }
 
-/// What was left behind.
+/// The record of what was left behind.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ChangeRecord {
     /// The object.
     pub id: ObjectId,
     /// In which of the plans of the round, from 1.
     pub attempt: u32,
-    /// How it was left; `None` if it was deleted.
+    /// The state in which it was left; `None` if it was deleted.
     pub left: Option<Left>,
 }
 
@@ -71,7 +71,7 @@ pub struct Recorder {
 #[derive(Debug, Default)]
 struct Log {
     attempt: u32,
-    /// What is about to be changed.
+    /// The objects that are about to be changed.
     before: BTreeMap<ObjectId, Live>,
     records: Option<RecordFile>,
 }
@@ -175,7 +175,7 @@ fn open(file: &Path) -> std::io::Result<File> {
     append_file(file)
 }
 
-/// What there is to undo about a step. A namespace that was made stays.
+/// Returns what there is to undo about a step. A namespace that was made stays.
 fn intent(step: &Step, plan: &Plan) -> Option<Intent> {
     let deed = match &step.action {
         Action::Create => Deed::Create,

@@ -16,28 +16,28 @@ use super::About;
 use super::record::{ChangeRecord, Intent, Steps, file_name, line_place};
 use super::vault::{Vault, VaultError};
 
-/// Where the records are, below the state directory: a folder for each run, and in it one for each cluster.
+/// The folder of the records, below the state directory: a folder for each run, and in it one for each cluster.
 pub const FOLDER: &str = "undo";
 /// The file with what was left behind.
 pub(super) const NOTES: &str = "after";
 
-/// How the name of a run begins: a time stamp.
+/// The beginning of the name of a run: a time stamp.
 const STAMP: &str = "%Y%m%dT%H%M%S";
 
-/// How many rounds of each sync on the same clusters stay, however old they are: a clock may be wrong.
+/// The number of rounds of each sync on the same clusters that stay, however old they are: a clock may be wrong.
 pub(crate) const NEWEST: usize = 3;
 
-/// What a round has done.
+/// The record of what a round has done.
 #[derive(Clone, Debug)]
 pub struct Recorded {
-    /// What it was about on each cluster, and what it did there.
+    /// The subject of the round on each cluster, and its changes there.
     pub clusters: BTreeMap<String, (About, Vec<Change>)>,
 }
 
-/// What a round was about to do on a cluster.
+/// The outline of what a round was about to do on a cluster.
 #[derive(Clone, Debug)]
 pub struct Outline {
-    /// What it was about.
+    /// The subject of the round.
     pub about: About,
     /// To how many objects it was about to do what.
     pub counts: BTreeMap<Deed, usize>,
@@ -118,7 +118,7 @@ fn on_each<T>(
     Ok(clusters)
 }
 
-/// What was to be done to each object, with the number of the plan.
+/// The actions that were intended for each object, with the number of the plan.
 type Intents = BTreeMap<ObjectId, Vec<(u32, Intent)>>;
 
 fn read_steps(vault: &Vault, run: &str, cluster: &str) -> Result<Option<(About, Intents)>, VaultError> {

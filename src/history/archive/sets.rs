@@ -1,4 +1,4 @@
-//! What was rendered in earlier rounds: for each sync on each cluster the last few sets, by the digest of their content.
+//! The renderings of earlier rounds: for each sync on each cluster the last few sets, by the digest of their content.
 
 use std::fs;
 use std::path::Path;
@@ -13,17 +13,17 @@ use super::vault::{Vault, VaultError};
 use super::{About, Archive};
 use crate::state::{State, StateError};
 
-/// Where they are, below the state directory.
+/// The folder of the sets, below the state directory.
 const FOLDER: &str = "rendered";
 /// Digits of a digest that name a set.
 const DIGITS: usize = 16;
 
-/// What is kept for `gatewright rollback`.
+/// The settings of what is kept for `gatewright rollback`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields, default)]
 #[schemars(rename = "Rollback")]
 pub struct Settings {
-    /// How many rendered sets are kept of each sync on each cluster.
+    /// The number of rendered sets that are kept of each sync on each cluster.
     #[schemars(range(min = 1))]
     pub keep: usize,
 }
@@ -46,7 +46,7 @@ pub struct Set {
     pub run: String,
     /// When.
     pub time: Timestamp,
-    /// How many objects it wants.
+    /// The number of objects that it wants.
     pub objects: usize,
     /// Names all that it was rendered from, if that is known: what has the same name need not be rendered again.
     #[serde(default, skip_serializing_if = "Option::is_none")]

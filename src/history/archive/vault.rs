@@ -22,16 +22,16 @@ use serde::de::DeserializeOwned;
 use crate::basics::private::{self, TooOpen};
 use crate::state::{State, StateError};
 
-/// What every file begins with; the number is the version of the format.
+/// The beginning of every file; the number is the version of the format.
 const MAGIC: &[u8] = b"gatewright sealed 1\n";
 /// The bytes of a key.
 const KEY_LEN: usize = 32;
-/// How much of the digest of a key tells it from others.
+/// The number of bytes of the digest of a key that tell it from others.
 const ID_LEN: usize = 8;
 /// Objects are text that repeats itself; more than this gains little.
 const LEVEL: i32 = 3;
 
-/// What reads and writes encrypted files.
+/// The reader and writer of encrypted files.
 pub struct Vault {
     state: State,
     key: LessSafeKey,
@@ -40,7 +40,7 @@ pub struct Vault {
     plans: hmac::Key,
 }
 
-/// What packs bytes before they are encrypted.
+/// The compressor of bytes before they are encrypted.
 pub struct Packer(zstd::bulk::Compressor<'static>);
 
 impl Packer {

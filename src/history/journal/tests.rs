@@ -13,7 +13,7 @@ struct Host {
     max_bytes: u64,
     formats: BTreeSet<ReportFormat>,
     state: State,
-    /// How often others were told.
+    /// The number of times that others were told.
     told: Cell<usize>,
 }
 

@@ -1,4 +1,4 @@
-//! What another installation owned becomes ours.
+//! The claim of an inventory: what another installation owned becomes ours.
 //!
 //! Its inventory holds everything all the while: objects are marked again first, each by a patch of the one that was
 //! looked at, and the inventory changes hands last. Whatever happens in between, a second try goes on.
@@ -14,7 +14,7 @@ use crate::cluster::{Cluster, ClusterError, Mode};
 use crate::inventory::audit::Audit;
 use crate::inventory::store::{self, Store};
 
-/// What is to change hands.
+/// The inventory whose owner is to change.
 pub struct ForeignInventory {
     store: Store,
     /// The installation that owned it.

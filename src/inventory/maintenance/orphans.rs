@@ -1,5 +1,5 @@
-//! What bears the marks of this installation and stands in no inventory of its syncs, and inventories of syncs that are
-//! not configured.
+//! Objects that bear the marks of this installation and stand in no inventory of its syncs, and inventories of syncs
+//! that are not configured.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -13,7 +13,7 @@ use super::{kinds, list_marked};
 use crate::cluster::{Cluster, ClusterError};
 use crate::inventory::store;
 
-/// What nobody looks after on a cluster.
+/// Objects and inventories that nobody looks after on a cluster.
 #[derive(Clone, Debug, Default, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Orphans {
@@ -21,7 +21,7 @@ pub struct Orphans {
     pub objects: Vec<Orphan>,
     /// Inventories.
     pub inventories: Vec<Abandoned>,
-    /// Why some kinds cannot be listed.
+    /// The reasons why some kinds cannot be listed.
     pub blind: Vec<String>,
 }
 
@@ -46,7 +46,7 @@ pub struct Abandoned {
     pub installation: String,
     /// Whether that is this one.
     pub is_ours: bool,
-    /// How many objects stand in it.
+    /// The number of objects in it.
     pub objects: usize,
 }
 

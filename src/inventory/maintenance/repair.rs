@@ -18,21 +18,21 @@ use crate::inventory::store::{self, Store};
 /// Names the Gateway that an object was rendered for.
 const GATEWAY_LABEL: &str = "gateway.networking.k8s.io/gateway-name";
 
-/// What an inventory is to become.
+/// The repair of an inventory: what it is to become.
 pub struct Repair {
     /// As it is.
     pub store: Store,
-    /// What is wrong with it.
+    /// The verdict: what is wrong with it.
     pub verdict: Verdict,
     /// As it will be.
     pub inventory: Inventory,
-    /// What becomes of each object that stands in it now, will stand in it, or is remembered.
+    /// The change of each object that stands in it now, will stand in it, or is remembered.
     pub changes: BTreeMap<ObjectId, Change>,
-    /// Why some kinds cannot be listed.
+    /// The reasons why some kinds cannot be listed.
     pub blind: Vec<String>,
 }
 
-/// What becomes of one entry.
+/// The change of one entry.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Change {
     /// It stays.
@@ -102,8 +102,8 @@ struct Sketch<'a> {
 }
 
 impl Sketch<'_> {
-    /// What bears our mark is ours, the one that is there now. Whether it was adopted nobody knows any more where
-    /// neither the inventory nor this host does, and then it counts as adopted.
+    /// Counts the object that is there now as ours, because it bears our mark. Whether it was adopted nobody knows any
+    /// more where neither the inventory nor this host does, and then it counts as adopted.
     fn ours(&mut self, id: &ObjectId, live: &Live) {
         let known = self.remembered.entries.get(id).or_else(|| self.found.entries.get(id));
         let change = match (self.found.entries.contains_key(id), known) {

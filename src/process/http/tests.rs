@@ -125,7 +125,7 @@ async fn an_address_that_is_taken_is_an_error_with_a_hint() {
     assert!(error.hint().is_some_and(|hint| hint.contains("http.listen")), "{:?}", error.hint());
 }
 
-/// What settings say about where to listen.
+/// Checks what settings say about where to listen.
 fn check(listen: &Value, expected: &str) {
     let found = match serde_json::from_value::<Settings>(json!({ "listen": listen })) {
         Ok(settings) => settings.listen.to_string(),

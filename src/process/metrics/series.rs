@@ -25,7 +25,7 @@ pub(super) type Seconds = Gauge<f64, AtomicU64>;
 #[derive(Debug)]
 pub(super) struct Series<L, M>(Arc<Mutex<BTreeMap<L, M>>>);
 
-/// What can be made for a label set that is seen for the first time.
+/// A value that can be made for a label set that is seen for the first time.
 pub(super) trait Fresh {
     fn fresh() -> Self;
 }

@@ -1,4 +1,4 @@
-//! What carrying out a plan goes by, its steps in groups, and what became of them.
+//! The terms of carrying out a plan, its steps in groups, and their outcomes.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -16,12 +16,12 @@ use crate::cluster::{ClusterError, Reason};
 use crate::reconcile::model::{Facts, RoundSettings};
 use crate::report::outcome::Outcome;
 
-/// What carrying out a plan goes by.
+/// The terms for carrying out a plan.
 #[derive(Clone, Copy)]
 pub struct Terms<'a> {
-    /// What the sync may do.
+    /// The policies: what the sync may do.
     pub policies: &'a Policies,
-    /// Where objects are kept before they are changed or deleted.
+    /// The place where objects are kept before they are changed or deleted.
     pub keep: Keep<'a>,
     /// Told when the process is to end.
     pub stop: &'a CancellationToken,
@@ -35,7 +35,7 @@ impl<'a> Terms<'a> {
     }
 }
 
-/// What became of the steps of a plan.
+/// The outcomes of the steps of a plan.
 #[derive(Clone, Debug, Default)]
 #[must_use]
 pub struct Applied {
@@ -43,11 +43,11 @@ pub struct Applied {
     pub outcomes: BTreeMap<ObjectId, Outcome>,
     /// The objects as they are now, of those that were written; without `managedFields`.
     pub live: BTreeMap<ObjectId, Live>,
-    /// Who had touched them by then.
+    /// The fingerprints of who had touched them by then.
     pub traces: BTreeMap<ObjectId, Fingerprint>,
     /// Objects whose deletion was asked for and of which it is not known that it is over: a finalizer may hold them.
     pub deleting: BTreeSet<ObjectId>,
-    /// Why units were left half done that nothing is wrong with: the next round goes on.
+    /// Units that were left half done though nothing is wrong with them, with the reason: the next round goes on.
     pub postponed: BTreeMap<ObjectId, String>,
     /// The cluster could not be talked to any more.
     pub lost: Option<String>,

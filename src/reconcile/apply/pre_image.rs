@@ -11,16 +11,16 @@ use tokio::task::spawn_blocking;
 use crate::cluster::{Cluster, ClusterError, Reason};
 use crate::history::archive::record::Recorder;
 
-/// Where objects are kept, and what was seen of them.
+/// The place where objects are kept, and what was seen of them.
 #[derive(Clone, Copy)]
 pub struct Keep<'a> {
     /// The record; `None` keeps nothing.
     pub recorder: Option<&'a Arc<Recorder>>,
-    /// What was seen when the plan was made.
+    /// The state observed when the plan was made.
     pub observed: &'a Observed,
 }
 
-/// What a step would write over was changed after the plan.
+/// The error for an object that a step would write over and that was changed after the plan.
 #[derive(Debug, thiserror::Error)]
 #[error("somebody has changed or deleted it since the plan was made")]
 struct Changed;

@@ -46,7 +46,7 @@ pub async fn prune(
     applied
 }
 
-/// What is left of a unit keeps all that it needs: after a failure nothing more is deleted.
+/// Deletes the objects of a unit. What is left of it keeps all that it needs: after a failure nothing more is deleted.
 async fn prune_unit(cluster: &dyn Cluster, steps: Vec<&Step>, terms: Terms<'_>, lost: &CancellationToken) -> Applied {
     let mut applied = Applied::default();
     let mut goes_on = true;
@@ -91,7 +91,7 @@ async fn delete(cluster: &dyn Cluster, step: &Step, terms: Terms<'_>) -> Result<
     Ok(Outcome::Done)
 }
 
-/// What was ours in a namespace is gone or going by now.
+/// Returns what a namespace holds of others, in words; what was ours in it is gone or going by now.
 async fn holds_others(cluster: &dyn Cluster, live: &Live, policies: &Policies) -> Result<Option<String>, ClusterError> {
     let contents = cluster.contents(&live.object).await?;
     let is_ours = |live: &Live| live.is_terminating() && policies.marker.owner(&live.object) == Owner::Us;

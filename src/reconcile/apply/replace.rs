@@ -18,11 +18,11 @@ use super::pre_image::Keep;
 use crate::cluster::{Cluster, ClusterError, Mode, Precondition, Reason};
 use crate::report::outcome::Outcome;
 
-/// How long a deletion may take; what a finalizer holds longer is replaced by a later round.
+/// The longest time for a deletion; what a finalizer holds longer is replaced by a later round.
 const PATIENCE: Duration = Duration::from_secs(20);
 const FIRST_PAUSE: Duration = Duration::from_millis(100);
 
-/// What became of a deletion.
+/// The result of a deletion.
 pub(super) enum Removal {
     /// The object is gone; this is what it was, if it was there.
     Gone(Option<Box<Live>>),

@@ -1,4 +1,4 @@
-//! What there is: lists of what bears the label of an implementation, and single reads of what does not.
+//! The objects that are there: lists of what bears the label of an implementation, and single reads of what does not.
 
 use std::collections::{BTreeMap, BTreeSet};
 

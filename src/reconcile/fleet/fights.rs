@@ -1,4 +1,4 @@
-//! What this host remembers of values that somebody sets back again and again: a file for each sync and cluster.
+//! The record that this host keeps of values that somebody sets back again and again: a file for each sync and cluster.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -59,7 +59,7 @@ pub(super) fn remember(order: &Order, clusters: &BTreeMap<String, ClusterReport>
     }
 }
 
-/// What a step has shown; `None` if it was not carried out.
+/// Returns what a step has shown; `None` if it was not carried out.
 fn seen<'a>(step: &'a StepReport, made: &'a [Difference]) -> Option<Seen<'a>> {
     let corrected: &[Difference] = match (step.action, &step.outcome) {
         (StepAction::Update, Some(Outcome::Done)) => &step.differences,

@@ -1,4 +1,4 @@
-//! What this host knows of clusters from earlier rounds: a file for each sync and cluster.
+//! The cache of what this host knows of clusters from earlier rounds: a file for each sync and cluster.
 
 use std::time::Duration;
 
@@ -12,15 +12,15 @@ use crate::reconcile::cache::LastRound;
 use crate::reconcile::model::{Conclusion, Order};
 use crate::state::State;
 
-/// Where this host keeps what it knows of clusters.
+/// The folder in which this host keeps what it knows of clusters.
 const KNOWN: &str = "known";
 
 fn known_path(order: &Order, cluster: &str) -> String {
     format!("{KNOWN}/{}/{cluster}.json", order.sync)
 }
 
-/// What is known of a cluster from earlier rounds; nothing, now and then, so that everything is compared again. An undo
-/// has to see all that it is about.
+/// Returns what is known of a cluster from earlier rounds; nothing, now and then, so that everything is compared again.
+/// An undo has to see all that it is about.
 pub(super) fn recall(order: &Order, cluster: &str, state: &State, now: Timestamp) -> Option<LastRound> {
     if order.full || order.undo.is_some() {
         return None;
@@ -38,8 +38,8 @@ pub(super) fn is_proven(order: &Order, cluster: &str, last: &journal::LastDrift,
     !age.is_negative() && age < proof_lasts(order.settings.schedule.full(), &order.sync, cluster)
 }
 
-/// How long it lasts that all objects were compared: as long as the sync says, a twenty-fourth more or less, so that a
-/// fleet does not do it all at once.
+/// Returns for how long a comparison of all objects is valid: as long as the sync says, a twenty-fourth more or less,
+/// so that a fleet does not do it all at once.
 fn proof_lasts(full: Duration, sync: &str, cluster: &str) -> SignedDuration {
     let drawn = digest(format!("{sync}/{cluster}").as_bytes());
     let share = u8::from_str_radix(&drawn[..2], 16).map_or(0.5, |byte| f64::from(byte) / 255.0);

@@ -1,4 +1,4 @@
-//! Where in the source that stands which a report is about: of every step its spec, and of what differs the line that asks
+//! The places in the source of what a report is about: of every step its spec, and of what differs the line that asks
 //! for it.
 
 #[cfg(test)]
@@ -78,7 +78,7 @@ fn ask(steps: &[StepReport], questions: &mut Questions, room: &mut usize) {
     }
 }
 
-/// What is asked for has a place; what is to go has none.
+/// Returns the paths that have a place: what is asked for has one; what is to go has none.
 fn paths(step: &StepReport) -> BTreeSet<String> {
     let wanted = step.differences.iter().filter(|difference| difference.after.is_some());
     wanted.map(|difference| difference.path.clone()).collect()

@@ -1,4 +1,4 @@
-//! What rounds have rendered and applied with success, kept for a rollback.
+//! The history of what rounds have rendered and applied with success, kept for a rollback.
 
 use std::sync::Arc;
 
@@ -12,7 +12,7 @@ use crate::history::archive::{About, Archive, sets};
 use crate::reconcile::model::{Conclusion, Order};
 use crate::report::{ClusterState, Mode};
 
-/// Where a round keeps what it has rendered.
+/// The place where a round keeps what it has rendered.
 pub(super) struct RenderHistory {
     archive: Arc<Archive>,
     about: About,

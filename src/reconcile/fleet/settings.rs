@@ -80,7 +80,7 @@ fn applying(order: &Order, snapshot: &Snapshot) -> Applied {
     Applied { address, revision, committed: snapshot.committed }
 }
 
-/// What this host remembers of the sync on one of the clusters.
+/// Returns the record that this host keeps of the sync on one of the clusters.
 pub(super) fn audit(order: &Order, cluster: &str, state: &State) -> Audit {
     Audit::new(state, &order.sync, cluster, order.key.clone())
 }
@@ -157,7 +157,7 @@ fn wait_policy(order: &Order) -> Option<WaitPolicy> {
     (wait.enabled && order.wait).then_some(wait_policy)
 }
 
-/// Who wins where others write to our fields, and what of that was tried in vain on this cluster.
+/// Returns who wins where others write to our fields, and what of that was tried in vain on this cluster.
 fn conflicts(order: &Order, cluster: &str, state: &State) -> Conflicts {
     let rules = order.settings.conflicts.iter().map(ConflictRule::rule).collect();
     let ignore = order.settings.ignore.iter().filter_map(IgnoreRule::rule).collect();

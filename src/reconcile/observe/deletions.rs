@@ -1,4 +1,4 @@
-//! What may be deleted: what goes with it, and who still uses it.
+//! Objects that may be deleted: what goes with them, and who still uses them.
 
 use std::collections::BTreeSet;
 

@@ -1,4 +1,4 @@
-//! What a round leaves behind for the next: which objects are exactly what is wanted, and how that is seen.
+//! The cache update that a round leaves for the next: which objects are exactly what is wanted, and how that is seen.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -44,7 +44,7 @@ pub(super) async fn closing(
     MetadataView::default().widened(cluster, &objects, &settings.policies.marker).await.ok().flatten()
 }
 
-/// What will still be so of a field in the next round; what was handed over is left to its new owner then.
+/// Returns what will still be so of a field in the next round; what was handed over is left to its new owner then.
 fn lasting(field: &FieldVerdict) -> Option<FieldVerdict> {
     match field.verdict {
         Verdict::Yielded | Verdict::HandedOver => Some(FieldVerdict { verdict: Verdict::Yielded, ..field.clone() }),
@@ -61,7 +61,7 @@ pub(super) struct Basis<'a> {
     pub(super) applied: &'a Applied,
     /// The newest state of objects.
     pub(super) live: &'a BTreeMap<ObjectId, Live>,
-    /// What was seen at the end.
+    /// The metadata seen at the end.
     pub(super) closing: Option<&'a MetadataView>,
 }
 
@@ -77,7 +77,7 @@ impl Basis<'_> {
         Some(LastRound { cache, no_change })
     }
 
-    /// What a round after which there is nothing left to do was about.
+    /// Returns the subject of a round after which there is nothing left to do.
     fn no_change(&self, cache: &Cache, store: &Store, report: &ClusterReport) -> Option<NoChange> {
         let Self { settings, facts, plan, applied, .. } = self;
         let right: BTreeSet<&ObjectId> = cache.objects.iter().map(|cached| &cached.id).collect();

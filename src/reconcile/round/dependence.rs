@@ -97,7 +97,8 @@ impl Open {
 mod tests {
     use super::*;
 
-    /// What is open has the file of its name, `shared.yaml` apart, and what is deleted was made at noon.
+    /// Checks whether a deletion is blocked. What is open has the file of its name, `shared.yaml` apart, and what is
+    /// deleted was made at noon.
     #[track_caller]
     fn check(open: (&str, &str, Option<&str>), pruned: (&str, &str, &str), is_blocked: bool) {
         let id = |namespace: &str, name: &str| ObjectId::new("gateway.networking.k8s.io", "Gateway", namespace, name);

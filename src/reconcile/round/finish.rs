@@ -55,11 +55,11 @@ pub(super) async fn finish(
     (report, last_round)
 }
 
-/// How things are after everything was applied.
+/// The state after everything was applied.
 struct After {
     /// The newest state of every object that was looked at.
     live: BTreeMap<ObjectId, Live>,
-    /// What is not healthy.
+    /// The objects that are not healthy.
     unhealthy: Unhealthy,
 }
 
@@ -125,7 +125,8 @@ fn forget(plan: &mut Plan, applied: &Applied) {
     }
 }
 
-/// What has moved to another sync is done when this one has let go of it.
+/// Returns the objects that have moved to another sync, with their outcome: they are done when this sync has let go of
+/// them.
 fn released(plan: &Plan) -> impl Iterator<Item = (ObjectId, Outcome)> {
     let is_over = |step: &&Step| matches!(step.action, Action::Release(Release { is_taken: true, .. }));
     plan.steps.iter().filter(is_over).map(|step| (step.id.clone(), Outcome::Done))

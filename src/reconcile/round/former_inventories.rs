@@ -56,7 +56,7 @@ impl Stores {
 /// Inventories of former names.
 pub(super) struct Others {
     former: BTreeMap<String, Store>,
-    /// Why one of them cannot be trusted.
+    /// The reason why one of them cannot be trusted.
     suspicion: Option<Suspicion>,
 }
 

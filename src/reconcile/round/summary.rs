@@ -1,4 +1,4 @@
-//! What a round on a cluster came to: the state of the cluster and of every unit.
+//! The result of a round on a cluster: the state of the cluster and of every unit.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -99,7 +99,7 @@ pub(super) fn units(
     reports
 }
 
-/// What objects are fought about: of each unit the first.
+/// Returns the fields that objects are fought about: of each unit the first.
 fn fights(plan: &Plan) -> BTreeMap<&ObjectId, String> {
     let mut fights = BTreeMap::new();
     for step in &plan.steps {

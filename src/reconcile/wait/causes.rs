@@ -1,4 +1,4 @@
-//! Why waiting was in vain: what the worst pod of an object says, and the newest warning.
+//! The reasons why waiting was in vain: what the worst pod of an object says, and the newest warning.
 //!
 //! Asked only when time is up, and about a few objects. What cannot be found out is left out.
 

@@ -62,7 +62,7 @@ fn words(findings: &[Finding]) -> Vec<&str> {
     findings.iter().map(|finding| finding.what.as_str()).collect()
 }
 
-/// How far a round came.
+/// The part that a round saw.
 #[derive(Clone, Debug)]
 enum Sees {
     All,
@@ -71,7 +71,7 @@ enum Sees {
     Nothing(&'static str),
 }
 
-/// How far a round came, and what differs at its time: objects and paths.
+/// The part that a round saw, and what differs at its time: objects and paths.
 type Round = (Sees, BTreeSet<(u8, u8)>);
 
 fn round() -> impl Strategy<Value = Round> {

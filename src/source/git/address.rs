@@ -1,4 +1,4 @@
-//! Where a repository is: the forms of address that are accepted, and none else.
+//! The address of a repository: the forms that are accepted, and none else.
 //!
 //! An address goes into logs and reports, so it holds no secret: passwords and tokens belong in files.
 //! It goes to servers too, so nothing in it may be taken for an option of a command line.
@@ -21,7 +21,7 @@ pub struct Address {
     transport: Transport,
 }
 
-/// How a repository is reached.
+/// The way in which a repository is reached.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Transport {
     /// HTTP inside TLS.

@@ -53,7 +53,7 @@ pub(super) fn update(
     Ok(Some(wanted))
 }
 
-/// What is known and decided in a conversation.
+/// The state of a conversation: what is known and decided in it.
 struct Conversation<'a> {
     settings: &'a Settings,
     credentials: Credentials,
@@ -62,7 +62,7 @@ struct Conversation<'a> {
     refusal: Cell<Option<Failure>>,
 }
 
-/// Why we ended a conversation ourselves.
+/// The reason why we ended a conversation ourselves.
 #[derive(Debug, thiserror::Error)]
 enum Refusal {
     #[error("the server asks for credentials, and the source has none that it takes")]

@@ -12,7 +12,7 @@ use super::settings::Auth;
 use crate::basics::private::{self, TooOpen};
 use crate::source::Reason;
 
-/// What a server is shown when it asks who we are.
+/// The credentials that a server is shown when it asks who we are.
 #[derive(Debug)]
 pub(super) enum Credentials {
     /// Nothing.
@@ -28,7 +28,7 @@ pub(super) enum Credentials {
     Key {
         /// The private key.
         file: PathBuf,
-        /// What the private key is encrypted with.
+        /// The passphrase that the private key is encrypted with.
         passphrase: Option<SecretString>,
     },
 }

@@ -1,4 +1,4 @@
-//! Why a poll failed, and what libgit2's errors mean.
+//! The reasons why a poll failed, and what libgit2's errors mean.
 //!
 //! libgit2 tells little by codes and much by text, so some of the text is looked at; the library is built in, hence
 //! its text is known.
@@ -17,7 +17,7 @@ use crate::source::Reason;
 /// The longest text of a server that is passed on, in characters.
 const MAX_TEXT: usize = 300;
 
-/// Why a poll failed: everything of a [`SourceError`](crate::source::SourceError) but the address.
+/// The reason why a poll failed: everything of a [`SourceError`](crate::source::SourceError) but the address.
 #[derive(Debug)]
 pub(super) struct Failure {
     pub(super) reason: Reason,
@@ -48,12 +48,12 @@ impl Failure {
     }
 }
 
-/// What libgit2, or the server through it, said.
+/// The words of libgit2, or of the server through it.
 #[derive(Debug, thiserror::Error)]
 #[error("{0}")]
 pub(super) struct GitError(String);
 
-/// What part of a poll failed.
+/// The part of a poll that failed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Stage {
     /// Connecting and listing what is there.

@@ -38,7 +38,7 @@ impl fmt::Display for HostKey {
     }
 }
 
-/// Why a server is not trusted.
+/// The reason why a server is not trusted.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub(super) enum Mistrust {
     /// The file does not know the host.

@@ -1,4 +1,5 @@
-//! What libgit2 keeps once for the whole process: time-outs, where it looks for configuration, whom it trusts.
+//! The settings that libgit2 keeps once for the whole process: time-outs, where it looks for configuration, whom it
+//! trusts.
 //!
 //! These are global variables of a C library, so setting them is `unsafe`; this is the only place that does.
 //! Limits that belong to a single poll are elsewhere: the library has none.
@@ -15,10 +16,10 @@ use tokio::sync::Semaphore;
 use super::InitError;
 use super::address::Transport;
 
-/// How long a server may take to accept a connection, in milliseconds.
+/// The longest time for a server to accept a connection, in milliseconds.
 const CONNECT_TIMEOUT_MS: i32 = 10_000;
 
-/// How long a server may keep silent, in milliseconds.
+/// The longest time that a server may keep silent, in milliseconds.
 const SILENCE_TIMEOUT_MS: i32 = 30_000;
 
 /// The most repositories of one server that are talked to at once, whatever the number of sources: a server that a hundred

@@ -18,13 +18,14 @@ use super::failure::Failure;
 use crate::basics::private::lock_file;
 use crate::source::Reason;
 
-/// How many packs and their indexes a mirror may have: each fetch leaves two files, one that was cut short leaves one.
+/// The most packs and their indexes that a mirror may have: each fetch leaves two files, one that was cut short leaves
+/// one.
 const MAX_PACK_FILES: usize = 400;
 
-/// How often a lock that somebody else holds is tried.
+/// The pause between two tries of a lock that somebody else holds.
 const LOCK_PAUSE: Duration = Duration::from_millis(50);
 
-/// Where the mirror of one source is, and the exclusive right to it.
+/// The place of the mirror of one source, and the exclusive right to it.
 #[derive(Debug)]
 pub(super) struct Place {
     folder: PathBuf,

@@ -1,4 +1,4 @@
-//! What can be named in a repository: branches, tags, commits and paths.
+//! Everything that can be named in a repository: branches, tags, commits and paths.
 //!
 //! Names are checked when the config file is read, so that none of them is an option of a command line or leads out of
 //! the repository.
@@ -8,7 +8,7 @@ use git2::Oid;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// What to read of a repository.
+/// The branch, tag or commit of a repository that is to be read.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", try_from = "Written")]
 #[schemars(!try_from)]
@@ -48,7 +48,7 @@ pub struct CommitId(Oid);
 #[schemars(with = "String")]
 pub struct SubPath(String);
 
-/// What is written is no branch or tag, no commit, or no path inside of a repository.
+/// The error for text that is no branch or tag, no commit, or no path inside of a repository.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum NameError {
     /// None of what can be named, or several.

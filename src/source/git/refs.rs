@@ -8,10 +8,10 @@ use super::failure::Failure;
 use super::names::Reference;
 use crate::source::Reason;
 
-/// How many names a hint lists.
+/// The most names that a hint lists.
 const LISTED: usize = 5;
 
-/// What a repository has: all its references, and which one its default is.
+/// The references of a repository: all of them, and which one its default is.
 ///
 /// A name that ends in `^{}` leads to what an annotated tag stands for, as in git's own listing.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -24,9 +24,9 @@ pub(super) struct References {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Wanted {
     pub(super) commit: Oid,
-    /// What to ask the server for: a reference, or the commit itself.
+    /// The name to ask the server for: a reference, or the commit itself.
     pub(super) ask_for: String,
-    /// How the snapshot is called: `main@sha1:…`, or `sha1:…` for a commit that was named itself.
+    /// The name of the snapshot: `main@sha1:…`, or `sha1:…` for a commit that was named itself.
     pub(super) revision: String,
 }
 

@@ -1,4 +1,4 @@
-//! What the config file says about one git source.
+//! The settings of one git source in the config file.
 //!
 //! Secrets are never here, only the files that hold them.
 //! Whether those files can be read shows at each poll, because they may be replaced at any time.
@@ -18,18 +18,19 @@ use crate::basics::paths::{NoCredentials, Paths};
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct Settings {
-    /// Where the repository is: `https://…`, `ssh://…`, `git@host:path`, `file://…`, a path, or an open `http://…`.
+    /// The address of the repository: `https://…`, `ssh://…`, `git@host:path`, `file://…`, a path, or an open
+    /// `http://…`.
     pub url: Address,
-    /// What to read: a branch, a tag or a commit; the server's default branch if absent.
+    /// The reference to read: a branch, a tag or a commit; the server's default branch if absent.
     #[serde(rename = "ref", default, skip_serializing_if = "Option::is_none")]
     pub reference: Option<Reference>,
     /// The folder, or file, in the repository that holds the specs.
     #[serde(default)]
     pub path: SubPath,
-    /// How to get in, and how to know the server.
+    /// The credentials, and the means to know the server.
     #[serde(default)]
     pub auth: Auth,
-    /// How long a poll may take before it is given up.
+    /// The longest time for a poll before it is given up.
     #[serde(default = "default_timeout")]
     pub timeout: Period,
 }

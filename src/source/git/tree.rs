@@ -12,7 +12,7 @@ use git2::{ErrorCode, ObjectType, Oid, Repository, TreeEntry};
 use super::failure::Failure;
 use crate::source::Reason;
 
-/// What a file that Git LFS keeps elsewhere begins with.
+/// The beginning of a file that Git LFS keeps elsewhere.
 const LFS_POINTER: &[u8] = b"version https://git-lfs.github.com/spec/";
 
 /// The kinds of entry, by their mode. The lowest bits only say who may read a file.

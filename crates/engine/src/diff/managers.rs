@@ -1,4 +1,4 @@
-//! Who wrote a field: the `managedFields` of a live object, read for one path.
+//! The writers of a field: the `managedFields` of a live object, read for one path.
 //!
 //! The format is `FieldsV1` (KEP-555): `f:<field>` for fields, `k:<json>` for list elements by key, `v:<json>` for
 //! elements of sets.

@@ -19,16 +19,16 @@ use crate::problem::{Place, Problem};
 /// The longest text of a rule, in bytes.
 const MAX_LENGTH: usize = 1_000;
 
-/// How deep an expression may nest: a thread has stack for more.
+/// The deepest nesting of an expression: a thread has stack for more.
 pub(super) const MAX_DEPTH: u16 = 24;
 
 /// A rule that cannot be used.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{message}")]
 pub struct RuleError {
-    /// What is wrong with it.
+    /// The mistake in it.
     pub message: String,
-    /// What was probably meant.
+    /// A hint at what was probably meant.
     pub hint: Option<String>,
 }
 

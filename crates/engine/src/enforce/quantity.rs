@@ -10,7 +10,7 @@ use crate::quantity::Quantity;
 /// The name of the function.
 pub(super) const NAME: &str = "quantity";
 
-/// What every rule can use: CEL's own functions, and ours.
+/// The functions that every rule can use: CEL's own, and ours.
 pub(super) static FUNCTIONS: LazyLock<Arc<Env>> = LazyLock::new(|| {
     let mut env = Env::stdlib();
     let added = [

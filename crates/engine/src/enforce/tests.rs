@@ -80,7 +80,7 @@ fn rule(text: &str) -> Result<Rule, RuleError> {
     Rule::new(&bound, Place { file: "rules.yaml".into(), line: 7, column: 1 }, &Vocabulary::of_all(packs.kinds()))
 }
 
-/// What a rule says about one Gateway: nothing if it holds.
+/// Returns what a rule says about one Gateway: nothing if it holds.
 fn outcome(text: &str) -> String {
     outcome_of(text, PARAMETERS, GATEWAY_TEXT)
 }

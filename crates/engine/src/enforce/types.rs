@@ -1,4 +1,4 @@
-//! What an expression yields, as far as that shows without values.
+//! The type that an expression yields, as far as that shows without values.
 
 use cel::IdedExpr;
 use cel::common::ast::{CallExpr, Expr, LiteralValue, operators};
@@ -7,7 +7,7 @@ use super::quantity;
 use super::walk::Walk;
 use super::words::Meaning;
 
-/// What yields true or false.
+/// Operators and functions that yield true or false.
 pub(super) const PREDICATES: [&str; 13] = [
     operators::LOGICAL_AND,
     operators::LOGICAL_OR,
@@ -24,7 +24,7 @@ pub(super) const PREDICATES: [&str; 13] = [
     "endsWith",
 ];
 
-/// What yields something else, or may.
+/// Operators and functions that yield something else, or may.
 pub(super) const FUNCTIONS: [&str; 18] = [
     operators::CONDITIONAL,
     operators::INDEX,
@@ -49,7 +49,7 @@ pub(super) const FUNCTIONS: [&str; 18] = [
 /// The functions that yield true or false and look like any other.
 pub(super) const TESTS: [&str; 2] = ["contains", "matches"];
 
-/// What an expression yields, as far as it can be known.
+/// The type that an expression yields, as far as it can be known.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Type {
     Bool,

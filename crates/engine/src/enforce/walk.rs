@@ -1,4 +1,4 @@
-//! What can be known of an expression before it meets a value: what it reads, and what is wrong with it.
+//! All that can be known of an expression before it has values: what it reads, and what is wrong with it.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -12,7 +12,7 @@ use super::words::{Meaning, Vocabulary};
 use crate::check::suggest;
 use crate::schema::EACH;
 
-/// How deep macros may nest.
+/// The deepest nesting of macros.
 const MAX_LOOPS: usize = 2;
 
 /// The macros, for who misspells one.
@@ -194,7 +194,7 @@ impl<'a> Walk<'a> {
         Err(RuleError::new(format!("within a macro, {what} could grow with every pass, and is not allowed")))
     }
 
-    /// What a macro puts into its list.
+    /// Checks what a macro puts into its list.
     fn collected(&mut self, element: &IdedExpr) -> Result<(), RuleError> {
         let passes_on = matches!(&element.expr, Expr::Ident(name) if self.variable(name).is_some());
         if self.loops > 1 && !passes_on {
@@ -299,7 +299,7 @@ pub(super) fn written(path: &[String]) -> String {
     path.join(".").replace(&format!(".{EACH}"), EACH)
 }
 
-/// What a macro itself has put there; nobody can write a name with that sign.
+/// Tells whether a macro itself has put an expression there; nobody can write a name with that sign.
 fn is_own(expression: &Expr) -> bool {
     matches!(expression, Expr::Ident(name) if name.starts_with('@'))
 }

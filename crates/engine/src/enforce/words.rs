@@ -1,4 +1,4 @@
-//! What the names in a rule mean, by the schemas of what it is about.
+//! The meanings of the names in a rule, by the schemas of what it is about.
 //!
 //! A field that is not set makes a rule not apply, so that one that does not exist must be found here: otherwise a
 //! misspelled rule would never be broken.
@@ -24,16 +24,16 @@ pub(super) const OBJECT: &str = "object";
 /// The variable that holds what is known of the cluster.
 pub(super) const CLUSTER: &str = "cluster";
 
-/// What the names in a rule mean.
+/// The meanings of the names in a rule.
 #[derive(Debug)]
 pub struct Vocabulary<'a> {
     parameters: Vec<&'a Schema>,
     gateway: Option<&'a Schema>,
-    /// What names can begin with beside the fields of parameters.
+    /// The possible beginnings of names, beside the fields of parameters.
     roots: &'static [&'static str],
 }
 
-/// What stands at a path.
+/// The meaning of a path: what stands there.
 pub(super) enum Meaning<'a> {
     /// Something of one of these types, in the words of JSON schema; none is any.
     Types(BTreeSet<&'a str>),

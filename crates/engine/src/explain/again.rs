@@ -20,7 +20,7 @@ use crate::yaml::Node;
 /// An input, and what it says instead.
 pub(super) type Instead<'a> = (&'a Input, &'a Value);
 
-/// What is not as it was.
+/// The inputs that are not as they were.
 #[derive(Default)]
 struct Changed {
     document: Option<Document>,

@@ -11,9 +11,9 @@ use crate::problem::Place;
 /// An input that has a say in a field.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Origin {
-    /// How it bears on the field.
+    /// Its effect on the field.
     pub effect: Effect,
-    /// What it says.
+    /// The statement of the input.
     pub said: Said,
     /// On so many fields of the object it bears.
     pub(super) breadth: usize,

@@ -1,4 +1,4 @@
-//! What the objects of one unit are made of, and who says it where.
+//! The inputs that the objects of one unit are made of, and who says them where.
 
 use std::sync::Arc;
 
@@ -36,11 +36,11 @@ pub(super) enum Kind {
     Defaults,
     /// A layer above it.
     Layer(usize),
-    /// What a `ClusterOverlay` says about objects; its parameters are a layer.
+    /// The part of a `ClusterOverlay` about objects; its parameters are a layer.
     Overlay(usize),
     /// The settings of the pack, beside the parameters in it.
     Settings,
-    /// What a sync says about all that it renders.
+    /// The options of a sync for all that it renders.
     Sync,
 }
 
@@ -281,7 +281,7 @@ fn is_in_patch(spot: &Spot) -> bool {
     }
 }
 
-/// What controllers write into a document goes in nowhere.
+/// Returns the content of a document; what controllers write into it goes in nowhere.
 fn document(document: &Document) -> Value {
     let mut root = document.root.to_value();
     if let Some(fields) = root.as_object_mut() {

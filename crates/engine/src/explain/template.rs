@@ -1,4 +1,4 @@
-//! What a pack brings along by itself: texts of its templates, and values that nobody can change.
+//! The contents of a pack itself: texts of its templates, and values that nobody can change.
 
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -9,7 +9,7 @@ use super::{Cause, Effect, Explanation, Leaf, Said};
 /// Values longer than this are folded.
 const LONGEST_VALUE: usize = 100;
 
-/// How many of the things that a field merely depends on are named, beside those that name lines of it.
+/// The largest number of inputs named on which a field merely depends, beside those that name lines of it.
 const MOST_GOVERNING: usize = 3;
 
 impl fmt::Display for Explanation {

@@ -12,16 +12,16 @@ use super::vary::{carries, text};
 use super::{Cause, Effect, Leaf, Said};
 use crate::object::Object;
 
-/// What an input said, and what it says instead; `None` if nothing.
+/// The value that an input said, and the one that it says instead; `None` if nothing.
 pub(super) type Exchange<'a> = (&'a Value, Option<&'a Value>);
 
-/// What became of one leaf when an input was changed.
+/// The change of one leaf after an input was changed.
 struct LeafChange {
     effect: Effect,
     lines: BTreeSet<usize>,
 }
 
-/// What became of an object.
+/// The changes of an object.
 #[derive(Default)]
 pub(super) struct Changes {
     /// The leaves that have changed, by their number.

@@ -1,4 +1,4 @@
-//! Why a workload is not ready: what its worst pod says, and what was last complained about it.
+//! The reason why a workload is not ready: what its worst pod says, and the last complaint about it.
 
 use std::fmt;
 use std::ops::Add;
@@ -43,16 +43,16 @@ impl fmt::Display for Count {
     }
 }
 
-/// What is wrong with a pod; what is worse is greater.
+/// The trouble with a pod; worse trouble is greater.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Trouble {
-    /// How bad it is.
+    /// Its severity.
     pub grade: Grade,
     /// In the words of who has seen it.
     pub what: String,
 }
 
-/// How bad the state of a pod is.
+/// The severity of the state of a pod.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Grade {
     /// It may only take a while.
@@ -115,7 +115,7 @@ fn container(status: &Value) -> Option<Trouble> {
     (!is_up).then(|| Trouble { grade: Grade::Slow, what: format!("container {name} is not ready") })
 }
 
-/// How a container has ended, if not well.
+/// Returns how a container has ended, if not well.
 fn ended(terminated: &Value) -> Option<String> {
     let code = terminated["exitCode"].as_i64().filter(|code| *code != 0)?;
     Some(words(&format!("ended with exit code {code}"), text(terminated, "reason"), text(terminated, "message")))

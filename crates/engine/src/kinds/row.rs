@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use serde::Deserialize;
 use serde_json::Value;
 
-/// What is known of a kind.
+/// One row: a kind and its columns.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields, default)]
 #[expect(clippy::struct_excessive_bools, reason = "each is a column that stands for itself")]
@@ -28,15 +28,15 @@ pub struct Row {
     pub refers_to: Vec<Reference>,
     /// The field of others in which its objects are named with their kind.
     pub named_in: Option<String>,
-    /// What `spec.selector` of its objects chooses.
+    /// The things that `spec.selector` of its objects chooses.
     pub selects: Selects,
     /// Whether requests come in by its objects, so that they stand first in trees.
     pub route: bool,
-    /// Where its objects have templates of pods.
+    /// Paths of the templates of pods in its objects.
     pub templates: Vec<String>,
     /// The label by which its pods name their object, where it has no selector.
     pub pod_label: Option<String>,
-    /// What its operator makes of its objects.
+    /// The objects that its operator makes of its own.
     pub makes: Option<Makes>,
     /// Fields that others may add: they stay, and are no drift.
     pub others_may_add: Vec<String>,
@@ -94,23 +94,23 @@ pub enum Order {
     Parameters,
     /// Gateways and their classes.
     Gateway,
-    /// What belongs to a Gateway.
+    /// Parts of a Gateway.
     Listeners,
     /// Accounts and roles.
     Account,
-    /// What binds them.
+    /// Bindings of those.
     Binding,
     /// Files and keys.
     Config,
     /// Names in the network.
     Service,
-    /// What runs.
+    /// Workloads.
     Workload,
-    /// What scales or guards what runs.
+    /// Scaling and disruption budgets of workloads.
     Scaling,
-    /// What leads to what runs. Requests come when those are there whom they are for, and no more before they go.
+    /// Ways to workloads. Requests come when those are there whom they are for, and no more before they go.
     Pool,
-    /// What leads requests there.
+    /// Routes of requests there.
     Route,
 }
 
@@ -118,7 +118,7 @@ pub enum Order {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub enum Wave {
-    /// What others need: namespaces, kinds, parameters.
+    /// Needs of others: namespaces, kinds, parameters.
     Base,
     /// Classes.
     Class,
@@ -147,9 +147,9 @@ pub enum Health {
     Established,
     /// As a Job: complete.
     Job,
-    /// What its controller says of it.
+    /// By its controller, in its status.
     Said(Box<Said>),
-    /// What others say of it who use it: it is healthy unless one refuses it.
+    /// By others who use it, in its status: it is healthy unless one refuses it.
     Refusals(Refusals),
     /// An expression in CEL over `object`.
     Current(String),
@@ -162,7 +162,7 @@ impl Health {
     }
 }
 
-/// What a controller says of an object, by conditions and fields.
+/// The verdict of a controller on an object, by conditions and fields.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields, default)]
 pub struct Said {
@@ -235,7 +235,7 @@ pub struct Reference {
     pub kind: String,
 }
 
-/// What a selector chooses.
+/// The things that a selector chooses.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub enum Selects {
@@ -248,7 +248,7 @@ pub enum Selects {
     Workload,
 }
 
-/// What an operator makes of an object, of the same group and version.
+/// Objects that an operator makes of another one, of the same group and version.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct Makes {

@@ -4,7 +4,7 @@
 
 use serde_json::Value;
 
-/// What names a secret by itself, as the last word.
+/// Words that name a secret by themselves, as the last word.
 const PLAIN: [&str; 16] = [
     "password",
     "passwords",
@@ -27,7 +27,7 @@ const PLAIN: [&str; 16] = [
 /// Of these a number is secret too; of others it counts something, as `maxTokens`.
 const NUMERIC: [&str; 6] = ["password", "passwd", "passphrase", "pwd", "pass", "pin"];
 
-/// What kind of key is secret: `api_key`, `tls.key`; others sort, partition, or select.
+/// Kinds of keys that are secret: `api_key`, `tls.key`; others sort, partition, or select.
 const KEYS: [&str; 16] = [
     "api",
     "access",
@@ -47,7 +47,7 @@ const KEYS: [&str; 16] = [
     "hmac",
 ];
 
-/// What a `secret` is a name of: `pullSecret: registry`.
+/// Words before `secret` that make its value the name of one: `pullSecret: registry`.
 const REFERRING: [&str; 4] = ["tls", "pull", "image", "existing"];
 
 /// Tells whether a field, by its name, holds a secret if it has this value.

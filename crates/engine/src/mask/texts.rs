@@ -16,7 +16,8 @@ fn pattern(text: &str) -> Regex {
     Regex::new(text).expect("the pattern is constant, and tests use it")
 }
 
-/// What is secret wherever it stands: private keys, also in base64, JSON web tokens, and tokens with a known beginning.
+/// Texts that are secret wherever they stand: private keys, also in base64, JSON web tokens, and tokens with a known
+/// beginning.
 static WHOLE: Pattern = LazyLock::new(|| {
     pattern(concat!(
         r"(?s:-----BEGIN [A-Z0-9 ]*PRIVATE KEY(?: BLOCK)?-----(?P<pem>.+?)(?:-----END|\z))",
@@ -30,7 +31,7 @@ static WHOLE: Pattern = LazyLock::new(|| {
 /// An address, up to what can be in none.
 static ADDRESS: Pattern = LazyLock::new(|| pattern(r#"[A-Za-z][A-Za-z0-9+.-]*://(?P<rest>[^\s"'<>\\`]+)"#));
 
-/// What follows the scheme of a header.
+/// The text that follows the scheme of a header.
 static SCHEME: Pattern =
     LazyLock::new(|| pattern(r"(?i)(?P<before>authorization\W+)?\b(?:bearer|basic)[ \t]+(?P<secret>[\w.~+/=-]{3,})"));
 
@@ -52,7 +53,7 @@ static PAIR: Pattern = LazyLock::new(|| {
     ))
 });
 
-/// How API servers begin what is wrong with a field.
+/// Words with which API servers begin a message about what is wrong with a field.
 const COMPLAINTS: [&str; 9] = [
     "Required value",
     "Forbidden",
@@ -68,7 +69,7 @@ const COMPLAINTS: [&str; 9] = [
 /// The same, before the value that is wrong.
 const INVALID: &str = "Invalid value:";
 
-/// What says in a header how to read what follows.
+/// Words in a header that say how to read what follows.
 const SCHEMES: [&str; 2] = ["bearer ", "basic "];
 
 /// Returns where secrets stand in a text, in order and apart.
@@ -193,13 +194,13 @@ fn assigned(text: &str, hit: &Captures<'_>) -> Option<Range<usize>> {
     (is_set || !is_word).then_some(range)
 }
 
-/// What a pair of fields sets: a line of YAML, or up to what ends a field of JSON.
+/// Returns the range of what a pair of fields sets: a line of YAML, or up to what ends a field of JSON.
 fn paired(text: &str, hit: &Captures<'_>) -> Option<Range<usize>> {
     let is_flow = hit[0].contains([',', '"', '\\']);
     value(text, hit, |c| "\r\n".contains(c) || is_flow && ",}\"\\".contains(c))
 }
 
-/// What an API server quotes.
+/// Returns the range of what an API server quotes.
 fn quoted(text: &str, start: usize) -> Range<usize> {
     let rest = &text[start..];
     match rest.strip_prefix('"') {
@@ -208,7 +209,7 @@ fn quoted(text: &str, start: usize) -> Range<usize> {
     }
 }
 
-/// What is set: up to the end of its quotes, or to what ends it where there are none.
+/// Returns the range of the value that is set: up to the end of its quotes, or to what ends it where there are none.
 fn value(text: &str, hit: &Captures<'_>, ends: impl Fn(char) -> bool) -> Option<Range<usize>> {
     let start = hit.get(0)?.end();
     let rest = &text[start..];

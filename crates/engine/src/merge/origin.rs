@@ -1,4 +1,4 @@
-//! Who set each merged value.
+//! The origin of each merged value.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -49,7 +49,7 @@ pub struct Layer<'a> {
     pub name: LayerName,
     /// The file that it stands in.
     pub file: Arc<str>,
-    /// What it says.
+    /// Its content.
     pub node: &'a Node,
 }
 
@@ -65,7 +65,7 @@ impl<'a> Layer<'a> {
     }
 }
 
-/// Who set a value, and where.
+/// The layer that set a value, and the place.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Origin {
     /// The layer.
@@ -85,11 +85,11 @@ impl fmt::Display for Origin {
 pub struct Merged {
     /// The value.
     pub content: MergedContent,
-    /// Who set it. Of a mapping or an appended list: who mentioned it first.
+    /// The layer that set it, and the place. Of a mapping or an appended list: who mentioned it first.
     pub origin: Origin,
 }
 
-/// What a [`Merged`] holds.
+/// The content of a [`Merged`].
 #[derive(Clone, Debug, PartialEq)]
 pub enum MergedContent {
     /// Anything without parts.

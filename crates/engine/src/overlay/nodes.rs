@@ -1,4 +1,4 @@
-//! What a patch has made, with positions: what is as it was keeps its own.
+//! The nodes that a patch has made, with positions: what is as it was keeps its own.
 
 use std::collections::BTreeMap;
 

@@ -19,7 +19,7 @@ use crate::yaml;
 /// The fields of `metadata` that a patch may change.
 const OPEN_METADATA: [&str; 2] = ["labels", "annotations"];
 
-/// What to know about what no patch may change.
+/// The message about what no patch may change.
 const CLOSED: &str = "which object it is, which pods it selects, its status and all metadata but labels and annotations \
                       cannot be patched";
 

@@ -18,9 +18,9 @@ pub(super) struct OverlayPatch<'a> {
     pub list: &'static str,
     /// Which of the list.
     pub index: usize,
-    /// How to read it.
+    /// The type of the patch, which says how to read it.
     pub kind: PatchType,
-    /// What it says.
+    /// The patch itself.
     pub patch: &'a Value,
 }
 

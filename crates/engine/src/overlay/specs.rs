@@ -11,7 +11,7 @@ use crate::problem::{Place, Problem};
 use crate::spec::{Document, Kind, Kinds, Specs, validate};
 use crate::yaml::Position;
 
-/// What says which object a document is.
+/// The fields that say which object a document is.
 const IDENTITY: [&str; 4] = ["/apiVersion", "/kind", "/metadata/name", "/metadata/namespace"];
 
 /// Applies what the overlays of a cluster say about specs; one that comes out broken is broken.

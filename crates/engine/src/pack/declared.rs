@@ -19,7 +19,7 @@ use crate::schema::Schema;
 use crate::tree::files;
 use crate::yaml::Node;
 
-/// What templates see beside the values that the pack computes.
+/// The names that templates see beside the values that the pack computes.
 pub const SCOPE: [&str; 6] = ["gateway", "name", "namespace", "params", "resource", "settings"];
 
 impl Pack {

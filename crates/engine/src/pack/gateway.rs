@@ -1,4 +1,4 @@
-//! What the standard says of labels and ports of all Gateways, whichever pack renders them.
+//! Labels and ports of all Gateways by the standard, whichever pack renders them.
 
 use std::collections::BTreeMap;
 

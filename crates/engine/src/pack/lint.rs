@@ -1,4 +1,4 @@
-//! What is wrong with the files of a declarative pack, beyond what keeps it from being loaded.
+//! Mistakes in the files of a declarative pack, beyond those that keep it from being loaded.
 //!
 //! A template that asks in a condition for a parameter that cannot exist is silently without it: the language has no error
 //! for that. So what templates and expressions read below `params` is compared with the schema here.

@@ -12,7 +12,7 @@ use crate::merge::Line;
 use crate::render::Renderer;
 use crate::schema::Schema;
 
-/// What `pack.yaml` says.
+/// The content of `pack.yaml`.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct Manifest {
@@ -32,7 +32,7 @@ pub struct Manifest {
     pub classes: BTreeMap<String, String>,
     /// The kind of its parameters.
     pub parameters: ParameterKind,
-    /// How layers of parameters merge.
+    /// The rules by which layers of parameters merge.
     #[serde(default)]
     pub merge: Vec<Line>,
     /// The lowest layer of parameters, a file: of a pack without a generator of its own.
@@ -43,19 +43,19 @@ pub struct Manifest {
     pub values: Vec<Computed>,
     /// The templates, in the order in which they are rendered.
     pub templates: Vec<Template>,
-    /// What must hold for each spec and its merged parameters.
+    /// Conditions that must hold for each spec and its merged parameters.
     #[serde(default)]
     pub checks: Vec<Check>,
     /// When objects count as healthy, where their kind alone does not say it.
     #[serde(default)]
     pub health: Vec<HealthHint>,
-    /// What is known of the kinds of objects that it renders, beside those of Kubernetes.
+    /// The kinds of objects that it renders, beside those of Kubernetes.
     #[serde(default)]
     pub kinds: Rows,
     /// The operator that provisions its specs where it is at work.
     #[serde(default)]
     pub operator: Option<Operator>,
-    /// How its control plane is told that somebody else provisions a Gateway; absent if it cannot be told.
+    /// The way in which its control plane is told that somebody else provisions a Gateway; absent if it cannot be told.
     #[serde(default)]
     pub self_managed: Option<SelfManaged>,
     /// By what its objects are known on any cluster, whoever has made them.
@@ -69,7 +69,7 @@ pub struct Manifest {
     pub generate: Vec<Generated>,
 }
 
-/// What files with parts of templates are called: they render nothing by themselves.
+/// The suffix of files with parts of templates: they render nothing by themselves.
 const PART: &str = ".tera";
 
 impl Manifest {
@@ -183,13 +183,13 @@ impl From<WrittenTemplate> for Template {
     }
 }
 
-/// What must hold for a spec and its merged parameters.
+/// A condition that must hold for a spec and its merged parameters.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Check {
     /// An expression in CEL that must be true: over the fields of the parameters, `resource` and `cluster`.
     pub rule: String,
-    /// What to tell somebody who breaks it.
+    /// The message for somebody who breaks it.
     pub message: String,
     /// It is said, and holds nothing back.
     #[serde(default)]
@@ -228,13 +228,13 @@ pub struct Generated {
     pub template: String,
     /// The field of `data` for the value.
     pub key: String,
-    /// How many random bytes it has.
+    /// The number of its random bytes.
     pub bytes: u16,
-    /// How they are written.
+    /// The encoding in which they are written.
     pub encoding: Encoding,
 }
 
-/// How random bytes are written as text.
+/// The encoding of random bytes as text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Encoding {
@@ -244,7 +244,7 @@ pub enum Encoding {
     Base64,
 }
 
-/// How a control plane is told that somebody else provisions a Gateway.
+/// The way in which a control plane is told that somebody else provisions a Gateway.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct SelfManaged {

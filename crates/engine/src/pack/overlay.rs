@@ -32,7 +32,7 @@ use crate::yaml::{Content, Node, Position};
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct OverlayParameter {
-    /// Where in the parameters it stands: fields, separated by dots.
+    /// Its path in the parameters: fields, separated by dots.
     pub path: String,
     /// The kind of the objects that it changes.
     pub kind: String,
@@ -83,7 +83,7 @@ pub(crate) fn apply(
     if work.problems.is_empty() { Ok(work.result) } else { Err(work.problems) }
 }
 
-/// What one layer says in one overlay.
+/// The statement of one layer in one overlay.
 struct Said<'a> {
     overlay: &'a OverlayParameter,
     layer: &'a Layer<'a>,

@@ -12,7 +12,7 @@ pub struct Ambiguity {
     pub path: Vec<Segment>,
     /// The field that tells its items apart.
     pub key: &'static str,
-    /// What it says in each of these items.
+    /// The value of that field in each of these items.
     pub value: Value,
     /// Which items.
     pub items: Vec<usize>,

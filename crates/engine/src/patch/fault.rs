@@ -1,4 +1,4 @@
-//! What can be wrong with a strategic merge patch.
+//! The faults that a strategic merge patch can have.
 
 use std::fmt;
 
@@ -6,7 +6,8 @@ use serde_json::Value;
 
 use crate::diff::Segment;
 
-/// Why a value of a patch, or of the object under it, cannot be merged. The path goes before it in a message.
+/// The reason why a value of a patch, or of the object under it, cannot be merged. The path goes before it in a
+/// message.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 pub enum Fault {
     /// It is something else than a mapping.

@@ -7,7 +7,7 @@ use super::mapping;
 use super::order::{Item, arrange, same};
 use super::types::Type;
 
-/// How a list takes a patch.
+/// The rules by which a list takes a patch.
 #[derive(Clone, Copy)]
 pub(super) struct Rules {
     /// The type of its items.
@@ -18,7 +18,7 @@ pub(super) struct Rules {
     pub(super) key: Option<&'static str>,
 }
 
-/// What all items of a list are.
+/// The type that all items of a list have.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Items {
     /// Mappings.
@@ -129,8 +129,9 @@ fn id(item: &Value, key: &'static str, side: Side) -> Result<Value, Fault> {
 struct Keyed {
     key: &'static str,
     items: Vec<Value>,
-    /// What items are recognized by, in a list as long as the object's was. API servers work in place, so that items
-    /// that are added after others were deleted count as having been there when `$setElementOrder` is obeyed.
+    /// The values by which items are recognized, in a list as long as the object's was. API servers work in place, so
+    /// that items that are added after others were deleted count as having been there when `$setElementOrder` is
+    /// obeyed.
     order: Vec<Value>,
 }
 

@@ -9,7 +9,7 @@ use super::list::{self, Items, Merged, Rules};
 use super::order::{Item, arrange};
 use super::types::Type;
 
-/// What becomes of the mapping that it stands in.
+/// The directive that says what becomes of the mapping that it stands in.
 pub(super) const DIRECTIVE: &str = "$patch";
 const RETAIN: &str = "$retainKeys";
 const DELETE_PLAIN: &str = "$deleteFromPrimitiveList";

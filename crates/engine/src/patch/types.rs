@@ -1,4 +1,4 @@
-//! What Kubernetes' types say about patches: which lists merge, and by which key.
+//! The facts about patches from Kubernetes' types: which lists merge, and by which key.
 //!
 //! It is data (`types.txt`), because it is about a thousand fields and none of them is a special case. API servers read
 //! the same facts off their Go types; a test holds that the file says what those say.
@@ -24,7 +24,7 @@ pub(super) struct Struct {
 pub(super) struct Field {
     pub(super) name: &'static str,
     holds: &'static str,
-    /// What a patch says takes the place of what was there.
+    /// Whether what a patch says takes the place of what was there.
     pub(super) replaces: bool,
     /// The items of a patch join those that are there.
     pub(super) merges: bool,

@@ -9,7 +9,7 @@ use crate::diff::Segment;
 /// A field that a type does not have. Kubernetes refuses it, or ignores it; a patch alone does not show.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct UnknownField {
-    /// Where it stands.
+    /// Its path.
     pub path: Vec<Segment>,
     /// The type that does not have it, such as `v1.Container`.
     pub of: &'static str,

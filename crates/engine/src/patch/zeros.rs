@@ -1,4 +1,4 @@
-//! What a typed client leaves out of an object.
+//! The fields that a typed client leaves out of an object.
 //!
 //! Fields of plain types and lists have `omitempty` where Kubernetes' types say that they may be absent; a pointer to a
 //! zero is written. So `replicas: 0` stays, and `value: ""` goes.

@@ -1,4 +1,5 @@
-//! What our other syncs want on a cluster: what moves to one of them is released to it, and never deleted.
+//! The objects that our other syncs want on a cluster: what moves to one of them is handed over to it, and never
+//! deleted.
 //!
 //! A commit that moves a spec from one sync to another is seen by the two at different times. Whichever goes first, the
 //! object stays: the one that has it lets go of it only when the other has marked it, and the other takes it only when
@@ -12,7 +13,7 @@ use crate::problem::{Scope, unreadable_files};
 use crate::reading::Reading;
 use crate::unit::{Rendering, Unit};
 
-/// What each of our other syncs wants on a cluster, by its name.
+/// The objects that each of our other syncs wants on a cluster, by its name.
 ///
 /// A sync that is configured and has nothing to do with the cluster wants nothing there; one that is not configured at
 /// all is not in here, because nobody knows what becomes of its objects.
@@ -25,25 +26,25 @@ pub struct Claims {
     pub reports: BTreeSet<String>,
 }
 
-/// What one sync wants on a cluster.
+/// The objects that one sync wants on a cluster.
 #[derive(Clone, Debug)]
 pub enum Claim {
-    /// What its source says.
+    /// The wanted objects, as its source says.
     Known(Arc<Wanted>),
     /// Its source cannot be read, and why: it may want anything.
     Unknown(String),
 }
 
-/// What a rendering says about who wants what.
+/// The statement of a rendering about who wants what.
 #[derive(Clone, Debug, Default)]
 pub struct Wanted {
     /// The objects that it wants.
     objects: BTreeSet<ObjectId>,
     /// Specs that are there and cannot be rendered: what belongs to them may be wanted.
     broken: BTreeSet<ObjectId>,
-    /// What stands in the source without being wanted: it is not deleted for want of a setting.
+    /// Objects that stand in the source without being wanted: they are not deleted for want of a setting.
     mentioned: BTreeSet<ObjectId>,
-    /// Why it may want anything at all.
+    /// The reason why it may want anything at all.
     unclear: Option<String>,
     /// The evidence of its source about specs that are not there.
     reading: Reading,

@@ -37,33 +37,33 @@ use fights::{Fights, leads_to};
 use rules::{Ignore, Rule};
 use table::Table;
 
-/// What is known beforehand about fields that others write to.
+/// Facts that are known beforehand about fields that others write to.
 #[derive(Clone, Debug, Default)]
 pub struct Conflicts {
-    /// Who wins, before what is built in; the first that covers a field counts.
+    /// The rules about who wins, before those that are built in; the first that covers a field counts.
     pub rules: Vec<Rule>,
-    /// What is never changed.
+    /// Fields that are never changed.
     pub ignore: Vec<Ignore>,
-    /// What was corrected again and again.
+    /// Fields that were corrected again and again.
     pub fights: Fights,
-    /// What is shown of values that may be secret.
+    /// The masker: it decides what is shown of values that may be secret.
     pub masker: Masker,
 }
 
 /// The decisions about a field.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct FieldVerdict {
-    /// Where, as in a difference; empty if it is about an object as a whole.
+    /// The path, as in a difference; empty if it is about an object as a whole.
     pub path: String,
-    /// What.
+    /// The verdict.
     pub verdict: Verdict,
     /// The others who write there.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub managers: Vec<String>,
-    /// What we would have there, if that is not what there is; masked if it may be a secret.
+    /// The value that we would have there, if that is not what there is; masked if it may be a secret.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub wanted: Option<Value>,
-    /// How often it was corrected for nothing, this time included.
+    /// The number of times it was corrected for nothing, this time included.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub corrections: Option<u32>,
     /// For how many more rounds it is left alone.
@@ -71,7 +71,7 @@ pub struct FieldVerdict {
     pub rest: Option<u32>,
 }
 
-/// What was decided.
+/// The decision that was made.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Verdict {
@@ -85,7 +85,7 @@ pub enum Verdict {
     HandedOver,
     /// A setting says that it is not ours to change.
     Ignored,
-    /// What client-side applies have left behind becomes ours, so that it can go.
+    /// A field that client-side applies have left behind: it becomes ours, so that it can go.
     Migrated,
     /// Somebody sets it back whenever we correct it.
     Fighting,
@@ -101,15 +101,15 @@ impl FieldVerdict {
 /// An object as it is to be applied, and what comes before.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Negotiated {
-    /// What is applied.
+    /// The object that is applied.
     pub object: Object,
-    /// What is done first, by one guarded patch: operations of a JSON patch (RFC 6902); empty if nothing.
+    /// All that is done first, by one guarded patch: operations of a JSON patch (RFC 6902); empty if nothing.
     pub first: Vec<Value>,
-    /// What was decided.
+    /// The decisions that were made.
     pub decided: Vec<FieldVerdict>,
     /// Whether it has to be done even if no value changes by it.
     pub is_due: bool,
-    /// What it was decided for.
+    /// The wanted object that it was decided for.
     pub(super) wanted: Object,
     transferred: Vec<Transferred>,
     given: Vec<Leaf>,
@@ -130,10 +130,10 @@ impl Transferred {
     }
 }
 
-/// Who else has a say in an object, beside those who have written to it.
+/// The others that have a say in an object, beside those who have written to it.
 #[derive(Clone, Copy, Default)]
 struct ObjectView<'a> {
-    /// What scales it.
+    /// The autoscaler that scales it.
     autoscaler: Option<&'a ObjectId>,
     /// The deployer that has made it and is gone.
     deployer: Option<&'a str>,
@@ -284,7 +284,7 @@ impl Negotiated {
         body
     }
 
-    /// What is left of an entry when what moves has transferred.
+    /// Returns what is left of an entry once what moves is transferred.
     fn left(&self, entry: &Value) -> Value {
         let from = self.transferred.iter().filter(|transferred| transferred.is_from(entry));
         from.fold(entry["fieldsV1"].clone(), |left, transferred| difference(&left, &transferred.set))

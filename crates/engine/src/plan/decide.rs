@@ -1,4 +1,4 @@
-//! What happens to one wanted object.
+//! The decision about one wanted object.
 
 use serde_json::Value;
 
@@ -18,13 +18,13 @@ use crate::object::Object;
 use crate::unit::Unit;
 use crate::unit::generated::Generated;
 
-/// What a decision is made from.
+/// The data from which a decision is made.
 pub(super) struct Decision<'a> {
     pub(super) unit: &'a Unit,
     pub(super) observed: &'a Observed,
     pub(super) owned: &'a Inventory,
     pub(super) policies: &'a Policies,
-    /// What is decided already.
+    /// The steps that are decided already.
     pub(super) before: &'a [Step],
 }
 
@@ -158,7 +158,7 @@ impl Decision<'_> {
         given_up.map_err(|why| Reason::Foreign(format!("{}, {why}", Owner::OtherSync(sync.to_owned()))))
     }
 
-    /// Where a field cannot be changed, the object is replaced, if it may be and can be.
+    /// Returns the step that replaces an object where a field cannot be changed, if it may be replaced and can be.
     fn recreate(&self, object: &Object, live: &Live, immutable: &Immutable) -> Result<Step, Reason> {
         if self.observed.suspicion.is_some() {
             return Err(Reason::SuspectInventory);
@@ -205,7 +205,7 @@ impl Decision<'_> {
         Ok(Step { note: Some(note), first, ..self.step(object, action, differences) })
     }
 
-    /// What must be accepted before anything of this unit is adopted; or why that cannot be.
+    /// Returns what must be accepted before anything of this unit is adopted; or why that cannot be.
     fn awaits(&self) -> Result<Option<Awaited>, String> {
         if let Some(gateway) = self.unit.specs.iter().find(|object| *object.id() == self.unit.id) {
             let parameters = gateway.body().pointer("/spec/infrastructure/parametersRef").cloned();
@@ -228,7 +228,7 @@ impl Decision<'_> {
         }
     }
 
-    /// What came of the dry runs of an object, if there were any.
+    /// The answer to the dry runs of an object, if there were any.
     fn answer(&self, object: &Object) -> Option<&Result<Live, Obstacle>> {
         self.observed.dry_runs.get(object.id()).map(|run| &run.result)
     }

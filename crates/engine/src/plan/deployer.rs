@@ -17,7 +17,7 @@ use crate::object::{Gvk, Object, ObjectId};
 use crate::spec::GATEWAY_API;
 use crate::unit::Unit;
 
-/// How an object becomes ours.
+/// The adoption of an object from its deployer.
 #[derive(Clone, Debug, PartialEq)]
 pub struct FromDeployer {
     /// The live object.
@@ -37,7 +37,7 @@ pub struct Awaited {
     pub parameters: Value,
 }
 
-/// What a live Gateway says about who provisions it.
+/// The state of a live Gateway: what it says about who provisions it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum GatewayState {
     /// There is none, so that nobody provisions it.

@@ -1,4 +1,4 @@
-//! How what is wanted compares with a cluster that somebody else looks after: nothing is marked, owned or going to be
+//! Drift between what is wanted and a cluster that somebody else looks after: nothing is marked, owned or going to be
 //! written, so objects are compared by kind, namespace and name.
 //!
 //! Pure as a plan is: what was seen comes in, and how every object stands comes out. Where a dry run may be asked for,
@@ -28,7 +28,7 @@ use crate::unit::Unit;
 /// Names the tool that looks after an object, so it says nothing of how the object should be.
 const MANAGED_BY: &str = "app.kubernetes.io/managed-by";
 
-/// Where labels stand that name the tool.
+/// The paths of labels that name the tool.
 const LABELS: [&str; 2] = ["/metadata/labels", "/spec/template/metadata/labels"];
 
 /// A wanted object that exists, and what would have to be applied for it to be as it is wanted.
@@ -36,7 +36,7 @@ const LABELS: [&str; 2] = ["/metadata/labels", "/spec/template/metadata/labels"]
 pub struct Pair<'a> {
     /// The decisions about its fields; its object is what would be applied.
     pub agreed: Negotiated,
-    /// What there is.
+    /// The live object.
     pub live: &'a Live,
 }
 
@@ -74,7 +74,7 @@ impl Pair<'_> {
     }
 }
 
-/// What a server or a controller chooses where nobody asks for anything: the end of a path, and the field.
+/// Fields that a server or a controller chooses where nobody asks for anything: the end of a path, and the field.
 const CHOSEN: [(&str, &str); 7] = [
     (".nodePort", "nodePort"),
     (".healthCheckNodePort", "healthCheckNodePort"),

@@ -130,7 +130,8 @@ fn joined(a: &Value, b: &Value) -> Value {
     node(is_member(a) || is_member(b), union(a, b)).unwrap_or_else(|| Map::new().into())
 }
 
-/// What is below a place, and whether the place itself is in the set; `None` if neither is anything.
+/// Returns the node that says what is below a place, and whether the place itself is in the set; `None` if neither is
+/// anything.
 fn node(is_member: bool, below: Value) -> Option<Value> {
     match (is_member, children(&below).is_empty()) {
         (false, true) => None,

@@ -32,14 +32,14 @@ pub struct Hold {
     /// The unit that waits; `None`: nothing at all is done on this cluster, or nothing is deleted.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub unit: Option<ObjectId>,
-    /// What it saw.
+    /// The finding of the guard.
     pub message: String,
-    /// How to go on.
+    /// Advice on how to go on.
     pub hint: String,
-    /// What lifts it for exactly [`Hold::steps`]; `None` if no approval does.
+    /// The token that lifts it for exactly [`Hold::steps`]; `None` if no approval does.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub token: Option<String>,
-    /// What waits for approval.
+    /// The steps that wait for approval.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub steps: Vec<HeldStep>,
 }
@@ -95,7 +95,7 @@ impl fmt::Display for Guard {
             Self::Withdrawal => "withdrawal",
             Self::SourceIdentity => "source-identity",
             Self::OlderSource => "older-source",
-            Self::DeleteFirst => "release-first",
+            Self::DeleteFirst => "delete-first",
             Self::Adopt => "adopt",
         })
     }

@@ -1,4 +1,4 @@
-//! What a sync may do: everything that is decided before anything is looked at.
+//! The policies that say what a sync may do: everything that is decided before anything is looked at.
 
 use std::collections::BTreeSet;
 
@@ -26,7 +26,7 @@ pub enum Adopt {
     Always,
 }
 
-/// How much may be deleted at once.
+/// The most that may be deleted at once.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct MaxDelete {
     /// Units.
@@ -35,7 +35,7 @@ pub struct MaxDelete {
     pub percent: usize,
 }
 
-/// What is not deleted before a person has agreed.
+/// The rules for what is not deleted before a person has agreed.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Confirm {
     /// Kinds.
@@ -44,7 +44,7 @@ pub struct Confirm {
     pub gpus: bool,
 }
 
-/// What a sync may write.
+/// The namespaces and kinds that a sync may write.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Allow {
     /// Namespaces; `*` is any.
@@ -90,17 +90,17 @@ impl Allow {
     }
 }
 
-/// What a sync may do.
+/// The rules for what a sync may do.
 #[derive(Clone, Debug)]
 #[expect(clippy::struct_excessive_bools, reason = "each is a setting that stands for itself")]
 pub struct Policies {
-    /// Who we are.
+    /// Our identity: the installation and the sync.
     pub marker: Marker,
-    /// What is known of kinds: that of [`Packs::table`](crate::pack::Packs::table), or what is built in.
+    /// The table of kinds: that of [`Packs::table`](crate::pack::Packs::table), or what is built in.
     pub kinds: kinds::Table,
     /// Name of the cluster, for messages.
     pub cluster: String,
-    /// What identifies the cluster that this host has worked on by that name; empty if it has not, or does not know.
+    /// The identity of the cluster that this host has worked on by that name; empty if it has not, or does not know.
     pub known_cluster: String,
     /// Another name by which the same cluster answers, if there is one.
     pub twin: Option<String>,
@@ -118,9 +118,9 @@ pub struct Policies {
     pub prune_adopted: bool,
     /// Whether anything is deleted at all.
     pub prune: bool,
-    /// How much may be deleted at once.
+    /// The most that may be deleted at once.
     pub max_delete: MaxDelete,
-    /// What is not deleted before a person has agreed.
+    /// The rules for what is not deleted before a person has agreed.
     pub confirm: Confirm,
     /// Kinds whose objects may be deleted and created again where a field cannot be changed.
     pub recreate: BTreeSet<KindName>,
@@ -132,7 +132,7 @@ pub struct Policies {
     pub allow_empty: bool,
     /// Whether missing namespaces are made.
     pub create_namespaces: bool,
-    /// What may be written.
+    /// The namespaces and kinds that may be written.
     pub allow: Allow,
     /// The units that this round is about; `None` is all.
     pub only: Option<BTreeSet<ObjectId>>,
@@ -140,9 +140,9 @@ pub struct Policies {
     pub first_round: bool,
     /// One problem holds the whole sync, not only what it feeds.
     pub hold_on_problem: bool,
-    /// Who wins where others write to our fields.
+    /// The rules for who wins where others write to our fields.
     pub conflicts: Conflicts,
-    /// What our other syncs want on this cluster.
+    /// The claims of our other syncs: what they want on this cluster.
     pub claims: Claims,
     /// Former names of this sync: what bears their marks becomes its own.
     pub renamed_from: BTreeSet<String>,

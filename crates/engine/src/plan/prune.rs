@@ -1,4 +1,4 @@
-//! What is owned and not wanted any more.
+//! Objects that are owned and not wanted any more.
 //!
 //! A delete needs the inventory, the mark and the uid to agree, and the proof that its unit was withdrawn, which
 //! [`withdrawal`] alone gives.
@@ -81,7 +81,7 @@ struct Context<'a> {
 }
 
 impl Context<'_> {
-    /// Where a spec stays in the cluster, its parameters stay too.
+    /// Keeps the parameters of each spec that stays in the cluster.
     fn keep_what_is_needed(&self, plan: &mut Plan) {
         let kept: BTreeSet<ObjectId> =
             plan.refusals.iter().filter(|refusal| refusal.id == refusal.unit).map(|r| r.unit.clone()).collect();

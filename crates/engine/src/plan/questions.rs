@@ -22,7 +22,7 @@ use crate::live::Live;
 use crate::object::{Gvk, Object, ObjectId};
 use crate::unit::Unit;
 
-/// How often an object is tried that somebody else changes in between.
+/// Tries of an object that somebody else changes in between.
 const TRIES: u8 = 4;
 
 /// The use of what is asked.
@@ -46,7 +46,7 @@ pub struct Question {
     /// The request.
     pub request: Request,
     stage: Stage,
-    /// What was negotiated for an apply, if the object exists.
+    /// The result of the negotiation for an apply, if the object exists.
     agreed: Option<Box<Negotiated>>,
 }
 
@@ -75,12 +75,12 @@ enum Stage {
 /// The dry runs of one object so far.
 #[derive(Clone, Debug, PartialEq)]
 pub struct DryRun {
-    /// What was negotiated, if the object exists.
+    /// The result of the negotiation, if the object exists.
     pub agreed: Option<Box<Negotiated>>,
     /// The object as it would become, or why it cannot.
     pub result: Result<Live, Obstacle>,
     stage: Stage,
-    /// How often somebody else was faster.
+    /// The times that somebody else was faster.
     stale: u8,
 }
 

@@ -17,7 +17,7 @@ use crate::text::{cut, digest};
 /// Fields that API servers fill in, and that a second object cannot have.
 const ALLOCATED: [&str; 3] = ["clusterIP", "clusterIPs", "healthCheckNodePort"];
 
-/// How much of a name is kept in that of a stand-in.
+/// The length of a name that is kept in that of a stand-in.
 const KEPT: usize = 40;
 
 /// An update that an API server refuses because of fields that cannot be changed.
@@ -27,8 +27,8 @@ pub struct Immutable {
     pub fields: Vec<String>,
     /// The words of the server.
     pub message: String,
-    /// What the object would be as its replacement would be, under another name, or why it cannot be; `None` if nobody has
-    /// asked, because it may not be replaced.
+    /// The object as its replacement would be, under another name, or why it cannot be; `None` if nobody has asked,
+    /// because it may not be replaced.
     pub instead: Option<Result<Live, String>>,
 }
 

@@ -14,11 +14,11 @@ pub struct Refusal {
     pub unit: ObjectId,
     /// The object.
     pub id: ObjectId,
-    /// Why.
+    /// The reason.
     pub reason: Reason,
 }
 
-/// Why a step is not taken.
+/// The reason why a step is not taken.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", tag = "reason", content = "detail")]
 pub enum Reason {
@@ -94,7 +94,7 @@ pub enum Reason {
     FirstRound,
     /// Something else of the same unit was refused.
     UnitHeld,
-    /// What a round did to it cannot be undone.
+    /// An action of a round on it that cannot be undone.
     NotUndone(String),
 }
 

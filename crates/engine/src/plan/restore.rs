@@ -1,4 +1,4 @@
-//! What a round has done to objects, back to what is wanted: the way of `undo`.
+//! The way of `undo`: from what a round has done to objects back to what is wanted.
 //!
 //! The answer is a rendering and a part of the inventory, from which the usual plan is made: nothing is written or
 //! deleted here that a round could not. What others have changed since is theirs, and what cannot come back is said.
@@ -25,7 +25,7 @@ use crate::text::digest;
 use crate::unit::marked::Marked;
 use crate::unit::{Rendering, Unit};
 
-/// What a round did to an object.
+/// An action of a round on an object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Deed {
@@ -50,11 +50,11 @@ pub struct Change {
     pub gvk: Gvk,
     /// The files that had a say in it.
     pub files: BTreeSet<String>,
-    /// What was done, or was about to be.
+    /// The action that was taken, or was about to be.
     pub deed: Deed,
     /// The object as it was before; `None` for one that was made, and where nothing was sent.
     pub before: Option<Live>,
-    /// What was left behind; `None` if the round ended before that was known.
+    /// The state that was left behind; `None` if the round ended before that was known.
     pub left: Option<Left>,
 }
 
@@ -74,14 +74,14 @@ pub struct Left {
     pub lost: Option<Value>,
 }
 
-/// What is wanted, and of what it can be said that it is not.
+/// The objects that are wanted, and those of which it can be said that they are not.
 #[derive(Clone, Debug)]
 pub struct Restoration {
-    /// What is wanted: each object with the marks that it had.
+    /// The wanted objects, each with the marks that it had.
     pub rendering: Marked,
     /// The part of the inventory that this is about.
     pub owned: Inventory,
-    /// What cannot be undone.
+    /// The refusals: what cannot be undone.
     pub refusals: Vec<Refusal>,
 }
 
@@ -286,7 +286,7 @@ fn rendering<'a>(wanted: impl IntoIterator<Item = (&'a Change, Object)>) -> Rend
     Rendering { units: units.into_values().collect(), ..Rendering::default() }
 }
 
-/// What a server chooses by itself it chooses again.
+/// Returns a note where a server chooses again what it chose by itself.
 fn note(change: &Change, object: &Object) -> Option<String> {
     let before = change.before.as_ref().filter(|_| change.deed == Deed::Delete && change.id.is_a("", "Service"))?;
     let had = before.object.body().pointer("/spec/clusterIP")?.as_str()?;
@@ -336,10 +336,11 @@ fn without_others(live: &Live, object: Object) -> Object {
     Object::new(body).unwrap_or_else(|_| live.object.clone())
 }
 
-/// What belongs to others even if the object was ours: who asked to be told of its end, and what it would go with.
+/// Fields that belong to others even if the object was ours: who asked to be told of its end, and what it would go
+/// with.
 const OF_OTHERS: [&str; 2] = ["finalizers", "ownerReferences"];
 
-/// What a server sets in `metadata` by itself.
+/// Fields of `metadata` that a server sets by itself.
 const SERVER_SET: [&str; 8] = [
     "uid",
     "resourceVersion",

@@ -32,16 +32,16 @@ pub struct SavedStep {
     /// The uid of the live object, if there is one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub uid: Option<String>,
-    /// What changes when somebody touches the live object; writing its status does not count.
+    /// The fingerprint, which changes when somebody touches the live object; writing its status does not count.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub fingerprint: Option<String>,
     /// The digest of what is wanted, if something is written.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub wanted: Option<String>,
-    /// What differs; what may be secret is masked.
+    /// The differences; what may be secret is masked.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub differences: Vec<Difference>,
-    /// What else is to be known.
+    /// A note on what else is to be known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub note: Option<String>,
 }
@@ -88,7 +88,8 @@ fn held(unit: &ObjectId, step: &HeldStep, observed: &Observed) -> SavedStep {
     }
 }
 
-/// What nobody keeps a record of, such as a file, was touched when its version is another one.
+/// Returns the fingerprint that tells whether an object was touched; for one that nobody keeps a record of, such as a
+/// file, its version.
 fn touched(live: &Live) -> String {
     let has_record = live.object.body().pointer("/metadata/managedFields").is_some();
     let print = fingerprint::of(live.object.body()).filter(|_| has_record);
@@ -158,7 +159,7 @@ impl Plan {
         }
     }
 
-    /// What was written down ahead and does not come to be leaves the inventory again.
+    /// Takes an object that was written down ahead and does not come to be out of the inventory again.
     pub(super) fn unwrite(&mut self, id: &ObjectId, owned: &Inventory) {
         match owned.entries.get(id) {
             Some(entry) => drop(self.inventory.entries.insert(id.clone(), entry.clone())),

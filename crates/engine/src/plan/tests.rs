@@ -1,4 +1,4 @@
-//! What holds for every plan, whatever is wanted, owned and there.
+//! Properties of every plan, whatever is wanted, owned and there.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;

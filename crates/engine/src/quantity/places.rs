@@ -145,7 +145,7 @@ static KINDS: [((&str, &str), &Shape); 16] = [
     (("storage.k8s.io", "CSIStorageCapacity"), &CAPACITY),
 ];
 
-/// What kinds of others have in their `spec`: containers, as pods do, wherever they are.
+/// The contents of `spec` in kinds of others: containers, as in pods, wherever they are.
 static CONTAINERS: Shape = Shape::Fields(&[("spec", &CONTAINERS_BELOW)]);
 static CONTAINERS_BELOW: Shape = Shape::Somewhere(&[
     ("containers", &CONTAINER),

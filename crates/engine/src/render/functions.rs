@@ -1,4 +1,4 @@
-//! What templates may call, beside Tera's own.
+//! The filters that templates may call, besides Tera's own.
 
 use std::fmt::Display;
 

@@ -20,7 +20,7 @@ use serde_json::Value;
 use crate::yaml::{self, YamlError};
 use parts::{Part, fill_all};
 
-/// Where a value begins and ends. Neither stands in JSON nor, as text of a template, in YAML.
+/// The characters where a value begins and ends. Neither stands in JSON nor, as text of a template, in YAML.
 pub(super) const BEGIN: char = '\u{1}';
 pub(super) const END: char = '\u{2}';
 
@@ -29,7 +29,7 @@ const MAX_TEXTS: usize = 256;
 
 const WRITABLE: &str = "a `String` takes all that is written";
 
-/// What a value is, as far as the text around it can tell the difference.
+/// The sort of a value, as far as the text around it can tell the difference.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Sort {
     /// A number, a boolean or null.
@@ -51,7 +51,7 @@ impl Sort {
         }
     }
 
-    /// What stands around the number in the place of the value.
+    /// Returns the text before and after the number in the place of the value.
     fn brackets(self) -> (&'static str, &'static str) {
         match self {
             Self::Plain => ("", ""),

@@ -23,21 +23,21 @@ pub struct Gateway {
     /// Name, namespace, labels.
     #[schemars(with = "ObjectMeta")]
     pub metadata: Metadata,
-    /// What is asked for.
+    /// The spec of the Gateway: what is asked for.
     pub spec: GatewaySpec,
     /// Written by controllers; ignored.
     #[serde(default)]
     pub status: Option<Value>,
 }
 
-/// What a Gateway asks for.
+/// The spec of a Gateway: what it asks for.
 #[derive(Clone, Debug, Default, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct GatewaySpec {
     /// The class that says who provisions it, and how.
     #[schemars(length(min = 1, max = 253))]
     pub gateway_class_name: String,
-    /// What it listens on.
+    /// The listeners of the Gateway.
     #[serde(default)]
     #[schemars(length(max = 64))]
     pub listeners: Vec<Listener>,
@@ -45,7 +45,7 @@ pub struct GatewaySpec {
     #[serde(default)]
     #[schemars(length(max = 16))]
     pub addresses: Vec<Address>,
-    /// What concerns the objects that are made for it (GEP-1867).
+    /// Settings for the objects that are made for it (GEP-1867).
     #[serde(default)]
     pub infrastructure: Option<Infrastructure>,
     /// Which `ListenerSets` may attach.
@@ -99,7 +99,7 @@ pub struct Address {
     pub value: Option<String>,
 }
 
-/// What concerns the objects that are made for a Gateway.
+/// Settings for the objects that are made for a Gateway.
 #[derive(Clone, Debug, Default, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Infrastructure {
@@ -136,18 +136,18 @@ pub struct GatewayClass {
     /// Its name; classes have no namespace.
     #[schemars(with = "ObjectMeta")]
     pub metadata: Metadata,
-    /// What it says.
+    /// The spec of the class.
     pub spec: GatewayClassSpec,
     /// Written by controllers; ignored.
     #[serde(default)]
     pub status: Option<Value>,
 }
 
-/// What a class says.
+/// The spec of a class.
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct GatewayClassSpec {
-    /// Who provisions its Gateways: a domain and a path.
+    /// The controller that provisions its Gateways: a domain and a path.
     #[schemars(length(min = 1, max = 253))]
     pub controller_name: String,
     /// Parameters of all Gateways of the class.

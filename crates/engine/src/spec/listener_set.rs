@@ -19,14 +19,14 @@ pub struct ListenerSet {
     /// Name and namespace.
     #[schemars(with = "ObjectMeta")]
     pub metadata: Metadata,
-    /// What it adds, and to which Gateway.
+    /// The listeners that it adds, and the Gateway to which it adds them.
     pub spec: ListenerSetSpec,
     /// Written by controllers; ignored.
     #[serde(default)]
     pub status: Option<Value>,
 }
 
-/// What a set adds.
+/// The spec of a set: what it adds.
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ListenerSetSpec {

@@ -66,7 +66,7 @@ impl OverlayFolders {
     }
 }
 
-/// What holds for some Gateways on some clusters, whatever their own parameters say.
+/// An overlay: what holds for some Gateways on some clusters, whatever their own parameters say.
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ClusterOverlay {
@@ -77,11 +77,11 @@ pub struct ClusterOverlay {
     /// Its name; overlays have no namespace.
     #[schemars(with = "ObjectMeta")]
     pub metadata: Metadata,
-    /// What it says.
+    /// The spec of the overlay.
     pub spec: OverlaySpec,
 }
 
-/// What an overlay says.
+/// The spec of an overlay.
 #[derive(Clone, Debug, Default, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
 #[schemars(extend("x-gatewright-slips" = {
@@ -103,7 +103,7 @@ pub struct OverlaySpec {
     pub spec_patches: Vec<SpecPatch>,
     /// Changes of the objects that are rendered from it.
     pub object_patches: Vec<ObjectPatch>,
-    /// What must hold for the merged parameters.
+    /// The bounds that must hold for the merged parameters.
     pub enforce: Vec<Bound>,
 }
 
@@ -154,7 +154,7 @@ pub struct SpecName {
 /// A change of a Gateway.
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
 pub struct SpecPatch {
-    /// How to read the patch; absent: `json` if it is a list, else `merge`.
+    /// The type of the patch, which tells how to read it; absent: `json` if it is a list, else `merge`.
     #[serde(default, rename = "type")]
     pub kind: Option<PatchType>,
     /// The patch.
@@ -167,7 +167,8 @@ pub struct SpecPatch {
 pub struct ObjectPatch {
     /// The object, or several.
     pub target: ObjectTarget,
-    /// How to read the patch; absent: `json` if it is a list, else `strategic`, or `merge` with a `dataKey`.
+    /// The type of the patch, which tells how to read it; absent: `json` if it is a list, else `strategic`, or `merge`
+    /// with a `dataKey`.
     #[serde(default, rename = "type")]
     pub kind: Option<PatchType>,
     /// The key of a `ConfigMap`'s `data` whose YAML or JSON is patched instead of the object.
@@ -200,7 +201,7 @@ pub struct Bound {
     /// An expression in CEL that must be true.
     #[schemars(length(min = 1))]
     pub rule: String,
-    /// What to tell somebody who breaks it.
+    /// The message for somebody who breaks it.
     #[serde(default)]
     pub message: Option<String>,
 }

@@ -7,7 +7,7 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
-/// What files of packs are called; others in a folder are for people.
+/// The endings of the files of packs; others in a folder are for people.
 const ENDINGS: [&str; 4] = ["yaml", "yml", "json", "tera"];
 
 /// No template is as long as this, in bytes.

@@ -1,4 +1,4 @@
-//! What a pack says must hold for each spec that it renders.
+//! Rules of a pack that must hold for each spec that it renders.
 
 use crate::enforce::{self, Facts, Rule};
 use crate::problem::Problem;

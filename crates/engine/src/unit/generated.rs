@@ -15,7 +15,7 @@ use crate::pack;
 pub struct Generated {
     /// The Secret, without the value.
     pub object: Object,
-    /// What the value is.
+    /// The description of the generated value.
     pub value: pack::manifest::Generated,
 }
 

@@ -50,7 +50,7 @@ pub(crate) fn objects(
     })
 }
 
-/// What becomes of a spec.
+/// The outcome for a spec.
 pub(super) enum Made {
     /// Templates have made objects of it.
     Rendered(Rendered),
@@ -60,7 +60,7 @@ pub(super) enum Made {
     SelfManaged,
 }
 
-/// What templates yield.
+/// The output of templates.
 #[derive(Default)]
 pub(super) struct Rendered {
     pub(super) objects: Vec<Object>,

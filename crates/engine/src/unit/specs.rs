@@ -23,7 +23,7 @@ use crate::text::safe_name;
 /// Says in words, to whoever finds an object in the cluster, what it is for.
 const DESCRIPTION: &str = "kubernetes.io/description";
 
-/// What all units share when specs are applied.
+/// The data that all units share when specs are applied.
 pub(super) struct Writer<'a> {
     specs: &'a Specs,
     options: &'a Options,

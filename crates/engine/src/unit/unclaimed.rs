@@ -13,7 +13,7 @@ use crate::spec::gateway::GatewayClass;
 use crate::spec::listener_set::ListenerSet;
 use crate::spec::{Document, GATEWAY_API, Specs};
 
-/// Where objects go that do not say it.
+/// The namespace of objects that do not name one.
 const DEFAULT_NAMESPACE: &str = "default";
 
 /// Returns the documents of known kinds that belong to a controller that no pack renders for: classes, and listener

@@ -8,7 +8,7 @@ use serde_json::{Map, Value, json};
 use super::identity::Spiffe;
 use super::parameters::{ModelCatalogConfigMap, Spec};
 
-/// Where catalogs are mounted.
+/// The folder in which catalogs are mounted.
 const CATALOGS: &str = "/etc/agentgateway/model-catalog";
 
 /// Returns the whole file as a value.

@@ -11,7 +11,7 @@ use crate::gateway::{self, parameters::Image};
 /// The variable with the key that sessions are encrypted with.
 pub(super) const SESSION_KEY: &str = "SESSION_KEY";
 
-/// What the proxy may take to end, in seconds: at least, at most.
+/// Returns the time that the proxy may take to end, in seconds: at least, at most.
 pub(super) fn seconds(spec: &Spec) -> (i64, i64) {
     // As agentgateway does: no time at all means the default.
     let or = |seconds: Option<i64>, default| seconds.filter(|seconds| *seconds != 0).unwrap_or(default);

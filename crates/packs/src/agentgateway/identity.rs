@@ -1,4 +1,4 @@
-//! Where a proxy gets the certificates from that it shows to others: Istio, or a SPIFFE agent.
+//! The source of the certificates that a proxy shows to others: Istio, or a SPIFFE agent.
 
 use serde_json::{Value, json};
 

@@ -29,7 +29,7 @@ pub type AgentgatewayParameters = Resource<Spec>;
     "verticalPodAutoscaler": "agentgateway makes none"
 }))]
 pub struct Spec {
-    /// What makes the pods: a Deployment unless it says otherwise.
+    /// The workload that makes the pods: a Deployment unless it says otherwise.
     pub workload: Workload,
     /// The image of the proxy.
     pub image: Image,
@@ -39,7 +39,7 @@ pub struct Spec {
     /// As in `v1`.
     #[schemars(with = "Option<ResourceRequirements>")]
     pub resources: Option<Value>,
-    /// How long connections may take to end.
+    /// The time that connections may take to end.
     pub shutdown: Option<Shutdown>,
     /// The log of the proxy.
     pub logging: Logging,
@@ -50,7 +50,7 @@ pub struct Spec {
     pub istio: Option<Istio>,
     /// Certificates from a SPIFFE agent on the node; an empty mapping asks for them too.
     pub spiffe: Option<Spiffe>,
-    /// What models cost; counts only in the parameters of a Gateway.
+    /// The costs of models; they count only in the parameters of a Gateway.
     pub model_catalog: ModelCatalog,
     /// Patch of the Deployment.
     pub deployment: Option<Overlay>,
@@ -66,7 +66,7 @@ pub struct Spec {
     pub horizontal_pod_autoscaler: Option<Overlay>,
 }
 
-/// What makes the pods.
+/// The workload that makes the pods.
 #[derive(Clone, Debug, Default, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct Workload {
@@ -102,11 +102,11 @@ pub struct Variable {
     pub name: String,
     /// Its value; `$(NAME)` is replaced by that of another.
     pub value: Option<String>,
-    /// Where its value comes from.
+    /// The source of its value.
     pub value_from: Option<VariableSource>,
 }
 
-/// Where the value of a variable comes from.
+/// The source of the value of a variable.
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct VariableSource {
@@ -136,13 +136,13 @@ pub struct FileKeySelector {
     pub optional: Option<bool>,
 }
 
-/// How long connections may take to end, in seconds.
+/// The time that connections may take to end, in seconds.
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
 pub struct Shutdown {
-    /// How long the proxy waits at least; 0 means 10.
+    /// The shortest time that the proxy waits; 0 means 10.
     #[schemars(range(min = 0, max = 31_536_000))]
     pub min: i64,
-    /// How long it has at most; 0 means 60.
+    /// The longest time that it has; 0 means 60.
     #[schemars(range(min = 0, max = 31_536_000))]
     pub max: i64,
 }
@@ -157,7 +157,7 @@ pub struct Logging {
     pub format: Option<LogFormat>,
 }
 
-/// How a line of the log looks.
+/// The format of a line of the log.
 #[derive(Clone, Copy, Debug, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum LogFormat {
@@ -183,7 +183,7 @@ impl LogFormat {
 pub struct Istio {
     /// Unset: whoever says anything here wants them.
     pub enabled: Option<bool>,
-    /// Where Istio's authority answers.
+    /// The address of Istio's authority.
     pub ca_address: String,
     /// The trust domain.
     pub trust_domain: String,
@@ -201,11 +201,11 @@ pub struct Istio {
 pub struct Spiffe {
     /// Unset: whoever says anything here wants them.
     pub enabled: Option<bool>,
-    /// Where the socket of the agent comes from.
+    /// The source of the agent's socket.
     pub source: SpiffeSource,
 }
 
-/// Where the socket of a SPIFFE agent comes from; at most one of `csi` and `hostPath`.
+/// The source of the socket of a SPIFFE agent; at most one of `csi` and `hostPath`.
 #[derive(Clone, Debug, Default, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
 pub struct SpiffeSource {
@@ -213,7 +213,7 @@ pub struct SpiffeSource {
     pub csi: Option<SpiffeCsi>,
     /// A folder of the node.
     pub host_path: Option<SpiffeHostPath>,
-    /// Where the folder of the socket is mounted; `/spiffe-workload-api` unless it says otherwise.
+    /// The path at which the folder of the socket is mounted; `/spiffe-workload-api` unless it says otherwise.
     #[schemars(regex(pattern = "^/"), extend("x-gatewright-form" = "an absolute path"))]
     pub mount_path: Option<String>,
     /// The name of the socket; `spire-agent.sock` unless it says otherwise.
@@ -236,15 +236,15 @@ pub struct SpiffeHostPath {
     pub path: String,
 }
 
-/// What models cost.
+/// The costs of models.
 #[derive(Clone, Debug, Default, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct ModelCatalog {
-    /// Where it stands, later entries over earlier ones.
+    /// Its sources, later entries over earlier ones.
     pub sources: Vec<ModelCatalogSource>,
 }
 
-/// Where a part of the catalog stands.
+/// The source of a part of the catalog.
 #[derive(Clone, Debug, Default, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
 pub struct ModelCatalogSource {

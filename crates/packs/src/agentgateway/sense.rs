@@ -1,4 +1,4 @@
-//! What the schema of the parameters cannot say: fields that rule each other out.
+//! Rules that the schema of the parameters cannot express: fields that rule each other out.
 //!
 //! The same rules hold for each document, as on an API server, and for what the layers make together: a class may
 //! patch a Deployment where a Gateway asks for a `DaemonSet`.
@@ -18,7 +18,7 @@ struct Clash<'a> {
     field: &'a Merged,
     message: String,
     hint: Option<String>,
-    /// What it clashes with, if that may stand elsewhere.
+    /// The field that it clashes with, if that may stand elsewhere.
     with: Option<(&'static str, &'a Merged)>,
 }
 

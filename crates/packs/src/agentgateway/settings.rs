@@ -15,9 +15,9 @@ const RELEASE: &str = "v1.5.0";
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default, deny_unknown_fields)]
 pub struct Settings {
-    /// Where images come from.
+    /// The source of images.
     pub image: ImageSettings,
-    /// Where the control plane answers.
+    /// The address of the control plane.
     pub xds: XdsSettings,
     /// The port of the Service of a Gateway without listeners, so that its load balancer and address stay; 0 for none.
     pub no_listeners_port: u16,
@@ -30,11 +30,11 @@ pub struct Settings {
     /// Parameters of every Gateway: the shape of `AgentgatewayParameters.spec`, below those of classes.
     #[schemars(with = "Option<parameters::Spec>")]
     pub parameters: Value,
-    /// What must hold for the merged parameters of every Gateway.
+    /// Rules that must hold for the merged parameters of every Gateway.
     pub enforce: Vec<Bound>,
 }
 
-/// Where images come from.
+/// The source of images.
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default, deny_unknown_fields)]
 pub struct ImageSettings {
@@ -46,7 +46,7 @@ pub struct ImageSettings {
     pub pull_policy: String,
 }
 
-/// Where the control plane answers.
+/// The address of the control plane.
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct XdsSettings {
@@ -64,7 +64,7 @@ pub struct XdsSettings {
 pub struct IstioSettings {
     /// Whether Gateways whose parameters say nothing about Istio get certificates from it.
     pub enabled: bool,
-    /// Where Istio's authority answers.
+    /// The address of Istio's authority.
     pub ca_address: String,
     /// The trust domain.
     pub trust_domain: String,

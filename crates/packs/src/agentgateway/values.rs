@@ -92,7 +92,7 @@ impl Names {
         }
     }
 
-    /// What makes pods restart when it changes: digests of what they read only once.
+    /// Returns digests of what pods read only once, which make them restart when it changes.
     ///
     /// Of the config file it is the digest of its content, so that another way to write it rolls nobody. The key of
     /// sessions is not known here; it never changes once it is made, and so its name and namespace stand for it.

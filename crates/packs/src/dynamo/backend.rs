@@ -15,7 +15,7 @@ use super::command::Command;
 use super::fill;
 use super::model::{Component, Graph};
 
-/// What runs a model.
+/// A backend, which runs a model.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default, deny_unknown_fields)]
 pub(super) struct Backend {
@@ -25,7 +25,7 @@ pub(super) struct Backend {
     pub(super) numbers: BTreeMap<String, Number>,
     /// Environment of every worker; what is empty is left out.
     pub(super) env: Vec<Value>,
-    /// How it is launched on several nodes; the first whose condition holds.
+    /// The ways to launch it on several nodes; the first whose condition holds.
     pub(super) multinode: Vec<Launch>,
 }
 
@@ -35,7 +35,7 @@ pub(super) struct Backend {
 pub(super) struct Number {
     /// The spellings of the flag.
     pub(super) flags: Vec<String>,
-    /// What counts without it.
+    /// The value that counts without the flag.
     pub(super) default: u64,
 }
 
@@ -43,7 +43,7 @@ pub(super) struct Number {
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default, deny_unknown_fields)]
 pub(super) struct Launch {
-    /// What it is called in messages.
+    /// Its name in messages.
     pub(super) name: String,
     /// An expression; empty for always.
     pub(super) when: String,
@@ -59,7 +59,7 @@ pub(super) struct Launch {
     pub(super) worker: Node,
 }
 
-/// What is special about a node.
+/// The special settings of a node.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default, deny_unknown_fields)]
 pub(super) struct Node {
@@ -93,7 +93,7 @@ pub(super) fn all(files: &BTreeMap<&str, &str>) -> Result<Backends, PackError> {
     named.map(read).collect()
 }
 
-/// Why no backend can be named.
+/// The reason why no backend can be named.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Unclear {
     pub(super) message: String,

@@ -110,7 +110,7 @@ impl Command {
         SHELLS.contains(&program)
     }
 
-    /// What a shell is given to run.
+    /// Returns the texts that a shell is given to run.
     fn script(&self) -> Vec<&str> {
         let texts = self.command.iter().chain(&self.args).skip(1).map(String::as_str);
         texts.skip_while(|text| text.starts_with('-')).collect()

@@ -14,13 +14,13 @@ use super::settings::{DiscoveryBackend, Settings};
 use super::workload::{self, Serves, clique_set, deployment, leader_worker_set};
 use super::{network, picker, read};
 
-/// What a graph is expanded with.
+/// The data with which a graph is expanded.
 pub(super) struct Data<'a> {
     pub(super) settings: &'a Settings,
     pub(super) backends: &'a Backends,
     /// `types.yaml`.
     pub(super) types: &'a Value,
-    /// What the cluster serves.
+    /// The kinds that the cluster serves.
     pub(super) serves: Serves<'a>,
 }
 
@@ -63,7 +63,7 @@ pub(super) fn values(document: &Document, namespace: &str, data: &Data<'_>) -> R
     all(&maker, &parts).map_err(|message| vec![wrong(&[], message)])
 }
 
-/// Why a component cannot be expanded.
+/// The reason why a component cannot be expanded.
 struct Obstacle {
     message: String,
     hint: Option<String>,

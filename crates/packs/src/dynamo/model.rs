@@ -1,4 +1,4 @@
-//! What a graph says, whichever version of the API it is written in.
+//! The content of a graph, whichever version of the API it is written in.
 
 use serde::Deserialize;
 use serde_json::{Map, Value};
@@ -30,7 +30,7 @@ pub(super) struct Graph {
     pub(super) components: Vec<Component>,
 }
 
-/// What a component is for.
+/// The purpose of a component.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) enum Type {
     Frontend,
@@ -48,7 +48,7 @@ pub(super) enum Type {
 pub(super) struct Component {
     /// The name as it was written.
     pub(super) name: String,
-    /// Where it stands in the document.
+    /// Its path in the document.
     pub(super) path: Vec<String>,
     pub(super) kind: Type,
     /// `componentType` as it was written.

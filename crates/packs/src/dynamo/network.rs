@@ -1,4 +1,4 @@
-//! How components of a graph are reached, by each other and from outside.
+//! The ways in which components of a graph are reached, by each other and from outside.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -63,7 +63,7 @@ fn models(maker: &Maker<'_>) -> Vec<Value> {
     models.into_iter().map(service).collect()
 }
 
-/// What leads to a frontend from outside.
+/// The objects that lead to a frontend from outside.
 pub(super) struct Entrances {
     pub(super) ingresses: Vec<Value>,
     pub(super) virtual_services: Vec<Value>,
@@ -96,7 +96,7 @@ pub(super) fn entrances(maker: &Maker<'_>) -> Entrances {
     entrances
 }
 
-/// What a graph says of the way to a frontend, and what the settings say where it is silent.
+/// The way to a frontend as the graph describes it, and as the settings do where the graph says nothing.
 struct Entrance {
     is_enabled: bool,
     class: Option<String>,

@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use super::model::{Component, Fields};
 
-/// What makes pods of a graph.
+/// The provider of the pods of a graph.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Provider {
     /// One `PodCliqueSet`.

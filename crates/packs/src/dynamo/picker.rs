@@ -8,7 +8,7 @@ use super::model::{Component, Graph, Picker, Type};
 use super::pod::{Maker, picker_config};
 use super::settings::ServiceMesh;
 
-/// What an endpoint picker's configuration is, for who reads it.
+/// The version and kind of an endpoint picker's configuration, for whoever reads it.
 const CONFIG: (&str, &str) = ("inference.networking.x-k8s.io/v1alpha1", "EndpointPickerConfig");
 
 /// Returns the component that is the endpoint picker.

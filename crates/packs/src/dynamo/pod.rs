@@ -21,7 +21,7 @@ use gatewright_engine::pack::gateway::Map as Texts;
 /// The folder of the user in the images of endpoint pickers.
 const PICKER_HOME: &str = concat!("/ho", "me/nonroot");
 
-/// What a pod is made for.
+/// The context that a pod is made for.
 pub(super) struct Maker<'a> {
     pub(super) settings: &'a Settings,
     pub(super) graph: &'a Graph,
@@ -34,7 +34,7 @@ pub(super) struct Maker<'a> {
 pub(super) struct Part<'a> {
     pub(super) component: &'a Component,
     pub(super) backend: Option<&'a Backend>,
-    /// How it is launched, if it is several nodes.
+    /// The way in which it is launched, if it is several nodes.
     pub(super) launch: Option<&'a Launch>,
 }
 
@@ -152,7 +152,7 @@ impl Maker<'_> {
         Ok(pod.into())
     }
 
-    /// What a user says of the pod goes over what its type begins with, and what is mounted gets a volume.
+    /// Puts what a user says of the pod over what its type begins with, and adds a volume for what is mounted.
     fn pod_over(&self, pod: &mut Fields, component: &Component) {
         let volumes = by_name(list(pod, "volumes"), list(&component.pod, "volumes"));
         pod.extend(component.pod.clone());
@@ -237,8 +237,8 @@ fn add(node: &Node, pod: &mut Fields, main: &mut Fields, scope: &Value) -> Resul
 
 const QUEUE: &str = "nvidia.com/kai-scheduler-queue";
 
-/// What the user says of the main container replaces what its type begins with; mounts of other volumes are added, and a
-/// command of one's own does not inherit arguments.
+/// Puts what the user says of the main container in place of what its type begins with; mounts of other volumes are
+/// added, and a command of one's own does not inherit arguments.
 fn main_over(main: &mut Fields, user: &Fields) {
     let mounts = by_name(list(main, "volumeMounts"), list(user, "volumeMounts"));
     if user.contains_key("command") {
@@ -279,7 +279,7 @@ fn env(layers: impl IntoIterator<Item = Vec<Value>>) -> Vec<Value> {
     all.into_values().collect()
 }
 
-/// What the pack's data says of the environment, without what is empty.
+/// Returns the environment that the pack's data gives, without what is empty.
 fn said(env: &Value) -> Vec<Value> {
     let is_said = |item: &&Value| item.get("valueFrom").is_some() || item["value"] != "";
     env.as_array().into_iter().flatten().filter(is_said).cloned().collect()

@@ -1,4 +1,4 @@
-//! What a graph needs on a cluster, and what of it is missing: said before anything is written.
+//! The needs of a graph on a cluster, and those that are not met: said before anything is written.
 //!
 //! Pure functions of the graph, the settings and what is known of the cluster. Who knows the quotas of the namespace
 //! can ask what they leave ([`short`]); a round does not read them.
@@ -16,7 +16,7 @@ use super::model::{Component, Graph, Type};
 use super::settings::{ServiceMesh, Settings, WorkloadProvider};
 use super::{is_graph, read};
 
-/// What a graph needs.
+/// The needs of a graph.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Needs {
     /// Kinds that the cluster has to serve: of each line one is enough.
@@ -29,13 +29,13 @@ pub struct Needs {
     pub queues: BTreeSet<String>,
     /// Schedulers other than that of Kubernetes.
     pub schedulers: BTreeSet<String>,
-    /// How many pods there are.
+    /// The number of pods.
     pub pods: u64,
-    /// What all pods ask for together: GPUs, cpu, memory and whatever else.
+    /// The resources that all pods ask for together: GPUs, cpu, memory and whatever else.
     pub totals: BTreeMap<String, Quantity>,
 }
 
-/// What a `ResourceQuota` of the namespace says.
+/// The content of a `ResourceQuota` of the namespace.
 #[derive(Clone, Debug, Default)]
 pub struct Quota {
     /// Its name.
@@ -116,7 +116,7 @@ fn read(value: &Value) -> Quantity {
     Quantity::of(value).unwrap_or_default()
 }
 
-/// What a container asks for: its requests, and its limits where it says none.
+/// Returns the resources that a container asks for: its requests, and its limits where it says none.
 fn asked(container: &Value) -> BTreeMap<String, Quantity> {
     let mut asked = BTreeMap::new();
     for part in ["limits", "requests"] {

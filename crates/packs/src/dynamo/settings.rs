@@ -10,21 +10,21 @@ use serde_json::Value;
 #[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default, deny_unknown_fields)]
 pub struct Settings {
-    /// Who makes workloads of a graph.
+    /// The program that makes workloads of a graph.
     pub mode: Mode,
-    /// What becomes of `spec.restart` of a graph that is passed on.
+    /// The treatment of `spec.restart` of a graph that is passed on.
     pub restart: Restart,
-    /// What workloads of an expanded graph are.
+    /// The kind of workloads of an expanded graph.
     pub workload_provider: WorkloadProvider,
-    /// Where the platform answers; what is empty is not told to pods.
+    /// The addresses of the platform; what is empty is not told to pods.
     pub infrastructure: Infrastructure,
-    /// How components find each other.
+    /// The way in which components find each other.
     pub discovery: Discovery,
-    /// What schedules pods together.
+    /// The orchestrators that schedule pods together.
     pub orchestrators: Orchestrators,
-    /// How frontends are reached from outside.
+    /// The access to frontends from outside.
     pub ingress: IngressSettings,
-    /// How nodes of one model reach each other where they use MPI.
+    /// The way in which nodes of one model reach each other where they use MPI.
     pub mpi: Mpi,
     /// The Gateway in front of endpoint pickers.
     pub inference_gateway: InferenceGateway,
@@ -34,7 +34,7 @@ pub struct Settings {
     pub service_accounts: ServiceAccounts,
 }
 
-/// Who makes workloads of a graph.
+/// The program that makes workloads of a graph.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub enum Mode {
@@ -47,7 +47,7 @@ pub enum Mode {
     Auto,
 }
 
-/// What becomes of `spec.restart` of a graph that is passed on.
+/// The treatment of `spec.restart` of a graph that is passed on.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub enum Restart {
@@ -58,7 +58,7 @@ pub enum Restart {
     Keep,
 }
 
-/// What workloads of an expanded graph are.
+/// The kind of workloads of an expanded graph.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub enum WorkloadProvider {
@@ -73,7 +73,7 @@ pub enum WorkloadProvider {
     Deployment,
 }
 
-/// Where the platform answers.
+/// The addresses of the platform.
 #[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default, deny_unknown_fields)]
 pub struct Infrastructure {
@@ -88,7 +88,7 @@ pub struct Infrastructure {
     pub prometheus_endpoint: String,
 }
 
-/// How components find each other.
+/// The way in which components find each other.
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default, deny_unknown_fields)]
 pub struct Discovery {
@@ -109,7 +109,7 @@ pub enum DiscoveryBackend {
     Etcd,
 }
 
-/// What schedules pods together.
+/// The orchestrators that schedule pods together.
 #[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default, deny_unknown_fields)]
 pub struct Orchestrators {
@@ -123,7 +123,7 @@ pub struct Orchestrators {
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default, deny_unknown_fields)]
 pub struct Grove {
-    /// How long a gang may be incomplete before it is ended; a duration of Go.
+    /// The time for which a gang may be incomplete before it is ended; a duration of Go.
     pub termination_delay: String,
 }
 
@@ -135,13 +135,13 @@ pub struct Kai {
     pub queue: String,
 }
 
-/// How frontends are reached from outside.
+/// The access to frontends from outside.
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default, deny_unknown_fields)]
 pub struct IngressSettings {
     /// Class of Ingresses; empty makes none where a graph does not ask for one.
     pub controller_class_name: String,
-    /// What host names end in.
+    /// The suffix of host names.
     pub host_suffix: String,
     /// Secret with the certificate of every Ingress; empty for none.
     #[serde(rename = "controllerTLSSecretName")]
@@ -150,7 +150,7 @@ pub struct IngressSettings {
     pub virtual_service_gateway: String,
 }
 
-/// How nodes of one model reach each other where they use MPI.
+/// The way in which nodes of one model reach each other where they use MPI.
 #[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default, deny_unknown_fields)]
 pub struct Mpi {

@@ -1,4 +1,4 @@
-//! What graphs become, part by part.
+//! Tests of what graphs become, part by part.
 
 use std::collections::{BTreeMap, BTreeSet};
 

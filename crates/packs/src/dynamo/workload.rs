@@ -1,4 +1,4 @@
-//! What runs the pods of a graph: `Deployments` and `LeaderWorkerSets`, or one `PodCliqueSet`.
+//! The objects that run the pods of a graph: `Deployments` and `LeaderWorkerSets`, or one `PodCliqueSet`.
 
 use serde_json::{Value, json};
 

@@ -1,11 +1,11 @@
-//! Who vouches for a control plane: certificates that every proxy gets.
+//! The authorities that vouch for a control plane: certificates that every proxy gets.
 
 use std::path::PathBuf;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// How a proxy knows the control plane; one of the two.
+/// The authorities by which a proxy knows the control plane; one of the two.
 #[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default, deny_unknown_fields)]
 #[schemars(extend("x-gatewright-one-of" = ["ca", "caFile"]))]

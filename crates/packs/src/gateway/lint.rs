@@ -1,4 +1,4 @@
-//! What is allowed in the parameters of any pack, and yet hardly what somebody meant.
+//! Warnings about what is allowed in the parameters of any pack, and yet hardly what somebody meant.
 
 use gatewright_engine::merge::origin::{Merged, MergedContent};
 use gatewright_engine::problem::Problem;

@@ -1,4 +1,4 @@
-//! What the template of Envoy's bootstrap needs.
+//! The data that the template of Envoy's bootstrap needs.
 
 use gatewright_engine::pack::Subject;
 use serde_json::{Map, Value, json};

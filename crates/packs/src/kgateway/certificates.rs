@@ -61,7 +61,7 @@ fn references(listeners: &[Listener]) -> Vec<(Reference, [String; 6])> {
     found
 }
 
-/// What is no reference names no Secret.
+/// Reads a reference; what is no reference names no Secret.
 fn read(reference: Value) -> Option<Reference> {
     serde_json::from_value(reference).ok()
 }

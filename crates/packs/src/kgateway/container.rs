@@ -54,7 +54,8 @@ pub(super) fn env(settings: &Settings, envoy: &EnvoyContainer, deployment: &str)
     last_wins(ours.into_iter().chain(theirs.into_iter().cloned()), &["name"])
 }
 
-/// What describes a proxy to a telemetry back end (OpenTelemetry's semantic conventions for Kubernetes).
+/// Returns the attributes that describe a proxy to a telemetry back end (OpenTelemetry's semantic conventions for
+/// Kubernetes).
 fn resource_attributes(settings: &Settings, deployment: &str, theirs: &[&Value]) -> String {
     let mut attributes =
         vec!["service.namespace=$(POD_NAMESPACE)".to_owned(), "service.instance.id=$(POD_UID)".to_owned()];

@@ -1,4 +1,4 @@
-//! What is allowed, and yet hardly what somebody meant.
+//! Warnings about what is allowed, and yet hardly what somebody meant.
 
 use std::collections::BTreeSet;
 

@@ -25,7 +25,7 @@ pub type GatewayParameters = Resource<Spec>;
 #[serde(rename_all = "camelCase", default)]
 #[schemars(extend("x-gatewright-one-of" = ["kube", "selfManaged"]))]
 pub struct Spec {
-    /// How to make a proxy.
+    /// The settings from which a proxy is made.
     pub kube: Option<Kube>,
     /// Somebody else makes it: nothing is rendered.
     #[schemars(with = "Option<Map<String, Value>>")]
@@ -39,7 +39,7 @@ pub(super) fn layer(generator: &mut schemars::SchemaGenerator) -> schemars::Sche
     schema
 }
 
-/// How to make a proxy.
+/// The settings from which a proxy is made.
 #[derive(Clone, Debug, Default, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
 pub struct Kube {
@@ -91,7 +91,7 @@ pub struct Deployment {
 #[derive(Clone, Debug, Default, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
 pub struct EnvoyContainer {
-    /// What Envoy starts with.
+    /// The settings that Envoy starts with.
     pub bootstrap: Bootstrap,
     /// Its image.
     pub image: Image,
@@ -112,7 +112,7 @@ pub struct EnvoyContainer {
     pub extra_volume_mounts: Vec<Value>,
 }
 
-/// What Envoy starts with.
+/// The settings that Envoy starts with.
 #[derive(Clone, Debug, Default, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
 pub struct Bootstrap {
@@ -160,11 +160,11 @@ pub struct SdsContainer {
     /// As in `v1`.
     #[schemars(with = "Option<ResourceRequirements>")]
     pub resources: Option<Value>,
-    /// What it starts with.
+    /// The settings that it starts with.
     pub bootstrap: SdsBootstrap,
 }
 
-/// What the SDS container starts with.
+/// The settings that the SDS container starts with.
 #[derive(Clone, Debug, Default, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
 pub struct SdsBootstrap {
@@ -211,7 +211,7 @@ pub struct PodTemplate {
     pub extra_volumes: Vec<Value>,
     /// As in `v1`.
     pub priority_class_name: Option<String>,
-    /// How a pod says goodbye.
+    /// The graceful shutdown of a pod.
     pub graceful_shutdown: GracefulShutdown,
     /// Seconds; 60 by default.
     #[schemars(range(min = 0, max = 31_536_000))]
@@ -227,13 +227,13 @@ pub struct PodTemplate {
     pub liveness_probe: Option<Value>,
 }
 
-/// How a pod says goodbye: it fails its health checks, waits, and ends.
+/// The graceful shutdown of a pod: it fails its health checks, waits, and ends.
 #[derive(Clone, Debug, Default, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
 pub struct GracefulShutdown {
     /// On by default.
     pub enabled: Option<bool>,
-    /// How long to wait; 10 by default.
+    /// The seconds to wait; 10 by default.
     #[schemars(range(min = 0, max = 31_536_000))]
     pub sleep_time_seconds: Option<i64>,
 }
@@ -319,7 +319,7 @@ pub struct IstioProxyContainer {
     pub resources: Option<Value>,
     /// `warning` by default.
     pub log_level: Option<String>,
-    /// Where istiod answers.
+    /// The address of istiod.
     pub istio_discovery_address: Option<String>,
     /// The mesh.
     pub istio_meta_mesh_id: Option<String>,
@@ -333,11 +333,11 @@ pub struct IstioProxyContainer {
 pub struct Stats {
     /// On by default.
     pub enabled: Option<bool>,
-    /// What `/metrics` leads to.
+    /// The path that `/metrics` leads to.
     pub route_prefix_rewrite: Option<String>,
     /// Whether there is `/stats` too.
     pub enable_stats_route: Option<bool>,
-    /// What `/stats` leads to.
+    /// The path that `/stats` leads to.
     pub stats_route_prefix_rewrite: Option<String>,
     /// Which statistics are kept.
     pub matcher: Option<StatsMatcher>,
@@ -356,7 +356,7 @@ pub struct StatsMatcher {
     pub exclusion_list: Option<Vec<StringMatcher>>,
 }
 
-/// How a name is matched; one of the five.
+/// The way in which a name is matched; one of the five.
 #[derive(Clone, Debug, Default, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
 #[schemars(extend("x-gatewright-one-of" = ["exact", "prefix", "suffix", "contains", "safeRegex"]))]

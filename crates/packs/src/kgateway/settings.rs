@@ -15,9 +15,9 @@ const RELEASE: &str = "v2.4.0";
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default, deny_unknown_fields)]
 pub struct Settings {
-    /// Where images come from.
+    /// The source of images.
     pub image: ImageSettings,
-    /// Where the control plane answers.
+    /// The address of the control plane.
     pub xds: XdsSettings,
     /// Istio's part in the pods.
     pub istio: IstioSettings,
@@ -32,11 +32,11 @@ pub struct Settings {
     /// Parameters of every Gateway: the shape of `GatewayParameters.spec`, below those of classes.
     #[schemars(schema_with = "parameters::layer")]
     pub parameters: Value,
-    /// What must hold for the merged parameters of every Gateway.
+    /// Rules that must hold for the merged parameters of every Gateway.
     pub enforce: Vec<Bound>,
 }
 
-/// Where images come from.
+/// The source of images.
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default, deny_unknown_fields)]
 pub struct ImageSettings {
@@ -48,7 +48,7 @@ pub struct ImageSettings {
     pub pull_policy: String,
 }
 
-/// Where the control plane answers.
+/// The address of the control plane.
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct XdsSettings {
@@ -88,7 +88,7 @@ pub struct CertificateSettings {
 pub struct RbacSettings {
     /// Whether a proxy gets a `ClusterRole`, a `ClusterRoleBinding` and a token.
     pub enabled: bool,
-    /// What it may.
+    /// The rules that say what it may do.
     pub rules: Vec<PolicyRule>,
 }
 
@@ -148,7 +148,7 @@ impl Default for CertificateSettings {
 }
 
 impl Default for RbacSettings {
-    /// What discovery of endpoints takes, and nothing that is secret.
+    /// Returns rules for what discovery of endpoints takes, and for nothing that is secret.
     fn default() -> Self {
         let watch = |group: &str, resource: &str| PolicyRule {
             api_groups: vec![group.to_owned()],

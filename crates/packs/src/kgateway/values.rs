@@ -21,7 +21,7 @@ const UNPRIVILEGED_SYSCTL: &str = "net.ipv4.ip_unprivileged_port_start";
 /// Something that is wrong with a parameter.
 #[derive(Debug)]
 pub(super) struct Wrong {
-    /// Where it stands among the parameters: fields, and indices of lists.
+    /// Its path among the parameters: fields, and indices of lists.
     path: Vec<String>,
     message: String,
 }

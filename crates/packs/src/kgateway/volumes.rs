@@ -25,7 +25,7 @@ const OF_ISTIO: [&str; 7] = [
     "workload-certs",
     "workload-socket",
 ];
-/// Where it mounts them into the proxy.
+/// The paths at which it mounts them into the proxy.
 const OWN_PATHS: [&str; 3] = ["/etc/envoy", "/etc/podinfo", "/var/run/secrets/tokens"];
 
 /// Names of volumes are labels of DNS.
@@ -34,11 +34,11 @@ const PREFIX: &str = "certificate-";
 /// Digits of a digest where a name cannot stand as it is.
 const DIGITS: usize = 12;
 
-/// What a pod has beside what the template itself says.
+/// The volumes of a pod and their mounts, beside what the template itself says.
 pub(super) struct Volumes {
     /// Volumes of the pod.
     pub(super) volumes: Vec<Value>,
-    /// Where the proxy finds them.
+    /// The mounts by which the proxy finds them.
     pub(super) mounts: Vec<Value>,
 }
 

@@ -15,7 +15,7 @@ use super::service::Service;
 use super::settings::Settings;
 use super::types::{ConfigReference, Scheduler, Spec};
 
-/// What is set for one service beside itself.
+/// The choices that are set for one service, beside the service itself.
 pub(super) struct Choices<'a> {
     /// `packs.kserve`.
     pub(super) settings: &'a Settings,
@@ -162,7 +162,7 @@ fn set_defaults(service: &Service<'_>, scheduler: &mut Scheduler) {
     }
 }
 
-/// What templates see: the service as its user wrote it, and settings.
+/// Returns the data that templates see: the service as its user wrote it, and settings.
 fn data(service: &Service<'_>, spec: &Value, choices: &Choices<'_>) -> Value {
     let settings = choices.settings;
     let pool = spec.pointer("/router/scheduler/pool/ref/name").and_then(Value::as_str);

@@ -1,4 +1,4 @@
-//! Where configs come from: documents of the source, and presets that are built in.
+//! The sources of configs: documents of the source, and presets that are built in.
 
 use std::collections::BTreeMap;
 
@@ -34,9 +34,9 @@ pub(super) const LEGACY_SCHEDULER: &str = "config-llm-scheduler-legacy";
 /// A config that was found.
 #[derive(Clone, Debug)]
 pub(super) struct Config<'a> {
-    /// What it is called in messages.
+    /// Its title in messages.
     pub(super) title: String,
-    /// Where it is written; nowhere, if it is built in.
+    /// The document in which it is written; none, if it is built in.
     pub(super) document: Option<&'a Document>,
     /// Its spec, cleaned.
     pub(super) spec: Value,

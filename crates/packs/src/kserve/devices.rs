@@ -11,7 +11,7 @@ const SELECTOR: &str = "serving.kserve.io/exp-dra-cel-selector";
 const COUNT: &str = "serving.kserve.io/exp-dra-device-count";
 const CONTAINER: &str = "serving.kserve.io/exp-dra-container-name";
 
-/// What pods call their claim.
+/// The name that pods give their claim.
 const CLAIM: &str = "managed-device";
 
 /// Devices that are claimed for a service.

@@ -17,13 +17,13 @@ use std::fmt;
 use gatewright_engine::interrupt;
 use serde_json::Value;
 
-/// How many bytes one text may become.
+/// The greatest length that one text may reach, in bytes.
 const LONGEST: usize = 1 << 20;
 
-/// How deep branches and parentheses may nest.
+/// The deepest nesting of branches and parentheses.
 const DEEPEST: usize = 32;
 
-/// How many actions one text may run, with all rounds of its loops.
+/// The largest number of actions that one text may run, with all rounds of its loops.
 const MOST_ACTIONS: usize = 10_000;
 
 /// The most work that all texts of one service may be: some tenths of a second.
@@ -52,9 +52,9 @@ impl Steps {
 /// A template that cannot be filled.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Fault {
-    /// What stands between the braces.
+    /// The text between the braces.
     pub(super) expression: String,
-    /// What is wrong with it.
+    /// The mistake in it.
     pub(super) reason: String,
 }
 

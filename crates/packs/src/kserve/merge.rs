@@ -1,4 +1,4 @@
-//! How one configuration goes over another: Kubernetes' strategic merge, on the spec of a service.
+//! The merge of one configuration over another: Kubernetes' strategic merge, on the spec of a service.
 //!
 //! Inside the specs of pods, lists merge by the keys that Kubernetes gives them, and `command` and `args` are taken
 //! whole. Elsewhere mappings merge field by field, and lists are taken whole, those of rules of routes among them.
@@ -9,7 +9,7 @@ use gatewright_engine::object::Gvk;
 use gatewright_engine::patch::{self, PatchError};
 use serde_json::{Map, Value, json};
 
-/// Where a spec of a service holds specs of pods.
+/// The paths at which a spec of a service holds specs of pods.
 pub(super) const PODS: [&[&str]; 6] = [
     &["template"],
     &["worker"],
@@ -19,7 +19,7 @@ pub(super) const PODS: [&[&str]; 6] = [
     &["router", "scheduler", "tokenizer", "template"],
 ];
 
-/// What is taken whole although it is a mapping.
+/// Fields that are taken whole although they are mappings.
 const WHOLE: [&[&str]; 1] = [&["router", "scheduler", "config", "inline"]];
 
 /// Two specs that cannot be merged.
@@ -27,7 +27,7 @@ const WHOLE: [&[&str]; 1] = [&["router", "scheduler", "config", "inline"]];
 pub(super) struct Unmergeable {
     /// The place in the spec that goes over the other.
     pub(super) path: Vec<String>,
-    /// What is wrong.
+    /// The reason why they cannot be merged.
     pub(super) reason: String,
 }
 

@@ -9,7 +9,7 @@ use md5::{Digest, Md5};
 /// The longest label of a DNS name.
 const LONGEST: usize = 63;
 
-/// What is left of a name beside the 32 digits of an MD5 digest.
+/// The length that is left of a name beside the 32 digits of an MD5 digest.
 const HEAD: usize = LONGEST - 32;
 
 /// Returns `<parent><suffix>`, shortened to 63 bytes if it must be: the beginning of the parent, the MD5 digest of all

@@ -11,7 +11,7 @@ pub type LlmInferenceServiceParameters = Resource<Spec>;
 #[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default, deny_unknown_fields)]
 pub struct Spec {
-    /// Who makes the objects of the service.
+    /// The program that makes the objects of the service.
     pub mode: Mode,
     /// Certificates of the pods.
     pub tls: Option<Tls>,
@@ -19,7 +19,7 @@ pub struct Spec {
     pub scheduler_preset: Option<String>,
 }
 
-/// Who makes the objects of a service.
+/// The program that makes the objects of a service.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub enum Mode {
@@ -52,7 +52,7 @@ pub enum Word {
     Off,
 }
 
-/// Where certificates come from: one of these.
+/// The source of certificates: one of these.
 #[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default, deny_unknown_fields)]
 #[schemars(extend("x-gatewright-one-of" = ["certManager", "secret"]))]
@@ -63,13 +63,13 @@ pub struct Source {
     pub secret: Option<String>,
 }
 
-/// How cert-manager makes certificates.
+/// The way in which cert-manager makes certificates.
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct CertManager {
-    /// Who signs.
+    /// The issuer that signs.
     pub issuer_ref: IssuerRef,
-    /// How long they are valid, such as `2160h`; the default is cert-manager's.
+    /// The time for which they are valid, such as `2160h`; the default is cert-manager's.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub duration: Option<String>,
 }

@@ -9,7 +9,7 @@ use super::types::{Scheduler, Spec};
 /// Flags with which a template brings a configuration along; a single dash is allowed before each too.
 const FLAGS: [&str; 4] = ["--config-text", "--configText", "--config-file", "--configFile"];
 
-/// What decides about the configuration of a scheduler.
+/// The facts that decide about the configuration of a scheduler.
 pub(super) struct Picker<'a> {
     /// The merged spec.
     pub(super) spec: &'a Spec,

@@ -1,4 +1,4 @@
-//! Who says how many pods there are.
+//! Scaling: who says how many pods there are.
 
 use gatewright_engine::problem::Problem;
 use serde_json::{Value, json};
@@ -11,9 +11,9 @@ use super::values::Unit;
 pub(super) struct Target<'a> {
     /// Its part of the merged spec.
     pub(super) workload: &'a Workload,
-    /// Where that is written.
+    /// The path of that part.
     pub(super) path: &'a [&'a str],
-    /// What names of its objects have after `-kserve`.
+    /// The text after `-kserve` in the names of its objects.
     pub(super) suffix: &'a str,
     /// Version and kind.
     pub(super) kind: (&'a str, &'a str),
@@ -53,7 +53,7 @@ impl Scaling {
     }
 }
 
-/// What a service says of KEDA and goes into the object as it is.
+/// Fields that a service says of KEDA and that go into the object as they are.
 const KEDA: [&str; 7] = [
     "pollingInterval",
     "cooldownPeriod",

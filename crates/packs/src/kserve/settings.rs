@@ -17,24 +17,24 @@ const RELEASE: &str = "v0.20.0";
 pub struct Settings {
     /// The namespace in which configs are looked up that the namespace of a service does not have.
     pub namespace: String,
-    /// What the names of presets begin with.
+    /// The prefix of the names of presets.
     pub preset_prefix: String,
     /// The Gateway that routes attach to if a service names none.
     pub gateway: GatewaySettings,
     /// Routes by the name of the model.
     pub model_routing: ModelRoutingSettings,
-    /// What downloads models.
+    /// The container that downloads models.
     pub storage_initializer: StorageSettings,
     /// Whether an `InferencePool` is also rendered in its older version, `inference.networking.x-k8s.io/v1alpha2`.
     pub alpha_pool: AlphaPool,
     /// Whether pods wait for the Secret with their certificate where nothing is encrypted.
     pub certificate_volume: CertificateVolume,
-    /// Where autoscalers read what the workload variant autoscaler recommends.
+    /// The Prometheus from which autoscalers read what the workload variant autoscaler recommends.
     pub prometheus: PrometheusSettings,
     /// Parameters of every service: the shape of `LLMInferenceServiceParameters.spec`.
     #[schemars(schema_with = "parameters::layer")]
     pub parameters: Value,
-    /// What must hold for the merged parameters of every service.
+    /// Rules that must hold for the merged parameters of every service.
     pub enforce: Vec<Bound>,
 }
 
@@ -58,7 +58,7 @@ pub struct ModelRoutingSettings {
     pub header: String,
 }
 
-/// What downloads models before a server starts.
+/// The container that downloads models before a server starts.
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct StorageSettings {
@@ -73,7 +73,7 @@ pub struct StorageSettings {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub enum AlphaPool {
-    /// Where the cluster is known to serve it.
+    /// If the cluster is known to serve it.
     Auto,
     /// In any case.
     Always,

@@ -1,4 +1,4 @@
-//! How a model gets into a pod.
+//! The ways in which a model gets into a pod.
 
 use serde_json::{Value, json};
 
@@ -6,7 +6,7 @@ use super::lora::{self, Adapter};
 use super::pods::{add_args, add_env, add_mount, add_volume, container, list};
 use super::settings::StorageSettings;
 
-/// Where presets expect the model.
+/// The path at which presets expect the model.
 pub(super) const MODEL_PATH: &str = "/mnt/models";
 
 const SHARED_VOLUME: &str = "kserve-provision-location";
@@ -17,13 +17,13 @@ pub(super) struct Target<'a> {
     pub(super) path: &'a str,
 }
 
-/// What goes into a pod.
+/// The model that goes into a pod.
 pub(super) struct Model<'a> {
     /// `spec.model.uri`.
     pub(super) uri: &'a str,
     /// Adapters that are loaded with it.
     pub(super) adapters: &'a [Adapter],
-    /// What downloads it.
+    /// The container that downloads it.
     pub(super) initializer: &'a StorageSettings,
 }
 

@@ -7,7 +7,7 @@ use super::service::Service;
 use super::settings::CertificateVolume;
 use super::values::Unit;
 
-/// Where certificates come from.
+/// The source of certificates.
 #[derive(Clone, Debug)]
 pub(super) enum Certificates {
     /// There are none.

@@ -1,4 +1,4 @@
-//! What an `LLMInferenceService` may say: the fields of v1alpha2, and those of v1alpha1 that went away.
+//! The fields of an `LLMInferenceService`: those of v1alpha2, and those of v1alpha1 that went away.
 //!
 //! These types are the schema of documents, so that a field of another name is told apart from one that says nothing.
 //! Layers of a service are merged as they are written, and what comes of that is read as a [`Spec`], once. Pods, routes,

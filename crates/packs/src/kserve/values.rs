@@ -1,4 +1,4 @@
-//! What templates get: the objects of a service, by family.
+//! The values that templates get: the objects of a service, by family.
 
 use std::collections::BTreeMap;
 
@@ -153,7 +153,7 @@ impl<'a> Unit<'a> {
         values
     }
 
-    /// What is done to every pod, wherever its spec comes from.
+    /// Makes the changes that every pod gets, wherever its spec comes from.
     fn finish(&self, pod: &mut Value) {
         *pod = quantity::canonical(pod.take());
         tls::apply(pod, self);

@@ -30,17 +30,17 @@ const SET_LABELS: [&str; 1] = ["kueue.x-k8s.io"];
 struct Part<'a> {
     /// Its part of the merged spec.
     workload: &'a Workload,
-    /// Where that is written.
+    /// The path of that part.
     path: &'static [&'static str],
-    /// What names and labels end with.
+    /// The ending of names and labels.
     suffix: &'static str,
-    /// What its pods do: the label of the scheduler.
+    /// The role of its pods: the label of the scheduler.
     role: &'static str,
-    /// What traces call it.
+    /// Its name in traces.
     trace: &'static str,
 }
 
-/// What all workloads of a service load.
+/// The adapters and devices that all workloads of a service load.
 pub(super) struct Load<'a> {
     pub(super) adapters: &'a [Adapter],
     pub(super) devices: Option<&'a Devices>,
@@ -166,7 +166,7 @@ fn strategy(rollout: &Value) -> Value {
     json!({"type": "RollingUpdate", "rollingUpdate": rollout})
 }
 
-/// How many pods make one server.
+/// Returns the number of pods that make one server.
 fn size(parallelism: &Parallelism) -> Option<u32> {
     let Parallelism { data, data_local, pipeline, .. } = parallelism;
     let number = |count: &Option<u32>| count.filter(|&count| count > 0);

@@ -21,7 +21,7 @@ spec:
   parameters: {kube: {deployment: {replicas: 3}}}
 ";
 
-/// What is wanted on these clusters: so many Gateways, with more replicas in the EU.
+/// Returns what is wanted on these clusters: so many Gateways, with more replicas in the EU.
 fn wanted(clusters: &[&str], gateways: usize) -> Wanted {
     let pack = gatewright_packs::pack("kgateway", &Value::Null).expect("it is sound");
     let packs = Arc::new(Packs::new(vec![pack]).expect("it is sound"));
@@ -59,7 +59,7 @@ fn found(clusters: &[(&str, std::ops::Range<usize>, &str)]) -> BTreeMap<String, 
     clusters.iter().map(conclusion).collect()
 }
 
-/// Where a cluster's differences are asked for.
+/// Returns where a cluster's differences are asked for.
 fn places(conclusion: &Conclusion) -> Vec<Option<String>> {
     let differences = conclusion.report.steps.iter().flat_map(|step| &step.differences);
     differences.map(|difference| difference.place.as_ref().map(ToString::to_string)).collect()

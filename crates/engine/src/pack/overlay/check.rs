@@ -1,4 +1,4 @@
-//! What an overlay must not say.
+//! Checks of what an overlay must not say.
 
 use serde_json::Value;
 

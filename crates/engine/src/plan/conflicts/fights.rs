@@ -26,7 +26,7 @@ const LONGEST_REST: u32 = 64;
 /// The path of an object as a whole.
 const WHOLE: &str = "";
 
-/// What is remembered of the corrections of a sync on a cluster.
+/// The remembered corrections of a sync on a cluster.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct Fights(BTreeMap<String, BTreeMap<String, Fight>>);
@@ -42,12 +42,12 @@ struct Fight {
     rest: u32,
 }
 
-/// What a round has done about an object.
+/// The result of a round for an object.
 #[derive(Clone, Copy, Debug)]
 pub struct Seen<'a> {
     /// The object.
     pub id: &'a ObjectId,
-    /// What differed and was corrected; empty if nothing was.
+    /// The differences that were corrected; empty if there were none.
     pub corrected: &'a [Difference],
     /// The decisions about its fields.
     pub decided: &'a [FieldVerdict],
@@ -101,7 +101,7 @@ impl Fights {
         (corrections >= FIGHT).then_some(FieldVerdict { corrections: Some(corrections), rest, ..decided })
     }
 
-    /// How often a field was corrected to this value, if it is corrected now.
+    /// Returns how often a field was corrected to this value, if it is corrected now.
     fn corrections(&self, id: &ObjectId, difference: &Difference) -> u32 {
         let known = self.0.get(&id.key()).and_then(|fights| fights.get(&difference.path));
         known.filter(|fight| fight.value == value(difference)).map_or(1, |fight| fight.corrections.saturating_add(1))

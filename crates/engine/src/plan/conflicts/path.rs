@@ -26,7 +26,7 @@ enum Part {
     },
 }
 
-/// How a path and a field lie to each other.
+/// The relation of a path to a field.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Lie {
     /// The path means the field, or something that the field is a part of.

@@ -1,4 +1,5 @@
-//! Who wins where others write to our fields: what a person has said of it, and what holds where nothing is said.
+//! Rules about who wins where others write to our fields: what a person has said of it, and what holds where nothing is
+//! said.
 
 use std::collections::BTreeSet;
 
@@ -10,7 +11,7 @@ use super::path::FieldPath;
 use crate::object::ObjectId;
 use crate::plan::fields::leaf::Leaf;
 
-/// What is done about a field that another manager has set to another value.
+/// The treatment of a field that another manager has set to another value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Policy {
@@ -22,7 +23,7 @@ pub enum Policy {
     Fail,
 }
 
-/// What a person has said about the fields of some managers.
+/// A rule that a person has given for the fields of some managers.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Rule {
     /// The managers; `*` stands for anything.
@@ -31,7 +32,7 @@ pub struct Rule {
     pub kinds: BTreeSet<String>,
     /// The fields; none said is all.
     pub paths: Vec<FieldPath>,
-    /// What is done.
+    /// The policy: what is done.
     pub policy: Policy,
 }
 

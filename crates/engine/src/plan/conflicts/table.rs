@@ -18,13 +18,13 @@ use crate::plan::policies::Policies;
 use crate::plan::refusal::Reason;
 use crate::quantity::places::Place;
 
-/// Who applies without an API server that knows of managers.
+/// The manager that applies without an API server that knows of managers.
 const CLIENT_SIDE_APPLY: &str = "kubectl-client-side-apply";
 
-/// What `kubectl rollout restart` sets in a pod template; removing it would restart once more.
+/// The annotation that `kubectl rollout restart` sets in a pod template; removing it would restart once more.
 const RESTARTED_AT: &str = "f:kubectl.kubernetes.io/restartedAt";
 
-/// What is done about a field.
+/// The treatment of a field.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Course {
     /// It is applied, which is enough.
@@ -42,16 +42,16 @@ pub(super) struct Table<'a> {
     wanted: &'a Object,
     live: &'a Live,
     conflicts: &'a Conflicts,
-    /// What is known of its kind.
+    /// The row of its kind.
     row: &'a Row,
     view: ObjectView<'a>,
     /// The fields that are ours.
     ours: Value,
     /// Whose entries count beside ours; what only tells of a status does not.
     others: Vec<&'a Value>,
-    /// Who else has each field.
+    /// The other holders of each field.
     holders: BTreeMap<Leaf, Vec<&'a str>>,
-    /// What is left alone for some rounds, and for how many more after this one.
+    /// Fields that are left alone for some rounds, each with the number of rounds that remain after this one.
     resting: Vec<(FieldPath, u32, u32)>,
 }
 
@@ -305,7 +305,7 @@ impl<'a> Table<'a> {
         leaf.text(if leaf.value(live).is_some() { live } else { wanted })
     }
 
-    /// What is shown of the value of a field of a body. What surrounds it says whether it is secret.
+    /// Returns what is shown of the value of a field of a body. What surrounds it says whether it is secret.
     fn shown(&self, leaf: &Leaf, body: &Value) -> Option<Value> {
         let value = leaf.value(body)?;
         let masker = &self.conflicts.masker;
@@ -317,7 +317,7 @@ fn replicas() -> Leaf {
     Leaf::of(&["spec", "replicas"])
 }
 
-/// What identifies an object, and what says that it is ours.
+/// Tells whether a field identifies an object, or says that it is ours.
 fn is_fixed(leaf: &Leaf) -> bool {
     let words: Vec<&str> = leaf.words().iter().map(String::as_str).collect();
     match words.as_slice() {

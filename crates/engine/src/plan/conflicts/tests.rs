@@ -38,7 +38,7 @@ fn ignoring(path: &str) -> Conflicts {
     Conflicts { ignore: vec![Ignore { kind: "Deployment".into(), path, manager: None }], ..Conflicts::default() }
 }
 
-/// What was decided, as `verdict path managers`.
+/// Returns the decisions, as `verdict path managers`.
 fn words(negotiated: &Negotiated) -> Vec<String> {
     let word = |verdict: Verdict| serde_json::to_value(verdict).expect("it is a word");
     let decided = negotiated.decided.iter();
@@ -259,7 +259,7 @@ fn containers() -> impl Strategy<Value = Value> {
     })
 }
 
-/// What an API server writes down when somebody applies this.
+/// Returns the fields that an API server writes down when somebody applies this.
 fn set_of(spec: &Value) -> Value {
     fn of(value: &Value) -> Value {
         match value {

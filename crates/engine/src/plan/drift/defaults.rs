@@ -9,9 +9,9 @@ use serde_json::{Value, json};
 use super::model::Rule;
 use crate::object::Gvk;
 
-/// Where pods are described in a workload.
+/// The path of the description of pods in a workload.
 const POD: &str = "spec.template.spec";
-/// Where containers stand in the description of a pod.
+/// The paths of containers in the description of a pod.
 const CONTAINERS: [&str; 2] = ["containers.*", "initContainers.*"];
 
 const RBAC: &str = "rbac.authorization.k8s.io";
@@ -167,7 +167,8 @@ fn volume(volume: &mut Value) {
     add(volume, "projected.sources.*.serviceAccountToken", &json!({"expirationSeconds": 3600}));
 }
 
-/// Who says nothing of metrics scales by CPU, and who says anything of how fast gets the rest.
+/// Fills in scaling by CPU where nothing is said of metrics, and the rest of the scaling speed where something is said
+/// of it.
 fn scaling(body: &mut Value) {
     let target = json!({"type": "Utilization", "averageUtilization": 80});
     let metric = json!({"type": "Resource", "resource": {"name": "cpu", "target": target}});

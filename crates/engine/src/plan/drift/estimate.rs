@@ -1,4 +1,4 @@
-//! What an object would become, as far as that can be known without asking for a dry run.
+//! The estimate of what an object would become, as far as that can be known without asking for a dry run.
 //!
 //! A dry run needs the right to write. Without it, what an API server does is done here: what is wanted is merged into
 //! what there is, as server-side apply merges (KEP-555), amounts are written as a server writes them, and defaults are
@@ -17,7 +17,7 @@ use crate::plan::fields::leaf::{is_empty, keys};
 use crate::plan::fields::{position, union};
 use crate::quantity::{self, places};
 
-/// Where a server counts the templates of a `DaemonSet`, whoever it says has written that.
+/// The annotation in which a server counts the templates of a `DaemonSet`, whoever it says has written that.
 const TEMPLATE_GENERATION: &str = "deprecated.daemonset.template.generation";
 
 /// Returns the body that a live object would have if what was decided about it was applied.
@@ -67,7 +67,7 @@ fn tidy(value: &mut Value, rule: Rule<'_>) {
     }
 }
 
-/// What is known of a place: its schema, who owns what below it, and what a server writes in its own way. The first is
+/// The facts about a place: its schema, who owns what below it, and what a server writes in its own way. The first is
 /// not always to be had, the second says nothing of what nobody owns, and the third knows no kinds of others: there a
 /// server writes amounts as they were written.
 #[derive(Clone, Copy)]
@@ -96,7 +96,7 @@ impl FieldContext<'_> {
         self.rule.is_quantity() || self.amounts.is_amount()
     }
 
-    /// How lists merge here: as the schema says, or else as it looks from who owns what.
+    /// Returns how lists merge here: as the schema says, or else as it looks from who owns what.
     fn list_type(self) -> ListType {
         self.rule.list_type().unwrap_or_else(|| {
             let words = || self.owned.as_object().into_iter().flatten().map(|(word, _)| word.as_str());
@@ -172,7 +172,7 @@ fn whole(live: &[Value], wanted: &[Value], place: FieldContext<'_>) -> Value {
     wanted.iter().enumerate().map(element).collect()
 }
 
-/// What tells an element from the others; a protocol that is not there is TCP.
+/// Returns what tells an element from the others; a protocol that is not there is TCP.
 fn identity(element: &Value, keys: &[String]) -> Vec<Value> {
     if keys.is_empty() {
         return vec![element.clone()];

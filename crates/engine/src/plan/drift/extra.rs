@@ -10,7 +10,7 @@ use crate::text::safe_name;
 use crate::unit::trace::Trace;
 use crate::unit::{Rendering, Unit};
 
-/// What in a source keeps objects from being extra.
+/// The parts of a source that keep objects from being extra.
 #[derive(Debug)]
 pub struct Expected<'a> {
     wanted: BTreeSet<&'a ObjectId>,

@@ -1,4 +1,5 @@
-//! Why something differs: the source has moved since the last report, or the cluster has, or it never was as it should be.
+//! The cause of a difference: the source has moved since the last report, or the cluster has, or it never was as it
+//! should be.
 
 use std::collections::BTreeMap;
 
@@ -7,19 +8,19 @@ use serde::{Deserialize, Serialize};
 use crate::diff::Class;
 use crate::object::ObjectId;
 
-/// What two sides of an object looked like, as digests.
+/// The digests of what two sides of an object looked like.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Sides {
-    /// What was wanted; empty: nothing.
+    /// The digest of what was wanted; empty: nothing.
     pub wanted: String,
-    /// What there was; empty: nothing.
+    /// The digest of the live object; empty: nothing.
     pub live: String,
-    /// How it was found out that nothing differs and nothing is left to others, if so.
+    /// The proof that nothing differs and nothing is left to others, if so.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub matched: Option<Proof>,
 }
 
-/// How it was found out that an object is as it should be.
+/// The kind of proof that an object is as it should be.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Proof {
@@ -37,21 +38,21 @@ impl Sides {
     }
 }
 
-/// What an earlier report says of an object.
+/// The account of an object in an earlier report.
 #[derive(Clone, Copy, Debug)]
 pub struct Before<'a> {
-    /// What the two sides looked like; `None`: nobody wanted it and nobody had it.
+    /// The digests of the two sides; `None`: nobody wanted it and nobody had it.
     pub sides: Option<&'a Sides>,
     /// When that was, RFC 3339.
     pub time: &'a str,
-    /// What differed then, by path; an empty one is the object as a whole.
+    /// The differences of that time, by path; an empty path is the object as a whole.
     pub open: &'a BTreeMap<String, Option<Class>>,
 }
 
-/// What one report says to the next.
+/// The facts that one report passes on to the next.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Baseline {
-    /// How both sides of every object looked.
+    /// The digests of both sides of every object.
     pub sides: BTreeMap<ObjectId, Sides>,
     /// When everything was last compared, RFC 3339; `None`: now.
     pub proven: Option<String>,

@@ -1,5 +1,5 @@
-//! What the `OpenAPI` of an API server says about its kinds, as far as an estimate needs it: how lists and mappings merge
-//! (KEP-555, `x-kubernetes-list-type`) and which values the server fills in.
+//! The facts that the `OpenAPI` of an API server gives about its kinds, as far as an estimate needs them: how lists and
+//! mappings merge (KEP-555, `x-kubernetes-list-type`) and which values the server fills in.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -7,10 +7,10 @@ use serde_json::{Map, Value};
 
 use crate::object::Gvk;
 
-/// How deep references are followed in one place: a schema that refers to itself is wrong.
+/// The longest chain of references that is followed in one place: a schema that refers to itself is wrong.
 const DEEPEST: usize = 8;
 
-/// What schemas say of merging and defaults; everything else is left out.
+/// The keys of schemas that concern merging and defaults; everything else is left out.
 const KEPT: [&str; 10] = [
     "$ref",
     "allOf",
@@ -38,7 +38,7 @@ pub(super) struct Rule<'a> {
     at: Option<&'a Value>,
 }
 
-/// How two lists become one.
+/// The way in which two lists become one.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum ListType {
     /// The new one stands for the old one.

@@ -1,4 +1,4 @@
-//! How every wanted object stands: as its dry run says, or where none may be asked for by an estimate.
+//! The standing of every wanted object: as its dry run says, or where none may be asked for by an estimate.
 
 use std::collections::BTreeMap;
 
@@ -24,40 +24,40 @@ pub struct Compared {
     pub unit: ObjectId,
     /// The object.
     pub id: ObjectId,
-    /// How it stands.
+    /// Its standing.
     pub standing: Standing,
-    /// What else is to be known.
+    /// A note on what else is to be known.
     pub note: Option<String>,
 }
 
-/// How a wanted object stands.
+/// The state of a wanted object.
 #[derive(Debug)]
 pub enum Standing {
     /// It is not there.
     Missing,
     /// It is there.
     Found {
-        /// What differs: nothing, if it is as it should be.
+        /// The differences: none, if it is as it should be.
         differences: Vec<Difference>,
-        /// What is left to others.
+        /// The fields that are left to others.
         fields: Vec<FieldVerdict>,
-        /// How that was found out.
+        /// The way in which that was found out.
         proof: Proof,
     },
     /// Nobody knows.
     Unknown(Reason),
 }
 
-/// What is known of a cluster beside what was seen now.
+/// Facts about a cluster beside those that were seen now.
 #[derive(Clone, Copy, Debug)]
 pub struct Grounds<'a> {
-    /// What was seen, with the answers to all questions.
+    /// The observation, with the answers to all questions.
     pub observed: &'a Observed,
-    /// What the sync may look at, and what is never a difference.
+    /// The policies: what the sync may look at, and what is never a difference.
     pub policies: &'a Policies,
-    /// What the schemas of the cluster say, for estimates.
+    /// The schemas of the cluster, for estimates.
     pub model: &'a Model,
-    /// What matched before and still does.
+    /// Proofs that matched before and still do.
     pub proofs: &'a BTreeMap<ObjectId, Proof>,
 }
 

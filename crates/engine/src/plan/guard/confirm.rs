@@ -51,7 +51,7 @@ fn prunes(steps: &[Step]) -> impl Iterator<Item = &Step> {
     steps.iter().filter(|step| matches!(step.action, Action::Prune(_)))
 }
 
-/// What the held units may need is deleted after them.
+/// Takes the deletion of what the held units may need out of the plan: it is deleted after them.
 pub(in crate::plan) fn keep_what_may_be_needed(plan: &mut Plan, kinds: &kinds::Table) {
     let held = plan.holds.iter().filter_map(|hold| hold.unit.as_ref());
     let Some(last) = held.max_by_key(|unit| kinds.wave(unit)).cloned() else { return };

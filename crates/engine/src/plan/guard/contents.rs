@@ -16,7 +16,7 @@ use crate::plan::policies::Policies;
 use crate::plan::refusal::Reason;
 use crate::plan::{Action, Observed, Plan, owner};
 
-/// What is in every namespace, or comes back by itself: group, kind, and the name if it is but one.
+/// Objects that are in every namespace, or come back by themselves: group, kind, and the name if it is but one.
 const EVERYWHERE: [(&str, &str, Option<&str>); 5] = [
     ("", "ServiceAccount", Some("default")),
     ("", "ConfigMap", Some("kube-root-ca.crt")),
@@ -25,7 +25,7 @@ const EVERYWHERE: [(&str, &str, Option<&str>); 5] = [
     ("coordination.k8s.io", "Lease", None),
 ];
 
-/// How many objects of others are named.
+/// The most objects of others that are named.
 const NAMED: usize = 3;
 
 /// Takes the deletion of namespaces and kinds that hold something of others out of a plan.

@@ -1,4 +1,4 @@
-//! What an undo wants, and what it refuses.
+//! Tests of what an undo wants, and what it refuses.
 
 use super::*;
 use crate::inventory::Entry;
@@ -36,7 +36,7 @@ fn change(deed: Deed, before: Option<&Live>, left: Option<&Live>) -> Change {
     Change { unit, id, gvk: Gvk::new("v1", "Service"), files: ["a.yaml".to_owned()].into(), deed, before, left }
 }
 
-/// What is wanted, what is to go, and what is refused.
+/// Checks what is wanted, what is to go, and what is refused.
 #[track_caller]
 fn check(change: Change, live: Option<&Live>, expected: &str) -> Option<Object> {
     let mut observed = Observed::default();

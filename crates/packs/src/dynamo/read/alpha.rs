@@ -106,7 +106,7 @@ fn mounts(component: &mut Component, mounts: &[Value]) {
     component.main.insert("volumeMounts".to_owned(), all.into());
 }
 
-/// Where the images of vLLM have its cache.
+/// The folder in which the images of vLLM have its cache.
 const VLLM_CACHE: &str = concat!("/ro", "ot/.cache/vllm");
 
 fn pod(component: &mut Component, written: &Fields) {

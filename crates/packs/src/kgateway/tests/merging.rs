@@ -1,4 +1,4 @@
-//! How kgateway merges the parameters of a class and of a Gateway: one row for each of its rules.
+//! The merging of the parameters of a class and of a Gateway by kgateway: one row for each of its rules.
 
 use std::collections::BTreeSet;
 

@@ -1,4 +1,4 @@
-//! What an API server would not take of a `GatewayParameters`, and what it would.
+//! Tests of what an API server would not take of a `GatewayParameters`, and what it would.
 
 use serde_json::{Value, json};
 

@@ -1,4 +1,4 @@
-//! What templates see: Go's names of the fields of a service, and what they hold.
+//! The data that templates see: Go's names of the fields of a service, and what they hold.
 
 use serde_json::{Map, Value};
 
@@ -66,7 +66,7 @@ pub(super) struct Item {
     pub(super) holds: Holds,
 }
 
-/// What a value is in Go.
+/// The kind of a value in Go.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Holds {
     /// A value that is always there.
@@ -79,7 +79,7 @@ pub(super) enum Holds {
     Optional(&'static str),
     /// A map from texts.
     Map,
-    /// What is not described.
+    /// A value that is not described.
     Any,
 }
 

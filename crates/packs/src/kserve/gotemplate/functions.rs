@@ -1,4 +1,4 @@
-//! What templates may call: what Go brings along, and what KServe adds.
+//! The functions that templates may call: those that Go brings along, and those that KServe adds.
 
 use std::cmp::Ordering;
 

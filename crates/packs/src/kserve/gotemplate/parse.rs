@@ -15,7 +15,7 @@ pub(super) enum Node {
     Branch { kind: Branch, head: Action, then: Vec<Self>, otherwise: Vec<Self> },
 }
 
-/// What decides about a branch.
+/// The way in which a branch is decided.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Branch {
     /// Whether a value is true.
@@ -26,12 +26,12 @@ pub(super) enum Branch {
     Range,
 }
 
-/// What stands between braces.
+/// The action between braces.
 #[derive(Debug)]
 pub(super) struct Action {
     /// As it was written.
     pub(super) source: String,
-    /// What it says.
+    /// Its pipeline.
     pub(super) pipeline: Pipeline,
 }
 

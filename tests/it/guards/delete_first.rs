@@ -44,12 +44,12 @@ fn a_renamed_gateway_takes_the_port_of_the_old_one_by_approval() {
         site.name,
         port(0)
     );
-    let plan = site.run(&["plan"]).exits(3).says("held by guard release-first").says(&message);
+    let plan = site.run(&["plan"]).exits(3).says("held by guard delete-first").says(&message);
     site.sync().exits(3).says(&message).says("no changes");
     assert_eq!(site.versions(), before, "both stay as they are");
     assert_eq!(site.inventory().entries.len(), 4);
 
-    site.run(&["approve", &token(&plan)]).exits(0).says("release-first Service").says("create Service");
+    site.run(&["approve", &token(&plan)]).exits(0).says("delete-first Service").says("create Service");
     let json: Value = serde_json::from_str(&site.run(&["plan", "--format", "json"]).exits(0).out).expect("it is JSON");
     crate::commands::obeys_the_schema(&json);
     let steps = json["clusters"]["c"]["steps"].as_array().expect("there are some");
@@ -59,7 +59,7 @@ fn a_renamed_gateway_takes_the_port_of_the_old_one_by_approval() {
         steps.iter().position(is_it).expect("it is planned")
     };
     assert_eq!(place("release-first", "old") + 1, place("create", "new"));
-    site.sync().exits(0).says("release-first Service").says("4 objects created").says("3 objects deleted");
+    site.sync().exits(0).says("delete-first Service").says("4 objects created").says("3 objects deleted");
     assert_eq!((site.left_of("old").len(), site.left_of("new").len()), (0, 4));
     assert_eq!(site.get("service/new")["spec"]["ports"][0]["nodePort"], port(0));
     assert_eq!(site.inventory().entries.len(), 4);
@@ -78,7 +78,7 @@ fn what_went_first_comes_back_if_it_was_for_nothing() {
     let mut spec = node_port(port(1));
     spec["clusterIP"] = "192.0.2.1".into();
     site.spec("new", &service(&site, "new", &spec));
-    let held = site.sync().exits(3).says("held by guard release-first");
+    let held = site.sync().exits(3).says("held by guard delete-first");
     site.run(&["approve", &token(&held)]).exits(0);
     let run = site.sync().exits(1);
     run.says("what it made room for failed; the former Service").says("was put back");
