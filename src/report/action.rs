@@ -111,27 +111,26 @@ mod tests {
 
     #[test]
     fn the_words_of_actions_are_those_of_the_report_but_for_two_that_it_calls_as_before() {
-        use StepAction::*;
         let all = [
-            Create,
-            Update,
-            Adopt,
-            Generate,
-            Recreate,
-            DeleteFirst,
-            Unchanged,
-            Omit,
-            HandOver,
-            Prune,
-            Forget,
-            Missing,
-            Different,
-            Extra,
+            StepAction::Create,
+            StepAction::Generate,
+            StepAction::Update,
+            StepAction::Adopt,
+            StepAction::Recreate,
+            StepAction::DeleteFirst,
+            StepAction::HandOver,
+            StepAction::Prune,
+            StepAction::Missing,
+            StepAction::Different,
+            StepAction::Extra,
+            StepAction::Unchanged,
+            StepAction::Omit,
+            StepAction::Forget,
         ];
         for action in all {
             let json = match action {
-                DeleteFirst => "release-first",
-                HandOver => "release",
+                StepAction::DeleteFirst => "release-first",
+                StepAction::HandOver => "release",
                 other => other.word(),
             };
             assert_eq!(serde_json::to_value(action).ok(), Some(json.into()));

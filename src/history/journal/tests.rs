@@ -20,7 +20,7 @@ struct Host {
 impl Host {
     fn new() -> Self {
         let folder = tempfile::tempdir().expect("a temporary folder");
-        let state = State::open(&folder.path().join("state"));
+        let state = State::open(folder.path().join("state"));
         let (reports, formats) = (folder.path().join("state/reports"), [ReportFormat::Text].into());
         Self { folder, reports, max_bytes: 1 << 30, formats, state, told: Cell::new(0) }
     }

@@ -100,12 +100,11 @@ impl Grounds<'_> {
 
     fn found(self, unit: &Unit, object: &Object, live: &Live, note: &mut Option<String>) -> Result<Standing, Reason> {
         let run = self.observed.dry_runs.get(object.id()).filter(|_| !live.is_terminating());
-        let pair = match run.and_then(|run| run.agreed.as_deref()) {
-            Some(agreed) => Pair { agreed: agreed.clone(), live },
-            None => {
-                let (wanted, autoscaler) = (unit.with_kept(object, live), self.observed.autoscaled.get(object.id()));
-                Pair::new(unit, &wanted, live, autoscaler, self.policies)?
-            }
+        let pair = if let Some(agreed) = run.and_then(|run| run.agreed.as_deref()) {
+            Pair { agreed: agreed.clone(), live }
+        } else {
+            let (wanted, autoscaler) = (unit.with_kept(object, live), self.observed.autoscaled.get(object.id()));
+            Pair::new(unit, &wanted, live, autoscaler, self.policies)?
         };
         match run.map(|run| &run.result) {
             Some(Ok(after)) => return Ok(self.standing(&pair, after.object.body(), Proof::DryRun)),
