@@ -101,7 +101,8 @@ pub(super) struct Ingress {
     pub(super) host: Option<String>,
     pub(super) host_prefix: Option<String>,
     pub(super) host_suffix: Option<String>,
-    pub(super) ingress_controller_class_name: Option<String>,
+    #[serde(rename = "ingressControllerClassName")]
+    pub(super) class_name: Option<String>,
     pub(super) use_virtual_service: Option<bool>,
     pub(super) virtual_service_gateway: Option<String>,
     pub(super) tls: Option<Tls>,

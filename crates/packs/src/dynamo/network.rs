@@ -124,7 +124,7 @@ impl Entrance {
         let own_gateway = said.virtual_service_gateway.filter(|_| said.use_virtual_service == Some(true));
         Self {
             is_enabled: said.enabled == Some(true),
-            class: said.ingress_controller_class_name.or(class),
+            class: said.class_name.or(class),
             gateway: own_gateway.or(gateway),
             host: format!("{}{name}.{suffix}", said.host_prefix.unwrap_or_default()),
             tls: said.tls.and_then(|tls| tls.secret_name).or(tls),
