@@ -47,8 +47,8 @@ fn check(name: &str, run: impl FnOnce(&mut Vec<u8>) -> Result<(), Box<dyn Error>
 
 #[test]
 fn examples_print_what_they_say() {
-    check("parameters", |out| parameters::run(out));
-    check("plan_and_apply", |out| plan_and_apply::run(out));
+    check("parameters", parameters::run);
+    check("plan_and_apply", plan_and_apply::run);
     check("render", |out| render::run(Path::new("examples/quickstart/specs"), out));
 }
 
