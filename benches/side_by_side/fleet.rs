@@ -83,8 +83,8 @@ pub(crate) fn objects(gateways: usize, marker: &Marker) -> Vec<Object> {
     let tree: Tree = specs(gateways).collect();
     let rendering = unit::render(&tree, &packs, &Options::default());
     assert_eq!((rendering.units.len(), rendering.problems.len()), (gateways, 0), "{:?}", rendering.problems);
-    let marked = rendering.marked(marker);
-    let objects: Vec<Object> = marked.units.iter().flat_map(|unit| unit.objects.clone()).collect();
+    let wanted = rendering.marked(marker);
+    let objects: Vec<Object> = wanted.units.iter().flat_map(|unit| unit.objects.clone()).collect();
     assert_eq!(objects.len(), 4 * gateways, "a Gateway has four objects");
     objects
 }

@@ -24,25 +24,27 @@ mod render;
 /// Stands for what is left out of a comment.
 const OMITTED: char = '…';
 
+/// Tells whether a text is what a head comment promises.
+fn is_as_promised(printed: &str, promised: &str) -> bool {
+    let mut parts = promised.split(OMITTED);
+    let rest = parts.next().and_then(|first| printed.strip_prefix(first));
+    let rest = rest.and_then(|rest| parts.try_fold(rest, |rest, part| rest.split_once(part).map(|(_, after)| after)));
+    rest.is_some_and(|rest| promised.ends_with(OMITTED) || rest.trim_end().is_empty())
+}
+
 /// Compares what an example prints with the block of text in its head comment.
 #[track_caller]
 fn check(name: &str, run: impl FnOnce(&mut Vec<u8>) -> Result<(), Box<dyn Error>>) {
     let source = fs::read_to_string(in_repository(&format!("examples/{name}.rs"))).expect("the example is there");
-    let comment =
-        source.lines().map_while(|line| line.strip_prefix("//!")).map(|line| line.strip_prefix(' ').unwrap_or(line));
+    let comment = source.lines().map_while(|line| line.strip_prefix("//!"));
+    let comment = comment.map(|line| line.strip_prefix(' ').unwrap_or(line));
     let block = comment.skip_while(|line| *line != "```text").skip(1).take_while(|line| *line != "```");
     let promised = block.collect::<Vec<_>>().join("\n");
+    assert!(!promised.is_empty(), "the head comment of {name} says what it prints");
     let mut printed = Vec::new();
-    run(&mut printed).unwrap_or_else(|error| panic!("{name}: {error}"));
+    run(&mut printed).expect("an example runs");
     let printed = String::from_utf8(printed).expect("an example prints text");
-    let mut parts = promised.split(OMITTED);
-    let first = parts.next().filter(|first| !first.is_empty()).expect("its head comment says what it prints");
-    let mut rest = printed.strip_prefix(first).unwrap_or_else(|| panic!("{name} prints\n{printed}"));
-    for part in parts {
-        let (_, after) = rest.split_once(part).unwrap_or_else(|| panic!("{name} lacks {part:?}:\n{printed}"));
-        rest = after;
-    }
-    assert!(promised.ends_with(OMITTED) || rest.trim_end().is_empty(), "{name} prints more:\n{rest}");
+    assert!(is_as_promised(&printed, &promised), "{name} prints\n{printed}");
 }
 
 #[test]
