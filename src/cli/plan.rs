@@ -1,6 +1,6 @@
 //! `gatewright plan`.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use gatewright_engine::text::digest;
 
@@ -104,11 +104,15 @@ pub fn run(context: &Context, args: &Args) -> Result<u8, Failure> {
     if let Some(path) = &args.out {
         let (made, only) = (context.clock.now(), args.selection.only.clone());
         let version = env!("CARGO_PKG_VERSION").to_owned();
-        let file = PlanFile { version, installation, made, adopt: args.adopt, only, syncs };
-        file.write(path, session.archive()?.vault()).map_err(|error| Failure::of(&error))?;
-        complain(&format!("gatewright: the plan is kept in {}; `gatewright apply` carries it out\n", path.display()));
+        keep(&session, &PlanFile { version, installation, made, adopt: args.adopt, only, syncs }, path)?;
     }
     Ok(worst(codes))
+}
+
+fn keep(session: &Session<'_>, file: &PlanFile, path: &Path) -> Result<(), Failure> {
+    file.write(path, session.archive()?.vault()).map_err(|error| Failure::of(&error))?;
+    complain(&format!("gatewright: the plan is kept in {}; `gatewright apply` carries it out\n", path.display()));
+    Ok(())
 }
 
 /// Takes the tokens out of a report that was made for a stand-in: they lift nothing of the installation that is to come.

@@ -310,19 +310,10 @@ fn an_object_that_the_api_server_does_not_take_is_refused_in_the_servers_words()
     desk.run(&["history"]).exits(0).says("  create 6  exit 1  ");
 }
 
-#[test]
-fn a_source_that_cannot_be_read_holds_its_syncs_and_no_others() {
-    let folder = Folder::new();
-    let repository = Repository::new(folder.path(), "infra");
-    repository.write("gateways/a.yaml", &gateway("shop", "a", 8080));
-    repository.push();
-    let (https, ssh) = (HttpsServer::start(folder.path(), "s3cr3t", ""), SshServer::start(folder.path(), ""));
-    let desk = Desk::empty("gatewright.yaml");
-    desk.write("wrong-token", "hunter2hunter2\n");
-    desk.write("known_hosts", "");
-    desk.write("specs/b.yaml", &gateway("shop", "b", 8080));
+/// Sources, by name, of which only the last can be read.
+fn sources(repository: &Repository, https: &HttpsServer, ssh: &SshServer) -> [(&'static str, String); 6] {
     let bare = repository.bare.display();
-    let sources = [
+    [
         ("branch", format!("{{git: {{url: {bare}, ref: {{branch: mian}}}}}}")),
         ("folder", format!("{{git: {{url: {bare}, path: gatewys}}}}")),
         ("gone", "{directory: {path: nowhere}}".to_owned()),
@@ -343,7 +334,21 @@ fn a_source_that_cannot_be_read_holds_its_syncs_and_no_others() {
             ),
         ),
         ("whole", "{directory: {path: specs}}".to_owned()),
-    ];
+    ]
+}
+
+#[test]
+fn a_source_that_cannot_be_read_holds_its_syncs_and_no_others() {
+    let folder = Folder::new();
+    let repository = Repository::new(folder.path(), "infra");
+    repository.write("gateways/a.yaml", &gateway("shop", "a", 8080));
+    repository.push();
+    let (https, ssh) = (HttpsServer::start(folder.path(), "s3cr3t", ""), SshServer::start(folder.path(), ""));
+    let desk = Desk::empty("gatewright.yaml");
+    desk.write("wrong-token", "hunter2hunter2\n");
+    desk.write("known_hosts", "");
+    desk.write("specs/b.yaml", &gateway("shop", "b", 8080));
+    let sources = sources(&repository, &https, &ssh);
     let entries: Vec<String> = sources.iter().map(|(name, entry)| format!("  {name}: {entry}\n")).collect();
     let sync =
         |name: &str| format!("  {name}: {{source: {name}, createNamespaces: true, clusters: {{names: [out]}}}}\n");

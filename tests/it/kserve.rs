@@ -102,6 +102,16 @@ spec:
     scheduler: {}
 ";
 
+/// The lines of the tree of the service, by how they begin.
+const TREE: [&str; 6] = [
+    "LLMInferenceService models/llama",
+    "HTTPRoute models/llama-kserve-route  ",
+    "InferencePool models/llama-inference-pool  current",
+    "Service models/llama-epp-service  current",
+    "Deployment models/llama-kserve-router-scheduler  current  ",
+    "Pod llama-kserve-router-scheduler-",
+];
+
 #[test]
 fn a_service_becomes_available_is_scaled_and_loses_its_scheduler() {
     let server = ApiServer::with_controllers();
@@ -132,14 +142,7 @@ fn a_service_becomes_available_is_scaled_and_loses_its_scheduler() {
             .run_with(&server.kubeconfig("admin"), &["tree", "--only", "LLMInferenceService/models/llama"])
             .exits(0)
             .out,
-        &[
-            "LLMInferenceService models/llama",
-            "HTTPRoute models/llama-kserve-route  ",
-            "InferencePool models/llama-inference-pool  current",
-            "Service models/llama-epp-service  current",
-            "Deployment models/llama-kserve-router-scheduler  current  ",
-            "Pod llama-kserve-router-scheduler-",
-        ],
+        &TREE,
     );
 
     desk.replace("specs/llama.yaml", "replicas: 3", "replicas: 5");

@@ -63,6 +63,17 @@ fn set_port(server: &ApiServer, namespace: &str, target: u16) {
     server.kubectl_ok(&["patch", "service", "a", "-n", namespace, "--type=json", "-p", &patch]);
 }
 
+/// Every form of a plan says since when something differs.
+fn shows_since(desk: &Desk, namespace: &str, came: &Value) {
+    let day = came["started"].as_str().and_then(|time| time.split('T').next()).expect("it is a time");
+    let shown = desk.run(&["plan"]).exits(0).says("  0 new, 1 still there, 0 resolved since ");
+    shown.says(&format!("    ~ different Service {namespace}/a  since {day} "));
+    let comment = desk.run(&["plan", "--format", "markdown"]).exits(0);
+    comment.says("\n0 new, 1 still there, 0 resolved since ").says("| 1 still there |\n");
+    desk.run(&["plan", "--format", "junit"]).exits(0).says("differ (since ").says("name=\"still\" value=\"1\"");
+    desk.run(&["plan", "--format", "html"]).exits(0).says("<small>since ").says("<td>1 still there</td>");
+}
+
 #[test]
 fn what_differs_keeps_its_time_until_it_is_seen_to_be_gone() {
     let mut fleet = ApiServer::fleet(&["eu", "us"]);
@@ -87,13 +98,7 @@ fn what_differs_keeps_its_time_until_it_is_seen_to_be_gone() {
     let stays = round(&desk, 0);
     assert_eq!((numbers(&stays, "us"), since(&stays, "us", "Service/a")), ([0, 1, 0, 0], &came["started"]));
     assert_eq!(kept(&desk).len(), before + 1);
-    let day = came["started"].as_str().and_then(|time| time.split('T').next()).expect("it is a time");
-    let shown = desk.run(&["plan"]).exits(0).says("  0 new, 1 still there, 0 resolved since ");
-    shown.says(&format!("    ~ different Service {namespace}/a  since {day} "));
-    let comment = desk.run(&["plan", "--format", "markdown"]).exits(0);
-    comment.says("\n0 new, 1 still there, 0 resolved since ").says("| 1 still there |\n");
-    desk.run(&["plan", "--format", "junit"]).exits(0).says("differ (since ").says("name=\"still\" value=\"1\"");
-    desk.run(&["plan", "--format", "html"]).exits(0).says("<small>since ").says("<td>1 still there</td>");
+    shows_since(&desk, &namespace, &came);
 
     // What nobody can look at is not gone.
     fleet[1].stop();

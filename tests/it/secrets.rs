@@ -304,6 +304,16 @@ fn a_server_that_quotes_what_it_was_sent_is_quoted_without_it() {
     }
 }
 
+/// A kubeconfig with one user on one server.
+fn one_user(server: &str, user: &Value) -> String {
+    json!({
+        "apiVersion": "v1", "kind": "Config", "current-context": "c",
+        "clusters": [{"name": "c", "cluster": {"server": server}}], "users": [{"name": "c", "user": user}],
+        "contexts": [{"name": "c", "context": {"cluster": "c", "user": "c"}}],
+    })
+    .to_string()
+}
+
 #[test]
 fn credentials_of_clusters_and_sources_are_in_no_output() {
     let secrets = Secrets::fixed("credentials");
@@ -316,14 +326,6 @@ fn credentials_of_clusters_and_sources_are_in_no_output() {
         ],
     );
     desk.write("specs/a.yaml", &gateway("shop", "a", 8080));
-    let kubeconfig = |server: &str, user: &Value| {
-        json!({
-            "apiVersion": "v1", "kind": "Config", "current-context": "c",
-            "clusters": [{"name": "c", "cluster": {"server": server}}], "users": [{"name": "c", "user": user}],
-            "contexts": [{"name": "c", "context": {"cluster": "c", "user": "c"}}],
-        })
-        .to_string()
-    };
     let script = format!(
         "echo '{{\"status\": {{\"token\": \"{}\"'; echo 'got {} for password={}' >&2; echo 'Bearer {}' >&2; exit 3",
         of(0),
@@ -335,9 +337,9 @@ fn credentials_of_clusters_and_sources_are_in_no_output() {
         "apiVersion": "client.authentication.k8s.io/v1", "command": "sh", "args": ["-c", script],
         "env": [{"name": "A", "value": of(4)}], "interactiveMode": "Never",
     }});
-    desk.write("exec.yaml", &kubeconfig("https://127.0.0.1:1", &exec));
+    desk.write("exec.yaml", &one_user("https://127.0.0.1:1", &exec));
     let server = format!("https://me:{}@127.0.0.1:1", of(5));
-    desk.write("token.yaml", &kubeconfig(&server, &json!({"token": of(6)})));
+    desk.write("token.yaml", &one_user(&server, &json!({"token": of(6)})));
     let check = |arguments: &[&str]| {
         let run = desk.run(arguments);
         secrets.are_not_in(&format!("{}{}", run.out, run.err), &arguments.join(" "));

@@ -53,6 +53,10 @@ pub(crate) fn hostile() -> impl Strategy<Value = String> {
     prop::collection::vec(part, 0..6).prop_map(|parts| format!("{THEIRS}{}{THEIRS}", parts.concat()))
 }
 
+fn finding(kind: &str, text: &str) -> Value {
+    json!({"kind": kind, "id": text, "what": text, "since": "2025-12-24T00:00:00Z"})
+}
+
 /// A report in which everything that others can say is `texts`, one after the other.
 pub(crate) fn report(texts: &[String]) -> Report {
     let mut texts = texts.iter().cycle().cloned();
@@ -79,11 +83,9 @@ pub(crate) fn report(texts: &[String]) -> Report {
     let hold =
         json!([{"guard": "problem", "unit": unit, "message": text(), "hint": text(), "token": null, "steps": []}]);
     let none = || json!([]);
-    let finding =
-        |kind: &str, text: String| json!({"kind": kind, "id": text, "what": text, "since": "2025-12-24T00:00:00Z"});
     let trend = json!({
         "time": "2026-01-01T00:00:00Z", "against": "2025-12-31T00:00:00Z", "new": 3, "still": 2,
-        "resolved": [finding("step", text()), finding("problem", text())], "unseen": [finding("unit", text())],
+        "resolved": [finding("step", &text()), finding("problem", &text())], "unseen": [finding("unit", &text())],
     });
     let mut changed = step(&changed, "update", differences);
     changed["since"] = json!("2025-12-30T00:00:00Z");

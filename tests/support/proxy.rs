@@ -48,7 +48,7 @@ pub(crate) enum Answer {
     /// It arrives, and the server's clock shows this in its answer.
     Dated(Timestamp),
     /// It arrives without `dryRun`, as with a server that does not know that.
-    Earnest,
+    DryRunIgnored,
     /// It arrives after something else has happened.
     After(Arc<dyn Fn() + Send + Sync>),
 }

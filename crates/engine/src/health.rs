@@ -298,7 +298,7 @@ mod tests {
     fn kinds_of_others_are_not_taken_for_ours() {
         let of = |version: &str, kind: &str| json!({"apiVersion": version, "kind": kind, "metadata": {"generation": 2}, "spec": {"type": "LoadBalancer", "replicas": 3}});
         for (version, kind) in [
-            ("networking.istio.io/v1", "Gateway"),
+            ("networking.example.com/v1", "Gateway"),
             ("serving.knative.dev/v1", "Service"),
             ("batch.volcano.sh/v1alpha1", "Job"),
             ("apps.kruise.io/v1beta1", "StatefulSet"),

@@ -46,7 +46,7 @@ fn a_server_that_carries_out_dry_runs_is_found_out() {
     for arguments in [["plan"], ["sync"]] {
         let before = place.site.versions();
         place.proxy.recovers();
-        place.proxy.answer(ALWAYS, |seen| seen.path.contains("dryRun=All"), Answer::Earnest);
+        place.proxy.answer(ALWAYS, |seen| seen.path.contains("dryRun=All"), Answer::DryRunIgnored);
         let run = place.run(&arguments).exits(1);
         run.says("was written by a request that was only to be a dry run").says("look for what drops dryRun");
         let after = place.site.versions();

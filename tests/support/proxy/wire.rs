@@ -6,6 +6,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use http::header::{ACCEPT_ENCODING, AUTHORIZATION, CONNECTION, CONTENT_LENGTH, CONTENT_TYPE, DATE, HOST};
 use http::{HeaderName, HeaderValue, Request};
 use http_body_util::BodyExt as _;
+use jiff::Timestamp;
 use kube::client::Body;
 use kube::config::{KubeConfigOptions, Kubeconfig};
 use kube::{Client, Config};
@@ -81,14 +82,14 @@ async fn respond(
     state: &Mutex<State>,
 ) -> Option<()> {
     let (place, answer) = state.lock().unwrap_or_else(PoisonError::into_inner).receive(seen);
-    let request = if matches!(answer, Some(Answer::Earnest)) { earnest(request) } else { request };
+    let request = if matches!(answer, Some(Answer::DryRunIgnored)) { without_dry_run(request) } else { request };
     let pass = async || {
         let response = pass(upstream, request).await?;
         state.lock().unwrap_or_else(PoisonError::into_inner).answered(place, response.code);
         Some(response)
     };
     let response = match answer {
-        None | Some(Answer::Earnest) => pass().await?,
+        None | Some(Answer::DryRunIgnored) => pass().await?,
         Some(Answer::Lost) => return None,
         Some(Answer::Unanswered) => return pass().await.and(None),
         Some(Answer::Truncated) => {
@@ -120,9 +121,7 @@ async fn respond(
         }
         Some(Answer::Dated(time)) => {
             let response = pass().await?;
-            let kind = response.headers.lines().find(|line| !line.starts_with("Date: ")).unwrap_or_default();
-            let date = time.strftime("%a, %d %b %Y %H:%M:%S GMT");
-            Response { headers: format!("{kind}\r\nDate: {date}\r\n"), ..response }
+            dated(response, time)
         }
         Some(Answer::After(happens)) => {
             block_in_place(|| happens());
@@ -130,6 +129,13 @@ async fn respond(
         }
     };
     stream.write_all(&response.bytes()).await.ok()
+}
+
+/// Returns a response that bears another time.
+fn dated(response: Response, time: Timestamp) -> Response {
+    let kind = response.headers.lines().find(|line| !line.starts_with("Date: ")).unwrap_or_default();
+    let date = time.strftime("%a, %d %b %Y %H:%M:%S GMT");
+    Response { headers: format!("{kind}\r\nDate: {date}\r\n"), ..response }
 }
 
 /// Sends blanks, which JSON may begin with, until the client has enough.
@@ -143,7 +149,7 @@ async fn endless(stream: &mut TcpStream) -> Option<()> {
 }
 
 /// Takes `dryRun` out of a request.
-fn earnest(mut request: Request<Vec<u8>>) -> Request<Vec<u8>> {
+fn without_dry_run(mut request: Request<Vec<u8>>) -> Request<Vec<u8>> {
     let uri = request.uri().to_string().replace("dryRun=All", "");
     *request.uri_mut() = uri.parse().expect("it was an address before");
     request

@@ -59,7 +59,7 @@ fn what_others_need_is_written_first() {
 fn kinds_of_others_have_no_place_of_their_own_in_the_order() {
     for (group, kind, order) in [
         ("serving.knative.dev", "Service", Order::Workload),
-        ("networking.istio.io", "Gateway", Order::Workload),
+        ("networking.example.com", "Gateway", Order::Workload),
         ("batch.volcano.sh", "Job", Order::Workload),
         (GATEWAY_API, "GRPCRoute", Order::Workload),
         ("gateway.example.com", "GatewayParameters", Order::Parameters),

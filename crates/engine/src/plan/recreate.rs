@@ -139,7 +139,7 @@ mod tests {
     fn only_our_own_gateways_are_never_made_anew() {
         let gateway = consent("gateway.networking.k8s.io/v1", "Gateway", "Gateway.gateway.networking.k8s.io");
         assert!(gateway.expect_err("it is never").contains("is never deleted for that"));
-        assert_eq!(consent("networking.istio.io/v1", "Gateway", "Gateway.networking.istio.io"), Ok(()));
+        assert_eq!(consent("networking.example.com/v1", "Gateway", "Gateway.networking.istio.io"), Ok(()));
     }
 
     #[test]

@@ -29,7 +29,7 @@ fn slips(said: &str, meant: &str) -> Option<usize> {
 mod tests {
     use super::*;
 
-    const CLAIMED: [&str; 4] = ["Gateway", "GatewayClass", "ModelPool", "LLMModelService"];
+    const CLAIMED: [&str; 4] = ["Gateway", "GatewayClass", "ModelPool", "ChatModelService"];
 
     #[test]
     fn a_misspelt_kind_is_a_slip() {
@@ -41,7 +41,7 @@ mod tests {
             ("GatewayClas", "GatewayClass"),
             ("Gatewayclass", "GatewayClass"),
             ("MdelPol", "ModelPool"),
-            ("LLMModelServices", "LLMModelService"),
+            ("ChatModelServices", "ChatModelService"),
         ] {
             assert_eq!(slip(said, CLAIMED), Some(meant), "{said}");
         }

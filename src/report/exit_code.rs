@@ -1,0 +1,87 @@
+//! Exit codes: what a report means for the script that asked for it.
+
+use gatewright_engine::plan::refusal::Reason;
+use gatewright_engine::problem::Scope;
+
+use super::{ClusterReport, ClusterState, Mode, Report};
+
+impl Report {
+    /// Returns the exit code: 1 failed, 3 held, 4 a cluster unreachable, else 0; the first in this order.
+    pub fn exit_code(&self) -> u8 {
+        let is_broken = self.problems.iter().any(|report| report.problem.scope != Scope::Warning);
+        let codes: Vec<u8> = self.clusters.values().map(ClusterReport::exit_code).collect();
+        let has = |code: u8| codes.contains(&code);
+        match () {
+            () if is_broken || has(1) => 1,
+            () if has(3) => 3,
+            () if has(4) => 4,
+            () => 0,
+        }
+    }
+
+    /// Returns the exit code with more detail: 3 also if the sync is suspended, and 2 if something differs or would be
+    /// changed; of several the first of 1, 3, 4, 2, 0.
+    pub fn detailed_exit_code(&self) -> u8 {
+        match self.exit_code() {
+            0 | 4 if self.suspended.is_some() => 3,
+            0 if self.mode != Mode::Apply && self.has_changes() => 2,
+            code => code,
+        }
+    }
+}
+
+impl ClusterReport {
+    fn exit_code(&self) -> u8 {
+        let is_unhealthy = !self.is_well();
+        let codes: Vec<u8> = self.refusals.iter().map(|refusal| weight(&refusal.reason)).collect();
+        match self.state {
+            ClusterState::Unreachable => 4,
+            ClusterState::Failed | ClusterState::Stopped | ClusterState::Unknown => 1,
+            _ if is_unhealthy || codes.contains(&1) => 1,
+            ClusterState::Held | ClusterState::Suspended => 3,
+            _ if codes.contains(&3) || !self.holds.is_empty() => 3,
+            ClusterState::Done | ClusterState::Planned | ClusterState::Compared => 0,
+        }
+    }
+}
+
+/// Returns what a refusal means for the exit code: something is wrong (1), we were careful (3), or all is well (0).
+fn weight(reason: &Reason) -> u8 {
+    match reason {
+        Reason::Invalid(_)
+        | Reason::Forbidden(_)
+        | Reason::NoSuchKind(_)
+        | Reason::Failed(_)
+        | Reason::Unknown(_)
+        | Reason::NoNamespace(_)
+        | Reason::NamespaceTerminating(_)
+        | Reason::Taken(_)
+        | Reason::Stale(_)
+        | Reason::DeletedAgain(_)
+        | Reason::Immutable(_) => 1,
+        Reason::Foreign(_)
+        | Reason::LiveDeployer(_)
+        | Reason::Conflict(_)
+        | Reason::NotAllowed(_)
+        | Reason::Unmarked
+        | Reason::Held(_)
+        | Reason::NotUndone(_) => 3,
+        Reason::Terminating
+        | Reason::Protected(_)
+        | Reason::HoldsOthers(_)
+        | Reason::StillNeeded(_)
+        | Reason::NotInPlan
+        | Reason::NotApplied
+        | Reason::Broken
+        | Reason::Unreadable(_)
+        | Reason::SelfManaged
+        | Reason::PassedOn
+        | Reason::Adopted
+        | Reason::PruneDisabled
+        | Reason::MayBeClaimed(_)
+        | Reason::SuspectInventory
+        | Reason::Unverified
+        | Reason::FirstRound
+        | Reason::UnitHeld => 0,
+    }
+}
