@@ -7,8 +7,8 @@
 
 pub mod clock;
 pub mod duration;
-pub mod paths;
-pub mod private;
+pub(crate) mod paths;
+pub(crate) mod private;
 pub mod redact;
 pub mod sanitize;
-pub mod size;
+pub(crate) mod size;

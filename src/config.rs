@@ -4,15 +4,15 @@
 //! win: defaults, the file, the environment (`GATEWRIGHT_STATE_DIR`, …), flags. This is the only module that reads the
 //! environment.
 
-pub mod allow;
+pub(crate) mod allow;
 mod authorities;
-pub mod conflicts;
+pub(crate) mod conflicts;
 pub mod environment;
-pub mod examine;
+pub(crate) mod examine;
 pub mod packs;
 pub mod settings;
 mod validate;
-pub mod webhooks;
+pub(crate) mod webhooks;
 
 use std::collections::BTreeMap;
 use std::fmt;

@@ -47,7 +47,7 @@ use rounds::{Sibling, Sync};
 use sources::{SourceCaches, Troubles};
 
 /// The things that the process gets from outside.
-pub struct Host {
+pub(crate) struct Host {
     /// The service manager.
     pub notifier: Notifier,
     /// The interval at which the service manager wants to hear from us.
@@ -57,11 +57,11 @@ pub struct Host {
 }
 
 /// Reads the configuration again, or says what is wrong with it.
-pub type Reload<'a> = dyn Fn() -> Result<Config, String> + Send + std::marker::Sync + 'a;
+pub(crate) type Reload<'a> = dyn Fn() -> Result<Config, String> + Send + std::marker::Sync + 'a;
 
 /// The reason why the daemon cannot run.
 #[derive(Debug, thiserror::Error)]
-pub enum DaemonError {
+pub(crate) enum DaemonError {
     /// The state cannot be used.
     #[error("cannot use the state directory")]
     State(#[source] StateError),
@@ -87,7 +87,7 @@ pub enum DaemonError {
 
 impl DaemonError {
     /// Returns what to do next.
-    pub fn hint(&self) -> Option<String> {
+    pub(crate) fn hint(&self) -> Option<String> {
         match self {
             Self::Http(error) => error.hint().map(str::to_owned),
             Self::Schedule(_, error) => error.hint(),
@@ -111,7 +111,7 @@ struct Shared {
 }
 
 /// Runs until SIGTERM. `reload` reads the configuration again.
-pub async fn run(config: Config, host: &Host, reload: &Reload<'_>) -> Result<(), DaemonError> {
+pub(crate) async fn run(config: Config, host: &Host, reload: &Reload<'_>) -> Result<(), DaemonError> {
     let state = State::open(&config.state_dir);
     let _lock = state.lock().map_err(DaemonError::State)?;
     let installation = state.make_installation().map_err(DaemonError::State)?;

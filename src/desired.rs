@@ -6,9 +6,9 @@
 //!
 //! May use `config` and all that stands below it in `ARCHITECTURE.md`.
 
-pub mod assemble;
-pub mod capabilities;
+pub(crate) mod assemble;
+pub(crate) mod capabilities;
 pub mod cases;
 pub mod rendering;
-pub mod rights;
+pub(crate) mod rights;
 pub mod siblings;

@@ -3,7 +3,7 @@
 //!
 //! May use `report` and all that stands below it in `ARCHITECTURE.md`.
 
-pub mod approvals;
+pub(crate) mod approvals;
 pub mod archive;
-pub mod journal;
-pub mod saved_plan;
+pub(crate) mod journal;
+pub(crate) mod saved_plan;

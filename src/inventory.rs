@@ -5,7 +5,7 @@
 //!
 //! May use `schedule` and all that stands below it in `ARCHITECTURE.md`.
 
-pub mod audit;
-pub mod hmac;
+pub(crate) mod audit;
+pub(crate) mod hmac;
 pub mod maintenance;
 pub mod store;

@@ -3,23 +3,23 @@
 //! Each folder may use those below it, never those above (`ARCHITECTURE.md` has the list, a test holds it). In reading
 //! order: [`config`] says what is wanted where, [`source`] yields snapshots, [`cluster`] is what they are applied to,
 //! [`desired`] is what a sync wants on each cluster. [`reconcile`] runs rounds. [`report`] is what came of one, [`history`]
-//! keeps it. [`daemon`] repeats rounds on a [`schedule`], [`cli`] runs them on request.
+//! keeps it. `daemon` repeats rounds on a `schedule`, [`cli`] runs them on request.
 
 pub mod basics;
 pub mod cli;
 pub mod cluster;
 pub mod config;
-pub mod daemon;
+mod daemon;
 pub mod desired;
 pub mod history;
 pub mod inventory;
-pub mod process;
+mod process;
 pub mod reconcile;
 pub mod report;
-pub mod schedule;
+mod schedule;
 pub mod source;
 pub mod state;
-pub mod webhooks;
+mod webhooks;
 
 use std::process::ExitCode;
 

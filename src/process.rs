@@ -2,7 +2,7 @@
 //!
 //! May use `state` and `basics`.
 
-pub mod http;
-pub mod metrics;
-pub mod service;
-pub mod telemetry;
+pub(crate) mod http;
+pub(crate) mod metrics;
+pub(crate) mod service;
+pub(crate) mod telemetry;

@@ -8,16 +8,16 @@
 //!
 //! May use `webhooks` and all that stands below it in `ARCHITECTURE.md`.
 
-pub mod aliases;
-pub mod apply;
-pub mod cache;
-pub mod drift;
+pub(crate) mod aliases;
+pub(crate) mod apply;
+pub(crate) mod cache;
+pub(crate) mod drift;
 pub mod fleet;
-pub mod health_snapshot;
+pub(crate) mod health_snapshot;
 mod located;
 mod metadata;
 pub mod model;
 pub mod observe;
-pub mod requests;
-pub mod round;
-pub mod wait;
+pub(crate) mod requests;
+pub(crate) mod round;
+pub(crate) mod wait;

@@ -8,9 +8,9 @@
 //! given, and all spreading is drawn from the name of the sync, so that the same history gives the same times.
 //! [`drive::drive`] is the one function that waits.
 
-pub mod drive;
-pub mod jitter;
-pub mod timer;
+pub(crate) mod drive;
+pub(crate) mod jitter;
+pub(crate) mod timer;
 
 use std::time::Duration;
 
@@ -27,19 +27,19 @@ use crate::basics::duration::Period;
 use crate::schedule::jitter::Jitter;
 
 /// The interval of a sync that says nothing.
-pub const DEFAULT_INTERVAL: Duration = Duration::from_mins(5);
+pub(crate) const DEFAULT_INTERVAL: Duration = Duration::from_mins(5);
 
 /// The shortest interval: below it a fleet is polled for nothing, because new revisions start rounds by themselves.
-pub const SHORTEST_INTERVAL: Duration = Duration::from_secs(10);
+pub(crate) const SHORTEST_INTERVAL: Duration = Duration::from_secs(10);
 
 /// The longest delay of a cron round after its time, unless the schedule says otherwise.
-pub const DEFAULT_WINDOW: Duration = Duration::from_hours(1);
+pub(crate) const DEFAULT_WINDOW: Duration = Duration::from_hours(1);
 
 /// The time from one comparison of everything to the next, where a sync does not say it.
-pub const DEFAULT_FULL: Duration = Duration::from_hours(24);
+pub(crate) const DEFAULT_FULL: Duration = Duration::from_hours(24);
 
 /// The least time from one comparison of everything to the next.
-pub const SHORTEST_FULL: Duration = Duration::from_mins(1);
+pub(crate) const SHORTEST_FULL: Duration = Duration::from_mins(1);
 
 /// The spreading of an interval that says nothing, in percent of it.
 const DEFAULT_JITTER: Jitter = Jitter::Percent(10);
@@ -70,7 +70,7 @@ pub struct Settings {
 
 /// A schedule that is known to make sense.
 #[derive(Clone, Debug)]
-pub struct Schedule(Rule);
+pub(crate) struct Schedule(Rule);
 
 #[derive(Clone, Debug)]
 enum Rule {
@@ -89,7 +89,7 @@ struct Calendar {
 
 /// The reason why settings are no schedule.
 #[derive(Debug, thiserror::Error)]
-pub enum ScheduleError {
+pub(crate) enum ScheduleError {
     /// There are two answers to one question.
     #[error("a schedule has an interval or a cron pattern, not both")]
     Both,
@@ -156,7 +156,7 @@ pub enum ScheduleError {
 
 impl ScheduleError {
     /// Returns what to do next, a sentence of its own.
-    pub fn hint(&self) -> Option<String> {
+    pub(crate) fn hint(&self) -> Option<String> {
         match self {
             Self::Fields { .. } | Self::Pattern { .. } => Some(
                 "write minute, hour, day of month, month and day of week, as in \"0 2 * * *\"; \
@@ -193,7 +193,7 @@ impl Settings {
 
 impl Schedule {
     /// Checks settings; whatever is wrong with a schedule is found here, not at night.
-    pub fn parse(settings: &Settings) -> Result<Self, ScheduleError> {
+    pub(crate) fn parse(settings: &Settings) -> Result<Self, ScheduleError> {
         if let Some(full) = settings.full.filter(|full| full.0 < SHORTEST_FULL) {
             return Err(ScheduleError::TooFull(full));
         }
@@ -211,7 +211,7 @@ const MISSED: u32 = 3;
 impl Schedule {
     /// Returns the time by which there should be another round after one: three intervals after it ended, or the end of the
     /// next window of a cron pattern.
-    pub fn due(&self, started: Timestamp, ended: Timestamp) -> Option<Timestamp> {
+    pub(crate) fn due(&self, started: Timestamp, ended: Timestamp) -> Option<Timestamp> {
         let (from, time) = match &self.0 {
             Rule::Interval { every, jitter } => (ended, *every * MISSED + *jitter),
             Rule::Cron(calendar) => (calendar.after(started)?, calendar.window),

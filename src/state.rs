@@ -3,9 +3,9 @@
 //! Everything here is a convenience or a detector. What is owned stands in the inventories on the clusters; losing
 //! this folder costs time and a new identity, never an object.
 
-pub mod owner;
-pub mod suspension;
-pub mod timekeeping;
+pub(crate) mod owner;
+pub(crate) mod suspension;
+pub(crate) mod timekeeping;
 
 use std::fs::{self, DirBuilder, File, Permissions, TryLockError};
 use std::io::{self, Write};

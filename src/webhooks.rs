@@ -5,8 +5,8 @@
 //! business.
 
 mod connect;
-pub mod delivery;
-pub mod notification;
+pub(crate) mod delivery;
+pub(crate) mod notification;
 mod queue;
 
 use std::path::Path;
@@ -32,7 +32,7 @@ use queue::Queue;
 /// says something new.
 ///
 /// After an error the news is told with the next report.
-pub fn keep(state: &State, config: &Config, report: &Report, metrics: &Metrics) -> Result<bool, StateError> {
+pub(crate) fn keep(state: &State, config: &Config, report: &Report, metrics: &Metrics) -> Result<bool, StateError> {
     journal::record(state, &config.journal(), report, |kept| announce(state, config, report, kept, metrics))
 }
 
@@ -71,7 +71,12 @@ fn announce(state: &State, config: &Config, report: &Report, kept: &Kept, metric
 }
 
 /// Returns what carries notifications to each webhook of the config file.
-pub fn deliveries(state: &State, config: &Config, metrics: &Arc<Metrics>, clock: &Arc<dyn Clock>) -> Vec<Delivery> {
+pub(crate) fn deliveries(
+    state: &State,
+    config: &Config,
+    metrics: &Arc<Metrics>,
+    clock: &Arc<dyn Clock>,
+) -> Vec<Delivery> {
     let webhooks = config.settings.reports.webhooks.iter();
     let delivery = |(name, settings): (&String, _)| {
         Delivery::new(name, settings, (state, Queue::new(state, name)), Arc::clone(metrics), Arc::clone(clock))
@@ -80,7 +85,7 @@ pub fn deliveries(state: &State, config: &Config, metrics: &Arc<Metrics>, clock:
 }
 
 /// Drops what waits for webhooks that are in the config file no more.
-pub fn forget_others(state: &State, config: &Config) {
+pub(crate) fn forget_others(state: &State, config: &Config) {
     let is_known = |name: &str| config.settings.reports.webhooks.contains_key(name);
     for name in queue::names(state).into_iter().filter(|name| !is_known(name)) {
         let lost = Queue::new(state, &name).clear();
@@ -91,7 +96,7 @@ pub fn forget_others(state: &State, config: &Config) {
 }
 
 /// Sends what waits, as long as a try may take; returns the webhooks for which something is left, and why.
-pub async fn flush(deliveries: Vec<Delivery>) -> Vec<(String, String)> {
+pub(crate) async fn flush(deliveries: Vec<Delivery>) -> Vec<(String, String)> {
     let flushed = join_all(deliveries.into_iter().map(flush_one)).await;
     flushed.into_iter().flatten().collect()
 }
@@ -118,7 +123,7 @@ async fn flush_one(mut delivery: Delivery) -> Option<(String, String)> {
 const LOOK_AGAIN: Duration = Duration::from_secs(1);
 
 /// Sends what waits, for as long as this is awaited.
-pub async fn carry(mut delivery: Delivery) {
+pub(crate) async fn carry(mut delivery: Delivery) {
     loop {
         match delivery.step().await {
             Step::Done => {}

@@ -17,15 +17,15 @@ const FOR_OTHERS_OF_ROOT: u32 = 0o027;
 /// Others can read a file that holds a secret.
 #[derive(Debug, thiserror::Error)]
 #[error("it can be read by other users (its mode is {0:o})")]
-pub struct TooOpen(u32);
+pub(crate) struct TooOpen(u32);
 
 impl TooOpen {
     /// Advice on what to do about it.
-    pub const HINT: &str =
+    pub(crate) const HINT: &str =
         "Make it readable for its owner alone (chmod 600), or let root own it and one group read it.";
 
     /// Tells whether that is why a file was not read.
-    pub fn is(error: &io::Error) -> bool {
+    pub(crate) fn is(error: &io::Error) -> bool {
         error.get_ref().and_then(|inner| inner.downcast_ref::<Self>()).is_some()
     }
 }
@@ -33,10 +33,10 @@ impl TooOpen {
 /// A name in a folder of ours is a symbolic link.
 #[derive(Debug, thiserror::Error)]
 #[error("{0:?} is a symbolic link, and links in the state directory are not followed")]
-pub struct IsLink(std::path::PathBuf);
+pub(crate) struct IsLink(std::path::PathBuf);
 
 /// Opens a file with a key or a token, and refuses one that others can read, as ssh does.
-pub fn open(path: &Path) -> io::Result<File> {
+pub(crate) fn open(path: &Path) -> io::Result<File> {
     let file = File::open(path)?;
     let metadata = file.metadata()?;
     let others = if metadata.uid() == 0 { FOR_OTHERS_OF_ROOT } else { FOR_OTHERS };
@@ -48,21 +48,21 @@ pub fn open(path: &Path) -> io::Result<File> {
 }
 
 /// Reads a file with a key or a token.
-pub fn read(path: &Path) -> io::Result<Vec<u8>> {
+pub(crate) fn read(path: &Path) -> io::Result<Vec<u8>> {
     let mut bytes = Vec::new();
     open(path)?.read_to_end(&mut bytes)?;
     Ok(bytes)
 }
 
 /// Reads a file with a key or a token that is text.
-pub fn read_to_string(path: &Path) -> io::Result<String> {
+pub(crate) fn read_to_string(path: &Path) -> io::Result<String> {
     let mut text = String::new();
     open(path)?.read_to_string(&mut text)?;
     Ok(text)
 }
 
 /// Refuses a path on which anything below a folder is a symbolic link.
-pub fn no_link(folder: &Path, path: &Path) -> io::Result<()> {
+pub(crate) fn no_link(folder: &Path, path: &Path) -> io::Result<()> {
     let Ok(below) = path.strip_prefix(folder) else { return Ok(()) };
     let mut so_far = folder.to_owned();
     for part in below.components() {
@@ -79,7 +79,7 @@ pub fn no_link(folder: &Path, path: &Path) -> io::Result<()> {
 }
 
 /// Opens a file that is there to be locked, or makes it; whoever can open it could hold the lock for ever.
-pub fn lock_file(path: &Path) -> io::Result<File> {
+pub(crate) fn lock_file(path: &Path) -> io::Result<File> {
     let mut options = File::options();
     options.read(true).write(true).create(true).truncate(false);
     let file = options.mode(0o600).custom_flags(OFlag::O_NOFOLLOW.bits()).open(path)?;
@@ -91,7 +91,7 @@ pub fn lock_file(path: &Path) -> io::Result<File> {
 }
 
 /// Opens a file to add to it, or makes it.
-pub fn append_file(path: &Path) -> io::Result<File> {
+pub(crate) fn append_file(path: &Path) -> io::Result<File> {
     let mut options = File::options();
     options.create(true).append(true).mode(0o600).custom_flags(OFlag::O_NOFOLLOW.bits()).open(path)
 }

@@ -18,7 +18,7 @@ use crate::report::Report;
 /// Exit codes: 0 done, 1 failed, 3 held by a guard or refused, 4 a cluster was unreachable, 64 usage or configuration; of
 /// several the first of 1, 3, 4, 0.
 #[derive(Debug, clap::Args)]
-pub struct Args {
+pub(super) struct Args {
     #[command(flatten)]
     selection: Selection,
     #[command(flatten)]
@@ -26,6 +26,6 @@ pub struct Args {
 }
 
 /// Runs the command.
-pub fn run(context: &Context, args: &Args) -> Result<u8, Failure> {
+pub(super) fn run(context: &Context, args: &Args) -> Result<u8, Failure> {
     rounds(context, &args.selection, &args.manner, (true, Report::exit_code))
 }

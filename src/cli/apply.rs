@@ -26,7 +26,7 @@ use crate::source::git::names::{CommitId, Reference};
 /// Exit codes: 0 done, 1 failed, or something is stale, 3 held by a guard, 4 a cluster was unreachable, 64 usage or
 /// configuration, or the file cannot be used; of several the first of 1, 3, 4, 0.
 #[derive(Debug, clap::Args)]
-pub struct Args {
+pub(super) struct Args {
     /// The plan.
     #[arg(value_name = "FILE")]
     file: PathBuf,
@@ -39,7 +39,7 @@ pub struct Args {
 }
 
 /// Runs the command.
-pub fn run(context: &Context, args: &Args) -> Result<u8, Failure> {
+pub(super) fn run(context: &Context, args: &Args) -> Result<u8, Failure> {
     let file = PlanFile::read(&args.file).map_err(|error| unreadable(&error))?;
     let mut config = context.load()?;
     context.log_quietly(&config)?;
@@ -131,7 +131,7 @@ fn prepared(session: &Session<'_>, plan: &PlanFile, planned: &PlannedSync, adopt
     let mut ready = session.prepare(&selection, &plan.installation)?;
     for prepared in &mut ready.rounds {
         if adopt && plan.adopt {
-            prepared.order.settings.adopt.take_over();
+            prepared.order.settings.adopt.adopt_from_deployers();
         }
         prepared.order.pinned = Some(planned.saved());
     }

@@ -22,7 +22,7 @@ use crate::state::State;
 ///
 /// Exit codes: 0 approved or listed, 1 nothing waits for this token, 64 usage or configuration.
 #[derive(Debug, clap::Args)]
-pub struct Args {
+pub(super) struct Args {
     /// A token that a plan or a round has printed, with dashes or without; may be several.
     #[arg(value_name = "TOKEN")]
     tokens: Vec<String>,
@@ -35,7 +35,7 @@ pub struct Args {
 }
 
 /// Runs the command.
-pub fn run(context: &Context, args: &Args) -> Result<u8, Failure> {
+pub(super) fn run(context: &Context, args: &Args) -> Result<u8, Failure> {
     let config = context.load()?;
     context.log_quietly(&config)?;
     let state = State::open(&config.state_dir);

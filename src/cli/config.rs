@@ -10,7 +10,7 @@ use crate::config::examine::examine;
 
 /// Check or show the configuration.
 #[derive(Debug, clap::Args)]
-pub struct Args {
+pub(super) struct Args {
     #[command(subcommand)]
     command: Command,
 }
@@ -29,7 +29,7 @@ enum Command {
 }
 
 /// Runs the command.
-pub fn run(context: &Context, args: &Args) -> Result<u8, Failure> {
+pub(super) fn run(context: &Context, args: &Args) -> Result<u8, Failure> {
     let config = context.load()?;
     config.packs().map_err(|error| Failure::of_configuration(&error))?;
     let settings = &config.settings;

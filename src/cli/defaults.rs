@@ -15,7 +15,7 @@ use crate::config::Config;
 ///
 /// Exit codes: 0 printed, 64 usage, or there is no such pack or class.
 #[derive(Debug, clap::Args)]
-pub struct Args {
+pub(super) struct Args {
     /// The pack, such as kgateway.
     #[arg(value_name = "PACK")]
     pack: String,
@@ -25,7 +25,7 @@ pub struct Args {
 }
 
 /// Runs the command.
-pub fn run(context: &Context, args: &Args) -> Result<u8, Failure> {
+pub(super) fn run(context: &Context, args: &Args) -> Result<u8, Failure> {
     let config = render::config(context, false)?;
     let packs = render::packs(context, config.as_ref())?;
     let pack = pack(&packs, &args.pack)?;

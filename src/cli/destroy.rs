@@ -20,7 +20,7 @@ use crate::report::{ClusterReport, Mode, Report};
 /// Exit codes: 0 all is gone, 1 failed or cancelled, 3 something is kept or a guard holds it, 4 a cluster was unreachable,
 /// 64 usage or configuration; of several the first of 1, 3, 4, 0.
 #[derive(Debug, clap::Args)]
-pub struct Args {
+pub(super) struct Args {
     /// The sync.
     #[arg(value_name = "SYNC")]
     sync: String,
@@ -36,7 +36,7 @@ pub struct Args {
 }
 
 /// Runs the command.
-pub fn run(context: &Context, args: &Args) -> Result<u8, Failure> {
+pub(super) fn run(context: &Context, args: &Args) -> Result<u8, Failure> {
     let config = context.load()?;
     context.log_quietly(&config)?;
     let session = Session::new(context, &config)?;

@@ -30,7 +30,7 @@ const MOST_GATEWAYS: usize = 10;
 ///
 /// Exit codes: 0 explained, 1 the Gateway cannot be rendered, 64 usage, or there is no such object or field.
 #[derive(Debug, clap::Args)]
-pub struct Args {
+pub(super) struct Args {
     /// The object, such as Deployment/infra/edge or Gateway/infra/edge; without a namespace, default is meant.
     #[arg(value_name = "KIND/NAMESPACE/NAME", value_parser = parse)]
     object: Wanted,
@@ -84,7 +84,7 @@ struct Material {
 }
 
 /// Runs the command.
-pub fn run(context: &Context, args: &Args) -> Result<u8, Failure> {
+pub(super) fn run(context: &Context, args: &Args) -> Result<u8, Failure> {
     let Material { source, packs, options, config } = &Material::read(context, args)?;
     let rendering = source.render(packs, options);
     let (unit, object) = find(&rendering, packs, &args.object.in_full(packs.table()))?;

@@ -9,10 +9,10 @@ use crate::source::git::worker;
 /// Fetch a commit into a mirror; the daemon and the other commands start this themselves.
 #[derive(Debug, clap::Args)]
 #[command(hide = true)]
-pub struct Args {}
+pub(super) struct Args {}
 
 /// Runs the command.
-pub fn run(_: &Args) -> Result<u8, Failure> {
+pub(super) fn run(_: &Args) -> Result<u8, Failure> {
     let mut line = Vec::new();
     let mut input = io::stdin();
     read_line(&mut input, &mut line).map_err(|error| Failure::of(&error))?;

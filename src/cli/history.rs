@@ -12,7 +12,7 @@ use crate::report::{Mode, Report};
 /// Each line ends with the file of the whole report, as JSON. Beside it, with the same name, it has the forms that
 /// `reports.formats` says, .txt for people if nothing else. Exit codes: 0, or 64 usage or configuration.
 #[derive(Debug, clap::Args)]
-pub struct Args {
+pub(super) struct Args {
     /// The sync; all of them if absent.
     #[arg(value_name = "SYNC")]
     sync: Option<String>,
@@ -25,7 +25,7 @@ pub struct Args {
 }
 
 /// Runs the command.
-pub fn run(context: &Context, args: &Args) -> Result<u8, Failure> {
+pub(super) fn run(context: &Context, args: &Args) -> Result<u8, Failure> {
     let config = context.load()?;
     let mut history = journal::history(&config.reports_dir, args.sync.as_deref()).take(args.limit).peekable();
     if history.peek().is_none() {

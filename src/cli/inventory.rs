@@ -17,7 +17,7 @@ use crate::inventory::store;
 
 /// Show or repair the inventory.
 #[derive(Debug, clap::Args)]
-pub struct Args {
+pub(super) struct Args {
     #[command(subcommand)]
     command: Command,
 }
@@ -67,7 +67,7 @@ struct RepairArgs {
 }
 
 /// Runs the command.
-pub fn run(context: &Context, args: &Args) -> Result<u8, Failure> {
+pub(super) fn run(context: &Context, args: &Args) -> Result<u8, Failure> {
     match &args.command {
         Command::Show(args) => show(context, args),
         Command::Repair(args) => mend(context, args),

@@ -1,8 +1,8 @@
 //! `gatewright pack`.
 
-pub mod lint;
-pub mod new;
-pub mod test;
+pub(super) mod lint;
+pub(super) mod new;
+pub(super) mod test;
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -15,7 +15,7 @@ use gatewright_engine::tree::files::FilesError;
 
 /// Create, test and lint packs: folders of templates that turn a family of specs into objects. Needs no cluster.
 #[derive(Debug, clap::Args)]
-pub struct Args {
+pub(super) struct Args {
     #[command(subcommand)]
     command: Command,
 }
@@ -28,7 +28,7 @@ enum Command {
 }
 
 /// Runs the command.
-pub fn run(context: &Context, args: &Args) -> Result<u8, Failure> {
+pub(super) fn run(context: &Context, args: &Args) -> Result<u8, Failure> {
     match &args.command {
         Command::New(args) => new::run(args),
         Command::Test(args) => test::run(context, args),

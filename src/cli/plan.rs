@@ -23,7 +23,7 @@ use crate::state::suspension;
 /// --detailed-exitcode), 3 held by a guard (with --detailed-exitcode: or suspended), 4 a cluster was unreachable, 64
 /// usage or configuration; of several the first of 1, 3, 4, 2, 0.
 #[derive(Debug, clap::Args)]
-pub struct Args {
+pub(super) struct Args {
     #[command(flatten)]
     selection: Selection,
     /// Plan what `gatewright adopt` would do.
@@ -45,7 +45,7 @@ pub struct Args {
 
 /// The format in which a report is printed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
-pub enum Format {
+pub(super) enum Format {
     /// For people.
     Text,
     /// For programs: JSON documents, each on a line of its own. docs/schema has their schemas.
@@ -53,7 +53,7 @@ pub enum Format {
 }
 
 /// Runs the command.
-pub fn run(context: &Context, args: &Args) -> Result<u8, Failure> {
+pub(super) fn run(context: &Context, args: &Args) -> Result<u8, Failure> {
     let config = context.load()?;
     context.log_quietly(&config)?;
     let session = Session::new(context, &config)?;
@@ -76,7 +76,7 @@ pub fn run(context: &Context, args: &Args) -> Result<u8, Failure> {
     let (mut syncs, mut reports) = (Vec::new(), Vec::new());
     for mut prepared in ready.rounds {
         if args.adopt {
-            prepared.order.settings.adopt.take_over();
+            prepared.order.settings.adopt.adopt_from_deployers();
         }
         // What is to be carried out, or adopted, is planned even where rounds only compare.
         let is_to_be_done = args.adopt || args.out.is_some();

@@ -16,7 +16,7 @@ use crate::desired::rights::{Request, Subject, documents};
 ///
 /// Exit codes: 0 printed, 1 the source cannot be read, 64 usage or configuration.
 #[derive(Debug, clap::Args)]
-pub struct Args {
+pub(super) struct Args {
     /// The sync.
     #[arg(value_name = "SYNC")]
     sync: String,
@@ -47,7 +47,7 @@ fn parse_account(text: &str) -> Result<(String, String), String> {
 }
 
 /// Runs the command.
-pub fn run(context: &Context, args: &Args) -> Result<u8, Failure> {
+pub(super) fn run(context: &Context, args: &Args) -> Result<u8, Failure> {
     let config = context.load()?;
     context.log_quietly(&config)?;
     let session = Session::new(context, &config)?;

@@ -11,7 +11,7 @@ use super::{Context, Failure};
 
 /// List, show and diff the reports that rounds have left behind; it asks no cluster and changes nothing.
 #[derive(Debug, clap::Args)]
-pub struct Args {
+pub(super) struct Args {
     #[command(subcommand)]
     command: Command,
 }
@@ -24,7 +24,7 @@ enum Command {
 }
 
 /// Runs the command.
-pub fn run(context: &Context, args: &Args) -> Result<u8, Failure> {
+pub(super) fn run(context: &Context, args: &Args) -> Result<u8, Failure> {
     match &args.command {
         Command::List(args) => list::run(context, args),
         Command::Show(args) => show::run(context, args),

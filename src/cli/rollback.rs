@@ -19,7 +19,7 @@ use crate::report::{ClusterState, Mode};
 /// Exit codes: 0 done, 1 failed, 3 held by a guard, 4 a cluster was unreachable, 64 usage or configuration; of several
 /// the first of 1, 3, 4, 0.
 #[derive(Debug, clap::Args)]
-pub struct Args {
+pub(super) struct Args {
     /// The sync.
     #[arg(value_name = "SYNC")]
     sync: String,
@@ -44,7 +44,7 @@ pub struct Args {
 const MOST_DIGITS: usize = 3;
 
 /// Runs the command.
-pub fn run(context: &Context, args: &Args) -> Result<u8, Failure> {
+pub(super) fn run(context: &Context, args: &Args) -> Result<u8, Failure> {
     let config = context.load()?;
     context.log_quietly(&config)?;
     check_name("sync", Some(&args.sync), &config.settings.syncs)?;

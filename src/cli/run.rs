@@ -13,10 +13,10 @@ use crate::process::service::Notifier;
 ///
 /// Exit codes: 0 it was told to stop, 1 it could not start, 64 usage or configuration.
 #[derive(Debug, clap::Args)]
-pub struct Args {}
+pub(super) struct Args {}
 
 /// Runs the command.
-pub fn run(context: &Context, _: &Args) -> Result<u8, Failure> {
+pub(super) fn run(context: &Context, _: &Args) -> Result<u8, Failure> {
     let config = context.load()?;
     let _log = context.log_queued(&config.settings.log)?;
     let host = Host {

@@ -27,7 +27,7 @@ use crate::state::timekeeping;
 /// wait until it was well, and nobody has seen that it is. Exit codes: 0 however things stand, 64 usage
 /// or configuration.
 #[derive(Debug, clap::Args)]
-pub struct Args {
+pub(super) struct Args {
     /// The sync; all of them if absent.
     #[arg(value_name = "SYNC")]
     sync: Option<String>,
@@ -40,7 +40,7 @@ pub struct Args {
 type Reports = BTreeMap<String, BTreeMap<String, Option<Report>>>;
 
 /// Runs the command.
-pub fn run(context: &Context, args: &Args) -> Result<u8, Failure> {
+pub(super) fn run(context: &Context, args: &Args) -> Result<u8, Failure> {
     let config = context.load()?;
     check_name("sync", args.sync.as_deref(), &config.settings.syncs)?;
     let state = State::open(&config.state_dir);

@@ -19,7 +19,7 @@ use crate::state::timekeeping;
 ///
 /// Exit codes: 0 suspended, 1 the state cannot be written, 64 usage or configuration.
 #[derive(Debug, clap::Args)]
-pub struct Args {
+pub(super) struct Args {
     /// The sync.
     #[arg(value_name = "SYNC")]
     sync: String,
@@ -36,14 +36,14 @@ pub struct Args {
 /// After `undo` and `rollback` this is what applies the source again. Exit codes: 0 it has rounds again, 1 the state
 /// cannot be written, 64 usage or configuration.
 #[derive(Debug, clap::Args)]
-pub struct ResumeArgs {
+pub(super) struct ResumeArgs {
     /// The sync.
     #[arg(value_name = "SYNC")]
     sync: String,
 }
 
 /// Runs `suspend`.
-pub fn run(context: &Context, args: &Args) -> Result<u8, Failure> {
+pub(super) fn run(context: &Context, args: &Args) -> Result<u8, Failure> {
     let (_, state) = state(context, &args.sync)?;
     let suspension = pin(context, &state, &args.sync, &args.reason, args.time.map(|time| time.0))?;
     print(&format!("sync {} is {}\n", args.sync, suspension.words()));
@@ -51,7 +51,7 @@ pub fn run(context: &Context, args: &Args) -> Result<u8, Failure> {
 }
 
 /// Runs `resume`.
-pub fn resume(context: &Context, args: &ResumeArgs) -> Result<u8, Failure> {
+pub(super) fn resume(context: &Context, args: &ResumeArgs) -> Result<u8, Failure> {
     let (_, state) = state(context, &args.sync)?;
     // What cannot be read is removed all the same: that is the way out.
     let was =

@@ -18,7 +18,7 @@ use crate::state::suspension;
 /// --detailed-exitcode), 3 held by a guard or suspended, 4 a cluster was unreachable, 64 usage or configuration; of
 /// several the first of 1, 3, 4, 2, 0.
 #[derive(Debug, clap::Args)]
-pub struct Args {
+pub(super) struct Args {
     #[command(flatten)]
     selection: Selection,
     #[command(flatten)]
@@ -66,7 +66,7 @@ impl How {
 }
 
 /// Runs the command.
-pub fn run(context: &Context, args: &Args) -> Result<u8, Failure> {
+pub(super) fn run(context: &Context, args: &Args) -> Result<u8, Failure> {
     let code = if args.detailed_exitcode { Report::detailed_exit_code } else { Report::exit_code };
     rounds(context, &args.selection, &args.manner, (false, code))
 }
@@ -85,7 +85,7 @@ pub(super) fn rounds(
     let installation = session.state.make_installation().map_err(|error| unusable(&error))?;
     let mut ready = session.prepare(selection, &installation)?;
     for prepared in ready.rounds.iter_mut().filter(|_| takes_over) {
-        prepared.order.settings.adopt.take_over();
+        prepared.order.settings.adopt.adopt_from_deployers();
     }
     carry_out(context, args, &session, ready, code)
 }

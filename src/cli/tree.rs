@@ -26,7 +26,7 @@ use look::{Node, look};
 ///
 /// Exit codes: 0 shown, 1 failed, 4 a cluster was unreachable, 64 usage or configuration.
 #[derive(Debug, clap::Args)]
-pub struct Args {
+pub(super) struct Args {
     /// The sync; all of them if absent.
     #[arg(value_name = "SYNC")]
     sync: Option<String>,
@@ -50,7 +50,7 @@ struct Found {
 }
 
 /// Runs the command.
-pub fn run(context: &Context, args: &Args) -> Result<u8, Failure> {
+pub(super) fn run(context: &Context, args: &Args) -> Result<u8, Failure> {
     let config = context.load()?;
     context.log_quietly(&config)?;
     let session = Session::new(context, &config)?;

@@ -27,7 +27,7 @@ use crate::report::{ClusterState, Mode};
 /// Exit codes: 0 done, or nothing to do, 1 failed, 3 something was changed by others or cannot come back, 4 a cluster was
 /// unreachable, 64 usage or configuration; of several the first of 1, 3, 4, 0.
 #[derive(Debug, clap::Args)]
-pub struct Args {
+pub(super) struct Args {
     /// The round, as `history` and reports name it, or how its name begins.
     #[arg(value_name = "RUN")]
     run: Option<String>,
@@ -42,7 +42,7 @@ pub struct Args {
 }
 
 /// Runs the command.
-pub fn run(context: &Context, args: &Args) -> Result<u8, Failure> {
+pub(super) fn run(context: &Context, args: &Args) -> Result<u8, Failure> {
     let config = context.load()?;
     context.log_quietly(&config)?;
     let session = Session::new(context, &config)?;

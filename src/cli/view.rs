@@ -6,7 +6,7 @@ use crate::report::{Report, html, junit, markdown};
 
 /// The form in which a report is printed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
-pub enum View {
+pub(super) enum View {
     /// For people.
     Text,
     /// For programs: JSON documents, each on a line of its own. docs/schema has their schemas.

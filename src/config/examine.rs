@@ -15,7 +15,7 @@ use crate::cluster::kubeconfig::{Access, load};
 
 /// All that was found.
 #[derive(Debug, Default)]
-pub struct Findings {
+pub(crate) struct Findings {
     /// The configuration cannot be used with it.
     pub problems: Vec<Problem>,
     /// It is probably a mistake.
@@ -23,7 +23,7 @@ pub struct Findings {
 }
 
 /// Looks for it. Reads files, and connects to nothing.
-pub fn examine(config: &Config) -> Findings {
+pub(crate) fn examine(config: &Config) -> Findings {
     let mut found = Findings::default();
     let mut servers: BTreeMap<String, Vec<&str>> = BTreeMap::new();
     for (name, settings) in &config.settings.clusters {

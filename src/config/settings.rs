@@ -269,7 +269,7 @@ pub struct AdoptSettings {
 impl AdoptSettings {
     /// Lets Gateways be adopted from their deployer in a round that a person has asked for; nobody is asked again about what belongs to
     /// them and nobody has marked.
-    pub fn take_over(&mut self) {
+    pub fn adopt_from_deployers(&mut self) {
         self.deployer = true;
         if self.policy == AdoptPolicy::Confirm {
             self.policy = AdoptPolicy::IfUnowned;

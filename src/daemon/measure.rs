@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use gatewright_engine::plan::refusal::Reason;
+use gatewright_engine::plan::refusal::{Reason, Severity};
 use gatewright_engine::problem::Scope;
 use jiff::Timestamp;
 
@@ -101,42 +101,11 @@ fn step_state(step: &StepReport, cluster: &ClusterReport) -> Option<&'static str
 }
 
 fn refusal_state(reason: &Reason) -> &'static str {
-    match reason {
-        Reason::Protected(_)
-        | Reason::Unmarked
-        | Reason::HoldsOthers(_)
-        | Reason::StillNeeded(_)
-        | Reason::NotInPlan
-        | Reason::NotApplied
-        | Reason::SelfManaged
-        | Reason::PassedOn
-        | Reason::Adopted
-        | Reason::PruneDisabled
-        | Reason::Terminating => "kept",
-        Reason::Held(_)
-        | Reason::UnitHeld
-        | Reason::Broken
-        | Reason::Unreadable(_)
-        | Reason::MayBeClaimed(_)
-        | Reason::SuspectInventory
-        | Reason::Unverified
-        | Reason::FirstRound => "held",
-        Reason::Foreign(_)
-        | Reason::LiveDeployer(_)
-        | Reason::Conflict(_)
-        | Reason::NotAllowed(_)
-        | Reason::DeletedAgain(_)
-        | Reason::NotUndone(_) => "refused",
-        Reason::Invalid(_)
-        | Reason::Forbidden(_)
-        | Reason::NoSuchKind(_)
-        | Reason::Failed(_)
-        | Reason::Unknown(_)
-        | Reason::NoNamespace(_)
-        | Reason::NamespaceTerminating(_)
-        | Reason::Taken(_)
-        | Reason::Stale(_)
-        | Reason::Immutable(_) => "failed",
+    match reason.severity() {
+        Severity::Kept => "kept",
+        Severity::Held => "held",
+        Severity::Refused => "refused",
+        Severity::Failed => "failed",
     }
 }
 

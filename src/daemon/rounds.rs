@@ -149,11 +149,11 @@ impl Sync {
     fn siblings(&self, snapshot: &Arc<Snapshot>) -> Siblings {
         let mut known = BTreeMap::new();
         for name in siblings::siblings(&self.config, self.name(), &self.cluster.name) {
-            let Some(neighbor) = self.syncs.get(name) else { continue };
+            let Some(sibling) = self.syncs.get(name) else { continue };
             let latest =
-                if neighbor.source == self.source() { Some(Arc::clone(snapshot)) } else { neighbor.slot.get().0 };
+                if sibling.source == self.source() { Some(Arc::clone(snapshot)) } else { sibling.slot.get().0 };
             let Some(latest) = latest else { continue };
-            let want = Want::later(&neighbor.renderings, &latest, &self.cluster);
+            let want = Want::later(&sibling.renderings, &latest, &self.cluster);
             known.insert(name.to_owned(), siblings::Sibling::Wants(want));
         }
         Siblings::new(&self.config, self.name(), &self.cluster.name, &known).within_limit(LIMIT)

@@ -16,7 +16,7 @@ use crate::source::git::{GitSource, NewError};
 
 /// A source cannot be built.
 #[derive(Debug, thiserror::Error)]
-pub enum SourceSetupError {
+pub(crate) enum SourceSetupError {
     /// There is no such source.
     #[error("there is no source {0:?}")]
     Unknown(String),
@@ -26,7 +26,7 @@ pub enum SourceSetupError {
 }
 
 /// Builds a source; nothing is read yet.
-pub fn source(config: &Config, name: &str) -> Result<Box<dyn Source>, SourceSetupError> {
+pub(crate) fn source(config: &Config, name: &str) -> Result<Box<dyn Source>, SourceSetupError> {
     let unknown = || SourceSetupError::Unknown(name.to_owned());
     let settings = config.settings.sources.get(name).ok_or_else(unknown)?;
     match (&settings.git, &settings.directory) {
@@ -42,7 +42,7 @@ pub fn source(config: &Config, name: &str) -> Result<Box<dyn Source>, SourceSetu
 }
 
 /// Returns what a source is, whatever its name: another address is another source.
-pub fn source_identity(config: &Config, name: &str) -> String {
+pub(crate) fn source_identity(config: &Config, name: &str) -> String {
     let Some(settings) = config.settings.sources.get(name) else { return String::new() };
     match (&settings.git, &settings.directory) {
         (Some(git), _) => serde_json::to_string(&(&git.url, &git.reference, &git.path)).unwrap_or_default(),
@@ -52,7 +52,7 @@ pub fn source_identity(config: &Config, name: &str) -> String {
 }
 
 /// Builds a cluster; nothing is connected yet.
-pub fn cluster(
+pub(crate) fn cluster(
     config: &Config,
     name: &str,
     settings: &ClusterSettings,

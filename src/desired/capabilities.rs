@@ -22,7 +22,7 @@ use crate::desired::rendering::Want;
 struct Unanswered(Gvk);
 
 /// Adds what a cluster can do to what is wanted on it, where that matters. It is asked once for all.
-pub async fn complete<'a>(
+pub(crate) async fn complete<'a>(
     wants: impl IntoIterator<Item = &'a mut Want>,
     cluster: &dyn Cluster,
 ) -> Result<(), ClusterError> {

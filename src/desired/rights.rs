@@ -21,7 +21,7 @@ const BINDINGS: [&str; 2] = ["RoleBinding", "ClusterRoleBinding"];
 
 /// The subject that gets the rights.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Subject {
+pub(crate) enum Subject {
     /// A user, as the API server knows it.
     User(String),
     /// A group.
@@ -32,7 +32,7 @@ pub enum Subject {
 
 /// The request for rights.
 #[derive(Clone, Debug)]
-pub struct Request<'a> {
+pub(crate) struct Request<'a> {
     /// The sync.
     pub sync: &'a str,
     /// The subject that gets the rights.
@@ -47,7 +47,7 @@ pub struct Request<'a> {
 type Rules = BTreeMap<(String, Vec<&'static str>, Vec<String>), BTreeSet<String>>;
 
 /// Returns the documents that give the rights for what renderings want.
-pub fn documents<'a>(request: &Request<'_>, renderings: impl IntoIterator<Item = &'a Rendering>) -> Vec<Value> {
+pub(crate) fn documents<'a>(request: &Request<'_>, renderings: impl IntoIterator<Item = &'a Rendering>) -> Vec<Value> {
     let units: Vec<&Unit> = renderings.into_iter().flat_map(|rendering| &rendering.units).collect();
     let mut everywhere = Rules::new();
     let mut places: BTreeMap<String, Rules> = BTreeMap::new();

@@ -50,7 +50,7 @@ impl Siblings {
 
     /// Returns these syncs, which apply what they want, and nothing of a configuration.
     pub fn of(siblings: impl IntoIterator<Item = (String, Sibling)>) -> Self {
-        let syncs = siblings.into_iter().map(|(name, neighbor)| (name, Some(neighbor))).collect();
+        let syncs = siblings.into_iter().map(|(name, sibling)| (name, Some(sibling))).collect();
         Self { syncs, reports: BTreeSet::new(), limit: None }
     }
 
@@ -62,7 +62,7 @@ impl Siblings {
 
     /// Returns what they want, as far as their sources say it.
     pub fn wants_mut(&mut self) -> impl Iterator<Item = &mut Want> {
-        self.syncs.values_mut().filter_map(|neighbor| match neighbor {
+        self.syncs.values_mut().filter_map(|sibling| match sibling {
             Some(Sibling::Wants(want)) => Some(want),
             Some(Sibling::Unread(_)) | None => None,
         })
@@ -71,8 +71,8 @@ impl Siblings {
     /// Finds out what they want. Of one that is not rendered, or not yet, that is not known, and nobody else suffers
     /// for it.
     pub async fn claims(&self) -> Claims {
-        let claim = async |(name, neighbor): (&String, &Option<Sibling>)| {
-            let claim = match neighbor {
+        let claim = async |(name, sibling): (&String, &Option<Sibling>)| {
+            let claim = match sibling {
                 None => Claim::Known(Arc::new(Wanted::default())),
                 Some(Sibling::Wants(want)) => known(within(self.limit, want.rendering()).await),
                 Some(Sibling::Unread(why)) => Claim::Unknown(why.clone()),

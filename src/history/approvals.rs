@@ -27,7 +27,7 @@ const GIVEN: &str = "approvals";
 
 /// Something that waits for approval.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Asked {
+pub(crate) struct Asked {
     /// The sync.
     pub sync: String,
     /// The cluster.
@@ -40,7 +40,7 @@ pub struct Asked {
 
 /// A hold that a person has approved.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Approval {
+pub(crate) struct Approval {
     /// The token.
     pub token: String,
     /// The sync.
@@ -59,7 +59,7 @@ pub struct Approval {
 }
 
 /// Returns what waits, in the order of syncs and clusters.
-pub fn waiting(state: &State) -> Vec<Asked> {
+pub(crate) fn waiting(state: &State) -> Vec<Asked> {
     let mut waiting = Vec::new();
     for folder in listed(&state.path(ASKED)) {
         for file in listed(&folder) {
@@ -75,25 +75,25 @@ pub fn waiting(state: &State) -> Vec<Asked> {
 }
 
 /// Returns the approvals whose time is not over.
-pub fn given(state: &State, now: Timestamp) -> Vec<Approval> {
+pub(crate) fn given(state: &State, now: Timestamp) -> Vec<Approval> {
     let files = listed(&state.path(GIVEN));
     files.iter().filter_map(|file| state.read_json(file)).filter(|approval: &Approval| now < approval.until).collect()
 }
 
 /// Records an approval.
-pub fn give(state: &State, approval: &Approval) -> Result<(), StateError> {
+pub(crate) fn give(state: &State, approval: &Approval) -> Result<(), StateError> {
     state.write_json(given_path(&approval.token), approval)
 }
 
 /// Returns the tokens that are approved for a sync on a cluster.
-pub fn valid(state: &State, sync: &str, cluster: &str, now: Timestamp) -> BTreeSet<String> {
+pub(crate) fn valid(state: &State, sync: &str, cluster: &str, now: Timestamp) -> BTreeSet<String> {
     let is_for = |approval: &Approval| approval.sync == sync && approval.cluster == cluster;
     given(state, now).into_iter().filter(is_for).map(|approval| approval.token).collect()
 }
 
 /// Records what a round or a plan holds now, and takes away the approvals that it has used up. After a round about only
 /// a part of the units, what else waited still waits.
-pub fn record(state: &State, sync: &str, is_partial: bool, clusters: &BTreeMap<String, ClusterReport>) {
+pub(crate) fn record(state: &State, sync: &str, is_partial: bool, clusters: &BTreeMap<String, ClusterReport>) {
     for (cluster, report) in clusters {
         for hold in report.lifted.iter().filter(|hold| is_used_up(hold, report)) {
             let token = hold.token.as_deref().unwrap_or_default();

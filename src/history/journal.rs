@@ -72,14 +72,14 @@ pub struct LastDrift {
 
 /// A report that was kept in the history.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Kept {
+pub(crate) struct Kept {
     /// The path of the report, as JSON.
     pub path: PathBuf,
 }
 
 impl Kept {
     /// Returns the name of the report.
-    pub fn name(&self) -> &str {
+    pub(crate) fn name(&self) -> &str {
         self.path.file_stem().and_then(|name| name.to_str()).unwrap_or_default()
     }
 }
@@ -93,17 +93,17 @@ fn last_path(sync: &str, cluster: &str) -> String {
 }
 
 /// Returns the last report of a sync on a cluster; it speaks of that cluster only.
-pub fn last(state: &State, sync: &str, cluster: &str) -> Option<Report> {
+pub(crate) fn last(state: &State, sync: &str, cluster: &str) -> Option<Report> {
     state.read_json::<Last>(last_path(sync, cluster)).map(|last| last.report)
 }
 
 /// Returns when a round of a sync last ended well on a cluster.
-pub fn succeeded(state: &State, sync: &str, cluster: &str) -> Option<Timestamp> {
+pub(crate) fn succeeded(state: &State, sync: &str, cluster: &str) -> Option<Timestamp> {
     state.read_json::<Last>(last_path(sync, cluster))?.succeeded
 }
 
 /// Returns what the last comparison of a sync with a cluster has found.
-pub fn before(state: &State, sync: &str, cluster: &str) -> Option<LastDrift> {
+pub(crate) fn before(state: &State, sync: &str, cluster: &str) -> Option<LastDrift> {
     let Compared { time, proven, baseline, report } = state.read_json(compared_path(sync, cluster))?;
     let baseline = Baseline { sides: baseline.into_iter().collect(), proven: Some(proven) };
     Some(LastDrift { baseline, report, time: time.to_string() })
@@ -126,7 +126,7 @@ fn keep_compared(state: &State, report: &Report, cluster: &str, found: &ClusterR
 }
 
 /// Writes into a report since when what it has found is known, by the last reports of its sync.
-pub fn compare(state: &State, report: &mut Report) {
+pub(crate) fn compare(state: &State, report: &mut Report) {
     let sync = report.sync.clone();
     date(report, |cluster| last(state, &sync, cluster));
 }
@@ -141,7 +141,7 @@ pub fn compare(state: &State, report: &mut Report) {
 ///
 /// Returns whether it says something new. What the next report is compared with is written last: what could not be kept
 /// or told, because of an error or because the process ended, is new in the next report, too.
-pub fn record(
+pub(crate) fn record(
     state: &State,
     settings: &Settings<'_>,
     report: &Report,
@@ -281,7 +281,7 @@ fn content_digest(report: &Report) -> String {
 }
 
 /// Returns the reports of the history, the newest first; of one sync, or of all. A file is read when it is asked for.
-pub fn history(folder: &Path, sync: Option<&str>) -> impl Iterator<Item = (PathBuf, Report)> {
+pub(crate) fn history(folder: &Path, sync: Option<&str>) -> impl Iterator<Item = (PathBuf, Report)> {
     files(folder).into_iter().filter_map(move |path| {
         let report = read(&path)?;
         sync.is_none_or(|sync| report.sync == sync).then_some((path, report))
@@ -289,7 +289,7 @@ pub fn history(folder: &Path, sync: Option<&str>) -> impl Iterator<Item = (PathB
 }
 
 /// Returns the files of the history, the newest first. Each is named as its round is.
-pub fn files(folder: &Path) -> Vec<PathBuf> {
+pub(crate) fn files(folder: &Path) -> Vec<PathBuf> {
     let entries = fs::read_dir(folder).into_iter().flatten().flatten().map(|entry| entry.path());
     let mut files: Vec<PathBuf> = entries.filter(|path| path.extension().is_some_and(|ext| ext == "json")).collect();
     files.sort_by(|a, b| b.cmp(a));
@@ -297,7 +297,7 @@ pub fn files(folder: &Path) -> Vec<PathBuf> {
 }
 
 /// Reads a report of the history; nothing if it cannot be read, or is none.
-pub fn read(path: &Path) -> Option<Report> {
+pub(crate) fn read(path: &Path) -> Option<Report> {
     serde_json::from_slice(&fs::read(path).ok()?).ok()
 }
 

@@ -43,7 +43,7 @@ struct Envelope {
 
 /// A plan that was read, and of which nobody knows yet who has written it.
 #[derive(Debug)]
-pub struct Unverified {
+pub(crate) struct Unverified {
     path: PathBuf,
     /// The plan in it.
     pub plan: PlanFile,
@@ -54,7 +54,7 @@ pub struct Unverified {
 /// A plan that is kept.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub struct PlanFile {
+pub(crate) struct PlanFile {
     /// The version of gatewright, of its engine and of its packs, which are one.
     pub version: String,
     /// The installation that has made it.
@@ -74,7 +74,7 @@ pub struct PlanFile {
 /// The plan for a sync.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub struct PlannedSync {
+pub(crate) struct PlannedSync {
     /// Its name.
     pub sync: String,
     /// Its source.
@@ -88,7 +88,7 @@ pub struct PlannedSync {
 /// The plan for a cluster.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub struct PlannedCluster {
+pub(crate) struct PlannedCluster {
     /// The identity of the cluster; empty for a directory that nobody has written to.
     pub identity: String,
     /// The steps that would be taken.
@@ -100,7 +100,7 @@ pub struct PlannedCluster {
 
 /// A plan cannot be written or read.
 #[derive(Debug, thiserror::Error)]
-pub enum PlanFileError {
+pub(crate) enum PlanFileError {
     /// The file cannot be read.
     #[error("cannot read the plan {0:?}")]
     Read(PathBuf, #[source] io::Error),
@@ -123,7 +123,7 @@ pub enum PlanFileError {
 
 impl PlannedSync {
     /// Keeps what a plan has shown, but for clusters on which nothing could be planned.
-    pub fn of(report: &Report) -> Self {
+    pub(crate) fn of(report: &Report) -> Self {
         let is_planned = |cluster: &crate::report::ClusterReport| cluster.error.is_none();
         let planned = report.clusters.iter().filter(|(_, cluster)| is_planned(cluster));
         let clusters = planned.map(|(name, cluster)| {
@@ -140,14 +140,14 @@ impl PlannedSync {
     }
 
     /// Returns the steps by cluster.
-    pub fn saved(&self) -> BTreeMap<String, Saved> {
+    pub(crate) fn saved(&self) -> BTreeMap<String, Saved> {
         let saved =
             |planned: &PlannedCluster| Saved { identity: planned.identity.clone(), steps: planned.steps.clone() };
         self.clusters.iter().map(|(name, planned)| (name.clone(), saved(planned))).collect()
     }
 
     /// Returns the commit of a revision of git, if it is one.
-    pub fn commit(&self) -> Option<&str> {
+    pub(crate) fn commit(&self) -> Option<&str> {
         self.revision.rsplit_once("sha1:").map(|(_, commit)| commit)
     }
 }
@@ -157,7 +157,7 @@ impl PlanFile {
     ///
     /// # Panics
     /// Never: a plan is plain data.
-    pub fn write(&self, path: &Path, vault: &Vault) -> Result<(), PlanFileError> {
+    pub(crate) fn write(&self, path: &Path, vault: &Vault) -> Result<(), PlanFileError> {
         let fail = |error| PlanFileError::Write(path.to_owned(), error);
         let text = serde_json::to_string(self).expect("a plan is plain data");
         // Read once, it is what it will be when it is read again.
@@ -177,7 +177,7 @@ impl PlanFile {
     }
 
     /// Reads it and checks that it is not damaged.
-    pub fn read(path: &Path) -> Result<Unverified, PlanFileError> {
+    pub(crate) fn read(path: &Path) -> Result<Unverified, PlanFileError> {
         let bytes = fs::read(path).map_err(|error| PlanFileError::Read(path.to_owned(), error))?;
         let no_plan = || PlanFileError::NoPlan(path.to_owned());
         let value: Value = serde_json::from_slice(&bytes).map_err(|_| no_plan())?;
@@ -198,7 +198,7 @@ impl PlanFile {
 
 impl Unverified {
     /// Returns the plan if this installation has written it as it is.
-    pub fn verified(self, vault: &Vault) -> Result<PlanFile, PlanFileError> {
+    pub(crate) fn verified(self, vault: &Vault) -> Result<PlanFile, PlanFileError> {
         if !vault.verifies_plan(&self.text, &self.signature) {
             return Err(PlanFileError::Forged(self.path));
         }

@@ -20,7 +20,7 @@ use crate::inventory::hmac::Key;
 use crate::state::{State, StateError};
 
 /// The folder of the record, below the state folder: a folder for each sync, a file for each cluster.
-pub const FOLDER: &str = "seen";
+pub(crate) const FOLDER: &str = "seen";
 
 /// The most objects that are named in a message.
 const MOST_NAMES: usize = 3;

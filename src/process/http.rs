@@ -134,7 +134,7 @@ impl JsonSchema for Listen {
 
 /// The reason why the server does not run.
 #[derive(Debug, thiserror::Error)]
-pub enum HttpError {
+pub(crate) enum HttpError {
     /// The address cannot be had.
     #[error("cannot listen on {address}")]
     Bind {
@@ -151,7 +151,7 @@ pub enum HttpError {
 
 impl HttpError {
     /// Returns what to do next, a sentence of its own.
-    pub fn hint(&self) -> Option<&'static str> {
+    pub(crate) fn hint(&self) -> Option<&'static str> {
         let Self::Bind { source, .. } = self else { return None };
         match source.kind() {
             io::ErrorKind::AddrInUse => Some(
@@ -166,7 +166,7 @@ impl HttpError {
 
 /// The data that the answers are made from.
 #[derive(Clone)]
-pub struct Shown {
+pub(crate) struct Shown {
     /// The numbers.
     pub metrics: Arc<Metrics>,
     /// Whether the loops move.
@@ -176,7 +176,7 @@ pub struct Shown {
 }
 
 /// Begins to listen, and warns when others than this host can connect.
-pub async fn bind(address: SocketAddr) -> Result<TcpListener, HttpError> {
+pub(crate) async fn bind(address: SocketAddr) -> Result<TcpListener, HttpError> {
     let listener = TcpListener::bind(address).await.map_err(|source| HttpError::Bind { address, source })?;
     if !address.ip().is_loopback() {
         tracing::warn!(%address, "metrics can be read from other hosts: http.listen is not a loopback address");
@@ -185,7 +185,7 @@ pub async fn bind(address: SocketAddr) -> Result<TcpListener, HttpError> {
 }
 
 /// Answers requests until it is told to stop, and then for as long as answers are under way, at most two seconds.
-pub async fn serve(listener: TcpListener, router: Router, stop: CancellationToken) -> Result<(), HttpError> {
+pub(crate) async fn serve(listener: TcpListener, router: Router, stop: CancellationToken) -> Result<(), HttpError> {
     let grace = async {
         stop.cancelled().await;
         tokio::time::sleep(GRACE).await;
@@ -198,7 +198,7 @@ pub async fn serve(listener: TcpListener, router: Router, stop: CancellationToke
 }
 
 /// Returns the paths that there are, for more to be added.
-pub fn router(shown: Shown) -> Router {
+pub(crate) fn router(shown: Shown) -> Router {
     Router::new()
         .route("/metrics", get(metrics))
         .route("/healthz", get(health))

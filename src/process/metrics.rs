@@ -19,11 +19,11 @@ use prometheus_client::registry::{Registry, Unit};
 use crate::process::metrics::series::{Seconds, Series};
 
 /// The media type of [`Metrics::encode`].
-pub const CONTENT_TYPE: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
+pub(crate) const CONTENT_TYPE: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
 
 /// All metrics of the process.
 #[derive(Debug)]
-pub struct Metrics {
+pub(crate) struct Metrics {
     registry: Registry,
     rounds: Series<Round, Counter>,
     durations: Series<Sync, Histogram>,
@@ -118,7 +118,7 @@ struct Delivery {
 
 impl Metrics {
     /// Makes the metrics of this version; everything else is unknown until it is said.
-    pub fn new(version: &str) -> Self {
+    pub(crate) fn new(version: &str) -> Self {
         let mut registry = Registry::with_prefix("gatewright");
         let build = Info::new(vec![("version".to_owned(), version.to_owned())]);
         registry.register("build", "The running version", build);
@@ -172,30 +172,30 @@ impl Metrics {
 
     /// Counts a round that ended on one cluster (`done`, `failed`, `held`, `unreachable`, `stopped`), or that there was
     /// not (`suspended`, `busy`, `not-ready`).
-    pub fn round(&self, sync: &str, cluster: &str, result: &str) {
+    pub(crate) fn round(&self, sync: &str, cluster: &str, result: &str) {
         let labels = Round { sync: sync.to_owned(), cluster: cluster.to_owned(), result: result.to_owned() };
         self.rounds.with(labels, |count| _ = count.inc());
     }
 
     /// Records how long a round took on all clusters together, in seconds.
-    pub fn round_took(&self, sync: &str, seconds: f64) {
+    pub(crate) fn round_took(&self, sync: &str, seconds: f64) {
         self.durations.with(Sync { sync: sync.to_owned() }, |histogram| histogram.observe(seconds));
     }
 
     /// Records that a round ended well on a cluster, in seconds since 1970.
-    pub fn succeeded(&self, sync: &str, cluster: &str, at: f64) {
+    pub(crate) fn succeeded(&self, sync: &str, cluster: &str, at: f64) {
         let labels = Target { sync: sync.to_owned(), cluster: cluster.to_owned() };
         self.successes.with(labels, |time| _ = time.set(at));
     }
 
     /// Begins to count the time since a round last ended well, unless one is known; in seconds since 1970.
-    pub fn watched(&self, sync: &str, cluster: &str, since: f64) {
+    pub(crate) fn watched(&self, sync: &str, cluster: &str, since: f64) {
         self.successes.begin(Target { sync: sync.to_owned(), cluster: cluster.to_owned() }, since);
     }
 
     /// Sets how many objects a round left in which state, such as `current`, `changed` or `held`, of each kind. What is
     /// not named is forgotten.
-    pub fn objects(&self, sync: &str, cluster: &str, objects: &BTreeMap<(&'static str, &str), u32>) {
+    pub(crate) fn objects(&self, sync: &str, cluster: &str, objects: &BTreeMap<(&'static str, &str), u32>) {
         let (sync, cluster) = (sync.to_owned(), cluster.to_owned());
         let fresh = objects.iter().map(|((state, kind), count)| {
             let (sync, cluster, state, kind) = (sync.clone(), cluster.clone(), (*state).to_owned(), (*kind).to_owned());
@@ -205,7 +205,7 @@ impl Metrics {
     }
 
     /// Sets how many units a round left in which state. States that are not named are forgotten.
-    pub fn units(&self, sync: &str, cluster: &str, states: &BTreeMap<&'static str, u32>) {
+    pub(crate) fn units(&self, sync: &str, cluster: &str, states: &BTreeMap<&'static str, u32>) {
         let fresh = states.iter().map(|(state, count)| {
             (Units { sync: sync.to_owned(), cluster: cluster.to_owned(), state: (*state).to_owned() }, *count)
         });
@@ -213,94 +213,94 @@ impl Metrics {
     }
 
     /// Sets how many mistakes the source of a sync has for a cluster.
-    pub fn problems(&self, sync: &str, cluster: &str, count: usize) {
+    pub(crate) fn problems(&self, sync: &str, cluster: &str, count: usize) {
         let labels = Target { sync: sync.to_owned(), cluster: cluster.to_owned() };
         self.problems.with(labels, |gauge| _ = gauge.set(i64::try_from(count).unwrap_or(i64::MAX)));
     }
 
     /// Counts changes that were made: `create`, `update`, `prune` and so on.
-    pub fn changed(&self, sync: &str, cluster: &str, action: &str, count: u32) {
+    pub(crate) fn changed(&self, sync: &str, cluster: &str, action: &str, count: u32) {
         let labels = Change { sync: sync.to_owned(), cluster: cluster.to_owned(), action: action.to_owned() };
         self.changes.with(labels, |counter| _ = counter.inc_by(u64::from(count)));
     }
 
     /// Sets what each guard holds after a round. Guards that are not named hold nothing, and are forgotten.
-    pub fn holds(&self, sync: &str, cluster: &str, guards: &BTreeMap<&str, u32>) {
+    pub(crate) fn holds(&self, sync: &str, cluster: &str, guards: &BTreeMap<&str, u32>) {
         let fresh = guards.iter().map(|(guard, count)| {
             (Hold { sync: sync.to_owned(), cluster: cluster.to_owned(), guard: (*guard).to_owned() }, *count)
         });
         self.holds.replace(|labels| labels.sync == sync && labels.cluster == cluster, fresh);
     }
 
-    /// Notes whether a sync is suspended.
-    pub fn suspended(&self, sync: &str, is_suspended: bool) {
+    /// Records whether a sync is suspended.
+    pub(crate) fn suspended(&self, sync: &str, is_suspended: bool) {
         self.suspended.with(Sync { sync: sync.to_owned() }, |gauge| _ = gauge.set(i64::from(is_suspended)));
     }
 
     /// Counts a poll of a source: `changed`, `unchanged` or the kind of failure.
-    pub fn polled(&self, source: &str, result: &str) {
+    pub(crate) fn polled(&self, source: &str, result: &str) {
         let labels = Poll { source: source.to_owned(), result: result.to_owned() };
         self.polls.with(labels, |count| _ = count.inc());
     }
 
     /// Records that a source was read, in seconds since 1970.
-    pub fn source_succeeded(&self, source: &str, at: f64) {
+    pub(crate) fn source_succeeded(&self, source: &str, at: f64) {
         self.source_successes.with(Source { source: source.to_owned() }, |time| _ = time.set(at));
     }
 
     /// Begins to count the time since a source was read, unless it was; in seconds since 1970.
-    pub fn source_watched(&self, source: &str, since: f64) {
+    pub(crate) fn source_watched(&self, source: &str, since: f64) {
         self.source_successes.begin(Source { source: source.to_owned() }, since);
     }
 
     /// Counts notifications to a webhook: `delivered`, `failed`, `given-up` or `dropped`.
-    pub fn notified(&self, webhook: &str, result: &str, count: usize) {
+    pub(crate) fn notified(&self, webhook: &str, result: &str, count: usize) {
         let labels = Delivery { webhook: webhook.to_owned(), result: result.to_owned() };
         self.notifications.with(labels, |counter| _ = counter.inc_by(count as u64));
     }
 
     /// Sets how many notifications wait for a webhook.
-    pub fn notifications_wait(&self, webhook: &str, count: usize) {
+    pub(crate) fn notifications_wait(&self, webhook: &str, count: usize) {
         let labels = Webhook { webhook: webhook.to_owned() };
         self.waiting.with(labels, |gauge| _ = gauge.set(i64::try_from(count).unwrap_or(i64::MAX)));
     }
 
-    /// Notes whether a cluster answered.
-    pub fn cluster_up(&self, cluster: &str, up: bool) {
+    /// Records whether a cluster answered.
+    pub(crate) fn cluster_up(&self, cluster: &str, up: bool) {
         self.clusters.with(Cluster { cluster: cluster.to_owned() }, |gauge| _ = gauge.set(i64::from(up)));
     }
 
-    /// Notes whether the configuration could be loaded, at the start and at each reload.
-    pub fn reloaded(&self, successful: bool) {
+    /// Records whether the configuration could be loaded, at the start and at each reload.
+    pub(crate) fn reloaded(&self, successful: bool) {
         self.reloaded.set(i64::from(successful));
     }
 
     /// Drops every series of a sync that is no longer configured.
-    pub fn forget_sync(&self, sync: &str) {
+    pub(crate) fn forget_sync(&self, sync: &str) {
         self.forget_targets(|its, _| its == sync);
         self.durations.forget(|labels| labels.sync == sync);
         self.suspended.forget(|labels| labels.sync == sync);
     }
 
     /// Drops every series of a sync on a cluster that it no longer selects.
-    pub fn forget_target(&self, sync: &str, cluster: &str) {
+    pub(crate) fn forget_target(&self, sync: &str, cluster: &str) {
         self.forget_targets(|its, its_cluster| its == sync && its_cluster == cluster);
     }
 
     /// Drops every series of a cluster that is no longer configured.
-    pub fn forget_cluster(&self, cluster: &str) {
+    pub(crate) fn forget_cluster(&self, cluster: &str) {
         self.forget_targets(|_, its| its == cluster);
         self.clusters.forget(|labels| labels.cluster == cluster);
     }
 
     /// Drops every series of a source that is no longer configured.
-    pub fn forget_source(&self, source: &str) {
+    pub(crate) fn forget_source(&self, source: &str) {
         self.polls.forget(|labels| labels.source == source);
         self.source_successes.forget(|labels| labels.source == source);
     }
 
     /// Drops every series of a webhook that is no longer configured.
-    pub fn forget_webhook(&self, webhook: &str) {
+    pub(crate) fn forget_webhook(&self, webhook: &str) {
         self.notifications.forget(|labels| labels.webhook == webhook);
         self.waiting.forget(|labels| labels.webhook == webhook);
     }
@@ -316,7 +316,7 @@ impl Metrics {
     }
 
     /// Writes all metrics as `OpenMetrics` text, of type [`CONTENT_TYPE`].
-    pub fn encode(&self) -> Result<String, fmt::Error> {
+    pub(crate) fn encode(&self) -> Result<String, fmt::Error> {
         let mut page = String::new();
         text::encode(&mut page, &self.registry)?;
         Ok(page)

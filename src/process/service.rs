@@ -21,42 +21,37 @@ use tokio::time::{MissedTickBehavior, interval};
 use crate::basics::clock::Clock;
 
 /// The longest silence of a loop before it counts as stuck.
-pub const STUCK_AFTER: Duration = Duration::from_mins(1);
+pub(crate) const STUCK_AFTER: Duration = Duration::from_mins(1);
 
 /// Tells the service manager what state the process is in.
 #[derive(Clone, Debug, Default)]
-pub struct Notifier {
+pub(crate) struct Notifier {
     socket: Option<OsString>,
 }
 
 impl Notifier {
     /// Takes the value of `$NOTIFY_SOCKET`: a path, or a name in the abstract namespace with a leading `@`.
-    pub fn new(socket: Option<OsString>) -> Self {
+    pub(crate) fn new(socket: Option<OsString>) -> Self {
         Self { socket: socket.filter(|name| !name.is_empty()) }
     }
 
     /// Tells that the process is up, or that a reload has ended, whether it succeeded or not.
-    pub fn ready(&self, status: &str) {
+    pub(crate) fn ready(&self, status: &str) {
         self.tell(&[NotifyState::Ready, NotifyState::Status(&one_line(status))]);
     }
 
     /// Tells that a reload has begun; [`Notifier::ready`] must follow.
     ///
     /// The time is part of the same message, as `Type=notify-reload` requires; `Type=notify` ignores it.
-    pub fn reloading(&self) {
+    pub(crate) fn reloading(&self) {
         match NotifyState::monotonic_usec_now() {
             Ok(now) => self.tell(&[NotifyState::Reloading, now]),
             Err(error) => tracing::warn!(%error, "cannot tell the service manager about a reload"),
         }
     }
 
-    /// Shows a line in `systemctl status`.
-    pub fn status(&self, status: &str) {
-        self.tell(&[NotifyState::Status(&one_line(status))]);
-    }
-
     /// Tells that the process is shutting down.
-    pub fn stopping(&self) {
+    pub(crate) fn stopping(&self) {
         self.tell(&[NotifyState::Stopping]);
     }
 
@@ -91,16 +86,16 @@ fn one_line(text: &str) -> String {
 /// Whether the process can do its work: set once the configuration is loaded and every loop runs, and taken back when
 /// it stops.
 #[derive(Clone, Debug, Default)]
-pub struct Readiness(Arc<AtomicBool>);
+pub(crate) struct Readiness(Arc<AtomicBool>);
 
 impl Readiness {
     /// Says whether the process is ready.
-    pub fn set(&self, ready: bool) {
+    pub(crate) fn set(&self, ready: bool) {
         self.0.store(ready, Ordering::Relaxed);
     }
 
     /// Tells whether the process is ready.
-    pub fn get(&self) -> bool {
+    pub(crate) fn get(&self) -> bool {
         self.0.load(Ordering::Relaxed)
     }
 }
@@ -187,7 +182,7 @@ impl Drop for Pulse {
 ///
 /// `watchdog` is the value of `$WATCHDOG_USEC`: when no ping arrives for that long, the process is killed and started
 /// again. Pings go out at half of it.
-pub async fn keep_alive(notifier: &Notifier, progress: &Progress, watchdog: Duration) -> Infallible {
+pub(crate) async fn keep_alive(notifier: &Notifier, progress: &Progress, watchdog: Duration) -> Infallible {
     let mut ticks = interval((watchdog / 2).max(Duration::from_millis(1)));
     ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
     loop {
@@ -204,7 +199,7 @@ pub async fn keep_alive(notifier: &Notifier, progress: &Progress, watchdog: Dura
 
 /// The request that a signal makes of the process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Signal {
+pub(crate) enum Signal {
     /// SIGTERM or SIGINT: finish what cannot be left half done, and exit.
     Stop,
     /// SIGHUP: read the configuration again.
@@ -213,7 +208,7 @@ pub enum Signal {
 
 /// The signals sent to the process; while this exists they do nothing by themselves.
 #[derive(Debug)]
-pub struct Signals {
+pub(crate) struct Signals {
     terminate: Stream,
     interrupt: Stream,
     hang_up: Stream,
@@ -222,11 +217,11 @@ pub struct Signals {
 /// The process cannot listen for signals.
 #[derive(Debug, thiserror::Error)]
 #[error("cannot listen for signals")]
-pub struct SignalError(#[source] io::Error);
+pub(crate) struct SignalError(#[source] io::Error);
 
 impl Signals {
     /// Begins to listen. Must be called within a runtime.
-    pub fn new() -> Result<Self, SignalError> {
+    pub(crate) fn new() -> Result<Self, SignalError> {
         let listen = |kind| signal(kind).map_err(SignalError);
         Ok(Self {
             terminate: listen(SignalKind::terminate())?,
@@ -236,7 +231,7 @@ impl Signals {
     }
 
     /// Waits for the next signal. Nothing is lost when the wait is given up.
-    pub async fn next(&mut self) -> Signal {
+    pub(crate) async fn next(&mut self) -> Signal {
         tokio::select! {
             biased;
             _ = self.terminate.recv() => Signal::Stop,

@@ -18,7 +18,7 @@ use tracing_subscriber::filter::Directive;
 use tracing_subscriber::fmt::{MakeWriter, fmt};
 use tracing_subscriber::util::SubscriberInitExt;
 
-pub use queue::Flush;
+pub(crate) use queue::Flush;
 
 /// A client that logs each failed request as an error of its own. We report failures where we know what they mean.
 const SILENCED: &str = "kube_client::client::builder";
@@ -59,7 +59,7 @@ pub enum Format {
 
 /// The reason why there is no log.
 #[derive(Debug, thiserror::Error)]
-pub enum TelemetryError {
+pub(crate) enum TelemetryError {
     /// A part of the level names neither a level nor a target with a level.
     #[error("{part:?} in the log level {level:?} is not a level")]
     Level {
@@ -75,7 +75,7 @@ pub enum TelemetryError {
 
 impl TelemetryError {
     /// Returns what to do next, a sentence of its own.
-    pub fn hint(&self) -> Option<&'static str> {
+    pub(crate) fn hint(&self) -> Option<&'static str> {
         match self {
             Self::Level { .. } => {
                 Some("write off, error, warn, info, debug or trace, or target=level, with commas between")
@@ -89,13 +89,13 @@ impl TelemetryError {
 ///
 /// `colors` is whether text may be colored: what `$NO_COLOR` and the flags say. Text that does not go to a terminal is
 /// never colored.
-pub fn init(settings: &Settings, colors: bool) -> Result<(), TelemetryError> {
+pub(crate) fn init(settings: &Settings, colors: bool) -> Result<(), TelemetryError> {
     let subscriber = subscriber(filter(&settings.level)?, shape(settings, colors), || Clean(stderr()));
     subscriber.try_init().map_err(TelemetryError::Taken)
 }
 
 /// Starts the log of a process that never waits for whoever reads it; what is returned is kept until the end.
-pub fn init_queued(settings: &Settings, colors: bool) -> Result<Flush, TelemetryError> {
+pub(crate) fn init_queued(settings: &Settings, colors: bool) -> Result<Flush, TelemetryError> {
     let shape = shape(settings, colors);
     let note = match shape {
         Shape::Text { .. } => queue::text_dropped,

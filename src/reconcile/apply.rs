@@ -4,9 +4,9 @@
 //! The inventory was written ahead, so that whatever happens in here, nothing that was made is unknown.
 
 mod generate;
-pub mod model;
-pub mod pre_image;
-pub mod prune;
+pub(crate) mod model;
+pub(crate) mod pre_image;
+pub(crate) mod prune;
 mod replace;
 
 use futures::FutureExt;
@@ -31,7 +31,7 @@ const UNITS: usize = CONCURRENCY + 4;
 ///
 /// `terms.stop` ends it after the requests that are under way.
 /// `acceptance` is when it is too late for a control plane to accept a Gateway, before what it has made is adopted.
-pub async fn apply(cluster: &dyn Cluster, plan: &Plan, terms: Terms<'_>, acceptance: Instant) -> Applied {
+pub(crate) async fn apply(cluster: &dyn Cluster, plan: &Plan, terms: Terms<'_>, acceptance: Instant) -> Applied {
     let lost = CancellationToken::new();
     let run = Run { cluster, terms, acceptance, lost: &lost };
     let mut applied = Applied::default();

@@ -193,7 +193,7 @@ impl HealthSnapshot {
 }
 
 /// Returns the digests of all that is wanted, by object. Who wins where others write to its fields is a part of it.
-pub fn digests(units: &[Unit], conflicts: &Conflicts) -> BTreeMap<ObjectId, String> {
+pub(crate) fn digests(units: &[Unit], conflicts: &Conflicts) -> BTreeMap<ObjectId, String> {
     let (rules, autoscaled) = (format!("{:?} {:?}", conflicts.rules, conflicts.ignore), autoscaled(units));
     let of = |object: &Object| {
         let text = format!("{} {rules} {:?}", object.body(), autoscaled.get(object.id()));

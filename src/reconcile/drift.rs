@@ -34,7 +34,7 @@ use crate::report::withheld::RefusalReport;
 use crate::report::{ClusterReport, ClusterState, StepReport, UnitReport, UnitState};
 
 /// Compares. What goes wrong is part of the report.
-pub async fn run(cluster: &dyn Cluster, settings: &RoundSettings) -> Conclusion {
+pub(crate) async fn run(cluster: &dyn Cluster, settings: &RoundSettings) -> Conclusion {
     tokio::select! {
         biased;
         () = settings.stop.cancelled() => Conclusion::stopped(),

@@ -22,7 +22,7 @@ use crate::report::{UnitReport, UnitState};
 
 /// The known health of objects.
 #[derive(Clone, Copy)]
-pub struct HealthSnapshots<'a> {
+pub(crate) struct HealthSnapshots<'a> {
     /// Those that were read.
     pub live: &'a BTreeMap<ObjectId, Live>,
     /// Those that need not be.
@@ -36,13 +36,17 @@ const PASSED_BY: &str = "its status has changed, and nobody has looked at it sin
 
 impl<'a> HealthSnapshots<'a> {
     /// Returns what is known in a round; `live` is newer than what was seen.
-    pub fn of_round(settings: &'a RoundSettings, facts: &'a Facts, live: Option<&'a BTreeMap<ObjectId, Live>>) -> Self {
+    pub(crate) fn of_round(
+        settings: &'a RoundSettings,
+        facts: &'a Facts,
+        live: Option<&'a BTreeMap<ObjectId, Live>>,
+    ) -> Self {
         let rules = (!facts.observed.is_unmarked).then(|| (settings.readiness(), &settings.policies.kinds));
         Self { live: live.unwrap_or(&facts.observed.live), known: &facts.snapshots, rules }
     }
 
     /// Returns where a Service can be reached.
-    pub fn addresses(&self, service: &ObjectId) -> Vec<String> {
+    pub(crate) fn addresses(&self, service: &ObjectId) -> Vec<String> {
         match (self.known.get(service), self.live.get(service)) {
             (Some(health), _) => health.addresses.clone(),
             (None, live) => live.map(|live| addresses(live.object.body())).unwrap_or_default(),
@@ -50,7 +54,7 @@ impl<'a> HealthSnapshots<'a> {
     }
 
     /// Returns what is not well of a unit as far as that was seen; of several objects the first.
-    pub fn unwell(&self, unit: &Unit) -> Option<String> {
+    pub(crate) fn unwell(&self, unit: &Unit) -> Option<String> {
         let rules = self.rules?;
         unit.all().find_map(|object| {
             let what = match self.of(object.id(), rules) {
@@ -62,14 +66,14 @@ impl<'a> HealthSnapshots<'a> {
     }
 
     /// Returns the pods of a unit; `None` if it has none, or those of a workload are not known.
-    pub fn pods(&self, unit: &Unit) -> Option<Count> {
+    pub(crate) fn pods(&self, unit: &Unit) -> Option<Count> {
         let rules = self.rules?;
         let workloads = unit.all().filter(|object| has_pods(&object.id().kind));
         workloads.map(|object| self.of(object.id(), rules)?.counted()).reduce(|a, b| Some(a? + b?)).flatten()
     }
 
     /// Begins the report of a unit, with where it can be reached.
-    pub fn unit_report(&self, unit: &Unit, state: UnitState) -> UnitReport {
+    pub(crate) fn unit_report(&self, unit: &Unit, state: UnitState) -> UnitReport {
         let service = unit.objects.iter().find(|object| object.id().is_a("", "Service"));
         let ports = service.and_then(|service| service.body().pointer("/spec/ports")?.as_array());
         let ports = ports.into_iter().flatten().filter_map(|port| u16::try_from(port["port"].as_u64()?).ok());
@@ -106,7 +110,7 @@ impl HealthSnapshot {
 /// Returns the state of objects that nobody has touched. The kinds of those that were not well, or whose status has
 /// moved, are listed; a round that does not ask for health takes what was known, and so does one in which a kind cannot
 /// be listed: the next round tries again.
-pub async fn snapshots<'a>(
+pub(crate) async fn snapshots<'a>(
     cluster: &dyn Cluster,
     settings: &RoundSettings,
     cached: impl Iterator<Item = &'a CachedObject>,

@@ -12,20 +12,20 @@ use gatewright_engine::object::{Gvk, ObjectId};
 use crate::cluster::{Cluster, ClusterError, Reason};
 
 /// Requests under way at once on one cluster; more only adds latency.
-pub const CONCURRENCY: usize = 8;
+pub(crate) const CONCURRENCY: usize = 8;
 
 /// Awaits futures beside each other, at most [`CONCURRENCY`] at once; the results come in no order.
-pub async fn join_bounded<T>(futures: Vec<BoxFuture<'_, T>>) -> Vec<T> {
+pub(crate) async fn join_bounded<T>(futures: Vec<BoxFuture<'_, T>>) -> Vec<T> {
     join_at_most(futures, CONCURRENCY).await
 }
 
 /// The same, with another number at once.
-pub async fn join_at_most<T>(futures: Vec<BoxFuture<'_, T>>, at_once: usize) -> Vec<T> {
+pub(crate) async fn join_at_most<T>(futures: Vec<BoxFuture<'_, T>>, at_once: usize) -> Vec<T> {
     stream::iter(futures).buffer_unordered(at_once).collect().await
 }
 
 /// A failure that concerns one kind or object is kept; one that concerns the cluster ends the observation.
-pub fn only_local(error: ClusterError) -> Result<String, ClusterError> {
+pub(crate) fn only_local(error: ClusterError) -> Result<String, ClusterError> {
     match error.reason {
         Reason::Unreachable | Reason::Misconfigured | Reason::Unauthorized | Reason::Overloaded => Err(error),
         Reason::Forbidden | Reason::NotFound | Reason::Conflict | Reason::Invalid | Reason::Other => {
@@ -35,7 +35,7 @@ pub fn only_local(error: ClusterError) -> Result<String, ClusterError> {
 }
 
 /// Reads objects one by one; returns those that are there, and why others could not be read.
-pub async fn read_each(
+pub(crate) async fn read_each(
     cluster: &dyn Cluster,
     objects: &BTreeMap<ObjectId, Gvk>,
 ) -> Result<(BTreeMap<ObjectId, Live>, BTreeMap<ObjectId, String>), ClusterError> {

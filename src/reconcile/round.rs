@@ -45,7 +45,7 @@ use summary::units;
 const ATTEMPTS: usize = 4;
 
 /// Runs a round. What goes wrong is part of the report.
-pub async fn run(cluster: &dyn Cluster, settings: &RoundSettings) -> Conclusion {
+pub(crate) async fn run(cluster: &dyn Cluster, settings: &RoundSettings) -> Conclusion {
     try_run(cluster, settings).await.unwrap_or_else(|error| Conclusion::failed(&error))
 }
 
@@ -105,7 +105,7 @@ async fn begin(settings: &RoundSettings) {
     }
 }
 
-/// Looks at what the last round was about, and only if that does not settle it at all that is wanted.
+/// Looks at what the last round was about, and only if that does not decide it at all that is wanted.
 async fn first_look(cluster: &dyn Cluster, settings: &RoundSettings) -> Result<First, ClusterError> {
     let (identity, ()) = tokio::join!(cluster.identity(), begin(settings));
     let identity = identity?;

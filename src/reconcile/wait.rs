@@ -42,7 +42,7 @@ impl WaitPolicy {
 /// healthy.
 ///
 /// `seen` is filled with the newest state of every object that was looked at.
-pub async fn wait(
+pub(crate) async fn wait(
     cluster: &dyn Cluster,
     policies: &Policies,
     objects: &BTreeMap<ObjectId, Gvk>,
@@ -84,7 +84,7 @@ pub async fn wait(
 
 /// Waits until a control plane has accepted the newest generation of a Gateway that names these parameters. Returns
 /// what is missing when time is up.
-pub async fn accepted(
+pub(crate) async fn accepted(
     cluster: &dyn Cluster,
     gateway: &Awaited,
     kinds: &kinds::Table,
@@ -137,7 +137,7 @@ async fn look(
 }
 
 /// Returns those of some objects that are not healthy, with what is wrong.
-pub fn sick(
+pub(crate) fn sick(
     objects: &BTreeMap<ObjectId, Gvk>,
     seen: &BTreeMap<ObjectId, Live>,
     rules: (Readiness, &kinds::Table),

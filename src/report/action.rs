@@ -72,7 +72,10 @@ impl StepAction {
     pub(super) fn verb(self, is_planned: bool) -> String {
         match (self, is_planned) {
             (Self::Missing | Self::Different | Self::Extra, _) => self.word().to_owned(),
+            (Self::HandOver, true) => "to hand over".to_owned(),
+            (Self::DeleteFirst, true) => "to delete first".to_owned(),
             (_, true) => format!("to {self}"),
+            (Self::HandOver, false) => "handed over".to_owned(),
             (Self::Prune, false) => "deleted".to_owned(),
             (Self::Adopt, false) => "adopted".to_owned(),
             (Self::DeleteFirst, false) => "deleted first".to_owned(),

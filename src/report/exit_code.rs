@@ -1,6 +1,6 @@
 //! Exit codes: what a report means for the script that asked for it.
 
-use gatewright_engine::plan::refusal::Reason;
+use gatewright_engine::plan::refusal::{Reason, Severity};
 use gatewright_engine::problem::Scope;
 
 use super::{ClusterReport, ClusterState, Mode, Report};
@@ -47,41 +47,9 @@ impl ClusterReport {
 
 /// Returns what a refusal means for the exit code: something is wrong (1), we were careful (3), or all is well (0).
 fn weight(reason: &Reason) -> u8 {
-    match reason {
-        Reason::Invalid(_)
-        | Reason::Forbidden(_)
-        | Reason::NoSuchKind(_)
-        | Reason::Failed(_)
-        | Reason::Unknown(_)
-        | Reason::NoNamespace(_)
-        | Reason::NamespaceTerminating(_)
-        | Reason::Taken(_)
-        | Reason::Stale(_)
-        | Reason::DeletedAgain(_)
-        | Reason::Immutable(_) => 1,
-        Reason::Foreign(_)
-        | Reason::LiveDeployer(_)
-        | Reason::Conflict(_)
-        | Reason::NotAllowed(_)
-        | Reason::Unmarked
-        | Reason::Held(_)
-        | Reason::NotUndone(_) => 3,
-        Reason::Terminating
-        | Reason::Protected(_)
-        | Reason::HoldsOthers(_)
-        | Reason::StillNeeded(_)
-        | Reason::NotInPlan
-        | Reason::NotApplied
-        | Reason::Broken
-        | Reason::Unreadable(_)
-        | Reason::SelfManaged
-        | Reason::PassedOn
-        | Reason::Adopted
-        | Reason::PruneDisabled
-        | Reason::MayBeClaimed(_)
-        | Reason::SuspectInventory
-        | Reason::Unverified
-        | Reason::FirstRound
-        | Reason::UnitHeld => 0,
+    match (reason, reason.severity()) {
+        (Reason::DeletedAgain(_), _) | (_, Severity::Failed) => 1,
+        (Reason::Unmarked | Reason::Held(_), _) | (_, Severity::Refused) => 3,
+        (_, Severity::Kept | Severity::Held) => 0,
     }
 }

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use gatewright_engine::plan::refusal::Reason;
+use gatewright_engine::plan::refusal::{Reason, Severity};
 use gatewright_engine::text::count;
 
 use super::action::StepAction;
@@ -62,41 +62,6 @@ impl ClusterReport {
 
 /// Tells whether an object stays as it is because that is right or safe, and not because something is wrong with it.
 fn is_kept(reason: &Reason) -> bool {
-    match reason {
-        Reason::Protected(_)
-        | Reason::Unmarked
-        | Reason::HoldsOthers(_)
-        | Reason::StillNeeded(_)
-        | Reason::NotInPlan
-        | Reason::Held(_)
-        | Reason::NotApplied
-        | Reason::Broken
-        | Reason::Unreadable(_)
-        | Reason::SelfManaged
-        | Reason::PassedOn
-        | Reason::Adopted
-        | Reason::PruneDisabled
-        | Reason::MayBeClaimed(_)
-        | Reason::SuspectInventory
-        | Reason::Unverified
-        | Reason::FirstRound => true,
-        Reason::Foreign(_)
-        | Reason::LiveDeployer(_)
-        | Reason::Conflict(_)
-        | Reason::NotAllowed(_)
-        | Reason::NoNamespace(_)
-        | Reason::NamespaceTerminating(_)
-        | Reason::Terminating
-        | Reason::Invalid(_)
-        | Reason::Forbidden(_)
-        | Reason::NoSuchKind(_)
-        | Reason::Failed(_)
-        | Reason::Unknown(_)
-        | Reason::Taken(_)
-        | Reason::Stale(_)
-        | Reason::DeletedAgain(_)
-        | Reason::Immutable(_)
-        | Reason::NotUndone(_)
-        | Reason::UnitHeld => false,
-    }
+    let is_passing = matches!(reason, Reason::Terminating | Reason::UnitHeld);
+    !is_passing && reason.severity() <= Severity::Held
 }

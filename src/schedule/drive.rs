@@ -14,18 +14,18 @@ use crate::process::service::Pulse;
 use crate::schedule::timer::{Cause, LONGEST_WAIT, Next, Nudge, Outcome, Timer};
 
 /// Makes a channel for the nudges of one sync.
-pub fn nudges() -> (Nudger, Nudges) {
+pub(crate) fn nudges() -> (Nudger, Nudges) {
     let (sender, receiver) = watch::channel(Pending::default());
     (Nudger(sender), Nudges { receiver, passed_on: Pending::default() })
 }
 
 /// Nudges one sync, from anywhere; a storm of nudges costs no more than one.
 #[derive(Clone, Debug)]
-pub struct Nudger(watch::Sender<Pending>);
+pub(crate) struct Nudger(watch::Sender<Pending>);
 
 /// The receiver of the nudges of one sync.
 #[derive(Debug)]
-pub struct Nudges {
+pub(crate) struct Nudges {
     receiver: watch::Receiver<Pending>,
     passed_on: Pending,
 }
@@ -39,7 +39,7 @@ struct Pending {
 
 impl Nudger {
     /// Asks for a round.
-    pub fn nudge(&self, nudge: Nudge) {
+    pub(crate) fn nudge(&self, nudge: Nudge) {
         self.0.send_modify(|pending| match nudge {
             Nudge::Revision => pending.revisions += 1,
             Nudge::Request => pending.requests += 1,
@@ -72,7 +72,7 @@ impl Nudges {
 ///
 /// The pulse is touched while waiting and while a round is running, as long as the round lets other tasks run:
 /// what the watchdog sees is that this loop moves, whatever the length of a round.
-pub async fn drive<R, F>(
+pub(crate) async fn drive<R, F>(
     mut timer: Timer,
     clock: &dyn Clock,
     mut nudges: Nudges,

@@ -22,23 +22,23 @@ use sha2::{Digest, Sha256};
 use crate::schedule::{Calendar, Rule, Schedule};
 
 /// The longest wait before the time is looked at again.
-pub const LONGEST_WAIT: Duration = Duration::from_secs(15);
+pub(crate) const LONGEST_WAIT: Duration = Duration::from_secs(15);
 
 /// The time over which the first rounds of a fleet are spread after a start.
-pub const SPLAY: Duration = Duration::from_secs(10);
+pub(crate) const SPLAY: Duration = Duration::from_secs(10);
 
 /// The wait after the first failure; it doubles with each further one.
-pub const FIRST_RETRY: Duration = Duration::from_secs(30);
+pub(crate) const FIRST_RETRY: Duration = Duration::from_secs(30);
 
 /// The longest wait after a failure.
-pub const LONGEST_RETRY: Duration = Duration::from_mins(15);
+pub(crate) const LONGEST_RETRY: Duration = Duration::from_mins(15);
 
 /// The most that a clock may be set back without a second round for times that already had theirs.
 const CLOCK_TOLERANCE: Duration = Duration::from_mins(1);
 
 /// The outcome of a round, as far as the next one depends on it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Outcome {
+pub(crate) enum Outcome {
     /// It did what could be done. What a guard holds is done too: trying again would hold it again.
     Done,
     /// Something did not work that may work next time: a cluster or source did not answer, a write failed.
@@ -47,7 +47,7 @@ pub enum Outcome {
 
 /// Something that makes a round due at once.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Nudge {
+pub(crate) enum Nudge {
     /// The source has a new revision. It means nothing to a cron pattern, whose times are the only ones.
     Revision,
     /// A person asked for a round.
@@ -56,7 +56,7 @@ pub enum Nudge {
 
 /// The reason why a round starts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Cause {
+pub(crate) enum Cause {
     /// The daemon started.
     Start,
     /// It is time.
@@ -82,7 +82,7 @@ impl fmt::Display for Cause {
 /// The action to take now.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[must_use]
-pub enum Next {
+pub(crate) enum Next {
     /// Start a round.
     Start(Cause),
     /// Ask again after this time, or after a nudge.
@@ -91,7 +91,7 @@ pub enum Next {
 
 /// Decides when the rounds of one sync start.
 #[derive(Clone, Debug)]
-pub struct Timer {
+pub(crate) struct Timer {
     schedule: Schedule,
     /// The name of the sync, from which all spreading is drawn.
     name: String,
@@ -114,7 +114,7 @@ impl Timer {
     ///
     /// `last` is when a round last started before the daemon did, if that is known: with it a cron round whose time
     /// passed while the daemon was down is made up for within the window.
-    pub fn new(schedule: Schedule, name: &str, now: Timestamp, last: Option<Timestamp>) -> Self {
+    pub(crate) fn new(schedule: Schedule, name: &str, now: Timestamp, last: Option<Timestamp>) -> Self {
         let due_since = last.map_or(now, |last| last.min(now));
         Self {
             schedule,
@@ -131,7 +131,7 @@ impl Timer {
     /// Makes a round due at once; while one is running, when it ends.
     ///
     /// What failed so far is forgotten: whoever nudges has changed something.
-    pub fn nudge(&mut self, nudge: Nudge) {
+    pub(crate) fn nudge(&mut self, nudge: Nudge) {
         match (&self.schedule.0, nudge) {
             (Rule::Cron(_), Nudge::Revision) => {}
             (Rule::Interval { .. }, Nudge::Revision) | (_, Nudge::Request) => {
@@ -142,7 +142,7 @@ impl Timer {
     }
 
     /// Tells what to do now. To be asked between rounds only.
-    pub fn poll(&mut self, now: Timestamp) -> Next {
+    pub(crate) fn poll(&mut self, now: Timestamp) -> Next {
         self.heed_clock(now);
         let (due, cause) = self.next(now);
         match Duration::try_from(now.duration_until(due)) {
@@ -152,7 +152,7 @@ impl Timer {
     }
 
     /// Returns when the next round starts if nothing happens until then, and why; for reports.
-    pub fn next(&self, now: Timestamp) -> (Timestamp, Cause) {
+    pub(crate) fn next(&self, now: Timestamp) -> (Timestamp, Cause) {
         if let Some(nudge) = self.nudge {
             return (now, Cause::Nudge(nudge));
         }
@@ -164,7 +164,7 @@ impl Timer {
     }
 
     /// Records that a round starts: nudges from now on ask for another one.
-    pub fn start(&mut self, now: Timestamp, cause: Cause) {
+    pub(crate) fn start(&mut self, now: Timestamp, cause: Cause) {
         if let Rule::Cron(calendar) = &self.schedule.0 {
             match cause {
                 Cause::Retry => {}
@@ -181,7 +181,7 @@ impl Timer {
     }
 
     /// Records how the round ended that was started last.
-    pub fn finish(&mut self, now: Timestamp, outcome: Outcome) {
+    pub(crate) fn finish(&mut self, now: Timestamp, outcome: Outcome) {
         self.ended = now;
         self.rounds += 1;
         self.failures = match outcome {

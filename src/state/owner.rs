@@ -15,7 +15,7 @@ use nix::unistd::{Gid, Uid, User, geteuid, initgroups, setgid, setgroups, setuid
 /// Root could not become the owner of the state folder.
 #[derive(Debug, thiserror::Error)]
 #[error("cannot become the owner of {folder:?}, user {user}")]
-pub struct OwnerError {
+pub(crate) struct OwnerError {
     folder: PathBuf,
     user: u32,
     source: io::Error,
@@ -24,7 +24,7 @@ pub struct OwnerError {
 /// Makes this process the user whom a folder belongs to, or the first folder above it that exists, if it is root's.
 ///
 /// That is for good, and for all threads.
-pub fn become_owner(folder: &Path) -> Result<(), OwnerError> {
+pub(crate) fn become_owner(folder: &Path) -> Result<(), OwnerError> {
     let Some(found) = folder.ancestors().find_map(|folder| fs::metadata(folder).ok()) else { return Ok(()) };
     let (user, group) = (Uid::from_raw(found.uid()), Gid::from_raw(found.gid()));
     if !geteuid().is_root() || user.is_root() {

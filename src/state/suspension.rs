@@ -50,7 +50,7 @@ impl Suspension {
 }
 
 /// Tells whether a sync is suspended at a time. What cannot be read suspends it too, and is an error.
-pub fn of(state: &State, sync: &str, now: Timestamp) -> Result<Option<Suspension>, StateError> {
+pub(crate) fn of(state: &State, sync: &str, now: Timestamp) -> Result<Option<Suspension>, StateError> {
     let path = state.path(path(sync));
     let bytes = match state.read(&path) {
         Ok(bytes) => bytes,
@@ -63,12 +63,12 @@ pub fn of(state: &State, sync: &str, now: Timestamp) -> Result<Option<Suspension
 }
 
 /// Suspends a sync; what was said before is replaced.
-pub fn set(state: &State, sync: &str, suspension: &Suspension) -> Result<(), StateError> {
+pub(crate) fn set(state: &State, sync: &str, suspension: &Suspension) -> Result<(), StateError> {
     state.write_json(path(sync), suspension)
 }
 
 /// Ends the suspension of a sync.
-pub fn end(state: &State, sync: &str) -> Result<(), StateError> {
+pub(crate) fn end(state: &State, sync: &str) -> Result<(), StateError> {
     state.remove(path(sync))
 }
 

@@ -54,7 +54,7 @@ struct Suspect {
 }
 
 /// Returns the time that is believed, and notes it.
-pub fn record(state: &State, clock: &dyn Clock) -> Timestamp {
+pub(crate) fn record(state: &State, clock: &dyn Clock) -> Timestamp {
     let (before, now) = looked(state, clock);
     let is_suspicion_new = before.as_ref().map(|before| before.suspect.is_some()) != Some(now.suspect.is_some());
     if let Some(suspect) = now.suspect.as_ref().filter(|_| is_suspicion_new) {
@@ -71,12 +71,12 @@ pub fn record(state: &State, clock: &dyn Clock) -> Timestamp {
 }
 
 /// Returns the time that is believed.
-pub fn believed(state: &State, clock: &dyn Clock) -> Timestamp {
+pub(crate) fn believed(state: &State, clock: &dyn Clock) -> Timestamp {
     looked(state, clock).1.time
 }
 
 /// Returns the time that was believed when it was believed last, or a time that is earlier.
-pub fn last_believed(state: &State, now: Timestamp) -> Timestamp {
+pub(crate) fn last_believed(state: &State, now: Timestamp) -> Timestamp {
     let believed: Option<Believed> = state.read_json(FILE);
     believed.map_or(now, |believed| believed.time.min(now))
 }

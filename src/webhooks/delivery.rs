@@ -25,7 +25,7 @@ const LONGEST_PAUSE: Duration = Duration::from_mins(5);
 const LONGEST_WISH: Duration = Duration::from_hours(1);
 
 /// Sends to one webhook.
-pub struct Delivery {
+pub(crate) struct Delivery {
     name: String,
     settings: WebhookSettings,
     state: State,
@@ -38,7 +38,7 @@ pub struct Delivery {
 
 /// The result of a step.
 #[derive(Debug)]
-pub enum Step {
+pub(crate) enum Step {
     /// Nothing waits.
     Nothing,
     /// Another process sends.
@@ -73,17 +73,17 @@ impl Delivery {
     }
 
     /// Returns the name of the webhook.
-    pub fn name(&self) -> &str {
+    pub(crate) fn name(&self) -> &str {
         &self.name
     }
 
     /// Returns how long one try may take.
-    pub fn limit(&self) -> Duration {
+    pub(crate) fn limit(&self) -> Duration {
         self.settings.timeout.0
     }
 
     /// Sends what waits longest. When this is not awaited to its end it may be sent again, under the same name.
-    pub async fn step(&mut self) -> Step {
+    pub(crate) async fn step(&mut self) -> Step {
         let waiting = self.queue.len();
         self.metrics.notifications_wait(&self.name, waiting);
         if waiting == 0 {

@@ -18,7 +18,7 @@ use crate::report::trend::{Gone, Summary};
 use crate::report::{ClusterState, Mode, Report, blast, named, warnings};
 
 /// The version of this form.
-pub const SCHEMA: &str = "gatewright.dev/notification/v1alpha1";
+pub(crate) const SCHEMA: &str = "gatewright.dev/notification/v1alpha1";
 
 /// The most findings that are named in each list.
 const MOST_FINDINGS: usize = 30;
@@ -38,7 +38,7 @@ const LONGEST: usize = 300;
 /// The notification that others get of a report.
 #[derive(Clone, Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
-pub struct Notification {
+pub(crate) struct Notification {
     /// The version of this form.
     pub schema: &'static str,
     /// The name of the report, by which two deliveries of one notification are known.
@@ -85,7 +85,7 @@ pub struct Notification {
 
 /// A list that may be too long to be told whole.
 #[derive(Clone, Debug, Default, Serialize)]
-pub struct Findings {
+pub(crate) struct Findings {
     /// The number of findings.
     pub count: usize,
     /// Some of them, or all.
@@ -94,7 +94,7 @@ pub struct Findings {
 
 /// A finding.
 #[derive(Clone, Debug, Serialize)]
-pub struct Told {
+pub(crate) struct Told {
     /// Its subject.
     pub kind: Kind,
     /// The clusters; none for what is wrong with the source.
@@ -111,7 +111,7 @@ pub struct Told {
 
 impl Notification {
     /// Says of a kept report what others are to know.
-    pub fn of(report: &Report, kept: &Kept) -> Self {
+    pub(crate) fn of(report: &Report, kept: &Kept) -> Self {
         let trend = Summary::of(std::slice::from_ref(report));
         let mut states = BTreeMap::new();
         for cluster in report.clusters.values() {
@@ -146,7 +146,7 @@ impl Notification {
     ///
     /// # Errors
     /// None that is known: a notification is plain data.
-    pub fn body(&self) -> serde_json::Result<String> {
+    pub(crate) fn body(&self) -> serde_json::Result<String> {
         sanitize::json(self)
     }
 }

@@ -43,15 +43,15 @@ fn two_syncs_that_exchange_gateways_in_one_commit_delete_nothing_whichever_goes_
     for order in [["a", "b"], ["b", "a"]] {
         let (pair, before) = swapped();
         let [first, second] = order.map(|name| pair.sync(name));
-        let plan = pair.run(&["plan", &first]).exits(0).says("4 objects to adopt").says("4 objects to release");
+        let plan = pair.run(&["plan", &first]).exits(0).says("4 objects to adopt").says("4 objects to hand over");
         plan.says("wants it; it leaves this inventory when that has taken it over");
         pair.run(&["sync", &first])
             .exits(0)
             .says("4 objects adopted")
             .says(&format!("moves here from sync {second:?}"));
         assert_eq!(pair.owned(&first).len(), 8, "what is not taken yet is in its inventory still");
-        pair.run(&["sync", &second]).exits(0).says("4 objects adopted, 4 objects released");
-        pair.run(&["sync", &first]).exits(0).says("4 objects released").says(&format!("sync {second:?} has it now"));
+        pair.run(&["sync", &second]).exits(0).says("4 objects adopted, 4 objects handed over");
+        pair.run(&["sync", &first]).exits(0).says("4 objects handed over").says(&format!("sync {second:?} has it now"));
         pair.run(&["sync"]).exits(0).says("no changes, 4 objects up to date");
         let after = pair.versions();
         assert_eq!(uids(&after), uids(&before));
@@ -85,7 +85,7 @@ fn what_has_moved_to_another_sync_is_not_deleted_by_taking_back_what_made_it() {
         pair.elsewhere("b");
         pair.run(&[command, argument, "--dry-run"]).says("may want it: cannot read source \"other\"");
         pair.together();
-        let plan = pair.run(&[command, argument, "--dry-run"]).exits(0).says("4 objects to release");
+        let plan = pair.run(&[command, argument, "--dry-run"]).exits(0).says("4 objects to hand over");
         plan.says(&format!("sync {b:?} wants it"));
         pair.run(&[command, argument, "--yes"]).exits(0);
         assert_eq!(pair.versions(), before, "{command}");
@@ -140,7 +140,7 @@ fn while_the_source_of_another_sync_cannot_be_read_nothing_is_deleted_that_it_ma
 }
 
 #[test]
-fn a_report_claims_nothing_so_nothing_is_released_to_it() {
+fn a_report_claims_nothing_so_nothing_is_handed_over_to_it() {
     for is_directory in [false, true] {
         let pair = Pair::new("createNamespaces: true");
         let (a, b) = (pair.sync("a"), pair.sync("b"));
@@ -158,7 +158,7 @@ fn a_report_claims_nothing_so_nothing_is_released_to_it() {
         // The branch without it: who only reports would never take it, whatever its source wants.
         pair.drop("a", &["one"]);
         let plan = pair.run(&["plan", &a]).exits(0).says("4 objects to prune");
-        assert!(!plan.out.contains("release"), "{}", plan.out);
+        assert!(!plan.out.contains("hand"), "{}", plan.out);
         pair.run(&["sync", &a]).exits(0).says("4 objects deleted");
         pair.run(&["sync", &a]).exits(0).says("no changes, 4 objects up to date");
     }
@@ -195,7 +195,7 @@ fn objects_of_a_sync_that_was_set_to_report_are_not_taken_while_its_source_has_t
 }
 
 #[test]
-fn what_was_released_to_a_sync_is_deleted_once_that_only_reports() {
+fn what_was_handed_over_to_a_sync_is_deleted_once_that_only_reports() {
     let pair = Pair::new("");
     let (a, b) = (pair.sync("a"), pair.sync("b"));
     pair.want("a", &["one", "stays"]);
@@ -333,7 +333,7 @@ fn what_was_adopted_counts_as_adopted_when_it_moves() {
     pair.want("a", &["x"]);
     pair.want("b", &["one", "y"]);
     pair.run(&["sync", &pair.sync("b")]).exits(0).says("4 objects created, 4 objects adopted");
-    pair.run(&["sync", &pair.sync("a")]).exits(0).says("4 objects released");
+    pair.run(&["sync", &pair.sync("a")]).exits(0).says("4 objects handed over");
     pair.drop("b", &["one"]);
     pair.run(&["sync", &pair.sync("b")]).exits(0).says("kept: it was adopted").says("3 objects deleted");
 }

@@ -45,7 +45,7 @@ fn a_plan_is_carried_out_as_it_was_seen() {
 
     // What is done is done: the plan is about what was there before.
     let after = site.versions();
-    site.run(&["apply", "plan.json"]).exits(1).says("stale: since the plan was made things have moved");
+    site.run(&["apply", "plan.json"]).exits(1).says("stale: since the plan was made things have changed");
     assert_eq!(site.versions(), after);
 }
 
@@ -59,7 +59,7 @@ fn a_unit_that_has_moved_is_refused_and_the_others_go_ahead() {
     site.kubectl(&["label", "service", "c", "team=edge"]);
     let before = site.versions();
     let run = site.run(&["apply", "plan.json"]).exits(1).says("2 objects updated");
-    run.says("stale: since the plan was made things have moved").says("was changed on the cluster; plan again");
+    run.says("stale: since the plan was made things have changed").says("was changed on the cluster; plan again");
     let after = site.versions();
     let changed: Vec<&str> =
         before.iter().filter(|(key, old)| after.get(*key) != Some(*old)).map(|(key, _)| key.as_str()).collect();

@@ -15,14 +15,14 @@ use super::{read, texts};
 ///
 /// Exit codes: 0 nothing is wrong (warnings are printed all the same), 1 something is, 64 usage.
 #[derive(Debug, clap::Args)]
-pub struct Args {
+pub(crate) struct Args {
     /// The folder of the pack.
     #[arg(value_name = "DIR")]
     pack: PathBuf,
 }
 
 /// Runs the command.
-pub fn run(context: &Context, args: &Args) -> Result<u8, Failure> {
+pub(crate) fn run(context: &Context, args: &Args) -> Result<u8, Failure> {
     let (name, files) = read(context, &args.pack)?;
     let files = texts(&files);
     let pack =

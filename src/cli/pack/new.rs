@@ -12,7 +12,7 @@ use super::super::{Failure, print};
 ///
 /// Exit codes: 0 begun, 1 the files cannot be written, 64 usage, or there is such a folder already.
 #[derive(Debug, clap::Args)]
-pub struct Args {
+pub(crate) struct Args {
     /// The name of the pack: lower-case letters, digits and hyphens.
     #[arg(value_name = "NAME")]
     name: String,
@@ -40,7 +40,7 @@ const FILES: [(&str, &str); 8] = [
 ];
 
 /// Runs the command.
-pub fn run(args: &Args) -> Result<u8, Failure> {
+pub(crate) fn run(args: &Args) -> Result<u8, Failure> {
     check_name(&args.name)?;
     let folder = args.dir.join(&args.name);
     if folder.exists() {

@@ -19,7 +19,7 @@ use gatewright_engine::tree::files::CASES;
 ///
 /// Exit codes: 0 all is as expected, 1 something is not, 64 usage.
 #[derive(Debug, clap::Args)]
-pub struct Args {
+pub(crate) struct Args {
     /// The folder of the pack.
     #[arg(value_name = "DIR")]
     pack: PathBuf,
@@ -32,7 +32,7 @@ pub struct Args {
 }
 
 /// Runs the command.
-pub fn run(context: &Context, args: &Args) -> Result<u8, Failure> {
+pub(crate) fn run(context: &Context, args: &Args) -> Result<u8, Failure> {
     let (name, files) = read(context, &args.pack)?;
     let mut all = context.packs()?;
     all.own.insert(name, files);

@@ -54,8 +54,6 @@ fn the_service_manager_hears_each_state_in_one_message() {
     let (socket, notifier) = manager(folder.path());
     notifier.ready("3 syncs");
     assert_eq!(heard(&socket).as_deref(), Some("READY=1\nSTATUS=3 syncs"));
-    notifier.status("1 of 3 clusters held");
-    assert_eq!(heard(&socket).as_deref(), Some("STATUS=1 of 3 clusters held"));
     notifier.stopping();
     assert_eq!(heard(&socket).as_deref(), Some("STOPPING=1"));
     assert_eq!(heard(&socket), None);
@@ -81,8 +79,8 @@ fn a_reload_carries_the_monotonic_time_in_the_same_message() {
 fn a_status_cannot_begin_another_assignment() {
     let folder = tempfile::tempdir().expect("there is room for a folder");
     let (socket, notifier) = manager(folder.path());
-    notifier.status("cluster x\nMAINPID=1\u{7}");
-    assert_eq!(heard(&socket).as_deref(), Some("STATUS=cluster x MAINPID=1 "));
+    notifier.ready("cluster x\nMAINPID=1\u{7}");
+    assert_eq!(heard(&socket).as_deref(), Some("READY=1\nSTATUS=cluster x MAINPID=1 "));
 }
 
 #[test]

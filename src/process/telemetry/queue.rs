@@ -31,7 +31,7 @@ pub(super) struct Lines {
 /// Sees to it that what was logged is written before the process ends, unless nobody reads it.
 #[derive(Debug)]
 #[must_use]
-pub struct Flush(Arc<Counts>);
+pub(crate) struct Flush(Arc<Counts>);
 
 #[derive(Debug, Default)]
 struct Counts {

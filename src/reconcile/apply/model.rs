@@ -18,7 +18,7 @@ use crate::report::outcome::Outcome;
 
 /// The terms for carrying out a plan.
 #[derive(Clone, Copy)]
-pub struct Terms<'a> {
+pub(crate) struct Terms<'a> {
     /// The policies: what the sync may do.
     pub policies: &'a Policies,
     /// The place where objects are kept before they are changed or deleted.
@@ -29,7 +29,7 @@ pub struct Terms<'a> {
 
 impl<'a> Terms<'a> {
     /// Returns those of a round.
-    pub fn of(settings: &'a RoundSettings, facts: &'a Facts) -> Self {
+    pub(crate) fn of(settings: &'a RoundSettings, facts: &'a Facts) -> Self {
         let keep = Keep { recorder: settings.recorder.as_ref(), observed: &facts.observed };
         Self { policies: &facts.policies, keep, stop: &settings.stop }
     }
@@ -38,7 +38,7 @@ impl<'a> Terms<'a> {
 /// The outcomes of the steps of a plan.
 #[derive(Clone, Debug, Default)]
 #[must_use]
-pub struct Applied {
+pub(crate) struct Applied {
     /// By object.
     pub outcomes: BTreeMap<ObjectId, Outcome>,
     /// The objects as they are now, of those that were written; without `managedFields`.
@@ -54,13 +54,8 @@ pub struct Applied {
 }
 
 impl Applied {
-    /// Tells whether every step was done.
-    pub fn is_complete(&self) -> bool {
-        self.outcomes.values().all(|outcome| *outcome == Outcome::Done)
-    }
-
     /// Returns the units of which a step was not done.
-    pub fn unfinished<'a>(&self, plan: &'a Plan) -> BTreeSet<&'a ObjectId> {
+    pub(crate) fn unfinished<'a>(&self, plan: &'a Plan) -> BTreeSet<&'a ObjectId> {
         let is_open = |step: &&Step| self.outcomes.get(&step.id).is_some_and(|outcome| *outcome != Outcome::Done);
         plan.steps.iter().filter(is_open).map(|step| &step.unit).collect()
     }

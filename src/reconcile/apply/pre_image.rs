@@ -13,7 +13,7 @@ use crate::history::archive::record::Recorder;
 
 /// The place where objects are kept, and what was seen of them.
 #[derive(Clone, Copy)]
-pub struct Keep<'a> {
+pub(crate) struct Keep<'a> {
     /// The record; `None` keeps nothing.
     pub recorder: Option<&'a Arc<Recorder>>,
     /// The state observed when the plan was made.
@@ -26,7 +26,7 @@ pub struct Keep<'a> {
 struct Changed;
 
 /// Says that a round cannot write down what it is about to do, and so does nothing.
-pub fn unkept(what: &str, error: impl Error + Send + Sync + 'static) -> ClusterError {
+pub(crate) fn unkept(what: &str, error: impl Error + Send + Sync + 'static) -> ClusterError {
     ClusterError {
         action: format!("keep {what}, without which nothing is changed or deleted"),
         reason: Reason::Other,

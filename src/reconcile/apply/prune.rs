@@ -23,7 +23,7 @@ use crate::report::outcome::Outcome;
 ///
 /// Time has passed since the plan: each object is read again, and deleted only if it still is ours, the same one, and
 /// nobody asks for it to be kept.
-pub async fn prune(
+pub(crate) async fn prune(
     cluster: &dyn Cluster,
     plan: &Plan,
     postponed: &BTreeMap<ObjectId, String>,

@@ -44,13 +44,13 @@ async fn routes(cluster: &dyn Cluster, facts: &Facts, observed: &mut Observed) -
     let wanted: BTreeSet<&ObjectId> = facts.rendering.units.iter().map(|unit| &unit.id).collect();
     let owned: BTreeSet<&ObjectId> = facts.owned.entries.values().map(|entry| &entry.unit).collect();
     let is_gateway = |id: &ObjectId| id.group == GATEWAY_API && id.kind == "Gateway";
-    let going = owned.into_iter().filter(|id| is_gateway(id) && !wanted.contains(id) && facts.policies.is_about(id));
-    let going: Vec<&ObjectId> = going.collect();
+    let deleted = owned.into_iter().filter(|id| is_gateway(id) && !wanted.contains(id) && facts.policies.is_about(id));
+    let deleted: Vec<&ObjectId> = deleted.collect();
     let gvk = Gvk::new(&format!("{GATEWAY_API}/v1"), "Gateway");
-    if going.is_empty() || !cluster.kinds(&BTreeSet::from([gvk.clone()])).await?.served.contains_key(&gvk) {
+    if deleted.is_empty() || !cluster.kinds(&BTreeSet::from([gvk.clone()])).await?.served.contains_key(&gvk) {
         return Ok(());
     }
-    let looks = going.into_iter().map(|id| {
+    let looks = deleted.into_iter().map(|id| {
         let known = observed.live.get(id).cloned();
         let (cluster, gvk) = (cluster, gvk.clone());
         async move {

@@ -21,7 +21,7 @@ use crate::unit::{Rendering, Unit};
 pub struct Claims {
     /// The syncs, by name.
     pub syncs: BTreeMap<String, Claim>,
-    /// Those that only report. They take over nothing, so nothing is released to them; but what bears their mark and
+    /// Those that only report. They adopt nothing, so nothing is handed over to them; but what bears their mark and
     /// stands in their source is not given up by that.
     pub reports: BTreeSet<String>,
 }
@@ -114,7 +114,7 @@ impl Claims {
         self.syncs.contains_key(sync)
     }
 
-    /// Returns the syncs that take over what they want.
+    /// Returns the syncs to which is handed over what they want.
     fn takers(&self) -> impl Iterator<Item = (&str, &Claim)> {
         let takers = self.syncs.iter().filter(|(sync, _)| !self.reports.contains(*sync));
         takers.map(|(sync, claim)| (sync.as_str(), claim))

@@ -100,7 +100,7 @@ impl Decision<'_> {
 
     fn change(&self, object: &Object, live: &Live) -> Result<Step, Reason> {
         if let Some(manager) = held_by(self.unit, object.id(), live, self.observed.gateways.get(&self.unit.id)) {
-            return self.take_over(object, live, &manager);
+            return self.adopt_from_deployer(object, live, &manager);
         }
         let owner = owner(live, self.observed, self.owned, &self.policies.marker);
         let is_adoption = match (&owner, self.policies.adopt) {
@@ -179,7 +179,7 @@ impl Decision<'_> {
         Ok(Step { note: Some(note), ..self.step(object, Action::Recreate(Over::of(live)), differences) })
     }
 
-    fn take_over(&self, object: &Object, live: &Live, manager: &str) -> Result<Step, Reason> {
+    fn adopt_from_deployer(&self, object: &Object, live: &Live, manager: &str) -> Result<Step, Reason> {
         let refuse = |what: &str| Reason::LiveDeployer(format!("{manager} provisions it for {}; {what}", self.unit.id));
         let awaits = self.awaits().map_err(|what| refuse(&what))?;
         if !self.policies.adopt_deployer {

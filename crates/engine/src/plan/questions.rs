@@ -32,7 +32,7 @@ pub enum Purpose {
     Apply,
     /// A plan that a person reads: what is to be made is tried, too.
     Plan,
-    /// A report on objects that somebody else looks after: nothing is going to be made, taken over or replaced.
+    /// A report on objects that somebody else looks after: nothing is going to be made, adopted or replaced.
     Report,
 }
 
@@ -188,8 +188,8 @@ impl Inquiry<'_> {
 
     fn takes_over(self, unit: &Unit, live: &Live) -> bool {
         let is_rendered = unit.specs.iter().all(|spec| spec.id() != live.object.id());
-        let may_take_over = self.policies.adopt_deployer && self.purpose != Purpose::Report;
-        may_take_over && is_rendered && holder(unit, live).is_some()
+        let may_adopt = self.policies.adopt_deployer && self.purpose != Purpose::Report;
+        may_adopt && is_rendered && holder(unit, live).is_some()
     }
 
     fn replaces(self, object: &Object, live: &Live) -> bool {

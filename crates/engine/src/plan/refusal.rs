@@ -98,6 +98,62 @@ pub enum Reason {
     NotUndone(String),
 }
 
+/// The weight of a refusal, from what is right and safe to what is wrong.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Severity {
+    /// The object stays as it is, and should.
+    Kept,
+    /// It waits: for a person, a source that can be read, or another round.
+    Held,
+    /// It is not for us to write.
+    Refused,
+    /// Something is wrong with it.
+    Failed,
+}
+
+impl Reason {
+    /// Returns the weight of the refusal.
+    pub fn severity(&self) -> Severity {
+        match self {
+            Self::Protected(_)
+            | Self::Unmarked
+            | Self::HoldsOthers(_)
+            | Self::StillNeeded(_)
+            | Self::NotInPlan
+            | Self::NotApplied
+            | Self::SelfManaged
+            | Self::PassedOn
+            | Self::Adopted
+            | Self::PruneDisabled
+            | Self::Terminating => Severity::Kept,
+            Self::Held(_)
+            | Self::UnitHeld
+            | Self::Broken
+            | Self::Unreadable(_)
+            | Self::MayBeClaimed(_)
+            | Self::SuspectInventory
+            | Self::Unverified
+            | Self::FirstRound => Severity::Held,
+            Self::Foreign(_)
+            | Self::LiveDeployer(_)
+            | Self::Conflict(_)
+            | Self::NotAllowed(_)
+            | Self::DeletedAgain(_)
+            | Self::NotUndone(_) => Severity::Refused,
+            Self::Invalid(_)
+            | Self::Forbidden(_)
+            | Self::NoSuchKind(_)
+            | Self::Failed(_)
+            | Self::Unknown(_)
+            | Self::NoNamespace(_)
+            | Self::NamespaceTerminating(_)
+            | Self::Taken(_)
+            | Self::Stale(_)
+            | Self::Immutable(_) => Severity::Failed,
+        }
+    }
+}
+
 impl fmt::Display for Reason {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {

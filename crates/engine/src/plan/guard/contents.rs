@@ -31,15 +31,15 @@ const NAMED: usize = 3;
 /// Takes the deletion of namespaces and kinds that hold something of others out of a plan.
 pub(in crate::plan) fn check(plan: &mut Plan, observed: &Observed, owned: &Inventory, policies: &Policies) {
     let prunes = plan.steps.iter().filter(|step| matches!(step.action, Action::Prune(_)));
-    let going: BTreeSet<ObjectId> = prunes.map(|step| step.id.clone()).collect();
+    let deleted: BTreeSet<ObjectId> = prunes.map(|step| step.id.clone()).collect();
     let mut held = BTreeMap::new();
-    for id in going.iter().filter(|id| is_container(id)) {
+    for id in deleted.iter().filter(|id| is_container(id)) {
         let reason = match observed.contents.get(id) {
             None => Some("nobody knows what is in it".to_owned()),
             Some(Err(message)) => Some(format!("nobody knows what is in it ({message})")),
             Some(Ok(contents)) => {
                 let is_ours = |live: &Live| {
-                    going.contains(live.object.id()) && owner(live, observed, owned, &policies.marker) == Owner::Us
+                    deleted.contains(live.object.id()) && owner(live, observed, owned, &policies.marker) == Owner::Us
                 };
                 in_words(&foreign(contents, is_ours)).map(|what| format!("it holds what others have made ({what})"))
             }

@@ -73,8 +73,8 @@ fn what_was_deleted_comes_back_as_it_was_set() {
     check(change(Deed::Delete, Some(&before), None), Some(&service("b", "9", 80, "x")), "nothing");
     let mut theirs = service("b", "9", 80, "x");
     theirs.object = theirs.object.with_metadata("annotations", [("gatewright.dev/owner".to_owned(), String::new())]);
-    let stranger = "not undone: somebody else's object stands in its place now";
-    check(change(Deed::Delete, Some(&before), None), Some(&theirs), stranger);
+    let replaced = "not undone: somebody else's object stands in its place now";
+    check(change(Deed::Delete, Some(&before), None), Some(&theirs), replaced);
     check(change(Deed::Delete, None, None), Some(&before), "nothing");
 }
 
