@@ -1,8 +1,8 @@
 //! Desired state: from the settings and the sources to the objects of each cluster.
 //!
-//! [`assemble`] builds sources and clusters from their settings, [`rendering`] says what a sync wants on each of its
-//! clusters, [`capabilities`] asks a cluster where that decides what is rendered, [`siblings`] is what the other syncs want
-//! there. [`rights`] derives what a sync may have to do on a cluster, [`cases`] are what packs are tested with.
+//! `assemble` builds sources and clusters from their settings, [`rendering`] says what a sync wants on each of its
+//! clusters, `capabilities` asks a cluster where that decides what is rendered, [`siblings`] is what the other syncs want
+//! there. `rights` derives what a sync may have to do on a cluster, [`cases`] are what packs are tested with.
 //!
 //! May use `config` and all that stands below it in `ARCHITECTURE.md`.
 

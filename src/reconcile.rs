@@ -1,8 +1,8 @@
 //! Rounds: what is wanted against what is there, on one cluster and on all clusters of a sync.
 //!
-//! [`fleet`] runs one round of a sync over all its clusters, [`round`] does it on one of them: it looks ([`observe`], with
-//! [`cache`] from the last round), plans (the engine), writes the inventory ahead, carries out ([`apply`]) and waits
-//! ([`mod@wait`]). [`drift`] compares with a cluster that somebody else looks after, and writes nothing. [`aliases`] finds
+//! [`fleet`] runs one round of a sync over all its clusters, `round` does it on one of them: it looks ([`observe`], with
+//! `cache` from the last round), plans (the engine), writes the inventory ahead, carries out (`apply`) and waits
+//! (`wait`). `drift` compares with a cluster that somebody else looks after, and writes nothing. `aliases` finds
 //! clusters that answer by two names. What they hand to each other stands in [`model`]: an order for a fleet, and for each
 //! cluster the settings of its round, which do not change, and the facts, which do.
 //!

@@ -329,7 +329,7 @@ fn ahead(observed: &Observed, owned: &Inventory, policies: &Policies) -> Invento
 impl Observed {
     /// Begins with the objects of a cluster, and `cluster` for what identifies it, such as the uid of `kube-system`.
     ///
-    /// A server adds defaults to what is applied, so that there [`Observed::dry-run`] has to hold the answers of dry
+    /// A server adds defaults to what is applied, so that there [`Observed::dry_runs`] has to hold the answers of dry
     /// runs: without, each default is a difference.
     pub fn from_objects(cluster: &str, objects: impl IntoIterator<Item = Live>) -> Self {
         let live = objects.into_iter().map(|live| (live.object.id().clone(), live)).collect();

@@ -237,7 +237,7 @@ spec: {parameters: {kube: {deployment: {replicas: 2}}}}
     }
 
     #[tokio::test]
-    async fn another_revision_is_rendered_anew() {
+    async fn another_revision_is_rendered_again() {
         let renderings = renderings();
         let old = of(&renderings, &snapshot("one"), "eu-1", "eu").await;
         let new = of(&renderings, &snapshot("two"), "eu-1", "eu").await;

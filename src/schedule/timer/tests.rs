@@ -218,7 +218,7 @@ fn nudges_before_a_round_are_one_round_and_nudges_during_it_one_more() {
 }
 
 #[test]
-fn a_nudge_does_not_wait_for_another_attempt_and_starts_its_counting_anew() {
+fn a_nudge_does_not_wait_for_another_attempt_and_starts_its_counting_again() {
     let mut timer = timer(json!({"interval": "1h", "jitter": "0%"}), "2026-06-01T12:00:00Z");
     let failed = pass(&mut timer, "2026-06-01T12:00:00Z", "2026-06-01T12:20:00Z", Duration::ZERO, Outcome::Failed);
     assert_eq!(failed.len(), 6);

@@ -48,7 +48,7 @@ fn a_fight_is_named_rests_and_is_forgotten() {
 }
 
 #[test]
-fn a_fight_that_is_forgotten_with_the_state_begins_anew() {
+fn a_fight_that_is_forgotten_with_the_state_begins_again() {
     let site = applied(TAKES, &deployment(Some(2), "1"));
     for _ in 0..3 {
         flip(&site).exits(0);

@@ -27,7 +27,7 @@ fn workload(site: &Site, kind: &str, app: &str, image: &str) -> String {
 }
 
 #[test]
-fn a_field_that_cannot_be_changed_is_named_and_only_with_consent_the_object_is_made_anew() {
+fn a_field_that_cannot_be_changed_is_named_and_only_with_consent_the_object_is_replaced() {
     let site = Site::new("unclaimed: apply");
     site.spec("edge", &workload(&site, "Deployment", "one", "image"));
     site.sync().exits(0).says("1 object created");
@@ -89,7 +89,7 @@ fn what_is_wrong_with_an_object_is_never_a_reason_to_delete_it() {
 }
 
 #[test]
-fn what_holds_data_is_never_made_anew() {
+fn what_holds_data_is_never_replaced() {
     let site = Site::new(ALLOWED);
     site.spec("edge", &workload(&site, "StatefulSet", "one", "image"));
     let secret =

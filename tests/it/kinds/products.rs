@@ -43,7 +43,7 @@ fn pools_come_after_the_servers_and_before_the_routes() {
 }
 
 #[test]
-fn what_serves_models_is_not_made_anew() {
+fn what_serves_models_is_not_replaced() {
     let others = [("serving.kserve.io", "LLMInferenceService"), ("nvidia.com", "DynamoGraphDeployment")];
     check(|row| !row.recreate, &[POOLS.as_slice(), &others].concat());
 }

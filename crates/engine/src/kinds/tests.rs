@@ -86,7 +86,7 @@ fn units_that_others_need_go_before_them() {
 }
 
 #[test]
-fn what_holds_data_or_others_is_never_made_anew() {
+fn what_holds_data_or_others_is_never_replaced() {
     let never = [
         ("", "PersistentVolumeClaim"),
         ("", "PersistentVolume"),

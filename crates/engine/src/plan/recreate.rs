@@ -126,7 +126,7 @@ mod tests {
     }
 
     #[test]
-    fn a_bare_kind_allows_only_that_of_kubernetes_to_be_made_anew() {
+    fn a_bare_kind_allows_only_that_of_kubernetes_to_be_replaced() {
         assert_eq!(consent("v1", "Service", "Service"), Ok(()));
         assert_eq!(consent("apps/v1", "Deployment", "Deployment.apps"), Ok(()));
         let refused =
@@ -136,10 +136,10 @@ mod tests {
     }
 
     #[test]
-    fn only_our_own_gateways_are_never_made_anew() {
+    fn only_our_own_gateways_are_never_replaced() {
         let gateway = consent("gateway.networking.k8s.io/v1", "Gateway", "Gateway.gateway.networking.k8s.io");
         assert!(gateway.expect_err("it is never").contains("is never deleted for that"));
-        assert_eq!(consent("networking.example.com/v1", "Gateway", "Gateway.networking.istio.io"), Ok(()));
+        assert_eq!(consent("networking.example.com/v1", "Gateway", "Gateway.networking.example.com"), Ok(()));
     }
 
     #[test]
