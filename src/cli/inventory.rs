@@ -15,7 +15,7 @@ use crate::cluster::ClusterError;
 use crate::inventory::maintenance::repair::{self, Change, Repair};
 use crate::inventory::store;
 
-/// Show or repair the inventory.
+/// Show, repair or claim the inventory.
 #[derive(Debug, clap::Args)]
 pub(super) struct Args {
     #[command(subcommand)]

@@ -69,7 +69,7 @@ pub enum WebhookConflict {
 
 impl WebhookConflict {
     /// Returns what to do next.
-    pub fn hint(&self) -> Option<&'static str> {
+    pub fn hint(self) -> Option<&'static str> {
         match self {
             Self::UserInfo => Some("put a token into a file, and name that in tokenFile"),
             Self::Query => Some("put the whole address into a file, and name that in urlFile"),

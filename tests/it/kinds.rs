@@ -142,7 +142,7 @@ async fn a_data_plane_is_added_by_its_pack_alone() {
 }
 
 #[test]
-fn a_kind_of_a_pack_is_made_anew_only_if_its_row_allows_it() {
+fn a_kind_of_a_pack_is_replaced_only_if_its_row_allows_it() {
     let kinds = ["Engine", "Fabric"].map(|kind| KindName::exact("acme.example.com", kind));
     let marker = Marker { installation: "i".to_owned(), sync: "edge".to_owned() };
     let policies = Policies { kinds: acme().table().clone(), recreate: kinds.into(), ..Policies::new(marker) };

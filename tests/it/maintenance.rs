@@ -1,4 +1,4 @@
-//! What a person does with what is owned, on a real API server: orphans, claim, destroy.
+//! Maintenance of inventories by a person, on a real API server: orphans, claim, destroy.
 
 use serde_json::Value;
 

@@ -27,7 +27,7 @@ const MOST_LINES: usize = 500;
 /// Packages that would give engine or packs a runtime, a network or a cluster.
 const EFFECTS: [&str; 7] = ["axum", "git2", "hyper", "kube", "notify", "reqwest", "tokio"];
 
-/// What engine and packs do without, even in their tests.
+/// Words of effects, which engine and packs do without, even in their tests.
 const ENGINE: [Rule; 4] = [
     Rule { words: &["fs::"], home: &["crates/engine/src/tree"] },
     Rule { words: &["env::", "process::", "thread::", "io::stderr", "io::stdin", "io::stdout"], home: &[] },
@@ -35,11 +35,11 @@ const ENGINE: [Rule; 4] = [
     Rule { words: &["TcpListener", "TcpStream", "ToSocketAddrs", "UdpSocket", "UnixStream"], home: &[] },
 ];
 
-/// What only packs know, in lower case. Read are comments and tests too: what is explained by one product is not general.
+/// Names that only packs know, in lower case. Read are comments and tests too: what is explained by one product is not general.
 const PRODUCTS: [&str; 10] =
     ["agentgateway", "dynamo", "envoy", "inference", "istio", "kgateway", "kserve", "leaderworkerset", "llm", "nvidia"];
 
-/// Where the engine may name one after all.
+/// Files of the engine that may name one after all.
 const NAMED: [&str; 1] = [
     // Devices are called after their vendors on a cluster, whatever product asks for them.
     "crates/engine/src/plan/guard/confirm.rs",

@@ -1,7 +1,7 @@
 """Serves git repositories over https, as a forge does, for the tests of git sources.
 
 The real work is done by git's own `http-backend`. This adds TLS, a token, and a log of one line a request:
-the method, the path with its query, the status, and `token` or `anonymous`. The token is read anew for each request.
+the method, the path with its query, the status, and `token` or `anonymous`. The token is read again for each request.
 
 The first part of a path may ask for a fault instead: `/status-503/…` is answered with that status, `/login/…` with the
 page of somebody who wants to be logged in to, and `/moved/…` with a redirect to the address in `--moved-to`.

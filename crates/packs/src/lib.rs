@@ -1,7 +1,7 @@
 //! The packs that gatewright is built with: a folder of `templates/` each, and a generator in Rust where values must be
 //! computed.
 //!
-//! What is said here of kgateway, agentgateway, KServe and Dynamo is known nowhere in the engine.
+//! The engine knows nothing of all that is said here of kgateway, agentgateway, KServe and Dynamo.
 
 pub mod agentgateway;
 pub mod dynamo;

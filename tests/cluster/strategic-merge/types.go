@@ -44,7 +44,7 @@ var apiVersions = map[string]string{
 }
 
 const preamble = `# What Kubernetes' API types say about strategic merge patches: every type that a kind which can be patched leads to.
-# Written by the program that the test strategic_merge compares with; see there how to write it anew.
+# Written by the program that the test strategic_merge compares with; see there how to write it again.
 #
 # Below each type stand its fields: name, what the field holds, patch strategies, merge key.
 # A type stands for itself, [] for a list, * for what may be absent by type, nothing for text, numbers and free maps.

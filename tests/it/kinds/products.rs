@@ -1,4 +1,4 @@
-//! What the built-in packs say of kinds of products.
+//! The rows of the built-in packs for kinds of products.
 
 use std::collections::BTreeSet;
 use std::path::Path;

@@ -61,7 +61,7 @@ fn a_copy_of_our_marks_claims_nothing() {
 }
 
 #[test]
-fn what_somebody_made_anew_is_not_deleted() {
+fn what_somebody_replaced_is_not_deleted() {
     let site = Site::new("");
     site.want(&["edge", "other"], 80);
     site.sync().exits(0).says("8 objects created");
