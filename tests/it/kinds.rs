@@ -18,11 +18,13 @@ use gatewright_engine::live::Live;
 use gatewright_engine::marks::Marker;
 use gatewright_engine::object::{Object, ObjectId};
 use gatewright_engine::pack::Packs;
+use gatewright_engine::pack::builtin::Builtin;
 use gatewright_engine::plan::guard::confirm::is_slow;
 use gatewright_engine::plan::policies::Policies;
 use gatewright_engine::plan::recreate::consent;
 use gatewright_engine::relations::{Branch, branches};
 use gatewright_engine::unit::Unit;
+use gatewright_engine::yaml;
 use serde_json::{Value, json};
 
 use crate::rounds::installation::{Installation, Specs};
@@ -209,6 +211,35 @@ fn packs_that_disagree_about_a_kind_are_refused_by_name() {
         said.contains(r#"pack "acme" and gatewright itself say different things about the kind Secret.core"#),
         "{said}"
     );
+}
+
+#[test]
+fn who_replaces_the_manifest_of_a_built_in_pack_loses_nothing_that_it_says_of_kinds() {
+    let usual = build(None, &folders(&gatewright_packs::all().into(), []).expect("there are none")).expect("they load");
+    let manifest = |pack: &Builtin| {
+        let documents = yaml::parse_values(pack.files["pack.yaml"]).expect("it is YAML");
+        documents.into_iter().next().expect("it is one document")
+    };
+    let load = |name: &str, manifest: &str| {
+        let root = tempfile::tempdir().expect("temporary folders can be made");
+        fs::create_dir(root.path().join(name)).expect("it is new");
+        fs::write(root.path().join(name).join("pack.yaml"), manifest).expect("it can be written");
+        let folders = folders(&gatewright_packs::all().into(), [root.path()]).expect("the folder can be read");
+        build(None, &folders).map_err(|error| Chain(&error).to_string()).expect("it is sound")
+    };
+    for pack in gatewright_packs::all() {
+        let mut manifest = manifest(&pack);
+        let said = manifest.as_object_mut().and_then(|manifest| manifest.remove("kinds"));
+        let packs = load(pack.name, &manifest.to_string());
+        assert!(packs.table().all().eq(usual.table().all()), "{} without {said:?}", pack.name);
+    }
+
+    // What the folder says itself holds.
+    let mut manifest = manifest(gatewright_packs::all().iter().find(|pack| pack.name == "dynamo").expect("it is one"));
+    manifest["kinds"] = json!({"nvidia.com": {"DynamoModel": {"confirm": false}}});
+    let packs = load("dynamo", &manifest.to_string());
+    let confirm = |kind: &str| packs.table().row("nvidia.com", kind).confirm;
+    assert_eq!([confirm("DynamoModel"), confirm("DynamoGraphDeployment")], [false, true]);
 }
 
 #[test]

@@ -160,6 +160,17 @@ pub(crate) fn say(rows: &Rows, group: &str, kind: &str) -> bool {
     rows.iter().any(|(of, kinds)| plain(of) == group && kinds.contains_key(kind))
 }
 
+/// Adds the rows of those kinds of which nothing is said yet.
+pub(crate) fn add_missing(rows: &mut Rows, others: Rows) {
+    for (group, kinds) in others {
+        for (kind, row) in kinds {
+            if !say(rows, plain(&group), &kind) {
+                rows.entry(group.clone()).or_default().insert(kind, row);
+            }
+        }
+    }
+}
+
 /// The group as objects have it.
 fn plain(group: &str) -> &str {
     if group == CORE { "" } else { group }

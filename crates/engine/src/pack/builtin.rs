@@ -1,13 +1,16 @@
 //! Packs that a program is built with, beside those in folders.
 //!
-//! A folder of somebody else may replace some of their files, or all; the generator in Rust stays, where a pack has one.
+//! A folder of somebody else may replace some of their files, or all; the generator in Rust stays, where a pack has one,
+//! and so does what is known of kinds, unless the folder says otherwise: a deletion that had to be approved still has to be.
 
 use std::collections::BTreeMap;
 use std::fmt;
 
 use serde_json::Value;
 
+use super::manifest::Manifest;
 use super::{MANIFEST, Pack, PackError};
+use crate::kinds;
 
 /// The files of a pack, by their names.
 pub type Files<'a> = BTreeMap<&'a str, &'a str>;
@@ -40,7 +43,10 @@ pub fn with_files(builtin: &[Builtin], name: &str, own: &Files<'_>, settings: &V
     if !files.contains_key(MANIFEST) {
         return Err(PackError::Unknown(name.to_owned()));
     }
-    let pack = found.map_or(declared as Build, |pack| pack.build)(&files, settings)?;
+    let mut pack = found.map_or(declared as Build, |pack| pack.build)(&files, settings)?;
+    if let Some(found) = found {
+        kinds::add_missing(&mut pack.manifest.kinds, Manifest::read(&found.files)?.kinds);
+    }
     if pack.manifest.name == name { Ok(pack) } else { Err(PackError::Name(pack.manifest.name)) }
 }
 
