@@ -99,6 +99,7 @@ mod tests {
             place: None,
             class: None,
             estimated: false,
+            content: None,
         };
         StepReport { differences: vec![difference], ..StepReport::new(id("Gateway"), id(kind), action, None) }
     }

@@ -1,6 +1,7 @@
 //! A difference as people see it: the same words in every view.
 
-use gatewright_engine::diff::{Class, Difference, folded};
+use gatewright_engine::diff::content::ContentDifference;
+use gatewright_engine::diff::{Class, Difference, SAME_CONTENT, folded};
 use gatewright_engine::plan::conflicts::FieldVerdict;
 use gatewright_engine::text::count;
 use serde_json::Value;
@@ -76,6 +77,7 @@ pub fn tags(step: &StepReport) -> Vec<&'static str> {
 /// Puts a difference into words. `decided` says what was decided about the fields of the object.
 pub fn shown(difference: &Difference, decided: &[FieldVerdict]) -> Shown {
     let values = match (&difference.before, &difference.after) {
+        (Some(_), Some(_)) if let Some(content) = &difference.content => by_meaning(content),
         (Some(Value::String(before)), Some(Value::String(after))) if before.contains('\n') || after.contains('\n') => {
             lines(before, after)
         }
@@ -102,8 +104,24 @@ fn by(difference: &Difference, decided: &[FieldVerdict]) -> String {
     });
     let what = fields::word(difference, decided).filter(|_| written.is_some()).map(str::to_owned);
     let asked = difference.place.as_ref().map(|place| format!("asked for at {place}"));
-    let parts: Vec<String> = [class, estimated, asked, written, what].into_iter().flatten().collect();
+    let layout = difference.is_layout().then(|| SAME_CONTENT.to_owned());
+    let parts: Vec<String> = [layout, class, estimated, asked, written, what].into_iter().flatten().collect();
     if parts.is_empty() { String::new() } else { format!("({})", parts.join("; ")) }
+}
+
+/// The values in a document that differ, each with its path: the old one goes, and the new one comes.
+fn by_meaning(content: &[ContentDifference]) -> Values {
+    let sides = |it: &ContentDifference| {
+        let line = |is_new, value: &Option<Value>| {
+            let text = format!("{}: {}", it.path, folded(value.as_ref()?));
+            Some(Line { is_new, text })
+        };
+        [line(false, &it.before), line(true, &it.after)]
+    };
+    let mut lines: Vec<Line> = content.iter().flat_map(sides).flatten().collect();
+    let more = lines.len().saturating_sub(MOST_LINES);
+    lines.truncate(MOST_LINES);
+    Values::Lines { lines, more }
 }
 
 fn lines(before: &str, after: &str) -> Values {

@@ -4,6 +4,7 @@
 //! or normalizes is on both sides. What servers write by themselves is left out. Compared are the values as they are, and
 //! shown is what a [`Masker`] leaves of them.
 
+pub mod content;
 pub mod managers;
 
 use std::collections::BTreeSet;
@@ -14,6 +15,7 @@ use serde_json::{Map, Value};
 
 use crate::mask::Masker;
 use crate::problem::Place;
+use content::ContentDifference;
 use managers::Manager;
 
 /// One step on the way to a value.
@@ -36,6 +38,9 @@ pub struct Difference {
     pub before: Option<Value>,
     /// The value that will be there; `None` if nothing.
     pub after: Option<Value>,
+    /// What differs in meaning, where both values are texts that are documents: nothing if only their layout does.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub content: Option<Vec<ContentDifference>>,
     /// The others who have written there, the latest first.
     pub managers: Vec<Manager>,
     /// The place where the source asks for it, as far as that was looked for.
@@ -72,6 +77,9 @@ impl Class {
     }
 }
 
+/// What is said of documents that differ in their layout alone.
+pub const SAME_CONTENT: &str = "same content, in another layout";
+
 /// Values longer than this are folded, in characters.
 const LONGEST_VALUE: usize = 100;
 
@@ -83,9 +91,24 @@ pub(crate) const KEYS: [&str; 6] = ["name", "containerPort", "port", "mountPath"
 const SERVER_METADATA: [&str; 7] =
     ["creationTimestamp", "generation", "managedFields", "resourceVersion", "selfLink", "uid", "deletionTimestamp"];
 
+impl Difference {
+    /// Tells whether both values say the same: documents that only their layout tells apart.
+    pub fn is_layout(&self) -> bool {
+        self.content.as_ref().is_some_and(Vec::is_empty)
+    }
+
+    /// Tells whether it means nothing to anybody: of a `spec` also the layout of a text does, because it replaces pods.
+    pub(crate) fn changes_nothing(&self) -> bool {
+        self.is_layout() && !self.path.starts_with("spec")
+    }
+}
+
 /// `spec.replicas: 2 -> 3`, on one line.
 impl fmt::Display for Difference {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.is_layout() {
+            return write!(f, "{}: {SAME_CONTENT}", self.path);
+        }
         let text = |value: &Option<Value>| value.as_ref().map_or_else(|| "nothing".to_owned(), folded);
         write!(f, "{}: {} -> {}", self.path, text(&self.before), text(&self.after))
     }
@@ -106,17 +129,14 @@ pub fn differences(before: &Value, after: &Value, ours: &str, masker: &Masker) -
     if old == new {
         return Vec::new();
     }
-    let (old_shown, new_shown) = (masker.body(&old), masker.body(&new));
-    let mut found = Vec::new();
-    let (old, new) = (Side { raw: &old, shown: &old_shown }, Side { raw: &new, shown: &new_shown });
-    compare(old, new, &mut Vec::new(), &mut found);
-    found
+    Comparison::of(&old, &new, (&masker.body(&old), &masker.body(&new)), masker)
         .into_iter()
-        .map(|(path, before_value, after_value)| Difference {
-            managers: managers::of_path(before, &path, before_value.is_some(), ours),
-            path: Path(&path).to_string(),
-            before: before_value,
-            after: after_value,
+        .map(|found| Difference {
+            managers: managers::of_path(before, &found.path, found.before.is_some(), ours),
+            path: Path(&found.path).to_string(),
+            before: found.before,
+            after: found.after,
+            content: found.content,
             place: None,
             class: None,
             estimated: false,
@@ -174,62 +194,83 @@ impl Side<'_> {
     }
 }
 
-type Found = (Vec<Segment>, Option<Value>, Option<Value>);
+/// What differs somewhere: masked, and by meaning where both sides are documents.
+struct Found {
+    path: Vec<Segment>,
+    before: Option<Value>,
+    after: Option<Value>,
+    content: Option<Vec<ContentDifference>>,
+}
 
-fn compare(before: Side<'_>, after: Side<'_>, path: &mut Vec<Segment>, found: &mut Vec<Found>) {
-    match (before.raw, after.raw) {
-        (old, new) if old == new => {}
-        (Value::Object(old), Value::Object(new)) if before.is_open() && after.is_open() => {
-            let fields: BTreeSet<&String> = old.keys().chain(new.keys()).collect();
-            for field in fields {
-                path.push(Segment::Field(field.clone()));
-                pair(before.field(field), after.field(field), path, found);
-                path.pop();
+/// A comparison of two values, on its way through them.
+struct Comparison<'m> {
+    masker: &'m Masker,
+    path: Vec<Segment>,
+    found: Vec<Found>,
+}
+
+impl<'m> Comparison<'m> {
+    fn of(before: &Value, after: &Value, shown: (&Value, &Value), masker: &'m Masker) -> Vec<Found> {
+        let mut comparison = Self { masker, path: Vec::new(), found: Vec::new() };
+        comparison.compare(Side { raw: before, shown: shown.0 }, Side { raw: after, shown: shown.1 });
+        comparison.found
+    }
+
+    fn compare(&mut self, before: Side<'_>, after: Side<'_>) {
+        match (before.raw, after.raw) {
+            (old, new) if old == new => {}
+            (Value::Object(old), Value::Object(new)) if before.is_open() && after.is_open() => {
+                let fields: BTreeSet<&String> = old.keys().chain(new.keys()).collect();
+                for field in fields {
+                    self.pair(Segment::Field(field.clone()), before.field(field), after.field(field));
+                }
+            }
+            (Value::Array(_), Value::Array(_)) if before.is_open() && after.is_open() => {
+                self.compare_lists(before, after);
+            }
+            _ => self.differing(before.shown, after.shown, content::content(before, after, self.masker)),
+        }
+    }
+
+    /// Two values that differ must not look the same.
+    fn differing(&mut self, before: &Value, after: &Value, content: Option<Vec<ContentDifference>>) {
+        let after = if before == after { Value::from(format!("{} (changed)", plain(after))) } else { after.clone() };
+        self.found.push(Found { path: self.path.clone(), before: Some(before.clone()), after: Some(after), content });
+    }
+
+    fn pair(&mut self, segment: Segment, before: Option<Side<'_>>, after: Option<Side<'_>>) {
+        let shown = |side: Side<'_>| side.shown.clone();
+        self.path.push(segment);
+        match (before, after) {
+            (Some(before), Some(after)) => self.compare(before, after),
+            (None, None) => {}
+            (before, after) => {
+                let (before, after) = (before.map(shown), after.map(shown));
+                self.found.push(Found { path: self.path.clone(), before, after, content: None });
             }
         }
-        (Value::Array(_), Value::Array(_)) if before.is_open() && after.is_open() => {
-            compare_lists(before, after, path, found);
+        self.path.pop();
+    }
+
+    /// Elements that a key identifies are compared with each other, wherever they stand. A changed order alone is one
+    /// difference of the list.
+    fn compare_lists(&mut self, before: Side<'_>, after: Side<'_>) {
+        let (old, new) = (list(before.raw), list(after.raw));
+        let Some(key) = KEYS.into_iter().find(|key| identifies(key, old) && identifies(key, new)) else {
+            for index in 0..old.len().max(new.len()) {
+                self.pair(Segment::Index(index), before.element(index), after.element(index));
+            }
+            return;
+        };
+        let seen = self.found.len();
+        let added = new.iter().filter(|element| before.find(key, &element[key]).is_none());
+        for element in old.iter().chain(added) {
+            let segment = Segment::Key(key, plain(&element[key]));
+            self.pair(segment, before.find(key, &element[key]), after.find(key, &element[key]));
         }
-        _ => found.push(differing(path, before.shown, after.shown)),
-    }
-}
-
-/// Two values that differ must not look the same.
-fn differing(path: &[Segment], before: &Value, after: &Value) -> Found {
-    let after = if before == after { Value::from(format!("{} (changed)", plain(after))) } else { after.clone() };
-    (path.to_vec(), Some(before.clone()), Some(after))
-}
-
-fn pair(before: Option<Side<'_>>, after: Option<Side<'_>>, path: &mut Vec<Segment>, found: &mut Vec<Found>) {
-    let shown = |side: Side<'_>| side.shown.clone();
-    match (before, after) {
-        (Some(before), Some(after)) => compare(before, after, path, found),
-        (None, None) => {}
-        (before, after) => found.push((path.clone(), before.map(shown), after.map(shown))),
-    }
-}
-
-/// Elements that a key identifies are compared with each other, wherever they stand. A changed order alone is one
-/// difference of the list.
-fn compare_lists(before: Side<'_>, after: Side<'_>, path: &mut Vec<Segment>, found: &mut Vec<Found>) {
-    let (old, new) = (list(before.raw), list(after.raw));
-    let Some(key) = KEYS.into_iter().find(|key| identifies(key, old) && identifies(key, new)) else {
-        for index in 0..old.len().max(new.len()) {
-            path.push(Segment::Index(index));
-            pair(before.element(index), after.element(index), path, found);
-            path.pop();
+        if self.found.len() == seen {
+            self.differing(&before.order(key), &after.order(key), None);
         }
-        return;
-    };
-    let seen = found.len();
-    let added = new.iter().filter(|element| before.find(key, &element[key]).is_none());
-    for element in old.iter().chain(added) {
-        path.push(Segment::Key(key, plain(&element[key])));
-        pair(before.find(key, &element[key]), after.find(key, &element[key]), path, found);
-        path.pop();
-    }
-    if found.len() == seen {
-        found.push(differing(path, &before.order(key), &after.order(key)));
     }
 }
 

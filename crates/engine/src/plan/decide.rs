@@ -127,7 +127,9 @@ impl Decision<'_> {
         let agreed = self.observed.agreed(self.unit, object, live, self.policies)?;
         let after = self.check_dry_run(object)?;
         let after = after.map_or(agreed.object.body(), |after| after.object.body());
-        let differences = differences(live.object.body(), after, FIELD_MANAGER, &self.policies.conflicts.masker);
+        let mut differences = differences(live.object.body(), after, FIELD_MANAGER, &self.policies.conflicts.masker);
+        // What another writer has laid out in his way is no difference; what we have written ourselves is kept to the letter.
+        differences.retain(|difference| !(is_adoption && difference.changes_nothing()));
         let action = match (is_adoption, differences.is_empty() && !agreed.is_due) {
             (true, _) => Action::Adopt(Over::of(live)),
             (false, false) => Action::Update(Over::of(live)),
@@ -197,7 +199,8 @@ impl Decision<'_> {
         }
         let after = self.check_dry_run(object)?;
         let after = after.map_or(object.body(), |after| after.object.body());
-        let differences = differences(live.object.body(), after, FIELD_MANAGER, &self.policies.conflicts.masker);
+        let mut differences = differences(live.object.body(), after, FIELD_MANAGER, &self.policies.conflicts.masker);
+        differences.retain(|difference| !difference.changes_nothing());
         let condition = awaits.as_ref().map(|gateway| format!(", once {} is accepted as self-managed", gateway.id));
         let note = format!("adopted from {manager}{}", condition.unwrap_or_default());
         let first = patch(live, object, manager);

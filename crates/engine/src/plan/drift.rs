@@ -58,7 +58,7 @@ impl<'a> Pair<'a> {
     /// Returns what differs between the live object and what it would become, and what was decided about fields.
     pub fn differences(&self, after: &Value, conflicts: &Conflicts) -> (Vec<Difference>, Vec<FieldVerdict>) {
         let mut found = differences(self.live.object.body(), after, FIELD_MANAGER, &conflicts.masker);
-        found.retain(|difference| !self.is_chosen(difference));
+        found.retain(|difference| !self.is_chosen(difference) && !difference.changes_nothing());
         let added = found.iter_mut().filter_map(|difference| difference.after.as_mut());
         added.for_each(|value| strip(value, self.agreed.object.body()));
         let fields = self.agreed.reported(&found, &conflicts.fights);

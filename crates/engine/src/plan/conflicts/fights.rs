@@ -63,6 +63,7 @@ pub fn made() -> Difference {
         place: None,
         class: None,
         estimated: false,
+        content: None,
     }
 }
 
@@ -177,6 +178,7 @@ mod tests {
             place: None,
             class: None,
             estimated: false,
+            content: None,
         }
     }
 
