@@ -8,6 +8,7 @@
 //!
 //! May use `webhooks` and all that stands below it in `ARCHITECTURE.md`.
 
+mod addressed;
 pub(crate) mod aliases;
 pub(crate) mod apply;
 pub(crate) mod cache;

@@ -144,6 +144,9 @@ pub struct SyncSettings {
     /// The treatment of the specs themselves.
     #[serde(default)]
     pub specs: SpecsMode,
+    /// Whether the copy of a Gateway has the addresses of its Service.
+    #[serde(default = "copy_addresses")]
+    pub copy_addresses: bool,
     /// The treatment of documents that no pack claims.
     #[serde(default)]
     pub unclaimed: Unclaimed,
@@ -190,6 +193,10 @@ pub struct SyncSettings {
     /// The rules for what is awaited.
     #[serde(default)]
     pub wait: WaitSettings,
+}
+
+fn copy_addresses() -> bool {
+    true
 }
 
 fn render_timeout() -> Period {

@@ -146,6 +146,7 @@ fn options(settings: &Node) -> Options {
         common_annotations: all("commonAnnotations"),
         apply_unclaimed: text("unclaimed") == Some("apply"),
         apply_specs: text("specs") == Some("apply"),
+        copy_addresses: false,
         cluster: settings.get("cluster").map(cluster),
     }
 }

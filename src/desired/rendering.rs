@@ -135,6 +135,7 @@ impl Reading {
             common_annotations: settings.common_annotations.clone(),
             apply_unclaimed: settings.unclaimed == Unclaimed::Apply,
             apply_specs: settings.specs == SpecsMode::Apply,
+            copy_addresses: settings.copy_addresses,
             cluster: None,
         };
         let tree = snapshot.tree.below(&settings.path);

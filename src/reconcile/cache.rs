@@ -16,6 +16,8 @@ use gatewright_engine::plan::conflicts::{Conflicts, FieldVerdict, autoscaled};
 use gatewright_engine::problem::Problem;
 use gatewright_engine::text::digest;
 use gatewright_engine::unit::Unit;
+use gatewright_engine::unit::addresses::Addresses;
+use gatewright_engine::unit::pairs;
 use jiff::{SignedDuration, Timestamp};
 use serde::{Deserialize, Serialize};
 
@@ -57,6 +59,9 @@ pub struct NoChange {
     pub problems: Vec<Problem>,
     /// Documents that no pack claims.
     pub unclaimed: Vec<Unclaimed>,
+    /// The addresses that the copies of Gateways have, by the Service that had them.
+    #[serde(default, with = "pairs", skip_serializing_if = "BTreeMap::is_empty")]
+    pub copied_addresses: Addresses,
 }
 
 /// The cached objects of one sync on one cluster.

@@ -21,6 +21,7 @@ use gatewright_engine::plan::questions::Purpose;
 use gatewright_engine::plan::restore::Change;
 use gatewright_engine::plan::{Observed, Plan};
 use gatewright_engine::unit::Unit;
+use gatewright_engine::unit::addresses::Addresses;
 use gatewright_engine::unit::marked::Marked;
 use tokio_util::sync::CancellationToken;
 
@@ -169,6 +170,8 @@ pub struct Facts {
     pub identity: String,
     /// The rendering of what is wanted there.
     pub rendering: Arc<Marked>,
+    /// The addresses of the Services of which copies of Gateways tell.
+    pub service_addresses: Addresses,
     /// The digests of that.
     pub digests: BTreeMap<ObjectId, String>,
     /// The policies: what the sync may do, beside the others of this installation.

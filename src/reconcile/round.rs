@@ -26,6 +26,7 @@ use crate::cluster::{Cluster, ClusterError};
 use crate::desired::rendering::Want;
 use crate::inventory::audit::Audit;
 use crate::inventory::store::{Shards, forgetful};
+use crate::reconcile::addressed::service_addresses;
 use crate::reconcile::apply::apply;
 use crate::reconcile::apply::model::{Applied, Terms};
 use crate::reconcile::apply::pre_image::unkept;
@@ -129,6 +130,8 @@ async fn first_look(cluster: &dyn Cluster, settings: &RoundSettings) -> Result<F
         Err(error) => return Ok(First::Concluded(Box::new(Conclusion::unrendered(&error)))),
     };
     let rendering = located(cluster, &settings.policies, &rendering).await?.map_or(rendering, Arc::new);
+    let service_addresses = service_addresses(cluster, &settings.policies, &rendering).await?;
+    let rendering = rendering.with_addresses(&service_addresses).map_or(rendering, Arc::new);
     let policies = Policies {
         claims: settings.siblings.claims().await,
         known_cluster: settings.audit.as_ref().and_then(Audit::cluster).unwrap_or_default(),
@@ -141,6 +144,7 @@ async fn first_look(cluster: &dyn Cluster, settings: &RoundSettings) -> Result<F
         identity,
         digests: digests(&rendering.units, &policies.conflicts),
         rendering,
+        service_addresses,
         policies,
         owned: stores.others.with_former(&stores.own.inventory),
         cache: last_round.map(|last_round| last_round.cache.clone()),

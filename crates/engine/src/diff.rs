@@ -15,7 +15,7 @@ use serde_json::{Map, Value};
 
 use crate::mask::Masker;
 use crate::problem::Place;
-use content::ContentDifference;
+use content::{Content, ContentDifference};
 use managers::Manager;
 
 /// One step on the way to a value.
@@ -228,7 +228,10 @@ impl<'m> Comparison<'m> {
             (Value::Array(_), Value::Array(_)) if before.is_open() && after.is_open() => {
                 self.compare_lists(before, after);
             }
-            _ => self.differing(before.shown, after.shown, content::content(before, after, self.masker)),
+            _ => match content::content(before, after, self.masker) {
+                Some(Content { differences, shown }) => self.differing(&shown.0, &shown.1, Some(differences)),
+                None => self.differing(before.shown, after.shown, None),
+            },
         }
     }
 

@@ -23,6 +23,9 @@ pub const SYNC_LABEL: &str = "gatewright.dev/sync";
 /// The annotation that proves ownership: `<installation>/<sync>#<group>/<Kind>/<namespace>/<name>`.
 pub const OWNER_ANNOTATION: &str = "gatewright.dev/owner";
 
+/// The label that names the Gateway of an object that must not bear the usual one.
+pub(crate) const GATEWAY_LABEL: &str = "gatewright.dev/gateway-name";
+
 /// The label that proves ownership where an annotation would count as a change: the first 40 digits of the
 /// digest of what the annotation would say.
 pub const OWNER_LABEL: &str = "gatewright.dev/owner";

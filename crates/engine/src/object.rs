@@ -221,6 +221,22 @@ impl Object {
         self
     }
 
+    /// Returns the object with a field set in one of its mappings, such as `spec`.
+    #[must_use]
+    pub(crate) fn with(mut self, mapping: &str, field: &str, value: Value) -> Self {
+        Arc::make_mut(&mut self.body)[mapping][field] = value;
+        self
+    }
+
+    /// Returns the object without a label.
+    #[must_use]
+    pub(crate) fn without_label(mut self, key: &str) -> Self {
+        if let Some(labels) = Arc::make_mut(&mut self.body)["metadata"]["labels"].as_object_mut() {
+            labels.remove(key);
+        }
+        self
+    }
+
     /// Returns the object without a field of its metadata that does not identify it.
     #[must_use]
     pub(crate) fn without_metadata(mut self, field: &str) -> Self {

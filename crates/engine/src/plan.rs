@@ -307,7 +307,7 @@ pub fn plan(rendering: &Marked, observed: &Observed, owned: &Inventory, policies
     withdrawal::hold_replaced(&mut plan, rendering, observed, owned, policies);
     guard::confirm::keep_what_may_be_needed(&mut plan, &policies.kinds);
     plan.add_namespaces(observed);
-    order::sort(&mut plan.steps, &policies.kinds);
+    order::sort(&mut plan.steps, &rendering.units, &policies.kinds);
     if let Some(kept) = &policies.pinned {
         saved::pin(&mut plan, kept, observed, owned, &policies.conflicts.masker);
     }

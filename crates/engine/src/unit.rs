@@ -3,10 +3,11 @@
 //! A unit is all objects that are rendered from one spec, or one document that no pack claims: what is held, awaited,
 //! counted and released together.
 
+pub mod addresses;
 mod checks;
 pub mod generated;
 pub mod marked;
-mod pairs;
+pub mod pairs;
 pub(crate) mod single;
 mod specs;
 pub mod trace;
@@ -54,6 +55,8 @@ pub struct Options {
     pub apply_unclaimed: bool,
     /// Whether the specs themselves are written to the cluster.
     pub apply_specs: bool,
+    /// Whether the copies of Gateways that are written have the addresses of their Services.
+    pub copy_addresses: bool,
     /// The cluster; without one, only overlays for all clusters are in force.
     pub cluster: Option<ClusterFacts>,
 }
@@ -65,6 +68,18 @@ pub struct Deployer {
     pub manager: String,
     /// The parameters that tell it; absent if it cannot be told.
     pub told_by: Option<Declaration>,
+    /// The objects of a Gateway that it deletes once it is told.
+    #[serde(default)]
+    pub deletes: Option<Deletes>,
+}
+
+/// Objects that a control plane deletes of a Gateway that it does not provision, whoever has made them.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Deletes {
+    /// The label by which it finds them.
+    pub label: String,
+    /// Their kinds, by group and kind.
+    pub kinds: BTreeSet<(String, String)>,
 }
 
 /// Parameters that tell a control plane that somebody else provisions a Gateway.
@@ -118,6 +133,9 @@ pub struct Rendering {
     pub documents: BTreeSet<ObjectId>,
     /// Whether the specs are among what is wanted.
     pub applies_specs: bool,
+    /// Whether the copy of a Gateway is to have the addresses of its Service.
+    #[serde(default)]
+    pub copies_addresses: bool,
     /// The kinds of specs, by group and kind.
     pub spec_kinds: BTreeSet<(String, String)>,
     /// By what objects are known that were made for such specs, whoever has made them.
@@ -171,6 +189,7 @@ impl Source {
             flawed: specs.broken.clone(),
             reading: specs.reading.clone(),
             applies_specs: options.apply_specs,
+            copies_addresses: options.copy_addresses,
             spec_kinds: specs::kinds(packs),
             ..Rendering::default()
         };
@@ -250,7 +269,11 @@ impl Rendering {
             Err(problem) => return self.add_broken(resolved.document, vec![*problem]),
         };
         let (rendered, deployer) = match made {
-            Made::Rendered(rendered) => (rendered, Deployer::of(resolved.pack)),
+            Made::Rendered(rendered) => {
+                let deployer = Deployer::of(resolved.pack);
+                let deletes = deployer.as_ref().and_then(|it| it.deletes.as_ref()).filter(|_| !specs.is_empty());
+                (rendered.hidden_from(deletes), deployer)
+            }
             Made::PassedOn(rendered) => {
                 self.passed_on.insert(resolved.document.id.clone());
                 (rendered, None)
@@ -333,6 +356,17 @@ impl Unit {
     pub fn with_kept<'a>(&self, object: &'a Object, live: &Live) -> Cow<'a, Object> {
         let kept = self.generated(object.id()).and_then(|generated| generated.kept(live));
         kept.map_or(Cow::Borrowed(object), Cow::Owned)
+    }
+
+    /// Tells whether its copy in the cluster tells a control plane to leave it to us.
+    pub fn is_told(&self) -> bool {
+        !self.specs.is_empty() && self.deployer.as_ref().is_some_and(|deployer| deployer.told_by.is_some())
+    }
+
+    /// Returns the label that an object must not bear, because its Gateway's control plane would delete it.
+    pub fn forbidden_label(&self, id: &ObjectId) -> Option<&str> {
+        let deletes = self.deployer.as_ref().filter(|_| self.is_told())?.deletes.as_ref()?;
+        deletes.is_about(id).then_some(&deletes.label)
     }
 
     /// Changes every object.

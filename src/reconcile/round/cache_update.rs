@@ -116,6 +116,7 @@ impl Basis<'_> {
             units: units.map(current).collect(),
             broken: rendering.broken.clone(),
             problems: rendering.problems.clone(),
+            copied_addresses: facts.service_addresses.clone(),
             unclaimed: rendering.unclaimed.iter().map(Into::into).collect(),
         })
     }

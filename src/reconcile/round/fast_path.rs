@@ -13,6 +13,7 @@ use gatewright_engine::plan::Plan;
 use crate::cluster::{Cluster, ClusterError};
 use crate::inventory::audit::Audit;
 use crate::inventory::store;
+use crate::reconcile::addressed::are_as_copied;
 use crate::reconcile::cache::{Cache, CachedObject, LastRound, NoChange};
 use crate::reconcile::health_snapshot::snapshots;
 use crate::reconcile::metadata::MetadataView;
@@ -35,6 +36,9 @@ pub(super) async fn conclude(
         return Ok(None);
     }
     if store::version(cluster, settings.sync()).await?.as_ref() != Some(&no_change.inventory) {
+        return Ok(None);
+    }
+    if !are_as_copied(cluster, &cache.objects, no_change, metadata).await? {
         return Ok(None);
     }
     let snapshots = snapshots(cluster, settings, cache.objects.iter(), metadata).await?;

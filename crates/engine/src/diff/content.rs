@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::{Comparison, Found, Path, Side};
-use crate::mask::{Masker, texts};
+use crate::mask::{MASK, Masker, texts};
 use crate::yaml;
 
 /// A value in a document that differs, with its path in the document; what is secret is masked.
@@ -21,15 +21,29 @@ pub struct ContentDifference {
     pub after: Option<Value>,
 }
 
-/// Returns what differs in meaning between two texts: nothing if only their layout does, `None` if they are not both
-/// documents, or may not be looked into.
-pub(super) fn content(before: Side<'_>, after: Side<'_>, masker: &Masker) -> Option<Vec<ContentDifference>> {
+/// Two texts that are documents.
+pub(super) struct Content {
+    /// What differs in meaning: nothing if only their layout does.
+    pub(super) differences: Vec<ContentDifference>,
+    /// What of the texts is shown.
+    pub(super) shown: (Value, Value),
+}
+
+/// Compares two texts by meaning; `None` if they are not both documents, or may not be looked into.
+pub(super) fn content(before: Side<'_>, after: Side<'_>, masker: &Masker) -> Option<Content> {
     let (old, old_shown) = document(before, masker)?;
     let (new, new_shown) = document(after, masker)?;
+    // The names of fields tell of secrets that nothing in the text alone does.
+    let shown = |text: Side<'_>, document: &Value| {
+        let masked = |text: String, secret: String| text.replace(&secret, MASK);
+        let text = text.shown.as_str().unwrap_or_default().to_owned();
+        Value::from(Masker::secrets(document).into_iter().fold(text, masked))
+    };
+    let shown = (shown(before, &old), shown(after, &new));
     let found = Comparison::of(&old, &new, (&old_shown, &new_shown), masker);
     let difference =
         |Found { path, before, after, .. }| ContentDifference { path: Path(&path).to_string(), before, after };
-    Some(found.into_iter().map(difference).collect())
+    Some(Content { differences: found.into_iter().map(difference).collect(), shown })
 }
 
 /// Reads a text as a document, or several: its values, and what is shown of them.
@@ -40,8 +54,10 @@ fn document(text: Side<'_>, masker: &Masker) -> Option<(Value, Value)> {
         return None;
     }
     let mut documents = yaml::parse_values(raw).ok()?;
+    let is_written =
+        !documents.is_empty() && documents.iter().all(|document| document.is_object() || document.is_array());
     let document = if documents.len() == 1 { documents.remove(0) } else { Value::Array(documents) };
-    if !document.is_object() && !document.is_array() {
+    if !is_written {
         return None;
     }
     let secrets: Vec<&str> = texts::secrets(raw).into_iter().map(|span| &raw[span]).collect();
@@ -119,7 +135,8 @@ mod tests {
 
     #[test]
     fn secrets_in_documents_stay_hidden_and_their_change_is_seen() {
-        let secret = |kind: &str, value: &str| json!({"kind": kind, "metadata": {}, "data": {"a": format!("b: {value}")}});
+        let secret =
+            |kind: &str, value: &str| json!({"kind": kind, "metadata": {}, "data": {"a": format!("b: {value}")}});
         let found = differences(&secret("Secret", "tulip1"), &secret("Secret", "tulip2"), "x", &Masker::default());
         assert!(found[0].content.is_none(), "{found:?}");
         for template in [
@@ -130,7 +147,8 @@ mod tests {
             "url: https://user:SECRET@example.com/\n",
             "header: 'Authorization: Bearer SECRET'\n",
         ] {
-            let found = of_texts(&template.replace("SECRET", "tulip-one-1"), &template.replace("SECRET", "tulip-two-2"));
+            let found =
+                of_texts(&template.replace("SECRET", "tulip-one-1"), &template.replace("SECRET", "tulip-two-2"));
             let text = format!("{found:?}");
             assert!(!text.contains("tulip"), "{text}");
             let content = found[0].content.as_ref().expect("both are documents");

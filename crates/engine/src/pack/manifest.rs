@@ -252,6 +252,9 @@ pub struct SelfManaged {
     pub spec: Value,
     /// The field manager of the control plane's own deployer.
     pub deployer: String,
+    /// By what the control plane finds what it deletes of a Gateway that it is told to leave alone, whoever has made it.
+    #[serde(default)]
+    pub deletes: Option<Traces>,
 }
 
 /// By what the objects of a pack are known.

@@ -201,9 +201,12 @@ impl Decision<'_> {
         let after = after.map_or(object.body(), |after| after.object.body());
         let mut differences = differences(live.object.body(), after, FIELD_MANAGER, &self.policies.conflicts.masker);
         differences.retain(|difference| !difference.changes_nothing());
+        let forbidden = self.unit.forbidden_label(object.id());
+        // Once the Gateway is told it would be deleted, so that is not waited for.
+        let awaits = awaits.filter(|_| forbidden.is_none());
         let condition = awaits.as_ref().map(|gateway| format!(", once {} is accepted as self-managed", gateway.id));
         let note = format!("adopted from {manager}{}", condition.unwrap_or_default());
-        let first = patch(live, object, manager);
+        let first = patch(live, object, manager, forbidden);
         let action = Action::AdoptFromDeployer(Box::new(FromDeployer { over: Over::of(live), awaits }));
         Ok(Step { note: Some(note), first, ..self.step(object, action, differences) })
     }

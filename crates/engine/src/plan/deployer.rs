@@ -79,8 +79,9 @@ pub(super) fn other_owner(unit: &Unit, live: &Live) -> Option<String> {
     Some(format!("{} {:?}, its ownerReference", text("kind"), text("name")))
 }
 
-/// Returns the patch that makes a live object ours; `marked` is what we want in its place.
-pub(super) fn patch(live: &Live, marked: &Object, manager: &str) -> Vec<Value> {
+/// Returns the patch that makes a live object ours; `marked` is what we want in its place, and `forbidden` a label that it
+/// must not bear.
+pub(super) fn patch(live: &Live, marked: &Object, manager: &str, forbidden: Option<&str>) -> Vec<Value> {
     let body = live.object.body();
     let mut operations = Vec::new();
     if body.pointer("/metadata/ownerReferences").is_some() {
@@ -90,7 +91,8 @@ pub(super) fn patch(live: &Live, marked: &Object, manager: &str) -> Vec<Value> {
         let map = |body: &Value| body["metadata"][field].as_object().cloned().unwrap_or_default();
         let marks: Map<_, _> = map(marked.body()).into_iter().filter(|(key, _)| key.starts_with(OWN_PREFIX)).collect();
         if !marks.is_empty() {
-            let all: Map<_, _> = map(body).into_iter().chain(marks).collect();
+            let mut all: Map<_, _> = map(body).into_iter().chain(marks).collect();
+            all.retain(|key, _| field != "labels" || Some(key.as_str()) != forbidden);
             operations.push(json!({"op": "add", "path": format!("/metadata/{field}"), "value": all}));
         }
     }

@@ -1,10 +1,24 @@
 //! In which order steps are taken: by the waves of units and the order of kinds, which the table of kinds says.
 
+use std::collections::BTreeMap;
+
 use super::{Action, Step};
 use crate::kinds;
+use crate::kinds::row::Order;
+use crate::object::ObjectId;
+use crate::unit::Unit;
 
 /// Sorts steps: namespaces, then unit by unit in the order of apply, then what is deleted, in reverse.
-pub(super) fn sort(steps: &mut [Step], kinds: &kinds::Table) {
+///
+/// What a control plane would delete once its Gateway is told has lost the label by which it is found before that.
+pub(super) fn sort(steps: &mut [Step], units: &[Unit], kinds: &kinds::Table) {
+    let hides = |unit: &Unit| unit.objects.iter().any(|object| unit.forbidden_label(object.id()).is_some());
+    let hiding: BTreeMap<&ObjectId, &Unit> =
+        units.iter().filter(|unit| hides(unit)).map(|unit| (&unit.id, unit)).collect();
+    let is_hidden = |step: &Step| {
+        step.action.over().is_some()
+            && hiding.get(&step.unit).is_some_and(|unit| unit.forbidden_label(&step.id).is_some())
+    };
     steps.sort_by(|a, b| {
         let phase = |step: &Step| match step.action {
             Action::CreateNamespace => 0,
@@ -21,6 +35,7 @@ pub(super) fn sort(steps: &mut [Step], kinds: &kinds::Table) {
         };
         let rank = |step: &Step| match phase(step) {
             2 => u8::MAX - kinds.order(&step.id) as u8,
+            _ if is_hidden(step) => Order::Parameters as u8,
             _ => kinds.order(&step.id) as u8,
         };
         let wave = |step: &Step| match phase(step) {

@@ -22,6 +22,7 @@
 use std::ops::Deref;
 
 use super::Rendering;
+use super::addresses::Addresses;
 use crate::marks::Marker;
 use crate::object::ObjectId;
 
@@ -47,6 +48,11 @@ impl Rendering {
 }
 
 impl Marked {
+    /// Writes addresses into the copies of Gateways; `None` if there are none to write.
+    pub fn with_addresses(&self, addresses: &Addresses) -> Option<Self> {
+        self.0.with_addresses(addresses).map(Self)
+    }
+
     /// Takes objects that were applied before, with the marks that they had.
     pub(crate) fn applied_before(rendering: Rendering) -> Self {
         Self(rendering)

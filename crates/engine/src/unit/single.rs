@@ -4,7 +4,7 @@ use serde_json::Value;
 
 use super::generated::Generated;
 use super::written::written;
-use super::{Options, Source, finish, subject, values};
+use super::{Deletes, Options, Source, finish, subject, values};
 use crate::marks::OWN_PREFIX;
 use crate::merge::origin::Merged;
 use crate::object::{Object, ObjectId};
@@ -65,6 +65,16 @@ pub(super) enum Made {
 pub(super) struct Rendered {
     pub(super) objects: Vec<Object>,
     pub(super) generated: Vec<Generated>,
+}
+
+impl Rendered {
+    /// Has nothing bear the label by which a control plane would find and delete it.
+    pub(super) fn hidden_from(mut self, deletes: Option<&Deletes>) -> Self {
+        if let Some(deletes) = deletes {
+            self.objects = self.objects.into_iter().map(|object| deletes.hide(object)).collect();
+        }
+        self
+    }
 }
 
 /// Makes the objects of one spec; warnings that hold nothing back become `warnings`.

@@ -9,8 +9,10 @@ use std::sync::Arc;
 use serde_json::{Value, json};
 
 use super::written::written;
-use super::{Declaration, Deployer, Options, Rendering, Unit, finish};
+use super::{Declaration, Deletes, Deployer, Options, Rendering, Unit, finish};
+use crate::marks::GATEWAY_LABEL;
 use crate::object::{Gvk, Object, ObjectId};
+use crate::pack::manifest::Traces;
 use crate::pack::{Pack, Packs};
 use crate::problem::Problem;
 use crate::resolve::{Resolved, parent};
@@ -45,7 +47,29 @@ impl Deployer {
         let manifest = &pack.manifest;
         let named = manifest.self_managed.as_ref().map(|self_managed| &self_managed.deployer);
         let manager = named.or(manifest.controllers.first())?.clone();
-        Some(Self { manager, told_by: Declaration::of(pack) })
+        let deletes = manifest.self_managed.as_ref().and_then(|self_managed| self_managed.deletes.as_ref());
+        Some(Self { manager, told_by: Declaration::of(pack), deletes: deletes.map(Deletes::of) })
+    }
+}
+
+impl Deletes {
+    fn of(Traces { label, kinds }: &Traces) -> Self {
+        let kinds = kinds.iter().map(|kind| Gvk::new(&kind.api_version, &kind.kind)).map(|gvk| (gvk.group, gvk.kind));
+        Self { label: label.clone(), kinds: kinds.collect() }
+    }
+
+    /// Tells whether an object is of a kind that is deleted.
+    pub(super) fn is_about(&self, id: &ObjectId) -> bool {
+        self.kinds.contains(&(id.group.clone(), id.kind.clone()))
+    }
+
+    /// Has an object bear our own label in place of the one by which it would be found.
+    pub(super) fn hide(&self, object: Object) -> Object {
+        if !self.is_about(object.id()) {
+            return object;
+        }
+        let gateway = object.label(&self.label).map(|name| (GATEWAY_LABEL.to_owned(), name.to_owned()));
+        object.without_label(&self.label).with_metadata("labels", gateway)
     }
 }
 

@@ -1,0 +1,69 @@
+//! The addresses of Services, for the copies of Gateways that a control plane leaves to us.
+
+use std::collections::BTreeMap;
+
+use gatewright_engine::health::addresses;
+use gatewright_engine::live::Live;
+use gatewright_engine::marks::SYNC_LABEL;
+use gatewright_engine::object::{Gvk, ObjectId};
+use gatewright_engine::plan::policies::Policies;
+use gatewright_engine::unit::Rendering;
+use gatewright_engine::unit::addresses::Addresses;
+
+use crate::cluster::{Cluster, ClusterError, Reason};
+use crate::reconcile::cache::{CachedObject, NoChange};
+use crate::reconcile::metadata::MetadataView;
+use crate::reconcile::requests::read_each;
+
+/// Reads where the Services can be reached whose Gateways are to say so. One that nobody may read has no addresses
+/// here; its unit is refused for that.
+pub(super) async fn service_addresses(
+    cluster: &dyn Cluster,
+    policies: &Policies,
+    rendering: &Rendering,
+) -> Result<Addresses, ClusterError> {
+    let mut open: BTreeMap<ObjectId, Gvk> = rendering
+        .addressed()
+        .filter(|(_, copy)| policies.is_about(copy.id()))
+        .map(|(service, _)| (service.id().clone(), service.gvk()))
+        .collect();
+    if open.is_empty() || !cluster.has_health() {
+        return Ok(Addresses::new());
+    }
+    let label = policies.marker.label();
+    let ours = match cluster.list(&Gvk::new("v1", "Service"), (SYNC_LABEL, &label)).await {
+        Ok(ours) => ours,
+        Err(error) if error.reason == Reason::Forbidden => Vec::new(),
+        Err(error) => return Err(error),
+    };
+    let mut known = Addresses::new();
+    let mut learn = |live: Live| drop(known.insert(live.object.id().clone(), addresses(live.object.body())));
+    ours.into_iter().filter(|live| open.remove(live.object.id()).is_some()).for_each(&mut learn);
+    // What is to be adopted does not bear our label yet.
+    read_each(cluster, &open).await?.0.into_values().for_each(&mut learn);
+    Ok(known)
+}
+
+/// Tells whether the Services still are where the copies of their Gateways say.
+pub(super) async fn are_as_copied(
+    cluster: &dyn Cluster,
+    cached: &[CachedObject],
+    no_change: &NoChange,
+    metadata: &MetadataView,
+) -> Result<bool, ClusterError> {
+    let mut moved = BTreeMap::new();
+    for service in cached {
+        let Some(copied) = no_change.copied_addresses.get(&service.id) else { continue };
+        let seen = metadata.objects.get(&service.id).map(|seen| &seen.resource_version);
+        if seen != Some(&service.version) {
+            moved.insert(service.id.clone(), service.gvk.clone());
+        } else if service.health.addresses != *copied {
+            return Ok(false);
+        }
+    }
+    let live = read_each(cluster, &moved).await?.0;
+    let is_as_copied = |id: &ObjectId| {
+        live.get(id).is_some_and(|live| addresses(live.object.body()) == no_change.copied_addresses[id])
+    };
+    Ok(moved.keys().all(is_as_copied))
+}
