@@ -36,6 +36,7 @@ mod guards;
 mod health;
 mod intruders;
 mod inventory;
+mod kgateway;
 mod kinds;
 mod kserve;
 mod library;

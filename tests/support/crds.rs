@@ -26,6 +26,19 @@ const KINDS: [[&str; 6]; 4] = [
     ],
 ];
 
+/// What else controllers of Gateways deal with.
+const DEPLOYERS: [[&str; 6]; 2] = [
+    ["", "autoscaling.k8s.io", "v1", "verticalpodautoscalers", "VerticalPodAutoscaler", "Namespaced"],
+    [
+        "agentgateway/agentgatewayparameters.yaml",
+        "agentgateway.dev",
+        "v1alpha1",
+        "agentgatewayparameters",
+        "AgentgatewayParameters",
+        "Namespaced",
+    ],
+];
+
 /// Pools, and what is rendered beside their pickers. Where no file has the kind, one that takes everything does.
 const INFERENCE: [[&str; 6]; 11] = [
     [
@@ -65,6 +78,11 @@ impl ApiServer {
         self.install(&KINDS);
     }
 
+    /// Makes known what else controllers of Gateways deal with; to be called once for a server.
+    pub(crate) fn install_deployers(&self) {
+        self.install(&DEPLOYERS);
+    }
+
     /// Makes known what belongs to inference; to be called once for a server.
     pub(crate) fn install_inference(&self) {
         self.install(&INFERENCE);
@@ -97,7 +115,15 @@ pub(crate) fn cases() -> PathBuf {
 }
 
 fn minimal([_, group, versions, plural, kind, scope]: [&str; 6]) -> Value {
-    let schema = json!({"openAPIV3Schema": {"type": "object", "x-kubernetes-preserve-unknown-fields": true}});
+    // Of kgateway's parameters one field is as the real ones have it: a number, and not `null`.
+    let fields: &[&str] = if kind == "GatewayParameters" { &["spec", "kube", "deployment"] } else { &[] };
+    let below = |properties: &Value| json!({"type": "object", "properties": properties, "x-kubernetes-preserve-unknown-fields": true});
+    let innermost = match fields {
+        [] => json!({}),
+        _ => json!({"replicas": {"type": "integer", "format": "int32", "minimum": 0}}),
+    };
+    let properties = fields.iter().rev().fold(innermost, |inner, field| json!({*field: below(&inner)}));
+    let schema = json!({"openAPIV3Schema": below(&properties)});
     let version = |(index, version)| {
         let is_first = index == 0;
         json!({"name": version, "served": true, "storage": is_first, "schema": schema, "subresources": {"status": {}}})

@@ -1,6 +1,7 @@
 //! What tests of several areas need, beside the test cluster.
 
 pub(crate) mod git_server;
+pub(crate) mod kgateway;
 pub(crate) mod memory;
 pub(crate) mod receiver;
 

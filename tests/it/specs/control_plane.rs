@@ -21,6 +21,7 @@ pub(crate) fn server() -> &'static ApiServer {
     SERVER.get_or_init(|| {
         let server = ApiServer::with_controllers();
         server.install_gateway_api();
+        server.install_deployers();
         server
     })
 }

@@ -1,0 +1,64 @@
+//! Beside the controller of kgateway: what the stand-in for it does, and that we get on with that.
+
+mod agentgateway;
+mod prunes;
+mod reports;
+mod triggers;
+mod writes;
+
+use std::time::Duration;
+
+use serde_json::{Value, json};
+
+use crate::ownership::site::Site;
+use crate::specs::control_plane::{KIND, Reference, VERSION, document, gateway, server};
+use crate::support::kgateway::{Controller, Release};
+
+/// What people ask for who scale their proxies.
+fn scaled() -> Value {
+    json!({"kube": {
+        "deployment": {"replicas": 2},
+        "podDisruptionBudget": {"spec": {"minAvailable": 1}},
+        "horizontalPodAutoscaler": {"spec": {"minReplicas": 2, "maxReplicas": 5}},
+        "verticalPodAutoscaler": {"spec": {"updatePolicy": {"updateMode": "Off"}}},
+    }})
+}
+
+/// A Gateway with parameters of its own.
+fn with_parameters(site: &Site, name: &str, parameters: &Value) -> [Value; 2] {
+    let mut gateway = gateway(&site.name, name, 8080);
+    gateway["spec"]["infrastructure"] = json!({"parametersRef": Reference { name, namespace: None }.to_value()});
+    [document(VERSION, KIND, name, Some(&site.name), parameters), gateway]
+}
+
+/// A namespace that a release of kgateway looks after.
+fn looked_after(settings: &str) -> (Site, Controller) {
+    let site = Site::on(server(), settings);
+    let controller = Controller::start(server(), Release::kgateway("v2.4.0"), &[&site.name]);
+    (site, controller)
+}
+
+/// A namespace with a Gateway that a release of kgateway has deployed.
+fn deployed(parameters: &Value) -> (Site, Controller) {
+    let (site, controller) = looked_after("");
+    with_parameters(&site, "edge", parameters).iter().for_each(|object| site.create(object));
+    controller.settle();
+    (site, controller)
+}
+
+/// Says in the cluster, as a person would, that a Gateway is provisioned by somebody else.
+fn set_self_managed(site: &Site, name: &str) {
+    site.kubectl(&[
+        "patch",
+        &format!("gatewayparameters/{name}"),
+        "--type=json",
+        "-p",
+        r#"[{"op": "replace", "path": "/spec", "value": {"selfManaged": {}}}]"#,
+    ]);
+}
+
+/// Waits until something has come to pass.
+fn eventually(what: &str, is_so: impl Fn() -> bool) {
+    let polls = (0..1200).take_while(|_| !is_so()).inspect(|_| std::thread::sleep(Duration::from_millis(50)));
+    assert!(polls.count() < 1200, "not within a minute: {what}");
+}

@@ -1,0 +1,33 @@
+//! Who is there: what changes when something is made anew, restarted or edited.
+
+use std::collections::BTreeMap;
+
+use serde_json::Value;
+
+use crate::cluster::ApiServer;
+
+const KINDS: &str = "serviceaccounts,configmaps,secrets,services,deployments,daemonsets,replicasets,pods,\
+                     poddisruptionbudgets,horizontalpodautoscalers,verticalpodautoscalers";
+
+/// One object of a name.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Identity {
+    pub(crate) uid: String,
+    /// The number of its specification; some kinds do not count.
+    pub(crate) generation: Option<i64>,
+}
+
+/// Returns everything in a namespace by `Kind/name`, without what Kubernetes puts into each.
+pub(crate) fn identities(server: &ApiServer, namespace: &str) -> BTreeMap<String, Identity> {
+    let list = server.kubectl_ok(&["-n", namespace, "get", KINDS, "-o", "json"]);
+    let list: Value = serde_json::from_str(&list).expect("kubectl prints JSON");
+    let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+    let identity = |object: &Value| {
+        let metadata = &object["metadata"];
+        let key = format!("{}/{}", text(&object["kind"]), text(&metadata["name"]));
+        (key, Identity { uid: text(&metadata["uid"]), generation: metadata["generation"].as_i64() })
+    };
+    let is_everywhere = |key: &str| ["ConfigMap/kube-root-ca.crt", "ServiceAccount/default"].contains(&key);
+    let all = list["items"].as_array().into_iter().flatten().map(identity);
+    all.filter(|(key, _)| !is_everywhere(key)).collect()
+}
