@@ -122,7 +122,7 @@ impl Default for Settings {
             listener_certificates: CertificateSettings::default(),
             rbac: RbacSettings::default(),
             managed_by: "gatewright".to_owned(),
-            version: RELEASE.trim_start_matches('v').to_owned(),
+            version: RELEASE.to_owned(),
             parameters: Value::Null,
             enforce: Vec::new(),
         }
