@@ -17,6 +17,7 @@ use serde_json::{Value, json};
 
 use crate::cluster::proxy::{Answer, Proxy, Seen};
 use crate::commands::obeys_the_schema;
+use crate::guards::token;
 use crate::ownership::site::Site;
 use crate::rounds::installation::Installation;
 use crate::rounds::mortal::{Death, Effect, End, Mortal, Side};
@@ -194,8 +195,8 @@ fn what_moves_while_it_is_dry_run_is_dry_run_again() {
     };
     let is_taking_over = |seen: &Seen| seen.is("PATCH", "/deployments/edge?fieldManager=");
     proxy.answer(2, is_taking_over, Answer::After(Arc::new(report)));
-    let plan = site.desk.run_with(&proxy.kubeconfig(), &["plan", "--adopt"]).exits(0);
-    plan.says("spec.replicas: 3 -> 1").says("env[THEIRS]: {").says("tty: true -> nothing");
+    let plan = site.desk.run_with(&proxy.kubeconfig(), &["plan", "--adopt"]).exits(3);
+    plan.says("adopt-restart: to adopt Deployment");
     assert_eq!(proxy.left(), 0);
     let tries = proxy.seen().iter().filter(|seen| is_taking_over(seen)).count();
     let refused = proxy.seen().iter().filter(|seen| is_taking_over(seen) && seen.code == Some(409)).count();
@@ -216,10 +217,15 @@ fn what_the_deployer_has_set_and_we_do_not_is_removed() {
 
     let expected = [
         "metadata.labels.theirs: \"1\" -> nothing",
-        "spec.replicas: 3 -> 1",
         "env[THEIRS]: {\"name\":\"THEIRS\",\"value\":\"1\"} -> nothing",
         "tty: true -> nothing",
     ];
+    let held = site.run(&["plan", "--adopt"]).exits(3).says("adopt-restart: to adopt Deployment");
+    let held = held.says("set in the parameters what differs, as it was made; or approve it");
+    assert!(held.out.lines().position(|line| line.contains("adopt-restart")) < Some(4), "{}", held.out);
+    let held = while_it_watches(&site, "edge", || site.run(&["adopt"])).exits(3).says("5 objects");
+    assert_eq!(appliers(&site.get("deployment/edge")), [MANAGER]);
+    site.run(&["approve", &token(&held)]).exits(0);
     let mut plan = site.run(&["plan", "--adopt"]).exits(0);
     for difference in expected {
         plan = plan.says(difference);
@@ -232,7 +238,8 @@ fn what_the_deployer_has_set_and_we_do_not_is_removed() {
         differences(&before, &live, "gatewright", &Masker::default()).into_iter().map(|it| json!([it.path, it.after]));
     let came_true: Vec<Value> = came_true.filter(is_foretold).collect();
     assert_eq!(foretold, came_true);
-    assert_eq!((&live["spec"]["replicas"], live["metadata"]["labels"].get("theirs")), (&json!(1), None));
+    // Of the number the source says nothing.
+    assert_eq!((&live["spec"]["replicas"], live["metadata"]["labels"].get("theirs")), (&json!(3), None));
     let container = &live["spec"]["template"]["spec"]["containers"][0];
     assert!(container.get("tty").is_none() && !container["env"].to_string().contains("THEIRS"), "{container}");
     site.sync().exits(0).says("no changes");

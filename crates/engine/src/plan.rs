@@ -41,7 +41,7 @@ use crate::unit::marked::Marked;
 use conflicts::FieldVerdict;
 use decide::Decision;
 use deployer::{FromDeployer, GatewayState};
-use guard::{Guard, Hold};
+use guard::Hold;
 use policies::Policies;
 use questions::DryRun;
 use recreate::Immutable;
@@ -379,17 +379,15 @@ impl Plan {
         let is_refused = decided.iter().any(|(_, decision)| decision.is_err());
         let steps: Vec<&Step> = decided.iter().filter_map(|(_, decision)| decision.as_ref().ok()).collect();
         // Nobody is asked about what would not be done anyway.
-        let waiting = if is_refused {
-            BTreeSet::new()
-        } else {
-            guard::adopt::waiting(self, unit, &steps, (observed, owned, policies))
-        };
-        let is_held = is_refused || !waiting.is_empty();
+        let waiting =
+            if is_refused { None } else { guard::adopt::waiting(self, unit, &steps, (observed, owned, policies)) };
+        let is_held = is_refused || waiting.is_some();
+        let waits = |id: &ObjectId| waiting.as_ref().filter(|(_, held)| held.contains(id)).map(|(guard, _)| *guard);
         let refusal = |id, reason| Refusal { unit: unit.id.clone(), id, reason };
         for (id, decision) in decided {
             match decision {
                 Err(reason) => self.refusals.push(refusal(id, reason)),
-                Ok(_) if waiting.contains(&id) => self.refusals.push(refusal(id, Reason::Held(Guard::Adopt))),
+                Ok(_) if let Some(guard) = waits(&id) => self.refusals.push(refusal(id, Reason::Held(guard))),
                 Ok(step) if is_held && step.action.changes() => self.refusals.push(refusal(id, Reason::UnitHeld)),
                 Ok(step) => self.add_step(step, unit, observed),
             }

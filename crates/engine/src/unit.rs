@@ -29,6 +29,7 @@ use crate::merge::{merge_over, origin::Merged};
 use crate::object::{Gvk, Object, ObjectId};
 use crate::overlay::object::Touched;
 use crate::overlay::{self, Overlays};
+use crate::pack::manifest::SettingSource;
 use crate::pack::{Packs, Provision, Subject};
 use crate::problem::{Place, Problem};
 use crate::reading::Reading;
@@ -66,11 +67,17 @@ pub struct Options {
 pub struct Deployer {
     /// Its field manager.
     pub manager: String,
+    /// The pack that renders what it would.
+    #[serde(default)]
+    pub pack: String,
     /// The parameters that tell it; absent if it cannot be told.
     pub told_by: Option<Declaration>,
     /// The objects of a Gateway that it deletes once it is told.
     #[serde(default)]
     pub deletes: Option<Deletes>,
+    /// The settings of the pack that show in what it makes.
+    #[serde(default)]
+    pub settings: Vec<SettingSource>,
 }
 
 /// Objects that a control plane deletes of a Gateway that it does not provision, whoever has made them.

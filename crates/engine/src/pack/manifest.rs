@@ -255,6 +255,29 @@ pub struct SelfManaged {
     /// By what the control plane finds what it deletes of a Gateway that it is told to leave alone, whoever has made it.
     #[serde(default)]
     pub deletes: Option<Traces>,
+    /// The settings of the pack that show in what the deployer makes.
+    #[serde(default)]
+    pub settings: Vec<SettingSource>,
+}
+
+/// A setting of a pack that shows in what a deployer has made of it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(untagged, deny_unknown_fields)]
+pub enum SettingSource {
+    /// A label of a workload.
+    Label {
+        /// The setting.
+        setting: String,
+        /// The label.
+        label: String,
+    },
+    /// The image of a container: `registry` and `tag` of a setting.
+    Image {
+        /// The setting.
+        setting: String,
+        /// The container.
+        container: String,
+    },
 }
 
 /// By what the objects of a pack are known.

@@ -6,6 +6,8 @@
 //! one patch of metadata: no ownerReference any more, our marks, and the deployer's fields are ours. After that it is an
 //! object of ours like any other, and what the deployer has set and we do not is removed by the next apply.
 
+pub(super) mod settings;
+
 use serde_json::{Map, Value, json};
 
 use super::Over;
@@ -112,7 +114,7 @@ pub fn dry_run(unit: &Unit, live: &Live, applied: &Live) -> Vec<Value> {
     let of = |is_one: &dyn Fn(&Value) -> bool| {
         entries.iter().filter(|entry| is_one(entry)).fold(json!({}), |all, entry| union(&all, &entry["fieldsV1"]))
     };
-    let theirs = of(&|entry| is_applied_by(entry, manager));
+    let theirs = without_replicas(of(&|entry| is_applied_by(entry, manager)));
     let kept = of(&|entry| !is_applied_by(entry, manager));
     let mut body = applied.object.body().clone();
     remove(&mut body, &difference(&theirs, &kept));
@@ -141,6 +143,15 @@ pub(super) fn content(live: &Live, body: &Value) -> Vec<Value> {
     operations
 }
 
+/// Takes the number of pods out of the fields of a deployer. What nobody sets stays as it is, so that a source that says
+/// no number changes none.
+fn without_replicas(mut fields: Value) -> Value {
+    if let Some(spec) = fields.get_mut("f:spec").and_then(Value::as_object_mut) {
+        spec.remove("f:replicas");
+    }
+    fields
+}
+
 /// Writes our name where the deployer's stood. Who owns the object is nobody's field any more.
 fn handed_over(entries: &[Value], manager: &str) -> Vec<Value> {
     let mut ours = json!({});
@@ -160,7 +171,7 @@ fn handed_over(entries: &[Value], manager: &str) -> Vec<Value> {
     }
     let mut entry = first.clone();
     entry["manager"] = FIELD_MANAGER.into();
-    entry["fieldsV1"] = ours;
+    entry["fieldsV1"] = without_replicas(ours);
     [entry].into_iter().chain(others).collect()
 }
 

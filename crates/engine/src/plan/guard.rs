@@ -73,6 +73,8 @@ pub enum Guard {
     DeleteFirst,
     /// Something exists that bears nobody's mark, and is to become ours.
     Adopt,
+    /// What is to be taken over from a deployer would not stay as it is: its pods would be replaced.
+    AdoptRestart,
 }
 
 impl Guard {
@@ -97,6 +99,7 @@ impl fmt::Display for Guard {
             Self::OlderSource => "older-source",
             Self::DeleteFirst => "delete-first",
             Self::Adopt => "adopt",
+            Self::AdoptRestart => "adopt-restart",
         })
     }
 }

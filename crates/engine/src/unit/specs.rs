@@ -47,8 +47,10 @@ impl Deployer {
         let manifest = &pack.manifest;
         let named = manifest.self_managed.as_ref().map(|self_managed| &self_managed.deployer);
         let manager = named.or(manifest.controllers.first())?.clone();
-        let deletes = manifest.self_managed.as_ref().and_then(|self_managed| self_managed.deletes.as_ref());
-        Some(Self { manager, told_by: Declaration::of(pack), deletes: deletes.map(Deletes::of) })
+        let (pack_name, self_managed) = (manifest.name.clone(), manifest.self_managed.as_ref());
+        let deletes = self_managed.and_then(|self_managed| self_managed.deletes.as_ref()).map(Deletes::of);
+        let settings = self_managed.map(|self_managed| self_managed.settings.clone()).unwrap_or_default();
+        Some(Self { manager, pack: pack_name, told_by: Declaration::of(pack), deletes, settings })
     }
 }
 

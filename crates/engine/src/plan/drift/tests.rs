@@ -14,7 +14,13 @@ const DEPLOYER: &str = "acme.example.com/acme";
 
 fn unit() -> Unit {
     let id = ObjectId::new("gateway.networking.k8s.io", "Gateway", "infra", "edge");
-    let deployer = Some(Deployer { manager: DEPLOYER.to_owned(), told_by: None, deletes: None });
+    let deployer = Some(Deployer {
+        manager: DEPLOYER.to_owned(),
+        pack: String::new(),
+        told_by: None,
+        deletes: None,
+        settings: Vec::new(),
+    });
     Unit { deployer, ..Unit::empty(id, Place::file("edge.yaml")) }
 }
 

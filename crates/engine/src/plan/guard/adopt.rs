@@ -8,9 +8,11 @@ use std::collections::BTreeSet;
 use super::token::HeldStep;
 use super::{Guard, Hold};
 use crate::inventory::Inventory;
+use crate::kinds::has_pods;
 use crate::live::Live;
 use crate::marks::Owner;
 use crate::object::ObjectId;
+use crate::plan::deployer::settings::found_settings;
 use crate::plan::policies::{Adopt, Policies};
 use crate::plan::{Action, Observed, Plan, Step, owner};
 use crate::text::count;
@@ -55,15 +57,26 @@ pub(in crate::plan) fn system(live: &Live) -> Option<&'static str> {
     is_servers.then_some("the system: what Kubernetes makes for itself is never adopted")
 }
 
-/// Returns the adoptions of a unit that nobody has approved, and adds the hold for them.
+/// What a plan is made of.
+type Grounds<'a> = (&'a Observed, &'a Inventory, &'a Policies);
+
+/// Returns the adoptions of a unit that nobody has approved, with the guard, and adds the hold for them.
 pub(in crate::plan) fn waiting(
     plan: &mut Plan,
     unit: &Unit,
     steps: &[&Step],
-    (observed, owned, policies): (&Observed, &Inventory, &Policies),
-) -> BTreeSet<ObjectId> {
+    grounds: Grounds<'_>,
+) -> Option<(Guard, BTreeSet<ObjectId>)> {
+    let (hold, held) = unowned(unit, steps, grounds).or_else(|| restarting(unit, steps, grounds))?;
+    let (guard, (observed, _, policies)) = (hold.guard, grounds);
+    plan.stops(hold, observed, policies).then_some((guard, held))
+}
+
+/// What bears nobody's mark.
+fn unowned(unit: &Unit, steps: &[&Step], grounds: Grounds<'_>) -> Option<(Hold, BTreeSet<ObjectId>)> {
+    let (observed, owned, policies) = grounds;
     if policies.adopt != Adopt::Confirm {
-        return BTreeSet::new();
+        return None;
     }
     // Who lets a deployer's objects be adopted lets the Gateway be told so.
     let is_adopted = steps.iter().any(|step| matches!(step.action, Action::AdoptFromDeployer(_)));
@@ -71,18 +84,37 @@ pub(in crate::plan) fn waiting(
     let is_asked = |step: &&&Step| is_unowned(step, observed, owned, policies) && !is_told(step);
     let foreign: Vec<&Step> = steps.iter().filter(is_asked).copied().collect();
     if foreign.is_empty() {
-        return BTreeSet::new();
+        return None;
     }
     let masker = &policies.conflicts.masker;
     let asked = foreign.iter().map(|step| HeldStep::of(step, observed, masker)).collect();
     let mut hold = Hold::on_unit(Guard::Adopt, &unit.id, message(&foreign), asked);
     "see who has made that; then approve it, give the spec another name, or set adopt.policy: if-unowned for the sync"
         .clone_into(&mut hold.hint);
-    if plan.stops(hold, observed, policies) {
-        foreign.iter().map(|step| step.id.clone()).collect()
-    } else {
-        BTreeSet::new()
-    }
+    Some((hold, foreign.iter().map(|step| step.id.clone()).collect()))
+}
+
+/// What would be taken over from a deployer, and does not stay as it is: to take over is to change nobody's traffic.
+fn restarting(unit: &Unit, steps: &[&Step], grounds: Grounds<'_>) -> Option<(Hold, BTreeSet<ObjectId>)> {
+    let (observed, _, policies) = grounds;
+    let restarts = |step: &&&Step| {
+        let is_taken_over = matches!(step.action, Action::AdoptFromDeployer(_)) && has_pods(&step.id.kind);
+        is_taken_over && step.differences.iter().any(|difference| difference.path.starts_with("spec.template"))
+    };
+    let restarted: Vec<&Step> = steps.iter().filter(restarts).copied().collect();
+    let first = restarted.first()?;
+    let asked = restarted.iter().map(|step| HeldStep::of(step, observed, &policies.conflicts.masker)).collect();
+    let named: Vec<String> = restarted.iter().map(|step| step.id.to_string()).collect();
+    let message = format!("to adopt {} would replace its pods", named.join(" and "));
+    let mut hold = Hold::on_unit(Guard::AdoptRestart, &unit.id, message, asked);
+    let found = observed.live.get(&first.id).zip(first.object.as_ref());
+    hold.hint = match found.and_then(|(live, wanted)| found_settings(unit.deployer.as_ref()?, &live.object, wanted)) {
+        Some(settings) => {
+            format!("set {settings} in the config file, as it was made, and see what still differs; or approve it")
+        }
+        None => "set in the parameters what differs, as it was made; or approve it".to_owned(),
+    };
+    Some((hold, restarted.iter().map(|step| step.id.clone()).collect()))
 }
 
 /// Tells whether a step would make something ours that bears nobody's mark, and is not what we have written down.
