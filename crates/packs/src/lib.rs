@@ -6,8 +6,10 @@
 pub mod agentgateway;
 pub mod dynamo;
 pub mod gateway;
+mod json;
 pub mod kgateway;
 pub mod kserve;
+mod problems;
 
 use std::path::Path;
 

@@ -14,6 +14,7 @@ use super::presets;
 use super::service::Service;
 use super::settings::Settings;
 use super::types::{ConfigReference, Scheduler, Spec};
+use crate::json::each_text;
 
 /// The choices that are set for one service, beside the service itself.
 pub(super) struct Choices<'a> {
@@ -39,10 +40,9 @@ pub(super) fn combine(
     if let Some(name) = probe.model.as_ref().and_then(|model| model.name.clone()) {
         service.spec["model"]["name"] = name.into();
     }
-    let mut layers = presets::select(&probe, service.has_model() || probe.uri().is_some())
-        .into_iter()
-        .map(|name| preset(service, configs, choices, name))
-        .collect::<Result<Vec<_>, _>>()?;
+    let names = presets::select(&probe, service.has_model() || probe.uri().is_some());
+    let layers = names.iter().map(|name| preset(service, configs, choices, name));
+    let mut layers = layers.collect::<Result<Vec<_>, _>>()?;
     layers.extend(bases);
     let own = Config { title: "the service".to_owned(), document: Some(service.document), spec: own_layer(service) };
     layers.push(own);
@@ -51,9 +51,10 @@ pub(super) fn combine(
         spec = merge::over(spec, &layer.spec).map_err(|error| vec![unmergeable(service, layer, &error)])?;
     }
     let data = data(service, &spec, choices);
-    let mut problems = Vec::new();
-    fill(&mut spec, (&data, &mut gotemplate::Steps::default()), &mut |text, fault| {
-        problems.push(unfilled(service, &layers, text, fault));
+    let (mut problems, mut steps) = (Vec::new(), gotemplate::Steps::default());
+    each_text(&mut spec, &mut |text| match gotemplate::fill(text, &data, &mut steps) {
+        Ok(filled) => *text = filled,
+        Err(fault) => problems.push(unfilled(service, &layers, text, &fault)),
     });
     if !problems.is_empty() {
         return Err(problems);
@@ -97,7 +98,7 @@ fn base_refs<'a>(service: &Service<'_>, configs: &Configs<'a>) -> Result<Vec<Con
             Ok(config) => found.push(config),
             Err(missing) => {
                 let place = service.document.at(reference.position);
-                problems.push(Problem { place, ..not_found(service, missing, &["spec", "baseRefs"]) });
+                problems.push(Problem { place, ..not_found(service, missing, &[]) });
             }
         }
     }
@@ -105,12 +106,7 @@ fn base_refs<'a>(service: &Service<'_>, configs: &Configs<'a>) -> Result<Vec<Con
 }
 
 fn not_found(service: &Service<'_>, missing: Missing, path: &[&str]) -> Problem {
-    match missing {
-        Missing::Unknown(message) => service
-            .problem(path, message)
-            .hint("put it into the source, in the namespace of the service or in that of KServe"),
-        Missing::Broken(message) => service.problem(path, message),
-    }
+    Problem { hint: missing.hint, ..service.problem(path, missing.message) }
 }
 
 fn preset<'a>(
@@ -121,7 +117,7 @@ fn preset<'a>(
 ) -> Result<Config<'a>, Vec<Problem>> {
     let chosen = choices.scheduler.filter(|_| suffix == "config-llm-scheduler");
     let found = match chosen {
-        Some("legacy") => configs.built_in(LEGACY_SCHEDULER).ok_or_else(|| Missing::Unknown(String::new())),
+        Some("legacy") => configs.built_in(LEGACY_SCHEDULER).ok_or_else(Missing::default),
         None | Some("current") => {
             configs.find(&format!("{}{suffix}", choices.settings.preset_prefix), service.namespace)
         }
@@ -181,30 +177,13 @@ fn data(service: &Service<'_>, spec: &Value, choices: &Choices<'_>) -> Value {
     })
 }
 
-/// Fills all texts in a value.
-fn fill(
-    value: &mut Value,
-    (data, steps): (&Value, &mut gotemplate::Steps),
-    report: &mut impl FnMut(&str, &gotemplate::Fault),
-) {
-    match value {
-        Value::String(text) => match gotemplate::fill(text, data, steps) {
-            Ok(filled) => *text = filled,
-            Err(fault) => report(text, &fault),
-        },
-        Value::Array(items) => items.iter_mut().for_each(|item| fill(item, (data, steps), report)),
-        Value::Object(fields) => fields.values_mut().for_each(|field| fill(field, (data, steps), report)),
-        Value::Null | Value::Bool(_) | Value::Number(_) => {}
-    }
-}
-
 /// A text that cannot be filled stands in the highest layer that has it.
 fn unfilled(service: &Service<'_>, layers: &[Config<'_>], text: &str, fault: &gotemplate::Fault) -> Problem {
     for layer in layers.iter().rev() {
         let Some(document) = layer.document else { continue };
         if let Some(node) = find(&document.root, text) {
-            let problem = Problem::document(document.at(node.position), format!("{}: {fault}", layer.title));
-            return problem.about(service.document.id.clone());
+            let place = document.at(node.position);
+            return Problem { place, ..service.problem(&[], format!("{}: {fault}", layer.title)) };
         }
     }
     service.problem(&["spec"], format!("a built-in preset: {fault}"))

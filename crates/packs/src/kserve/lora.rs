@@ -2,9 +2,10 @@
 
 use serde_json::{Value, json};
 
-use super::pods::{add_args, container, words};
+use super::pods::{MAIN, add_args, container, words};
 use super::storage;
 use super::types::{self, Spec};
+use crate::json::items;
 
 /// An adapter.
 #[derive(Clone, Debug)]
@@ -71,9 +72,9 @@ pub(super) fn downloads(adapters: &[Adapter]) -> Vec<String> {
 /// Each has two names: its own, and the one that routes by model name use.
 pub(super) fn attach(pod: &mut Value, adapters: &[Adapter], spec: &Spec, namespace: &str) {
     for adapter in adapters.iter().filter(|adapter| adapter.scheme == "pvc") {
-        storage::mount_claim(pod, "main", &adapter.volume(), &adapter.address, &adapter.path());
+        storage::mount_claim(pod, &adapter.volume(), &adapter.address, &adapter.path());
     }
-    let Some(main) = container(pod, "main").filter(|_| !adapters.is_empty()) else { return };
+    let Some(main) = container(pod, MAIN).filter(|_| !adapters.is_empty()) else { return };
     if is_told(main) {
         return;
     }
@@ -94,7 +95,7 @@ pub(super) fn attach(pod: &mut Value, adapters: &[Adapter], spec: &Spec, namespa
 }
 
 fn is_told(main: &Value) -> bool {
-    let variables = main["env"].as_array().into_iter().flatten();
-    let variables = variables.filter(|it| it["name"] == "VLLM_ADDITIONAL_ARGS").filter_map(|it| it["value"].as_str());
+    let variables = items(&main["env"]).filter(|it| it["name"] == "VLLM_ADDITIONAL_ARGS");
+    let variables = variables.filter_map(|it| it["value"].as_str());
     words(main, "command").chain(words(main, "args")).chain(variables).any(|text| text.contains("--lora-modules"))
 }

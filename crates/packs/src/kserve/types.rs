@@ -298,6 +298,11 @@ impl Spec {
         self.router.as_ref()?.scheduler.as_ref()
     }
 
+    /// Returns the configuration of the scheduler that stands in the service.
+    pub(super) fn picker(&self) -> Option<&Value> {
+        self.scheduler()?.config.as_ref()?.inline.as_ref()
+    }
+
     /// Returns the pod of the tokenizer.
     pub(super) fn tokenizer(&self) -> Option<&Value> {
         self.scheduler()?.tokenizer.as_ref()?.template.as_ref()
