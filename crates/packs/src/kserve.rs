@@ -144,8 +144,7 @@ impl Generator {
         }
         let configs = Configs::new(subject.specs, &self.settings, &self.builtin);
         let scheduler = choices.scheduler_preset.as_deref();
-        let tls = certificates.is_on();
-        let spec = combine(&mut service, &configs, &Choices { settings: &self.settings, scheduler, tls })?;
+        let spec = combine(&mut service, &configs, &Choices { scheduler, tls: certificates.is_on() })?;
         let mut unit = Unit::new(&service, &spec, data, &certificates);
         unit.is_legacy = scheduler == Some("legacy");
         unit.has_alpha_pool = match self.settings.alpha_pool {

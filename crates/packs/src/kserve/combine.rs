@@ -18,8 +18,6 @@ use crate::json::each_text;
 
 /// The choices that are set for one service, beside the service itself.
 pub(super) struct Choices<'a> {
-    /// `packs.kserve`.
-    pub(super) settings: &'a Settings,
     /// The preset of the scheduler, if not the usual one.
     pub(super) scheduler: Option<&'a str>,
     /// Whether pods speak TLS.
@@ -50,7 +48,7 @@ pub(super) fn combine(
     for layer in &layers {
         spec = merge::over(spec, &layer.spec).map_err(|error| vec![unmergeable(service, layer, &error)])?;
     }
-    let data = data(service, &spec, choices);
+    let data = data(service, &spec, configs.settings, choices.tls);
     let (mut problems, mut steps) = (Vec::new(), gotemplate::Steps::default());
     each_text(&mut spec, &mut |text| match gotemplate::fill(text, &data, &mut steps) {
         Ok(filled) => *text = filled,
@@ -119,7 +117,7 @@ fn preset<'a>(
     let found = match chosen {
         Some("legacy") => configs.built_in(LEGACY_SCHEDULER).ok_or_else(Missing::default),
         None | Some("current") => {
-            configs.find(&format!("{}{suffix}", choices.settings.preset_prefix), service.namespace)
+            configs.find(&format!("{}{suffix}", configs.settings.preset_prefix), service.namespace)
         }
         Some(name) => configs.find(name, service.namespace),
     };
@@ -159,8 +157,7 @@ fn set_defaults(service: &Service<'_>, scheduler: &mut Scheduler) {
 }
 
 /// Returns the data that templates see: the service as its user wrote it, and settings.
-fn data(service: &Service<'_>, spec: &Value, choices: &Choices<'_>) -> Value {
-    let settings = choices.settings;
+fn data(service: &Service<'_>, spec: &Value, settings: &Settings, tls: bool) -> Value {
     let pool = spec.pointer("/router/scheduler/pool/ref/name").and_then(Value::as_str);
     let pool = pool.map_or_else(|| service.pool(), str::to_owned);
     json!({
@@ -170,7 +167,7 @@ fn data(service: &Service<'_>, spec: &Value, choices: &Choices<'_>) -> Value {
             "systemNamespace": settings.namespace,
             "ingressGatewayName": settings.gateway.name,
             "ingressGatewayNamespace": settings.gateway.namespace,
-            "enableTLS": choices.tls,
+            "enableTLS": tls,
             "modelBasedRoutingHeaderName": settings.model_routing.header,
             "inferencePoolNamespacedName": format!("{}/{pool}", service.namespace),
         },

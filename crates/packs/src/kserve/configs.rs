@@ -62,7 +62,7 @@ pub(super) struct Builtin {
 /// All configs that a service can have.
 pub(super) struct Configs<'a> {
     specs: &'a Specs,
-    settings: &'a Settings,
+    pub(super) settings: &'a Settings,
     builtin: &'a Builtin,
 }
 

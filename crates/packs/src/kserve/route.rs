@@ -2,10 +2,9 @@
 
 use serde_json::{Value, json};
 
-use super::lora::Adapter;
 use super::pods::list_items;
 use super::settings::AlphaPool;
-use super::types::GatewayReference;
+use super::types::{Adapter, GatewayReference};
 use super::values::Unit;
 use crate::json::{items, said, without_nulls};
 

@@ -3,9 +3,9 @@
 use gatewright_engine::problem::Problem;
 use serde_json::{Value, json};
 
-use super::types::{Scaling, Texts, Wva};
+use super::types::{Scaling, Wva};
 use super::values::Unit;
-use super::workload::Part;
+use super::workload::{Part, main_labels};
 use crate::json::{said, without_nulls};
 
 /// Adds the autoscaler of a workload, if it has one.
@@ -26,7 +26,7 @@ pub(super) fn add(
             "autoscalers",
             json!({
                 "name": unit.service.child(&format!("-kserve{}-hpa", part.suffix)),
-                "labels": labels(unit),
+                "labels": main_labels(unit),
                 "annotations": annotations(unit, wva),
                 "target": reference,
                 "min": scaling.min(),
@@ -68,7 +68,7 @@ fn add_scaled_object(unit: &mut Unit<'_>, part: &Part<'_>, scaling: &Scaling, re
     for (field, value) in KEDA.into_iter().filter_map(|field| Some((field, keda?.get(field)?))) {
         spec[field] = value.clone();
     }
-    let mut object = json!({"name": name, "labels": labels(unit)});
+    let mut object = json!({"name": name, "labels": main_labels(unit)});
     if let Some((wva, _)) = advised {
         spec["triggers"] = json!([trigger(unit, &name)]);
         object["annotations"] = annotations(unit, wva);
@@ -111,13 +111,6 @@ fn mistakes(unit: &Unit<'_>, part: &Part<'_>, scaling: &Scaling) -> Vec<Problem>
         (Some(_), None) | (None, Some(_)) => {}
     }
     problems
-}
-
-fn labels(unit: &Unit<'_>) -> Texts {
-    let mut labels = super::workload::labels(unit.service, Some("llminferenceservice-workload"));
-    // Among them may be the one by which the variant autoscaler tells accelerators apart.
-    labels.extend(unit.spec.workload.labels.clone());
-    labels
 }
 
 /// By what the variant autoscaler knows what it is to look after.

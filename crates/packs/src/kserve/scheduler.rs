@@ -10,6 +10,7 @@ use super::service::Service;
 use super::tracing;
 use super::types::{Scheduler, Texts};
 use super::values::Unit;
+use super::workload::add_role;
 use crate::json::{items, without_nulls};
 
 /// Ports that the Service of a scheduler offers, if its pods have them.
@@ -26,14 +27,7 @@ pub(super) fn add(unit: &mut Unit<'_>) -> Result<(), Vec<Problem>> {
     if account == unit.service.child("-epp-sa") {
         unit.add("accounts", json!({"name": account, "labels": labels}));
     }
-    let role = unit.service.child("-epp-role");
-    unit.add(
-        "roles",
-        json!({
-            "name": role, "labels": labels, "rules": unit.builtin.rules["scheduler"],
-            "binding": unit.service.child("-epp-rb"), "account": account,
-        }),
-    );
+    add_role(unit, "-epp", &labels, &account, "scheduler");
     let binding = names::child(unit.service.namespace, &format!("-{}-epp-auth-rb", unit.service.name));
     unit.add("clusterBindings", json!({"name": binding, "labels": labels, "account": account}));
     let deployment = deployment(unit, scheduler, template.clone(), &labels)?;

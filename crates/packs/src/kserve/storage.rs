@@ -2,9 +2,10 @@
 
 use serde_json::{Value, json};
 
-use super::lora::{self, Adapter};
+use super::lora;
 use super::pods::{MAIN, add_args, add_env, add_mount, add_named, container, list};
 use super::settings::StorageSettings;
+use super::types::Adapter;
 use crate::json::{said, without_nulls};
 
 /// The path at which presets expect the model.

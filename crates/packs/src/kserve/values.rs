@@ -88,8 +88,7 @@ impl<'a> Unit<'a> {
         let port = json!({"name": name, "appProtocol": name, "port": 8000, "targetPort": 8000, "protocol": "TCP"});
         let mut selector = workload::labels(self.service, None);
         selector.insert("kserve.io/component".to_owned(), "workload".to_owned());
-        let mut labels = workload::labels(self.service, Some("llminferenceservice-workload"));
-        labels.extend(self.spec.workload.labels.clone());
+        let labels = workload::main_labels(self);
         let name = self.service.workload_service();
         self.add(
             "services",

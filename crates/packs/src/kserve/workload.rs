@@ -4,13 +4,13 @@ use gatewright_engine::problem::Problem;
 use serde_json::{Value, json};
 
 use super::devices::Devices;
-use super::lora::{self, Adapter};
+use super::lora;
 use super::pods::{MAIN, add_env, container, containers, prefixed};
 use super::route::MODEL_ROUTING;
 use super::scaling;
 use super::service::Service;
 use super::storage::{self, MODEL_PATH, Model};
-use super::types::{Parallelism, Scheduler, Texts, Workload};
+use super::types::{Adapter, Parallelism, Scheduler, Texts, Workload};
 use super::values::Unit;
 use super::{cache, devices, tracing};
 use crate::json::items;
@@ -54,6 +54,14 @@ pub(super) fn labels(service: &Service<'_>, component: Option<&str>) -> Texts {
     own.map(|(key, text)| (key.to_owned(), text.to_owned())).collect()
 }
 
+/// Returns the labels of what belongs to the main workload.
+pub(super) fn main_labels(unit: &Unit<'_>) -> Texts {
+    let mut labels = labels(unit.service, Some("llminferenceservice-workload"));
+    // Among them may be the one by which the variant autoscaler tells accelerators apart.
+    labels.extend(unit.spec.workload.labels.clone());
+    labels
+}
+
 /// Adds all workloads of a service, and what they need.
 pub(super) fn add(unit: &mut Unit<'_>, load: &Load<'_>) -> Result<(), Vec<Problem>> {
     let spec = unit.spec;
@@ -84,7 +92,7 @@ fn deployment(unit: &mut Unit<'_>, part: &Part<'_>, load: &Load<'_>) -> Result<(
     if part.suffix.is_empty() && has_sidecar(&pod) {
         let account = account(unit, pod["serviceAccountName"].as_str(), &name, &base);
         pod["serviceAccountName"] = account.clone().into();
-        add_role(unit, "-kserve", &base, &account);
+        add_role(unit, "-kserve", &base, &account, "sidecar");
     }
     let annotations = prefixed(service.annotations(), &ANNOTATIONS);
     let object = json!({
@@ -140,7 +148,7 @@ fn set(unit: &mut Unit<'_>, part: &Part<'_>, worker: &Value, load: &Load<'_>) ->
         object["subGroupSize"] = object["size"].clone();
     }
     if needs_role {
-        add_role(unit, "-kserve-mn", &plain, &account);
+        add_role(unit, "-kserve-mn", &plain, &account, "sidecar");
     }
     unit.add("sets", object);
     scaling::add(unit, part, ("leaderworkerset.x-k8s.io/v1", "LeaderWorkerSet"), &name)
@@ -177,9 +185,10 @@ fn account(unit: &mut Unit<'_>, named: Option<&str>, own: &str, labels: &Texts) 
     own.to_owned()
 }
 
-fn add_role(unit: &mut Unit<'_>, name: &str, labels: &Texts, account: &str) {
+/// Adds a role with rights that an account needs, and binds it.
+pub(super) fn add_role(unit: &mut Unit<'_>, name: &str, labels: &Texts, account: &str, rules: &str) {
     let (role, binding) = (unit.service.child(&format!("{name}-role")), unit.service.child(&format!("{name}-rb")));
-    let rules = &unit.builtin.rules["sidecar"];
+    let rules = &unit.builtin.rules[rules];
     unit.add("roles", json!({"name": role, "labels": labels, "rules": rules, "binding": binding, "account": account}));
 }
 

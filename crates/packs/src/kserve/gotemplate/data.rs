@@ -115,7 +115,10 @@ impl Item {
                 Err(format!("what .{name} is asked of is not set"))
             }
             Holds::Struct(ty) | Holds::Optional(ty) => self.of_type(ty, name),
-            Holds::Map => self.entry(name).ok_or_else(|| format!("there is no entry {name:?}")),
+            Holds::Map => match self.value.get(name) {
+                Some(value) => Ok(Self { value: value.clone(), holds: Holds::Any }),
+                None => Err(format!("there is no entry {name:?}")),
+            },
             Holds::Any => self.foreign(name).ok_or_else(|| format!("the field .{name} is not set")),
             Holds::Plain | Holds::Pointer => Err(format!("a plain value has no field .{name}")),
         }
@@ -138,19 +141,12 @@ impl Item {
                     }
                 }
                 (None, Some(json)) if go == name => {
-                    return Ok(described(
-                        self.value.get(json).cloned().unwrap_or_default(),
-                        words.next().unwrap_or("any"),
-                    ));
+                    return Ok(described(self.value[json].clone(), words.next().unwrap_or("any")));
                 }
                 (None, _) => {}
             }
         }
         Err(format!("there is no field .{name}; names of fields are Go's, as in .Spec.Model.Name"))
-    }
-
-    fn entry(&self, name: &str) -> Option<Self> {
-        self.value.get(name).map(|value| Self { value: value.clone(), holds: Holds::Any })
     }
 
     /// A field of which only Go's name is known: the name in YAML differs from it in nothing but the case.
