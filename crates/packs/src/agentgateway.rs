@@ -43,7 +43,6 @@ pub(crate) fn pack(files: &Files<'_>, settings: &Value) -> Result<Pack, PackErro
     Ok(pack)
 }
 
-/// The values generator.
 struct Generator {
     defaults: Node,
     settings: Settings,

@@ -28,6 +28,11 @@ pub(crate) fn texts(value: &Value) -> BTreeMap<String, String> {
     entries.filter_map(|(key, text)| Some((key.clone(), text.as_str()?.to_owned()))).collect()
 }
 
+/// Puts labels or annotations over each other, the highest last.
+pub(crate) fn layered<const N: usize>(layers: [&BTreeMap<String, String>; N]) -> BTreeMap<String, String> {
+    layers.into_iter().flatten().map(|(key, text)| (key.clone(), text.clone())).collect()
+}
+
 /// Changes every text in a value.
 pub(crate) fn each_text(value: &mut Value, change: &mut impl FnMut(&mut String)) {
     match value {

@@ -29,6 +29,7 @@ use gatewright_engine::yaml::Node;
 use serde_json::{Value, json};
 
 use crate::gateway::authorities::TlsSettings;
+use crate::json::said;
 use settings::{ImageSettings, Settings};
 
 /// The class whose Gateways are waypoints.
@@ -43,7 +44,6 @@ pub(crate) fn pack(files: &Files<'_>, settings: &Value) -> Result<Pack, PackErro
     Pack::new(files, schema, Arc::new(Generator { defaults, waypoint, settings, authorities }))
 }
 
-/// The values generator.
 #[derive(Clone)]
 struct Generator {
     defaults: Node,
@@ -99,7 +99,7 @@ impl Generator {
     /// Returns what the settings of the pack say about images, as parameters.
     fn images(&self) -> Merged {
         let ImageSettings { registry, tag, pull_policy } = &self.settings.image;
-        let policy = Some(pull_policy).filter(|policy| !policy.is_empty());
+        let policy = said(pull_policy);
         let ours = json!({"image": {"registry": registry, "tag": tag, "pullPolicy": policy}});
         let kube = json!({
             "envoyContainer": ours,

@@ -40,7 +40,7 @@ use gatewright_engine::spec::Document;
 use gatewright_engine::yaml::Node;
 use serde_json::{Value, json};
 
-use combine::{Choices, combine};
+use combine::combine;
 use configs::{Builtin, Configs};
 use parameters::{LlmInferenceServiceParameters, Mode};
 use service::Service;
@@ -63,7 +63,6 @@ pub(crate) fn pack(files: &Files<'_>, settings: &Value) -> Result<Pack, PackErro
     Ok(Pack::new(files, schema, Arc::new(generator))?.with_schema(KIND, services))
 }
 
-/// The values generator.
 struct Generator {
     settings: Settings,
     builtin: Arc<Builtin>,
@@ -111,10 +110,9 @@ impl Generator {
     fn documents(&self, subject: &Subject<'_>) -> Vec<Value> {
         let configs = Configs::new(subject.specs, &self.settings, &self.builtin);
         let is_first = |name: &str| {
-            let services = subject.specs.of_kind(service::GROUP, KIND);
-            let mut services =
-                services.filter(|it| it.id.namespace == subject.namespace && names(it).any(|it| it == name));
-            services.next().is_none_or(|first| first.id == subject.document.id)
+            let mut services = subject.specs.of_kind(service::GROUP, KIND);
+            let first = services.find(|it| it.id.namespace == subject.namespace && names(it).any(|it| it == name));
+            first.is_none_or(|first| first.id == subject.document.id)
         };
         let found = names(subject.document).filter(|name| is_first(name));
         let found = found.filter_map(|name| configs.find(name, subject.namespace).ok()?.document);
@@ -144,7 +142,7 @@ impl Generator {
         }
         let configs = Configs::new(subject.specs, &self.settings, &self.builtin);
         let scheduler = choices.scheduler_preset.as_deref();
-        let spec = combine(&mut service, &configs, &Choices { scheduler, tls: certificates.is_on() })?;
+        let spec = combine(&mut service, &configs, scheduler, certificates.is_on())?;
         let mut unit = Unit::new(&service, &spec, data, &certificates);
         unit.is_legacy = scheduler == Some("legacy");
         unit.has_alpha_pool = match self.settings.alpha_pool {

@@ -29,12 +29,6 @@ pub(super) fn file(spec: &Spec, spiffe: Option<&Spiffe>, catalogs: &[Value]) -> 
     }
 }
 
-/// Returns the sections of a file in the order in which they are written.
-pub(super) fn sections(file: &Value) -> Vec<Value> {
-    let sections = file.as_object().into_iter().flatten();
-    sections.map(|(name, value)| json!({"name": name, "value": value})).collect()
-}
-
 /// Returns what is mounted for each source of the catalog.
 pub(super) fn catalogs(spec: &Spec) -> Vec<Value> {
     let sources = spec.model_catalog.sources.iter().filter_map(|source| source.config_map.as_ref());

@@ -19,7 +19,6 @@ pub(super) fn seconds(spec: &Spec) -> (i64, i64) {
     (or(shutdown.map(|shutdown| shutdown.min), 10), or(shutdown.map(|shutdown| shutdown.max), 60))
 }
 
-/// Returns the image.
 pub(super) fn image(image: &Image) -> Result<String, String> {
     // Agentgateway writes it between quotes of YAML, where a line break is a space. There is no such image either way;
     // what is there already stays as it is.

@@ -55,7 +55,6 @@ impl Spiffe {
         format!("unix://{}/{}", self.mount_path.trim_end_matches('/'), self.socket)
     }
 
-    /// Returns what the template needs.
     pub(super) fn values(&self) -> Value {
         json!({"mountPath": self.mount_path, "driver": self.driver, "hostPath": self.host_path})
     }
@@ -80,8 +79,7 @@ mod tests {
         check(json!({}), true, true);
         check(json!({"istio": {}}), false, true);
         check(json!({"istio": {"enabled": false, "network": "m"}}), true, false);
-        let istio =
-            istio(&spec(json!({"istio": {"trustDomain": "d"}})), &settings(false)).expect("it is asked for");
+        let istio = istio(&spec(json!({"istio": {"trustDomain": "d"}})), &settings(false)).expect("it is asked for");
         let ca_address = "https://istiod.istio-system.svc:15012".to_owned();
         let expected = [("CA_ADDRESS", ca_address), ("TRUST_DOMAIN", "d".into()), ("NETWORK", "n".into())];
         assert_eq!(istio, expected);

@@ -195,6 +195,5 @@ pub struct ModelCatalogConfigMap {
     #[schemars(length(min = 1))]
     pub name: String,
     /// The key that holds the catalog; `catalog.json` unless it says otherwise.
-    #[serde(default)]
     pub key: Option<String>,
 }

@@ -27,6 +27,7 @@ pub(super) fn values(
     let (istio, spiffe) = (istio(spec, &settings.istio), Spiffe::of(spec));
     let catalogs = config::catalogs(spec);
     let file = config::file(spec, spiffe.as_ref(), &catalogs);
+    let sections = file.as_object().into_iter().flatten().map(|(name, value)| json!({"name": name, "value": value}));
     let digests = names.digests(authorities, subject, &file);
     let metadata = Metadata::new(settings, subject, &names.all, istio.is_some(), &digests);
     Ok(json!({
@@ -36,7 +37,7 @@ pub(super) fn values(
         "labels": metadata.labels,
         "annotations": metadata.annotations,
         "service": service(settings, subject)?,
-        "config": config::sections(&file),
+        "config": sections.collect::<Vec<_>>(),
         "xdsCa": authorities.map(|text| json!({"name": format!("{}-xds-ca", names.all), "certificates": text})),
         "sessionKey": names.session_key.as_ref().map(|name| json!({"name": name, "labels": metadata.secret_labels})),
         "istio": istio.is_some(),

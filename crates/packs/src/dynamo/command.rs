@@ -15,7 +15,6 @@ pub(super) struct Command {
 const SHELLS: [&str; 3] = ["sh", "bash", "dash"];
 
 impl Command {
-    /// Reads the command of a container.
     pub(super) fn of(container: &Fields) -> Self {
         let texts = |field: &str| -> Vec<String> {
             let items = list(container.get(field)).into_iter();
@@ -70,7 +69,8 @@ impl Command {
             let pattern = runs(&regex::escape(module))?;
             let mut all = self.clone();
             let mut texts = all.args.iter_mut().chain(&mut all.command);
-            let (text, end) = texts.find_map(|text| pattern.find(text).map(|found| found.end()).map(|end| (text, end)))?;
+            let (text, end) =
+                texts.find_map(|text| pattern.find(text).map(|found| found.end()).map(|end| (text, end)))?;
             text.insert_str(end, &format!(" {flags}"));
             return Some(all);
         }

@@ -8,7 +8,7 @@ use gatewright_engine::spec::Document;
 use serde_json::{Value, json};
 
 use super::backend::{self, Backends, Obstacle};
-use super::model::{Claim, Component, Graph, Type};
+use super::model::{Claim, Component, Graph, Picker, Type};
 use super::nodes::Provider;
 use super::pod::{Maker, Part, discovery_account};
 use super::settings::{DiscoveryBackend, Settings};
@@ -61,9 +61,9 @@ pub(super) fn values(document: &Document, namespace: &str, data: &Data<'_>) -> R
 fn part<'a>(maker: &Maker<'_>, data: &Data<'a>, component: &'a Component) -> Result<Part<'a>, Obstacle> {
     let hinted = |message: String, hint: String| Obstacle { message, hint: Some(hint), of_graph: false };
     let backend = backend::of(data.backends, maker.graph, component)?;
-    if component.kind == Type::Epp
-        && let Some(message) = picker::missing(component)
-    {
+    let is_there = |picker: &Picker| picker.config.is_some() || picker.config_map_ref.is_some();
+    if component.kind == Type::Epp && !component.picker.as_ref().is_some_and(is_there) {
+        let message = "eppConfig has neither config nor configMapRef";
         let hint = "the picker that brings its own configuration is made by the operator only";
         return Err(hinted(message.to_owned(), hint.to_owned()));
     }

@@ -26,7 +26,6 @@ pub(super) fn fill(value: &Value, scope: &Value) -> Result<Value, String> {
     result.map(|()| filled)
 }
 
-/// Fills one text.
 pub(super) fn fill_text(text: &str, scope: &Value) -> Result<String, String> {
     match fill(&Value::from(text), scope)? {
         Value::String(text) => Ok(text),
@@ -34,7 +33,6 @@ pub(super) fn fill_text(text: &str, scope: &Value) -> Result<String, String> {
     }
 }
 
-/// Tells whether a condition holds.
 pub(super) fn holds(condition: &str, scope: &Value) -> Result<bool, String> {
     fill_text(&format!("{{% if {condition} %}}yes{{% endif %}}"), scope).map(|text| text == "yes")
 }

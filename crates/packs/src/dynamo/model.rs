@@ -51,7 +51,6 @@ pub(super) enum Type {
     Other,
 }
 
-/// One component.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Component {
     /// The name as it was written.
@@ -74,7 +73,6 @@ pub(super) struct Component {
     pub(super) annotations: Texts,
     /// The pod as the user wants it, without the main container.
     pub(super) pod: Fields,
-    /// The main container.
     pub(super) main: Fields,
     /// Mounts that name claims, by the name of the claim.
     pub(super) mounted_claims: Vec<String>,

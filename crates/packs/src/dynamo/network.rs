@@ -13,7 +13,6 @@ use crate::json::said;
 const SELECTOR: [&str; 3] =
     ["nvidia.com/dynamo-component-type", "nvidia.com/dynamo-namespace", "nvidia.com/dynamo-component"];
 
-/// Returns the Services of a graph.
 pub(super) fn services(maker: &Maker<'_>) -> Vec<Value> {
     let graph = maker.graph;
     let is_made = |component: &&Component| {

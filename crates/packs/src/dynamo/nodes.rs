@@ -33,7 +33,8 @@ pub(super) fn add_addresses(scope: &mut Value, provider: Provider, component: &C
     let name = component.lower();
     let (leader, workers, rank, rank_in_shell): (_, Vec<String>, _, _) = match provider {
         Provider::Grove => {
-            let pod = |of: &str| format!("$(GROVE_PCSG_NAME)-$(GROVE_PCSG_INDEX)-{name}-{of}.$(GROVE_HEADLESS_SERVICE)");
+            let pod =
+                |of: &str| format!("$(GROVE_PCSG_NAME)-$(GROVE_PCSG_INDEX)-{name}-{of}.$(GROVE_HEADLESS_SERVICE)");
             let workers = (0..component.nodes - 1).map(|index| in_shell(&pod(&format!("wkr-{index}"))));
             (pod("ldr-0"), workers.collect(), "$((GROVE_PCLQ_POD_INDEX + 1))", "(GROVE_PCLQ_POD_INDEX + 1)")
         }

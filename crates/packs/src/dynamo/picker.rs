@@ -4,20 +4,13 @@ use gatewright_engine::yaml;
 use serde_json::{Value, json};
 
 use super::PICKER_KEY;
-use super::model::{Component, Picker, Type};
+use super::model::{Component, Type};
 use super::pod::{Maker, picker_config};
 use super::settings::ServiceMesh;
 use crate::json::said;
 
 /// The version and kind of an endpoint picker's configuration, for whoever reads it.
 const CONFIG: (&str, &str) = ("inference.networking.x-k8s.io/v1alpha1", "EndpointPickerConfig");
-
-/// Says why a graph with an endpoint picker cannot be expanded.
-pub(super) fn missing(component: &Component) -> Option<&'static str> {
-    let is_there = |picker: &Picker| picker.config.is_some() || picker.config_map_ref.is_some();
-    let has_picker = component.picker.as_ref().is_some_and(is_there);
-    (!has_picker).then_some("eppConfig has neither config nor configMapRef")
-}
 
 /// Returns the values of all that an endpoint picker needs, or nothing where the graph has none.
 pub(super) fn values(maker: &Maker<'_>) -> Value {

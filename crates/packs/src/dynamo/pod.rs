@@ -16,7 +16,7 @@ use super::fill::{fill, fill_text};
 use super::model::{Component, Fields, Graph, QUEUE, Type, by_name, fields, list, set_list};
 use super::nodes::{Provider, Role, add_addresses};
 use super::settings::{ServiceMesh, Settings};
-use crate::json::{items, said};
+use crate::json::{items, layered, said};
 use gatewright_engine::pack::gateway::Map as Texts;
 
 /// The folder of the user in the images of endpoint pickers.
@@ -44,9 +44,7 @@ impl Maker<'_> {
     pub(super) fn scope(&self, component: &Component, backend: Option<&Backend>) -> Value {
         let graph = self.graph;
         let command = Command::of(&component.main);
-        let mut annotations = graph.switches.clone();
-        annotations.extend(graph.annotations.clone());
-        annotations.extend(component.annotations.clone());
+        let annotations = layered([&graph.switches, &graph.annotations, &component.annotations]);
         let (config, key) = picker_config(graph, component);
         json!({
             "graph": graph.name,
@@ -72,11 +70,8 @@ impl Maker<'_> {
     /// Returns labels and annotations of the pods of a component, and what selects them.
     pub(super) fn metadata(&self, component: &Component) -> (Texts, Texts) {
         let graph = self.graph;
-        let mut labels = graph.labels.clone();
-        labels.extend(component.labels.clone());
-        labels.extend(self.own_labels(component));
-        let mut annotations = graph.annotations.clone();
-        annotations.extend(component.annotations.clone());
+        let labels = layered([&graph.labels, &component.labels, &self.own_labels(component)]);
+        let mut annotations = layered([&graph.annotations, &component.annotations]);
         if let Some(id) = &graph.restart {
             annotations.insert("nvidia.com/restartAt".to_owned(), id.clone());
         }

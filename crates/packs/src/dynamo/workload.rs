@@ -70,7 +70,6 @@ pub(super) fn too_long<'a>(graph: &'a Graph, provider: Provider) -> Option<(&'a 
     graph.components.iter().find_map(over)
 }
 
-/// Returns the `Deployment` of a component.
 pub(super) fn deployment(maker: &Maker<'_>, part: Part<'_>) -> Result<Value, String> {
     let component = part.component;
     let name = maker.graph.child(component);
@@ -100,7 +99,6 @@ fn strategy(annotations: &Texts) -> Value {
     json!({"type": "RollingUpdate", "rollingUpdate": {"maxSurge": surge, "maxUnavailable": unavailable}})
 }
 
-/// Returns the `LeaderWorkerSet` of a component.
 pub(super) fn leader_worker_set(maker: &Maker<'_>, part: Part<'_>) -> Result<Value, String> {
     let component = part.component;
     let (labels, annotations) = maker.metadata(component);
@@ -122,7 +120,6 @@ pub(super) fn leader_worker_set(maker: &Maker<'_>, part: Part<'_>) -> Result<Val
     }))
 }
 
-/// Returns the `PodCliqueSet` of a graph.
 pub(super) fn clique_set(maker: &Maker<'_>, parts: &[Part<'_>]) -> Result<Value, String> {
     let graph = maker.graph;
     let (mut cliques, mut groups) = (Vec::new(), Vec::new());

@@ -16,12 +16,9 @@ const HINT: &str = "nothing is mounted for it; the control plane sends the certi
 /// A reference as it stands in a listener.
 #[derive(Debug, Deserialize)]
 struct Reference {
-    #[serde(default)]
     group: Option<String>,
-    #[serde(default)]
     kind: Option<String>,
     name: String,
-    #[serde(default)]
     namespace: Option<String>,
 }
 

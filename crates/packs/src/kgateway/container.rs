@@ -17,7 +17,6 @@ const LEVELS: &str = "kube.envoyContainer.bootstrap.componentLogLevels";
 /// Variables that we write, in their order; who writes one of these, too, takes the place of ours.
 pub(super) const OWN_VARIABLES: [&str; 5] = ["POD_NAME", "POD_NAMESPACE", "POD_UID", "NODE_NAME", "ENVOY_UID"];
 
-/// Returns the arguments.
 pub(super) fn args(envoy: &EnvoyContainer) -> Result<Vec<String>, Wrong> {
     let mut args = vec!["--disable-hot-restart", "--service-node", "$(POD_NAME).$(POD_NAMESPACE)"];
     if let Some(level) = envoy.bootstrap.log_level.as_deref().and_then(said) {

@@ -82,20 +82,19 @@ fn replaced_variables(parameters: &Merged) -> Vec<Problem> {
 /// Fields that are read and then lead to nothing.
 fn without_effect(settings: &Settings, subject: &Subject<'_>) -> Vec<Problem> {
     let mut warnings = Vec::new();
-    let mut warning = |path: &[&str], message: &str, hint: &str| {
+    let mut warning = |path: &str, message: &str, hint: &str| {
         for layer in subject.layers {
-            if let Some(node) = layer.node.at(path.iter().copied()) {
-                let place = layer.place_of(node);
-                let message = format!("spec.{} {message}", path.join("."));
-                warnings.push(Problem::warning(place, message).hint(hint));
+            if let Some(node) = layer.node.at(path.split('.')) {
+                let message = format!("spec.{path} {message}");
+                warnings.push(Problem::warning(layer.place_of(node), message).hint(hint));
             }
         }
     };
     let sidecars = "add the containers in spec.kube.deploymentOverlay.spec.template.spec.containers";
-    warning(&["kube", "istio", "customSidecars"], "is never rendered; it is deprecated", sidecars);
+    warning("kube.istio.customSidecars", "is never rendered; it is deprecated", sidecars);
     if !settings.istio.auto_mtls {
-        for path in [["kube", "sdsContainer"].as_slice(), &["kube", "istio", "istioProxyContainer"]] {
-            let hint = "set packs.kgateway.istio.autoMtls: true in the config file to have the container";
+        let hint = "set packs.kgateway.istio.autoMtls: true in the config file to have the container";
+        for path in ["kube.sdsContainer", "kube.istio.istioProxyContainer"] {
             warning(path, "has no effect without Istio", hint);
         }
     }
@@ -104,25 +103,22 @@ fn without_effect(settings: &Settings, subject: &Subject<'_>) -> Vec<Problem> {
 
 /// Fields that kgateway takes only from the lowest layer that has the mapping around them.
 fn unmerged(subject: &Subject<'_>) -> Vec<Problem> {
-    const FIELDS: [(&[&str], &[&str]); 4] = [
-        (&["kube", "envoyContainer", "securityContext"], &["appArmorProfile"]),
-        (&["kube", "sdsContainer", "securityContext"], &["appArmorProfile"]),
-        (&["kube", "istio", "istioProxyContainer", "securityContext"], &["appArmorProfile"]),
-        (
-            &["kube", "podTemplate", "securityContext"],
-            &["appArmorProfile", "supplementalGroupsPolicy", "seLinuxChangePolicy"],
-        ),
+    const OF_PROXY: &str = "kube.envoyContainer.securityContext";
+    const FIELDS: [(&str, &[&str]); 4] = [
+        (OF_PROXY, &["appArmorProfile"]),
+        ("kube.sdsContainer.securityContext", &["appArmorProfile"]),
+        ("kube.istio.istioProxyContainer.securityContext", &["appArmorProfile"]),
+        ("kube.podTemplate.securityContext", &["appArmorProfile", "supplementalGroupsPolicy", "seLinuxChangePolicy"]),
     ];
     let mut warnings = Vec::new();
     for (path, fields) in FIELDS {
         // The proxy has a context by default, all others have one when a layer says so.
-        let mut is_there = path[1] == "envoyContainer" && !subject.layers.iter().any(omits_security_context);
+        let mut is_there = path == OF_PROXY && !subject.layers.iter().any(omits_security_context);
         for layer in subject.layers {
-            let Some(context) = layer.node.at(path.iter().copied()) else { continue };
+            let Some(context) = layer.node.at(path.split('.')) else { continue };
             let lost = fields.iter().filter_map(|field| Some((field, context.get(field)?)));
             warnings.extend(lost.filter(|_| is_there).map(|(field, node)| {
-                let message =
-                    format!("spec.{}.{field} is not taken: a layer below has a securityContext", path.join("."));
+                let message = format!("spec.{path}.{field} is not taken: a layer below has a securityContext");
                 let hint = "kgateway does not merge this field; set it in spec.kube.deploymentOverlay";
                 Problem::warning(layer.place_of(node), message).hint(hint)
             }));

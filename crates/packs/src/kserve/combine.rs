@@ -14,21 +14,16 @@ use super::presets;
 use super::service::Service;
 use super::settings::Settings;
 use super::types::{ConfigReference, Scheduler, Spec};
-use crate::json::each_text;
-
-/// The choices that are set for one service, beside the service itself.
-pub(super) struct Choices<'a> {
-    /// The preset of the scheduler, if not the usual one.
-    pub(super) scheduler: Option<&'a str>,
-    /// Whether pods speak TLS.
-    pub(super) tls: bool,
-}
+use crate::json::{each_text, said};
 
 /// Returns the merged and filled spec; the name of the model that templates saw goes into the service.
+///
+/// `scheduler` is the preset of the scheduler, if not the usual one; `tls` says whether pods speak TLS.
 pub(super) fn combine(
     service: &mut Service<'_>,
     configs: &Configs<'_>,
-    choices: &Choices<'_>,
+    scheduler: Option<&str>,
+    tls: bool,
 ) -> Result<Spec, Vec<Problem>> {
     let bases = base_refs(service, configs)?;
     let probe = bases.iter().try_fold(service.spec.clone(), |spec, config| {
@@ -39,7 +34,7 @@ pub(super) fn combine(
         service.spec["model"]["name"] = name.into();
     }
     let names = presets::select(&probe, service.has_model() || probe.uri().is_some());
-    let layers = names.iter().map(|name| preset(service, configs, choices, name));
+    let layers = names.iter().map(|name| preset(service, configs, scheduler, name));
     let mut layers = layers.collect::<Result<Vec<_>, _>>()?;
     layers.extend(bases);
     let own = Config { title: "the service".to_owned(), document: Some(service.document), spec: own_layer(service) };
@@ -48,7 +43,7 @@ pub(super) fn combine(
     for layer in &layers {
         spec = merge::over(spec, &layer.spec).map_err(|error| vec![unmergeable(service, layer, &error)])?;
     }
-    let data = data(service, &spec, configs.settings, choices.tls);
+    let data = data(service, &spec, configs.settings, tls);
     let (mut problems, mut steps) = (Vec::new(), gotemplate::Steps::default());
     each_text(&mut spec, &mut |text| match gotemplate::fill(text, &data, &mut steps) {
         Ok(filled) => *text = filled,
@@ -77,7 +72,7 @@ fn read(service: &Service<'_>, spec: Value) -> Result<Spec, Vec<Problem>> {
 fn put_in_place(service: &Service<'_>, configs: &Configs<'_>, scheduler: &mut Scheduler) -> Result<(), Vec<Problem>> {
     let Some(config) = &mut scheduler.config else { return Ok(()) };
     let Some(ConfigReference { name, key, .. }) = &config.reference else { return Ok(()) };
-    let key = key.as_deref().filter(|key| !key.is_empty()).unwrap_or("epp");
+    let key = key.as_deref().and_then(said).unwrap_or("epp");
     let text = configs.entry(name, key, service.namespace).ok_or_else(|| {
         let message = format!("the source has no ConfigMap {name:?} with the key {key:?}");
         let path = ["spec", "router", "scheduler", "config", "ref"];
@@ -110,10 +105,10 @@ fn not_found(service: &Service<'_>, missing: Missing, path: &[&str]) -> Problem 
 fn preset<'a>(
     service: &Service<'_>,
     configs: &Configs<'a>,
-    choices: &Choices<'_>,
+    scheduler: Option<&str>,
     suffix: &str,
 ) -> Result<Config<'a>, Vec<Problem>> {
-    let chosen = choices.scheduler.filter(|_| suffix == "config-llm-scheduler");
+    let chosen = scheduler.filter(|_| suffix == "config-llm-scheduler");
     let found = match chosen {
         Some("legacy") => configs.built_in(LEGACY_SCHEDULER).ok_or_else(Missing::default),
         None | Some("current") => {

@@ -67,7 +67,6 @@ pub(super) struct Configs<'a> {
 }
 
 impl Builtin {
-    /// Reads the data of the pack.
     pub(super) fn read(files: &BTreeMap<&str, &str>) -> Result<Self, PackError> {
         let read = |file: &str| Ok(document(files, file)?.to_value());
         let presets = BUILTIN.into_iter().map(|(name, file)| Ok((name, merge::cleaned(&read(file)?["spec"]))));
@@ -119,7 +118,6 @@ impl<'a> Configs<'a> {
         })
     }
 
-    /// Returns a preset that is built in.
     pub(super) fn built_in(&self, suffix: &str) -> Option<Config<'a>> {
         let (name, spec) = self.builtin.presets.get_key_value(suffix)?;
         Some(Config { title: format!("built-in preset {name:?}"), document: None, spec: spec.clone() })

@@ -19,7 +19,6 @@ const CLAIM: &str = "managed-device";
 pub(super) struct Devices {
     /// The name of the `ResourceClaimTemplate`.
     pub(super) name: String,
-    /// Its `spec`.
     pub(super) spec: Value,
     container: String,
 }

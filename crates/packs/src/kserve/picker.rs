@@ -12,28 +12,25 @@ const FLAGS: [&str; 4] = ["--config-text", "--configText", "--config-file", "--c
 /// The plugin that prefers pods with the adapter of a request.
 const ADAPTER_SCORER: &str = "lora-affinity-scorer";
 
-/// The facts that decide about the configuration of a scheduler.
-pub(super) struct Picker<'a> {
-    /// The merged spec.
-    pub(super) spec: &'a Spec,
-    /// The address of the tokenizer, if there is one.
-    pub(super) tokenizer: Option<String>,
-    /// The configurations for schedulers that bring none along, if they are to get one.
-    pub(super) defaults: Option<&'a Value>,
-}
-
 /// Returns the text for `--config-text`, if the scheduler is to get one, or what is wrong with the one that is given.
-pub(super) fn text(picker: &Picker<'_>, container: &Value) -> Result<Option<String>, String> {
-    let scheduler = picker.spec.scheduler();
-    let mut config = match (picker.spec.picker(), picker.defaults) {
+///
+/// `tokenizer` is the address of the tokenizer, if there is one; `defaults` are the configurations for schedulers that
+/// bring none along, if they are to get one.
+pub(super) fn text(
+    spec: &Spec,
+    container: &Value,
+    tokenizer: Option<&str>,
+    defaults: Option<&Value>,
+) -> Result<Option<String>, String> {
+    let mut config = match (spec.picker(), defaults) {
         (Some(inline @ Value::Object(_)), _) => inline.clone(),
         (Some(Value::String(text)), _) => parsed(text)?,
         (Some(_), _) => return Err("it must be a mapping".to_owned()),
-        (None, Some(defaults)) if !has_own(container) => default(picker.spec, defaults),
+        (None, Some(defaults)) if !has_own(container) => default(spec, defaults),
         (None, _) => return Ok(None),
     };
-    migrate(&mut config, scheduler.map(version).unwrap_or_default());
-    if let Some(address) = &picker.tokenizer {
+    migrate(&mut config, spec.scheduler().map(version).unwrap_or_default());
+    if let Some(address) = tokenizer {
         count_tokens(&mut config, address);
     }
     Ok(Some(yaml::to_string(&config)))
@@ -135,7 +132,7 @@ mod tests {
 
     fn text_of(spec: &Value, container: &Value) -> Result<Option<String>, String> {
         let spec = serde_json::from_value(spec.clone()).expect("it is a spec");
-        text(&Picker { spec: &spec, tokenizer: None, defaults: Some(&Value::Null) }, container)
+        text(&spec, container, None, Some(&Value::Null))
     }
 
     #[test]

@@ -8,7 +8,6 @@ use crate::json::items;
 /// The container that a model is for.
 pub(super) const MAIN: &str = "main";
 
-/// Returns a container by its name.
 pub(super) fn container<'a>(pod: &'a mut Value, name: &str) -> Option<&'a mut Value> {
     list(pod, "containers").iter_mut().find(|container| container["name"] == name)
 }

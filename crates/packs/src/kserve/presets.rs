@@ -40,7 +40,6 @@ fn workload(workload: &Workload, role: &str) -> Option<String> {
     Some(format!("config-llm-{role}{kind}"))
 }
 
-/// Tells whether a service has a tokenizer.
 fn has_tokenizer(spec: &Spec) -> bool {
     spec.scheduler().is_some_and(|scheduler| scheduler.tokenizer.is_some()) || has_plugin(spec, &TOKEN_PLUGINS)
 }

@@ -4,14 +4,14 @@ use gatewright_engine::problem::Problem;
 use serde_json::{Value, json};
 
 use super::names;
-use super::picker::{self, Picker};
+use super::picker;
 use super::pods::{MAIN, add_args, container, words};
 use super::service::Service;
 use super::tracing;
 use super::types::{Scheduler, Texts};
 use super::values::Unit;
 use super::workload::add_role;
-use crate::json::{items, without_nulls};
+use crate::json::{items, layered, without_nulls};
 
 /// Ports that the Service of a scheduler offers, if its pods have them.
 const PORTS: [&str; 4] = ["grpc", "grpc-health", "metrics", "zmq"];
@@ -46,8 +46,7 @@ pub(super) fn labels(service: &Service<'_>) -> Texts {
 }
 
 fn deployment(unit: &Unit<'_>, scheduler: &Scheduler, mut pod: Value, labels: &Texts) -> Result<Value, Vec<Problem>> {
-    let mut labels = labels.clone();
-    labels.extend(scheduler.labels.clone());
+    let labels = layered([labels, &scheduler.labels]);
     if let Some(main) = container(&mut pod, MAIN) {
         let is_high = scheduler.replicas.unwrap_or(1) > 1;
         let elects = words(main, "args")
@@ -57,8 +56,7 @@ fn deployment(unit: &Unit<'_>, scheduler: &Scheduler, mut pod: Value, labels: &T
             add_args(main, ["--ha-enable-leader-election"]);
         }
         let defaults = (!unit.is_legacy).then_some(&unit.builtin.pickers);
-        let picker = Picker { spec: unit.spec, tokenizer: unit.tokenizer(), defaults };
-        let text = picker::text(&picker, main).map_err(|reason| {
+        let text = picker::text(unit.spec, main, unit.tokenizer().as_deref(), defaults).map_err(|reason| {
             let path = ["spec", "router", "scheduler", "config", "inline"];
             vec![unit.service.problem(&path, format!("the configuration of the scheduler cannot be used: {reason}"))]
         })?;
@@ -104,10 +102,8 @@ fn add_pools(unit: &mut Unit<'_>, mut pool: Value, labels: &Texts) {
         let api = "inference.networking.x-k8s.io/v1alpha2";
         unit.add("pools", json!({"apiVersion": api, "name": name, "labels": labels, "spec": alpha(&pool)}));
     }
-    unit.add(
-        "pools",
-        json!({"apiVersion": "inference.networking.k8s.io/v1", "name": name, "labels": labels, "spec": pool}),
-    );
+    let api = "inference.networking.k8s.io/v1";
+    unit.add("pools", json!({"apiVersion": api, "name": name, "labels": labels, "spec": pool}));
 }
 
 /// The same pool in the words of the older version.

@@ -21,16 +21,12 @@ const STOP: &str = "serving.kserve.io/stop";
 /// Names of Services and values of labels.
 const LONGEST_NAME: usize = 63;
 
-/// A service.
 #[derive(Clone, Debug)]
 pub(super) struct Service<'a> {
     /// As it was written.
     pub(super) document: &'a Document,
-    /// Its name.
     pub(super) name: &'a str,
-    /// Its namespace.
     pub(super) namespace: &'a str,
-    /// Its metadata.
     pub(super) metadata: Value,
     /// Its spec, cleaned, always with the name of a model.
     pub(super) spec: Value,
@@ -62,7 +58,6 @@ impl<'a> Service<'a> {
         Self { document, name, namespace, metadata, spec, scheduler_image }
     }
 
-    /// Tells whether it names a model.
     pub(super) fn has_model(&self) -> bool {
         self.document.root.at(["spec", "model", "uri"]).is_some()
     }
@@ -72,12 +67,10 @@ impl<'a> Service<'a> {
         self.annotations().get(STOP).is_some_and(|text| text == "true")
     }
 
-    /// Returns its annotations.
     pub(super) fn annotations(&self) -> Texts {
         texts(&self.metadata["annotations"])
     }
 
-    /// Returns its labels.
     pub(super) fn labels(&self) -> Texts {
         texts(&self.metadata["labels"])
     }

@@ -90,10 +90,9 @@ impl<'a> Unit<'a> {
         selector.insert("kserve.io/component".to_owned(), "workload".to_owned());
         let labels = workload::main_labels(self);
         let name = self.service.workload_service();
-        self.add(
-            "services",
-            json!({"name": name, "labels": labels, "selector": selector, "type": "ClusterIP", "ports": [port]}),
-        );
+        let fields =
+            json!({"name": name, "labels": labels, "selector": selector, "type": "ClusterIP", "ports": [port]});
+        self.add("services", fields);
     }
 
     fn add_tokenizer(&mut self) -> Result<(), Vec<Problem>> {

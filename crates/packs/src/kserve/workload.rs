@@ -13,7 +13,7 @@ use super::storage::{self, MODEL_PATH, Model};
 use super::types::{Adapter, Parallelism, Scheduler, Texts, Workload};
 use super::values::Unit;
 use super::{cache, devices, tracing};
-use crate::json::items;
+use crate::json::{items, layered};
 
 /// The container that leads requests from servers that decode to those that prefill.
 const SIDECAR: &str = "llm-d-routing-sidecar";
@@ -31,7 +31,6 @@ const SET_LABELS: [&str; 1] = ["kueue.x-k8s.io"];
 pub(super) struct Part<'a> {
     /// Its part of the merged spec.
     pub(super) workload: &'a Workload,
-    /// The path of that part.
     pub(super) path: &'static [&'static str],
     /// The ending of names and labels.
     pub(super) suffix: &'static str,
@@ -56,10 +55,8 @@ pub(super) fn labels(service: &Service<'_>, component: Option<&str>) -> Texts {
 
 /// Returns the labels of what belongs to the main workload.
 pub(super) fn main_labels(unit: &Unit<'_>) -> Texts {
-    let mut labels = labels(unit.service, Some("llminferenceservice-workload"));
-    // Among them may be the one by which the variant autoscaler tells accelerators apart.
-    labels.extend(unit.spec.workload.labels.clone());
-    labels
+    // Among those of the user may be the one by which the variant autoscaler tells accelerators apart.
+    layered([&labels(unit.service, Some("llminferenceservice-workload")), &unit.spec.workload.labels])
 }
 
 /// Adds all workloads of a service, and what they need.
@@ -84,10 +81,8 @@ fn deployment(unit: &mut Unit<'_>, part: &Part<'_>, load: &Load<'_>) -> Result<(
     let (service, name) = (unit.service, unit.service.child(&format!("-kserve{}", part.suffix)));
     let component = format!("llminferenceservice-workload{}", part.suffix);
     let base = labels(service, Some(&component));
-    let mut labels = base.clone();
-    labels.extend(workload_labels(part.role));
-    labels.extend(prefixed(service.labels(), &LABELS));
-    labels.extend(part.workload.labels.clone());
+    let kept = prefixed(service.labels(), &LABELS);
+    let labels = layered([&base, &workload_labels(part.role), &kept, &part.workload.labels]);
     let mut pod = pod(unit, part, part.workload.template.as_ref(), load)?;
     if part.suffix.is_empty() && has_sidecar(&pod) {
         let account = account(unit, pod["serviceAccountName"].as_str(), &name, &base);
@@ -136,11 +131,11 @@ fn set(unit: &mut Unit<'_>, part: &Part<'_>, worker: &Value, load: &Load<'_>) ->
     let plain = labels(service, None);
     let account = account(unit, named, &name, &plain);
     let mut needs_role = false;
-    for (field, template, mut labels) in templates {
+    for (field, template, labels) in templates {
         let mut pod = pod(unit, part, Some(template), load)?;
         pod["serviceAccountName"] = account.clone().into();
         needs_role |= part.suffix.is_empty() && has_sidecar(&pod);
-        labels.extend(part.workload.labels.clone());
+        let labels = layered([&labels, &part.workload.labels]);
         let annotations = pod_annotations(&annotations, part.workload);
         object[field] = json!({"labels": labels, "annotations": annotations, "pod": pod});
     }
@@ -155,13 +150,14 @@ fn set(unit: &mut Unit<'_>, part: &Part<'_>, worker: &Value, load: &Load<'_>) ->
 }
 
 /// Labels by which pools and schedulers find pods.
-fn workload_labels(role: &str) -> [(String, String); 2] {
-    [("kserve.io/component", "workload"), ("llm-d.ai/role", role)].map(|(key, text)| (key.to_owned(), text.to_owned()))
+fn workload_labels(role: &str) -> Texts {
+    [("kserve.io/component", "workload"), ("llm-d.ai/role", role)]
+        .map(|(key, text)| (key.to_owned(), text.to_owned()))
+        .into()
 }
 
 fn pod_annotations(annotations: &Texts, workload: &Workload) -> Texts {
-    let mut all = annotations.clone();
-    all.extend(workload.annotations.clone());
+    let mut all = layered([annotations, &workload.annotations]);
     all.remove(MODEL_ROUTING);
     all
 }

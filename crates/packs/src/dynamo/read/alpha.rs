@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use super::{MAIN, Reader, common, text};
 use crate::dynamo::model::{Component, Fields, Graph, by_name, fields, list};
-use crate::json::{items, said, texts};
+use crate::json::{items, layered, said, texts};
 
 const GRAPH: [&str; 8] =
     ["annotations", "labels", "priorityClassName", "pvcs", "services", "envs", "backendFramework", "restart"];
@@ -61,10 +61,8 @@ fn component(reader: &mut Reader<'_>, name: String, path: Vec<String>, written: 
     component.sub_type = text(&written["subComponentType"]);
     component.scaled = written["scalingAdapter"]["enabled"] == true;
     let metadata = &written["extraPodMetadata"];
-    component.labels = texts(&written["labels"]);
-    component.labels.extend(texts(&metadata["labels"]));
-    component.annotations = texts(&written["annotations"]);
-    component.annotations.extend(texts(&metadata["annotations"]));
+    component.labels = layered([&texts(&written["labels"]), &texts(&metadata["labels"])]);
+    component.annotations = layered([&texts(&written["annotations"]), &texts(&metadata["annotations"])]);
     component.ingress = written.get("ingress").map(|ingress| reader.typed(&component.path, "ingress", ingress));
     component.shared_memory = match &written["sharedMemory"] {
         memory if memory["disabled"] == true => Some("0".to_owned()),
@@ -121,7 +119,8 @@ fn resources(written: &Value) -> Value {
         let Some(quantities) = written[part].as_object() else { continue };
         let device = quantities.get("gpuType").and_then(Value::as_str).unwrap_or("nvidia.com/gpu");
         let mut named = quantities.get("custom").map(fields).unwrap_or_default();
-        for (field, quantity) in quantities.iter().filter(|(field, _)| !matches!(field.as_str(), "custom" | "gpuType")) {
+        for (field, quantity) in quantities.iter().filter(|(field, _)| !matches!(field.as_str(), "custom" | "gpuType"))
+        {
             let name = if field == "gpu" { device } else { field };
             named.insert(name.to_owned(), quantity.clone());
         }

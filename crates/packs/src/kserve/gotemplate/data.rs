@@ -84,7 +84,6 @@ pub(super) enum Holds {
 }
 
 impl Item {
-    /// Returns all data.
     pub(super) fn root(data: &Value) -> Self {
         Self { value: data.clone(), holds: Holds::Struct("Root") }
     }
@@ -108,7 +107,6 @@ impl Item {
         }
     }
 
-    /// Returns a field.
     pub(super) fn field(&self, name: &str) -> Result<Self, String> {
         match self.holds {
             Holds::Optional(_) | Holds::Any if self.value.is_null() => {
@@ -128,22 +126,17 @@ impl Item {
         for line in lines(ty) {
             let mut words = line.split_whitespace();
             let (Some(go), json) = (words.next(), words.next()) else { continue };
-            match (go.strip_prefix('~'), json) {
-                (Some(embedded), None) => {
-                    if let Ok(found) = self.of_type(embedded, name) {
-                        return Ok(found);
-                    }
-                }
+            let field = |json: &str| self.value[json].clone();
+            let found = match (go.strip_prefix('~'), json) {
+                (Some(embedded), None) => self.of_type(embedded, name).ok(),
                 (Some(embedded), Some(json)) => {
-                    let inner = Self { value: self.value[json].clone(), holds: Holds::Struct(embedded) };
-                    if let Ok(found) = inner.field(name) {
-                        return Ok(found);
-                    }
+                    Self { value: field(json), holds: Holds::Struct(embedded) }.field(name).ok()
                 }
-                (None, Some(json)) if go == name => {
-                    return Ok(described(self.value[json].clone(), words.next().unwrap_or("any")));
-                }
-                (None, _) => {}
+                (None, Some(json)) if go == name => Some(described(field(json), words.next().unwrap_or("any"))),
+                (None, _) => None,
+            };
+            if let Some(found) = found {
+                return Ok(found);
             }
         }
         Err(format!("there is no field .{name}; names of fields are Go's, as in .Spec.Model.Name"))

@@ -6,7 +6,6 @@ use super::data::{Holds, Item};
 use super::parse::{Action, Branch, Node, Operand, Pipeline};
 use super::{Fault, LONGEST, MOST_ACTIONS, Steps, functions};
 
-/// Fills a template.
 pub(super) fn run(nodes: &[Node], data: &Value, steps: &mut Steps) -> Result<String, Fault> {
     let root = Item::root(data);
     let size = parts(data);
@@ -41,9 +40,9 @@ impl Run<'_> {
     fn nodes(&mut self, nodes: &[Node], dot: &Item) -> Result<(), Fault> {
         for node in nodes {
             match node {
-                Node::Text(text) => self
-                    .print(text)
-                    .map_err(|reason| Fault { expression: text.chars().take(40).collect(), reason })?,
+                Node::Text(text) => {
+                    self.print(text).map_err(|reason| Fault { expression: text.chars().take(40).collect(), reason })?
+                }
                 Node::Print(action) => {
                     let item = self.action(action, dot)?;
                     let text = functions::text(&item.value).map_err(|reason| fault(action, reason))?;

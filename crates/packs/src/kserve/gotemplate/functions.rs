@@ -11,7 +11,6 @@ use crate::json::{items, said, without_nulls};
 const KNOWN: &str = "and, or, not, eq, ne, lt, le, gt, ge, len, index, print, printf, ChildName, kvTransferConfig and \
                      shutdownTimeout";
 
-/// Calls a function.
 pub(super) fn call(name: &str, arguments: &[Item]) -> Result<Item, String> {
     let values: Vec<&Value> = arguments.iter().map(|item| &item.value).collect();
     match (name, values.as_slice()) {

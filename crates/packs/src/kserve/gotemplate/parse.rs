@@ -31,7 +31,6 @@ pub(super) enum Branch {
 pub(super) struct Action {
     /// As it was written.
     pub(super) source: String,
-    /// Its pipeline.
     pub(super) pipeline: Pipeline,
 }
 
@@ -55,13 +54,11 @@ pub(super) enum Operand {
     Function(String),
 }
 
-/// A piece of a template.
 enum Piece<'a> {
     Text(&'a str),
     Action(&'a str),
 }
 
-/// Parses a whole template.
 pub(super) fn template(text: &str) -> Result<Vec<Node>, Fault> {
     let pieces = split(text)?;
     let mut parser = Parser { pieces: pieces.into_iter(), depth: 0 };
