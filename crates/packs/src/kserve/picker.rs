@@ -58,7 +58,9 @@ fn default(spec: &Spec, defaults: &Value) -> Value {
     if spec.adapters().is_empty() {
         let is_kept = |plugin: &Value| ["type", "pluginRef"].iter().all(|field| plugin[field] != ADAPTER_SCORER);
         list(&mut config, "plugins").retain(is_kept);
-        list(&mut config, "schedulingProfiles").iter_mut().for_each(|profile| list(profile, "plugins").retain(is_kept));
+        for profile in list(&mut config, "schedulingProfiles") {
+            list(profile, "plugins").retain(is_kept);
+        }
     }
     config
 }

@@ -41,7 +41,7 @@ impl Run<'_> {
         for node in nodes {
             match node {
                 Node::Text(text) => {
-                    self.print(text).map_err(|reason| Fault { expression: text.chars().take(40).collect(), reason })?
+                    self.print(text).map_err(|reason| Fault { expression: text.chars().take(40).collect(), reason })?;
                 }
                 Node::Print(action) => {
                     let item = self.action(action, dot)?;
