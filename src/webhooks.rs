@@ -20,7 +20,7 @@ use tracing::{error, warn};
 
 use crate::basics::clock::Clock;
 use crate::config::Config;
-use crate::history::journal::{self, Kept};
+use crate::history::journal;
 use crate::process::metrics::Metrics;
 use crate::report::Report;
 use crate::state::{State, StateError};
@@ -38,7 +38,7 @@ pub(crate) fn keep(state: &State, config: &Config, report: &Report, metrics: &Me
 
 /// Leaves a notification of a kept report for everybody who is to be told. That it cannot be left for one keeps it from
 /// nobody else.
-fn announce(state: &State, config: &Config, report: &Report, kept: &Kept, metrics: &Metrics) -> Result<(), StateError> {
+fn announce(state: &State, config: &Config, report: &Report, kept: &Path, metrics: &Metrics) -> Result<(), StateError> {
     let webhooks = config.settings.reports.webhooks.iter();
     let mut told = webhooks.filter(|(_, webhook)| webhook.is_about(&report.sync)).peekable();
     if told.peek().is_none() {
@@ -78,9 +78,8 @@ pub(crate) fn deliveries(
     clock: &Arc<dyn Clock>,
 ) -> Vec<Delivery> {
     let webhooks = config.settings.reports.webhooks.iter();
-    let delivery = |(name, settings): (&String, _)| {
-        Delivery::new(name, settings, (state, Queue::new(state, name)), Arc::clone(metrics), Arc::clone(clock))
-    };
+    let delivery =
+        |(name, settings): (&String, _)| Delivery::new(name, settings, state, Arc::clone(metrics), Arc::clone(clock));
     webhooks.map(delivery).collect()
 }
 
@@ -131,9 +130,4 @@ pub(crate) async fn carry(mut delivery: Delivery) {
             Step::Wait(pause, _) => sleep(pause).await,
         }
     }
-}
-
-/// The folder of what waits, below the state directory.
-fn folder(state: &State) -> std::path::PathBuf {
-    state.path(Path::new("webhooks"))
 }

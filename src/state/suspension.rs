@@ -2,14 +2,15 @@
 //!
 //! One small file for each, written whole, so that it can be set beside a running daemon: rounds look before they begin.
 
-use std::io;
 use std::time::Duration;
 
-use gatewright_engine::error::Chain;
 use jiff::{SignedDuration, Timestamp};
 use serde::{Deserialize, Serialize};
 
+use crate::state::store::Store;
 use crate::state::{State, StateError};
+
+const SUSPENDED: Store<Suspension> = Store::new("suspended");
 
 /// The reason why a sync has no rounds.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -25,10 +26,6 @@ pub struct Suspension {
     /// When it ends by itself.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub until: Option<Timestamp>,
-}
-
-fn path(sync: &str) -> String {
-    format!("suspended/{sync}.json")
 }
 
 impl Suspension {
@@ -51,29 +48,24 @@ impl Suspension {
 
 /// Tells whether a sync is suspended at a time. What cannot be read suspends it too, and is an error.
 pub(crate) fn of(state: &State, sync: &str, now: Timestamp) -> Result<Option<Suspension>, StateError> {
-    let path = state.path(path(sync));
-    let bytes = match state.read(&path) {
-        Ok(bytes) => bytes,
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
-        Err(error) => return Err(StateError::Read(path, error)),
-    };
-    let suspension: Suspension = serde_json::from_slice(&bytes)
-        .map_err(|error| StateError::Read(path, io::Error::other(Chain(&error).to_string())))?;
-    Ok(Some(suspension).filter(|suspension| suspension.until.is_none_or(|until| now < until)))
+    let suspension = SUSPENDED.load(state, &[sync])?;
+    Ok(suspension.filter(|suspension| suspension.until.is_none_or(|until| now < until)))
 }
 
 /// Suspends a sync; what was said before is replaced.
 pub(crate) fn set(state: &State, sync: &str, suspension: &Suspension) -> Result<(), StateError> {
-    state.write_json(path(sync), suspension)
+    SUSPENDED.write(state, &[sync], suspension)
 }
 
 /// Ends the suspension of a sync.
 pub(crate) fn end(state: &State, sync: &str) -> Result<(), StateError> {
-    state.remove(path(sync))
+    SUSPENDED.remove(state, &[sync])
 }
 
 #[cfg(test)]
 mod tests {
+    use gatewright_engine::error::Chain;
+
     use super::*;
 
     #[test]
@@ -104,7 +96,7 @@ mod tests {
     fn what_cannot_be_read_is_no_leave_to_go_on() {
         let folder = tempfile::tempdir().expect("a temporary folder");
         let state = State::open(folder.path());
-        state.write(&state.path(path("edge")), b"{").expect("it is written");
+        state.write("suspended/edge.json", b"{").expect("it is written");
         let error = of(&state, "edge", Timestamp::UNIX_EPOCH).expect_err("it is no JSON");
         assert!(Chain(&error).to_string().contains("suspended/edge.json"), "{error}");
     }

@@ -60,7 +60,7 @@ impl Delivery {
     pub(super) fn new(
         name: &str,
         settings: &WebhookSettings,
-        (state, queue): (&State, Queue),
+        state: &State,
         metrics: Arc<Metrics>,
         clock: Arc<dyn Clock>,
     ) -> Self {
@@ -68,8 +68,8 @@ impl Delivery {
         for result in ["given-up", "dropped"] {
             metrics.notified(name, result, 0);
         }
-        let (name, settings, state) = (name.to_owned(), settings.clone(), state.clone());
-        Self { name, settings, state, queue, metrics, clock, failures: 0 }
+        let (queue, state) = (Queue::new(state, name), state.clone());
+        Self { name: name.to_owned(), settings: settings.clone(), state, queue, metrics, clock, failures: 0 }
     }
 
     /// Returns the name of the webhook.
@@ -105,7 +105,7 @@ impl Delivery {
         let sent = connect::post(&self.settings, &waiting.id, &waiting.body, self.clock.now()).await;
         let step = match sent {
             Ok(()) => {
-                waiting.finish();
+                self.queue.remove(&waiting.id);
                 self.failures = 0;
                 self.metrics.notified(&self.name, "delivered", 1);
                 info!(webhook = self.name, sync = head.sync, notification = waiting.id, "notification delivered");
@@ -131,7 +131,7 @@ impl Delivery {
     }
 
     fn give_up(&mut self, waiting: &Waiting, sync: &str, why: &str) {
-        waiting.finish();
+        self.queue.remove(&waiting.id);
         self.failures = 0;
         self.metrics.notified(&self.name, "given-up", 1);
         error!(webhook = self.name, sync, notification = waiting.id, error = why, "notification given up");
