@@ -199,7 +199,7 @@ struct Output {
 }
 
 async fn collect(child: &mut Child) -> std::io::Result<Output> {
-    let (stdout, stderr) = (child.stdout.take(), child.stderr.take());
+    let (stdout, stderr) = (child.stdout.take().expect("it is piped"), child.stderr.take().expect("it is piped"));
     let (answer, errors) = tokio::try_join!(read_answer(stdout), read_errors(stderr))?;
     let too_much = u64::try_from(answer.len()).is_ok_and(|length| length > MAX_ANSWER);
     let status = if too_much { None } else { Some(child.wait().await?) };
@@ -207,21 +207,17 @@ async fn collect(child: &mut Child) -> std::io::Result<Output> {
 }
 
 /// Reads one byte too much at most. Then the pipe is closed, which ends a program that writes on.
-async fn read_answer(pipe: Option<ChildStdout>) -> std::io::Result<Vec<u8>> {
+async fn read_answer(pipe: ChildStdout) -> std::io::Result<Vec<u8>> {
     let mut bytes = Vec::new();
-    if let Some(pipe) = pipe {
-        pipe.take(MAX_ANSWER + 1).read_to_end(&mut bytes).await?;
-    }
+    pipe.take(MAX_ANSWER + 1).read_to_end(&mut bytes).await?;
     Ok(bytes)
 }
 
 /// Reads the beginning and throws the rest away: a plugin may be talkative.
-async fn read_errors(pipe: Option<ChildStderr>) -> std::io::Result<Vec<u8>> {
+async fn read_errors(mut pipe: ChildStderr) -> std::io::Result<Vec<u8>> {
     let mut bytes = Vec::new();
-    if let Some(mut pipe) = pipe {
-        (&mut pipe).take(MAX_ERRORS).read_to_end(&mut bytes).await?;
-        tokio::io::copy(&mut pipe, &mut tokio::io::sink()).await?;
-    }
+    (&mut pipe).take(MAX_ERRORS).read_to_end(&mut bytes).await?;
+    tokio::io::copy(&mut pipe, &mut tokio::io::sink()).await?;
     Ok(bytes)
 }
 

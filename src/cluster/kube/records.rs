@@ -162,7 +162,5 @@ async fn ask(
     request: Result<Request<Vec<u8>>, BuildError>,
 ) -> Result<Value, Failure> {
     path_segment("name", name)?;
-    let request =
-        request.map_err(|error| Failure::Impossible(format!("the request cannot be put together ({error})")))?;
-    transport.ask(request).await
+    transport.ask(request?).await
 }

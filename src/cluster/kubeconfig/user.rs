@@ -7,8 +7,9 @@ use secrecy::{ExposeSecret, SecretString};
 use serde_json::Value;
 use sha2::Sha256;
 
-use super::material::{Piece, certificates, has_private_key};
+use super::material::{Piece, has_private_key};
 use super::{KubeconfigError, Login, Place};
+use crate::basics::pem::certificates;
 use crate::cluster::exec::allow::Exec;
 use crate::cluster::exec::{Identity, Plugin};
 
@@ -96,7 +97,7 @@ fn login(place: &Place, user: &AuthInfo, plugins: &Plugins<'_>, digest: &mut Sha
     if let Some(exec) = &user.exec {
         let Plugins { cluster, settings, folders, setting } = plugins;
         let plugin = Plugin::new(exec, cluster.clone(), settings, folders, setting);
-        return Ok(Login::Plugin(plugin.map_err(|error| place.plugin(error))?));
+        return plugin.map(Login::Plugin).map_err(|error| place.error(error.message, error.hint.unwrap_or_default()));
     }
     match (user.username.as_deref().filter(|name| !name.is_empty()), &user.password) {
         (Some(name), Some(password)) => Ok(Login::Password(name.to_owned(), password.clone())),
