@@ -5,7 +5,6 @@
 //! Nothing here ever contains a secret.
 
 use std::error::Error as StdError;
-use std::fmt::Write as _;
 
 use git2::{ErrorClass, ErrorCode};
 
@@ -39,19 +38,14 @@ impl Failure {
 
     /// Takes an error of the mirror or of its objects.
     pub(super) fn of_mirror(error: &git2::Error) -> Self {
-        Self::damaged(GitError(clean(error.message())))
+        Self::damaged(clean(error.message()))
     }
 
-    fn damaged(error: GitError) -> Self {
+    fn damaged(error: String) -> Self {
         let hint = "Look whether the disk of `stateDir` is full or failing, and whether gatewright may write there.";
         Self { of_mirror: true, ..Self::new(Reason::Invalid, error).hint(hint) }
     }
 }
-
-/// The words of libgit2, or of the server through it.
-#[derive(Debug, thiserror::Error)]
-#[error("{0}")]
-pub(super) struct GitError(String);
 
 /// The part of a poll that failed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -64,7 +58,7 @@ pub(super) enum Stage {
 
 /// Tells what an error in talking to a server means, and what to do about it.
 pub(super) fn explain(error: &git2::Error, stage: Stage, settings: &Settings, secrets: &Credentials) -> Failure {
-    let text = GitError(clean(&secrets.mask(error.message())));
+    let text = clean(&secrets.mask(error.message()));
     if stage == Stage::Fetch && may_be_the_mirror(error) {
         return Failure::damaged(text);
     }
@@ -177,18 +171,14 @@ fn may_be_the_mirror(error: &git2::Error) -> bool {
 /// Makes a text that came over the network fit for one line of a log.
 fn clean(text: &str) -> String {
     let mut shown = String::new();
-    for (index, c) in text.trim().chars().enumerate() {
-        if index == MAX_TEXT {
-            shown.push('…');
-            break;
-        }
-        match c {
+    for character in text.trim().chars().take(MAX_TEXT) {
+        match character {
             '\n' | '\t' => shown.push(' '),
-            c if c.is_control() => write!(shown, "{}", c.escape_default()).unwrap_or_default(),
-            c => shown.push(c),
+            control if control.is_control() => shown.extend(control.escape_default()),
+            other => shown.push(other),
         }
     }
-    shown
+    if text.trim().chars().nth(MAX_TEXT).is_some() { shown + "…" } else { shown }
 }
 
 #[cfg(test)]

@@ -130,17 +130,9 @@ fn matches(patterns: &str, name: &str) -> bool {
     if let Some(hash) = patterns.strip_prefix("|1|") {
         return is_hash_of(hash, name);
     }
-    let mut found = false;
-    for pattern in patterns.split(',') {
-        let (negated, pattern) = pattern.strip_prefix('!').map_or((false, pattern), |rest| (true, rest));
-        if fits(pattern.to_ascii_lowercase().as_bytes(), name.as_bytes()) {
-            if negated {
-                return false;
-            }
-            found = true;
-        }
-    }
-    found
+    let fits = |pattern: &str| fits(pattern.to_ascii_lowercase().as_bytes(), name.as_bytes());
+    let is_negated = patterns.split(',').filter_map(|pattern| pattern.strip_prefix('!')).any(fits);
+    !is_negated && patterns.split(',').any(|pattern| !pattern.starts_with('!') && fits(pattern))
 }
 
 /// Compares with a pattern in which `*` stands for anything and `?` for one character.
