@@ -104,54 +104,28 @@ pub(crate) enum ScheduleError {
     TooFull(Period),
     /// Rounds could follow each other at once.
     #[error("the jitter {jitter} is more than half of the interval {interval}")]
-    JitterTooLong {
-        /// The jitter that was written.
-        jitter: Jitter,
-        /// The interval that it was measured against.
-        interval: Period,
-    },
+    JitterTooLong { jitter: Jitter, interval: Period },
     /// A share needs an interval that it is a share of.
     #[error("the jitter of a cron pattern is a time, not {0}")]
     Share(Jitter),
     /// The latest start would fall out of the window.
     #[error("the jitter {jitter} is not shorter than the window {window}")]
-    OutOfWindow {
-        /// The jitter that was written.
-        jitter: Period,
-        /// The window that it was measured against.
-        window: Period,
-    },
+    OutOfWindow { jitter: Period, window: Period },
     /// Seconds or a year were written, or something is missing.
     #[error("the cron pattern {pattern:?} has {fields} fields, not 5")]
-    Fields {
-        /// The pattern that was written.
-        pattern: String,
-        /// The number of its fields.
-        fields: usize,
-    },
+    Fields { pattern: String, fields: usize },
     /// A word with an at sign is none of the known ones.
     #[error("there is no cron pattern named {0:?}")]
     Name(String),
     /// A field cannot be read.
     #[error("cannot read the cron pattern {pattern:?}")]
-    Pattern {
-        /// The pattern that was written.
-        pattern: String,
-        /// The mistake in it.
-        #[source]
-        source: CronError,
-    },
+    Pattern { pattern: String, source: CronError },
     /// There is no such day, as the 30th of February.
     #[error("the cron pattern {0:?} never matches")]
     Never(String),
-    /// The name is not in the time zone database.
+    /// The name is not in the time zone database; perhaps one near it was meant.
     #[error("there is no time zone {name:?}")]
-    Zone {
-        /// The name that was written.
-        name: String,
-        /// The name that was probably meant.
-        near: Option<String>,
-    },
+    Zone { name: String, near: Option<String> },
 }
 
 impl ScheduleError {

@@ -137,13 +137,7 @@ impl JsonSchema for Listen {
 pub(crate) enum HttpError {
     /// The address cannot be had.
     #[error("cannot listen on {address}")]
-    Bind {
-        /// The address.
-        address: SocketAddr,
-        /// The error of the system.
-        #[source]
-        source: io::Error,
-    },
+    Bind { address: SocketAddr, source: io::Error },
     /// The server broke down.
     #[error("cannot go on answering HTTP requests")]
     Serve(#[source] io::Error),

@@ -10,15 +10,20 @@ use std::io;
 use std::os::linux::net::SocketAddrExt;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::net::{SocketAddr, UnixDatagram};
+use std::pin::pin;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use sd_notify::NotifyState;
 use tokio::signal::unix::{Signal as Stream, SignalKind, signal};
-use tokio::time::{MissedTickBehavior, interval};
+use tokio::time::{MissedTickBehavior, interval, sleep};
 
 use crate::basics::clock::Clock;
+use crate::basics::lock::lock;
+
+/// The longest time for which a loop waits at once: one that waits longer looks stuck.
+pub(crate) const LONGEST_WAIT: Duration = Duration::from_secs(15);
 
 /// The longest silence of a loop before it counts as stuck.
 pub(crate) const STUCK_AFTER: Duration = Duration::from_mins(1);
@@ -53,11 +58,6 @@ impl Notifier {
     /// Tells that the process is shutting down.
     pub(crate) fn stopping(&self) {
         self.tell(&[NotifyState::Stopping]);
-    }
-
-    /// Tells that the process is alive. Only [`keep_alive`] knows whether that is true.
-    fn alive(&self) {
-        self.tell(&[NotifyState::Watchdog]);
     }
 
     /// Sends one message. A service manager that does not listen is not worth stopping for.
@@ -137,7 +137,7 @@ impl Progress {
 
     /// Begins to watch a loop, by a name for people.
     pub fn watch(&self, name: &str) -> Pulse {
-        let mut loops = self.loops();
+        let mut loops = lock(&self.loops);
         let id = loops.last_key_value().map_or(0, |(id, _)| id + 1);
         loops.insert(id, Beat { name: name.to_owned(), touched: self.clock.elapsed() });
         Pulse { progress: self.clone(), id }
@@ -146,17 +146,12 @@ impl Progress {
     /// Returns the loops that have been silent for longer than this.
     pub fn stuck(&self, limit: Duration) -> Vec<Stuck> {
         let now = self.clock.elapsed();
-        let beats = self.loops();
+        let beats = lock(&self.loops);
         let silences = beats.values().map(|beat| (beat, now.saturating_sub(beat.touched)));
         silences
             .filter(|(_, silent)| *silent > limit)
             .map(|(beat, silent)| Stuck { name: beat.name.clone(), silent })
             .collect()
-    }
-
-    /// The map is whole after each statement, so a panic elsewhere leaves nothing half done.
-    fn loops(&self) -> MutexGuard<'_, BTreeMap<u64, Beat>> {
-        self.loops.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -164,8 +159,19 @@ impl Pulse {
     /// Shows that the loop moves; to be called more often than every half of [`STUCK_AFTER`].
     pub fn touch(&self) {
         let now = self.progress.clock.elapsed();
-        if let Some(beat) = self.progress.loops().get_mut(&self.id) {
+        if let Some(beat) = lock(&self.progress.loops).get_mut(&self.id) {
             beat.touched = now;
+        }
+    }
+
+    /// Waits for work that may take long, and shows meanwhile that the loop moves.
+    pub(crate) async fn during<F: Future>(&self, work: F) -> F::Output {
+        let mut work = pin!(work);
+        loop {
+            tokio::select! {
+                done = &mut work => return done,
+                () = sleep(LONGEST_WAIT) => self.touch(),
+            }
         }
     }
 }
@@ -173,7 +179,7 @@ impl Pulse {
 impl Drop for Pulse {
     fn drop(&mut self) {
         if !std::thread::panicking() {
-            self.progress.loops().remove(&self.id);
+            lock(&self.progress.loops).remove(&self.id);
         }
     }
 }
@@ -189,7 +195,7 @@ pub(crate) async fn keep_alive(notifier: &Notifier, progress: &Progress, watchdo
         ticks.tick().await;
         let stuck = progress.stuck(STUCK_AFTER);
         if stuck.is_empty() {
-            notifier.alive();
+            notifier.tell(&[NotifyState::Watchdog]);
         }
         for Stuck { name, silent } in stuck {
             tracing::error!(name, seconds = silent.as_secs(), "a loop is stuck: the watchdog gets no ping");

@@ -62,12 +62,7 @@ pub enum Format {
 pub(crate) enum TelemetryError {
     /// A part of the level names neither a level nor a target with a level.
     #[error("{part:?} in the log level {level:?} is not a level")]
-    Level {
-        /// The part.
-        part: String,
-        /// The whole.
-        level: String,
-    },
+    Level { part: String, level: String },
     /// Something else is logging in this process already.
     #[error("cannot start the log")]
     Taken(#[source] tracing_subscriber::util::TryInitError),
