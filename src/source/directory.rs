@@ -31,9 +31,6 @@ const READINGS: usize = 6;
 /// The shortest time between two readings.
 const PAUSE: Duration = Duration::from_millis(100);
 
-/// For how long nothing may have been written, where the settings do not say.
-const SETTLE: Period = Period(Duration::from_secs(2));
-
 /// The settings of a directory source.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
@@ -45,25 +42,22 @@ pub struct Settings {
     #[serde(default = "default_settle")]
     pub settle: Period,
     /// The longest time that a poll may take: a network file system may never answer.
-    #[serde(default = "default_timeout")]
+    #[serde(default = "crate::source::default_timeout")]
     pub timeout: Period,
     /// The path as it is written in the config file: it stays the same wherever that file is.
     #[serde(skip)]
     pub written: PathBuf,
 }
 
+/// For how long nothing may have been written, where the settings do not say.
 fn default_settle() -> Period {
-    SETTLE
-}
-
-fn default_timeout() -> Period {
-    Period(Duration::from_mins(2))
+    Period(Duration::from_secs(2))
 }
 
 impl Settings {
     /// Takes a directory, all else by default.
     pub fn of(path: impl Into<PathBuf>) -> Self {
-        Self { path: path.into(), settle: default_settle(), timeout: default_timeout(), written: PathBuf::new() }
+        Self { path: path.into(), settle: default_settle(), timeout: super::default_timeout(), written: PathBuf::new() }
     }
 
     /// Makes the path absolute.

@@ -47,16 +47,10 @@ pub fn init() -> Result<(), InitError> {
     limits::init()
 }
 
-/// libgit2 cannot be used.
+/// libgit2 cannot be used: it was built without a transport that sources need, or refused a setting.
 #[derive(Clone, Debug, thiserror::Error)]
-pub enum InitError {
-    /// It was built without a transport that sources need.
-    #[error("libgit2 was built without {0}")]
-    Incomplete(&'static str),
-    /// It refused a setting.
-    #[error("libgit2 refuses its settings: {0}")]
-    Refused(String),
-}
+#[error("{0}")]
+pub struct InitError(String);
 
 /// A repository that is asked at each poll.
 #[derive(Clone, Debug)]

@@ -91,7 +91,6 @@ impl<'a> Conversation<'a> {
         Ok((connection, References { tips, default }))
     }
 
-    /// Fetches a commit without its history.
     fn fetch(&self, connection: &mut RemoteConnection<'_, '_, '_>, wanted: &Wanted) -> Result<(), Failure> {
         let mut options = FetchOptions::new();
         options.remote_callbacks(self.callbacks()).depth(1).download_tags(AutotagOption::None).update_fetchhead(false);

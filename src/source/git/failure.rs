@@ -62,70 +62,60 @@ pub(super) fn explain(error: &git2::Error, stage: Stage, settings: &Settings, se
     if stage == Stage::Fetch && may_be_the_mirror(error) {
         return Failure::damaged(text);
     }
-    let (reason, hint) = judge(error, settings);
-    Failure { hint, ..Failure::new(reason, text) }
+    judge(error, settings, |reason| Failure::new(reason, text))
 }
 
-fn judge(error: &git2::Error, settings: &Settings) -> (Reason, Option<String>) {
+fn judge(error: &git2::Error, settings: &Settings, fail: impl FnOnce(Reason) -> Failure) -> Failure {
     if let Some(status) = http_status(error.message()) {
-        return judge_status(status, settings);
+        return judge_status(status, settings, fail);
     }
     if error.message().starts_with("cannot redirect from ") {
-        let hint = "Redirects are followed on the same host only; if that is where the repository is now, write it into `url`.";
-        return (Reason::Untrusted, Some(hint.to_owned()));
+        return fail(Reason::Untrusted).hint(
+            "Redirects are followed on the same host only; if that is where the repository is now, write it into `url`.",
+        );
     }
     match (error.code(), error.class()) {
-        (ErrorCode::Certificate, _) => (Reason::Untrusted, Some(settings.auth.advice_on_trust())),
-        (ErrorCode::Auth, _) => (Reason::AuthFailed, Some(settings.auth.advice())),
-        (_, ErrorClass::Ssh) => judge_ssh(error, settings),
-        (ErrorCode::NotFound, _) => (Reason::NotFound, None),
-        (_, ErrorClass::Http) => (
-            Reason::Invalid,
-            Some("Try `git ls-remote` with the source's `url`: it has to be the one to clone from.".to_owned()),
-        ),
+        (ErrorCode::Certificate, _) => fail(Reason::Untrusted).hint(settings.auth.advice_on_trust()),
+        (ErrorCode::Auth, _) => fail(Reason::AuthFailed).hint(settings.auth.advice()),
+        (_, ErrorClass::Ssh) => judge_ssh(error, settings, fail),
+        (ErrorCode::NotFound, _) => fail(Reason::NotFound),
+        (_, ErrorClass::Http) => fail(Reason::Invalid)
+            .hint("Try `git ls-remote` with the source's `url`: it has to be the one to clone from."),
         (_, ErrorClass::Net | ErrorClass::Os | ErrorClass::Ssl) | (ErrorCode::Timeout | ErrorCode::Eof, _) => {
-            (Reason::Unreachable, way(settings))
+            Failure { hint: way(settings), ..fail(Reason::Unreachable) }
         }
-        (_, ErrorClass::Invalid) if error.message().starts_with("cannot fetch a specific object") => (
-            Reason::NotFound,
-            Some(
+        (_, ErrorClass::Invalid) if error.message().starts_with("cannot fetch a specific object") => {
+            fail(Reason::NotFound).hint(
                 "The commit is not the tip of a branch or tag, and this server gives out nothing else: name a branch \
-                 or tag, or set `uploadpack.allowReachableSHA1InWant` on the server."
-                    .to_owned(),
-            ),
-        ),
-        _ => (Reason::Invalid, None),
+                 or tag, or set `uploadpack.allowReachableSHA1InWant` on the server.",
+            )
+        }
+        _ => fail(Reason::Invalid),
     }
 }
 
-fn judge_status(status: u16, settings: &Settings) -> (Reason, Option<String>) {
+fn judge_status(status: u16, settings: &Settings, fail: impl FnOnce(Reason) -> Failure) -> Failure {
+    let advice = settings.auth.advice();
     match status {
-        401 | 403 | 407 => (Reason::AuthFailed, Some(settings.auth.advice())),
-        404 | 410 => (
-            Reason::NotFound,
-            Some(format!(
-                "Check `url`. Many servers also answer so to who may not read it. {}",
-                settings.auth.advice()
-            )),
-        ),
-        429 => {
-            (Reason::Unreachable, Some("The server asks for fewer requests: raise `poll` of its sources.".to_owned()))
-        }
-        408 | 500.. => (Reason::Unreachable, Some("The server is in trouble; the next poll tries again.".to_owned())),
-        _ => (Reason::Invalid, None),
+        401 | 403 | 407 => fail(Reason::AuthFailed).hint(advice),
+        404 | 410 => fail(Reason::NotFound)
+            .hint(format!("Check `url`. Many servers also answer so to who may not read it. {advice}")),
+        429 => fail(Reason::Unreachable).hint("The server asks for fewer requests: raise `poll` of its sources."),
+        408 | 500.. => fail(Reason::Unreachable).hint("The server is in trouble; the next poll tries again."),
+        _ => fail(Reason::Invalid),
     }
 }
 
 /// With ssh there are no codes at all.
-fn judge_ssh(error: &git2::Error, settings: &Settings) -> (Reason, Option<String>) {
+fn judge_ssh(error: &git2::Error, settings: &Settings, fail: impl FnOnce(Reason) -> Failure) -> Failure {
     let text = error.message();
     if text.contains("uthenticat") {
-        (Reason::AuthFailed, Some(settings.auth.advice()))
+        fail(Reason::AuthFailed).hint(settings.auth.advice())
     } else if error.code() == ErrorCode::Eof {
         // It started git, which said on its standard error why it ends.
-        (Reason::NotFound, Some(format!("Check `url`. {}", settings.auth.advice())))
+        fail(Reason::NotFound).hint(format!("Check `url`. {}", settings.auth.advice()))
     } else {
-        (Reason::Unreachable, way(settings))
+        Failure { hint: way(settings), ..fail(Reason::Unreachable) }
     }
 }
 

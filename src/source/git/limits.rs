@@ -48,9 +48,9 @@ fn set_up() -> Result<(), InitError> {
     let version = git2::Version::get();
     if let Some((_, name)) = [(version.https(), "https"), (version.ssh(), "ssh")].into_iter().find(|(there, _)| !there)
     {
-        return Err(InitError::Incomplete(name));
+        return Err(InitError(format!("libgit2 was built without {name}")));
     }
-    set_globals().map_err(|error| InitError::Refused(error.message().to_owned()))
+    set_globals().map_err(|error| InitError(format!("libgit2 refuses its settings: {}", error.message())))
 }
 
 /// Bounds every wait, and hides the configuration of the machine and of its users.

@@ -27,7 +27,6 @@ pub(super) fn open(path: &Path) -> Result<Repository, Failure> {
     Ok(repository)
 }
 
-/// Returns what a repository has.
 pub(super) fn list(repository: &Repository) -> Result<References, Failure> {
     let mut found = References::default();
     for reference in repository.references().map_err(|error| other(&error))? {

@@ -72,7 +72,6 @@ impl Place {
         Ok(repository)
     }
 
-    /// Throws the mirror away.
     pub(super) fn discard(&self) -> Result<(), Failure> {
         match fs::remove_dir_all(&self.folder) {
             Err(error) if error.kind() != io::ErrorKind::NotFound => Err(disk_failure(&self.folder, error)),

@@ -100,30 +100,20 @@ impl Reader<'_> {
     }
 
     fn read_file(&mut self, path: String, entry: &TreeEntry<'_>) -> Result<(), Failure> {
-        let content = self.load(entry.id()).map_err(|error| Failure::of_mirror(&error))?;
-        match content {
-            None => {
-                let reason = format!("the file is larger than {} MiB", MAX_FILE_BYTES >> 20);
-                self.tree.insert_unreadable(path, reason);
-            }
-            Some(content) if content.starts_with(LFS_POINTER) => {
-                self.tree.insert_unreadable(path, "the file is kept by Git LFS, which is not supported");
-            }
-            Some(content) => {
-                self.extent.file(content.len()).map_err(too_large)?;
-                self.tree.insert(path, content);
-            }
-        }
-        Ok(())
-    }
-
-    /// Returns the content of a file, or nothing if it is too large to be looked at.
-    fn load(&self, id: Oid) -> Result<Option<Vec<u8>>, git2::Error> {
-        let (size, _) = self.repository.odb()?.read_header(id)?;
+        let damaged = |error| Failure::of_mirror(&error);
+        let (size, _) = self.repository.odb().and_then(|odb| odb.read_header(entry.id())).map_err(damaged)?;
         if u64::try_from(size).unwrap_or(u64::MAX) > MAX_FILE_BYTES {
-            return Ok(None);
+            self.tree.insert_unreadable(path, format!("the file is larger than {} MiB", MAX_FILE_BYTES >> 20));
+            return Ok(());
         }
-        Ok(Some(self.repository.find_blob(id)?.content().to_vec()))
+        let file = self.repository.find_blob(entry.id()).map_err(damaged)?;
+        if file.content().starts_with(LFS_POINTER) {
+            self.tree.insert_unreadable(path, "the file is kept by Git LFS, which is not supported");
+            return Ok(());
+        }
+        self.extent.file(file.content().len()).map_err(too_large)?;
+        self.tree.insert(path, file.content().to_vec());
+        Ok(())
     }
 }
 
