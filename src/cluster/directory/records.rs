@@ -32,7 +32,6 @@ pub(super) fn lock(root: &Path) -> Result<File, Problem> {
     Ok(lock)
 }
 
-/// Reads a record.
 pub(super) fn read(root: &Path, name: &str) -> Result<Option<Record>, Problem> {
     let Some(text) = file::read(root, &path_of(name)?)? else { return Ok(None) };
     let data = serde_json::from_str(&text);
@@ -40,7 +39,6 @@ pub(super) fn read(root: &Path, name: &str) -> Result<Option<Record>, Problem> {
     Ok(Some(Record { data, version: digest(text.as_bytes()) }))
 }
 
-/// Lists the names of all records.
 pub(super) fn names(root: &Path) -> Result<BTreeSet<String>, Problem> {
     let names = names_in(&root.join(FOLDER))?;
     let names = names.iter().filter_map(|name| name.strip_suffix(".json"));

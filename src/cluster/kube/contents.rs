@@ -21,7 +21,6 @@ const PAGE: u32 = 500;
 /// Groups whose objects are measured and not stored.
 const MEASURED: &str = "metrics.k8s.io";
 
-/// A kind that can be listed.
 struct Listed {
     api_version: String,
     kind: String,

@@ -63,7 +63,6 @@ impl Discovery {
         }
     }
 
-    /// Returns which of the kinds the server has.
     pub(super) async fn find_all(&self, transport: &Transport, kinds: &BTreeSet<Gvk>) -> Result<Kinds, Failure> {
         let is_open = |kind: &&Gvk| {
             let known = self.lock();
@@ -82,7 +81,6 @@ impl Discovery {
         Ok(found)
     }
 
-    /// Returns where a kind lives.
     pub(super) async fn find(&self, transport: &Transport, kind: &Gvk) -> Result<Resource, Failure> {
         if let Some(resource) = self.find_known(kind) {
             return Ok(resource);

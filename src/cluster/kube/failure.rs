@@ -105,7 +105,6 @@ impl Refusal {
         self.status.details.iter().flat_map(|details| &details.causes)
     }
 
-    /// Tells whether the server objects to a field.
     pub(super) fn objects_to(&self, field: &str) -> bool {
         self.causes().any(|cause| cause.field == field)
     }
@@ -207,7 +206,6 @@ impl Failure {
         Self::NoConnection { server: server.to_owned(), problem, again }
     }
 
-    /// Returns the refusal with this code, if it is one.
     pub(super) fn refusal(&self, code: u16) -> Option<&Refusal> {
         match self {
             Self::Refused(refusal) if refusal.code == code => Some(refusal),

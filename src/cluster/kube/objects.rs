@@ -46,7 +46,8 @@ impl KubeCluster {
         let body = Conditional::new(object, only_if)?;
         self.trusts(mode)?;
         let mut request = address.patch(&id.name, &params, &Patch::Apply(&body)).map(printable)?;
-        if *only_if == Precondition::Absent && mode == Mode::Real && !is_completed(id) {
+        // To a Service the server itself adds something that is told: its address.
+        if *only_if == Precondition::Absent && mode == Mode::Real && !id.is_a("", "Service") {
             request.headers_mut().insert(ACCEPT, METADATA);
         }
         let applied = match self.transport.ask(request).await {
@@ -227,11 +228,6 @@ impl Serialize for Conditional<'_> {
 
 pub(super) fn live(body: Value) -> Result<Live, Failure> {
     Live::new(body).map_err(|error| no_object(&error.to_string()))
-}
-
-/// Tells whether the server itself adds something to an object that is told: the address of a Service.
-fn is_completed(id: &ObjectId) -> bool {
-    id.is_a("", "Service")
 }
 
 /// Completes what a server says of an object that it has just made: the rest of it is what was sent, and nobody has

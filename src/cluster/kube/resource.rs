@@ -20,7 +20,6 @@ pub(super) struct Attempt {
 }
 
 impl Attempt {
-    /// Describes a request for one object.
     pub(super) fn on(id: &ObjectId, verb: &str) -> Self {
         Self { secret: is_secret(&id.group, &id.kind), ..Self::to(format!("{verb} {id}")) }
     }
@@ -33,12 +32,10 @@ impl Attempt {
         }
     }
 
-    /// Says what was sent.
     pub(super) fn sending(self, body: &Value) -> Self {
         Self { sent: Masker::secrets(body), ..self }
     }
 
-    /// Describes a request for all objects of a kind.
     pub(super) fn on_all(kind: &Gvk, verb: &str) -> Self {
         let action = format!("{verb} the objects of kind {}", kind.kind);
         Self { secret: is_secret(&kind.group, &kind.kind), ..Self::to(action) }

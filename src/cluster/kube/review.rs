@@ -20,7 +20,6 @@ const REVIEWS: &str = "/apis/authorization.k8s.io/v1";
 const VERB: &str = "patch";
 
 impl KubeCluster {
-    /// Returns those of some kinds that may be applied everywhere.
     pub(super) async fn allowed_everywhere(&self, kinds: &BTreeSet<Gvk>) -> Result<BTreeSet<Gvk>, Failure> {
         let mut allowed = BTreeSet::new();
         for kind in kinds {
@@ -34,7 +33,6 @@ impl KubeCluster {
         Ok(allowed)
     }
 
-    /// Returns those of some kinds that may be applied in a namespace.
     pub(super) async fn allowed_within(
         &self,
         kinds: &BTreeSet<Gvk>,

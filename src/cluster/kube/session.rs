@@ -41,7 +41,6 @@ const TOKEN_FILE_AGE: SignedDuration = SignedDuration::from_secs(60);
 /// For how long a failure answers those who were waiting, instead of each of them trying it again.
 const FAILURE_AGE: Duration = Duration::from_secs(5);
 
-/// A client with credentials.
 pub(super) struct Session {
     pub(super) client: Client,
     /// The authorization that every request carries.

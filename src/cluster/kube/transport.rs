@@ -61,7 +61,6 @@ pub(super) struct Answer {
 }
 
 impl Answer {
-    /// Reads the JSON that was sent.
     pub(super) fn json<T: DeserializeOwned>(&self) -> Result<T, Failure> {
         serde_json::from_slice(&self.body).map_err(|error| {
             // What it quotes may be a value.
@@ -97,7 +96,6 @@ impl Transport {
         Self { sessions, places, limit, unanswered: Mutex::default(), distance }
     }
 
-    /// Asks for the JSON at an address.
     pub(super) async fn get(&self, address: &str) -> Result<Value, Failure> {
         self.ask(Request::get(address).body(Vec::new())?).await
     }
@@ -107,7 +105,6 @@ impl Transport {
         self.answer(request).await?.json()
     }
 
-    /// Sends a request and returns all that comes back.
     pub(super) async fn answer(&self, request: Request<Vec<u8>>) -> Result<Answer, Failure> {
         let _place = self.places.acquire().await.expect("nobody closes the semaphore");
         let session = self.sessions.current().await?;

@@ -13,11 +13,11 @@ use sha2::{Digest as _, Sha256};
 
 use super::choice::Choice;
 use super::material::Piece;
-use super::user::{Credentials, Plugins};
+use super::user::Credentials;
 use super::{Access, KubeconfigError, Login, Place, Settings, StandardLookup, user};
 use crate::basics::pem::certificates;
+use crate::cluster::exec::Plugins;
 
-/// Checks everything that a context stands for.
 pub(super) fn check(
     choice: &Choice<'_>,
     name: &str,
