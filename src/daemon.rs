@@ -5,6 +5,7 @@
 //! source and a sync goes only the news that there is something new; what a round sees it reads itself.
 
 use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -29,7 +30,7 @@ use crate::history::archive::vault::VaultError;
 use crate::history::journal;
 use crate::process::http::{self, HttpError, Listen, Shown};
 use crate::process::metrics::Metrics;
-use crate::process::service::{Notifier, Progress, Readiness, Signal, SignalError, Signals, keep_alive};
+use crate::process::service::{Notifier, Progress, Signal, SignalError, Signals, keep_alive};
 use crate::reconcile::aliases::Aliases;
 use crate::reconcile::fleet;
 use crate::reconcile::model::Order;
@@ -65,25 +66,18 @@ pub(crate) type Reload<'a> = dyn Fn() -> Result<Config, String> + Send + std::ma
 /// The reason why the daemon cannot run.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum DaemonError {
-    /// The state cannot be used.
     #[error("cannot use the state directory")]
     State(#[source] StateError),
-    /// The pages cannot be served.
     #[error("cannot serve metrics and health")]
     Http(#[source] HttpError),
-    /// Signals cannot be received.
     #[error("cannot receive signals")]
     Signal(#[source] SignalError),
-    /// A failure to keep what rounds change.
     #[error("cannot keep what rounds change")]
     Archive(#[source] VaultError),
-    /// A pack cannot be used.
     #[error("cannot start")]
     Pack(#[source] UnusablePack),
-    /// A source cannot be set up.
     #[error("cannot start")]
     Source(#[source] assemble::SourceSetupError),
-    /// A schedule makes no sense.
     #[error("cannot use the schedule of sync {0:?}")]
     Schedule(String, #[source] ScheduleError),
 }
@@ -108,7 +102,7 @@ struct Shared {
     installation: String,
     metrics: Arc<Metrics>,
     progress: Progress,
-    readiness: Readiness,
+    readiness: Arc<AtomicBool>,
     troubles: Troubles,
     clock: Arc<dyn Clock>,
 }
@@ -124,15 +118,15 @@ pub(crate) async fn run(config: Config, host: &Host, reload: &Reload<'_>) -> Res
         installation,
         metrics: Arc::new(Metrics::new(env!("CARGO_PKG_VERSION"))),
         progress: Progress::new(Arc::clone(&host.clock)),
-        readiness: Readiness::default(),
+        readiness: Arc::default(),
         clock: Arc::clone(&host.clock),
     });
     let mut signals = Signals::new().map_err(DaemonError::Signal)?;
     let stop = CancellationToken::new();
     serve(&config, &shared, &stop).await?;
-    let generation = Generation::start(config, &shared)?;
+    let generation = Prepared::new(config, &shared)?.start(&shared);
     shared.metrics.reloaded(true);
-    shared.readiness.set(true);
+    shared.readiness.store(true, Ordering::Relaxed);
     host.notifier.ready(&generation.status());
     info!(version = env!("CARGO_PKG_VERSION"), syncs = generation.config.settings.syncs.len(), "started");
     // Pings go on while rounds of an old configuration, or the last ones, come to their end.
@@ -159,7 +153,7 @@ async fn obey(
         }
     }
     info!("stops");
-    shared.readiness.set(false);
+    shared.readiness.store(false, Ordering::Relaxed);
     host.notifier.stopping();
     generation.stop().await;
 }
@@ -177,7 +171,7 @@ async fn serve(config: &Config, shared: &Arc<Shared>, stop: &CancellationToken) 
     let router = http::router(Shown {
         metrics: Arc::clone(&shared.metrics),
         progress: shared.progress.clone(),
-        readiness: shared.readiness.clone(),
+        readiness: Arc::clone(&shared.readiness),
     });
     let stop = stop.clone();
     tokio::spawn(async move {
@@ -249,10 +243,6 @@ struct Prepared {
 }
 
 impl Generation {
-    fn start(config: Config, shared: &Arc<Shared>) -> Result<Self, DaemonError> {
-        Prepared::new(config, shared).map(|prepared| prepared.start(shared))
-    }
-
     fn status(&self) -> String {
         let settings = &self.config.settings;
         format!(
@@ -302,7 +292,7 @@ impl Prepared {
                 };
                 let last = journal::last(&shared.state, name, &cluster.name).map(|report| report.started);
                 let sync = Sync::new(cluster, order, Arc::clone(&all), &config);
-                let timer = Timer::new(schedule.clone(), sync.title(), shared.clock.now(), last);
+                let timer = Timer::new(schedule.clone(), &sync.title, shared.clock.now(), last);
                 syncs.push((sync, timer));
             }
         }
@@ -327,7 +317,7 @@ impl Prepared {
             by_source.entry(sync.source().to_owned()).or_default().push(Arc::clone(&nudges));
             let (shared, stop, slot) = (Arc::clone(shared), stop.clone(), self.caches.slot(sync.source()));
             tasks.spawn(async move {
-                let pulse = shared.progress.watch(sync.title());
+                let pulse = shared.progress.watch(&sync.title);
                 let sync = Arc::new(sync);
                 let round = |cause| Arc::clone(&sync).round(cause, slot.clone(), Arc::clone(&shared), stop.clone());
                 drive(timer, shared.clock.as_ref(), &nudges, &pulse, &stop, round).await;

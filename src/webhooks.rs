@@ -86,7 +86,7 @@ pub(crate) fn deliveries(
 /// Drops what waits for webhooks that are in the config file no more.
 pub(crate) fn forget_others(state: &State, config: &Config) {
     let is_known = |name: &str| config.settings.reports.webhooks.contains_key(name);
-    for name in queue::names(state).into_iter().filter(|name| !is_known(name)) {
+    for name in state.names(queue::FOLDER).into_iter().filter(|name| !is_known(name)) {
         let lost = Queue::new(state, &name).clear();
         if lost > 0 {
             warn!(webhook = name, lost, "notifications are lost, because the webhook is in the config file no more");
@@ -101,19 +101,19 @@ pub(crate) async fn flush(deliveries: Vec<Delivery>) -> Vec<(String, String)> {
 }
 
 async fn flush_one(mut delivery: Delivery) -> Option<(String, String)> {
-    let deadline = Instant::now() + delivery.limit();
+    let limit = delivery.settings.timeout.0;
+    let deadline = Instant::now() + limit;
     loop {
         match timeout_at(deadline, delivery.step()).await {
-            // Another process is at it.
-            Ok(Step::Nothing | Step::Elsewhere) => return None,
+            Ok(Step::Nothing) => return None,
             Ok(Step::Done) => {}
             Ok(Step::Wait(pause, why)) => {
                 if Instant::now() + pause >= deadline {
-                    return Some((delivery.name().to_owned(), why));
+                    return Some((delivery.name, why));
                 }
                 sleep(pause).await;
             }
-            Err(_) => return Some((delivery.name().to_owned(), format!("no answer within {:?}", delivery.limit()))),
+            Err(_) => return Some((delivery.name, format!("no answer within {limit:?}"))),
         }
     }
 }
@@ -126,7 +126,7 @@ pub(crate) async fn carry(mut delivery: Delivery) {
     loop {
         match delivery.step().await {
             Step::Done => {}
-            Step::Nothing | Step::Elsewhere => sleep(LOOK_AGAIN).await,
+            Step::Nothing => sleep(LOOK_AGAIN).await,
             Step::Wait(pause, _) => sleep(pause).await,
         }
     }

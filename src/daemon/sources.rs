@@ -17,7 +17,6 @@ use super::{Shared, Slot};
 use crate::basics::lock::lock;
 use crate::config::Config;
 use crate::desired::assemble::{self, SourceSetupError};
-use crate::process::service::LONGEST_WAIT;
 use crate::source::SourceError;
 use crate::source::cache::{SourceCache, TROUBLES, Trouble};
 use crate::source::watch::{Watcher, watch};
@@ -104,18 +103,9 @@ impl Polled {
             self.tell(name, result, nudges, shared);
             let pause =
                 self.poll.saturating_mul(2_u32.saturating_pow(failures.min(10))).min(LONGEST_PAUSE.max(self.poll));
-            let mut left = pause;
-            while !left.is_zero() && !stop.is_cancelled() {
-                pulse.touch();
-                let wait = left.min(LONGEST_WAIT);
-                left = left.saturating_sub(wait);
-                let is_nudged = tokio::select! {
-                    woken = timeout(wait, changed.notified()) => woken.is_ok(),
-                    () = stop.cancelled() => return,
-                };
-                if is_nudged {
-                    break;
-                }
+            tokio::select! {
+                _ = pulse.during(timeout(pause, changed.notified())) => {}
+                () = stop.cancelled() => return,
             }
         }
     }

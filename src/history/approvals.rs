@@ -15,14 +15,14 @@ use tracing::{error, info};
 
 use crate::report::outcome::Outcome;
 use crate::report::{ClusterReport, ClusterState};
+use crate::state::State;
 use crate::state::store::Store;
-use crate::state::{State, StateError};
 
 /// The holds that wait, by sync and cluster.
 const ASKED: Store<Vec<Hold>> = Store::new("asked");
 
 /// The approvals, by token.
-const GIVEN: Store<Approval> = Store::new("approvals");
+pub(crate) const GIVEN: Store<Approval> = Store::new("approvals");
 
 /// Something that waits for approval.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -73,11 +73,6 @@ pub(crate) fn waiting(state: &State) -> Vec<Asked> {
 pub(crate) fn given(state: &State, now: Timestamp) -> Vec<Approval> {
     let tokens = GIVEN.names(state, &[]);
     tokens.iter().filter_map(|token| GIVEN.read(state, &[token])).filter(|approval| now < approval.until).collect()
-}
-
-/// Records an approval.
-pub(crate) fn give(state: &State, approval: &Approval) -> Result<(), StateError> {
-    GIVEN.write(state, &[&approval.token], approval)
 }
 
 /// Returns the tokens that are approved for a sync on a cluster.

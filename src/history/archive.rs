@@ -101,10 +101,7 @@ impl Archive {
     /// Returns what masks secrets where nothing is written: as in the rounds of this installation if there has been one,
     /// else with a key for this process alone.
     pub fn masker(state: &State, settings: &Settings) -> Masker {
-        match Self::existing(state, settings) {
-            Ok(vault) => vault.masker().clone(),
-            Err(_) => Masker::new(rand::random()),
-        }
+        Self::existing(state, settings).map_or_else(|_| Masker::new(rand::random()), |vault| vault.masker().clone())
     }
 
     /// Returns what reads and writes its files.

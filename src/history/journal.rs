@@ -21,8 +21,7 @@ use crate::report::form::ReportFormat;
 use crate::report::trend::{date, undated};
 use crate::report::{ClusterReport, ClusterState, Report};
 use crate::state::store::Store;
-use crate::state::timekeeping;
-use crate::state::{State, StateError, share_file};
+use crate::state::{State, StateError, share_file, timekeeping};
 
 /// The last report of a sync on a cluster, and what it said apart from the time.
 #[derive(Debug, Serialize, Deserialize)]

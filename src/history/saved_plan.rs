@@ -101,22 +101,16 @@ pub(crate) struct PlannedCluster {
 /// A plan cannot be written or read.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum PlanFileError {
-    /// The file cannot be read.
     #[error("cannot read the plan {0:?}")]
     Read(PathBuf, #[source] io::Error),
-    /// The file cannot be written.
     #[error("cannot write the plan {0:?}")]
     Write(PathBuf, #[source] io::Error),
-    /// It is no plan.
     #[error("{0:?} is no plan of gatewright, or was cut off")]
     NoPlan(PathBuf),
-    /// It was written by another version.
     #[error("the plan {0:?} has the form {1:?}, and this version reads {FORM}{VERSION}")]
     OtherVersion(PathBuf, String),
-    /// It was changed by somebody, or written elsewhere.
     #[error("the plan {0:?} is not as this installation has written it")]
     Forged(PathBuf),
-    /// It is not as it was written.
     #[error("the plan {0:?} is damaged: it is not as it was written")]
     Damaged(PathBuf),
 }

@@ -136,7 +136,6 @@ impl Metrics {
         self.holds.replace(&[("sync", sync), ("cluster", cluster)], fresh);
     }
 
-    /// Records whether a sync is suspended.
     pub(crate) fn suspended(&self, sync: &str, is_suspended: bool) {
         self.suspended.with(&[("sync", sync)], |gauge| _ = gauge.set(i64::from(is_suspended)));
     }
@@ -161,13 +160,11 @@ impl Metrics {
         self.notifications.with(&[("webhook", webhook), ("result", result)], |its| _ = its.inc_by(count as u64));
     }
 
-    /// Sets how many notifications wait for a webhook.
     pub(crate) fn notifications_wait(&self, webhook: &str, count: usize) {
         let count = i64::try_from(count).unwrap_or(i64::MAX);
         self.waiting.with(&[("webhook", webhook)], |gauge| _ = gauge.set(count));
     }
 
-    /// Records whether a cluster answered.
     pub(crate) fn cluster_up(&self, cluster: &str, up: bool) {
         self.clusters.with(&[("cluster", cluster)], |gauge| _ = gauge.set(i64::from(up)));
     }

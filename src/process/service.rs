@@ -11,7 +11,6 @@ use std::os::linux::net::SocketAddrExt;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::net::{SocketAddr, UnixDatagram};
 use std::pin::pin;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -42,7 +41,9 @@ impl Notifier {
 
     /// Tells that the process is up, or that a reload has ended, whether it succeeded or not.
     pub(crate) fn ready(&self, status: &str) {
-        self.tell(&[NotifyState::Ready, NotifyState::Status(&one_line(status))]);
+        // Each line of a message is an assignment, so a text from elsewhere must not begin another one.
+        let status = status.replace(char::is_control, " ");
+        self.tell(&[NotifyState::Ready, NotifyState::Status(&status)]);
     }
 
     /// Tells that a reload has begun; [`Notifier::ready`] must follow.
@@ -55,7 +56,6 @@ impl Notifier {
         }
     }
 
-    /// Tells that the process is shutting down.
     pub(crate) fn stopping(&self) {
         self.tell(&[NotifyState::Stopping]);
     }
@@ -76,28 +76,6 @@ fn send(name: &OsString, message: &[u8]) -> io::Result<()> {
         None => SocketAddr::from_pathname(name)?,
     };
     UnixDatagram::unbound()?.send_to_addr(message, &address).map(|_| ())
-}
-
-/// Each line of a message is an assignment, so a text from elsewhere must not begin another one.
-fn one_line(text: &str) -> String {
-    text.replace(char::is_control, " ")
-}
-
-/// Whether the process can do its work: set once the configuration is loaded and every loop runs, and taken back when
-/// it stops.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct Readiness(Arc<AtomicBool>);
-
-impl Readiness {
-    /// Says whether the process is ready.
-    pub(crate) fn set(&self, ready: bool) {
-        self.0.store(ready, Ordering::Relaxed);
-    }
-
-    /// Tells whether the process is ready.
-    pub(crate) fn get(&self) -> bool {
-        self.0.load(Ordering::Relaxed)
-    }
 }
 
 /// Which loops of the process move. Every loop that must not stop holds a [`Pulse`] and touches it as it goes round.
@@ -167,6 +145,7 @@ impl Pulse {
     /// Waits for work that may take long, and shows meanwhile that the loop moves.
     pub(crate) async fn during<F: Future>(&self, work: F) -> F::Output {
         let mut work = pin!(work);
+        self.touch();
         loop {
             tokio::select! {
                 done = &mut work => return done,

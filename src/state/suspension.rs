@@ -10,7 +10,8 @@ use serde::{Deserialize, Serialize};
 use crate::state::store::Store;
 use crate::state::{State, StateError};
 
-const SUSPENDED: Store<Suspension> = Store::new("suspended");
+/// The suspensions, by sync.
+pub(crate) const SUSPENDED: Store<Suspension> = Store::new("suspended");
 
 /// The reason why a sync has no rounds.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -52,16 +53,6 @@ pub(crate) fn of(state: &State, sync: &str, now: Timestamp) -> Result<Option<Sus
     Ok(suspension.filter(|suspension| suspension.until.is_none_or(|until| now < until)))
 }
 
-/// Suspends a sync; what was said before is replaced.
-pub(crate) fn set(state: &State, sync: &str, suspension: &Suspension) -> Result<(), StateError> {
-    SUSPENDED.write(state, &[sync], suspension)
-}
-
-/// Ends the suspension of a sync.
-pub(crate) fn end(state: &State, sync: &str) -> Result<(), StateError> {
-    SUSPENDED.remove(state, &[sync])
-}
-
 #[cfg(test)]
 mod tests {
     use gatewright_engine::error::Chain;
@@ -75,10 +66,10 @@ mod tests {
         let at = |text: &str| text.parse::<Timestamp>().expect("it is a time");
         let (now, later) = (at("2026-11-20T12:00:00Z"), at("2026-11-20T14:00:00Z"));
         assert_eq!(of(&state, "edge", now).ok(), Some(None));
-        end(&state, "edge").expect("there is nothing to end");
+        SUSPENDED.remove(&state, &["edge"]).expect("there is nothing to end");
 
         let two_hours = Suspension::new("freeze", Some("ada"), now, Some(Duration::from_hours(2)));
-        set(&state, "edge", &two_hours).expect("it is written");
+        SUSPENDED.write(&state, &["edge"], &two_hours).expect("it is written");
         assert_eq!(of(&state, "edge", now).ok(), Some(Some(two_hours.clone())));
         assert_eq!(of(&state, "other", now).ok(), Some(None));
         assert_eq!(of(&state, "edge", later).ok(), Some(None));
@@ -86,9 +77,9 @@ mod tests {
         assert_eq!(two_hours.words(), words);
 
         let forever = Suspension::new("freeze", None, now, None);
-        set(&state, "edge", &forever).expect("it is written");
+        SUSPENDED.write(&state, &["edge"], &forever).expect("it is written");
         assert_eq!(of(&state, "edge", Timestamp::MAX).ok(), Some(Some(forever)));
-        end(&state, "edge").expect("it is ended");
+        SUSPENDED.remove(&state, &["edge"]).expect("it is ended");
         assert_eq!(of(&state, "edge", now).ok(), Some(None));
     }
 

@@ -70,7 +70,6 @@ pub(crate) fn record(state: &State, clock: &dyn Clock) -> Timestamp {
     now.time
 }
 
-/// Returns the time that is believed.
 pub(crate) fn believed(state: &State, clock: &dyn Clock) -> Timestamp {
     looked(state, clock).1.time
 }

@@ -12,8 +12,7 @@ use super::queue::{Queue, Waiting};
 use crate::basics::clock::Clock;
 use crate::config::webhooks::WebhookSettings;
 use crate::process::metrics::Metrics;
-use crate::state::State;
-use crate::state::timekeeping;
+use crate::state::{State, timekeeping};
 
 /// The wait after the first failure; it doubles.
 const FIRST_PAUSE: Duration = Duration::from_secs(1);
@@ -24,10 +23,9 @@ const LONGEST_PAUSE: Duration = Duration::from_mins(5);
 /// The longest wait that a server may ask for.
 const LONGEST_WISH: Duration = Duration::from_hours(1);
 
-/// Sends to one webhook.
 pub(crate) struct Delivery {
-    name: String,
-    settings: WebhookSettings,
+    pub(super) name: String,
+    pub(super) settings: WebhookSettings,
     state: State,
     queue: Queue,
     metrics: Arc<Metrics>,
@@ -39,10 +37,8 @@ pub(crate) struct Delivery {
 /// The result of a step.
 #[derive(Debug)]
 pub(crate) enum Step {
-    /// Nothing waits.
+    /// Nothing waits, or another process sends it.
     Nothing,
-    /// Another process sends.
-    Elsewhere,
     /// One is delivered, or given up.
     Done,
     /// It failed, and is to be tried again after this time.
@@ -72,16 +68,6 @@ impl Delivery {
         Self { name: name.to_owned(), settings: settings.clone(), state, queue, metrics, clock, failures: 0 }
     }
 
-    /// Returns the name of the webhook.
-    pub(crate) fn name(&self) -> &str {
-        &self.name
-    }
-
-    /// Returns how long one try may take.
-    pub(crate) fn limit(&self) -> Duration {
-        self.settings.timeout.0
-    }
-
     /// Sends what waits longest. When this is not awaited to its end it may be sent again, under the same name.
     pub(crate) async fn step(&mut self) -> Step {
         let waiting = self.queue.len();
@@ -91,7 +77,7 @@ impl Delivery {
         }
         let lock = match self.queue.lock() {
             Ok(Some(lock)) => lock,
-            Ok(None) => return Step::Elsewhere,
+            Ok(None) => return Step::Nothing,
             Err(error) => {
                 let why = format!("cannot lock the notifications: {error}");
                 return Step::Wait(self.fails(&why), why);

@@ -7,7 +7,7 @@ use crate::basics::private::{no_link, try_lock};
 use crate::state::{State, StateError};
 
 /// The folder of all that waits, below the state folder: one for each webhook.
-const FOLDER: &str = "webhooks";
+pub(super) const FOLDER: &str = "webhooks";
 
 /// More than this is no news any more.
 const MOST: usize = 100;
@@ -19,7 +19,6 @@ pub(super) struct Queue {
     folder: String,
 }
 
-/// One notification.
 #[derive(Debug)]
 pub(super) struct Waiting {
     /// The id by which it is known, the same in every try.
@@ -83,11 +82,6 @@ impl Queue {
     }
 }
 
-/// Returns the names of all webhooks for which something was left once.
-pub(super) fn names(state: &State) -> Vec<String> {
-    state.names(FOLDER)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -105,7 +99,7 @@ mod tests {
         assert_eq!(queue.put("n999", b"{}").expect("it is written"), 1);
         assert_eq!((queue.len(), queue.oldest().expect("there is one").id), (MOST, "n001".to_owned()));
         queue.remove(&queue.oldest().expect("there is one").id);
-        assert_eq!((queue.len(), names(&state)), (MOST - 1, vec!["ops".to_owned()]));
+        assert_eq!((queue.len(), state.names(FOLDER)), (MOST - 1, vec!["ops".to_owned()]));
         assert_eq!((queue.clear(), queue.len()), (MOST - 1, 0));
     }
 

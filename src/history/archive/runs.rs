@@ -27,12 +27,8 @@ const STAMP: &str = "%Y%m%dT%H%M%S";
 /// The number of rounds of each sync on the same clusters that stay, however old they are: a clock may be wrong.
 const NEWEST: usize = 3;
 
-/// The record of what a round has done.
-#[derive(Clone, Debug)]
-pub struct Recorded {
-    /// The subject of the round on each cluster, and its changes there.
-    pub clusters: BTreeMap<String, (About, Vec<Change>)>,
-}
+/// The record of what a round has done: its subject on each cluster, and its changes there.
+pub type Recorded = BTreeMap<String, (About, Vec<Change>)>;
 
 /// The outline of what a round was about to do on a cluster.
 #[derive(Clone, Debug)]
@@ -96,7 +92,7 @@ pub fn outline(vault: &Vault, run: &str) -> Result<BTreeMap<String, Outline>, Va
 
 /// Reads what a run has done, on all its clusters.
 pub fn read(vault: &Vault, run: &str) -> Result<Recorded, VaultError> {
-    on_each(vault, run, |cluster| read_cluster(vault, run, cluster)).map(|clusters| Recorded { clusters })
+    on_each(vault, run, |cluster| read_cluster(vault, run, cluster))
 }
 
 fn on_each<T>(

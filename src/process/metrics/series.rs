@@ -35,7 +35,6 @@ pub(super) struct Series<M> {
     fresh: fn() -> M,
 }
 
-/// A series of whatever metric.
 pub(super) trait Forget {
     /// Drops the metrics of all label sets that have these labels.
     fn forget(&self, labels: &Labels<'_>);
@@ -49,7 +48,6 @@ impl<M> Series<M> {
 }
 
 impl<M: EncodeMetric + TypedMetric + fmt::Debug + Send + 'static> Series<M> {
-    /// Makes the metric and registers it.
     pub(super) fn new(registry: &mut Registry, name: &str, help: &str) -> Self
     where
         M: Default,
