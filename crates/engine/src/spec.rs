@@ -90,7 +90,7 @@ pub struct Metadata {
     pub annotations: Option<BTreeMap<String, String>>,
 }
 
-/// A resource whose `spec` is an `S`: parameters of any kind, with the schema of the whole document.
+/// A resource whose `spec` is an `S`: a Gateway, or parameters of any kind, with the schema of the whole document.
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Resource<S> {
@@ -104,7 +104,6 @@ pub struct Resource<S> {
     /// Its spec.
     pub spec: S,
     /// Written by controllers; ignored.
-    #[serde(default)]
     pub status: Option<Value>,
 }
 

@@ -36,7 +36,6 @@ pub struct Manifest {
     #[serde(default)]
     pub merge: Vec<Line>,
     /// The lowest layer of parameters, a file: of a pack without a generator of its own.
-    #[serde(default)]
     pub defaults: Option<String>,
     /// Values that are computed, in this order: of a pack without a generator of its own.
     #[serde(default)]
@@ -53,13 +52,10 @@ pub struct Manifest {
     #[serde(default)]
     pub kinds: Rows,
     /// The operator that provisions its specs where it is at work.
-    #[serde(default)]
     pub operator: Option<Operator>,
     /// The way in which its control plane is told that somebody else provisions a Gateway; absent if it cannot be told.
-    #[serde(default)]
     pub self_managed: Option<SelfManaged>,
     /// By what its objects are known on any cluster, whoever has made them.
-    #[serde(default)]
     pub traces: Option<Traces>,
     /// The parameters that patch what is rendered.
     #[serde(default)]
@@ -135,7 +131,6 @@ pub struct Claim {
     /// Versions that are read.
     pub versions: Vec<String>,
     /// The file with the JSON schema of the whole document; absent: anything goes.
-    #[serde(default)]
     pub schema: Option<String>,
 }
 
@@ -203,7 +198,6 @@ pub struct HealthHint {
     /// Their kind.
     pub kind: String,
     /// An expression of the templates' language that must be true; absent: always.
-    #[serde(default)]
     pub when: Option<String>,
     /// An expression in CEL over `object` that is true once the object is what it should be.
     pub current: String,
@@ -285,6 +279,5 @@ pub struct ParameterKind {
     /// Versions that are read.
     pub versions: Vec<String>,
     /// The file with the JSON schema of what parameters say: of a pack without a generator of its own.
-    #[serde(default)]
     pub schema: Option<String>,
 }

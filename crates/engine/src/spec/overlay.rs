@@ -141,13 +141,10 @@ pub struct SpecName {
     #[schemars(length(min = 1))]
     pub kind: String,
     /// API group; absent: any.
-    #[serde(default)]
     pub group: Option<String>,
     /// Namespace; absent: any.
-    #[serde(default)]
     pub namespace: Option<String>,
     /// Name; absent: any.
-    #[serde(default)]
     pub name: Option<String>,
 }
 
@@ -172,7 +169,6 @@ pub struct ObjectPatch {
     #[serde(default, rename = "type")]
     pub kind: Option<PatchType>,
     /// The key of a `ConfigMap`'s `data` whose YAML or JSON is patched instead of the object.
-    #[serde(default)]
     #[schemars(length(min = 1))]
     pub data_key: Option<String>,
     /// The patch.
@@ -184,13 +180,11 @@ pub struct ObjectPatch {
 #[schemars(extend("x-gatewright-slips" = {"namespace": "all objects of a Gateway are in its namespace"}))]
 pub struct ObjectTarget {
     /// API group, empty for the core group; absent: any.
-    #[serde(default)]
     pub group: Option<String>,
     /// Kind.
     #[schemars(length(min = 1))]
     pub kind: String,
     /// Name; absent: any.
-    #[serde(default)]
     pub name: Option<String>,
 }
 
@@ -202,7 +196,6 @@ pub struct Bound {
     #[schemars(length(min = 1))]
     pub rule: String,
     /// The message for somebody who breaks it.
-    #[serde(default)]
     pub message: Option<String>,
 }
 
