@@ -27,7 +27,7 @@ use crate::kinds::name::KindName;
 use crate::merge::Table;
 use crate::merge::origin::{Layer, LayerName, Merged};
 use crate::object::Object;
-use crate::problem::{Place, Problem};
+use crate::problem::{Place, Problem, Scope};
 use crate::render::{RenderError, Renderer, TemplateError};
 use crate::schema::{Schema, SchemaError};
 use crate::selector::Capabilities;
@@ -36,7 +36,7 @@ use crate::spec::listener_set::ListenerSet;
 use crate::spec::overlay::Bound;
 use crate::spec::{Document, GATEWAY_API, Kind, Kinds, Sense, Specs, base_kinds};
 use crate::tree::files::FilesError;
-use crate::yaml::{self, Node, Position, YamlError};
+use crate::yaml::{self, Node, YamlError};
 use manifest::{Claim, Generated, Manifest, ParameterKind};
 
 /// The spec that a unit is rendered from, with all that belongs to it.
@@ -81,7 +81,7 @@ impl Subject<'_> {
 
     /// Returns a problem with the spec as a whole.
     pub fn problem(&self, message: &str) -> Problem {
-        Problem::document(self.document.place(), message).about(self.document.id.clone())
+        self.document.problem(&[], message)
     }
 
     /// Reads merged parameters as a type; a mistake that only the layers together make shows here.
@@ -336,9 +336,8 @@ impl Pack {
         let (Some((file, node)), Some(schema)) = (&self.settings, schema) else { return Vec::new() };
         let path = ["packs", self.manifest.name.as_str(), "parameters"];
         let problem = |mistake: Mistake| {
-            let Position { line, column } = mistake.position;
-            let place = Place { file: Arc::clone(file), line, column };
-            Problem { hint: mistake.hint, ..Problem::file(place, mistake.message) }
+            let place = Place::at(file, mistake.position);
+            Problem { scope: Scope::File, ..mistake.at(place) }
         };
         check_layer(node, schema, "spec", &path).into_iter().map(problem).collect()
     }

@@ -103,7 +103,7 @@ impl<'a> Said<'a> {
     }
 
     fn place(&self, position: Position) -> Place {
-        Place { file: self.layer.file.clone(), line: position.line, column: position.column }
+        Place::at(&self.layer.file, position)
     }
 
     /// Returns the place of what a path leads to in this overlay, or of the nearest thing around it that exists.

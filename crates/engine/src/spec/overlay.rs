@@ -60,9 +60,8 @@ impl OverlayFolders {
         if !is_overlay || self.hold(&document.file) {
             return None;
         }
-        let problem = Problem::document(document.place(), "overlays of this folder do not count");
         let hint = "move it to a folder of the platform, or name its folder in overlays.paths of the sync";
-        Some(problem.about(document.id.clone()).hint(hint))
+        Some(document.problem(&[], "overlays of this folder do not count").hint(hint))
     }
 }
 

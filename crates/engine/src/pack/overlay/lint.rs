@@ -26,11 +26,7 @@ pub(super) fn lint(said: &Said<'_>, object: &Object, change: &Value) -> Vec<Prob
 fn unknown(said: &Said<'_>, object: &Object, change: &Value) -> Vec<Problem> {
     let warning = |field: UnknownField| {
         let message = format!("{}: {} is no field of {} that we know", said.overlay.path, Path(&field.path), field.of);
-        let problem = Problem::warning(said.place_of(&field.path), message);
-        match field.near {
-            Some(near) => problem.hint(format!("did you mean {near:?}?")),
-            None => problem,
-        }
+        Problem::warning(said.place_of(&field.path), message).meant(field.near)
     };
     unknown_fields(change, &object.gvk()).into_iter().map(warning).collect()
 }
