@@ -91,8 +91,7 @@ impl<'a> Writer<'a> {
                 "with specs: apply the control plane would provision it too, and that of pack {:?} cannot be told not to",
                 pack.manifest.name
             );
-            let problem = Problem::document(document.place(), message).about(document.id.clone());
-            Box::new(problem.hint("set specs: render for the sync"))
+            document.problem(&[], message).hint("set specs: render for the sync")
         })?;
         let mut gateway = self.write(document)?.into_body();
         let id = parameters.id();
@@ -149,7 +148,7 @@ impl<'a> Writer<'a> {
         let Some(pack) = packs.of_controller(&spec.controller_name) else { return Ok(None) };
         if pack.manifest.classes.contains_key(&document.id.name) {
             let message = format!("{} makes this class itself, so the document is not applied", spec.controller_name);
-            return Err(Box::new(Problem::warning(document.place(), message).about(document.id.clone())));
+            return Err(Problem::warning(document.place(), message).about(document.id.clone()).into());
         }
         let mut body = self.write(document)?.into_body();
         if let Some(reference) = &spec.parameters_ref {
@@ -157,8 +156,7 @@ impl<'a> Writer<'a> {
             let id = ObjectId::new(&reference.group, &reference.kind, namespace, &reference.name);
             if !self.specs.documents.contains_key(&id) {
                 let message = format!("there is no usable {id} in the source");
-                let place = document.place_of(&["spec", "parametersRef"]);
-                return Err(Box::new(Problem::document(place, message).about(document.id.clone())));
+                return Err(document.problem(&["spec", "parametersRef"], message).into());
             }
             body["spec"]["parametersRef"]["namespace"] = namespace.into();
             self.parameters.entry(id).or_default().insert(document.id.clone());
@@ -222,8 +220,7 @@ fn self_managed(gateway: &Document, Declaration { gvk, spec }: &Declaration) -> 
 }
 
 fn object(document: &Document, body: Value) -> Result<Object, Box<Problem>> {
-    let problem = |error: crate::object::ObjectError| Problem::document(document.place(), error.to_string());
-    Object::new(body).map_err(|error| Box::new(problem(error).about(document.id.clone())))
+    Object::new(body).map_err(|error| document.problem(&[], error.to_string()).into())
 }
 
 #[cfg(test)]
