@@ -186,7 +186,8 @@ impl Decision<'_> {
         if let Some(other) = other_owner(self.unit, live).or_else(|| system(live).map(str::to_owned)) {
             return Err(Reason::Foreign(other));
         }
-        match self.inputs.policies.marker.owner(&without_owners(live)) {
+        // Whoever its owner is, its marks tell whose it is.
+        match self.inputs.policies.marker.owner(&live.object.clone().without_metadata("ownerReferences")) {
             Owner::Us | Owner::Nobody => {}
             Owner::Other(_) if self.inputs.policies.adopt == Adopt::Always => {}
             other @ (Owner::Other(_) | Owner::OtherSync(_) | Owner::OtherInstallation(_)) => {
@@ -274,13 +275,4 @@ impl Decision<'_> {
         let step = Step::new(&self.unit.id, object.id(), object.gvk(), action);
         Step { object: Some(object.clone()), differences, note, ..step }
     }
-}
-
-/// A live object as its marks tell of it, whoever its owner is.
-fn without_owners(live: &Live) -> Object {
-    let mut body = live.object.body().clone();
-    if let Some(metadata) = body["metadata"].as_object_mut() {
-        metadata.remove("ownerReferences");
-    }
-    Object::new(body).unwrap_or_else(|_| live.object.clone())
 }
