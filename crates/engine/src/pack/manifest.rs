@@ -156,24 +156,17 @@ pub struct Template {
 
 /// A template as it is written: its file, or that and a condition.
 #[derive(Deserialize)]
-#[serde(untagged)]
+#[serde(untagged, deny_unknown_fields)]
 enum WrittenTemplate {
     File(String),
-    Conditional(Conditional),
-}
-
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct Conditional {
-    file: String,
-    when: Option<String>,
+    Conditional { file: String, when: Option<String> },
 }
 
 impl From<WrittenTemplate> for Template {
     fn from(written: WrittenTemplate) -> Self {
         match written {
             WrittenTemplate::File(file) => Self { file, when: None },
-            WrittenTemplate::Conditional(Conditional { file, when }) => Self { file, when },
+            WrittenTemplate::Conditional { file, when } => Self { file, when },
         }
     }
 }

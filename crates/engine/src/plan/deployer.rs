@@ -13,7 +13,7 @@ use super::conflicts::{is_applied_by, managed_fields};
 use super::fields::{difference, remove, union};
 use crate::live::Live;
 use crate::marks::{FIELD_MANAGER, OWN_PREFIX};
-use crate::object::{Gvk, Object, ObjectId};
+use crate::object::{Gvk, Object, ObjectId, group_kind};
 use crate::spec::GATEWAY_API;
 use crate::unit::Unit;
 
@@ -168,9 +168,7 @@ fn references(live: &Live) -> &[Value] {
 
 /// Tells whether a reference names a Gateway as the controller.
 fn is_of(reference: &Value, gateway: &ObjectId) -> bool {
-    let group = reference["apiVersion"].as_str().unwrap_or_default().split_once('/').map_or("", |(group, _)| group);
-    group == GATEWAY_API
-        && reference["kind"] == gateway.kind.as_str()
+    group_kind(reference) == (GATEWAY_API, &gateway.kind)
         && reference["name"] == gateway.name.as_str()
         && reference["controller"] == true
 }
