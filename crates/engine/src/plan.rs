@@ -15,6 +15,7 @@ pub mod drift;
 pub mod exclusive;
 mod fields;
 pub mod guard;
+mod namespaces;
 mod order;
 pub mod policies;
 mod prune;
@@ -202,18 +203,23 @@ impl Over {
 impl Action {
     /// Returns the word for it.
     pub fn word(&self) -> &'static str {
+        self.told().1
+    }
+
+    /// Returns the sign for it, as in a diff, and the word.
+    fn told(&self) -> (char, &'static str) {
         match self {
-            Self::CreateNamespace | Self::Create => "create",
-            Self::Update(_) => "update",
-            Self::Adopt(_) | Self::AdoptFromDeployer(_) => "adopt",
-            Self::Generate(_) => "generate",
-            Self::Recreate(_) => "recreate",
-            Self::DeleteFirst(_) => "delete-first",
-            Self::Unchanged => "keep",
-            Self::Omit => "omit",
-            Self::Release(_) => "hand-over",
-            Self::Prune(_) => "prune",
-            Self::Forget => "forget",
+            Self::CreateNamespace | Self::Create => ('+', "create"),
+            Self::Update(_) => ('~', "update"),
+            Self::Adopt(_) | Self::AdoptFromDeployer(_) => ('&', "adopt"),
+            Self::Generate(_) => ('+', "generate"),
+            Self::Recreate(_) => ('±', "recreate"),
+            Self::DeleteFirst(_) => ('-', "delete-first"),
+            Self::Unchanged => ('=', "keep"),
+            Self::Omit => ('=', "omit"),
+            Self::Release(_) => ('>', "hand-over"),
+            Self::Prune(_) => ('-', "prune"),
+            Self::Forget => ('x', "forget"),
         }
     }
 
@@ -486,29 +492,4 @@ impl Plan {
         self.inventory.entries.insert(step.id.clone(), entry);
         self.steps.push(step);
     }
-
-    /// Namespaces of objects that are to be made; what they are for was decided with the objects.
-    fn add_namespaces(&mut self, observed: &Observed) {
-        let makes = |step: &&Step| matches!(step.action, Action::Create | Action::Generate(_));
-        let created = self.steps.iter().filter(makes);
-        let namespaces: BTreeSet<String> = created.map(|step| step.id.namespace.clone()).collect();
-        let is_made = |name: &str| is_created(&self.steps, name);
-        let is_absent =
-            |name: &&String| observed.namespaces.get(*name) == Some(&NamespaceState::Absent) && !is_made(name);
-        let steps: Vec<Step> = namespaces.iter().filter(is_absent).map(|name| namespace_step(name)).collect();
-        self.steps.extend(steps);
-    }
-}
-
-/// Tells whether one of the steps makes a namespace that stands in the source.
-fn is_created(steps: &[Step], namespace: &str) -> bool {
-    let is_it = |id: &ObjectId| id.group.is_empty() && id.kind == "Namespace" && id.name == namespace;
-    steps.iter().any(|step| step.action == Action::Create && is_it(&step.id))
-}
-
-fn namespace_step(name: &str) -> Step {
-    let body = serde_json::json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}});
-    let object = Object::new(body).expect("the name of a namespace is never empty");
-    let step = Step::new(object.id(), object.id(), object.gvk(), Action::CreateNamespace);
-    Step { object: Some(object), ..step }
 }
