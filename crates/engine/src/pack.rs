@@ -300,7 +300,7 @@ impl Pack {
 
     /// Reads what must hold: what the config file says, and what the manifest does.
     fn read_rules(&mut self, kinds: &Kinds) -> Result<(), PackError> {
-        let schema = |kind: &ParameterKind| Some(&kinds.get(&(kind.group.clone(), kind.kind.clone()))?.schema);
+        let schema = |kind: &ParameterKind| Some(&kinds.get(&kind.name())?.schema);
         let words = Vocabulary::new(self.kinds().filter_map(|parameters| schema(&parameters.kind)), kinds);
         let mut problems = self.settings_mistakes(schema(&self.own.kind));
         let mut rule = |bound: &Bound, place: &Place| match Rule::new(bound, place.clone(), &words) {
@@ -424,21 +424,15 @@ impl Packs {
         let mut all = Vec::new();
         for mut pack in packs {
             for parameters in std::iter::once(&mut pack.own).chain(&mut pack.others) {
-                let ParameterKind { group, kind, versions, .. } = parameters.kind.clone();
+                let (name, versions) = (parameters.kind.name(), parameters.kind.versions.clone());
                 let schema = std::mem::replace(&mut parameters.schema, Schema::anything());
                 let sense = parameters.sense;
-                kinds.insert((group, kind), Kind { versions, namespaced: true, schema, sense, is_parameters: true });
+                let read = Kind { sense, is_parameters: true, ..Kind::new(versions, true, schema) };
+                kinds.insert(name, read);
             }
             for (claim, schema) in std::mem::take(&mut pack.claimed) {
-                let Claim { group, kind, versions, .. } = claim;
                 // The kind of parameters may be claimed too, and has its schema already.
-                kinds.entry((group, kind)).or_insert(Kind {
-                    versions,
-                    namespaced: true,
-                    schema,
-                    sense: None,
-                    is_parameters: false,
-                });
+                kinds.entry(claim.name()).or_insert(Kind::new(claim.versions, true, schema));
             }
             all.push(pack);
         }

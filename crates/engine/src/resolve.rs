@@ -96,7 +96,7 @@ pub fn resolve<'a>(
 }
 
 /// Returns the sets of each Gateway, in the order of their names.
-fn listener_sets(specs: &Specs) -> BTreeMap<ObjectId, Vec<(&Document, ListenerSet)>> {
+pub(crate) fn listener_sets(specs: &Specs) -> BTreeMap<ObjectId, Vec<(&Document, ListenerSet)>> {
     let mut sets: BTreeMap<ObjectId, Vec<_>> = BTreeMap::new();
     for document in specs.of_kind(GATEWAY_API, "ListenerSet") {
         let Ok(set) = document.read::<ListenerSet>() else { continue };
@@ -155,9 +155,8 @@ impl<'a> Context<'a> {
         if let Some(place) = all.broken_for(&self.document.id) {
             return Err(self.document.problem(&[], format!("a ClusterOverlay is broken, see {place}")).into());
         }
-        let ParameterKind { group, kind, .. } = &resolved.kind.kind;
         let overlays = all.of(&self.document.id);
-        let kind = self.packs.kinds().get(&(group.clone(), kind.clone()));
+        let kind = self.packs.kinds().get(&resolved.kind.kind.name());
         let check = |kind: &Kind| overlays.iter().flat_map(|overlay| overlay.check_parameters(&kind.schema)).collect();
         let mistakes: Vec<Problem> = kind.map(check).unwrap_or_default();
         if !mistakes.is_empty() {

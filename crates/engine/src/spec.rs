@@ -135,6 +135,12 @@ pub struct Kind {
     pub is_parameters: bool,
 }
 
+impl Kind {
+    pub(crate) fn new(versions: Vec<String>, namespaced: bool, schema: Schema) -> Self {
+        Self { versions, namespaced, schema, sense: None, is_parameters: false }
+    }
+}
+
 /// Says what is wrong with a document that obeys its schema, such as a field that rules another out.
 pub type Sense = fn(&Node) -> Vec<check::Mistake>;
 
@@ -144,22 +150,14 @@ pub type Kinds = BTreeMap<(String, String), Kind>;
 /// Returns the kinds that every gateway pack starts from: those of the Gateway API, and overlays.
 pub(crate) fn base_kinds() -> Result<Kinds, SchemaError> {
     let versions = |versions: &[&str]| versions.iter().map(|&version| version.to_owned()).collect();
-    let kind = |versions: Vec<String>, namespaced, schema| Kind {
-        versions,
-        namespaced,
-        schema,
-        sense: None,
-        is_parameters: false,
+    let kind = |group: &str, kind: &str, known: &[&str], namespaced, schema| {
+        ((group.to_owned(), kind.to_owned()), Kind::new(versions(known), namespaced, schema))
     };
-    let name = |kind: &str| (GATEWAY_API.to_owned(), kind.to_owned());
     Ok(BTreeMap::from([
-        (name("GatewayClass"), kind(versions(&["v1", "v1beta1"]), false, Schema::of::<gateway::GatewayClass>()?)),
-        (name("Gateway"), kind(versions(&["v1", "v1beta1"]), true, Schema::of::<gateway::Gateway>()?)),
-        (name("ListenerSet"), kind(versions(&["v1"]), true, Schema::of::<listener_set::ListenerSet>()?)),
-        (
-            (overlay::GROUP.to_owned(), overlay::KIND.to_owned()),
-            kind(versions(&overlay::VERSIONS), false, Schema::of::<overlay::ClusterOverlay>()?),
-        ),
+        kind(GATEWAY_API, "GatewayClass", &["v1", "v1beta1"], false, Schema::of::<gateway::GatewayClass>()?),
+        kind(GATEWAY_API, "Gateway", &["v1", "v1beta1"], true, Schema::of::<gateway::Gateway>()?),
+        kind(GATEWAY_API, "ListenerSet", &["v1"], true, Schema::of::<listener_set::ListenerSet>()?),
+        kind(overlay::GROUP, overlay::KIND, &overlay::VERSIONS, false, Schema::of::<overlay::ClusterOverlay>()?),
     ]))
 }
 
@@ -191,16 +189,11 @@ pub struct Specs {
     pub kinds: kinds::Table,
 }
 
-/// Reads all documents of a source.
-///
-/// With a `target_namespace` every namespaced document counts as if it were written for that namespace.
-pub fn load(tree: &Tree, kinds: &Kinds, target_namespace: Option<&str>) -> Specs {
-    load_from(tree, (kinds, &kinds::Table::builtin()), target_namespace, OverlayFolders::All)
-}
-
 /// Reads all documents of a source in which overlays count only where they stand in some folders, by the kinds that can be
 /// used and those that are known.
-pub(crate) fn load_from(
+///
+/// With a `target_namespace` every namespaced document counts as if it were written for that namespace.
+pub(crate) fn load(
     tree: &Tree,
     (kinds, known): (&Kinds, &kinds::Table),
     target_namespace: Option<&str>,

@@ -7,7 +7,6 @@ use super::{By, Inputs, Said};
 use crate::merge::merge_over;
 use crate::merge::origin::{Layer, LayerName, Merged, Origin};
 use crate::pack::Provision;
-use crate::pack::manifest::ParameterKind;
 use crate::problem::Place;
 use crate::resolve::Resolved;
 use crate::spec::Document;
@@ -131,8 +130,7 @@ impl<'a> Case<'a> {
         if !matches!(input.kind, Kind::Defaults | Kind::Layer(_)) {
             return Vec::new();
         }
-        let ParameterKind { group, kind, .. } = &self.resolved.kind.kind;
-        let known = self.inputs.packs.kinds().get(&(group.clone(), kind.clone()));
+        let known = self.inputs.packs.kinds().get(&self.resolved.kind.kind.name());
         let values = known.map(|kind| kind.schema.values_at(["spec"].into_iter().chain(spot.steps())));
         values.unwrap_or_default().iter().filter(|value| **value != spot.value).cloned().collect()
     }

@@ -113,6 +113,11 @@ impl Manifest {
 }
 
 impl Claim {
+    /// Returns its name among the kinds that can be used.
+    pub(crate) fn name(&self) -> (String, String) {
+        (self.group.clone(), self.kind.clone())
+    }
+
     /// Reads the schema of its documents.
     pub(super) fn read_schema(&self, files: &BTreeMap<&str, &str>) -> Result<Schema, PackError> {
         let Some(name) = &self.schema else { return Ok(Schema::anything()) };
@@ -121,7 +126,7 @@ impl Claim {
 }
 
 /// A kind of documents that a pack takes for its own.
-#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct Claim {
     /// API group, empty for the core group.
@@ -261,16 +266,5 @@ pub struct Kind {
     pub kind: String,
 }
 
-/// A kind of parameters.
-#[derive(Clone, Debug, Default, Deserialize)]
-#[serde(rename_all = "camelCase", deny_unknown_fields)]
-pub struct ParameterKind {
-    /// API group.
-    pub group: String,
-    /// Kind.
-    pub kind: String,
-    /// Versions that are read.
-    pub versions: Vec<String>,
-    /// The file with the JSON schema of what parameters say: of a pack without a generator of its own.
-    pub schema: Option<String>,
-}
+/// A kind of parameters; its schema is that of what they say, of a pack without a generator of its own.
+pub type ParameterKind = Claim;

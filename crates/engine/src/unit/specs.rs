@@ -13,7 +13,7 @@ use super::{Declaration, Deployer, Options, Rendering, Unit, finish};
 use crate::object::{Gvk, Object, ObjectId};
 use crate::pack::{Pack, Packs};
 use crate::problem::Problem;
-use crate::resolve::{Resolved, parent};
+use crate::resolve::{Resolved, listener_sets};
 use crate::spec::gateway::GatewayClass;
 use crate::spec::listener_set::ListenerSet;
 use crate::spec::overlay::GROUP as OWN_GROUP;
@@ -27,7 +27,7 @@ const DESCRIPTION: &str = "kubernetes.io/description";
 pub(super) struct Writer<'a> {
     specs: &'a Specs,
     options: &'a Options,
-    sets: BTreeMap<ObjectId, Vec<&'a Document>>,
+    sets: BTreeMap<ObjectId, Vec<(&'a Document, ListenerSet)>>,
     /// Parameters that go along, with the units that refer to them.
     parameters: BTreeMap<ObjectId, BTreeSet<ObjectId>>,
 }
@@ -68,12 +68,7 @@ pub(super) fn kinds(packs: &Packs) -> BTreeSet<(String, String)> {
 impl<'a> Writer<'a> {
     /// Prepares for a source.
     pub(super) fn new(specs: &'a Specs, options: &'a Options) -> Self {
-        let mut sets: BTreeMap<ObjectId, Vec<_>> = BTreeMap::new();
-        for document in specs.of_kind(GATEWAY_API, "ListenerSet").filter(|_| options.apply_specs) {
-            if let Ok(set) = document.read::<ListenerSet>() {
-                sets.entry(parent(specs, document, &set)).or_default().push(document);
-            }
-        }
+        let sets = if options.apply_specs { listener_sets(specs) } else { BTreeMap::new() };
         Self { specs, options, sets, parameters: BTreeMap::new() }
     }
 
@@ -194,7 +189,7 @@ impl<'a> Writer<'a> {
 
     fn sets_of(&self, gateway: &Document) -> Result<Vec<Object>, Box<Problem>> {
         let sets = self.sets.get(&gateway.id).into_iter().flatten();
-        sets.map(|document| {
+        sets.map(|(document, _)| {
             let mut body = self.write(document)?.into_body();
             if let Some(namespace) = body.pointer_mut("/spec/parentRef/namespace") {
                 *namespace = Value::from(gateway.id.namespace.as_str());
