@@ -13,6 +13,7 @@ use super::{Document, Metadata};
 use crate::patch::PatchType;
 use crate::problem::Problem;
 use crate::selector::{ClusterSelector, Expression};
+use crate::tree::is_within;
 
 /// The API group of what only gatewright reads.
 pub const GROUP: &str = "gatewright.dev";
@@ -46,11 +47,7 @@ impl OverlayFolders {
     /// Tells whether a file is in one of them.
     pub(crate) fn hold(&self, file: &str) -> bool {
         let Self::Named(folders) = self else { return true };
-        let is_in = |folder: &String| {
-            folder.is_empty()
-                || file.strip_prefix(folder.as_str()).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
-        };
-        folders.iter().any(is_in)
+        folders.iter().any(|folder| folder.is_empty() || is_within(file, folder))
     }
 
     /// Returns what is wrong with an overlay that stands elsewhere. It holds nobody: else whoever may write anywhere in

@@ -77,8 +77,8 @@ pub fn in_words(foreign: &[&ObjectId]) -> Option<String> {
 
 fn comes_back(live: &Live, services: &BTreeSet<&str>) -> bool {
     let id = live.object.id();
-    let is_it = |name: &Option<&str>| name.is_none_or(|name| id.name == name);
-    let is_known = EVERYWHERE.iter().any(|(group, kind, name)| id.is_a(group, kind) && is_it(name));
+    let is_it = |name: Option<&str>| name.is_none_or(|name| id.name == name);
+    let is_known = EVERYWHERE.iter().any(|(group, kind, name)| id.is_a(group, kind) && is_it(*name));
     // Endpoints bear the name of their Service, and nothing else tells whose they are.
     let is_of_service = id.is_a("", "Endpoints") && services.contains(id.name.as_str());
     is_known || is_of_service || live.is_terminating()
