@@ -83,6 +83,13 @@ pub(crate) const KEYS: [&str; 6] = ["name", "containerPort", "port", "mountPath"
 const SERVER_METADATA: [&str; 7] =
     ["creationTimestamp", "generation", "managedFields", "resourceVersion", "selfLink", "uid", "deletionTimestamp"];
 
+impl Difference {
+    /// Says what differs, and leaves open where that comes from.
+    pub(crate) fn new(path: String, before: Option<Value>, after: Option<Value>, managers: Vec<Manager>) -> Self {
+        Self { path, before, after, managers, place: None, class: None, estimated: false }
+    }
+}
+
 /// `spec.replicas: 2 -> 3`, on one line.
 impl fmt::Display for Difference {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -110,18 +117,11 @@ pub fn differences(before: &Value, after: &Value, ours: &str, masker: &Masker) -
     let mut found = Vec::new();
     let (old, new) = (Side { raw: &old, shown: &old_shown }, Side { raw: &new, shown: &new_shown });
     compare(old, new, &mut Vec::new(), &mut found);
-    found
-        .into_iter()
-        .map(|(path, before_value, after_value)| Difference {
-            managers: managers::of_path(before, &path, before_value.is_some(), ours),
-            path: Path(&path).to_string(),
-            before: before_value,
-            after: after_value,
-            place: None,
-            class: None,
-            estimated: false,
-        })
-        .collect()
+    let difference = |(path, old, new): Found| {
+        let managers = managers::of_path(before, &path, old.is_some(), ours);
+        Difference::new(Path(&path).to_string(), old, new, managers)
+    };
+    found.into_iter().map(difference).collect()
 }
 
 /// Returns an object without what servers write. Its secrets are still in it.
@@ -213,7 +213,7 @@ fn pair(before: Option<Side<'_>>, after: Option<Side<'_>>, path: &mut Vec<Segmen
 /// difference of the list.
 fn compare_lists(before: Side<'_>, after: Side<'_>, path: &mut Vec<Segment>, found: &mut Vec<Found>) {
     let (old, new) = (list(before.raw), list(after.raw));
-    let Some(key) = KEYS.into_iter().find(|key| identifies(key, old) && identifies(key, new)) else {
+    let Some(key) = key_of(&[old, new]) else {
         for index in 0..old.len().max(new.len()) {
             path.push(Segment::Index(index));
             pair(before.element(index), after.element(index), path, found);
@@ -237,8 +237,13 @@ fn list(value: &Value) -> &[Value] {
     value.as_array().map_or(&[], Vec::as_slice)
 }
 
+/// Returns the first field that identifies the elements of all these lists.
+pub(crate) fn key_of(lists: &[&[Value]]) -> Option<&'static str> {
+    KEYS.into_iter().find(|key| lists.iter().all(|list| identifies(key, list)))
+}
+
 /// Tells whether a field has another value in every element of a list.
-pub(crate) fn identifies(key: &str, list: &[Value]) -> bool {
+fn identifies(key: &str, list: &[Value]) -> bool {
     let values: BTreeSet<String> = list.iter().filter_map(|element| element.get(key)).map(Value::to_string).collect();
     values.len() == list.len()
 }
@@ -246,6 +251,11 @@ pub(crate) fn identifies(key: &str, list: &[Value]) -> bool {
 /// Returns the text of a value, without the quotes of a string.
 pub(crate) fn plain(value: &Value) -> String {
     value.as_str().map_or_else(|| value.to_string(), str::to_owned)
+}
+
+/// Tells whether a path, as people write it, is another, or around it.
+pub(crate) fn leads_to(path: &str, other: &str) -> bool {
+    other.strip_prefix(path).is_some_and(|rest| rest.is_empty() || rest.starts_with(['.', '[']))
 }
 
 /// A path in the words that people use.

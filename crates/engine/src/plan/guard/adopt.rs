@@ -5,14 +5,12 @@
 
 use std::collections::BTreeSet;
 
-use super::token::HeldStep;
 use super::{Guard, Hold};
-use crate::inventory::Inventory;
 use crate::live::Live;
 use crate::marks::Owner;
 use crate::object::ObjectId;
-use crate::plan::policies::{Adopt, Policies};
-use crate::plan::{Action, Observed, Plan, Step, owner};
+use crate::plan::policies::Adopt;
+use crate::plan::{Action, Inputs, Plan, Step};
 use crate::text::count;
 use crate::unit::Unit;
 
@@ -60,25 +58,22 @@ pub(in crate::plan) fn waiting(
     plan: &mut Plan,
     unit: &Unit,
     steps: &[&Step],
-    (observed, owned, policies): (&Observed, &Inventory, &Policies),
+    inputs: Inputs<'_>,
 ) -> BTreeSet<ObjectId> {
-    if policies.adopt != Adopt::Confirm {
+    if inputs.policies.adopt != Adopt::Confirm {
         return BTreeSet::new();
     }
     // Who lets a deployer's objects be adopted lets the Gateway be told so.
     let is_adopted = steps.iter().any(|step| matches!(step.action, Action::AdoptFromDeployer(_)));
     let is_told = |step: &Step| is_adopted && unit.specs.iter().any(|spec| *spec.id() == step.id);
-    let is_asked = |step: &&&Step| is_unowned(step, observed, owned, policies) && !is_told(step);
+    let is_asked = |step: &&&Step| is_unowned(step, inputs) && !is_told(step);
     let foreign: Vec<&Step> = steps.iter().filter(is_asked).copied().collect();
     if foreign.is_empty() {
         return BTreeSet::new();
     }
-    let masker = &policies.conflicts.masker;
-    let asked = foreign.iter().map(|step| HeldStep::of(step, observed, masker)).collect();
-    let mut hold = Hold::on_unit(Guard::Adopt, &unit.id, message(&foreign), asked);
-    "see who has made that; then approve it, give the spec another name, or set adopt.policy: if-unowned for the sync"
-        .clone_into(&mut hold.hint);
-    if plan.stops(hold, observed, policies) {
+    let hint = "see who has made that; then approve it, give the spec another name, or set adopt.policy: if-unowned for the sync";
+    let asked = foreign.iter().map(|step| inputs.held(step)).collect();
+    if plan.stops(Hold::on_unit(Guard::Adopt, &unit.id, message(&foreign), hint, asked), inputs) {
         foreign.iter().map(|step| step.id.clone()).collect()
     } else {
         BTreeSet::new()
@@ -86,7 +81,8 @@ pub(in crate::plan) fn waiting(
 }
 
 /// Tells whether a step would make something ours that bears nobody's mark, and is not what we have written down.
-fn is_unowned(step: &Step, observed: &Observed, owned: &Inventory, policies: &Policies) -> bool {
+fn is_unowned(step: &Step, inputs: Inputs<'_>) -> bool {
+    let Inputs { observed, owned, .. } = inputs;
     if !matches!(step.action, Action::Adopt(_) | Action::Generate(_)) {
         return false;
     }
@@ -94,7 +90,7 @@ fn is_unowned(step: &Step, observed: &Observed, owned: &Inventory, policies: &Po
     let is_proven = observed.suspicion.is_none() && !observed.unverified.contains(&step.id);
     let uid = owned.entries.get(&step.id).and_then(|entry| entry.uid.as_ref());
     let is_known = is_proven && uid == Some(&live.uid);
-    !is_known && owner(live, observed, owned, &policies.marker) == Owner::Nobody
+    !is_known && inputs.owner(live) == Owner::Nobody
 }
 
 fn message(held: &[&Step]) -> String {
