@@ -1,4 +1,5 @@
-//! Small things that know nothing of Kubernetes: time, sizes, paths, private files, text that others wrote.
+//! Small things that know nothing of Kubernetes: time, sizes, paths, private files, certificates, text that
+//! others wrote.
 //!
 //! [`sanitize`] takes control characters out of any text, [`redact`] takes credentials out of addresses and headers; the
 //! engine's `mask` hides secrets in objects.
@@ -7,7 +8,9 @@
 
 pub mod clock;
 pub mod duration;
+pub(crate) mod lock;
 pub(crate) mod paths;
+pub(crate) mod pem;
 pub(crate) mod private;
 pub mod redact;
 pub mod sanitize;

@@ -148,8 +148,10 @@ pub trait Cluster: Send + Sync {
     async fn get(&self, kind: &Gvk, id: &ObjectId) -> Result<Option<Live>, ClusterError>;
 
     /// Lists what goes with a namespace or with the definition of a kind when it is deleted, of every kind; only the
-    /// metadata counts.
-    async fn contents(&self, container: &Object) -> Result<Vec<Live>, ClusterError>;
+    /// metadata counts. Nothing, where objects do not hold others.
+    async fn contents(&self, _container: &Object) -> Result<Vec<Live>, ClusterError> {
+        Ok(Vec::new())
+    }
 
     /// Applies an object, server side, and returns what it became. Of one that was made, the metadata are what counts:
     /// defaults that the server adds to the rest may be missing, but never the address of a Service.

@@ -5,17 +5,20 @@
 //! source and a sync goes only the news that there is something new; what a round sees it reads itself.
 
 use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use gatewright_engine::error::Chain;
 use gatewright_engine::kinds;
 use gatewright_engine::marks::Marker;
+use tokio::sync::Notify;
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 use tracing::{error, info, warn};
 
 use crate::basics::clock::Clock;
+use crate::basics::lock::lock;
 use crate::config::Config;
 use crate::config::packs::UnusablePack;
 use crate::config::settings::{Mode as SyncMode, SyncSettings};
@@ -27,14 +30,15 @@ use crate::history::archive::vault::VaultError;
 use crate::history::journal;
 use crate::process::http::{self, HttpError, Listen, Shown};
 use crate::process::metrics::Metrics;
-use crate::process::service::{Notifier, Progress, Readiness, Signal, SignalError, Signals, keep_alive};
+use crate::process::service::{Notifier, Progress, Signal, SignalError, Signals, keep_alive};
 use crate::reconcile::aliases::Aliases;
 use crate::reconcile::fleet;
 use crate::reconcile::model::Order;
 use crate::report::Mode;
-use crate::schedule::drive::{Nudger, drive, nudges};
-use crate::schedule::timer::{Nudge, Timer};
+use crate::schedule::drive::drive;
+use crate::schedule::timer::Timer;
 use crate::schedule::{Schedule, ScheduleError};
+use crate::source::Snapshot;
 use crate::source::cache::{SourceCache, Trouble};
 use crate::state::{State, StateError};
 use crate::webhooks;
@@ -62,25 +66,18 @@ pub(crate) type Reload<'a> = dyn Fn() -> Result<Config, String> + Send + std::ma
 /// The reason why the daemon cannot run.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum DaemonError {
-    /// The state cannot be used.
     #[error("cannot use the state directory")]
     State(#[source] StateError),
-    /// The pages cannot be served.
     #[error("cannot serve metrics and health")]
     Http(#[source] HttpError),
-    /// Signals cannot be received.
     #[error("cannot receive signals")]
     Signal(#[source] SignalError),
-    /// A failure to keep what rounds change.
     #[error("cannot keep what rounds change")]
     Archive(#[source] VaultError),
-    /// A pack cannot be used.
     #[error("cannot start")]
     Pack(#[source] UnusablePack),
-    /// A source cannot be set up.
     #[error("cannot start")]
     Source(#[source] assemble::SourceSetupError),
-    /// A schedule makes no sense.
     #[error("cannot use the schedule of sync {0:?}")]
     Schedule(String, #[source] ScheduleError),
 }
@@ -105,7 +102,7 @@ struct Shared {
     installation: String,
     metrics: Arc<Metrics>,
     progress: Progress,
-    readiness: Readiness,
+    readiness: Arc<AtomicBool>,
     troubles: Troubles,
     clock: Arc<dyn Clock>,
 }
@@ -121,15 +118,15 @@ pub(crate) async fn run(config: Config, host: &Host, reload: &Reload<'_>) -> Res
         installation,
         metrics: Arc::new(Metrics::new(env!("CARGO_PKG_VERSION"))),
         progress: Progress::new(Arc::clone(&host.clock)),
-        readiness: Readiness::default(),
+        readiness: Arc::default(),
         clock: Arc::clone(&host.clock),
     });
     let mut signals = Signals::new().map_err(DaemonError::Signal)?;
     let stop = CancellationToken::new();
     serve(&config, &shared, &stop).await?;
-    let generation = Generation::start(config, &shared)?;
+    let generation = Prepared::new(config, &shared)?.start(&shared);
     shared.metrics.reloaded(true);
-    shared.readiness.set(true);
+    shared.readiness.store(true, Ordering::Relaxed);
     host.notifier.ready(&generation.status());
     info!(version = env!("CARGO_PKG_VERSION"), syncs = generation.config.settings.syncs.len(), "started");
     // Pings go on while rounds of an old configuration, or the last ones, come to their end.
@@ -156,7 +153,7 @@ async fn obey(
         }
     }
     info!("stops");
-    shared.readiness.set(false);
+    shared.readiness.store(false, Ordering::Relaxed);
     host.notifier.stopping();
     generation.stop().await;
 }
@@ -174,7 +171,7 @@ async fn serve(config: &Config, shared: &Arc<Shared>, stop: &CancellationToken) 
     let router = http::router(Shown {
         metrics: Arc::clone(&shared.metrics),
         progress: shared.progress.clone(),
-        readiness: shared.readiness.clone(),
+        readiness: Arc::clone(&shared.readiness),
     });
     let stop = stop.clone();
     tokio::spawn(async move {
@@ -217,17 +214,17 @@ async fn replace(old: Generation, host: &Host, shared: &Arc<Shared>, reload: &Re
 /// Drops the metrics of what is no longer configured: what they say will never change again.
 fn forget(metrics: &Metrics, old: &Config, new: &Config) {
     let (was, is) = (&old.settings, &new.settings);
-    was.sources.keys().filter(|name| !is.sources.contains_key(*name)).for_each(|name| metrics.forget_source(name));
-    was.clusters.keys().filter(|name| !is.clusters.contains_key(*name)).for_each(|name| metrics.forget_cluster(name));
-    let webhooks = was.reports.webhooks.keys().filter(|name| !is.reports.webhooks.contains_key(*name));
-    webhooks.for_each(|name| metrics.forget_webhook(name));
+    was.sources.keys().filter(|it| !is.sources.contains_key(*it)).for_each(|it| metrics.forget(&[("source", it)]));
+    was.clusters.keys().filter(|it| !is.clusters.contains_key(*it)).for_each(|it| metrics.forget(&[("cluster", it)]));
+    let webhooks = was.reports.webhooks.keys().filter(|it| !is.reports.webhooks.contains_key(*it));
+    webhooks.for_each(|it| metrics.forget(&[("webhook", it)]));
     for (name, sync) in &was.syncs {
         let Some(remaining) = is.syncs.get(name).map(|sync| new.clusters_of(sync)) else {
-            metrics.forget_sync(name);
+            metrics.forget(&[("sync", name)]);
             continue;
         };
         let left = old.clusters_of(sync).into_keys().filter(|cluster| !remaining.contains_key(cluster));
-        left.for_each(|cluster| metrics.forget_target(name, cluster));
+        left.for_each(|cluster| metrics.forget(&[("sync", name), ("cluster", cluster)]));
     }
 }
 
@@ -246,10 +243,6 @@ struct Prepared {
 }
 
 impl Generation {
-    fn start(config: Config, shared: &Arc<Shared>) -> Result<Self, DaemonError> {
-        Prepared::new(config, shared).map(|prepared| prepared.start(shared))
-    }
-
     fn status(&self) -> String {
         let settings = &self.config.settings;
         format!(
@@ -299,7 +292,7 @@ impl Prepared {
                 };
                 let last = journal::last(&shared.state, name, &cluster.name).map(|report| report.started);
                 let sync = Sync::new(cluster, order, Arc::clone(&all), &config);
-                let timer = Timer::new(schedule.clone(), sync.title(), shared.clock.now(), last);
+                let timer = Timer::new(schedule.clone(), &sync.title, shared.clock.now(), last);
                 syncs.push((sync, timer));
             }
         }
@@ -317,17 +310,17 @@ impl Prepared {
                 stop.run_until_cancelled(webhooks::carry(delivery)).await;
             });
         }
-        let mut by_source: BTreeMap<String, Vec<Nudger>> = BTreeMap::new();
+        let mut by_source: BTreeMap<String, Vec<Arc<Notify>>> = BTreeMap::new();
         for (sync, timer) in self.syncs {
             sync.watch(shared);
-            let (nudger, arriving) = nudges();
-            by_source.entry(sync.source().to_owned()).or_default().push(nudger);
+            let nudges = Arc::new(Notify::new());
+            by_source.entry(sync.source().to_owned()).or_default().push(Arc::clone(&nudges));
             let (shared, stop, slot) = (Arc::clone(shared), stop.clone(), self.caches.slot(sync.source()));
             tasks.spawn(async move {
-                let pulse = shared.progress.watch(sync.title());
+                let pulse = shared.progress.watch(&sync.title);
                 let sync = Arc::new(sync);
                 let round = |cause| Arc::clone(&sync).round(cause, slot.clone(), Arc::clone(&shared), stop.clone());
-                drive(timer, shared.clock.as_ref(), arriving, &pulse, &stop, round).await;
+                drive(timer, shared.clock.as_ref(), &nudges, &pulse, &stop, round).await;
             });
         }
         self.caches.start(&by_source, shared, &stop, &mut tasks);
@@ -364,11 +357,7 @@ fn order(
 }
 
 /// The snapshot and the trouble of a source, as a sync sees them.
-#[derive(Debug, Default)]
-struct Seen {
-    snapshot: Option<Arc<crate::source::Snapshot>>,
-    trouble: Option<Trouble>,
-}
+type Seen = (Option<Arc<Snapshot>>, Option<Trouble>);
 
 /// The place where a source leaves what it has found for its syncs.
 #[derive(Clone, Debug, Default)]
@@ -376,19 +365,10 @@ struct Slot(Arc<Mutex<Seen>>);
 
 impl Slot {
     fn put(&self, cache: &SourceCache) {
-        let mut seen = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        *seen = Seen { snapshot: cache.snapshot(), trouble: cache.trouble().cloned() };
+        *lock(&self.0) = (cache.snapshot(), cache.trouble().cloned());
     }
 
-    fn get(&self) -> (Option<Arc<crate::source::Snapshot>>, Option<Trouble>) {
-        let seen = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        (seen.snapshot.clone(), seen.trouble.clone())
-    }
-}
-
-/// Tells every sync of a source that there is something new.
-fn nudge_all(nudgers: &[Nudger]) {
-    for nudger in nudgers {
-        nudger.nudge(Nudge::Revision);
+    fn get(&self) -> Seen {
+        lock(&self.0).clone()
     }
 }

@@ -90,68 +90,30 @@ struct Calendar {
 /// The reason why settings are no schedule.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum ScheduleError {
-    /// There are two answers to one question.
     #[error("a schedule has an interval or a cron pattern, not both")]
     Both,
-    /// A setting has nothing to act on.
     #[error("{0} belongs to a cron pattern, but the schedule is an interval")]
     WithoutCron(&'static str),
-    /// Rounds would follow too closely.
     #[error("the interval {0} is shorter than {shortest}", shortest = Period(SHORTEST_INTERVAL))]
     TooShort(Period),
-    /// Everything would be compared too often.
     #[error("full: {0} is shorter than {shortest}", shortest = Period(SHORTEST_FULL))]
     TooFull(Period),
-    /// Rounds could follow each other at once.
     #[error("the jitter {jitter} is more than half of the interval {interval}")]
-    JitterTooLong {
-        /// The jitter that was written.
-        jitter: Jitter,
-        /// The interval that it was measured against.
-        interval: Period,
-    },
-    /// A share needs an interval that it is a share of.
+    JitterTooLong { jitter: Jitter, interval: Period },
     #[error("the jitter of a cron pattern is a time, not {0}")]
     Share(Jitter),
-    /// The latest start would fall out of the window.
     #[error("the jitter {jitter} is not shorter than the window {window}")]
-    OutOfWindow {
-        /// The jitter that was written.
-        jitter: Period,
-        /// The window that it was measured against.
-        window: Period,
-    },
-    /// Seconds or a year were written, or something is missing.
+    OutOfWindow { jitter: Period, window: Period },
     #[error("the cron pattern {pattern:?} has {fields} fields, not 5")]
-    Fields {
-        /// The pattern that was written.
-        pattern: String,
-        /// The number of its fields.
-        fields: usize,
-    },
-    /// A word with an at sign is none of the known ones.
+    Fields { pattern: String, fields: usize },
     #[error("there is no cron pattern named {0:?}")]
     Name(String),
-    /// A field cannot be read.
     #[error("cannot read the cron pattern {pattern:?}")]
-    Pattern {
-        /// The pattern that was written.
-        pattern: String,
-        /// The mistake in it.
-        #[source]
-        source: CronError,
-    },
-    /// There is no such day, as the 30th of February.
+    Pattern { pattern: String, source: CronError },
     #[error("the cron pattern {0:?} never matches")]
     Never(String),
-    /// The name is not in the time zone database.
     #[error("there is no time zone {name:?}")]
-    Zone {
-        /// The name that was written.
-        name: String,
-        /// The name that was probably meant.
-        near: Option<String>,
-    },
+    Zone { name: String, near: Option<String> },
 }
 
 impl ScheduleError {

@@ -9,10 +9,13 @@ pub mod git;
 pub mod watch;
 
 use std::error::Error as StdError;
+use std::time::Duration;
 
 use async_trait::async_trait;
 use gatewright_engine::tree::Tree;
 use serde::{Deserialize, Serialize};
+
+use crate::basics::duration::Period;
 
 /// A source at one moment.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -48,6 +51,11 @@ fn address(of: &str, path: &str) -> String {
         "" | "." => of.to_owned(),
         path => format!("{of}//{path}"),
     }
+}
+
+/// The longest time for a poll, where the settings do not say.
+fn default_timeout() -> Period {
+    Period(Duration::from_mins(2))
 }
 
 /// Something that yields snapshots.

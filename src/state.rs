@@ -4,19 +4,18 @@
 //! this folder costs time and a new identity, never an object.
 
 pub(crate) mod owner;
+pub(crate) mod store;
 pub(crate) mod suspension;
 pub(crate) mod timekeeping;
 
-use std::fs::{self, DirBuilder, File, Permissions, TryLockError};
+use std::fs::{self, DirBuilder, File, Permissions};
 use std::io::{self, Write};
 use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _, PermissionsExt as _};
 use std::path::{Path, PathBuf};
 
 use gatewright_engine::text::hex;
-use serde::Serialize;
-use serde::de::DeserializeOwned;
 
-use crate::basics::private::{lock_file, no_link};
+use crate::basics::private::{above, no_link, try_lock, write_whole};
 
 /// The mode of the state folder and those in it: for their owner alone.
 const PRIVATE: u32 = 0o700;
@@ -29,9 +28,7 @@ pub struct State {
 
 /// Held while a process may change clusters; released when it is dropped, or when the process ends.
 #[derive(Debug)]
-pub struct Lock {
-    _file: File,
-}
+pub struct Lock(File);
 
 /// The state cannot be used.
 #[derive(Debug, thiserror::Error)]
@@ -62,47 +59,32 @@ impl State {
     pub fn lock(&self) -> Result<Lock, StateError> {
         let path = self.path("lock");
         let write = |error| StateError::Write(path.clone(), error);
-        make(&self.folder).and_then(|()| close(&self.folder)).map_err(write)?;
-        let mut file = lock_file(&path).map_err(write)?;
-        match file.try_lock() {
-            Ok(()) => {
-                file.set_len(0).map_err(write)?;
-                write!(file, "{}", std::process::id()).map_err(write)?;
-                Ok(Lock { _file: file })
-            }
-            Err(TryLockError::WouldBlock) => {
-                let holder = fs::read_to_string(&path).unwrap_or_default();
-                Err(StateError::Locked(
-                    self.folder.clone(),
-                    if holder.is_empty() { "unknown".to_owned() } else { holder },
-                ))
-            }
-            Err(TryLockError::Error(error)) => Err(write(error)),
-        }
+        let Some(mut lock) = self.try_lock(&path)? else {
+            let holder = fs::read_to_string(&path).ok().filter(|holder| !holder.is_empty());
+            return Err(StateError::Locked(self.folder.clone(), holder.unwrap_or_else(|| "unknown".to_owned())));
+        };
+        lock.0.set_len(0).map_err(write)?;
+        write!(lock.0, "{}", std::process::id()).map_err(write)?;
+        Ok(lock)
     }
 
     /// Makes sure that no other round of a sync on a cluster is under way, in whatever process; `None` if there is one.
     pub fn lock_round(&self, sync: &str, cluster: &str) -> Result<Option<Lock>, StateError> {
-        let path = self.path(format!("rounds/{sync}/{cluster}"));
-        let write = |error| StateError::Write(path.clone(), error);
-        let folder = path.parent().unwrap_or(&self.folder);
-        no_link(&self.folder, &path).and_then(|()| make(folder)).and_then(|()| close(&self.folder)).map_err(write)?;
-        let file = lock_file(&path).map_err(write)?;
-        match file.try_lock() {
-            Ok(()) => Ok(Some(Lock { _file: file })),
-            Err(TryLockError::WouldBlock) => Ok(None),
-            Err(TryLockError::Error(error)) => Err(write(error)),
-        }
+        self.try_lock(&self.path(format!("rounds/{sync}/{cluster}")))
+    }
+
+    fn try_lock(&self, path: &Path) -> Result<Option<Lock>, StateError> {
+        let ready = no_link(&self.folder, path).and_then(|()| make(above(path), PRIVATE));
+        let locked = ready.and_then(|()| close(&self.folder)).and_then(|()| try_lock(path));
+        locked.map(|file| file.map(Lock)).map_err(|error| StateError::Write(path.to_owned(), error))
     }
 
     /// Returns the random id of this installation, if it has one already.
     pub fn installation(&self) -> Result<Option<String>, StateError> {
-        let path = self.path("installation");
-        match self.read(&path).and_then(|bytes| String::from_utf8(bytes).map_err(io::Error::other)) {
-            Ok(text) => Ok(Some(text.trim().to_owned()).filter(|id| !id.is_empty())),
-            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
-            Err(error) => Err(StateError::Read(path, error)),
-        }
+        let Some(bytes) = self.read("installation")? else { return Ok(None) };
+        let unreadable = |error| StateError::Read(self.path("installation"), io::Error::other(error));
+        let text = String::from_utf8(bytes).map_err(unreadable)?;
+        Ok(Some(text.trim().to_owned()).filter(|id| !id.is_empty()))
     }
 
     /// Returns the random id of this installation, made when it is asked for the first time.
@@ -111,34 +93,25 @@ impl State {
             return Ok(id);
         }
         let id = hex(&rand::random::<[u8; 16]>());
-        self.write(&self.path("installation"), id.as_bytes())?;
+        self.write("installation", id.as_bytes())?;
         Ok(id)
     }
 
-    /// Reads a file below the folder.
-    pub fn read(&self, path: impl AsRef<Path>) -> io::Result<Vec<u8>> {
+    /// Reads a file below the folder; `None` if there is no such file.
+    pub fn read(&self, path: impl AsRef<Path>) -> Result<Option<Vec<u8>>, StateError> {
         let path = self.path(path);
-        no_link(&self.folder, &path)?;
-        fs::read(path)
-    }
-
-    /// Reads a JSON file below the folder; one that is not there, or from another time, says nothing.
-    pub fn read_json<T: DeserializeOwned>(&self, path: impl AsRef<Path>) -> Option<T> {
-        let bytes = self.read(path).ok()?;
-        serde_json::from_slice(&bytes).ok()
-    }
-
-    /// Writes a JSON file below the folder, whole or not at all.
-    pub fn write_json(&self, path: impl AsRef<Path>, value: &impl Serialize) -> Result<(), StateError> {
-        let path = self.path(path);
-        let json = serde_json::to_vec_pretty(value).map_err(|error| StateError::Write(path.clone(), error.into()))?;
-        self.write(&path, &json)
+        match no_link(&self.folder, &path).and_then(|()| fs::read(&path)) {
+            Ok(bytes) => Ok(Some(bytes)),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+            Err(error) => Err(StateError::Read(path, error)),
+        }
     }
 
     /// Writes a file, whole or not at all, readable for nobody else; when this returns it is on the disk.
-    pub fn write(&self, path: &Path, bytes: &[u8]) -> Result<(), StateError> {
-        no_link(&self.folder, path).map_err(|error| StateError::Write(path.to_owned(), error))?;
-        write_file(path, bytes)
+    pub fn write(&self, path: impl AsRef<Path>, bytes: &[u8]) -> Result<(), StateError> {
+        let path = self.path(path);
+        no_link(&self.folder, &path).map_err(|error| StateError::Write(path.clone(), error))?;
+        write_file(&path, bytes)
     }
 
     /// Removes a file below the folder; one that is not there is no error.
@@ -148,6 +121,18 @@ impl State {
             Err(error) if error.kind() != io::ErrorKind::NotFound => Err(StateError::Write(path, error)),
             _ => Ok(()),
         }
+    }
+
+    /// Returns the names in a folder below the folder, sorted; none if it is not there, or is a link.
+    pub fn names(&self, path: impl AsRef<Path>) -> Vec<String> {
+        let path = self.path(path);
+        if no_link(&self.folder, &path).is_err() {
+            return Vec::new();
+        }
+        let entries = fs::read_dir(path).into_iter().flatten().flatten();
+        let mut names: Vec<String> = entries.filter_map(|entry| entry.file_name().into_string().ok()).collect();
+        names.sort();
+        names
     }
 }
 
@@ -163,38 +148,19 @@ pub fn share_file(path: &Path, bytes: &[u8]) -> Result<(), StateError> {
 }
 
 fn write_for(path: &Path, bytes: &[u8], mode: u32, folder_mode: u32) -> Result<(), StateError> {
-    let fail = |error| StateError::Write(path.to_owned(), error);
-    let folder = above(path);
-    make_for(folder, folder_mode).map_err(fail)?;
-    let mut file = tempfile::NamedTempFile::new_in(folder).map_err(fail)?;
-    file.write_all(bytes).map_err(fail)?;
-    file.as_file().set_permissions(Permissions::from_mode(mode)).map_err(fail)?;
-    file.as_file().sync_all().map_err(fail)?;
-    file.persist(path).map_err(|error| fail(error.error))?;
-    // A name is on the disk only when its folder is.
-    File::open(folder).and_then(|folder| folder.sync_all()).map_err(fail)
-}
-
-/// The folder that a path is in.
-fn above(path: &Path) -> &Path {
-    path.parent().filter(|above| !above.as_os_str().is_empty()).unwrap_or(Path::new("."))
-}
-
-/// Makes a folder and those above it, for nobody else.
-fn make(folder: &Path) -> io::Result<()> {
-    make_for(folder, PRIVATE)
+    let written = make(above(path), folder_mode).and_then(|()| write_whole(path, bytes, mode));
+    written.map_err(|error| StateError::Write(path.to_owned(), error))
 }
 
 /// Makes a folder and those above it, each of them on the disk before anything is in it.
-fn make_for(folder: &Path, mode: u32) -> io::Result<()> {
+fn make(folder: &Path, mode: u32) -> io::Result<()> {
     if folder.is_dir() {
         return Ok(());
     }
-    let above = above(folder);
-    make_for(above, mode)?;
+    make(above(folder), mode)?;
     match DirBuilder::new().mode(mode).create(folder) {
         Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(()),
-        other => other.and_then(|()| File::open(above)?.sync_all()),
+        other => other.and_then(|()| File::open(above(folder))?.sync_all()),
     }
 }
 
@@ -208,6 +174,7 @@ fn close(folder: &Path) -> io::Result<()> {
 
 #[cfg(test)]
 mod tests {
+    use super::store::Store;
     use super::*;
 
     #[test]
@@ -246,7 +213,8 @@ mod tests {
         let folder = tempfile::tempdir().expect("a temporary folder");
         let state = State::open(folder.path().join("state"));
         let mode = |path: &str| fs::metadata(state.path(path)).expect("it is there").mode() & 0o777;
-        state.write_json("seen/a/b.json", &1).expect("it is written");
+        let seen = Store::<u8>::new("seen");
+        seen.write(&state, &["a", "b"], &1).expect("it is written");
         assert_eq!([mode(""), mode("seen"), mode("seen/a"), mode("seen/a/b.json")], [0o700, 0o700, 0o700, 0o600]);
         // As an earlier version has left it.
         fs::set_permissions(state.path(""), Permissions::from_mode(0o755)).expect("a test may");
@@ -264,8 +232,8 @@ mod tests {
         std::os::unix::fs::symlink(folder.path().join("others"), state.path("rounds")).expect("a test may");
         assert!(state.lock().is_err() && state.lock_round("a", "b").is_err());
         assert!(state.installation().is_err() && state.make_installation().is_err());
-        assert_eq!(state.read_json::<u8>("seen/a/c.json"), None);
-        assert!(state.write_json("seen/a/c.json", &2).is_err() && state.remove("seen/a/c.json").is_err());
+        assert_eq!(seen.read(&state, &["a", "c"]), None);
+        assert!(seen.write(&state, &["a", "c"], &2).is_err() && seen.remove(&state, &["a", "c"]).is_err());
         assert_eq!(fs::read_to_string(&theirs).ok().as_deref(), Some("1"));
         assert_eq!(fs::read_dir(folder.path().join("others")).map(Iterator::count).ok(), Some(0));
     }

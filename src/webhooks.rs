@@ -20,7 +20,7 @@ use tracing::{error, warn};
 
 use crate::basics::clock::Clock;
 use crate::config::Config;
-use crate::history::journal::{self, Kept};
+use crate::history::journal;
 use crate::process::metrics::Metrics;
 use crate::report::Report;
 use crate::state::{State, StateError};
@@ -38,7 +38,7 @@ pub(crate) fn keep(state: &State, config: &Config, report: &Report, metrics: &Me
 
 /// Leaves a notification of a kept report for everybody who is to be told. That it cannot be left for one keeps it from
 /// nobody else.
-fn announce(state: &State, config: &Config, report: &Report, kept: &Kept, metrics: &Metrics) -> Result<(), StateError> {
+fn announce(state: &State, config: &Config, report: &Report, kept: &Path, metrics: &Metrics) -> Result<(), StateError> {
     let webhooks = config.settings.reports.webhooks.iter();
     let mut told = webhooks.filter(|(_, webhook)| webhook.is_about(&report.sync)).peekable();
     if told.peek().is_none() {
@@ -78,16 +78,15 @@ pub(crate) fn deliveries(
     clock: &Arc<dyn Clock>,
 ) -> Vec<Delivery> {
     let webhooks = config.settings.reports.webhooks.iter();
-    let delivery = |(name, settings): (&String, _)| {
-        Delivery::new(name, settings, (state, Queue::new(state, name)), Arc::clone(metrics), Arc::clone(clock))
-    };
+    let delivery =
+        |(name, settings): (&String, _)| Delivery::new(name, settings, state, Arc::clone(metrics), Arc::clone(clock));
     webhooks.map(delivery).collect()
 }
 
 /// Drops what waits for webhooks that are in the config file no more.
 pub(crate) fn forget_others(state: &State, config: &Config) {
     let is_known = |name: &str| config.settings.reports.webhooks.contains_key(name);
-    for name in queue::names(state).into_iter().filter(|name| !is_known(name)) {
+    for name in state.names(queue::FOLDER).into_iter().filter(|name| !is_known(name)) {
         let lost = Queue::new(state, &name).clear();
         if lost > 0 {
             warn!(webhook = name, lost, "notifications are lost, because the webhook is in the config file no more");
@@ -102,19 +101,19 @@ pub(crate) async fn flush(deliveries: Vec<Delivery>) -> Vec<(String, String)> {
 }
 
 async fn flush_one(mut delivery: Delivery) -> Option<(String, String)> {
-    let deadline = Instant::now() + delivery.limit();
+    let limit = delivery.settings.timeout.0;
+    let deadline = Instant::now() + limit;
     loop {
         match timeout_at(deadline, delivery.step()).await {
-            // Another process is at it.
-            Ok(Step::Nothing | Step::Elsewhere) => return None,
+            Ok(Step::Nothing) => return None,
             Ok(Step::Done) => {}
             Ok(Step::Wait(pause, why)) => {
                 if Instant::now() + pause >= deadline {
-                    return Some((delivery.name().to_owned(), why));
+                    return Some((delivery.name, why));
                 }
                 sleep(pause).await;
             }
-            Err(_) => return Some((delivery.name().to_owned(), format!("no answer within {:?}", delivery.limit()))),
+            Err(_) => return Some((delivery.name, format!("no answer within {limit:?}"))),
         }
     }
 }
@@ -127,13 +126,8 @@ pub(crate) async fn carry(mut delivery: Delivery) {
     loop {
         match delivery.step().await {
             Step::Done => {}
-            Step::Nothing | Step::Elsewhere => sleep(LOOK_AGAIN).await,
+            Step::Nothing => sleep(LOOK_AGAIN).await,
             Step::Wait(pause, _) => sleep(pause).await,
         }
     }
-}
-
-/// The folder of what waits, below the state directory.
-fn folder(state: &State) -> std::path::PathBuf {
-    state.path(Path::new("webhooks"))
 }

@@ -1,7 +1,7 @@
 //! Files that nobody else may read or follow: keys, tokens, and what lies in the state folder.
 
-use std::fs::{File, Permissions};
-use std::io::{self, Read as _};
+use std::fs::{File, Permissions, TryLockError};
+use std::io::{self, Read as _, Write as _};
 use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt as _, PermissionsExt as _};
 use std::path::{Component, Path};
 
@@ -56,9 +56,7 @@ pub(crate) fn read(path: &Path) -> io::Result<Vec<u8>> {
 
 /// Reads a file with a key or a token that is text.
 pub(crate) fn read_to_string(path: &Path) -> io::Result<String> {
-    let mut text = String::new();
-    open(path)?.read_to_string(&mut text)?;
-    Ok(text)
+    io::read_to_string(open(path)?)
 }
 
 /// Refuses a path on which anything below a folder is a symbolic link.
@@ -79,7 +77,7 @@ pub(crate) fn no_link(folder: &Path, path: &Path) -> io::Result<()> {
 }
 
 /// Opens a file that is there to be locked, or makes it; whoever can open it could hold the lock for ever.
-pub(crate) fn lock_file(path: &Path) -> io::Result<File> {
+fn lock_file(path: &Path) -> io::Result<File> {
     let mut options = File::options();
     options.read(true).write(true).create(true).truncate(false);
     let file = options.mode(0o600).custom_flags(OFlag::O_NOFOLLOW.bits()).open(path)?;
@@ -88,6 +86,33 @@ pub(crate) fn lock_file(path: &Path) -> io::Result<File> {
         drop(file.set_permissions(Permissions::from_mode(0o600)));
     }
     Ok(file)
+}
+
+/// Opens such a file and locks it; `None` if somebody else has. The lock ends with the returned file.
+pub(crate) fn try_lock(path: &Path) -> io::Result<Option<File>> {
+    let file = lock_file(path)?;
+    match file.try_lock() {
+        Ok(()) => Ok(Some(file)),
+        Err(TryLockError::WouldBlock) => Ok(None),
+        Err(TryLockError::Error(error)) => Err(error),
+    }
+}
+
+/// Writes a file into a folder that is there, whole or not at all; when this returns it is on the disk.
+pub(crate) fn write_whole(path: &Path, bytes: &[u8], mode: u32) -> io::Result<()> {
+    let folder = above(path);
+    let mut file = tempfile::Builder::new().prefix(".gatewright-").tempfile_in(folder)?;
+    file.write_all(bytes)?;
+    file.as_file().set_permissions(Permissions::from_mode(mode))?;
+    file.as_file().sync_all()?;
+    file.persist(path)?;
+    // A name is on the disk only when its folder is.
+    File::open(folder)?.sync_all()
+}
+
+/// The folder that a path is in.
+pub(crate) fn above(path: &Path) -> &Path {
+    path.parent().filter(|above| !above.as_os_str().is_empty()).unwrap_or(Path::new("."))
 }
 
 /// Opens a file to add to it, or makes it.

@@ -8,7 +8,6 @@ use std::fmt::{self, Write};
 use std::io;
 
 use serde::Serialize;
-use serde_json::ser::{CompactFormatter, Formatter, PrettyFormatter, Serializer};
 
 /// Tells whether a character changes how others are shown, or cannot be seen: control characters, marks that turn the
 /// direction of writing (UAX 9), separators of lines, and what has no width.
@@ -66,7 +65,7 @@ pub fn json(value: &impl Serialize) -> serde_json::Result<String> {
 /// # Errors
 /// A value that JSON cannot hold, or what it is written to fails.
 pub fn write_json(value: &impl Serialize, out: &mut impl io::Write) -> serde_json::Result<()> {
-    value.serialize(&mut Serializer::with_formatter(out, Escaping(CompactFormatter)))
+    serde_json::to_writer(Escaping(out), value)
 }
 
 /// Writes the same in lines that people can read.
@@ -74,58 +73,31 @@ pub fn write_json(value: &impl Serialize, out: &mut impl io::Write) -> serde_jso
 /// # Errors
 /// As [`write_json`].
 pub fn write_pretty_json(value: &impl Serialize, out: &mut impl io::Write) -> serde_json::Result<()> {
-    value.serialize(&mut Serializer::with_formatter(out, Escaping(PrettyFormatter::new())))
+    serde_json::to_writer_pretty(Escaping(out), value)
 }
 
-struct Escaping<F>(F);
+/// Takes JSON, and passes it on with all escaped that is hostile. Only texts hold that; the ends of lines between them
+/// stay, because within a text they are escaped already.
+struct Escaping<W>(W);
 
-impl<F: Formatter> Formatter for Escaping<F> {
-    fn begin_array<W: ?Sized + io::Write>(&mut self, writer: &mut W) -> io::Result<()> {
-        self.0.begin_array(writer)
-    }
-
-    fn end_array<W: ?Sized + io::Write>(&mut self, writer: &mut W) -> io::Result<()> {
-        self.0.end_array(writer)
-    }
-
-    fn begin_array_value<W: ?Sized + io::Write>(&mut self, writer: &mut W, first: bool) -> io::Result<()> {
-        self.0.begin_array_value(writer, first)
-    }
-
-    fn end_array_value<W: ?Sized + io::Write>(&mut self, writer: &mut W) -> io::Result<()> {
-        self.0.end_array_value(writer)
-    }
-
-    fn begin_object<W: ?Sized + io::Write>(&mut self, writer: &mut W) -> io::Result<()> {
-        self.0.begin_object(writer)
-    }
-
-    fn end_object<W: ?Sized + io::Write>(&mut self, writer: &mut W) -> io::Result<()> {
-        self.0.end_object(writer)
-    }
-
-    fn begin_object_key<W: ?Sized + io::Write>(&mut self, writer: &mut W, first: bool) -> io::Result<()> {
-        self.0.begin_object_key(writer, first)
-    }
-
-    fn begin_object_value<W: ?Sized + io::Write>(&mut self, writer: &mut W) -> io::Result<()> {
-        self.0.begin_object_value(writer)
-    }
-
-    fn end_object_value<W: ?Sized + io::Write>(&mut self, writer: &mut W) -> io::Result<()> {
-        self.0.end_object_value(writer)
-    }
-
-    fn write_string_fragment<W: ?Sized + io::Write>(&mut self, writer: &mut W, fragment: &str) -> io::Result<()> {
+impl<W: io::Write> io::Write for Escaping<W> {
+    /// Each piece of a text comes as a whole.
+    fn write(&mut self, piece: &[u8]) -> io::Result<usize> {
+        let text = str::from_utf8(piece).map_err(io::Error::other)?;
         let mut from = 0;
-        for (at, character) in fragment.char_indices().filter(|(_, character)| is_hostile(*character)) {
-            self.0.write_string_fragment(writer, &fragment[from..at])?;
+        for (at, character) in text.char_indices().filter(|(_, it)| is_hostile(*it) && *it != '\n') {
+            self.0.write_all(&piece[from..at])?;
             for unit in character.encode_utf16(&mut [0; 2]) {
-                write!(writer, "\\u{unit:04x}")?;
+                write!(self.0, "\\u{unit:04x}")?;
             }
             from = at + character.len_utf8();
         }
-        self.0.write_string_fragment(writer, &fragment[from..])
+        self.0.write_all(&piece[from..])?;
+        Ok(piece.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.0.flush()
     }
 }
 

@@ -9,7 +9,7 @@ use super::session::unusable;
 use super::{Context, Failure, print};
 use crate::basics::clock::Clock;
 use crate::basics::duration::Period;
-use crate::history::approvals::{Approval, Asked, give, given, waiting};
+use crate::history::approvals::{Approval, Asked, GIVEN, given, waiting};
 use crate::state::State;
 
 /// Let steps go ahead that a guard holds: exactly those that were printed with the token, and nothing else.
@@ -58,7 +58,7 @@ pub(super) fn run(context: &Context, args: &Args) -> Result<u8, Failure> {
             given: now,
             until,
         };
-        give(&state, &approval).map_err(|error| unusable(&error))?;
+        GIVEN.write(&state, &[&approval.token], &approval).map_err(|error| unusable(&error))?;
         let until = until.strftime("%F %H:%M UTC");
         print(&format!("approved until {until}, for the next round:\n{}", described(asked)));
     }

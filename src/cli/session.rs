@@ -329,7 +329,7 @@ pub(super) fn locked(error: &VaultError) -> Failure {
         VaultError::ReadKey(..) | VaultError::NoKey(_) | VaultError::OpenToAll(..) | VaultError::OtherKey { .. } => {
             failure.hint("undo.keyFile names the key; without the setting it is the file key in stateDir")
         }
-        VaultError::Write(_) | VaultError::Encrypt | VaultError::Read(..) => failure,
+        VaultError::State(_) | VaultError::Encrypt => failure,
         VaultError::Damaged(_) => failure.hint("restore the file from a backup; nothing is changed on its word"),
     }
 }

@@ -44,7 +44,7 @@ pub(super) fn run(context: &Context, args: &Args) -> Result<u8, Failure> {
     let config = context.load()?;
     check_name("sync", args.sync.as_deref(), &config.settings.syncs)?;
     let state = State::open(&config.state_dir);
-    let troubles: BTreeMap<String, Trouble> = state.read_json(TROUBLES).unwrap_or_default();
+    let troubles = TROUBLES.read(&state, &[]).unwrap_or_default();
     let reports = last_reports(&config, &state, args.sync.as_deref());
     let suspended = suspensions(&state, reports.keys(), timekeeping::believed(&state, context.clock.as_ref()))?;
     match args.format {

@@ -8,7 +8,7 @@ use crate::basics::clock::Clock as _;
 use crate::basics::duration::Period;
 use crate::config::Config;
 use crate::state::State;
-use crate::state::suspension::{self, Suspension};
+use crate::state::suspension::{self, SUSPENDED, Suspension};
 use crate::state::timekeeping;
 
 /// Suspend a sync: no rounds until it is resumed, or for some time.
@@ -56,7 +56,7 @@ pub(super) fn resume(context: &Context, args: &ResumeArgs) -> Result<u8, Failure
     // What cannot be read is removed all the same: that is the way out.
     let was =
         suspension::of(&state, &args.sync, timekeeping::believed(&state, context.clock.as_ref())).unwrap_or_default();
-    suspension::end(&state, &args.sync).map_err(|error| unusable(&error))?;
+    SUSPENDED.remove(&state, &[&args.sync]).map_err(|error| unusable(&error))?;
     let was = was.map_or_else(|| "it was not suspended".to_owned(), |was| format!("it was {}", was.words()));
     print(&format!("sync {} has rounds; {was}\n", args.sync));
     Ok(0)
@@ -92,6 +92,6 @@ fn pin(
     // It ends by the time that has passed since, and not by a clock that has jumped meanwhile.
     timekeeping::record(state, context.clock.as_ref());
     let suspension = Suspension::new(reason, context.environment.user.as_deref(), context.clock.now(), time);
-    suspension::set(state, sync, &suspension).map_err(|error| unusable(&error))?;
+    SUSPENDED.write(state, &[sync], &suspension).map_err(|error| unusable(&error))?;
     Ok(suspension)
 }

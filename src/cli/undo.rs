@@ -135,8 +135,7 @@ fn did(counts: &BTreeMap<Deed, usize>) -> String {
 }
 
 /// Prepares the round that undoes another one.
-fn prepare(session: &Session<'_>, run: &str, recorded: Recorded, only: &[String]) -> Result<Prepared, Failure> {
-    let mut clusters = recorded.clusters;
+fn prepare(session: &Session<'_>, run: &str, mut clusters: Recorded, only: &[String]) -> Result<Prepared, Failure> {
     if let Some(lost) = only.iter().find(|name| !clusters.contains_key(*name)) {
         let hint = did_you_mean(lost, clusters.keys().map(String::as_str));
         return Err(Failure::usage(format!("run {run} has changed nothing on cluster {lost:?}")).hint(hint));

@@ -12,7 +12,6 @@ mod records;
 mod store;
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::error::Error as StdError;
 use std::path::PathBuf;
 
 use async_trait::async_trait;
@@ -80,8 +79,7 @@ fn error(action: String, problem: Problem) -> ClusterError {
         Problem::Changed(_) => (Reason::Conflict, None),
         Problem::Unusable(_) => (Reason::Invalid, Some("move what is in the way, or correct the name".to_owned())),
     };
-    let source: Box<dyn StdError + Send + Sync> = Box::new(problem);
-    ClusterError { action, reason, hint, source }
+    ClusterError { action, reason, hint, source: Box::new(problem) }
 }
 
 #[async_trait]
@@ -112,11 +110,6 @@ impl Cluster for DirectoryCluster {
     async fn get(&self, _kind: &Gvk, id: &ObjectId) -> Result<Option<Live>, ClusterError> {
         let (action, id) = (format!("read {id}"), id.clone());
         self.work(action, move |root| store::get(&root, &id)).await
-    }
-
-    /// Nothing goes with a file.
-    async fn contents(&self, _container: &Object) -> Result<Vec<Live>, ClusterError> {
-        Ok(Vec::new())
     }
 
     async fn apply(&self, object: &Object, only_if: &Precondition, mode: Mode) -> Result<Live, ClusterError> {

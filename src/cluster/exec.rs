@@ -45,6 +45,18 @@ pub struct Plugin {
     install_hint: Option<String>,
 }
 
+/// The plugins of a cluster: what they may do, and what they are told.
+pub struct Plugins<'a> {
+    /// The cluster, for one with `provideClusterInfo`.
+    pub cluster: Value,
+    /// The programs and variables that are allowed.
+    pub settings: &'a Exec,
+    /// The folders where programs are looked for.
+    pub folders: &'a [PathBuf],
+    /// The name of the settings, for errors.
+    pub setting: String,
+}
+
 /// The credential that a plugin gave out: a token, a client certificate, or both.
 #[derive(Clone, Debug)]
 pub struct Credential {
@@ -89,16 +101,10 @@ impl PluginError {
 impl Plugin {
     /// Reads what a kubeconfig says about a plugin, and refuses one that is not allowed or cannot work in a service.
     ///
-    /// `cluster` is what a plugin with `provideClusterInfo` is told. What `settings` allow by a bare name is the program
-    /// of that name in the first of `folders` that has one, whatever the kubeconfig says; by an absolute path it is only
-    /// the program at that path. `setting` is the name of the settings, for errors.
-    pub fn new(
-        exec: &ExecConfig,
-        cluster: Value,
-        settings: &Exec,
-        folders: &[PathBuf],
-        setting: &str,
-    ) -> Result<Self, PluginError> {
+    /// What the settings allow by a bare name is the program of that name in the first of the folders that has one,
+    /// whatever the kubeconfig says; by an absolute path it is only the program at that path.
+    pub fn new(exec: &ExecConfig, plugins: &Plugins<'_>) -> Result<Self, PluginError> {
+        let Plugins { cluster, settings, folders, setting } = plugins;
         let command = exec.command.clone().filter(|command| !command.is_empty());
         let command = command.ok_or_else(|| PluginError::new("the credential plugin has no command".to_owned()))?;
         let args = exec.args.clone().unwrap_or_default();
@@ -118,7 +124,7 @@ impl Plugin {
             env: settings.variables(exec, setting)?,
             folders: folders.to_vec(),
             version,
-            cluster: exec.provide_cluster_info.then_some(cluster),
+            cluster: exec.provide_cluster_info.then(|| cluster.clone()),
             install_hint: exec.install_hint.as_ref().map(|hint| excerpt(hint)),
             command,
         })
@@ -137,13 +143,13 @@ impl Plugin {
             return Err(self.error(&format!("did not answer within {limit:?} and was killed")));
         };
         let output = output.map_err(|error| self.error(&format!("could not be listened to ({error})")))?;
-        let Some(status) = output.status else {
+        let (Some(status), answer, errors) = output else {
             return Err(self.error("wrote more than a credential"));
         };
         if !status.success() {
-            return Err(self.failed(status, &output.errors));
+            return Err(self.failed(status, &errors));
         }
-        answer::parse(&output.answer, &self.version).map_err(|problem| self.error(&problem))
+        answer::parse(&answer, &self.version).map_err(|problem| self.error(&problem))
     }
 
     #[expect(
@@ -191,37 +197,28 @@ impl Plugin {
     }
 }
 
-struct Output {
-    /// `None` if the plugin wrote too much to be waited for.
-    status: Option<ExitStatus>,
-    answer: Vec<u8>,
-    errors: Vec<u8>,
-}
-
-async fn collect(child: &mut Child) -> std::io::Result<Output> {
-    let (stdout, stderr) = (child.stdout.take(), child.stderr.take());
+/// Returns how the plugin ended, what it answered and what else it said; not how it ended if it wrote too much to be
+/// waited for.
+async fn collect(child: &mut Child) -> std::io::Result<(Option<ExitStatus>, Vec<u8>, Vec<u8>)> {
+    let (stdout, stderr) = (child.stdout.take().expect("it is piped"), child.stderr.take().expect("it is piped"));
     let (answer, errors) = tokio::try_join!(read_answer(stdout), read_errors(stderr))?;
     let too_much = u64::try_from(answer.len()).is_ok_and(|length| length > MAX_ANSWER);
     let status = if too_much { None } else { Some(child.wait().await?) };
-    Ok(Output { status, answer, errors })
+    Ok((status, answer, errors))
 }
 
 /// Reads one byte too much at most. Then the pipe is closed, which ends a program that writes on.
-async fn read_answer(pipe: Option<ChildStdout>) -> std::io::Result<Vec<u8>> {
+async fn read_answer(pipe: ChildStdout) -> std::io::Result<Vec<u8>> {
     let mut bytes = Vec::new();
-    if let Some(pipe) = pipe {
-        pipe.take(MAX_ANSWER + 1).read_to_end(&mut bytes).await?;
-    }
+    pipe.take(MAX_ANSWER + 1).read_to_end(&mut bytes).await?;
     Ok(bytes)
 }
 
 /// Reads the beginning and throws the rest away: a plugin may be talkative.
-async fn read_errors(pipe: Option<ChildStderr>) -> std::io::Result<Vec<u8>> {
+async fn read_errors(mut pipe: ChildStderr) -> std::io::Result<Vec<u8>> {
     let mut bytes = Vec::new();
-    if let Some(mut pipe) = pipe {
-        (&mut pipe).take(MAX_ERRORS).read_to_end(&mut bytes).await?;
-        tokio::io::copy(&mut pipe, &mut tokio::io::sink()).await?;
-    }
+    (&mut pipe).take(MAX_ERRORS).read_to_end(&mut bytes).await?;
+    tokio::io::copy(&mut pipe, &mut tokio::io::sink()).await?;
     Ok(bytes)
 }
 
@@ -247,7 +244,8 @@ mod tests {
     fn new(exec: &ExecConfig, cluster: Value, allow: &[&str]) -> Result<Plugin, PluginError> {
         let settings = Exec { allow: allow.iter().map(|&name| name.into()).collect(), ..Exec::default() };
         let folders = ["/usr/bin", "/bin"].map(PathBuf::from);
-        Plugin::new(exec, cluster, &settings, &folders, "clusters.eu.kubeconfig.exec")
+        let setting = "clusters.eu.kubeconfig.exec".to_owned();
+        Plugin::new(exec, &Plugins { cluster, settings: &settings, folders: &folders, setting })
     }
 
     fn config(command: &str) -> ExecConfig {

@@ -18,7 +18,6 @@ mod session;
 mod transport;
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::fmt;
 use std::path::PathBuf;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
@@ -35,24 +34,16 @@ use crate::cluster::kubeconfig::{Settings, StandardLookup};
 use crate::cluster::{Cluster, ClusterError, Kinds, MetadataList, Mode, Precondition, Range, Record, Search};
 use discovery::Discovery;
 use failure::Failure;
-use objects::Server;
 use resource::Attempt;
 use session::Sessions;
 use transport::Transport;
 
 /// An API server as a target of rounds.
 pub struct KubeCluster {
-    name: String,
     transport: Transport,
     discovery: Discovery,
     /// An object that was written by a dry run.
     dry_run_ignored: OnceLock<String>,
-}
-
-impl fmt::Debug for KubeCluster {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("KubeCluster").field("name", &self.name).finish_non_exhaustive()
-    }
 }
 
 impl KubeCluster {
@@ -62,7 +53,7 @@ impl KubeCluster {
     pub fn new(name: &str, settings: Settings, standard: StandardLookup, clock: Arc<dyn Clock>) -> Self {
         let limit = settings.timeout.0.max(Duration::from_secs(1));
         let transport = Transport::new(Sessions::new(name, settings, standard, limit, clock), limit);
-        Self { name: name.to_owned(), transport, discovery: Discovery::default(), dry_run_ignored: OnceLock::new() }
+        Self { transport, discovery: Discovery::default(), dry_run_ignored: OnceLock::new() }
     }
 
     /// Keeps what the server has in a file, so that the next process need not ask.
@@ -71,14 +62,14 @@ impl KubeCluster {
         Self { discovery: Discovery::kept_in(Some(file)), ..self }
     }
 
-    fn server(&self) -> Server<'_> {
-        Server { transport: &self.transport, discovery: &self.discovery, dry_run_ignored: &self.dry_run_ignored }
+    /// Says what came of a request about a kind to the caller.
+    fn told<T>(&self, kind: &Gvk, attempt: &Attempt, result: Result<T, Failure>) -> Result<T, ClusterError> {
+        result.map_err(|failure| self.without_kind(kind, failure).into_error(attempt))
     }
 
     async fn uid_of_system(&self) -> Result<String, Failure> {
         let request = Address::new("/api/v1/namespaces").get("kube-system", &GetParams::default());
-        let request = request.map_err(|error| Failure::Impossible(error.to_string()))?;
-        let namespace = self.transport.ask_afresh(request).await?;
+        let namespace = self.transport.ask_afresh(request?).await?;
         match namespace["metadata"]["uid"].as_str().filter(|uid| !uid.is_empty()) {
             Some(uid) => Ok(uid.to_owned()),
             None => Err(Failure::NotKubernetes { what: "its namespace kube-system has no uid".to_owned(), code: None }),
@@ -102,23 +93,24 @@ impl Cluster for KubeCluster {
     }
 
     async fn list(&self, kind: &Gvk, label: (&str, &str)) -> Result<Vec<Live>, ClusterError> {
-        self.server().list(kind, &format!("{}={}", label.0, label.1)).await
+        self.told(kind, &Attempt::on_all(kind, "list"), self.try_list(kind, &format!("{}={}", label.0, label.1)).await)
     }
 
     async fn list_bearing(&self, kind: &Gvk, label: &str) -> Result<Vec<Live>, ClusterError> {
-        self.server().list(kind, label).await
+        self.told(kind, &Attempt::on_all(kind, "list"), self.try_list(kind, label).await)
     }
 
     async fn list_metadata(&self, kind: &Gvk, range: Range<'_>) -> Result<Option<MetadataList>, ClusterError> {
-        self.server().list_metadata(kind, range).await.map(Some)
+        self.told(kind, &Attempt::on_all(kind, "list"), self.try_list_metadata(kind, range).await).map(Some)
     }
 
     async fn search(&self, kind: &Gvk, search: Search<'_>) -> Result<Vec<Live>, ClusterError> {
-        self.server().search(kind, search).await
+        let attempt = Attempt::on_all(kind, "list");
+        self.try_search(kind, search).await.map_err(|failure| failure.into_error(&attempt))
     }
 
     async fn get(&self, kind: &Gvk, id: &ObjectId) -> Result<Option<Live>, ClusterError> {
-        self.server().get(kind, id).await
+        self.told(kind, &Attempt::on(id, "read"), self.try_get(kind, id).await)
     }
 
     async fn contents(&self, container: &Object) -> Result<Vec<Live>, ClusterError> {
@@ -127,7 +119,9 @@ impl Cluster for KubeCluster {
     }
 
     async fn apply(&self, object: &Object, only_if: &Precondition, mode: Mode) -> Result<Live, ClusterError> {
-        self.server().apply(object, only_if, mode).await
+        let (kind, applied) = (object.gvk(), self.try_apply(object, only_if, mode).await);
+        let attempt = || Attempt::in_mode(object.id(), "apply", mode).sending(object.body());
+        applied.map_err(|failure| self.without_kind(&kind, failure).into_error(&attempt()))
     }
 
     async fn patch(
@@ -139,11 +133,15 @@ impl Cluster for KubeCluster {
         operations: &[Value],
         mode: Mode,
     ) -> Result<Live, ClusterError> {
-        self.server().patch(kind, id, (uid, resource_version), operations, mode).await
+        let patched = self.try_patch(kind, id, (uid, resource_version), operations, mode).await;
+        let attempt = || Attempt::in_mode(id, "patch", mode).sending(&operations.iter().cloned().collect());
+        patched.map_err(|failure| self.without_kind(kind, failure).into_error(&attempt()))
     }
 
+    /// What hangs on the object is left to the garbage collector.
     async fn delete(&self, kind: &Gvk, id: &ObjectId, uid: &str, resource_version: &str) -> Result<(), ClusterError> {
-        self.server().delete(kind, id, uid, resource_version).await
+        let deleted = self.try_delete(kind, id, uid, resource_version).await;
+        self.told(kind, &Attempt::on(id, "delete"), deleted)
     }
 
     async fn read_record(&self, name: &str) -> Result<Option<Record>, ClusterError> {
@@ -168,11 +166,17 @@ impl Cluster for KubeCluster {
     }
 
     async fn may_apply(&self, kinds: &BTreeSet<Gvk>, namespace: Option<&str>) -> Result<BTreeSet<Gvk>, ClusterError> {
-        self.server().may_apply(kinds, namespace).await
+        let attempt = Attempt::to("find out what the credentials allow");
+        let allowed = match namespace {
+            None => self.allowed_everywhere(kinds).await,
+            Some(namespace) => self.allowed_within(kinds, namespace).await,
+        };
+        allowed.map_err(|failure| failure.into_error(&attempt))
     }
 
     async fn openapi(&self, api_version: &str) -> Result<Option<Value>, ClusterError> {
-        self.server().openapi(api_version).await
+        let attempt = Attempt::to(format!("read the schemas of {api_version}"));
+        self.try_openapi(api_version).await.map_err(|failure| failure.into_error(&attempt))
     }
 
     fn has_health(&self) -> bool {

@@ -14,15 +14,15 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use http::Uri;
-use kube::config::{AuthInfo, KubeconfigError as ParseError};
+use kube::Config;
+use kube::config::KubeconfigError as ParseError;
 use schemars::JsonSchema;
 use secrecy::SecretString;
 use serde::{Deserialize, Serialize};
 
 use crate::basics::duration::Period;
 use crate::cluster::exec::allow::Exec;
-use crate::cluster::exec::{Identity, Plugin, PluginError};
+use crate::cluster::exec::{Identity, Plugin};
 
 /// The access to an API server: `clusters.<name>.kubeconfig` in the config file.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -68,24 +68,12 @@ impl Default for StandardLookup {
 pub struct Access {
     /// The files and the context it comes from, for messages.
     pub place: Place,
-    /// The address of the API server: `http` or `https`, without credentials in it.
-    pub server: Uri,
-    /// The name that its certificate must have, if not the one in the address.
-    pub server_name: Option<String>,
-    /// The proxy on the way.
-    pub proxy: Option<Uri>,
-    /// Whether answers may be compressed.
-    pub compression: bool,
-    /// The authorities to trust, each DER; `None` for those of the machine.
-    pub authorities: Option<Vec<Vec<u8>>>,
-    /// Whether any certificate is taken.
-    pub insecure: bool,
+    /// The server, the proxy on the way, whom to trust and whom to act as; no credentials, and no limits.
+    pub config: Config,
     /// The client certificate.
     pub identity: Option<Identity>,
     /// The login: what else says who we are.
     pub login: Login,
-    /// Whom to act as; its other fields are empty.
-    pub acting_as: AuthInfo,
     /// A digest of all files that were read: the same digest, the same access.
     pub fingerprint: String,
 }
@@ -174,10 +162,6 @@ impl Place {
         unreadable
     }
 
-    fn plugin(&self, error: PluginError) -> KubeconfigError {
-        self.error(error.message, error.hint.unwrap_or_default())
-    }
-
     /// The parser's own words are not repeated: they quote the file, and the file holds secrets.
     fn unparsable(&self, error: &ParseError) -> KubeconfigError {
         let location = match error {
@@ -256,7 +240,7 @@ mod tests {
     #[test]
     fn a_good_one_is_taken() {
         let access = loaded("/kind", json!("Config"), Settings::default()).expect("it is good");
-        assert_eq!(access.server.to_string(), "https://10.0.0.1:6443/");
+        assert_eq!(access.config.cluster_url.to_string(), "https://10.0.0.1:6443/");
         assert!(matches!(access.login, Login::Token(token) if token.expose_secret() == "sesame"));
         assert!(access.place.to_string().ends_with("/config\", context \"admin\""), "{}", access.place);
     }
@@ -267,7 +251,7 @@ mod tests {
         let access = loaded("/users/0/user", user, Settings::default()).expect("it is good");
         assert!(matches!(access.login, Login::FreshToken(token) if token.expose_secret() == "fresh"));
         let authority = loaded("/clusters/0/cluster/certificate-authority", json!("pem"), Settings::default());
-        assert_eq!(authority.expect("it is good").authorities, Some(vec![vec![0, 0, 0]]));
+        assert_eq!(authority.expect("it is good").config.root_cert, Some(vec![vec![0, 0, 0]]));
     }
 
     #[test]
@@ -340,7 +324,7 @@ mod tests {
         }
         let risky = Settings { allow_insecure_tls: true, ..Settings::default() };
         let cluster = json!({"server": "https://a", "insecure-skip-tls-verify": true});
-        assert!(loaded("/clusters/0/cluster", cluster, risky).is_ok_and(|access| access.insecure));
+        assert!(loaded("/clusters/0/cluster", cluster, risky).is_ok_and(|access| access.config.accept_invalid_certs));
         let proxy = json!({"server": "http://127.0.0.1:8001"});
         assert!(loaded("/clusters/0/cluster", proxy, at("no-user")).is_ok(), "kubectl proxy brings the credentials");
     }

@@ -48,11 +48,11 @@ pub(crate) fn examine(config: &Config) -> Findings {
 
 /// The address of an API server, in the one form that is equal where the server is, and the way to it.
 fn server(access: &Access) -> String {
-    let uri = &access.server;
+    let uri = &access.config.cluster_url;
     let scheme = uri.scheme_str().unwrap_or("https");
     let port = uri.port_u16().unwrap_or(if scheme == "http" { 80 } else { 443 });
     let host = uri.host().unwrap_or_default().to_ascii_lowercase();
-    let proxy = access.proxy.as_ref().map(|proxy| format!(" by {proxy}")).unwrap_or_default();
+    let proxy = access.config.proxy_url.as_ref().map(|proxy| format!(" by {proxy}")).unwrap_or_default();
     format!("{scheme}://{host}:{port}{}{proxy}", uri.path().trim_end_matches('/'))
 }
 

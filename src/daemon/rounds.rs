@@ -38,7 +38,8 @@ pub(super) struct Sibling {
 
 /// One sync on one cluster, and what it needs for a round.
 pub(super) struct Sync {
-    title: String,
+    /// The sync and the cluster.
+    pub(super) title: String,
     order: Order,
     cluster: ClusterFacts,
     /// All syncs, this one included.
@@ -57,11 +58,6 @@ impl Sync {
         Self { title, order, cluster, syncs, config: Arc::clone(config) }
     }
 
-    /// The sync and the cluster.
-    pub(super) fn title(&self) -> &str {
-        &self.title
-    }
-
     fn name(&self) -> &str {
         &self.order.sync
     }
@@ -78,8 +74,8 @@ impl Sync {
         shared: Arc<Shared>,
         stop: CancellationToken,
     ) -> Outcome {
-        let span = info_span!("round", sync = self.title(), %cause);
-        let (name, metrics) = (self.title().to_owned(), Arc::clone(&shared.metrics));
+        let span = info_span!("round", sync = self.title, %cause);
+        let (name, metrics) = (self.title.clone(), Arc::clone(&shared.metrics));
         let (sync, cluster) = (self.name().to_owned(), self.cluster.name.clone());
         let round = async move { self.try_round(&slot, &shared, &stop).await }.instrument(span);
         tokio::spawn(round).await.unwrap_or_else(|error| {
@@ -220,7 +216,6 @@ impl Sync {
         }
     }
 
-    /// One line a round.
     fn log(report: &Report) {
         let counts: Vec<String> = report.counts().iter().map(|(action, number)| format!("{action}={number}")).collect();
         let is = |wanted: ClusterState| report.clusters.values().filter(|cluster| cluster.state == wanted).count();

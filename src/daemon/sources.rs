@@ -2,23 +2,21 @@
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
-use std::pin::pin;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use gatewright_engine::error::Chain;
 use tokio::sync::Notify;
 use tokio::task::{JoinHandle, JoinSet, spawn_blocking};
-use tokio::time::{sleep, timeout};
+use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 use tracing::{error, info, warn};
 
 use super::measure::seconds;
-use super::{Shared, Slot, nudge_all};
+use super::{Shared, Slot};
+use crate::basics::lock::lock;
 use crate::config::Config;
 use crate::desired::assemble::{self, SourceSetupError};
-use crate::process::service::Pulse;
-use crate::schedule::drive::Nudger;
 use crate::source::SourceError;
 use crate::source::cache::{SourceCache, TROUBLES, Trouble};
 use crate::source::watch::{Watcher, watch};
@@ -28,8 +26,6 @@ use crate::state::State;
 const POLL: Duration = Duration::from_secs(30);
 /// The longest pause after failures.
 const LONGEST_PAUSE: Duration = Duration::from_mins(15);
-/// A loop that waits longer than this at once looks stuck.
-const LONGEST_WAIT: Duration = Duration::from_secs(15);
 
 /// The sources of a generation.
 pub(super) struct SourceCaches {
@@ -72,22 +68,22 @@ impl SourceCaches {
 
     pub(super) fn start(
         self,
-        nudgers: &BTreeMap<String, Vec<Nudger>>,
+        nudges: &BTreeMap<String, Vec<Arc<Notify>>>,
         shared: &Arc<Shared>,
         stop: &CancellationToken,
         tasks: &mut JoinSet<()>,
     ) {
         shared.troubles.keep_only(|name| self.caches.contains_key(name), &shared.state);
         for (name, polled) in self.caches {
-            let nudgers = nudgers.get(&name).cloned().unwrap_or_default();
+            let nudges = nudges.get(&name).cloned().unwrap_or_default();
             let (shared, stop) = (Arc::clone(shared), stop.clone());
-            tasks.spawn(async move { polled.run(&name, &nudgers, &shared, &stop).await });
+            tasks.spawn(async move { polled.run(&name, &nudges, &shared, &stop).await });
         }
     }
 }
 
 impl Polled {
-    async fn run(mut self, name: &str, nudgers: &[Nudger], shared: &Shared, stop: &CancellationToken) {
+    async fn run(mut self, name: &str, nudges: &[Arc<Notify>], shared: &Shared, stop: &CancellationToken) {
         let pulse = shared.progress.watch(&format!("source {name}"));
         let changed = Arc::new(Notify::new());
         // It is dropped with the watch in it. A file system that hangs keeps nobody else waiting.
@@ -99,41 +95,22 @@ impl Polled {
         while !stop.is_cancelled() {
             pulse.touch();
             let result = tokio::select! {
-                result = self.ask(shared, &pulse) => result,
+                // A repository that takes minutes to fetch is no standstill: the source itself has a deadline.
+                result = pulse.during(self.cache.poll(shared.clock.now(), &self.identity, &shared.state)) => result,
                 () = stop.cancelled() => return,
             };
             failures = if result.is_ok() { 0 } else { failures.saturating_add(1) };
-            self.tell(name, result, nudgers, shared);
+            self.tell(name, result, nudges, shared);
             let pause =
                 self.poll.saturating_mul(2_u32.saturating_pow(failures.min(10))).min(LONGEST_PAUSE.max(self.poll));
-            let mut left = pause;
-            while !left.is_zero() && !stop.is_cancelled() {
-                pulse.touch();
-                let wait = left.min(LONGEST_WAIT);
-                left = left.saturating_sub(wait);
-                let is_nudged = tokio::select! {
-                    nudged = timeout(wait, changed.notified()) => nudged.is_ok(),
-                    () = stop.cancelled() => return,
-                };
-                if is_nudged {
-                    break;
-                }
-            }
-        }
-    }
-
-    /// Polls once. A repository that takes minutes to fetch is no standstill: the source itself has a deadline.
-    async fn ask(&mut self, shared: &Shared, pulse: &Pulse) -> Result<bool, SourceError> {
-        let mut poll = pin!(self.cache.poll(shared.clock.now(), &self.identity, &shared.state));
-        loop {
             tokio::select! {
-                result = &mut poll => return result,
-                () = sleep(LONGEST_WAIT) => pulse.touch(),
+                _ = pulse.during(timeout(pause, changed.notified())) => {}
+                () = stop.cancelled() => return,
             }
         }
     }
 
-    fn tell(&self, name: &str, result: Result<bool, SourceError>, nudgers: &[Nudger], shared: &Shared) {
+    fn tell(&self, name: &str, result: Result<bool, SourceError>, nudges: &[Arc<Notify>], shared: &Shared) {
         self.slot.put(&self.cache);
         match result {
             Ok(is_new) => {
@@ -143,7 +120,10 @@ impl Polled {
                 if is_new {
                     let revision = self.cache.snapshot().map(|snapshot| snapshot.revision.clone()).unwrap_or_default();
                     info!(source = name, revision, "new revision");
-                    nudge_all(nudgers);
+                    // Every sync of the source is told.
+                    for sync in nudges {
+                        sync.notify_one();
+                    }
                 }
             }
             Err(error) => {
@@ -162,11 +142,11 @@ pub(super) struct Troubles(Mutex<BTreeMap<String, Trouble>>);
 impl Troubles {
     /// Takes up what was noted before a restart: an outage began when it was first seen.
     pub(super) fn load(state: &State) -> Self {
-        Self(Mutex::new(state.read_json(TROUBLES).unwrap_or_default()))
+        Self(Mutex::new(TROUBLES.read(state, &[]).unwrap_or_default()))
     }
 
     fn of(&self, name: &str) -> Option<Trouble> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).get(name).cloned()
+        lock(&self.0).get(name).cloned()
     }
 
     fn record(&self, name: &str, trouble: Option<&Trouble>, state: &State) {
@@ -183,13 +163,13 @@ impl Troubles {
 
     /// Writes under the lock, so that the file is never older than what it stands for.
     fn change(&self, state: &State, change: impl FnOnce(&mut BTreeMap<String, Trouble>)) {
-        let mut troubles = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut troubles = lock(&self.0);
         let before = troubles.clone();
         change(&mut troubles);
         if *troubles == before {
             return;
         }
-        if let Err(error) = state.write_json(TROUBLES, &*troubles) {
+        if let Err(error) = TROUBLES.write(state, &[], &troubles) {
             error!(error = %Chain(&error), "cannot note which sources cannot be read");
         }
     }

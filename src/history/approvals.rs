@@ -6,8 +6,6 @@
 //! safe: a token stands for exactly its steps (`plan::guard::token` in the engine), and an old file lifts nothing else.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::fs;
-use std::path::{Path, PathBuf};
 
 use gatewright_engine::error::Chain;
 use gatewright_engine::plan::guard::Hold;
@@ -17,13 +15,14 @@ use tracing::{error, info};
 
 use crate::report::outcome::Outcome;
 use crate::report::{ClusterReport, ClusterState};
-use crate::state::{State, StateError};
+use crate::state::State;
+use crate::state::store::Store;
 
-/// The folder of notes on what waits: by sync and cluster.
-const ASKED: &str = "asked";
+/// The holds that wait, by sync and cluster.
+const ASKED: Store<Vec<Hold>> = Store::new("asked");
 
-/// The folder of approvals: by token.
-const GIVEN: &str = "approvals";
+/// The approvals, by token.
+pub(crate) const GIVEN: Store<Approval> = Store::new("approvals");
 
 /// Something that waits for approval.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -60,29 +59,20 @@ pub(crate) struct Approval {
 
 /// Returns what waits, in the order of syncs and clusters.
 pub(crate) fn waiting(state: &State) -> Vec<Asked> {
-    let mut waiting = Vec::new();
-    for folder in listed(&state.path(ASKED)) {
-        for file in listed(&folder) {
-            let holds: Vec<Hold> = read(state, &file);
-            let (sync, cluster) = (stem(&folder), stem(&file));
-            waiting.extend(holds.into_iter().filter_map(|hold| {
-                let token = hold.token.clone()?;
-                Some(Asked { sync: sync.clone(), cluster: cluster.clone(), token, hold })
-            }));
-        }
-    }
-    waiting
+    let on = |(sync, cluster): (String, String)| {
+        let holds = ASKED.read(state, &[&sync, &cluster]).unwrap_or_default();
+        holds.into_iter().filter_map(move |hold| {
+            let token = hold.token.clone()?;
+            Some(Asked { sync: sync.clone(), cluster: cluster.clone(), token, hold })
+        })
+    };
+    ASKED.targets(state).into_iter().flat_map(on).collect()
 }
 
 /// Returns the approvals whose time is not over.
 pub(crate) fn given(state: &State, now: Timestamp) -> Vec<Approval> {
-    let files = listed(&state.path(GIVEN));
-    files.iter().filter_map(|file| state.read_json(file)).filter(|approval: &Approval| now < approval.until).collect()
-}
-
-/// Records an approval.
-pub(crate) fn give(state: &State, approval: &Approval) -> Result<(), StateError> {
-    state.write_json(given_path(&approval.token), approval)
+    let tokens = GIVEN.names(state, &[]);
+    tokens.iter().filter_map(|token| GIVEN.read(state, &[token])).filter(|approval| now < approval.until).collect()
 }
 
 /// Returns the tokens that are approved for a sync on a cluster.
@@ -98,14 +88,14 @@ pub(crate) fn record(state: &State, sync: &str, is_partial: bool, clusters: &BTr
         for hold in report.lifted.iter().filter(|hold| is_used_up(hold, report)) {
             let token = hold.token.as_deref().unwrap_or_default();
             info!(sync, cluster, token, guard = %hold.guard, "an approval is used up");
-            remove(&state.path(given_path(token)));
+            drop(GIVEN.remove(state, &[token]));
         }
         // Who has seen nothing knows nothing of what waits.
         if report.error.is_some() || matches!(report.state, ClusterState::Unreachable | ClusterState::Stopped) {
             continue;
         }
-        let path = Path::new(ASKED).join(sync).join(format!("{cluster}.json"));
-        let before: Vec<Hold> = read(state, &state.path(&path));
+        let target = [sync, cluster.as_str()];
+        let before = ASKED.read(state, &target).unwrap_or_default();
         let waiting = report.holds.iter().filter(|hold| hold.token.is_some());
         let mut holds: Vec<Hold> = waiting.map(|hold| hold.what.clone()).collect();
         if is_partial {
@@ -117,8 +107,8 @@ pub(crate) fn record(state: &State, sync: &str, is_partial: bool, clusters: &BTr
             continue;
         }
         if holds.is_empty() {
-            remove(&state.path(&path));
-        } else if let Err(error) = state.write_json(&path, &holds) {
+            drop(ASKED.remove(state, &target));
+        } else if let Err(error) = ASKED.write(state, &target, &holds) {
             error!(error = %Chain(&error), "cannot note what waits for approval");
         }
     }
@@ -129,28 +119,4 @@ fn is_used_up(hold: &Hold, report: &ClusterReport) -> bool {
     let outcome = |id| report.steps.iter().find(|step| step.id == id).and_then(|step| step.outcome.clone());
     let is_tried = |outcome: Option<Outcome>| outcome.is_some_and(|outcome| outcome != Outcome::Skipped);
     hold.steps.iter().any(|step| is_tried(outcome(step.id.clone())))
-}
-
-fn given_path(token: &str) -> PathBuf {
-    Path::new(GIVEN).join(format!("{token}.json"))
-}
-
-fn read(state: &State, path: &Path) -> Vec<Hold> {
-    state.read_json(path).unwrap_or_default()
-}
-
-/// A file that is not there is as good as one that is gone now.
-fn remove(path: &Path) {
-    drop(fs::remove_file(path));
-}
-
-fn listed(folder: &Path) -> Vec<PathBuf> {
-    let mut paths: Vec<PathBuf> =
-        fs::read_dir(folder).into_iter().flatten().flatten().map(|entry| entry.path()).collect();
-    paths.sort();
-    paths
-}
-
-fn stem(path: &Path) -> String {
-    path.file_stem().map(|stem| stem.to_string_lossy().into_owned()).unwrap_or_default()
 }

@@ -9,8 +9,8 @@ pub mod sets;
 pub mod vault;
 
 use std::collections::BTreeSet;
-use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use gatewright_engine::mask::Masker;
@@ -19,6 +19,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::basics::duration::Period;
+use crate::basics::lock::lock;
 use crate::basics::paths::{NoCredentials, Paths};
 use crate::basics::size::Size;
 use crate::state::State;
@@ -100,10 +101,7 @@ impl Archive {
     /// Returns what masks secrets where nothing is written: as in the rounds of this installation if there has been one,
     /// else with a key for this process alone.
     pub fn masker(state: &State, settings: &Settings) -> Masker {
-        match Self::existing(state, settings) {
-            Ok(vault) => vault.masker().clone(),
-            Err(_) => Masker::new(rand::random()),
-        }
+        Self::existing(state, settings).map_or_else(|_| Masker::new(rand::random()), |vault| vault.masker().clone())
     }
 
     /// Returns what reads and writes its files.
@@ -113,18 +111,13 @@ impl Archive {
 
     /// Begins the record of a round on a cluster; nothing is written before something is about to change.
     pub fn recorder(self: &Arc<Self>, about: About) -> Recorder {
-        self.active().insert(about.run.clone());
+        lock(&self.active).insert(about.run.clone());
         Recorder::new(Arc::clone(self), about)
-    }
-
-    fn active(&self) -> MutexGuard<'_, BTreeSet<String>> {
-        // A set is whole after each statement.
-        self.active.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Deletes records that are older than they are kept, and the oldest of what is too much.
     pub fn expire(&self, now: Timestamp) {
-        let folder = self.vault.path(Path::new(runs::FOLDER));
-        runs::expire(&folder, now, (self.settings.keep.0, self.settings.max_bytes.0), &self.active());
+        let folder = self.vault.state.path(runs::FOLDER);
+        runs::expire(&folder, now, (self.settings.keep.0, self.settings.max_bytes.0), &lock(&self.active));
     }
 }

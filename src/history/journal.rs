@@ -12,16 +12,16 @@ use gatewright_engine::error::Chain;
 use gatewright_engine::object::ObjectId;
 use gatewright_engine::plan::drift::history::{Baseline, Sides};
 use gatewright_engine::text::digest;
-use jiff::{SignedDuration, Timestamp};
+use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
-use crate::history::archive::runs::{self, NEWEST, Ranks};
+use crate::history::archive::runs::{self, expired, is_run};
 use crate::report::action::StepAction;
 use crate::report::form::ReportFormat;
 use crate::report::trend::{date, undated};
 use crate::report::{ClusterReport, ClusterState, Report};
-use crate::state::timekeeping;
-use crate::state::{State, StateError, share_file};
+use crate::state::store::Store;
+use crate::state::{State, StateError, share_file, timekeeping};
 
 /// The last report of a sync on a cluster, and what it said apart from the time.
 #[derive(Debug, Serialize, Deserialize)]
@@ -70,41 +70,25 @@ pub struct LastDrift {
     pub time: String,
 }
 
-/// A report that was kept in the history.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Kept {
-    /// The path of the report, as JSON.
-    pub path: PathBuf,
-}
+/// The last reports, by sync and cluster.
+const LAST: Store<Last> = Store::new("status");
 
-impl Kept {
-    /// Returns the name of the report.
-    pub(crate) fn name(&self) -> &str {
-        self.path.file_stem().and_then(|name| name.to_str()).unwrap_or_default()
-    }
-}
-
-fn compared_path(sync: &str, cluster: &str) -> String {
-    format!("compared/{sync}/{cluster}.json")
-}
-
-fn last_path(sync: &str, cluster: &str) -> String {
-    format!("status/{sync}/{cluster}.json")
-}
+/// What the last drift reports have found, by sync and cluster.
+const COMPARED: Store<Compared> = Store::new("compared");
 
 /// Returns the last report of a sync on a cluster; it speaks of that cluster only.
 pub(crate) fn last(state: &State, sync: &str, cluster: &str) -> Option<Report> {
-    state.read_json::<Last>(last_path(sync, cluster)).map(|last| last.report)
+    LAST.read(state, &[sync, cluster]).map(|last| last.report)
 }
 
 /// Returns when a round of a sync last ended well on a cluster.
 pub(crate) fn succeeded(state: &State, sync: &str, cluster: &str) -> Option<Timestamp> {
-    state.read_json::<Last>(last_path(sync, cluster))?.succeeded
+    LAST.read(state, &[sync, cluster])?.succeeded
 }
 
 /// Returns what the last comparison of a sync with a cluster has found.
 pub(crate) fn before(state: &State, sync: &str, cluster: &str) -> Option<LastDrift> {
-    let Compared { time, proven, baseline, report } = state.read_json(compared_path(sync, cluster))?;
+    let Compared { time, proven, baseline, report } = COMPARED.read(state, &[sync, cluster])?;
     let baseline = Baseline { sides: baseline.into_iter().collect(), proven: Some(proven) };
     Some(LastDrift { baseline, report, time: time.to_string() })
 }
@@ -122,7 +106,7 @@ fn keep_compared(state: &State, report: &Report, cluster: &str, found: &ClusterR
     let Baseline { sides, proven } = found.baseline.clone();
     let (proven, baseline) = (proven.unwrap_or_else(|| report.started.to_string()), sides.into_iter().collect());
     let compared = Compared { time: report.finished, proven, baseline, report: kept };
-    state.write_json(compared_path(&report.sync, cluster), &compared)
+    COMPARED.write(state, &[&report.sync, cluster], &compared)
 }
 
 /// Writes into a report since when what it has found is known, by the last reports of its sync.
@@ -145,7 +129,7 @@ pub(crate) fn record(
     state: &State,
     settings: &Settings<'_>,
     report: &Report,
-    tell: impl FnOnce(&Kept) -> Result<(), StateError>,
+    tell: impl FnOnce(&Path) -> Result<(), StateError>,
 ) -> Result<bool, StateError> {
     expire(settings, timekeeping::last_believed(state, report.finished));
     // A change that is made again and again is told each time: it can be undone each time.
@@ -155,7 +139,7 @@ pub(crate) fn record(
     for (cluster, of_cluster) in &report.clusters {
         let report = alone(report, cluster, of_cluster.clone());
         let digest = content_digest(&report);
-        let last = state.read_json::<Last>(last_path(&report.sync, cluster));
+        let last = LAST.read(state, &[&report.sync, cluster]);
         let is_other = last.as_ref().is_none_or(|last| last.digest != digest);
         is_new |= is_other;
         is_news |= last.is_some_and(|last| last.report.suspended.is_some() != report.suspended.is_some());
@@ -184,15 +168,15 @@ fn alone(report: &Report, cluster: &str, found: ClusterReport) -> Report {
 }
 
 /// Writes a report into the history.
-fn keep(state: &State, settings: &Settings<'_>, report: &Report) -> Result<Kept, StateError> {
+fn keep(state: &State, settings: &Settings<'_>, report: &Report) -> Result<PathBuf, StateError> {
     let path = |form: ReportFormat| settings.dir.join(format!("{}.{}", file_stem(report), form.extension()));
     let report = without_unchanged(report);
     for form in forms(settings) {
         let mut bytes = Vec::new();
         form.write(&report, &mut bytes).map_err(|error| StateError::Write(path(form), error))?;
-        state.write(&path(form), &bytes)?;
+        state.write(path(form), &bytes)?;
     }
-    Ok(Kept { path: path(ReportFormat::Json) })
+    Ok(path(ReportFormat::Json))
 }
 
 /// Returns what a report has to tell: an object that is as it should be is counted, and not repeated in each report.
@@ -215,14 +199,14 @@ fn keep_last(
     (cluster, found): (&str, &ClusterReport),
     digest: String,
 ) -> Result<(), StateError> {
-    let path = last_path(&report.sync, cluster);
-    let last = state.read_json::<Last>(&path);
+    let target = [report.sync.as_str(), cluster];
+    let last = LAST.read(state, &target);
     let is_well = !report.partial && report.is_of_source() && alone(report, cluster, found.clone()).exit_code() == 0;
     let before = last.as_ref().and_then(|last| last.succeeded);
     let succeeded = if is_well { Some(report.finished) } else { before };
     let earlier = last.as_ref().filter(|_| report.partial).and_then(|last| last.report.clusters.get(cluster));
-    let report = alone(report, cluster, found.clone().over(earlier));
-    state.write_json(&path, &Last { digest, report, succeeded })
+    let kept = alone(report, cluster, found.clone().over(earlier));
+    LAST.write(state, &target, &Last { digest, report: kept, succeeded })
 }
 
 fn forms(settings: &Settings<'_>) -> BTreeSet<ReportFormat> {
@@ -301,32 +285,21 @@ pub(crate) fn read(path: &Path) -> Option<Report> {
     serde_json::from_slice(&fs::read(path).ok()?).ok()
 }
 
-/// Deletes reports that are older than they are kept, but for the newest of each sync on the same clusters; and, whatever
-/// their age, the oldest of more than may be kept.
+/// Deletes the reports that are expired.
 fn expire(settings: &Settings<'_>, now: Timestamp) {
-    let Ok(keep) = SignedDuration::try_from(settings.keep) else { return };
-    let Ok(limit) = now.checked_sub(keep) else { return };
-    let limit = limit.strftime("%Y%m%dT%H%M%S").to_string();
     // The forms of a report are files that differ in their extension alone.
-    let mut reports: BTreeMap<String, Vec<(PathBuf, u64)>> = BTreeMap::new();
+    let mut reports: BTreeMap<String, (u64, Vec<PathBuf>)> = BTreeMap::new();
     for entry in fs::read_dir(settings.dir).into_iter().flatten().flatten() {
         let name = entry.file_name().to_string_lossy().into_owned();
-        // Only names that we gave: a time stamp, then the sync.
-        if name.len() > limit.len() && name.as_bytes()[8] == b'T' && name.contains("Z-") {
+        if is_run(&name) {
             let stem = name.rsplit_once('.').map_or(name.as_str(), |(stem, _)| stem);
-            let bytes = entry.metadata().map_or(0, |metadata| metadata.len());
-            reports.entry(stem.to_owned()).or_default().push((entry.path(), bytes));
+            let (bytes, files) = reports.entry(stem.to_owned()).or_default();
+            *bytes += entry.metadata().map_or(0, |metadata| metadata.len());
+            files.push(entry.path());
         }
     }
-    let (mut ranks, mut total) = (Ranks::default(), 0_u64);
-    for (stem, files) in reports.into_iter().rev() {
-        let is_newest = ranks.is_newest(&stem, NEWEST);
-        let is_old = !is_newest && stem.get(..limit.len()).is_some_and(|time| time < limit.as_str());
-        total = files.iter().fold(total, |total, (_, bytes)| total.saturating_add(*bytes));
-        if is_old || total > settings.max_bytes {
-            for (file, _) in files {
-                drop(fs::remove_file(file));
-            }
-        }
+    let sizes = reports.iter().rev().map(|(stem, (bytes, _))| (stem.as_str(), *bytes));
+    for stem in expired(sizes, now, (settings.keep, settings.max_bytes)) {
+        reports[stem].1.iter().for_each(|file| drop(fs::remove_file(file)));
     }
 }

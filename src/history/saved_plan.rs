@@ -7,8 +7,7 @@
 
 use std::collections::BTreeMap;
 use std::fs;
-use std::io::{self, Write};
-use std::os::unix::fs::PermissionsExt;
+use std::io;
 use std::path::{Path, PathBuf};
 
 use gatewright_engine::plan::guard::Hold;
@@ -18,6 +17,7 @@ use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+use crate::basics::private::write_whole;
 use crate::history::archive::vault::Vault;
 use crate::report::{Report, Saved};
 
@@ -101,22 +101,16 @@ pub(crate) struct PlannedCluster {
 /// A plan cannot be written or read.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum PlanFileError {
-    /// The file cannot be read.
     #[error("cannot read the plan {0:?}")]
     Read(PathBuf, #[source] io::Error),
-    /// The file cannot be written.
     #[error("cannot write the plan {0:?}")]
     Write(PathBuf, #[source] io::Error),
-    /// It is no plan.
     #[error("{0:?} is no plan of gatewright, or was cut off")]
     NoPlan(PathBuf),
-    /// It was written by another version.
     #[error("the plan {0:?} has the form {1:?}, and this version reads {FORM}{VERSION}")]
     OtherVersion(PathBuf, String),
-    /// It was changed by somebody, or written elsewhere.
     #[error("the plan {0:?} is not as this installation has written it")]
     Forged(PathBuf),
-    /// It is not as it was written.
     #[error("the plan {0:?} is damaged: it is not as it was written")]
     Damaged(PathBuf),
 }
@@ -158,7 +152,6 @@ impl PlanFile {
     /// # Panics
     /// Never: a plan is plain data.
     pub(crate) fn write(&self, path: &Path, vault: &Vault) -> Result<(), PlanFileError> {
-        let fail = |error| PlanFileError::Write(path.to_owned(), error);
         let text = serde_json::to_string(self).expect("a plan is plain data");
         // Read once, it is what it will be when it is read again.
         let plan: Value = serde_json::from_str(&text).expect("it was just written");
@@ -167,13 +160,7 @@ impl PlanFile {
         let envelope = Envelope { schema, digest: digest(plan.to_string().as_bytes()), signature, plan };
         let mut json = serde_json::to_vec_pretty(&envelope).expect("a plan is plain data");
         json.push(b'\n');
-        let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
-        let mut file = tempfile::NamedTempFile::new_in(folder).map_err(fail)?;
-        file.as_file().set_permissions(fs::Permissions::from_mode(MODE)).map_err(fail)?;
-        file.write_all(&json).map_err(fail)?;
-        file.as_file().sync_all().map_err(fail)?;
-        file.persist(path).map_err(|error| fail(error.error))?;
-        Ok(())
+        write_whole(path, &json, MODE).map_err(|error| PlanFileError::Write(path.to_owned(), error))
     }
 
     /// Reads it and checks that it is not damaged.

@@ -8,7 +8,6 @@
 //! two has no reason to suspect itself.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::path::PathBuf;
 use std::sync::Arc;
 
 use gatewright_engine::inventory::{Encoded, Entry, Inventory, InventoryError};
@@ -17,10 +16,14 @@ use gatewright_engine::text::count;
 use serde::{Deserialize, Serialize};
 
 use crate::inventory::hmac::Key;
+use crate::state::store::Store;
 use crate::state::{State, StateError};
 
-/// The folder of the record, below the state folder: a folder for each sync, a file for each cluster.
-pub(crate) const FOLDER: &str = "seen";
+/// The records, by sync and cluster.
+pub(crate) const SEEN: Store<Memory> = Store::new("seen");
+
+/// The same files, of which only a part is read.
+const PROGRESS: Store<Progress> = Store::new("seen");
 
 /// The most objects that are named in a message.
 const MOST_NAMES: usize = 3;
@@ -53,7 +56,7 @@ struct Progress {
 
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
-struct Memory {
+pub(crate) struct Memory {
     /// A round has come to its end there. A file of an earlier version is there only if one has.
     #[serde(default = "yes")]
     is_complete: bool,
@@ -92,6 +95,10 @@ impl Verdict {
     fn suspect(suspicion: impl Into<String>) -> Self {
         Self { suspicion: Some(suspicion.into()), agrees: None }
     }
+
+    fn agrees(image: &Image) -> Self {
+        Self { suspicion: None, agrees: Some(image.unverified.clone()) }
+    }
 }
 
 impl Image {
@@ -118,17 +125,17 @@ impl Audit {
         Self { sync: sync.to_owned(), ..self.clone() }
     }
 
-    fn path(&self) -> PathBuf {
-        PathBuf::from(FOLDER).join(&self.sync).join(format!("{}.json", self.cluster))
+    fn memory(&self) -> Memory {
+        SEEN.read(&self.state, &[&self.sync, &self.cluster]).unwrap_or_default()
     }
 
-    fn memory(&self) -> Memory {
-        self.state.read_json(self.path()).unwrap_or_default()
+    fn remember(&self, memory: &Memory) -> Result<(), StateError> {
+        SEEN.write(&self.state, &[&self.sync, &self.cluster], memory)
     }
 
     /// Tells whether a round of this host has come to its end there.
     pub fn has_seen(&self) -> bool {
-        let progress: Option<Progress> = self.state.read_json(self.path());
+        let progress = PROGRESS.read(&self.state, &[&self.sync, &self.cluster]);
         progress.is_some_and(|progress| progress.is_complete)
     }
 
@@ -137,12 +144,12 @@ impl Audit {
         if self.has_seen() {
             return Ok(());
         }
-        self.state.write_json(self.path(), &Memory { is_complete: true, ..self.memory() })
+        self.remember(&Memory { is_complete: true, ..self.memory() })
     }
 
     /// Forgets everything.
     pub fn forget(&self) -> Result<(), StateError> {
-        self.state.remove(self.path())
+        SEEN.remove(&self.state, &[&self.sync, &self.cluster])
     }
 
     /// Names the key that signs the inventory, if there is one.
@@ -186,7 +193,7 @@ impl Audit {
         }
         let Some(known) = memory.known else { return Verdict::default() };
         if version == Some(known.version.as_str()) {
-            return Verdict { suspicion: None, agrees: Some(known.unverified) };
+            return Verdict::agrees(&known);
         }
         let written = known.inventory();
         if version.is_none() {
@@ -194,16 +201,13 @@ impl Audit {
             let gone = || Verdict::suspect(format!("it is gone, and held {held} when it was last written here"));
             return if written.entries.is_empty() { Verdict::default() } else { gone() };
         }
-        let ahead = memory.ahead.as_ref().map(Image::inventory);
         let is_it = |image: &Inventory| image.epoch == found.epoch && image.entries == found.entries;
         if is_it(&written) {
-            return Verdict { suspicion: None, agrees: Some(known.unverified) };
+            return Verdict::agrees(&known);
         }
-        if ahead.as_ref().is_some_and(is_it) {
-            return Verdict {
-                suspicion: None,
-                agrees: Some(memory.ahead.map(|ahead| ahead.unverified).unwrap_or_default()),
-            };
+        let ahead = memory.ahead.as_ref().map(Image::inventory);
+        if let Some(image) = memory.ahead.as_ref().filter(|_| ahead.as_ref().is_some_and(is_it)) {
+            return Verdict::agrees(image);
         }
         if found.epoch < written.epoch {
             return Verdict::suspect(format!(
@@ -220,7 +224,7 @@ impl Audit {
         if memory.suspicion.is_some() {
             return Ok(());
         }
-        self.state.write_json(self.path(), &Memory { suspicion: Some(suspicion.to_owned()), ..memory })
+        self.remember(&Memory { suspicion: Some(suspicion.to_owned()), ..memory })
     }
 
     /// Returns the entries of which it is not proven that they are ours. What this host has written needs no signature, so
@@ -265,7 +269,7 @@ impl Audit {
             return Ok(());
         }
         let ahead = Some(Image::of(inventory, "", unverified, records.clone()));
-        self.state.write_json(self.path(), &Memory { ahead, ..memory })
+        self.remember(&Memory { ahead, ..memory })
     }
 
     /// Remembers what was written; its records are made if nobody has them. While the inventory is suspect, what was
@@ -284,13 +288,13 @@ impl Audit {
         }
         let records = records.unwrap_or_else(|| inventory.encode());
         let known = Some(Image::of(inventory, version, unverified, records));
-        self.state.write_json(self.path(), &Memory { known, ahead: None, ..memory })
+        self.remember(&Memory { known, ahead: None, ..memory })
     }
 
     /// Trusts an inventory from now on: a person has looked at it.
     pub fn trust(&self, inventory: &Inventory, version: &str) -> Result<(), StateError> {
         let known = Some(Image::of(inventory, version, &BTreeSet::new(), inventory.encode()));
-        self.state.write_json(self.path(), &Memory { is_complete: true, known, ahead: None, suspicion: None })
+        self.remember(&Memory { is_complete: true, known, ahead: None, suspicion: None })
     }
 }
 

@@ -9,6 +9,7 @@ use std::io;
 use std::net::SocketAddr;
 use std::str::FromStr;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use axum::Router;
@@ -23,7 +24,7 @@ use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 
 use crate::process::metrics::{CONTENT_TYPE, Metrics};
-use crate::process::service::{Progress, Readiness, STUCK_AFTER, Stuck};
+use crate::process::service::{Progress, STUCK_AFTER, Stuck};
 
 /// The longest time for answers that are under way after the order to stop.
 const GRACE: Duration = Duration::from_secs(2);
@@ -135,16 +136,8 @@ impl JsonSchema for Listen {
 /// The reason why the server does not run.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum HttpError {
-    /// The address cannot be had.
     #[error("cannot listen on {address}")]
-    Bind {
-        /// The address.
-        address: SocketAddr,
-        /// The error of the system.
-        #[source]
-        source: io::Error,
-    },
-    /// The server broke down.
+    Bind { address: SocketAddr, source: io::Error },
     #[error("cannot go on answering HTTP requests")]
     Serve(#[source] io::Error),
 }
@@ -171,8 +164,9 @@ pub(crate) struct Shown {
     pub metrics: Arc<Metrics>,
     /// Whether the loops move.
     pub progress: Progress,
-    /// Whether the daemon can do its work.
-    pub readiness: Readiness,
+    /// Whether the daemon can do its work: set once the configuration is loaded and every loop runs, and taken back when
+    /// it stops.
+    pub readiness: Arc<AtomicBool>,
 }
 
 /// Begins to listen, and warns when others than this host can connect.
@@ -224,7 +218,7 @@ async fn health(State(shown): State<Shown>) -> (StatusCode, String) {
 }
 
 async fn ready(State(shown): State<Shown>) -> (StatusCode, &'static str) {
-    if shown.readiness.get() {
+    if shown.readiness.load(Ordering::Relaxed) {
         (StatusCode::OK, "ready\n")
     } else {
         (StatusCode::SERVICE_UNAVAILABLE, "not ready: the daemon is starting or stopping\n")

@@ -10,15 +10,19 @@ use std::io;
 use std::os::linux::net::SocketAddrExt;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::net::{SocketAddr, UnixDatagram};
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::pin::pin;
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use sd_notify::NotifyState;
 use tokio::signal::unix::{Signal as Stream, SignalKind, signal};
-use tokio::time::{MissedTickBehavior, interval};
+use tokio::time::{MissedTickBehavior, interval, sleep};
 
 use crate::basics::clock::Clock;
+use crate::basics::lock::lock;
+
+/// The longest time for which a loop waits at once: one that waits longer looks stuck.
+pub(crate) const LONGEST_WAIT: Duration = Duration::from_secs(15);
 
 /// The longest silence of a loop before it counts as stuck.
 pub(crate) const STUCK_AFTER: Duration = Duration::from_mins(1);
@@ -37,7 +41,9 @@ impl Notifier {
 
     /// Tells that the process is up, or that a reload has ended, whether it succeeded or not.
     pub(crate) fn ready(&self, status: &str) {
-        self.tell(&[NotifyState::Ready, NotifyState::Status(&one_line(status))]);
+        // Each line of a message is an assignment, so a text from elsewhere must not begin another one.
+        let status = status.replace(char::is_control, " ");
+        self.tell(&[NotifyState::Ready, NotifyState::Status(&status)]);
     }
 
     /// Tells that a reload has begun; [`Notifier::ready`] must follow.
@@ -50,14 +56,8 @@ impl Notifier {
         }
     }
 
-    /// Tells that the process is shutting down.
     pub(crate) fn stopping(&self) {
         self.tell(&[NotifyState::Stopping]);
-    }
-
-    /// Tells that the process is alive. Only [`keep_alive`] knows whether that is true.
-    fn alive(&self) {
-        self.tell(&[NotifyState::Watchdog]);
     }
 
     /// Sends one message. A service manager that does not listen is not worth stopping for.
@@ -76,28 +76,6 @@ fn send(name: &OsString, message: &[u8]) -> io::Result<()> {
         None => SocketAddr::from_pathname(name)?,
     };
     UnixDatagram::unbound()?.send_to_addr(message, &address).map(|_| ())
-}
-
-/// Each line of a message is an assignment, so a text from elsewhere must not begin another one.
-fn one_line(text: &str) -> String {
-    text.replace(char::is_control, " ")
-}
-
-/// Whether the process can do its work: set once the configuration is loaded and every loop runs, and taken back when
-/// it stops.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct Readiness(Arc<AtomicBool>);
-
-impl Readiness {
-    /// Says whether the process is ready.
-    pub(crate) fn set(&self, ready: bool) {
-        self.0.store(ready, Ordering::Relaxed);
-    }
-
-    /// Tells whether the process is ready.
-    pub(crate) fn get(&self) -> bool {
-        self.0.load(Ordering::Relaxed)
-    }
 }
 
 /// Which loops of the process move. Every loop that must not stop holds a [`Pulse`] and touches it as it goes round.
@@ -137,7 +115,7 @@ impl Progress {
 
     /// Begins to watch a loop, by a name for people.
     pub fn watch(&self, name: &str) -> Pulse {
-        let mut loops = self.loops();
+        let mut loops = lock(&self.loops);
         let id = loops.last_key_value().map_or(0, |(id, _)| id + 1);
         loops.insert(id, Beat { name: name.to_owned(), touched: self.clock.elapsed() });
         Pulse { progress: self.clone(), id }
@@ -146,17 +124,12 @@ impl Progress {
     /// Returns the loops that have been silent for longer than this.
     pub fn stuck(&self, limit: Duration) -> Vec<Stuck> {
         let now = self.clock.elapsed();
-        let beats = self.loops();
+        let beats = lock(&self.loops);
         let silences = beats.values().map(|beat| (beat, now.saturating_sub(beat.touched)));
         silences
             .filter(|(_, silent)| *silent > limit)
             .map(|(beat, silent)| Stuck { name: beat.name.clone(), silent })
             .collect()
-    }
-
-    /// The map is whole after each statement, so a panic elsewhere leaves nothing half done.
-    fn loops(&self) -> MutexGuard<'_, BTreeMap<u64, Beat>> {
-        self.loops.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -164,8 +137,20 @@ impl Pulse {
     /// Shows that the loop moves; to be called more often than every half of [`STUCK_AFTER`].
     pub fn touch(&self) {
         let now = self.progress.clock.elapsed();
-        if let Some(beat) = self.progress.loops().get_mut(&self.id) {
+        if let Some(beat) = lock(&self.progress.loops).get_mut(&self.id) {
             beat.touched = now;
+        }
+    }
+
+    /// Waits for work that may take long, and shows meanwhile that the loop moves.
+    pub(crate) async fn during<F: Future>(&self, work: F) -> F::Output {
+        let mut work = pin!(work);
+        self.touch();
+        loop {
+            tokio::select! {
+                done = &mut work => return done,
+                () = sleep(LONGEST_WAIT) => self.touch(),
+            }
         }
     }
 }
@@ -173,7 +158,7 @@ impl Pulse {
 impl Drop for Pulse {
     fn drop(&mut self) {
         if !std::thread::panicking() {
-            self.progress.loops().remove(&self.id);
+            lock(&self.progress.loops).remove(&self.id);
         }
     }
 }
@@ -189,7 +174,7 @@ pub(crate) async fn keep_alive(notifier: &Notifier, progress: &Progress, watchdo
         ticks.tick().await;
         let stuck = progress.stuck(STUCK_AFTER);
         if stuck.is_empty() {
-            notifier.alive();
+            notifier.tell(&[NotifyState::Watchdog]);
         }
         for Stuck { name, silent } in stuck {
             tracing::error!(name, seconds = silent.as_secs(), "a loop is stuck: the watchdog gets no ping");

@@ -60,15 +60,8 @@ pub enum Format {
 /// The reason why there is no log.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum TelemetryError {
-    /// A part of the level names neither a level nor a target with a level.
     #[error("{part:?} in the log level {level:?} is not a level")]
-    Level {
-        /// The part.
-        part: String,
-        /// The whole.
-        level: String,
-    },
-    /// Something else is logging in this process already.
+    Level { part: String, level: String },
     #[error("cannot start the log")]
     Taken(#[source] tracing_subscriber::util::TryInitError),
 }

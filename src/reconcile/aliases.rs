@@ -19,9 +19,10 @@ use crate::cluster::Cluster;
 use crate::config::Config;
 use crate::config::settings::Mode;
 use crate::state::State;
+use crate::state::store::Store;
 
-/// The folder, below the state folder: a file for each cluster.
-const FOLDER: &str = "clusters";
+/// What is known of each name.
+const KNOWN: Store<Known> = Store::new("clusters");
 
 /// The longest wait of the first round on a cluster for others to say who they are; their own first round looks again.
 const LIMIT: Duration = Duration::from_secs(5);
@@ -109,18 +110,13 @@ impl Names {
     }
 
     fn known(&self, name: &str) -> Option<String> {
-        let known: Option<Known> = self.state.read_json(path(name));
-        known.map(|known| known.identity)
+        KNOWN.read(&self.state, &[name]).map(|known| known.identity)
     }
 
     fn record(&self, identity: &str) {
         let known = Known { identity: identity.to_owned() };
-        if let Err(error) = self.state.write_json(path(&self.name), &known) {
+        if let Err(error) = KNOWN.write(&self.state, &[&self.name], &known) {
             warn!(cluster = self.name, error = %Chain(&error), "cannot remember which cluster answers by a name");
         }
     }
-}
-
-fn path(name: &str) -> String {
-    format!("{FOLDER}/{name}.json")
 }

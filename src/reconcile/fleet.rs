@@ -10,7 +10,6 @@ mod render_history;
 mod settings;
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::path::Path;
 use std::sync::Arc;
 
 use gatewright_engine::problem::Problem;
@@ -216,24 +215,15 @@ fn findings(conclusions: &BTreeMap<String, Conclusion>) -> (Vec<ProblemReport>, 
 ///
 /// What they own stays where it is: taking a line out of a file must not empty a cluster.
 pub fn warn_of_abandoned(config: &Config, state: &State) {
-    for (sync, cluster) in seen(state) {
+    let mut seen = audit::SEEN.targets(state);
+    seen.sort();
+    for (sync, cluster) in seen {
         let settings = config.settings.syncs.get(&sync);
         let is_selected = settings.is_some_and(|settings| config.clusters_of(settings).contains_key(cluster.as_str()));
         if !is_selected {
             warn!(sync, cluster, "not configured any more; what was applied there stays as it is");
         }
     }
-}
-
-fn seen(state: &State) -> Vec<(String, String)> {
-    let list = |folder: &Path| std::fs::read_dir(folder).into_iter().flatten().flatten().map(|entry| entry.path());
-    let name = |path: &Path| path.file_stem().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
-    let mut seen = Vec::new();
-    for folder in list(&state.path(audit::FOLDER)) {
-        seen.extend(list(&folder).map(|file| (name(&folder), name(&file))));
-    }
-    seen.sort();
-    seen
 }
 
 fn remember(order: &Order, clusters: &BTreeMap<String, ClusterReport>, state: &State) {

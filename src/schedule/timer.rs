@@ -19,10 +19,8 @@ use std::time::Duration;
 use jiff::Timestamp;
 use sha2::{Digest, Sha256};
 
+use crate::process::service::LONGEST_WAIT;
 use crate::schedule::{Calendar, Rule, Schedule};
-
-/// The longest wait before the time is looked at again.
-pub(crate) const LONGEST_WAIT: Duration = Duration::from_secs(15);
 
 /// The time over which the first rounds of a fleet are spread after a start.
 pub(crate) const SPLAY: Duration = Duration::from_secs(10);
@@ -45,15 +43,6 @@ pub(crate) enum Outcome {
     Failed,
 }
 
-/// Something that makes a round due at once.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) enum Nudge {
-    /// The source has a new revision. It means nothing to a cron pattern, whose times are the only ones.
-    Revision,
-    /// A person asked for a round.
-    Request,
-}
-
 /// The reason why a round starts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Cause {
@@ -63,8 +52,8 @@ pub(crate) enum Cause {
     Schedule,
     /// The last round failed.
     Retry,
-    /// Somebody or something asked for it.
-    Nudge(Nudge),
+    /// The source has a new revision.
+    Revision,
 }
 
 impl fmt::Display for Cause {
@@ -73,8 +62,7 @@ impl fmt::Display for Cause {
             Self::Start => "start",
             Self::Schedule => "schedule",
             Self::Retry => "retry",
-            Self::Nudge(Nudge::Revision) => "revision",
-            Self::Nudge(Nudge::Request) => "request",
+            Self::Revision => "revision",
         })
     }
 }
@@ -99,8 +87,8 @@ pub(crate) struct Timer {
     rounds: u64,
     /// The number of rounds that failed in a row.
     failures: u32,
-    /// The strongest nudge since the last round started.
-    nudge: Option<Nudge>,
+    /// Whether there was a nudge since the last round started.
+    is_nudged: bool,
     /// Times of a cron pattern up to this one have had their round.
     due_since: Timestamp,
     /// When the last round ended, or the timer was made.
@@ -121,23 +109,21 @@ impl Timer {
             name: name.to_owned(),
             rounds: 0,
             failures: 0,
-            nudge: None,
+            is_nudged: false,
             due_since,
             ended: now,
             closing: now,
         }
     }
 
-    /// Makes a round due at once; while one is running, when it ends.
+    /// Makes a round due at once, because the source has a new revision; while one is running, when it ends. It means
+    /// nothing to a cron pattern, whose times are the only ones.
     ///
     /// What failed so far is forgotten: whoever nudges has changed something.
-    pub(crate) fn nudge(&mut self, nudge: Nudge) {
-        match (&self.schedule.0, nudge) {
-            (Rule::Cron(_), Nudge::Revision) => {}
-            (Rule::Interval { .. }, Nudge::Revision) | (_, Nudge::Request) => {
-                self.nudge = self.nudge.max(Some(nudge));
-                self.failures = 0;
-            }
+    pub(crate) fn nudge(&mut self) {
+        if matches!(self.schedule.0, Rule::Interval { .. }) {
+            self.is_nudged = true;
+            self.failures = 0;
         }
     }
 
@@ -153,8 +139,8 @@ impl Timer {
 
     /// Returns when the next round starts if nothing happens until then, and why; for reports.
     pub(crate) fn next(&self, now: Timestamp) -> (Timestamp, Cause) {
-        if let Some(nudge) = self.nudge {
-            return (now, Cause::Nudge(nudge));
+        if self.is_nudged {
+            return (now, Cause::Revision);
         }
         let (regular, cause) = self.regular(now);
         match self.retry(now) {
@@ -173,11 +159,11 @@ impl Timer {
                     self.closing = later(time, calendar.window);
                     self.failures = 0;
                 }
-                Cause::Start | Cause::Nudge(_) => self.closing = later(now, calendar.window),
+                Cause::Start | Cause::Revision => self.closing = later(now, calendar.window),
             }
         }
         self.due_since = now;
-        self.nudge = None;
+        self.is_nudged = false;
     }
 
     /// Records how the round ended that was started last.

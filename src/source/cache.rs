@@ -1,5 +1,6 @@
 //! A source with a memory: the last good snapshot stays in force while the source cannot be read.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use gatewright_engine::error::Chain;
@@ -9,10 +10,14 @@ use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
 use crate::source::{Snapshot, Source, SourceError};
+use crate::state::store::Store;
 use crate::state::{State, StateError};
 
-/// The file in which the daemon notes, for `status`, which sources it cannot read.
-pub const TROUBLES: &str = "status/.sources.json";
+/// The sources that the daemon cannot read, noted for `status`.
+pub(crate) const TROUBLES: Store<BTreeMap<String, Trouble>> = Store::new("status/.sources");
+
+/// The last good snapshots, by source.
+const SNAPSHOTS: Store<Stored> = Store::new("sources");
 
 /// A source and what it last said.
 pub struct SourceCache {
@@ -52,8 +57,7 @@ impl SourceCache {
     /// Takes a source, with what is remembered of it. `identity` says which source it is, whatever its name; `trouble`
     /// is what was wrong with it when it was last asked.
     pub fn new(name: &str, source: Box<dyn Source>, identity: &str, trouble: Option<Trouble>, state: &State) -> Self {
-        let stored =
-            state.read_json::<Stored>(path(name)).filter(|stored| stored.identity == digest(identity.as_bytes()));
+        let stored = SNAPSHOTS.read(state, &[name]).filter(|stored| stored.identity == digest(identity.as_bytes()));
         let last = stored.map(|stored| Arc::new(snapshot(stored)));
         Self { name: name.to_owned(), source, last, trouble }
     }
@@ -98,11 +102,7 @@ impl SourceCache {
 
 /// Stores a snapshot of a source as the last good one: who starts while the source is down begins with it.
 pub fn store(name: &str, snapshot: &Snapshot, identity: &str, state: &State) -> Result<(), StateError> {
-    state.write_json(path(name), &stored(snapshot, identity))
-}
-
-fn path(name: &str) -> String {
-    format!("sources/{name}.json")
+    SNAPSHOTS.write(state, &[name], &stored(snapshot, identity))
 }
 
 fn stored(snapshot: &Snapshot, identity: &str) -> Stored {

@@ -7,7 +7,6 @@
 //! Waiting for changes is not done here: see [`watch`](super::watch).
 
 use std::error::Error as StdError;
-use std::fmt::Write as _;
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -15,6 +14,7 @@ use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
 use async_trait::async_trait;
+use gatewright_engine::text::hex;
 use gatewright_engine::tree::{Entry, ReadError, Tree};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -31,9 +31,6 @@ const READINGS: usize = 6;
 /// The shortest time between two readings.
 const PAUSE: Duration = Duration::from_millis(100);
 
-/// For how long nothing may have been written, where the settings do not say.
-const SETTLE: Period = Period(Duration::from_secs(2));
-
 /// The settings of a directory source.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
@@ -45,25 +42,22 @@ pub struct Settings {
     #[serde(default = "default_settle")]
     pub settle: Period,
     /// The longest time that a poll may take: a network file system may never answer.
-    #[serde(default = "default_timeout")]
+    #[serde(default = "crate::source::default_timeout")]
     pub timeout: Period,
     /// The path as it is written in the config file: it stays the same wherever that file is.
     #[serde(skip)]
     pub written: PathBuf,
 }
 
+/// For how long nothing may have been written, where the settings do not say.
 fn default_settle() -> Period {
-    SETTLE
-}
-
-fn default_timeout() -> Period {
-    Period(Duration::from_mins(2))
+    Period(Duration::from_secs(2))
 }
 
 impl Settings {
     /// Takes a directory, all else by default.
     pub fn of(path: impl Into<PathBuf>) -> Self {
-        Self { path: path.into(), settle: default_settle(), timeout: default_timeout(), written: PathBuf::new() }
+        Self { path: path.into(), settle: default_settle(), timeout: super::default_timeout(), written: PathBuf::new() }
     }
 
     /// Makes the path absolute.
@@ -77,35 +71,20 @@ impl Settings {
 /// A directory that is read at each poll.
 #[derive(Clone, Debug)]
 pub struct DirectorySource {
-    path: PathBuf,
-    address: String,
-    settle: Duration,
-    timeout: Period,
+    settings: Settings,
     /// One reading at a time: one that hangs cannot be ended, and others would only hang beside it.
     turn: Arc<Semaphore>,
 }
 
-/// The poll took longer than it may.
-#[derive(Debug, thiserror::Error)]
-#[error("it was not read within {0}")]
-struct TooLate(Period);
-
-/// The directory changed with every reading.
-#[derive(Debug, thiserror::Error)]
-#[error("it keeps changing while it is read")]
-struct Restless;
-
 impl DirectorySource {
     /// Takes the settings of one source; the path is absolute by now.
     pub fn new(settings: Settings) -> Self {
-        let address = settings.written.to_string_lossy().into_owned();
-        let Settings { path, settle, timeout, .. } = settings;
-        Self { path, address, settle: settle.0, timeout, turn: Arc::new(Semaphore::new(1)) }
+        Self { settings, turn: Arc::new(Semaphore::new(1)) }
     }
 
     /// Reads it, and finds out when something in it was written last.
     async fn read(&self) -> Result<(Tree, Option<SystemTime>), SourceError> {
-        let path = self.path.clone();
+        let path = self.settings.path.clone();
         let turn = Arc::clone(&self.turn).acquire_owned().await;
         let reading = tokio::task::spawn_blocking(move || {
             let _turn = turn;
@@ -118,7 +97,7 @@ impl DirectorySource {
                 return self.error(Reason::Invalid, Some(hint), error);
             }
             let kind = error.source().and_then(|cause| cause.downcast_ref::<io::Error>()).map(io::Error::kind);
-            let (reason, hint) = advice(kind, &self.path);
+            let (reason, hint) = advice(kind, &self.settings.path);
             self.error(reason, hint, error)
         })
     }
@@ -126,7 +105,7 @@ impl DirectorySource {
     /// The time until nothing was written for long enough. A time in the future says nothing about that.
     fn rest(&self, written: Option<SystemTime>) -> Duration {
         let age = written.and_then(|written| written.elapsed().ok()).unwrap_or_default();
-        self.settle.saturating_sub(age)
+        self.settings.settle.0.saturating_sub(age)
     }
 
     fn error(
@@ -135,19 +114,20 @@ impl DirectorySource {
         hint: Option<String>,
         source: impl Into<Box<dyn StdError + Send + Sync>>,
     ) -> SourceError {
-        SourceError { what: self.path.display().to_string(), reason, hint, source: source.into() }
+        SourceError { what: self.settings.path.display().to_string(), reason, hint, source: source.into() }
     }
 }
 
 #[async_trait]
 impl Source for DirectorySource {
     async fn poll(&self, have: Option<&str>) -> Result<Option<Snapshot>, SourceError> {
-        if let Ok(result) = tokio::time::timeout(self.timeout.0, self.stable(have)).await {
+        let limit = self.settings.timeout;
+        if let Ok(result) = tokio::time::timeout(limit.0, self.stable(have)).await {
             return result;
         }
         let hint = "Look whether the file system answers: `ls` may hang there too. If the directory is only large, raise \
                     `timeout`.";
-        Err(self.error(Reason::Unreachable, Some(hint.to_owned()), TooLate(self.timeout)))
+        Err(self.error(Reason::Unreachable, Some(hint.to_owned()), format!("it was not read within {limit}")))
     }
 }
 
@@ -164,12 +144,13 @@ impl DirectorySource {
             tokio::time::sleep(self.rest(reading.1).max(PAUSE)).await;
             let again = self.read().await?;
             if again == reading {
-                return Ok(Some(Snapshot { address: self.address.clone(), ..Snapshot::new(revision, again.0) }));
+                let address = self.settings.written.to_string_lossy().into_owned();
+                return Ok(Some(Snapshot { address, ..Snapshot::new(revision, again.0) }));
             }
             reading = again;
         }
         let hint = "Let whatever writes the directory fill a new one beside it, and rename that when it is complete.";
-        Err(self.error(Reason::Invalid, Some(hint.to_owned()), Restless))
+        Err(self.error(Reason::Invalid, Some(hint.to_owned()), "it keeps changing while it is read"))
     }
 }
 
@@ -222,11 +203,7 @@ fn revision(tree: &Tree) -> String {
         digest.update((text.len() as u64).to_be_bytes());
         digest.update(text);
     }
-    let mut revision = "sha256:".to_owned();
-    for byte in digest.finalize().iter().take(6) {
-        write!(revision, "{byte:02x}").expect("writing to a string cannot fail");
-    }
-    revision
+    format!("sha256:{}", hex(&digest.finalize()[..6]))
 }
 
 #[cfg(test)]

@@ -37,7 +37,6 @@ use self::names::Reference;
 use self::refs::Wanted;
 use self::settings::{Conflict, Settings};
 use super::{Reason, Snapshot, Source, SourceError};
-use crate::basics::duration::Period;
 
 /// Sets libgit2 up for this process, and tells whether it can do what sources need.
 ///
@@ -48,16 +47,10 @@ pub fn init() -> Result<(), InitError> {
     limits::init()
 }
 
-/// libgit2 cannot be used.
+/// libgit2 cannot be used: it was built without a transport that sources need, or refused a setting.
 #[derive(Clone, Debug, thiserror::Error)]
-pub enum InitError {
-    /// It was built without a transport that sources need.
-    #[error("libgit2 was built without {0}")]
-    Incomplete(&'static str),
-    /// It refused a setting.
-    #[error("libgit2 refuses its settings: {0}")]
-    Refused(String),
-}
+#[error("{0}")]
+pub struct InitError(String);
 
 /// A repository that is asked at each poll.
 #[derive(Clone, Debug)]
@@ -82,7 +75,7 @@ pub enum NewError {
 }
 
 /// Everything that a poll needs, and that its thread keeps when nobody waits for it any more.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 struct Remote {
     name: String,
     settings: Settings,
@@ -92,11 +85,6 @@ struct Remote {
     /// One poll at a time: a second one would find the mirror in use, and keep one of the few threads waiting for it.
     turn: Arc<Semaphore>,
 }
-
-/// The poll took longer than it may.
-#[derive(Debug, thiserror::Error)]
-#[error("there was no answer within {0}")]
-struct TooLate(Period);
 
 impl GitSource {
     /// Takes the settings of one source, its paths absolute, and the folder for the mirrors of all sources.
@@ -115,9 +103,7 @@ impl GitSource {
     /// server that sends its answer for ever keeps a thread of this process.
     #[must_use]
     pub fn in_process_of(self, program: Option<PathBuf>) -> Self {
-        let Remote { name, settings, mirrors, turn, .. } = &*self.repository;
-        let (name, settings, mirrors, turn) = (name.clone(), settings.clone(), mirrors.clone(), Arc::clone(turn));
-        Self { repository: Arc::new(Remote { name, settings, mirrors, program, turn }) }
+        Self { repository: Arc::new(Remote { program, ..(*self.repository).clone() }) }
     }
 
     fn error(&self, failure: Failure) -> SourceError {
@@ -154,7 +140,8 @@ impl Source for GitSource {
             Ok(Err(stopped)) => Err(self.error(Failure::new(Reason::Invalid, stopped))),
             Err(_) => {
                 let hint = "If the repository is only large or far away, raise `timeout`.";
-                Err(self.error(Failure::new(Reason::Unreachable, TooLate(limit)).hint(hint)))
+                Err(self
+                    .error(Failure::new(Reason::Unreachable, format!("there was no answer within {limit}")).hint(hint)))
             }
         }
     }

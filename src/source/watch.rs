@@ -4,7 +4,6 @@
 //! So this may miss a change (a symbolic link that is turned to another folder, a network file system) and may report
 //! one that was none: the poll that goes on anyway makes up for the former, and the content for the latter.
 
-use std::fmt;
 use std::path::{Path, PathBuf};
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
 use std::thread;
@@ -32,12 +31,6 @@ pub struct WatchError {
 /// Watches a directory until it is dropped.
 pub struct Watcher {
     messages: Sender<Message>,
-}
-
-impl fmt::Debug for Watcher {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Watcher").finish_non_exhaustive()
-    }
 }
 
 impl Drop for Watcher {
@@ -112,19 +105,13 @@ impl State {
 
     /// Tells whether something changed that matters, and lets go of a folder that went away.
     fn digest(&mut self, event: notify::Result<Event>) -> bool {
-        let gone = match &event {
-            Ok(event) => takes_away(event, &self.root),
-            Err(_) => true,
-        };
+        let gone = event.as_ref().map_or(true, |event| takes_away(event, &self.root));
         if gone {
             // It fails when the folder is gone for good, and then nothing is left to let go of.
             drop(self.watcher.unwatch(&self.root));
             self.attached = false;
         }
-        match event {
-            Ok(event) => gone || event.need_rescan() || matters(&event, &self.root),
-            Err(_) => true,
-        }
+        gone || event.is_ok_and(|event| event.need_rescan() || matters(&event, &self.root))
     }
 }
 

@@ -2,14 +2,16 @@
 //!
 //! One small file for each, written whole, so that it can be set beside a running daemon: rounds look before they begin.
 
-use std::io;
 use std::time::Duration;
 
-use gatewright_engine::error::Chain;
 use jiff::{SignedDuration, Timestamp};
 use serde::{Deserialize, Serialize};
 
+use crate::state::store::Store;
 use crate::state::{State, StateError};
+
+/// The suspensions, by sync.
+pub(crate) const SUSPENDED: Store<Suspension> = Store::new("suspended");
 
 /// The reason why a sync has no rounds.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -25,10 +27,6 @@ pub struct Suspension {
     /// When it ends by itself.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub until: Option<Timestamp>,
-}
-
-fn path(sync: &str) -> String {
-    format!("suspended/{sync}.json")
 }
 
 impl Suspension {
@@ -51,29 +49,14 @@ impl Suspension {
 
 /// Tells whether a sync is suspended at a time. What cannot be read suspends it too, and is an error.
 pub(crate) fn of(state: &State, sync: &str, now: Timestamp) -> Result<Option<Suspension>, StateError> {
-    let path = state.path(path(sync));
-    let bytes = match state.read(&path) {
-        Ok(bytes) => bytes,
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
-        Err(error) => return Err(StateError::Read(path, error)),
-    };
-    let suspension: Suspension = serde_json::from_slice(&bytes)
-        .map_err(|error| StateError::Read(path, io::Error::other(Chain(&error).to_string())))?;
-    Ok(Some(suspension).filter(|suspension| suspension.until.is_none_or(|until| now < until)))
-}
-
-/// Suspends a sync; what was said before is replaced.
-pub(crate) fn set(state: &State, sync: &str, suspension: &Suspension) -> Result<(), StateError> {
-    state.write_json(path(sync), suspension)
-}
-
-/// Ends the suspension of a sync.
-pub(crate) fn end(state: &State, sync: &str) -> Result<(), StateError> {
-    state.remove(path(sync))
+    let suspension = SUSPENDED.load(state, &[sync])?;
+    Ok(suspension.filter(|suspension| suspension.until.is_none_or(|until| now < until)))
 }
 
 #[cfg(test)]
 mod tests {
+    use gatewright_engine::error::Chain;
+
     use super::*;
 
     #[test]
@@ -83,10 +66,10 @@ mod tests {
         let at = |text: &str| text.parse::<Timestamp>().expect("it is a time");
         let (now, later) = (at("2026-11-20T12:00:00Z"), at("2026-11-20T14:00:00Z"));
         assert_eq!(of(&state, "edge", now).ok(), Some(None));
-        end(&state, "edge").expect("there is nothing to end");
+        SUSPENDED.remove(&state, &["edge"]).expect("there is nothing to end");
 
         let two_hours = Suspension::new("freeze", Some("ada"), now, Some(Duration::from_hours(2)));
-        set(&state, "edge", &two_hours).expect("it is written");
+        SUSPENDED.write(&state, &["edge"], &two_hours).expect("it is written");
         assert_eq!(of(&state, "edge", now).ok(), Some(Some(two_hours.clone())));
         assert_eq!(of(&state, "other", now).ok(), Some(None));
         assert_eq!(of(&state, "edge", later).ok(), Some(None));
@@ -94,9 +77,9 @@ mod tests {
         assert_eq!(two_hours.words(), words);
 
         let forever = Suspension::new("freeze", None, now, None);
-        set(&state, "edge", &forever).expect("it is written");
+        SUSPENDED.write(&state, &["edge"], &forever).expect("it is written");
         assert_eq!(of(&state, "edge", Timestamp::MAX).ok(), Some(Some(forever)));
-        end(&state, "edge").expect("it is ended");
+        SUSPENDED.remove(&state, &["edge"]).expect("it is ended");
         assert_eq!(of(&state, "edge", now).ok(), Some(None));
     }
 
@@ -104,7 +87,7 @@ mod tests {
     fn what_cannot_be_read_is_no_leave_to_go_on() {
         let folder = tempfile::tempdir().expect("a temporary folder");
         let state = State::open(folder.path());
-        state.write(&state.path(path("edge")), b"{").expect("it is written");
+        state.write("suspended/edge.json", b"{").expect("it is written");
         let error = of(&state, "edge", Timestamp::UNIX_EPOCH).expect_err("it is no JSON");
         assert!(Chain(&error).to_string().contains("suspended/edge.json"), "{error}");
     }

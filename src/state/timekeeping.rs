@@ -13,9 +13,9 @@ use tracing::warn;
 
 use crate::basics::clock::{Boot, Clock};
 use crate::state::State;
+use crate::state::store::Store;
 
-/// The file, below the state folder.
-const FILE: &str = "clock.json";
+const CLOCK: Store<Believed> = Store::new("clock");
 
 /// The largest correction of a clock while the machine is up.
 const CORRECTION: SignedDuration = SignedDuration::from_hours(1);
@@ -63,26 +63,24 @@ pub(crate) fn record(state: &State, clock: &dyn Clock) -> Timestamp {
     }
     let is_later = before.is_none_or(|before| now.time.duration_since(before.time).abs() >= PRECISION);
     if (is_later || is_suspicion_new)
-        && let Err(error) = state.write_json(FILE, &now)
+        && let Err(error) = CLOCK.write(state, &[], &now)
     {
         warn!(error = %Chain(&error), "cannot note the time");
     }
     now.time
 }
 
-/// Returns the time that is believed.
 pub(crate) fn believed(state: &State, clock: &dyn Clock) -> Timestamp {
     looked(state, clock).1.time
 }
 
 /// Returns the time that was believed when it was believed last, or a time that is earlier.
 pub(crate) fn last_believed(state: &State, now: Timestamp) -> Timestamp {
-    let believed: Option<Believed> = state.read_json(FILE);
-    believed.map_or(now, |believed| believed.time.min(now))
+    CLOCK.read(state, &[]).map_or(now, |believed| believed.time.min(now))
 }
 
 fn looked(state: &State, clock: &dyn Clock) -> (Option<Believed>, Believed) {
-    let before: Option<Believed> = state.read_json(FILE);
+    let before = CLOCK.read(state, &[]);
     let now = judge(before.as_ref(), clock.now(), clock.boot());
     (before, now)
 }

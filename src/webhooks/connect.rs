@@ -6,8 +6,6 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use axum::body::Bytes;
-use base64::Engine as _;
-use base64::prelude::BASE64_STANDARD;
 use gatewright_engine::error::Chain;
 use http::header::{AUTHORIZATION, CONTENT_TYPE, RETRY_AFTER, USER_AGENT};
 use http::{HeaderMap, HeaderValue, Request, StatusCode};
@@ -18,14 +16,14 @@ use hyper_util::client::legacy::connect::HttpConnector;
 use hyper_util::rt::TokioExecutor;
 use jiff::Timestamp;
 use jiff::fmt::rfc2822;
-use rustls::ClientConfig;
-use rustls::RootCertStore;
 use rustls::crypto::ring;
 use rustls::pki_types::CertificateDer;
+use rustls::{ClientConfig, RootCertStore};
 use secrecy::ExposeSecret as _;
 use tokio::task::spawn_blocking;
 use tokio::time::timeout;
 
+use crate::basics::pem::certificates;
 use crate::basics::redact::excerpt;
 use crate::config::webhooks::WebhookSettings;
 
@@ -104,12 +102,8 @@ fn connector(settings: &WebhookSettings) -> Result<HttpsConnector<HttpConnector>
 /// Reads certificates; `None` if there are none, or one is broken.
 fn roots(pem: &str) -> Option<RootCertStore> {
     let mut roots = RootCertStore::empty();
-    for section in pem.split("-----BEGIN CERTIFICATE-----").skip(1) {
-        let (encoded, _) = section.split_once("-----END CERTIFICATE-----")?;
-        let encoded: String = encoded.split_whitespace().collect();
-        roots.add(CertificateDer::from(BASE64_STANDARD.decode(encoded).ok()?)).ok()?;
-    }
-    (!roots.is_empty()).then_some(roots)
+    certificates(pem)?.into_iter().try_for_each(|der| roots.add(CertificateDer::from(der))).ok()?;
+    Some(roots)
 }
 
 /// Decides what an answer means. A redirect is not followed: a token must not go where nobody has sent it.

@@ -12,8 +12,7 @@ use super::queue::{Queue, Waiting};
 use crate::basics::clock::Clock;
 use crate::config::webhooks::WebhookSettings;
 use crate::process::metrics::Metrics;
-use crate::state::State;
-use crate::state::timekeeping;
+use crate::state::{State, timekeeping};
 
 /// The wait after the first failure; it doubles.
 const FIRST_PAUSE: Duration = Duration::from_secs(1);
@@ -24,10 +23,9 @@ const LONGEST_PAUSE: Duration = Duration::from_mins(5);
 /// The longest wait that a server may ask for.
 const LONGEST_WISH: Duration = Duration::from_hours(1);
 
-/// Sends to one webhook.
 pub(crate) struct Delivery {
-    name: String,
-    settings: WebhookSettings,
+    pub(super) name: String,
+    pub(super) settings: WebhookSettings,
     state: State,
     queue: Queue,
     metrics: Arc<Metrics>,
@@ -39,10 +37,8 @@ pub(crate) struct Delivery {
 /// The result of a step.
 #[derive(Debug)]
 pub(crate) enum Step {
-    /// Nothing waits.
+    /// Nothing waits, or another process sends it.
     Nothing,
-    /// Another process sends.
-    Elsewhere,
     /// One is delivered, or given up.
     Done,
     /// It failed, and is to be tried again after this time.
@@ -60,7 +56,7 @@ impl Delivery {
     pub(super) fn new(
         name: &str,
         settings: &WebhookSettings,
-        (state, queue): (&State, Queue),
+        state: &State,
         metrics: Arc<Metrics>,
         clock: Arc<dyn Clock>,
     ) -> Self {
@@ -68,18 +64,8 @@ impl Delivery {
         for result in ["given-up", "dropped"] {
             metrics.notified(name, result, 0);
         }
-        let (name, settings, state) = (name.to_owned(), settings.clone(), state.clone());
-        Self { name, settings, state, queue, metrics, clock, failures: 0 }
-    }
-
-    /// Returns the name of the webhook.
-    pub(crate) fn name(&self) -> &str {
-        &self.name
-    }
-
-    /// Returns how long one try may take.
-    pub(crate) fn limit(&self) -> Duration {
-        self.settings.timeout.0
+        let (queue, state) = (Queue::new(state, name), state.clone());
+        Self { name: name.to_owned(), settings: settings.clone(), state, queue, metrics, clock, failures: 0 }
     }
 
     /// Sends what waits longest. When this is not awaited to its end it may be sent again, under the same name.
@@ -91,7 +77,7 @@ impl Delivery {
         }
         let lock = match self.queue.lock() {
             Ok(Some(lock)) => lock,
-            Ok(None) => return Step::Elsewhere,
+            Ok(None) => return Step::Nothing,
             Err(error) => {
                 let why = format!("cannot lock the notifications: {error}");
                 return Step::Wait(self.fails(&why), why);
@@ -105,7 +91,7 @@ impl Delivery {
         let sent = connect::post(&self.settings, &waiting.id, &waiting.body, self.clock.now()).await;
         let step = match sent {
             Ok(()) => {
-                waiting.finish();
+                self.queue.remove(&waiting.id);
                 self.failures = 0;
                 self.metrics.notified(&self.name, "delivered", 1);
                 info!(webhook = self.name, sync = head.sync, notification = waiting.id, "notification delivered");
@@ -131,7 +117,7 @@ impl Delivery {
     }
 
     fn give_up(&mut self, waiting: &Waiting, sync: &str, why: &str) {
-        waiting.finish();
+        self.queue.remove(&waiting.id);
         self.failures = 0;
         self.metrics.notified(&self.name, "given-up", 1);
         error!(webhook = self.name, sync, notification = waiting.id, error = why, "notification given up");

@@ -4,7 +4,7 @@
 //! It names and counts; values of fields are in no notification. Its form is versioned by [`SCHEMA`].
 
 use std::collections::BTreeMap;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use gatewright_engine::object::ObjectId;
 use gatewright_engine::text::count;
@@ -12,7 +12,6 @@ use jiff::Timestamp;
 use serde::Serialize;
 
 use crate::basics::sanitize;
-use crate::history::journal::Kept;
 use crate::report::finding::{self, Finding, Kind};
 use crate::report::trend::{Gone, Summary};
 use crate::report::{ClusterState, Mode, Report, blast, named, warnings};
@@ -111,7 +110,7 @@ pub(crate) struct Told {
 
 impl Notification {
     /// Says of a kept report what others are to know.
-    pub(crate) fn of(report: &Report, kept: &Kept) -> Self {
+    pub(crate) fn of(report: &Report, kept: &Path) -> Self {
         let trend = Summary::of(std::slice::from_ref(report));
         let mut states = BTreeMap::new();
         for cluster in report.clusters.values() {
@@ -120,7 +119,7 @@ impl Notification {
         let clusters = report.clusters.iter().take(MOST_CLUSTERS);
         Self {
             schema: SCHEMA,
-            id: kept.name().to_owned(),
+            id: kept.file_stem().unwrap_or_default().to_string_lossy().into_owned(),
             time: report.finished,
             text: text(report, &trend),
             sync: report.sync.clone(),
@@ -138,7 +137,7 @@ impl Notification {
             resolved: Findings { count: Gone::number(&trend.resolved), findings: gone(&trend.resolved) },
             still: trend.still,
             unseen: Gone::number(&trend.unseen),
-            report: kept.path.clone(),
+            report: kept.to_owned(),
         }
     }
 
@@ -234,8 +233,8 @@ mod tests {
     /// The size limit that the documentation promises, in bytes.
     const LARGEST: usize = 128 * 1024;
 
-    fn kept() -> Kept {
-        Kept { path: "/reports/20261120T060000.000Z-edge.json".into() }
+    fn kept() -> PathBuf {
+        "/reports/20261120T060000.000Z-edge.json".into()
     }
 
     fn report(clusters: usize, steps: usize, name: &str) -> Report {

@@ -1,12 +1,13 @@
 //! The notifications that wait for a webhook: a file for each, named by its time first, so that names are their order.
 
-use std::fs::{self, File, TryLockError};
+use std::fs::{self, File};
 use std::io;
-use std::path::{Path, PathBuf};
 
-use super::folder;
-use crate::basics::private::{lock_file, no_link};
-use crate::state::{State, StateError, write_file};
+use crate::basics::private::{no_link, try_lock};
+use crate::state::{State, StateError};
+
+/// The folder of all that waits, below the state folder: one for each webhook.
+pub(super) const FOLDER: &str = "webhooks";
 
 /// More than this is no news any more.
 const MOST: usize = 100;
@@ -14,101 +15,71 @@ const MOST: usize = 100;
 /// The folder of a webhook.
 #[derive(Debug)]
 pub(super) struct Queue {
-    /// The state folder.
-    root: PathBuf,
-    folder: PathBuf,
+    state: State,
+    folder: String,
 }
 
-/// One notification.
 #[derive(Debug)]
 pub(super) struct Waiting {
     /// The id by which it is known, the same in every try.
     pub(super) id: String,
     /// The body that is to be sent.
     pub(super) body: Vec<u8>,
-    path: PathBuf,
 }
 
 impl Queue {
     pub(super) fn new(state: &State, name: &str) -> Self {
-        Self { root: state.path(""), folder: folder(state).join(name) }
+        Self { state: state.clone(), folder: format!("{FOLDER}/{name}") }
     }
 
     /// Adds one; when this returns it is on the disk. Returns how many of the oldest had to make room.
     pub(super) fn put(&self, id: &str, body: &[u8]) -> Result<usize, StateError> {
-        let path = self.folder.join(format!("{id}.json"));
-        no_link(&self.root, &path).map_err(|error| StateError::Write(path.clone(), error))?;
-        write_file(&path, body)?;
-        let files = self.files();
-        let lost = files.len().saturating_sub(MOST);
-        files.iter().take(lost).for_each(remove);
+        self.state.write(self.path(id), body)?;
+        let ids = self.ids();
+        let lost = ids.len().saturating_sub(MOST);
+        ids.iter().take(lost).for_each(|id| self.remove(id));
         Ok(lost)
     }
 
     /// Returns the one that waits longest; one that cannot be read is passed over.
     pub(super) fn oldest(&self) -> Option<Waiting> {
-        self.files().into_iter().find_map(|path| {
-            let id = path.file_stem()?.to_str()?.to_owned();
-            let body = fs::read(&path).ok()?;
-            Some(Waiting { id, body, path })
-        })
+        let read = |id: String| Some(Waiting { body: self.state.read(self.path(&id)).ok()??, id });
+        self.ids().into_iter().find_map(read)
+    }
+
+    /// Takes one out. If it is gone already, somebody else has sent it.
+    pub(super) fn remove(&self, id: &str) {
+        drop(self.state.remove(self.path(id)));
     }
 
     pub(super) fn len(&self) -> usize {
-        self.files().len()
+        self.ids().len()
     }
 
     /// Drops everything, and returns how much that was.
     pub(super) fn clear(&self) -> usize {
         let number = self.len();
+        let folder = self.state.path(&self.folder);
         // What is left of it does nobody harm.
-        if no_link(&self.root, &self.folder).is_ok() {
-            drop(fs::remove_dir_all(&self.folder));
-        }
+        drop(no_link(&self.state.path(""), &folder).and_then(|()| fs::remove_dir_all(folder)));
         number
     }
 
     /// Makes sure that no other process sends the same; `None` if one does. It ends with the returned file. There must
     /// have been a notification.
     pub(super) fn lock(&self) -> io::Result<Option<File>> {
-        let path = self.folder.join("lock");
-        no_link(&self.root, &path)?;
-        let file = lock_file(&path)?;
-        match file.try_lock() {
-            Ok(()) => Ok(Some(file)),
-            Err(TryLockError::WouldBlock) => Ok(None),
-            Err(TryLockError::Error(error)) => Err(error),
-        }
+        let path = self.state.path(&self.folder).join("lock");
+        no_link(&self.state.path(""), &path).and_then(|()| try_lock(&path))
     }
 
-    fn files(&self) -> Vec<PathBuf> {
-        if no_link(&self.root, &self.folder).is_err() {
-            return Vec::new();
-        }
-        let entries = fs::read_dir(&self.folder).into_iter().flatten().flatten().map(|entry| entry.path());
-        let mut files: Vec<PathBuf> =
-            entries.filter(|path| path.extension().is_some_and(|extension| extension == "json")).collect();
-        files.sort();
-        files
+    fn path(&self, id: &str) -> String {
+        format!("{}/{id}.json", self.folder)
     }
-}
 
-impl Waiting {
-    /// Takes it out of the queue.
-    pub(super) fn finish(&self) {
-        remove(&self.path);
+    fn ids(&self) -> Vec<String> {
+        let names = self.state.names(&self.folder);
+        names.iter().filter_map(|name| name.strip_suffix(".json")).map(str::to_owned).collect()
     }
-}
-
-/// One that is gone already was sent by somebody else.
-fn remove(path: impl AsRef<Path>) {
-    drop(fs::remove_file(path));
-}
-
-/// Returns the names of all webhooks for which something was left once.
-pub(super) fn names(state: &State) -> Vec<String> {
-    let entries = fs::read_dir(folder(state)).into_iter().flatten().flatten();
-    entries.filter_map(|entry| entry.file_name().into_string().ok()).collect()
 }
 
 #[cfg(test)]
@@ -127,8 +98,8 @@ mod tests {
         assert_eq!(queue.oldest().expect("there is one").id, "n000");
         assert_eq!(queue.put("n999", b"{}").expect("it is written"), 1);
         assert_eq!((queue.len(), queue.oldest().expect("there is one").id), (MOST, "n001".to_owned()));
-        queue.oldest().expect("there is one").finish();
-        assert_eq!((queue.len(), names(&state)), (MOST - 1, vec!["ops".to_owned()]));
+        queue.remove(&queue.oldest().expect("there is one").id);
+        assert_eq!((queue.len(), state.names(FOLDER)), (MOST - 1, vec!["ops".to_owned()]));
         assert_eq!((queue.clear(), queue.len()), (MOST - 1, 0));
     }
 

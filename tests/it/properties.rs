@@ -9,9 +9,8 @@ use gatewright_engine::object::Object;
 use gatewright_engine::overlay::Assignment;
 use gatewright_engine::pack::{Packs, Provision};
 use gatewright_engine::resolve::{Resolution, resolve};
-use gatewright_engine::spec;
 use gatewright_engine::tree::{Entry, Tree};
-use gatewright_engine::unit::{self, Options, Rendering};
+use gatewright_engine::unit::{self, Options, Rendering, Source};
 use gatewright_engine::yaml::{self, Node};
 use proptest::collection::{btree_map, vec};
 use proptest::prelude::*;
@@ -225,7 +224,7 @@ proptest! {
     #[test]
     fn no_value_of_a_template_changes_the_structure(texts in vec(text(), 1..20)) {
         let (tree, packs, options) = (tree(RICH), packs(), Options::default());
-        let specs = spec::load(&tree, packs.kinds(), None);
+        let specs = Source::load(&tree, &packs, None).specs;
         for (_, resolution) in resolve(&specs, &packs, &Assignment::default()) {
             let Resolution::Ready(resolved) = resolution else { continue };
             let subject = unit::subject(&resolved, &options);

@@ -6,7 +6,9 @@
 
 use serde_json::Value;
 
+use crate::problem::{Place, Problem};
 use crate::schema::{Additional, Found, Range, Rule, Schema, Size};
+use crate::text::did_you_mean;
 use crate::yaml::{Content, Field, Node, Position};
 
 /// One mistake in one value.
@@ -20,12 +22,16 @@ pub struct Mistake {
     pub hint: Option<String>,
 }
 
+impl Mistake {
+    /// Returns it as a problem with the document at a place.
+    pub(crate) fn at(self, place: Place) -> Problem {
+        Problem { hint: self.hint, ..Problem::document(place, self.message) }
+    }
+}
+
 /// Checks a value against a schema and returns every mistake, in the order of the file.
 pub fn check(node: &Node, schema: &Schema) -> Vec<Mistake> {
-    let mut walk = Walk { schema, mistakes: Vec::new(), is_partial: false };
-    walk.value(node, schema.root(), &mut Vec::new());
-    walk.mistakes.sort_by_key(|mistake| mistake.position);
-    walk.mistakes
+    Walk { schema, mistakes: Vec::new(), is_partial: false }.mistakes(node, schema.root(), &mut Vec::new())
 }
 
 /// Checks a layer of something: what the schema says of the field `field`, and no more than a part of it.
@@ -34,10 +40,8 @@ pub fn check(node: &Node, schema: &Schema) -> Vec<Mistake> {
 /// messages begin with.
 pub(crate) fn check_layer(node: &Node, schema: &Schema, field: &str, written: &[&str]) -> Vec<Mistake> {
     let Found::Rule(rule) = schema.follow([field]) else { return Vec::new() };
-    let mut walk = Walk { schema, mistakes: Vec::new(), is_partial: true };
-    walk.value(node, rule, &mut written.iter().map(|&part| part.to_owned()).collect());
-    walk.mistakes.sort_by_key(|mistake| mistake.position);
-    walk.mistakes
+    let mut path = written.iter().map(|&part| part.to_owned()).collect();
+    Walk { schema, mistakes: Vec::new(), is_partial: true }.mistakes(node, rule, &mut path)
 }
 
 /// Returns the candidate that is closest to what was written, if any is close.
@@ -55,6 +59,12 @@ struct Walk<'a> {
 }
 
 impl<'a> Walk<'a> {
+    fn mistakes(mut self, node: &'a Node, rule: &'a Rule, path: &mut Vec<String>) -> Vec<Mistake> {
+        self.value(node, rule, path);
+        self.mistakes.sort_by_key(|mistake| mistake.position);
+        self.mistakes
+    }
+
     fn value(&mut self, node: &'a Node, rule: &'a Rule, path: &mut Vec<String>) {
         let rule = self.schema.resolve(rule);
         if !rule.any_of.is_empty() {
@@ -133,7 +143,7 @@ impl<'a> Walk<'a> {
     fn unknown(&mut self, key: &str, field: &Field, rule: &Rule, path: &[String]) {
         let parent = &path[..path.len() - 1];
         let near = suggest(key, rule.properties.keys().map(String::as_str));
-        let hint = rule.slips.get(key).cloned().or_else(|| near.map(|name| format!("did you mean {name:?}?")));
+        let hint = rule.slips.get(key).cloned().or_else(|| did_you_mean(near));
         self.add(field.key, format!("unknown field {key:?} in {}", text(parent)), hint);
     }
 
@@ -184,7 +194,7 @@ impl<'a> Walk<'a> {
         let near = node.as_str().and_then(|written| suggest(written, names.iter().copied()));
         let listed = names.join(", ");
         let message = format!("{} is {}, but must be one of {listed}", text(path), described(&node.content));
-        self.add(node.position, message, near.map(|name| format!("did you mean {name:?}?")));
+        self.add(node.position, message, did_you_mean(near));
     }
 
     fn add(&mut self, position: Position, message: String, hint: Option<String>) {
@@ -238,19 +248,16 @@ fn described(content: &Content) -> String {
 }
 
 fn any(types: &[String]) -> String {
-    let names: Vec<&str> = types
-        .iter()
-        .map(|ty| match ty.as_str() {
-            "array" => "a list",
-            "object" => "an object",
-            "integer" => "an integer",
-            "string" => "a string",
-            "boolean" => "true or false",
-            "number" => "a number",
-            other => other,
-        })
-        .collect();
-    names.join(" or ")
+    let names = types.iter().map(|ty| match ty.as_str() {
+        "array" => "a list",
+        "object" => "an object",
+        "integer" => "an integer",
+        "string" => "a string",
+        "boolean" => "true or false",
+        "number" => "a number",
+        other => other,
+    });
+    names.collect::<Vec<_>>().join(" or ")
 }
 
 fn type_hint(content: &Content, types: &[String]) -> Option<String> {
@@ -259,10 +266,10 @@ fn type_hint(content: &Content, types: &[String]) -> Option<String> {
         Content::Bool(_) | Content::Number(_) if wants("string") => {
             Some("put it in quotes; YAML reads yes, on, 0644 and 1e3 as booleans and numbers".to_owned())
         }
-        Content::String(text) if wants("integer") && text.parse::<i64>().is_ok() => {
-            Some("remove the quotes".to_owned())
-        }
-        Content::String(text) if wants("boolean") && matches!(text.as_str(), "true" | "false") => {
+        Content::String(text)
+            if (wants("integer") && text.parse::<i64>().is_ok())
+                || (wants("boolean") && text.parse::<bool>().is_ok()) =>
+        {
             Some("remove the quotes".to_owned())
         }
         _ => None,

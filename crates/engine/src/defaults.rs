@@ -1,11 +1,9 @@
 //! The defaults, which hold where nobody says otherwise: the lowest parameters of a pack, as a document of one's own.
 
-use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use serde_json::{Value, json};
 
-use crate::merge::merge_over;
 use crate::merge::origin::{Merged, MergedContent, Origin};
 use crate::object::{Gvk, ObjectId};
 use crate::pack::manifest::ParameterKind;
@@ -13,7 +11,7 @@ use crate::pack::{Pack, Parameters};
 use crate::resolve::Resolved;
 use crate::spec::gateway::{Gateway, GatewaySpec};
 use crate::spec::{Document, GATEWAY_API, Metadata, Specs};
-use crate::unit::{Options, subject};
+use crate::unit::{Options, parameters, subject};
 use crate::yaml::Node;
 
 /// The parameters that a Gateway has when neither it nor its class says anything.
@@ -31,23 +29,11 @@ pub struct Defaults {
 pub fn defaults(pack: &Pack, class: &str) -> Defaults {
     let gateway = least_gateway(class);
     let (document, specs, options) = (document_of(&gateway), Specs::default(), Options::default());
-    let resolved = Resolved {
-        document: &document,
-        specs: &specs,
-        gateway,
-        pack,
-        kind: &pack.own,
-        listener_sets: Vec::new(),
-        listener_set_documents: Vec::new(),
-        layers: pack.settings_layer().into_iter().collect(),
-        overlays: Vec::new(),
-        files: BTreeSet::new(),
-    };
-    let lowest = pack.own.generator.defaults(&subject(&resolved, &options));
-    let merged = merge_over(lowest, &resolved.layers, &pack.own.table);
+    let resolved = Resolved::new(&document, &specs, gateway, pack);
+    let merged = parameters(&resolved, &subject(&resolved, &options));
     let ParameterKind { group, kind, versions, .. } = &pack.own.kind;
-    let version = versions.first().map(String::as_str).unwrap_or_default();
-    let api_version = Gvk { group: group.clone(), version: version.to_owned(), kind: kind.clone() }.api_version();
+    let version = versions.first().cloned().unwrap_or_default();
+    let api_version = Gvk { group: group.clone(), version, kind: kind.clone() }.api_version();
     let document = json!({
         "apiVersion": api_version,
         "kind": kind,

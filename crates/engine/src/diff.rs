@@ -92,6 +92,11 @@ const SERVER_METADATA: [&str; 7] =
     ["creationTimestamp", "generation", "managedFields", "resourceVersion", "selfLink", "uid", "deletionTimestamp"];
 
 impl Difference {
+    /// Says what differs, and leaves open where that comes from.
+    pub(crate) fn new(path: String, before: Option<Value>, after: Option<Value>, managers: Vec<Manager>) -> Self {
+        Self { path, before, after, content: None, managers, place: None, class: None, estimated: false }
+    }
+
     /// Tells whether both values say the same: documents that only their layout tells apart.
     pub fn is_layout(&self) -> bool {
         self.content.as_ref().is_some_and(Vec::is_empty)
@@ -129,19 +134,12 @@ pub fn differences(before: &Value, after: &Value, ours: &str, masker: &Masker) -
     if old == new {
         return Vec::new();
     }
-    Comparison::of(&old, &new, (&masker.body(&old), &masker.body(&new)), masker)
-        .into_iter()
-        .map(|found| Difference {
-            managers: managers::of_path(before, &found.path, found.before.is_some(), ours),
-            path: Path(&found.path).to_string(),
-            before: found.before,
-            after: found.after,
-            content: found.content,
-            place: None,
-            class: None,
-            estimated: false,
-        })
-        .collect()
+    let difference = |Found { path, before: old, after: new, content }| {
+        let managers = managers::of_path(before, &path, old.is_some(), ours);
+        Difference { content, ..Difference::new(Path(&path).to_string(), old, new, managers) }
+    };
+    let found = Comparison::of(&old, &new, (&masker.body(&old), &masker.body(&new)), masker);
+    found.into_iter().map(difference).collect()
 }
 
 /// Returns an object without what servers write. Its secrets are still in it.
@@ -259,7 +257,7 @@ impl<'m> Comparison<'m> {
     /// difference of the list.
     fn compare_lists(&mut self, before: Side<'_>, after: Side<'_>) {
         let (old, new) = (list(before.raw), list(after.raw));
-        let Some(key) = KEYS.into_iter().find(|key| identifies(key, old) && identifies(key, new)) else {
+        let Some(key) = key_of(&[old, new]) else {
             for index in 0..old.len().max(new.len()) {
                 self.pair(Segment::Index(index), before.element(index), after.element(index));
             }
@@ -281,8 +279,13 @@ fn list(value: &Value) -> &[Value] {
     value.as_array().map_or(&[], Vec::as_slice)
 }
 
+/// Returns the first field that identifies the elements of all these lists.
+pub(crate) fn key_of(lists: &[&[Value]]) -> Option<&'static str> {
+    KEYS.into_iter().find(|key| lists.iter().all(|list| identifies(key, list)))
+}
+
 /// Tells whether a field has another value in every element of a list.
-pub(crate) fn identifies(key: &str, list: &[Value]) -> bool {
+fn identifies(key: &str, list: &[Value]) -> bool {
     let values: BTreeSet<String> = list.iter().filter_map(|element| element.get(key)).map(Value::to_string).collect();
     values.len() == list.len()
 }
@@ -290,6 +293,11 @@ pub(crate) fn identifies(key: &str, list: &[Value]) -> bool {
 /// Returns the text of a value, without the quotes of a string.
 pub(crate) fn plain(value: &Value) -> String {
     value.as_str().map_or_else(|| value.to_string(), str::to_owned)
+}
+
+/// Tells whether a path, as people write it, is another, or around it.
+pub(crate) fn leads_to(path: &str, other: &str) -> bool {
+    other.strip_prefix(path).is_some_and(|rest| rest.is_empty() || rest.starts_with(['.', '[']))
 }
 
 /// A path in the words that people use.

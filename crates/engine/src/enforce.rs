@@ -77,9 +77,9 @@ impl Rule {
 
 /// Reads a list of bounds with the place of each, as it stands in a config file that has been checked.
 pub fn bounds(file: &str, node: &Node) -> Vec<(Bound, Place)> {
+    let file = file.into();
     let bound = |item: &Node| {
-        let position = item.get("rule")?.position;
-        let place = Place { file: file.into(), line: position.line, column: position.column };
+        let place = Place::at(&file, item.get("rule")?.position);
         Some((serde_json::from_value(item.to_value()).ok()?, place))
     };
     node.items().iter().filter_map(bound).collect()
@@ -143,12 +143,10 @@ pub fn holds(text: &str, object: &Value) -> Result<bool, String> {
     }
 }
 
-/// A value that a rule has read.
+/// A value that a rule has read: in words, who said it last, and where.
 struct Read {
-    path: String,
-    value: Option<String>,
+    text: String,
     layer: LayerName,
-    places: BTreeSet<String>,
     place: Place,
 }
 
@@ -188,11 +186,12 @@ impl Facts<'_> {
         let is_whole = |path: &&Vec<String>| !all.iter().any(|other| other != *path && other.starts_with(path));
         let reads: Vec<Read> = all.iter().filter(is_whole).filter_map(|path| self.read(path)).collect();
         let Bound { rule: text, message } = &rule.bound;
-        let said: Vec<String> = reads.iter().map(ToString::to_string).collect();
-        let said = match said.as_slice() {
+        let said = match reads.as_slice() {
             [] => "it breaks".to_owned(),
-            [one] => format!("{one} breaks"),
-            several => format!("{} break", several.join(" and ")),
+            [one] => format!("{} breaks", one.text),
+            several => {
+                format!("{} break", several.iter().map(|read| &*read.text).collect::<Vec<_>>().join(" and "))
+            }
         };
         let rule_place = &rule.place;
         // The one to go to is who had the last word; where the pack had it, there is no line to go to.
@@ -206,46 +205,36 @@ impl Facts<'_> {
     /// Finds the value at a path, or the list that it is in.
     fn read(&self, path: &[String]) -> Option<Read> {
         let whole: Vec<&str> = path.iter().map(String::as_str).take_while(|part| *part != EACH).collect();
-        let written = written(path);
         match whole.as_slice() {
             [CLUSTER, ..] => None,
             [GATEWAY | RESOURCE, below @ ..] => {
                 let node = self.spec.root.at(below.iter().copied())?;
                 let place = self.spec.at(node.position);
-                let (value, places) = (quoted(&node.to_value()), BTreeSet::from([place.to_string()]));
-                Some(Read { path: written, value, layer: LayerName::Gateway, places, place })
+                let text = in_words(path, &node.to_value(), &[place.to_string()].into());
+                Some(Read { text, layer: LayerName::Gateway, place })
             }
-            [PARAMS, path @ ..] | path => {
-                let merged = path.iter().try_fold(self.parameters, |merged, field| merged.get(field))?;
+            [PARAMS, below @ ..] | below => {
+                let merged = below.iter().try_fold(self.parameters, |merged, field| merged.get(field))?;
                 let last = last_word(merged);
                 let mut places = BTreeSet::new();
                 collect_places(merged, &mut places);
-                let value = quoted(&merged.to_value());
-                Some(Read { path: written, value, layer: last.layer, places, place: last.place.clone() })
+                let text = in_words(path, &merged.to_value(), &places);
+                Some(Read { text, layer: last.layer, place: last.place.clone() })
             }
         }
     }
 }
 
-impl std::fmt::Display for Read {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str(&self.path)?;
-        if let Some(value) = &self.value {
-            write!(f, " = {value}")?;
-        }
-        let quoted: Vec<&str> = self.places.iter().take(MAX_PLACES).map(String::as_str).collect();
-        write!(f, " ({}", quoted.join(", "))?;
-        match self.places.len() - quoted.len() {
-            0 => f.write_str(")"),
-            more => write!(f, " and {more} more)"),
-        }
-    }
-}
-
-/// Writes a value that is short enough to quote.
-fn quoted(value: &Value) -> Option<String> {
+/// Writes a path, its value where that is short enough to quote, and where it was said.
+fn in_words(path: &[String], value: &Value, places: &BTreeSet<String>) -> String {
     let is_scalar = !value.is_object() && !value.is_array();
-    is_scalar.then(|| value.to_string()).filter(|text| text.len() <= MAX_QUOTED)
+    let value = is_scalar.then(|| format!(" = {value}")).filter(|text| text.len() <= " = ".len() + MAX_QUOTED);
+    let named: Vec<&str> = places.iter().take(MAX_PLACES).map(String::as_str).collect();
+    let more = match places.len() - named.len() {
+        0 => String::new(),
+        more => format!(" and {more} more"),
+    };
+    format!("{}{} ({}{more})", written(path), value.unwrap_or_default(), named.join(", "))
 }
 
 /// Finds the origin of the highest layer within a value.

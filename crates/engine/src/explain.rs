@@ -28,6 +28,7 @@ use std::sync::Arc;
 use serde::Serialize;
 use serde_json::Value;
 
+use crate::diff::leads_to;
 use crate::mask::{MASK, Masker};
 use crate::merge::origin::{LayerName, Merged};
 use crate::object::{ObjectId, is_secret};
@@ -237,11 +238,7 @@ fn places(case: &Case<'_>, asked: &BTreeMap<ObjectId, BTreeSet<String>>) -> Orig
     for (index, object) in objects.iter().enumerate() {
         let Some(paths) = asked.get(object.id()) else { continue };
         let is_asked = |spot: &Spot| paths.iter().any(|path| path::is_at(spot, path));
-        let spots = leaves(object.body()).into_iter().map(|spot| {
-            let is_asked = is_asked(&spot);
-            (spot, is_asked)
-        });
-        targets.push(WatchedObject::new(&objects, index, spots.collect()));
+        targets.push(WatchedObject::new(&objects, index, is_asked));
     }
     let mut trace = Trace::new(case, targets);
     trace.run_once();
@@ -264,7 +261,8 @@ fn explained<'p>(
         let mut targets = Vec::new();
         for (index, object) in objects.iter().enumerate() {
             if let Some(path) = path(object.id()) {
-                targets.push(WatchedObject::new(&objects, index, chosen(object.body(), leaves(object.body()), path)?));
+                check_path(object.body(), path)?;
+                targets.push(WatchedObject::new(&objects, index, |spot| path::is_at(spot, path)));
             }
         }
         let mut trace = Trace::new(case, targets);
@@ -280,7 +278,9 @@ fn explanation(case: &Case<'_>, mut target: WatchedObject<'_>, mut untried: Vec<
     let because = std::mem::take(&mut target.because);
     let mut leaves = target.into_leaves(&maker);
     mask(object.id(), &mut leaves);
-    mask_said(&mut untried);
+    for said in &mut untried {
+        said.value = Masker::default().at(&said.path, &said.value);
+    }
     Explanation { template: maker.template, because, leaves, untried, ..about(case.resolved, object.id()) }
 }
 
@@ -289,14 +289,15 @@ pub fn parameters(inputs: &Inputs<'_>, gateway: &ObjectId, path: &str) -> Result
     with(inputs, gateway, |case| {
         let merged = case.parameters();
         let value = merged.to_value();
-        let all = leaves(&value);
         // In the file they stand below `spec`.
         let from_spec = path.strip_prefix("spec.").filter(|_| merged.get("spec").is_none());
-        let leaf = |(spot, _): (Spot, bool)| {
+        let path = from_spec.unwrap_or(path);
+        check_path(&value, path)?;
+        let leaf = |spot: Spot| {
             let cause = merged.part(spot.steps()).map(|origin| cause_of(case, origin, &spot));
             Leaf { path: spot.text(), value: spot.value, causes: cause.into_iter().collect(), fixed: None }
         };
-        let wanted = chosen(&value, all, from_spec.unwrap_or(path))?.into_iter().filter(|(_, wanted)| *wanted);
+        let wanted = leaves(&value).into_iter().filter(|spot| path::is_at(spot, path));
         let mut leaves: Vec<Leaf> = wanted.map(leaf).collect();
         mask(gateway, &mut leaves);
         Ok(Explanation { leaves, ..about(case.resolved, gateway) })
@@ -338,19 +339,12 @@ fn with<T>(
     }
 }
 
-/// Marks the spots at a path; there must be one.
-fn chosen(value: &Value, spots: Vec<Spot>, path: &str) -> Result<Vec<(Spot, bool)>, Unexplained> {
-    let spots: Vec<(Spot, bool)> = spots
-        .into_iter()
-        .map(|spot| {
-            let is_wanted = path::is_at(&spot, path);
-            (spot, is_wanted)
-        })
-        .collect();
-    if spots.iter().any(|(_, is_wanted)| *is_wanted) {
-        return Ok(spots);
-    }
+/// Checks that something stands at a path.
+fn check_path(value: &Value, path: &str) -> Result<(), Unexplained> {
     let parts = parts(value);
+    if parts.iter().any(|spot| path::is_at(spot, path)) {
+        return Ok(());
+    }
     Err(Unexplained::NoField { near: path::nearest(&parts, path), known: path::beside(&parts, path) })
 }
 
@@ -371,7 +365,7 @@ fn about(resolved: &Resolved<'_>, object: &ObjectId) -> Explanation {
 /// before, so there are no fingerprints.
 fn mask(object: &ObjectId, leaves: &mut [Leaf]) {
     let masker = Masker::default();
-    let is_data = |path: &str| ["data", "stringData"].iter().any(|field| is_below(path, field));
+    let is_data = |path: &str| ["data", "stringData"].iter().any(|field| leads_to(field, path));
     for leaf in leaves {
         let whole = is_secret(&object.group, &object.kind) && is_data(&leaf.path);
         let shown = if whole { masker.value(&leaf.value) } else { masker.at(&leaf.path, &leaf.value) };
@@ -383,16 +377,6 @@ fn mask(object: &ObjectId, leaves: &mut [Leaf]) {
             }
         }
     }
-}
-
-fn mask_said(untried: &mut [Said]) {
-    for said in untried {
-        said.value = Masker::default().at(&said.path, &said.value);
-    }
-}
-
-fn is_below(path: &str, field: &str) -> bool {
-    path.strip_prefix(field).is_some_and(|rest| rest.is_empty() || rest.starts_with(['.', '[']))
 }
 
 impl fmt::Display for By {

@@ -244,9 +244,13 @@ fn other_owner(body: &Value) -> Option<String> {
 
 /// Any ownerReference means that a controller made the object, or that it will be collected with its owner.
 fn controller(body: &Value) -> Option<String> {
-    let reference = body.pointer("/metadata/ownerReferences/0")?;
-    let text = |field: &str| reference[field].as_str().unwrap_or("?").to_owned();
-    Some(format!("{} {:?}, its ownerReference", text("kind"), text("name")))
+    body.pointer("/metadata/ownerReferences/0").map(named_owner)
+}
+
+/// Names who an ownerReference is about.
+pub(crate) fn named_owner(reference: &Value) -> String {
+    let text = |field: &str| reference[field].as_str().unwrap_or("?");
+    format!("{} {:?}, its ownerReference", text("kind"), text("name"))
 }
 
 #[cfg(test)]

@@ -13,7 +13,6 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde::Deserialize;
 use serde_json::Value;
 
-use crate::yaml::Content;
 use origin::{Layer, Merged, MergedContent};
 
 /// The rule by which two layers of one field become one.
@@ -214,19 +213,6 @@ fn coupled(mut lower: Merged, higher: Merged, (one, other): (&str, &str), table:
         }
     }
     deep(lower, higher, table)
-}
-
-impl From<&Content> for MergedContent {
-    fn from(content: &Content) -> Self {
-        match content {
-            Content::Null => Self::Leaf(Value::Null),
-            Content::Bool(value) => Self::Leaf(Value::Bool(*value)),
-            Content::Number(value) => Self::Leaf(Value::Number(value.clone())),
-            Content::String(value) => Self::Leaf(Value::String(value.clone())),
-            Content::List(_) => Self::List(Vec::new()),
-            Content::Map(_) => Self::Map(BTreeMap::new()),
-        }
-    }
 }
 
 #[cfg(test)]

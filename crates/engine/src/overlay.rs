@@ -231,17 +231,7 @@ impl Overlay {
     /// Checks its parameters against the kind that they are merged into.
     pub(crate) fn check_parameters(&self, schema: &Schema) -> Vec<Problem> {
         let Some(node) = self.parameters() else { return Vec::new() };
-        let mistakes = check_layer(node, schema, "spec", &["spec", "parameters"]);
-        let problem = |mistake: crate::check::Mistake| Problem {
-            hint: mistake.hint,
-            ..Problem::document(self.document.at(mistake.position), mistake.message).about(self.document.id.clone())
-        };
-        mistakes.into_iter().map(problem).collect()
-    }
-
-    /// Returns a problem with one of its fields.
-    pub(crate) fn problem(&self, path: &[&str], message: impl Into<String>) -> Problem {
-        Problem::document(self.document.place_of(path), message).about(self.document.id.clone())
+        self.document.problems(check_layer(node, schema, "spec", &["spec", "parameters"]))
     }
 
     fn is_in_force(&self, cluster: Option<&ClusterFacts>) -> bool {

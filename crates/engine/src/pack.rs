@@ -27,7 +27,7 @@ use crate::kinds::name::KindName;
 use crate::merge::Table;
 use crate::merge::origin::{Layer, LayerName, Merged};
 use crate::object::Object;
-use crate::problem::{Place, Problem};
+use crate::problem::{Place, Problem, Scope};
 use crate::render::{RenderError, Renderer, TemplateError};
 use crate::schema::{Schema, SchemaError};
 use crate::selector::Capabilities;
@@ -36,7 +36,7 @@ use crate::spec::listener_set::ListenerSet;
 use crate::spec::overlay::Bound;
 use crate::spec::{Document, GATEWAY_API, Kind, Kinds, Sense, Specs, base_kinds};
 use crate::tree::files::FilesError;
-use crate::yaml::{self, Node, Position, YamlError};
+use crate::yaml::{self, Node, YamlError};
 use manifest::{Claim, Generated, Manifest, ParameterKind};
 
 /// The spec that a unit is rendered from, with all that belongs to it.
@@ -81,7 +81,7 @@ impl Subject<'_> {
 
     /// Returns a problem with the spec as a whole.
     pub fn problem(&self, message: &str) -> Problem {
-        Problem::document(self.document.place(), message).about(self.document.id.clone())
+        self.document.problem(&[], message)
     }
 
     /// Reads merged parameters as a type; a mistake that only the layers together make shows here.
@@ -300,7 +300,7 @@ impl Pack {
 
     /// Reads what must hold: what the config file says, and what the manifest does.
     fn read_rules(&mut self, kinds: &Kinds) -> Result<(), PackError> {
-        let schema = |kind: &ParameterKind| Some(&kinds.get(&(kind.group.clone(), kind.kind.clone()))?.schema);
+        let schema = |kind: &ParameterKind| Some(&kinds.get(&kind.name())?.schema);
         let words = Vocabulary::new(self.kinds().filter_map(|parameters| schema(&parameters.kind)), kinds);
         let mut problems = self.settings_mistakes(schema(&self.own.kind));
         let mut rule = |bound: &Bound, place: &Place| match Rule::new(bound, place.clone(), &words) {
@@ -336,9 +336,8 @@ impl Pack {
         let (Some((file, node)), Some(schema)) = (&self.settings, schema) else { return Vec::new() };
         let path = ["packs", self.manifest.name.as_str(), "parameters"];
         let problem = |mistake: Mistake| {
-            let Position { line, column } = mistake.position;
-            let place = Place { file: Arc::clone(file), line, column };
-            Problem { hint: mistake.hint, ..Problem::file(place, mistake.message) }
+            let place = Place::at(file, mistake.position);
+            Problem { scope: Scope::File, ..mistake.at(place) }
         };
         check_layer(node, schema, "spec", &path).into_iter().map(problem).collect()
     }
@@ -425,21 +424,15 @@ impl Packs {
         let mut all = Vec::new();
         for mut pack in packs {
             for parameters in std::iter::once(&mut pack.own).chain(&mut pack.others) {
-                let ParameterKind { group, kind, versions, .. } = parameters.kind.clone();
+                let (name, versions) = (parameters.kind.name(), parameters.kind.versions.clone());
                 let schema = std::mem::replace(&mut parameters.schema, Schema::anything());
                 let sense = parameters.sense;
-                kinds.insert((group, kind), Kind { versions, namespaced: true, schema, sense, is_parameters: true });
+                let read = Kind { sense, is_parameters: true, ..Kind::new(versions, true, schema) };
+                kinds.insert(name, read);
             }
             for (claim, schema) in std::mem::take(&mut pack.claimed) {
-                let Claim { group, kind, versions, .. } = claim;
                 // The kind of parameters may be claimed too, and has its schema already.
-                kinds.entry((group, kind)).or_insert(Kind {
-                    versions,
-                    namespaced: true,
-                    schema,
-                    sense: None,
-                    is_parameters: false,
-                });
+                kinds.entry(claim.name()).or_insert(Kind::new(claim.versions, true, schema));
             }
             all.push(pack);
         }

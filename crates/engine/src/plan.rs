@@ -15,6 +15,7 @@ pub mod drift;
 pub mod exclusive;
 mod fields;
 pub mod guard;
+mod namespaces;
 mod order;
 pub mod policies;
 mod prune;
@@ -42,6 +43,7 @@ use conflicts::FieldVerdict;
 use decide::Decision;
 use deployer::{FromDeployer, GatewayState};
 use guard::Hold;
+use guard::token::HeldStep;
 use policies::Policies;
 use questions::DryRun;
 use recreate::Immutable;
@@ -201,18 +203,23 @@ impl Over {
 impl Action {
     /// Returns the word for it.
     pub fn word(&self) -> &'static str {
+        self.told().1
+    }
+
+    /// Returns the sign for it, as in a diff, and the word.
+    fn told(&self) -> (char, &'static str) {
         match self {
-            Self::CreateNamespace | Self::Create => "create",
-            Self::Update(_) => "update",
-            Self::Adopt(_) | Self::AdoptFromDeployer(_) => "adopt",
-            Self::Generate(_) => "generate",
-            Self::Recreate(_) => "recreate",
-            Self::DeleteFirst(_) => "delete-first",
-            Self::Unchanged => "keep",
-            Self::Omit => "omit",
-            Self::Release(_) => "hand-over",
-            Self::Prune(_) => "prune",
-            Self::Forget => "forget",
+            Self::CreateNamespace | Self::Create => ('+', "create"),
+            Self::Update(_) => ('~', "update"),
+            Self::Adopt(_) | Self::AdoptFromDeployer(_) => ('&', "adopt"),
+            Self::Generate(_) => ('+', "generate"),
+            Self::Recreate(_) => ('±', "recreate"),
+            Self::DeleteFirst(_) => ('-', "delete-first"),
+            Self::Unchanged => ('=', "keep"),
+            Self::Omit => ('=', "omit"),
+            Self::Release(_) => ('>', "hand-over"),
+            Self::Prune(_) => ('-', "prune"),
+            Self::Forget => ('x', "forget"),
         }
     }
 
@@ -269,6 +276,23 @@ pub struct Step {
     pub note: Option<String>,
 }
 
+impl Step {
+    /// Begins a step by which nothing is written.
+    fn new(unit: &ObjectId, id: &ObjectId, gvk: Gvk, action: Action) -> Self {
+        Self {
+            unit: unit.clone(),
+            id: id.clone(),
+            gvk,
+            action,
+            object: None,
+            first: Vec::new(),
+            differences: Vec::new(),
+            fields: Vec::new(),
+            note: None,
+        }
+    }
+}
+
 /// All that will happen on one cluster.
 #[derive(Clone, Debug, Default, PartialEq)]
 #[must_use]
@@ -285,8 +309,29 @@ pub struct Plan {
     pub inventory: Inventory,
 }
 
+/// All that a plan is made from.
+#[derive(Clone, Copy)]
+struct Inputs<'a> {
+    rendering: &'a Marked,
+    observed: &'a Observed,
+    owned: &'a Inventory,
+    policies: &'a Policies,
+}
+
+impl Inputs<'_> {
+    fn owner(self, live: &Live) -> Owner {
+        owner(live, self.observed, self.owned, &self.policies.marker)
+    }
+
+    /// Describes a step that may have to wait for approval.
+    fn held(self, step: &Step) -> HeldStep {
+        HeldStep::of(step, self.observed, &self.policies.conflicts.masker)
+    }
+}
+
 /// Makes the plan for one cluster.
 pub fn plan(rendering: &Marked, observed: &Observed, owned: &Inventory, policies: &Policies) -> Plan {
+    let inputs = Inputs { rendering, observed, owned, policies };
     let mut plan = Plan { inventory: ahead(observed, owned, policies), ..Plan::default() };
     let mut units: Vec<&Unit> = rendering.units.iter().filter(|unit| policies.is_about(&unit.id)).collect();
     // Namespaces come first, because what goes into them depends on what becomes of them.
@@ -295,24 +340,24 @@ pub fn plan(rendering: &Marked, observed: &Observed, owned: &Inventory, policies
     for unit in units {
         let lost = evidence.lost_inputs(unit);
         if lost.is_empty() {
-            plan.add_unit(unit, observed, owned, policies);
+            plan.add_unit(unit, inputs);
         } else {
-            plan.hold_unit(unit, lost, observed, owned, policies);
+            plan.hold_unit(unit, lost, inputs);
         }
     }
-    prune::add(&mut plan, rendering, &evidence, observed, owned, policies);
-    guard::contents::check(&mut plan, observed, owned, policies);
-    guard::confirm::hold_back(&mut plan, rendering, observed, policies);
-    exclusive::arrange(&mut plan, observed, owned, policies);
-    withdrawal::hold_replaced(&mut plan, rendering, observed, owned, policies);
+    prune::add(&mut plan, &evidence, inputs);
+    guard::contents::check(&mut plan, inputs);
+    guard::confirm::hold_back(&mut plan, inputs);
+    exclusive::arrange(&mut plan, inputs);
+    withdrawal::hold_replaced(&mut plan, inputs);
     guard::confirm::keep_what_may_be_needed(&mut plan, &policies.kinds);
     plan.add_namespaces(observed);
     order::sort(&mut plan.steps, &rendering.units, &policies.kinds);
     if let Some(kept) = &policies.pinned {
-        saved::pin(&mut plan, kept, observed, owned, &policies.conflicts.masker);
+        saved::pin(&mut plan, kept, inputs);
     }
-    guard::source::check(&mut plan, observed, owned, policies);
-    guard::add(&mut plan, rendering, observed, owned, policies);
+    guard::source::check(&mut plan, inputs);
+    guard::add(&mut plan, inputs);
     plan
 }
 
@@ -373,14 +418,27 @@ impl Plan {
         self.refusals.iter().map(|refusal| &refusal.unit).collect()
     }
 
+    /// Returns the deletions of what nobody wants any more, but those that go first.
+    fn prunes(&self) -> impl Iterator<Item = &Step> {
+        self.steps.iter().filter(|step| matches!(step.action, Action::Prune(_)))
+    }
+
+    /// Refuses steps that are planned, and returns the objects that they are about.
+    fn refuse(&mut self, is_refused: impl Fn(&Step) -> bool, reason: impl Fn(&Step) -> Reason) -> Vec<ObjectId> {
+        let refused: Vec<Step> = self.steps.extract_if(.., |step| is_refused(step)).collect();
+        let ids = refused.iter().map(|step| step.id.clone()).collect();
+        let refusal = |step: Step| Refusal { reason: reason(&step), unit: step.unit, id: step.id };
+        self.refusals.extend(refused.into_iter().map(refusal));
+        ids
+    }
+
     /// A unit goes as a whole or not at all: half of a data plane helps nobody.
-    fn add_unit(&mut self, unit: &Unit, observed: &Observed, owned: &Inventory, policies: &Policies) {
-        let decided = self.decided(unit, observed, owned, policies);
+    fn add_unit(&mut self, unit: &Unit, inputs: Inputs<'_>) {
+        let decided = self.decided(unit, inputs);
         let is_refused = decided.iter().any(|(_, decision)| decision.is_err());
         let steps: Vec<&Step> = decided.iter().filter_map(|(_, decision)| decision.as_ref().ok()).collect();
         // Nobody is asked about what would not be done anyway.
-        let waiting =
-            if is_refused { None } else { guard::adopt::waiting(self, unit, &steps, (observed, owned, policies)) };
+        let waiting = if is_refused { None } else { guard::adopt::waiting(self, unit, &steps, inputs) };
         let is_held = is_refused || waiting.is_some();
         let waits = |id: &ObjectId| waiting.as_ref().filter(|(_, held)| held.contains(id)).map(|(guard, _)| *guard);
         let refusal = |id, reason| Refusal { unit: unit.id.clone(), id, reason };
@@ -389,20 +447,14 @@ impl Plan {
                 Err(reason) => self.refusals.push(refusal(id, reason)),
                 Ok(_) if let Some(guard) = waits(&id) => self.refusals.push(refusal(id, Reason::Held(guard))),
                 Ok(step) if is_held && step.action.changes() => self.refusals.push(refusal(id, Reason::UnitHeld)),
-                Ok(step) => self.add_step(step, unit, observed),
+                Ok(step) => self.add_step(step, unit, inputs.observed),
             }
         }
     }
 
     /// Decides about every object of a unit.
-    fn decided(
-        &self,
-        unit: &Unit,
-        observed: &Observed,
-        owned: &Inventory,
-        policies: &Policies,
-    ) -> Vec<(ObjectId, Result<Step, Reason>)> {
-        let decision = Decision { unit, observed, owned, policies, before: &self.steps };
+    fn decided(&self, unit: &Unit, inputs: Inputs<'_>) -> Vec<(ObjectId, Result<Step, Reason>)> {
+        let decision = Decision { unit, inputs, before: &self.steps };
         let decide = |object: &Object| match unit.generated(object.id()) {
             Some(generated) => decision.decide_generated(generated),
             None => decision.decide(object),
@@ -440,40 +492,5 @@ impl Plan {
         let entry = Entry { gvk: step.gvk.clone(), uid, unit: unit.id.clone(), adopted, files };
         self.inventory.entries.insert(step.id.clone(), entry);
         self.steps.push(step);
-    }
-
-    /// Namespaces of objects that are to be made; what they are for was decided with the objects.
-    fn add_namespaces(&mut self, observed: &Observed) {
-        let makes = |step: &&Step| matches!(step.action, Action::Create | Action::Generate(_));
-        let created = self.steps.iter().filter(makes);
-        let namespaces: BTreeSet<String> = created.map(|step| step.id.namespace.clone()).collect();
-        let is_made = |name: &str| is_created(&self.steps, name);
-        let is_absent =
-            |name: &&String| observed.namespaces.get(*name) == Some(&NamespaceState::Absent) && !is_made(name);
-        let steps: Vec<Step> = namespaces.iter().filter(is_absent).map(|name| namespace_step(name)).collect();
-        self.steps.extend(steps);
-    }
-}
-
-/// Tells whether one of the steps makes a namespace that stands in the source.
-fn is_created(steps: &[Step], namespace: &str) -> bool {
-    let is_it = |id: &ObjectId| id.group.is_empty() && id.kind == "Namespace" && id.name == namespace;
-    steps.iter().any(|step| step.action == Action::Create && is_it(&step.id))
-}
-
-fn namespace_step(name: &str) -> Step {
-    let body = serde_json::json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}});
-    let object = Object::new(body).expect("the name of a namespace is never empty");
-    let id = object.id().clone();
-    Step {
-        unit: id.clone(),
-        id,
-        gvk: object.gvk(),
-        action: Action::CreateNamespace,
-        object: Some(object),
-        first: Vec::new(),
-        differences: Vec::new(),
-        fields: Vec::new(),
-        note: None,
     }
 }

@@ -11,6 +11,8 @@ use serde::{Deserialize, Serialize};
 
 use crate::mask::Masker;
 use crate::object::ObjectId;
+use crate::text::did_you_mean;
+use crate::yaml::Position;
 
 /// A position in a file of a source.
 ///
@@ -26,6 +28,11 @@ pub struct Place {
 }
 
 impl Place {
+    /// Names a position in a file.
+    pub fn at(file: &Arc<str>, Position { line, column }: Position) -> Self {
+        Self { file: Arc::clone(file), line, column }
+    }
+
     /// Names a whole file.
     pub fn file(file: impl Into<Arc<str>>) -> Self {
         Self { file: file.into(), line: 0, column: 0 }
@@ -97,6 +104,12 @@ impl Problem {
     #[must_use]
     pub fn hint(self, hint: impl Into<String>) -> Self {
         Self { hint: Some(hint.into()), ..self }
+    }
+
+    /// Adds what was probably meant, if anything was.
+    #[must_use]
+    pub(crate) fn meant(self, near: Option<&str>) -> Self {
+        Self { hint: did_you_mean(near).or(self.hint), ..self }
     }
 
     /// Adds the object that the problem is about.

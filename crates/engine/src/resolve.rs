@@ -16,10 +16,10 @@ use crate::object::ObjectId;
 use crate::overlay::{Assignment, Overlay};
 use crate::pack::manifest::ParameterKind;
 use crate::pack::{Pack, Packs, Parameters};
-use crate::problem::Problem;
+use crate::problem::{Place, Problem};
 use crate::spec::gateway::{Gateway, GatewayClass};
 use crate::spec::listener_set::ListenerSet;
-use crate::spec::{Document, GATEWAY_API, Specs};
+use crate::spec::{Document, GATEWAY_API, Kind, Specs};
 use crate::yaml::Node;
 
 /// A spec with everything that decides what becomes of it.
@@ -47,6 +47,24 @@ pub struct Resolved<'a> {
     pub files: BTreeSet<Arc<str>>,
 }
 
+impl<'a> Resolved<'a> {
+    /// Begins with a spec that the settings of its pack alone govern.
+    pub(crate) fn new(document: &'a Document, specs: &'a Specs, gateway: Gateway, pack: &'a Pack) -> Self {
+        Self {
+            document,
+            specs,
+            gateway,
+            pack,
+            kind: &pack.own,
+            listener_sets: Vec::new(),
+            listener_set_documents: Vec::new(),
+            layers: pack.settings_layer().into_iter().collect(),
+            overlays: Vec::new(),
+            files: BTreeSet::from([Arc::clone(&document.file)]),
+        }
+    }
+}
+
 /// The outcome of resolving one spec.
 pub enum Resolution<'a> {
     /// It can be rendered.
@@ -71,18 +89,14 @@ pub fn resolve<'a>(
     let gateways = specs.of_kind(GATEWAY_API, "Gateway").take_while(|_| !interrupt::is_given());
     let gateways = gateways.map(|document| {
         let attached = sets.get(&document.id).map(Vec::as_slice).unwrap_or_default();
-        (
-            document,
-            Context { specs, packs, document }
-                .resolve(attached, overlays)
-                .unwrap_or_else(|problem| Resolution::Broken(vec![*problem])),
-        )
+        let resolution = Context { specs, packs, document }.resolve(attached, overlays);
+        (document, resolution.unwrap_or_else(|problem| Resolution::Broken(vec![*problem])))
     });
     gateways.chain(claimed::resolve(specs, packs, overlays)).collect()
 }
 
 /// Returns the sets of each Gateway, in the order of their names.
-fn listener_sets(specs: &Specs) -> BTreeMap<ObjectId, Vec<(&Document, ListenerSet)>> {
+pub(crate) fn listener_sets(specs: &Specs) -> BTreeMap<ObjectId, Vec<(&Document, ListenerSet)>> {
     let mut sets: BTreeMap<ObjectId, Vec<_>> = BTreeMap::new();
     for document in specs.of_kind(GATEWAY_API, "ListenerSet") {
         let Ok(set) = document.read::<ListenerSet>() else { continue };
@@ -120,63 +134,38 @@ impl<'a> Context<'a> {
         let gateway: Gateway = self.document.read()?;
         self.check_listeners(&gateway)?;
         if let Some(place) = self.specs.broken_sets.get(&self.document.id) {
-            let problem = self.problem(&[], format!("a ListenerSet of it is broken, see {place}"));
-            return Err(Box::new(problem));
+            return Err(self.document.problem(&[], format!("a ListenerSet of it is broken, see {place}")).into());
         }
         let (controller, class) = self.class(&gateway)?;
         let Some(pack) = self.packs.of_controller(&controller) else { return Ok(Resolution::NotOurs { controller }) };
-        let mut files = BTreeSet::from([Arc::clone(&self.document.file)]);
-        let mut layers: Vec<_> = pack.settings_layer().into_iter().collect();
-        let mut kind = &pack.own;
+        let mut resolved = Resolved::new(self.document, self.specs, gateway, pack);
         if let Some(class) = class {
-            files.insert(Arc::clone(&class.file));
-            if let Some((named, layer)) = self.class_layer(class, pack, &mut files)? {
-                kind = named;
-                layers.push(layer);
-            }
+            self.add_class_layer(class, &mut resolved)?;
         }
-        if let Some((named, layer)) = self.gateway_layer(&gateway, pack, &mut files)? {
-            kind = named;
-            layers.push(layer);
+        self.add_gateway_layer(&mut resolved)?;
+        resolved.files.extend(sets.iter().map(|(document, _)| Arc::clone(&document.file)));
+        resolved.listener_set_documents = sets.iter().map(|(document, _)| *document).collect();
+        resolved.listener_sets = sets.iter().map(|(_, set)| set.clone()).collect();
+        self.governed(resolved, overlays)
+    }
+
+    /// Adds the overlays that govern a spec, or says why what they say cannot be merged into its kind of parameters; a
+    /// broken one may be about anything that it does not exclude.
+    fn governed(&self, mut resolved: Resolved<'a>, all: &Assignment<'a>) -> Result<Resolution<'a>, Box<Problem>> {
+        if let Some(place) = all.broken_for(&self.document.id) {
+            return Err(self.document.problem(&[], format!("a ClusterOverlay is broken, see {place}")).into());
         }
-        let overlays = self.overlays(overlays)?.to_vec();
-        let mistakes = self.overlay_layers(&overlays, kind, &mut layers);
+        let overlays = all.of(&self.document.id);
+        let kind = self.packs.kinds().get(&resolved.kind.kind.name());
+        let check = |kind: &Kind| overlays.iter().flat_map(|overlay| overlay.check_parameters(&kind.schema)).collect();
+        let mistakes: Vec<Problem> = kind.map(check).unwrap_or_default();
         if !mistakes.is_empty() {
             return Ok(Resolution::Broken(mistakes));
         }
-        files.extend(overlays.iter().map(|overlay| Arc::clone(&overlay.document.file)));
-        files.extend(sets.iter().map(|(document, _)| Arc::clone(&document.file)));
-        let listener_set_documents = sets.iter().map(|(document, _)| *document).collect();
-        let listener_sets = sets.iter().map(|(_, set)| set.clone()).collect();
-        Ok(Resolution::Ready(Box::new(Resolved {
-            document: self.document,
-            specs: self.specs,
-            gateway,
-            pack,
-            kind,
-            listener_sets,
-            listener_set_documents,
-            layers,
-            overlays,
-            files,
-        })))
-    }
-
-    /// Returns the overlays that govern the Gateway; a broken one may be about anything that it does not exclude.
-    fn overlays<'b>(&self, overlays: &'b Assignment<'a>) -> Result<&'b [&'a Overlay], Box<Problem>> {
-        match overlays.broken_for(&self.document.id) {
-            Some(place) => Err(Box::new(self.problem(&[], format!("a ClusterOverlay is broken, see {place}")))),
-            None => Ok(overlays.of(&self.document.id)),
-        }
-    }
-
-    /// Adds what overlays say to the layers, or says why it cannot be merged into this kind of parameters.
-    fn overlay_layers(&self, overlays: &[&'a Overlay], kind: &Parameters, layers: &mut Vec<Layer<'a>>) -> Vec<Problem> {
-        let name = (kind.kind.group.clone(), kind.kind.kind.clone());
-        let schema = self.packs.kinds().get(&name).map(|kind| &kind.schema);
-        let check = |overlay: &&&Overlay| schema.map(|schema| overlay.check_parameters(schema));
-        layers.extend(overlays.iter().filter_map(|overlay| overlay.layer()));
-        overlays.iter().filter_map(|overlay| check(&overlay)).flatten().collect()
+        resolved.layers.extend(overlays.iter().filter_map(|overlay| overlay.layer()));
+        resolved.files.extend(overlays.iter().map(|overlay| Arc::clone(&overlay.document.file)));
+        resolved.overlays = overlays.to_vec();
+        Ok(Resolution::Ready(Box::new(resolved)))
     }
 
     /// Finds the class: a document of the source, or one that its control plane makes itself.
@@ -188,7 +177,7 @@ impl<'a> Context<'a> {
         }
         if let Some(place) = self.specs.broken.get(&id) {
             let message = format!("its GatewayClass {name:?} is broken, see {place}");
-            return Err(Box::new(self.problem(&["spec", "gatewayClassName"], message)));
+            return Err(self.document.problem(&["spec", "gatewayClassName"], message).into());
         }
         if let Some(controller) = self.packs.builtin_class(name) {
             return Ok((controller.to_owned(), None));
@@ -199,57 +188,45 @@ impl<'a> Context<'a> {
             Some(near) => format!("did you mean {near:?}?"),
             None => format!("known classes: {}", known.into_iter().collect::<Vec<_>>().join(", ")),
         };
-        let problem =
-            self.problem(&["spec", "gatewayClassName"], format!("there is no GatewayClass {name:?} in the source"));
-        Err(Box::new(problem.hint(hint)))
+        let message = format!("there is no GatewayClass {name:?} in the source");
+        Err(self.document.problem(&["spec", "gatewayClassName"], message).hint(hint).into())
     }
 
-    fn class_layer(
-        &self,
-        class: &'a Document,
-        pack: &'a Pack,
-        files: &mut BTreeSet<Arc<str>>,
-    ) -> Result<Option<(&'a Parameters, Layer<'a>)>, Box<Problem>> {
-        let Some(reference) = class.read::<GatewayClass>()?.spec.parameters_ref else { return Ok(None) };
-        let at = |message: String| {
-            let place = class.place_of(&["spec", "parametersRef"]);
-            Box::new(Problem::invalid_parameters(place, message).about(self.document.id.clone()))
-        };
-        let named = kind_of(pack, &reference.group, &reference.kind).map_err(at)?;
+    fn add_class_layer(&self, class: &'a Document, resolved: &mut Resolved<'a>) -> Result<(), Box<Problem>> {
+        resolved.files.insert(Arc::clone(&class.file));
+        let Some(reference) = class.read::<GatewayClass>()?.spec.parameters_ref else { return Ok(()) };
+        let at = |message| self.invalid(class.place_of(&["spec", "parametersRef"]), message);
+        let named = kind_of(resolved.pack, &reference.group, &reference.kind).map_err(at)?;
         let Some(namespace) = reference.namespace.filter(|namespace| !namespace.is_empty()) else {
             return Err(at("the parametersRef of the class needs a namespace".to_owned()));
         };
         let ParameterKind { group, kind, .. } = &named.kind;
         let id = ObjectId::new(group, kind, self.specs.namespace(&namespace), &reference.name);
-        self.parameters(LayerName::Class, &id, files).map(|layer| Some((named, layer))).map_err(at)
+        resolved.kind = named;
+        self.add_layer(LayerName::Class, &id, resolved).map_err(at)
     }
 
-    fn gateway_layer(
-        &self,
-        gateway: &Gateway,
-        pack: &'a Pack,
-        files: &mut BTreeSet<Arc<str>>,
-    ) -> Result<Option<(&'a Parameters, Layer<'a>)>, Box<Problem>> {
-        let infrastructure = gateway.spec.infrastructure.as_ref();
-        let Some(reference) = infrastructure.and_then(|it| it.parameters_ref.as_ref()) else { return Ok(None) };
-        let at = |message: String| {
-            let place = self.document.place_of(&["spec", "infrastructure", "parametersRef"]);
-            Box::new(Problem::invalid_parameters(place, message).about(self.document.id.clone()))
-        };
-        let named = kind_of(pack, &reference.group, &reference.kind).map_err(at)?;
+    fn add_gateway_layer(&self, resolved: &mut Resolved<'a>) -> Result<(), Box<Problem>> {
+        let infrastructure = resolved.gateway.spec.infrastructure.as_ref();
+        let Some(reference) = infrastructure.and_then(|it| it.parameters_ref.as_ref()) else { return Ok(()) };
+        let path = ["spec", "infrastructure", "parametersRef"];
+        let at = |message| self.invalid(self.document.place_of(&path), message);
+        let named = kind_of(resolved.pack, &reference.group, &reference.kind).map_err(at)?;
         let ParameterKind { group, kind, .. } = &named.kind;
         let id = ObjectId::new(group, kind, &self.document.id.namespace, &reference.name);
-        self.parameters(LayerName::Gateway, &id, files).map(|layer| Some((named, layer))).map_err(at)
+        resolved.kind = named;
+        self.add_layer(LayerName::Gateway, &id, resolved).map_err(at)
     }
 
-    fn parameters(&self, name: LayerName, id: &ObjectId, files: &mut BTreeSet<Arc<str>>) -> Result<Layer<'a>, String> {
+    fn add_layer(&self, name: LayerName, id: &ObjectId, resolved: &mut Resolved<'a>) -> Result<(), String> {
         if let Some(place) = self.specs.broken.get(id) {
             return Err(format!("its {id} is broken, see {place}"));
         }
         let document = self.specs.documents.get(id).ok_or_else(|| self.absent(id))?;
-        files.insert(Arc::clone(&document.file));
+        resolved.files.insert(Arc::clone(&document.file));
         let spec: &Node = document.root.get("spec").ok_or_else(|| format!("{id} has no spec"))?;
-        Ok(Layer::new(name, Arc::clone(&document.file), spec))
+        resolved.layers.push(Layer::new(name, Arc::clone(&document.file), spec));
+        Ok(())
     }
 
     /// Says that an object is not there, and which one may have been meant.
@@ -263,9 +240,7 @@ impl<'a> Context<'a> {
     fn check_listeners(&self, gateway: &Gateway) -> Result<(), Box<Problem>> {
         if let Some(index) = gateway.spec.listeners.iter().position(|listener| listener.port == 0) {
             let path = ["spec", "listeners", &index.to_string(), "port"];
-            return Err(Box::new(
-                self.problem(&path, "a listener of a Gateway needs a port from 1 to 65535".to_owned()),
-            ));
+            return Err(self.document.problem(&path, "a listener of a Gateway needs a port from 1 to 65535").into());
         }
         let mut seen = BTreeSet::new();
         match gateway.spec.listeners.iter().position(|listener| !seen.insert(&listener.name)) {
@@ -273,13 +248,13 @@ impl<'a> Context<'a> {
             Some(index) => {
                 let name = &gateway.spec.listeners[index].name;
                 let message = format!("the listener name {name:?} stands here a second time");
-                Err(Box::new(self.problem(&["spec", "listeners", &index.to_string(), "name"], message)))
+                Err(self.document.problem(&["spec", "listeners", &index.to_string(), "name"], message).into())
             }
         }
     }
 
-    fn problem(&self, path: &[&str], message: String) -> Problem {
-        Problem::document(self.document.place_of(path), message).about(self.document.id.clone())
+    fn invalid(&self, place: Place, message: String) -> Box<Problem> {
+        Box::new(Problem::invalid_parameters(place, message).about(self.document.id.clone()))
     }
 }
 

@@ -57,7 +57,7 @@ impl Document {
         if let Some(place) = self.patched.get(index).filter(|_| position.line == 0) {
             return place.clone();
         }
-        Place { file: Arc::clone(&self.file), line: position.line, column: position.column }
+        Place::at(&self.file, position)
     }
 
     /// Returns the place where the document begins.
@@ -73,8 +73,21 @@ impl Document {
 
     /// Reads the document as a type whose schema it has passed.
     pub fn read<T: DeserializeOwned>(&self) -> Result<T, Box<Problem>> {
-        serde_json::from_value(self.root.to_value())
-            .map_err(|error| Problem::document(self.place(), error.to_string()).about(self.id.clone()).into())
+        serde_json::from_value(self.root.to_value()).map_err(|error| self.problem(&[], error.to_string()).into())
+    }
+
+    /// Returns a problem with a field, or with all of it.
+    pub(crate) fn problem(&self, path: &[&str], message: impl Into<String>) -> Problem {
+        Problem::document(self.place_of(path), message).about(self.id.clone())
+    }
+
+    /// Returns mistakes in it as problems.
+    pub(crate) fn problems(&self, mistakes: Vec<check::Mistake>) -> Vec<Problem> {
+        let problem = |mistake: check::Mistake| {
+            let place = self.at(mistake.position);
+            mistake.at(place).about(self.id.clone())
+        };
+        mistakes.into_iter().map(problem).collect()
     }
 }
 
@@ -90,7 +103,7 @@ pub struct Metadata {
     pub annotations: Option<BTreeMap<String, String>>,
 }
 
-/// A resource whose `spec` is an `S`: parameters of any kind, with the schema of the whole document.
+/// A resource whose `spec` is an `S`: a Gateway, or parameters of any kind, with the schema of the whole document.
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Resource<S> {
@@ -104,7 +117,6 @@ pub struct Resource<S> {
     /// Its spec.
     pub spec: S,
     /// Written by controllers; ignored.
-    #[serde(default)]
     pub status: Option<Value>,
 }
 
@@ -123,6 +135,12 @@ pub struct Kind {
     pub is_parameters: bool,
 }
 
+impl Kind {
+    pub(crate) fn new(versions: Vec<String>, namespaced: bool, schema: Schema) -> Self {
+        Self { versions, namespaced, schema, sense: None, is_parameters: false }
+    }
+}
+
 /// Says what is wrong with a document that obeys its schema, such as a field that rules another out.
 pub type Sense = fn(&Node) -> Vec<check::Mistake>;
 
@@ -132,22 +150,14 @@ pub type Kinds = BTreeMap<(String, String), Kind>;
 /// Returns the kinds that every gateway pack starts from: those of the Gateway API, and overlays.
 pub(crate) fn base_kinds() -> Result<Kinds, SchemaError> {
     let versions = |versions: &[&str]| versions.iter().map(|&version| version.to_owned()).collect();
-    let kind = |versions: Vec<String>, namespaced, schema| Kind {
-        versions,
-        namespaced,
-        schema,
-        sense: None,
-        is_parameters: false,
+    let kind = |group: &str, kind: &str, known: &[&str], namespaced, schema| {
+        ((group.to_owned(), kind.to_owned()), Kind::new(versions(known), namespaced, schema))
     };
-    let name = |kind: &str| (GATEWAY_API.to_owned(), kind.to_owned());
     Ok(BTreeMap::from([
-        (name("GatewayClass"), kind(versions(&["v1", "v1beta1"]), false, Schema::of::<gateway::GatewayClass>()?)),
-        (name("Gateway"), kind(versions(&["v1", "v1beta1"]), true, Schema::of::<gateway::Gateway>()?)),
-        (name("ListenerSet"), kind(versions(&["v1"]), true, Schema::of::<listener_set::ListenerSet>()?)),
-        (
-            (overlay::GROUP.to_owned(), overlay::KIND.to_owned()),
-            kind(versions(&overlay::VERSIONS), false, Schema::of::<overlay::ClusterOverlay>()?),
-        ),
+        kind(GATEWAY_API, "GatewayClass", &["v1", "v1beta1"], false, Schema::of::<gateway::GatewayClass>()?),
+        kind(GATEWAY_API, "Gateway", &["v1", "v1beta1"], true, Schema::of::<gateway::Gateway>()?),
+        kind(GATEWAY_API, "ListenerSet", &["v1"], true, Schema::of::<listener_set::ListenerSet>()?),
+        kind(overlay::GROUP, overlay::KIND, &overlay::VERSIONS, false, Schema::of::<overlay::ClusterOverlay>()?),
     ]))
 }
 
@@ -179,16 +189,11 @@ pub struct Specs {
     pub kinds: kinds::Table,
 }
 
-/// Reads all documents of a source.
-///
-/// With a `target_namespace` every namespaced document counts as if it were written for that namespace.
-pub fn load(tree: &Tree, kinds: &Kinds, target_namespace: Option<&str>) -> Specs {
-    load_from(tree, (kinds, &kinds::Table::builtin()), target_namespace, OverlayFolders::All)
-}
-
 /// Reads all documents of a source in which overlays count only where they stand in some folders, by the kinds that can be
 /// used and those that are known.
-pub(crate) fn load_from(
+///
+/// With a `target_namespace` every namespaced document counts as if it were written for that namespace.
+pub(crate) fn load(
     tree: &Tree,
     (kinds, known): (&Kinds, &kinds::Table),
     target_namespace: Option<&str>,
@@ -304,13 +309,13 @@ impl Specs {
     /// Reads the documents of a list, as `kubectl get --output yaml` writes it.
     fn add_list(&mut self, file: &Arc<str>, root: &Node, kinds: &Kinds) {
         if root.get("sops").is_some() {
-            let problem = Problem::file(place(file, root.position), "the list is still encrypted with sops");
+            let problem = Problem::file(Place::at(file, root.position), "the list is still encrypted with sops");
             return self.spoil(problem.hint("gatewright decrypts nothing; keep secrets out of it"));
         }
         let items = root.get("items").unwrap_or(root);
         if !matches!(items.content, Content::List(_)) {
             let message = format!("items is {}, but must be a list", with_article(items.content.type_name()));
-            return self.spoil(Problem::file(place(file, items.position), message));
+            return self.spoil(Problem::file(Place::at(file, items.position), message));
         }
         items.items().to_vec().into_iter().for_each(|item| self.add(file, item, kinds));
     }
@@ -326,11 +331,11 @@ impl Specs {
         if near.is_some() || is_ours {
             let message = format!("unknown kind {:?} in {}", document.id.kind, document.gvk.api_version());
             let problem = Problem::document(document.place_of(&["kind"]), message);
-            self.problems.push(Problem { hint: near.map(|near| format!("did you mean {near:?}?")), ..problem });
+            self.problems.push(problem.meant(near));
         } else if let Some(group) = group {
             let message = format!("unknown group {:?} of kind {:?}", document.id.group, document.id.kind);
             let problem = Problem::document(document.place_of(&["apiVersion"]), message);
-            self.problems.push(problem.hint(format!("did you mean {group:?}?")));
+            self.problems.push(problem.meant(Some(group)));
         }
         let meant = near.map(str::to_owned).or_else(|| group.map(|group| format!("{}.{group}", document.id.kind)));
         let flaw = meant.map_or(Flaw::Unclaimed, Flaw::Misspelled);
@@ -455,21 +460,11 @@ pub(crate) fn validate(document: &Document, kind: &Kind) -> Vec<Problem> {
     if !kind.versions.contains(&document.gvk.version) {
         let message = format!("version {:?} of {} is not known", document.gvk.version, document.gvk.kind);
         let hint = format!("use {}/{}", document.gvk.group, kind.versions[0]);
-        return vec![
-            Problem::document(document.place_of(&["apiVersion"]), message).hint(hint).about(document.id.clone()),
-        ];
+        return vec![document.problem(&["apiVersion"], message).hint(hint)];
     }
-    let problem = |mistake: check::Mistake| Problem {
-        hint: mistake.hint,
-        ..Problem::document(document.at(mistake.position), mistake.message).about(document.id.clone())
-    };
     let mut mistakes = check::check(&document.root, &kind.schema);
     if let Some(sense) = kind.sense.filter(|_| mistakes.is_empty()) {
         mistakes = sense(&document.root);
     }
-    mistakes.into_iter().map(problem).collect()
-}
-
-fn place(file: &Arc<str>, position: Position) -> Place {
-    Place { file: Arc::clone(file), line: position.line, column: position.column }
+    document.problems(mistakes)
 }

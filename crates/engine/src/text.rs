@@ -34,6 +34,11 @@ pub fn cut(name: &str, length: usize) -> &str {
     kept.strip_suffix('-').unwrap_or(kept)
 }
 
+/// Asks whether the nearest name was meant.
+pub(crate) fn did_you_mean(near: Option<&str>) -> Option<String> {
+    near.map(|near| format!("did you mean {near:?}?"))
+}
+
 /// Writes a number of things: `1 object`, `3 objects`.
 pub fn count(number: usize, thing: &str) -> String {
     match number {

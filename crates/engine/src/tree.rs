@@ -303,7 +303,7 @@ impl Tree {
 }
 
 /// Tells whether a path is a folder or stands below it.
-fn is_within(path: &str, folder: &str) -> bool {
+pub(crate) fn is_within(path: &str, folder: &str) -> bool {
     path.strip_prefix(folder).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
 }
 

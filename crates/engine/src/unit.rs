@@ -39,7 +39,7 @@ use crate::spec::overlay::OverlayFolders;
 use crate::spec::{self, Document, Specs};
 use crate::tree::Tree;
 use generated::Generated;
-use single::{Made, Rendered, rendered};
+use single::{Made, Way, rendered};
 use specs::{Specifications, Writer};
 use trace::{Trace, traces};
 
@@ -180,7 +180,7 @@ impl Source {
         target_namespace: Option<&str>,
         overlay_folders: OverlayFolders,
     ) -> Self {
-        let specs = spec::load_from(tree, (packs.kinds(), packs.table()), target_namespace, overlay_folders);
+        let specs = spec::load(tree, (packs.kinds(), packs.table()), target_namespace, overlay_folders);
         Self { overlays: Overlays::read(&specs, packs), specs }
     }
 
@@ -266,31 +266,25 @@ impl Rendering {
             Ok(made) => made,
             Err(problems) => return self.add_broken(resolved.document, problems),
         };
-        let specs = match &made {
-            Made::Rendered(_) => writer.rendered(resolved),
-            Made::PassedOn(_) => Ok(Specifications::default()),
-            Made::SelfManaged => writer.self_managed(resolved),
+        let specs = match made.way {
+            Way::Rendered => writer.rendered(resolved),
+            Way::PassedOn => Ok(Specifications::default()),
+            Way::SelfManaged => writer.self_managed(resolved),
         };
         let Specifications { objects: specs, notes } = match specs {
             Ok(specs) => specs,
             Err(problem) => return self.add_broken(resolved.document, vec![*problem]),
         };
-        let (rendered, deployer) = match made {
-            Made::Rendered(rendered) => {
-                let deployer = Deployer::of(resolved.pack);
-                let deletes = deployer.as_ref().and_then(|it| it.deletes.as_ref()).filter(|_| !specs.is_empty());
-                (rendered.hidden_from(deletes), deployer)
-            }
-            Made::PassedOn(rendered) => {
-                self.passed_on.insert(resolved.document.id.clone());
-                (rendered, None)
-            }
-            Made::SelfManaged => {
-                self.self_managed.insert(resolved.document.id.clone());
-                (Rendered::default(), None)
-            }
-        };
-        let Rendered { objects, generated } = rendered;
+        match made.way {
+            Way::Rendered => {}
+            Way::PassedOn => drop(self.passed_on.insert(resolved.document.id.clone())),
+            Way::SelfManaged => drop(self.self_managed.insert(resolved.document.id.clone())),
+        }
+        let deployer = Deployer::of(resolved.pack).filter(|_| made.way == Way::Rendered);
+        let Made { mut objects, generated, .. } = made;
+        if let Some(deletes) = deployer.as_ref().and_then(|it| it.deletes.as_ref()).filter(|_| !specs.is_empty()) {
+            objects = objects.into_iter().map(|object| deletes.hide(object)).collect();
+        }
         let files = resolved.files.clone();
         if !objects.is_empty() || !specs.is_empty() {
             self.units.push(Unit { files, specs, objects, generated, notes, deployer, ..Unit::of(resolved.document) });

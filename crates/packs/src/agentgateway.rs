@@ -28,12 +28,14 @@ use gatewright_engine::schema::Schema;
 use gatewright_engine::yaml::Node;
 use serde_json::{Value, json};
 
+use crate::gateway::authorities::TlsSettings;
+use crate::json::{said, without_nulls};
 use settings::{ImageSettings, Settings};
 
 /// Puts the pack together.
 pub(crate) fn pack(files: &Files<'_>, settings: &Value) -> Result<Pack, PackError> {
     let settings: Settings = read_settings(settings)?;
-    let authorities = settings.xds.authorities().map_err(|error| PackError::Setting("xds.tls", Box::new(error)))?;
+    let authorities = TlsSettings::of_xds(settings.xds.tls.as_ref())?;
     let schema = Schema::of::<parameters::AgentgatewayParameters>().map_err(PackError::Schema)?;
     let generator = Generator { defaults: document(files, "defaults.yaml")?, settings, authorities };
     let mut pack = Pack::new(files, schema, Arc::new(generator))?;
@@ -41,7 +43,6 @@ pub(crate) fn pack(files: &Files<'_>, settings: &Value) -> Result<Pack, PackErro
     Ok(pack)
 }
 
-/// The values generator.
 struct Generator {
     defaults: Node,
     settings: Settings,
@@ -78,7 +79,7 @@ impl ValuesGenerator for Generator {
 
     fn with_settings(&self, settings: &Value) -> Option<Arc<dyn ValuesGenerator>> {
         let settings: Settings = serde_json::from_value(settings.clone()).ok()?;
-        let authorities = settings.xds.authorities().ok()?;
+        let authorities = TlsSettings::of_xds(settings.xds.tls.as_ref()).ok()?;
         Some(Arc::new(Self { defaults: self.defaults.clone(), settings, authorities }))
     }
 }
@@ -87,10 +88,7 @@ impl Generator {
     /// Returns what the settings of the pack say about images, as parameters.
     fn image(&self) -> Merged {
         let ImageSettings { registry, tag, pull_policy } = &self.settings.image;
-        let mut image = json!({"registry": registry, "tag": tag});
-        if !pull_policy.is_empty() {
-            image["pullPolicy"] = Value::from(pull_policy.as_str());
-        }
+        let image = without_nulls(json!({"registry": registry, "tag": tag, "pullPolicy": said(pull_policy)}));
         Merged::of_value(LayerName::Settings, "packs.agentgateway.image", &json!({"image": image}))
     }
 }

@@ -71,7 +71,7 @@ impl ValuesGenerator for Generator {
 
     fn values(&self, subject: &Subject<'_>, parameters: &Merged) -> Result<Provision, Vec<Problem>> {
         let settings: Settings = subject.read(parameters)?;
-        let mistakes = read::mistakes(subject.document, subject.namespace);
+        let mistakes = read::mistakes(subject.document);
         if !mistakes.is_empty() {
             return Err(mistakes);
         }
@@ -92,13 +92,8 @@ impl ValuesGenerator for Generator {
                 "install the operator, or take the document away",
             );
         }
-        let serves = subject.capabilities.map(|it| move |group: &str, kind: &str| it.serves(group, kind));
-        let data = Data {
-            settings: &settings,
-            backends: &self.backends,
-            types: &self.types,
-            serves: serves.as_ref().map(|serves| serves as &dyn Fn(&str, &str) -> bool),
-        };
+        let capabilities = subject.capabilities;
+        let data = Data { settings: &settings, backends: &self.backends, types: &self.types, capabilities };
         expand::values(subject.document, subject.namespace, &data).map(Provision::Values)
     }
 

@@ -10,12 +10,19 @@ use std::net::IpAddr;
 
 use gatewright_engine::pack::Subject;
 use gatewright_engine::pack::gateway::Map;
+use gatewright_engine::problem::Problem;
 
+use crate::problems::problem;
 use parameters::Image;
 
 /// Returns the entries that say something.
 pub(crate) fn map<const N: usize>(entries: [(&str, &str); N]) -> Map {
     entries.into_iter().filter(|(_, value)| !value.is_empty()).map(|(k, v)| (k.to_owned(), v.to_owned())).collect()
+}
+
+/// Returns the annotations by which Prometheus finds the metrics of a pod.
+pub(crate) fn scraping(port: &str) -> Map {
+    map([("prometheus.io/path", "/metrics"), ("prometheus.io/port", port), ("prometheus.io/scrape", "true")])
 }
 
 /// Returns all layers, what stands in an earlier one first.
@@ -33,24 +40,23 @@ pub(crate) fn first_wins<const N: usize>(layers: [&Map; N]) -> Map {
 }
 
 /// Returns the address that the Gateway asks for, where the Service has a field for one.
-pub(crate) fn load_balancer_ip(subject: &Subject<'_>, service_type: Option<&str>) -> Result<Option<String>, String> {
+pub(crate) fn load_balancer_ip(
+    subject: &Subject<'_>,
+    service_type: Option<&str>,
+) -> Result<Option<String>, Vec<Problem>> {
     let addresses = &subject.gateway.spec.addresses;
     if service_type != Some("LoadBalancer") || addresses.is_empty() {
         return Ok(None);
     }
-    let invalid = || "spec.addresses holds no IP address that a load balancer could get".to_owned();
     let is_ip = |kind: Option<&str>| kind.is_none_or(|kind| kind == "IPAddress");
     let mut wanted = addresses.iter().filter(|address| is_ip(address.kind.as_deref()));
-    let (Some(address), None) = (wanted.next(), wanted.next()) else {
-        let several = addresses.iter().filter(|address| is_ip(address.kind.as_deref())).count() > 1;
-        return Err(if several {
-            format!("spec.addresses asks for {} addresses; only one can be given", addresses.len())
-        } else {
-            invalid()
-        });
+    let value = wanted.next().and_then(|address| address.value.clone());
+    let message = match (value.filter(|value| value.parse::<IpAddr>().is_ok()), wanted.next()) {
+        (_, Some(_)) => format!("spec.addresses asks for {} addresses; only one can be given", addresses.len()),
+        (None, None) => "spec.addresses holds no IP address that a load balancer could get".to_owned(),
+        (ip, None) => return Ok(ip),
     };
-    let value = address.value.clone().unwrap_or_default();
-    value.parse::<IpAddr>().map(|_| Some(value)).map_err(|_| invalid())
+    Err(vec![problem(subject.document, &["spec", "addresses"], message)])
 }
 
 /// Returns `registry/repository:tag@digest`, without the parts that are empty.

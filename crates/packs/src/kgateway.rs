@@ -11,7 +11,6 @@ mod lint;
 mod names;
 pub mod parameters;
 mod ports;
-mod rbac;
 pub mod settings;
 mod values;
 mod volumes;
@@ -29,6 +28,8 @@ use gatewright_engine::schema::Schema;
 use gatewright_engine::yaml::Node;
 use serde_json::{Value, json};
 
+use crate::gateway::authorities::TlsSettings;
+use crate::json::said;
 use settings::{ImageSettings, Settings};
 
 /// The class whose Gateways are waypoints.
@@ -37,21 +38,19 @@ const WAYPOINT_CLASS: &str = "kgateway-waypoint";
 /// Puts the pack together.
 pub(crate) fn pack(files: &Files<'_>, settings: &Value) -> Result<Pack, PackError> {
     let settings: Settings = read_settings(settings)?;
-    settings.xds.authorities().map_err(|error| PackError::Setting("xds.tls", Box::new(error)))?;
     let schema = Schema::of::<parameters::GatewayParameters>().map_err(PackError::Schema)?;
-    let generator = Generator {
-        defaults: document(files, "defaults.yaml")?,
-        waypoint: document(files, "defaults-waypoint.yaml")?,
-        settings,
-    };
-    Pack::new(files, schema, Arc::new(generator))
+    let (defaults, waypoint) = (document(files, "defaults.yaml")?, document(files, "defaults-waypoint.yaml")?);
+    let authorities = TlsSettings::of_xds(settings.xds.tls.as_ref())?;
+    Pack::new(files, schema, Arc::new(Generator { defaults, waypoint, settings, authorities }))
 }
 
-/// The values generator.
+#[derive(Clone)]
 struct Generator {
     defaults: Node,
     waypoint: Node,
     settings: Settings,
+    /// The certificates that `xds.tls` leads to.
+    authorities: Option<String>,
 }
 
 impl ValuesGenerator for Generator {
@@ -73,7 +72,11 @@ impl ValuesGenerator for Generator {
             return Ok(Provision::SelfManaged);
         }
         let spec: parameters::Spec = subject.read(parameters)?;
-        values::values(&self.settings, subject, parameters, &spec.kube.unwrap_or_default()).map(Provision::Values)
+        let mut values = values::values(&self.settings, subject, parameters, &spec.kube.unwrap_or_default())?;
+        if let Some(authorities) = &self.authorities {
+            values["authorities"] = authorities.as_str().into();
+        }
+        Ok(Provision::Values(values))
     }
 
     fn lint(&self, subject: &Subject<'_>, parameters: &Merged) -> Vec<Problem> {
@@ -86,8 +89,9 @@ impl ValuesGenerator for Generator {
     }
 
     fn with_settings(&self, settings: &Value) -> Option<Arc<dyn ValuesGenerator>> {
-        let settings = serde_json::from_value(settings.clone()).ok()?;
-        Some(Arc::new(Self { defaults: self.defaults.clone(), waypoint: self.waypoint.clone(), settings }))
+        let settings: Settings = serde_json::from_value(settings.clone()).ok()?;
+        let authorities = TlsSettings::of_xds(settings.xds.tls.as_ref()).ok().flatten();
+        Some(Arc::new(Self { settings, authorities, ..self.clone() }))
     }
 }
 
@@ -95,7 +99,7 @@ impl Generator {
     /// Returns what the settings of the pack say about images, as parameters.
     fn images(&self) -> Merged {
         let ImageSettings { registry, tag, pull_policy } = &self.settings.image;
-        let policy = Some(pull_policy).filter(|policy| !policy.is_empty());
+        let policy = said(pull_policy);
         let ours = json!({"image": {"registry": registry, "tag": tag, "pullPolicy": policy}});
         let kube = json!({
             "envoyContainer": ours,

@@ -29,7 +29,6 @@ mod types;
 mod values;
 mod workload;
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use gatewright_engine::merge::origin::{LayerName, Merged};
@@ -41,8 +40,8 @@ use gatewright_engine::spec::Document;
 use gatewright_engine::yaml::Node;
 use serde_json::{Value, json};
 
-use combine::{Choices, combine};
-use configs::Configs;
+use combine::combine;
+use configs::{Builtin, Configs};
 use parameters::{LlmInferenceServiceParameters, Mode};
 use service::Service;
 use settings::{AlphaPool, Settings};
@@ -60,14 +59,13 @@ pub(crate) fn pack(files: &Files<'_>, settings: &Value) -> Result<Pack, PackErro
     let settings: Settings = read_settings(settings)?;
     let schema = Schema::of::<LlmInferenceServiceParameters>().map_err(PackError::Schema)?;
     let services = Schema::of::<types::LlmInferenceService>().map_err(PackError::Schema)?;
-    let generator = Generator { settings, presets: Arc::new(configs::builtin(files)?) };
+    let generator = Generator { settings, builtin: Arc::new(Builtin::read(files)?) };
     Ok(Pack::new(files, schema, Arc::new(generator))?.with_schema(KIND, services))
 }
 
-/// The values generator.
 struct Generator {
     settings: Settings,
-    presets: Arc<BTreeMap<&'static str, Value>>,
+    builtin: Arc<Builtin>,
 }
 
 impl ValuesGenerator for Generator {
@@ -101,7 +99,7 @@ impl ValuesGenerator for Generator {
 
     fn with_settings(&self, settings: &Value) -> Option<Arc<dyn ValuesGenerator>> {
         let settings: Settings = serde_json::from_value(settings.clone()).ok()?;
-        Some(Arc::new(Self { settings, presets: Arc::clone(&self.presets) }))
+        Some(Arc::new(Self { settings, builtin: Arc::clone(&self.builtin) }))
     }
 }
 
@@ -110,12 +108,11 @@ impl Generator {
     /// the namespace of the service, where the controller looks first; of several services that name one, the first
     /// brings it along.
     fn documents(&self, subject: &Subject<'_>) -> Vec<Value> {
-        let configs = Configs::new(subject.specs, &self.settings, &self.presets);
+        let configs = Configs::new(subject.specs, &self.settings, &self.builtin);
         let is_first = |name: &str| {
-            let services = subject.specs.of_kind(service::GROUP, KIND);
-            let mut services =
-                services.filter(|it| it.id.namespace == subject.namespace && names(it).any(|it| it == name));
-            services.next().is_none_or(|first| first.id == subject.document.id)
+            let mut services = subject.specs.of_kind(service::GROUP, KIND);
+            let first = services.find(|it| it.id.namespace == subject.namespace && names(it).any(|it| it == name));
+            first.is_none_or(|first| first.id == subject.document.id)
         };
         let found = names(subject.document).filter(|name| is_first(name));
         let found = found.filter_map(|name| configs.find(name, subject.namespace).ok()?.document);
@@ -135,22 +132,19 @@ impl Generator {
     ) -> Result<(Value, Vec<Problem>), Vec<Problem>> {
         let certificates = Certificates::read(choices.tls.as_ref())
             .map_err(|message| vec![subject.problem(&format!("its parameters cannot be used: {message}"))])?;
+        let data = (&self.settings, &*self.builtin);
         if service.is_stopped() {
-            return Ok((
-                Unit::new(&service, &types::Spec::default(), &self.settings, &certificates).nothing(),
-                Vec::new(),
-            ));
+            let values = Unit::new(&service, &types::Spec::default(), data, &certificates).finished();
+            return Ok((values, Vec::new()));
         }
         if let Some(problem) = service.name_problem() {
             return Err(vec![problem]);
         }
-        let configs = Configs::new(subject.specs, &self.settings, &self.presets);
+        let configs = Configs::new(subject.specs, &self.settings, &self.builtin);
         let scheduler = choices.scheduler_preset.as_deref();
-        let tls = certificates.is_on();
-        let spec = combine(&mut service, &configs, &Choices { settings: &self.settings, scheduler, tls })?;
-        let mut unit = Unit::new(&service, &spec, &self.settings, &certificates);
+        let spec = combine(&mut service, &configs, scheduler, certificates.is_on())?;
+        let mut unit = Unit::new(&service, &spec, data, &certificates);
         unit.is_legacy = scheduler == Some("legacy");
-        unit.routes_to_alpha_pool = self.settings.alpha_pool == AlphaPool::Always;
         unit.has_alpha_pool = match self.settings.alpha_pool {
             AlphaPool::Always => true,
             AlphaPool::Never => false,

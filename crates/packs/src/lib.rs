@@ -6,10 +6,10 @@
 pub mod agentgateway;
 pub mod dynamo;
 pub mod gateway;
+mod json;
 pub mod kgateway;
 pub mod kserve;
-
-use std::path::Path;
+mod problems;
 
 use gatewright_engine::pack::builtin::{Build, Builtin, Files, declared, with_files};
 use gatewright_engine::pack::{Pack, PackError};
@@ -40,24 +40,18 @@ pub fn pack(name: &str, settings: &Value) -> Result<Pack, PackError> {
     with_files(&all(), name, &Files::new(), settings)
 }
 
-/// Returns the files of one of them.
+/// Returns the files of one of them, by their paths in its folder.
 fn embedded(name: &str) -> Files<'static> {
-    TEMPLATES.get_dir(name).map(files).unwrap_or_default()
-}
-
-/// Returns the texts of an embedded folder, by their paths in it.
-pub fn files(folder: &Dir<'static>) -> Files<'static> {
-    let mut all = Files::new();
-    collect(folder, folder.path(), &mut all);
-    all
-}
-
-fn collect(folder: &Dir<'static>, root: &Path, all: &mut Files<'static>) {
-    for file in folder.files() {
-        let path = file.path().strip_prefix(root).unwrap_or(file.path());
-        all.extend(path.to_str().zip(file.contents_utf8()));
+    let mut files = Files::new();
+    let mut folders: Vec<&Dir<'static>> = TEMPLATES.get_dir(name).into_iter().collect();
+    while let Some(folder) = folders.pop() {
+        for file in folder.files() {
+            let path = file.path().strip_prefix(name).unwrap_or(file.path());
+            files.extend(path.to_str().zip(file.contents_utf8()));
+        }
+        folders.extend(folder.dirs());
     }
-    folder.dirs().for_each(|folder| collect(folder, root, all));
+    files
 }
 
 #[cfg(test)]

@@ -1,6 +1,5 @@
 //! Which reports a person means: one that was kept, or the last known state of a sync or of the whole fleet.
 
-use std::collections::BTreeMap;
 use std::path::Path;
 use std::time::Duration;
 
@@ -16,7 +15,7 @@ use crate::report::merged::{merged, unknown};
 use crate::report::trend::time;
 use crate::report::{ClusterState, Mode, Report};
 use crate::schedule::Schedule;
-use crate::source::cache::{TROUBLES, Trouble};
+use crate::source::cache::TROUBLES;
 use crate::state::State;
 use crate::state::suspension;
 use crate::state::timekeeping;
@@ -69,7 +68,7 @@ fn index_of(written: &str, names: &[String]) -> Result<Option<usize>, Failure> {
 pub(super) fn state(config: &Config, sync: Option<&str>, clock: &dyn Clock) -> Result<Vec<Report>, Failure> {
     let state = State::open(&config.state_dir);
     let (now, believed) = (clock.now(), timekeeping::believed(&state, clock));
-    let troubles: BTreeMap<String, Trouble> = state.read_json(TROUBLES).unwrap_or_default();
+    let troubles = TROUBLES.read(&state, &[]).unwrap_or_default();
     let mut all = Vec::new();
     for (name, settings) in config.settings.syncs.iter().filter(|(name, _)| sync.is_none_or(|sync| sync == *name)) {
         let clusters: Vec<&str> = config.clusters_of(settings).into_keys().collect();

@@ -3,15 +3,15 @@
 //! Kinds of Kubernetes itself go by their kind alone (`infra/service-edge.yaml`), others by kind and group
 //! (`infra/gateway.gateway.networking.k8s.io-edge.yaml`), so that equal kinds of two groups do not meet in one file.
 
-use std::fs::{self, File};
-use std::io::{ErrorKind, Write as _};
-use std::os::unix::fs::PermissionsExt as _;
+use std::fs;
+use std::io::ErrorKind;
 use std::path::{Component, Path, PathBuf};
 
 use gatewright_engine::object::{ObjectId, is_secret};
 use gatewright_engine::text;
 
 use super::Problem;
+use crate::basics::private::write_whole;
 
 /// Holds what is in no namespace; no namespace can have this name.
 const NO_NAMESPACE: &str = "_cluster";
@@ -77,16 +77,8 @@ pub(super) fn write(root: &Path, path: &Path, text: &str, mode: u32) -> Result<(
     is_inside(root, path)?;
     let path = root.join(path);
     let folder = path.parent().unwrap_or(root);
-    let written = || {
-        fs::create_dir_all(folder)?;
-        let mut file = tempfile::Builder::new().prefix(".gatewright-").tempfile_in(folder)?;
-        file.write_all(text.as_bytes())?;
-        file.as_file().set_permissions(fs::Permissions::from_mode(mode))?;
-        file.as_file().sync_all()?;
-        file.persist(&path)?;
-        File::open(folder)?.sync_all()
-    };
-    written().map_err(|error| Problem::Io(path.clone(), error))
+    let written = fs::create_dir_all(folder).and_then(|()| write_whole(&path, text.as_bytes(), mode));
+    written.map_err(|error| Problem::Io(path, error))
 }
 
 /// Deletes a file below the root, and its folder if that is then empty.

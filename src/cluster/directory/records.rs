@@ -2,11 +2,11 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::{self, File};
-use std::io;
 use std::path::{Path, PathBuf};
 
 use super::Problem;
 use super::file::{self, digest};
+use super::store::names_in;
 use crate::cluster::{RECORD_PREFIX, Record};
 
 const FOLDER: &str = ".gatewright";
@@ -32,7 +32,6 @@ pub(super) fn lock(root: &Path) -> Result<File, Problem> {
     Ok(lock)
 }
 
-/// Reads a record.
 pub(super) fn read(root: &Path, name: &str) -> Result<Option<Record>, Problem> {
     let Some(text) = file::read(root, &path_of(name)?)? else { return Ok(None) };
     let data = serde_json::from_str(&text);
@@ -40,16 +39,10 @@ pub(super) fn read(root: &Path, name: &str) -> Result<Option<Record>, Problem> {
     Ok(Some(Record { data, version: digest(text.as_bytes()) }))
 }
 
-/// Lists the names of all records.
 pub(super) fn names(root: &Path) -> Result<BTreeSet<String>, Problem> {
-    let folder = root.join(FOLDER);
-    let entries = match fs::read_dir(&folder) {
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(BTreeSet::new()),
-        entries => entries.map_err(|error| Problem::Io(folder, error))?,
-    };
-    let names = entries.flatten().filter_map(|entry| entry.file_name().into_string().ok());
-    let names = names.filter_map(|name| Some(name.strip_suffix(".json")?.to_owned()));
-    Ok(names.filter(|name| name.starts_with(RECORD_PREFIX)).collect())
+    let names = names_in(&root.join(FOLDER))?;
+    let names = names.iter().filter_map(|name| name.strip_suffix(".json"));
+    Ok(names.filter(|name| name.starts_with(RECORD_PREFIX)).map(str::to_owned).collect())
 }
 
 /// Writes a record over the version that was read, or as a new one.

@@ -127,7 +127,7 @@ fn without_marks(mut body: Value) -> Value {
 }
 
 /// Returns the names in a folder, sorted; none if there is no such folder. Names that are no text are none of ours.
-fn names_in(folder: &Path) -> Result<Vec<String>, Problem> {
+pub(super) fn names_in(folder: &Path) -> Result<Vec<String>, Problem> {
     let problem = |error| Problem::Io(folder.to_owned(), error);
     let entries = match fs::read_dir(folder) {
         Err(error) if error.kind() == ErrorKind::NotFound => return Ok(Vec::new()),

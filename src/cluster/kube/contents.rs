@@ -8,7 +8,8 @@ use http::header::ACCEPT;
 use serde_json::Value;
 
 use super::failure::Failure;
-use super::resource::path_segment;
+use super::objects::live;
+use super::resource::{path_segment, root};
 use super::transport::Transport;
 
 /// So that a namespace with a hundred thousand objects costs no more than their names.
@@ -20,7 +21,6 @@ const PAGE: u32 = 500;
 /// Groups whose objects are measured and not stored.
 const MEASURED: &str = "metrics.k8s.io";
 
-/// A kind that can be listed.
 struct Listed {
     api_version: String,
     kind: String,
@@ -39,7 +39,7 @@ pub(super) async fn list(transport: &Transport, container: &Object) -> Result<Ve
 }
 
 async fn in_namespace(transport: &Transport, namespace: &str) -> Result<Vec<Live>, Failure> {
-    let groups = ask(transport, "/apis").await?;
+    let groups = transport.get("/apis").await?;
     let preferred = groups["groups"].as_array().into_iter().flatten();
     let preferred = preferred.filter_map(|group| group["preferredVersion"]["groupVersion"].as_str());
     let versions: Vec<&str> =
@@ -71,7 +71,7 @@ async fn listed(transport: &Transport, api_version: &str) -> Result<Vec<Listed>,
     for segment in api_version.split('/') {
         path_segment("apiVersion", segment)?;
     }
-    let answer = ask(transport, &root(api_version)).await?;
+    let answer = transport.get(&root(api_version)).await?;
     let mut kinds = Vec::new();
     for resource in answer["resources"].as_array().into_iter().flatten() {
         let can_list = resource["verbs"].as_array().is_some_and(|verbs| verbs.iter().any(|verb| verb == "list"));
@@ -88,9 +88,8 @@ async fn pages(transport: &Transport, place: String, kind: &Listed) -> Result<Ve
     let mut found = Vec::new();
     let mut next = String::new();
     loop {
-        let request = Request::get(format!("{place}?limit={PAGE}{next}")).header(ACCEPT, METADATA).body(Vec::new());
-        let request = request.map_err(|error| Failure::Impossible(error.to_string()))?;
-        let mut page = transport.ask(request).await?;
+        let request = Request::get(format!("{place}?limit={PAGE}{next}")).header(ACCEPT, METADATA);
+        let mut page = transport.ask(request.body(Vec::new())?).await?;
         let items = match page.get_mut("items").map(Value::take) {
             Some(Value::Array(items)) => items,
             // The server's way to write an empty list of metadata.
@@ -100,25 +99,11 @@ async fn pages(transport: &Transport, place: String, kind: &Listed) -> Result<Ve
         for mut item in items {
             item["apiVersion"] = kind.api_version.as_str().into();
             item["kind"] = kind.kind.as_str().into();
-            let not_kubernetes = |error| Failure::NotKubernetes {
-                what: format!("it sends JSON that is no object ({error})"),
-                code: None,
-            };
-            found.push(Live::new(item).map_err(not_kubernetes)?);
+            found.push(live(item)?);
         }
         match page["metadata"]["continue"].as_str() {
             Some(token) if !token.is_empty() => next = format!("&continue={token}"),
             _ => return Ok(found),
         }
     }
-}
-
-async fn ask(transport: &Transport, place: &str) -> Result<Value, Failure> {
-    let request = Request::get(place).body(Vec::new());
-    transport.ask(request.map_err(|error| Failure::Impossible(error.to_string()))?).await
-}
-
-fn root(api_version: &str) -> String {
-    let prefix = if api_version.contains('/') { "/apis" } else { "/api" };
-    format!("{prefix}/{api_version}")
 }

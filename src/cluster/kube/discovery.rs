@@ -6,7 +6,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Mutex, MutexGuard, OnceLock};
 
 use gatewright_engine::object::Gvk;
 use http::Request;
@@ -18,6 +18,7 @@ use tracing::debug;
 use super::failure::Failure;
 use super::resource::{Resource, path_segment, root};
 use super::transport::{Answer, Transport};
+use crate::basics::lock::lock;
 use crate::cluster::{KindScope, Kinds};
 use crate::state::write_file;
 
@@ -29,7 +30,8 @@ const AGGREGATED: &str = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGrou
 #[derive(Default)]
 pub(super) struct Discovery {
     file: Option<PathBuf>,
-    known: Mutex<Option<Known>>,
+    /// Read from the file when it is asked for the first time.
+    known: OnceLock<Mutex<Known>>,
 }
 
 /// The facts that were learned about one cluster.
@@ -48,7 +50,7 @@ struct Known {
 impl Discovery {
     /// Remembers what is learned in a file.
     pub(super) fn kept_in(file: Option<PathBuf>) -> Self {
-        Self { file, known: Mutex::default() }
+        Self { file, known: OnceLock::new() }
     }
 
     /// Says which cluster it is: what was learned of another one is forgotten.
@@ -61,7 +63,6 @@ impl Discovery {
         }
     }
 
-    /// Returns which of the kinds the server has.
     pub(super) async fn find_all(&self, transport: &Transport, kinds: &BTreeSet<Gvk>) -> Result<Kinds, Failure> {
         let is_open = |kind: &&Gvk| {
             let known = self.lock();
@@ -80,7 +81,6 @@ impl Discovery {
         Ok(found)
     }
 
-    /// Returns where a kind lives.
     pub(super) async fn find(&self, transport: &Transport, kind: &Gvk) -> Result<Resource, Failure> {
         if let Some(resource) = self.find_known(kind) {
             return Ok(resource);
@@ -139,16 +139,13 @@ impl Discovery {
         if let Some(tag) = self.lock().tags.get(address) {
             request = request.header(IF_NONE_MATCH, tag);
         }
-        let request = request.body(Vec::new()).map_err(|error| Failure::Impossible(error.to_string()))?;
-        transport.answer(request).await
+        transport.answer(request.body(Vec::new())?).await
     }
 
     /// The way of servers before 1.26.
     async fn learn_one_by_one(&self, transport: &Transport, versions: &[&String]) -> Result<(), Failure> {
         for version in versions {
-            let request = Request::get(root(version)).body(Vec::new());
-            let request = request.map_err(|error| Failure::Impossible(error.to_string()))?;
-            let found = match transport.ask(request).await {
+            let found = match transport.get(&root(version)).await {
                 Ok(list) => Some(of_version(version, &list)),
                 Err(failure) if failure.refusal(404).is_some() => Some(BTreeMap::new()),
                 // A part of the API that an extension serves, and that extension is down.
@@ -168,10 +165,9 @@ impl Discovery {
         Ok(())
     }
 
-    fn lock(&self) -> Guard<'_> {
-        let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
-        known.get_or_insert_with(|| self.file.as_deref().and_then(read).unwrap_or_default());
-        Guard(known)
+    fn lock(&self) -> MutexGuard<'_, Known> {
+        let read = || Mutex::new(self.file.as_deref().and_then(read).unwrap_or_default());
+        lock(self.known.get_or_init(read))
     }
 
     /// Losing it costs two requests.
@@ -189,23 +185,6 @@ impl Discovery {
 
 fn read(file: &Path) -> Option<Known> {
     serde_json::from_slice(&std::fs::read(file).ok()?).ok()
-}
-
-/// The known facts, locked; they have been read.
-struct Guard<'a>(MutexGuard<'a, Option<Known>>);
-
-impl std::ops::Deref for Guard<'_> {
-    type Target = Known;
-
-    fn deref(&self) -> &Known {
-        self.0.as_ref().expect("it is filled before the guard is made")
-    }
-}
-
-impl std::ops::DerefMut for Guard<'_> {
-    fn deref_mut(&mut self) -> &mut Known {
-        self.0.as_mut().expect("it is filled before the guard is made")
-    }
 }
 
 impl Known {

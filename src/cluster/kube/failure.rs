@@ -2,10 +2,12 @@
 
 use std::error::Error as StdError;
 use std::io::{self, ErrorKind};
+use std::iter::successors;
 use std::time::Duration;
 
 use http::StatusCode;
 use kube::core::Status;
+use kube::core::request::Error as BuildError;
 use kube::core::response::StatusCause;
 
 use super::resource::Attempt;
@@ -103,7 +105,6 @@ impl Refusal {
         self.status.details.iter().flat_map(|details| &details.causes)
     }
 
-    /// Tells whether the server objects to a field.
     pub(super) fn objects_to(&self, field: &str) -> bool {
         self.causes().any(|cause| cause.field == field)
     }
@@ -173,19 +174,24 @@ impl Refusal {
     }
 }
 
+impl From<http::Error> for Failure {
+    fn from(error: http::Error) -> Self {
+        Self::Impossible(error.to_string())
+    }
+}
+
+impl From<BuildError> for Failure {
+    fn from(error: BuildError) -> Self {
+        Self::Impossible(format!("the request cannot be put together ({error})"))
+    }
+}
+
 impl Failure {
     /// Turns what the client library reports, which says little itself, into what lies at the bottom of it.
     pub(super) fn of_connection(server: &str, error: &(dyn StdError + 'static)) -> Self {
-        let mut bottom = error;
-        let mut kind = None;
-        loop {
-            kind = bottom.downcast_ref::<io::Error>().map(io::Error::kind).or(kind);
-            match bottom.source() {
-                Some(source) => bottom = source,
-                None => break,
-            }
-        }
-        let problem = bottom.to_string();
+        let causes = || successors(Some(error), |error| (*error).source());
+        let kind = causes().filter_map(|error| error.downcast_ref::<io::Error>()).last().map(io::Error::kind);
+        let problem = causes().last().unwrap_or(error).to_string();
         // Waiting for as long again seldom helps, and a certificate stays what it is.
         let again = matches!(
             kind,
@@ -200,7 +206,6 @@ impl Failure {
         Self::NoConnection { server: server.to_owned(), problem, again }
     }
 
-    /// Returns the refusal with this code, if it is one.
     pub(super) fn refusal(&self, code: u16) -> Option<&Refusal> {
         match self {
             Self::Refused(refusal) if refusal.code == code => Some(refusal),

@@ -10,11 +10,11 @@ use kube::core::request::Error as BuildError;
 use serde::Deserialize;
 use serde_json::Value;
 
+use super::KubeCluster;
 use super::failure::Failure;
-use super::objects::{Server, built, live, no_object};
-use super::resource::Attempt;
+use super::objects::{live, no_object};
 use super::transport::Answer;
-use crate::cluster::{ClusterError, MetadataList, Range, Search};
+use crate::cluster::{MetadataList, Range, Search};
 
 /// The most objects in an answer.
 const PAGE: u32 = 500;
@@ -25,42 +25,24 @@ const FEW: u32 = 100;
 /// The most restarts of a list that changed so much that the server lost its place.
 const MAX_RESTARTS: usize = 3;
 
-impl Server<'_> {
-    /// Lists all objects of a kind that a selector of labels selects.
-    pub(super) async fn list(&self, kind: &Gvk, selector: &str) -> Result<Vec<Live>, ClusterError> {
-        let attempt = Attempt::on_all(kind, "list");
-        self.try_list(kind, selector).await.map_err(|failure| self.without_kind(kind, failure).into_error(&attempt))
-    }
-
-    /// Looks at the metadata of objects of a kind.
-    pub(super) async fn list_metadata(&self, kind: &Gvk, range: Range<'_>) -> Result<MetadataList, ClusterError> {
-        let attempt = Attempt::on_all(kind, "list");
-        self.try_list_metadata(kind, range)
-            .await
-            .map_err(|failure| self.without_kind(kind, failure).into_error(&attempt))
-    }
-
+impl KubeCluster {
     /// Reads the first page of what a question about health is about.
-    pub(super) async fn search(&self, kind: &Gvk, search: Search<'_>) -> Result<Vec<Live>, ClusterError> {
-        let attempt = Attempt::on_all(kind, "list");
-        self.try_search(kind, search).await.map_err(|failure| failure.into_error(&attempt))
-    }
-
-    async fn try_search(&self, kind: &Gvk, search: Search<'_>) -> Result<Vec<Live>, Failure> {
-        let resource = self.discovery.find(self.transport, kind).await?;
+    pub(super) async fn try_search(&self, kind: &Gvk, search: Search<'_>) -> Result<Vec<Live>, Failure> {
+        let resource = self.discovery.find(&self.transport, kind).await?;
         let mut params = ListParams::default().labels(search.labels).fields(search.fields).limit(FEW);
         let address = Address::new(resource.within(search.namespace)?);
         loop {
-            match self.transport.answer(built(address.list(&params))?).await {
+            match self.transport.answer(address.list(&params)?).await {
                 Ok(answer) => return listed(kind, &answer).map(|(found, _)| found),
                 Err(failure) => params.limit = Some(fewer(&params, failure)?),
             }
         }
     }
 
-    async fn try_list(&self, kind: &Gvk, selector: &str) -> Result<Vec<Live>, Failure> {
+    /// Lists all objects of a kind that a selector of labels selects.
+    pub(super) async fn try_list(&self, kind: &Gvk, selector: &str) -> Result<Vec<Live>, Failure> {
         let first = ListParams::default().labels(selector).limit(PAGE);
-        let address = Address::new(self.discovery.find(self.transport, kind).await?.everywhere());
+        let address = Address::new(self.discovery.find(&self.transport, kind).await?.everywhere());
         let take = |found: &mut Vec<Live>, answer: &Answer| {
             let (page, next) = listed(kind, answer)?;
             found.extend(page);
@@ -69,9 +51,9 @@ impl Server<'_> {
         self.pages(|params| address.list(params), &first, take).await
     }
 
-    /// Of each page only what a [`MetadataList`] holds is kept.
-    async fn try_list_metadata(&self, kind: &Gvk, range: Range<'_>) -> Result<MetadataList, Failure> {
-        let resource = self.discovery.find(self.transport, kind).await?;
+    /// Looks at the metadata of objects of a kind. Of each page only what a [`MetadataList`] holds is kept.
+    pub(super) async fn try_list_metadata(&self, kind: &Gvk, range: Range<'_>) -> Result<MetadataList, Failure> {
+        let resource = self.discovery.find(&self.transport, kind).await?;
         let address = range.namespace.map_or_else(|| Ok(resource.everywhere()), |namespace| resource.within(namespace));
         let address = Address::new(address?);
         let mut first = ListParams::default().limit(PAGE);
@@ -103,7 +85,7 @@ impl Server<'_> {
         let (mut found, mut params, mut restarts) = (T::default(), first.clone(), 0);
         let mut limit = first.limit.unwrap_or(PAGE);
         loop {
-            let answer = match self.transport.answer(built(request(&params))?).await {
+            let answer = match self.transport.answer(request(&params)?).await {
                 Ok(answer) => answer,
                 // The place in the list is kept for some minutes only.
                 Err(failure) if failure.refusal(410).is_some() && restarts < MAX_RESTARTS => {

@@ -1,7 +1,5 @@
 //! Single objects on an API server: get, apply, patch, delete.
 
-use std::sync::OnceLock;
-
 use gatewright_engine::live::Live;
 use gatewright_engine::marks::FIELD_MANAGER;
 use gatewright_engine::object::{Gvk, Object, ObjectId};
@@ -14,11 +12,10 @@ use serde::ser::SerializeMap as _;
 use serde::{Serialize, Serializer};
 use serde_json::{Map, Value, json};
 
-use super::discovery::Discovery;
+use super::KubeCluster;
 use super::failure::Failure;
-use super::resource::{Attempt, known};
-use super::transport::Transport;
-use crate::cluster::{ClusterError, Mode, Precondition};
+use super::resource::known;
+use crate::cluster::{Mode, Precondition};
 
 /// No object ever has this version, so it agrees only with none; a dry run answers with it.
 const NEVER: &str = "1";
@@ -27,72 +24,8 @@ const NEVER: &str = "1";
 const METADATA: HeaderValue =
     HeaderValue::from_static("application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1,application/json");
 
-/// The transport that carries requests, and the discovery that knows where they go.
-#[derive(Clone, Copy)]
-pub(super) struct Server<'a> {
-    pub(super) transport: &'a Transport,
-    pub(super) discovery: &'a Discovery,
-    /// An object that was written by its dry run, if there ever was one.
-    pub(super) dry_run_ignored: &'a OnceLock<String>,
-}
-
-impl Server<'_> {
-    /// Reads one object.
-    pub(super) async fn get(&self, kind: &Gvk, id: &ObjectId) -> Result<Option<Live>, ClusterError> {
-        let attempt = Attempt::on(id, "read");
-        self.try_get(kind, id).await.map_err(|failure| self.without_kind(kind, failure).into_error(&attempt))
-    }
-
-    /// Applies an object, or dry-runs it.
-    pub(super) async fn apply(
-        &self,
-        object: &Object,
-        only_if: &Precondition,
-        mode: Mode,
-    ) -> Result<Live, ClusterError> {
-        let verb = match mode {
-            Mode::DryRun => "dry-run the apply of",
-            Mode::Real => "apply",
-        };
-        let (kind, attempt) = (object.gvk(), Attempt::on(object.id(), verb));
-        let applied = self.try_apply(object, only_if, mode).await;
-        let failed = |failure| self.without_kind(&kind, failure).into_error(&attempt.sending(object.body()));
-        applied.map_err(failed)
-    }
-
-    /// Patches the object that was read, or dry-runs it.
-    pub(super) async fn patch(
-        &self,
-        kind: &Gvk,
-        id: &ObjectId,
-        over: (&str, &str),
-        operations: &[Value],
-        mode: Mode,
-    ) -> Result<Live, ClusterError> {
-        let verb = match mode {
-            Mode::DryRun => "dry-run the patch of",
-            Mode::Real => "patch",
-        };
-        let attempt = Attempt::on(id, verb);
-        let patched = self.try_patch(kind, id, over, operations, mode).await;
-        let sent = || operations.iter().cloned().collect();
-        patched.map_err(|failure| self.without_kind(kind, failure).into_error(&attempt.sending(&sent())))
-    }
-
-    /// Deletes the object that was read, and leaves what hangs on it to the garbage collector.
-    pub(super) async fn delete(
-        &self,
-        kind: &Gvk,
-        id: &ObjectId,
-        uid: &str,
-        resource_version: &str,
-    ) -> Result<(), ClusterError> {
-        let attempt = Attempt::on(id, "delete");
-        let deleted = self.try_delete(kind, id, uid, resource_version).await;
-        deleted.map_err(|failure| self.without_kind(kind, failure).into_error(&attempt))
-    }
-
-    async fn try_get(&self, kind: &Gvk, id: &ObjectId) -> Result<Option<Live>, Failure> {
+impl KubeCluster {
+    pub(super) async fn try_get(&self, kind: &Gvk, id: &ObjectId) -> Result<Option<Live>, Failure> {
         let address = self.address(kind, id).await?;
         match self.ask(address.get(&id.name, &GetParams::default())).await {
             Ok(body) => live(body).map(Some),
@@ -101,7 +34,7 @@ impl Server<'_> {
         }
     }
 
-    async fn try_apply(&self, object: &Object, only_if: &Precondition, mode: Mode) -> Result<Live, Failure> {
+    pub(super) async fn try_apply(&self, object: &Object, only_if: &Precondition, mode: Mode) -> Result<Live, Failure> {
         let id = object.id();
         let address = self.address(&object.gvk(), id).await?;
         let params = PatchParams {
@@ -112,8 +45,9 @@ impl Server<'_> {
         };
         let body = Conditional::new(object, only_if)?;
         self.trusts(mode)?;
-        let mut request = built(address.patch(&id.name, &params, &Patch::Apply(&body)).map(printable))?;
-        if *only_if == Precondition::Absent && mode == Mode::Real && !is_completed(id) {
+        let mut request = address.patch(&id.name, &params, &Patch::Apply(&body)).map(printable)?;
+        // To a Service the server itself adds something that is told: its address.
+        if *only_if == Precondition::Absent && mode == Mode::Real && !id.is_a("", "Service") {
             request.headers_mut().insert(ACCEPT, METADATA);
         }
         let applied = match self.transport.ask(request).await {
@@ -131,7 +65,7 @@ impl Server<'_> {
         self.checked(&object.gvk(), applied?, sent, mode).await
     }
 
-    async fn try_patch(
+    pub(super) async fn try_patch(
         &self,
         kind: &Gvk,
         id: &ObjectId,
@@ -141,7 +75,7 @@ impl Server<'_> {
     ) -> Result<Live, Failure> {
         known("uid", uid)?;
         known("version", resource_version)?;
-        let place = self.discovery.find(self.transport, kind).await?.collection(id)?;
+        let place = self.discovery.find(&self.transport, kind).await?.collection(id)?;
         let dry_run = if mode == Mode::DryRun { "&dryRun=All" } else { "" };
         let address = format!("{place}/{}?fieldManager={FIELD_MANAGER}&fieldValidation=Strict{dry_run}", id.name);
         // The server takes these for what the object was when it was read, and refuses if it is not any more.
@@ -149,7 +83,7 @@ impl Server<'_> {
             .map(|(field, value)| json!({"op": "replace", "path": format!("/metadata/{field}"), "value": value}));
         let body = Value::from([&guards, operations].concat()).to_string();
         let request = Request::patch(address).header(CONTENT_TYPE, "application/json-patch+json");
-        let request = request.body(body.into_bytes()).map_err(|error| Failure::Impossible(error.to_string()))?;
+        let request = request.body(body.into_bytes())?;
         self.trusts(mode)?;
         let patched = match self.transport.ask(request).await {
             Ok(body) => live(body),
@@ -185,7 +119,13 @@ impl Server<'_> {
         Err(Failure::DryRunIgnored(self.dry_run_ignored.get_or_init(|| id.to_string()).clone()))
     }
 
-    async fn try_delete(&self, kind: &Gvk, id: &ObjectId, uid: &str, resource_version: &str) -> Result<(), Failure> {
+    pub(super) async fn try_delete(
+        &self,
+        kind: &Gvk,
+        id: &ObjectId,
+        uid: &str,
+        resource_version: &str,
+    ) -> Result<(), Failure> {
         known("uid", uid)?;
         known("version", resource_version)?;
         let address = self.address(kind, id).await?;
@@ -204,11 +144,11 @@ impl Server<'_> {
     }
 
     async fn address(&self, kind: &Gvk, id: &ObjectId) -> Result<Address, Failure> {
-        self.discovery.find(self.transport, kind).await?.collection(id).map(Address::new)
+        self.discovery.find(&self.transport, kind).await?.collection(id).map(Address::new)
     }
 
     async fn ask(&self, request: Result<Request<Vec<u8>>, BuildError>) -> Result<Value, Failure> {
-        self.transport.ask(built(request)?).await
+        self.transport.ask(request?).await
     }
 
     /// A 404 that names nothing means that the address itself is gone: the kind was there and no longer is.
@@ -286,17 +226,8 @@ impl Serialize for Conditional<'_> {
     }
 }
 
-pub(super) fn built(request: Result<Request<Vec<u8>>, BuildError>) -> Result<Request<Vec<u8>>, Failure> {
-    request.map_err(|error| Failure::Impossible(format!("the request cannot be put together ({error})")))
-}
-
 pub(super) fn live(body: Value) -> Result<Live, Failure> {
     Live::new(body).map_err(|error| no_object(&error.to_string()))
-}
-
-/// Tells whether the server itself adds something to an object that is told: the address of a Service.
-fn is_completed(id: &ObjectId) -> bool {
-    id.is_a("", "Service")
 }
 
 /// Completes what a server says of an object that it has just made: the rest of it is what was sent, and nobody has

@@ -21,7 +21,6 @@ use crate::cluster::{ClusterError, RECORD_PREFIX, Record, SYSTEM_NAMESPACE};
 /// The most names in an answer.
 const PAGE: u32 = 500;
 
-/// Reads a record.
 pub(super) async fn read(transport: &Transport, name: &str) -> Result<Option<Record>, ClusterError> {
     let attempt = attempt("read", name);
     match ask(transport, name, address().get(name, &GetParams::default())).await {
@@ -31,7 +30,6 @@ pub(super) async fn read(transport: &Transport, name: &str) -> Result<Option<Rec
     }
 }
 
-/// Lists the names of all records.
 pub(super) async fn names(transport: &Transport) -> Result<BTreeSet<String>, ClusterError> {
     let attempt = Attempt::to("list our records");
     let mut names = BTreeSet::new();
@@ -162,7 +160,5 @@ async fn ask(
     request: Result<Request<Vec<u8>>, BuildError>,
 ) -> Result<Value, Failure> {
     path_segment("name", name)?;
-    let request =
-        request.map_err(|error| Failure::Impossible(format!("the request cannot be put together ({error})")))?;
-    transport.ask(request).await
+    transport.ask(request?).await
 }

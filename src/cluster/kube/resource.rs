@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::failure::Failure;
-use crate::cluster::KindScope;
+use crate::cluster::{KindScope, Mode};
 
 /// The action that is attempted, for errors.
 #[derive(Clone, Debug, Default)]
@@ -20,20 +20,25 @@ pub(super) struct Attempt {
 }
 
 impl Attempt {
-    /// Describes a request for one object.
     pub(super) fn on(id: &ObjectId, verb: &str) -> Self {
-        Self { action: format!("{verb} {id}"), secret: is_secret(&id.group, &id.kind), sent: Vec::new() }
+        Self { secret: is_secret(&id.group, &id.kind), ..Self::to(format!("{verb} {id}")) }
     }
 
-    /// Says what was sent.
+    /// Describes a write of one object, or its dry run.
+    pub(super) fn in_mode(id: &ObjectId, verb: &str, mode: Mode) -> Self {
+        match mode {
+            Mode::DryRun => Self::on(id, &format!("dry-run the {verb} of")),
+            Mode::Real => Self::on(id, verb),
+        }
+    }
+
     pub(super) fn sending(self, body: &Value) -> Self {
         Self { sent: Masker::secrets(body), ..self }
     }
 
-    /// Describes a request for all objects of a kind.
     pub(super) fn on_all(kind: &Gvk, verb: &str) -> Self {
         let action = format!("{verb} the objects of kind {}", kind.kind);
-        Self { action, secret: is_secret(&kind.group, &kind.kind), sent: Vec::new() }
+        Self { secret: is_secret(&kind.group, &kind.kind), ..Self::to(action) }
     }
 
     /// Describes a request that has nothing to do with secrets.

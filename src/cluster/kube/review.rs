@@ -10,35 +10,20 @@ use http::header::CONTENT_TYPE;
 use http::{Request, StatusCode};
 use serde_json::{Value, json};
 
+use super::KubeCluster;
 use super::failure::Failure;
-use super::objects::Server;
-use super::resource::{Attempt, Resource};
-use crate::cluster::ClusterError;
+use super::resource::{Resource, root};
 
 const REVIEWS: &str = "/apis/authorization.k8s.io/v1";
 
 /// The verb that an apply asks for, dry run or not.
 const VERB: &str = "patch";
 
-impl Server<'_> {
-    /// Returns those of some kinds that may be applied: everywhere, or in a namespace.
-    pub(super) async fn may_apply(
-        &self,
-        kinds: &BTreeSet<Gvk>,
-        namespace: Option<&str>,
-    ) -> Result<BTreeSet<Gvk>, ClusterError> {
-        let attempt = Attempt::to("find out what the credentials allow");
-        let allowed = match namespace {
-            None => self.everywhere(kinds).await,
-            Some(namespace) => self.within(kinds, namespace).await,
-        };
-        allowed.map_err(|failure| failure.into_error(&attempt))
-    }
-
-    async fn everywhere(&self, kinds: &BTreeSet<Gvk>) -> Result<BTreeSet<Gvk>, Failure> {
+impl KubeCluster {
+    pub(super) async fn allowed_everywhere(&self, kinds: &BTreeSet<Gvk>) -> Result<BTreeSet<Gvk>, Failure> {
         let mut allowed = BTreeSet::new();
         for kind in kinds {
-            let resource = self.discovery.find(self.transport, kind).await?;
+            let resource = self.discovery.find(&self.transport, kind).await?;
             let attributes = json!({"group": kind.group, "resource": resource.plural, "verb": VERB});
             let status = self.review("SelfSubjectAccessReview", json!({"resourceAttributes": attributes})).await?;
             if status["allowed"] == true {
@@ -48,12 +33,16 @@ impl Server<'_> {
         Ok(allowed)
     }
 
-    async fn within(&self, kinds: &BTreeSet<Gvk>, namespace: &str) -> Result<BTreeSet<Gvk>, Failure> {
+    pub(super) async fn allowed_within(
+        &self,
+        kinds: &BTreeSet<Gvk>,
+        namespace: &str,
+    ) -> Result<BTreeSet<Gvk>, Failure> {
         let status = self.review("SelfSubjectRulesReview", json!({"namespace": namespace})).await?;
         let rules: Vec<&Value> = status["resourceRules"].as_array().into_iter().flatten().collect();
         let mut allowed = BTreeSet::new();
         for kind in kinds {
-            let resource = self.discovery.find(self.transport, kind).await?;
+            let resource = self.discovery.find(&self.transport, kind).await?;
             if rules.iter().any(|rule| allows(rule, kind, &resource)) {
                 allowed.insert(kind.clone());
             }
@@ -65,22 +54,17 @@ impl Server<'_> {
         let body = json!({"apiVersion": "authorization.k8s.io/v1", "kind": kind, "spec": spec});
         let resource = format!("{}s", kind.to_lowercase());
         let request = Request::post(format!("{REVIEWS}/{resource}")).header(CONTENT_TYPE, "application/json");
-        let request = request.body(body.to_string().into_bytes());
-        let request = request.map_err(|error| Failure::Impossible(error.to_string()))?;
+        let request = request.body(body.to_string().into_bytes())?;
         Ok(self.transport.ask(request).await?["status"].take())
     }
 
     /// Reads what the server says about a version of an API group; `None` if it says nothing.
-    pub(super) async fn openapi(&self, api_version: &str) -> Result<Option<Value>, ClusterError> {
-        let attempt = Attempt::to(format!("read the schemas of {api_version}"));
-        let path = format!("/openapi/v3{}", super::resource::root(api_version));
-        let request = Request::get(path).body(Vec::new());
-        let request = request.map_err(|error| Failure::Impossible(error.to_string()).into_error(&attempt))?;
-        match self.transport.ask(request).await {
+    pub(super) async fn try_openapi(&self, api_version: &str) -> Result<Option<Value>, Failure> {
+        match self.transport.get(&format!("/openapi/v3{}", root(api_version))).await {
             Ok(document) => Ok(Some(document)),
             // What is not there is said in plain text here.
             Err(Failure::NotKubernetes { code: Some(StatusCode::NOT_FOUND), .. }) => Ok(None),
-            Err(failure) => Err(failure.into_error(&attempt)),
+            Err(failure) => Err(failure),
         }
     }
 }

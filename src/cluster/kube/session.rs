@@ -41,7 +41,6 @@ const TOKEN_FILE_AGE: SignedDuration = SignedDuration::from_secs(60);
 /// For how long a failure answers those who were waiting, instead of each of them trying it again.
 const FAILURE_AGE: Duration = Duration::from_secs(5);
 
-/// A client with credentials.
 pub(super) struct Session {
     pub(super) client: Client,
     /// The authorization that every request carries.
@@ -129,11 +128,7 @@ impl Sessions {
     }
 
     async fn within_limit<T>(&self, work: impl Future<Output = Result<T, Failure>>) -> Result<T, Failure> {
-        let place = || format!("the kubeconfig of cluster {:?}", self.cluster);
-        let late = |_| Failure::NoClient {
-            place: place(),
-            problem: format!("its files were not read within {SETUP_LIMIT:?}"),
-        };
+        let late = |_| self.broken(&format!("its files were not read within {SETUP_LIMIT:?}"));
         timeout(SETUP_LIMIT, work).await.map_err(late)?
     }
 
@@ -170,7 +165,8 @@ impl Sessions {
         let credential = self.log_in(&access).await?;
         let from_plugin = matches!(access.login, Login::Plugin(_));
         let authorization = authorization(&access, &credential)?;
-        let (server, place) = (access.server.to_string().trim_end_matches('/').to_owned(), access.place.to_string());
+        let (server, place) =
+            (access.config.cluster_url.to_string().trim_end_matches('/').to_owned(), access.place.to_string());
         let (fingerprint, good_until) = (access.fingerprint.clone(), credential.expires);
         let client = match old {
             // The token is no part of the client, and its connections are still good.
@@ -214,18 +210,16 @@ impl Sessions {
         client.map_err(|error| Failure::NoClient { place, problem: error.to_string() })
     }
 
-    fn broken(&self, error: &tokio::task::JoinError) -> Failure {
-        Failure::NoClient { place: format!("the kubeconfig of cluster {:?}", self.cluster), problem: error.to_string() }
+    fn broken(&self, problem: &impl ToString) -> Failure {
+        Failure::NoClient {
+            place: format!("the kubeconfig of cluster {:?}", self.cluster),
+            problem: problem.to_string(),
+        }
     }
 }
 
 fn config(access: Access, identity: Option<Identity>, limit: Duration) -> Config {
-    let mut config = Config::new(access.server);
-    config.root_cert = access.authorities;
-    config.accept_invalid_certs = access.insecure;
-    config.tls_server_name = access.server_name;
-    config.proxy_url = access.proxy;
-    config.disable_compression = !access.compression;
+    let mut config = access.config;
     config.connect_timeout = Some(CONNECT_LIMIT.min(limit));
     config.read_timeout = Some(limit);
     config.write_timeout = Some(limit);
@@ -234,7 +228,6 @@ fn config(access: Access, identity: Option<Identity>, limit: Duration) -> Config
     // We try again ourselves, within the deadline of the request.
     config.default_retry = false;
     config.headers.push((USER_AGENT, HeaderValue::from_static(concat!("gatewright/", env!("CARGO_PKG_VERSION")))));
-    config.auth_info = access.acting_as;
     if let Some(Identity { certificate, key }) = identity.or(access.identity) {
         config.auth_info.client_certificate_data = Some(BASE64_STANDARD.encode(certificate));
         config.auth_info.client_key_data = Some(BASE64_STANDARD.encode(key.expose_secret()).into());

@@ -1,7 +1,7 @@
 //! One request to an API server: when it may go, how long it may take, how often it is tried, and what came back.
 
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use http::header::{ACCEPT_ENCODING, AUTHORIZATION, CONTENT_TYPE, DATE, ETAG, HeaderName, RETRY_AFTER};
@@ -18,6 +18,7 @@ use tokio::time::{Instant, sleep, timeout_at};
 
 use super::failure::{Failure, Refusal};
 use super::session::{Session, Sessions};
+use crate::basics::lock::lock;
 
 /// More requests at once only add latency.
 const AT_ONCE: usize = 8;
@@ -60,7 +61,6 @@ pub(super) struct Answer {
 }
 
 impl Answer {
-    /// Reads the JSON that was sent.
     pub(super) fn json<T: DeserializeOwned>(&self) -> Result<T, Failure> {
         serde_json::from_slice(&self.body).map_err(|error| {
             // What it quotes may be a value.
@@ -96,12 +96,15 @@ impl Transport {
         Self { sessions, places, limit, unanswered: Mutex::default(), distance }
     }
 
+    pub(super) async fn get(&self, address: &str) -> Result<Value, Failure> {
+        self.ask(Request::get(address).body(Vec::new())?).await
+    }
+
     /// Sends a request and returns the JSON that comes back.
     pub(super) async fn ask(&self, request: Request<Vec<u8>>) -> Result<Value, Failure> {
         self.answer(request).await?.json()
     }
 
-    /// Sends a request and returns all that comes back.
     pub(super) async fn answer(&self, request: Request<Vec<u8>>) -> Result<Answer, Failure> {
         let _place = self.places.acquire().await.expect("nobody closes the semaphore");
         let session = self.sessions.current().await?;
@@ -125,13 +128,13 @@ impl Transport {
         let deadline = begun + limit;
         if let Ok(answer) = timeout_at(deadline, self.tries(session, &request, deadline)).await {
             if answer.is_ok() {
-                *self.unanswered() = None;
+                *lock(&self.unanswered) = None;
             }
             return answer;
         }
         // One that was given less time than it may take proves nothing new.
         if limit == self.limit {
-            *self.unanswered() = Some(deadline + self.limit);
+            *lock(&self.unanswered) = Some(deadline + self.limit);
         }
         Err(late)
     }
@@ -139,12 +142,8 @@ impl Transport {
     /// A server that has just kept silent for as long as it may is lost, and is not waited for again by each request of a
     /// round: it shows quickly whether it is back.
     fn limit_at(&self, now: Instant) -> Duration {
-        let is_unanswering = self.unanswered().is_some_and(|end| now < end);
+        let is_unanswering = lock(&self.unanswered).is_some_and(|end| now < end);
         if is_unanswering { SHORT.min(self.limit) } else { self.limit }
-    }
-
-    fn unanswered(&self) -> MutexGuard<'_, Option<Instant>> {
-        self.unanswered.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     async fn tries(

@@ -6,16 +6,18 @@ use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
 use gatewright_engine::text::hex;
 use http::Uri;
+use kube::Config;
 use kube::config::Cluster;
 use serde_json::{Value, json};
 use sha2::{Digest as _, Sha256};
 
 use super::choice::Choice;
-use super::material::{Piece, certificates};
-use super::user::Plugins;
+use super::material::Piece;
+use super::user::Credentials;
 use super::{Access, KubeconfigError, Login, Place, Settings, StandardLookup, user};
+use crate::basics::pem::certificates;
+use crate::cluster::exec::Plugins;
 
-/// Checks everything that a context stands for.
 pub(super) fn check(
     choice: &Choice<'_>,
     name: &str,
@@ -38,26 +40,21 @@ pub(super) fn check(
         folders: &standard.programs,
         setting: format!("clusters.{name}.kubeconfig.exec"),
     };
-    let credentials = user::credentials(place, *user, &plugins, &mut digest)?;
+    let Credentials { identity, login, acting_as } = user::credentials(place, *user, &plugins, &mut digest)?;
     // Behind plain http there is `kubectl proxy`, which brings the credentials itself.
-    let anonymous = credentials.identity.is_none() && matches!(credentials.login, Login::None);
+    let anonymous = identity.is_none() && matches!(login, Login::None);
     if anonymous && server.scheme_str() == Some("https") {
         let hint = "give its user a token, a client certificate or an exec plugin";
         return Err(place.error("it has no credentials, and would be anonymous", hint));
     }
-    Ok(Access {
-        place: place.clone(),
-        server,
-        server_name: cluster.tls_server_name.clone().filter(|name| !name.is_empty()),
-        proxy: proxy(place, cluster)?,
-        compression: !cluster.disable_compression.unwrap_or(false),
-        authorities,
-        insecure: cluster.insecure_skip_tls_verify.unwrap_or(false),
-        identity: credentials.identity,
-        login: credentials.login,
-        acting_as: credentials.acting_as,
-        fingerprint: hex(&digest.finalize()),
-    })
+    let mut config = Config::new(server);
+    config.tls_server_name = cluster.tls_server_name.clone().filter(|name| !name.is_empty());
+    config.proxy_url = proxy(place, cluster)?;
+    config.disable_compression = cluster.disable_compression.unwrap_or(false);
+    config.root_cert = authorities;
+    config.accept_invalid_certs = cluster.insecure_skip_tls_verify.unwrap_or(false);
+    config.auth_info = acting_as;
+    Ok(Access { place: place.clone(), config, identity, login, fingerprint: hex(&digest.finalize()) })
 }
 
 fn server(place: &Place, cluster: &Cluster, settings: &Settings, name: &str) -> Result<Uri, KubeconfigError> {

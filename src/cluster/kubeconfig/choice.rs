@@ -13,57 +13,39 @@ pub(super) struct Choice<'a> {
     pub(super) user: Option<&'a AuthInfo>,
 }
 
-/// Finds the context, and the cluster and user that it names.
 pub(super) fn choose<'a>(
     kubeconfig: &'a Kubeconfig,
     wanted: Option<&str>,
     mut place: Place,
 ) -> Result<Choice<'a>, KubeconfigError> {
-    let contexts: Vec<&str> = kubeconfig.contexts.iter().map(|context| context.name.as_str()).collect();
+    let contexts = kubeconfig.contexts.iter().map(|it| (it.name.as_str(), &it.context));
+    let clusters = kubeconfig.clusters.iter().map(|it| (it.name.as_str(), &it.cluster));
+    let users = kubeconfig.auth_infos.iter().map(|it| (it.name.as_str(), &it.auth_info));
     let current = kubeconfig.current_context.as_deref().filter(|name| !name.is_empty());
     let Some(name) = wanted.or(current) else {
-        let hint = format!("set kubeconfig.context to one of: {}", list(&contexts));
+        let hint = format!("set kubeconfig.context to one of: {}", list(contexts.map(|(name, _)| name)));
         return Err(place.error("it has no current context", hint));
     };
-    let context =
-        kubeconfig.contexts.iter().find(|context| context.name == name).and_then(|named| named.context.as_ref());
-    let Some(context) = context else {
-        return Err(place.error(format!("it has no context {name:?}"), suggestion(name, &contexts)));
-    };
+    let context = find(name, contexts).map_err(|hint| place.error(format!("it has no context {name:?}"), hint))?;
     place.context = Some(name.to_owned());
-
-    let clusters: Vec<&str> = kubeconfig.clusters.iter().map(|cluster| cluster.name.as_str()).collect();
-    let cluster = kubeconfig.clusters.iter().find(|cluster| cluster.name == context.cluster);
-    let Some(cluster) = cluster.and_then(|named| named.cluster.as_ref()) else {
-        return Err(place.error(
-            format!("its cluster {:?} is not in the file", context.cluster),
-            suggestion(&context.cluster, &clusters),
-        ));
-    };
-    let users: Vec<&str> = kubeconfig.auth_infos.iter().map(|user| user.name.as_str()).collect();
-    let user = match context.user.as_deref().filter(|name| !name.is_empty()) {
-        None => None,
-        Some(name) => {
-            let user = kubeconfig.auth_infos.iter().find(|user| user.name == name);
-            let user = user.and_then(|named| named.auth_info.as_ref());
-            Some(user.ok_or_else(|| {
-                place.error(format!("its user {name:?} is not in the file"), suggestion(name, &users))
-            })?)
-        }
-    };
+    let absent = |what, name, hint| place.error(format!("its {what} {name:?} is not in the file"), hint);
+    let cluster = find(&context.cluster, clusters).map_err(|hint| absent("cluster", context.cluster.as_str(), hint))?;
+    let user = context.user.as_deref().filter(|name| !name.is_empty());
+    let user = user.map(|name| find(name, users).map_err(|hint| absent("user", name, hint))).transpose()?;
     Ok(Choice { place, cluster, user })
 }
 
-/// Says which names there are, the one that was probably meant first.
-fn suggestion(name: &str, known: &[&str]) -> String {
-    match suggest(name, known.iter().copied()) {
-        _ if known.is_empty() => "the file has none at all".to_owned(),
+/// Finds what has a name, or says which names there are, the one that was probably meant first.
+fn find<'a, T>(name: &str, all: impl Iterator<Item = (&'a str, &'a Option<T>)> + Clone) -> Result<&'a T, String> {
+    let found = all.clone().find(|(known, _)| *known == name).and_then(|(_, value)| value.as_ref());
+    let known = all.map(|(known, _)| known);
+    found.ok_or_else(|| match suggest(name, known.clone()) {
+        _ if known.clone().next().is_none() => "the file has none at all".to_owned(),
         Some(near) => format!("did you mean {near:?}? there are: {}", list(known)),
         None => format!("there are: {}", list(known)),
-    }
+    })
 }
 
-fn list(names: &[&str]) -> String {
-    let names: Vec<String> = names.iter().map(|name| format!("{name:?}")).collect();
-    names.join(", ")
+fn list<'a>(names: impl Iterator<Item = &'a str>) -> String {
+    names.map(|name| format!("{name:?}")).collect::<Vec<_>>().join(", ")
 }

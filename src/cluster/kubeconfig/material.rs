@@ -84,17 +84,6 @@ impl Piece<'_> {
     }
 }
 
-/// Returns the certificates in a PEM text, each DER; `None` if there are none, or one is broken.
-pub(super) fn certificates(pem: &str) -> Option<Vec<Vec<u8>>> {
-    let mut found = Vec::new();
-    for section in pem.split("-----BEGIN CERTIFICATE-----").skip(1) {
-        let (encoded, _) = section.split_once("-----END CERTIFICATE-----")?;
-        let encoded: String = encoded.split_whitespace().collect();
-        found.push(BASE64_STANDARD.decode(encoded).ok().filter(|der| !der.is_empty())?);
-    }
-    (!found.is_empty()).then_some(found)
-}
-
 /// Tells whether a PEM text holds a private key that can be used without a password.
 pub(super) fn has_private_key(pem: &str) -> bool {
     let clear = |line: &str| {

@@ -1,16 +1,15 @@
 //! The user of a context: who we are, and what proves it.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use kube::config::AuthInfo;
 use secrecy::{ExposeSecret, SecretString};
-use serde_json::Value;
 use sha2::Sha256;
 
-use super::material::{Piece, certificates, has_private_key};
+use super::material::{Piece, has_private_key};
 use super::{KubeconfigError, Login, Place};
-use crate::cluster::exec::allow::Exec;
-use crate::cluster::exec::{Identity, Plugin};
+use crate::basics::pem::certificates;
+use crate::cluster::exec::{Identity, Plugin, Plugins};
 
 /// The credentials that a user's entry comes to.
 pub(super) struct Credentials {
@@ -19,18 +18,6 @@ pub(super) struct Credentials {
     pub(super) acting_as: AuthInfo,
 }
 
-/// The facts that are given about credential plugins.
-pub(super) struct Plugins<'a> {
-    /// The cluster, as they are told.
-    pub(super) cluster: Value,
-    pub(super) settings: &'a Exec,
-    /// The folders where they are looked for.
-    pub(super) folders: &'a [PathBuf],
-    /// The name of the settings.
-    pub(super) setting: String,
-}
-
-/// Reads and checks a user's entry.
 pub(super) fn credentials(
     place: &Place,
     user: Option<&AuthInfo>,
@@ -94,9 +81,9 @@ fn login(place: &Place, user: &AuthInfo, plugins: &Plugins<'_>, digest: &mut Sha
         return Ok(Login::Token(token_of(place, "token", token.expose_secret())?));
     }
     if let Some(exec) = &user.exec {
-        let Plugins { cluster, settings, folders, setting } = plugins;
-        let plugin = Plugin::new(exec, cluster.clone(), settings, folders, setting);
-        return Ok(Login::Plugin(plugin.map_err(|error| place.plugin(error))?));
+        return Plugin::new(exec, plugins)
+            .map(Login::Plugin)
+            .map_err(|error| place.error(error.message, error.hint.unwrap_or_default()));
     }
     match (user.username.as_deref().filter(|name| !name.is_empty()), &user.password) {
         (Some(name), Some(password)) => Ok(Login::Password(name.to_owned(), password.clone())),

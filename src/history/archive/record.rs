@@ -6,8 +6,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::File;
 use std::io::{ErrorKind, Write as _};
-use std::path::Path;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -19,9 +18,11 @@ use gatewright_engine::plan::{Action, Plan, Step};
 use gatewright_engine::text::digest;
 use serde::{Deserialize, Serialize};
 use tracing::warn;
+use zstd::bulk::Compressor;
 
-use super::vault::{Packer, VaultError};
+use super::vault::{VaultError, packer};
 use super::{About, Archive, runs};
+use crate::basics::lock::lock;
 use crate::basics::private::append_file;
 use crate::state::StateError;
 
@@ -61,14 +62,13 @@ pub struct ChangeRecord {
 }
 
 /// The record of one round on one cluster.
-#[derive(Debug)]
 pub struct Recorder {
     archive: Arc<Archive>,
     about: About,
     log: Mutex<Log>,
 }
 
-#[derive(Debug, Default)]
+#[derive(Default)]
 struct Log {
     attempt: u32,
     /// The objects that are about to be changed.
@@ -77,10 +77,9 @@ struct Log {
 }
 
 /// The notes that are being written.
-#[derive(Debug)]
 struct RecordFile {
     file: File,
-    packer: Packer,
+    packer: Compressor<'static>,
     lines: usize,
 }
 
@@ -106,47 +105,47 @@ impl Recorder {
             return Ok(());
         }
         let attempt = {
-            let mut log = self.log();
+            let mut log = lock(&self.log);
             log.attempt += 1;
             log.attempt
         };
         let path = self.path(&runs::steps_name(attempt));
-        let file = self.archive.vault().path(Path::new(&path));
+        let file = self.archive.vault().state.path(&path);
         if file.exists() {
             // The clock was set back, and two rounds began at one time by it.
-            return Err(VaultError::Write(StateError::Write(file, ErrorKind::AlreadyExists.into())));
+            return Err(StateError::Write(file, ErrorKind::AlreadyExists.into()).into());
         }
         self.archive.vault().write(&path, &Steps { about: self.about.clone(), steps })
     }
 
     /// Keeps an object as it is, before it is changed or deleted.
     pub fn before(&self, live: &Live) -> Result<(), VaultError> {
-        let attempt = self.log().attempt;
+        let attempt = lock(&self.log).attempt;
         self.archive.vault().write(&self.path(&file_name(live.object.id(), attempt)), live)?;
-        self.log().before.insert(live.object.id().clone(), live.clone());
+        lock(&self.log).before.insert(live.object.id().clone(), live.clone());
         Ok(())
     }
 
     /// Records how an object was left. It has happened, so that a failure here is no failure of the step.
     pub fn after(&self, id: &ObjectId, live: Option<&Live>) {
-        let before = self.log().before.remove(id);
+        let before = lock(&self.log).before.remove(id);
         if let Err(error) = self.append(id, live.map(|live| Left::after(before.as_ref(), live))) {
             warn!(object = %id, error = %Chain(&error), "cannot note how it was left, so that undo will not touch it");
         }
     }
 
     fn append(&self, id: &ObjectId, left: Option<Left>) -> Result<(), VaultError> {
-        let mut log = self.log();
+        let mut log = lock(&self.log);
         let record = ChangeRecord { id: id.clone(), attempt: log.attempt, left };
         let (vault, path) = (self.archive.vault(), self.path(runs::NOTES));
-        let file = vault.path(Path::new(&path));
-        let fail = |error| VaultError::Write(StateError::Write(file.clone(), error));
+        let file = vault.state.path(&path);
+        let fail = |error| StateError::Write(file.clone(), error);
         let json = serde_json::to_vec(&record).map_err(|error| fail(error.into()))?;
         let records = match &mut log.records {
             Some(records) => records,
-            empty => empty.insert(RecordFile { file: open(&file).map_err(fail)?, packer: Packer::new()?, lines: 0 }),
+            empty => empty.insert(RecordFile { file: append_file(&file).map_err(fail)?, packer: packer()?, lines: 0 }),
         };
-        let encrypted = vault.encrypt_with(&mut records.packer, &line_place(&path, records.lines), &json)?;
+        let encrypted = vault.encrypt(&mut records.packer, &line_place(&path, records.lines), &json)?;
         records.file.write_all(format!("{}\n", STANDARD.encode(encrypted)).as_bytes()).map_err(fail)?;
         records.lines += 1;
         Ok(())
@@ -155,24 +154,15 @@ impl Recorder {
     fn path(&self, name: &str) -> String {
         runs::path(&self.about.run, &self.about.cluster, name)
     }
-
-    fn log(&self) -> MutexGuard<'_, Log> {
-        // What a panic elsewhere leaves is a line that was not counted, and undo says that the file is damaged.
-        self.log.lock().unwrap_or_else(PoisonError::into_inner)
-    }
 }
 
 impl Drop for Recorder {
     fn drop(&mut self) {
-        if let Some(records) = &self.log().records {
+        if let Some(records) = &lock(&self.log).records {
             drop(records.file.sync_all());
         }
-        self.archive.active().remove(&self.about.run);
+        lock(&self.archive.active).remove(&self.about.run);
     }
-}
-
-fn open(file: &Path) -> std::io::Result<File> {
-    append_file(file)
 }
 
 /// Returns what there is to undo about a step. A namespace that was made stays.

@@ -25,14 +25,10 @@ pub(super) const NOTES: &str = "after";
 const STAMP: &str = "%Y%m%dT%H%M%S";
 
 /// The number of rounds of each sync on the same clusters that stay, however old they are: a clock may be wrong.
-pub(crate) const NEWEST: usize = 3;
+const NEWEST: usize = 3;
 
-/// The record of what a round has done.
-#[derive(Clone, Debug)]
-pub struct Recorded {
-    /// The subject of the round on each cluster, and its changes there.
-    pub clusters: BTreeMap<String, (About, Vec<Change>)>,
-}
+/// The record of what a round has done: its subject on each cluster, and its changes there.
+pub type Recorded = BTreeMap<String, (About, Vec<Change>)>;
 
 /// The outline of what a round was about to do on a cluster.
 #[derive(Clone, Debug)]
@@ -62,14 +58,14 @@ pub(super) fn steps_name(attempt: u32) -> String {
 
 /// Returns the names of all runs that are kept, the newest first.
 pub fn list(folder: &Path) -> Vec<String> {
-    let mut names: Vec<String> =
-        entries(folder).iter().filter_map(|path| text(path)).filter(|name| is_run(name)).collect();
+    let names = entries(folder).into_iter().filter_map(|path| path.file_name()?.to_str().map(str::to_owned));
+    let mut names: Vec<String> = names.filter(|name| is_run(name)).collect();
     names.sort_by(|a, b| b.cmp(a));
     names
 }
 
 /// Only names that we gave.
-fn is_run(name: &str) -> bool {
+pub(crate) fn is_run(name: &str) -> bool {
     name.as_bytes().get(8) == Some(&b'T') && name.contains("Z-")
 }
 
@@ -79,10 +75,6 @@ fn entries(folder: &Path) -> Vec<PathBuf> {
         return Vec::new();
     }
     fs::read_dir(folder).into_iter().flatten().flatten().map(|entry| entry.path()).collect()
-}
-
-fn text(path: &Path) -> Option<String> {
-    path.file_name().map(|name| name.to_string_lossy().into_owned())
 }
 
 /// Reads what a run was about to do, by cluster; no object is read.
@@ -100,7 +92,7 @@ pub fn outline(vault: &Vault, run: &str) -> Result<BTreeMap<String, Outline>, Va
 
 /// Reads what a run has done, on all its clusters.
 pub fn read(vault: &Vault, run: &str) -> Result<Recorded, VaultError> {
-    on_each(vault, run, |cluster| read_cluster(vault, run, cluster)).map(|clusters| Recorded { clusters })
+    on_each(vault, run, |cluster| read_cluster(vault, run, cluster))
 }
 
 fn on_each<T>(
@@ -108,9 +100,8 @@ fn on_each<T>(
     run: &str,
     read: impl Fn(&str) -> Result<Option<T>, VaultError>,
 ) -> Result<BTreeMap<String, T>, VaultError> {
-    let folder = vault.path(&Path::new(FOLDER).join(run));
     let mut clusters = BTreeMap::new();
-    for cluster in entries(&folder).iter().filter_map(|path| text(path)) {
+    for cluster in vault.state.names(format!("{FOLDER}/{run}")) {
         if let Some(found) = read(&cluster)? {
             clusters.insert(cluster, found);
         }
@@ -181,12 +172,8 @@ fn change(
 
 /// Reads what was left behind. A line without an end was being written when the process ended, and says nothing.
 fn read_changes(vault: &Vault, path: &str) -> Result<Vec<ChangeRecord>, VaultError> {
-    let file = vault.path(Path::new(path));
-    let bytes = match vault.read_raw(Path::new(path)) {
-        Ok(bytes) => bytes,
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(Vec::new()),
-        Err(error) => return Err(VaultError::Read(file, error)),
-    };
+    let Some(bytes) = vault.state.read(path)? else { return Ok(Vec::new()) };
+    let file = vault.state.path(path);
     let text = String::from_utf8(bytes).map_err(|_| VaultError::Damaged(file.clone()))?;
     let whole = text.rfind('\n').map_or("", |end| &text[..end]);
     let record = |(number, line): (usize, &str)| {
@@ -198,34 +185,34 @@ fn read_changes(vault: &Vault, path: &str) -> Result<Vec<ChangeRecord>, VaultErr
     whole.lines().enumerate().map(record).collect()
 }
 
-/// Tells the names of rounds apart by what they are about, and counts those of each, the newest first.
-#[derive(Default)]
-pub(crate) struct Ranks(BTreeMap<String, usize>);
-
-impl Ranks {
-    /// Tells whether a round is one of so many newest of its sync and clusters.
-    pub(crate) fn is_newest(&mut self, run: &str, newest: usize) -> bool {
-        let about = run.split_once("Z-").map_or(run, |(_, about)| about);
-        let rank = self.0.entry(about.to_owned()).or_default();
-        *rank += 1;
-        *rank <= newest
-    }
-}
-
-/// Deletes runs that are older than they are kept, but for the newest of each sync, and the oldest of what is more than
-/// `most` bytes; never those that are under way, nor the newest of all.
-pub(super) fn expire(folder: &Path, now: Timestamp, (keep, most): (Duration, u64), active: &BTreeSet<String>) {
+/// Returns what is too old or too much of all that is kept of rounds, newest first, each named as its round is and with
+/// its bytes: what is older than it is kept, but for the newest of each sync on the same clusters, and whatever their age
+/// the oldest of more than `most` bytes.
+pub(crate) fn expired<'a>(
+    all: impl Iterator<Item = (&'a str, u64)>,
+    now: Timestamp,
+    (keep, most): (Duration, u64),
+) -> Vec<&'a str> {
     let limit = SignedDuration::try_from(keep).ok().and_then(|keep| now.checked_sub(keep).ok());
     let limit = limit.map(|limit| limit.strftime(STAMP).to_string()).unwrap_or_default();
-    let (mut total, mut ranks) = (0, Ranks::default());
-    for (index, run) in list(folder).into_iter().enumerate() {
-        let path = folder.join(&run);
-        total += size(&path);
-        let is_newest = ranks.is_newest(&run, NEWEST);
-        let is_old = !is_newest && run.get(..limit.len()).is_some_and(|time| time < limit.as_str());
-        let is_too_much = total > most && index > 0;
-        if (is_old || is_too_much) && !active.contains(&run) {
-            drop(fs::remove_dir_all(path));
+    let (mut total, mut ranks) = (0_u64, BTreeMap::<&str, usize>::new());
+    let is_expired = |(name, bytes): &(&'a str, u64)| {
+        total = total.saturating_add(*bytes);
+        let rank = ranks.entry(name.split_once("Z-").map_or(name, |(_, about)| about)).or_default();
+        *rank += 1;
+        let is_old = *rank > NEWEST && name.get(..limit.len()).is_some_and(|time| time < limit.as_str());
+        is_old || total > most
+    };
+    all.filter(is_expired).map(|(name, _)| name).collect()
+}
+
+/// Deletes the runs that are expired; never those that are under way, nor the newest of all.
+pub(super) fn expire(folder: &Path, now: Timestamp, limits: (Duration, u64), active: &BTreeSet<String>) {
+    let runs = list(folder);
+    let sizes = runs.iter().map(|run| (run.as_str(), size(&folder.join(run))));
+    for run in expired(sizes, now, limits) {
+        if run != runs[0] && !active.contains(run) {
+            drop(fs::remove_dir_all(folder.join(run)));
         }
     }
 }

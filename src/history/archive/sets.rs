@@ -1,8 +1,5 @@
 //! The renderings of earlier rounds: for each sync on each cluster the last few sets, by the digest of their content.
 
-use std::fs;
-use std::path::Path;
-
 use gatewright_engine::text::digest;
 use gatewright_engine::unit::Rendering;
 use jiff::Timestamp;
@@ -74,11 +71,8 @@ pub fn list(vault: &Vault, sync: &str, cluster: &str) -> Result<Vec<Set>, VaultE
 /// Reads a set.
 pub fn load(vault: &Vault, sync: &str, cluster: &str, set: &Set) -> Result<Rendering, VaultError> {
     let path = path(sync, cluster, &set.digest);
-    let missing = || {
-        let file = vault.path(Path::new(&path));
-        VaultError::Read(file, std::io::ErrorKind::NotFound.into())
-    };
-    vault.read(&path)?.ok_or_else(missing)
+    let missing = || StateError::Read(vault.state.path(&path), std::io::ErrorKind::NotFound.into());
+    Ok(vault.read(&path)?.ok_or_else(missing)?)
 }
 
 /// Tells whether what has this name was kept last.
@@ -102,9 +96,8 @@ pub fn keep(
     if key.is_none() && !has_changed && sets.first().is_some_and(|last| last.revision == about.revision) {
         return Ok(());
     }
-    let json = serde_json::to_vec(&rendering.units).map_err(|error| {
-        VaultError::Write(StateError::Write(vault.path(Path::new(&index(sync, cluster))), error.into()))
-    })?;
+    let json = serde_json::to_vec(&rendering.units)
+        .map_err(|error| StateError::Write(vault.state.path(index(sync, cluster)), error.into()))?;
     let digest = digest(&json)[..DIGITS].to_owned();
     if let Some(last) = sets.first_mut().filter(|last| last.digest == digest) {
         if key.is_none() || last.key == key {
@@ -120,7 +113,7 @@ pub fn keep(
     let dropped = sets.split_off(sets.len().min(archive.sets.max(1)));
     vault.write(&index(sync, cluster), &sets)?;
     for set in dropped.iter().filter(|old| sets.iter().all(|set| set.digest != old.digest)) {
-        drop(fs::remove_file(vault.path(Path::new(&path(sync, cluster, &set.digest)))));
+        drop(vault.state.remove(path(sync, cluster, &set.digest)));
     }
     Ok(())
 }

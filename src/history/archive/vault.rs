@@ -18,6 +18,7 @@ use ring::digest::{SHA256, digest};
 use ring::hmac;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
+use zstd::bulk::Compressor;
 
 use crate::basics::private::{self, TooOpen};
 use crate::state::{State, StateError};
@@ -33,27 +34,11 @@ const LEVEL: i32 = 3;
 
 /// The reader and writer of encrypted files.
 pub struct Vault {
-    state: State,
+    pub(super) state: State,
     key: LessSafeKey,
     id: [u8; ID_LEN],
     masker: Masker,
     plans: hmac::Key,
-}
-
-/// The compressor of bytes before they are encrypted.
-pub struct Packer(zstd::bulk::Compressor<'static>);
-
-impl Packer {
-    /// Prepares it.
-    pub fn new() -> Result<Self, VaultError> {
-        zstd::bulk::Compressor::new(LEVEL).map(Self).map_err(|_| VaultError::Encrypt)
-    }
-}
-
-impl fmt::Debug for Packer {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Packer").finish_non_exhaustive()
-    }
 }
 
 /// A file or the key cannot be used.
@@ -71,12 +56,9 @@ pub enum VaultError {
     /// The system has no random numbers, or no memory.
     #[error("nothing can be encrypted, because the system yields no random numbers or no memory")]
     Encrypt,
-    /// A file cannot be written.
+    /// A file cannot be read or written.
     #[error(transparent)]
-    Write(StateError),
-    /// A file cannot be read.
-    #[error("cannot read {0:?}")]
-    Read(PathBuf, #[source] io::Error),
+    State(#[from] StateError),
     /// A file is not what was written there.
     #[error("{0:?} is damaged: it was changed, cut or moved since it was written")]
     Damaged(PathBuf),
@@ -126,7 +108,7 @@ impl Vault {
         let file = Self::own_key(state);
         if !file.exists() {
             let key = STANDARD.encode(random::<KEY_LEN>()?);
-            state.write(&file, format!("{key}\n").as_bytes()).map_err(VaultError::Write)?;
+            state.write(&file, format!("{key}\n").as_bytes())?;
         }
         Self::with_key(state, &file)
     }
@@ -147,25 +129,16 @@ impl Vault {
         hmac::verify(&self.plans, plan.as_bytes(), &tag).is_ok()
     }
 
-    /// Reads a file below the state directory as it is.
-    pub fn read_raw(&self, path: &Path) -> io::Result<Vec<u8>> {
-        self.state.read(path)
-    }
-
-    /// Returns a path below the state directory.
-    pub fn path(&self, path: &Path) -> PathBuf {
-        self.state.path(path)
-    }
-
-    /// Encrypts bytes that belong to a place.
-    pub fn encrypt(&self, place: &str, bytes: &[u8]) -> Result<Vec<u8>, VaultError> {
-        self.encrypt_with(&mut Packer::new()?, place, bytes)
-    }
-
-    /// The same for many small pieces, of which each would take longer to prepare than to pack.
-    pub fn encrypt_with(&self, packer: &mut Packer, place: &str, bytes: &[u8]) -> Result<Vec<u8>, VaultError> {
+    /// Encrypts bytes that belong to a place. The compressor is made by the caller: for a small piece that takes longer
+    /// than to compress it.
+    pub(super) fn encrypt(
+        &self,
+        packer: &mut Compressor<'_>,
+        place: &str,
+        bytes: &[u8],
+    ) -> Result<Vec<u8>, VaultError> {
         let nonce = random::<NONCE_LEN>()?;
-        let mut encrypted = packer.0.compress(bytes).map_err(|_| VaultError::Encrypt)?;
+        let mut encrypted = packer.compress(bytes).map_err(|_| VaultError::Encrypt)?;
         let tag = self.key.seal_in_place_separate_tag(
             Nonce::assume_unique_for_key(nonce),
             Aad::from(place.as_bytes()),
@@ -193,24 +166,22 @@ impl Vault {
 
     /// Writes a value to a file below the state directory; when this returns it is on the disk.
     pub fn write(&self, path: &str, value: &impl Serialize) -> Result<(), VaultError> {
-        let file = self.state.path(path);
-        let fail = |error: serde_json::Error| VaultError::Write(StateError::Write(file.clone(), error.into()));
-        let json = serde_json::to_vec(value).map_err(fail)?;
-        let encrypted = self.encrypt(path, &json)?;
-        self.state.write(&file, &encrypted).map_err(VaultError::Write)
+        let json = serde_json::to_vec(value).map_err(|error| StateError::Write(self.state.path(path), error.into()))?;
+        Ok(self.state.write(path, &self.encrypt(&mut packer()?, path, &json)?)?)
     }
 
     /// Reads a value from a file below the state directory; `None` if there is no such file.
     pub fn read<T: DeserializeOwned>(&self, path: &str) -> Result<Option<T>, VaultError> {
+        let Some(bytes) = self.state.read(path)? else { return Ok(None) };
         let file = self.state.path(path);
-        let bytes = match self.state.read(&file) {
-            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
-            Err(error) => return Err(VaultError::Read(file, error)),
-            Ok(bytes) => bytes,
-        };
         let json = self.decrypt(path, &bytes, &file)?;
         serde_json::from_slice(&json).map(Some).map_err(|_| VaultError::Damaged(file))
     }
+}
+
+/// Returns a compressor of what is to be encrypted.
+pub(super) fn packer() -> Result<Compressor<'static>, VaultError> {
+    Compressor::new(LEVEL).map_err(|_| VaultError::Encrypt)
 }
 
 /// Makes a key for another purpose from that of the files, which does not follow from it: HMAC with SHA-256.

@@ -35,7 +35,7 @@ impl Host {
         &self,
         second: i64,
         missing: usize,
-        tell: impl FnOnce(&Kept) -> Result<(), StateError>,
+        tell: impl FnOnce(&Path) -> Result<(), StateError>,
     ) -> Result<bool, StateError> {
         let mut report = report(second, missing);
         compare(&self.state, &mut report);
@@ -70,18 +70,18 @@ fn what_nobody_could_be_told_is_news_in_the_next_report() {
     assert!(host.record(1, 0, |_| Ok(())).expect("it is kept"), "a first report is new");
     assert_eq!((host.told.get(), host.knows(0)), (1, (true, true)));
     let failed = host.record(2, 1, |kept| {
-        assert!(read(&kept.path).is_some(), "what others are told of is in the history");
+        assert!(read(kept).is_some(), "what others are told of is in the history");
         assert_eq!(host.knows(0), (true, true), "a process that ends here has told nobody");
-        Err(StateError::Write(kept.path.clone(), std::io::ErrorKind::StorageFull.into()))
+        Err(StateError::Write(kept.to_owned(), std::io::ErrorKind::StorageFull.into()))
     });
     assert!(failed.is_err() && host.knows(0) == (true, true));
     let mut news = None;
     let again = host.record(3, 1, |kept| {
-        news = Some(kept.clone());
+        news = Some(kept.to_path_buf());
         Ok(())
     });
     assert!(again.expect("it is kept"));
-    let news = read(&news.expect("it is told again").path).expect("it is in the history");
+    let news = read(&news.expect("it is told again")).expect("it is in the history");
     assert_eq!(news.clusters["only"].trend.as_ref().map(|trend| (trend.new, trend.still)), Some((1, 0)));
     assert_eq!((host.told.get(), host.knows(1)), (3, (true, true)));
     assert!(!host.record(4, 1, |_| Ok(())).expect("it is kept"), "it is told once");

@@ -5,8 +5,7 @@
 
 use gatewright_engine::inventory::Inventory;
 use gatewright_engine::live::Live;
-use gatewright_engine::marks::FIELD_MANAGER;
-use gatewright_engine::marks::{Marker, Owner};
+use gatewright_engine::marks::{FIELD_MANAGER, Marker, Owner};
 use gatewright_engine::object::{Gvk, ObjectId};
 use serde_json::{Value, json};
 

@@ -35,7 +35,7 @@ struct Server {
 async fn server() -> Server {
     let clock = Arc::new(Still::default());
     let progress = Progress::new(Arc::clone(&clock) as Arc<dyn Clock>);
-    let shown = Shown { metrics: Arc::new(Metrics::new("1.2.3")), progress, readiness: Readiness::default() };
+    let shown = Shown { metrics: Arc::new(Metrics::new("1.2.3")), progress, readiness: Arc::default() };
     let listener = bind(SocketAddr::from(([127, 0, 0, 1], 0))).await.expect("loopback has a free port");
     let address = listener.local_addr().expect("a listener knows its address");
     let stop = CancellationToken::new();
@@ -87,9 +87,9 @@ async fn a_loop_that_is_stuck_makes_the_daemon_unhealthy() {
 async fn the_daemon_is_ready_when_it_says_so() {
     let server = server().await;
     assert_eq!(server.ask("/readyz").await.0, 503);
-    server.shown.readiness.set(true);
+    server.shown.readiness.store(true, Ordering::Relaxed);
     assert_eq!(server.ask("/readyz").await.0, 200);
-    server.shown.readiness.set(false);
+    server.shown.readiness.store(false, Ordering::Relaxed);
     assert_eq!(server.ask("/readyz").await.0, 503);
 }
 

@@ -3,14 +3,15 @@
 use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::atomic::AtomicU64;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 
-use prometheus_client::encoding::{EncodeLabelSet, EncodeMetric, MetricEncoder};
-use prometheus_client::metrics::counter::Counter;
+use prometheus_client::encoding::{EncodeMetric, MetricEncoder};
 use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::metrics::histogram::Histogram;
 use prometheus_client::metrics::{MetricType, TypedMetric};
 use prometheus_client::registry::{Registry, Unit};
+
+use crate::basics::lock::lock;
 
 /// Upper bounds for the duration of a round: from a quiet one on one cluster to one that waits for a large model.
 const ROUND_SECONDS: [f64; 14] = [0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 120.0, 300.0, 600.0, 1200.0, 1800.0];
@@ -18,79 +19,69 @@ const ROUND_SECONDS: [f64; 14] = [0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.
 /// A moment, in seconds since 1970.
 pub(super) type Seconds = Gauge<f64, AtomicU64>;
 
+/// Labels with their values, in the order in which they are written.
+pub(crate) type Labels<'a> = [(&'static str, &'a str)];
+
+type Owned = Vec<(&'static str, String)>;
+
 /// One metric for each label set.
 ///
 /// The library's own family cannot tell its label sets, which forgetting needs, and writes them in another order each
 /// time.
 #[derive(Debug)]
-pub(super) struct Series<L, M>(Arc<Mutex<BTreeMap<L, M>>>);
-
-/// A value that can be made for a label set that is seen for the first time.
-pub(super) trait Fresh {
-    fn fresh() -> Self;
+pub(super) struct Series<M> {
+    metrics: Arc<Mutex<BTreeMap<Owned, M>>>,
+    /// Makes the metric of a label set that is seen for the first time.
+    fresh: fn() -> M,
 }
 
-impl Fresh for Counter {
-    fn fresh() -> Self {
-        Self::default()
-    }
+pub(super) trait Forget {
+    /// Drops the metrics of all label sets that have these labels.
+    fn forget(&self, labels: &Labels<'_>);
 }
 
-impl Fresh for Gauge {
-    fn fresh() -> Self {
-        Self::default()
-    }
-}
-
-impl Fresh for Seconds {
-    fn fresh() -> Self {
-        Self::default()
-    }
-}
-
-impl Fresh for Histogram {
-    fn fresh() -> Self {
-        Self::new(ROUND_SECONDS)
-    }
-}
-
-impl<L, M> Series<L, M> {
-    /// The map is whole after each statement, so a panic elsewhere leaves nothing half done.
-    fn lock(&self) -> MutexGuard<'_, BTreeMap<L, M>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
-impl<L, M> Series<L, M>
-where
-    L: Ord + EncodeLabelSet + fmt::Debug + Send + 'static,
-    M: Fresh + EncodeMetric + TypedMetric + fmt::Debug + Send + 'static,
-{
-    /// Makes the metric and registers it.
-    pub(super) fn new(registry: &mut Registry, name: &str, help: &str, unit: Option<Unit>) -> Self {
-        let shared = Arc::default();
-        match unit {
-            Some(unit) => registry.register_with_unit(name, help, unit, Self(Arc::clone(&shared))),
-            None => registry.register(name, help, Self(Arc::clone(&shared))),
-        }
-        Self(shared)
-    }
-
+impl<M> Series<M> {
     /// Changes one metric, which is made if it is not there.
-    pub(super) fn with(&self, labels: L, change: impl FnOnce(&M)) {
-        change(self.lock().entry(labels).or_insert_with(M::fresh));
-    }
-
-    /// Drops the metrics of all label sets that are gone.
-    pub(super) fn forget(&self, gone: impl Fn(&L) -> bool) {
-        self.lock().retain(|labels, _| !gone(labels));
+    pub(super) fn with(&self, labels: &Labels<'_>, change: impl FnOnce(&M)) {
+        change(lock(&self.metrics).entry(owned(labels)).or_insert_with(self.fresh));
     }
 }
 
-impl<L: Ord> Series<L, Seconds> {
+impl<M: EncodeMetric + TypedMetric + fmt::Debug + Send + 'static> Series<M> {
+    pub(super) fn new(registry: &mut Registry, name: &str, help: &str) -> Self
+    where
+        M: Default,
+    {
+        Self::with_fresh(M::default, registry, (name, help), None)
+    }
+
+    fn with_fresh(fresh: fn() -> M, registry: &mut Registry, (name, help): (&str, &str), unit: Option<Unit>) -> Self {
+        let metrics = Arc::default();
+        let shared = Self { metrics: Arc::clone(&metrics), fresh };
+        match unit {
+            Some(unit) => registry.register_with_unit(name, help, unit, shared),
+            None => registry.register(name, help, shared),
+        }
+        Self { metrics, fresh }
+    }
+}
+
+impl Series<Histogram> {
+    /// Makes a histogram of how long rounds take, and registers it.
+    pub(super) fn of_rounds(registry: &mut Registry, name: &str, help: &str) -> Self {
+        Self::with_fresh(|| Histogram::new(ROUND_SECONDS), registry, (name, help), Some(Unit::Seconds))
+    }
+}
+
+impl Series<Seconds> {
+    /// Makes the metric of a moment and registers it.
+    pub(super) fn of_times(registry: &mut Registry, name: &str, help: &str) -> Self {
+        Self::with_fresh(Seconds::default, registry, (name, help), Some(Unit::Seconds))
+    }
+
     /// Sets a moment where none is known.
-    pub(super) fn begin(&self, labels: L, value: f64) {
-        self.lock().entry(labels).or_insert_with(|| {
+    pub(super) fn begin(&self, labels: &Labels<'_>, value: f64) {
+        lock(&self.metrics).entry(owned(labels)).or_insert_with(|| {
             let seconds = Seconds::default();
             seconds.set(value);
             seconds
@@ -98,24 +89,38 @@ impl<L: Ord> Series<L, Seconds> {
     }
 }
 
-impl<L: Ord> Series<L, Gauge> {
-    /// Puts new values in the place of old ones, at once for whoever reads.
-    pub(super) fn replace(&self, old: impl Fn(&L) -> bool, new: impl Iterator<Item = (L, u32)>) {
-        let mut series = self.lock();
-        series.retain(|labels, _| !old(labels));
+impl Series<Gauge> {
+    /// Puts new values in the place of all that have these labels, at once for whoever reads.
+    pub(super) fn replace<'a, const N: usize>(
+        &self,
+        common: &Labels<'_>,
+        new: impl Iterator<Item = ([(&'static str, &'a str); N], u32)>,
+    ) {
+        let mut metrics = lock(&self.metrics);
+        metrics.retain(|labels, _| !has(labels, common));
         for (labels, value) in new {
-            series.entry(labels).or_default().set(i64::from(value));
+            metrics.entry(owned(&[common, &labels].concat())).or_default().set(i64::from(value));
         }
     }
 }
 
-impl<L, M> EncodeMetric for Series<L, M>
-where
-    L: EncodeLabelSet,
-    M: EncodeMetric + TypedMetric,
-{
+impl<M> Forget for Series<M> {
+    fn forget(&self, labels: &Labels<'_>) {
+        lock(&self.metrics).retain(|its, _| !has(its, labels));
+    }
+}
+
+fn owned(labels: &Labels<'_>) -> Owned {
+    labels.iter().map(|(name, value)| (*name, (*value).to_owned())).collect()
+}
+
+fn has(its: &Owned, labels: &Labels<'_>) -> bool {
+    labels.iter().all(|label| its.iter().any(|(name, value)| (*name, value.as_str()) == *label))
+}
+
+impl<M: EncodeMetric + TypedMetric> EncodeMetric for Series<M> {
     fn encode(&self, mut encoder: MetricEncoder<'_>) -> fmt::Result {
-        for (labels, metric) in self.lock().iter() {
+        for (labels, metric) in lock(&self.metrics).iter() {
             metric.encode(encoder.encode_family(labels)?)?;
         }
         Ok(())
@@ -126,6 +131,6 @@ where
     }
 
     fn is_empty(&self) -> bool {
-        self.lock().is_empty()
+        lock(&self.metrics).is_empty()
     }
 }

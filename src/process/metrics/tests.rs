@@ -97,11 +97,11 @@ fn what_leaves_the_configuration_is_forgotten() {
         assert!(!page.contains(gone), "{gone} is still in\n{page}");
         assert!(page.contains(kept), "{kept} is not in\n{page}");
     };
-    check(&|metrics| metrics.forget_sync("gateways"), "sync=\"gateways\"", "sync=\"pools\"");
-    check(&|metrics| metrics.forget_cluster("eu-1"), "cluster=\"eu-1\"", "cluster=\"us-1\"");
-    check(&|metrics| metrics.forget_source("platform"), "source=\"platform\"", "source=\"lab\"");
+    check(&|metrics| metrics.forget(&[("sync", "gateways")]), "sync=\"gateways\"", "sync=\"pools\"");
+    check(&|metrics| metrics.forget(&[("cluster", "eu-1")]), "cluster=\"eu-1\"", "cluster=\"us-1\"");
+    check(&|metrics| metrics.forget(&[("source", "platform")]), "source=\"platform\"", "source=\"lab\"");
     check(
-        &|metrics| metrics.forget_target("gateways", "eu-1"),
+        &|metrics| metrics.forget(&[("sync", "gateways"), ("cluster", "eu-1")]),
         "sync=\"gateways\",cluster=\"eu-1\"",
         "cluster_up{cluster=\"eu-1\"}",
     );
@@ -111,7 +111,7 @@ fn what_leaves_the_configuration_is_forgotten() {
 fn a_webhook_that_is_gone_is_forgotten() {
     let metrics = full();
     metrics.notified("other", "failed", 1);
-    metrics.forget_webhook("ops");
+    metrics.forget(&[("webhook", "ops")]);
     let page = page(&metrics);
     assert!(!page.contains("webhook=\"ops\"") && page.contains("webhook=\"other\",result=\"failed\"} 1"), "{page}");
 }

@@ -15,14 +15,13 @@ use crate::report::action::StepAction;
 use crate::report::outcome::Outcome;
 use crate::report::{ClusterReport, ClusterState, Mode, StepReport};
 use crate::state::State;
+use crate::state::store::Store;
 
-fn path(order: &Order, cluster: &str) -> String {
-    format!("fights/{}/{cluster}.json", order.sync)
-}
+const FIGHTS: Store<Fights> = Store::new("fights");
 
 /// Returns what is remembered; without the file nothing is.
 pub(super) fn remembered(order: &Order, cluster: &str, state: &State) -> Fights {
-    state.read_json(path(order, cluster)).unwrap_or_default()
+    FIGHTS.read(state, &[&order.sync, cluster]).unwrap_or_default()
 }
 
 /// Remembers what a round has corrected. A plan is no round, and neither is one that a guard holds; an undo corrects
@@ -52,7 +51,7 @@ pub(super) fn remember(order: &Order, clusters: &BTreeMap<String, ClusterReport>
         let seen: Vec<Seen<'_>> = seen.into_iter().chain(rests).collect();
         let after = before.after(&seen, |key| order.only.is_some() || known.contains(key));
         if after != before
-            && let Err(error) = state.write_json(path(order, name), &after)
+            && let Err(error) = FIGHTS.write(state, &[&order.sync, name], &after)
         {
             error!(error = %Chain(&error), "cannot remember what was corrected");
         }

@@ -11,13 +11,9 @@ use crate::history::journal;
 use crate::reconcile::cache::LastRound;
 use crate::reconcile::model::{Conclusion, Order};
 use crate::state::State;
+use crate::state::store::Store;
 
-/// The folder in which this host keeps what it knows of clusters.
-const KNOWN: &str = "known";
-
-fn known_path(order: &Order, cluster: &str) -> String {
-    format!("{KNOWN}/{}/{cluster}.json", order.sync)
-}
+const KNOWN: Store<LastRound> = Store::new("known");
 
 /// Returns what is known of a cluster from earlier rounds; nothing, now and then, so that everything is compared again.
 /// An undo has to see all that it is about.
@@ -25,7 +21,7 @@ pub(super) fn recall(order: &Order, cluster: &str, state: &State, now: Timestamp
     if order.full || order.undo.is_some() {
         return None;
     }
-    let last_round: LastRound = state.read_json(known_path(order, cluster))?;
+    let last_round = KNOWN.read(state, &[&order.sync, cluster])?;
     let age = now.duration_since(last_round.cache.proven?);
     let is_good = !age.is_negative() && age < proof_lasts(order.settings.schedule.full(), &order.sync, cluster);
     is_good.then_some(last_round)
@@ -49,7 +45,7 @@ fn proof_lasts(full: Duration, sync: &str, cluster: &str) -> SignedDuration {
 /// Forgets it. So it is before an undo: what that leaves behind is not what the source wants, and the next round compares
 /// everything.
 pub(super) fn forget(order: &Order, cluster: &str, state: &State) {
-    if let Err(error) = state.remove(known_path(order, cluster)) {
+    if let Err(error) = KNOWN.remove(state, &[&order.sync, cluster]) {
         warn!(cluster, error = %Chain(&error), "cannot forget what is known");
     }
 }
@@ -62,7 +58,7 @@ pub(super) fn keep(order: &Order, cluster: &str, conclusion: &mut Conclusion, st
     }
     let Some(last_round) = conclusion.last_round.as_mut().filter(|_| conclusion.is_new) else { return };
     last_round.cache.proven.get_or_insert(started);
-    if let Err(error) = state.write_json(known_path(order, cluster), last_round) {
+    if let Err(error) = KNOWN.write(state, &[&order.sync, cluster], last_round) {
         debug!(cluster, error = %Chain(&error), "cannot keep what is known");
     }
 }

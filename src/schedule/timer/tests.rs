@@ -205,13 +205,12 @@ fn nudges_before_a_round_are_one_round_and_nudges_during_it_one_more() {
     let now = at("2026-06-01T12:20:00Z");
     let mut timer = timer(json!({"interval": "1h"}), "2026-06-01T12:00:00Z");
     for _ in 0..1000 {
-        timer.nudge(Nudge::Request);
-        timer.nudge(Nudge::Revision);
+        timer.nudge();
     }
-    assert_eq!(timer.poll(now), Next::Start(Cause::Nudge(Nudge::Request)));
-    timer.start(now, Cause::Nudge(Nudge::Request));
+    assert_eq!(timer.poll(now), Next::Start(Cause::Revision));
+    timer.start(now, Cause::Revision);
     for _ in 0..1000 {
-        timer.nudge(Nudge::Revision);
+        timer.nudge();
     }
     timer.finish(now, Outcome::Done);
     check(&mut timer, "2026-06-01T12:20:00Z", "2026-06-01T13:00:00Z", &["2026-06-01T12:20:00Z revision"]);
@@ -222,24 +221,17 @@ fn a_nudge_does_not_wait_for_another_attempt_and_starts_its_counting_again() {
     let mut timer = timer(json!({"interval": "1h", "jitter": "0%"}), "2026-06-01T12:00:00Z");
     let failed = pass(&mut timer, "2026-06-01T12:00:00Z", "2026-06-01T12:20:00Z", Duration::ZERO, Outcome::Failed);
     assert_eq!(failed.len(), 6);
-    timer.nudge(Nudge::Revision);
+    timer.nudge();
     let nudged = pass(&mut timer, "2026-06-01T12:20:00Z", "2026-06-01T12:21:00Z", Duration::ZERO, Outcome::Failed);
-    assert_eq!(nudged[0], (at("2026-06-01T12:20:00Z"), Cause::Nudge(Nudge::Revision)));
+    assert_eq!(nudged[0], (at("2026-06-01T12:20:00Z"), Cause::Revision));
     assert_eq!(gaps(&nudged), [30]);
 }
 
 #[test]
-fn a_new_revision_waits_for_the_window_and_a_request_does_not() {
+fn a_new_revision_waits_for_the_window() {
     let mut timer = timer(json!({"cron": "0 2 * * *"}), "2026-06-01T12:00:00Z");
-    timer.nudge(Nudge::Revision);
-    check(&mut timer, "2026-06-01T12:00:00Z", "2026-06-01T18:00:00Z", &[]);
-    timer.nudge(Nudge::Request);
-    check(
-        &mut timer,
-        "2026-06-01T18:00:00Z",
-        "2026-06-02T03:00:00Z",
-        &["2026-06-01T18:00:00Z request", "2026-06-02T02:00:00Z schedule"],
-    );
+    timer.nudge();
+    check(&mut timer, "2026-06-01T12:00:00Z", "2026-06-02T03:00:00Z", &["2026-06-02T02:00:00Z schedule"]);
 }
 
 #[test]

@@ -62,25 +62,6 @@ struct Conversation<'a> {
     refusal: Cell<Option<Failure>>,
 }
 
-/// The reason why we ended a conversation ourselves.
-#[derive(Debug, thiserror::Error)]
-enum Refusal {
-    #[error("the server asks for credentials, and the source has none that it takes")]
-    NoCredentials,
-    #[error("the server refused the credentials")]
-    WrongCredentials,
-    #[error("the server redirects to {0}, which is not sent the credentials")]
-    Redirected(String),
-    #[error("the repository is larger than {} MiB", MAX_FETCH_BYTES >> 20)]
-    TooLarge,
-    #[error("the repository has more than {MAX_REFERENCES} branches, tags and other references")]
-    TooManyReferences,
-    #[error("it took too long")]
-    Cancelled,
-    #[error("there is nothing to know the ssh server by")]
-    Unrecognizable,
-}
-
 impl<'a> Conversation<'a> {
     /// Prepares for one, which reads the files with secrets.
     fn new(settings: &'a Settings, cancelled: &'a CancellationToken) -> Result<Self, Failure> {
@@ -101,7 +82,8 @@ impl<'a> Conversation<'a> {
         let heads = connection.list().map_err(|error| self.failure(&error, Stage::List))?;
         if heads.len() > MAX_REFERENCES {
             let hint = "Keep the specs in a repository of their own.";
-            return Err(Failure::new(Reason::Invalid, Refusal::TooManyReferences).hint(hint));
+            let problem = format!("the repository has more than {MAX_REFERENCES} branches, tags and other references");
+            return Err(Failure::new(Reason::Invalid, problem).hint(hint));
         }
         let tips = heads.iter().map(|head| (head.name().to_owned(), head.oid())).collect();
         // It fails for an empty repository and a HEAD on no branch, which are no failures to list.
@@ -109,7 +91,6 @@ impl<'a> Conversation<'a> {
         Ok((connection, References { tips, default }))
     }
 
-    /// Fetches a commit without its history.
     fn fetch(&self, connection: &mut RemoteConnection<'_, '_, '_>, wanted: &Wanted) -> Result<(), Failure> {
         let mut options = FetchOptions::new();
         options.remote_callbacks(self.callbacks()).depth(1).download_tags(AutotagOption::None).update_fetchhead(false);
@@ -138,7 +119,8 @@ impl<'a> Conversation<'a> {
         }
         let advice = || self.settings.auth.advice();
         if self.asked.replace(true) {
-            return Err(self.refuse(Failure::new(Reason::AuthFailed, Refusal::WrongCredentials).hint(advice())));
+            let failure = Failure::new(Reason::AuthFailed, "the server refused the credentials");
+            return Err(self.refuse(failure.hint(advice())));
         }
         match (&self.credentials, transport) {
             (Credentials::Password { username, secret }, Transport::Https(host))
@@ -152,7 +134,10 @@ impl<'a> Conversation<'a> {
             {
                 Cred::ssh_key(user, None, file, passphrase.as_ref().map(ExposeSecret::expose_secret))
             }
-            _ => Err(self.refuse(Failure::new(Reason::AuthFailed, Refusal::NoCredentials).hint(advice()))),
+            _ => {
+                let problem = "the server asks for credentials, and the source has none that it takes";
+                Err(self.refuse(Failure::new(Reason::AuthFailed, problem).hint(advice())))
+            }
         }
     }
 
@@ -162,7 +147,8 @@ impl<'a> Conversation<'a> {
             Ok(address) if *address.transport() == Transport::Https(host.clone()) => Ok(()),
             other => {
                 let to = other.map_or_else(|_| "another address".to_owned(), |address| address.to_string());
-                let failure = Failure::new(Reason::Untrusted, Refusal::Redirected(to));
+                let problem = format!("the server redirects to {to}, which is not sent the credentials");
+                let failure = Failure::new(Reason::Untrusted, problem);
                 Err(self.refuse(failure.hint("If that is where the repository is now, write it into `url`.")))
             }
         }
@@ -172,7 +158,7 @@ impl<'a> Conversation<'a> {
     fn recognize(&self, certificate: &Cert<'_>, host: &Host) -> Result<CertificateCheckStatus, git2::Error> {
         let key = certificate.as_hostkey().and_then(|key| key.hostkey());
         let (Some(key), Some(file)) = (key, &self.settings.auth.known_hosts_file) else {
-            return Err(self.refuse(Failure::new(Reason::Untrusted, Refusal::Unrecognizable)));
+            return Err(self.refuse(Failure::new(Reason::Untrusted, "there is nothing to know the ssh server by")));
         };
         let text = fs::read_to_string(file)
             .map_err(|error| self.refuse(FileError::new("knownHostsFile", file, error).into()))?;
@@ -186,9 +172,10 @@ impl<'a> Conversation<'a> {
     /// Tells whether a transfer is still wanted and within bounds.
     fn goes_on(&self, received: usize) -> bool {
         let refusal = if self.cancelled.is_cancelled() {
-            Failure::new(Reason::Unreachable, Refusal::Cancelled)
+            Failure::new(Reason::Unreachable, "it took too long")
         } else if received > MAX_FETCH_BYTES {
-            Failure::new(Reason::Invalid, Refusal::TooLarge).hint("Keep the specs in a repository of their own.")
+            let problem = format!("the repository is larger than {} MiB", MAX_FETCH_BYTES >> 20);
+            Failure::new(Reason::Invalid, problem).hint("Keep the specs in a repository of their own.")
         } else {
             return true;
         };

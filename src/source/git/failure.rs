@@ -5,7 +5,6 @@
 //! Nothing here ever contains a secret.
 
 use std::error::Error as StdError;
-use std::fmt::Write as _;
 
 use git2::{ErrorClass, ErrorCode};
 
@@ -39,19 +38,14 @@ impl Failure {
 
     /// Takes an error of the mirror or of its objects.
     pub(super) fn of_mirror(error: &git2::Error) -> Self {
-        Self::damaged(GitError(clean(error.message())))
+        Self::damaged(clean(error.message()))
     }
 
-    fn damaged(error: GitError) -> Self {
+    fn damaged(error: String) -> Self {
         let hint = "Look whether the disk of `stateDir` is full or failing, and whether gatewright may write there.";
         Self { of_mirror: true, ..Self::new(Reason::Invalid, error).hint(hint) }
     }
 }
-
-/// The words of libgit2, or of the server through it.
-#[derive(Debug, thiserror::Error)]
-#[error("{0}")]
-pub(super) struct GitError(String);
 
 /// The part of a poll that failed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -64,74 +58,64 @@ pub(super) enum Stage {
 
 /// Tells what an error in talking to a server means, and what to do about it.
 pub(super) fn explain(error: &git2::Error, stage: Stage, settings: &Settings, secrets: &Credentials) -> Failure {
-    let text = GitError(clean(&secrets.mask(error.message())));
+    let text = clean(&secrets.mask(error.message()));
     if stage == Stage::Fetch && may_be_the_mirror(error) {
         return Failure::damaged(text);
     }
-    let (reason, hint) = judge(error, settings);
-    Failure { hint, ..Failure::new(reason, text) }
+    judge(error, settings, |reason| Failure::new(reason, text))
 }
 
-fn judge(error: &git2::Error, settings: &Settings) -> (Reason, Option<String>) {
+fn judge(error: &git2::Error, settings: &Settings, fail: impl FnOnce(Reason) -> Failure) -> Failure {
     if let Some(status) = http_status(error.message()) {
-        return judge_status(status, settings);
+        return judge_status(status, settings, fail);
     }
     if error.message().starts_with("cannot redirect from ") {
-        let hint = "Redirects are followed on the same host only; if that is where the repository is now, write it into `url`.";
-        return (Reason::Untrusted, Some(hint.to_owned()));
+        return fail(Reason::Untrusted).hint(
+            "Redirects are followed on the same host only; if that is where the repository is now, write it into `url`.",
+        );
     }
     match (error.code(), error.class()) {
-        (ErrorCode::Certificate, _) => (Reason::Untrusted, Some(settings.auth.advice_on_trust())),
-        (ErrorCode::Auth, _) => (Reason::AuthFailed, Some(settings.auth.advice())),
-        (_, ErrorClass::Ssh) => judge_ssh(error, settings),
-        (ErrorCode::NotFound, _) => (Reason::NotFound, None),
-        (_, ErrorClass::Http) => (
-            Reason::Invalid,
-            Some("Try `git ls-remote` with the source's `url`: it has to be the one to clone from.".to_owned()),
-        ),
+        (ErrorCode::Certificate, _) => fail(Reason::Untrusted).hint(settings.auth.advice_on_trust()),
+        (ErrorCode::Auth, _) => fail(Reason::AuthFailed).hint(settings.auth.advice()),
+        (_, ErrorClass::Ssh) => judge_ssh(error, settings, fail),
+        (ErrorCode::NotFound, _) => fail(Reason::NotFound),
+        (_, ErrorClass::Http) => fail(Reason::Invalid)
+            .hint("Try `git ls-remote` with the source's `url`: it has to be the one to clone from."),
         (_, ErrorClass::Net | ErrorClass::Os | ErrorClass::Ssl) | (ErrorCode::Timeout | ErrorCode::Eof, _) => {
-            (Reason::Unreachable, way(settings))
+            Failure { hint: way(settings), ..fail(Reason::Unreachable) }
         }
-        (_, ErrorClass::Invalid) if error.message().starts_with("cannot fetch a specific object") => (
-            Reason::NotFound,
-            Some(
+        (_, ErrorClass::Invalid) if error.message().starts_with("cannot fetch a specific object") => {
+            fail(Reason::NotFound).hint(
                 "The commit is not the tip of a branch or tag, and this server gives out nothing else: name a branch \
-                 or tag, or set `uploadpack.allowReachableSHA1InWant` on the server."
-                    .to_owned(),
-            ),
-        ),
-        _ => (Reason::Invalid, None),
+                 or tag, or set `uploadpack.allowReachableSHA1InWant` on the server.",
+            )
+        }
+        _ => fail(Reason::Invalid),
     }
 }
 
-fn judge_status(status: u16, settings: &Settings) -> (Reason, Option<String>) {
+fn judge_status(status: u16, settings: &Settings, fail: impl FnOnce(Reason) -> Failure) -> Failure {
+    let advice = settings.auth.advice();
     match status {
-        401 | 403 | 407 => (Reason::AuthFailed, Some(settings.auth.advice())),
-        404 | 410 => (
-            Reason::NotFound,
-            Some(format!(
-                "Check `url`. Many servers also answer so to who may not read it. {}",
-                settings.auth.advice()
-            )),
-        ),
-        429 => {
-            (Reason::Unreachable, Some("The server asks for fewer requests: raise `poll` of its sources.".to_owned()))
-        }
-        408 | 500.. => (Reason::Unreachable, Some("The server is in trouble; the next poll tries again.".to_owned())),
-        _ => (Reason::Invalid, None),
+        401 | 403 | 407 => fail(Reason::AuthFailed).hint(advice),
+        404 | 410 => fail(Reason::NotFound)
+            .hint(format!("Check `url`. Many servers also answer so to who may not read it. {advice}")),
+        429 => fail(Reason::Unreachable).hint("The server asks for fewer requests: raise `poll` of its sources."),
+        408 | 500.. => fail(Reason::Unreachable).hint("The server is in trouble; the next poll tries again."),
+        _ => fail(Reason::Invalid),
     }
 }
 
 /// With ssh there are no codes at all.
-fn judge_ssh(error: &git2::Error, settings: &Settings) -> (Reason, Option<String>) {
+fn judge_ssh(error: &git2::Error, settings: &Settings, fail: impl FnOnce(Reason) -> Failure) -> Failure {
     let text = error.message();
     if text.contains("uthenticat") {
-        (Reason::AuthFailed, Some(settings.auth.advice()))
+        fail(Reason::AuthFailed).hint(settings.auth.advice())
     } else if error.code() == ErrorCode::Eof {
         // It started git, which said on its standard error why it ends.
-        (Reason::NotFound, Some(format!("Check `url`. {}", settings.auth.advice())))
+        fail(Reason::NotFound).hint(format!("Check `url`. {}", settings.auth.advice()))
     } else {
-        (Reason::Unreachable, way(settings))
+        Failure { hint: way(settings), ..fail(Reason::Unreachable) }
     }
 }
 
@@ -177,18 +161,14 @@ fn may_be_the_mirror(error: &git2::Error) -> bool {
 /// Makes a text that came over the network fit for one line of a log.
 fn clean(text: &str) -> String {
     let mut shown = String::new();
-    for (index, c) in text.trim().chars().enumerate() {
-        if index == MAX_TEXT {
-            shown.push('…');
-            break;
-        }
-        match c {
+    for character in text.trim().chars().take(MAX_TEXT) {
+        match character {
             '\n' | '\t' => shown.push(' '),
-            c if c.is_control() => write!(shown, "{}", c.escape_default()).unwrap_or_default(),
-            c => shown.push(c),
+            control if control.is_control() => shown.extend(control.escape_default()),
+            other => shown.push(other),
         }
     }
-    shown
+    if text.trim().chars().nth(MAX_TEXT).is_some() { shown + "…" } else { shown }
 }
 
 #[cfg(test)]

@@ -41,16 +41,12 @@ impl fmt::Display for HostKey {
 /// The reason why a server is not trusted.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub(super) enum Mistrust {
-    /// The file does not know the host.
     #[error("the ssh server {host} is not known; it showed the key {shown}")]
     Unknown { host: String, shown: HostKey },
-    /// The file knows keys of the host, but of other algorithms.
     #[error("the ssh server {host} showed the key {shown}, and only keys of other kinds are known: {}", list(known))]
     OtherKind { host: String, shown: HostKey, known: Vec<HostKey> },
-    /// The file knows another key.
     #[error("the ssh server {host} showed the key {shown}, but the known one, on line {line}, is {known}")]
     Changed { host: String, shown: HostKey, known: HostKey, line: usize },
-    /// The file says that the key is never to be trusted again.
     #[error("the ssh server {host} showed the key {shown}, which line {line} revokes")]
     Revoked { host: String, shown: HostKey, line: usize },
 }
@@ -99,7 +95,6 @@ pub(super) fn check(text: &str, host: &Host, shown: HostKey) -> Result<(), Mistr
     }
 }
 
-/// Returns how the file calls a host.
 fn name_of(host: &Host) -> String {
     if host.port == SSH_PORT { host.name.clone() } else { format!("[{}]:{}", host.name, host.port) }
 }
@@ -130,17 +125,9 @@ fn matches(patterns: &str, name: &str) -> bool {
     if let Some(hash) = patterns.strip_prefix("|1|") {
         return is_hash_of(hash, name);
     }
-    let mut found = false;
-    for pattern in patterns.split(',') {
-        let (negated, pattern) = pattern.strip_prefix('!').map_or((false, pattern), |rest| (true, rest));
-        if fits(pattern.to_ascii_lowercase().as_bytes(), name.as_bytes()) {
-            if negated {
-                return false;
-            }
-            found = true;
-        }
-    }
-    found
+    let fits = |pattern: &str| fits(pattern.to_ascii_lowercase().as_bytes(), name.as_bytes());
+    let is_negated = patterns.split(',').filter_map(|pattern| pattern.strip_prefix('!')).any(fits);
+    !is_negated && patterns.split(',').any(|pattern| !pattern.starts_with('!') && fits(pattern))
 }
 
 /// Compares with a pattern in which `*` stands for anything and `?` for one character.

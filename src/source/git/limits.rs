@@ -6,7 +6,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock};
 use std::{fs, io};
 
 use git2::{ConfigLevel, opts};
@@ -15,6 +15,7 @@ use tokio::sync::Semaphore;
 
 use super::InitError;
 use super::address::Transport;
+use crate::basics::lock::lock;
 
 /// The longest time for a server to accept a connection, in milliseconds.
 const CONNECT_TIMEOUT_MS: i32 = 10_000;
@@ -32,8 +33,7 @@ pub(super) fn slots(transport: &Transport) -> Option<Arc<Semaphore>> {
     static SLOTS: Mutex<BTreeMap<(String, u16), Arc<Semaphore>>> = Mutex::new(BTreeMap::new());
 
     let (Transport::Https(host) | Transport::Http(host) | Transport::Ssh(host, _)) = transport else { return None };
-    // A map is whole whatever happened to those who held it.
-    let mut slots = SLOTS.lock().unwrap_or_else(PoisonError::into_inner);
+    let mut slots = lock(&SLOTS);
     let slots = slots.entry((host.name.clone(), host.port)).or_insert_with(|| Arc::new(Semaphore::new(OF_A_SERVER)));
     Some(Arc::clone(slots))
 }
@@ -46,12 +46,11 @@ pub(super) fn init() -> Result<(), InitError> {
 
 fn set_up() -> Result<(), InitError> {
     let version = git2::Version::get();
-    for (there, name) in [(version.https(), "https"), (version.ssh(), "ssh")] {
-        if !there {
-            return Err(InitError::Incomplete(name));
-        }
+    if let Some((_, name)) = [(version.https(), "https"), (version.ssh(), "ssh")].into_iter().find(|(there, _)| !there)
+    {
+        return Err(InitError(format!("libgit2 was built without {name}")));
     }
-    set_globals().map_err(|error| InitError::Refused(error.message().to_owned()))
+    set_globals().map_err(|error| InitError(format!("libgit2 refuses its settings: {}", error.message())))
 }
 
 /// Bounds every wait, and hides the configuration of the machine and of its users.
@@ -77,8 +76,7 @@ pub(super) fn trust(file: &Path) -> io::Result<()> {
     static TRUSTED: Mutex<BTreeSet<Vec<u8>>> = Mutex::new(BTreeSet::new());
 
     let digest = Sha256::digest(fs::read(file)?).to_vec();
-    // A set is whole whatever happened to those who held it.
-    let mut trusted = TRUSTED.lock().unwrap_or_else(PoisonError::into_inner);
+    let mut trusted = lock(&TRUSTED);
     if !trusted.contains(&digest) {
         add_authorities(file)
             .map_err(|_| io::Error::new(io::ErrorKind::InvalidData, "it holds no certificates in PEM form"))?;

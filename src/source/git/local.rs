@@ -8,26 +8,12 @@ use super::failure::Failure;
 use super::refs::References;
 use crate::source::Reason;
 
-/// A repository on this disk cannot be used.
-#[derive(Debug, thiserror::Error)]
-enum LocalError {
-    #[error("there is no git repository")]
-    Absent,
-    #[error("the repository belongs to another user")]
-    Foreign,
-    #[error("the repository takes objects from another one")]
-    Alternates,
-    #[error("{0}")]
-    Other(String),
-}
-
 /// Opens a repository with or without a work tree.
 pub(super) fn open(path: &Path) -> Result<Repository, Failure> {
     let repository = Repository::open(path).map_err(|error| match error.code() {
-        ErrorCode::NotFound => {
-            Failure::new(Reason::NotFound, LocalError::Absent).hint("Correct `url`, or clone the repository to there.")
-        }
-        ErrorCode::Owner => Failure::new(Reason::Untrusted, LocalError::Foreign).hint(format!(
+        ErrorCode::NotFound => Failure::new(Reason::NotFound, "there is no git repository")
+            .hint("Correct `url`, or clone the repository to there."),
+        ErrorCode::Owner => Failure::new(Reason::Untrusted, "the repository belongs to another user").hint(format!(
             "Give {} to the user that gatewright runs as, or have it served over ssh or https.",
             path.display()
         )),
@@ -36,12 +22,11 @@ pub(super) fn open(path: &Path) -> Result<Repository, Failure> {
     // Whoever owns the repository could have us read any other one that way.
     if repository.commondir().join("objects/info/alternates").exists() {
         let hint = "Run `git repack -a -d` in it, and delete its file `objects/info/alternates`.";
-        return Err(Failure::new(Reason::Invalid, LocalError::Alternates).hint(hint));
+        return Err(Failure::new(Reason::Invalid, "the repository takes objects from another one").hint(hint));
     }
     Ok(repository)
 }
 
-/// Returns what a repository has.
 pub(super) fn list(repository: &Repository) -> Result<References, Failure> {
     let mut found = References::default();
     for reference in repository.references().map_err(|error| other(&error))? {
@@ -68,5 +53,5 @@ fn peeled(repository: &Repository, target: Oid) -> Option<Oid> {
 }
 
 fn other(error: &git2::Error) -> Failure {
-    Failure::new(Reason::Invalid, LocalError::Other(error.message().to_owned()))
+    Failure::new(Reason::Invalid, error.message())
 }

@@ -4,7 +4,7 @@
 //! It holds the newest commit and what is left of older ones, never their whole history, and no work tree.
 //! libgit2 does not tidy up, so a mirror that has become untidy is thrown away as well.
 
-use std::fs::{self, DirBuilder, File, TryLockError};
+use std::fs::{self, DirBuilder, File};
 use std::io;
 use std::os::unix::fs::DirBuilderExt as _;
 use std::path::{Path, PathBuf};
@@ -15,7 +15,7 @@ use git2::{Oid, Repository, RepositoryInitOptions};
 use tokio_util::sync::CancellationToken;
 
 use super::failure::Failure;
-use crate::basics::private::lock_file;
+use crate::basics::private::try_lock;
 use crate::source::Reason;
 
 /// The most packs and their indexes that a mirror may have: each fetch leaves two files, one that was cut short leaves
@@ -35,11 +35,10 @@ pub(super) struct Place {
 
 /// A mirror cannot be used.
 #[derive(Debug, thiserror::Error)]
-enum PlaceError {
-    #[error("cannot write to {folder:?}, which holds copies of repositories")]
-    Disk { folder: PathBuf, source: io::Error },
-    #[error("another process is busy with the same repository")]
-    Busy,
+#[error("cannot write to {folder:?}, which holds copies of repositories")]
+struct DiskError {
+    folder: PathBuf,
+    source: io::Error,
 }
 
 impl Place {
@@ -48,16 +47,14 @@ impl Place {
         let fail = |source| disk_failure(folder, source);
         DirBuilder::new().recursive(true).mode(0o700).create(folder).map_err(fail)?;
         let path = folder.join(format!("{name}.lock"));
-        let lock = lock_file(&path).map_err(fail)?;
         loop {
-            match lock.try_lock() {
-                Ok(()) => return Ok(Self { folder: folder.join(format!("{name}.git")), _lock: lock }),
-                Err(TryLockError::Error(error)) => return Err(fail(error)),
-                Err(TryLockError::WouldBlock) if cancelled.is_cancelled() => {
-                    return Err(Failure::new(Reason::Unreachable, PlaceError::Busy));
-                }
-                Err(TryLockError::WouldBlock) => thread::sleep(LOCK_PAUSE),
+            if let Some(lock) = try_lock(&path).map_err(fail)? {
+                return Ok(Self { folder: folder.join(format!("{name}.git")), _lock: lock });
             }
+            if cancelled.is_cancelled() {
+                return Err(Failure::new(Reason::Unreachable, "another process is busy with the same repository"));
+            }
+            thread::sleep(LOCK_PAUSE);
         }
     }
 
@@ -75,9 +72,11 @@ impl Place {
         Ok(repository)
     }
 
-    /// Throws the mirror away.
     pub(super) fn discard(&self) -> Result<(), Failure> {
-        remove(&self.folder)
+        match fs::remove_dir_all(&self.folder) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => Err(disk_failure(&self.folder, error)),
+            Ok(()) | Err(_) => Ok(()),
+        }
     }
 }
 
@@ -113,14 +112,7 @@ fn stay_on_host(repository: &Repository) -> Result<(), git2::Error> {
     config.set_str(SETTING, "false")
 }
 
-fn remove(folder: &Path) -> Result<(), Failure> {
-    match fs::remove_dir_all(folder) {
-        Err(error) if error.kind() != io::ErrorKind::NotFound => Err(disk_failure(folder, error)),
-        Ok(()) | Err(_) => Ok(()),
-    }
-}
-
 fn disk_failure(folder: &Path, source: io::Error) -> Failure {
     let hint = "Let the user that gatewright runs as write to `stateDir`, and look whether its disk is full.";
-    Failure::new(Reason::Invalid, PlaceError::Disk { folder: folder.to_owned(), source }).hint(hint)
+    Failure::new(Reason::Invalid, DiskError { folder: folder.to_owned(), source }).hint(hint)
 }

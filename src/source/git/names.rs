@@ -32,7 +32,7 @@ struct Written {
 
 /// The short name of a branch or tag, such as `main` or `release/1.2`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(try_from = "String", into = "String")]
+#[serde(try_from = "String")]
 #[schemars(with = "String")]
 pub struct RefName(String);
 
@@ -91,12 +91,6 @@ impl TryFrom<String> for RefName {
     fn try_from(text: String) -> Result<Self, NameError> {
         let valid = !text.starts_with('-') && git2::Reference::is_valid_name(&format!("refs/heads/{text}"));
         if valid { Ok(Self(text)) } else { Err(NameError::Reference(text)) }
-    }
-}
-
-impl From<RefName> for String {
-    fn from(name: RefName) -> Self {
-        name.0
     }
 }
 

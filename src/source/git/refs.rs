@@ -68,7 +68,6 @@ impl Wanted {
     }
 }
 
-/// Finds what the settings ask for.
 pub(super) fn choose(references: &References, wanted: Option<&Reference>) -> Result<Wanted, Missing> {
     if references.tips.is_empty() {
         return Err(Missing::Everything);

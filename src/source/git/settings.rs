@@ -4,7 +4,6 @@
 //! Whether those files can be read shows at each poll, because they may be replaced at any time.
 
 use std::path::PathBuf;
-use std::time::Duration;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -31,12 +30,8 @@ pub struct Settings {
     #[serde(default)]
     pub auth: Auth,
     /// The longest time for a poll before it is given up.
-    #[serde(default = "default_timeout")]
+    #[serde(default = "crate::source::default_timeout")]
     pub timeout: Period,
-}
-
-fn default_timeout() -> Period {
-    Period(Duration::from_mins(2))
 }
 
 /// The files that hold secrets, and the user's name.

@@ -21,47 +21,34 @@ const REGULAR: i32 = 0o100_000;
 const SYMLINK: i32 = 0o120_000;
 const SUBMODULE: i32 = 0o160_000;
 
-/// The commit cannot be used.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub(super) enum Unusable {
-    #[error("there is no commit {0}")]
-    NoCommit(Oid),
-    #[error("the commit has no {0:?}")]
-    NoPath(String),
-    #[error(transparent)]
-    TooLarge(#[from] TooLarge),
-}
-
-impl From<Unusable> for Failure {
-    fn from(error: Unusable) -> Self {
-        let (reason, hint) = match &error {
-            Unusable::NoCommit(_) => (Reason::NotFound, "Correct `ref`."),
-            Unusable::NoPath(_) => (Reason::NotFound, "Correct `path`, or `ref` if the folder is on another branch."),
-            Unusable::TooLarge(_) => (Reason::Invalid, "Point `path` at the folder that holds the specs."),
-        };
-        Self::new(reason, error).hint(hint)
-    }
-}
-
 /// Reads what may hold specs of a commit, at and below a path.
 pub(super) fn read(repository: &Repository, commit: Oid, path: &str) -> Result<Tree, Failure> {
     let object = repository.find_object(commit, None).map_err(|error| match error.code() {
-        ErrorCode::NotFound => Unusable::NoCommit(commit).into(),
+        ErrorCode::NotFound => no_commit(commit),
         _ => Failure::of_mirror(&error),
     })?;
-    let root = object.peel_to_tree().map_err(|_| Unusable::NoCommit(commit))?;
+    let root = object.peel_to_tree().map_err(|_| no_commit(commit))?;
     if !path.is_empty() && !holds(&root, path) {
-        return Err(Unusable::NoPath(path.to_owned()).into());
+        let hint = "Correct `path`, or `ref` if the folder is on another branch.";
+        return Err(Failure::new(Reason::NotFound, format!("the commit has no {path:?}")).hint(hint));
     }
     let mut reader = Reader { repository, path, tree: Tree::default(), extent: Extent::default() };
     // A list and not recursion, so that no repository can exhaust the stack.
     let mut folders = vec![(String::new(), root.id(), 0)];
     while let Some((prefix, id, depth)) = folders.pop() {
-        Extent::folder(depth).map_err(Unusable::from)?;
+        Extent::folder(depth).map_err(too_large)?;
         let inner = reader.read_folder(&prefix, id)?;
         folders.extend(inner.into_iter().map(|(prefix, id)| (prefix, id, depth + 1)));
     }
     Ok(reader.tree.below(path))
+}
+
+fn no_commit(commit: Oid) -> Failure {
+    Failure::new(Reason::NotFound, format!("there is no commit {commit}")).hint("Correct `ref`.")
+}
+
+fn too_large(error: TooLarge) -> Failure {
+    Failure::new(Reason::Invalid, error).hint("Point `path` at the folder that holds the specs.")
 }
 
 /// Tells whether there is a folder or a regular file of that path.
@@ -83,7 +70,7 @@ impl Reader<'_> {
         let folder = self.repository.find_tree(id).map_err(|error| Failure::of_mirror(&error))?;
         let mut inner = Vec::new();
         for entry in &folder {
-            self.extent.entry().map_err(Unusable::from)?;
+            self.extent.entry().map_err(too_large)?;
             let name = String::from_utf8_lossy(entry.name_bytes());
             let path = if prefix.is_empty() { name.to_string() } else { format!("{prefix}/{name}") };
             let matters = is_within(&path, self.path) || is_within(self.path, &path);
@@ -113,30 +100,20 @@ impl Reader<'_> {
     }
 
     fn read_file(&mut self, path: String, entry: &TreeEntry<'_>) -> Result<(), Failure> {
-        let content = self.load(entry.id()).map_err(|error| Failure::of_mirror(&error))?;
-        match content {
-            None => {
-                let reason = format!("the file is larger than {} MiB", MAX_FILE_BYTES >> 20);
-                self.tree.insert_unreadable(path, reason);
-            }
-            Some(content) if content.starts_with(LFS_POINTER) => {
-                self.tree.insert_unreadable(path, "the file is kept by Git LFS, which is not supported");
-            }
-            Some(content) => {
-                self.extent.file(content.len()).map_err(Unusable::from)?;
-                self.tree.insert(path, content);
-            }
-        }
-        Ok(())
-    }
-
-    /// Returns the content of a file, or nothing if it is too large to be looked at.
-    fn load(&self, id: Oid) -> Result<Option<Vec<u8>>, git2::Error> {
-        let (size, _) = self.repository.odb()?.read_header(id)?;
+        let damaged = |error| Failure::of_mirror(&error);
+        let (size, _) = self.repository.odb().and_then(|odb| odb.read_header(entry.id())).map_err(damaged)?;
         if u64::try_from(size).unwrap_or(u64::MAX) > MAX_FILE_BYTES {
-            return Ok(None);
+            self.tree.insert_unreadable(path, format!("the file is larger than {} MiB", MAX_FILE_BYTES >> 20));
+            return Ok(());
         }
-        Ok(Some(self.repository.find_blob(id)?.content().to_vec()))
+        let file = self.repository.find_blob(entry.id()).map_err(damaged)?;
+        if file.content().starts_with(LFS_POINTER) {
+            self.tree.insert_unreadable(path, "the file is kept by Git LFS, which is not supported");
+            return Ok(());
+        }
+        self.extent.file(file.content().len()).map_err(too_large)?;
+        self.tree.insert(path, file.content().to_vec());
+        Ok(())
     }
 }
 

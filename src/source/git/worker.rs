@@ -64,21 +64,8 @@ enum Answer {
 enum WorkerError {
     #[error("the process that talks to the server cannot be started")]
     NotStarted(#[source] io::Error),
-    #[error("it took too long")]
-    Cancelled,
-    #[error("to fetch it takes more than {} MiB of memory", MOST_MEMORY >> 10)]
-    TooMuch,
     #[error("the process that talks to the server ended without an answer")]
     NoAnswer(#[source] Option<serde_json::Error>),
-}
-
-/// An error of another process.
-#[derive(Debug, thiserror::Error)]
-#[error("{message}")]
-struct Told {
-    message: String,
-    #[source]
-    source: Option<Box<Self>>,
 }
 
 /// Fetches what is wanted into a mirror, as [`Remote::update`](super::Remote::update) does, in a process of its own.
@@ -137,10 +124,11 @@ fn wait(child: &mut Child, cancelled: &CancellationToken) -> Result<(), Failure>
             Err(error) => return Err(Failure::new(Reason::Unreachable, WorkerError::NotStarted(error))),
         }
         if cancelled.is_cancelled() {
-            return Err(Failure::new(Reason::Unreachable, WorkerError::Cancelled));
+            return Err(Failure::new(Reason::Unreachable, "it took too long"));
         }
         if memory(child.id()).is_some_and(|memory| memory > MOST_MEMORY) {
-            let failure = Failure::new(Reason::Invalid, WorkerError::TooMuch);
+            let problem = format!("to fetch it takes more than {} MiB of memory", MOST_MEMORY >> 10);
+            let failure = Failure::new(Reason::Invalid, problem);
             return Err(failure.hint("Keep the specs in a repository of their own, with few branches and tags."));
         }
         thread::sleep(pause);
@@ -163,13 +151,7 @@ fn said(answer: Answer) -> Result<Option<Wanted>, Failure> {
             Err(_) => Err(Failure::new(Reason::Invalid, WorkerError::NoAnswer(None))),
         },
         Answer::Failed { reason, causes, hint, of_mirror } => {
-            let told = |source: Option<Box<Told>>, message| Some(Box::new(Told { message, source }));
-            let cause = causes.into_iter().rev().fold(None, told);
-            let cause: Box<dyn StdError + Send + Sync> = match cause {
-                Some(told) => told,
-                None => Box::new(WorkerError::NoAnswer(None)),
-            };
-            Err(Failure { reason, cause, hint, of_mirror })
+            Err(Failure { reason, cause: causes.join(": ").into(), hint, of_mirror })
         }
     }
 }

@@ -123,8 +123,7 @@ impl Installation {
     /// Undoes a round.
     pub(crate) async fn undo(&self, run: &str, cluster: &Arc<dyn Cluster>) -> ClusterReport {
         let archive = self.archive.as_ref().expect("it keeps something");
-        let (_, changes) =
-            runs::read(archive.vault(), run).expect("it is whole").clusters.remove("test").expect("it has one");
+        let (_, changes) = runs::read(archive.vault(), run).expect("it is whole").remove("test").expect("it has one");
         let wanted = self.ready(candidates(&changes));
         let undo = Some(BTreeMap::from([("test".to_owned(), changes)]));
         self.carry_out(Order { undo, ..self.order(cluster, Mode::Apply) }, &Specs::new(), &wanted).await

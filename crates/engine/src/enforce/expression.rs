@@ -15,6 +15,7 @@ use super::types::Type;
 use super::walk::Walk;
 use super::words::Vocabulary;
 use crate::problem::{Place, Problem};
+use crate::text::did_you_mean;
 
 /// The longest text of a rule, in bytes.
 const MAX_LENGTH: usize = 1_000;
@@ -47,8 +48,8 @@ impl RuleError {
         Problem { hint: self.hint, ..Problem::document(place, self.message) }
     }
 
-    pub(super) fn hint(self, hint: Option<String>) -> Self {
-        Self { hint, ..self }
+    pub(super) fn meant(self, near: Option<&str>) -> Self {
+        Self { hint: did_you_mean(near), ..self }
     }
 }
 
@@ -68,15 +69,14 @@ impl Expression {
     /// Parses a text and finds out what can be wrong with it.
     pub(super) fn new(text: &str, words: &Vocabulary<'_>) -> Result<Self, RuleError> {
         if text.len() > MAX_LENGTH {
-            return Err(RuleError::new(format!("the rule has more than {MAX_LENGTH} characters"))
-                .hint(Some("write several rules; all of them must hold".to_owned())));
+            let message = format!("the rule has more than {MAX_LENGTH} characters");
+            return Err(RuleError { message, hint: Some("write several rules; all of them must hold".to_owned()) });
         }
         let mut root = PrattParser::new().max_recursion_depth(MAX_DEPTH).parse(text).map_err(|errors| {
-            let first = errors.errors.into_iter().next();
-            let what = first
-                .map(|error| format!("{} at character {}", error.msg.trim_start_matches("Syntax error: "), error.pos.1))
-                .unwrap_or_default();
-            RuleError::new(format!("the rule is no CEL: {what}"))
+            let what = errors.errors.first().map(|error| {
+                format!("{} at character {}", error.msg.trim_start_matches("Syntax error: "), error.pos.1)
+            });
+            RuleError::new(format!("the rule is no CEL: {}", what.unwrap_or_default()))
         })?;
         let mut walk = Walk::new(words);
         walk.expression(&root)?;

@@ -2,8 +2,8 @@ use super::*;
 use crate::merge::merge;
 use crate::merge::origin::Layer;
 use crate::pack::{Pack, Packs};
-use crate::spec;
 use crate::tree::Tree;
+use crate::unit::Source;
 use crate::yaml;
 
 const GATEWAY_TEXT: &str = "
@@ -89,7 +89,7 @@ fn outcome(text: &str) -> String {
 fn outcome_of(text: &str, parameters: &str, gateway: &str) -> String {
     let node = yaml::parse(parameters).expect("it is YAML").remove(0);
     let parameters = merge(&[Layer::new(LayerName::Gateway, "p.yaml", &node)], &crate::merge::Table::default());
-    let specs = spec::load(&Tree::from_iter([("g.yaml", gateway)]), packs().kinds(), None);
+    let specs = Source::load(&Tree::from_iter([("g.yaml", gateway)]), &packs(), None).specs;
     let gateway = specs.documents.values().next().expect("there is one");
     let cluster = ClusterFacts {
         name: "eu-1".to_owned(),

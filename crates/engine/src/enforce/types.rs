@@ -7,47 +7,55 @@ use super::quantity;
 use super::walk::Walk;
 use super::words::Meaning;
 
-/// Operators and functions that yield true or false.
-pub(super) const PREDICATES: [&str; 13] = [
-    operators::LOGICAL_AND,
-    operators::LOGICAL_OR,
-    operators::LOGICAL_NOT,
-    operators::EQUALS,
-    operators::NOT_EQUALS,
-    operators::GREATER,
-    operators::GREATER_EQUALS,
-    operators::LESS,
-    operators::LESS_EQUALS,
-    operators::IN,
-    operators::NOT_STRICTLY_FALSE,
-    "startsWith",
-    "endsWith",
-];
+/// What a function reads of its operands.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Reads {
+    /// No more than whether a value is true, or how large a number is.
+    Little,
+    /// As much of both as the shorter has.
+    Shorter,
+    All,
+}
 
-/// Operators and functions that yield something else, or may.
-pub(super) const FUNCTIONS: [&str; 18] = [
-    operators::CONDITIONAL,
-    operators::INDEX,
-    operators::ADD,
-    operators::SUBSTRACT,
-    operators::MULTIPLY,
-    operators::DIVIDE,
-    operators::MODULO,
-    operators::NEGATE,
-    "size",
-    "int",
-    "uint",
-    "double",
-    "string",
-    "bytes",
-    "dyn",
-    "bool",
-    "type",
-    quantity::NAME,
-];
+/// A number is all that most functions yield.
+const NUMBER: Type = Type::Other("a number");
 
-/// The functions that yield true or false and look like any other.
-pub(super) const TESTS: [&str; 2] = ["contains", "matches"];
+/// The operators and functions, with what each yields as far as its name tells, and what it reads.
+pub(super) const FUNCTIONS: [(&str, Type, Reads); 33] = [
+    (operators::LOGICAL_AND, Type::Bool, Reads::Little),
+    (operators::LOGICAL_OR, Type::Bool, Reads::Little),
+    (operators::LOGICAL_NOT, Type::Bool, Reads::Little),
+    (operators::NOT_STRICTLY_FALSE, Type::Bool, Reads::Little),
+    (operators::EQUALS, Type::Bool, Reads::Shorter),
+    (operators::NOT_EQUALS, Type::Bool, Reads::Shorter),
+    (operators::GREATER, Type::Bool, Reads::Shorter),
+    (operators::GREATER_EQUALS, Type::Bool, Reads::Shorter),
+    (operators::LESS, Type::Bool, Reads::Shorter),
+    (operators::LESS_EQUALS, Type::Bool, Reads::Shorter),
+    (operators::IN, Type::Bool, Reads::All),
+    ("startsWith", Type::Bool, Reads::All),
+    ("endsWith", Type::Bool, Reads::All),
+    ("contains", Type::Bool, Reads::All),
+    ("matches", Type::Bool, Reads::All),
+    ("bool", Type::Bool, Reads::All),
+    (operators::CONDITIONAL, Type::Unknown, Reads::Little),
+    ("dyn", Type::Unknown, Reads::Little),
+    (operators::INDEX, Type::Unknown, Reads::All),
+    (operators::SUBSTRACT, NUMBER, Reads::Little),
+    (operators::MULTIPLY, NUMBER, Reads::Little),
+    (operators::DIVIDE, NUMBER, Reads::Little),
+    (operators::MODULO, NUMBER, Reads::Little),
+    (operators::NEGATE, NUMBER, Reads::Little),
+    ("size", NUMBER, Reads::All),
+    ("int", NUMBER, Reads::All),
+    ("uint", NUMBER, Reads::All),
+    ("double", NUMBER, Reads::All),
+    (quantity::NAME, NUMBER, Reads::All),
+    (operators::ADD, Type::Other("a sum"), Reads::All),
+    ("string", Type::Other("text"), Reads::All),
+    ("bytes", Type::Other("bytes"), Reads::All),
+    ("type", Type::Other("a type"), Reads::Little),
+];
 
 /// The type that an expression yields, as far as it can be known.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -87,18 +95,13 @@ impl Walk<'_> {
 
     fn type_of_call(&self, whole: &Expr, call: &CallExpr) -> Type {
         match call.func_name.as_str() {
-            name if PREDICATES.contains(&name) || TESTS.contains(&name) || name == "bool" => Type::Bool,
             operators::CONDITIONAL => {
                 let branches = call.args.iter().skip(1).map(|branch| self.type_of(branch));
                 branches.reduce(|one, other| if one == Type::Bool { other } else { one }).unwrap_or(Type::Unknown)
             }
             operators::INDEX => self.type_at(whole),
             "dyn" => call.args.first().map_or(Type::Unknown, |value| self.type_of(value)),
-            "string" => Type::Other("text"),
-            "type" => Type::Other("a type"),
-            "bytes" => Type::Other("bytes"),
-            operators::ADD => Type::Other("a sum"),
-            _ => Type::Other("a number"),
+            name => FUNCTIONS.iter().find(|(known, ..)| *known == name).map_or(NUMBER, |(_, yields, _)| *yields),
         }
     }
 }

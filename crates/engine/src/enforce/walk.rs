@@ -7,7 +7,7 @@ use cel::common::ast::{CallExpr, ComprehensionExpr, EntryExpr, Expr, LiteralValu
 
 use super::expression::{MAX_DEPTH, Path, RuleError};
 use super::steps::{Cost, OUTSIDE};
-use super::types::{FUNCTIONS, PREDICATES, TESTS};
+use super::types::{FUNCTIONS, Reads};
 use super::words::{Meaning, Vocabulary};
 use crate::check::suggest;
 use crate::schema::EACH;
@@ -17,32 +17,6 @@ const MAX_LOOPS: usize = 2;
 
 /// The macros, for who misspells one.
 const MACROS: [&str; 6] = ["has", "all", "exists", "exists_one", "map", "filter"];
-
-/// Functions that look at no more than whether a value is true, or how large a number is.
-const JUNCTIONS: [&str; 12] = [
-    operators::LOGICAL_AND,
-    operators::LOGICAL_OR,
-    operators::LOGICAL_NOT,
-    operators::NOT_STRICTLY_FALSE,
-    operators::CONDITIONAL,
-    operators::SUBSTRACT,
-    operators::MULTIPLY,
-    operators::DIVIDE,
-    operators::MODULO,
-    operators::NEGATE,
-    "dyn",
-    "type",
-];
-
-/// Functions that compare two values.
-const COMPARISONS: [&str; 6] = [
-    operators::EQUALS,
-    operators::NOT_EQUALS,
-    operators::GREATER,
-    operators::GREATER_EQUALS,
-    operators::LESS,
-    operators::LESS_EQUALS,
-];
 
 /// The names of types, for `type(x) == string`.
 const TYPES: [&str; 9] = ["bool", "bytes", "double", "int", "list", "map", "null_type", "string", "uint"];
@@ -96,10 +70,10 @@ impl<'a> Walk<'a> {
     /// Counts the values that a call reads to their end.
     fn count_reads(&mut self, call: &CallExpr) {
         let operands = || call.target.iter().map(|target| &**target).chain(&call.args);
-        let is_compared = COMPARISONS.contains(&call.func_name.as_str());
-        // A comparison ends with the shorter of both.
-        if JUNCTIONS.contains(&call.func_name.as_str()) || is_compared && operands().any(|one| is_literal(&one.expr)) {
-            return;
+        match FUNCTIONS.iter().find(|(name, ..)| *name == call.func_name) {
+            Some((_, _, Reads::Little)) => return,
+            Some((_, _, Reads::Shorter)) if operands().any(|one| is_literal(&one.expr)) => return,
+            _ => {}
         }
         for operand in operands() {
             if self.is_small(&operand.expr) {
@@ -150,22 +124,19 @@ impl<'a> Walk<'a> {
         if is_known || self.words.is_root(name) {
             return Ok(());
         }
-        let near = suggest(name, self.words.roots());
-        Err(RuleError::new(format!("there is no {name:?}")).hint(near.map(|near| format!("did you mean {near:?}?"))))
+        Err(RuleError::new(format!("there is no {name:?}")).meant(suggest(name, self.words.roots())))
     }
 
     fn call(&mut self, whole: &Expr, call: &CallExpr) -> Result<(), RuleError> {
         let name = call.func_name.as_str();
-        let known = || PREDICATES.iter().chain(&FUNCTIONS).chain(&TESTS).copied();
+        let known = || FUNCTIONS.iter().map(|(known, ..)| *known);
         if !known().any(|known| known == name) {
             let near = suggest(name, known().chain(MACROS).filter(|known| known.chars().all(char::is_alphanumeric)));
-            let error = RuleError::new(format!("there is no function {name:?}"));
-            return Err(error.hint(near.map(|near| format!("did you mean {near:?}?"))));
+            return Err(RuleError::new(format!("there is no function {name:?}")).meant(near));
         }
         if name == operators::INDEX && self.path(whole).is_none() {
             // A mapping has no order, so that the first of its keys could be any.
-            let is_named = self.path(&call.args[0].expr).is_some();
-            if !is_named {
+            if self.path(&call.args[0].expr).is_none() {
                 return Err(RuleError::new("only fields can be looked into by []"));
             }
         }
@@ -259,10 +230,7 @@ impl<'a> Walk<'a> {
             Meaning::Types(_) | Meaning::Anything => Ok(()),
             // The name alone is somebody else's mistake.
             Meaning::Unknown(_) if path.len() == 1 => Ok(()),
-            Meaning::Unknown(near) => {
-                let error = RuleError::new(format!("there is no field {}", written(path)));
-                Err(error.hint(near.map(|near| format!("did you mean {near:?}?"))))
-            }
+            Meaning::Unknown(near) => Err(RuleError::new(format!("there is no field {}", written(path))).meant(near)),
         }
     }
 

@@ -48,7 +48,7 @@ impl Changed {
             Kind::Set(index) => self.sets.push((index, serde_json::from_value(root.clone()).ok()?)),
             Kind::Defaults => self.defaults = Some(Merged::of_value(LayerName::Builtin, "", root)),
             Kind::Layer(index) => self.layers.push((index, Node::of_value(root))),
-            Kind::Overlay(index) => self.overlays.push((index, overlay(case.resolved.overlays.get(index)?, root)?)),
+            Kind::Overlay(index) => self.overlays.push((index, overlay(case.resolved.overlays[index], root)?)),
             Kind::Settings => self.kind = Some(with_settings(case.resolved.kind, root)?),
             Kind::Sync => self.options = Some(options(case.inputs.options, root)),
         }
@@ -66,14 +66,14 @@ impl Changed {
             resolved.gateway = gateway_of(&document)?;
         }
         for (index, set) in &self.sets {
-            *resolved.listener_sets.get_mut(*index)? = set.clone();
+            resolved.listener_sets[*index] = set.clone();
         }
         let mut resolved: Resolved<'_> = Resolved { document: &document, ..resolved };
         for (index, node) in &self.layers {
-            resolved.layers.get_mut(*index)?.node = node;
+            resolved.layers[*index].node = node;
         }
         for (index, overlay) in &self.overlays {
-            *resolved.overlays.get_mut(*index)? = overlay;
+            resolved.overlays[*index] = overlay;
         }
         if let Some(kind) = &self.kind {
             resolved.kind = kind;

@@ -1,21 +1,16 @@
 //! The inputs that the objects of one unit are made of, and who says them where.
 
-use std::sync::Arc;
-
 use serde_json::{Value, json};
 
 use super::spots::{Spot, leaves};
 use super::{By, Inputs, Said};
 use crate::merge::merge_over;
 use crate::merge::origin::{Layer, LayerName, Merged, Origin};
-use crate::overlay::Overlay;
 use crate::pack::Provision;
-use crate::pack::manifest::ParameterKind;
 use crate::problem::Place;
 use crate::resolve::Resolved;
 use crate::spec::Document;
 use crate::unit;
-use crate::yaml::Node;
 
 /// One unit, and all that goes into it.
 pub(super) struct Case<'a> {
@@ -104,12 +99,10 @@ impl<'a> Case<'a> {
     fn root(&self, kind: Kind) -> Value {
         match kind {
             Kind::Spec => self.with_namespace(document(self.resolved.document)),
-            Kind::Set(index) => {
-                self.resolved.listener_set_documents.get(index).map(|set| document(set)).unwrap_or_default()
-            }
+            Kind::Set(index) => document(self.resolved.listener_set_documents[index]),
             Kind::Defaults => self.defaults.to_value(),
-            Kind::Layer(index) => self.layer(index).map(|layer| layer.node.to_value()).unwrap_or_default(),
-            Kind::Overlay(index) => self.overlay(index).map(|it| document(&it.document)).unwrap_or_default(),
+            Kind::Layer(index) => self.resolved.layers[index].node.to_value(),
+            Kind::Overlay(index) => document(&self.resolved.overlays[index].document),
             Kind::Settings => self.settings.clone(),
             Kind::Sync => {
                 let options = self.inputs.options;
@@ -132,21 +125,12 @@ impl<'a> Case<'a> {
         root
     }
 
-    fn overlay(&self, index: usize) -> Option<&'a Overlay> {
-        self.resolved.overlays.get(index).copied()
-    }
-
-    fn layer(&self, index: usize) -> Option<&Layer<'a>> {
-        self.resolved.layers.get(index)
-    }
-
     /// Returns the other values that a parameter may have, if there are only some.
     pub(super) fn choices(&self, input: &Input, spot: &Spot) -> Vec<Value> {
         if !matches!(input.kind, Kind::Defaults | Kind::Layer(_)) {
             return Vec::new();
         }
-        let ParameterKind { group, kind, .. } = &self.resolved.kind.kind;
-        let known = self.inputs.packs.kinds().get(&(group.clone(), kind.clone()));
+        let known = self.inputs.packs.kinds().get(&self.resolved.kind.kind.name());
         let values = known.map(|kind| kind.schema.values_at(["spec"].into_iter().chain(spot.steps())));
         values.unwrap_or_default().iter().filter(|value| **value != spot.value).cloned().collect()
     }
@@ -179,20 +163,15 @@ impl<'a> Case<'a> {
         let pack = self.resolved.pack.manifest.name.as_str();
         match kind {
             Kind::Spec => in_document(self.resolved.document),
-            Kind::Set(index) => {
-                in_document(self.resolved.listener_set_documents.get(index).unwrap_or(&self.resolved.document))
-            }
+            Kind::Set(index) => in_document(self.resolved.listener_set_documents[index]),
             Kind::Defaults => self.origin(self.defaults.part(ways()).unwrap_or(&self.defaults), steps),
-            Kind::Layer(index) => match self.layer(index) {
-                Some(layer) => {
-                    (By::Layer(layer.name), Some(place_of(&layer.file, layer.node.at(ways()).unwrap_or(layer.node))))
-                }
-                None => (By::Layer(LayerName::Builtin), None),
-            },
-            Kind::Overlay(index) => match self.overlay(index) {
-                Some(overlay) => (By::Layer(LayerName::Overlay), in_document(&overlay.document).1),
-                None => (By::Layer(LayerName::Overlay), None),
-            },
+            Kind::Layer(index) => {
+                let layer = &self.resolved.layers[index];
+                (By::Layer(layer.name), Some(layer.place_of(layer.node.at(ways()).unwrap_or(layer.node))))
+            }
+            Kind::Overlay(index) => {
+                (By::Layer(LayerName::Overlay), in_document(&self.resolved.overlays[index].document).1)
+            }
             Kind::Settings => self.setting(["packs", pack].into_iter().chain(ways())),
             Kind::Sync => self.setting(["syncs", self.sync()].into_iter().chain(ways())),
         }
@@ -206,7 +185,7 @@ impl<'a> Case<'a> {
     fn setting<'s>(&self, steps: impl Iterator<Item = &'s str>) -> (By, Option<Place>) {
         let found = self.inputs.config.as_ref().and_then(|config| Some((config, config.root.at(steps)?)));
         match found {
-            Some((config, node)) => (By::Layer(LayerName::Settings), Some(place_of(&config.file, node))),
+            Some((config, node)) => (By::Layer(LayerName::Settings), Some(Place::at(&config.file, node.position))),
             None => (By::Layer(LayerName::Builtin), None),
         }
     }
@@ -225,10 +204,7 @@ impl<'a> Case<'a> {
 
     /// Says what the layers below a parameter's had said about it, the nearest first.
     pub(super) fn lower(&self, input: &Input, spot: &Spot) -> Vec<Said> {
-        match input.kind {
-            Kind::Layer(index) => self.below(index, spot),
-            Kind::Spec | Kind::Set(_) | Kind::Defaults | Kind::Overlay(_) | Kind::Settings | Kind::Sync => Vec::new(),
-        }
+        if let Kind::Layer(index) = input.kind { self.below(index, spot) } else { Vec::new() }
     }
 
     /// As [`Self::lower`], for the layer that said a merged parameter.
@@ -250,7 +226,7 @@ impl<'a> Case<'a> {
         let layers = self.resolved.layers.iter().take(index).rev();
         let said = layers.filter_map(|layer| {
             let node = layer.node.at(ways()).filter(|node| !node.to_value().is_null())?;
-            let place = Some(place_of(&layer.file, node));
+            let place = Some(layer.place_of(node));
             Some(Said { by: By::Layer(layer.name), place, path: path(), value: node.to_value() })
         });
         let default = self.defaults.part(ways()).map(|merged| {
@@ -288,8 +264,4 @@ fn document(document: &Document) -> Value {
         fields.retain(|field, _| field != "status");
     }
     root
-}
-
-fn place_of(file: &Arc<str>, node: &Node) -> Place {
-    Place { file: Arc::clone(file), line: node.position.line, column: node.position.column }
 }

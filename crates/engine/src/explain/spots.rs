@@ -5,7 +5,7 @@
 
 use serde_json::Value;
 
-use crate::diff::{KEYS, Path, Segment, identifies, plain};
+use crate::diff::{Path, Segment, key_of, plain};
 
 /// A part of a value, and the way to it.
 #[derive(Clone, Debug)]
@@ -78,7 +78,7 @@ fn collect(value: &Value, path: &mut Vec<Segment>, steps: &mut Vec<String>, spot
             fields.iter().for_each(|(name, value)| part(Segment::Field(name.clone()), name.clone(), value));
         }
         Value::Array(items) => {
-            let key = key_of(items);
+            let key = key_of(&[items]);
             for (index, item) in items.iter().enumerate() {
                 let segment = match key {
                     Some(key) => Segment::Key(key, plain(&item[key])),
@@ -89,10 +89,6 @@ fn collect(value: &Value, path: &mut Vec<Segment>, steps: &mut Vec<String>, spot
         }
         _ => {}
     }
-}
-
-fn key_of(items: &[Value]) -> Option<&'static str> {
-    KEYS.into_iter().find(|key| identifies(key, items))
 }
 
 /// Returns what has become of each leaf of `base`, in the order of [`leaves`]; `None` where nothing is left.
@@ -119,7 +115,7 @@ fn follow<'a>(base: &Value, other: Option<&'a Value>, fates: &mut Vec<Option<&'a
 
 /// Pairs the elements of two lists: by key, else from both ends towards what differs.
 fn counterparts<'a>(items: &[Value], others: &'a [Value]) -> Vec<Option<&'a Value>> {
-    if let Some(key) = key_of(items) {
+    if let Some(key) = key_of(&[items]) {
         return items.iter().map(|item| others.iter().find(|other| other.get(key) == item.get(key))).collect();
     }
     let (_, behind) = common(items, others);

@@ -5,9 +5,7 @@ use std::fmt::{self, Write};
 use serde_json::Value;
 
 use super::{Cause, Effect, Explanation, Leaf, Said};
-
-/// Values longer than this are folded.
-const LONGEST_VALUE: usize = 100;
+use crate::diff::folded;
 
 /// The largest number of inputs named on which a field merely depends, beside those that name lines of it.
 const MOST_GOVERNING: usize = 3;
@@ -80,15 +78,9 @@ fn who(said: &Said) -> String {
 }
 
 fn value(value: &Value) -> String {
-    if let Value::String(text) = value
-        && text.trim_end().contains('\n')
-    {
-        return format!("a text of {} lines", text.lines().count());
-    }
-    let text = value.to_string();
-    match text.char_indices().nth(LONGEST_VALUE) {
-        None => text,
-        Some((end, _)) => format!("{}… ({} characters)", &text[..end], text.chars().count()),
+    match value.as_str() {
+        Some(text) if text.trim_end().contains('\n') => format!("a text of {} lines", text.lines().count()),
+        _ => folded(value),
     }
 }
 

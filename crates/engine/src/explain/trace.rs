@@ -220,15 +220,9 @@ impl<'a> Trace<'a> {
 
 /// Returns the path of a spot, the elements of lists replaced by a star.
 fn pattern(path: &[Segment]) -> String {
-    let mut pattern = String::new();
-    for fields in path.split_inclusive(|segment| !matches!(segment, Segment::Field(_))) {
-        let (is_list, fields) = match fields.split_last() {
-            Some((Segment::Key(..) | Segment::Index(_), fields)) => (true, fields),
-            _ => (false, fields),
-        };
-        let text = Path(fields).to_string();
-        let dot = if pattern.is_empty() || text.is_empty() || text.starts_with('[') { "" } else { "." };
-        pattern = format!("{pattern}{dot}{text}{}", if is_list { "[*]" } else { "" });
-    }
-    pattern
+    let any = |segment: &Segment| match segment {
+        Segment::Field(_) => segment.clone(),
+        Segment::Key(..) | Segment::Index(_) => Segment::Key("", "*".to_owned()),
+    };
+    Path(&path.iter().map(any).collect::<Vec<_>>()).to_string()
 }

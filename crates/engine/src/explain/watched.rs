@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use super::blame::Origin;
 use super::path::is_at;
-use super::spots::{Spot, changed_lines, fates};
+use super::spots::{Spot, changed_lines, fates, leaves};
 use super::template::Maker;
 use super::vary::{carries, text};
 use super::{Cause, Effect, Leaf, Said};
@@ -48,10 +48,11 @@ pub(super) struct WatchedObject<'a> {
 }
 
 impl<'a> WatchedObject<'a> {
-    /// Watches one of some objects; its leaves are all given, and those that are wanted marked.
-    pub(super) fn new(objects: &'a [Object], index: usize, leaves: Vec<(Spot, bool)>) -> Self {
-        let watch = |(spot, is_wanted)| Watched { spot, is_wanted, causes: Vec::new() };
-        Self { objects, index, watched: leaves.into_iter().map(watch).collect(), because: Vec::new() }
+    /// Watches one of some objects, and tells which of its leaves are wanted.
+    pub(super) fn new(objects: &'a [Object], index: usize, is_wanted: impl Fn(&Spot) -> bool) -> Self {
+        let watch = |spot: Spot| Watched { is_wanted: is_wanted(&spot), spot, causes: Vec::new() };
+        let watched = leaves(objects[index].body()).into_iter().map(watch).collect();
+        Self { objects, index, watched, because: Vec::new() }
     }
 
     /// Returns the object as it is.
@@ -63,12 +64,13 @@ impl<'a> WatchedObject<'a> {
     pub(super) fn origins(&self, path: &str) -> Vec<Origin> {
         let watched = self.watched.iter().filter(|watched| is_at(&watched.spot, path));
         let causes = watched.flat_map(|watched| &watched.causes);
-        let origin = |(breadth, cause): &(usize, Cause)| Origin {
-            effect: cause.effect,
-            said: cause.said.clone(),
-            breadth: *breadth,
-        };
-        causes.map(origin).collect()
+        causes
+            .map(|(breadth, Cause { effect, said, .. })| Origin {
+                effect: *effect,
+                said: said.clone(),
+                breadth: *breadth,
+            })
+            .collect()
     }
 
     /// Tells whether there may be causes that are not known.

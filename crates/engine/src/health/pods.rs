@@ -6,6 +6,8 @@ use std::ops::Add;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+use super::condition;
+
 /// Pods of a workload.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Count {
@@ -89,10 +91,10 @@ pub fn trouble(pod: &Value) -> Option<Trouble> {
     let containers = ["initContainerStatuses", "containerStatuses"].into_iter();
     let containers = containers.filter_map(|field| status[field].as_array()).flatten();
     let mut found: Vec<Trouble> = containers.filter_map(container).collect();
-    found.extend(unscheduled(status));
+    found.extend(unscheduled(pod));
     // Of equally bad ones the first container counts: the others may wait for it.
     let worst = found.into_iter().rev().max_by_key(|trouble| trouble.grade);
-    let is_ready = has(status, "Ready", "True");
+    let is_ready = condition(pod, "Ready", "True").is_some();
     worst.or_else(|| (!is_ready).then(|| Trouble { grade: Grade::Slow, what: "it is not ready".to_owned() }))
 }
 
@@ -121,8 +123,8 @@ fn ended(terminated: &Value) -> Option<String> {
     Some(words(&format!("ended with exit code {code}"), text(terminated, "reason"), text(terminated, "message")))
 }
 
-fn unscheduled(status: &Value) -> Option<Trouble> {
-    let condition = condition(status, "PodScheduled", "False")?;
+fn unscheduled(pod: &Value) -> Option<Trouble> {
+    let condition = condition(pod, "PodScheduled", "False")?;
     let what = words("it is not scheduled", text(condition, "reason"), text(condition, "message"));
     Some(Trouble { grade: Grade::Unscheduled, what })
 }
@@ -152,14 +154,6 @@ fn words(what: &str, reason: &str, message: &str) -> String {
 
 fn text<'a>(value: &'a Value, field: &str) -> &'a str {
     value[field].as_str().unwrap_or_default()
-}
-
-fn has(status: &Value, kind: &str, is: &str) -> bool {
-    condition(status, kind, is).is_some()
-}
-
-fn condition<'a>(status: &'a Value, kind: &str, is: &str) -> Option<&'a Value> {
-    status["conditions"].as_array()?.iter().find(|condition| condition["type"] == kind && condition["status"] == is)
 }
 
 #[cfg(test)]

@@ -4,15 +4,9 @@
 
 use serde_json::Value;
 
-/// Words that name a secret by themselves, as the last word.
-const PLAIN: [&str; 16] = [
-    "password",
+/// Words that name a secret by themselves, as the last word; a number of such a name counts something, as `maxTokens`.
+const PLAIN: [&str; 10] = [
     "passwords",
-    "passwd",
-    "passphrase",
-    "pwd",
-    "pass",
-    "pin",
     "secret",
     "secrets",
     "token",
@@ -24,7 +18,7 @@ const PLAIN: [&str; 16] = [
     "cookie",
 ];
 
-/// Of these a number is secret too; of others it counts something, as `maxTokens`.
+/// Those of which a number is secret too.
 const NUMERIC: [&str; 6] = ["password", "passwd", "passphrase", "pwd", "pass", "pin"];
 
 /// Kinds of keys that are secret: `api_key`, `tls.key`; others sort, partition, or select.
@@ -78,7 +72,8 @@ fn is_secret_name(words: &[String]) -> bool {
     match last.as_str() {
         "secret" | "secrets" if REFERRING.contains(&before) => false,
         "key" | "keys" => KEYS.contains(&before),
-        last => PLAIN.contains(&last) || KEYS.iter().any(|kind| last.strip_prefix(kind) == Some("key")),
+        last if PLAIN.contains(&last) || NUMERIC.contains(&last) => true,
+        last => KEYS.iter().any(|kind| last.strip_prefix(kind) == Some("key")),
     }
 }
 

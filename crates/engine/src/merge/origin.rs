@@ -31,14 +31,7 @@ pub enum LayerName {
 
 impl fmt::Display for LayerName {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::Builtin => "built-in",
-            Self::Settings => "settings",
-            Self::Class => "class",
-            Self::Gateway => "gateway",
-            Self::Parameters => "parameters",
-            Self::Overlay => "overlay",
-        })
+        self.serialize(f)
     }
 }
 
@@ -61,7 +54,7 @@ impl<'a> Layer<'a> {
 
     /// Returns the place of something that the layer says.
     pub fn place_of(&self, node: &Node) -> Place {
-        Place { file: Arc::clone(&self.file), line: node.position.line, column: node.position.column }
+        Place::at(&self.file, node.position)
     }
 }
 
@@ -118,7 +111,7 @@ impl Merged {
                 let fields = fields.iter().filter(|(_, field)| field.node.content != Content::Null);
                 MergedContent::Map(fields.map(|(key, field)| (key.clone(), below(&field.node))).collect())
             }
-            leaf => MergedContent::from(leaf),
+            _ => MergedContent::Leaf(node.to_value()),
         };
         Self { content, origin: Origin { layer: layer.name, place } }
     }

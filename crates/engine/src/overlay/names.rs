@@ -8,7 +8,7 @@ use super::Overlay;
 use crate::check::suggest;
 use crate::object::ObjectId;
 use crate::pack::Packs;
-use crate::problem::Problem;
+use crate::problem::{Problem, Scope};
 use crate::spec::overlay::SpecName;
 use crate::spec::{GATEWAY_API, Specs};
 
@@ -79,6 +79,5 @@ pub(super) fn lost_clusters(overlay: &Overlay, known: &BTreeSet<String>) -> Vec<
 }
 
 fn warning(overlay: &Overlay, path: &[&str], message: String, near: Option<&str>) -> Problem {
-    let problem = Problem::warning(overlay.document.place_of(path), message).about(overlay.document.id.clone());
-    Problem { hint: near.map(|near| format!("did you mean {near:?}?")), ..problem }
+    Problem { scope: Scope::Warning, ..overlay.document.problem(path, message).meant(near) }
 }

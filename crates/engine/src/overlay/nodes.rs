@@ -28,26 +28,19 @@ impl<F: FnMut(&[String]) -> Position> Maker<F> {
         };
         let before = before.filter(is_alike);
         let position = before.map_or_else(|| (self.place)(&self.path), |before| before.position);
-        Node { position, content: self.content(before, value) }
-    }
-
-    fn content(&mut self, before: Option<&Node>, value: &Value) -> Content {
-        match value {
-            Value::Null => Content::Null,
-            Value::Bool(value) => Content::Bool(*value),
-            Value::Number(value) => Content::Number(value.clone()),
-            Value::String(value) => Content::String(value.clone()),
+        let content = match value {
             Value::Array(items) => {
                 let known = before.map(Node::items).unwrap_or_default();
-                let items = items.iter().enumerate();
-                Content::List(items.map(|(index, item)| self.item(known, index, item)).collect())
+                Content::List(items.iter().enumerate().map(|(index, item)| self.item(known, index, item)).collect())
             }
             Value::Object(fields) => {
                 let known: BTreeMap<&str, &Field> = before.into_iter().flat_map(Node::fields).collect();
-                let fields = fields.iter();
-                Content::Map(fields.map(|(key, value)| (key.clone(), self.field(&known, key, value))).collect())
+                let field = |(key, value): (&String, &Value)| (key.clone(), self.field(known.get(&**key), key, value));
+                Content::Map(fields.iter().map(field).collect())
             }
-        }
+            leaf => Node::of_value(leaf).content,
+        };
+        Node { position, content }
     }
 
     /// An item may have moved.
@@ -59,12 +52,11 @@ impl<F: FnMut(&[String]) -> Position> Maker<F> {
         node
     }
 
-    fn field(&mut self, known: &BTreeMap<&str, &Field>, key: &str, value: &Value) -> Field {
-        let before = known.get(key);
+    fn field(&mut self, before: Option<&&Field>, key: &str, value: &Value) -> Field {
         self.path.push(key.to_owned());
-        let position = before.map_or_else(|| (self.place)(&self.path), |field| field.key);
+        let key = before.map_or_else(|| (self.place)(&self.path), |field| field.key);
         let node = self.node(before.map(|field| &field.node), value);
         self.path.pop();
-        Field { key: position, node }
+        Field { key, node }
     }
 }

@@ -99,9 +99,8 @@ fn with_data(object: &Object, key: &str, change: &OverlayPatch<'_>) -> Result<Va
     let mut body = object.body().clone();
     let Some(text) = body["data"][key].as_str() else {
         let keys = body["data"].as_object().into_iter().flatten().map(|(key, _)| key.as_str());
-        let near = suggest(key, keys).map(|near| format!("did you mean {near:?}?"));
         let problem = change.problem(format!("the data of {} has no key {key:?}", object.id()));
-        return Err(Box::new(Problem { hint: near, ..problem }));
+        return Err(problem.meant(suggest(key, keys)).into());
     };
     let fail = |what| Box::new(change.problem(format!("{key:?} of {} {what}", object.id())));
     let document = parse(text).map_err(fail)?;
@@ -140,8 +139,7 @@ fn check(object: &Object, after: &Value, change: &OverlayPatch<'_>) -> Result<()
         found.iter().find(|mark| !kept.contains(mark)).or_else(|| kept.iter().find(|mark| !found.contains(mark)));
     if let Some((path, _)) = changed {
         let message = format!("{} begins with {OWN_PREFIX}, which is ours", path.join("."));
-        let problem = Problem::document(change.place(path), message);
-        return Err(Box::new(problem.about(change.overlay.document.id.clone())));
+        return Err(change.problem_at(change.place(path), message).into());
     }
     let selected = after["spec"]["selector"]["matchLabels"].as_object().into_iter().flatten();
     let labels = &after["spec"]["template"]["metadata"]["labels"];
@@ -202,27 +200,23 @@ pub(crate) fn untouched(
 
 fn lost<'a>(change: &OverlayPatch<'_>, there: impl Iterator<Item = &'a ObjectId> + Clone) -> Problem {
     let ObjectTarget { group, kind, name } = &target(change).target;
-    let field = |field| {
+    let about = |field, message: String, near: Option<&str>| {
         let path = ["spec", change.list, &change.index.to_string(), "target", field];
-        change.overlay.document.place_of(&path)
-    };
-    let about = |place, message: String, near: Option<&str>| {
-        let problem = Problem::document(place, message).about(change.overlay.document.id.clone());
-        Problem { hint: near.map(|near| format!("did you mean {near:?}?")), ..problem }
+        change.overlay.document.problem(&path, message).meant(near)
     };
     if !there.clone().any(|id| id.kind == *kind) {
         let near = suggest(kind, there.map(|id| id.kind.as_str()));
-        return about(field("kind"), format!("nothing of kind {kind:?} is rendered that could be patched"), near);
+        return about("kind", format!("nothing of kind {kind:?} is rendered that could be patched"), near);
     }
     let of_kind = there.filter(|id| id.kind == *kind);
     match (name, group) {
         (Some(name), _) if !of_kind.clone().any(|id| id.name == *name) => {
             let near = suggest(name, of_kind.map(|id| id.name.as_str()));
-            about(field("name"), format!("no {kind} {name:?} is rendered that could be patched"), near)
+            about("name", format!("no {kind} {name:?} is rendered that could be patched"), near)
         }
         (_, group) => {
             let group = group.as_deref().unwrap_or_default();
-            about(field("group"), format!("no {kind} of group {group:?} is rendered that could be patched"), None)
+            about("group", format!("no {kind} of group {group:?} is rendered that could be patched"), None)
         }
     }
 }

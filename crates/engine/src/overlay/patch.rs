@@ -65,9 +65,8 @@ impl<'a> OverlayPatch<'a> {
                     error.path().iter().map(part).collect()
                 }
             };
-            let place = self.place_in_patch(&path);
-            let problem = Problem::document(place, format!("cannot patch {what}: {}", Chain(&error)));
-            Box::new(problem.about(self.overlay.document.id.clone()))
+            let message = format!("cannot patch {what}: {}", Chain(&error));
+            self.problem_at(self.place_in_patch(&path), message).into()
         })
     }
 
@@ -88,14 +87,18 @@ impl<'a> OverlayPatch<'a> {
 
     /// Returns a problem with the change as a whole.
     pub(super) fn problem(&self, message: impl Into<String>) -> Problem {
-        Problem::document(self.place(&[]), message).about(self.overlay.document.id.clone())
+        self.problem_at(self.place(&[]), message)
+    }
+
+    /// Returns a problem with a part of it.
+    pub(super) fn problem_at(&self, place: Place, message: impl Into<String>) -> Problem {
+        Problem::document(place, message).about(self.overlay.document.id.clone())
     }
 
     /// Says that the change is about something that no patch may change.
     pub(super) fn refused(&self, path: &[String], what: &ObjectId, hint: &str) -> Box<Problem> {
         let message = format!("the patch changes {} of {what}", path.join("."));
-        let problem = Problem::document(self.place(path), message).about(self.overlay.document.id.clone());
-        Box::new(problem.hint(hint))
+        self.problem_at(self.place(path), message).hint(hint).into()
     }
 
     /// Finds the last operation that reaches a path, and what it says there.

@@ -42,12 +42,10 @@ impl Overlay {
         let mut problems = Vec::new();
         for (index, bound) in self.spec.enforce.iter().enumerate() {
             let path = ["spec", "enforce", &index.to_string(), "rule"];
-            match Rule::new(bound, self.document.place_of(&path), words) {
+            let place = self.document.place_of(&path);
+            match Rule::new(bound, place.clone(), words) {
                 Ok(rule) => self.rules.push(rule),
-                Err(error) => {
-                    let place = self.document.place_of(&path);
-                    problems.push(error.at(place).about(self.document.id.clone()));
-                }
+                Err(error) => problems.push(error.at(place).about(self.document.id.clone())),
             }
         }
         problems
@@ -60,12 +58,10 @@ impl Overlay {
             node.is_some_and(|node| node.fields().all(|(_, field)| field.node.content == Content::Null))
         };
         let named = [("clusters", "clusters"), ("target", "Gateways")];
-        let empty = named.into_iter().filter(|(field, _)| is_empty(field));
-        empty
-            .map(|(field, things)| {
-                let problem = self.problem(&["spec", field], format!("spec.{field} says nothing"));
-                problem.hint(format!("leave it out to have the overlay for all {things}"))
-            })
-            .collect()
+        let problem = |(field, things): (&str, &str)| {
+            let problem = self.document.problem(&["spec", field], format!("spec.{field} says nothing"));
+            problem.hint(format!("leave it out to have the overlay for all {things}"))
+        };
+        named.into_iter().filter(|(field, _)| is_empty(field)).map(problem).collect()
     }
 }

@@ -141,6 +141,7 @@ fn pairs<T>(all: &[T]) -> impl Iterator<Item = (&T, &T)> {
 
 fn contradiction(one: &Overlay, place: Place, what: &str, there: &Place) -> Problem {
     let message = format!("{what} contradicts {there}, and both overlays {}", one.rank());
-    let problem = Problem::document(place, message).about(one.document.id.clone());
-    problem.hint("give one of them a higher priority, or a more specific target")
+    Problem::document(place, message)
+        .about(one.document.id.clone())
+        .hint("give one of them a higher priority, or a more specific target")
 }

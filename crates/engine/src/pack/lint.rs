@@ -11,7 +11,7 @@ use regex::Regex;
 use super::declared::whole;
 use super::manifest::Manifest;
 use super::{MANIFEST, PackError, document};
-use crate::check::{check_layer, suggest};
+use crate::check::{Mistake, check_layer, suggest};
 use crate::problem::{Place, Problem};
 use crate::schema::{Found, Schema};
 
@@ -83,9 +83,10 @@ fn unused_values(files: &BTreeMap<&str, &str>, manifest: &Manifest) -> Vec<Probl
 fn wrong_defaults(files: &BTreeMap<&str, &str>, manifest: &Manifest, schema: &Schema) -> Vec<Problem> {
     let Some(name) = &manifest.defaults else { return Vec::new() };
     let Ok(defaults) = document(files, name) else { return Vec::new() };
-    let problem = |mistake: crate::check::Mistake| {
-        let place = Place { file: name.as_str().into(), line: mistake.position.line, column: mistake.position.column };
-        Problem { hint: mistake.hint, ..Problem::document(place, mistake.message) }
+    let file = name.as_str().into();
+    let problem = |mistake: Mistake| {
+        let place = Place::at(&file, mistake.position);
+        mistake.at(place)
     };
     check_layer(&defaults, schema, "spec", &[]).into_iter().map(problem).collect()
 }
@@ -99,8 +100,7 @@ fn unknown_parameters(files: &BTreeMap<&str, &str>, manifest: &Manifest, schema:
                 let parts: Vec<&str> = path[1].split(['.', '?']).filter(|part| !part.is_empty()).collect();
                 found.extend(unknown(&parts, schema).map(|(message, near)| {
                     let line = u32::try_from(number + 1).unwrap_or_default();
-                    let problem = Problem::document(Place { file: file.into(), line, column: 0 }, message);
-                    Problem { hint: near, ..problem }
+                    Problem::document(Place { line, ..Place::file(file) }, message).meant(near)
                 }));
             }
         }
@@ -109,15 +109,14 @@ fn unknown_parameters(files: &BTreeMap<&str, &str>, manifest: &Manifest, schema:
 }
 
 /// Says where a path leaves the schema.
-fn unknown(parts: &[&str], schema: &Schema) -> Option<(String, Option<String>)> {
+fn unknown<'a>(parts: &[&str], schema: &'a Schema) -> Option<(String, Option<&'a str>)> {
     let follow = |end: usize| schema.follow(["spec"].into_iter().chain(parts[..end].iter().copied()));
     let end = (1..=parts.len()).find(|&end| matches!(follow(end), Found::Unknown))?;
     let known: Vec<&str> = match follow(end - 1) {
         Found::Rule(rule) => rule.properties.keys().map(String::as_str).collect(),
         Found::Anything | Found::Unknown => Vec::new(),
     };
-    let near = suggest(parts[end - 1], known).map(|near| format!("did you mean {near:?}?"));
-    Some((format!("the schema of the parameters has no {}", parts[..end].join(".")), near))
+    Some((format!("the schema of the parameters has no {}", parts[..end].join(".")), suggest(parts[end - 1], known)))
 }
 
 /// Parameters that people may set and nothing reads.
@@ -128,11 +127,7 @@ fn unused_parameters(files: &BTreeMap<&str, &str>, manifest: &Manifest, schema: 
     let mut read: BTreeSet<String> = manifest.overlays.iter().filter_map(|overlay| first(&overlay.path)).collect();
     for (_, text) in readers(files, manifest) {
         // Who passes all of them on reads each.
-        if text.contains("params |")
-            || text.contains("params)")
-            || text.contains("in params")
-            || text.contains("params[")
-        {
+        if ["params |", "params)", "in params", "params["].iter().any(|whole| text.contains(whole)) {
             return Vec::new();
         }
         read.extend(PARAMETER.captures_iter(text).filter_map(|path| first(path[1].trim_start_matches(['?', '.']))));

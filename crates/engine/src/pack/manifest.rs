@@ -36,7 +36,6 @@ pub struct Manifest {
     #[serde(default)]
     pub merge: Vec<Line>,
     /// The lowest layer of parameters, a file: of a pack without a generator of its own.
-    #[serde(default)]
     pub defaults: Option<String>,
     /// Values that are computed, in this order: of a pack without a generator of its own.
     #[serde(default)]
@@ -53,13 +52,10 @@ pub struct Manifest {
     #[serde(default)]
     pub kinds: Rows,
     /// The operator that provisions its specs where it is at work.
-    #[serde(default)]
     pub operator: Option<Operator>,
     /// The way in which its control plane is told that somebody else provisions a Gateway; absent if it cannot be told.
-    #[serde(default)]
     pub self_managed: Option<SelfManaged>,
     /// By what its objects are known on any cluster, whoever has made them.
-    #[serde(default)]
     pub traces: Option<Traces>,
     /// The parameters that patch what is rendered.
     #[serde(default)]
@@ -117,6 +113,11 @@ impl Manifest {
 }
 
 impl Claim {
+    /// Returns its name among the kinds that can be used.
+    pub(crate) fn name(&self) -> (String, String) {
+        (self.group.clone(), self.kind.clone())
+    }
+
     /// Reads the schema of its documents.
     pub(super) fn read_schema(&self, files: &BTreeMap<&str, &str>) -> Result<Schema, PackError> {
         let Some(name) = &self.schema else { return Ok(Schema::anything()) };
@@ -125,7 +126,7 @@ impl Claim {
 }
 
 /// A kind of documents that a pack takes for its own.
-#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct Claim {
     /// API group, empty for the core group.
@@ -135,7 +136,6 @@ pub struct Claim {
     /// Versions that are read.
     pub versions: Vec<String>,
     /// The file with the JSON schema of the whole document; absent: anything goes.
-    #[serde(default)]
     pub schema: Option<String>,
 }
 
@@ -161,24 +161,17 @@ pub struct Template {
 
 /// A template as it is written: its file, or that and a condition.
 #[derive(Deserialize)]
-#[serde(untagged)]
+#[serde(untagged, deny_unknown_fields)]
 enum WrittenTemplate {
     File(String),
-    Conditional(Conditional),
-}
-
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct Conditional {
-    file: String,
-    when: Option<String>,
+    Conditional { file: String, when: Option<String> },
 }
 
 impl From<WrittenTemplate> for Template {
     fn from(written: WrittenTemplate) -> Self {
         match written {
             WrittenTemplate::File(file) => Self { file, when: None },
-            WrittenTemplate::Conditional(Conditional { file, when }) => Self { file, when },
+            WrittenTemplate::Conditional { file, when } => Self { file, when },
         }
     }
 }
@@ -203,7 +196,6 @@ pub struct HealthHint {
     /// Their kind.
     pub kind: String,
     /// An expression of the templates' language that must be true; absent: always.
-    #[serde(default)]
     pub when: Option<String>,
     /// An expression in CEL over `object` that is true once the object is what it should be.
     pub current: String,
@@ -300,17 +292,5 @@ pub struct Kind {
     pub kind: String,
 }
 
-/// A kind of parameters.
-#[derive(Clone, Debug, Default, Deserialize)]
-#[serde(rename_all = "camelCase", deny_unknown_fields)]
-pub struct ParameterKind {
-    /// API group.
-    pub group: String,
-    /// Kind.
-    pub kind: String,
-    /// Versions that are read.
-    pub versions: Vec<String>,
-    /// The file with the JSON schema of what parameters say: of a pack without a generator of its own.
-    #[serde(default)]
-    pub schema: Option<String>,
-}
+/// A kind of parameters; its schema is that of what they say, of a pack without a generator of its own.
+pub type ParameterKind = Claim;

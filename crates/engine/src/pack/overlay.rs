@@ -103,19 +103,14 @@ impl<'a> Said<'a> {
     }
 
     fn place(&self, position: Position) -> Place {
-        Place { file: self.layer.file.clone(), line: position.line, column: position.column }
+        Place::at(&self.layer.file, position)
     }
 
     /// Returns the place of what a path leads to in this overlay, or of the nearest thing around it that exists.
     fn place_of(&self, path: &[Segment]) -> Place {
-        let step = |node: &'a Node, segment: &Segment| match segment {
-            Segment::Field(field) => node.get(field),
-            Segment::Index(index) => node.items().get(*index),
-            Segment::Key(key, value) => lint::items(node, key, value).next(),
-        };
         let mut deepest = self.node;
         for segment in path {
-            let Some(node) = step(deepest, segment) else { break };
+            let Some(node) = lint::step(deepest, segment) else { break };
             deepest = node;
         }
         self.place(deepest.position)

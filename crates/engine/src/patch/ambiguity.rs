@@ -3,7 +3,7 @@
 use serde_json::Value;
 
 use super::types::Type;
-use crate::diff::{Path, Segment};
+use crate::diff::{Path, Segment, plain};
 
 /// Items of a list that share a merge key, so that a patch cannot mean all but the first of them.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -68,9 +68,6 @@ fn shared(items: &[Value], key: &'static str, path: &[Segment]) -> Vec<Ambiguity
 }
 
 fn segment(item: &Value, index: usize, key: Option<&'static str>) -> Segment {
-    match key.and_then(|key| Some((key, item.get(key)?))) {
-        Some((key, Value::String(text))) => Segment::Key(key, text.clone()),
-        Some((key, value)) => Segment::Key(key, value.to_string()),
-        None => Segment::Index(index),
-    }
+    let known = key.and_then(|key| Some(Segment::Key(key, plain(item.get(key)?))));
+    known.unwrap_or(Segment::Index(index))
 }

@@ -49,6 +49,12 @@ impl Rules {
         }
     }
 
+    /// Returns items with what each is recognized by.
+    pub(super) fn items(&self, items: Vec<Value>, side: Side) -> Result<Vec<Item>, Mistake> {
+        let ids = self.ids(&items, side)?;
+        Ok(ids.into_iter().zip(items).map(|(id, value)| Item { id, value }).collect())
+    }
+
     /// Returns what each item is recognized by.
     pub(super) fn ids(&self, items: &[Value], side: Side) -> Result<Vec<Value>, Mistake> {
         let id = |(index, item)| self.id(item, side).map_err(|fault| Mistake::from(fault).in_item(index));
@@ -111,8 +117,7 @@ fn merge_by_key(object: Vec<Value>, patch: Vec<Value>, key: &'static str, rules:
     for (id, (index, item)) in wanted.iter().zip(patch) {
         list.add(id, item, rules.items).map_err(|mistake| mistake.in_item(index))?;
     }
-    let ids = rules.ids(&list.items, Side::Object)?;
-    let items = ids.into_iter().zip(list.items).map(|(id, value)| Item { id, value }).collect();
+    let items = rules.items(list.items, Side::Object)?;
     Ok(Merged { items: arrange(items, &wanted, &before)?, before: list.order })
 }
 

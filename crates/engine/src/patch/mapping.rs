@@ -6,7 +6,7 @@ use serde_json::{Map, Value};
 
 use super::fault::{Fault, Mistake, Side};
 use super::list::{self, Items, Merged, Rules};
-use super::order::{Item, arrange};
+use super::order::arrange;
 use super::types::Type;
 
 /// The directive that says what becomes of the mapping that it stands in.
@@ -98,9 +98,7 @@ fn in_order(
         (Some(object), None) => Merged { items: object, before },
         (None, patch) => Merged { items: patch.into_iter().flatten().filter_map(without_directives).collect(), before },
     };
-    let ids = rules.ids(&merged.items, side)?;
-    let items = ids.into_iter().zip(merged.items).map(|(id, value)| Item { id, value }).collect();
-    Ok(arrange(items, wanted, &merged.before)?)
+    Ok(arrange(rules.items(merged.items, side)?, wanted, &merged.before)?)
 }
 
 fn into_list(value: Value, side: Side) -> Result<Vec<Value>, Mistake> {

@@ -27,13 +27,13 @@ use super::fields::leaf::{Leaf, leaves, wholes};
 use super::fields::{difference, remove, union, without};
 use super::policies::Policies;
 use super::refusal::Reason;
-use crate::diff::{Difference, KEYS, identifies};
+use crate::diff::{Difference, key_of, leads_to};
 use crate::live::Live;
 use crate::marks::FIELD_MANAGER;
 use crate::mask::Masker;
 use crate::object::{Object, ObjectId};
 use crate::unit::Unit;
-use fights::{Fights, leads_to};
+use fights::Fights;
 use rules::{Ignore, Rule};
 use table::Table;
 
@@ -297,8 +297,9 @@ fn lay(body: &mut Value, over: &Value) {
         (Value::Object(body), Value::Object(over)) => {
             over.iter().for_each(|(field, over)| lay(body.entry(field.clone()).or_insert(Value::Null), over));
         }
-        (Value::Array(body), Value::Array(over)) if key_of(body, over).is_some() => {
-            let key = key_of(body, over).unwrap_or_default();
+        (Value::Array(body), Value::Array(over))
+            if let Some(key) = key_of(&[body, over]).filter(|_| !over.is_empty()) =>
+        {
             for over in over {
                 match body.iter_mut().find(|element| element[key] == over[key]) {
                     Some(element) => lay(element, over),
@@ -308,10 +309,6 @@ fn lay(body: &mut Value, over: &Value) {
         }
         (body, over) => *body = over.clone(),
     }
-}
-
-fn key_of(body: &[Value], over: &[Value]) -> Option<&'static str> {
-    KEYS.into_iter().find(|key| !over.is_empty() && identifies(key, body) && identifies(key, over))
 }
 
 /// Returns who owns which fields of a live object, as the API server writes it down.

@@ -6,12 +6,12 @@ use super::conflicts::{Negotiated, Verdict};
 use super::deployer::{Awaited, FromDeployer, GatewayState, held_by, other_owner, patch};
 use super::exclusive::is_taken;
 use super::guard::adopt::system;
-use super::policies::{Adopt, Policies};
+use super::namespaces::is_created;
+use super::policies::Adopt;
 use super::recreate::{Immutable, compared, consent};
 use super::refusal::Reason;
-use super::{Action, Generate, NamespaceState, Observed, Obstacle, Over, Step, is_created, owner};
+use super::{Action, Generate, Inputs, NamespaceState, Obstacle, Over, Step};
 use crate::diff::{Difference, differences};
-use crate::inventory::Inventory;
 use crate::live::Live;
 use crate::marks::{FIELD_MANAGER, Owner};
 use crate::object::Object;
@@ -21,9 +21,7 @@ use crate::unit::generated::Generated;
 /// The data from which a decision is made.
 pub(super) struct Decision<'a> {
     pub(super) unit: &'a Unit,
-    pub(super) observed: &'a Observed,
-    pub(super) owned: &'a Inventory,
-    pub(super) policies: &'a Policies,
+    pub(super) inputs: Inputs<'a>,
     /// The steps that are decided already.
     pub(super) before: &'a [Step],
 }
@@ -32,16 +30,16 @@ impl Decision<'_> {
     /// Decides what happens to one wanted object: the only place that makes this choice.
     pub(super) fn decide(&self, object: &Object) -> Result<Step, Reason> {
         let id = object.id();
-        if let Some(reason) = self.policies.forbids(id) {
+        if let Some(reason) = self.inputs.policies.forbids(id) {
             return Err(reason);
         }
-        if self.observed.unchanged.contains(id) {
+        if self.inputs.observed.unchanged.contains(id) {
             return Ok(self.step(object, Action::Unchanged, Vec::new()));
         }
-        if let Some(message) = self.observed.unknown.get(id) {
+        if let Some(message) = self.inputs.observed.unknown.get(id) {
             return Err(Reason::Unknown(message.clone()));
         }
-        match self.observed.live.get(id) {
+        match self.inputs.observed.live.get(id) {
             None => self.create(object),
             Some(live) if live.is_terminating() => Err(Reason::Terminating),
             Some(live) => self.change(object, live),
@@ -52,15 +50,15 @@ impl Decision<'_> {
     /// a file.
     pub(super) fn decide_generated(&self, generated: &Generated) -> Result<Step, Reason> {
         let object = &generated.object;
-        if self.observed.is_unmarked {
+        if self.inputs.observed.is_unmarked {
             let note = format!("{}, and never written to a file", generated.promise());
             let step = self.step(object, Action::Omit, Vec::new());
             return Ok(Step { object: None, note: Some(note), ..step });
         }
-        if self.observed.unchanged.contains(object.id()) {
+        if self.inputs.observed.unchanged.contains(object.id()) {
             return self.decide(object);
         }
-        let live = self.observed.live.get(object.id());
+        let live = self.inputs.observed.live.get(object.id());
         if let Some(kept) = live.and_then(|live| generated.kept(live)) {
             return self.decide(&kept);
         }
@@ -77,7 +75,7 @@ impl Decision<'_> {
     }
 
     fn create(&self, object: &Object) -> Result<Step, Reason> {
-        if let Some((times, rest)) = self.policies.conflicts.fights.deleted(object.id()) {
+        if let Some((times, rest)) = self.inputs.policies.conflicts.fights.deleted(object.id()) {
             let until = match rest {
                 0 => "the next round makes it again".to_owned(),
                 rest => format!("it is left alone for {rest} more rounds"),
@@ -88,8 +86,10 @@ impl Decision<'_> {
         }
         self.check_dry_run(object)?;
         let namespace = &object.id().namespace;
-        match self.observed.namespaces.get(namespace) {
-            Some(NamespaceState::Absent) if !self.policies.create_namespaces && !is_created(self.before, namespace) => {
+        match self.inputs.observed.namespaces.get(namespace) {
+            Some(NamespaceState::Absent)
+                if !self.inputs.policies.create_namespaces && !is_created(self.before, namespace) =>
+            {
                 return Err(Reason::NoNamespace(namespace.clone()));
             }
             Some(NamespaceState::Terminating) => return Err(Reason::NamespaceTerminating(namespace.clone())),
@@ -99,15 +99,15 @@ impl Decision<'_> {
     }
 
     fn change(&self, object: &Object, live: &Live) -> Result<Step, Reason> {
-        if let Some(manager) = held_by(self.unit, object.id(), live, self.observed.gateways.get(&self.unit.id)) {
+        if let Some(manager) = held_by(self.unit, object.id(), live, self.inputs.observed.gateways.get(&self.unit.id)) {
             return self.adopt_from_deployer(object, live, &manager);
         }
-        let owner = owner(live, self.observed, self.owned, &self.policies.marker);
-        let is_adoption = match (&owner, self.policies.adopt) {
+        let owner = self.inputs.owner(live);
+        let is_adoption = match (&owner, self.inputs.policies.adopt) {
             (Owner::Us, _) => false,
             (Owner::OtherSync(sync), _) if self.is_handed_over(sync, object)? => true,
-            (Owner::Nobody | Owner::Other(_), _) if system(live).is_some() => {
-                return Err(Reason::Foreign(system(live).unwrap_or_default().to_owned()));
+            (Owner::Nobody | Owner::Other(_), _) if let Some(system) = system(live) => {
+                return Err(Reason::Foreign(system.to_owned()));
             }
             (Owner::Nobody, Adopt::Confirm | Adopt::IfUnowned | Adopt::Always) | (Owner::Other(_), Adopt::Always) => {
                 true
@@ -124,11 +124,10 @@ impl Decision<'_> {
         {
             return self.recreate(object, live, immutable);
         }
-        let agreed = self.observed.agreed(self.unit, object, live, self.policies)?;
-        let after = self.check_dry_run(object)?;
-        let after = after.map_or(agreed.object.body(), |after| after.object.body());
-        let mut differences = differences(live.object.body(), after, FIELD_MANAGER, &self.policies.conflicts.masker);
-        // What another writer has laid out in his way is no difference; what we have written ourselves is kept to the letter.
+        let agreed = self.inputs.observed.agreed(self.unit, object, live, self.inputs.policies)?;
+        let after = self.check_dry_run(object)?.map_or(agreed.object.body(), |after| after.object.body());
+        let mut differences = self.differences(live.object.body(), after);
+        // What another writer has laid out in his way is no difference; what we have written is kept to the letter.
         differences.retain(|difference| !(is_adoption && difference.changes_nothing()));
         let action = match (is_adoption, differences.is_empty() && !agreed.is_due) {
             (true, _) => Action::Adopt(Over::of(live)),
@@ -143,7 +142,7 @@ impl Decision<'_> {
 
     /// A step that does what was agreed; where nothing is written nothing comes before it.
     fn agreed(&self, agreed: &Negotiated, action: Action, differences: Vec<Difference>) -> Step {
-        let fields = agreed.reported(&differences, &self.policies.conflicts.fights);
+        let fields = agreed.reported(&differences, &self.inputs.policies.conflicts.fights);
         // What somebody has added and the server would add by itself need not be removed.
         let is_removal = fields.iter().any(|field| field.verdict == Verdict::Removed);
         let is_needed = action.changes() && (agreed.is_due || is_removal);
@@ -153,21 +152,21 @@ impl Decision<'_> {
 
     /// Tells whether another of our syncs leaves an object to this one.
     fn is_handed_over(&self, sync: &str, object: &Object) -> Result<bool, Reason> {
-        if self.policies.renamed_from.contains(sync) {
+        if self.inputs.policies.renamed_from.contains(sync) {
             return Ok(true);
         }
-        let given_up = self.policies.claims.is_given_up(sync, object.id(), &self.unit.id);
+        let given_up = self.inputs.policies.claims.is_given_up(sync, object.id(), &self.unit.id);
         given_up.map_err(|why| Reason::Foreign(format!("{}, {why}", Owner::OtherSync(sync.to_owned()))))
     }
 
     /// Returns the step that replaces an object where a field cannot be changed, if it may be replaced and can be.
     fn recreate(&self, object: &Object, live: &Live, immutable: &Immutable) -> Result<Step, Reason> {
-        if self.observed.suspicion.is_some() {
+        if self.inputs.observed.suspicion.is_some() {
             return Err(Reason::SuspectInventory);
         }
         let fields = immutable.fields.join(", ");
         let refuse = |what: &str| Err(Reason::Immutable(format!("{fields} cannot be changed; {what}")));
-        if let Err(what) = consent(object, live, self.policies) {
+        if let Err(what) = consent(object, live, self.inputs.policies) {
             return refuse(&what);
         }
         let after = match &immutable.instead {
@@ -176,7 +175,7 @@ impl Decision<'_> {
             None => return refuse("its replacement was not dry-run yet; the next round will"),
         };
         let (before, after) = compared(live, after);
-        let differences = differences(&before, &after, FIELD_MANAGER, &self.policies.conflicts.masker);
+        let differences = self.differences(&before, &after);
         let note = format!("deleted and created again, because {fields} cannot be changed");
         Ok(Step { note: Some(note), ..self.step(object, Action::Recreate(Over::of(live)), differences) })
     }
@@ -184,22 +183,22 @@ impl Decision<'_> {
     fn adopt_from_deployer(&self, object: &Object, live: &Live, manager: &str) -> Result<Step, Reason> {
         let refuse = |what: &str| Reason::LiveDeployer(format!("{manager} provisions it for {}; {what}", self.unit.id));
         let awaits = self.awaits().map_err(|what| refuse(&what))?;
-        if !self.policies.adopt_deployer {
+        if !self.inputs.policies.adopt_deployer {
             return Err(refuse("`gatewright adopt` takes it over"));
         }
         if let Some(other) = other_owner(self.unit, live).or_else(|| system(live).map(str::to_owned)) {
             return Err(Reason::Foreign(other));
         }
-        match self.policies.marker.owner(&without_owners(live)) {
+        // Whoever its owner is, its marks tell whose it is.
+        match self.inputs.policies.marker.owner(&live.object.clone().without_metadata("ownerReferences")) {
             Owner::Us | Owner::Nobody => {}
-            Owner::Other(_) if self.policies.adopt == Adopt::Always => {}
+            Owner::Other(_) if self.inputs.policies.adopt == Adopt::Always => {}
             other @ (Owner::Other(_) | Owner::OtherSync(_) | Owner::OtherInstallation(_)) => {
                 return Err(Reason::Foreign(other.to_string()));
             }
         }
-        let after = self.check_dry_run(object)?;
-        let after = after.map_or(object.body(), |after| after.object.body());
-        let mut differences = differences(live.object.body(), after, FIELD_MANAGER, &self.policies.conflicts.masker);
+        let after = self.check_dry_run(object)?.map_or(object.body(), |after| after.object.body());
+        let mut differences = self.differences(live.object.body(), after);
         differences.retain(|difference| !difference.changes_nothing());
         let forbidden = self.unit.forbidden_label(object.id());
         // Once the Gateway is told it would be deleted, so that is not waited for.
@@ -219,7 +218,7 @@ impl Decision<'_> {
             return Ok(Some(Awaited { id, gvk, parameters: parameters.unwrap_or_default() }));
         }
         let can_be_told = self.unit.deployer.as_ref().is_some_and(|deployer| deployer.told_by.is_some());
-        match self.observed.gateways.get(&self.unit.id) {
+        match self.inputs.observed.gateways.get(&self.unit.id) {
             Some(GatewayState::Absent | GatewayState::SelfManaged { accepted: true }) => Ok(None),
             Some(GatewayState::SelfManaged { accepted: false }) => {
                 Err("it has not seen yet that the Gateway is self-managed, and the next round looks again".to_owned())
@@ -236,7 +235,7 @@ impl Decision<'_> {
 
     /// The answer to the dry runs of an object, if there were any.
     fn answer(&self, object: &Object) -> Option<&Result<Live, Obstacle>> {
-        self.observed.dry_runs.get(object.id()).map(|run| &run.result)
+        self.inputs.observed.dry_runs.get(object.id()).map(|run| &run.result)
     }
 
     fn check_dry_run(&self, object: &Object) -> Result<Option<&Live>, Reason> {
@@ -245,7 +244,8 @@ impl Decision<'_> {
             Some(Ok(after)) => Ok(Some(after)),
             // Something of ours has its place, and may go first.
             Some(Err(Obstacle::Invalid(message)))
-                if message.contains("already allocated") && is_taken(object, self.observed, self.owned) =>
+                if message.contains("already allocated")
+                    && is_taken(object, self.inputs.observed, self.inputs.owned) =>
             {
                 Ok(None)
             }
@@ -273,26 +273,13 @@ impl Decision<'_> {
         made.filter_map(|step| step.object.as_ref()).any(|object| is_it(object.body()))
     }
 
-    fn step(&self, object: &Object, action: Action, differences: Vec<Difference>) -> Step {
-        Step {
-            unit: self.unit.id.clone(),
-            id: object.id().clone(),
-            gvk: object.gvk(),
-            action,
-            object: Some(object.clone()),
-            first: Vec::new(),
-            differences,
-            fields: Vec::new(),
-            note: self.unit.notes.get(object.id()).cloned(),
-        }
+    fn differences(&self, before: &Value, after: &Value) -> Vec<Difference> {
+        differences(before, after, FIELD_MANAGER, &self.inputs.policies.conflicts.masker)
     }
-}
 
-/// A live object as its marks tell of it, whoever its owner is.
-fn without_owners(live: &Live) -> Object {
-    let mut body = live.object.body().clone();
-    if let Some(metadata) = body["metadata"].as_object_mut() {
-        metadata.remove("ownerReferences");
+    fn step(&self, object: &Object, action: Action, differences: Vec<Difference>) -> Step {
+        let note = self.unit.notes.get(object.id()).cloned();
+        let step = Step::new(&self.unit.id, object.id(), object.gvk(), action);
+        Step { object: Some(object.clone()), differences, note, ..step }
     }
-    Object::new(body).unwrap_or_else(|_| live.object.clone())
 }

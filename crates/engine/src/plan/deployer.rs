@@ -14,8 +14,8 @@ use super::Over;
 use super::conflicts::{is_applied_by, managed_fields};
 use super::fields::{difference, remove, union};
 use crate::live::Live;
-use crate::marks::{FIELD_MANAGER, OWN_PREFIX};
-use crate::object::{Gvk, Object, ObjectId};
+use crate::marks::{FIELD_MANAGER, OWN_PREFIX, named_owner};
+use crate::object::{Gvk, Object, ObjectId, group_kind};
 use crate::spec::GATEWAY_API;
 use crate::unit::Unit;
 
@@ -76,9 +76,7 @@ pub(super) fn held_by(unit: &Unit, id: &ObjectId, live: &Live, gateway: Option<&
 
 /// Returns the first owner of a live object that is not the Gateway of its unit, in words.
 pub(super) fn other_owner(unit: &Unit, live: &Live) -> Option<String> {
-    let other = references(live).iter().find(|reference| !is_of(reference, &unit.id))?;
-    let text = |field: &str| other[field].as_str().unwrap_or("?").to_owned();
-    Some(format!("{} {:?}, its ownerReference", text("kind"), text("name")))
+    references(live).iter().find(|reference| !is_of(reference, &unit.id)).map(named_owner)
 }
 
 /// Returns the patch that makes a live object ours; `marked` is what we want in its place, and `forbidden` a label that it
@@ -181,9 +179,7 @@ fn references(live: &Live) -> &[Value] {
 
 /// Tells whether a reference names a Gateway as the controller.
 fn is_of(reference: &Value, gateway: &ObjectId) -> bool {
-    let group = reference["apiVersion"].as_str().unwrap_or_default().split_once('/').map_or("", |(group, _)| group);
-    group == GATEWAY_API
-        && reference["kind"] == gateway.kind.as_str()
+    group_kind(reference) == (GATEWAY_API, &gateway.kind)
         && reference["name"] == gateway.name.as_str()
         && reference["controller"] == true
 }

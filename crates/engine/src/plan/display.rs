@@ -5,28 +5,13 @@ use std::fmt;
 
 use super::guard::Hold;
 use super::refusal::Refusal;
-use super::{Action, Plan, Step};
-
-impl Action {
-    /// Returns the sign for it, as in a diff.
-    fn sign(&self) -> char {
-        match self {
-            Self::CreateNamespace | Self::Create | Self::Generate(_) => '+',
-            Self::Update(_) => '~',
-            Self::Adopt(_) | Self::AdoptFromDeployer(_) => '&',
-            Self::Recreate(_) => '±',
-            Self::DeleteFirst(_) | Self::Prune(_) => '-',
-            Self::Release(_) => '>',
-            Self::Unchanged | Self::Omit => '=',
-            Self::Forget => 'x',
-        }
-    }
-}
+use super::{Plan, Step};
 
 /// One line, and below it a line for the note and for each difference. Secrets are masked.
 impl fmt::Display for Step {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} {} {}", self.action.sign(), self.action.word(), self.id)?;
+        let (sign, word) = self.action.told();
+        write!(f, "{sign} {word} {}", self.id)?;
         self.note.iter().try_for_each(|note| write!(f, "\n    {note}"))?;
         self.differences.iter().try_for_each(|difference| write!(f, "\n    {difference}"))
     }

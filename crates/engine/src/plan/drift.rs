@@ -64,9 +64,7 @@ impl<'a> Pair<'a> {
         let fields = self.agreed.reported(&found, &conflicts.fights);
         (found, fields)
     }
-}
 
-impl Pair<'_> {
     /// Tells whether a field has a value that nobody asks for: a dry run would show another one each time.
     fn is_chosen(&self, difference: &Difference) -> bool {
         let mut chosen = CHOSEN.iter().filter(|(end, _)| difference.path.ends_with(end));

@@ -8,23 +8,22 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::Value;
 
-use super::guard::token::HeldStep;
 use super::guard::{Guard, Hold};
-use super::policies::Policies;
-use super::refusal::{Reason, Refusal};
-use super::{Action, Observed, Plan, Step};
+use super::refusal::Reason;
+use super::{Action, Inputs, Observed, Plan, Step};
 use crate::inventory::Inventory;
 use crate::live::Live;
 use crate::object::{Object, ObjectId, group_kind};
 
 /// Finds what has to go first, and puts it there or holds what is about it.
-pub(super) fn arrange(plan: &mut Plan, observed: &Observed, owned: &Inventory, policies: &Policies) {
+pub(super) fn arrange(plan: &mut Plan, inputs: Inputs<'_>) {
+    let Inputs { observed, owned, .. } = inputs;
     let mut needs: BTreeMap<ObjectId, BTreeMap<ObjectId, (ObjectId, Vec<String>)>> = BTreeMap::new();
     let mut refused: BTreeMap<ObjectId, (ObjectId, String)> = BTreeMap::new();
     for step in &plan.steps {
         let Some(wanted) = wanted_places(step, observed) else { continue };
         for (holder, places) in holders(&step.id, &wanted, observed, owned) {
-            let is_pruned = plan.steps.iter().any(|step| step.id == holder && matches!(step.action, Action::Prune(_)));
+            let is_pruned = plan.prunes().any(|step| step.id == holder);
             let enforced: Vec<&str> = places.iter().filter(|place| is_enforced(place)).map(String::as_str).collect();
             if is_pruned {
                 needs.entry(step.unit.clone()).or_default().insert(holder, (step.id.clone(), places));
@@ -39,7 +38,7 @@ pub(super) fn arrange(plan: &mut Plan, observed: &Observed, owned: &Inventory, p
         plan.refuse_changes(&unit, &[(id, Reason::Taken(what))], owned);
     }
     for (unit, holders) in needs {
-        plan.release(&unit, &holders, observed, owned, policies);
+        plan.release(&unit, &holders, inputs);
     }
 }
 
@@ -58,14 +57,7 @@ pub(super) fn is_taken(object: &Object, observed: &Observed, owned: &Inventory) 
 
 impl Plan {
     /// Lets what others have go first, if that is approved; else all that is about it stays as it is.
-    fn release(
-        &mut self,
-        unit: &ObjectId,
-        holders: &BTreeMap<ObjectId, (ObjectId, Vec<String>)>,
-        observed: &Observed,
-        owned: &Inventory,
-        policies: &Policies,
-    ) {
+    fn release(&mut self, unit: &ObjectId, holders: &BTreeMap<ObjectId, (ObjectId, Vec<String>)>, inputs: Inputs<'_>) {
         let first = |step: &Step| Step {
             unit: unit.clone(),
             action: match &step.action {
@@ -75,25 +67,24 @@ impl Plan {
             note: holders.get(&step.id).map(|(needs, places)| format!("{} is for {needs}", places.join(", "))),
             ..step.clone()
         };
-        let is_holder = |step: &&Step| holders.contains_key(&step.id) && matches!(step.action, Action::Prune(_));
-        let released: Vec<Step> = self.steps.iter().filter(is_holder).map(first).collect();
+        let released: Vec<Step> = self.prunes().filter(|step| holders.contains_key(&step.id)).map(first).collect();
         let needed: BTreeSet<&ObjectId> = holders.values().map(|(needs, _)| needs).collect();
         let makes = self.steps.iter().filter(|step| needed.contains(&step.id));
-        let steps =
-            released.iter().chain(makes).map(|step| HeldStep::of(step, observed, &policies.conflicts.masker)).collect();
+        let steps = released.iter().chain(makes).map(|step| inputs.held(step)).collect();
         let texts = holders.iter().map(|(holder, (needs, places))| {
             format!("{holder}, which is to be deleted, has {} that {needs} needs", places.join(", "))
         });
-        let mut hold = Hold::on_unit(Guard::DeleteFirst, unit, texts.collect::<Vec<_>>().join("; "), steps);
-        "approve it to have the old one deleted right before the new one is made, with nothing in between"
-            .clone_into(&mut hold.hint);
-        let old: BTreeSet<ObjectId> = self.steps.iter().filter(is_holder).map(|step| step.unit.clone()).collect();
-        if self.stops(hold, observed, policies) {
+        let texts = texts.collect::<Vec<_>>().join("; ");
+        let hint = "approve it to have the old one deleted right before the new one is made, with nothing in between";
+        let is_holder = |step: &Step| holders.contains_key(&step.id) && matches!(step.action, Action::Prune(_));
+        let old: BTreeSet<ObjectId> =
+            self.steps.iter().filter(|step| is_holder(step)).map(|step| step.unit.clone()).collect();
+        if self.stops(Hold::on_unit(Guard::DeleteFirst, unit, texts, hint, steps), inputs) {
             let reasons: Vec<_> = needed.iter().map(|id| ((*id).clone(), Reason::Held(Guard::DeleteFirst))).collect();
-            self.refuse_changes(unit, &reasons, owned);
+            self.refuse_changes(unit, &reasons, inputs.owned);
             self.withhold(|step| old.contains(&step.unit), &Reason::Held(Guard::DeleteFirst));
         } else {
-            self.steps.retain(|step| !is_holder(&step));
+            self.steps.retain(|step| !is_holder(step));
             self.steps.extend(released);
         }
     }
@@ -101,14 +92,9 @@ impl Plan {
     /// Refuses all changes of a unit: those that are named for their reason, the others because of them.
     fn refuse_changes(&mut self, unit: &ObjectId, reasons: &[(ObjectId, Reason)], owned: &Inventory) {
         let is_change = |step: &Step| step.unit == *unit && step.action.changes() && !step.action.deletes();
-        let (refused, others): (Vec<Step>, Vec<Step>) =
-            std::mem::take(&mut self.steps).into_iter().partition(is_change);
-        self.steps = others;
-        for step in refused {
-            let known = reasons.iter().find(|(id, _)| *id == step.id).map(|(_, reason)| reason.clone());
-            self.unwrite(&step.id, owned);
-            let reason = known.unwrap_or(Reason::UnitHeld);
-            self.refusals.push(Refusal { unit: step.unit, id: step.id, reason });
+        let named = |step: &Step| reasons.iter().find(|(id, _)| *id == step.id).map(|(_, reason)| reason.clone());
+        for id in self.refuse(is_change, |step| named(step).unwrap_or(Reason::UnitHeld)) {
+            self.unwrite(&id, owned);
         }
     }
 }

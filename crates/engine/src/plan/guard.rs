@@ -16,7 +16,7 @@ use std::fmt;
 use serde::{Deserialize, Serialize};
 
 use super::policies::Policies;
-use super::{Action, Observed, Plan};
+use super::{Inputs, Observed, Plan};
 use crate::inventory::Inventory;
 use crate::object::ObjectId;
 use crate::problem::Scope;
@@ -86,21 +86,8 @@ impl Guard {
 
 impl fmt::Display for Guard {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::EmptyRender => "empty-render",
-            Self::MaxDelete => "max-delete",
-            Self::ClusterIdentity => "cluster-identity",
-            Self::OtherInstallation => "other-installation",
-            Self::Problem => "problem",
-            Self::Inventory => "inventory",
-            Self::Confirm => "confirm",
-            Self::Withdrawal => "withdrawal",
-            Self::SourceIdentity => "source-identity",
-            Self::OlderSource => "older-source",
-            Self::DeleteFirst => "delete-first",
-            Self::Adopt => "adopt",
-            Self::AdoptRestart => "adopt-restart",
-        })
+        // Stored holds have an older name of this one.
+        if *self == Self::DeleteFirst { f.write_str("delete-first") } else { self.serialize(f) }
     }
 }
 
@@ -108,10 +95,11 @@ impl fmt::Display for Guard {
 const PERCENT_COUNTS_FROM: usize = 3;
 
 /// Adds every guard that stops this plan.
-pub(super) fn add(plan: &mut Plan, rendering: &Rendering, observed: &Observed, owned: &Inventory, policies: &Policies) {
-    let empty = empty_render(plan, rendering, observed, owned, policies);
+pub(super) fn add(plan: &mut Plan, inputs: Inputs<'_>) {
+    let Inputs { rendering, observed, owned, policies } = inputs;
+    let empty = empty_render(plan, inputs);
     // Whoever approves what an empty source deletes has seen how much it is.
-    let much = if empty.is_none() { max_delete(plan, observed, owned, policies) } else { None };
+    let much = if empty.is_none() { max_delete(plan, inputs) } else { None };
     let holds = [
         other_installation(observed, owned, policies),
         two_names(observed, policies),
@@ -122,7 +110,7 @@ pub(super) fn add(plan: &mut Plan, rendering: &Rendering, observed: &Observed, o
         inventory(observed, policies),
     ];
     for hold in holds.into_iter().flatten() {
-        plan.stops(hold, observed, policies);
+        plan.stops(hold, inputs);
     }
 }
 
@@ -132,27 +120,22 @@ impl Hold {
     }
 
     /// A unit waits, and approval of these steps lifts it.
-    pub(super) fn on_unit(guard: Guard, unit: &ObjectId, message: String, steps: Vec<HeldStep>) -> Self {
-        let hint = "look at what goes, then approve it, or put the spec back".to_owned();
-        Self { guard, unit: Some(unit.clone()), message, hint, token: None, steps }
+    pub(super) fn on_unit(guard: Guard, unit: &ObjectId, message: String, hint: &str, steps: Vec<HeldStep>) -> Self {
+        Self { unit: Some(unit.clone()), steps, ..Self::on_sync(guard, message, hint) }
     }
 
-    fn with_prunes(self, plan: &Plan, observed: &Observed, policies: &Policies) -> Self {
+    fn with_prunes(self, plan: &Plan, inputs: Inputs<'_>) -> Self {
         let prunes = plan.steps.iter().filter(|step| step.action.deletes());
-        Self { steps: prunes.map(|step| HeldStep::of(step, observed, &policies.conflicts.masker)).collect(), ..self }
+        Self { steps: prunes.map(|step| inputs.held(step)).collect(), ..self }
     }
 }
 
 impl Plan {
     /// Adds a hold with its token, unless it is approved; tells whether it stops anything.
-    pub(super) fn stops(&mut self, mut hold: Hold, observed: &Observed, policies: &Policies) -> bool {
+    pub(super) fn stops(&mut self, mut hold: Hold, Inputs { observed, policies, .. }: Inputs<'_>) -> bool {
         hold.token = (!hold.steps.is_empty()).then(|| token::token(hold.guard, &hold.steps, observed, policies));
         let is_approved = hold.token.as_ref().is_some_and(|token| policies.approved.contains(token));
-        if is_approved {
-            self.lifted.push(hold);
-        } else {
-            self.holds.push(hold);
-        }
+        if is_approved { &mut self.lifted } else { &mut self.holds }.push(hold);
         !is_approved
     }
 
@@ -214,13 +197,8 @@ fn cluster_identity(observed: &Observed, owned: &Inventory, policies: &Policies)
     Some(Hold::on_sync(Guard::ClusterIdentity, message, &hint))
 }
 
-fn empty_render(
-    plan: &Plan,
-    rendering: &Rendering,
-    observed: &Observed,
-    owned: &Inventory,
-    policies: &Policies,
-) -> Option<Hold> {
+fn empty_render(plan: &Plan, inputs: Inputs<'_>) -> Option<Hold> {
+    let Inputs { rendering, owned, policies, .. } = inputs;
     let is_empty = rendering.units.is_empty() && rendering.broken.is_empty() && rendering.self_managed.is_empty();
     // What still stands in the source, or in that of another sync, is not deleted anyway.
     let is_wanted = |id: &ObjectId| rendering.documents.contains(id) || policies.claims.by(id).is_some();
@@ -233,15 +211,14 @@ fn empty_render(
         format!("the source renders to nothing, but {} owned here", are(owned.entries.len(), "object")),
         "check the source's ref and path; if all of it is to go, approve it, or set prune.allowEmpty: true for the sync",
     );
-    Some(hold.with_prunes(plan, observed, policies))
+    Some(hold.with_prunes(plan, inputs))
 }
 
-fn max_delete(plan: &Plan, observed: &Observed, owned: &Inventory, policies: &Policies) -> Option<Hold> {
-    let prunes = plan.steps.iter().filter(|step| matches!(step.action, Action::Prune(_)));
-    let units: BTreeSet<&ObjectId> = prunes.map(|step| &step.unit).collect();
-    let all = owned.units().len().max(1);
+fn max_delete(plan: &Plan, inputs: Inputs<'_>) -> Option<Hold> {
+    let units: BTreeSet<&ObjectId> = plan.prunes().map(|step| &step.unit).collect();
+    let all = inputs.owned.units().len().max(1);
     let percent = units.len() * 100 / all;
-    let limits = policies.max_delete;
+    let limits = inputs.policies.max_delete;
     let is_many = units.len() > limits.units;
     let is_much = units.len() >= PERCENT_COUNTS_FROM && percent > limits.percent;
     if !is_many && !is_much {
@@ -253,7 +230,7 @@ fn max_delete(plan: &Plan, observed: &Observed, owned: &Inventory, policies: &Po
         format!("objects of {} of {all} ({percent} %) would be deleted, and {allowed}", count(units.len(), "unit")),
         "check the source; if they are to go, approve it, or raise prune.maxDelete for the sync",
     );
-    Some(hold.with_prunes(plan, observed, policies))
+    Some(hold.with_prunes(plan, inputs))
 }
 
 fn problem(rendering: &Rendering, policies: &Policies) -> Option<Hold> {

@@ -33,15 +33,12 @@ pub(super) fn sort(steps: &mut [Step], units: &[Unit], kinds: &kinds::Table) {
             | Action::Unchanged
             | Action::Omit => 1,
         };
+        let turned = |step: &Step, place: u8| if phase(step) == 2 { u8::MAX - place } else { place };
         let rank = |step: &Step| match phase(step) {
-            2 => u8::MAX - kinds.order(&step.id) as u8,
-            _ if is_hidden(step) => Order::Parameters as u8,
-            _ => kinds.order(&step.id) as u8,
+            1 if is_hidden(step) => Order::Parameters as u8,
+            _ => turned(step, kinds.order(&step.id) as u8),
         };
-        let wave = |step: &Step| match phase(step) {
-            2 => u8::MAX - kinds.wave(&step.unit) as u8,
-            _ => kinds.wave(&step.unit) as u8,
-        };
+        let wave = |step: &Step| turned(step, kinds.wave(&step.unit) as u8);
         // What has to go first stands before what takes its place.
         let takes = |step: &Step| !matches!(step.action, Action::DeleteFirst(_));
         let key = |step| (phase(step), wave(step), &step.unit, rank(step), takes(step), &step.id);

@@ -80,13 +80,23 @@ pub(super) fn compared(live: &Live, stand_in: &Live) -> (Value, Value) {
     (before, after)
 }
 
+/// Fields of `metadata` that a server sets by itself.
+const SERVER_SET: [&str; 8] = [
+    "uid",
+    "resourceVersion",
+    "generation",
+    "creationTimestamp",
+    "deletionTimestamp",
+    "deletionGracePeriodSeconds",
+    "managedFields",
+    "selfLink",
+];
+
 /// Returns what has to be written to have an object back that was deleted.
 pub fn pre_image(live: &Live) -> Object {
     let mut body = live.object.body().clone();
     if let Some(metadata) = body["metadata"].as_object_mut() {
-        for field in ["uid", "resourceVersion", "creationTimestamp", "generation", "managedFields", "selfLink"] {
-            metadata.remove(field);
-        }
+        metadata.retain(|field, _| !SERVER_SET.contains(&field.as_str()));
     }
     if let Some(fields) = body.as_object_mut() {
         fields.remove("status");
@@ -100,15 +110,10 @@ fn without_allocated(body: &Value) -> Value {
         return body;
     }
     if let Some(spec) = body["spec"].as_object_mut() {
-        for field in ALLOCATED {
-            spec.remove(field);
-        }
+        spec.retain(|field, _| !ALLOCATED.contains(&field.as_str()));
     }
-    for port in body["spec"]["ports"].as_array_mut().into_iter().flatten() {
-        if let Some(port) = port.as_object_mut() {
-            port.remove("nodePort");
-        }
-    }
+    let ports = body["spec"]["ports"].as_array_mut().into_iter().flatten();
+    ports.filter_map(Value::as_object_mut).for_each(|port| drop(port.remove("nodePort")));
     body
 }
 

@@ -14,6 +14,7 @@ use serde_json::{Value, json};
 
 use super::conflicts::is_applied_by;
 use super::fields::{difference, extract, union};
+use super::recreate::pre_image;
 use super::refusal::{Reason, Refusal};
 use super::{Observed, owner};
 use crate::inventory::Inventory;
@@ -317,7 +318,7 @@ fn of_ours(live: &Live) -> Vec<&Value> {
 fn whole(live: &Live) -> Object {
     let fields: Vec<&Value> = writers(live.object.body()).map(|entry| &entry["fieldsV1"]).collect();
     if fields.is_empty() {
-        return without_server_set(live);
+        return pre_image(live);
     }
     without_others(live, with_fields(live, &fields))
 }
@@ -339,29 +340,6 @@ fn without_others(live: &Live, object: Object) -> Object {
 /// Fields that belong to others even if the object was ours: who asked to be told of its end, and what it would go
 /// with.
 const OF_OTHERS: [&str; 2] = ["finalizers", "ownerReferences"];
-
-/// Fields of `metadata` that a server sets by itself.
-const SERVER_SET: [&str; 8] = [
-    "uid",
-    "resourceVersion",
-    "generation",
-    "creationTimestamp",
-    "deletionTimestamp",
-    "deletionGracePeriodSeconds",
-    "managedFields",
-    "selfLink",
-];
-
-fn without_server_set(live: &Live) -> Object {
-    let mut body = live.object.body().clone();
-    if let Some(body) = body.as_object_mut() {
-        body.remove("status");
-    }
-    if let Some(metadata) = body["metadata"].as_object_mut() {
-        metadata.retain(|field, _| !SERVER_SET.contains(&field.as_str()));
-    }
-    Object::new(body).unwrap_or_else(|_| live.object.clone())
-}
 
 fn with_fields(live: &Live, fields: &[&Value]) -> Object {
     let body = live.object.body();

@@ -9,9 +9,9 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde::{Deserialize, Serialize};
 
-use super::guard::token::{HeldStep, wanted_digest};
+use super::guard::token::HeldStep;
 use super::refusal::{Reason, Refusal};
-use super::{Action, Observed, Plan, Step};
+use super::{Action, Inputs, Observed, Plan, Step};
 use crate::diff::Difference;
 use crate::fingerprint;
 use crate::inventory::Inventory;
@@ -48,8 +48,12 @@ pub struct SavedStep {
 
 /// Returns what is to be kept of a plan: every step that changes something, and those that wait for approval.
 pub fn saved(plan: &Plan, observed: &Observed, masker: &Masker) -> Vec<SavedStep> {
-    let mut steps: Vec<SavedStep> =
-        plan.steps.iter().filter(|step| is_kept(&step.action)).map(|step| of(step, observed, masker)).collect();
+    let of = |step: &Step| SavedStep {
+        differences: step.differences.clone(),
+        note: step.note.clone(),
+        ..held(&step.unit, &HeldStep::of(step, observed, masker), observed)
+    };
+    let mut steps: Vec<SavedStep> = plan.steps.iter().filter(|step| is_kept(&step.action)).map(of).collect();
     for hold in &plan.holds {
         let Some(unit) = &hold.unit else { continue };
         steps.extend(hold.steps.iter().map(|step| held(unit, step, observed)));
@@ -60,19 +64,6 @@ pub fn saved(plan: &Plan, observed: &Observed, masker: &Masker) -> Vec<SavedStep
 /// A namespace that is made for objects belongs to them.
 fn is_kept(action: &Action) -> bool {
     action.changes() && *action != Action::CreateNamespace
-}
-
-fn of(step: &Step, observed: &Observed, masker: &Masker) -> SavedStep {
-    SavedStep {
-        unit: step.unit.clone(),
-        id: step.id.clone(),
-        action: step.action.word().to_owned(),
-        uid: observed.live.get(&step.id).map(|live| live.uid.clone()),
-        fingerprint: observed.live.get(&step.id).map(touched),
-        wanted: step.object.as_ref().map(|object| wanted_digest(object, masker)),
-        differences: step.differences.clone(),
-        note: step.note.clone(),
-    }
 }
 
 fn held(unit: &ObjectId, step: &HeldStep, observed: &Observed) -> SavedStep {
@@ -97,7 +88,8 @@ fn touched(live: &Live) -> String {
 }
 
 /// Takes everything out of a plan that is not exactly as it was kept.
-pub(super) fn pin(plan: &mut Plan, kept: &[SavedStep], observed: &Observed, owned: &Inventory, masker: &Masker) {
+pub(super) fn pin(plan: &mut Plan, kept: &[SavedStep], inputs: Inputs<'_>) {
+    let Inputs { observed, owned, policies, .. } = inputs;
     let by_unit = |steps: &[SavedStep]| {
         let mut units: BTreeMap<ObjectId, Vec<SavedStep>> = BTreeMap::new();
         for step in steps {
@@ -105,7 +97,7 @@ pub(super) fn pin(plan: &mut Plan, kept: &[SavedStep], observed: &Observed, owne
         }
         units
     };
-    let (before, now) = (by_unit(kept), by_unit(&saved(plan, observed, masker)));
+    let (before, now) = (by_unit(kept), by_unit(&saved(plan, observed, &policies.conflicts.masker)));
     let mut refused: BTreeMap<ObjectId, Reason> = BTreeMap::new();
     for (unit, steps) in &before {
         if let Some(what) = changed(steps, now.get(unit).map_or(&[], Vec::as_slice)) {
@@ -147,15 +139,12 @@ fn changed(before: &[SavedStep], now: &[SavedStep]) -> Option<String> {
 impl Plan {
     /// Takes all changes of a unit out of the plan. Where nothing would be changed a unit that moved is still named.
     fn leave(&mut self, unit: &ObjectId, reason: &Reason, owned: &Inventory) {
-        let is_change = |step: &Step| step.unit == *unit && step.action.changes();
-        let (left, others): (Vec<Step>, Vec<Step>) = std::mem::take(&mut self.steps).into_iter().partition(is_change);
-        self.steps = others;
+        let left = self.refuse(|step| step.unit == *unit && step.action.changes(), |_| reason.clone());
         if left.is_empty() && matches!(reason, Reason::Stale(_)) {
             self.refusals.push(Refusal { unit: unit.clone(), id: unit.clone(), reason: reason.clone() });
         }
-        for step in left {
-            self.unwrite(&step.id, owned);
-            self.refusals.push(Refusal { unit: step.unit, id: step.id, reason: reason.clone() });
+        for id in left {
+            self.unwrite(&id, owned);
         }
     }
 

@@ -5,27 +5,19 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use super::{Observed, Plan, Policies, Reason, Refusal};
-use crate::inventory::Inventory;
+use super::{Inputs, Plan, Reason, Refusal};
 use crate::reading::Unclear;
 use crate::unit::Unit;
 
 impl Plan {
     /// A unit of which a file cannot be read stays as it is, and is remembered with that file.
-    pub(super) fn hold_unit(
-        &mut self,
-        unit: &Unit,
-        lost: BTreeMap<Arc<str>, Unclear>,
-        observed: &Observed,
-        owned: &Inventory,
-        policies: &Policies,
-    ) {
+    pub(super) fn hold_unit(&mut self, unit: &Unit, lost: BTreeMap<Arc<str>, Unclear>, inputs: Inputs<'_>) {
         let unclear = lost.values().next().map(ToString::to_string).unwrap_or_default();
         let unit = Unit { files: unit.files.iter().cloned().chain(lost.into_keys()).collect(), ..unit.clone() };
-        for (id, decided) in self.decided(&unit, observed, owned, policies) {
+        for (id, decided) in self.decided(&unit, inputs) {
             let reason = match decided {
                 Ok(step) if !step.action.changes() => {
-                    self.add_step(step, &unit, observed);
+                    self.add_step(step, &unit, inputs.observed);
                     continue;
                 }
                 Ok(_) => Reason::Unreadable(unclear.clone()),

@@ -10,9 +10,8 @@ use std::sync::Arc;
 
 use super::guard::token::HeldStep;
 use super::guard::{Guard, Hold};
-use super::policies::Policies;
 use super::refusal::{Reason, Refusal};
-use super::{Action, Observed, Over, Plan, Step};
+use super::{Action, Inputs, Over, Plan, Step};
 use crate::inventory::{Entry, Inventory};
 use crate::kinds::{self, row::Wave};
 use crate::object::ObjectId;
@@ -119,13 +118,12 @@ pub(super) fn plan_deletions(
     plan: &mut Plan,
     candidates: BTreeMap<&ObjectId, Vec<Candidate<'_>>>,
     evidence: &Evidence<'_>,
-    observed: &Observed,
-    policies: &Policies,
+    inputs: Inputs<'_>,
 ) {
     for (unit, candidates) in candidates {
         let proof = evidence.of(unit).or_else(|unclear| {
             let hold = hold(unit, candidates.iter().map(Candidate::held).collect(), &unclear);
-            if plan.stops(hold, observed, policies) { Err(()) } else { Ok(Withdrawn(())) }
+            if plan.stops(hold, inputs) { Err(()) } else { Ok(Withdrawn(())) }
         });
         match proof {
             Ok(proof) => plan.steps.extend(candidates.into_iter().map(|candidate| candidate.step(&proof))),
@@ -144,17 +142,8 @@ impl Candidate<'_> {
     }
 
     fn step(self, proof: &Withdrawn) -> Step {
-        Step {
-            unit: self.entry.unit.clone(),
-            id: self.id.clone(),
-            gvk: self.entry.gvk.clone(),
-            action: Action::Prune(Deletion { over: self.over, _proof: proof.clone() }),
-            object: None,
-            first: Vec::new(),
-            differences: Vec::new(),
-            fields: Vec::new(),
-            note: None,
-        }
+        let action = Action::Prune(Deletion { over: self.over, _proof: proof.clone() });
+        Step::new(&self.entry.unit, self.id, self.entry.gvk.clone(), action)
     }
 }
 
@@ -164,9 +153,8 @@ fn hold(unit: &ObjectId, steps: Vec<HeldStep>, unclear: &BTreeSet<Unclear>) -> H
         count(steps.len(), "object"),
         in_words(unclear)
     );
-    let mut hold = Hold::on_unit(Guard::Withdrawal, unit, message, steps);
-    "correct the source; if all of this is to be deleted, approve it".clone_into(&mut hold.hint);
-    hold
+    let hint = "correct the source; if all of this is to be deleted, approve it";
+    Hold::on_unit(Guard::Withdrawal, unit, message, hint, steps)
 }
 
 fn in_words(unclear: &BTreeSet<Unclear>) -> String {
@@ -188,30 +176,23 @@ struct Open<'a> {
 
 /// Holds the deletion of units that may be replaced by what was refused or is broken. Where a unit waits for approval
 /// already, that is one more thing to know about it.
-pub(super) fn hold_replaced(
-    plan: &mut Plan,
-    rendering: &Rendering,
-    observed: &Observed,
-    owned: &Inventory,
-    policies: &Policies,
-) {
+pub(super) fn hold_replaced(plan: &mut Plan, inputs: Inputs<'_>) {
     let mut units: BTreeMap<ObjectId, Vec<HeldStep>> = BTreeMap::new();
-    let prunes = plan.steps.iter().filter(|step| matches!(step.action, Action::Prune(_)));
-    for step in prunes.filter(|step| !plan.is_approved(&step.unit)) {
-        let held = HeldStep::of(step, observed, &policies.conflicts.masker);
-        units.entry(step.unit.clone()).or_default().push(held);
+    for step in plan.prunes().filter(|step| !plan.is_approved(&step.unit)) {
+        units.entry(step.unit.clone()).or_default().push(inputs.held(step));
     }
     let waiting = plan.holds.iter().filter(|hold| hold.guard == Guard::Confirm).filter_map(|hold| hold.unit.clone());
     units.extend(waiting.map(|unit| (unit, Vec::new())));
     if units.is_empty() {
         return;
     }
+    let Inputs { rendering, owned, policies, .. } = inputs;
     for (unit, unclear) in unclear(&open(plan, rendering, owned), units.keys(), owned, &policies.kinds) {
         let steps = units.remove(&unit).unwrap_or_default();
         let held = plan.holds.iter_mut().find(|hold| hold.unit.as_ref() == Some(&unit));
         if let Some(hold) = held.filter(|_| steps.is_empty()) {
             hold.message = format!("{}; {}", hold.message, in_words(&unclear));
-        } else if plan.stops(hold(&unit, steps, &unclear), observed, policies) {
+        } else if plan.stops(hold(&unit, steps, &unclear), inputs) {
             plan.withhold(|step| step.unit == unit, &Reason::Held(Guard::Withdrawal));
         }
     }

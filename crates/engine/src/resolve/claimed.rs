@@ -4,7 +4,6 @@
 //! Parameters may be claimed themselves: where no other spec refers to them, they are a spec of their own.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::Arc;
 
 use super::{Context, Resolution, Resolved};
 use crate::merge::origin::LayerName;
@@ -57,8 +56,7 @@ fn twins(specs: &Specs, packs: &Packs) -> BTreeMap<ObjectId, Option<Problem>> {
             let problem = (index > 0).then(|| {
                 let (group, other) = (&document.id.group, &first.id.group);
                 let message = format!("it stands here in group {group}, and at {} in {other}", first.place());
-                let problem = Problem::document(document.place(), message).about(document.id.clone());
-                problem.hint("remove one of the two; until then neither is used")
+                document.problem(&[], message).hint("remove one of the two; until then neither is used")
             });
             twins.insert(document.id.clone(), problem);
         }
@@ -90,37 +88,20 @@ fn parameters_of(document: &Document, pack: &Pack) -> Option<(ObjectId, bool)> {
 
 impl<'a> Context<'a> {
     fn claimed(&self, pack: &'a Pack, overlays: &Assignment<'a>) -> Result<Resolution<'a>, Box<Problem>> {
-        let mut files = BTreeSet::from([Arc::clone(&self.document.file)]);
-        let mut layers: Vec<_> = pack.settings_layer().into_iter().collect();
+        let mut resolved = Resolved::new(self.document, self.specs, nameless(self.document), pack);
         match parameters_of(self.document, pack) {
             None => {
                 self.check_freedom()?;
-                layers.extend(self.parameters(LayerName::Parameters, &self.document.id, &mut files).ok());
+                // Without a spec they say nothing.
+                drop(self.add_layer(LayerName::Parameters, &self.document.id, &mut resolved));
             }
             Some((id, is_named)) if is_named || (self.specs.has(&id) && !is_shared(&id.group, &id.kind)) => {
-                let at = |message: String| self.problem(&["metadata", "annotations", PARAMETERS], message);
-                layers.push(self.parameters(LayerName::Parameters, &id, &mut files).map_err(at)?);
+                let at = |message: String| self.document.problem(&["metadata", "annotations", PARAMETERS], message);
+                self.add_layer(LayerName::Parameters, &id, &mut resolved).map_err(at)?;
             }
             Some(_) => {}
         }
-        let overlays = self.overlays(overlays)?.to_vec();
-        let mistakes = self.overlay_layers(&overlays, &pack.own, &mut layers);
-        if !mistakes.is_empty() {
-            return Ok(Resolution::Broken(mistakes));
-        }
-        files.extend(overlays.iter().map(|overlay| Arc::clone(&overlay.document.file)));
-        Ok(Resolution::Ready(Box::new(Resolved {
-            document: self.document,
-            specs: self.specs,
-            gateway: nameless(self.document),
-            pack,
-            kind: &pack.own,
-            listener_sets: Vec::new(),
-            listener_set_documents: Vec::new(),
-            layers,
-            overlays,
-            files,
-        })))
+        self.governed(resolved, overlays)
     }
 
     /// Parameters are a spec of their own where nothing refers to them, and that must be certain.
@@ -129,7 +110,7 @@ impl<'a> Context<'a> {
         unreadable.map_or(Ok(()), |problem| {
             let message =
                 format!("{} cannot be read, and may hold the spec that these parameters are for", problem.place);
-            Err(Box::new(self.problem(&[], message)))
+            Err(Box::new(self.document.problem(&[], message)))
         })
     }
 }

@@ -5,30 +5,14 @@
 
 use std::collections::BTreeMap;
 
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::Value;
 
-use super::Metadata;
+use super::Resource;
 
 /// A request for a data plane.
-#[derive(Clone, Debug, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
-pub struct Gateway {
-    /// `gateway.networking.k8s.io/v1`.
-    pub api_version: String,
-    /// `Gateway`.
-    pub kind: String,
-    /// Name, namespace, labels.
-    #[schemars(with = "ObjectMeta")]
-    pub metadata: Metadata,
-    /// The spec of the Gateway: what is asked for.
-    pub spec: GatewaySpec,
-    /// Written by controllers; ignored.
-    #[serde(default)]
-    pub status: Option<Value>,
-}
+pub type Gateway = Resource<GatewaySpec>;
 
 /// The spec of a Gateway: what it asks for.
 #[derive(Clone, Debug, Default, Deserialize, JsonSchema)]
@@ -46,16 +30,12 @@ pub struct GatewaySpec {
     #[schemars(length(max = 16))]
     pub addresses: Vec<Address>,
     /// Settings for the objects that are made for it (GEP-1867).
-    #[serde(default)]
     pub infrastructure: Option<Infrastructure>,
     /// Which `ListenerSets` may attach.
-    #[serde(default)]
     pub allowed_listeners: Option<Value>,
     /// TLS between clients, gateway and backends (GEP-91, GEP-3155).
-    #[serde(default)]
     pub tls: Option<Value>,
     /// Experimental (GEP-3793); changes no infrastructure.
-    #[serde(default)]
     pub default_scope: Option<String>,
 }
 
@@ -78,13 +58,10 @@ pub struct Listener {
     #[schemars(length(min = 1, max = 255))]
     pub protocol: String,
     /// Changes no infrastructure.
-    #[serde(default)]
     pub hostname: Option<String>,
     /// Certificates; read by the data plane's control plane.
-    #[serde(default)]
     pub tls: Option<Value>,
     /// Changes no infrastructure.
-    #[serde(default)]
     pub allowed_routes: Option<Value>,
 }
 
@@ -95,7 +72,6 @@ pub struct Address {
     #[serde(default, rename = "type")]
     pub kind: Option<String>,
     /// Absent or empty: any.
-    #[serde(default)]
     pub value: Option<String>,
 }
 
@@ -110,7 +86,6 @@ pub struct Infrastructure {
     #[serde(default)]
     pub annotations: BTreeMap<String, String>,
     /// Parameters of this Gateway, in its own namespace.
-    #[serde(default)]
     pub parameters_ref: Option<LocalRef>,
 }
 
@@ -126,22 +101,7 @@ pub struct LocalRef {
 }
 
 /// A kind of Gateways: who provisions them, and with which parameters.
-#[derive(Clone, Debug, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
-pub struct GatewayClass {
-    /// `gateway.networking.k8s.io/v1`.
-    pub api_version: String,
-    /// `GatewayClass`.
-    pub kind: String,
-    /// Its name; classes have no namespace.
-    #[schemars(with = "ObjectMeta")]
-    pub metadata: Metadata,
-    /// The spec of the class.
-    pub spec: GatewayClassSpec,
-    /// Written by controllers; ignored.
-    #[serde(default)]
-    pub status: Option<Value>,
-}
+pub type GatewayClass = Resource<GatewayClassSpec>;
 
 /// The spec of a class.
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
@@ -151,10 +111,8 @@ pub struct GatewayClassSpec {
     #[schemars(length(min = 1, max = 253))]
     pub controller_name: String,
     /// Parameters of all Gateways of the class.
-    #[serde(default)]
     pub parameters_ref: Option<ClassRef>,
     /// For people.
-    #[serde(default)]
     pub description: Option<String>,
 }
 
@@ -168,6 +126,5 @@ pub struct ClassRef {
     /// Name.
     pub name: String,
     /// Namespace; needed when the kind has namespaces.
-    #[serde(default)]
     pub namespace: Option<String>,
 }

@@ -13,6 +13,7 @@ use super::{Document, Metadata};
 use crate::patch::PatchType;
 use crate::problem::Problem;
 use crate::selector::{ClusterSelector, Expression};
+use crate::tree::is_within;
 
 /// The API group of what only gatewright reads.
 pub const GROUP: &str = "gatewright.dev";
@@ -46,11 +47,7 @@ impl OverlayFolders {
     /// Tells whether a file is in one of them.
     pub(crate) fn hold(&self, file: &str) -> bool {
         let Self::Named(folders) = self else { return true };
-        let is_in = |folder: &String| {
-            folder.is_empty()
-                || file.strip_prefix(folder.as_str()).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
-        };
-        folders.iter().any(is_in)
+        folders.iter().any(|folder| folder.is_empty() || is_within(file, folder))
     }
 
     /// Returns what is wrong with an overlay that stands elsewhere. It holds nobody: else whoever may write anywhere in
@@ -60,9 +57,8 @@ impl OverlayFolders {
         if !is_overlay || self.hold(&document.file) {
             return None;
         }
-        let problem = Problem::document(document.place(), "overlays of this folder do not count");
         let hint = "move it to a folder of the platform, or name its folder in overlays.paths of the sync";
-        Some(problem.about(document.id.clone()).hint(hint))
+        Some(document.problem(&[], "overlays of this folder do not count").hint(hint))
     }
 }
 
@@ -141,13 +137,10 @@ pub struct SpecName {
     #[schemars(length(min = 1))]
     pub kind: String,
     /// API group; absent: any.
-    #[serde(default)]
     pub group: Option<String>,
     /// Namespace; absent: any.
-    #[serde(default)]
     pub namespace: Option<String>,
     /// Name; absent: any.
-    #[serde(default)]
     pub name: Option<String>,
 }
 
@@ -172,7 +165,6 @@ pub struct ObjectPatch {
     #[serde(default, rename = "type")]
     pub kind: Option<PatchType>,
     /// The key of a `ConfigMap`'s `data` whose YAML or JSON is patched instead of the object.
-    #[serde(default)]
     #[schemars(length(min = 1))]
     pub data_key: Option<String>,
     /// The patch.
@@ -184,13 +176,11 @@ pub struct ObjectPatch {
 #[schemars(extend("x-gatewright-slips" = {"namespace": "all objects of a Gateway are in its namespace"}))]
 pub struct ObjectTarget {
     /// API group, empty for the core group; absent: any.
-    #[serde(default)]
     pub group: Option<String>,
     /// Kind.
     #[schemars(length(min = 1))]
     pub kind: String,
     /// Name; absent: any.
-    #[serde(default)]
     pub name: Option<String>,
 }
 
@@ -202,7 +192,6 @@ pub struct Bound {
     #[schemars(length(min = 1))]
     pub rule: String,
     /// The message for somebody who breaks it.
-    #[serde(default)]
     pub message: Option<String>,
 }
 

@@ -6,7 +6,6 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use super::place;
 use crate::interrupt;
 use crate::problem::{Place, Problem};
 use crate::tree::Entry;
@@ -38,7 +37,7 @@ fn read_within<'a>(files: impl Iterator<Item = (&'a str, &'a Entry)>, most: usiz
                 Err(Problem::file(Place::file(Arc::clone(&file)), reason.clone()))
             }
             Entry::Text(text) => yaml::parse_within(text, room)
-                .map_err(|error| Problem::file(place(&file, error.position), error.message))
+                .map_err(|error| Problem::file(Place::at(&file, error.position), error.message))
                 .inspect(|parsed| {
                     taken += parsed.bytes;
                     kept.insert((parsed.bytes, read.len()));

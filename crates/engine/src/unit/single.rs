@@ -4,7 +4,7 @@ use serde_json::Value;
 
 use super::generated::Generated;
 use super::written::written;
-use super::{Deletes, Options, Source, finish, subject, values};
+use super::{Options, Source, finish, subject, values};
 use crate::marks::OWN_PREFIX;
 use crate::merge::origin::Merged;
 use crate::object::{Object, ObjectId};
@@ -42,39 +42,26 @@ pub(crate) fn objects(
     options: &Options,
 ) -> Result<Option<Vec<Object>>, Vec<Problem>> {
     let made = rendered(resolved, subject, parameters, (options, &mut Touched::new()), &mut Vec::new())?;
-    Ok(match made {
-        Made::Rendered(Rendered { objects, generated }) | Made::PassedOn(Rendered { objects, generated }) => {
-            Some(objects.into_iter().chain(generated.into_iter().map(|generated| generated.object)).collect())
-        }
-        Made::SelfManaged => None,
-    })
+    let generated = made.generated.into_iter().map(|generated| generated.object);
+    Ok((made.way != Way::SelfManaged).then(|| made.objects.into_iter().chain(generated).collect()))
 }
 
-/// The outcome for a spec.
-pub(super) enum Made {
+/// The way in which a spec comes to the cluster.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Way {
     /// Templates have made objects of it.
-    Rendered(Rendered),
+    Rendered,
     /// It goes to the cluster as it is, for an operator.
-    PassedOn(Rendered),
+    PassedOn,
     /// Somebody else provisions it.
     SelfManaged,
 }
 
-/// The output of templates.
-#[derive(Default)]
-pub(super) struct Rendered {
+/// The outcome for a spec.
+pub(super) struct Made {
+    pub(super) way: Way,
     pub(super) objects: Vec<Object>,
     pub(super) generated: Vec<Generated>,
-}
-
-impl Rendered {
-    /// Has nothing bear the label by which a control plane would find and delete it.
-    pub(super) fn hidden_from(mut self, deletes: Option<&Deletes>) -> Self {
-        if let Some(deletes) = deletes {
-            self.objects = self.objects.into_iter().map(|object| deletes.hide(object)).collect();
-        }
-        self
-    }
 }
 
 /// Makes the objects of one spec; warnings that hold nothing back become `warnings`.
@@ -87,7 +74,9 @@ pub(super) fn rendered(
 ) -> Result<Made, Vec<Problem>> {
     let fail = |message: String| vec![subject.problem(&message)];
     let (objects, generated, values) = match resolved.kind.generator.values(subject, parameters)? {
-        Provision::SelfManaged => return Ok(Made::SelfManaged),
+        Provision::SelfManaged => {
+            return Ok(Made { way: Way::SelfManaged, objects: Vec::new(), generated: Vec::new() });
+        }
         Provision::PassThrough(bodies) => {
             let objects = bodies.iter().map(|body| passed_on(subject, body));
             (objects.collect::<Result<_, _>>().map_err(|problem| vec![*problem])?, Vec::new(), None)
@@ -109,13 +98,9 @@ pub(super) fn rendered(
     if let Some(object) = all.into_iter().find(|object| has_own_prefix(object)) {
         return Err(fail(format!("{} has a label or annotation below {OWN_PREFIX}, which is ours", object.id())));
     }
-    Ok(match values {
-        Some(values) => {
-            let objects = resolved.pack.with_health(objects, &values).map_err(|error| fail(error.line()))?;
-            Made::Rendered(Rendered { objects, generated })
-        }
-        None => Made::PassedOn(Rendered { objects, generated }),
-    })
+    let Some(values) = values else { return Ok(Made { way: Way::PassedOn, objects, generated }) };
+    let objects = resolved.pack.with_health(objects, &values).map_err(|error| fail(error.line()))?;
+    Ok(Made { way: Way::Rendered, objects, generated })
 }
 
 /// Fills the templates of a pack.

@@ -15,7 +15,7 @@ use crate::object::{Gvk, Object, ObjectId};
 use crate::pack::manifest::Traces;
 use crate::pack::{Pack, Packs};
 use crate::problem::Problem;
-use crate::resolve::{Resolved, parent};
+use crate::resolve::{Resolved, listener_sets};
 use crate::spec::gateway::GatewayClass;
 use crate::spec::listener_set::ListenerSet;
 use crate::spec::overlay::GROUP as OWN_GROUP;
@@ -29,7 +29,7 @@ const DESCRIPTION: &str = "kubernetes.io/description";
 pub(super) struct Writer<'a> {
     specs: &'a Specs,
     options: &'a Options,
-    sets: BTreeMap<ObjectId, Vec<&'a Document>>,
+    sets: BTreeMap<ObjectId, Vec<(&'a Document, ListenerSet)>>,
     /// Parameters that go along, with the units that refer to them.
     parameters: BTreeMap<ObjectId, BTreeSet<ObjectId>>,
 }
@@ -94,12 +94,7 @@ pub(super) fn kinds(packs: &Packs) -> BTreeSet<(String, String)> {
 impl<'a> Writer<'a> {
     /// Prepares for a source.
     pub(super) fn new(specs: &'a Specs, options: &'a Options) -> Self {
-        let mut sets: BTreeMap<ObjectId, Vec<_>> = BTreeMap::new();
-        for document in specs.of_kind(GATEWAY_API, "ListenerSet").filter(|_| options.apply_specs) {
-            if let Ok(set) = document.read::<ListenerSet>() {
-                sets.entry(parent(specs, document, &set)).or_default().push(document);
-            }
-        }
+        let sets = if options.apply_specs { listener_sets(specs) } else { BTreeMap::new() };
         Self { specs, options, sets, parameters: BTreeMap::new() }
     }
 
@@ -117,8 +112,7 @@ impl<'a> Writer<'a> {
                 "with specs: apply the control plane would provision it too, and that of pack {:?} cannot be told not to",
                 pack.manifest.name
             );
-            let problem = Problem::document(document.place(), message).about(document.id.clone());
-            Box::new(problem.hint("set specs: render for the sync"))
+            document.problem(&[], message).hint("set specs: render for the sync")
         })?;
         let mut gateway = self.write(document)?.into_body();
         let id = parameters.id();
@@ -175,7 +169,7 @@ impl<'a> Writer<'a> {
         let Some(pack) = packs.of_controller(&spec.controller_name) else { return Ok(None) };
         if pack.manifest.classes.contains_key(&document.id.name) {
             let message = format!("{} makes this class itself, so the document is not applied", spec.controller_name);
-            return Err(Box::new(Problem::warning(document.place(), message).about(document.id.clone())));
+            return Err(Problem::warning(document.place(), message).about(document.id.clone()).into());
         }
         let mut body = self.write(document)?.into_body();
         if let Some(reference) = &spec.parameters_ref {
@@ -183,8 +177,7 @@ impl<'a> Writer<'a> {
             let id = ObjectId::new(&reference.group, &reference.kind, namespace, &reference.name);
             if !self.specs.documents.contains_key(&id) {
                 let message = format!("there is no usable {id} in the source");
-                let place = document.place_of(&["spec", "parametersRef"]);
-                return Err(Box::new(Problem::document(place, message).about(document.id.clone())));
+                return Err(document.problem(&["spec", "parametersRef"], message).into());
             }
             body["spec"]["parametersRef"]["namespace"] = namespace.into();
             self.parameters.entry(id).or_default().insert(document.id.clone());
@@ -222,7 +215,7 @@ impl<'a> Writer<'a> {
 
     fn sets_of(&self, gateway: &Document) -> Result<Vec<Object>, Box<Problem>> {
         let sets = self.sets.get(&gateway.id).into_iter().flatten();
-        sets.map(|document| {
+        sets.map(|(document, _)| {
             let mut body = self.write(document)?.into_body();
             if let Some(namespace) = body.pointer_mut("/spec/parentRef/namespace") {
                 *namespace = Value::from(gateway.id.namespace.as_str());
@@ -248,8 +241,7 @@ fn self_managed(gateway: &Document, Declaration { gvk, spec }: &Declaration) -> 
 }
 
 fn object(document: &Document, body: Value) -> Result<Object, Box<Problem>> {
-    let problem = |error: crate::object::ObjectError| Problem::document(document.place(), error.to_string());
-    Object::new(body).map_err(|error| Box::new(problem(error).about(document.id.clone())))
+    Object::new(body).map_err(|error| document.problem(&[], error.to_string()).into())
 }
 
 #[cfg(test)]

@@ -104,10 +104,8 @@ fn unit(
     if document.root.get("sops").is_some() {
         let message = "the document is still encrypted (it has a sops section), and gatewright decrypts nothing";
         let problem = Problem::document(document.place_of(&["sops"]), message).about(id.clone());
-        return Err(Box::new(
-            problem
-                .hint("keep the secret in a store that the cluster reads by itself, with External Secrets for example"),
-        ));
+        let hint = "keep the secret in a store that the cluster reads by itself, with External Secrets for example";
+        return Err(problem.hint(hint).into());
     }
     let object = finish(written(document)?, &id.namespace, kinds, options);
     Ok(Unit { id: id.clone(), objects: vec![object], home, ..Unit::of(document) })

@@ -29,9 +29,7 @@ const KEEP: &str = "gatewright.dev/prune";
 
 /// Returns a document as an object.
 pub(super) fn written(document: &Document) -> Result<Object, Box<Problem>> {
-    let problem = |path: &[&str], message: String| {
-        Box::new(Problem::document(document.place_of(path), message).about(document.id.clone()))
-    };
+    let problem = |path: &[&str], message: String| Box::new(document.problem(path, message));
     let mut body = document.root.to_value();
     if let Some(fields) = body.as_object_mut() {
         fields.remove("status");

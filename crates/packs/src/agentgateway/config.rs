@@ -3,40 +3,30 @@
 use gatewright_engine::merge::origin::{LayerName, Merged};
 use gatewright_engine::merge::{Table, over};
 use gatewright_engine::text::safe_name;
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 
 use super::identity::Spiffe;
 use super::parameters::{ModelCatalogConfigMap, Spec};
+use crate::json::{said, without_nulls};
 
 /// The folder in which catalogs are mounted.
 const CATALOGS: &str = "/etc/agentgateway/model-catalog";
 
 /// Returns the whole file as a value.
 pub(super) fn file(spec: &Spec, spiffe: Option<&Spiffe>, catalogs: &[Value]) -> Value {
-    let mut typed = Map::new();
-    if let Some(format) = spec.logging.format {
-        typed.insert("logging".to_owned(), json!({"format": format.name()}));
-    }
-    if let Some(spiffe) = spiffe {
-        typed.insert("spiffe".to_owned(), json!({"endpoint": spiffe.endpoint()}));
-    }
-    if !catalogs.is_empty() {
-        let path = |catalog: &Value| json!({"file": catalog["path"]});
-        typed.insert("modelCatalog".to_owned(), catalogs.iter().map(path).collect());
-    }
+    let paths: Vec<Value> = catalogs.iter().map(|catalog| json!({"file": catalog["path"]})).collect();
+    let typed = without_nulls(json!({
+        "logging": spec.logging.format.map(|format| json!({"format": format})),
+        "spiffe": spiffe.map(|spiffe| json!({"endpoint": spiffe.endpoint()})),
+        "modelCatalog": Some(paths).filter(|paths| !paths.is_empty()),
+    }));
+    let typed = if typed == json!({}) { typed } else { json!({"config": typed}) };
     let part = |value: &Value| Merged::of_value(LayerName::Builtin, "", value);
-    let typed = if typed.is_empty() { json!({}) } else { json!({"config": typed}) };
     let raw = spec.raw_config.as_ref().map_or_else(Merged::empty, part);
     match over(raw, part(&typed), &Table::default()).to_value() {
         Value::Object(file) if file.is_empty() => json!({"config": {}}),
         file => file,
     }
-}
-
-/// Returns the sections of a file in the order in which they are written.
-pub(super) fn sections(file: &Value) -> Vec<Value> {
-    let sections = file.as_object().into_iter().flatten();
-    sections.map(|(name, value)| json!({"name": name, "value": value})).collect()
 }
 
 /// Returns what is mounted for each source of the catalog.
@@ -49,7 +39,7 @@ pub(super) fn catalogs(spec: &Spec) -> Vec<Value> {
             // The name of a volume has no dots and at most 63 characters.
             "volume": safe_name(&format!("model-catalog-{}", name.replace('.', "-"))),
             "configMap": name,
-            "key": source.key.as_deref().filter(|key| !key.is_empty()).unwrap_or("catalog.json"),
+            "key": source.key.as_deref().and_then(said).unwrap_or("catalog.json"),
             "path": format!("{folder}/{file}"),
             "folder": folder,
             "file": file,

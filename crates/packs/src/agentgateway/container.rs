@@ -2,11 +2,11 @@
 
 use serde_json::{Value, json};
 
-use super::identity::Istio;
 use super::parameters::Spec;
 use super::settings::Settings;
 use crate::gateway::lists::last_wins;
 use crate::gateway::{self, parameters::Image};
+use crate::json::said;
 
 /// The variable with the key that sessions are encrypted with.
 pub(super) const SESSION_KEY: &str = "SESSION_KEY";
@@ -19,7 +19,6 @@ pub(super) fn seconds(spec: &Spec) -> (i64, i64) {
     (or(shutdown.map(|shutdown| shutdown.min), 10), or(shutdown.map(|shutdown| shutdown.max), 60))
 }
 
-/// Returns the image.
 pub(super) fn image(image: &Image) -> Result<String, String> {
     // Agentgateway writes it between quotes of YAML, where a line break is a space. There is no such image either way;
     // what is there already stays as it is.
@@ -37,52 +36,50 @@ pub(super) fn env(
     spec: &Spec,
     name: &str,
     key: Option<&str>,
-    istio: Option<&Istio>,
+    istio: Option<&[(&str, String)]>,
 ) -> Vec<Value> {
     let ours = ours(settings, spec, name, key, istio).into_iter();
-    let ours = ours.filter(|(name, _)| !brings(spec, name)).map(|(name, variable)| named(name, variable));
+    let ours = ours.filter(|variable| variable["name"].as_str().is_some_and(|name| !brings(spec, name)));
     last_wins(ours.chain(spec.env.iter().map(without_nothing)), &["name"])
 }
 
-type Variables = Vec<(&'static str, Value)>;
-
-fn ours(settings: &Settings, spec: &Spec, name: &str, key: Option<&str>, istio: Option<&Istio>) -> Variables {
-    let value = |text: &str| json!({"value": text});
-    let from = |source: Value| json!({"valueFrom": source});
-    let field = |path: &str| from(json!({"fieldRef": {"fieldPath": path}}));
+fn ours(
+    settings: &Settings,
+    spec: &Spec,
+    name: &str,
+    key: Option<&str>,
+    istio: Option<&[(&str, String)]>,
+) -> Vec<Value> {
+    let value = |name: &str, text: &str| json!({"name": name, "value": text});
+    let from = |name: &str, source: Value| json!({"name": name, "valueFrom": source});
+    let field = |name: &str, path: &str| from(name, json!({"fieldRef": {"fieldPath": path}}));
     let (min, max) = seconds(spec);
-    let level = spec.logging.level.as_deref().filter(|level| !level.is_empty()).unwrap_or("info");
+    let level = spec.logging.level.as_deref().and_then(said).unwrap_or("info");
     let (scheme, authority) = match settings.xds.tls {
-        Some(_) => ("https", Some(("XDS_ROOT_CA", value("/etc/xds-tls/ca.crt")))),
+        Some(_) => ("https", Some(value("XDS_ROOT_CA", "/etc/xds-tls/ca.crt"))),
         None => ("http", None),
     };
-    let key = key.map(|secret| (SESSION_KEY, from(json!({"secretKeyRef": {"name": secret, "key": "key"}}))));
     let mut variables = vec![
-        ("TERMINATION_GRACE_PERIOD_SECONDS", value(&max.to_string())),
-        ("CONNECTION_MIN_TERMINATION_DEADLINE", value(&format!("{min}s"))),
-        ("NODE_NAME", field("spec.nodeName")),
-        ("POD_NAMESPACE", field("metadata.namespace")),
-        ("POD_NAME", field("metadata.name")),
-        ("RUST_BACKTRACE", value("1")),
-        ("RUST_LOG", value(level)),
+        value("TERMINATION_GRACE_PERIOD_SECONDS", &max.to_string()),
+        value("CONNECTION_MIN_TERMINATION_DEADLINE", &format!("{min}s")),
+        field("NODE_NAME", "spec.nodeName"),
+        field("POD_NAMESPACE", "metadata.namespace"),
+        field("POD_NAME", "metadata.name"),
+        value("RUST_BACKTRACE", "1"),
+        value("RUST_LOG", level),
     ];
-    variables.extend(key);
-    variables.push(("XDS_ADDRESS", value(&format!("{scheme}://{}:{}", settings.xds.host, settings.xds.port))));
+    variables.extend(key.map(|secret| from(SESSION_KEY, json!({"secretKeyRef": {"name": secret, "key": "key"}}))));
+    variables.push(value("XDS_ADDRESS", &format!("{scheme}://{}:{}", settings.xds.host, settings.xds.port)));
     variables.extend(authority);
     variables.extend([
-        ("NAMESPACE", field("metadata.namespace")),
-        ("GATEWAY", value(name)),
-        ("CPU_LIMIT", from(json!({"resourceFieldRef": {"resource": "limits.cpu", "divisor": "1"}}))),
-        ("INSTANCE_IP", field("status.podIP")),
-        ("SERVICE_ACCOUNT", field("spec.serviceAccountName")),
+        field("NAMESPACE", "metadata.namespace"),
+        value("GATEWAY", name),
+        from("CPU_LIMIT", json!({"resourceFieldRef": {"resource": "limits.cpu", "divisor": "1"}})),
+        field("INSTANCE_IP", "status.podIP"),
+        field("SERVICE_ACCOUNT", "spec.serviceAccountName"),
     ]);
-    variables.extend(istio.map(Istio::env).into_iter().flatten().map(|(name, text)| (name, value(&text))));
+    variables.extend(istio.into_iter().flatten().map(|(name, text)| value(name, text)));
     variables
-}
-
-fn named(name: &str, mut variable: Value) -> Value {
-    variable["name"] = Value::from(name);
-    variable
 }
 
 /// An empty value is none: so every API server stores it.

@@ -5,46 +5,25 @@ use serde_json::{Value, json};
 use super::parameters::Spec;
 use super::settings::IstioSettings;
 
-/// Certificates from Istio, with everything decided.
-pub(super) struct Istio {
-    ca_address: String,
-    trust_domain: String,
-    additional_trust_domains: Vec<String>,
-    cluster_id: String,
-    network: String,
-}
-
-impl Istio {
-    /// Returns what the parameters ask for, completed by the settings; `None` without Istio.
-    ///
-    /// Parameters that speak of Istio at all ask for it, unless they say `enabled: false`.
-    pub(super) fn of(spec: &Spec, settings: &IstioSettings) -> Option<Self> {
-        let asked = spec.istio.as_ref().map(|istio| istio.enabled.unwrap_or(true));
-        if !asked.unwrap_or(settings.enabled) {
-            return None;
-        }
-        let istio = spec.istio.clone().unwrap_or_default();
-        let or = |said: String, setting: &String| if said.is_empty() { setting.clone() } else { said };
-        Some(Self {
-            ca_address: or(istio.ca_address, &settings.ca_address),
-            trust_domain: or(istio.trust_domain, &settings.trust_domain),
-            additional_trust_domains: istio.additional_trust_domains,
-            cluster_id: or(istio.cluster_id, &settings.cluster_id),
-            network: or(istio.network, &settings.network),
-        })
+/// Returns the variables that lead a proxy to Istio: what the parameters say, completed by the settings; `None` without
+/// Istio.
+///
+/// Parameters that speak of Istio at all ask for it, unless they say `enabled: false`.
+pub(super) fn istio(spec: &Spec, settings: &IstioSettings) -> Option<Vec<(&'static str, String)>> {
+    let asked = spec.istio.as_ref().map(|istio| istio.enabled.unwrap_or(true));
+    if !asked.unwrap_or(settings.enabled) {
+        return None;
     }
-
-    /// Returns the variables that say so to the proxy.
-    pub(super) fn env(&self) -> Vec<(&'static str, String)> {
-        let variables = [
-            ("CA_ADDRESS", self.ca_address.clone()),
-            ("TRUST_DOMAIN", self.trust_domain.clone()),
-            ("ADDITIONAL_TRUST_DOMAINS", self.additional_trust_domains.join(",")),
-            ("CLUSTER_ID", self.cluster_id.clone()),
-            ("NETWORK", self.network.clone()),
-        ];
-        variables.into_iter().filter(|(_, value)| !value.is_empty()).collect()
-    }
+    let istio = spec.istio.clone().unwrap_or_default();
+    let or = |said: String, setting: &String| if said.is_empty() { setting.clone() } else { said };
+    let variables = [
+        ("CA_ADDRESS", or(istio.ca_address, &settings.ca_address)),
+        ("TRUST_DOMAIN", or(istio.trust_domain, &settings.trust_domain)),
+        ("ADDITIONAL_TRUST_DOMAINS", istio.additional_trust_domains.join(",")),
+        ("CLUSTER_ID", or(istio.cluster_id, &settings.cluster_id)),
+        ("NETWORK", or(istio.network, &settings.network)),
+    ];
+    Some(variables.into_iter().filter(|(_, value)| !value.is_empty()).collect())
 }
 
 /// The socket of a SPIFFE agent, with everything decided.
@@ -76,7 +55,6 @@ impl Spiffe {
         format!("unix://{}/{}", self.mount_path.trim_end_matches('/'), self.socket)
     }
 
-    /// Returns what the template needs.
     pub(super) fn values(&self) -> Value {
         json!({"mountPath": self.mount_path, "driver": self.driver, "hostPath": self.host_path})
     }
@@ -94,18 +72,17 @@ mod tests {
     fn istio_is_asked_for_by_parameters_or_settings() {
         let settings = |enabled| IstioSettings { enabled, network: "n".to_owned(), ..IstioSettings::default() };
         let check = |parameters: Value, auto: bool, enabled: bool| {
-            let istio = Istio::of(&spec(parameters.clone()), &settings(auto));
+            let istio = istio(&spec(parameters.clone()), &settings(auto));
             assert_eq!(istio.is_some(), enabled, "{parameters}, {auto}");
         };
         check(json!({}), false, false);
         check(json!({}), true, true);
         check(json!({"istio": {}}), false, true);
         check(json!({"istio": {"enabled": false, "network": "m"}}), true, false);
-        let istio =
-            Istio::of(&spec(json!({"istio": {"trustDomain": "d"}})), &settings(false)).expect("it is asked for");
+        let istio = istio(&spec(json!({"istio": {"trustDomain": "d"}})), &settings(false)).expect("it is asked for");
         let ca_address = "https://istiod.istio-system.svc:15012".to_owned();
         let expected = [("CA_ADDRESS", ca_address), ("TRUST_DOMAIN", "d".into()), ("NETWORK", "n".into())];
-        assert_eq!(istio.env(), expected);
+        assert_eq!(istio, expected);
     }
 
     #[test]

@@ -4,11 +4,9 @@
 //! JSON, because they go into the objects as they are.
 
 use gatewright_engine::spec::Resource;
-use k8s_openapi::api::core::v1::{
-    ConfigMapKeySelector, ObjectFieldSelector, ResourceFieldSelector, ResourceRequirements, SecretKeySelector,
-};
+use k8s_openapi::api::core::v1::{EnvVar, ResourceRequirements};
 use schemars::JsonSchema;
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::gateway::parameters::{Image, Overlay};
@@ -34,7 +32,7 @@ pub struct Spec {
     /// The image of the proxy.
     pub image: Image,
     /// Variables of the proxy; one of ours of the same name gives way.
-    #[schemars(with = "Vec<Variable>")]
+    #[schemars(with = "Vec<EnvVar>")]
     pub env: Vec<Value>,
     /// As in `v1`.
     #[schemars(with = "Option<ResourceRequirements>")]
@@ -75,65 +73,13 @@ pub struct Workload {
 }
 
 /// The kind of what makes the pods.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub enum WorkloadKind {
     /// As many pods as are asked for.
     #[default]
     Deployment,
     /// One pod on each node.
     DaemonSet,
-}
-
-impl WorkloadKind {
-    /// Returns the name of the kind.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Deployment => "Deployment",
-            Self::DaemonSet => "DaemonSet",
-        }
-    }
-}
-
-/// A variable, as in `v1` of Kubernetes 1.34.
-#[derive(Clone, Debug, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
-pub struct Variable {
-    /// Its name.
-    pub name: String,
-    /// Its value; `$(NAME)` is replaced by that of another.
-    pub value: Option<String>,
-    /// The source of its value.
-    pub value_from: Option<VariableSource>,
-}
-
-/// The source of the value of a variable.
-#[derive(Clone, Debug, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
-pub struct VariableSource {
-    /// A `ConfigMap`.
-    pub config_map_key_ref: Option<ConfigMapKeySelector>,
-    /// The pod.
-    pub field_ref: Option<ObjectFieldSelector>,
-    /// A file in a volume.
-    pub file_key_ref: Option<FileKeySelector>,
-    /// The resources of a container.
-    pub resource_field_ref: Option<ResourceFieldSelector>,
-    /// A Secret.
-    pub secret_key_ref: Option<SecretKeySelector>,
-}
-
-/// A variable in a file.
-#[derive(Clone, Debug, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
-pub struct FileKeySelector {
-    /// Its name in the file.
-    pub key: String,
-    /// The file, relative to the volume.
-    pub path: String,
-    /// The volume.
-    pub volume_name: String,
-    /// Whether file or variable may be missing.
-    pub optional: Option<bool>,
 }
 
 /// The time that connections may take to end, in seconds.
@@ -158,23 +104,13 @@ pub struct Logging {
 }
 
 /// The format of a line of the log.
-#[derive(Clone, Copy, Debug, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum LogFormat {
     /// An object.
     Json,
     /// Words for people.
     Text,
-}
-
-impl LogFormat {
-    /// Returns its name.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Json => "json",
-            Self::Text => "text",
-        }
-    }
 }
 
 /// Certificates from Istio. What is not said comes from the settings of the pack.
@@ -259,6 +195,5 @@ pub struct ModelCatalogConfigMap {
     #[schemars(length(min = 1))]
     pub name: String,
     /// The key that holds the catalog; `catalog.json` unless it says otherwise.
-    #[serde(default)]
     pub key: Option<String>,
 }

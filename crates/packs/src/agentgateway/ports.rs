@@ -52,7 +52,6 @@ pub(super) fn internal(metadata: &Metadata, own: &BTreeSet<u16>) -> Result<BTree
     parts.map(port).collect()
 }
 
-/// Returns the ports as they stand in the Service.
 pub(super) fn of_service(numbers: &[u16]) -> Vec<Value> {
     let port = |&number| json!({"name": port_name(number), "protocol": "TCP", "port": number, "targetPort": number});
     numbers.iter().map(port).collect()

@@ -11,15 +11,13 @@ use gatewright_engine::pack::Subject;
 use gatewright_engine::problem::Problem;
 use gatewright_engine::yaml::{Node, Position};
 
-const DAEMON_SET: &str = "DaemonSet";
-
 /// A field that cannot stand where it does.
 struct Clash<'a> {
     field: &'a Merged,
     message: String,
-    hint: Option<String>,
-    /// The field that it clashes with, if that may stand elsewhere.
-    with: Option<(&'static str, &'a Merged)>,
+    hint: Option<&'static str>,
+    /// The kind of the workload, if the field clashes with that, which may stand elsewhere.
+    kind: Option<&'a Merged>,
 }
 
 /// Returns the mistakes of one document.
@@ -29,7 +27,7 @@ pub(super) fn mistakes(document: &Node) -> Vec<Mistake> {
     let mistake = |clash: Clash<'_>| {
         let place = &clash.field.origin.place;
         let position = Position { line: place.line, column: place.column };
-        Mistake { position, message: clash.message, hint: clash.hint }
+        Mistake { position, message: clash.message, hint: clash.hint.map(str::to_owned) }
     };
     clashes(&spec).into_iter().map(mistake).collect()
 }
@@ -39,59 +37,52 @@ pub(super) fn problems(subject: &Subject<'_>, parameters: &Merged) -> Vec<Proble
     let problem = |clash: Clash<'_>| {
         let place = clash.field.origin.place.clone();
         let problem = Problem::document(place, clash.message).about(subject.document.id.clone());
-        let with = clash.with.map(|(name, with)| format!("{name} comes from the layer {}", with.origin));
-        match with.or(clash.hint) {
-            Some(hint) => problem.hint(hint),
-            None => problem,
-        }
+        let kind = clash.kind.map(|kind| format!("spec.workload.kind comes from the layer {}", kind.origin));
+        Problem { hint: kind.or_else(|| clash.hint.map(str::to_owned)), ..problem }
     };
     clashes(parameters).into_iter().map(problem).collect()
 }
 
 fn clashes(spec: &Merged) -> Vec<Clash<'_>> {
-    let patches = [deployment(spec), daemon_set(spec), autoscaler(spec)];
-    patches.into_iter().chain([shutdown(spec), spiffe(spec), catalog(spec)]).flatten().collect()
+    patches(spec).chain([shutdown(spec), spiffe(spec), catalog(spec)].into_iter().flatten()).collect()
 }
 
-fn workload(spec: &Merged) -> Option<(&'static str, &Merged)> {
-    spec.at("workload.kind").map(|kind| ("spec.workload.kind", kind))
-}
-
-fn is_daemon_set(spec: &Merged) -> bool {
-    workload(spec).is_some_and(|(_, kind)| kind.to_value() == DAEMON_SET)
-}
-
-fn deployment(spec: &Merged) -> Option<Clash<'_>> {
-    let field = spec.get("deployment").filter(|_| is_daemon_set(spec))?;
-    let message = "spec.deployment patches a Deployment, but spec.workload.kind is DaemonSet".to_owned();
-    Some(Clash { field, message, hint: Some("the field for that is daemonSet".to_owned()), with: workload(spec) })
-}
-
-fn daemon_set(spec: &Merged) -> Option<Clash<'_>> {
-    let field = spec.get("daemonSet").filter(|_| !is_daemon_set(spec))?;
-    let message = "spec.daemonSet patches a DaemonSet, but spec.workload.kind is not DaemonSet".to_owned();
-    let hint = "add workload: {kind: DaemonSet} to the same document".to_owned();
-    Some(Clash { field, message, hint: Some(hint), with: workload(spec) })
-}
-
-fn autoscaler(spec: &Merged) -> Option<Clash<'_>> {
-    let field = spec.get("horizontalPodAutoscaler").filter(|_| is_daemon_set(spec))?;
-    let message = "spec.horizontalPodAutoscaler needs replicas, but spec.workload.kind is DaemonSet".to_owned();
-    Some(Clash { field, message, hint: None, with: workload(spec) })
+/// Patches of what is not made, or of what has no replicas.
+fn patches(spec: &Merged) -> impl Iterator<Item = Clash<'_>> {
+    const OF_DAEMON_SETS: [(&str, &str, Option<&str>); 2] = [
+        (
+            "deployment",
+            "patches a Deployment, but spec.workload.kind is DaemonSet",
+            Some("the field for that is daemonSet"),
+        ),
+        ("horizontalPodAutoscaler", "needs replicas, but spec.workload.kind is DaemonSet", None),
+    ];
+    const OF_OTHERS: [(&str, &str, Option<&str>); 1] = [(
+        "daemonSet",
+        "patches a DaemonSet, but spec.workload.kind is not DaemonSet",
+        Some("add workload: {kind: DaemonSet} to the same document"),
+    )];
+    let kind = spec.at("workload.kind");
+    let is_daemon_set = kind.is_some_and(|kind| kind.to_value() == "DaemonSet");
+    let rules = if is_daemon_set { OF_DAEMON_SETS.as_slice() } else { &OF_OTHERS };
+    rules.iter().filter_map(move |&(name, message, hint)| {
+        let field = spec.get(name)?;
+        Some(Clash { field, message: format!("spec.{name} {message}"), hint, kind })
+    })
 }
 
 fn shutdown(spec: &Merged) -> Option<Clash<'_>> {
     let seconds = |path| spec.at(path).and_then(|field: &Merged| Some((field, field.to_value().as_i64()?)));
     let ((field, min), (_, max)) = (seconds("shutdown.min")?, seconds("shutdown.max")?);
     let message = format!("spec.shutdown.min is {min}, but must be at most spec.shutdown.max, {max}");
-    (min > max).then_some(Clash { field, message, hint: None, with: None })
+    (min > max).then_some(Clash { field, message, hint: None, kind: None })
 }
 
 fn spiffe(spec: &Merged) -> Option<Clash<'_>> {
     let source = spec.at("spiffe.source")?;
     source.get("csi").and(source.get("hostPath"))?;
     let message = "spec.spiffe.source has csi and hostPath".to_owned();
-    Some(Clash { field: source, message, hint: Some("remove one of the two".to_owned()), with: None })
+    Some(Clash { field: source, message, hint: Some("remove one of the two"), kind: None })
 }
 
 /// A `ConfigMap` is mounted as one volume, which is called after it.
@@ -102,7 +93,7 @@ fn catalog(spec: &Merged) -> Option<Clash<'_>> {
     let is_second = |source: &&Merged| name(source).is_some_and(|name| !names.insert(name));
     let field = sources.iter().find(is_second)?;
     let message = format!("spec.modelCatalog.sources has the ConfigMap {} twice", name(field)?);
-    Some(Clash { field, message, hint: None, with: None })
+    Some(Clash { field, message, hint: None, kind: None })
 }
 
 #[cfg(test)]

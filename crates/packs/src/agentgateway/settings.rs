@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::parameters;
-use crate::gateway::authorities::{CaError, TlsSettings};
+use crate::gateway::authorities::TlsSettings;
 
 /// The release of agentgateway that the defaults belong to.
 const RELEASE: &str = "v1.5.0";
@@ -110,12 +110,5 @@ impl Default for IstioSettings {
             cluster_id: String::new(),
             network: String::new(),
         }
-    }
-}
-
-impl XdsSettings {
-    /// Returns the certificates of authorities, if the control plane is asked over TLS.
-    pub(super) fn authorities(&self) -> Result<Option<String>, CaError> {
-        self.tls.as_ref().map(TlsSettings::authorities).transpose()
     }
 }

@@ -93,44 +93,45 @@ pub(super) fn all(files: &BTreeMap<&str, &str>) -> Result<Backends, PackError> {
     named.map(read).collect()
 }
 
-/// The reason why no backend can be named.
-#[derive(Debug, PartialEq, Eq)]
-pub(super) struct Unclear {
+/// The reason why a component cannot be expanded.
+#[derive(Debug, Default)]
+pub(super) struct Obstacle {
     pub(super) message: String,
     pub(super) hint: Option<String>,
-    /// Whether the command says so, and not the graph.
-    pub(super) in_command: bool,
+    /// Whether the graph says so, and not the component.
+    pub(super) of_graph: bool,
+}
+
+impl From<String> for Obstacle {
+    fn from(message: String) -> Self {
+        Self { message, ..Self::default() }
+    }
 }
 
 /// Finds the backend of a component: what its command runs, which must be what its graph says.
 pub(super) fn of<'a>(
     backends: &'a Backends,
-    graph: &'a Graph,
+    graph: &Graph,
     component: &Component,
-) -> Result<Option<(&'a str, &'a Backend)>, Unclear> {
-    let said = graph.backend.as_deref().map(|name| {
-        backends.get_key_value(name).ok_or_else(|| {
-            let names: Vec<&str> = backends.keys().map(String::as_str).collect();
-            let hint = match suggest(name, names.iter().copied()) {
-                Some(meant) => format!("did you mean {meant:?}?"),
-                None => format!("there are {}; a folder with backends/{name}.yaml adds it", names.join(", ")),
-            };
-            Unclear { message: format!("there is no backend {name:?}"), hint: Some(hint), in_command: false }
-        })
-    });
-    let said = said.transpose()?;
+) -> Result<Option<&'a Backend>, Obstacle> {
+    if let Some(name) = graph.backend.as_deref().filter(|name| !backends.contains_key(*name)) {
+        let names: Vec<&str> = backends.keys().map(String::as_str).collect();
+        let hint = match suggest(name, names.iter().copied()) {
+            Some(meant) => format!("did you mean {meant:?}?"),
+            None => format!("there are {}; a folder with backends/{name}.yaml adds it", names.join(", ")),
+        };
+        return Err(Obstacle { message: format!("there is no backend {name:?}"), hint: Some(hint), of_graph: true });
+    }
     if !component.kind.is_worker() {
         return Ok(None);
     }
     let module = Command::of(&component.main).module().map(|module| format!("dynamo.{module}"));
     let run = module.and_then(|module| backends.iter().find(|(_, backend)| backend.module == module));
-    match (said, run) {
-        (Some((said, _)), Some((run, _))) if said != run => Err(Unclear {
-            message: format!("the command runs {run}, and backendFramework says {said:?}"),
-            hint: None,
-            in_command: true,
-        }),
-        (_, run) => Ok(run.map(|(name, backend)| (name.as_str(), backend))),
+    match (&graph.backend, run) {
+        (Some(said), Some((run, _))) if said != run => {
+            Err(format!("the command runs {run}, and backendFramework says {said:?}").into())
+        }
+        (_, run) => Ok(run.map(|(_, backend)| backend)),
     }
 }
 

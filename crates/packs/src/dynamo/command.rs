@@ -3,7 +3,7 @@
 use regex::Regex;
 use serde_json::Value;
 
-use super::model::Fields;
+use super::model::{Fields, list, set_list};
 
 /// `command` and `args` of a container.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -15,10 +15,9 @@ pub(super) struct Command {
 const SHELLS: [&str; 3] = ["sh", "bash", "dash"];
 
 impl Command {
-    /// Reads the command of a container.
     pub(super) fn of(container: &Fields) -> Self {
         let texts = |field: &str| -> Vec<String> {
-            let items = container.get(field).and_then(Value::as_array).into_iter().flatten();
+            let items = list(container.get(field)).into_iter();
             items.map(|item| item.as_str().map_or_else(|| item.to_string(), str::to_owned)).collect()
         };
         Self { command: texts("command"), args: texts("args") }
@@ -26,12 +25,8 @@ impl Command {
 
     /// Writes it into a container.
     pub(super) fn put(self, container: &mut Fields) {
-        for (field, list) in [("command", self.command), ("args", self.args)] {
-            if list.is_empty() {
-                container.remove(field);
-            } else {
-                container.insert(field.to_owned(), list.into());
-            }
+        for (field, words) in [("command", self.command), ("args", self.args)] {
+            set_list(container, field, words.into_iter().map(Value::from).collect());
         }
     }
 
@@ -72,30 +67,25 @@ impl Command {
     pub(super) fn with_flags(&self, module: &str, flags: &str, needs_shell: bool) -> Option<Self> {
         if self.is_shell() {
             let pattern = runs(&regex::escape(module))?;
-            let place = |text: &String| Some((pattern.find(text)?.end(), text.clone()));
             let mut all = self.clone();
-            let list = if place_in(&all.args, &place).is_some() { &mut all.args } else { &mut all.command };
-            let (index, (end, text)) = place_in(list, &place)?;
-            list[index] = format!("{} {flags}{}", &text[..end], &text[end..]);
+            let mut texts = all.args.iter_mut().chain(&mut all.command);
+            let (text, end) =
+                texts.find_map(|text| pattern.find(text).map(|found| found.end()).map(|end| (text, end)))?;
+            text.insert_str(end, &format!(" {flags}"));
             return Some(all);
         }
         let words: Vec<&String> = self.command.iter().chain(&self.args).collect();
-        let behind = 1 + words.windows(2).position(|pair| pair[0] == "-m" && pair[1] == module)? + 1;
+        let behind = words.windows(2).position(|pair| pair[0] == "-m" && pair[1] == module)? + 2;
         if needs_shell {
             let quoted = |words: &[&String]| words.iter().map(|word| quote(word)).collect::<Vec<_>>();
             let line = [quoted(&words[..behind]), vec![flags.to_owned()], quoted(&words[behind..])].concat();
             return Some(Self::run(format!("exec {}", line.join(" "))));
         }
         let mut all = self.clone();
-        let flags = flags.split_whitespace().map(str::to_owned);
-        if behind <= all.command.len() {
-            let behind_command = all.command.split_off(behind);
-            all.args = behind_command.into_iter().chain(all.args).collect();
-            all.args.splice(0..0, flags);
-        } else {
-            let at = behind - all.command.len();
-            all.args.splice(at..at, flags);
-        }
+        let moved = all.command.split_off(behind.min(all.command.len()));
+        all.args.splice(0..0, moved);
+        let at = behind - all.command.len();
+        all.args.splice(at..at, flags.split_whitespace().map(str::to_owned));
         Some(all)
     }
 
@@ -120,10 +110,6 @@ impl Command {
 /// A pattern for `python -m MODULE`; the module's own groups begin at 2.
 fn runs(module: &str) -> Option<Regex> {
     Regex::new(&format!(r"(^|[\s/;&|(])python[0-9.]*(?:\s+-[^m\s]\S*)*\s+-m\s+{module}\b")).ok()
-}
-
-fn place_in<T>(list: &[String], place: &impl Fn(&String) -> Option<T>) -> Option<(usize, T)> {
-    list.iter().enumerate().find_map(|(index, text)| Some((index, place(text)?)))
 }
 
 /// Writes a word as a shell reads it.

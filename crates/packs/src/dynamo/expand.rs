@@ -3,15 +3,16 @@
 use std::collections::BTreeMap;
 
 use gatewright_engine::problem::Problem;
+use gatewright_engine::selector::Capabilities;
 use gatewright_engine::spec::Document;
 use serde_json::{Value, json};
 
-use super::backend::{self, Backends, Launch};
-use super::model::{Claim, Component, Graph, Type};
+use super::backend::{self, Backends, Obstacle};
+use super::model::{Claim, Component, Graph, Picker, Type};
 use super::nodes::Provider;
 use super::pod::{Maker, Part, discovery_account};
 use super::settings::{DiscoveryBackend, Settings};
-use super::workload::{self, Serves, clique_set, deployment, leader_worker_set};
+use super::workload::{self, clique_set, deployment, leader_worker_set};
 use super::{network, picker, read};
 
 /// The data with which a graph is expanded.
@@ -20,18 +21,16 @@ pub(super) struct Data<'a> {
     pub(super) backends: &'a Backends,
     /// `types.yaml`.
     pub(super) types: &'a Value,
-    /// The kinds that the cluster serves.
-    pub(super) serves: Serves<'a>,
+    /// The capabilities of the cluster; nothing is known where none was asked.
+    pub(super) capabilities: Option<&'a Capabilities>,
 }
 
 /// Returns the values of all templates, or everything that is in the way.
 pub(super) fn values(document: &Document, namespace: &str, data: &Data<'_>) -> Result<Value, Vec<Problem>> {
     let graph = read::read(document, namespace)?;
-    let wrong = |path: &[String], message: String| {
-        let path: Vec<&str> = std::iter::once("spec").chain(path.iter().map(String::as_str)).collect();
-        Problem::document(document.place_of(&path), message).about(document.id.clone())
-    };
-    let provider = workload::provider(&graph, data.settings.workload_provider, data.serves).map_err(|message| {
+    let wrong = |path: &[String], message: String| read::problem(document, path, message);
+    let wanted = data.settings.workload_provider;
+    let provider = workload::provider(&graph, wanted, data.capabilities).map_err(|message| {
         vec![wrong(&[], message).hint("packs.dynamo.workloadProvider says which workloads are made")]
     })?;
     if let Some((component, message)) = workload::too_long(&graph, provider) {
@@ -43,12 +42,8 @@ pub(super) fn values(document: &Document, namespace: &str, data: &Data<'_>) -> R
         match part(&maker, data, component) {
             Ok(part) => parts.push(part),
             Err(found) => {
-                let mut path = component.path.clone();
-                if found.of_graph {
-                    path = vec!["backendFramework".to_owned()];
-                }
-                let problem = wrong(&path, found.message);
-                let problem = found.hint.map_or(problem.clone(), |hint| problem.hint(hint));
+                let path = if found.of_graph { &["backendFramework".to_owned()] } else { component.path.as_slice() };
+                let problem = Problem { hint: found.hint, ..wrong(path, found.message) };
                 // What the whole graph says is wrong once, not once for each component.
                 if !problems.contains(&problem) {
                     problems.push(problem);
@@ -63,64 +58,36 @@ pub(super) fn values(document: &Document, namespace: &str, data: &Data<'_>) -> R
     all(&maker, &parts).map_err(|message| vec![wrong(&[], message)])
 }
 
-/// The reason why a component cannot be expanded.
-struct Obstacle {
-    message: String,
-    hint: Option<String>,
-    of_graph: bool,
-}
-
-impl Obstacle {
-    fn new(message: impl Into<String>, hint: &str) -> Self {
-        let hint = (!hint.is_empty()).then(|| hint.to_owned());
-        Self { message: message.into(), hint, of_graph: false }
-    }
-}
-
 fn part<'a>(maker: &Maker<'_>, data: &Data<'a>, component: &'a Component) -> Result<Part<'a>, Obstacle> {
-    let unclear = |it: backend::Unclear| Obstacle { message: it.message, hint: it.hint, of_graph: !it.in_command };
-    let backend = backend::of(data.backends, maker.graph, component).map_err(unclear)?.map(|(name, _)| name);
-    let backend = backend.and_then(|name| data.backends.get(name));
-    if component.kind == Type::Epp
-        && let Some(message) = picker::missing(component)
-    {
-        return Err(Obstacle::new(
-            message,
-            "the picker that brings its own configuration is made by the operator only",
-        ));
+    let hinted = |message: String, hint: String| Obstacle { message, hint: Some(hint), of_graph: false };
+    let backend = backend::of(data.backends, maker.graph, component)?;
+    let is_there = |picker: &Picker| picker.config.is_some() || picker.config_map_ref.is_some();
+    if component.kind == Type::Epp && !component.picker.as_ref().is_some_and(is_there) {
+        let message = "eppConfig has neither config nor configMapRef";
+        let hint = "the picker that brings its own configuration is made by the operator only";
+        return Err(hinted(message.to_owned(), hint.to_owned()));
     }
     if !component.is_multinode() {
         return Ok(Part { component, backend, launch: None });
     }
+    let (name, nodes) = (&component.name, component.nodes);
     let Some(known) = backend else {
         let names = data.backends.values().map(|backend| backend.module.as_str()).collect::<Vec<_>>().join(", ");
-        let message = format!(
-            "component {:?} is on {} nodes, and its command runs no known backend",
-            component.name, component.nodes
-        );
-        return Err(Obstacle::new(message, &format!("a worker runs python3 -m with one of {names}")));
+        let message = format!("component {name:?} is on {nodes} nodes, and its command runs no known backend");
+        return Err(hinted(message, format!("a worker runs python3 -m with one of {names}")));
     };
-    let launch = known.launch(&maker.scope(component, backend)).map_err(|message| Obstacle::new(message, ""))?;
-    if let Some((launch, path)) = launch.and_then(|launch| Some((launch, unset(data.settings, launch)?))) {
-        let (name, nodes, way) = (&component.name, component.nodes, &launch.name);
-        let message = format!("component {name:?} is on {nodes} nodes by {way}, and packs.dynamo.{path} is empty");
-        return Err(Obstacle::new(message, ""));
+    let launch = known.launch(&maker.scope(component, backend))?;
+    if let Some(launch) = launch
+        && let Some(path) = launch.requires.iter().find(|path| data.settings.is_unset(path))
+    {
+        let way = &launch.name;
+        return Err(format!("component {name:?} is on {nodes} nodes by {way}, and packs.dynamo.{path} is empty").into());
     }
     Ok(Part { component, backend, launch })
 }
 
-/// Returns a setting that a launch needs and that is empty.
-pub(super) fn unset<'a>(settings: &Settings, launch: &'a Launch) -> Option<&'a str> {
-    let settings = settings.to_value();
-    let is_empty = |path: &&String| {
-        let found = path.split('.').try_fold(&settings, |value, part| value.get(part));
-        found.is_none_or(|value| value.is_null() || value == "")
-    };
-    launch.requires.iter().find(is_empty).map(String::as_str)
-}
-
 /// Says what a graph needs of the platform and what the settings do not name.
-pub(super) fn platform(graph: &Graph, settings: &Settings) -> Option<String> {
+fn platform(graph: &Graph, settings: &Settings) -> Option<String> {
     let is_lost =
         settings.discovery.backend == DiscoveryBackend::Etcd && settings.infrastructure.etcd_address.is_empty();
     is_lost.then(|| {
@@ -143,7 +110,7 @@ fn all(maker: &Maker<'_>, parts: &[Part<'_>]) -> Result<Value, String> {
             }
         }
     }
-    let entrances = network::entrances(maker);
+    let (ingresses, virtual_services) = network::entrances(maker);
     Ok(json!({
         "graph": graph.name,
         "namespace": graph.namespace,
@@ -155,8 +122,8 @@ fn all(maker: &Maker<'_>, parts: &[Part<'_>]) -> Result<Value, String> {
         "leaderWorkerSets": sets,
         "cliqueSet": cliques,
         "picker": picker::values(maker),
-        "ingresses": entrances.ingresses,
-        "virtualServices": entrances.virtual_services,
+        "ingresses": ingresses,
+        "virtualServices": virtual_services,
     }))
 }
 

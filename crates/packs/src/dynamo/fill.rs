@@ -3,20 +3,29 @@
 //! Only data of the pack and of the config file is filled; what users write in a graph is a value and never a template.
 
 use gatewright_engine::error::Chain;
-use serde_json::{Map, Value};
+use serde_json::Value;
 use tera::{Context, Kwargs, State, Tera};
 
 use super::command::quote;
+use crate::json::each_text;
 
 /// Fills every text of a value that holds an expression.
 pub(super) fn fill(value: &Value, scope: &Value) -> Result<Value, String> {
     let context = Context::from_serialize(scope).map_err(|error| one_line(&error))?;
     let mut tera = Tera::new();
     tera.register_filter("quote", |text: &str, _: Kwargs, _: &State<'_>| quote(text));
-    filled(value, &context, &tera)
+    let (mut filled, mut result) = (value.clone(), Ok(()));
+    each_text(&mut filled, &mut |text| {
+        if result.is_ok() && (text.contains("{{") || text.contains("{%")) {
+            match tera.render_str(text, &context, false) {
+                Ok(rendered) => *text = rendered,
+                Err(error) => result = Err(format!("cannot fill {text:?}: {}", one_line(&error))),
+            }
+        }
+    });
+    result.map(|()| filled)
 }
 
-/// Fills one text.
 pub(super) fn fill_text(text: &str, scope: &Value) -> Result<String, String> {
     match fill(&Value::from(text), scope)? {
         Value::String(text) => Ok(text),
@@ -24,24 +33,8 @@ pub(super) fn fill_text(text: &str, scope: &Value) -> Result<String, String> {
     }
 }
 
-/// Tells whether a condition holds.
 pub(super) fn holds(condition: &str, scope: &Value) -> Result<bool, String> {
     fill_text(&format!("{{% if {condition} %}}yes{{% endif %}}"), scope).map(|text| text == "yes")
-}
-
-fn filled(value: &Value, context: &Context, tera: &Tera) -> Result<Value, String> {
-    match value {
-        Value::String(text) if text.contains("{{") || text.contains("{%") => tera
-            .render_str(text, context, false)
-            .map(Value::from)
-            .map_err(|error| format!("cannot fill {text:?}: {}", one_line(&error))),
-        Value::Array(items) => items.iter().map(|item| filled(item, context, tera)).collect(),
-        Value::Object(fields) => {
-            let fields = fields.iter().map(|(key, value)| Ok((key.clone(), filled(value, context, tera)?)));
-            fields.collect::<Result<Map<_, _>, String>>().map(Value::Object)
-        }
-        other => Ok(other.clone()),
-    }
 }
 
 fn one_line(error: &tera::Error) -> String {

@@ -8,6 +8,13 @@ use gatewright_engine::pack::gateway::Map as Texts;
 /// Fields of a part of a pod.
 pub(super) type Fields = Map<String, Value>;
 
+/// What makes pods of several nodes: group and kind.
+pub(super) const GROVE: (&str, &str) = ("grove.io", "PodCliqueSet");
+pub(super) const LWS: (&str, &str) = ("leaderworkerset.x-k8s.io", "LeaderWorkerSet");
+
+/// The annotation that names a queue of KAI.
+pub(super) const QUEUE: &str = "nvidia.com/kai-scheduler-queue";
+
 /// A `DynamoGraphDeployment`, or one component that stands alone as a `DynamoComponentDeployment`.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Graph {
@@ -31,7 +38,8 @@ pub(super) struct Graph {
 }
 
 /// The purpose of a component.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "camelCase")]
 pub(super) enum Type {
     Frontend,
     Worker,
@@ -43,7 +51,6 @@ pub(super) enum Type {
     Other,
 }
 
-/// One component.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Component {
     /// The name as it was written.
@@ -66,7 +73,6 @@ pub(super) struct Component {
     pub(super) annotations: Texts,
     /// The pod as the user wants it, without the main container.
     pub(super) pod: Fields,
-    /// The main container.
     pub(super) main: Fields,
     /// Mounts that name claims, by the name of the claim.
     pub(super) mounted_claims: Vec<String>,
@@ -136,15 +142,7 @@ pub(super) struct ConfigMapRef {
 impl Type {
     /// Reads a type; one that nobody here knows is like none.
     pub(super) fn of(text: &str) -> Self {
-        match text {
-            "frontend" => Self::Frontend,
-            "worker" => Self::Worker,
-            "prefill" => Self::Prefill,
-            "decode" => Self::Decode,
-            "planner" => Self::Planner,
-            "epp" => Self::Epp,
-            _ => Self::Other,
-        }
+        serde_json::from_value(text.into()).unwrap_or_default()
     }
 
     /// Returns the name under which the pack's data describes it.
@@ -184,6 +182,11 @@ impl Graph {
     pub(super) fn switch(&self, key: &str) -> Option<&str> {
         self.annotations.get(key).or_else(|| self.switches.get(key)).map(String::as_str)
     }
+
+    /// Returns a switch of a component, or else of the whole graph.
+    pub(super) fn switch_of<'a>(&'a self, component: &'a Component, key: &str) -> Option<&'a str> {
+        component.annotations.get(key).map(String::as_str).or_else(|| self.switch(key))
+    }
 }
 
 impl Component {
@@ -212,4 +215,30 @@ impl Component {
         };
         count("requests").or_else(|| count("limits")).unwrap_or(0)
     }
+}
+
+/// Returns the fields of a mapping, or none.
+pub(super) fn fields(value: &Value) -> Fields {
+    value.as_object().cloned().unwrap_or_default()
+}
+
+/// Returns the items of a list, or none.
+pub(super) fn list(value: Option<&Value>) -> Vec<Value> {
+    value.and_then(Value::as_array).cloned().unwrap_or_default()
+}
+
+/// Sets a list that is a field; an empty one takes the field away.
+pub(super) fn set_list(fields: &mut Fields, field: &str, items: Vec<Value>) {
+    if items.is_empty() {
+        fields.remove(field);
+    } else {
+        fields.insert(field.to_owned(), items.into());
+    }
+}
+
+/// Puts named things over others of the same names.
+pub(super) fn by_name(mut lower: Vec<Value>, higher: Vec<Value>) -> Vec<Value> {
+    lower.retain(|item| !higher.iter().any(|above| above["name"] == item["name"]));
+    lower.extend(higher);
+    lower
 }

@@ -1,14 +1,18 @@
 //! The ways in which components of a graph are reached, by each other and from outside.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 
 use serde_json::{Value, json};
 
-use super::model::{Component, Type};
+use super::model::{Component, Ingress, Type};
 use super::nodes::Provider;
 use super::pod::{Maker, model_hash};
+use crate::json::said;
 
-/// Returns the Services of a graph.
+/// The labels by which the pods of a component are found.
+const SELECTOR: [&str; 3] =
+    ["nvidia.com/dynamo-component-type", "nvidia.com/dynamo-namespace", "nvidia.com/dynamo-component"];
+
 pub(super) fn services(maker: &Maker<'_>) -> Vec<Value> {
     let graph = maker.graph;
     let is_made = |component: &&Component| {
@@ -18,11 +22,8 @@ pub(super) fn services(maker: &Maker<'_>) -> Vec<Value> {
     for component in graph.components.iter().filter(is_made) {
         let Some(ports) = maker.types[component.kind.key()].get("service") else { continue };
         let (labels, _) = maker.metadata(component);
-        let mut selector: BTreeMap<String, String> = ["dynamo-component-type", "dynamo-namespace", "dynamo-component"]
-            .iter()
-            .map(|key| format!("nvidia.com/{key}"))
-            .filter_map(|key| Some((key.clone(), labels.get(&key)?.clone())))
-            .collect();
+        let mut selector = labels.clone();
+        selector.retain(|key, _| SELECTOR.contains(&key.as_str()));
         // Grove has no label that all leaders share; the others announce nothing, so that nobody asks them.
         if component.is_multinode() && maker.provider != Provider::Grove {
             selector.insert("role".to_owned(), "leader".to_owned());
@@ -63,73 +64,36 @@ fn models(maker: &Maker<'_>) -> Vec<Value> {
     models.into_iter().map(service).collect()
 }
 
-/// The objects that lead to a frontend from outside.
-pub(super) struct Entrances {
-    pub(super) ingresses: Vec<Value>,
-    pub(super) virtual_services: Vec<Value>,
-}
-
-/// Returns what leads to the frontends of a graph from outside, where the graph or the settings ask for it.
-pub(super) fn entrances(maker: &Maker<'_>) -> Entrances {
-    let mut entrances = Entrances { ingresses: Vec::new(), virtual_services: Vec::new() };
-    let frontends = maker.graph.components.iter().filter(|component| component.kind == Type::Frontend);
-    for component in frontends {
-        let entrance = Entrance::of(maker, component);
-        if let Some(class) = entrance.class.filter(|_| entrance.is_enabled) {
-            entrances.ingresses.push(json!({
-                "name": maker.graph.child(component),
+/// Returns the `Ingresses` and the `VirtualServices` that lead to the frontends of a graph from outside, where the graph
+/// or the settings ask for them.
+pub(super) fn entrances(maker: &Maker<'_>) -> (Vec<Value>, Vec<Value>) {
+    let settings = &maker.settings.ingress;
+    let or = |text: Option<String>, setting: &str| text.or_else(|| said(setting).map(str::to_owned));
+    let (mut ingresses, mut virtual_services) = (Vec::new(), Vec::new());
+    for component in maker.graph.components.iter().filter(|component| component.kind == Type::Frontend) {
+        let unsaid = || Ingress { enabled: Some(true), ..Ingress::default() };
+        let entrance = component.ingress.clone().unwrap_or_else(unsaid);
+        if entrance.enabled != Some(true) {
+            continue;
+        }
+        let name = entrance.host.as_ref().unwrap_or(&maker.graph.name);
+        let suffix = entrance.host_suffix.as_ref().unwrap_or(&settings.host_suffix);
+        let host = format!("{}{name}.{suffix}", entrance.host_prefix.unwrap_or_default());
+        let name = maker.graph.child(component);
+        if let Some(class) = or(entrance.class_name, &settings.controller_class_name) {
+            ingresses.push(json!({
+                "name": name,
                 "labels": entrance.labels,
                 "annotations": entrance.annotations,
                 "className": class,
-                "host": entrance.host,
-                "tlsSecret": entrance.tls,
+                "host": host,
+                "tlsSecret": or(entrance.tls.and_then(|tls| tls.secret_name), &settings.controller_tls_secret_name),
             }));
         }
-        if let Some(gateway) = entrance.gateway.filter(|_| entrance.is_enabled) {
-            entrances.virtual_services.push(json!({
-                "name": maker.graph.child(component),
-                "gateway": gateway,
-                "host": entrance.host,
-            }));
+        let gateway = entrance.virtual_service_gateway.filter(|_| entrance.use_virtual_service == Some(true));
+        if let Some(gateway) = or(gateway, &settings.virtual_service_gateway) {
+            virtual_services.push(json!({"name": name, "gateway": gateway, "host": host}));
         }
     }
-    entrances
-}
-
-/// The way to a frontend as the graph describes it, and as the settings do where the graph says nothing.
-struct Entrance {
-    is_enabled: bool,
-    class: Option<String>,
-    gateway: Option<String>,
-    host: String,
-    tls: Option<String>,
-    labels: Value,
-    annotations: Value,
-}
-
-impl Entrance {
-    fn of(maker: &Maker<'_>, component: &Component) -> Self {
-        let settings = &maker.settings.ingress;
-        let some = |text: &str| (!text.is_empty()).then(|| text.to_owned());
-        let (class, gateway) = (some(&settings.controller_class_name), some(&settings.virtual_service_gateway));
-        let tls = some(&settings.controller_tls_secret_name);
-        let Some(said) = &component.ingress else {
-            let host = format!("{}.{}", maker.graph.name, settings.host_suffix);
-            let (labels, annotations) = (Value::Null, Value::Null);
-            return Self { is_enabled: true, class, gateway, host, tls, labels, annotations };
-        };
-        let said = said.clone();
-        let name = said.host.as_ref().unwrap_or(&maker.graph.name);
-        let suffix = said.host_suffix.as_ref().unwrap_or(&settings.host_suffix);
-        let own_gateway = said.virtual_service_gateway.filter(|_| said.use_virtual_service == Some(true));
-        Self {
-            is_enabled: said.enabled == Some(true),
-            class: said.class_name.or(class),
-            gateway: own_gateway.or(gateway),
-            host: format!("{}{name}.{suffix}", said.host_prefix.unwrap_or_default()),
-            tls: said.tls.and_then(|tls| tls.secret_name).or(tls),
-            labels: said.labels,
-            annotations: said.annotations,
-        }
-    }
+    (ingresses, virtual_services)
 }

@@ -8,7 +8,9 @@ use gatewright_engine::spec::Document;
 use serde_json::Value;
 
 use super::is_graph;
+use super::read::ALPHA;
 use super::settings::{Restart, Settings};
+use crate::problems;
 
 /// Annotations that the operator writes. In a source they stand because a graph was copied from a cluster; on another
 /// one they would name a rollout that there never was, or a provider that it does not have.
@@ -19,33 +21,26 @@ const WRITTEN_BY_OPERATOR: [&str; 4] = [
     "nvidia.com/workload-provider",
 ];
 
-/// The version in which an adapter is a switch.
-const ALPHA: &str = "v1alpha1";
-
 /// Returns the document as it is applied.
 pub(super) fn document(document: &Document, settings: &Settings) -> Value {
     let mut body = document.root.to_value();
-    if let Some(annotations) = body.pointer_mut("/metadata/annotations").and_then(Value::as_object_mut) {
+    if let Some(metadata) = body.get_mut("metadata").and_then(Value::as_object_mut)
+        && let Some(annotations) = metadata.get_mut("annotations").and_then(Value::as_object_mut)
+    {
         annotations.retain(|key, _| !WRITTEN_BY_OPERATOR.contains(&key.as_str()));
-        if annotations.is_empty()
-            && let Some(metadata) = body["metadata"].as_object_mut()
-        {
+        if annotations.is_empty() {
             metadata.remove("annotations");
         }
     }
     if !is_graph(&document.id.kind) {
         return body;
     }
-    if settings.restart == Restart::Drop
-        && let Some(spec) = body["spec"].as_object_mut()
-    {
-        spec.remove("restart");
+    if settings.restart == Restart::Drop {
+        body["spec"].as_object_mut().map(|spec| spec.remove("restart"));
     }
     let is_alpha = document.gvk.version == ALPHA;
     for component in components(&mut body).into_iter().filter(|component| is_scaled(component, is_alpha)) {
-        if let Some(fields) = component.as_object_mut() {
-            fields.remove("replicas");
-        }
+        component.as_object_mut().map(|fields| fields.remove("replicas"));
     }
     body
 }
@@ -78,16 +73,14 @@ fn is_scaled(component: &Value, is_alpha: bool) -> bool {
 /// Says what of a document is not done as it is written.
 pub(super) fn warnings(document: &Document, settings: &Settings, is_expanded: bool) -> Vec<Problem> {
     let mut warnings = Vec::new();
-    let mut warning = |path: &[&str], message: String, hint: &str| {
-        let problem = Problem::warning(document.place_of(path), message).about(document.id.clone());
-        warnings.push(problem.hint(hint));
+    let mut warning = |path: &[&str], message: &str, hint: &str| {
+        warnings.push(problems::warning(document, path, message).hint(hint));
     };
     let is_restarted = document.root.at(["spec", "restart"]).is_some();
     if is_graph(&document.id.kind) && is_restarted && !is_expanded && settings.restart == Restart::Drop {
         warning(
             &["spec", "restart"],
-            "spec.restart is left out: a graph that has it cannot be created, as on a cluster that is built again"
-                .to_owned(),
+            "spec.restart is left out: a graph that has it cannot be created, as on a cluster that is built again",
             "restart it on its cluster, where the field is nobody's; packs.dynamo.restart: keep applies it",
         );
     }
@@ -101,14 +94,14 @@ pub(super) fn warnings(document: &Document, settings: &Settings, is_expanded: bo
     if components.iter().any(|component| is_scaled(component, is_alpha)) {
         warning(
             &["spec"],
-            "a scalingAdapter works through Dynamo's operator; replicas are applied as they are written".to_owned(),
+            "a scalingAdapter works through Dynamo's operator; replicas are applied as they are written",
             "let an autoscaler scale what is rendered, and leave its replicas out with ignore in the settings of the sync",
         );
     }
     if components.iter().any(|component| is_planner(component)) {
         warning(
             &["spec"],
-            "a planner scales a graph through Dynamo's operator, and there is none: it will change nothing".to_owned(),
+            "a planner scales a graph through Dynamo's operator, and there is none: it will change nothing",
             "leave the planner out, or run the operator",
         );
     }

@@ -4,29 +4,19 @@ use gatewright_engine::yaml;
 use serde_json::{Value, json};
 
 use super::PICKER_KEY;
-use super::model::{Component, Graph, Picker, Type};
+use super::model::{Component, Type};
 use super::pod::{Maker, picker_config};
 use super::settings::ServiceMesh;
+use crate::json::said;
 
 /// The version and kind of an endpoint picker's configuration, for whoever reads it.
 const CONFIG: (&str, &str) = ("inference.networking.x-k8s.io/v1alpha1", "EndpointPickerConfig");
 
-/// Returns the component that is the endpoint picker.
-pub(super) fn of(graph: &Graph) -> Option<&Component> {
-    graph.components.iter().find(|component| component.kind == Type::Epp)
-}
-
-/// Says why a graph with an endpoint picker cannot be expanded.
-pub(super) fn missing(component: &Component) -> Option<&'static str> {
-    let is_there = |picker: &Picker| picker.config.is_some() || picker.config_map_ref.is_some();
-    let has_picker = component.picker.as_ref().is_some_and(is_there);
-    (!has_picker).then_some("eppConfig has neither config nor configMapRef")
-}
-
 /// Returns the values of all that an endpoint picker needs, or nothing where the graph has none.
 pub(super) fn values(maker: &Maker<'_>) -> Value {
     let graph = maker.graph;
-    let Some(component) = of(graph) else { return Value::Null };
+    let is_picker = |component: &&Component| component.kind == Type::Epp;
+    let Some(component) = graph.components.iter().find(is_picker) else { return Value::Null };
     let service = graph.child(component);
     let labels = json!({
         "nvidia.com/dynamo-graph-deployment-name": graph.name,
@@ -35,11 +25,9 @@ pub(super) fn values(maker: &Maker<'_>) -> Value {
     });
     let config = component.picker.as_ref().and_then(|picker| picker.config.as_ref());
     let gateway = &maker.settings.inference_gateway;
-    let route = (!gateway.gateway_name.is_empty()).then(|| {
-        let namespace =
-            if gateway.gateway_namespace.is_empty() { &graph.namespace } else { &gateway.gateway_namespace };
-        json!({"name": format!("{}-route", graph.name), "gateway": gateway.gateway_name, "gatewayNamespace": namespace})
-    });
+    let namespace = said(&gateway.gateway_namespace).unwrap_or(&graph.namespace);
+    let route = said(&gateway.gateway_name)
+        .map(|name| json!({"name": format!("{}-route", graph.name), "gateway": name, "gatewayNamespace": namespace}));
     let is_meshed = maker.settings.service_mesh == ServiceMesh::Istio;
     json!({
         "labels": labels,

@@ -13,9 +13,10 @@ use serde_json::{Value, json};
 use super::backend::{Backend, Launch, Node};
 use super::command::Command;
 use super::fill::{fill, fill_text};
-use super::model::{Component, Fields, Graph, Type};
-use super::nodes::{Provider, Role, addresses};
+use super::model::{Component, Fields, Graph, QUEUE, Type, by_name, fields, list, set_list};
+use super::nodes::{Provider, Role, add_addresses};
 use super::settings::{ServiceMesh, Settings};
+use crate::json::{items, layered, said};
 use gatewright_engine::pack::gateway::Map as Texts;
 
 /// The folder of the user in the images of endpoint pickers.
@@ -43,9 +44,7 @@ impl Maker<'_> {
     pub(super) fn scope(&self, component: &Component, backend: Option<&Backend>) -> Value {
         let graph = self.graph;
         let command = Command::of(&component.main);
-        let mut annotations = graph.switches.clone();
-        annotations.extend(graph.annotations.clone());
-        annotations.extend(component.annotations.clone());
+        let annotations = layered([&graph.switches, &graph.annotations, &component.annotations]);
         let (config, key) = picker_config(graph, component);
         json!({
             "graph": graph.name,
@@ -56,7 +55,7 @@ impl Maker<'_> {
             "type": component.kind_text,
             "settings": self.settings.to_value(),
             "annotations": annotations,
-            "provider": self.provider.name(),
+            "provider": self.provider,
             "nodes": component.nodes,
             "gpus": component.gpus(),
             "cache": component.cache.as_deref().unwrap_or_default(),
@@ -71,11 +70,8 @@ impl Maker<'_> {
     /// Returns labels and annotations of the pods of a component, and what selects them.
     pub(super) fn metadata(&self, component: &Component) -> (Texts, Texts) {
         let graph = self.graph;
-        let mut labels = graph.labels.clone();
-        labels.extend(component.labels.clone());
-        labels.extend(self.own_labels(component));
-        let mut annotations = graph.annotations.clone();
-        annotations.extend(component.annotations.clone());
+        let labels = layered([&graph.labels, &component.labels, &self.own_labels(component)]);
+        let mut annotations = layered([&graph.annotations, &component.annotations]);
         if let Some(id) = &graph.restart {
             annotations.insert("nvidia.com/restartAt".to_owned(), id.clone());
         }
@@ -87,40 +83,31 @@ impl Maker<'_> {
 
     fn own_labels(&self, component: &Component) -> Texts {
         let graph = self.graph;
-        let mut labels = vec![
-            ("selector", graph.child(component)),
-            ("dynamo-graph-deployment-name", graph.name.clone()),
-            ("dynamo-component", component.name.clone()),
-            ("dynamo-namespace", graph.dynamo_namespace(component)),
+        let is_measured = graph.switch_of(component, "nvidia.com/enable-metrics") != Some("false");
+        let is_picked = graph.has_picker() && component.kind.is_worker();
+        let is_discovered = self.settings.provisions_discovery();
+        let only_if = |holds: bool, text: &str| holds.then(|| text.to_owned());
+        let labels = [
+            ("nvidia.com/selector", Some(graph.child(component))),
+            ("nvidia.com/dynamo-graph-deployment-name", Some(graph.name.clone())),
+            ("nvidia.com/dynamo-component", Some(component.name.clone())),
+            ("nvidia.com/dynamo-namespace", Some(graph.dynamo_namespace(component))),
+            ("nvidia.com/dynamo-component-type", said(&component.kind_text).map(str::to_owned)),
+            ("nvidia.com/dynamo-sub-component-type", component.sub_type.clone()),
+            ("nvidia.com/dynamo-base-model-hash", component.model.as_deref().map(model_hash)),
+            ("nvidia.com/metrics-enabled", only_if(is_measured, "true")),
+            ("nvidia.com/dynamo-component-class", only_if(is_picked, "worker")),
+            ("nvidia.com/dynamo-discovery-backend", only_if(is_discovered, "kubernetes")),
+            ("nvidia.com/dynamo-discovery-enabled", only_if(is_discovered, "true")),
+            ("kai.scheduler/queue", self.queue(component)),
         ];
-        if !component.kind_text.is_empty() {
-            labels.push(("dynamo-component-type", component.kind_text.clone()));
-        }
-        labels.extend(component.sub_type.clone().map(|it| ("dynamo-sub-component-type", it)));
-        labels.extend(component.model.as_deref().map(|model| ("dynamo-base-model-hash", model_hash(model))));
-        let metrics = component.annotations.get("nvidia.com/enable-metrics");
-        if metrics.map(String::as_str).or_else(|| graph.switch("nvidia.com/enable-metrics")) != Some("false") {
-            labels.push(("metrics-enabled", "true".to_owned()));
-        }
-        if graph.has_picker() && component.kind.is_worker() {
-            labels.push(("dynamo-component-class", "worker".to_owned()));
-        }
-        if self.settings.provisions_discovery() {
-            labels.push(("dynamo-discovery-backend", "kubernetes".to_owned()));
-            labels.push(("dynamo-discovery-enabled", "true".to_owned()));
-        }
-        let mut all: Texts = labels.into_iter().map(|(key, value)| (format!("nvidia.com/{key}"), value)).collect();
-        if let Some(queue) = self.queue(component) {
-            all.insert("kai.scheduler/queue".to_owned(), queue);
-        }
-        all
+        labels.into_iter().filter_map(|(key, value)| Some((key.to_owned(), value?))).collect()
     }
 
     /// The queue of KAI that its pods wait in, if anybody names one.
     fn queue(&self, component: &Component) -> Option<String> {
-        let named = component.annotations.get(QUEUE).map(String::as_str).or_else(|| self.graph.switch(QUEUE));
-        let queue = named.unwrap_or(&self.settings.orchestrators.kai.queue);
-        (!queue.is_empty()).then(|| queue.to_owned())
+        let named = self.graph.switch_of(component, QUEUE);
+        said(named.unwrap_or(&self.settings.orchestrators.kai.queue)).map(str::to_owned)
     }
 
     /// Returns the spec of a pod.
@@ -128,33 +115,28 @@ impl Maker<'_> {
         let component = part.component;
         let scope = self.scope(component, part.backend);
         let base = fill(&json!([self.types["common"], self.types[component.kind.key()]]), &scope)?;
-        let mut main = Fields::new();
-        for layer in [&base[0]["container"], &base[1]["container"]] {
-            main.extend(layer.as_object().cloned().unwrap_or_default());
-        }
+        let based = |part: &str| items(&base).flat_map(|layer| fields(&layer[part])).collect::<Fields>();
+        let mut main = based("container");
         main_over(&mut main, &component.main);
         let backend_env = part.backend.map(|it| fill(&json!(it.env), &scope)).transpose()?.unwrap_or_default();
-        let own = [&base[0]["env"], &base[1]["env"], &backend_env].map(said);
-        let user = [self.graph.env.clone(), list(&component.main, "env")];
+        let own = [&base[0]["env"], &base[1]["env"], &backend_env].map(filled_env);
+        let user = [self.graph.env.clone(), list(component.main.get("env"))];
         main.insert("env".to_owned(), env(own.into_iter().chain(user)).into());
-        let mut pod = Fields::new();
-        for layer in [&base[0]["pod"], &base[1]["pod"]] {
-            pod.extend(layer.as_object().cloned().unwrap_or_default());
-        }
+        let mut pod = based("pod");
         self.pod_over(&mut pod, component);
         if let Some(launch) = part.launch.filter(|_| role != Role::Single) {
-            self.launch(launch, role, &mut pod, &mut main, (component, part.backend), scope)?;
+            self.launch(launch, role, part, (&mut pod, &mut main), scope)?;
         }
         shared_memory(component, &mut pod, &mut main);
         let mut containers = vec![Value::from(main)];
-        containers.extend(list(&pod, "containers"));
+        containers.extend(list(pod.get("containers")));
         pod.insert("containers".to_owned(), containers.into());
         Ok(pod.into())
     }
 
     /// Puts what a user says of the pod over what its type begins with, and adds a volume for what is mounted.
     fn pod_over(&self, pod: &mut Fields, component: &Component) {
-        let volumes = by_name(list(pod, "volumes"), list(&component.pod, "volumes"));
+        let volumes = by_name(list(pod.get("volumes")), list(component.pod.get("volumes")));
         pod.extend(component.pod.clone());
         let claims = component.mounted_claims.iter().filter(|claim| !volumes.iter().any(|it| it["name"] == **claim));
         let claim = |name: &String| json!({"name": name, "persistentVolumeClaim": {"claimName": name}});
@@ -184,18 +166,15 @@ impl Maker<'_> {
         &self,
         launch: &Launch,
         role: Role,
-        pod: &mut Fields,
-        main: &mut Fields,
-        (component, backend): (&Component, Option<&Backend>),
+        part: Part<'_>,
+        (pod, main): (&mut Fields, &mut Fields),
         mut scope: Value,
     ) -> Result<(), String> {
         let node = if role == Role::Leader { &launch.leader } else { &launch.worker };
-        let known = addresses(self.provider, component);
-        scope.as_object_mut().into_iter().for_each(|scope| scope.extend(known.clone()));
-        let variables: Vec<Value> = list(main, "env").iter().map(|it| it["name"].clone()).collect();
-        scope["variables"] = variables.into();
+        add_addresses(&mut scope, self.provider, part.component);
+        scope["variables"] = list(main.get("env")).iter().map(|it| it["name"].clone()).collect();
         let mut command = Command::of(main);
-        if let (false, Some(backend)) = (node.flags.is_empty(), backend) {
+        if let (false, Some(backend)) = (node.flags.is_empty(), part.backend) {
             let flags = fill_text(&node.flags, &scope)?;
             let with_flags = command.with_flags(&backend.module, &flags, flags.contains("$(("));
             command = with_flags.ok_or_else(|| format!("the command does not run {} by itself", backend.module))?;
@@ -218,29 +197,23 @@ fn add(node: &Node, pod: &mut Fields, main: &mut Fields, scope: &Value) -> Resul
             main.insert(probe.clone(), value.clone());
         }
     }
-    let env = env([said(&fill(&json!(node.env), scope)?), list(main, "env")]);
+    let env = env([filled_env(&fill(&json!(node.env), scope)?), list(main.get("env"))]);
     main.insert("env".to_owned(), env.into());
     let lists = [(&node.volumes, "volumes"), (&node.init_containers, "initContainers")];
-    for (items, field) in lists.into_iter().filter(|(items, _)| !items.is_empty()) {
-        let more = fill(&json!(items), scope)?;
-        let all = by_name(list(pod, field), more.as_array().cloned().unwrap_or_default());
+    for (more, field) in lists.into_iter().filter(|(more, _)| !more.is_empty()) {
+        let all = by_name(list(pod.get(field)), list(Some(&fill(&json!(more), scope)?)));
         pod.insert(field.to_owned(), all.into());
     }
-    if !node.volume_mounts.is_empty() {
-        let more = fill(&json!(node.volume_mounts), scope)?;
-        let mut all = list(main, "volumeMounts");
-        all.extend(more.as_array().cloned().unwrap_or_default());
-        main.insert("volumeMounts".to_owned(), all.into());
-    }
+    let mut mounts = list(main.get("volumeMounts"));
+    mounts.extend(list(Some(&fill(&json!(node.volume_mounts), scope)?)));
+    set_list(main, "volumeMounts", mounts);
     Ok(())
 }
-
-const QUEUE: &str = "nvidia.com/kai-scheduler-queue";
 
 /// Puts what the user says of the main container in place of what its type begins with; mounts of other volumes are
 /// added, and a command of one's own does not inherit arguments.
 fn main_over(main: &mut Fields, user: &Fields) {
-    let mounts = by_name(list(main, "volumeMounts"), list(user, "volumeMounts"));
+    let mounts = by_name(list(main.get("volumeMounts")), list(user.get("volumeMounts")));
     if user.contains_key("command") {
         main.remove("args");
     }
@@ -257,19 +230,14 @@ fn shared_memory(component: &Component, pod: &mut Fields, main: &mut Fields) {
     const NAME: &str = "shared-memory";
     const FOLDER: &str = "/dev/shm";
     let size = component.shared_memory.as_deref().unwrap_or("8Gi");
-    let (mut volumes, mut mounts) = (list(pod, "volumes"), list(main, "volumeMounts"));
+    let (mut volumes, mut mounts) = (list(pod.get("volumes")), list(main.get("volumeMounts")));
     let is_there = volumes.iter().any(|it| it["name"] == NAME) || mounts.iter().any(|it| it["mountPath"] == FOLDER);
     if size != "0" && !is_there {
         volumes.push(json!({"name": NAME, "emptyDir": {"medium": "Memory", "sizeLimit": size}}));
         mounts.push(json!({"name": NAME, "mountPath": FOLDER}));
     }
-    for (fields, field, items) in [(pod, "volumes", volumes), (main, "volumeMounts", mounts)] {
-        if items.is_empty() {
-            fields.remove(field);
-        } else {
-            fields.insert(field.to_owned(), items.into());
-        }
-    }
+    set_list(pod, "volumes", volumes);
+    set_list(main, "volumeMounts", mounts);
 }
 
 /// Puts environments over each other by name, sorted.
@@ -280,20 +248,8 @@ fn env(layers: impl IntoIterator<Item = Vec<Value>>) -> Vec<Value> {
 }
 
 /// Returns the environment that the pack's data gives, without what is empty.
-fn said(env: &Value) -> Vec<Value> {
-    let is_said = |item: &&Value| item.get("valueFrom").is_some() || item["value"] != "";
-    env.as_array().into_iter().flatten().filter(is_said).cloned().collect()
-}
-
-/// Returns the items of a list that is a field, or none.
-pub(super) fn list(fields: &Fields, field: &str) -> Vec<Value> {
-    fields.get(field).and_then(Value::as_array).cloned().unwrap_or_default()
-}
-
-fn by_name(mut lower: Vec<Value>, higher: Vec<Value>) -> Vec<Value> {
-    lower.retain(|item| !higher.iter().any(|above| above["name"] == item["name"]));
-    lower.extend(higher);
-    lower
+fn filled_env(env: &Value) -> Vec<Value> {
+    items(env).filter(|item| item.get("valueFrom").is_some() || item["value"] != "").cloned().collect()
 }
 
 /// Returns the service account with the rights that discovery by Kubernetes needs.

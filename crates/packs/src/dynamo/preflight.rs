@@ -12,9 +12,10 @@ use gatewright_engine::selector::Capabilities;
 use gatewright_engine::text::count;
 use serde_json::Value;
 
-use super::model::{Component, Graph, Type};
+use super::model::{Component, GROVE, Graph, LWS, QUEUE, Type, list};
 use super::settings::{ServiceMesh, Settings, WorkloadProvider};
 use super::{is_graph, read};
+use crate::problems;
 
 /// The needs of a graph.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -45,9 +46,6 @@ pub struct Quota {
     /// `status.used`.
     pub used: Value,
 }
-
-const GROVE: (&str, &str) = ("grove.io", "PodCliqueSet");
-const LWS: (&str, &str) = ("leaderworkerset.x-k8s.io", "LeaderWorkerSet");
 
 /// Works out what a graph needs.
 fn needs(graph: &Graph, kind: &str, settings: &Settings, is_expanded: bool) -> Needs {
@@ -92,7 +90,6 @@ fn needs(graph: &Graph, kind: &str, settings: &Settings, is_expanded: bool) -> N
 }
 
 fn of_component(needs: &mut Needs, graph: &Graph, component: &Component) {
-    const QUEUE: &str = "nvidia.com/kai-scheduler-queue";
     let labels = [component.labels.get("kai.scheduler/queue"), component.annotations.get(QUEUE)];
     needs.queues.extend(labels.into_iter().flatten().cloned());
     needs.queues.extend(graph.switch(QUEUE).map(str::to_owned));
@@ -102,7 +99,7 @@ fn of_component(needs: &mut Needs, graph: &Graph, component: &Component) {
     }
     let pods = component.replicas() * component.nodes;
     needs.pods += pods;
-    let containers = super::pod::list(&component.pod, "containers");
+    let containers = list(component.pod.get("containers"));
     for container in containers.iter().chain([&Value::from(component.main.clone())]) {
         for (name, quantity) in asked(container) {
             let total = needs.totals.entry(name).or_default();
@@ -141,13 +138,8 @@ impl Needs {
                 missing.push("Dynamo's operator at work".to_owned());
             }
         }
-        let values = settings.to_value();
-        let is_empty = |path: &&String| {
-            let found = path.split('.').try_fold(&values, |value, part| value.get(part));
-            found.is_none_or(|value| value.is_null() || value == "")
-        };
         // With the operator these are in its own configuration.
-        let unset = self.settings.iter().filter(|_| !self.operator).filter(is_empty);
+        let unset = self.settings.iter().filter(|path| !self.operator && settings.is_unset(path));
         missing.extend(unset.map(|path| format!("the setting packs.dynamo.{path}")));
         missing
     }
@@ -181,31 +173,21 @@ pub fn short(needs: &Needs, quotas: &[Quota]) -> Vec<String> {
     short
 }
 
-/// Returns what a graph needs on a cluster, or nothing for what is no graph.
-fn of(subject: &Subject<'_>, settings: &Settings, is_expanded: bool) -> Option<Needs> {
-    let document = subject.document;
-    if !is_graph(&document.id.kind) {
-        return None;
-    }
-    let (graph, _) = read::understood(document, subject.namespace);
-    Some(needs(&graph, &document.id.kind, settings, is_expanded))
-}
-
 /// Says what a cluster lacks for a spec, if anything.
 pub(super) fn warning(subject: &Subject<'_>, settings: &Settings, is_expanded: bool) -> Option<Problem> {
     let document = subject.document;
-    let needs = match of(subject, settings, is_expanded) {
-        Some(needs) => needs,
-        None => {
-            Needs { kinds: vec![vec![("nvidia.com", document.id.kind.clone())]], operator: true, ..Needs::default() }
-        }
+    let kind = &document.id.kind;
+    let needs = if is_graph(kind) {
+        needs(&read::understood(document, subject.namespace).0, kind, settings, is_expanded)
+    } else {
+        Needs { kinds: vec![vec![("nvidia.com", kind.clone())]], operator: true, ..Needs::default() }
     };
     let missing = needs.missing(settings, subject.capabilities);
     if missing.is_empty() {
         return None;
     }
     let message = format!("it needs what is not there: {}", missing.join("; "));
-    let problem = Problem::warning(document.place(), message).about(document.id.clone());
+    let problem = problems::warning(document, &[], message);
     Some(if needs.pods > 0 { problem.hint(format!("in all it asks for {}", needs.line())) } else { problem })
 }
 

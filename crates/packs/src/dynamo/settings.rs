@@ -218,6 +218,13 @@ impl Settings {
         self.discovery.provision && self.discovery.backend == DiscoveryBackend::Kubernetes
     }
 
+    /// Tells whether what stands at a path says nothing.
+    pub(super) fn is_unset(&self, path: &str) -> bool {
+        let settings = self.to_value();
+        let found = path.split('.').try_fold(&settings, |value, part| value.get(part));
+        found.is_none_or(|value| value.is_null() || value == "")
+    }
+
     /// Returns the settings as expressions see them.
     pub(super) fn to_value(&self) -> Value {
         serde_json::to_value(self).unwrap_or_default()

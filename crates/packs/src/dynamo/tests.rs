@@ -15,6 +15,7 @@ use serde_json::{Value, json};
 
 use super::backend;
 use super::expand::{self, Data};
+use super::model::{GROVE, LWS};
 use super::settings::Settings;
 
 const TEMPLATES: [&str; 8] = [
@@ -42,9 +43,10 @@ fn expanded(text: &str, settings: Value, served: Option<&[&str]>) -> Result<Vec<
     let settings: Settings = serde_json::from_value(settings).expect("these are settings");
     let backends = backend::all(&files).expect("the backends can be read");
     let types = document(&files, "types.yaml").expect("the types can be read").to_value();
-    let is_known = |_: &str, kind: &str| served.is_some_and(|known| known.contains(&kind));
-    let known: &dyn Fn(&str, &str) -> bool = &is_known;
-    let data = Data { settings: &settings, backends: &backends, types: &types, serves: served.map(|_| known) };
+    let known = [GROVE, LWS].map(|(group, kind)| (group.to_owned(), kind.to_owned())).into_iter();
+    let kinds = |served: &[&str]| known.filter(|(_, kind)| served.contains(&kind.as_str())).collect();
+    let capabilities = served.map(|served| Capabilities { kinds: kinds(served), operators: BTreeSet::new() });
+    let data = Data { settings: &settings, backends: &backends, types: &types, capabilities: capabilities.as_ref() };
     let document = graph(text);
     let namespace = document.root.at(["metadata", "namespace"]).and_then(yaml::Node::as_str).unwrap_or("serving");
     let values = expand::values(&document, namespace, &data)?;

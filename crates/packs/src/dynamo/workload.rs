@@ -2,17 +2,12 @@
 
 use serde_json::{Value, json};
 
-use super::model::{Component, Graph};
+use super::model::{Component, GROVE, Graph, LWS};
 use super::nodes::{Provider, Role};
 use super::pod::{Maker, Part};
 use super::settings::WorkloadProvider;
 use gatewright_engine::pack::gateway::Map as Texts;
-
-/// Which kinds a cluster serves, by group and kind; `None` where nobody knows.
-pub(super) type Serves<'a> = Option<&'a dyn Fn(&str, &str) -> bool>;
-
-const GROVE: (&str, &str) = ("grove.io", "PodCliqueSet");
-const LWS: (&str, &str) = ("leaderworkerset.x-k8s.io", "LeaderWorkerSet");
+use gatewright_engine::selector::Capabilities;
 
 /// The names of a set of cliques, of a scaling group and of a clique together (Grove's own limit).
 const MOST_IN_GROVE: usize = 45;
@@ -21,8 +16,14 @@ const MOST_IN_GROVE: usize = 45;
 const MOST: usize = 63;
 
 /// Decides what makes the pods of a graph, or says why nothing can.
-pub(super) fn provider(graph: &Graph, wanted: WorkloadProvider, serves: Serves<'_>) -> Result<Provider, String> {
-    let is_served = |(group, kind): (&str, &str)| serves.map(|serves| serves(group, kind));
+///
+/// Nothing is known of what a cluster serves where there are no capabilities.
+pub(super) fn provider(
+    graph: &Graph,
+    wanted: WorkloadProvider,
+    capabilities: Option<&Capabilities>,
+) -> Result<Provider, String> {
+    let is_served = |(group, kind): (&str, &str)| capabilities.map(|cluster| cluster.serves(group, kind));
     let provider = match wanted {
         WorkloadProvider::Grove => Provider::Grove,
         WorkloadProvider::Deployment => Provider::Deployment,
@@ -69,7 +70,6 @@ pub(super) fn too_long<'a>(graph: &'a Graph, provider: Provider) -> Option<(&'a 
     graph.components.iter().find_map(over)
 }
 
-/// Returns the `Deployment` of a component.
 pub(super) fn deployment(maker: &Maker<'_>, part: Part<'_>) -> Result<Value, String> {
     let component = part.component;
     let name = maker.graph.child(component);
@@ -99,7 +99,6 @@ fn strategy(annotations: &Texts) -> Value {
     json!({"type": "RollingUpdate", "rollingUpdate": {"maxSurge": surge, "maxUnavailable": unavailable}})
 }
 
-/// Returns the `LeaderWorkerSet` of a component.
 pub(super) fn leader_worker_set(maker: &Maker<'_>, part: Part<'_>) -> Result<Value, String> {
     let component = part.component;
     let (labels, annotations) = maker.metadata(component);
@@ -121,10 +120,10 @@ pub(super) fn leader_worker_set(maker: &Maker<'_>, part: Part<'_>) -> Result<Val
     }))
 }
 
-/// Returns the `PodCliqueSet` of a graph.
 pub(super) fn clique_set(maker: &Maker<'_>, parts: &[Part<'_>]) -> Result<Value, String> {
     let graph = maker.graph;
     let (mut cliques, mut groups) = (Vec::new(), Vec::new());
+    let is_ordered = |part: &Part<'_>| part.launch.is_some_and(|launch| launch.leader_last);
     for part in parts {
         let component = part.component;
         let name = component.lower();
@@ -136,7 +135,7 @@ pub(super) fn clique_set(maker: &Maker<'_>, parts: &[Part<'_>]) -> Result<Value,
         let (leader, worker) = (format!("{name}-ldr"), format!("{name}-wkr"));
         let others = component.nodes - 1;
         let mut first = clique(maker, *part, Role::Leader, (&leader, 1, 1))?;
-        if part.launch.is_some_and(|launch| launch.leader_last) {
+        if is_ordered(part) {
             first["spec"]["startsAfter"] = json!([worker]);
         }
         cliques.push(first);
@@ -148,14 +147,13 @@ pub(super) fn clique_set(maker: &Maker<'_>, parts: &[Part<'_>]) -> Result<Value,
             "minAvailable": component.min_available.unwrap_or(1),
         }));
     }
-    let is_ordered = parts.iter().any(|part| part.launch.is_some_and(|launch| launch.leader_last));
     let mut labels = graph.labels.clone();
     labels.insert("nvidia.com/dynamo-graph-deployment-name".to_owned(), graph.name.clone());
     Ok(json!({
         "name": graph.name,
         "labels": labels,
         "annotations": graph.annotations,
-        "startup": if is_ordered { "CliqueStartupTypeExplicit" } else { "CliqueStartupTypeAnyOrder" },
+        "startup": if parts.iter().any(is_ordered) { "CliqueStartupTypeExplicit" } else { "CliqueStartupTypeAnyOrder" },
         "terminationDelay": maker.settings.orchestrators.grove.termination_delay,
         "priorityClassName": graph.priority_class,
         "cliques": cliques,

@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 
+use gatewright_engine::pack::PackError;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -44,8 +45,13 @@ pub fn authorities(pem: &str) -> Result<String, CaError> {
 
 impl TlsSettings {
     /// Returns the certificates of authorities.
-    pub(crate) fn authorities(&self) -> Result<String, CaError> {
+    fn authorities(&self) -> Result<String, CaError> {
         authorities(self.ca.as_deref().ok_or(CaError::Unread)?)
+    }
+
+    /// Returns the certificates of authorities by which a control plane is known, if it is asked over TLS.
+    pub(crate) fn of_xds(tls: Option<&Self>) -> Result<Option<String>, PackError> {
+        tls.map(Self::authorities).transpose().map_err(|error| PackError::Setting("xds.tls", Box::new(error)))
     }
 }
 

@@ -12,7 +12,7 @@ pub(crate) fn last_wins(items: impl IntoIterator<Item = Value>, keys: &[&str]) -
     let mut places = BTreeMap::new();
     let mut kept: Vec<Value> = Vec::new();
     for item in items {
-        match places.entry(name(&item, keys)) {
+        match places.entry(keys.iter().map(|key| item[key].to_string()).collect::<Vec<_>>()) {
             Entry::Occupied(place) => kept[*place.get()] = item,
             Entry::Vacant(place) => {
                 place.insert(kept.len());
@@ -21,10 +21,6 @@ pub(crate) fn last_wins(items: impl IntoIterator<Item = Value>, keys: &[&str]) -
         }
     }
     kept
-}
-
-fn name(item: &Value, keys: &[&str]) -> Vec<String> {
-    keys.iter().map(|key| item[key].to_string()).collect()
 }
 
 #[cfg(test)]

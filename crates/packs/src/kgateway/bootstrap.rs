@@ -1,10 +1,11 @@
 //! The data that the template of Envoy's bootstrap needs.
 
 use gatewright_engine::pack::Subject;
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 
 use super::parameters::{Kube, Stats, StatsMatcher, StringMatcher};
 use super::settings::Settings;
+use crate::json::without_nulls;
 
 /// Returns the values of the bootstrap of the proxy called `name`.
 pub(super) fn values(settings: &Settings, subject: &Subject<'_>, kube: &Kube, name: &str) -> Value {
@@ -39,36 +40,23 @@ fn stats(stats: &Stats) -> Value {
 }
 
 fn matcher(matcher: &StatsMatcher) -> Option<Value> {
-    let list = |matchers: &[StringMatcher]| json!({"patterns": matchers.iter().map(pattern).collect::<Vec<_>>()});
-    // Envoy takes no empty list.
-    let said = |list: &Option<Vec<StringMatcher>>| list.clone().filter(|matchers| !matchers.is_empty());
-    match (said(&matcher.inclusion_list), said(&matcher.exclusion_list)) {
-        (Some(matchers), _) => Some(json!({"inclusion_list": list(&matchers)})),
-        (None, Some(matchers)) => Some(json!({"exclusion_list": list(&matchers)})),
-        (None, None) => None,
-    }
+    let list = |name: &str, matchers: &Option<Vec<StringMatcher>>| {
+        // Envoy takes no empty list.
+        let matchers = matchers.as_ref().filter(|matchers| !matchers.is_empty())?;
+        Some(json!({name: {"patterns": matchers.iter().map(pattern).collect::<Vec<_>>()}}))
+    };
+    list("inclusion_list", &matcher.inclusion_list).or_else(|| list("exclusion_list", &matcher.exclusion_list))
 }
 
 fn pattern(matcher: &StringMatcher) -> Value {
-    let mut pattern = Map::new();
-    let fields = [
-        ("exact", &matcher.exact),
-        ("prefix", &matcher.prefix),
-        ("suffix", &matcher.suffix),
-        ("contains", &matcher.contains),
-    ];
-    for (field, text) in fields {
-        if let Some(text) = text {
-            pattern.insert(field.to_owned(), Value::from(text.as_str()));
-        }
-    }
-    if let Some(regex) = &matcher.safe_regex {
-        pattern.insert("safe_regex".to_owned(), json!({"regex": regex}));
-    }
-    if matcher.ignore_case == Some(true) {
-        pattern.insert("ignore_case".to_owned(), Value::Bool(true));
-    }
-    Value::Object(pattern)
+    without_nulls(json!({
+        "exact": matcher.exact,
+        "prefix": matcher.prefix,
+        "suffix": matcher.suffix,
+        "contains": matcher.contains,
+        "safe_regex": matcher.safe_regex.as_ref().map(|regex| json!({"regex": regex})),
+        "ignore_case": matcher.ignore_case.filter(|ignore| *ignore),
+    }))
 }
 
 #[cfg(test)]

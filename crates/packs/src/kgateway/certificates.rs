@@ -8,37 +8,29 @@ use std::collections::BTreeSet;
 use gatewright_engine::pack::Subject;
 use gatewright_engine::problem::Problem;
 use gatewright_engine::spec::Document;
-use gatewright_engine::spec::gateway::Listener;
+use gatewright_engine::yaml::{Node, Position};
 use serde::Deserialize;
-use serde_json::Value;
 
 const HINT: &str = "nothing is mounted for it; the control plane sends the certificate to the proxy in any case";
 
 /// A reference as it stands in a listener.
 #[derive(Debug, Deserialize)]
 struct Reference {
-    #[serde(default)]
     group: Option<String>,
-    #[serde(default)]
     kind: Option<String>,
     name: String,
-    #[serde(default)]
     namespace: Option<String>,
 }
 
 /// Returns the names of the Secrets that pods of the Gateway can mount, and a warning about every other reference.
 pub(super) fn secrets(subject: &Subject<'_>) -> (BTreeSet<String>, Vec<Problem>) {
-    let sets = subject.listener_set_documents.iter().zip(subject.listener_sets);
-    let sets = sets.map(|(document, set)| (*document, set.spec.listeners.as_slice()));
-    let own = (subject.document, subject.gateway.spec.listeners.as_slice());
     let (mut names, mut warnings) = (BTreeSet::new(), Vec::new());
-    for (document, listeners) in std::iter::once(own).chain(sets) {
-        for (reference, path) in references(listeners) {
+    for document in std::iter::once(&subject.document).chain(subject.listener_set_documents) {
+        for (reference, position) in references(document) {
             match mountable(subject, document, reference) {
                 Ok(name) => drop(names.insert(name)),
                 Err(message) => {
-                    let path: Vec<&str> = path.iter().map(String::as_str).collect();
-                    let problem = Problem::warning(document.place_of(&path), message);
+                    let problem = Problem::warning(document.at(position), message);
                     warnings.push(problem.about(document.id.clone()).hint(HINT));
                 }
             }
@@ -47,23 +39,14 @@ pub(super) fn secrets(subject: &Subject<'_>) -> (BTreeSet<String>, Vec<Problem>)
     (names, warnings)
 }
 
-/// Returns all references, each with the path at which it stands. A listener that passes TLS on needs none.
-fn references(listeners: &[Listener]) -> Vec<(Reference, [String; 6])> {
-    let mut found = Vec::new();
-    for (index, listener) in listeners.iter().enumerate() {
-        let Some(tls) = listener.tls.as_ref().filter(|tls| tls["mode"] != "Passthrough") else { continue };
-        let listed = tls["certificateRefs"].as_array().into_iter().flatten().cloned();
-        for (number, reference) in listed.enumerate() {
-            let path = ["spec", "listeners", &index.to_string(), "tls", "certificateRefs", &number.to_string()];
-            found.extend(read(reference).map(|reference| (reference, path.map(str::to_owned))));
-        }
-    }
-    found
-}
-
-/// Reads a reference; what is no reference names no Secret.
-fn read(reference: Value) -> Option<Reference> {
-    serde_json::from_value(reference).ok()
+/// Returns all references, each with its position. A listener that passes TLS on needs none.
+fn references(document: &Document) -> impl Iterator<Item = (Reference, Position)> {
+    let listeners = document.root.at(["spec", "listeners"]).map(Node::items).unwrap_or_default();
+    let is_ended = |tls: &&Node| tls.get("mode").and_then(Node::as_str) != Some("Passthrough");
+    let tls = listeners.iter().filter_map(|listener| listener.get("tls")).filter(is_ended);
+    let listed = tls.filter_map(|tls| tls.get("certificateRefs")).flat_map(Node::items);
+    // What is no reference names no Secret.
+    listed.filter_map(|node| Some((serde_json::from_value(node.to_value()).ok()?, node.position)))
 }
 
 /// Returns the name of the Secret, or why no pod of the Gateway can mount it.

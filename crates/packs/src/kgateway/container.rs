@@ -6,20 +6,20 @@ use super::parameters::{EnvoyContainer, PodTemplate};
 use super::settings::Settings;
 use super::values::Wrong;
 use crate::gateway::lists::last_wins;
+use crate::json::said;
 
 /// The name of the container, which overlays of users refer to.
 const CONTAINER: &str = "kgateway-proxy";
 /// The variable that we write and users may add to.
-const OTEL: &str = "OTEL_RESOURCE_ATTRIBUTES";
+pub(super) const OTEL: &str = "OTEL_RESOURCE_ATTRIBUTES";
 
 const LEVELS: &str = "kube.envoyContainer.bootstrap.componentLogLevels";
 /// Variables that we write, in their order; who writes one of these, too, takes the place of ours.
 pub(super) const OWN_VARIABLES: [&str; 5] = ["POD_NAME", "POD_NAMESPACE", "POD_UID", "NODE_NAME", "ENVOY_UID"];
 
-/// Returns the arguments.
 pub(super) fn args(envoy: &EnvoyContainer) -> Result<Vec<String>, Wrong> {
     let mut args = vec!["--disable-hot-restart", "--service-node", "$(POD_NAME).$(POD_NAMESPACE)"];
-    if let Some(level) = envoy.bootstrap.log_level.as_ref().filter(|level| !level.is_empty()) {
+    if let Some(level) = envoy.bootstrap.log_level.as_deref().and_then(said) {
         args.extend(["--log-level", level]);
     }
     let mut levels = Vec::new();
@@ -57,25 +57,20 @@ pub(super) fn env(settings: &Settings, envoy: &EnvoyContainer, deployment: &str)
 /// Returns the attributes that describe a proxy to a telemetry back end (OpenTelemetry's semantic conventions for
 /// Kubernetes).
 fn resource_attributes(settings: &Settings, deployment: &str, theirs: &[&Value]) -> String {
-    let mut attributes =
-        vec!["service.namespace=$(POD_NAMESPACE)".to_owned(), "service.instance.id=$(POD_UID)".to_owned()];
-    if !settings.version.is_empty() {
-        attributes.push(format!("service.version={}", settings.version));
-    }
-    attributes.extend(
-        [
-            "k8s.namespace.name=$(POD_NAMESPACE)",
-            "k8s.pod.name=$(POD_NAME)",
-            "k8s.pod.uid=$(POD_UID)",
-            "k8s.node.name=$(NODE_NAME)",
-        ]
-        .map(str::to_owned),
-    );
-    attributes.push(format!("k8s.deployment.name={deployment}"));
-    attributes.push(format!("k8s.container.name={CONTAINER}"));
-    let values = theirs.iter().filter_map(|variable| variable["value"].as_str());
-    attributes.extend(values.filter(|value| !value.is_empty()).map(str::to_owned));
-    attributes.join(",")
+    let version = said(&settings.version).map(|version| format!("service.version={version}")).unwrap_or_default();
+    let ours = [
+        "service.namespace=$(POD_NAMESPACE)",
+        "service.instance.id=$(POD_UID)",
+        &version,
+        "k8s.namespace.name=$(POD_NAMESPACE)",
+        "k8s.pod.name=$(POD_NAME)",
+        "k8s.pod.uid=$(POD_UID)",
+        "k8s.node.name=$(NODE_NAME)",
+        &format!("k8s.deployment.name={deployment}"),
+        &format!("k8s.container.name={CONTAINER}"),
+    ];
+    let theirs = theirs.iter().filter_map(|variable| variable["value"].as_str());
+    ours.into_iter().chain(theirs).filter_map(said).collect::<Vec<_>>().join(",")
 }
 
 /// Returns what a container does before it ends: it fails its health checks and lets connections drain.

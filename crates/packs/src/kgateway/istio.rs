@@ -9,7 +9,6 @@ use crate::gateway;
 /// The port on which the `sds` container answers Envoy.
 pub(super) const SDS_PORT: u16 = 8234;
 
-/// Returns the values of both containers.
 pub(super) fn values(kube: &Kube) -> Result<Value, Wrong> {
     let sds = kube.sds_container.clone().unwrap_or_default();
     let proxy = kube.istio.clone().unwrap_or_default().istio_proxy_container.unwrap_or_default();

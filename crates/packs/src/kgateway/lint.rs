@@ -2,16 +2,16 @@
 
 use std::collections::BTreeSet;
 
-use gatewright_engine::merge::origin::{Merged, MergedContent};
+use gatewright_engine::merge::origin::Merged;
 use gatewright_engine::pack::Subject;
 use gatewright_engine::problem::Problem;
 
-use super::container::OWN_VARIABLES;
+use super::container::{OTEL, OWN_VARIABLES};
 use super::istio::SDS_PORT;
 use super::ports::RESERVED;
 use super::settings::Settings;
 use super::{certificates, omits_security_context};
-use crate::gateway::lint::{host_in_repository, text};
+use crate::gateway::lint::{host_in_repository, listener_port, second_variable, variables, zero};
 
 /// Returns a warning for everything of that sort.
 ///
@@ -20,7 +20,7 @@ pub(super) fn lint(settings: &Settings, subject: &Subject<'_>, parameters: &Merg
     let mut warnings: Vec<Problem> = reserved_ports(settings, subject).collect();
     warnings.extend(host_in_repository(parameters, "kube.envoyContainer.image"));
     warnings.extend(zeros(parameters));
-    warnings.extend(variables(parameters));
+    warnings.extend(replaced_variables(parameters));
     warnings.extend(without_effect(settings, subject));
     warnings.extend(unmerged(subject));
     if settings.listener_certificates.mount {
@@ -43,9 +43,7 @@ fn reserved_ports<'a>(settings: &Settings, subject: &'a Subject<'_>) -> impl Ite
             }
             _ => return None,
         };
-        let message = format!("port {} of the listener {:?} is {what}", listener.port, listener.name);
-        let place = subject.document.place_of(&["spec", "listeners", &index.to_string(), "port"]);
-        Some(Problem::warning(place, message).about(subject.document.id.clone()).hint(hint))
+        Some(listener_port(subject, index, what, hint))
     })
 }
 
@@ -63,29 +61,19 @@ fn zeros(parameters: &Merged) -> impl Iterator<Item = Problem> + '_ {
             "write 1 for the shortest time that there is",
         ),
     ];
-    FIELDS.into_iter().filter_map(|(path, message, hint)| {
-        let said = parameters.at(path).filter(|said| said.is_zero())?;
-        Some(Problem::warning(said.origin.place.clone(), message).hint(hint))
-    })
+    FIELDS.into_iter().filter_map(|(path, message, hint)| zero(parameters, path, message, hint))
 }
 
 /// Variables that stand twice in one layer, or in the place of one of ours. Another layer's is meant to be replaced.
-fn variables(parameters: &Merged) -> Vec<Problem> {
-    let Some(MergedContent::List(items)) = parameters.at("kube.envoyContainer.env").map(|env| &env.content) else {
-        return Vec::new();
-    };
+fn replaced_variables(parameters: &Merged) -> Vec<Problem> {
     let (mut seen, mut warnings) = (BTreeSet::new(), Vec::new());
-    for item in items {
-        let Some(name) = item.get("name").and_then(text) else { continue };
-        let place = item.origin.place.clone();
+    for (item, name) in variables(parameters, "kube.envoyContainer.env") {
         if OWN_VARIABLES.contains(&name) {
             let message = format!("the variable {name:?} stands in the place of the proxy's own");
             let hint = "the control plane knows a proxy by its variables; give this one another name";
-            warnings.push(Problem::warning(place, message).hint(hint));
-        } else if name != "OTEL_RESOURCE_ATTRIBUTES" && !seen.insert((name, item.origin.layer)) {
-            let message = format!("the variable {name:?} stands here a second time; the last one counts");
-            warnings
-                .push(Problem::warning(place, message).hint("an object that has both is refused by the API server"));
+            warnings.push(Problem::warning(item.origin.place.clone(), message).hint(hint));
+        } else if name != OTEL && !seen.insert((name, item.origin.layer)) {
+            warnings.push(second_variable(item, name));
         }
     }
     warnings
@@ -94,20 +82,19 @@ fn variables(parameters: &Merged) -> Vec<Problem> {
 /// Fields that are read and then lead to nothing.
 fn without_effect(settings: &Settings, subject: &Subject<'_>) -> Vec<Problem> {
     let mut warnings = Vec::new();
-    let mut warning = |path: &[&str], message: &str, hint: &str| {
+    let mut warning = |path: &str, message: &str, hint: &str| {
         for layer in subject.layers {
-            if let Some(node) = layer.node.at(path.iter().copied()) {
-                let place = layer.place_of(node);
-                let message = format!("spec.{} {message}", path.join("."));
-                warnings.push(Problem::warning(place, message).hint(hint));
+            if let Some(node) = layer.node.at(path.split('.')) {
+                let message = format!("spec.{path} {message}");
+                warnings.push(Problem::warning(layer.place_of(node), message).hint(hint));
             }
         }
     };
     let sidecars = "add the containers in spec.kube.deploymentOverlay.spec.template.spec.containers";
-    warning(&["kube", "istio", "customSidecars"], "is never rendered; it is deprecated", sidecars);
+    warning("kube.istio.customSidecars", "is never rendered; it is deprecated", sidecars);
     if !settings.istio.auto_mtls {
-        for path in [["kube", "sdsContainer"].as_slice(), &["kube", "istio", "istioProxyContainer"]] {
-            let hint = "set packs.kgateway.istio.autoMtls: true in the config file to have the container";
+        let hint = "set packs.kgateway.istio.autoMtls: true in the config file to have the container";
+        for path in ["kube.sdsContainer", "kube.istio.istioProxyContainer"] {
             warning(path, "has no effect without Istio", hint);
         }
     }
@@ -116,25 +103,22 @@ fn without_effect(settings: &Settings, subject: &Subject<'_>) -> Vec<Problem> {
 
 /// Fields that kgateway takes only from the lowest layer that has the mapping around them.
 fn unmerged(subject: &Subject<'_>) -> Vec<Problem> {
-    const FIELDS: [(&[&str], &[&str]); 4] = [
-        (&["kube", "envoyContainer", "securityContext"], &["appArmorProfile"]),
-        (&["kube", "sdsContainer", "securityContext"], &["appArmorProfile"]),
-        (&["kube", "istio", "istioProxyContainer", "securityContext"], &["appArmorProfile"]),
-        (
-            &["kube", "podTemplate", "securityContext"],
-            &["appArmorProfile", "supplementalGroupsPolicy", "seLinuxChangePolicy"],
-        ),
+    const OF_PROXY: &str = "kube.envoyContainer.securityContext";
+    const FIELDS: [(&str, &[&str]); 4] = [
+        (OF_PROXY, &["appArmorProfile"]),
+        ("kube.sdsContainer.securityContext", &["appArmorProfile"]),
+        ("kube.istio.istioProxyContainer.securityContext", &["appArmorProfile"]),
+        ("kube.podTemplate.securityContext", &["appArmorProfile", "supplementalGroupsPolicy", "seLinuxChangePolicy"]),
     ];
     let mut warnings = Vec::new();
     for (path, fields) in FIELDS {
         // The proxy has a context by default, all others have one when a layer says so.
-        let mut is_there = path[1] == "envoyContainer" && !subject.layers.iter().any(omits_security_context);
+        let mut is_there = path == OF_PROXY && !subject.layers.iter().any(omits_security_context);
         for layer in subject.layers {
-            let Some(context) = layer.node.at(path.iter().copied()) else { continue };
+            let Some(context) = layer.node.at(path.split('.')) else { continue };
             let lost = fields.iter().filter_map(|field| Some((field, context.get(field)?)));
             warnings.extend(lost.filter(|_| is_there).map(|(field, node)| {
-                let message =
-                    format!("spec.{}.{field} is not taken: a layer below has a securityContext", path.join("."));
+                let message = format!("spec.{path}.{field} is not taken: a layer below has a securityContext");
                 let hint = "kgateway does not merge this field; set it in spec.kube.deploymentOverlay";
                 Problem::warning(layer.place_of(node), message).hint(hint)
             }));

@@ -5,7 +5,7 @@ use gatewright_engine::text::safe_name;
 
 use super::parameters::Kube;
 use super::settings::Settings;
-use crate::gateway::{first_wins, map};
+use crate::gateway::{first_wins, map, scraping};
 use gatewright_engine::pack::gateway::{Map, infrastructure};
 
 /// All labels and annotations of one proxy, `*_labels` and `*_annotations` by where they go.
@@ -37,6 +37,7 @@ impl Metadata {
         let (infra_labels, infra_annotations) = infrastructure(subject);
         let labels = first_wins([&version, &proxy, &manager, &class, &selector, &infra_labels]);
         let pods = &kube.pod_template;
+        let scraping = if kube.stats.enabled == Some(false) { Map::new() } else { scraping("9091") };
         let name = map([("gateway.kgateway.dev/gateway-full-name", subject.gateway.metadata.name.as_str())]);
         Self {
             service_labels: first_wins([&labels, &kube.service.extra_labels]),
@@ -44,19 +45,10 @@ impl Metadata {
             account_labels: first_wins([&labels, &kube.service_account.extra_labels]),
             account_annotations: first_wins([&infra_annotations, &kube.service_account.extra_annotations]),
             pod_labels: first_wins([&class, &selector, &proxy, &infra_labels, &pods.extra_labels]),
-            pod_annotations: first_wins([&infra_annotations, &pods.extra_annotations, &scraping(kube), &name]),
+            pod_annotations: first_wins([&infra_annotations, &pods.extra_annotations, &scraping, &name]),
             annotations: infra_annotations,
             selector,
             labels,
-        }
-    }
-}
-
-fn scraping(kube: &Kube) -> Map {
-    match kube.stats.enabled {
-        Some(false) => Map::new(),
-        _ => {
-            map([("prometheus.io/path", "/metrics"), ("prometheus.io/port", "9091"), ("prometheus.io/scrape", "true")])
         }
     }
 }

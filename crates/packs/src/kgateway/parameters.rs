@@ -279,7 +279,6 @@ pub struct Port {
     #[schemars(range(min = 1, max = 65535))]
     pub port: u16,
     /// 1 to 65535; used where the type of the Service has node ports.
-    #[serde(default)]
     #[schemars(range(min = 1, max = 65535))]
     pub node_port: Option<u16>,
 }

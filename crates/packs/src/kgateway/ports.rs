@@ -29,7 +29,6 @@ pub(super) fn numbers(subject: &Subject<'_>, service: &Service) -> Vec<u16> {
     ports
 }
 
-/// Returns the ports of the Service.
 pub(super) fn of_service(numbers: &[u16], service: &Service) -> Vec<Value> {
     let has_node_ports = matches!(service.kind.as_deref(), Some("NodePort" | "LoadBalancer"));
     numbers
@@ -45,7 +44,6 @@ pub(super) fn of_service(numbers: &[u16], service: &Service) -> Vec<Value> {
         .collect()
 }
 
-/// Returns the ports of the container.
 pub(super) fn of_container(numbers: &[u16], scrape: bool) -> Vec<Value> {
     let listened =
         numbers.iter().map(|&number| json!({"name": port_name(number), "protocol": "TCP", "containerPort": number}));

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::parameters;
-use crate::gateway::authorities::{CaError, TlsSettings};
+use crate::gateway::authorities::TlsSettings;
 
 /// The release of kgateway that the defaults belong to.
 const RELEASE: &str = "v2.4.0";
@@ -157,12 +157,5 @@ impl Default for RbacSettings {
             ..PolicyRule::default()
         };
         Self { enabled: false, rules: vec![watch("", "services"), watch("discovery.k8s.io", "endpointslices")] }
-    }
-}
-
-impl XdsSettings {
-    /// Returns the certificates of authorities, if the control plane is asked over TLS.
-    pub(super) fn authorities(&self) -> Result<Option<String>, CaError> {
-        self.tls.as_ref().map(TlsSettings::authorities).transpose()
     }
 }

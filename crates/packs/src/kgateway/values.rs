@@ -2,7 +2,7 @@
 
 use gatewright_engine::merge::origin::{Merged, MergedContent};
 use gatewright_engine::pack::Subject;
-use gatewright_engine::problem::{Place, Problem};
+use gatewright_engine::problem::Problem;
 use gatewright_engine::text::safe_name;
 use serde_json::{Value, json};
 
@@ -10,9 +10,10 @@ use super::names::Metadata;
 use super::parameters::Kube;
 use super::settings::Settings;
 use super::volumes::Volumes;
-use super::{bootstrap, container, istio, ports, rbac};
+use super::{bootstrap, container, istio, ports};
 use crate::gateway::lists::last_wins;
 use crate::gateway::{self, load_balancer_ip};
+use crate::problems::problem;
 
 /// Ports below this one need a privilege, or a sysctl that lifts the need.
 const FIRST_UNPRIVILEGED_PORT: u16 = 1024;
@@ -38,25 +39,19 @@ impl Wrong {
         self
     }
 
+    /// It stands where the parameter was set, or the nearest thing around it that somebody has set.
     fn problem(self, subject: &Subject<'_>, parameters: &Merged) -> Problem {
-        let place = place(parameters, self.path.iter().map(String::as_str));
-        Problem::invalid_parameters(place, self.message).about(subject.document.id.clone())
+        let mut at = parameters;
+        for part in &self.path {
+            let below = match &at.content {
+                MergedContent::List(items) => part.parse().ok().and_then(|index: usize| items.get(index)),
+                MergedContent::Map(_) | MergedContent::Leaf(_) => at.get(part),
+            };
+            let Some(below) = below else { break };
+            at = below;
+        }
+        Problem::invalid_parameters(at.origin.place.clone(), self.message).about(subject.document.id.clone())
     }
-}
-
-/// Returns who set what stands at a path, or the nearest thing around it that somebody has set.
-pub(super) fn place<'a>(parameters: &Merged, path: impl IntoIterator<Item = &'a str>) -> Place {
-    let mut at = parameters;
-    for part in path {
-        let below = match &at.content {
-            MergedContent::List(items) => part.parse().ok().and_then(|index: usize| items.get(index)),
-            MergedContent::Map(fields) => fields.get(part),
-            MergedContent::Leaf(_) => None,
-        };
-        let Some(below) = below else { break };
-        at = below;
-    }
-    at.origin.place.clone()
 }
 
 /// Computes the values of all templates, or says everything that is in the way.
@@ -69,14 +64,22 @@ pub(super) fn values(
     let wrong = |wrong: Wrong| vec![wrong.problem(subject, parameters)];
     let numbers = ports::numbers(subject, &kube.service);
     if numbers.is_empty() {
-        let problem = problem(subject, "listeners", "no listener has a port that a proxy could listen on");
+        let message = "no listener has a port that a proxy could listen on";
+        let problem = problem(subject.document, &["spec", "listeners"], message);
         return Err(vec![problem.hint(
             "ports 8082, 9091 and 19000 are the proxy's own; add a listener, or a port in spec.kube.service.ports",
         )]);
     }
     let name = safe_name(&subject.gateway.metadata.name);
     let metadata = Metadata::new(settings, subject, kube);
-    let mut values = json!({
+    let service = service(subject, kube, &numbers)?;
+    let mut container = container_values(settings, kube, &numbers, &name).map_err(wrong)?;
+    let istio = settings.istio.auto_mtls.then(|| istio::values(kube)).transpose().map_err(wrong)?;
+    let volumes = Volumes::new(settings, subject, kube).map_err(wrong)?;
+    container["volumeMounts"] = volumes.mounts.into();
+    // A namespace has no dot, so no two Gateways of a cluster share a name; and it has at most 142 bytes.
+    let role = format!("kgateway-proxy.{}.{name}", subject.namespace);
+    Ok(json!({
         "name": name,
         "namespace": subject.namespace,
         "selector": metadata.selector,
@@ -84,45 +87,31 @@ pub(super) fn values(
         "annotations": metadata.annotations,
         "serviceAccount": {"labels": metadata.account_labels, "annotations": metadata.account_annotations},
         "bootstrap": bootstrap::values(settings, subject, kube, &name),
-        "service": service(subject, kube, &numbers).map_err(|message| vec![problem(subject, "addresses", &message)])?,
+        "service": {"spec": service, "labels": metadata.service_labels, "annotations": metadata.service_annotations},
         "deployment": said(json!({"replicas": kube.deployment.replicas, "strategy": kube.deployment.strategy})),
-        "container": container_values(settings, kube, &numbers, &name).map_err(wrong)?,
-        "pod": pod(kube, &numbers),
-        "rbac": rbac::values(&settings.rbac, subject, &name),
-        "istio": settings.istio.auto_mtls.then(|| istio::values(kube)).transpose().map_err(wrong)?,
-    });
-    let volumes = Volumes::new(settings, subject, kube).map_err(wrong)?;
-    values["pod"]["volumes"] = Value::Array(volumes.volumes);
-    values["container"]["volumeMounts"] = Value::Array(volumes.mounts);
-    if let Ok(Some(authorities)) = settings.xds.authorities() {
-        values["authorities"] = Value::String(authorities);
-    }
-    values["service"]["labels"] = json!(metadata.service_labels);
-    values["service"]["annotations"] = json!(metadata.service_annotations);
-    values["pod"]["labels"] = json!(metadata.pod_labels);
-    values["pod"]["annotations"] = json!(metadata.pod_annotations);
-    Ok(values)
-}
-
-/// Returns a problem with a field of the Gateway's `spec`.
-fn problem(subject: &Subject<'_>, field: &str, message: &str) -> Problem {
-    let place = subject.document.place_of(&["spec", field]);
-    Problem::document(place, message).about(subject.document.id.clone())
-}
-
-fn service(subject: &Subject<'_>, kube: &Kube, numbers: &[u16]) -> Result<Value, String> {
-    let service = &kube.service;
-    Ok(json!({
-        "spec": said(json!({
-            "type": service.kind,
-            "externalTrafficPolicy": service.external_traffic_policy,
-            "clusterIP": service.cluster_ip,
-            "loadBalancerClass": service.load_balancer_class,
-            "loadBalancerIP": load_balancer_ip(subject, service.kind.as_deref())?,
-            "loadBalancerSourceRanges": service.load_balancer_source_ranges,
-            "ports": ports::of_service(numbers, service),
-        })),
+        "container": container,
+        "pod": {
+            "spec": pod(kube, &numbers),
+            "volumes": volumes.volumes,
+            "labels": metadata.pod_labels,
+            "annotations": metadata.pod_annotations,
+        },
+        "rbac": settings.rbac.enabled.then(|| json!({"name": role, "rules": settings.rbac.rules})),
+        "istio": istio,
     }))
+}
+
+fn service(subject: &Subject<'_>, kube: &Kube, numbers: &[u16]) -> Result<Value, Vec<Problem>> {
+    let service = &kube.service;
+    Ok(said(json!({
+        "type": service.kind,
+        "externalTrafficPolicy": service.external_traffic_policy,
+        "clusterIP": service.cluster_ip,
+        "loadBalancerClass": service.load_balancer_class,
+        "loadBalancerIP": load_balancer_ip(subject, service.kind.as_deref())?,
+        "loadBalancerSourceRanges": service.load_balancer_source_ranges,
+        "ports": ports::of_service(numbers, service),
+    })))
 }
 
 fn container_values(settings: &Settings, kube: &Kube, numbers: &[u16], name: &str) -> Result<Value, Wrong> {
@@ -146,18 +135,16 @@ fn container_values(settings: &Settings, kube: &Kube, numbers: &[u16], name: &st
 fn pod(kube: &Kube, numbers: &[u16]) -> Value {
     let pods = &kube.pod_template;
     let constraints = last_wins(pods.topology_spread_constraints.clone(), &["topologyKey", "whenUnsatisfiable"]);
-    json!({
-        "spec": said(json!({
-            "imagePullSecrets": last_wins(pods.image_pull_secrets.clone(), &["name"]),
-            "securityContext": security_context(kube, numbers),
-            "nodeSelector": pods.node_selector,
-            "affinity": pods.affinity,
-            "tolerations": pods.tolerations,
-            "topologySpreadConstraints": constraints,
-            "priorityClassName": pods.priority_class_name,
-            "terminationGracePeriodSeconds": pods.termination_grace_period_seconds.filter(|seconds| *seconds != 0),
-        })),
-    })
+    said(json!({
+        "imagePullSecrets": last_wins(pods.image_pull_secrets.clone(), &["name"]),
+        "securityContext": security_context(kube, numbers),
+        "nodeSelector": pods.node_selector,
+        "affinity": pods.affinity,
+        "tolerations": pods.tolerations,
+        "topologySpreadConstraints": constraints,
+        "priorityClassName": pods.priority_class_name,
+        "terminationGracePeriodSeconds": pods.termination_grace_period_seconds.filter(|seconds| *seconds != 0),
+    }))
 }
 
 /// The context of the pod, with the sysctl that lets Envoy listen on ports below 1024 without privileges.

@@ -36,7 +36,6 @@ const DIGITS: usize = 12;
 
 /// The volumes of a pod and their mounts, beside what the template itself says.
 pub(super) struct Volumes {
-    /// Volumes of the pod.
     pub(super) volumes: Vec<Value>,
     /// The mounts by which the proxy finds them.
     pub(super) mounts: Vec<Value>,

@@ -2,24 +2,21 @@
 
 use serde_json::{Value, json};
 
-use super::pods::{add_mount, add_volume, container};
+use super::pods::{MAIN, add_mount, add_named, container};
 use super::types::{FileSystem, KvCacheOffloading};
+use crate::json::without_nulls;
 
 /// Adds a volume for each tier that is on a file system.
 pub(super) fn attach(pod: &mut Value, offloading: &KvCacheOffloading) {
     for (index, tier) in offloading.secondary.iter().enumerate() {
         let name = format!("kv-cache-secondary-{index}");
         let Some(system) = &tier.file_system else { continue };
-        let Some((source, below)) = source(system) else { continue };
-        let mut volume = source;
-        volume["name"] = name.clone().into();
-        add_volume(pod, volume);
-        let Some(main) = container(pod, "main") else { continue };
-        let mut mount = json!({"name": name, "mountPath": format!("/mnt/kv-cache-{index}")});
-        if let Some(below) = below {
-            mount["subPath"] = below.into();
-        }
-        add_mount(main, mount);
+        let Some((mut source, below)) = source(system) else { continue };
+        let mount = json!({"name": name, "mountPath": format!("/mnt/kv-cache-{index}"), "subPath": below});
+        source["name"] = name.into();
+        add_named(pod, "volumes", source);
+        add_mount(pod, without_nulls(mount));
+        let Some(main) = container(pod, MAIN) else { continue };
         // So that the pod is placed where there is room.
         let room = &mut main["resources"]["requests"]["ephemeral-storage"];
         if let Some(folder) = system.empty_dir.as_ref().filter(|_| room.is_null()) {

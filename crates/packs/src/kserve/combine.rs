@@ -14,22 +14,16 @@ use super::presets;
 use super::service::Service;
 use super::settings::Settings;
 use super::types::{ConfigReference, Scheduler, Spec};
-
-/// The choices that are set for one service, beside the service itself.
-pub(super) struct Choices<'a> {
-    /// `packs.kserve`.
-    pub(super) settings: &'a Settings,
-    /// The preset of the scheduler, if not the usual one.
-    pub(super) scheduler: Option<&'a str>,
-    /// Whether pods speak TLS.
-    pub(super) tls: bool,
-}
+use crate::json::{each_text, said};
 
 /// Returns the merged and filled spec; the name of the model that templates saw goes into the service.
+///
+/// `scheduler` is the preset of the scheduler, if not the usual one; `tls` says whether pods speak TLS.
 pub(super) fn combine(
     service: &mut Service<'_>,
     configs: &Configs<'_>,
-    choices: &Choices<'_>,
+    scheduler: Option<&str>,
+    tls: bool,
 ) -> Result<Spec, Vec<Problem>> {
     let bases = base_refs(service, configs)?;
     let probe = bases.iter().try_fold(service.spec.clone(), |spec, config| {
@@ -39,10 +33,9 @@ pub(super) fn combine(
     if let Some(name) = probe.model.as_ref().and_then(|model| model.name.clone()) {
         service.spec["model"]["name"] = name.into();
     }
-    let mut layers = presets::select(&probe, service.has_model() || probe.uri().is_some())
-        .into_iter()
-        .map(|name| preset(service, configs, choices, name))
-        .collect::<Result<Vec<_>, _>>()?;
+    let names = presets::select(&probe, service.has_model() || probe.uri().is_some());
+    let layers = names.iter().map(|name| preset(service, configs, scheduler, name));
+    let mut layers = layers.collect::<Result<Vec<_>, _>>()?;
     layers.extend(bases);
     let own = Config { title: "the service".to_owned(), document: Some(service.document), spec: own_layer(service) };
     layers.push(own);
@@ -50,10 +43,11 @@ pub(super) fn combine(
     for layer in &layers {
         spec = merge::over(spec, &layer.spec).map_err(|error| vec![unmergeable(service, layer, &error)])?;
     }
-    let data = data(service, &spec, choices);
-    let mut problems = Vec::new();
-    fill(&mut spec, (&data, &mut gotemplate::Steps::default()), &mut |text, fault| {
-        problems.push(unfilled(service, &layers, text, fault));
+    let data = data(service, &spec, configs.settings, tls);
+    let (mut problems, mut steps) = (Vec::new(), gotemplate::Steps::default());
+    each_text(&mut spec, &mut |text| match gotemplate::fill(text, &data, &mut steps) {
+        Ok(filled) => *text = filled,
+        Err(fault) => problems.push(unfilled(service, &layers, text, &fault)),
     });
     if !problems.is_empty() {
         return Err(problems);
@@ -78,7 +72,7 @@ fn read(service: &Service<'_>, spec: Value) -> Result<Spec, Vec<Problem>> {
 fn put_in_place(service: &Service<'_>, configs: &Configs<'_>, scheduler: &mut Scheduler) -> Result<(), Vec<Problem>> {
     let Some(config) = &mut scheduler.config else { return Ok(()) };
     let Some(ConfigReference { name, key, .. }) = &config.reference else { return Ok(()) };
-    let key = key.as_deref().filter(|key| !key.is_empty()).unwrap_or("epp");
+    let key = key.as_deref().and_then(said).unwrap_or("epp");
     let text = configs.entry(name, key, service.namespace).ok_or_else(|| {
         let message = format!("the source has no ConfigMap {name:?} with the key {key:?}");
         let path = ["spec", "router", "scheduler", "config", "ref"];
@@ -97,7 +91,7 @@ fn base_refs<'a>(service: &Service<'_>, configs: &Configs<'a>) -> Result<Vec<Con
             Ok(config) => found.push(config),
             Err(missing) => {
                 let place = service.document.at(reference.position);
-                problems.push(Problem { place, ..not_found(service, missing, &["spec", "baseRefs"]) });
+                problems.push(Problem { place, ..not_found(service, missing, &[]) });
             }
         }
     }
@@ -105,25 +99,20 @@ fn base_refs<'a>(service: &Service<'_>, configs: &Configs<'a>) -> Result<Vec<Con
 }
 
 fn not_found(service: &Service<'_>, missing: Missing, path: &[&str]) -> Problem {
-    match missing {
-        Missing::Unknown(message) => service
-            .problem(path, message)
-            .hint("put it into the source, in the namespace of the service or in that of KServe"),
-        Missing::Broken(message) => service.problem(path, message),
-    }
+    Problem { hint: missing.hint, ..service.problem(path, missing.message) }
 }
 
 fn preset<'a>(
     service: &Service<'_>,
     configs: &Configs<'a>,
-    choices: &Choices<'_>,
+    scheduler: Option<&str>,
     suffix: &str,
 ) -> Result<Config<'a>, Vec<Problem>> {
-    let chosen = choices.scheduler.filter(|_| suffix == "config-llm-scheduler");
+    let chosen = scheduler.filter(|_| suffix == "config-llm-scheduler");
     let found = match chosen {
-        Some("legacy") => configs.built_in(LEGACY_SCHEDULER).ok_or_else(|| Missing::Unknown(String::new())),
+        Some("legacy") => configs.built_in(LEGACY_SCHEDULER).ok_or_else(Missing::default),
         None | Some("current") => {
-            configs.find(&format!("{}{suffix}", choices.settings.preset_prefix), service.namespace)
+            configs.find(&format!("{}{suffix}", configs.settings.preset_prefix), service.namespace)
         }
         Some(name) => configs.find(name, service.namespace),
     };
@@ -163,8 +152,7 @@ fn set_defaults(service: &Service<'_>, scheduler: &mut Scheduler) {
 }
 
 /// Returns the data that templates see: the service as its user wrote it, and settings.
-fn data(service: &Service<'_>, spec: &Value, choices: &Choices<'_>) -> Value {
-    let settings = choices.settings;
+fn data(service: &Service<'_>, spec: &Value, settings: &Settings, tls: bool) -> Value {
     let pool = spec.pointer("/router/scheduler/pool/ref/name").and_then(Value::as_str);
     let pool = pool.map_or_else(|| service.pool(), str::to_owned);
     json!({
@@ -174,28 +162,11 @@ fn data(service: &Service<'_>, spec: &Value, choices: &Choices<'_>) -> Value {
             "systemNamespace": settings.namespace,
             "ingressGatewayName": settings.gateway.name,
             "ingressGatewayNamespace": settings.gateway.namespace,
-            "enableTLS": choices.tls,
+            "enableTLS": tls,
             "modelBasedRoutingHeaderName": settings.model_routing.header,
             "inferencePoolNamespacedName": format!("{}/{pool}", service.namespace),
         },
     })
-}
-
-/// Fills all texts in a value.
-fn fill(
-    value: &mut Value,
-    (data, steps): (&Value, &mut gotemplate::Steps),
-    report: &mut impl FnMut(&str, &gotemplate::Fault),
-) {
-    match value {
-        Value::String(text) => match gotemplate::fill(text, data, steps) {
-            Ok(filled) => *text = filled,
-            Err(fault) => report(text, &fault),
-        },
-        Value::Array(items) => items.iter_mut().for_each(|item| fill(item, (data, steps), report)),
-        Value::Object(fields) => fields.values_mut().for_each(|field| fill(field, (data, steps), report)),
-        Value::Null | Value::Bool(_) | Value::Number(_) => {}
-    }
 }
 
 /// A text that cannot be filled stands in the highest layer that has it.
@@ -203,8 +174,8 @@ fn unfilled(service: &Service<'_>, layers: &[Config<'_>], text: &str, fault: &go
     for layer in layers.iter().rev() {
         let Some(document) = layer.document else { continue };
         if let Some(node) = find(&document.root, text) {
-            let problem = Problem::document(document.at(node.position), format!("{}: {fault}", layer.title));
-            return problem.about(service.document.id.clone());
+            let place = document.at(node.position);
+            return Problem { place, ..service.problem(&[], format!("{}: {fault}", layer.title)) };
         }
     }
     service.problem(&["spec"], format!("a built-in preset: {fault}"))

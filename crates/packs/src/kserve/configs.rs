@@ -42,33 +42,44 @@ pub(super) struct Config<'a> {
     pub(super) spec: Value,
 }
 
-/// A config that cannot be used.
-#[derive(Debug)]
-pub(super) enum Missing {
-    /// There is none of that name.
-    Unknown(String),
-    /// It has problems of its own.
-    Broken(String),
+/// The reason why a config cannot be used: there is none of that name, or it has problems of its own.
+#[derive(Debug, Default)]
+pub(super) struct Missing {
+    pub(super) message: String,
+    pub(super) hint: Option<String>,
+}
+
+/// The data of the pack.
+pub(super) struct Builtin {
+    /// Presets by their names without prefix.
+    presets: BTreeMap<&'static str, Value>,
+    /// The configurations of schedulers that bring none along.
+    pub(super) pickers: Value,
+    /// The rights of what asks the API server.
+    pub(super) rules: Value,
 }
 
 /// All configs that a service can have.
 pub(super) struct Configs<'a> {
     specs: &'a Specs,
-    settings: &'a Settings,
-    builtin: &'a BTreeMap<&'static str, Value>,
+    pub(super) settings: &'a Settings,
+    builtin: &'a Builtin,
 }
 
-/// Reads the presets that are built in.
-pub(super) fn builtin(files: &BTreeMap<&str, &str>) -> Result<BTreeMap<&'static str, Value>, PackError> {
-    let read = |(name, file): (&'static str, &str)| {
-        let document = document(files, file)?.to_value();
-        Ok((name, merge::cleaned(&document["spec"])))
-    };
-    BUILTIN.into_iter().map(read).collect()
+impl Builtin {
+    pub(super) fn read(files: &BTreeMap<&str, &str>) -> Result<Self, PackError> {
+        let read = |file: &str| Ok(document(files, file)?.to_value());
+        let presets = BUILTIN.into_iter().map(|(name, file)| Ok((name, merge::cleaned(&read(file)?["spec"]))));
+        Ok(Self {
+            presets: presets.collect::<Result<_, PackError>>()?,
+            pickers: read("pickers.yaml")?,
+            rules: read("rules.yaml")?,
+        })
+    }
 }
 
 impl<'a> Configs<'a> {
-    pub(super) fn new(specs: &'a Specs, settings: &'a Settings, builtin: &'a BTreeMap<&'static str, Value>) -> Self {
+    pub(super) fn new(specs: &'a Specs, settings: &'a Settings, builtin: &'a Builtin) -> Self {
         Self { specs, settings, builtin }
     }
 
@@ -82,16 +93,17 @@ impl<'a> Configs<'a> {
                 return Ok(Config { title: format!("config {namespace}/{name}"), document: Some(document), spec });
             }
             if self.specs.broken.contains_key(&id) {
-                return Err(Missing::Broken(format!("{CONFIG} {namespace}/{name} cannot be used")));
+                return Err(Missing { message: format!("{CONFIG} {namespace}/{name} cannot be used"), hint: None });
             }
         }
         let suffix = name.strip_prefix(&self.settings.preset_prefix).unwrap_or_default();
         self.built_in(suffix).ok_or_else(|| {
             let [own, system] = namespaces;
             let places = if own == system { own.to_owned() } else { format!("{own} and {system}") };
-            Missing::Unknown(format!(
-                "{CONFIG} {name:?} is not there, neither in the source (looked for in {places}) nor built in"
-            ))
+            let message =
+                format!("{CONFIG} {name:?} is not there, neither in the source (looked for in {places}) nor built in");
+            let hint = "put it into the source, in the namespace of the service or in that of KServe";
+            Missing { message, hint: Some(hint.to_owned()) }
         })
     }
 
@@ -106,9 +118,8 @@ impl<'a> Configs<'a> {
         })
     }
 
-    /// Returns a preset that is built in.
     pub(super) fn built_in(&self, suffix: &str) -> Option<Config<'a>> {
-        let (name, spec) = self.builtin.get_key_value(suffix)?;
+        let (name, spec) = self.builtin.presets.get_key_value(suffix)?;
         Some(Config { title: format!("built-in preset {name:?}"), document: None, spec: spec.clone() })
     }
 }

@@ -2,19 +2,17 @@
 
 use serde_json::{Value, json};
 
-use super::pods::{add_args, container, words};
+use super::pods::{MAIN, add_args, container, words};
 use super::storage;
-use super::types::{self, Spec};
-
-/// An adapter.
-#[derive(Clone, Debug)]
-pub(super) struct Adapter {
-    pub(super) name: String,
-    scheme: String,
-    address: String,
-}
+use super::types::{Adapter, Spec};
+use crate::json::items;
 
 impl Adapter {
+    /// Returns what stands behind `pvc://`, if it is in a claim.
+    fn claim(&self) -> Option<&str> {
+        self.uri.strip_prefix("pvc://")
+    }
+
     fn path(&self) -> String {
         let name: String = self.name.chars().map(|char| if is_plain(char) { char } else { '-' }).collect();
         let name = if matches!(name.as_str(), "" | "." | "..") { "adapter" } else { &name };
@@ -36,8 +34,8 @@ fn is_plain(char: char) -> bool {
 /// Reads `spec.model.lora.adapters`, in the order of their names, or returns what is wrong with one of them.
 pub(super) fn adapters(spec: &Spec) -> Result<Vec<Adapter>, String> {
     let model = spec.model.as_ref().and_then(|model| model.name.as_deref());
-    let adapters = spec.adapters().iter().map(|adapter| self::adapter(adapter, model));
-    let mut adapters = adapters.collect::<Result<Vec<_>, _>>()?;
+    spec.adapters().iter().try_for_each(|adapter| check(adapter, model))?;
+    let mut adapters = spec.adapters().to_vec();
     adapters.sort_by(|a, b| a.name.cmp(&b.name));
     match adapters.windows(2).find(|pair| pair[0].name == pair[1].name) {
         Some(pair) => Err(format!("two adapters have the name {:?}", pair[0].name)),
@@ -45,7 +43,7 @@ pub(super) fn adapters(spec: &Spec) -> Result<Vec<Adapter>, String> {
     }
 }
 
-fn adapter(types::Adapter { name, uri }: &types::Adapter, model: Option<&str>) -> Result<Adapter, String> {
+fn check(Adapter { name, uri }: &Adapter, model: Option<&str>) -> Result<(), String> {
     if name.is_empty() {
         return Err(format!("the adapter {uri:?} has no name"));
     }
@@ -53,27 +51,25 @@ fn adapter(types::Adapter { name, uri }: &types::Adapter, model: Option<&str>) -
         return Err(format!("the adapter {name:?} has the name of the model"));
     }
     match uri.split_once("://") {
-        Some((scheme @ ("hf" | "s3" | "pvc"), address)) => {
-            Ok(Adapter { name: name.to_owned(), scheme: scheme.to_owned(), address: address.to_owned() })
-        }
+        Some(("hf" | "s3" | "pvc", _)) => Ok(()),
         _ => Err(format!("the adapter {name:?} is at {uri:?}; adapters can be at hf://, s3:// and pvc://")),
     }
 }
 
 /// Returns addresses and paths of those that are downloaded.
 pub(super) fn downloads(adapters: &[Adapter]) -> Vec<String> {
-    let downloaded = adapters.iter().filter(|adapter| adapter.scheme != "pvc");
-    downloaded.flat_map(|it| [format!("{}://{}", it.scheme, it.address), it.path()]).collect()
+    let downloaded = adapters.iter().filter(|adapter| adapter.claim().is_none());
+    downloaded.flat_map(|adapter| [adapter.uri.clone(), adapter.path()]).collect()
 }
 
 /// Mounts those that are in claims, and tells the server of all, unless its arguments already do.
 ///
 /// Each has two names: its own, and the one that routes by model name use.
 pub(super) fn attach(pod: &mut Value, adapters: &[Adapter], spec: &Spec, namespace: &str) {
-    for adapter in adapters.iter().filter(|adapter| adapter.scheme == "pvc") {
-        storage::mount_claim(pod, "main", &adapter.volume(), &adapter.address, &adapter.path());
+    for (adapter, claim) in adapters.iter().filter_map(|adapter| Some((adapter, adapter.claim()?))) {
+        storage::mount_claim(pod, &adapter.volume(), claim, &adapter.path());
     }
-    let Some(main) = container(pod, "main").filter(|_| !adapters.is_empty()) else { return };
+    let Some(main) = container(pod, MAIN).filter(|_| !adapters.is_empty()) else { return };
     if is_told(main) {
         return;
     }
@@ -94,7 +90,7 @@ pub(super) fn attach(pod: &mut Value, adapters: &[Adapter], spec: &Spec, namespa
 }
 
 fn is_told(main: &Value) -> bool {
-    let variables = main["env"].as_array().into_iter().flatten();
-    let variables = variables.filter(|it| it["name"] == "VLLM_ADDITIONAL_ARGS").filter_map(|it| it["value"].as_str());
+    let variables = items(&main["env"]).filter(|it| it["name"] == "VLLM_ADDITIONAL_ARGS");
+    let variables = variables.filter_map(|it| it["value"].as_str());
     words(main, "command").chain(words(main, "args")).chain(variables).any(|text| text.contains("--lora-modules"))
 }

@@ -36,7 +36,7 @@ pub(super) fn cleaned(spec: &Value) -> Value {
     let mut spec = without_nulls(spec);
     for path in PODS {
         if let Some(pod) = at_mut(&mut spec, path) {
-            *pod = cleaned_pod(pod);
+            *pod = patch::without_zeros(json!({ "spec": pod }), &pod_kind())["spec"].take();
         }
     }
     for workload in [&["parallelism"] as &[&str], &["prefill", "parallelism"]] {
@@ -60,11 +60,6 @@ fn without_nulls(value: &Value) -> Value {
 
 fn pod_kind() -> Gvk {
     Gvk::new("v1", "Pod")
-}
-
-fn cleaned_pod(pod: &Value) -> Value {
-    let mut object = patch::without_zeros(json!({ "spec": pod }), &pod_kind());
-    object["spec"].take()
 }
 
 fn at_mut<'a>(value: &'a mut Value, path: &[&str]) -> Option<&'a mut Value> {
@@ -102,17 +97,16 @@ fn mappings<'a>(
 
 fn pods(base: &Value, above: &Value, path: &[&str]) -> Result<Value, Unmergeable> {
     let merged = patch::strategic(&json!({ "spec": base }), &json!({ "spec": above }), &pod_kind());
-    merged.map(|mut object| object["spec"].take()).map_err(|error| unmergeable(&error, path))
-}
-
-fn unmergeable(error: &PatchError, path: &[&str]) -> Unmergeable {
-    let PatchError::Fault { path: inner, fault } = error else {
-        return Unmergeable { path: path.iter().map(|&name| name.to_owned()).collect(), reason: error.to_string() };
-    };
-    let below = inner.get(1..).unwrap_or_default();
-    let place = if below.is_empty() { "it".to_owned() } else { Path(below).to_string() };
-    let path = path.iter().map(|&name| name.to_owned()).collect();
-    Unmergeable { path, reason: format!("{place} {fault}") }
+    merged.map(|mut object| object["spec"].take()).map_err(|error| {
+        let reason = match &error {
+            PatchError::Fault { path: inner, fault } => match inner.get(1..).unwrap_or_default() {
+                [] => format!("it {fault}"),
+                below => format!("{} {fault}", Path(below)),
+            },
+            _ => error.to_string(),
+        };
+        Unmergeable { path: path.iter().map(|&name| name.to_owned()).collect(), reason }
+    })
 }
 
 #[cfg(test)]

@@ -1,7 +1,7 @@
 //! `LLMInferenceServiceParameters`: what a service itself cannot say about how it is provisioned.
 
 use gatewright_engine::spec::Resource;
-use schemars::{JsonSchema, Schema, SchemaGenerator};
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// The whole document.
@@ -86,9 +86,4 @@ pub struct IssuerRef {
     /// Its group; cert-manager's own if nothing is said.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub group: Option<String>,
-}
-
-/// The schema of a layer of parameters.
-pub(super) fn layer(generator: &mut SchemaGenerator) -> Schema {
-    Spec::json_schema(generator)
 }

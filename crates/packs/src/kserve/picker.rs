@@ -3,34 +3,34 @@
 use gatewright_engine::yaml;
 use serde_json::{Value, json};
 
-use super::pods::words;
+use super::pods::{list, list_items, words};
 use super::types::{Scheduler, Spec};
 
 /// Flags with which a template brings a configuration along; a single dash is allowed before each too.
 const FLAGS: [&str; 4] = ["--config-text", "--configText", "--config-file", "--configFile"];
 
-/// The facts that decide about the configuration of a scheduler.
-pub(super) struct Picker<'a> {
-    /// The merged spec.
-    pub(super) spec: &'a Spec,
-    /// The address of the tokenizer, if there is one.
-    pub(super) tokenizer: Option<String>,
-    /// Whether a scheduler that brings none along gets one.
-    pub(super) has_default: bool,
-}
+/// The plugin that prefers pods with the adapter of a request.
+const ADAPTER_SCORER: &str = "lora-affinity-scorer";
 
 /// Returns the text for `--config-text`, if the scheduler is to get one, or what is wrong with the one that is given.
-pub(super) fn text(picker: &Picker<'_>, container: &Value) -> Result<Option<String>, String> {
-    let scheduler = picker.spec.scheduler();
-    let mut config = match scheduler.and_then(|scheduler| scheduler.config.as_ref()?.inline.as_ref()) {
-        Some(inline @ Value::Object(_)) => inline.clone(),
-        Some(Value::String(text)) => parsed(text)?,
-        None if has_own(container) || !picker.has_default => return Ok(None),
-        None => default(picker.spec),
-        Some(_) => return Err("it must be a mapping".to_owned()),
+///
+/// `tokenizer` is the address of the tokenizer, if there is one; `defaults` are the configurations for schedulers that
+/// bring none along, if they are to get one.
+pub(super) fn text(
+    spec: &Spec,
+    container: &Value,
+    tokenizer: Option<&str>,
+    defaults: Option<&Value>,
+) -> Result<Option<String>, String> {
+    let mut config = match (spec.picker(), defaults) {
+        (Some(inline @ Value::Object(_)), _) => inline.clone(),
+        (Some(Value::String(text)), _) => parsed(text)?,
+        (Some(_), _) => return Err("it must be a mapping".to_owned()),
+        (None, Some(defaults)) if !has_own(container) => default(spec, defaults),
+        (None, _) => return Ok(None),
     };
-    migrate(&mut config, scheduler.map(version).unwrap_or_default());
-    if let Some(address) = &picker.tokenizer {
+    migrate(&mut config, spec.scheduler().map(version).unwrap_or_default());
+    if let Some(address) = tokenizer {
         count_tokens(&mut config, address);
     }
     Ok(Some(yaml::to_string(&config)))
@@ -52,81 +52,17 @@ fn has_own(container: &Value) -> bool {
     words(container, "command").chain(words(container, "args")).any(is_flag)
 }
 
-/// The plugins of a scheduler that nobody configures.
-fn default(spec: &Spec) -> Value {
-    let has_adapters = !spec.adapters().is_empty();
-    let adapters = |weighted: bool| match (has_adapters, weighted) {
-        (false, _) => Vec::new(),
-        (true, false) => vec![json!({"type": "lora-affinity-scorer"})],
-        (true, true) => vec![json!({"pluginRef": "lora-affinity-scorer", "weight": 4})],
-    };
-    let (plugins, profiles) = if spec.prefill.is_some() { disaggregated(adapters) } else { single(adapters) };
-    json!({
-        "apiVersion": "llm-d.ai/v1alpha1",
-        "kind": "EndpointPickerConfig",
-        "plugins": plugins,
-        "schedulingProfiles": profiles,
-    })
-}
-
-type Plugins = Vec<Value>;
-
-fn types(names: &[&str]) -> Plugins {
-    names.iter().map(|name| json!({"type": name})).collect()
-}
-
-fn profile(name: &str, first: Plugins, plugins: &[(&str, u32)]) -> Value {
-    let plugins = plugins.iter().map(|&(name, weight)| match weight {
-        0 => json!({"pluginRef": name}),
-        weight => json!({"pluginRef": name, "weight": weight}),
-    });
-    json!({"name": name, "plugins": first.into_iter().chain(plugins).collect::<Vec<_>>()})
-}
-
-fn single(adapters: impl Fn(bool) -> Plugins) -> (Plugins, Plugins) {
-    let mut plugins = types(&[
-        "single-profile-handler",
-        "queue-scorer",
-        "kv-cache-utilization-scorer",
-        "prefix-cache-scorer",
-        "no-hit-lru-scorer",
-        "max-score-picker",
-    ]);
-    plugins.extend(adapters(false));
-    let scorers = [
-        ("queue-scorer", 2),
-        ("kv-cache-utilization-scorer", 2),
-        ("prefix-cache-scorer", 3),
-        ("no-hit-lru-scorer", 2),
-        ("max-score-picker", 0),
-    ];
-    (plugins, vec![profile("default", adapters(true), &scorers)])
-}
-
-fn disaggregated(adapters: impl Fn(bool) -> Plugins) -> (Plugins, Plugins) {
-    let mut plugins = types(&[
-        "disagg-headers-handler",
-        "prefill-filter",
-        "decode-filter",
-        "queue-scorer",
-        "kv-cache-utilization-scorer",
-        "active-request-scorer",
-        "prefix-cache-scorer",
-        "max-score-picker",
-        "always-disagg-pd-decider",
-    ]);
-    let deciders = json!({"deciders": {"prefill": "always-disagg-pd-decider"}});
-    plugins.push(json!({"type": "disagg-profile-handler", "parameters": deciders}));
-    plugins.extend(adapters(false));
-    let filtered = |filter: &str| std::iter::once(json!({"pluginRef": filter})).chain(adapters(true)).collect();
-    let prefill =
-        [("prefix-cache-scorer", 3), ("queue-scorer", 2), ("kv-cache-utilization-scorer", 2), ("max-score-picker", 0)];
-    let decode = [("active-request-scorer", 2), ("prefix-cache-scorer", 3), ("max-score-picker", 0)];
-    let profiles = vec![
-        profile("prefill", filtered("prefill-filter"), &prefill),
-        profile("decode", filtered("decode-filter"), &decode),
-    ];
-    (plugins, profiles)
+/// The configuration of a scheduler that nobody configures.
+fn default(spec: &Spec, defaults: &Value) -> Value {
+    let mut config = defaults[if spec.prefill.is_some() { "disaggregated" } else { "single" }].clone();
+    if spec.adapters().is_empty() {
+        let is_kept = |plugin: &Value| ["type", "pluginRef"].iter().all(|field| plugin[field] != ADAPTER_SCORER);
+        list(&mut config, "plugins").retain(is_kept);
+        for profile in list(&mut config, "schedulingProfiles") {
+            list(profile, "plugins").retain(is_kept);
+        }
+    }
+    config
 }
 
 /// The version that the annotation of a preset names; the oldest if it names none.
@@ -157,7 +93,7 @@ fn migrate(config: &mut Value, version: (u32, u32)) {
 }
 
 fn each(config: &mut Value, change: impl FnMut(&mut Value)) {
-    config.get_mut("plugins").and_then(Value::as_array_mut).into_iter().flatten().for_each(change);
+    list_items(config, "plugins").for_each(change);
 }
 
 fn rename(config: &mut Value, old: &str, new: &str) {
@@ -167,10 +103,8 @@ fn rename(config: &mut Value, old: &str, new: &str) {
         }
     };
     each(config, |plugin| ["type", "name"].iter().for_each(|field| put(plugin, field)));
-    let profiles = config.get_mut("schedulingProfiles").and_then(Value::as_array_mut).into_iter().flatten();
-    for plugin in profiles.filter_map(|profile| profile.get_mut("plugins")?.as_array_mut()).flatten() {
-        put(plugin, "pluginRef");
-    }
+    let profiles = list_items(config, "schedulingProfiles");
+    profiles.flat_map(|profile| list_items(profile, "plugins")).for_each(|plugin| put(plugin, "pluginRef"));
 }
 
 /// `deciderPluginName` became a map.
@@ -200,7 +134,7 @@ mod tests {
 
     fn text_of(spec: &Value, container: &Value) -> Result<Option<String>, String> {
         let spec = serde_json::from_value(spec.clone()).expect("it is a spec");
-        text(&Picker { spec: &spec, tokenizer: None, has_default: true }, container)
+        text(&spec, container, None, Some(&Value::Null))
     }
 
     #[test]

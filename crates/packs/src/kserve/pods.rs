@@ -3,8 +3,11 @@
 use serde_json::{Value, json};
 
 use super::types::Texts;
+use crate::json::items;
 
-/// Returns a container by its name.
+/// The container that a model is for.
+pub(super) const MAIN: &str = "main";
+
 pub(super) fn container<'a>(pod: &'a mut Value, name: &str) -> Option<&'a mut Value> {
     list(pod, "containers").iter_mut().find(|container| container["name"] == name)
 }
@@ -21,37 +24,45 @@ pub(super) fn list<'a>(value: &'a mut Value, field: &str) -> &'a mut Vec<Value> 
     }
 }
 
+/// Returns the items of a list of a mapping, if it is there.
+pub(super) fn list_items<'a>(value: &'a mut Value, field: &str) -> impl Iterator<Item = &'a mut Value> + use<'a> {
+    value.get_mut(field).and_then(Value::as_array_mut).into_iter().flatten()
+}
+
+/// Returns all containers, also those that run before the others.
+pub(super) fn containers(pod: &mut Value) -> impl Iterator<Item = &mut Value> {
+    let fields = pod.as_object_mut().into_iter().flatten();
+    let lists = fields.filter(|(field, _)| matches!(field.as_str(), "containers" | "initContainers"));
+    lists.filter_map(|(_, list)| list.as_array_mut()).flatten()
+}
+
 /// Adds arguments at the end.
-pub(super) fn add_args(container: &mut Value, args: impl IntoIterator<Item = String>) {
-    list(container, "args").extend(args.into_iter().map(Value::from));
+pub(super) fn add_args(container: &mut Value, args: impl IntoIterator<Item = impl Into<Value>>) {
+    list(container, "args").extend(args.into_iter().map(Into::into));
 }
 
 /// Returns the texts of `command` or `args`.
 pub(super) fn words<'a>(container: &'a Value, field: &str) -> impl Iterator<Item = &'a str> {
-    container[field].as_array().into_iter().flatten().filter_map(Value::as_str)
+    items(&container[field]).filter_map(Value::as_str)
+}
+
+/// Adds an item to a list, unless there is one of its name.
+pub(super) fn add_named(value: &mut Value, field: &str, item: Value) {
+    let items = list(value, field);
+    if !items.iter().any(|other| other["name"] == item["name"]) {
+        items.push(item);
+    }
 }
 
 /// Adds variables that are not there yet; those that are win.
 pub(super) fn add_env(container: &mut Value, variables: impl IntoIterator<Item = Value>) {
-    let env = list(container, "env");
-    for variable in variables {
-        if !env.iter().any(|other| other["name"] == variable["name"]) {
-            env.push(variable);
-        }
-    }
+    variables.into_iter().for_each(|variable| add_named(container, "env", variable));
 }
 
-/// Adds a volume, unless there is one of its name.
-pub(super) fn add_volume(pod: &mut Value, volume: Value) {
-    let volumes = list(pod, "volumes");
-    if !volumes.iter().any(|other| other["name"] == volume["name"]) {
-        volumes.push(volume);
-    }
-}
-
-/// Adds a mount, unless something is mounted there.
-pub(super) fn add_mount(container: &mut Value, mount: Value) {
-    let mounts = list(container, "volumeMounts");
+/// Adds a mount to the main container, unless something is mounted there.
+pub(super) fn add_mount(pod: &mut Value, mount: Value) {
+    let Some(main) = container(pod, MAIN) else { return };
+    let mounts = list(main, "volumeMounts");
     if !mounts.iter().any(|other| other["mountPath"] == mount["mountPath"]) {
         mounts.push(mount);
     }

@@ -1,6 +1,7 @@
 //! Which presets a service gets, by what it asks for.
 
-use super::types::{Spec, Workload};
+use super::types::{Parallelism, Spec, Workload};
+use crate::json::items;
 
 /// Plugins of a scheduler that count the tokens of prompts, which a tokenizer does for them.
 const TOKEN_PLUGINS: [&str; 3] = ["token-producer", "precise-prefix-cache-producer", "precise-prefix-cache-scorer"];
@@ -11,74 +12,41 @@ const LATENCY_PLUGIN: &str = "predicted-latency-producer";
 /// Returns the names of presets without their prefix, the lowest first.
 ///
 /// `spec` is what the service and all of its `baseRefs` ask for together.
-pub(super) fn select(spec: &Spec, has_model: bool) -> Vec<&'static str> {
-    let mut names = Vec::new();
-    if spec.scheduler().is_some_and(|scheduler| scheduler.foreign_pool().is_none()) {
-        names.push("config-llm-scheduler");
-    }
-    if has_tokenizer(spec) {
-        names.push("config-llm-tokenizer");
-    }
-    if has_plugin(spec, &[LATENCY_PLUGIN]) {
-        names.push("config-llm-scheduler-latency-predictor");
-    }
-    if spec.route().is_some_and(|route| route.http.as_ref().is_none_or(|http| http.refs.is_empty())) {
-        names.push("config-llm-router-route");
-    }
-    if spec.tracing.is_some() {
-        names.push("config-llm-tracing");
-    }
+pub(super) fn select(spec: &Spec, has_model: bool) -> Vec<String> {
+    let asked = [
+        (spec.scheduler().is_some_and(|scheduler| scheduler.foreign_pool().is_none()), "scheduler"),
+        (has_tokenizer(spec), "tokenizer"),
+        (has_plugin(spec, &[LATENCY_PLUGIN]), "scheduler-latency-predictor"),
+        (spec.route().is_some_and(|route| route.http.as_ref().is_none_or(|http| http.refs.is_empty())), "router-route"),
+        (spec.tracing.is_some(), "tracing"),
+    ];
+    let asked = asked.into_iter().filter(|(is_asked, _)| *is_asked);
+    let mut names: Vec<String> = asked.map(|(_, name)| format!("config-llm-{name}")).collect();
     if has_model {
-        names.extend(workloads(spec));
+        names.extend(spec.prefill.as_ref().and_then(|prefill| workload(prefill, "prefill-")));
+        names.extend(workload(&spec.workload, if spec.prefill.is_some() { "decode-" } else { "" }));
     }
     names
 }
 
-fn workloads(spec: &Spec) -> impl Iterator<Item = &'static str> {
-    let prefill = spec.prefill.as_ref().and_then(|prefill| {
-        workload(
-            prefill,
-            [
-                "config-llm-prefill-template",
-                "config-llm-prefill-worker-data-parallel",
-                "config-llm-prefill-worker-pipeline-parallel",
-            ],
-        )
-    });
-    let own = if spec.prefill.is_some() {
-        [
-            "config-llm-decode-template",
-            "config-llm-decode-worker-data-parallel",
-            "config-llm-decode-worker-pipeline-parallel",
-        ]
-    } else {
-        ["config-llm-template", "config-llm-worker-data-parallel", "config-llm-worker-pipeline-parallel"]
-    };
-    prefill.into_iter().chain(workload(&spec.workload, own))
-}
-
 /// A worker that is parallel in no way gets no preset at all.
-fn workload(workload: &Workload, [single, data, pipeline]: [&'static str; 3]) -> Option<&'static str> {
-    if workload.worker.is_none() {
-        return Some(single);
-    }
-    let parallelism = workload.parallelism.as_ref()?;
-    if parallelism.is_by_data() {
-        return Some(data);
-    }
-    parallelism.pipeline.filter(|&count| count > 0).map(|_| pipeline)
+fn workload(workload: &Workload, role: &str) -> Option<String> {
+    let kind = match (&workload.worker, &workload.parallelism) {
+        (None, _) => "template",
+        (_, Some(parallelism)) if parallelism.is_by_data() => "worker-data-parallel",
+        (_, Some(Parallelism { pipeline: Some(1..), .. })) => "worker-pipeline-parallel",
+        _ => return None,
+    };
+    Some(format!("config-llm-{role}{kind}"))
 }
 
-/// Tells whether a service has a tokenizer.
 fn has_tokenizer(spec: &Spec) -> bool {
     spec.scheduler().is_some_and(|scheduler| scheduler.tokenizer.is_some()) || has_plugin(spec, &TOKEN_PLUGINS)
 }
 
 fn has_plugin(spec: &Spec, types: &[&str]) -> bool {
-    let config = spec.scheduler().and_then(|scheduler| scheduler.config.as_ref()?.inline.as_ref());
-    let plugins = config.and_then(|config| config["plugins"].as_array());
-    let mut found = plugins.into_iter().flatten().filter_map(|plugin| plugin["type"].as_str());
-    found.any(|found| types.contains(&found))
+    let mut plugins = spec.picker().into_iter().flat_map(|config| items(&config["plugins"]));
+    plugins.any(|plugin| plugin["type"].as_str().is_some_and(|found| types.contains(&found)))
 }
 
 #[cfg(test)]

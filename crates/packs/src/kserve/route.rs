@@ -2,9 +2,11 @@
 
 use serde_json::{Value, json};
 
-use super::lora::Adapter;
-use super::types::GatewayReference;
+use super::pods::list_items;
+use super::settings::AlphaPool;
+use super::types::{Adapter, GatewayReference};
 use super::values::Unit;
+use crate::json::{items, said, without_nulls};
 
 /// The annotation of a preset whose servers answer to the names that routes by model use.
 pub(super) const MODEL_ROUTING: &str = "serving.kserve.io/model-based-routing-enabled";
@@ -27,11 +29,7 @@ pub(super) fn add(unit: &mut Unit<'_>, adapters: &[Adapter]) {
             strip(rules, header);
         }
         for rule in rules {
-            rule.get_mut("backendRefs")
-                .and_then(Value::as_array_mut)
-                .into_iter()
-                .flatten()
-                .for_each(|backend| lead(unit, backend));
+            list_items(rule, "backendRefs").for_each(|backend| lead(unit, backend));
             duplicate(rule, header, adapters, unit.service.namespace);
         }
     }
@@ -41,13 +39,13 @@ pub(super) fn add(unit: &mut Unit<'_>, adapters: &[Adapter]) {
 }
 
 fn parent(gateway: &GatewayReference) -> Value {
-    let mut parent = json!({"group": "gateway.networking.k8s.io", "kind": "Gateway", "name": gateway.name});
-    for (field, text) in [("namespace", &gateway.namespace), ("sectionName", &gateway.section_name)] {
-        if let Some(text) = text.as_deref().filter(|text| !text.is_empty()) {
-            parent[field] = text.into();
-        }
-    }
-    parent
+    without_nulls(json!({
+        "group": "gateway.networking.k8s.io",
+        "kind": "Gateway",
+        "name": gateway.name,
+        "namespace": gateway.namespace.as_deref().and_then(said),
+        "sectionName": gateway.section_name.as_deref().and_then(said),
+    }))
 }
 
 /// Leads what is meant for the pool of the service to where its requests are to go.
@@ -61,17 +59,16 @@ fn lead(unit: &Unit<'_>, backend: &mut Value) {
         backend["name"] = unit.service.workload_service().into();
         return;
     };
-    let foreign = scheduler.foreign_pool();
-    if let Some(pool) = foreign {
-        backend["name"] = pool.into();
+    backend["group"] = "inference.networking.k8s.io".into();
+    match scheduler.foreign_pool() {
+        Some(pool) => backend["name"] = pool.into(),
+        None if unit.settings.alpha_pool == AlphaPool::Always => backend["group"] = ALPHA_GROUP.into(),
+        None => {}
     }
-    let is_alpha = foreign.is_none() && unit.routes_to_alpha_pool;
-    let group = if is_alpha { ALPHA_GROUP } else { "inference.networking.k8s.io" };
-    backend["group"] = group.into();
 }
 
 fn is_by_model(found: &Value, header: &str) -> bool {
-    found["headers"].as_array().into_iter().flatten().any(|it| it["name"] == header)
+    items(&found["headers"]).any(|it| it["name"] == header)
 }
 
 /// Takes away what routes by the name of the model.
@@ -91,8 +88,7 @@ fn duplicate(rule: &mut Value, header: &str, adapters: &[Adapter], namespace: &s
     for model in by_model {
         for adapter in adapters {
             let mut copy = model.clone();
-            let headers = copy["headers"].as_array_mut().into_iter().flatten();
-            for found in headers.filter(|found| found["name"] == header) {
+            for found in list_items(&mut copy, "headers").filter(|found| found["name"] == header) {
                 found["value"] = format!("publishers/{namespace}/models/{}", adapter.name).into();
             }
             matches.push(copy);

@@ -4,17 +4,17 @@ use gatewright_engine::problem::Problem;
 use serde_json::{Value, json};
 
 use super::names;
-use super::picker::{self, Picker};
-use super::pods::{add_args, container, words};
+use super::picker;
+use super::pods::{MAIN, add_args, container, words};
 use super::service::Service;
 use super::tracing;
 use super::types::{Scheduler, Texts};
 use super::values::Unit;
+use super::workload::add_role;
+use crate::json::{items, layered, without_nulls};
 
 /// Ports that the Service of a scheduler offers, if its pods have them.
 const PORTS: [&str; 4] = ["grpc", "grpc-health", "metrics", "zmq"];
-
-const READ: [&str; 3] = ["get", "list", "watch"];
 
 /// Adds the scheduler and its pool, if the service has one of its own.
 pub(super) fn add(unit: &mut Unit<'_>) -> Result<(), Vec<Problem>> {
@@ -27,14 +27,7 @@ pub(super) fn add(unit: &mut Unit<'_>) -> Result<(), Vec<Problem>> {
     if account == unit.service.child("-epp-sa") {
         unit.add("accounts", json!({"name": account, "labels": labels}));
     }
-    let role = unit.service.child("-epp-role");
-    unit.add(
-        "roles",
-        json!({
-            "name": role, "labels": labels, "rules": rules(),
-            "binding": unit.service.child("-epp-rb"), "account": account,
-        }),
-    );
+    add_role(unit, "-epp", &labels, &account, "scheduler");
     let binding = names::child(unit.service.namespace, &format!("-{}-epp-auth-rb", unit.service.name));
     unit.add("clusterBindings", json!({"name": binding, "labels": labels, "account": account}));
     let deployment = deployment(unit, scheduler, template.clone(), &labels)?;
@@ -52,40 +45,18 @@ pub(super) fn labels(service: &Service<'_>) -> Texts {
     super::workload::labels(service, Some("llminferenceservice-router-scheduler"))
 }
 
-fn rules() -> Value {
-    let read =
-        |groups: &[&str], resources: &[&str]| json!({"apiGroups": groups, "resources": resources, "verbs": READ});
-    let leases = json!({
-        "apiGroups": ["coordination.k8s.io"],
-        "resources": ["leases"],
-        "verbs": ["get", "list", "watch", "create", "update", "patch", "delete"],
-    });
-    json!([
-        read(&[""], &["pods"]),
-        read(
-            &["inference.networking.k8s.io", "inference.networking.x-k8s.io"],
-            &["inferencepools", "inferenceobjectives", "inferencemodels"],
-        ),
-        read(&["inference.networking.x-k8s.io"], &["inferencemodelrewrites", "inferencepoolimports"]),
-        read(&["llm-d.ai"], &["inferenceobjectives", "inferencemodelrewrites"]),
-        read(&["discovery.k8s.io"], &["endpointslices"]),
-        leases,
-    ])
-}
-
 fn deployment(unit: &Unit<'_>, scheduler: &Scheduler, mut pod: Value, labels: &Texts) -> Result<Value, Vec<Problem>> {
-    let mut labels = labels.clone();
-    labels.extend(scheduler.labels.clone());
-    if let Some(main) = container(&mut pod, "main") {
+    let labels = layered([labels, &scheduler.labels]);
+    if let Some(main) = container(&mut pod, MAIN) {
         let is_high = scheduler.replicas.unwrap_or(1) > 1;
         let elects = words(main, "args")
             .chain(words(main, "command"))
             .any(|arg| arg.trim_start_matches('-').starts_with("ha-enable-leader-election"));
         if is_high && !elects {
-            add_args(main, ["--ha-enable-leader-election".to_owned()]);
+            add_args(main, ["--ha-enable-leader-election"]);
         }
-        let picker = Picker { spec: unit.spec, tokenizer: unit.tokenizer(), has_default: !unit.is_legacy };
-        let text = picker::text(&picker, main).map_err(|reason| {
+        let defaults = (!unit.is_legacy).then_some(&unit.builtin.pickers);
+        let text = picker::text(unit.spec, main, unit.tokenizer().as_deref(), defaults).map_err(|reason| {
             let path = ["spec", "router", "scheduler", "config", "inline"];
             vec![unit.service.problem(&path, format!("the configuration of the scheduler cannot be used: {reason}"))]
         })?;
@@ -107,8 +78,7 @@ fn deployment(unit: &Unit<'_>, scheduler: &Scheduler, mut pod: Value, labels: &T
 }
 
 fn ports(pod: &Value) -> Vec<Value> {
-    let ports = pod["containers"].as_array().into_iter().flatten();
-    let ports = ports.flat_map(|container| container["ports"].as_array().into_iter().flatten());
+    let ports = items(&pod["containers"]).flat_map(|container| items(&container["ports"]));
     let mut ports: Vec<&Value> = ports.filter(|port| PORTS.iter().any(|name| port["name"] == *name)).collect();
     ports.sort_by_key(|port| port["name"].as_str().unwrap_or_default().to_owned());
     ports.dedup_by_key(|port| port["name"].clone());
@@ -132,24 +102,22 @@ fn add_pools(unit: &mut Unit<'_>, mut pool: Value, labels: &Texts) {
         let api = "inference.networking.x-k8s.io/v1alpha2";
         unit.add("pools", json!({"apiVersion": api, "name": name, "labels": labels, "spec": alpha(&pool)}));
     }
-    unit.add(
-        "pools",
-        json!({"apiVersion": "inference.networking.k8s.io/v1", "name": name, "labels": labels, "spec": pool}),
-    );
+    let api = "inference.networking.k8s.io/v1";
+    unit.add("pools", json!({"apiVersion": api, "name": name, "labels": labels, "spec": pool}));
 }
 
 /// The same pool in the words of the older version.
 fn alpha(pool: &Value) -> Value {
     let picker = &pool["endpointPickerRef"];
-    let mut extension = json!({"name": picker["name"], "portNumber": picker["port"]["number"]});
-    for field in ["group", "kind", "failureMode"] {
-        if !picker[field].is_null() {
-            extension[field] = picker[field].clone();
-        }
-    }
     json!({
         "selector": pool["selector"]["matchLabels"],
         "targetPortNumber": pool["targetPorts"][0]["number"],
-        "extensionRef": extension,
+        "extensionRef": without_nulls(json!({
+            "name": picker["name"],
+            "portNumber": picker["port"]["number"],
+            "group": picker["group"],
+            "kind": picker["kind"],
+            "failureMode": picker["failureMode"],
+        })),
     })
 }

@@ -6,6 +6,8 @@ use serde_json::{Map, Value};
 
 use super::types::Texts;
 use super::{merge, names};
+use crate::json::texts;
+use crate::problems;
 
 /// The group of KServe's kinds.
 pub(super) const GROUP: &str = "serving.kserve.io";
@@ -19,16 +21,12 @@ const STOP: &str = "serving.kserve.io/stop";
 /// Names of Services and values of labels.
 const LONGEST_NAME: usize = 63;
 
-/// A service.
 #[derive(Clone, Debug)]
 pub(super) struct Service<'a> {
     /// As it was written.
     pub(super) document: &'a Document,
-    /// Its name.
     pub(super) name: &'a str,
-    /// Its namespace.
     pub(super) namespace: &'a str,
-    /// Its metadata.
     pub(super) metadata: Value,
     /// Its spec, cleaned, always with the name of a model.
     pub(super) spec: Value,
@@ -60,7 +58,6 @@ impl<'a> Service<'a> {
         Self { document, name, namespace, metadata, spec, scheduler_image }
     }
 
-    /// Tells whether it names a model.
     pub(super) fn has_model(&self) -> bool {
         self.document.root.at(["spec", "model", "uri"]).is_some()
     }
@@ -70,19 +67,12 @@ impl<'a> Service<'a> {
         self.annotations().get(STOP).is_some_and(|text| text == "true")
     }
 
-    /// Returns its annotations.
     pub(super) fn annotations(&self) -> Texts {
-        self.texts("annotations")
+        texts(&self.metadata["annotations"])
     }
 
-    /// Returns its labels.
     pub(super) fn labels(&self) -> Texts {
-        self.texts("labels")
-    }
-
-    fn texts(&self, field: &str) -> Texts {
-        let texts = self.metadata[field].as_object().into_iter().flatten();
-        texts.filter_map(|(key, text)| Some((key.clone(), text.as_str()?.to_owned()))).collect()
+        texts(&self.metadata["labels"])
     }
 
     /// Returns the name of something that belongs to it.
@@ -107,12 +97,7 @@ impl<'a> Service<'a> {
 
     /// Returns a problem with a part of it.
     pub(super) fn problem(&self, path: &[&str], message: impl Into<String>) -> Problem {
-        Problem::document(self.document.place_of(path), message).about(self.document.id.clone())
-    }
-
-    /// Returns a warning about a part of it that holds nothing back.
-    pub(super) fn warning(&self, path: &[&str], message: impl Into<String>) -> Problem {
-        Problem::warning(self.document.place_of(path), message).about(self.document.id.clone())
+        problems::problem(self.document, path, message)
     }
 
     /// Returns what is wrong with its name: it becomes a value of labels and a part of the names of Services.

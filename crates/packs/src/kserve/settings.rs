@@ -32,7 +32,7 @@ pub struct Settings {
     /// The Prometheus from which autoscalers read what the workload variant autoscaler recommends.
     pub prometheus: PrometheusSettings,
     /// Parameters of every service: the shape of `LLMInferenceServiceParameters.spec`.
-    #[schemars(schema_with = "parameters::layer")]
+    #[schemars(with = "Option<parameters::Spec>")]
     pub parameters: Value,
     /// Rules that must hold for the merged parameters of every service.
     pub enforce: Vec<Bound>,

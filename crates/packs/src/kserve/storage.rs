@@ -2,20 +2,16 @@
 
 use serde_json::{Value, json};
 
-use super::lora::{self, Adapter};
-use super::pods::{add_args, add_env, add_mount, add_volume, container, list};
+use super::lora;
+use super::pods::{MAIN, add_args, add_env, add_mount, add_named, container, list};
 use super::settings::StorageSettings;
+use super::types::Adapter;
+use crate::json::{said, without_nulls};
 
 /// The path at which presets expect the model.
 pub(super) const MODEL_PATH: &str = "/mnt/models";
 
 const SHARED_VOLUME: &str = "kserve-provision-location";
-
-/// The container that a model is for, and where it expects it.
-pub(super) struct Target<'a> {
-    pub(super) container: &'a str,
-    pub(super) path: &'a str,
-}
 
 /// The model that goes into a pod.
 pub(super) struct Model<'a> {
@@ -28,24 +24,24 @@ pub(super) struct Model<'a> {
 }
 
 /// Puts a model and its adapters into a pod, or returns why its address cannot be used.
-pub(super) fn attach(pod: &mut Value, target: &Target<'_>, model: &Model<'_>) -> Result<(), String> {
+pub(super) fn attach(pod: &mut Value, path: &str, model: &Model<'_>) -> Result<(), String> {
     let (scheme, rest) =
         model.uri.split_once("://").ok_or_else(|| format!("{:?} is no address of a model", model.uri))?;
     let downloads = lora::downloads(model.adapters);
     match scheme {
         "pvc" => {
-            mount_claim(pod, target.container, "kserve-pvc-source", rest, target.path);
+            mount_claim(pod, "kserve-pvc-source", rest, path);
             if !downloads.is_empty() {
-                download(pod, target, model, downloads, "/mnt/lora");
+                download(pod, path, model, downloads, "/mnt/lora");
             }
         }
         "hf" | "s3" => {
             let mount = if downloads.is_empty() { MODEL_PATH } else { "/mnt" };
             let own = [model.uri.to_owned(), MODEL_PATH.to_owned()];
-            download(pod, target, model, own.into_iter().chain(downloads).collect(), mount);
+            download(pod, path, model, own.into_iter().chain(downloads).collect(), mount);
         }
-        "oci" => modelcar(pod, target, rest),
-        "oci+native" => image_volume(pod, target, rest),
+        "oci" => modelcar(pod, path, rest),
+        "oci+native" => image_volume(pod, path, rest),
         _ => {
             let known = "hf://, s3://, pvc://, oci:// and oci+native://";
             return Err(format!("{:?} is no address of a model; there are {known}", model.uri));
@@ -55,20 +51,15 @@ pub(super) fn attach(pod: &mut Value, target: &Target<'_>, model: &Model<'_>) ->
 }
 
 /// Mounts a claim, written `name/path`, read-only.
-pub(super) fn mount_claim(pod: &mut Value, name: &str, volume: &str, address: &str, path: &str) {
+pub(super) fn mount_claim(pod: &mut Value, volume: &str, address: &str, path: &str) {
     let (claim, below) = address.split_once('/').unwrap_or((address, ""));
-    add_volume(pod, json!({"name": volume, "persistentVolumeClaim": {"claimName": claim}}));
-    let mut mount = json!({"name": volume, "mountPath": path, "readOnly": true});
-    if !below.is_empty() {
-        mount["subPath"] = below.into();
-    }
-    if let Some(container) = container(pod, name) {
-        add_mount(container, mount);
-    }
+    add_named(pod, "volumes", json!({"name": volume, "persistentVolumeClaim": {"claimName": claim}}));
+    let mount = json!({"name": volume, "mountPath": path, "readOnly": true, "subPath": said(below)});
+    add_mount(pod, without_nulls(mount));
 }
 
 /// Adds the container that downloads before the others start, into a volume that it shares with them.
-fn download(pod: &mut Value, target: &Target<'_>, model: &Model<'_>, args: Vec<String>, mount: &str) {
+fn download(pod: &mut Value, path: &str, model: &Model<'_>, args: Vec<String>, mount: &str) {
     let mut initializer = json!({
         "name": "storage-initializer",
         "image": model.initializer.image,
@@ -87,25 +78,23 @@ fn download(pod: &mut Value, target: &Target<'_>, model: &Model<'_>, args: Vec<S
         add_env(&mut initializer, variables.map(|(name, value)| json!({"name": name, "value": value})));
     }
     list(pod, "initContainers").push(initializer);
-    add_volume(pod, json!({"name": SHARED_VOLUME, "emptyDir": {}}));
-    let path = if mount == MODEL_PATH { target.path } else { mount };
-    if let Some(container) = container(pod, target.container) {
-        add_mount(container, json!({"name": SHARED_VOLUME, "mountPath": path, "readOnly": true}));
-    }
+    add_named(pod, "volumes", json!({"name": SHARED_VOLUME, "emptyDir": {}}));
+    let path = if mount == MODEL_PATH { path } else { mount };
+    add_mount(pod, json!({"name": SHARED_VOLUME, "mountPath": path, "readOnly": true}));
 }
 
 /// A container that has the model in its image, and lends its files to its neighbor.
-fn modelcar(pod: &mut Value, target: &Target<'_>, image: &str) {
-    let parent = target.path.rsplit_once('/').map_or("/", |(parent, _)| parent);
+fn modelcar(pod: &mut Value, path: &str, image: &str) {
+    let parent = path.rsplit_once('/').map_or("/", |(parent, _)| parent);
     let resources = json!({"limits": {"cpu": "10m", "memory": "15Mi"}, "requests": {"cpu": "10m", "memory": "15Mi"}});
     let mount = json!({"name": SHARED_VOLUME, "mountPath": parent});
     pod["shareProcessNamespace"] = true.into();
-    add_volume(pod, json!({"name": SHARED_VOLUME, "emptyDir": {}}));
-    if let Some(container) = container(pod, target.container) {
-        add_mount(container, mount.clone());
-        add_env(container, [json!({"name": "MODEL_INIT_MODE", "value": "async"})]);
+    add_named(pod, "volumes", json!({"name": SHARED_VOLUME, "emptyDir": {}}));
+    add_mount(pod, mount.clone());
+    if let Some(main) = container(pod, MAIN) {
+        add_env(main, [json!({"name": "MODEL_INIT_MODE", "value": "async"})]);
     }
-    let link = format!("ln -sf /proc/$$$$/root/models {} && sleep infinity", target.path);
+    let link = format!("ln -sf /proc/$$$$/root/models {path} && sleep infinity");
     list(pod, "containers").push(json!({
         "name": "modelcar",
         "image": image,
@@ -129,11 +118,8 @@ fn modelcar(pod: &mut Value, target: &Target<'_>, image: &str) {
 }
 
 /// The image itself is a volume.
-fn image_volume(pod: &mut Value, target: &Target<'_>, image: &str) {
-    add_volume(pod, json!({"name": "kserve-oci-model", "image": {"reference": image, "pullPolicy": "IfNotPresent"}}));
-    if let Some(container) = container(pod, target.container) {
-        let mount =
-            json!({"name": "kserve-oci-model", "mountPath": target.path, "subPath": "models", "readOnly": true});
-        add_mount(container, mount);
-    }
+fn image_volume(pod: &mut Value, path: &str, image: &str) {
+    let image = json!({"reference": image, "pullPolicy": "IfNotPresent"});
+    add_named(pod, "volumes", json!({"name": "kserve-oci-model", "image": image}));
+    add_mount(pod, json!({"name": "kserve-oci-model", "mountPath": path, "subPath": "models", "readOnly": true}));
 }

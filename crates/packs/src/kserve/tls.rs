@@ -3,9 +3,11 @@
 use serde_json::{Value, json};
 
 use super::parameters::{CertManager, Tls};
+use super::pods::list_items;
 use super::service::Service;
 use super::settings::CertificateVolume;
 use super::values::Unit;
+use crate::json::without_nulls;
 
 /// The source of certificates.
 #[derive(Clone, Debug)]
@@ -42,17 +44,15 @@ impl Certificates {
 pub(super) fn add(unit: &mut Unit<'_>) {
     let Certificates::Made(made) = &unit.certificates else { return };
     let name = unit.service.certificate();
-    let mut spec = json!({
+    let spec = without_nulls(json!({
         "secretName": name,
         "issuerRef": made.issuer_ref,
         "dnsNames": names(unit.service),
         "ipAddresses": ["127.0.0.1"],
         "privateKey": {"rotationPolicy": "Always"},
         "usages": ["server auth", "client auth"],
-    });
-    if let Some(duration) = &made.duration {
-        spec["duration"] = duration.as_str().into();
-    }
+        "duration": made.duration,
+    }));
     let labels = super::workload::labels(unit.service, None);
     unit.add("certificates", json!({"name": name, "labels": labels, "spec": spec}));
 }
@@ -61,25 +61,17 @@ pub(super) fn add(unit: &mut Unit<'_>) {
 /// they exist.
 fn names(service: &Service<'_>) -> Vec<String> {
     let services = [service.workload_service(), service.child("-epp-service"), service.child("-tokenizer")];
-    let namespace = service.namespace;
-    let of = |name: String| {
-        let qualified = [
-            format!("{name}.{namespace}"),
-            format!("{name}.{namespace}.svc"),
-            format!("{name}.{namespace}.svc.cluster.local"),
-        ];
-        std::iter::once(name).chain(qualified)
-    };
-    std::iter::once("localhost".to_owned()).chain(services.into_iter().flat_map(of)).collect()
+    let namespace = format!(".{}", service.namespace);
+    let ends = [String::new(), namespace.clone(), format!("{namespace}.svc"), format!("{namespace}.svc.cluster.local")];
+    let all = services.iter().flat_map(|name| ends.iter().map(move |end| format!("{name}{end}")));
+    std::iter::once("localhost".to_owned()).chain(all).collect()
 }
 
 /// Leads the volumes of a pod to the Secret that there will be.
 pub(super) fn apply(pod: &mut Value, unit: &Unit<'_>) {
     let expected = unit.service.certificate();
-    let volumes = pod.get_mut("volumes").and_then(Value::as_array_mut).into_iter().flatten();
-    for secret in
-        volumes.filter_map(|volume| volume.get_mut("secret")).filter(|it| it["secretName"] == expected.as_str())
-    {
+    let secrets = list_items(pod, "volumes").filter_map(|volume| volume.get_mut("secret"));
+    for secret in secrets.filter(|it| it["secretName"] == expected) {
         match &unit.certificates {
             Certificates::Given(name) => secret["secretName"] = name.as_str().into(),
             Certificates::Off if unit.settings.certificate_volume == CertificateVolume::Optional => {

@@ -11,29 +11,20 @@ pub(super) fn server(container: &mut Value, tracing: &Tracing, role: &str, names
     if endpoint.is_empty() {
         return;
     }
-    if !has_flag(container, "--otlp-traces-endpoint") {
-        add_args(container, ["--otlp-traces-endpoint".to_owned(), endpoint.clone()]);
-    }
-    if !has_flag(container, "--collect-detailed-traces") {
-        add_args(container, ["--collect-detailed-traces".to_owned(), "all".to_owned()]);
+    for (flag, value) in [("--otlp-traces-endpoint", endpoint.as_str()), ("--collect-detailed-traces", "all")] {
+        if !words(container, "args").any(|arg| arg.split('=').next() == Some(flag)) {
+            add_args(container, [flag, value]);
+        }
     }
     add_env(container, variables(&format!("inference-server-{role}"), tracing, namespace, service));
 }
 
 /// The same for a scheduler.
 pub(super) fn scheduler(container: &mut Value, tracing: &Tracing, namespace: &str, service: &str) {
-    if !["--tracing=true", "-tracing=true", "--tracing"]
-        .iter()
-        .any(|flag| words(container, "args").any(|arg| arg == *flag))
-    {
-        add_args(container, ["--tracing=true".to_owned()]);
+    if !words(container, "args").any(|arg| matches!(arg, "--tracing=true" | "-tracing=true" | "--tracing")) {
+        add_args(container, ["--tracing=true"]);
     }
     add_env(container, variables("inference-scheduler", tracing, namespace, service));
-}
-
-fn has_flag(container: &Value, flag: &str) -> bool {
-    words(container, "args")
-        .any(|arg| arg.strip_prefix(flag).is_some_and(|rest| rest.is_empty() || rest.starts_with('=')))
 }
 
 fn variables(name: &str, tracing: &Tracing, namespace: &str, service: &str) -> Vec<Value> {

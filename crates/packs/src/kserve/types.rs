@@ -283,19 +283,21 @@ impl Spec {
         self.model.as_ref()?.uri.as_deref()
     }
 
-    /// Returns the adapters of the model.
     pub(super) fn adapters(&self) -> &[Adapter] {
         self.model.as_ref().and_then(|model| model.lora.as_ref()).map_or(&[], |lora| &lora.adapters)
     }
 
-    /// Returns the route.
     pub(super) fn route(&self) -> Option<&Route> {
         self.router.as_ref()?.route.as_ref()
     }
 
-    /// Returns the scheduler.
     pub(super) fn scheduler(&self) -> Option<&Scheduler> {
         self.router.as_ref()?.scheduler.as_ref()
+    }
+
+    /// Returns the configuration of the scheduler that stands in the service.
+    pub(super) fn picker(&self) -> Option<&Value> {
+        self.scheduler()?.config.as_ref()?.inline.as_ref()
     }
 
     /// Returns the pod of the tokenizer.

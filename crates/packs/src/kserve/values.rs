@@ -5,18 +5,18 @@ use std::collections::BTreeMap;
 use gatewright_engine::problem::Problem;
 use serde_json::{Value, json};
 
-use super::devices;
-use super::lora;
-use super::pods::words;
-use super::quantity;
+use super::configs::Builtin;
+use super::pods::{containers, list_items};
+use super::quantity::make_canonical;
 use super::route::{self, ALPHA_GROUP};
-use super::scheduler;
 use super::service::Service;
 use super::settings::Settings;
-use super::storage::{self, MODEL_PATH, Model, Target};
+use super::storage::{self, MODEL_PATH, Model};
 use super::tls::{self, Certificates};
 use super::types::Spec;
 use super::workload::{self, Load};
+use super::{devices, lora, scheduler};
+use crate::problems::warning;
 
 /// A service on its way to objects.
 pub(super) struct Unit<'a> {
@@ -24,11 +24,10 @@ pub(super) struct Unit<'a> {
     /// Merged and filled.
     pub(super) spec: &'a Spec,
     pub(super) settings: &'a Settings,
+    pub(super) builtin: &'a Builtin,
     pub(super) certificates: &'a Certificates,
     /// Whether its pool is rendered in the older version too.
     pub(super) has_alpha_pool: bool,
-    /// Whether routes lead to that one.
-    pub(super) routes_to_alpha_pool: bool,
     /// Whether its scheduler is that of older releases.
     pub(super) is_legacy: bool,
     families: BTreeMap<&'static str, Vec<Value>>,
@@ -38,25 +37,11 @@ impl<'a> Unit<'a> {
     pub(super) fn new(
         service: &'a Service<'a>,
         spec: &'a Spec,
-        settings: &'a Settings,
+        (settings, builtin): (&'a Settings, &'a Builtin),
         certificates: &'a Certificates,
     ) -> Self {
         let families = FAMILIES.iter().map(|&family| (family, Vec::new())).collect();
-        Self {
-            service,
-            spec,
-            settings,
-            certificates,
-            has_alpha_pool: false,
-            routes_to_alpha_pool: false,
-            is_legacy: false,
-            families,
-        }
-    }
-
-    /// Returns values of which nothing is rendered.
-    pub(super) fn nothing(self) -> Value {
-        self.finished()
+        Self { service, spec, settings, builtin, certificates, has_alpha_pool: false, is_legacy: false, families }
     }
 
     /// Adds an object.
@@ -84,11 +69,11 @@ impl<'a> Unit<'a> {
             }
         } else {
             let message = "there is no model, so nothing is rendered that would serve it; what routes to it is";
-            warnings.push(self.service.warning(&["spec"], message).hint("set spec.model.uri"));
+            warnings.push(warning(self.service.document, &["spec"], message).hint("set spec.model.uri"));
         }
         if self.spec.route().is_some_and(|route| route.group.is_some()) {
             let message = "the services of a group share no requests here: each has its own route, without weights";
-            warnings.push(self.service.warning(&["spec", "router", "route", "group"], message));
+            warnings.push(warning(self.service.document, &["spec", "router", "route", "group"], message));
         }
         scheduler::add(&mut self)?;
         self.add_tokenizer()?;
@@ -103,21 +88,18 @@ impl<'a> Unit<'a> {
         let port = json!({"name": name, "appProtocol": name, "port": 8000, "targetPort": 8000, "protocol": "TCP"});
         let mut selector = workload::labels(self.service, None);
         selector.insert("kserve.io/component".to_owned(), "workload".to_owned());
-        let mut labels = workload::labels(self.service, Some("llminferenceservice-workload"));
-        labels.extend(self.spec.workload.labels.clone());
+        let labels = workload::main_labels(self);
         let name = self.service.workload_service();
-        self.add(
-            "services",
-            json!({"name": name, "labels": labels, "selector": selector, "type": "ClusterIP", "ports": [port]}),
-        );
+        let fields =
+            json!({"name": name, "labels": labels, "selector": selector, "type": "ClusterIP", "ports": [port]});
+        self.add("services", fields);
     }
 
     fn add_tokenizer(&mut self) -> Result<(), Vec<Problem>> {
         let Some(mut pod) = self.spec.tokenizer().cloned() else { return Ok(()) };
         if let Some(uri) = self.spec.uri() {
             let model = Model { uri, adapters: &[], initializer: &self.settings.storage_initializer };
-            let path = format!("{MODEL_PATH}/base");
-            storage::attach(&mut pod, &Target { container: "main", path: &path }, &model)
+            storage::attach(&mut pod, &format!("{MODEL_PATH}/base"), &model)
                 .map_err(|message| vec![self.service.problem(&["spec", "model", "uri"], message)])?;
         }
         let labels = workload::labels(self.service, Some("tokenizer"));
@@ -131,7 +113,8 @@ impl<'a> Unit<'a> {
         Ok(())
     }
 
-    fn finished(mut self) -> Value {
+    /// Returns what has been added, as the values of templates.
+    pub(super) fn finished(mut self) -> Value {
         let mut families = std::mem::take(&mut self.families);
         for deployment in families.entry("deployments").or_default() {
             self.finish(&mut deployment["pod"]);
@@ -155,14 +138,11 @@ impl<'a> Unit<'a> {
 
     /// Makes the changes that every pod gets, wherever its spec comes from.
     fn finish(&self, pod: &mut Value) {
-        *pod = quantity::canonical(pod.take());
         tls::apply(pod, self);
-        if !self.has_alpha_pool {
-            let lists = ["initContainers", "containers"];
-            let containers =
-                lists.into_iter().filter_map(|list| pod.get(list)?.as_array().map(|_| list)).collect::<Vec<_>>();
-            for list in containers {
-                pod[list].as_array_mut().into_iter().flatten().for_each(name_group);
+        for container in containers(pod) {
+            make_canonical(container);
+            if !self.has_alpha_pool {
+                name_group(container);
             }
         }
     }
@@ -172,10 +152,8 @@ impl<'a> Unit<'a> {
 fn name_group(container: &mut Value) {
     let old = format!("--pool-group={ALPHA_GROUP}");
     for field in ["command", "args"] {
-        if words(container, field).any(|word| word == old) {
-            for word in container[field].as_array_mut().into_iter().flatten().filter(|word| **word == old.as_str()) {
-                *word = "--pool-group=inference.networking.k8s.io".into();
-            }
+        for word in list_items(container, field).filter(|word| **word == old) {
+            *word = "--pool-group=inference.networking.k8s.io".into();
         }
     }
 }

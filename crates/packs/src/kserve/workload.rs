@@ -4,15 +4,16 @@ use gatewright_engine::problem::Problem;
 use serde_json::{Value, json};
 
 use super::devices::Devices;
-use super::lora::{self, Adapter};
-use super::pods::{add_env, container, prefixed};
+use super::lora;
+use super::pods::{MAIN, add_env, container, containers, prefixed};
 use super::route::MODEL_ROUTING;
 use super::scaling;
 use super::service::Service;
-use super::storage::{self, MODEL_PATH, Model, Target};
-use super::types::{Parallelism, Scheduler, Texts, Workload};
+use super::storage::{self, MODEL_PATH, Model};
+use super::types::{Adapter, Parallelism, Scheduler, Texts, Workload};
 use super::values::Unit;
 use super::{cache, devices, tracing};
+use crate::json::{items, layered};
 
 /// The container that leads requests from servers that decode to those that prefill.
 const SIDECAR: &str = "llm-d-routing-sidecar";
@@ -27,13 +28,12 @@ const SET_ANNOTATIONS: [&str; 3] = ["leaderworkerset.sigs.k8s.io", "k8s.v1.cni.c
 const SET_LABELS: [&str; 1] = ["kueue.x-k8s.io"];
 
 /// One of the two workloads that a service can have.
-struct Part<'a> {
+pub(super) struct Part<'a> {
     /// Its part of the merged spec.
-    workload: &'a Workload,
-    /// The path of that part.
-    path: &'static [&'static str],
+    pub(super) workload: &'a Workload,
+    pub(super) path: &'static [&'static str],
     /// The ending of names and labels.
-    suffix: &'static str,
+    pub(super) suffix: &'static str,
     /// The role of its pods: the label of the scheduler.
     role: &'static str,
     /// Its name in traces.
@@ -53,6 +53,12 @@ pub(super) fn labels(service: &Service<'_>, component: Option<&str>) -> Texts {
     own.map(|(key, text)| (key.to_owned(), text.to_owned())).collect()
 }
 
+/// Returns the labels of what belongs to the main workload.
+pub(super) fn main_labels(unit: &Unit<'_>) -> Texts {
+    // Among those of the user may be the one by which the variant autoscaler tells accelerators apart.
+    layered([&labels(unit.service, Some("llminferenceservice-workload")), &unit.spec.workload.labels])
+}
+
 /// Adds all workloads of a service, and what they need.
 pub(super) fn add(unit: &mut Unit<'_>, load: &Load<'_>) -> Result<(), Vec<Problem>> {
     let spec = unit.spec;
@@ -65,28 +71,23 @@ pub(super) fn add(unit: &mut Unit<'_>, load: &Load<'_>) -> Result<(), Vec<Proble
         role: "prefill",
         trace: "prefill",
     });
-    for part in std::iter::once(main).chain(prefill) {
-        match &part.workload.worker {
-            Some(worker) => set(unit, &part, worker, load)?,
-            None => deployment(unit, &part, load)?,
-        }
-    }
-    Ok(())
+    std::iter::once(main).chain(prefill).try_for_each(|part| match &part.workload.worker {
+        Some(worker) => set(unit, &part, worker, load),
+        None => deployment(unit, &part, load),
+    })
 }
 
 fn deployment(unit: &mut Unit<'_>, part: &Part<'_>, load: &Load<'_>) -> Result<(), Vec<Problem>> {
     let (service, name) = (unit.service, unit.service.child(&format!("-kserve{}", part.suffix)));
     let component = format!("llminferenceservice-workload{}", part.suffix);
     let base = labels(service, Some(&component));
-    let mut labels = base.clone();
-    labels.extend(workload_labels(part.role));
-    labels.extend(prefixed(service.labels(), &LABELS));
-    labels.extend(part.workload.labels.clone());
+    let kept = prefixed(service.labels(), &LABELS);
+    let labels = layered([&base, &workload_labels(part.role), &kept, &part.workload.labels]);
     let mut pod = pod(unit, part, part.workload.template.as_ref(), load)?;
     if part.suffix.is_empty() && has_sidecar(&pod) {
         let account = account(unit, pod["serviceAccountName"].as_str(), &name, &base);
         pod["serviceAccountName"] = account.clone().into();
-        add_role(unit, "-kserve", &base, &account);
+        add_role(unit, "-kserve", &base, &account, "sidecar");
     }
     let annotations = prefixed(service.annotations(), &ANNOTATIONS);
     let object = json!({
@@ -95,14 +96,13 @@ fn deployment(unit: &mut Unit<'_>, part: &Part<'_>, load: &Load<'_>) -> Result<(
         "annotations": annotations,
         "selector": labels,
         "replicas": part.workload.replicas,
-        "strategy": part.workload.rollout_strategy.as_ref().map(strategy),
+        "strategy": part.workload.rollout_strategy.as_ref().map(|it| json!({"type": "RollingUpdate", "rollingUpdate": it})),
         "podLabels": labels,
         "podAnnotations": pod_annotations(&annotations, part.workload),
         "pod": pod,
     });
     unit.add("deployments", object);
-    let kind = ("apps/v1", "Deployment");
-    scaling::add(unit, &scaling::Target { workload: part.workload, path: part.path, suffix: part.suffix, kind, name })
+    scaling::add(unit, part, ("apps/v1", "Deployment"), &name)
 }
 
 fn set(unit: &mut Unit<'_>, part: &Part<'_>, worker: &Value, load: &Load<'_>) -> Result<(), Vec<Problem>> {
@@ -131,11 +131,11 @@ fn set(unit: &mut Unit<'_>, part: &Part<'_>, worker: &Value, load: &Load<'_>) ->
     let plain = labels(service, None);
     let account = account(unit, named, &name, &plain);
     let mut needs_role = false;
-    for (field, template, mut labels) in templates {
+    for (field, template, labels) in templates {
         let mut pod = pod(unit, part, Some(template), load)?;
         pod["serviceAccountName"] = account.clone().into();
         needs_role |= part.suffix.is_empty() && has_sidecar(&pod);
-        labels.extend(part.workload.labels.clone());
+        let labels = layered([&labels, &part.workload.labels]);
         let annotations = pod_annotations(&annotations, part.workload);
         object[field] = json!({"labels": labels, "annotations": annotations, "pod": pod});
     }
@@ -143,27 +143,23 @@ fn set(unit: &mut Unit<'_>, part: &Part<'_>, worker: &Value, load: &Load<'_>) ->
         object["subGroupSize"] = object["size"].clone();
     }
     if needs_role {
-        add_role(unit, "-kserve-mn", &plain, &account);
+        add_role(unit, "-kserve-mn", &plain, &account, "sidecar");
     }
     unit.add("sets", object);
-    let kind = ("leaderworkerset.x-k8s.io/v1", "LeaderWorkerSet");
-    scaling::add(unit, &scaling::Target { workload: part.workload, path: part.path, suffix: part.suffix, kind, name })
+    scaling::add(unit, part, ("leaderworkerset.x-k8s.io/v1", "LeaderWorkerSet"), &name)
 }
 
 /// Labels by which pools and schedulers find pods.
-fn workload_labels(role: &str) -> [(String, String); 2] {
-    [("kserve.io/component", "workload"), ("llm-d.ai/role", role)].map(|(key, text)| (key.to_owned(), text.to_owned()))
+fn workload_labels(role: &str) -> Texts {
+    [("kserve.io/component", "workload"), ("llm-d.ai/role", role)]
+        .map(|(key, text)| (key.to_owned(), text.to_owned()))
+        .into()
 }
 
 fn pod_annotations(annotations: &Texts, workload: &Workload) -> Texts {
-    let mut all = annotations.clone();
-    all.extend(workload.annotations.clone());
+    let mut all = layered([annotations, &workload.annotations]);
     all.remove(MODEL_ROUTING);
     all
-}
-
-fn strategy(rollout: &Value) -> Value {
-    json!({"type": "RollingUpdate", "rollingUpdate": rollout})
 }
 
 /// Returns the number of pods that make one server.
@@ -185,18 +181,15 @@ fn account(unit: &mut Unit<'_>, named: Option<&str>, own: &str, labels: &Texts) 
     own.to_owned()
 }
 
-/// The sidecar leads requests to pods of the pool and nowhere else, so it must know them.
-fn add_role(unit: &mut Unit<'_>, name: &str, labels: &Texts, account: &str) {
-    let read = |groups: &[&str], resource: &str| json!({"apiGroups": groups, "resources": [resource], "verbs": ["get", "list", "watch"]});
-    let groups = ["inference.networking.x-k8s.io", "inference.networking.k8s.io"];
+/// Adds a role with rights that an account needs, and binds it.
+pub(super) fn add_role(unit: &mut Unit<'_>, name: &str, labels: &Texts, account: &str, rules: &str) {
     let (role, binding) = (unit.service.child(&format!("{name}-role")), unit.service.child(&format!("{name}-rb")));
-    let rules = json!([read(&[""], "pods"), read(&groups, "inferencepools")]);
+    let rules = &unit.builtin.rules[rules];
     unit.add("roles", json!({"name": role, "labels": labels, "rules": rules, "binding": binding, "account": account}));
 }
 
 fn has_sidecar(pod: &Value) -> bool {
-    let lists = ["initContainers", "containers"].into_iter().filter_map(|list| pod[list].as_array());
-    lists.flatten().any(|container| container["name"] == SIDECAR)
+    ["initContainers", "containers"].into_iter().flat_map(|list| items(&pod[list])).any(|it| it["name"] == SIDECAR)
 }
 
 /// Returns the spec of a pod with the model, adapters, devices, caches and traces in it.
@@ -210,7 +203,7 @@ fn pod(unit: &Unit<'_>, part: &Part<'_>, template: Option<&Value>, load: &Load<'
     if spec.storage_initializer.as_ref().and_then(|initializer| initializer.enabled) != Some(false) {
         let uri = spec.uri().unwrap_or_default();
         let model = Model { uri, adapters: load.adapters, initializer: &unit.settings.storage_initializer };
-        storage::attach(&mut pod, &Target { container: "main", path: MODEL_PATH }, &model)
+        storage::attach(&mut pod, MODEL_PATH, &model)
             .map_err(|message| vec![service.problem(&["spec", "model", "uri"], message)])?;
     }
     lora::attach(&mut pod, load.adapters, spec, service.namespace);
@@ -220,23 +213,20 @@ fn pod(unit: &Unit<'_>, part: &Part<'_>, template: Option<&Value>, load: &Load<'
     if let Some(devices) = load.devices {
         devices::attach(&mut pod, devices);
     }
-    if let Some((main, tracing)) = container(&mut pod, "main").zip(spec.tracing.as_ref()) {
+    if let Some((main, tracing)) = container(&mut pod, MAIN).zip(spec.tracing.as_ref()) {
         tracing::server(main, tracing, part.trace, service.namespace, service.name);
     }
     Ok(pod)
 }
 
 fn name_pool(unit: &Unit<'_>, pod: &mut Value) {
-    if unit.spec.router.is_none() || !has_sidecar(pod) {
+    if unit.spec.router.is_none() {
         return;
     }
     let pool = unit.spec.scheduler().and_then(Scheduler::foreign_pool);
     let variable =
         json!({"name": "INFERENCE_POOL_NAME", "value": pool.map_or_else(|| unit.service.pool(), str::to_owned)});
-    for field in ["initContainers", "containers"] {
-        let containers = pod.get_mut(field).and_then(Value::as_array_mut).into_iter().flatten();
-        for sidecar in containers.filter(|it| it["name"] == SIDECAR) {
-            add_env(sidecar, [variable.clone()]);
-        }
+    for sidecar in containers(pod).filter(|it| it["name"] == SIDECAR) {
+        add_env(sidecar, [variable.clone()]);
     }
 }

@@ -3,7 +3,7 @@
 use serde_json::Value;
 
 use super::Said;
-use crate::diff::{Path, Segment};
+use crate::diff::{Path, Segment, plain};
 use crate::object::Object;
 use crate::patch::ambiguity::Ambiguity;
 use crate::patch::unknown::UnknownField;
@@ -26,11 +26,7 @@ pub(super) fn lint(said: &Said<'_>, object: &Object, change: &Value) -> Vec<Prob
 fn unknown(said: &Said<'_>, object: &Object, change: &Value) -> Vec<Problem> {
     let warning = |field: UnknownField| {
         let message = format!("{}: {} is no field of {} that we know", said.overlay.path, Path(&field.path), field.of);
-        let problem = Problem::warning(said.place_of(&field.path), message);
-        match field.near {
-            Some(near) => problem.hint(format!("did you mean {near:?}?")),
-            None => problem,
-        }
+        Problem::warning(said.place_of(&field.path), message).meant(field.near)
     };
     unknown_fields(change, &object.gvk()).into_iter().map(warning).collect()
 }
@@ -71,25 +67,26 @@ fn warning(said: &Said<'_>, item: &Node, message: &str) -> Problem {
 
 /// Follows a path through a patch. A list that is replaced leads nowhere: nothing in it has to be found.
 fn list<'a>(overlay: &'a Node, path: &[Segment]) -> Option<&'a Node> {
-    let found = path.iter().try_fold(overlay, |node, segment| match segment {
-        Segment::Field(field) => node.get(field),
-        Segment::Index(index) => node.items().get(*index),
-        Segment::Key(key, value) => items(node, key, value).next(),
-    })?;
+    let found = path.iter().try_fold(overlay, step)?;
     let replaces = |item: &Node| directive(item) == Some("replace");
     (!found.items().iter().any(replaces)).then_some(found)
 }
 
+/// Returns what a segment leads to.
+pub(super) fn step<'a>(node: &'a Node, segment: &Segment) -> Option<&'a Node> {
+    match segment {
+        Segment::Field(field) => node.get(field),
+        Segment::Index(index) => node.items().get(*index),
+        Segment::Key(key, value) => items(node, key, value).next(),
+    }
+}
+
 /// Returns the items of a list that have this key, `value` being what is read of it.
-pub(super) fn items<'a>(list: &'a Node, key: &str, value: &str) -> impl Iterator<Item = &'a Node> {
+fn items<'a>(list: &'a Node, key: &str, value: &str) -> impl Iterator<Item = &'a Node> {
     let is_it = move |item: &&Node| item.get(key).is_some_and(|node| plain(&node.to_value()) == value);
     list.items().iter().filter(is_it)
 }
 
 fn directive(item: &Node) -> Option<&str> {
     item.get("$patch").and_then(Node::as_str)
-}
-
-fn plain(value: &Value) -> String {
-    value.as_str().map_or_else(|| value.to_string(), str::to_owned)
 }

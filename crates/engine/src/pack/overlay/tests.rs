@@ -1,8 +1,9 @@
 use super::*;
 use crate::merge::origin::LayerName;
 use crate::pack::Packs;
-use crate::spec::{self, Specs};
+use crate::spec::Specs;
 use crate::tree::Tree;
+use crate::unit::Source;
 use crate::yaml;
 use serde_json::json;
 
@@ -51,7 +52,7 @@ fn objects(workload: &str) -> Vec<Object> {
 /// Lays overlays, the lowest layer first, over the objects of a Gateway.
 fn apply_to(workload: &str, layers: &[&str]) -> Result<Overlaid, Vec<Problem>> {
     let packs = Packs::new(Vec::new()).expect("the built-in kinds are sound");
-    let specs: Specs = spec::load(&Tree::from_iter([("g.yaml", GATEWAY)]), packs.kinds(), None);
+    let specs: Specs = Source::load(&Tree::from_iter([("g.yaml", GATEWAY)]), &packs, None).specs;
     let document = specs.documents.values().next().expect("the Gateway is sound");
     let gateway = document.read().expect("the Gateway is sound");
     let nodes: Vec<Node> = layers.iter().map(|text| yaml::parse(text).expect(text).remove(0)).collect();

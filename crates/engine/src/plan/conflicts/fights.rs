@@ -13,7 +13,7 @@ use serde::{Deserialize, Serialize};
 
 use super::path::FieldPath;
 use super::{FieldVerdict, Verdict};
-use crate::diff::Difference;
+use crate::diff::{Difference, leads_to};
 use crate::object::ObjectId;
 use crate::text::digest;
 
@@ -55,16 +55,7 @@ pub struct Seen<'a> {
 
 /// Returns the sign of an object that was not there and was made.
 pub fn made() -> Difference {
-    Difference {
-        path: WHOLE.to_owned(),
-        before: None,
-        after: None,
-        managers: Vec::new(),
-        place: None,
-        class: None,
-        estimated: false,
-        content: None,
-    }
+    Difference::new(WHOLE.to_owned(), None, None, Vec::new())
 }
 
 /// Returns the sign of an object that is not there and is left alone.
@@ -140,11 +131,6 @@ impl Fights {
         let fights = self.0.get(key).into_iter().flatten().filter(|(path, fight)| fight.rest > 0 && is_on(path));
         fights.map(|(path, fight)| (path.clone(), Fight { rest: fight.rest - 1, ..fight.clone() })).collect()
     }
-}
-
-/// Tells whether a path is another, or around it.
-pub(super) fn leads_to(path: &str, other: &str) -> bool {
-    other.strip_prefix(path).is_some_and(|rest| rest.is_empty() || rest.starts_with(['.', '[']))
 }
 
 /// For how many rounds a field is left alone after so many corrections.

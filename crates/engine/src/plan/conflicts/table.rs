@@ -136,9 +136,9 @@ impl<'a> Table<'a> {
         if is_addition && (is_exempt(leaf, self.row) || *leaf == replicas() || !self.is_taken(leaf, holders)?) {
             return Ok(None);
         }
-        let decided = |verdict| Some(self.decided(leaf, verdict, holders));
+        let decided = |course, verdict| Some((course, self.decided(leaf, verdict, holders)));
         if self.is_ignored(leaf, holders) {
-            return Ok(decided(Verdict::Ignored).map(|decided| (Course::Release, decided)));
+            return Ok(decided(Course::Release, Verdict::Ignored));
         }
         if let Some((_, corrections, rest)) = self.resting.iter().find(|(path, ..)| path.touches(leaf, self.bodies())) {
             let course = if is_mine && live.is_some() { Course::Hold } else { Course::Release };
@@ -152,10 +152,11 @@ impl<'a> Table<'a> {
         Ok(match (wanted, holders) {
             (_, []) => None,
             (Some(_), _) if live.is_none() => None,
-            (Some(_), _) if self.is_taken(leaf, holders)? => decided(Verdict::Taken).map(|it| (Course::Apply, it)),
-            (Some(_), _) => decided(Verdict::Yielded).map(|it| (Course::Release, it)),
-            (None, _) if is_exempt(leaf, self.row) => None,
-            (None, _) if self.is_taken(leaf, holders)? => decided(Verdict::Removed).map(|it| (Course::Remove, it)),
+            (Some(_), _) if self.is_taken(leaf, holders)? => decided(Course::Apply, Verdict::Taken),
+            (Some(_), _) => decided(Course::Release, Verdict::Yielded),
+            (None, _) if !is_exempt(leaf, self.row) && self.is_taken(leaf, holders)? => {
+                decided(Course::Remove, Verdict::Removed)
+            }
             (None, _) => None,
         })
     }

@@ -2,24 +2,82 @@
 //!
 //! The `OpenAPI` of a server names all of those of custom resources and few of the built-in kinds, where most are set by
 //! code of the server (the API reference names them field by field). Those of the kinds that are rendered here stand in
-//! this file. What a server chooses for each object, such as an address, is no default.
+//! `defaults.yaml`, and here those that depend on another place. What a server chooses for each object, such as an
+//! address, is no default.
 
-use serde_json::{Value, json};
+use std::sync::LazyLock;
+
+use serde::Deserialize;
+use serde_json::{Map, Value, json};
 
 use super::model::Rule;
+use crate::kinds::name::KindName;
 use crate::object::Gvk;
+use crate::yaml;
 
 /// The path of the description of pods in a workload.
 const POD: &str = "spec.template.spec";
 /// The paths of containers in the description of a pod.
 const CONTAINERS: [&str; 2] = ["containers.*", "initContainers.*"];
 
-const RBAC: &str = "rbac.authorization.k8s.io";
+static BUILT_IN: LazyLock<Vec<Block>> = LazyLock::new(|| {
+    let mut documents = yaml::parse_values(include_str!("defaults.yaml")).expect("a test reads it");
+    serde_json::from_value(documents.pop().unwrap_or_default()).expect("a test reads it")
+});
+
+/// What is filled in at some places of some kinds.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Block {
+    kinds: Vec<String>,
+    version: Option<String>,
+    at: Vec<String>,
+    fill: Vec<Fill>,
+}
+
+/// Fields that a mapping gets if it lacks them.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Fill {
+    #[serde(default)]
+    at: String,
+    #[serde(default, rename = "if")]
+    only: Map<String, Value>,
+    #[serde(default)]
+    unless: Map<String, Value>,
+    /// The mapping that gets them, from that to which the conditions apply.
+    #[serde(default)]
+    below: String,
+    add: Value,
+}
 
 /// Fills in what is missing in an object, by the schema of its kind and by what is known of built-in ones.
 pub(super) fn fill(body: &mut Value, kind: &Gvk, rule: Rule<'_>) {
-    built_in(body, kind);
+    let name = KindName::exact(&kind.group, &kind.kind).to_string();
+    let is_version = |block: &Block| block.version.as_ref().is_none_or(|version| *version == kind.version);
+    for block in BUILT_IN.iter().filter(|block| block.kinds.contains(&name) && is_version(block)) {
+        for place in &block.at {
+            each(body, place, &mut |value| block.fill.iter().for_each(|fill| fill.apply(value)));
+        }
+    }
+    match (kind.group.as_str(), kind.kind.as_str()) {
+        ("apps", "Deployment" | "DaemonSet" | "StatefulSet") => each(body, POD, &mut pod),
+        ("", "Service") => service(body),
+        ("autoscaling", "HorizontalPodAutoscaler") if kind.version == "v2" => each(body, "spec", &mut metrics),
+        _ => {}
+    }
     by_schema(body, rule);
+}
+
+impl Fill {
+    fn apply(&self, value: &mut Value) {
+        each(value, &self.at, &mut |value| {
+            let is = |(field, wanted): (&String, &Value)| value[field] == *wanted;
+            if self.only.iter().all(is) && !self.unless.iter().any(is) {
+                add(value, &self.below, &self.add);
+            }
+        });
+    }
 }
 
 fn by_schema(value: &mut Value, rule: Rule<'_>) {
@@ -37,113 +95,22 @@ fn by_schema(value: &mut Value, rule: Rule<'_>) {
     }
 }
 
-fn built_in(body: &mut Value, kind: &Gvk) {
-    match (kind.group.as_str(), kind.kind.as_str()) {
-        ("apps", "Deployment") => {
-            add(body, "spec", &json!({"replicas": 1, "revisionHistoryLimit": 10, "progressDeadlineSeconds": 600}));
-            rolling(body, "strategy", &json!({"maxSurge": "25%", "maxUnavailable": "25%"}));
-            pod(body);
-        }
-        ("apps", "DaemonSet") => {
-            add(body, "spec", &json!({"revisionHistoryLimit": 10}));
-            rolling(body, "updateStrategy", &json!({"maxSurge": 0, "maxUnavailable": 1}));
-            pod(body);
-        }
-        ("apps", "StatefulSet") => {
-            let kept = json!({"whenDeleted": "Retain", "whenScaled": "Retain"});
-            add(
-                body,
-                "spec",
-                &json!({"replicas": 1, "revisionHistoryLimit": 10, "podManagementPolicy": "OrderedReady"}),
-            );
-            add(body, "spec", &json!({"persistentVolumeClaimRetentionPolicy": kept}));
-            rolling(body, "updateStrategy", &json!({"partition": 0}));
-            pod(body);
-        }
-        ("", "Service") => service(body),
-        ("", "Secret") => add(body, "", &json!({"type": "Opaque"})),
-        ("", "PersistentVolumeClaim") => add(body, "spec", &json!({"volumeMode": "Filesystem"})),
-        ("resource.k8s.io", "ResourceClaimTemplate") => each(body, "spec.spec.devices.requests.*", &mut |request| {
-            add(request, "exactly", &json!({"allocationMode": "ExactCount"}));
-            if request["exactly"]["allocationMode"] == "ExactCount" {
-                add(request, "exactly", &json!({"count": 1}));
-            }
-        }),
-        ("autoscaling", "HorizontalPodAutoscaler") => {
-            add(body, "spec", &json!({"minReplicas": 1}));
-            if kind.version == "v2" {
-                scaling(body);
-            }
-        }
-        (RBAC, "RoleBinding" | "ClusterRoleBinding") => {
-            add(body, "roleRef", &json!({"apiGroup": RBAC}));
-            each(body, "subjects.*", &mut |subject| {
-                let group = if subject["kind"] == "ServiceAccount" { json!({}) } else { json!({"apiGroup": RBAC}) };
-                add(subject, "", &group);
-            });
-        }
-        _ => {}
+fn pod(pod: &mut Value) {
+    // One is the old name of the other, and a server keeps them equal.
+    let account = pod.get("serviceAccountName").cloned();
+    if let (Some(pod), Some(account)) = (pod.as_object_mut(), account) {
+        pod.insert("serviceAccount".to_owned(), account);
     }
-}
-
-/// A workload is replaced bit by bit if nothing else is said.
-fn rolling(body: &mut Value, strategy: &str, limits: &Value) {
-    let place = format!("spec.{strategy}");
-    add(body, "spec", &json!({strategy: {}}));
-    add(body, &place, &json!({"type": "RollingUpdate"}));
-    each(body, &place, &mut |strategy| {
-        if strategy["type"] == "RollingUpdate" {
-            add(strategy, "", &json!({"rollingUpdate": {}}));
-            add(strategy, "rollingUpdate", limits);
+    each(pod, "volumes.*", &mut |volume| {
+        if volume.as_object().is_some_and(|volume| volume.len() == 1) {
+            add(volume, "", &json!({"emptyDir": {}}));
         }
     });
-}
-
-fn pod(body: &mut Value) {
-    each(body, POD, &mut |pod| {
-        let account = pod.get("serviceAccountName").cloned();
-        add(
-            pod,
-            "",
-            &json!({
-                "restartPolicy": "Always", "dnsPolicy": "ClusterFirst", "terminationGracePeriodSeconds": 30,
-                "schedulerName": "default-scheduler", "securityContext": {},
-            }),
-        );
-        // One is the old name of the other, and a server keeps them equal.
-        if let (Some(pod), Some(account)) = (pod.as_object_mut(), account) {
-            pod.insert("serviceAccount".to_owned(), account);
-        }
-        each(pod, "volumes.*", &mut volume);
-        for containers in CONTAINERS {
-            each(pod, containers, &mut container);
-        }
-    });
-}
-
-fn container(container: &mut Value) {
-    let policy = pull_policy(container["image"].as_str().unwrap_or_default());
-    add(
-        container,
-        "",
-        &json!({
-            "resources": {}, "imagePullPolicy": policy,
-            "terminationMessagePath": "/dev/termination-log", "terminationMessagePolicy": "File",
-        }),
-    );
-    add(container, "ports.*", &json!({"protocol": "TCP"}));
-    add(container, "env.*.valueFrom.fieldRef", &json!({"apiVersion": "v1"}));
-    for probe in ["livenessProbe", "readinessProbe", "startupProbe"] {
-        add(
-            container,
-            probe,
-            &json!({"timeoutSeconds": 1, "periodSeconds": 10, "successThreshold": 1, "failureThreshold": 3}),
-        );
-        add(container, &format!("{probe}.httpGet"), &json!({"scheme": "HTTP", "path": "/"}));
-        add(container, &format!("{probe}.grpc"), &json!({"service": ""}));
-    }
-    for hook in ["preStop", "postStart"] {
-        add(container, &format!("lifecycle.{hook}.httpGet"), &json!({"scheme": "HTTP", "path": "/"}));
+    for containers in CONTAINERS {
+        each(pod, containers, &mut |container| {
+            let policy = pull_policy(container["image"].as_str().unwrap_or_default());
+            add(container, "", &json!({"imagePullPolicy": policy}));
+        });
     }
 }
 
@@ -154,61 +121,27 @@ fn pull_policy(image: &str) -> &'static str {
     if is_fixed { "IfNotPresent" } else { "Always" }
 }
 
-fn volume(volume: &mut Value) {
-    if volume.as_object().is_some_and(|volume| volume.len() == 1) {
-        add(volume, "", &json!({"emptyDir": {}}));
+/// Fills in scaling by CPU where nothing is said of metrics.
+fn metrics(spec: &mut Value) {
+    if spec["metrics"].as_array().is_none_or(Vec::is_empty) {
+        let target = json!({"type": "Utilization", "averageUtilization": 80});
+        spec["metrics"] = json!([{"type": "Resource", "resource": {"name": "cpu", "target": target}}]);
     }
-    for source in ["configMap", "secret", "projected", "downwardAPI"] {
-        add(volume, source, &json!({"defaultMode": 420}));
-    }
-    add(volume, "hostPath", &json!({"type": ""}));
-    add(volume, "downwardAPI.items.*.fieldRef", &json!({"apiVersion": "v1"}));
-    add(volume, "projected.sources.*.downwardAPI.items.*.fieldRef", &json!({"apiVersion": "v1"}));
-    add(volume, "projected.sources.*.serviceAccountToken", &json!({"expirationSeconds": 3600}));
-}
-
-/// Fills in scaling by CPU where nothing is said of metrics, and the rest of the scaling speed where something is said
-/// of it.
-fn scaling(body: &mut Value) {
-    let target = json!({"type": "Utilization", "averageUtilization": 80});
-    let metric = json!({"type": "Resource", "resource": {"name": "cpu", "target": target}});
-    each(body, "spec", &mut |spec| {
-        if spec["metrics"].as_array().is_none_or(Vec::is_empty) {
-            spec["metrics"] = json!([metric]);
-        }
-    });
-    let policy = |kind: &str, value: u32| json!({"type": kind, "value": value, "periodSeconds": 15});
-    let (pods, percent) = (policy("Pods", 4), policy("Percent", 100));
-    add(body, "spec.behavior", &json!({"scaleUp": {}, "scaleDown": {}}));
-    let up = json!({"stabilizationWindowSeconds": 0, "selectPolicy": "Max", "policies": [pods, percent]});
-    add(body, "spec.behavior.scaleUp", &up);
-    add(body, "spec.behavior.scaleDown", &json!({"selectPolicy": "Max", "policies": [percent]}));
 }
 
 fn service(body: &mut Value) {
-    add(body, "spec", &json!({"type": "ClusterIP", "sessionAffinity": "None"}));
     each(body, "spec", &mut |spec| {
-        let (kind, affinity) = (spec["type"].clone(), spec["sessionAffinity"].clone());
-        if let (true, Some(spec)) = (affinity == "None", spec.as_object_mut()) {
-            spec.remove("sessionAffinityConfig");
-        }
-        if affinity == "ClientIP" {
-            add(spec, "", &json!({"sessionAffinityConfig": {"clientIP": {"timeoutSeconds": 10800}}}));
-        }
-        if kind != "ExternalName" {
-            add(spec, "", &json!({"internalTrafficPolicy": "Cluster"}));
-        }
         let has_addresses = spec["externalIPs"].as_array().is_some_and(|all| !all.is_empty());
-        if kind == "LoadBalancer" || kind == "NodePort" || (kind == "ClusterIP" && has_addresses) {
+        if spec["type"] == "ClusterIP" && has_addresses {
             add(spec, "", &json!({"externalTrafficPolicy": "Cluster"}));
         }
-        if kind == "LoadBalancer" {
-            add(spec, "", &json!({"allocateLoadBalancerNodePorts": true}));
+        if let (true, Some(spec)) = (spec["sessionAffinity"] == "None", spec.as_object_mut()) {
+            spec.remove("sessionAffinityConfig");
         }
     });
     each(body, "spec.ports.*", &mut |port| {
         let number = port["port"].clone();
-        add(port, "", &json!({"protocol": "TCP", "targetPort": number}));
+        add(port, "", &json!({"targetPort": number}));
     });
 }
 

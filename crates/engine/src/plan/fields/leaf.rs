@@ -3,7 +3,7 @@
 use serde_json::{Map, Value};
 
 use super::{children, position};
-use crate::diff::{KEYS, Path, Segment, identifies, plain};
+use crate::diff::{KEYS, Path, Segment, key_of, plain};
 
 /// The way to a field, in the words of sets: `f:spec`, `f:ports`, `k:{"port":80}`.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -102,7 +102,6 @@ pub(in crate::plan) fn unheld(body: &Value, set: &Value, live: &Value) -> Vec<Le
 
 fn walk(value: &Value, (set, live): (&Value, Option<&Value>), way: &mut Vec<String>, found: &mut Vec<Leaf>) {
     let is_held = !way.is_empty() && set.is_object() && children(set).is_empty();
-    let keyed = |list: &[Value]| KEYS.into_iter().find(|key| !list.is_empty() && identifies(key, list));
     let mut step = |word: String, below: &Value, value: &Value| {
         let live = live.and_then(|live| child(live, &word));
         way.push(word);
@@ -118,8 +117,7 @@ fn walk(value: &Value, (set, live): (&Value, Option<&Value>), way: &mut Vec<Stri
                 step(word, below, value);
             }
         }
-        Value::Array(list) if keyed(list).is_some() => {
-            let key = keyed(list).unwrap_or_default();
+        Value::Array(list) if let Some(key) = key_of(&[list]).filter(|_| !list.is_empty()) => {
             for element in list {
                 let mut words = set.as_object().into_iter().flatten();
                 let held = words.find(|(word, _)| position(std::slice::from_ref(element), word).is_some());
@@ -160,7 +158,7 @@ fn element(word: &str, list: &[Value]) -> Segment {
         let first = || keys.values().next().map_or_else(|| word.to_owned(), plain);
         return named.unwrap_or_else(|| Segment::Key("", first()));
     };
-    match KEYS.into_iter().find(|key| identifies(key, list)) {
+    match key_of(&[list]) {
         Some(key) => Segment::Key(key, plain(&list[position][key])),
         None => Segment::Index(position),
     }

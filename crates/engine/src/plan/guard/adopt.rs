@@ -5,16 +5,14 @@
 
 use std::collections::BTreeSet;
 
-use super::token::HeldStep;
 use super::{Guard, Hold};
-use crate::inventory::Inventory;
 use crate::kinds::has_pods;
 use crate::live::Live;
 use crate::marks::Owner;
 use crate::object::ObjectId;
 use crate::plan::deployer::settings::found_settings;
-use crate::plan::policies::{Adopt, Policies};
-use crate::plan::{Action, Observed, Plan, Step, owner};
+use crate::plan::policies::Adopt;
+use crate::plan::{Action, Inputs, Plan, Step};
 use crate::text::count;
 use crate::unit::Unit;
 
@@ -57,68 +55,72 @@ pub(in crate::plan) fn system(live: &Live) -> Option<&'static str> {
     is_servers.then_some("the system: what Kubernetes makes for itself is never adopted")
 }
 
-/// What a plan is made of.
-type Grounds<'a> = (&'a Observed, &'a Inventory, &'a Policies);
-
 /// Returns the adoptions of a unit that nobody has approved, with the guard, and adds the hold for them.
 pub(in crate::plan) fn waiting(
     plan: &mut Plan,
     unit: &Unit,
     steps: &[&Step],
-    grounds: Grounds<'_>,
+    inputs: Inputs<'_>,
 ) -> Option<(Guard, BTreeSet<ObjectId>)> {
-    let (hold, held) = unowned(unit, steps, grounds).or_else(|| restarting(unit, steps, grounds))?;
-    let (guard, (observed, _, policies)) = (hold.guard, grounds);
-    plan.stops(hold, observed, policies).then_some((guard, held))
+    let (hold, held) = unowned(unit, steps, inputs).or_else(|| restarting(unit, steps, inputs))?;
+    let guard = hold.guard;
+    plan.stops(hold, inputs).then_some((guard, held))
 }
 
 /// What bears nobody's mark.
-fn unowned(unit: &Unit, steps: &[&Step], grounds: Grounds<'_>) -> Option<(Hold, BTreeSet<ObjectId>)> {
-    let (observed, owned, policies) = grounds;
-    if policies.adopt != Adopt::Confirm {
+fn unowned(unit: &Unit, steps: &[&Step], inputs: Inputs<'_>) -> Option<(Hold, BTreeSet<ObjectId>)> {
+    if inputs.policies.adopt != Adopt::Confirm {
         return None;
     }
     // Who lets a deployer's objects be adopted lets the Gateway be told so.
     let is_adopted = steps.iter().any(|step| matches!(step.action, Action::AdoptFromDeployer(_)));
     let is_told = |step: &Step| is_adopted && unit.specs.iter().any(|spec| *spec.id() == step.id);
-    let is_asked = |step: &&&Step| is_unowned(step, observed, owned, policies) && !is_told(step);
+    let is_asked = |step: &&&Step| is_unowned(step, inputs) && !is_told(step);
     let foreign: Vec<&Step> = steps.iter().filter(is_asked).copied().collect();
     if foreign.is_empty() {
         return None;
     }
-    let masker = &policies.conflicts.masker;
-    let asked = foreign.iter().map(|step| HeldStep::of(step, observed, masker)).collect();
-    let mut hold = Hold::on_unit(Guard::Adopt, &unit.id, message(&foreign), asked);
-    "see who has made that; then approve it, give the spec another name, or set adopt.policy: if-unowned for the sync"
-        .clone_into(&mut hold.hint);
-    Some((hold, foreign.iter().map(|step| step.id.clone()).collect()))
+    let hint = "see who has made that; then approve it, give the spec another name, or set adopt.policy: if-unowned for the sync";
+    Some(held(Guard::Adopt, unit, message(&foreign), hint, &foreign, inputs))
 }
 
 /// What would be taken over from a deployer, and does not stay as it is: to take over is to change nobody's traffic.
-fn restarting(unit: &Unit, steps: &[&Step], grounds: Grounds<'_>) -> Option<(Hold, BTreeSet<ObjectId>)> {
-    let (observed, _, policies) = grounds;
+fn restarting(unit: &Unit, steps: &[&Step], inputs: Inputs<'_>) -> Option<(Hold, BTreeSet<ObjectId>)> {
     let restarts = |step: &&&Step| {
         let is_taken_over = matches!(step.action, Action::AdoptFromDeployer(_)) && has_pods(&step.id.kind);
         is_taken_over && step.differences.iter().any(|difference| difference.path.starts_with("spec.template"))
     };
     let restarted: Vec<&Step> = steps.iter().filter(restarts).copied().collect();
     let first = restarted.first()?;
-    let asked = restarted.iter().map(|step| HeldStep::of(step, observed, &policies.conflicts.masker)).collect();
     let named: Vec<String> = restarted.iter().map(|step| step.id.to_string()).collect();
     let message = format!("to adopt {} would replace its pods", named.join(" and "));
-    let mut hold = Hold::on_unit(Guard::AdoptRestart, &unit.id, message, asked);
-    let found = observed.live.get(&first.id).zip(first.object.as_ref());
-    hold.hint = match found.and_then(|(live, wanted)| found_settings(unit.deployer.as_ref()?, &live.object, wanted)) {
+    let live = inputs.observed.live.get(&first.id).zip(first.object.as_ref());
+    let settings = live.and_then(|(live, wanted)| found_settings(unit.deployer.as_ref()?, &live.object, wanted));
+    let hint = match settings {
         Some(settings) => {
             format!("set {settings} in the config file, as it was made, and see what still differs; or approve it")
         }
         None => "set in the parameters what differs, as it was made; or approve it".to_owned(),
     };
-    Some((hold, restarted.iter().map(|step| step.id.clone()).collect()))
+    Some(held(Guard::AdoptRestart, unit, message, &hint, &restarted, inputs))
+}
+
+fn held(
+    guard: Guard,
+    unit: &Unit,
+    message: String,
+    hint: &str,
+    steps: &[&Step],
+    inputs: Inputs<'_>,
+) -> (Hold, BTreeSet<ObjectId>) {
+    let asked = steps.iter().map(|step| inputs.held(step)).collect();
+    let held = steps.iter().map(|step| step.id.clone()).collect();
+    (Hold::on_unit(guard, &unit.id, message, hint, asked), held)
 }
 
 /// Tells whether a step would make something ours that bears nobody's mark, and is not what we have written down.
-fn is_unowned(step: &Step, observed: &Observed, owned: &Inventory, policies: &Policies) -> bool {
+fn is_unowned(step: &Step, inputs: Inputs<'_>) -> bool {
+    let Inputs { observed, owned, .. } = inputs;
     if !matches!(step.action, Action::Adopt(_) | Action::Generate(_)) {
         return false;
     }
@@ -126,7 +128,7 @@ fn is_unowned(step: &Step, observed: &Observed, owned: &Inventory, policies: &Po
     let is_proven = observed.suspicion.is_none() && !observed.unverified.contains(&step.id);
     let uid = owned.entries.get(&step.id).and_then(|entry| entry.uid.as_ref());
     let is_known = is_proven && uid == Some(&live.uid);
-    !is_known && owner(live, observed, owned, &policies.marker) == Owner::Nobody
+    !is_known && inputs.owner(live) == Owner::Nobody
 }
 
 fn message(held: &[&Step]) -> String {

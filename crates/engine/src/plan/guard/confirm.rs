@@ -13,42 +13,36 @@ use crate::kinds::{self, is_container};
 use crate::marks::confirm_mark;
 use crate::object::ObjectId;
 use crate::plan::policies::Policies;
-use crate::plan::refusal::{Reason, Refusal};
-use crate::plan::{Action, Observed, Plan, Step};
+use crate::plan::refusal::Reason;
+use crate::plan::{Action, Inputs, Plan, Step};
 use crate::quantity::Quantity;
 use crate::text::count;
-use crate::unit::Rendering;
 
 /// Vendors' names of the devices that a container asks for, beside those that end in `/gpu`.
 const DEVICES: [&str; 5] =
     ["nvidia.com/mig-", "gpu.intel.com/", "habana.ai/gaudi", "aws.amazon.com/neuron", "google.com/tpu"];
 
 /// Takes the deletions that nobody has approved out of a plan.
-pub(in crate::plan) fn hold_back(plan: &mut Plan, rendering: &Rendering, observed: &Observed, policies: &Policies) {
+pub(in crate::plan) fn hold_back(plan: &mut Plan, inputs: Inputs<'_>) {
+    let Inputs { observed, policies, .. } = inputs;
     let mut units: BTreeMap<ObjectId, BTreeSet<String>> = BTreeMap::new();
-    for step in prunes(&plan.steps).filter(|step| !plan.is_approved(&step.unit)) {
+    for step in plan.prunes().filter(|step| !plan.is_approved(&step.unit)) {
         let why = observed.live.get(&step.id).and_then(|live| reason(&step.id, live.object.body(), policies));
-        let routes = routes(&step.unit, rendering, observed);
+        let routes = routes(&step.unit, inputs);
         for why in why.map(|why| format!("{} {why}", step.id)).into_iter().chain(routes) {
             units.entry(step.unit.clone()).or_default().insert(why);
         }
     }
     for (unit, reasons) in units {
-        let is_of_unit = |step: &&Step| step.unit == unit;
-        let masker = &policies.conflicts.masker;
-        let steps: Vec<HeldStep> =
-            prunes(&plan.steps).filter(is_of_unit).map(|step| HeldStep::of(step, observed, masker)).collect();
+        let held = plan.prunes().filter(|step| step.unit == unit);
+        let steps: Vec<HeldStep> = held.map(|step| inputs.held(step)).collect();
         let reasons: Vec<String> = reasons.into_iter().collect();
         let message = format!("{} to delete, and {}", count(steps.len(), "object"), reasons.join("; "));
-        let hold = Hold::on_unit(Guard::Confirm, &unit, message, steps);
-        if plan.stops(hold, observed, policies) {
+        let hint = "look at what goes, then approve it, or put the spec back";
+        if plan.stops(Hold::on_unit(Guard::Confirm, &unit, message, hint, steps), inputs) {
             plan.withhold(|step| step.unit == unit, &Reason::Held(Guard::Confirm));
         }
     }
-}
-
-fn prunes(steps: &[Step]) -> impl Iterator<Item = &Step> {
-    steps.iter().filter(|step| matches!(step.action, Action::Prune(_)))
 }
 
 /// Takes the deletion of what the held units may need out of the plan: it is deleted after them.
@@ -62,11 +56,7 @@ pub(in crate::plan) fn keep_what_may_be_needed(plan: &mut Plan, kinds: &kinds::T
 impl Plan {
     /// Takes deletions out of the plan.
     pub(in crate::plan) fn withhold(&mut self, is_held: impl Fn(&Step) -> bool, reason: &Reason) {
-        let is_held = |step: &Step| matches!(step.action, Action::Prune(_)) && is_held(step);
-        let (held, others): (Vec<Step>, Vec<Step>) = std::mem::take(&mut self.steps).into_iter().partition(is_held);
-        self.steps = others;
-        let refusal = |step: Step| Refusal { unit: step.unit, id: step.id, reason: reason.clone() };
-        self.refusals.extend(held.into_iter().map(refusal));
+        self.refuse(|step| matches!(step.action, Action::Prune(_)) && is_held(step), |_| reason.clone());
     }
 }
 
@@ -84,7 +74,7 @@ pub(in crate::plan) fn reason(id: &ObjectId, body: &Value, policies: &Policies) 
 }
 
 /// The routes of a Gateway that is deleted as a whole.
-fn routes(unit: &ObjectId, rendering: &Rendering, observed: &Observed) -> Option<String> {
+fn routes(unit: &ObjectId, Inputs { rendering, observed, .. }: Inputs<'_>) -> Option<String> {
     let routes = observed.routes.get(unit).filter(|routes| **routes > 0)?;
     if rendering.units.iter().any(|wanted| wanted.id == *unit) {
         return None;

@@ -3,18 +3,16 @@
 //! What we are about to delete anyway may be in there, and what hangs on it; so may what every namespace has, and what
 //! is made again whenever it is missing. Anything else keeps it. Where all of it is ours, a person still has to agree.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 
 use serde_json::Value;
 
-use crate::inventory::Inventory;
 use crate::kinds::is_container;
 use crate::live::Live;
 use crate::marks::Owner;
 use crate::object::ObjectId;
-use crate::plan::policies::Policies;
 use crate::plan::refusal::Reason;
-use crate::plan::{Action, Observed, Plan, owner};
+use crate::plan::{Inputs, Plan};
 
 /// Objects that are in every namespace, or come back by themselves: group, kind, and the name if it is but one.
 const EVERYWHERE: [(&str, &str, Option<&str>); 5] = [
@@ -29,27 +27,20 @@ const EVERYWHERE: [(&str, &str, Option<&str>); 5] = [
 const NAMED: usize = 3;
 
 /// Takes the deletion of namespaces and kinds that hold something of others out of a plan.
-pub(in crate::plan) fn check(plan: &mut Plan, observed: &Observed, owned: &Inventory, policies: &Policies) {
-    let prunes = plan.steps.iter().filter(|step| matches!(step.action, Action::Prune(_)));
-    let deleted: BTreeSet<ObjectId> = prunes.map(|step| step.id.clone()).collect();
-    let mut held = BTreeMap::new();
+pub(in crate::plan) fn check(plan: &mut Plan, inputs: Inputs<'_>) {
+    let deleted: BTreeSet<ObjectId> = plan.prunes().map(|step| step.id.clone()).collect();
     for id in deleted.iter().filter(|id| is_container(id)) {
-        let reason = match observed.contents.get(id) {
+        let reason = match inputs.observed.contents.get(id) {
             None => Some("nobody knows what is in it".to_owned()),
             Some(Err(message)) => Some(format!("nobody knows what is in it ({message})")),
             Some(Ok(contents)) => {
-                let is_ours = |live: &Live| {
-                    deleted.contains(live.object.id()) && owner(live, observed, owned, &policies.marker) == Owner::Us
-                };
+                let is_ours = |live: &Live| deleted.contains(live.object.id()) && inputs.owner(live) == Owner::Us;
                 in_words(&foreign(contents, is_ours)).map(|what| format!("it holds what others have made ({what})"))
             }
         };
         if let Some(reason) = reason {
-            held.insert(id.clone(), reason);
+            plan.withhold(|step| step.id == *id, &Reason::HoldsOthers(reason));
         }
-    }
-    for (id, reason) in held {
-        plan.withhold(|step| step.id == id, &Reason::HoldsOthers(reason));
     }
 }
 
@@ -86,9 +77,8 @@ pub fn in_words(foreign: &[&ObjectId]) -> Option<String> {
 
 fn comes_back(live: &Live, services: &BTreeSet<&str>) -> bool {
     let id = live.object.id();
-    let is_known = EVERYWHERE
-        .iter()
-        .any(|(group, kind, name)| id.group == *group && id.kind == *kind && name.is_none_or(|name| id.name == name));
+    let is_it = |name: Option<&str>| name.is_none_or(|name| id.name == name);
+    let is_known = EVERYWHERE.iter().any(|(group, kind, name)| id.is_a(group, kind) && is_it(*name));
     // Endpoints bear the name of their Service, and nothing else tells whose they are.
     let is_of_service = id.is_a("", "Endpoints") && services.contains(id.name.as_str());
     is_known || is_of_service || live.is_terminating()

@@ -6,18 +6,19 @@ use super::{Guard, Hold};
 use crate::inventory::{Applied, Inventory};
 use crate::plan::policies::Policies;
 use crate::plan::refusal::Reason;
-use crate::plan::{Observed, Plan};
+use crate::plan::{Inputs, Plan};
 
 /// Holds what a suspect source would delete, and notes in the inventory what is applied from where.
-pub(in crate::plan) fn check(plan: &mut Plan, observed: &Observed, owned: &Inventory, policies: &Policies) {
+pub(in crate::plan) fn check(plan: &mut Plan, inputs: Inputs<'_>) {
+    let Inputs { owned, policies, .. } = inputs;
     let holds = [another(owned, policies), older(owned, policies)];
     let mut is_trusted = true;
     for hold in holds.into_iter().flatten() {
         let can_be_approved = policies.is_polled;
-        let hold = if can_be_approved { hold.with_prunes(plan, observed, policies) } else { hold };
+        let hold = if can_be_approved { hold.with_prunes(plan, inputs) } else { hold };
         if plan.steps.iter().any(|step| step.action.deletes()) {
             let guard = hold.guard;
-            if plan.stops(hold, observed, policies) {
+            if plan.stops(hold, inputs) {
                 is_trusted = false;
                 plan.withhold(|_| true, &Reason::Held(guard));
             }

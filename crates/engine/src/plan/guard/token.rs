@@ -69,23 +69,23 @@ pub(in crate::plan) fn token(guard: Guard, steps: &[HeldStep], observed: &Observ
     let all = (&marker.installation, &marker.sync, &observed.cluster, guard.to_string(), lines);
     let digest = digest(&serde_json::to_vec(&all).expect("steps are plain data"));
     let mut number = u128::from_str_radix(&digest[..32], 16).expect("a digest is written in hexadecimal digits");
-    let mut text = String::new();
-    for at in 0..LENGTH {
-        if at > 0 && at % GROUP == 0 {
-            text.push('-');
-        }
-        text.push(char::from(ALPHABET[(number % 31) as usize]));
+    let mut text = Vec::new();
+    for _ in 0..LENGTH {
+        text.push(ALPHABET[(number % 31) as usize]);
         number /= 31;
     }
-    text
+    grouped(&text)
+}
+
+fn grouped(text: &[u8]) -> String {
+    text.chunks(GROUP).map(String::from_utf8_lossy).collect::<Vec<_>>().join("-")
 }
 
 /// Brings what a person has typed into the form of a token; `None` if it cannot be one.
 pub fn parse(text: &str) -> Option<String> {
     let plain: String = text.chars().filter(|c| !c.is_whitespace() && *c != '-').collect::<String>().to_lowercase();
     let is_token = plain.len() == LENGTH && plain.bytes().all(|byte| ALPHABET.contains(&byte));
-    let groups = || plain.as_bytes().chunks(GROUP).map(String::from_utf8_lossy).collect::<Vec<_>>().join("-");
-    is_token.then(groups)
+    is_token.then(|| grouped(plain.as_bytes()))
 }
 
 #[cfg(test)]

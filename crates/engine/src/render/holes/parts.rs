@@ -14,12 +14,8 @@ pub(super) enum Part {
     Hole(usize),
     Text(Vec<Piece>),
     List(Vec<Self>),
-    Map(Vec<(Key, Self)>),
-}
-
-pub(super) enum Key {
-    Hole(usize),
-    Text(Vec<Piece>),
+    /// The keys are texts, or values that are.
+    Map(Vec<(Self, Self)>),
 }
 
 pub(super) enum Piece {
@@ -64,8 +60,9 @@ impl Part {
             Value::Object(fields) => match fields.keys().next().and_then(|key| sorted(key, Sort::Map)) {
                 Some(hole) if fields.len() == 1 => at(hole),
                 _ => {
-                    let field =
-                        |(key, value): (String, Value)| Some((Key::new(&key, found)?, Self::new(value, found)?));
+                    let field = |(key, value): (String, Value)| {
+                        Some((Self::new(Value::String(key), found)?, Self::new(value, found)?))
+                    };
                     fields.into_iter().map(field).collect::<Option<_>>().map(Self::Map)
                 }
             },
@@ -82,32 +79,14 @@ impl Part {
             Self::Map(fields) => {
                 let mut map = Map::new();
                 for (key, part) in fields {
-                    if map.insert(key.fill(values)?, part.fill(values)?).is_some() {
+                    let Value::String(key) = key.fill(values)? else { return None };
+                    if map.insert(key, part.fill(values)?).is_some() {
                         return None;
                     }
                 }
                 Value::Object(map)
             }
         })
-    }
-}
-
-impl Key {
-    fn new(text: &str, found: &mut BTreeSet<usize>) -> Option<Self> {
-        match sorted(text, Sort::Quoted) {
-            Some(hole) => {
-                found.insert(hole.index);
-                Some(Self::Hole(hole.index))
-            }
-            None => pieces(text, found).map(Self::Text),
-        }
-    }
-
-    fn fill(&self, values: &[&str]) -> Option<String> {
-        match self {
-            Self::Hole(index) => serde_json::from_str(values.get(*index)?).ok(),
-            Self::Text(pieces) => joined(pieces, values),
-        }
     }
 }
 

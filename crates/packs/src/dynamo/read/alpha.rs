@@ -2,13 +2,12 @@
 
 use serde_json::{Value, json};
 
-use super::texts::{by_name, texts};
-use super::{MAIN, Reader, common, fields, items, text};
-use crate::dynamo::model::{Component, Fields, Graph, Type};
+use super::{MAIN, Reader, common, text};
+use crate::dynamo::model::{Component, Fields, Graph, by_name, fields, list};
+use crate::json::{items, layered, said, texts};
 
 const GRAPH: [&str; 8] =
     ["annotations", "labels", "priorityClassName", "pvcs", "services", "envs", "backendFramework", "restart"];
-const GRAPH_REFUSED: [&str; 3] = ["topologyConstraint", "experimental", "providerOverride"];
 
 const COMPONENT: [&str; 25] = [
     "annotations",
@@ -39,100 +38,77 @@ const COMPONENT: [&str; 25] = [
 ];
 const COMPONENT_REFUSED: [&str; 4] = ["checkpoint", "gpuMemoryService", "failover", "topologyConstraint"];
 
-pub(super) fn graph(reader: &mut Reader<'_>, spec: &Fields, graph: &mut Graph) {
-    reader.only(&[], spec, &GRAPH, &GRAPH_REFUSED);
-    graph.labels = texts(&spec.get("labels").cloned().unwrap_or_default());
-    graph.annotations = texts(&spec.get("annotations").cloned().unwrap_or_default());
-    graph.priority_class = text(spec, "priorityClassName");
-    graph.backend = text(spec, "backendFramework");
-    graph.env = items(spec, "envs");
-    graph.claims = spec.get("pvcs").map(|claims| reader.typed(&[], "pvcs", claims)).unwrap_or_default();
-    graph.restart = spec.get("restart").and_then(|restart| restart["id"].as_str()).map(str::to_owned);
-    for (name, service) in spec.get("services").map(fields).unwrap_or_default() {
+pub(super) fn graph(reader: &mut Reader<'_>, spec: &Value, graph: &mut Graph) {
+    reader.only(&[], spec, &GRAPH, &super::GRAPH_REFUSED);
+    graph.env = list(spec.get("envs"));
+    graph.claims = reader.typed(&[], "pvcs", &spec["pvcs"]);
+    for (name, service) in spec["services"].as_object().into_iter().flatten() {
         let path = vec!["services".to_owned(), name.clone()];
-        let component = component(reader, name, path, &fields(&service));
-        graph.components.push(component);
+        graph.components.push(component(reader, name.clone(), path, service));
     }
 }
 
 /// Reads a component that stands alone.
-pub(super) fn alone(reader: &mut Reader<'_>, mut spec: Fields, graph: &mut Graph) {
-    graph.backend = spec.remove("backendFramework").and_then(|backend| Some(backend.as_str()?.to_owned()));
-    let name = text(&spec, "serviceName").unwrap_or_else(|| graph.name.clone());
-    let component = component(reader, name, Vec::new(), &spec);
-    graph.components.push(component);
+pub(super) fn alone(reader: &mut Reader<'_>, spec: &Value, graph: &mut Graph) {
+    let name = text(&spec["serviceName"]).unwrap_or_else(|| graph.name.clone());
+    graph.components.push(component(reader, name, Vec::new(), spec));
 }
 
-fn component(reader: &mut Reader<'_>, name: String, path: Vec<String>, written: &Fields) -> Component {
+fn component(reader: &mut Reader<'_>, name: String, path: Vec<String>, written: &Value) -> Component {
     reader.only(&path, written, &COMPONENT, &COMPONENT_REFUSED);
-    let part = |field: &str| written.get(field).cloned().unwrap_or_default();
     let mut component = Component { name, path, ..Component::default() };
-    common(reader, &mut component, written);
-    component.kind_text = text(written, "componentType").unwrap_or_default();
-    component.kind = Type::of(&component.kind_text);
-    component.sub_type = text(written, "subComponentType");
-    component.global = part("globalDynamoNamespace") == true;
-    component.scaled = part("scalingAdapter")["enabled"] == true;
-    let metadata = part("extraPodMetadata");
-    component.labels = texts(&part("labels"));
-    component.labels.extend(texts(&metadata["labels"]));
-    component.annotations = texts(&part("annotations"));
-    component.annotations.extend(texts(&metadata["annotations"]));
+    common(reader, &mut component, written, "componentType");
+    component.sub_type = text(&written["subComponentType"]);
+    component.scaled = written["scalingAdapter"]["enabled"] == true;
+    let metadata = &written["extraPodMetadata"];
+    component.labels = layered([&texts(&written["labels"]), &texts(&metadata["labels"])]);
+    component.annotations = layered([&texts(&written["annotations"]), &texts(&metadata["annotations"])]);
     component.ingress = written.get("ingress").map(|ingress| reader.typed(&component.path, "ingress", ingress));
-    component.shared_memory = match part("sharedMemory") {
+    component.shared_memory = match &written["sharedMemory"] {
         memory if memory["disabled"] == true => Some("0".to_owned()),
-        memory => memory["size"].as_str().map(str::to_owned),
+        memory => text(&memory["size"]),
     };
-    mounts(&mut component, &items(written, "volumeMounts"));
-    pod(&mut component, written);
+    let mounts = mounts(&mut component, &written["volumeMounts"]);
+    pod(&mut component, written, mounts);
     component
 }
 
 /// Claims are mounted by their name, without a volume.
-fn mounts(component: &mut Component, mounts: &[Value]) {
+fn mounts(component: &mut Component, mounts: &Value) -> Vec<Value> {
     let mut all = Vec::new();
-    for mount in mounts {
-        let (Some(claim), is_cache) = (mount["name"].as_str(), mount["useAsCompilationCache"] == true) else {
-            continue;
-        };
+    for mount in items(mounts) {
+        let Some(claim) = mount["name"].as_str() else { continue };
         // Without a path it is where vLLM has its cache, which is the only backend that uses one.
-        let path = mount["mountPoint"].as_str().filter(|path| !path.is_empty()).unwrap_or(VLLM_CACHE);
-        if is_cache {
+        let path = mount["mountPoint"].as_str().and_then(said).unwrap_or(VLLM_CACHE);
+        if mount["useAsCompilationCache"] == true {
             component.cache = Some(path.to_owned());
         }
         component.mounted_claims.push(claim.to_owned());
         all.push(json!({"name": claim, "mountPath": path}));
     }
-    component.main.insert("volumeMounts".to_owned(), all.into());
+    all
 }
 
 /// The folder in which the images of vLLM have its cache.
 const VLLM_CACHE: &str = concat!("/ro", "ot/.cache/vllm");
 
-fn pod(component: &mut Component, written: &Fields) {
-    let mut pod = written.get("extraPodSpec").map(fields).unwrap_or_default();
+fn pod(component: &mut Component, written: &Value, mut mounts: Vec<Value>) {
+    let mut pod = fields(&written["extraPodSpec"]);
     let mut main = pod.remove("mainContainer").as_ref().map(fields).unwrap_or_default();
     main.insert("name".to_owned(), MAIN.into());
-    let env = by_name(items(written, "envs"), items(&main, "env"));
-    let mut mounts = items(&component.main, "volumeMounts");
-    mounts.extend(items(&main, "volumeMounts"));
-    let mut sources = items(&main, "envFrom");
-    if let Some(secret) = text(written, "envFromSecret") {
-        sources.push(json!({"secretRef": {"name": secret}}));
-    }
+    let env = by_name(list(written.get("envs")), list(main.get("env")));
+    mounts.extend(list(main.get("volumeMounts")));
+    let mut sources = list(main.get("envFrom"));
+    sources.extend(text(&written["envFromSecret"]).map(|secret| json!({"secretRef": {"name": secret}})));
     for (field, list) in [("env", env), ("volumeMounts", mounts), ("envFrom", sources)] {
         if !list.is_empty() {
             main.insert(field.to_owned(), list.into());
         }
     }
     for probe in ["livenessProbe", "readinessProbe", "startupProbe"] {
-        if let Some(value) = written.get(probe) {
-            main.insert(probe.to_owned(), value.clone());
-        }
+        main.extend(written.get(probe).map(|value| (probe.to_owned(), value.clone())));
     }
-    if let Some(resources) = written.get("resources") {
-        main.insert("resources".to_owned(), self::resources(resources));
-    }
+    main.extend(written.get("resources").map(|written| ("resources".to_owned(), resources(written))));
     (component.pod, component.main) = (pod, main);
 }
 
@@ -143,17 +119,13 @@ fn resources(written: &Value) -> Value {
         let Some(quantities) = written[part].as_object() else { continue };
         let device = quantities.get("gpuType").and_then(Value::as_str).unwrap_or("nvidia.com/gpu");
         let mut named = quantities.get("custom").map(fields).unwrap_or_default();
-        for (field, quantity) in quantities {
-            match field.as_str() {
-                "custom" | "gpuType" => {}
-                "gpu" => drop(named.insert(device.to_owned(), quantity.clone())),
-                _ => drop(named.insert(field.clone(), quantity.clone())),
-            }
+        for (field, quantity) in quantities.iter().filter(|(field, _)| !matches!(field.as_str(), "custom" | "gpuType"))
+        {
+            let name = if field == "gpu" { device } else { field };
+            named.insert(name.to_owned(), quantity.clone());
         }
         resources.insert(part.to_owned(), named.into());
     }
-    if let Some(claims) = written.get("claims") {
-        resources.insert("claims".to_owned(), claims.clone());
-    }
+    resources.extend(written.get("claims").map(|claims| ("claims".to_owned(), claims.clone())));
     resources.into()
 }

@@ -2,13 +2,12 @@
 
 use serde_json::{Value, json};
 
-use super::texts::{by_name, texts};
-use super::{MAIN, Reader, common, fields, items, text};
-use crate::dynamo::model::{Component, Fields, Graph, Type};
+use super::{MAIN, Reader, common, text};
+use crate::dynamo::model::{Component, Graph, by_name, fields, list};
+use crate::json::{items, texts};
 
 const GRAPH: [&str; 7] =
     ["annotations", "labels", "priorityClassName", "components", "env", "backendFramework", "restart"];
-const GRAPH_REFUSED: [&str; 3] = ["topologyConstraint", "experimental", "providerOverride"];
 
 const COMPONENT: [&str; 13] = [
     "name",
@@ -28,78 +27,67 @@ const COMPONENT: [&str; 13] = [
 const COMPONENT_REFUSED: [&str; 5] =
     ["roles", "frontendSidecar", "dynamoSidecar", "topologyConstraint", "experimental"];
 
-pub(super) fn graph(reader: &mut Reader<'_>, spec: &Fields, graph: &mut Graph) {
-    reader.only(&[], spec, &GRAPH, &GRAPH_REFUSED);
-    graph.labels = texts(&spec.get("labels").cloned().unwrap_or_default());
-    graph.annotations = texts(&spec.get("annotations").cloned().unwrap_or_default());
-    graph.priority_class = text(spec, "priorityClassName");
-    graph.backend = text(spec, "backendFramework");
-    graph.env = items(spec, "env");
-    graph.restart = spec.get("restart").and_then(|restart| restart["id"].as_str()).map(str::to_owned);
-    for (index, written) in items(spec, "components").iter().enumerate() {
-        let path = vec!["components".to_owned(), index.to_string()];
-        let component = component(reader, path, &fields(written));
-        graph.components.push(component);
-    }
+pub(super) fn graph(reader: &mut Reader<'_>, spec: &Value, graph: &mut Graph) {
+    reader.only(&[], spec, &GRAPH, &super::GRAPH_REFUSED);
+    graph.env = list(spec.get("env"));
+    graph.components.extend(components(spec).map(|(path, written)| component(reader, path, written)));
+}
+
+/// Returns the components as they are written, each with its path.
+pub(super) fn components(spec: &Value) -> impl Iterator<Item = (Vec<String>, &Value)> {
+    let path = |index: usize| vec!["components".to_owned(), index.to_string()];
+    items(&spec["components"]).enumerate().map(move |(index, written)| (path(index), written))
 }
 
 /// Reads a component that stands alone.
-pub(super) fn alone(reader: &mut Reader<'_>, mut spec: Fields, graph: &mut Graph) {
-    graph.backend = spec.remove("backendFramework").and_then(|backend| Some(backend.as_str()?.to_owned()));
-    graph.env = items(&spec, "env");
-    spec.remove("env");
-    spec.entry("name").or_insert_with(|| graph.name.clone().into());
-    let component = component(reader, Vec::new(), &spec);
-    graph.components.push(component);
+pub(super) fn alone(reader: &mut Reader<'_>, mut spec: Value, graph: &mut Graph) {
+    graph.env = list(spec.get("env"));
+    if let Some(fields) = spec.as_object_mut() {
+        fields.remove("env");
+        fields.entry("name").or_insert_with(|| graph.name.clone().into());
+    }
+    graph.components.push(component(reader, Vec::new(), &spec));
 }
 
 /// Reads what a component must have in every mode: a name, and a main container where there is a template.
-pub(super) fn component_basics(reader: &mut Reader<'_>, path: Vec<String>, written: &Fields) -> Component {
-    let name = text(written, "name").unwrap_or_default();
-    let template = written.get("podTemplate").map(fields).unwrap_or_default();
-    let containers = items(&fields(&template.get("spec").cloned().unwrap_or_default()), "containers");
-    let is_main = |container: &Value| container["name"] == MAIN;
-    if !template.is_empty() && !containers.iter().any(is_main) {
+pub(super) fn component_basics(reader: &mut Reader<'_>, path: Vec<String>, written: &Value) -> Component {
+    let name = text(&written["name"]).unwrap_or_default();
+    let template = fields(&written["podTemplate"]);
+    let main = items(&written["podTemplate"]["spec"]["containers"]).find(|container| container["name"] == MAIN);
+    if !template.is_empty() && main.is_none() {
         let path: Vec<String> = path.iter().cloned().chain(["podTemplate".to_owned()]).collect();
         let problem = reader.problem(&path, format!("component {name:?} has no container {MAIN:?} in its podTemplate"));
         let hint = "the container that runs the component must have that name";
         reader.problems.push(problem.hint(hint));
     }
-    let main = containers.iter().find(|container| is_main(container)).map(fields).unwrap_or_default();
-    Component { name, path, main, ..Component::default() }
+    Component { name, path, main: main.map(fields).unwrap_or_default(), ..Component::default() }
 }
 
-fn component(reader: &mut Reader<'_>, path: Vec<String>, written: &Fields) -> Component {
+fn component(reader: &mut Reader<'_>, path: Vec<String>, written: &Value) -> Component {
     reader.only(&path, written, &COMPONENT, &COMPONENT_REFUSED);
     let mut component = component_basics(reader, path, written);
-    common(reader, &mut component, written);
-    component.kind_text = text(written, "type").unwrap_or_default();
-    component.kind = Type::of(&component.kind_text);
-    component.global = written.get("globalDynamoNamespace") == Some(&true.into());
-    component.scaled = written.get("scalingAdapter").is_some_and(|adapter| !adapter.is_null());
-    component.shared_memory = match written.get("sharedMemorySize") {
-        Some(Value::String(size)) => Some(size.clone()),
-        Some(Value::Number(size)) => Some(size.to_string()),
+    common(reader, &mut component, written, "type");
+    component.scaled = !written["scalingAdapter"].is_null();
+    component.shared_memory = match &written["sharedMemorySize"] {
+        Value::String(size) => Some(size.clone()),
+        Value::Number(size) => Some(size.to_string()),
         _ => None,
     };
-    let template = written.get("podTemplate").cloned().unwrap_or_default();
+    let template = &written["podTemplate"];
     component.labels = texts(&template["metadata"]["labels"]);
     component.annotations = texts(&template["metadata"]["annotations"]);
-    let mut pod = fields(&template["spec"]);
-    let others = items(&pod, "containers").into_iter().filter(|container| container["name"] != MAIN);
-    let others: Vec<Value> = others.collect();
-    pod.insert("containers".to_owned(), others.into());
-    component.pod = pod;
-    cache(&mut component, written);
+    component.pod = fields(&template["spec"]);
+    let others = items(&template["spec"]["containers"]).filter(|container| container["name"] != MAIN);
+    component.pod.insert("containers".to_owned(), others.cloned().collect());
+    cache(&mut component, &written["compilationCache"]);
     component
 }
 
 /// A compilation cache is a claim that is mounted.
-fn cache(component: &mut Component, written: &Fields) {
-    let Some(cache) = written.get("compilationCache").map(fields) else { return };
-    let (Some(claim), Some(path)) = (text(&cache, "pvcName"), text(&cache, "mountPath")) else { return };
+fn cache(component: &mut Component, cache: &Value) {
+    let (Some(claim), Some(path)) = (text(&cache["pvcName"]), text(&cache["mountPath"])) else { return };
     let mount = json!({"name": claim, "mountPath": path});
-    let mounts = by_name(items(&component.main, "volumeMounts"), vec![mount]);
+    let mounts = by_name(list(component.main.get("volumeMounts")), vec![mount]);
     component.main.insert("volumeMounts".to_owned(), mounts.into());
     component.mounted_claims.push(claim);
     component.cache = Some(path);

@@ -84,7 +84,6 @@ pub(super) enum Holds {
 }
 
 impl Item {
-    /// Returns all data.
     pub(super) fn root(data: &Value) -> Self {
         Self { value: data.clone(), holds: Holds::Struct("Root") }
     }
@@ -108,14 +107,16 @@ impl Item {
         }
     }
 
-    /// Returns a field.
     pub(super) fn field(&self, name: &str) -> Result<Self, String> {
         match self.holds {
             Holds::Optional(_) | Holds::Any if self.value.is_null() => {
                 Err(format!("what .{name} is asked of is not set"))
             }
             Holds::Struct(ty) | Holds::Optional(ty) => self.of_type(ty, name),
-            Holds::Map => self.entry(name).ok_or_else(|| format!("there is no entry {name:?}")),
+            Holds::Map => match self.value.get(name) {
+                Some(value) => Ok(Self { value: value.clone(), holds: Holds::Any }),
+                None => Err(format!("there is no entry {name:?}")),
+            },
             Holds::Any => self.foreign(name).ok_or_else(|| format!("the field .{name} is not set")),
             Holds::Plain | Holds::Pointer => Err(format!("a plain value has no field .{name}")),
         }
@@ -125,32 +126,20 @@ impl Item {
         for line in lines(ty) {
             let mut words = line.split_whitespace();
             let (Some(go), json) = (words.next(), words.next()) else { continue };
-            match (go.strip_prefix('~'), json) {
-                (Some(embedded), None) => {
-                    if let Ok(found) = self.of_type(embedded, name) {
-                        return Ok(found);
-                    }
-                }
+            let field = |json: &str| self.value[json].clone();
+            let found = match (go.strip_prefix('~'), json) {
+                (Some(embedded), None) => self.of_type(embedded, name).ok(),
                 (Some(embedded), Some(json)) => {
-                    let inner = Self { value: self.value[json].clone(), holds: Holds::Struct(embedded) };
-                    if let Ok(found) = inner.field(name) {
-                        return Ok(found);
-                    }
+                    Self { value: field(json), holds: Holds::Struct(embedded) }.field(name).ok()
                 }
-                (None, Some(json)) if go == name => {
-                    return Ok(described(
-                        self.value.get(json).cloned().unwrap_or_default(),
-                        words.next().unwrap_or("any"),
-                    ));
-                }
-                (None, _) => {}
+                (None, Some(json)) if go == name => Some(described(field(json), words.next().unwrap_or("any"))),
+                (None, _) => None,
+            };
+            if let Some(found) = found {
+                return Ok(found);
             }
         }
         Err(format!("there is no field .{name}; names of fields are Go's, as in .Spec.Model.Name"))
-    }
-
-    fn entry(&self, name: &str) -> Option<Self> {
-        self.value.get(name).map(|value| Self { value: value.clone(), holds: Holds::Any })
     }
 
     /// A field of which only Go's name is known: the name in YAML differs from it in nothing but the case.

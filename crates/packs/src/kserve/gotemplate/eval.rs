@@ -6,7 +6,6 @@ use super::data::{Holds, Item};
 use super::parse::{Action, Branch, Node, Operand, Pipeline};
 use super::{Fault, LONGEST, MOST_ACTIONS, Steps, functions};
 
-/// Fills a template.
 pub(super) fn run(nodes: &[Node], data: &Value, steps: &mut Steps) -> Result<String, Fault> {
     let root = Item::root(data);
     let size = parts(data);
@@ -41,13 +40,15 @@ impl Run<'_> {
     fn nodes(&mut self, nodes: &[Node], dot: &Item) -> Result<(), Fault> {
         for node in nodes {
             match node {
-                Node::Text(text) => self.print(text).map_err(|reason| of_text(text, reason))?,
+                Node::Text(text) => {
+                    self.print(text).map_err(|reason| Fault { expression: text.chars().take(40).collect(), reason })?;
+                }
                 Node::Print(action) => {
                     let item = self.action(action, dot)?;
                     let text = functions::text(&item.value).map_err(|reason| fault(action, reason))?;
                     self.print(&text).map_err(|reason| fault(action, reason))?;
                 }
-                Node::Branch { kind, head, then, otherwise } => self.branch(*kind, head, then, otherwise, dot)?,
+                Node::Branch { kind, head, then, otherwise } => self.branch(*kind, head, [then, otherwise], dot)?,
             }
         }
         Ok(())
@@ -61,14 +62,8 @@ impl Run<'_> {
         Ok(())
     }
 
-    fn branch(
-        &mut self,
-        kind: Branch,
-        head: &Action,
-        then: &[Node],
-        otherwise: &[Node],
-        dot: &Item,
-    ) -> Result<(), Fault> {
+    fn branch(&mut self, kind: Branch, head: &Action, parts: [&[Node]; 2], dot: &Item) -> Result<(), Fault> {
+        let [then, otherwise] = parts;
         let item = self.action(head, dot)?;
         let items = match kind {
             Branch::If if item.is_true() => vec![dot.clone()],
@@ -149,10 +144,6 @@ fn operands(pipeline: &Pipeline) -> usize {
         Operand::Literal(_) | Operand::Nil | Operand::Function(_) => 0,
     };
     pipeline.iter().flatten().map(copies).sum()
-}
-
-fn of_text(text: &str, reason: String) -> Fault {
-    Fault { expression: text.chars().take(40).collect(), reason }
 }
 
 fn fault(action: &Action, reason: String) -> Fault {

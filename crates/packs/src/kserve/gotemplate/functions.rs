@@ -6,11 +6,11 @@ use serde_json::{Value, json};
 
 use super::super::{names, quantity};
 use super::data::{Holds, Item};
+use crate::json::{items, said, without_nulls};
 
 const KNOWN: &str = "and, or, not, eq, ne, lt, le, gt, ge, len, index, print, printf, ChildName, kvTransferConfig and \
                      shutdownTimeout";
 
-/// Calls a function.
 pub(super) fn call(name: &str, arguments: &[Item]) -> Result<Item, String> {
     let values: Vec<&Value> = arguments.iter().map(|item| &item.value).collect();
     match (name, values.as_slice()) {
@@ -140,22 +140,17 @@ fn kv_transfer_config(spec: &Value) -> Result<String, String> {
         return Ok(String::new());
     }
     let cpu = quantity::bytes(&spec["cpu"]).ok_or("its cpu is no quantity, such as 64Gi")?;
-    let mut extra = json!({"cpu_bytes_to_use": cpu, "spec_name": "TieringOffloadingSpec"});
-    if let Some(policy) = spec["evictionPolicy"].as_str().filter(|policy| !policy.is_empty()) {
-        extra["eviction_policy"] = policy.into();
-    }
-    let tiers = spec["secondary"].as_array().into_iter().flatten().enumerate();
-    let tiers = tiers.filter(|(_, tier)| tier["fileSystem"].is_object());
+    let tiers = items(&spec["secondary"]).enumerate().filter(|(_, tier)| tier["fileSystem"].is_object());
     let tiers: Vec<Value> =
         tiers.map(|(index, _)| json!({"root_dir": format!("/mnt/kv-cache-{index}"), "type": "fs"})).collect();
-    if !tiers.is_empty() {
-        extra["secondary_tiers"] = tiers.into();
-    }
-    let config = json!({
-        "kv_connector": "OffloadingConnector",
-        "kv_connector_extra_config": extra,
-        "kv_role": "kv_both",
-    });
+    let extra = without_nulls(json!({
+        "cpu_bytes_to_use": cpu,
+        "spec_name": "TieringOffloadingSpec",
+        "eviction_policy": spec["evictionPolicy"].as_str().and_then(said),
+        "secondary_tiers": Some(tiers).filter(|tiers| !tiers.is_empty()),
+    }));
+    let config =
+        json!({"kv_connector": "OffloadingConnector", "kv_connector_extra_config": extra, "kv_role": "kv_both"});
     Ok(format!("--kv-transfer-config '{}'", config.to_string().replace('"', "\\\"")))
 }
 

@@ -31,7 +31,6 @@ pub(super) enum Branch {
 pub(super) struct Action {
     /// As it was written.
     pub(super) source: String,
-    /// Its pipeline.
     pub(super) pipeline: Pipeline,
 }
 
@@ -55,13 +54,11 @@ pub(super) enum Operand {
     Function(String),
 }
 
-/// A piece of a template.
 enum Piece<'a> {
     Text(&'a str),
     Action(&'a str),
 }
 
-/// Parses a whole template.
 pub(super) fn template(text: &str) -> Result<Vec<Node>, Fault> {
     let pieces = split(text)?;
     let mut parser = Parser { pieces: pieces.into_iter(), depth: 0 };
@@ -134,16 +131,16 @@ impl Parser<'_> {
                 Piece::Action(source) => source,
             };
             let word = source.split_whitespace().next().unwrap_or_default();
-            match word {
+            nodes.push(match word {
                 "else" | "end" => return Ok((nodes, Some(source.to_owned()))),
-                "if" => nodes.push(self.branch(Branch::If, source, "if")?),
-                "with" => nodes.push(self.branch(Branch::With, source, "with")?),
-                "range" => nodes.push(self.branch(Branch::Range, source, "range")?),
+                "if" => self.branch(Branch::If, source, word)?,
+                "with" => self.branch(Branch::With, source, word)?,
+                "range" => self.branch(Branch::Range, source, word)?,
                 "define" | "template" | "block" | "break" | "continue" => {
                     return Err(fault(source, format!("{word} cannot be used in presets here")));
                 }
-                _ => nodes.push(Node::Print(action(source, source)?)),
-            }
+                _ => Node::Print(action(source, source)?),
+            });
         }
         Ok((nodes, None))
     }
@@ -188,16 +185,13 @@ fn action(source: &str, text: &str) -> Result<Action, Fault> {
     }
 }
 
-#[derive(Debug, PartialEq)]
+#[derive(Debug)]
 enum Token {
     Open,
     /// With the fields of the result that are asked for.
     Close(Vec<String>),
     Pipe,
-    Dot(Vec<String>),
-    Root(Vec<String>),
-    Word(String),
-    Literal(Value),
+    Operand(Operand),
 }
 
 type Tokens = std::iter::Peekable<std::vec::IntoIter<Token>>;
@@ -221,14 +215,7 @@ fn pipeline(tokens: &mut Tokens, depth: usize) -> Result<Pipeline, String> {
                     _ => return Err("a parenthesis is not closed".to_owned()),
                 }
             }
-            Token::Dot(fields) => Operand::Dot(fields),
-            Token::Root(fields) => Operand::Root(fields),
-            Token::Literal(value) => Operand::Literal(value),
-            Token::Word(word) => match word.as_str() {
-                "true" | "false" => Operand::Literal(Value::Bool(word == "true")),
-                "nil" => Operand::Nil,
-                _ => Operand::Function(word),
-            },
+            Token::Operand(operand) => operand,
             Token::Close(_) => return Err("a parenthesis is closed that was not opened".to_owned()),
         };
         command.push(operand);
@@ -249,13 +236,18 @@ fn tokens(mut text: &str) -> Result<Vec<Token>, String> {
             '(' => (Token::Open, &text[1..]),
             ')' => fields(&text[1..]).map(|(fields, rest)| (Token::Close(fields), rest))?,
             '|' => (Token::Pipe, &text[1..]),
-            '.' => fields(text).map(|(fields, rest)| (Token::Dot(fields), rest))?,
-            '$' => fields(&text[1..]).map(|(fields, rest)| (Token::Root(fields), rest))?,
-            '"' | '`' => quoted(text)?,
-            '0'..='9' | '-' | '+' => number(text)?,
+            '.' => fields(text).map(|(fields, rest)| (Token::Operand(Operand::Dot(fields)), rest))?,
+            '$' => fields(&text[1..]).map(|(fields, rest)| (Token::Operand(Operand::Root(fields)), rest))?,
+            '"' | '`' => quoted(text).map(|(text, rest)| (literal(text), rest))?,
+            '0'..='9' | '-' | '+' => number(text).map(|(number, rest)| (literal(number), rest))?,
             _ if is_word(first) => {
-                let end = text.find(|char| !is_word(char)).unwrap_or(text.len());
-                (Token::Word(text[..end].to_owned()), &text[end..])
+                let (word, rest) = text.split_at(text.find(|char| !is_word(char)).unwrap_or(text.len()));
+                let operand = match word {
+                    "true" | "false" => Operand::Literal((word == "true").into()),
+                    "nil" => Operand::Nil,
+                    _ => Operand::Function(word.to_owned()),
+                };
+                (Token::Operand(operand), rest)
             }
             _ => return Err(format!("{first:?} is not understood here")),
         };
@@ -267,6 +259,10 @@ fn tokens(mut text: &str) -> Result<Vec<Token>, String> {
         tokens.push(token);
         text = rest;
     }
+}
+
+fn literal(value: impl Into<Value>) -> Token {
+    Token::Operand(Operand::Literal(value.into()))
 }
 
 fn is_word(char: char) -> bool {
@@ -288,23 +284,23 @@ fn fields(mut text: &str) -> Result<(Vec<String>, &str), String> {
     Ok((names, text))
 }
 
-fn quoted(text: &str) -> Result<(Token, &str), String> {
+fn quoted(text: &str) -> Result<(String, &str), String> {
     let not_closed = || "the quotes are not closed".to_owned();
     if let Some(raw) = text.strip_prefix('`') {
         let end = raw.find('`').ok_or_else(not_closed)?;
-        return Ok((Token::Literal(raw[..end].into()), &raw[end + 1..]));
+        return Ok((raw[..end].to_owned(), &raw[end + 1..]));
     }
     let mut stream = serde_json::Deserializer::from_str(text).into_iter::<String>();
     match stream.next() {
-        Some(Ok(literal)) => Ok((Token::Literal(literal.into()), &text[stream.byte_offset()..])),
+        Some(Ok(literal)) => Ok((literal, &text[stream.byte_offset()..])),
         _ => Err(not_closed()),
     }
 }
 
-fn number(text: &str) -> Result<(Token, &str), String> {
+fn number(text: &str) -> Result<(Number, &str), String> {
     let end = text.find(|char: char| !(char.is_ascii_alphanumeric() || "+-._".contains(char))).unwrap_or(text.len());
     let digits = text[..end].trim_start_matches('+');
     let whole = digits.parse::<i64>().ok().map(Number::from);
     let number = whole.or_else(|| digits.parse::<f64>().ok().and_then(Number::from_f64));
-    number.map(|number| (Token::Literal(number.into()), &text[end..])).ok_or_else(|| format!("{digits:?} is no number"))
+    number.map(|number| (number, &text[end..])).ok_or_else(|| format!("{digits:?} is no number"))
 }

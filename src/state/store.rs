@@ -1,0 +1,74 @@
+//! The local stores of this installation: values of one type as JSON files below the state folder, each by its names.
+//!
+//! A file is written whole or not at all, and for nobody else. One that is not there, is damaged, or has a form of
+//! another version says nothing to [`Store::read`]; who must not take the one for the other asks [`Store::load`].
+
+use std::io;
+use std::marker::PhantomData;
+
+use gatewright_engine::error::Chain;
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+
+use crate::state::{State, StateError};
+
+/// A place for values of one type: a folder, or one file if they have no names.
+pub(crate) struct Store<T> {
+    folder: &'static str,
+    values: PhantomData<fn() -> T>,
+}
+
+impl<T> Store<T> {
+    /// Names the place below the state folder.
+    pub(crate) const fn new(folder: &'static str) -> Self {
+        Self { folder, values: PhantomData }
+    }
+
+    fn path(&self, names: &[&str]) -> String {
+        [&[self.folder], names].concat().join("/") + ".json"
+    }
+
+    /// Removes a value, if there is one.
+    pub(crate) fn remove(&self, state: &State, names: &[&str]) -> Result<(), StateError> {
+        state.remove(self.path(names))
+    }
+
+    /// Returns the last names of all values whose names begin so.
+    pub(crate) fn names(&self, state: &State, beginning: &[&str]) -> Vec<String> {
+        let names = state.names([&[self.folder], beginning].concat().join("/"));
+        names.iter().filter_map(|name| name.strip_suffix(".json")).map(str::to_owned).collect()
+    }
+
+    /// Returns the names of all values that have two: a sync and a cluster.
+    pub(crate) fn targets(&self, state: &State) -> Vec<(String, String)> {
+        let of = |sync: String| {
+            let clusters = self.names(state, &[&sync]);
+            clusters.into_iter().map(move |cluster| (sync.clone(), cluster))
+        };
+        state.names(self.folder).into_iter().flat_map(of).collect()
+    }
+}
+
+impl<T: DeserializeOwned> Store<T> {
+    /// Reads a value, if there is one.
+    pub(crate) fn read(&self, state: &State, names: &[&str]) -> Option<T> {
+        self.load(state, names).ok().flatten()
+    }
+
+    /// Reads a value; `None` if there is no such file.
+    pub(crate) fn load(&self, state: &State, names: &[&str]) -> Result<Option<T>, StateError> {
+        let path = self.path(names);
+        let Some(bytes) = state.read(&path)? else { return Ok(None) };
+        let value = serde_json::from_slice(&bytes);
+        value.map_err(|error| StateError::Read(state.path(path), io::Error::other(Chain(&error).to_string())))
+    }
+}
+
+impl<T: Serialize> Store<T> {
+    /// Writes a value.
+    pub(crate) fn write(&self, state: &State, names: &[&str], value: &T) -> Result<(), StateError> {
+        let path = self.path(names);
+        let json = serde_json::to_vec_pretty(value);
+        state.write(&path, &json.map_err(|error| StateError::Write(state.path(&path), error.into()))?)
+    }
+}
