@@ -12,7 +12,7 @@ use crate::pack::manifest::SettingSource;
 use crate::unit::Deployer;
 
 /// Returns the settings by which a live workload differs from what is wanted, as they stand in a config file:
-/// `packs: {"kgateway": {"version": "v2.3.0"}}`.
+/// `packs: {acme: {"version":"v2"}}`.
 pub(in crate::plan) fn found_settings(deployer: &Deployer, live: &Object, wanted: &Object) -> Option<String> {
     let read = |object: &Object| -> BTreeMap<String, String> {
         deployer.settings.iter().flat_map(|source| source.read(object.body())).collect()
@@ -69,12 +69,12 @@ mod tests {
             SettingSource::Image { setting: "image".into(), container: "proxy".into() },
         ];
         let deployer = Deployer { manager: "d".into(), pack: "acme".into(), told_by: None, deletes: None, settings };
-        let found = |live: &Object| found_settings(&deployer, live, &deployment("v2", "r.example.com:5000/a/envoy:v2"));
-        let ours = deployment("v2", "r.example.com:5000/a/envoy:v2");
+        let found = |live: &Object| found_settings(&deployer, live, &deployment("v2", "r.example.com:5000/a/proxy:v2"));
+        let ours = deployment("v2", "r.example.com:5000/a/proxy:v2");
         assert_eq!(found(&ours), None);
-        let older = found(&deployment("v1", "r.example.com:5000/a/envoy:v1"));
+        let older = found(&deployment("v1", "r.example.com:5000/a/proxy:v1"));
         assert_eq!(older.as_deref(), Some(r#"packs: {acme: {"image":{"tag":"v1"},"version":"v1"}}"#));
-        let bare = found(&deployment("", "mirror/envoy@sha256:00"));
+        let bare = found(&deployment("", "mirror/proxy@sha256:00"));
         assert_eq!(bare.as_deref(), Some(r#"packs: {acme: {"version":""}}"#), "a digest is no tag");
     }
 }
