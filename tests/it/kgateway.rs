@@ -1,12 +1,11 @@
 //! Beside the controller of kgateway: what the stand-in for it does, and that we get on with that.
 
 mod agentgateway;
+mod expectations;
 mod prunes;
 mod reports;
 mod triggers;
 mod writes;
-
-use std::time::Duration;
 
 use serde_json::{Value, json};
 
@@ -55,10 +54,4 @@ fn set_self_managed(site: &Site, name: &str) {
         "-p",
         r#"[{"op": "replace", "path": "/spec", "value": {"selfManaged": {}}}]"#,
     ]);
-}
-
-/// Waits until something has come to pass.
-fn eventually(what: &str, is_so: impl Fn() -> bool) {
-    let polls = (0..1200).take_while(|_| !is_so()).inspect(|_| std::thread::sleep(Duration::from_millis(50)));
-    assert!(polls.count() < 1200, "not within a minute: {what}");
 }

@@ -221,19 +221,10 @@ impl Object {
         self
     }
 
-    /// Returns the object with a field set in one of its mappings, such as `spec`.
+    /// Returns the object with its body changed in a way that leaves its identity as it is.
     #[must_use]
-    pub(crate) fn with(mut self, mapping: &str, field: &str, value: Value) -> Self {
-        Arc::make_mut(&mut self.body)[mapping][field] = value;
-        self
-    }
-
-    /// Returns the object without a label.
-    #[must_use]
-    pub(crate) fn without_label(mut self, key: &str) -> Self {
-        if let Some(labels) = Arc::make_mut(&mut self.body)["metadata"]["labels"].as_object_mut() {
-            labels.remove(key);
-        }
+    pub(crate) fn edited(mut self, change: impl FnOnce(&mut Value)) -> Self {
+        change(Arc::make_mut(&mut self.body));
         self
     }
 

@@ -85,7 +85,8 @@ mod tests {
 
     /// The differences between two texts in a ConfigMap.
     fn of_texts(before: &str, after: &str) -> Vec<Difference> {
-        let config = |text: &str| json!({"kind": "ConfigMap", "metadata": {"name": "c"}, "data": {"config.yaml": text}});
+        let config =
+            |text: &str| json!({"kind": "ConfigMap", "metadata": {"name": "c"}, "data": {"config.yaml": text}});
         differences(&config(before), &config(after), "gatewright", &Masker::new([7; 32]))
     }
 

@@ -40,7 +40,7 @@ impl Rendering {
         let mut rendering = self.clone();
         for unit in rendering.units.iter_mut().filter(|unit| known.contains_key(&unit.id)) {
             unit.map(|object| match known.get(object.id()) {
-                Some(addresses) => object.with("spec", "addresses", addresses.clone()),
+                Some(addresses) => object.edited(|body| body["spec"]["addresses"] = addresses.clone()),
                 None => object,
             });
         }

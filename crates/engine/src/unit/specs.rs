@@ -71,7 +71,12 @@ impl Deletes {
             return object;
         }
         let gateway = object.label(&self.label).map(|name| (GATEWAY_LABEL.to_owned(), name.to_owned()));
-        object.without_label(&self.label).with_metadata("labels", gateway)
+        let shown = object.edited(|body| {
+            if let Some(labels) = body["metadata"]["labels"].as_object_mut() {
+                labels.remove(&self.label);
+            }
+        });
+        shown.with_metadata("labels", gateway)
     }
 }
 
@@ -227,7 +232,10 @@ impl<'a> Writer<'a> {
 
     /// Returns a document as it is written, where it belongs, with what the sync adds to all.
     fn write(&self, document: &Document) -> Result<Object, Box<Problem>> {
-        written(document).map(|object| finish(object, &document.id.namespace, &self.specs.kinds, self.options))
+        // What is set to nothing is not set, as in what is rendered of it; a CRD without `nullable` takes no null.
+        written(document)
+            .map(|object| object.edited(drop_nulls))
+            .map(|object| finish(object, &document.id.namespace, &self.specs.kinds, self.options))
     }
 }
 
@@ -238,6 +246,17 @@ fn self_managed(gateway: &Document, Declaration { gvk, spec }: &Declaration) -> 
     let metadata = json!({"name": name, "namespace": gateway.id.namespace, "annotations": {DESCRIPTION: description}});
     let body = json!({"apiVersion": gvk.api_version(), "kind": gvk.kind, "metadata": metadata, "spec": spec});
     Object::new(body).ok()
+}
+
+fn drop_nulls(value: &mut Value) {
+    match value {
+        Value::Object(map) => {
+            map.retain(|_, value| !value.is_null());
+            map.values_mut().for_each(drop_nulls);
+        }
+        Value::Array(list) => list.iter_mut().for_each(drop_nulls),
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {}
+    }
 }
 
 fn object(document: &Document, body: Value) -> Result<Object, Box<Problem>> {
