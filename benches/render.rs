@@ -196,7 +196,7 @@ fn main() {
     assert_eq!((objects.len(), rendering.problems.len()), (OBJECTS as usize, 0), "every Gateway is rendered");
     let texts: Vec<String> = objects.iter().map(|object| yaml::to_string(object.body())).collect();
 
-    let specs = spec::load(&tree, packs.kinds(), None);
+    let specs = Source::load(&tree, &packs, None).specs;
     let resolved = ready(&specs, &packs);
     let value = |resolved: &Resolved<'_>| match unit::values(resolved, &unit::subject(resolved, &options)) {
         Ok(Provision::Values(values)) => Some(values),
@@ -206,7 +206,7 @@ fn main() {
     let renderer = &resolved[0].pack.renderer;
 
     let whole = measure(rounds, || unit::render(&tree, &packs, &options));
-    let load = measure(rounds, || spec::load(&tree, packs.kinds(), None));
+    let load = measure(rounds, || Source::load(&tree, &packs, None));
     let merge = measure(rounds, || resolved.iter().filter_map(|resolved| value(resolved)).count());
     let fill = measure(rounds, || values.iter().map(|values| renderer.render(values)).collect::<Vec<_>>());
     let decode = measure(rounds, || texts.iter().map(|text| yaml::parse_values(text)).collect::<Vec<_>>());
