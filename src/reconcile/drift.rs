@@ -15,13 +15,13 @@ use gatewright_engine::diff::Class;
 use gatewright_engine::health::Readiness;
 use gatewright_engine::mask::Masker;
 use gatewright_engine::object::{Object, ObjectId};
+use gatewright_engine::plan::Observed;
 use gatewright_engine::plan::drift::extra::{Expected, spec_of};
 use gatewright_engine::plan::drift::history::{Before, Proof, Sides, class};
 use gatewright_engine::plan::drift::standing::{Compared, Standing, wanted};
 use gatewright_engine::plan::drift::{live_digest, wanted_digest};
 use gatewright_engine::plan::policies::Policies;
 use gatewright_engine::plan::refusal::Refusal;
-use gatewright_engine::plan::{Observed, Plan};
 use gatewright_engine::problem::unreadable_files;
 use gatewright_engine::unit::{Rendering, Unit};
 
@@ -94,7 +94,7 @@ impl Writer<'_> {
     }
 
     async fn report(&self, compared: Vec<Compared>, notes: Vec<String>) -> ClusterReport {
-        let mut report = ClusterReport { state: ClusterState::Compared, ..ClusterReport::of(&Plan::default()) };
+        let mut report = ClusterReport { state: ClusterState::Compared, ..ClusterReport::default() };
         report.notes = notes;
         let open = self.settings.last.as_ref().map(|last| open(&last.report)).unwrap_or_default();
         let last = self.settings.last.as_ref().filter(|_| self.settings.is_trusting);

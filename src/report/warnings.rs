@@ -86,7 +86,8 @@ impl Warning {
     }
 }
 
-fn with_mark(message: String, mark: Option<String>) -> String {
+/// Adds to a message since when it is known.
+pub(super) fn with_mark(message: String, mark: Option<String>) -> String {
     match mark {
         Some(mark) => format!("{message} ({mark})"),
         None => message,
