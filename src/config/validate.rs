@@ -98,11 +98,9 @@ struct Checks<'a> {
 }
 
 impl Checks<'_> {
-    /// Notes a problem, with advice if there is any.
-    fn problem(&mut self, path: &[&str], message: String, hint: impl Into<String>) {
-        let hint = Some(hint.into()).filter(|hint| !hint.is_empty());
+    fn problem(&mut self, path: &[&str], message: String, hint: Option<&str>) {
         let place = self.reader.place(self.root, path);
-        self.problems.push(Problem { hint, ..Problem::file(place, message) });
+        self.problems.push(Problem { hint: hint.map(str::to_owned), ..Problem::file(place, message) });
     }
 
     /// Notes that a source or cluster is of two kinds, or of none.
@@ -110,7 +108,7 @@ impl Checks<'_> {
         let (what, [section, name]) = (path[0].trim_end_matches('s'), path);
         let (both, hint) = if has_both { ("both", "remove one of the two") } else { ("neither", hint) };
         let and = if has_both { "and" } else { "nor" };
-        self.problem(&[section, name], format!("{what} {name:?} has {both} {kind} {and} directory"), hint);
+        self.problem(&[section, name], format!("{what} {name:?} has {both} {kind} {and} directory"), Some(hint));
     }
 
     fn names<'a>(&mut self, section: &str, names: impl Iterator<Item = &'a String>) {
@@ -123,7 +121,7 @@ impl Checks<'_> {
         let is_valid = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-';
         if name.is_empty() || name.len() > MAX_NAME || !name.chars().all(is_valid) {
             let hint = format!("write up to {MAX_NAME} lower-case letters, digits and dashes");
-            self.problem(&[section, &[name]].concat(), format!("{name:?} cannot be the name of a {what}"), hint);
+            self.problem(&[section, &[name]].concat(), format!("{name:?} cannot be the name of a {what}"), Some(&hint));
         }
     }
 
@@ -131,12 +129,12 @@ impl Checks<'_> {
         let place = ["reports", "webhooks", name];
         self.credentials(&place, webhook.resolve(paths));
         if let Err(conflict) = webhook.check() {
-            self.problem(&place, format!("webhook {name:?}: {conflict}"), conflict.hint().unwrap_or_default());
+            self.problem(&place, format!("webhook {name:?}: {conflict}"), conflict.hint());
         }
         for sync in webhook.syncs.iter().flatten().filter(|sync| !syncs.contains(&sync.as_str())) {
             let hint = did_you_mean(sync, syncs.iter().copied());
             let place = ["reports", "webhooks", name, "syncs"];
-            self.problem(&place, format!("there is no sync {sync:?}"), hint);
+            self.problem(&place, format!("there is no sync {sync:?}"), Some(&hint));
         }
     }
 
@@ -152,20 +150,20 @@ impl Checks<'_> {
         if environment.overrides.iter().any(|(name, _)| *name == variable) {
             self.problems.push(Problem::file(Place::file(variable), message).hint(hint));
         } else {
-            self.problem(&["log", "level"], message, hint);
+            self.problem(&["log", "level"], message, Some(hint));
         }
     }
 
     fn source(&mut self, name: &str, source: &mut SourceSettings, paths: &Paths) {
         if source.poll.is_some_and(|poll| poll.0 < SHORTEST_POLL) {
             let message = format!("source {name:?} would be asked more often than once a second");
-            self.problem(&["sources", name, "poll"], message, "30s is the default");
+            self.problem(&["sources", name, "poll"], message, Some("30s is the default"));
         }
         match (&mut source.git, &mut source.directory) {
             (Some(git), None) => {
                 self.credentials(&["sources", name, "git"], git.resolve(paths));
                 if let Err(conflict) = git.check() {
-                    self.problem(&["sources", name, "git"], format!("source {name:?}: {conflict}"), "");
+                    self.problem(&["sources", name, "git"], format!("source {name:?}: {conflict}"), None);
                 }
             }
             (None, Some(directory)) => {
@@ -173,7 +171,7 @@ impl Checks<'_> {
                 directory.path = plain(&directory.path);
                 if directory.timeout.0.is_zero() {
                     let message = format!("source {name:?} would never be read: its timeout is zero");
-                    self.problem(&["sources", name, "directory", "timeout"], message, "");
+                    self.problem(&["sources", name, "directory", "timeout"], message, None);
                 }
             }
             (git, _) => self.not_one(["sources", name], "git", git.is_some(), "add one of the two"),
@@ -208,13 +206,14 @@ impl Checks<'_> {
             let message =
                 format!("clusters {other:?} and {name:?} share a directory, or one lies in that of the other");
             let hint = "give each a directory of its own, or have the syncs of both select one of the two";
-            self.problem(&["clusters", name, "directory", "path"], message, hint);
+            self.problem(&["clusters", name, "directory", "path"], message, Some(hint));
         }
     }
 
     fn credentials(&mut self, path: &[&str], result: Result<(), NoCredentials>) {
         if let Err(error) = result {
-            self.problem(path, error.to_string(), "add LoadCredential=NAME:PATH to the unit, or write a path here");
+            let hint = "add LoadCredential=NAME:PATH to the unit, or write a path here";
+            self.problem(path, error.to_string(), Some(hint));
         }
     }
 
@@ -224,7 +223,7 @@ impl Checks<'_> {
         }
         if sync.render_timeout.0.is_zero() {
             let message = format!("sync {name:?} would never be rendered: its renderTimeout is zero");
-            self.problem(&["syncs", name, "renderTimeout"], message, "");
+            self.problem(&["syncs", name, "renderTimeout"], message, None);
         }
         let wanted = sync.clusters.names.iter().flatten();
         let lost: Vec<&String> = wanted.filter(|cluster| !settings.clusters.contains_key(*cluster)).collect();
@@ -236,14 +235,13 @@ impl Checks<'_> {
         }
         if lost.is_empty() && settings.clusters_of(sync).is_empty() {
             let hint = "name clusters, or select them by matchLabels";
-            self.problem(&["syncs", name, "clusters"], format!("sync {name:?} selects no cluster"), hint);
+            self.problem(&["syncs", name, "clusters"], format!("sync {name:?} selects no cluster"), Some(hint));
         }
         self.field_paths(name, sync);
         self.allow(name, sync);
         self.moved(name, sync, settings);
         if let Err(error) = Schedule::parse(&sync.schedule) {
-            let hint = error.hint().unwrap_or_default();
-            self.problem(&["syncs", name, "schedule"], Chain(&error).to_string(), hint);
+            self.problem(&["syncs", name, "schedule"], Chain(&error).to_string(), error.hint().as_deref());
         }
     }
 
@@ -252,14 +250,14 @@ impl Checks<'_> {
         for (field, kinds) in lists {
             for error in kinds.into_iter().flatten().filter_map(|kind| kind.parse::<KindName>().err()) {
                 let hint = "write Deployment, Deployment.apps, Service.core for a group without a name, or *";
-                self.problem(&["syncs", name, "allow", field], error.to_string(), hint);
+                self.problem(&["syncs", name, "allow", field], error.to_string(), Some(hint));
             }
         }
         for path in sync.overlays.paths.iter().flatten() {
             if path.is_empty() || path.starts_with('/') || path.split('/').any(|part| part == "..") {
                 let hint = "write it from the root of the source, such as platform/overlays, or . for all";
                 let place = ["syncs", name, "overlays", "paths"];
-                self.problem(&place, format!("{path:?} is no folder of a source"), hint);
+                self.problem(&place, format!("{path:?} is no folder of a source"), Some(hint));
             }
         }
     }
@@ -278,7 +276,8 @@ impl Checks<'_> {
 
     fn field_path(&mut self, place: &[&str], path: &str) {
         if let Err(message) = FieldPath::parse(path) {
-            self.problem(place, message, "write it as in a plan: spec.template.spec.containers[envoy].image");
+            let hint = "write it as in a plan: spec.template.spec.containers[envoy].image";
+            self.problem(place, message, Some(hint));
         }
     }
 
@@ -305,12 +304,12 @@ impl Checks<'_> {
                 continue;
             };
             let hint = "name a sync that is gone; what moves between two that stay needs no setting";
-            self.problem(&["syncs", name, "moved", &index.to_string(), "from"], message, hint);
+            self.problem(&["syncs", name, "moved", &index.to_string(), "from"], message, Some(hint));
         }
     }
 
     fn unknown<T>(&mut self, path: &[&str], what: &str, name: &str, known: &BTreeMap<String, T>) {
         let hint = did_you_mean(name, known.keys().map(String::as_str));
-        self.problem(path, format!("there is no {what} {name:?}"), hint);
+        self.problem(path, format!("there is no {what} {name:?}"), Some(&hint));
     }
 }

@@ -13,7 +13,6 @@ use std::sync::Arc;
 
 use gatewright_engine::diff::Class;
 use gatewright_engine::health::Readiness;
-use gatewright_engine::mask::Masker;
 use gatewright_engine::object::{Object, ObjectId};
 use gatewright_engine::plan::Observed;
 use gatewright_engine::plan::drift::extra::{Expected, spec_of};
@@ -89,10 +88,6 @@ struct Writer<'a> {
 }
 
 impl Writer<'_> {
-    fn masker(&self) -> &Masker {
-        &self.settings.policies.conflicts.masker
-    }
-
     async fn report(&self, compared: Vec<Compared>, notes: Vec<String>) -> ClusterReport {
         let mut report = ClusterReport { state: ClusterState::Compared, ..ClusterReport::default() };
         report.notes = notes;
@@ -158,7 +153,7 @@ impl Writer<'_> {
                 .push(format!("what is not in the source any more is not looked for, because {file} cannot be read"));
             return;
         }
-        let claims = self.settings.siblings.claims().await;
+        let (claims, masker) = (self.settings.siblings.claims().await, &self.settings.policies.conflicts.masker);
         let expected = Expected::of(self.rendering);
         for (id, live) in &self.observed.live {
             let traces = &self.rendering.traces;
@@ -170,7 +165,7 @@ impl Writer<'_> {
             {
                 continue;
             }
-            let sides = Sides { live: live_digest(live, self.masker()), ..Sides::default() };
+            let sides = Sides { live: live_digest(live, masker), ..Sides::default() };
             let class = self.class(id, "", &sides, None, open);
             report
                 .steps
