@@ -39,11 +39,12 @@ use gatewright_engine::error::Chain;
 use gatewright_engine::pack::builtin::Builtin;
 use serde::Serialize;
 
-use crate::basics::clock::SystemClock;
+use crate::basics::clock::{Clock, SystemClock};
 use crate::basics::sanitize;
 use crate::config::environment::Environment;
 use crate::config::packs::{Folders, folders};
 use crate::config::{Config, ConfigError, did_you_mean};
+use crate::process::telemetry::{self, TelemetryError};
 use crate::state::owner::become_owner;
 
 /// Exit code: usage or configuration.
@@ -100,12 +101,16 @@ enum Command {
     Status(status::Args),
     Tree(tree::Args),
     History(history::Args),
+    #[command(subcommand)]
     Report(report::Args),
+    #[command(subcommand)]
     Inventory(inventory::Args),
     Orphans(orphans::Args),
     Destroy(destroy::Args),
+    #[command(subcommand)]
     Pack(pack::Args),
     Rbac(rbac::Args),
+    #[command(subcommand)]
     Config(config::Args),
     GitFetch(git_fetch::Args),
 }
@@ -163,14 +168,19 @@ impl From<ConfigError> for Failure {
     }
 }
 
+impl From<TelemetryError> for Failure {
+    fn from(error: TelemetryError) -> Self {
+        Self { hint: error.hint().map(str::to_owned), ..Self::usage(Chain(&error).to_string()) }
+    }
+}
+
 /// The context that every command gets.
-#[derive(Debug)]
 pub struct Context {
     environment: Environment,
     config: Option<PathBuf>,
     log_level: Option<String>,
     color: bool,
-    clock: Arc<SystemClock>,
+    clock: Arc<dyn Clock>,
 }
 
 /// Runs the command line of this process and returns its exit code.
@@ -267,17 +277,9 @@ impl Context {
         config
     }
 
-    /// Starts logging.
-    fn log(&self, settings: &crate::process::telemetry::Settings) -> Result<(), Failure> {
-        crate::process::telemetry::init(settings, self.has_colored_log()).map_err(|error| no_log(&error))
-    }
-
     /// Starts logging so that nobody waits for whoever reads the log.
-    fn log_queued(
-        &self,
-        settings: &crate::process::telemetry::Settings,
-    ) -> Result<crate::process::telemetry::Flush, Failure> {
-        crate::process::telemetry::init_queued(settings, self.has_colored_log()).map_err(|error| no_log(&error))
+    fn log_queued(&self, settings: &telemetry::Settings) -> Result<telemetry::Flush, Failure> {
+        Ok(telemetry::init_queued(settings, self.has_colored_log())?)
     }
 
     fn has_colored_log(&self) -> bool {
@@ -287,26 +289,29 @@ impl Context {
     /// Commands for people log only what is wrong, unless they are asked for more.
     fn log_quietly(&self, config: &Config) -> Result<(), Failure> {
         let level = self.log_level.clone().unwrap_or_else(|| "warn".to_owned());
-        self.log(&crate::process::telemetry::Settings { level, ..config.settings.log.clone() })
-    }
-}
-
-fn no_log(error: &crate::process::telemetry::TelemetryError) -> Failure {
-    let failure = Failure::usage(Chain(error).to_string());
-    match error.hint() {
-        Some(hint) => failure.hint(hint),
-        None => failure,
+        let settings = telemetry::Settings { level, ..config.settings.log.clone() };
+        Ok(telemetry::init(&settings, self.has_colored_log())?)
     }
 }
 
 /// Refuses a name that stands nowhere in a section of the config file.
-fn check_name<T>(what: &str, name: Option<&str>, known: &BTreeMap<String, T>) -> Result<(), Failure> {
-    match name.filter(|name| !known.contains_key(*name)) {
-        None => Ok(()),
-        Some(name) => {
-            let hint = did_you_mean(name, known.keys().map(String::as_str));
-            Err(Failure::usage(format!("there is no {what} {name:?}")).hint(hint))
-        }
+fn check_names<T>(
+    what: &str,
+    names: impl IntoIterator<Item: AsRef<str>>,
+    known: &BTreeMap<String, T>,
+) -> Result<(), Failure> {
+    let Some(name) = names.into_iter().find(|name| !known.contains_key(name.as_ref())) else { return Ok(()) };
+    let hint = did_you_mean(name.as_ref(), known.keys().map(String::as_str));
+    Err(Failure::usage(format!("there is no {what} {:?}", name.as_ref())).hint(hint))
+}
+
+/// Finds a name, or the only one that begins so.
+fn find_name<'a>(written: &str, names: &'a [String], what: &str, hint: &str) -> Result<Option<&'a String>, Failure> {
+    let mut fitting = names.iter().filter(|name| name.starts_with(written));
+    match (names.iter().find(|name| *name == written), fitting.next(), fitting.next()) {
+        (Some(name), ..) => Ok(Some(name)),
+        (None, only, None) => Ok(only),
+        (None, ..) => Err(Failure::usage(format!("more than one {what} begins with {written:?}")).hint(hint)),
     }
 }
 

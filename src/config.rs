@@ -15,7 +15,6 @@ mod validate;
 pub(crate) mod webhooks;
 
 use std::collections::BTreeMap;
-use std::fmt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -34,7 +33,7 @@ use crate::history::journal;
 use crate::inventory::hmac::Key;
 use environment::Environment;
 use packs::{Folders, PackConfig, UnusablePack};
-use settings::{ClusterSettings, Settings, SourceSettings, SyncSettings};
+use settings::{ClusterSettings, Settings, SyncSettings};
 
 /// The most names that are listed for somebody who wrote another one.
 const MOST_NAMES: usize = 8;
@@ -71,16 +70,12 @@ pub enum ConfigError {
     #[error("cannot read the config file {0:?}")]
     Read(PathBuf, #[source] std::io::Error),
     /// It says something that cannot be.
-    #[error("the configuration cannot be used:{}", Lines(.0))]
+    #[error("the configuration cannot be used:{}", lines(.0))]
     Problems(Vec<Problem>),
 }
 
-struct Lines<'a>(&'a [Problem]);
-
-impl fmt::Display for Lines<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.0.iter().try_for_each(|problem| write!(f, "\n  {problem}"))
-    }
+fn lines(problems: &[Problem]) -> String {
+    problems.iter().map(|problem| format!("\n  {problem}")).collect::<Vec<_>>().concat()
 }
 
 /// Reads and checks a config file.
@@ -172,14 +167,9 @@ struct Reader {
 
 impl Reader {
     fn root(&self, text: &str) -> Result<Node, ConfigError> {
-        let at = |position: yaml::Position| Place {
-            file: Arc::clone(&self.file),
-            line: position.line,
-            column: position.column,
-        };
         let fail = |problem: Problem| ConfigError::Problems(vec![problem]);
         let mut documents =
-            yaml::parse(text).map_err(|error| fail(Problem::file(at(error.position), error.message.clone())))?;
+            yaml::parse(text).map_err(|error| fail(Problem::file(self.at(error.position), error.message.clone())))?;
         let whole = |message: &str| fail(Problem::file(Place::file(Arc::clone(&self.file)), message));
         let root = match (documents.pop(), documents.is_empty()) {
             (Some(root), true) => root,
@@ -193,7 +183,7 @@ impl Reader {
         }
         let problem = |mistake: gatewright_engine::check::Mistake| Problem {
             hint: mistake.hint,
-            ..Problem::file(at(mistake.position), mistake.message)
+            ..Problem::file(self.at(mistake.position), mistake.message)
         };
         Err(ConfigError::Problems(mistakes.into_iter().map(problem).collect()))
     }
@@ -201,7 +191,10 @@ impl Reader {
     /// Returns the place of a field, or of the nearest thing around it that exists.
     fn place(&self, root: &Node, path: &[&str]) -> Place {
         let deepest = (0..=path.len()).rev().find_map(|end| root.at(path[..end].iter().copied()));
-        let position = deepest.map(|node| node.position).unwrap_or_default();
+        self.at(deepest.map(|node| node.position).unwrap_or_default())
+    }
+
+    fn at(&self, position: yaml::Position) -> Place {
         Place { file: Arc::clone(&self.file), line: position.line, column: position.column }
     }
 }
@@ -221,16 +214,7 @@ impl Config {
 
     /// Returns the clusters that a sync selects, by name.
     pub fn clusters_of(&self, sync: &SyncSettings) -> BTreeMap<&str, &ClusterSettings> {
-        let clusters = self.settings.clusters.iter();
-        clusters
-            .filter(|(name, cluster)| sync.clusters.selects(name, &cluster.labels))
-            .map(|(name, cluster)| (name.as_str(), cluster))
-            .collect()
-    }
-
-    /// Returns the source of a sync.
-    pub fn source_of(&self, sync: &SyncSettings) -> Option<&SourceSettings> {
-        self.settings.sources.get(&sync.source)
+        self.settings.clusters_of(sync)
     }
 
     /// Returns the file as it was parsed, for the places of settings.

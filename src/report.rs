@@ -46,7 +46,7 @@ use withheld::{HoldReport, RefusalReport};
 pub const SCHEMA: &str = "gatewright.dev/report/v1alpha1";
 
 /// One round of one sync over its clusters.
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 #[must_use]
 pub struct Report {
@@ -91,10 +91,11 @@ pub struct Report {
 }
 
 /// Whether anything was to be changed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Mode {
     /// Nothing: this is what would happen.
+    #[default]
     Plan,
     /// Yes.
     Apply,
@@ -127,7 +128,7 @@ pub struct Unclaimed {
 }
 
 /// One round on one cluster.
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ClusterReport {
     /// The state in which the round ended.
@@ -188,12 +189,13 @@ pub struct Saved {
 }
 
 /// The state in which a round on a cluster ended.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum ClusterState {
     /// As planned.
     Done,
     /// Planned, and nothing was to be changed.
+    #[default]
     Planned,
     /// Compared, and nothing was planned.
     Compared,
@@ -310,6 +312,14 @@ impl From<&(ObjectId, Place)> for Unclaimed {
     }
 }
 
+impl UnitReport {
+    /// Begins the report of a unit.
+    pub fn new(unit: ObjectId, state: UnitState) -> Self {
+        let (message, unawaited, addresses, ports) = (None, None, Vec::new(), Vec::new());
+        Self { unit, state, message, addresses, ports, pods: None, unawaited, since: None }
+    }
+}
+
 impl ProblemReport {
     /// Tells whether a cluster has it.
     pub fn is_on(&self, cluster: &str) -> bool {
@@ -337,26 +347,23 @@ pub fn named(clusters: &[String]) -> String {
     }
 }
 
+/// Returns what reports say of each cluster, with its name.
+fn clusters_of(reports: &[Report]) -> impl Iterator<Item = (&Report, &str, &ClusterReport)> {
+    reports.iter().flat_map(|report| report.clusters.iter().map(move |(name, it)| (report, name.as_str(), it)))
+}
+
 impl Report {
     /// Begins a report that says nothing yet: of which sync and source, in which mode, and when.
     pub fn about((sync, source): (&str, &str), mode: Mode, now: Timestamp) -> Self {
         Self {
             schema: SCHEMA.to_owned(),
-            run: String::new(),
-            cause: None,
-            partial: false,
-            suspended: None,
             sync: sync.to_owned(),
             source: source.to_owned(),
             revision: "no revision".to_owned(),
-            stale_source: None,
-            stale_since: None,
             mode,
             started: now,
             finished: now,
-            problems: Vec::new(),
-            unclaimed: Vec::new(),
-            clusters: BTreeMap::new(),
+            ..Self::default()
         }
     }
 
@@ -367,7 +374,7 @@ impl Report {
         let revision = last.as_ref().map_or_else(|| empty.revision.clone(), |last| last.revision.clone());
         let units = last.and_then(|mut last| last.clusters.remove(cluster)).map(|report| report.units);
         let state = ClusterState::Suspended;
-        let report = ClusterReport { state, units: units.unwrap_or_default(), ..ClusterReport::of(&Plan::default()) };
+        let report = ClusterReport { state, units: units.unwrap_or_default(), ..ClusterReport::default() };
         let clusters = BTreeMap::from([(cluster.to_owned(), report)]);
         Self { suspended: Some(why), revision, clusters, ..empty }
     }
@@ -381,9 +388,7 @@ impl Report {
     /// Counts the steps that changed something, or in a plan would change something, by action.
     pub fn counts(&self) -> BTreeMap<&str, usize> {
         let mut counts = BTreeMap::new();
-        let steps = self.clusters.values().flat_map(|cluster| &cluster.steps);
-        let is_over = |step: &&StepReport| self.mode != Mode::Apply || step.outcome == Some(Outcome::Done);
-        for step in steps.filter(|step| step.is_change()).filter(is_over) {
+        for step in self.clusters.values().flat_map(|cluster| cluster.changes_in(self.mode)) {
             *counts.entry(step.action.word()).or_default() += 1;
         }
         counts
@@ -432,20 +437,11 @@ impl ClusterReport {
         };
         Self {
             state: if plan.is_stopped() { ClusterState::Held } else { ClusterState::Planned },
-            error: None,
-            since: None,
-            overdue: None,
             steps: plan.steps.iter().map(step).collect(),
-            unlisted: 0,
             refusals: plan.refusals.iter().cloned().map(RefusalReport::from).collect(),
             holds: plan.holds.iter().cloned().map(HoldReport::from).collect(),
             lifted: plan.lifted.clone(),
-            units: Vec::new(),
-            broken: BTreeSet::new(),
-            notes: Vec::new(),
-            baseline: Baseline::default(),
-            trend: None,
-            saved: Saved::default(),
+            ..Self::default()
         }
     }
 
@@ -464,7 +460,7 @@ impl ClusterReport {
 
     /// Reports a cluster on which nothing could be planned.
     pub fn failed(state: ClusterState, message: String, hint: Option<String>) -> Self {
-        Self { error: Some(Failure { message, hint }), state, ..Self::of(&Plan::default()) }
+        Self { error: Some(Failure { message, hint }), state, ..Self::default() }
     }
 
     /// Tells whether no unit failed or is sick.
@@ -472,8 +468,14 @@ impl ClusterReport {
         !self.units.iter().any(|unit| matches!(unit.state, UnitState::Unhealthy | UnitState::Failed))
     }
 
+    /// Returns the steps that changed something, or in a plan would.
+    pub fn changes_in(&self, mode: Mode) -> impl Iterator<Item = &StepReport> {
+        let is_over = move |step: &&StepReport| mode != Mode::Apply || step.outcome == Some(Outcome::Done);
+        self.steps.iter().filter(|step| step.is_change()).filter(is_over)
+    }
+
     /// Tells whether anything was changed.
     pub fn has_changed(&self) -> bool {
-        self.steps.iter().any(|step| step.is_change() && step.outcome == Some(Outcome::Done))
+        self.changes_in(Mode::Apply).next().is_some()
     }
 }

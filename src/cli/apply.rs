@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use gatewright_engine::error::Chain;
 
-use super::session::{Prepared, Ready, Selection, Session, unusable};
+use super::session::{Ready, Selection, Session};
 use super::sync::{Manner, carry_out};
 use super::{Context, EXIT_FAILED, Failure, complain};
 use crate::config::Config;
@@ -50,16 +50,16 @@ pub(super) fn run(context: &Context, args: &Args) -> Result<u8, Failure> {
         pin(&mut config, planned)?;
         permit(&config, planned, &file.plan, args.adopt)?;
     }
-    let session = Session::new(context, &config)?;
-    let _lock = session.state.lock().map_err(|error| unusable(&error))?;
-    let installation = session.state.installation().map_err(|error| unusable(&error))?.unwrap_or_default();
+    let session = Session::new(context, config)?;
+    let _lock = session.state.lock()?;
+    let installation = session.state.installation()?.unwrap_or_default();
     if installation != file.plan.installation {
         let message =
             format!("the plan was made by installation {}, and this one is {installation:?}", file.plan.installation);
         return Err(Failure::usage(message).hint("apply it where it was made, with the same state directory"));
     }
     let plan = file.verified(&session.vault()?).map_err(|error| unreadable(&error))?;
-    let mut all = Ready { rounds: Vec::new(), codes: Vec::new() };
+    let mut all = Ready::default();
     for planned in plan.syncs.iter().filter(|planned| !planned.clusters.is_empty()) {
         let mut ready = prepared(&session, &plan, planned, args.adopt)?;
         ready.rounds.iter_mut().for_each(|prepared| prepared.source = sources.get(&planned.source).cloned());
@@ -97,13 +97,9 @@ fn pin(config: &mut Config, planned: &PlannedSync) -> Result<(), Failure> {
     let Some(SourceSettings { git: Some(git), .. }) = config.settings.sources.get_mut(&planned.source) else {
         return Ok(());
     };
-    let commit = planned.commit().map(|commit| CommitId::try_from(commit.to_owned()));
-    match commit {
-        Some(Ok(commit)) => git.reference = Some(Reference::Commit(commit)),
-        Some(Err(_)) | None => {
-            return Err(stale(format!("source {:?} has no revision {:?}", planned.source, planned.revision)));
-        }
-    }
+    let commit = planned.commit().and_then(|commit| CommitId::try_from(commit.to_owned()).ok());
+    let lost = || stale(format!("source {:?} has no revision {:?}", planned.source, planned.revision));
+    git.reference = Some(Reference::Commit(commit.ok_or_else(lost)?));
     Ok(())
 }
 
@@ -139,7 +135,9 @@ fn prepared(session: &Session<'_>, plan: &PlanFile, planned: &PlannedSync, adopt
         Some(commit) => revision.ends_with(commit),
         None => revision == planned.revision,
     };
-    if let Some(other) = ready.rounds.iter().map(Prepared::revision).find(|revision| !is_same(revision)) {
+    if let Some(other) =
+        ready.rounds.iter().map(|prepared| &prepared.snapshot.revision).find(|revision| !is_same(revision))
+    {
         complain(&format!(
             "gatewright: source {:?} is at {other} by now, and the plan was made at {}\n  nothing of sync {:?} was changed; plan again\n",
             planned.source, planned.revision, planned.sync

@@ -1,13 +1,9 @@
 //! `gatewright approve`.
 
-use std::fmt::Write as _;
-
 use gatewright_engine::plan::guard::token;
 use jiff::SignedDuration;
 
-use super::session::unusable;
 use super::{Context, Failure, print};
-use crate::basics::clock::Clock;
 use crate::basics::duration::Period;
 use crate::history::approvals::{Approval, Asked, GIVEN, given, waiting};
 use crate::state::State;
@@ -58,7 +54,7 @@ pub(super) fn run(context: &Context, args: &Args) -> Result<u8, Failure> {
             given: now,
             until,
         };
-        GIVEN.write(&state, &[&approval.token], &approval).map_err(|error| unusable(&error))?;
+        GIVEN.write(&state, &[&approval.token], &approval)?;
         let until = until.strftime("%F %H:%M UTC");
         print(&format!("approved until {until}, for the next round:\n{}", described(asked)));
     }
@@ -85,26 +81,18 @@ fn find<'a>(text: &str, waiting: &'a [Asked]) -> Result<&'a Asked, Failure> {
 
 fn list(context: &Context, state: &State, waiting: &[Asked]) {
     let approved = given(state, context.clock.now());
-    let mut out = String::new();
     for asked in waiting {
         let approval = approved.iter().find(|approval| approval.token == asked.token);
         let word = approval.map(|approval| format!("  approved until {}", approval.until.strftime("%F %H:%M UTC")));
-        // Writing to a string does not fail.
-        let _ = writeln!(out, "{}{}", asked.token, word.unwrap_or_default());
-        out.push_str(&described(asked));
+        print(&format!("{}{}\n{}", asked.token, word.unwrap_or_default(), described(asked)));
     }
     if waiting.is_empty() {
-        "nothing waits for approval\n".clone_into(&mut out);
+        print("nothing waits for approval\n");
     }
-    print(&out);
 }
 
 fn described(asked: &Asked) -> String {
     let Asked { sync, cluster, hold, .. } = asked;
-    let mut out = format!("  sync {sync} on cluster {cluster}, guard {}: {}\n", hold.guard, hold.message);
-    for step in &hold.steps {
-        // Writing to a string does not fail.
-        let _ = writeln!(out, "    {} {}", step.action, step.id);
-    }
-    out
+    let steps: Vec<String> = hold.steps.iter().map(|step| format!("    {} {}\n", step.action, step.id)).collect();
+    format!("  sync {sync} on cluster {cluster}, guard {}: {}\n{}", hold.guard, hold.message, steps.concat())
 }

@@ -9,14 +9,8 @@ use crate::config::ConfigError;
 use crate::config::examine::examine;
 
 /// Check or show the configuration.
-#[derive(Debug, clap::Args)]
-pub(super) struct Args {
-    #[command(subcommand)]
-    command: Command,
-}
-
 #[derive(Debug, clap::Subcommand)]
-enum Command {
+pub(super) enum Args {
     /// Checks the config file and everything it refers to: names, and files such as kubeconfigs. Connects to nothing.
     ///
     /// What is probably a mistake is a warning: two clusters with one API server, a label that no cluster has. Exit codes:
@@ -33,8 +27,8 @@ pub(super) fn run(context: &Context, args: &Args) -> Result<u8, Failure> {
     let config = context.load()?;
     config.packs().map_err(|error| Failure::of_configuration(&error))?;
     let settings = &config.settings;
-    match args.command {
-        Command::Check => {
+    match args {
+        Args::Check => {
             let counts = [
                 count(settings.sources.len(), "source"),
                 count(settings.clusters.len(), "cluster"),
@@ -47,7 +41,7 @@ pub(super) fn run(context: &Context, args: &Args) -> Result<u8, Failure> {
             found.warnings.iter().for_each(|warning| complain(&format!("warning: {warning}\n")));
             print(&format!("{} is valid: {}\n", config.file.display(), counts.join(", ")));
         }
-        Command::Show => {
+        Args::Show => {
             let mut shown = serde_json::to_value(settings).map_err(|error| Failure::of(&error))?;
             shown["stateDir"] = config.state_dir.to_string_lossy().into();
             shown["reports"]["dir"] = config.reports_dir.to_string_lossy().into();

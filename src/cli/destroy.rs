@@ -1,12 +1,15 @@
 //! `gatewright destroy`.
 
+use std::collections::BTreeMap;
+
+use gatewright_engine::plan::policies::MaxDelete;
 use gatewright_engine::text::count;
 use serde_json::json;
 
 use super::plan::show;
-use super::session::{Answer, Prepared, Selection, Session, unusable};
-use super::{Context, EXIT_FAILED, Failure, check_name, complain, print, worst};
-use crate::config::settings::{MaxDelete, SyncSettings};
+use super::session::{Prepared, Session};
+use super::{Context, EXIT_FAILED, Failure, check_names, complain, print, worst};
+use crate::config::settings::SyncSettings;
 use crate::inventory::store;
 use crate::report::{ClusterReport, Mode, Report};
 
@@ -37,18 +40,12 @@ pub(super) struct Args {
 
 /// Runs the command.
 pub(super) fn run(context: &Context, args: &Args) -> Result<u8, Failure> {
-    let config = context.load()?;
-    context.log_quietly(&config)?;
-    let session = Session::new(context, &config)?;
-    for cluster in &args.cluster {
-        check_name("cluster", Some(cluster), &config.settings.clusters)?;
-    }
+    let session = Session::open(context)?;
+    check_names("cluster", &args.cluster, &session.config.settings.clusters)?;
     let settings = settings(&session, args)?;
-    let _lock = session.state.lock().map_err(|error| unusable(&error))?;
-    let installation = session.state.make_installation().map_err(|error| unusable(&error))?;
-    let (sync, cluster) = (Some(args.sync.clone()), args.cluster.clone());
-    let selection = Selection { sync, cluster, only: Vec::new(), full: false };
-    let mut prepared = session.emptied(&args.sync, &settings, &selection, &installation)?;
+    let _lock = session.state.lock()?;
+    let nothing = ("nothing".to_owned(), BTreeMap::new());
+    let mut prepared = session.without_source((&args.sync, &settings), &args.cluster, nothing)?;
     let plan = session.round(&prepared, Mode::Plan);
     show(context, &plan, args.format, false);
     if session.is_stopped() {
@@ -57,7 +54,7 @@ pub(super) fn run(context: &Context, args: &Args) -> Result<u8, Failure> {
     if plan.has_changes() {
         let number = plan.counts().get("prune").copied().unwrap_or_default();
         let question = format!("Delete {}?", count(number, "object"));
-        if session.confirm(args.yes, &question, &args.sync)? == Answer::No {
+        if !session.confirm(args.yes, &question, &args.sync)? {
             return Ok(EXIT_FAILED);
         }
     } else if plan.exit_code() != 0 {
@@ -77,7 +74,7 @@ fn settings(session: &Session<'_>, args: &Args) -> Result<SyncSettings, Failure>
     let mut settings = match known.get(&args.sync) {
         Some(settings) => settings.clone(),
         None if args.cluster.is_empty() => {
-            check_name("sync", Some(&args.sync), known)?;
+            check_names("sync", [&args.sync], known)?;
             return Err(Failure::usage(format!("there is no sync {:?}", args.sync)));
         }
         None => serde_json::from_value(json!({"source": "", "clusters": {"names": args.cluster}}))
@@ -119,7 +116,7 @@ fn finish(session: &Session<'_>, prepared: &Prepared, report: &Report, args: &Ar
             && session.block_on(emptied).map_err(fail)?
             && let Some(audit) = session.audit(&args.sync, name)
         {
-            audit.forget().map_err(|error| unusable(&error))?;
+            audit.forget()?;
         }
     }
     if session.config.settings.syncs.contains_key(&args.sync) {

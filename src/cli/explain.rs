@@ -4,19 +4,19 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use gatewright_engine::check::suggest;
-use gatewright_engine::explain::{self, ConfigFile, Explanation, Inputs, Unexplained};
+use gatewright_engine::explain::{self, ConfigFile, Inputs, Unexplained};
 use gatewright_engine::kinds;
 use gatewright_engine::object::{Object, ObjectId};
 use gatewright_engine::pack::Packs;
 use gatewright_engine::spec::GATEWAY_API;
 use gatewright_engine::text::count;
-use gatewright_engine::unit::{Options, Rendering, Source, Unit};
+use gatewright_engine::unit::{Options, Rendering, Unit};
 
 use super::plan::Format;
 use super::render::{Specs, packs};
 use super::session::Session;
-use super::{Context, EXIT_FAILED, Failure, check_name, complain, print, print_json};
-use crate::config::{Config, did_you_mean};
+use super::{Context, EXIT_FAILED, Failure, check_names, complain, print, print_json};
+use crate::config::did_you_mean;
 use crate::desired::rendering::{Reading, facts_of};
 
 /// The most Gateways that are listed for somebody who named an object that is not there.
@@ -75,17 +75,9 @@ fn parse(text: &str) -> Result<Wanted, String> {
     Ok(Wanted { kind: kind.to_owned(), group, namespace: namespace.to_owned(), name: name.to_owned() })
 }
 
-/// The source of specs, and what is said about them.
-struct Material {
-    source: Source,
-    packs: Packs,
-    options: Options,
-    config: Option<Config>,
-}
-
 /// Runs the command.
 pub(super) fn run(context: &Context, args: &Args) -> Result<u8, Failure> {
-    let Material { source, packs, options, config } = &Material::read(context, args)?;
+    let (Specs { config, packs, source }, options) = &specs_of(context, args)?;
     let rendering = source.render(packs, options);
     let (unit, object) = find(&rendering, packs, &args.object.in_full(packs.table()))?;
     let config = config.as_ref().map(|config| ConfigFile {
@@ -99,49 +91,42 @@ pub(super) fn run(context: &Context, args: &Args) -> Result<u8, Failure> {
         None => explain::parameters(&inputs, unit, &args.field),
     };
     let explanation = explained.map_err(|why| failure(why, object.unwrap_or(unit), &args.field))?;
-    show(&explanation, args.format);
+    match args.format {
+        Format::Text => print(&explanation.to_string()),
+        Format::Json => print_json(&explanation),
+    }
     Ok(0)
 }
 
-impl Material {
-    fn read(context: &Context, args: &Args) -> Result<Self, Failure> {
-        if let Some(sync) = &args.sync {
-            return Self::of_sync(context, sync, args.cluster.as_deref());
-        }
-        let here = [PathBuf::from(".")];
-        let paths = if args.paths.is_empty() { &here[..] } else { &args.paths };
-        let specs = Specs::load(context, paths, None, args.cluster.is_some())?;
-        let cluster = args.cluster.as_deref().map(|name| specs.cluster(name)).transpose()?;
-        let Specs { config, packs, source } = specs;
-        Ok(Self { source, packs, options: Options { cluster, ..Options::default() }, config })
+/// Reads the specs, and what is said about them.
+fn specs_of(context: &Context, args: &Args) -> Result<(Specs, Options), Failure> {
+    if let Some(sync) = &args.sync {
+        return specs_of_sync(context, sync, args.cluster.as_deref());
     }
-
-    fn of_sync(context: &Context, sync: &str, cluster: Option<&str>) -> Result<Self, Failure> {
-        let config = context.load()?;
-        context.log_quietly(&config)?;
-        check_name("sync", Some(sync), &config.settings.syncs)?;
-        check_name("cluster", cluster, &config.settings.clusters)?;
-        let settings = &config.settings.syncs[sync];
-        let cluster = match cluster {
-            None => None,
-            Some(name) => {
-                let found = facts_of(&config, settings).into_iter().find(|cluster| cluster.name == name);
-                Some(found.ok_or_else(|| Failure::usage(format!("sync {sync:?} does not select cluster {name:?}")))?)
-            }
-        };
-        let packs = packs(context, Some(&config))?;
-        let snapshot = Session::new(context, &config)?.source(&settings.source)?;
-        let reading = Reading::new(&snapshot, settings, &packs);
-        let (source, options) = (reading.source().clone(), reading.options(cluster.as_ref()));
-        Ok(Self { source, packs, options, config: Some(config) })
-    }
+    let here = [PathBuf::from(".")];
+    let paths = if args.paths.is_empty() { &here[..] } else { &args.paths };
+    let specs = Specs::load(context, paths, None, args.cluster.is_some())?;
+    let cluster = args.cluster.as_deref().map(|name| specs.cluster(name)).transpose()?;
+    Ok((specs, Options { cluster, ..Options::default() }))
 }
 
-fn show(explanation: &Explanation, format: Format) {
-    match format {
-        Format::Text => print(&explanation.to_string()),
-        Format::Json => print_json(explanation),
-    }
+fn specs_of_sync(context: &Context, sync: &str, cluster: Option<&str>) -> Result<(Specs, Options), Failure> {
+    let session = Session::open(context)?;
+    let config = &session.config;
+    check_names("sync", [sync], &config.settings.syncs)?;
+    check_names("cluster", cluster, &config.settings.clusters)?;
+    let settings = &config.settings.syncs[sync];
+    let cluster = match cluster {
+        None => None,
+        Some(name) => {
+            let found = facts_of(config, settings).into_iter().find(|cluster| cluster.name == name);
+            Some(found.ok_or_else(|| Failure::usage(format!("sync {sync:?} does not select cluster {name:?}")))?)
+        }
+    };
+    let packs = packs(context, Some(config))?;
+    let reading = Reading::new(&*session.source(&settings.source)?, settings, &packs);
+    let (source, options) = (reading.source().clone(), reading.options(cluster.as_ref()));
+    Ok((Specs { config: Some(config.clone()), packs, source }, options))
 }
 
 impl Wanted {

@@ -1,6 +1,6 @@
 //! `gatewright git-fetch`: what this program starts itself as, to talk to a git server.
 
-use std::io::{self, Read};
+use std::io::{self, BufRead as _, Read};
 use std::thread;
 
 use super::Failure;
@@ -15,7 +15,7 @@ pub(super) struct Args {}
 pub(super) fn run(_: &Args) -> Result<u8, Failure> {
     let mut line = Vec::new();
     let mut input = io::stdin();
-    read_line(&mut input, &mut line).map_err(|error| Failure::of(&error))?;
+    input.lock().read_until(b'\n', &mut line).map_err(|error| Failure::of(&error))?;
     // Nothing more comes: the end of the input is the end of the one who waits for the answer.
     thread::spawn(move || {
         drop(input.read(&mut [0]));
@@ -23,9 +23,4 @@ pub(super) fn run(_: &Args) -> Result<u8, Failure> {
     });
     worker::serve(&mut line.as_slice(), &mut io::stdout()).map_err(|error| Failure::of(&error))?;
     Ok(0)
-}
-
-fn read_line(input: &mut io::Stdin, line: &mut Vec<u8>) -> io::Result<()> {
-    use std::io::BufRead as _;
-    input.lock().read_until(b'\n', line).map(drop)
 }

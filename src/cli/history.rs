@@ -3,7 +3,7 @@
 use gatewright_engine::text::count;
 
 use super::plan::{Format, show};
-use super::{Context, Failure, check_name, complain, print};
+use super::{Context, Failure, check_names, complain, print};
 use crate::history::journal;
 use crate::report::{Mode, Report};
 
@@ -30,7 +30,7 @@ pub(super) fn run(context: &Context, args: &Args) -> Result<u8, Failure> {
     let mut history = journal::history(&config.reports_dir, args.sync.as_deref()).take(args.limit).peekable();
     if history.peek().is_none() {
         // A sync that is configured no more may still have a past.
-        check_name("sync", args.sync.as_deref(), &config.settings.syncs)?;
+        check_names("sync", &args.sync, &config.settings.syncs)?;
         complain("gatewright: there are no reports of rounds yet\n");
     }
     for (path, report) in history {

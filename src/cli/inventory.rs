@@ -8,25 +8,33 @@ use gatewright_engine::text::count;
 use serde_json::{Value, json};
 
 use super::plan::Format;
-use super::session::{Answer, Session, unusable};
+use super::session::Session;
 use super::table::table;
-use super::{Context, EXIT_FAILED, Failure, check_name, print, print_json, worst};
+use super::{Context, EXIT_FAILED, Failure, check_names, print, print_json, worst};
 use crate::cluster::ClusterError;
 use crate::inventory::maintenance::repair::{self, Change, Repair};
 use crate::inventory::store;
 
 /// Show, repair or claim the inventory.
-#[derive(Debug, clap::Args)]
-pub(super) struct Args {
-    #[command(subcommand)]
-    command: Command,
-}
-
 #[derive(Debug, clap::Subcommand)]
-enum Command {
+pub(super) enum Args {
     Show(Show),
-    Repair(RepairArgs),
-    Claim(claim::Args),
+    /// Rebuild the inventory of a sync on a cluster, and confirm it.
+    ///
+    /// What bears the mark of the sync stands in it afterwards, the object that is there now; what does not is taken out. No
+    /// object is changed or deleted. It shows what it will write, and asks; in a script say --yes. The next round deletes
+    /// again. A daemon with the same state must be stopped meanwhile.
+    ///
+    /// Exit codes: 0 done, 1 failed or cancelled, 4 the cluster was unreachable, 64 usage or configuration.
+    Repair(Target),
+    /// Claim what another installation owns under the name of a sync: its inventory, and the marks of its objects.
+    ///
+    /// No object is made again or deleted, and nothing of it but its marks is changed. Stop the other installation first. It
+    /// shows what changes hands, and asks; in a script say --yes. After a failure the same command goes on. As on every host
+    /// that sees a cluster for the first time, the first round after it deletes nothing.
+    ///
+    /// Exit codes: 0 done, 1 failed or cancelled, 4 the cluster was unreachable, 64 usage or configuration.
+    Claim(Target),
 }
 
 /// List every object that stands in an inventory.
@@ -34,7 +42,7 @@ enum Command {
 /// A sync that is not configured any more can be shown with --cluster. Exit codes: 0, 1 an inventory cannot be read, 3 one
 /// is suspect, 4 a cluster was unreachable, 64 usage or configuration; of several the first of 1, 3, 4, 0.
 #[derive(Debug, clap::Args)]
-struct Show {
+pub(super) struct Show {
     /// The sync; all of them if absent.
     #[arg(value_name = "SYNC")]
     sync: Option<String>,
@@ -46,15 +54,8 @@ struct Show {
     format: Format,
 }
 
-/// Rebuild the inventory of a sync on a cluster, and confirm it.
-///
-/// What bears the mark of the sync stands in it afterwards, the object that is there now; what does not is taken out. No
-/// object is changed or deleted. It shows what it will write, and asks; in a script say --yes. The next round deletes
-/// again. A daemon with the same state must be stopped meanwhile.
-///
-/// Exit codes: 0 done, 1 failed or cancelled, 4 the cluster was unreachable, 64 usage or configuration.
 #[derive(Debug, clap::Args)]
-struct RepairArgs {
+pub(super) struct Target {
     /// The sync.
     #[arg(value_name = "SYNC")]
     sync: String,
@@ -68,10 +69,10 @@ struct RepairArgs {
 
 /// Runs the command.
 pub(super) fn run(context: &Context, args: &Args) -> Result<u8, Failure> {
-    match &args.command {
-        Command::Show(args) => show(context, args),
-        Command::Repair(args) => mend(context, args),
-        Command::Claim(args) => claim::run(context, args),
+    match args {
+        Args::Show(args) => show(context, args),
+        Args::Repair(target) => mend(context, target),
+        Args::Claim(target) => claim::run(context, target),
     }
 }
 
@@ -83,28 +84,24 @@ pub(super) fn failed(cluster: &str, error: &ClusterError) -> Failure {
 }
 
 fn show(context: &Context, args: &Show) -> Result<u8, Failure> {
-    let config = context.load()?;
-    context.log_quietly(&config)?;
-    let session = Session::new(context, &config)?;
+    let session = Session::open(context)?;
+    let config = &session.config;
     if args.cluster.is_none() {
-        check_name("sync", args.sync.as_deref(), &config.settings.syncs)?;
+        check_names("sync", &args.sync, &config.settings.syncs)?;
     }
-    check_name("cluster", args.cluster.as_deref(), &config.settings.clusters)?;
-    let mut targets: Vec<(String, String)> = Vec::new();
-    for (sync, settings) in &config.settings.syncs {
-        let clusters = config.clusters_of(settings).into_keys().map(|cluster| (sync.clone(), cluster.to_owned()));
-        targets.extend(clusters);
+    check_names("cluster", &args.cluster, &config.settings.clusters)?;
+    let is_wanted = |wanted: &Option<String>, name: &str| wanted.as_ref().is_none_or(|wanted| wanted == name);
+    let mut targets: Vec<(&str, &str)> = Vec::new();
+    for (sync, settings) in config.settings.syncs.iter().filter(|(sync, _)| is_wanted(&args.sync, sync)) {
+        let clusters = config.clusters_of(settings).into_keys().filter(|cluster| is_wanted(&args.cluster, cluster));
+        targets.extend(clusters.map(|cluster| (sync.as_str(), cluster)));
     }
-    targets.retain(|(sync, cluster)| {
-        args.sync.as_ref().is_none_or(|wanted| wanted == sync)
-            && args.cluster.as_ref().is_none_or(|wanted| wanted == cluster)
-    });
     if let (true, Some(sync), Some(cluster)) = (targets.is_empty(), &args.sync, &args.cluster) {
-        targets.push((sync.clone(), cluster.clone()));
+        targets.push((sync, cluster));
     }
     let (mut codes, mut all) = (Vec::new(), Vec::new());
     for (sync, cluster) in targets {
-        match inventory(&session, &sync, &cluster) {
+        match inventory(&session, sync, cluster) {
             Ok((code, shown)) => {
                 codes.push(code);
                 all.push(shown);
@@ -113,10 +110,7 @@ fn show(context: &Context, args: &Show) -> Result<u8, Failure> {
         }
     }
     match args.format {
-        Format::Json => {
-            let schema = "gatewright.dev/inventory/v1alpha1";
-            print_json(&json!({"schema": schema, "inventories": all}));
-        }
+        Format::Json => print_json(&json!({"schema": "gatewright.dev/inventory/v1alpha1", "inventories": all})),
         Format::Text => all.iter().for_each(|inventory| print(&text(inventory))),
     }
     Ok(worst(codes))
@@ -197,13 +191,11 @@ fn text(inventory: &Value) -> String {
     out.concat()
 }
 
-fn mend(context: &Context, args: &RepairArgs) -> Result<u8, Failure> {
-    let config = context.load()?;
-    context.log_quietly(&config)?;
-    let session = Session::new(context, &config)?;
+fn mend(context: &Context, args: &Target) -> Result<u8, Failure> {
+    let session = Session::open(context)?;
     let cluster = session.cluster(&args.cluster)?;
-    let _lock = session.state.lock().map_err(|error| unusable(&error))?;
-    let installation = session.state.make_installation().map_err(|error| unusable(&error))?;
+    let _lock = session.state.lock()?;
+    let installation = session.state.make_installation()?;
     let marker = Marker { installation, sync: args.sync.clone() };
     let audit = session.audit(&args.sync, &args.cluster);
     let fail = |error| failed(&args.cluster, &error);
@@ -211,7 +203,7 @@ fn mend(context: &Context, args: &RepairArgs) -> Result<u8, Failure> {
         session.block_on(repair::plan(cluster.as_ref(), &marker, audit.as_ref(), session.kinds())).map_err(fail)?;
     check(&repair, &marker, args)?;
     print(&shown(&repair, args));
-    if session.confirm(args.yes, "Write this inventory?", "yes")? == Answer::No {
+    if !session.confirm(args.yes, "Write this inventory?", "yes")? {
         return Ok(EXIT_FAILED);
     }
     let Repair { mut store, inventory, .. } = repair;
@@ -222,7 +214,7 @@ fn mend(context: &Context, args: &RepairArgs) -> Result<u8, Failure> {
 }
 
 /// Refuses what another installation owns, which is not ours to repair, and a name that leads nowhere, which is a slip.
-fn check(repair: &Repair, marker: &Marker, args: &RepairArgs) -> Result<(), Failure> {
+fn check(repair: &Repair, marker: &Marker, args: &Target) -> Result<(), Failure> {
     let theirs = &repair.store.inventory.installation;
     if !theirs.is_empty() && *theirs != marker.installation {
         let message = format!("the inventory of sync {:?} belongs to installation {theirs}", args.sync);
@@ -235,7 +227,7 @@ fn check(repair: &Repair, marker: &Marker, args: &RepairArgs) -> Result<(), Fail
     Ok(())
 }
 
-fn shown(repair: &Repair, args: &RepairArgs) -> String {
+fn shown(repair: &Repair, args: &Target) -> String {
     let mut out = vec![format!("sync {}, cluster {}\n", args.sync, args.cluster)];
     if let Some(suspicion) = &repair.verdict.suspicion {
         out.push(format!("  suspect: {suspicion}\n"));

@@ -7,10 +7,10 @@ use serde_json::json;
 
 use super::inventory::failed;
 use super::plan::Format;
-use super::session::{Session, unusable};
+use super::session::{Session, is_chosen};
 use super::table::table;
-use super::{Context, Failure, check_name, print, print_json, worst};
-use crate::inventory::maintenance::orphans::{Orphans, find};
+use super::{Context, Failure, check_names, print, print_json, worst};
+use crate::inventory::maintenance::orphans::{Abandoned, Orphan, Orphans, find};
 
 /// List what bears the marks of this installation and stands in no inventory of its syncs, and inventories of syncs that
 /// are not configured. Changes nothing.
@@ -31,16 +31,12 @@ pub(super) struct Args {
 
 /// Runs the command.
 pub(super) fn run(context: &Context, args: &Args) -> Result<u8, Failure> {
-    let config = context.load()?;
-    context.log_quietly(&config)?;
-    let session = Session::new(context, &config)?;
-    for cluster in &args.cluster {
-        check_name("cluster", Some(cluster), &config.settings.clusters)?;
-    }
-    let installation = session.state.installation().map_err(|error| unusable(&error))?.unwrap_or_default();
-    let is_chosen = |name: &&String| args.cluster.is_empty() || args.cluster.contains(name);
+    let session = Session::open(context)?;
+    let config = &session.config;
+    check_names("cluster", &args.cluster, &config.settings.clusters)?;
+    let installation = session.state.installation()?.unwrap_or_default();
     let (mut codes, mut all) = (Vec::new(), BTreeMap::new());
-    for name in config.settings.clusters.keys().filter(is_chosen) {
+    for name in config.settings.clusters.keys().filter(|name| is_chosen(&args.cluster, name)) {
         let syncs = config.settings.syncs.iter();
         let selected = syncs.filter(|(_, sync)| config.clusters_of(sync).contains_key(name.as_str()));
         let configured: BTreeSet<&str> = selected.map(|(sync, _)| sync.as_str()).collect();
@@ -51,10 +47,7 @@ pub(super) fn run(context: &Context, args: &Args) -> Result<u8, Failure> {
         }
     }
     match args.format {
-        Format::Json => {
-            let schema = "gatewright.dev/orphans/v1alpha1";
-            print_json(&json!({"schema": schema, "clusters": all}));
-        }
+        Format::Json => print_json(&json!({"schema": "gatewright.dev/orphans/v1alpha1", "clusters": all})),
         Format::Text => all.iter().for_each(|(cluster, orphans)| print(&text(cluster, orphans))),
     }
     Ok(worst(codes))
@@ -66,13 +59,12 @@ fn text(cluster: &str, orphans: &Orphans) -> String {
     for message in &orphans.blind {
         out.push(format!("  not looked at: {message}\n"));
     }
-    let object =
-        |it: &crate::inventory::maintenance::orphans::Orphan| [it.id.to_string(), it.uid.clone(), it.sync.clone()];
+    let object = |it: &Orphan| [it.id.to_string(), it.uid.clone(), it.sync.clone()];
     let objects: Vec<[String; 3]> = orphans.objects.iter().map(object).collect();
     if !objects.is_empty() {
         out.push(table(["OBJECT", "UID", "SYNC"], &objects));
     }
-    let inventory = |it: &crate::inventory::maintenance::orphans::Abandoned| {
+    let inventory = |it: &Abandoned| {
         let of = if it.is_ours { "this one".to_owned() } else { it.installation.clone() };
         [it.sync.clone(), it.objects.to_string(), of]
     };

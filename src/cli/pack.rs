@@ -7,21 +7,13 @@ pub(super) mod test;
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use clap::Subcommand;
-
 use super::{Context, Failure};
 use crate::config::packs::{Folder, FolderError, pack_in};
 use gatewright_engine::tree::files::FilesError;
 
 /// Create, test and lint packs: folders of templates that turn a family of specs into objects. Needs no cluster.
-#[derive(Debug, clap::Args)]
-pub(super) struct Args {
-    #[command(subcommand)]
-    command: Command,
-}
-
-#[derive(Debug, Subcommand)]
-enum Command {
+#[derive(Debug, clap::Subcommand)]
+pub(super) enum Args {
     New(new::Args),
     Test(test::Args),
     Lint(lint::Args),
@@ -29,10 +21,10 @@ enum Command {
 
 /// Runs the command.
 pub(super) fn run(context: &Context, args: &Args) -> Result<u8, Failure> {
-    match &args.command {
-        Command::New(args) => new::run(args),
-        Command::Test(args) => test::run(context, args),
-        Command::Lint(args) => lint::run(context, args),
+    match args {
+        Args::New(args) => new::run(args),
+        Args::Test(args) => test::run(context, args),
+        Args::Lint(args) => lint::run(context, args),
     }
 }
 

@@ -4,10 +4,9 @@ use std::path::{Path, PathBuf};
 
 use gatewright_engine::text::digest;
 
-use super::session::{Selection, Session, unusable};
+use super::session::{Selection, Session};
 use super::view::View;
 use super::{Context, EXIT_FAILED, Failure, complain, print_json, stream, worst};
-use crate::basics::clock::Clock;
 use crate::config::settings;
 use crate::history::approvals;
 use crate::history::saved_plan::{PlanFile, PlannedSync};
@@ -54,9 +53,7 @@ pub(super) enum Format {
 
 /// Runs the command.
 pub(super) fn run(context: &Context, args: &Args) -> Result<u8, Failure> {
-    let config = context.load()?;
-    context.log_quietly(&config)?;
-    let session = Session::new(context, &config)?;
+    let session = Session::open(context)?;
     // A plan writes nothing, not even who we are: before the first sync a stand-in does.
     let installation = match &args.out {
         // A plan that is kept is about the marks that will be put on.
@@ -67,10 +64,10 @@ pub(super) fn run(context: &Context, args: &Args) -> Result<u8, Failure> {
         }
         None => session.state.installation(),
     };
-    let installation = installation.map_err(|error| unusable(&error))?;
+    let installation = installation?;
     let is_stand_in = installation.is_none();
     let installation =
-        installation.unwrap_or_else(|| digest(config.state_dir.to_string_lossy().as_bytes())[..32].to_owned());
+        installation.unwrap_or_else(|| digest(session.config.state_dir.to_string_lossy().as_bytes())[..32].to_owned());
     let ready = session.prepare(&args.selection, &installation)?;
     let mut codes = ready.codes;
     let (mut syncs, mut reports) = (Vec::new(), Vec::new());
@@ -89,7 +86,7 @@ pub(super) fn run(context: &Context, args: &Args) -> Result<u8, Failure> {
             withdraw_tokens(&session, &mut report);
         }
         let suspension = suspension::of(&session.state, &prepared.order.sync, session.believed());
-        report.suspended = suspension.map_err(|error| unusable(&error))?;
+        report.suspended = suspension?;
         syncs.push(PlannedSync::of(&report));
         codes.push(if args.detailed_exitcode { report.detailed_exit_code() } else { report.exit_code() });
         if !args.format.print_one(context, &report, args.verbose) {

@@ -2,10 +2,11 @@
 
 use gatewright_engine::text::digest;
 use gatewright_engine::yaml;
+use serde_json::json;
 
-use super::session::{Selection, Session, unusable};
+use super::session::{Selection, Session};
 use super::{Context, Failure, emit, worst};
-use crate::desired::rights::{Request, Subject, documents};
+use crate::desired::rights::{RBAC, Request, documents};
 
 /// Print the rights that a sync needs, as roles and bindings for `kubectl apply -f -`.
 ///
@@ -48,17 +49,16 @@ fn parse_account(text: &str) -> Result<(String, String), String> {
 
 /// Runs the command.
 pub(super) fn run(context: &Context, args: &Args) -> Result<u8, Failure> {
-    let config = context.load()?;
-    context.log_quietly(&config)?;
-    let session = Session::new(context, &config)?;
-    let (sync, cluster) = (Some(args.sync.clone()), args.cluster.clone());
-    let selection = Selection { sync, cluster, only: Vec::new(), full: false };
-    let installation = session.state.installation().map_err(|error| unusable(&error))?;
+    let session = Session::open(context)?;
+    let selection = Selection::of(&args.sync, &args.cluster);
+    let installation = session.state.installation()?;
     let ready = session.prepare(&selection, &installation.unwrap_or_else(|| digest(b"")[..32].to_owned()))?;
     let subject = match (&args.group, &args.service_account) {
-        (Some(group), _) => Subject::Group(group.clone()),
-        (None, Some((namespace, name))) => Subject::ServiceAccount(namespace.clone(), name.clone()),
-        (None, None) => Subject::User(args.user.clone()),
+        (Some(group), _) => json!({"apiGroup": RBAC, "kind": "Group", "name": group}),
+        (None, Some((namespace, name))) => {
+            json!({"kind": "ServiceAccount", "namespace": namespace, "name": name})
+        }
+        (None, None) => json!({"apiGroup": RBAC, "kind": "User", "name": args.user}),
     };
     for prepared in &ready.rounds {
         let request = Request {

@@ -11,9 +11,10 @@ use gatewright_engine::tree::Tree;
 use gatewright_engine::unit::{Options, Rendering, Source, Unit};
 use gatewright_engine::yaml;
 
-use super::{Context, EXIT_FAILED, EXIT_USAGE, Failure, check_name, complain, emit};
+use super::{Context, EXIT_FAILED, EXIT_USAGE, Failure, check_names, complain, emit};
 use crate::config::Config;
 use crate::config::packs::build;
+use crate::desired::rendering::in_order;
 
 /// Render specs to a stream of YAML documents, in the order in which they would be applied. Needs no cluster.
 ///
@@ -66,14 +67,11 @@ pub fn run(context: &Context, args: &Args) -> Result<u8, Failure> {
 /// Writes every object as a YAML document, in the order of apply. A generated value is in none;
 /// a comment says so.
 pub fn documents(rendering: &Rendering, kinds: &kinds::Table) -> Vec<String> {
-    let mut objects: Vec<(&Unit, &Object)> =
-        rendering.units.iter().flat_map(|unit| unit.all().map(move |object| (unit, object))).collect();
-    objects.sort_by_key(|(unit, object)| (kinds.wave(&unit.id), &unit.id, kinds.order(object.id()), object.id()));
     let document = |(unit, object): (&Unit, &Object)| {
         let promise = unit.generated(object.id()).map(|generated| format!("# {}\n", generated.promise()));
         format!("---\n{}{}", promise.unwrap_or_default(), yaml::to_string(object.body()))
     };
-    objects.into_iter().map(document).collect()
+    in_order(rendering, kinds).into_iter().map(document).collect()
 }
 
 /// Writes the values of every Gateway that has some, also where the templates cannot be filled with them.
@@ -109,17 +107,13 @@ impl Specs {
     /// Returns what overlays can know of the clusters of the config file.
     pub(super) fn clusters(&self) -> impl Iterator<Item = ClusterFacts> {
         let clusters = self.config.iter().flat_map(|config| &config.settings.clusters);
-        clusters.map(|(name, settings)| ClusterFacts {
-            name: name.clone(),
-            labels: settings.labels.clone(),
-            ..ClusterFacts::default()
-        })
+        clusters.map(|(name, settings)| settings.facts(name))
     }
 
     /// Returns what overlays can know of one of them.
     pub(super) fn cluster(&self, name: &str) -> Result<ClusterFacts, Failure> {
         if let Some(config) = &self.config {
-            check_name("cluster", Some(name), &config.settings.clusters)?;
+            check_names("cluster", [name], &config.settings.clusters)?;
         }
         let named = self.clusters().find(|cluster| cluster.name == name);
         named.ok_or_else(|| Failure::usage(format!("there is no cluster {name:?}")))

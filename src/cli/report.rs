@@ -5,19 +5,11 @@ mod diff;
 mod list;
 mod show;
 
-use clap::Subcommand;
-
 use super::{Context, Failure};
 
 /// List, show and diff the reports that rounds have left behind; it asks no cluster and changes nothing.
-#[derive(Debug, clap::Args)]
-pub(super) struct Args {
-    #[command(subcommand)]
-    command: Command,
-}
-
-#[derive(Debug, Subcommand)]
-enum Command {
+#[derive(Debug, clap::Subcommand)]
+pub(super) enum Args {
     List(list::Args),
     Show(show::Args),
     Diff(diff::Args),
@@ -25,9 +17,9 @@ enum Command {
 
 /// Runs the command.
 pub(super) fn run(context: &Context, args: &Args) -> Result<u8, Failure> {
-    match &args.command {
-        Command::List(args) => list::run(context, args),
-        Command::Show(args) => show::run(context, args),
-        Command::Diff(args) => diff::run(context, args),
+    match args {
+        Args::List(args) => list::run(context, args),
+        Args::Show(args) => show::run(context, args),
+        Args::Diff(args) => diff::run(context, args),
     }
 }

@@ -3,10 +3,9 @@
 use std::collections::BTreeMap;
 
 use super::plan::show;
-use super::session::{Prepared, Session, locked};
-use super::suspend::hold;
-use super::sync::{How, round};
-use super::{Context, EXIT_FAILED, Failure, check_name, print};
+use super::session::{Prepared, Session, is_chosen};
+use super::sync::{How, round_back};
+use super::{Context, Failure, check_names, print};
 use crate::history::archive::sets::{self, Set};
 use crate::history::archive::vault::Vault;
 use crate::report::{ClusterState, Mode};
@@ -45,41 +44,33 @@ const MOST_DIGITS: usize = 3;
 
 /// Runs the command.
 pub(super) fn run(context: &Context, args: &Args) -> Result<u8, Failure> {
-    let config = context.load()?;
-    context.log_quietly(&config)?;
-    check_name("sync", Some(&args.sync), &config.settings.syncs)?;
-    let session = Session::new(context, &config)?;
+    let session = Session::open(context)?;
+    check_names("sync", [&args.sync], &session.config.settings.syncs)?;
     let clusters = clusters(&session, args)?;
     if args.list {
         return list(&session, args, &clusters);
     }
     let _lock = if args.dry_run { None } else { session.lock_with_siblings()? };
-    let mut prepared = prepare(&session, args, &clusters)?;
+    let prepared = prepare(&session, args, &clusters)?;
     let plan = session.round(&prepared, Mode::Plan);
     let is_held = plan.clusters.values().any(|cluster| cluster.state != ClusterState::Planned);
     if args.dry_run || is_held {
-        show(context, &plan, args.how.format(), false);
+        show(context, &plan, args.how.format, false);
         return Ok(plan.exit_code());
     }
-    prepared.order.keep_in(session.archive()?);
-    let (sync, reason) = (&args.sync, prepared.order.cause.clone().unwrap_or_default());
-    let suspend = || hold(context, &session.state, sync, &reason);
-    let report = round(context, &args.how, &session, &mut prepared, suspend)?;
-    session.send();
-    Ok(report.map_or(EXIT_FAILED, |report| report.exit_code()))
+    round_back(context, &args.how, &session, prepared)
 }
 
 fn clusters(session: &Session<'_>, args: &Args) -> Result<Vec<String>, Failure> {
     let settings = &session.config.settings;
     let selected = session.config.clusters_of(&settings.syncs[&args.sync]);
     for name in &args.cluster {
-        check_name("cluster", Some(name), &settings.clusters)?;
+        check_names("cluster", [name], &settings.clusters)?;
         if !selected.contains_key(name.as_str()) {
             return Err(Failure::usage(format!("sync {:?} does not select cluster {name:?}", args.sync)));
         }
     }
-    let is_wanted = |name: &&str| args.cluster.is_empty() || args.cluster.iter().any(|wanted| wanted == name);
-    Ok(selected.into_keys().filter(is_wanted).map(str::to_owned).collect())
+    Ok(selected.into_keys().filter(|name| is_chosen(&args.cluster, name)).map(str::to_owned).collect())
 }
 
 fn list(session: &Session<'_>, args: &Args, clusters: &[String]) -> Result<u8, Failure> {
@@ -100,7 +91,7 @@ fn known(session: &Session<'_>, sync: &str, cluster: &str) -> Result<(Option<Vau
         return Ok((None, Vec::new()));
     }
     let vault = session.vault()?;
-    let sets = sets::list(&vault, sync, cluster).map_err(|error| locked(&error))?;
+    let sets = sets::list(&vault, sync, cluster)?;
     Ok((Some(vault), sets))
 }
 
@@ -113,12 +104,10 @@ fn prepare(session: &Session<'_>, args: &Args, clusters: &[String]) -> Result<Pr
         let (Some(set), Some(vault)) = (pick(&sets, &args.to), vault) else {
             let count = sets.len();
             let message = format!("sync {:?} has no set {:?} on cluster {cluster:?}, of {count}", args.sync, args.to);
-            return Err(Failure::usage(message).hint(format!(
-                "`gatewright rollback {} --list` shows what there is; --cluster names others",
-                args.sync
-            )));
+            let hint = "shows what there is; --cluster names others";
+            return Err(Failure::usage(message).hint(format!("`gatewright rollback {} --list` {hint}", args.sync)));
         };
-        let rendering = sets::load(&vault, &args.sync, cluster, set).map_err(|error| locked(&error))?;
+        let rendering = sets::load(&vault, &args.sync, cluster, set)?;
         wanted.insert(cluster.clone(), rendering);
         if found.iter().all(|known| known.digest != set.digest) {
             found.push(set.clone());

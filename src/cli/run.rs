@@ -3,7 +3,6 @@
 use std::sync::Arc;
 
 use super::{Context, Failure, session};
-use crate::basics::clock::Clock;
 use crate::daemon::{self, Host};
 use crate::process::service::Notifier;
 
@@ -22,7 +21,7 @@ pub(super) fn run(context: &Context, _: &Args) -> Result<u8, Failure> {
     let host = Host {
         notifier: Notifier::new(context.environment.notify_socket.clone()),
         watchdog: context.environment.watchdog,
-        clock: Arc::clone(&context.clock) as Arc<dyn Clock>,
+        clock: Arc::clone(&context.clock),
     };
     let reload = || context.load().map_err(|failure| failure.message);
     let runtime = session::runtime()?;

@@ -14,10 +14,10 @@ use jiff::Timestamp;
 use tokio::runtime::Runtime;
 use tokio_util::sync::CancellationToken;
 
-use super::{Context, EXIT_FAILED, Failure, check_name, complain};
-use crate::basics::clock::Clock;
+use super::{Context, EXIT_FAILED, Failure, check_names, complain};
 use crate::cluster::Cluster;
 use crate::config::Config;
+use crate::config::settings::ClusterSettings;
 use crate::desired::assemble;
 use crate::desired::rendering::Wanted;
 use crate::history::archive::Archive;
@@ -44,10 +44,8 @@ const LAST_WAIT: Duration = Duration::from_secs(1);
 /// The interval between two checks whether a round of another process is over.
 const LOOK_AGAIN: Duration = Duration::from_millis(200);
 
-const STOPPED: &str = "stopped by a signal, nothing was changed";
-
 /// Which part of which syncs a command is about, and how closely it looks.
-#[derive(Debug, clap::Args)]
+#[derive(Debug, Default, clap::Args)]
 pub(super) struct Selection {
     /// The sync; all of them if absent.
     #[arg(value_name = "SYNC")]
@@ -63,6 +61,18 @@ pub(super) struct Selection {
     pub full: bool,
 }
 
+impl Selection {
+    /// Returns all of a sync on some clusters, or on all.
+    pub(super) fn of(sync: &str, clusters: &[String]) -> Self {
+        Self { sync: Some(sync.to_owned()), cluster: clusters.to_vec(), ..Self::default() }
+    }
+}
+
+/// Tells whether a cluster is among those that were asked for: all of them if none was.
+pub(super) fn is_chosen(chosen: &[String], cluster: &str) -> bool {
+    chosen.is_empty() || chosen.iter().any(|name| name == cluster)
+}
+
 /// Checks that a text has the form of [`ObjectId::path`].
 pub(super) fn parse_unit(text: &str) -> Result<String, String> {
     let parts: Vec<&str> = text.split('/').collect();
@@ -75,7 +85,7 @@ pub(super) fn parse_unit(text: &str) -> Result<String, String> {
 /// A command at work.
 pub(super) struct Session<'a> {
     /// The configuration.
-    pub config: &'a Config,
+    pub config: Config,
     /// The state.
     pub state: State,
     context: &'a Context,
@@ -93,7 +103,8 @@ pub(super) struct Session<'a> {
 pub(super) struct Prepared {
     /// The round.
     pub order: Order,
-    snapshot: Arc<Snapshot>,
+    /// The content of its source.
+    pub snapshot: Arc<Snapshot>,
     /// The identity of the source, if it was read.
     pub source: Option<String>,
     /// The objects that are wanted, by cluster.
@@ -101,6 +112,7 @@ pub(super) struct Prepared {
 }
 
 /// The outcome for the syncs that a command is about.
+#[derive(Default)]
 pub(super) struct Ready {
     /// Those that can have a round.
     pub rounds: Vec<Prepared>,
@@ -108,18 +120,16 @@ pub(super) struct Ready {
     pub codes: Vec<u8>,
 }
 
-/// The answer of a person to a question.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Answer {
-    /// Go on.
-    Yes,
-    /// Do not.
-    No,
-}
-
 impl<'a> Session<'a> {
+    /// Reads the config file, and prepares a command.
+    pub(super) fn open(context: &'a Context) -> Result<Self, Failure> {
+        let config = context.load()?;
+        context.log_quietly(&config)?;
+        Self::new(context, config)
+    }
+
     /// Prepares a command. From here on a signal ends it when what is under way is finished.
-    pub(super) fn new(context: &'a Context, config: &'a Config) -> Result<Self, Failure> {
+    pub(super) fn new(context: &'a Context, config: Config) -> Result<Self, Failure> {
         let packs = Arc::new(config.packs().map_err(|error| Failure::of_configuration(&error))?);
         let (runtime, stop) = (runtime()?, CancellationToken::new());
         let signals = runtime.block_on(async { Signals::new() }).map_err(|error| Failure::of(&error))?;
@@ -146,12 +156,12 @@ impl<'a> Session<'a> {
     /// Opens the archive, to which rounds write what they change.
     pub(super) fn archive(&self) -> Result<Arc<Archive>, Failure> {
         let settings = &self.config.settings;
-        Archive::open(&self.state, &settings.undo, settings.rollback.keep).map(Arc::new).map_err(|error| locked(&error))
+        Archive::open(&self.state, &settings.undo, settings.rollback.keep).map(Arc::new).map_err(Failure::from)
     }
 
     /// Opens what was kept, to read it.
     pub(super) fn vault(&self) -> Result<Vault, Failure> {
-        Archive::existing(&self.state, &self.config.settings.undo).map_err(|error| locked(&error))
+        Ok(Archive::existing(&self.state, &self.config.settings.undo)?)
     }
 
     /// Returns the time that is believed where something ends by itself.
@@ -164,11 +174,6 @@ impl<'a> Session<'a> {
         timekeeping::record(&self.state, self.context.clock.as_ref());
     }
 
-    /// Returns the time.
-    pub(super) fn now(&self) -> Timestamp {
-        self.context.clock.now()
-    }
-
     /// Makes sure that no daemon has a round of a sync under way on these clusters; waits for one that has.
     pub(super) fn lock_rounds<'b>(
         &self,
@@ -179,11 +184,9 @@ impl<'a> Session<'a> {
         for cluster in clusters {
             let mut is_told = false;
             loop {
-                match self.state.lock_round(sync, cluster).map_err(|error| unusable(&error))? {
+                match self.state.lock_round(sync, cluster)? {
                     Some(lock) => break locks.push(lock),
-                    None if self.is_stopped() => {
-                        return Err(Failure { code: EXIT_FAILED, message: STOPPED.to_owned(), hint: None });
-                    }
+                    None if self.is_stopped() => return Err(stopped()),
                     None if is_told => {}
                     None => {
                         is_told = true;
@@ -208,7 +211,7 @@ impl<'a> Session<'a> {
         match self.state.lock() {
             Ok(lock) => Ok(Some(lock)),
             Err(StateError::Locked(..)) => Ok(None),
-            Err(error) => Err(unusable(&error)),
+            Err(error) => Err(error.into()),
         }
     }
 
@@ -217,7 +220,7 @@ impl<'a> Session<'a> {
     pub(super) fn keep_snapshot(&self, prepared: &Prepared) -> Result<(), Failure> {
         let Some(identity) = &prepared.source else { return Ok(()) };
         let name = &prepared.order.settings.source;
-        cache::store(name, &prepared.snapshot, identity, &self.state).map_err(|error| unusable(&error))
+        Ok(cache::store(name, &prepared.snapshot, identity, &self.state)?)
     }
 
     /// Runs a round, and compares what it finds with the last report.
@@ -230,33 +233,31 @@ impl<'a> Session<'a> {
         report
     }
 
-    /// Waits for the word "yes".
-    pub(super) fn ask(&self) -> Answer {
-        self.ask_for("yes")
-    }
-
-    /// Asks before something that nobody should do by accident, where nobody has said `--yes`.
-    pub(super) fn confirm(&self, is_agreed: bool, question: &str, word: &str) -> Result<Answer, Failure> {
+    /// Asks before something that nobody should do by accident, where nobody has said `--yes`; tells whether to go on.
+    pub(super) fn confirm(&self, is_agreed: bool, question: &str, word: &str) -> Result<bool, Failure> {
         if is_agreed {
-            return Ok(Answer::Yes);
+            return Ok(true);
         }
         if !question::is_attended() {
             let failure = Failure::usage("nothing was changed, because nobody can be asked");
             return Err(failure.hint("say --yes to go ahead without a question"));
         }
         question::put(&format!("{question} Only {word:?} will be accepted: "));
-        let answer = self.ask_for(word);
-        if answer == Answer::No {
+        let agrees = self.ask_for(word);
+        if !agrees {
             complain("gatewright: cancelled, nothing was changed\n");
         }
-        Ok(answer)
+        Ok(agrees)
     }
 
     /// Returns a cluster of the config file.
     pub(super) fn cluster(&self, name: &str) -> Result<Arc<dyn Cluster>, Failure> {
-        check_name("cluster", Some(name), &self.config.settings.clusters)?;
-        let clock: Arc<dyn Clock> = Arc::clone(&self.context.clock) as Arc<dyn Clock>;
-        Ok(assemble::cluster(self.config, name, &self.config.settings.clusters[name], self.kinds(), &clock))
+        check_names("cluster", [name], &self.config.settings.clusters)?;
+        Ok(self.build(name, &self.config.settings.clusters[name]))
+    }
+
+    fn build(&self, name: &str, settings: &ClusterSettings) -> Arc<dyn Cluster> {
+        assemble::cluster(&self.config, name, settings, self.kinds(), &self.context.clock)
     }
 
     /// Returns the audit of a sync on a cluster, which is what this host remembers of it; nothing of a directory, whose
@@ -267,8 +268,9 @@ impl<'a> Session<'a> {
         (!is_directory).then(audit)
     }
 
-    /// Waits for a line from the terminal. Whoever interrupts the question has not agreed.
-    fn ask_for(&self, word: &str) -> Answer {
+    /// Waits for a line from the terminal, and tells whether it is this word. Whoever interrupts the question has not
+    /// agreed.
+    pub(super) fn ask_for(&self, word: &str) -> bool {
         let (sender, line) = tokio::sync::oneshot::channel();
         // Nothing can interrupt a read, so it has a thread of its own that nobody waits for.
         std::thread::spawn(move || {
@@ -280,7 +282,7 @@ impl<'a> Session<'a> {
                 () = self.stop.cancelled() => String::new(),
             }
         });
-        if line.trim() == word { Answer::Yes } else { Answer::No }
+        line.trim() == word
     }
 }
 
@@ -290,13 +292,6 @@ impl Drop for Session<'_> {
         if let Some(runtime) = self.runtime.take() {
             runtime.shutdown_timeout(LAST_WAIT);
         }
-    }
-}
-
-impl Prepared {
-    /// Returns the revision of the source.
-    pub(super) fn revision(&self) -> &str {
-        &self.snapshot.revision
     }
 }
 
@@ -310,27 +305,37 @@ async fn stop_on_signal(mut signals: Signals, stop: CancellationToken) {
     std::process::exit(EXIT_FAILED.into());
 }
 
-/// Makes the failure of a state directory.
-pub(super) fn unusable(error: &StateError) -> Failure {
-    Failure::of(error).hint(match error {
-        StateError::Locked(..) => {
-            "a daemon with this state directory does the rounds by itself; stop it to do one by hand"
-        }
-        StateError::Read(..) | StateError::Write(..) => {
-            "let this user write there, or name another folder by stateDir or $GATEWRIGHT_STATE_DIR"
-        }
-    })
+fn stopped() -> Failure {
+    let message = "stopped by a signal, nothing was changed".to_owned();
+    Failure { code: EXIT_FAILED, message, hint: None }
 }
 
-/// Makes the failure of what is kept.
-pub(super) fn locked(error: &VaultError) -> Failure {
-    let failure = Failure::of(error);
-    match error {
-        VaultError::ReadKey(..) | VaultError::NoKey(_) | VaultError::OpenToAll(..) | VaultError::OtherKey { .. } => {
-            failure.hint("undo.keyFile names the key; without the setting it is the file key in stateDir")
+impl From<StateError> for Failure {
+    fn from(error: StateError) -> Self {
+        Self::of(&error).hint(match error {
+            StateError::Locked(..) => {
+                "a daemon with this state directory does the rounds by itself; stop it to do one by hand"
+            }
+            StateError::Read(..) | StateError::Write(..) => {
+                "let this user write there, or name another folder by stateDir or $GATEWRIGHT_STATE_DIR"
+            }
+        })
+    }
+}
+
+impl From<VaultError> for Failure {
+    fn from(error: VaultError) -> Self {
+        let failure = Self::of(&error);
+        match error {
+            VaultError::ReadKey(..)
+            | VaultError::NoKey(_)
+            | VaultError::OpenToAll(..)
+            | VaultError::OtherKey { .. } => {
+                failure.hint("undo.keyFile names the key; without the setting it is the file key in stateDir")
+            }
+            VaultError::State(_) | VaultError::Encrypt => failure,
+            VaultError::Damaged(_) => failure.hint("restore the file from a backup; nothing is changed on its word"),
         }
-        VaultError::State(_) | VaultError::Encrypt => failure,
-        VaultError::Damaged(_) => failure.hint("restore the file from a backup; nothing is changed on its word"),
     }
 }
 

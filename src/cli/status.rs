@@ -7,11 +7,10 @@ use gatewright_engine::object::ObjectId;
 use gatewright_engine::plan::refusal::Reason;
 use gatewright_engine::spec::GATEWAY_API;
 use gatewright_engine::text::count;
-use jiff::Timestamp;
+use serde_json::json;
 
 use super::plan::Format;
-use super::session::unusable;
-use super::{Context, Failure, check_name, print, print_json};
+use super::{Context, Failure, check_names, print, print_json};
 use crate::config::Config;
 use crate::history::journal;
 use crate::report::text::why;
@@ -42,17 +41,17 @@ type Reports = BTreeMap<String, BTreeMap<String, Option<Report>>>;
 /// Runs the command.
 pub(super) fn run(context: &Context, args: &Args) -> Result<u8, Failure> {
     let config = context.load()?;
-    check_name("sync", args.sync.as_deref(), &config.settings.syncs)?;
+    check_names("sync", &args.sync, &config.settings.syncs)?;
     let state = State::open(&config.state_dir);
     let troubles = TROUBLES.read(&state, &[]).unwrap_or_default();
     let reports = last_reports(&config, &state, args.sync.as_deref());
-    let suspended = suspensions(&state, reports.keys(), timekeeping::believed(&state, context.clock.as_ref()))?;
+    let now = timekeeping::believed(&state, context.clock.as_ref());
+    let suspended = |sync: &String| suspension::of(&state, sync, now).map(|it| it.map(|it| (sync.clone(), it)));
+    let suspended = reports.keys().filter_map(|sync| suspended(sync).transpose()).collect::<Result<_, _>>()?;
     match args.format {
         Format::Json => {
             let schema = "gatewright.dev/status/v1alpha1";
-            print_json(
-                &serde_json::json!({"schema": schema, "sources": troubles, "syncs": reports, "suspended": suspended}),
-            );
+            print_json(&json!({"schema": schema, "sources": troubles, "syncs": reports, "suspended": suspended}));
         }
         Format::Text => {
             let mut out = String::new();
@@ -74,20 +73,6 @@ fn last_reports(config: &Config, state: &State, sync: Option<&str>) -> Reports {
     of_sync.collect()
 }
 
-/// Which of these syncs are suspended.
-fn suspensions<'a>(
-    state: &State,
-    syncs: impl Iterator<Item = &'a String>,
-    now: Timestamp,
-) -> Result<BTreeMap<String, Suspension>, Failure> {
-    let mut suspended = BTreeMap::new();
-    for sync in syncs {
-        let suspension = suspension::of(state, sync, now).map_err(|error| unusable(&error))?;
-        suspended.extend(suspension.map(|suspension| (sync.clone(), suspension)));
-    }
-    Ok(suspended)
-}
-
 fn write_all(
     out: &mut String,
     troubles: &BTreeMap<String, Trouble>,
@@ -98,21 +83,14 @@ fn write_all(
         let since = trouble.since.strftime("%F %T UTC");
         writeln!(out, "source {name} cannot be read since {since}: {}", trouble.message)?;
     }
-    reports.iter().try_for_each(|(name, clusters)| write_sync(out, name, clusters, suspended.get(name)))
-}
-
-fn write_sync(
-    out: &mut String,
-    name: &str,
-    clusters: &BTreeMap<String, Option<Report>>,
-    suspension: Option<&Suspension>,
-) -> fmt::Result {
-    let words = suspension.map(|suspension| format!(": {}", suspension.words())).unwrap_or_default();
-    writeln!(out, "sync {name}{words}")?;
-    for (cluster, report) in clusters {
-        match report.as_ref().and_then(|report| Some((report, report.clusters.get(cluster)?))) {
-            None => writeln!(out, "  cluster {cluster}: no round yet")?,
-            Some((report, state)) => write_cluster(out, cluster, state, report)?,
+    for (name, clusters) in reports {
+        let words = suspended.get(name).map(|suspension| format!(": {}", suspension.words())).unwrap_or_default();
+        writeln!(out, "sync {name}{words}")?;
+        for (cluster, report) in clusters {
+            match report.as_ref().and_then(|report| Some((report, report.clusters.get(cluster)?))) {
+                None => writeln!(out, "  cluster {cluster}: no round yet")?,
+                Some((report, state)) => write_cluster(out, cluster, state, report)?,
+            }
         }
     }
     Ok(())
@@ -156,16 +134,7 @@ fn units(cluster: &ClusterReport) -> Vec<UnitReport> {
     };
     let known: BTreeSet<&ObjectId> = cluster.units.iter().map(|unit| &unit.unit).collect();
     let broken: BTreeSet<&ObjectId> = cluster.refusals.iter().map(|refusal| &refusal.unit).collect();
-    let broken = broken.difference(&known).map(|unit| UnitReport {
-        unit: (*unit).clone(),
-        state: UnitState::Held,
-        message: None,
-        addresses: Vec::new(),
-        ports: Vec::new(),
-        pods: None,
-        unawaited: None,
-        since: None,
-    });
+    let broken = broken.difference(&known).map(|unit| UnitReport::new((*unit).clone(), UnitState::Held));
     let mut units: Vec<UnitReport> = cluster.units.iter().cloned().chain(broken).collect();
     for unit in units.iter_mut().filter(|unit| unit.message.is_none()) {
         unit.message = reason(&unit.unit);
@@ -191,6 +160,6 @@ fn write_unit(out: &mut String, unit: &UnitReport, width: usize) -> fmt::Result 
 }
 
 /// The word for a state is the one that JSON has for it.
-fn word(state: &impl serde::Serialize) -> String {
+pub(super) fn word(state: &impl serde::Serialize) -> String {
     serde_json::to_value(state).ok().and_then(|value| value.as_str().map(str::to_owned)).unwrap_or_default()
 }

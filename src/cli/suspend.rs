@@ -2,11 +2,8 @@
 
 use std::time::Duration;
 
-use super::session::unusable;
-use super::{Context, Failure, check_name, complain, print};
-use crate::basics::clock::Clock as _;
+use super::{Context, Failure, check_names, complain, print};
 use crate::basics::duration::Period;
-use crate::config::Config;
 use crate::state::State;
 use crate::state::suspension::{self, SUSPENDED, Suspension};
 use crate::state::timekeeping;
@@ -44,7 +41,7 @@ pub(super) struct ResumeArgs {
 
 /// Runs `suspend`.
 pub(super) fn run(context: &Context, args: &Args) -> Result<u8, Failure> {
-    let (_, state) = state(context, &args.sync)?;
+    let state = state(context, &args.sync)?;
     let suspension = pin(context, &state, &args.sync, &args.reason, args.time.map(|time| time.0))?;
     print(&format!("sync {} is {}\n", args.sync, suspension.words()));
     Ok(0)
@@ -52,21 +49,20 @@ pub(super) fn run(context: &Context, args: &Args) -> Result<u8, Failure> {
 
 /// Runs `resume`.
 pub(super) fn resume(context: &Context, args: &ResumeArgs) -> Result<u8, Failure> {
-    let (_, state) = state(context, &args.sync)?;
+    let state = state(context, &args.sync)?;
     // What cannot be read is removed all the same: that is the way out.
     let was =
         suspension::of(&state, &args.sync, timekeeping::believed(&state, context.clock.as_ref())).unwrap_or_default();
-    SUSPENDED.remove(&state, &[&args.sync]).map_err(|error| unusable(&error))?;
+    SUSPENDED.remove(&state, &[&args.sync])?;
     let was = was.map_or_else(|| "it was not suspended".to_owned(), |was| format!("it was {}", was.words()));
     print(&format!("sync {} has rounds; {was}\n", args.sync));
     Ok(0)
 }
 
-fn state(context: &Context, sync: &str) -> Result<(Config, State), Failure> {
+fn state(context: &Context, sync: &str) -> Result<State, Failure> {
     let config = context.load()?;
-    check_name("sync", Some(sync), &config.settings.syncs)?;
-    let state = State::open(&config.state_dir);
-    Ok((config, state))
+    check_names("sync", [sync], &config.settings.syncs)?;
+    Ok(State::open(&config.state_dir))
 }
 
 /// Suspends a sync so that what a person has just done stays, and says how to go on.
@@ -92,6 +88,6 @@ fn pin(
     // It ends by the time that has passed since, and not by a clock that has jumped meanwhile.
     timekeeping::record(state, context.clock.as_ref());
     let suspension = Suspension::new(reason, context.environment.user.as_deref(), context.clock.now(), time);
-    SUSPENDED.write(state, &[sync], &suspension).map_err(|error| unusable(&error))?;
+    SUSPENDED.write(state, &[sync], &suspension)?;
     Ok(suspension)
 }

@@ -3,7 +3,8 @@
 use std::sync::Arc;
 
 use super::plan::{Format, show};
-use super::session::{Answer, Prepared, Ready, Selection, Session, question, unusable};
+use super::session::{Prepared, Ready, Selection, Session, question};
+use super::suspend::hold;
 use super::{Context, EXIT_FAILED, EXIT_HELD, Failure, complain, worst};
 use crate::config::settings;
 use crate::report::{Mode, Report, text};
@@ -35,7 +36,7 @@ pub(super) type Code = fn(&Report) -> u8;
 #[derive(Debug, clap::Args)]
 pub(super) struct Manner {
     #[command(flatten)]
-    pub(super) how: How,
+    how: How,
     /// Run a round of a suspended sync all the same; it stays suspended.
     #[arg(long, requires = "reason")]
     even_if_suspended: bool,
@@ -49,20 +50,13 @@ pub(super) struct Manner {
 pub(super) struct How {
     /// Do not ask.
     #[arg(long, short)]
-    pub(super) yes: bool,
+    yes: bool,
     /// Do not wait until what was changed is healthy.
     #[arg(long)]
-    pub(super) no_wait: bool,
+    no_wait: bool,
     /// The output format of the report.
     #[arg(long, value_name = "FORMAT", default_value = "text")]
     pub(super) format: Format,
-}
-
-impl How {
-    /// Returns how reports are printed.
-    pub(super) fn format(&self) -> Format {
-        self.format
-    }
 }
 
 /// Runs the command.
@@ -78,11 +72,9 @@ pub(super) fn rounds(
     args: &Manner,
     (takes_over, code): (bool, Code),
 ) -> Result<u8, Failure> {
-    let config = context.load()?;
-    context.log_quietly(&config)?;
-    let session = Session::new(context, &config)?;
-    let _lock = session.state.lock().map_err(|error| unusable(&error))?;
-    let installation = session.state.make_installation().map_err(|error| unusable(&error))?;
+    let session = Session::open(context)?;
+    let _lock = session.state.lock()?;
+    let installation = session.state.make_installation()?;
     let mut ready = session.prepare(selection, &installation)?;
     for prepared in ready.rounds.iter_mut().filter(|_| takes_over) {
         prepared.order.settings.adopt.adopt_from_deployers();
@@ -123,6 +115,20 @@ pub(super) fn carry_out(
     Ok(worst(codes))
 }
 
+/// Runs a round of something else than what the source says, keeps what it changes, and suspends its sync.
+pub(super) fn round_back(
+    context: &Context,
+    how: &How,
+    session: &Session<'_>,
+    mut prepared: Prepared,
+) -> Result<u8, Failure> {
+    prepared.order.keep_in(session.archive()?);
+    let (sync, reason) = (prepared.order.sync.clone(), prepared.order.cause.clone().unwrap_or_default());
+    let report = round(context, how, session, &mut prepared, || hold(context, &session.state, &sync, &reason))?;
+    session.send();
+    Ok(report.map_or(EXIT_FAILED, |report| report.exit_code()))
+}
+
 /// Says that a sync is suspended; `None` if it is not, or shall have a round all the same.
 fn rests(args: &Manner, session: &Session<'_>, prepared: &mut Prepared) -> Option<u8> {
     match (suspended(session, &prepared.order.sync)?, &args.reason) {
@@ -149,7 +155,9 @@ fn suspended(session: &Session<'_>, sync: &str) -> Option<Failure> {
             let hint = format!("{ends}; --even-if-suspended --reason TEXT is one round all the same");
             Some(Failure { code: EXIT_HELD, message, hint: Some(hint) })
         }
-        Err(error) => Some(unusable(&error).hint(format!("`gatewright resume {sync}` or `suspend` writes it again"))),
+        Err(error) => {
+            Some(Failure::from(error).hint(format!("`gatewright resume {sync}` or `suspend` writes it again")))
+        }
     }
 }
 
@@ -202,5 +210,5 @@ fn agrees(context: &Context, session: &Session<'_>, prepared: &Prepared) -> bool
     }
     let look = text::Look { color: context.color, verbose: false };
     question::put(&format!("{}\nApply these changes? Only \"yes\" will be accepted: ", text::write(&plan, look)));
-    session.ask() == Answer::Yes
+    session.ask_for("yes")
 }

@@ -10,13 +10,13 @@ use gatewright_engine::relations::{Branch, branches};
 use gatewright_engine::unit::Unit;
 use serde_json::{Value, json};
 
+use super::inventory::failed;
 use super::plan::Format;
-use super::session::{Prepared, Selection, Session, parse_unit, unusable};
+use super::session::{Prepared, Selection, Session, parse_unit};
 use super::{Context, Failure, print, print_json, worst};
-use crate::cluster::{Cluster, ClusterError};
+use crate::cluster::Cluster;
 use crate::desired::capabilities;
 use crate::desired::rendering::Want;
-use crate::desired::rendering::work::RenderingError;
 use crate::reconcile::model::Order;
 use look::{Node, look};
 
@@ -51,25 +51,22 @@ struct Found {
 
 /// Runs the command.
 pub(super) fn run(context: &Context, args: &Args) -> Result<u8, Failure> {
-    let config = context.load()?;
-    context.log_quietly(&config)?;
-    let session = Session::new(context, &config)?;
-    let installation = session.state.installation().map_err(|error| unusable(&error))?.unwrap_or_default();
+    let session = Session::open(context)?;
+    let installation = session.state.installation()?.unwrap_or_default();
     let (sync, cluster, only) = (args.sync.clone(), args.cluster.clone(), args.only.clone());
     let ready = session.prepare(&Selection { sync, cluster, only, full: false }, &installation)?;
     let (mut codes, mut found) = (ready.codes, Vec::new());
     for Prepared { order, wanted, .. } in &ready.rounds {
         for (name, cluster) in &order.clusters {
             let Some(want) = wanted.get(name).cloned() else { continue };
-            match session.block_on(on(cluster.as_ref(), want, order)) {
+            match session.block_on(on((name, cluster.as_ref()), want, order)) {
                 Ok(specs) => found.extend(specs.into_iter().map(|(spec, nodes)| Found {
                     sync: order.sync.clone(),
                     cluster: name.clone(),
                     spec,
                     nodes,
                 })),
-                Err(Trouble::Cluster(error)) => codes.push(super::inventory::failed(name, &error).tell()),
-                Err(Trouble::Rendering(error)) => codes.push(Failure::of(&error).hint(error.hint()).tell()),
+                Err(failure) => codes.push(failure.tell()),
             }
         }
     }
@@ -83,19 +80,17 @@ pub(super) fn run(context: &Context, args: &Args) -> Result<u8, Failure> {
     Ok(worst(codes))
 }
 
-/// The reason why nothing can be shown of a cluster.
-enum Trouble {
-    Cluster(ClusterError),
-    /// There is no rendering.
-    Rendering(RenderingError),
-}
-
 /// Finds the specs that are wanted on a cluster, or some of them, with their objects there.
-async fn on(cluster: &dyn Cluster, mut want: Want, order: &Order) -> Result<Vec<(ObjectId, Vec<Node>)>, Trouble> {
-    capabilities::complete([&mut want], cluster).await.map_err(Trouble::Cluster)?;
-    let rendering = want.rendering().await.map_err(Trouble::Rendering)?;
+async fn on(
+    (name, cluster): (&str, &dyn Cluster),
+    mut want: Want,
+    order: &Order,
+) -> Result<Vec<(ObjectId, Vec<Node>)>, Failure> {
+    let fail = |error| failed(name, &error);
+    capabilities::complete([&mut want], cluster).await.map_err(fail)?;
+    let rendering = want.rendering().await.map_err(|error| Failure::of(&error).hint(error.hint()))?;
     let is_chosen = |unit: &&Unit| order.only.as_ref().is_none_or(|only| only.contains(&unit.id));
-    look(cluster, rendering.units.iter().filter(is_chosen), &order.kinds).await.map_err(Trouble::Cluster)
+    look(cluster, rendering.units.iter().filter(is_chosen), &order.kinds).await.map_err(fail)
 }
 
 fn text(found: &[Found], kinds: &kinds::Table) -> String {

@@ -6,10 +6,9 @@ use gatewright_engine::error::Chain;
 use gatewright_engine::plan::restore::{Change, Deed, candidates};
 
 use super::plan::show;
-use super::session::{Prepared, Session, locked};
-use super::suspend::hold;
-use super::sync::{How, round};
-use super::{Context, EXIT_FAILED, Failure, complain, print};
+use super::session::{Prepared, Session, is_chosen};
+use super::sync::{How, round_back};
+use super::{Context, EXIT_FAILED, Failure, complain, find_name, print};
 use crate::config::did_you_mean;
 use crate::history::archive::runs::{self, Outline, Recorded};
 use crate::history::archive::vault::Vault;
@@ -43,9 +42,7 @@ pub(super) struct Args {
 
 /// Runs the command.
 pub(super) fn run(context: &Context, args: &Args) -> Result<u8, Failure> {
-    let config = context.load()?;
-    context.log_quietly(&config)?;
-    let session = Session::new(context, &config)?;
+    let session = Session::open(context)?;
     let known = runs::list(&session.state.path(runs::FOLDER));
     let Some(written) = &args.run else { return list(&session, &known) };
     let run = find(written, &known)?;
@@ -54,28 +51,23 @@ pub(super) fn run(context: &Context, args: &Args) -> Result<u8, Failure> {
     if !args.dry_run {
         wait_for(&session, &vault, run)?;
     }
-    let recorded = runs::read(&vault, run).map_err(|error| locked(&error))?;
-    let mut prepared = prepare(&session, run, recorded, &args.cluster)?;
+    let recorded = runs::read(&vault, run)?;
+    let prepared = prepare(&session, run, recorded, &args.cluster)?;
     let plan = session.round(&prepared, Mode::Plan);
     if args.dry_run || !plan.has_changes() {
-        show(context, &plan, args.how.format(), false);
+        show(context, &plan, args.how.format, false);
         let is_known = plan.clusters.values().all(|cluster| cluster.state == ClusterState::Planned);
         if is_known && !plan.has_changes() {
             complain("gatewright: there is nothing to undo\n");
         }
         return Ok(plan.exit_code());
     }
-    prepared.order.keep_in(session.archive()?);
-    let (sync, reason) = (prepared.order.sync.clone(), format!("undo of {run}"));
-    let suspend = || hold(context, &session.state, &sync, &reason);
-    let report = round(context, &args.how, &session, &mut prepared, suspend)?;
-    session.send();
-    Ok(report.map_or(EXIT_FAILED, |report| report.exit_code()))
+    round_back(context, &args.how, &session, prepared)
 }
 
 /// A round that is still under way has not written down all that it does.
 fn wait_for(session: &Session<'_>, vault: &Vault, run: &str) -> Result<(), Failure> {
-    let outline = runs::outline(vault, run).map_err(|error| locked(&error))?;
+    let outline = runs::outline(vault, run)?;
     match outline.values().next() {
         Some(first) => session.lock_rounds(&first.about.sync, outline.keys()).map(drop),
         None => Ok(()),
@@ -84,19 +76,12 @@ fn wait_for(session: &Session<'_>, vault: &Vault, run: &str) -> Result<(), Failu
 
 /// Finds the one run whose name begins so.
 fn find<'a>(written: &str, known: &'a [String]) -> Result<&'a str, Failure> {
-    let mut fitting = known.iter().filter(|run| run.starts_with(written));
-    match (known.iter().find(|run| *run == written).or_else(|| fitting.next()), fitting.next()) {
-        (Some(run), None) => Ok(run),
-        (Some(run), Some(_)) if run == written => Ok(run),
-        (Some(_), Some(_)) => Err(Failure::usage(format!("more than one run begins with {written:?}"))
-            .hint("`gatewright undo` without a name lists them")),
-        (None, _) => {
-            let hint = did_you_mean(written, known.iter().map(String::as_str));
-            let failure = Failure::usage(format!("there is no record of a run {written:?}"));
-            Err(failure
-                .hint(format!("{hint}; runs that changed nothing leave none, and old ones are deleted (undo.keep)")))
-        }
-    }
+    let found = find_name(written, known, "run", "`gatewright undo` without a name lists them")?;
+    found.map(String::as_str).ok_or_else(|| {
+        let hint = did_you_mean(written, known.iter().map(String::as_str));
+        let why = "runs that changed nothing leave none, and old ones are deleted (undo.keep)";
+        Failure::usage(format!("there is no record of a run {written:?}")).hint(format!("{hint}; {why}"))
+    })
 }
 
 fn list(session: &Session<'_>, known: &[String]) -> Result<u8, Failure> {
@@ -140,7 +125,7 @@ fn prepare(session: &Session<'_>, run: &str, mut clusters: Recorded, only: &[Str
         let hint = did_you_mean(lost, clusters.keys().map(String::as_str));
         return Err(Failure::usage(format!("run {run} has changed nothing on cluster {lost:?}")).hint(hint));
     }
-    clusters.retain(|name, _| only.is_empty() || only.contains(name));
+    clusters.retain(|name, _| is_chosen(only, name));
     let Some((about, _)) = clusters.values().next() else {
         return Err(Failure::usage(format!("run {run} has changed nothing")));
     };

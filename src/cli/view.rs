@@ -36,7 +36,7 @@ impl View {
             Self::Text | Self::Json => {}
             Self::Markdown => emit(&markdown::write(reports, markdown::ROOM)),
             Self::Html => stream(|out| html::write(reports, out)),
-            Self::Junit => stream(|out| junit::write_to(reports, out)),
+            Self::Junit => stream(|out| junit::write(reports, out)),
         }
     }
 }

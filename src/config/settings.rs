@@ -4,7 +4,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 use std::time::Duration;
 
-use gatewright_engine::selector::ClusterSelector;
+use gatewright_engine::plan::policies::{Adopt, MaxDelete};
+use gatewright_engine::selector::{ClusterFacts, ClusterSelector};
 use gatewright_engine::spec::overlay::Bound;
 use gatewright_packs::{agentgateway, dynamo, kgateway, kserve};
 use schemars::JsonSchema;
@@ -52,6 +53,14 @@ pub struct Settings {
     pub pack_folders: Vec<PathBuf>,
     /// Settings of packs.
     pub packs: PackSettings,
+}
+
+impl Settings {
+    /// Returns the clusters that a sync selects, by name.
+    pub fn clusters_of(&self, sync: &SyncSettings) -> BTreeMap<&str, &ClusterSettings> {
+        let clusters = self.clusters.iter().filter(|(name, cluster)| sync.clusters.selects(name, &cluster.labels));
+        clusters.map(|(name, cluster)| (name.as_str(), cluster)).collect()
+    }
 }
 
 /// Reports of rounds.
@@ -111,6 +120,13 @@ pub struct ClusterSettings {
     pub directory: Option<DirectoryTarget>,
     /// For selectors of syncs.
     pub labels: BTreeMap<String, String>,
+}
+
+impl ClusterSettings {
+    /// Returns what overlays can know of the cluster before it is asked.
+    pub fn facts(&self, name: &str) -> ClusterFacts {
+        ClusterFacts { name: name.to_owned(), labels: self.labels.clone(), capabilities: None }
+    }
 }
 
 /// A directory that receives manifests.
@@ -266,7 +282,7 @@ pub struct Moved {
 #[serde(rename_all = "camelCase", deny_unknown_fields, default)]
 pub struct AdoptSettings {
     /// When an existing object without our mark may become ours.
-    pub policy: AdoptPolicy,
+    pub policy: Adopt,
     /// Whether such an object is deleted when it is not wanted any more; otherwise it stays.
     pub prune: bool,
     /// Whether Gateways that a deployer in the cluster provisions are adopted from it.
@@ -278,25 +294,10 @@ impl AdoptSettings {
     /// them and nobody has marked.
     pub fn adopt_from_deployers(&mut self) {
         self.deployer = true;
-        if self.policy == AdoptPolicy::Confirm {
-            self.policy = AdoptPolicy::IfUnowned;
+        if self.policy == Adopt::Confirm {
+            self.policy = Adopt::IfUnowned;
         }
     }
-}
-
-/// When an existing object without our mark may become ours.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case")]
-pub enum AdoptPolicy {
-    /// Not at all.
-    Never,
-    /// If nobody else has marked it, and a person has approved it.
-    #[default]
-    Confirm,
-    /// If nobody else has marked it.
-    IfUnowned,
-    /// Even if it belongs to another tool.
-    Always,
 }
 
 /// The rules for what may be deleted.
@@ -339,29 +340,8 @@ pub struct RecreateSettings {
 
 impl Default for PruneSettings {
     fn default() -> Self {
-        Self {
-            enabled: true,
-            max_delete: MaxDelete::default(),
-            allow_empty: false,
-            confirm: ConfirmSettings::default(),
-        }
-    }
-}
-
-/// The most that may be deleted at once.
-#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase", deny_unknown_fields, default)]
-pub struct MaxDelete {
-    /// Units (Gateways).
-    pub units: usize,
-    /// Percent of the units that are owned; counts only from three deleted units on.
-    #[schemars(range(min = 0, max = 100))]
-    pub percent: usize,
-}
-
-impl Default for MaxDelete {
-    fn default() -> Self {
-        Self { units: 5, percent: 25 }
+        let (max_delete, confirm) = (MaxDelete::default(), ConfirmSettings::default());
+        Self { enabled: true, max_delete, allow_empty: false, confirm }
     }
 }
 
@@ -381,12 +361,8 @@ pub struct WaitSettings {
 
 impl Default for WaitSettings {
     fn default() -> Self {
-        Self {
-            enabled: true,
-            timeout: Period(Duration::from_mins(10)),
-            model_timeout: Period(Duration::from_mins(30)),
-            load_balancer: false,
-        }
+        let (timeout, model_timeout) = (Period(Duration::from_mins(10)), Period(Duration::from_mins(30)));
+        Self { enabled: true, timeout, model_timeout, load_balancer: false }
     }
 }
 

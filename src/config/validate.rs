@@ -1,6 +1,6 @@
 //! Checks of settings that a schema cannot express: names that lead somewhere, choices of exactly one, paths.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Component, Path, PathBuf};
 use std::time::Duration;
@@ -98,9 +98,17 @@ struct Checks<'a> {
 }
 
 impl Checks<'_> {
-    fn problem(&mut self, path: &[&str], message: String, hint: Option<String>) {
+    fn problem(&mut self, path: &[&str], message: String, hint: Option<&str>) {
         let place = self.reader.place(self.root, path);
-        self.problems.push(Problem { hint, ..Problem::file(place, message) });
+        self.problems.push(Problem { hint: hint.map(str::to_owned), ..Problem::file(place, message) });
+    }
+
+    /// Notes that a source or cluster is of two kinds, or of none.
+    fn not_one(&mut self, path: [&str; 2], kind: &str, has_both: bool, hint: &str) {
+        let (what, [section, name]) = (path[0].trim_end_matches('s'), path);
+        let (both, hint) = if has_both { ("both", "remove one of the two") } else { ("neither", hint) };
+        let and = if has_both { "and" } else { "nor" };
+        self.problem(&[section, name], format!("{what} {name:?} has {both} {kind} {and} directory"), Some(hint));
     }
 
     fn names<'a>(&mut self, section: &str, names: impl Iterator<Item = &'a String>) {
@@ -113,7 +121,7 @@ impl Checks<'_> {
         let is_valid = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-';
         if name.is_empty() || name.len() > MAX_NAME || !name.chars().all(is_valid) {
             let hint = format!("write up to {MAX_NAME} lower-case letters, digits and dashes");
-            self.problem(&[section, &[name]].concat(), format!("{name:?} cannot be the name of a {what}"), Some(hint));
+            self.problem(&[section, &[name]].concat(), format!("{name:?} cannot be the name of a {what}"), Some(&hint));
         }
     }
 
@@ -121,12 +129,12 @@ impl Checks<'_> {
         let place = ["reports", "webhooks", name];
         self.credentials(&place, webhook.resolve(paths));
         if let Err(conflict) = webhook.check() {
-            self.problem(&place, format!("webhook {name:?}: {conflict}"), conflict.hint().map(str::to_owned));
+            self.problem(&place, format!("webhook {name:?}: {conflict}"), conflict.hint());
         }
         for sync in webhook.syncs.iter().flatten().filter(|sync| !syncs.contains(&sync.as_str())) {
             let hint = did_you_mean(sync, syncs.iter().copied());
             let place = ["reports", "webhooks", name, "syncs"];
-            self.problem(&place, format!("there is no sync {sync:?}"), Some(hint));
+            self.problem(&place, format!("there is no sync {sync:?}"), Some(&hint));
         }
     }
 
@@ -137,19 +145,19 @@ impl Checks<'_> {
             return;
         };
         let message = format!("the log level {part:?} is not known");
-        let hint = Some("write off, error, warn, info, debug or trace, or module=level".to_owned());
+        let hint = "write off, error, warn, info, debug or trace, or module=level";
         let variable = "GATEWRIGHT_LOG_LEVEL";
         if environment.overrides.iter().any(|(name, _)| *name == variable) {
-            self.problems.push(Problem { hint, ..Problem::file(Place::file(variable), message) });
+            self.problems.push(Problem::file(Place::file(variable), message).hint(hint));
         } else {
-            self.problem(&["log", "level"], message, hint);
+            self.problem(&["log", "level"], message, Some(hint));
         }
     }
 
     fn source(&mut self, name: &str, source: &mut SourceSettings, paths: &Paths) {
         if source.poll.is_some_and(|poll| poll.0 < SHORTEST_POLL) {
             let message = format!("source {name:?} would be asked more often than once a second");
-            self.problem(&["sources", name, "poll"], message, Some("30s is the default".to_owned()));
+            self.problem(&["sources", name, "poll"], message, Some("30s is the default"));
         }
         match (&mut source.git, &mut source.directory) {
             (Some(git), None) => {
@@ -166,14 +174,7 @@ impl Checks<'_> {
                     self.problem(&["sources", name, "directory", "timeout"], message, None);
                 }
             }
-            (Some(_), Some(_)) => {
-                let message = format!("source {name:?} has both git and directory");
-                self.problem(&["sources", name], message, Some("remove one of the two".to_owned()));
-            }
-            (None, None) => {
-                let message = format!("source {name:?} has neither git nor directory");
-                self.problem(&["sources", name], message, Some("add one of the two".to_owned()));
-            }
+            (git, _) => self.not_one(["sources", name], "git", git.is_some(), "add one of the two"),
         }
     }
 
@@ -188,14 +189,9 @@ impl Checks<'_> {
                 }
             }
             (None, Some(directory)) => directory.path = plain(&paths.base.join(&directory.path)),
-            (Some(_), Some(_)) => {
-                let message = format!("cluster {name:?} has both kubeconfig and directory");
-                self.problem(&["clusters", name], message, Some("remove one of the two".to_owned()));
-            }
-            (None, None) => {
-                let message = format!("cluster {name:?} has neither kubeconfig nor directory");
-                let hint = "add one of the two; kubeconfig: {} takes the file that kubectl would take".to_owned();
-                self.problem(&["clusters", name], message, Some(hint));
+            (kubeconfig, _) => {
+                let hint = "add one of the two; kubeconfig: {} takes the file that kubectl would take";
+                self.not_one(["clusters", name], "kubeconfig", kubeconfig.is_some(), hint);
             }
         }
     }
@@ -209,14 +205,14 @@ impl Checks<'_> {
             let Some((other, _)) = alias else { continue };
             let message =
                 format!("clusters {other:?} and {name:?} share a directory, or one lies in that of the other");
-            let hint = "give each a directory of its own, or have the syncs of both select one of the two".to_owned();
+            let hint = "give each a directory of its own, or have the syncs of both select one of the two";
             self.problem(&["clusters", name, "directory", "path"], message, Some(hint));
         }
     }
 
     fn credentials(&mut self, path: &[&str], result: Result<(), NoCredentials>) {
         if let Err(error) = result {
-            let hint = "add LoadCredential=NAME:PATH to the unit, or write a path here".to_owned();
+            let hint = "add LoadCredential=NAME:PATH to the unit, or write a path here";
             self.problem(path, error.to_string(), Some(hint));
         }
     }
@@ -235,19 +231,17 @@ impl Checks<'_> {
             let place = ["syncs", name, "clusters", "names"];
             let items = self.root.at(place).map(Node::items).unwrap_or_default();
             let index = items.iter().position(|node| node.as_str() == Some(cluster)).unwrap_or_default().to_string();
-            let path: Vec<&str> = place.into_iter().chain([index.as_str()]).collect();
-            self.unknown(&path, "cluster", cluster, &settings.clusters);
+            self.unknown(&[&place[..], &[&index]].concat(), "cluster", cluster, &settings.clusters);
         }
-        let selects = |(name, cluster): (&String, &ClusterSettings)| sync.clusters.selects(name, &cluster.labels);
-        if lost.is_empty() && !settings.clusters.iter().any(selects) {
-            let hint = "name clusters, or select them by matchLabels".to_owned();
+        if lost.is_empty() && settings.clusters_of(sync).is_empty() {
+            let hint = "name clusters, or select them by matchLabels";
             self.problem(&["syncs", name, "clusters"], format!("sync {name:?} selects no cluster"), Some(hint));
         }
         self.field_paths(name, sync);
         self.allow(name, sync);
         self.moved(name, sync, settings);
         if let Err(error) = Schedule::parse(&sync.schedule) {
-            self.problem(&["syncs", name, "schedule"], Chain(&error).to_string(), error.hint());
+            self.problem(&["syncs", name, "schedule"], Chain(&error).to_string(), error.hint().as_deref());
         }
     }
 
@@ -255,16 +249,15 @@ impl Checks<'_> {
         let lists = [("kinds", Some(&sync.allow.kinds)), ("clusterKinds", sync.allow.cluster_kinds.as_ref())];
         for (field, kinds) in lists {
             for error in kinds.into_iter().flatten().filter_map(|kind| kind.parse::<KindName>().err()) {
-                let hint =
-                    "write Deployment, Deployment.apps, Service.core for a group without a name, or *".to_owned();
+                let hint = "write Deployment, Deployment.apps, Service.core for a group without a name, or *";
                 self.problem(&["syncs", name, "allow", field], error.to_string(), Some(hint));
             }
         }
         for path in sync.overlays.paths.iter().flatten() {
             if path.is_empty() || path.starts_with('/') || path.split('/').any(|part| part == "..") {
-                let hint = "write it from the root of the source, such as platform/overlays, or . for all".to_owned();
-                let message = format!("{path:?} is no folder of a source");
-                self.problem(&["syncs", name, "overlays", "paths"], message, Some(hint));
+                let hint = "write it from the root of the source, such as platform/overlays, or . for all";
+                let place = ["syncs", name, "overlays", "paths"];
+                self.problem(&place, format!("{path:?} is no folder of a source"), Some(hint));
             }
         }
     }
@@ -283,7 +276,7 @@ impl Checks<'_> {
 
     fn field_path(&mut self, place: &[&str], path: &str) {
         if let Err(message) = FieldPath::parse(path) {
-            let hint = "write it as in a plan: spec.template.spec.containers[envoy].image".to_owned();
+            let hint = "write it as in a plan: spec.template.spec.containers[envoy].image";
             self.problem(place, message, Some(hint));
         }
     }
@@ -291,12 +284,9 @@ impl Checks<'_> {
     /// Checks the former names of a sync: what one name gives up another may take; a name that is in use gives up
     /// nothing.
     fn moved(&mut self, name: &str, sync: &SyncSettings, settings: &Settings) {
-        let on = |sync: &SyncSettings| -> BTreeSet<String> {
-            let clusters = settings.clusters.iter();
-            let selected = clusters.filter(|(name, cluster)| sync.clusters.selects(name, &cluster.labels));
-            selected.map(|(name, _)| name.clone()).collect()
-        };
-        let shares = |other: &SyncSettings| on(sync).intersection(&on(other)).next().cloned();
+        let own = settings.clusters_of(sync);
+        let shares =
+            |other: &SyncSettings| settings.clusters_of(other).into_keys().find(|cluster| own.contains_key(cluster));
         for (index, moved) in sync.moved.iter().enumerate() {
             let from = &moved.from;
             let takes = |other: &SyncSettings| other.moved.iter().any(|other| other.from == *from);
@@ -313,13 +303,13 @@ impl Checks<'_> {
             } else {
                 continue;
             };
-            let hint = "name a sync that is gone; what moves between two that stay needs no setting".to_owned();
+            let hint = "name a sync that is gone; what moves between two that stay needs no setting";
             self.problem(&["syncs", name, "moved", &index.to_string(), "from"], message, Some(hint));
         }
     }
 
     fn unknown<T>(&mut self, path: &[&str], what: &str, name: &str, known: &BTreeMap<String, T>) {
         let hint = did_you_mean(name, known.keys().map(String::as_str));
-        self.problem(path, format!("there is no {what} {name:?}"), Some(hint));
+        self.problem(path, format!("there is no {what} {name:?}"), Some(&hint));
     }
 }

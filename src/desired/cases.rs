@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use gatewright_engine::object::{Object, ObjectId};
+use gatewright_engine::object::ObjectId;
 use gatewright_engine::pack::Packs;
 use gatewright_engine::selector::{Capabilities, ClusterFacts};
 use gatewright_engine::tree::{ReadError, Tree};
@@ -17,6 +17,7 @@ use gatewright_engine::unit::{self, Options, Rendering};
 use gatewright_engine::yaml::{self, Node, YamlError};
 
 use crate::config::packs::{Folders, PackConfig, UnusablePack, build};
+use crate::desired::rendering::in_order;
 
 /// The folder with the specs of a case.
 pub const SPECS: &str = "in";
@@ -91,15 +92,8 @@ impl Case {
     }
 
     fn objects(&self) -> String {
-        let (kinds, mut documents) = (self.packs.table(), Vec::new());
-        let mut units: Vec<_> = self.rendering.units.iter().collect();
-        units.sort_by_key(|unit| (kinds.wave(&unit.id), &unit.id));
-        for unit in units {
-            let mut objects: Vec<&Object> = unit.all().collect();
-            objects.sort_by_key(|object| (kinds.order(object.id()), object.id()));
-            documents.extend(objects.into_iter().map(|object| yaml::to_string(object.body())));
-        }
-        documents.join("---\n")
+        let objects = in_order(&self.rendering, self.packs.table()).into_iter();
+        objects.map(|(_, object)| yaml::to_string(object.body())).collect::<Vec<_>>().join("---\n")
     }
 
     fn units(&self) -> String {

@@ -10,15 +10,16 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use gatewright_engine::explain::{Origins, Questions};
+use gatewright_engine::kinds;
 use gatewright_engine::marks::Marker;
-use gatewright_engine::object::ObjectId;
+use gatewright_engine::object::{Object, ObjectId};
 use gatewright_engine::overlay::Variant;
 use gatewright_engine::pack::Packs;
 use gatewright_engine::pack::manifest::Manifest;
 use gatewright_engine::problem::{Place, Problem};
 use gatewright_engine::selector::{Capabilities, ClusterFacts};
 use gatewright_engine::unit::marked::Marked;
-use gatewright_engine::unit::{Options, Rendering, Source};
+use gatewright_engine::unit::{Options, Rendering, Source, Unit};
 
 use crate::config::Config;
 use crate::config::settings::{SpecsMode, SyncSettings, Unclaimed};
@@ -63,18 +64,14 @@ impl Want {
 
     /// Names everything that it depends on; `None` if that is not known.
     pub fn key(&self) -> Option<String> {
-        match self {
-            Self::Ready(_) => None,
-            Self::Later { renderings, snapshot, cluster } => Some(renderings.key(snapshot, cluster)),
-        }
+        let Self::Later { renderings, snapshot, cluster } = self else { return None };
+        Some(renderings.key(snapshot, cluster))
     }
 
     /// Returns what those packs say of themselves that want to know what the cluster can do.
     pub fn asking(&self) -> Vec<Arc<Manifest>> {
-        match self {
-            Self::Ready(_) => Vec::new(),
-            Self::Later { renderings, snapshot, .. } => renderings.asking(snapshot),
-        }
+        let Self::Later { renderings, snapshot, .. } = self else { return Vec::new() };
+        renderings.asking(snapshot)
     }
 
     /// Adds what the cluster can do.
@@ -91,26 +88,18 @@ impl Want {
             Self::Later { renderings, snapshot, cluster } => renderings.of(snapshot, cluster).await,
         }
     }
-}
 
-impl Want {
     /// Returns what it has in common with clusters on which the same is wanted; `None` of what was rendered before its
     /// source was known, or if its source cannot be read.
     pub async fn variant(&self) -> Option<Variant> {
-        match self {
-            Self::Ready(_) => None,
-            Self::Later { renderings, snapshot, cluster } => {
-                renderings.read(snapshot).await.ok().map(|reading| reading.variant(cluster))
-            }
-        }
+        let Self::Later { renderings, snapshot, cluster } = self else { return None };
+        renderings.read(snapshot).await.ok().map(|reading| reading.variant(cluster))
     }
 
     /// Says where in the source fields of objects come from; nothing of what was rendered before its source was known.
     pub async fn origins(&self, questions: Questions) -> Origins {
-        match self {
-            Self::Ready(_) => Origins::new(),
-            Self::Later { renderings, snapshot, cluster } => renderings.origins(snapshot, cluster, questions).await,
-        }
+        let Self::Later { renderings, snapshot, cluster } = self else { return Origins::new() };
+        renderings.origins(snapshot, cluster, questions).await
     }
 }
 
@@ -182,47 +171,33 @@ impl Reading {
         }
         rendering
     }
-
-    /// Renders it for clusters, once for each variant.
-    pub fn render_all(&self, packs: &Packs, clusters: impl IntoIterator<Item = ClusterFacts>) -> Rendered {
-        once_each(clusters, |cluster| self.variant(cluster), |cluster| self.render(packs, cluster))
-    }
 }
 
 /// Renders specs for clusters, once for each variant; without clusters once, under the overlays for all.
 pub fn render_all(source: &Source, packs: &Packs, clusters: impl IntoIterator<Item = ClusterFacts>) -> Rendered {
     let render = |cluster: Option<&ClusterFacts>| {
-        source.render(packs, &Options { cluster: cluster.cloned(), ..Options::default() })
+        Arc::new(source.render(packs, &Options { cluster: cluster.cloned(), ..Options::default() }))
     };
-    let of = |cluster: &ClusterFacts| source.overlays.variant(Some(cluster));
-    let wanted = once_each(clusters, of, |cluster| render(Some(cluster)));
-    if wanted.is_empty() { Rendered::from([(String::new(), Arc::new(render(None)))]) } else { wanted }
+    let (mut variants, mut wanted) = (BTreeMap::new(), Rendered::new());
+    for cluster in clusters {
+        let variant = source.overlays.variant(Some(&cluster));
+        let rendering = Arc::clone(variants.entry(variant).or_insert_with(|| render(Some(&cluster))));
+        wanted.insert(cluster.name, rendering);
+    }
+    if wanted.is_empty() { Rendered::from([(String::new(), render(None))]) } else { wanted }
 }
 
-fn once_each(
-    clusters: impl IntoIterator<Item = ClusterFacts>,
-    variant: impl Fn(&ClusterFacts) -> Variant,
-    render: impl Fn(&ClusterFacts) -> Rendering,
-) -> Rendered {
-    let mut variants = BTreeMap::new();
-    let mut wanted = Rendered::new();
-    for cluster in clusters {
-        let rendering = variants.entry(variant(&cluster)).or_insert_with(|| Arc::new(render(&cluster)));
-        wanted.insert(cluster.name, Arc::clone(rendering));
-    }
-    wanted
+/// Returns all objects with their units, in the order in which they are applied.
+pub fn in_order<'a>(rendering: &'a Rendering, kinds: &kinds::Table) -> Vec<(&'a Unit, &'a Object)> {
+    let mut objects: Vec<(&Unit, &Object)> =
+        rendering.units.iter().flat_map(|unit| unit.all().map(move |object| (unit, object))).collect();
+    objects.sort_by_key(|(unit, object)| (kinds.wave(&unit.id), &unit.id, kinds.order(object.id()), object.id()));
+    objects
 }
 
 /// Returns what overlays can know of the clusters that a sync selects.
 pub fn facts_of(config: &Config, sync: &SyncSettings) -> Vec<ClusterFacts> {
-    let clusters = config.clusters_of(sync).into_iter();
-    clusters
-        .map(|(name, settings)| ClusterFacts {
-            name: name.to_owned(),
-            labels: settings.labels.clone(),
-            ..ClusterFacts::default()
-        })
-        .collect()
+    config.clusters_of(sync).into_iter().map(|(name, settings)| settings.facts(name)).collect()
 }
 
 /// Collects what is wrong: what is wrong everywhere without the names of clusters.

@@ -13,30 +13,20 @@ use serde_json::{Value, json};
 
 use crate::cluster::SYSTEM_NAMESPACE;
 
-const RBAC: &str = "rbac.authorization.k8s.io";
+/// The group of roles and bindings.
+pub(crate) const RBAC: &str = "rbac.authorization.k8s.io";
 
 /// Kinds of RBAC to which rights are given, not only written: an API server lets nobody give what he has not himself.
 const ROLES: [&str; 2] = ["Role", "ClusterRole"];
 const BINDINGS: [&str; 2] = ["RoleBinding", "ClusterRoleBinding"];
-
-/// The subject that gets the rights.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Subject {
-    /// A user, as the API server knows it.
-    User(String),
-    /// A group.
-    Group(String),
-    /// A service account: namespace and name.
-    ServiceAccount(String, String),
-}
 
 /// The request for rights.
 #[derive(Clone, Debug)]
 pub(crate) struct Request<'a> {
     /// The sync.
     pub sync: &'a str,
-    /// The subject that gets the rights.
-    pub subject: &'a Subject,
+    /// The subject that gets the rights, as a binding names it.
+    pub subject: &'a Value,
     /// Only to look, for reports.
     pub is_read_only: bool,
     /// Whether missing namespaces are made.
@@ -139,13 +129,6 @@ fn role(request: &Request<'_>, name: &str, namespace: Option<&str>, rules: &Rule
             rule
         })
         .collect();
-    let subject = match request.subject {
-        Subject::User(name) => json!({"apiGroup": RBAC, "kind": "User", "name": name}),
-        Subject::Group(name) => json!({"apiGroup": RBAC, "kind": "Group", "name": name}),
-        Subject::ServiceAccount(namespace, name) => {
-            json!({"kind": "ServiceAccount", "namespace": namespace, "name": name})
-        }
-    };
     let (role, binding) = match namespace {
         None => ("ClusterRole", "ClusterRoleBinding"),
         Some(_) => ("Role", "RoleBinding"),
@@ -158,7 +141,10 @@ fn role(request: &Request<'_>, name: &str, namespace: Option<&str>, rules: &Rule
     let reference = json!({"apiGroup": RBAC, "kind": role, "name": name});
     [
         json!({"apiVersion": version, "kind": role, "metadata": metadata, "rules": rules}),
-        json!({"apiVersion": version, "kind": binding, "metadata": metadata, "roleRef": reference, "subjects": [subject]}),
+        json!({
+            "apiVersion": version, "kind": binding, "metadata": metadata, "roleRef": reference,
+            "subjects": [request.subject],
+        }),
     ]
 }
 

@@ -38,14 +38,12 @@ impl Siblings {
     /// A sync of which it says nothing may want anything.
     pub fn new(config: &Config, sync: &str, cluster: &str, known: &BTreeMap<String, Sibling>) -> Self {
         let others = config.settings.syncs.iter().filter(|(name, _)| *name != sync);
-        let mut syncs: BTreeMap<String, Option<Sibling>> =
-            others.clone().map(|(name, _)| (name.clone(), None)).collect();
-        for name in siblings(config, sync, cluster) {
-            let unread = || Sibling::Unread("its source has not been read".to_owned());
-            syncs.insert(name.to_owned(), Some(known.get(name).cloned().unwrap_or_else(unread)));
-        }
-        let reports = others.filter(|(_, settings)| settings.mode == Mode::Report).map(|(name, _)| name.clone());
-        Self { syncs, reports: reports.collect(), limit: None }
+        let unread = || Sibling::Unread("its source has not been read".to_owned());
+        let wants = |name: &String| known.get(name).cloned().unwrap_or_else(unread);
+        let goes_there = |settings| config.clusters_of(settings).contains_key(cluster);
+        let syncs = others.clone().map(|(name, settings)| (name.clone(), goes_there(settings).then(|| wants(name))));
+        let reports = others.clone().filter(|(_, settings)| settings.mode == Mode::Report);
+        Self { syncs: syncs.collect(), reports: reports.map(|(name, _)| name.clone()).collect(), limit: None }
     }
 
     /// Returns these syncs, which apply what they want, and nothing of a configuration.

@@ -21,7 +21,7 @@ use crate::cluster::{Cluster, ClusterError, Mode, Precondition, Reason};
 use crate::reconcile::requests::{CONCURRENCY, join_at_most};
 use crate::reconcile::wait::accepted;
 use crate::report::outcome::Outcome;
-use model::{Applied, Terms, by_unit, waves};
+use model::{Applied, Terms, grouped};
 use replace::{Removal, make, put_back, remove};
 
 /// Units at once: some more than there are requests at once, so that there is always one to send while answers are read.
@@ -40,8 +40,8 @@ pub(crate) async fn apply(cluster: &dyn Cluster, plan: &Plan, terms: Terms<'_>, 
     for step in namespaces {
         applied.record(&step.id, run.make_namespace(step).await);
     }
-    for steps in waves(others, &terms.policies.kinds).into_values() {
-        let runs = by_unit(steps).into_values().map(|steps| run.unit(steps).boxed()).collect();
+    for steps in grouped(others, |step| terms.policies.kinds.wave(&step.unit)).into_values() {
+        let runs = grouped(steps, |step| &step.unit).into_values().map(|steps| run.unit(steps).boxed()).collect();
         join_at_most(runs, UNITS).await.into_iter().for_each(|unit| applied.absorb(unit));
     }
     applied

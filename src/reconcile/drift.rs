@@ -13,15 +13,14 @@ use std::sync::Arc;
 
 use gatewright_engine::diff::Class;
 use gatewright_engine::health::Readiness;
-use gatewright_engine::mask::Masker;
 use gatewright_engine::object::{Object, ObjectId};
+use gatewright_engine::plan::Observed;
 use gatewright_engine::plan::drift::extra::{Expected, spec_of};
 use gatewright_engine::plan::drift::history::{Before, Proof, Sides, class};
 use gatewright_engine::plan::drift::standing::{Compared, Standing, wanted};
 use gatewright_engine::plan::drift::{live_digest, wanted_digest};
 use gatewright_engine::plan::policies::Policies;
 use gatewright_engine::plan::refusal::Refusal;
-use gatewright_engine::plan::{Observed, Plan};
 use gatewright_engine::problem::unreadable_files;
 use gatewright_engine::unit::{Rendering, Unit};
 
@@ -89,12 +88,8 @@ struct Writer<'a> {
 }
 
 impl Writer<'_> {
-    fn masker(&self) -> &Masker {
-        &self.settings.policies.conflicts.masker
-    }
-
     async fn report(&self, compared: Vec<Compared>, notes: Vec<String>) -> ClusterReport {
-        let mut report = ClusterReport { state: ClusterState::Compared, ..ClusterReport::of(&Plan::default()) };
+        let mut report = ClusterReport { state: ClusterState::Compared, ..ClusterReport::default() };
         report.notes = notes;
         let open = self.settings.last.as_ref().map(|last| open(&last.report)).unwrap_or_default();
         let last = self.settings.last.as_ref().filter(|_| self.settings.is_trusting);
@@ -158,7 +153,7 @@ impl Writer<'_> {
                 .push(format!("what is not in the source any more is not looked for, because {file} cannot be read"));
             return;
         }
-        let claims = self.settings.siblings.claims().await;
+        let (claims, masker) = (self.settings.siblings.claims().await, &self.settings.policies.conflicts.masker);
         let expected = Expected::of(self.rendering);
         for (id, live) in &self.observed.live {
             let traces = &self.rendering.traces;
@@ -170,7 +165,7 @@ impl Writer<'_> {
             {
                 continue;
             }
-            let sides = Sides { live: live_digest(live, self.masker()), ..Sides::default() };
+            let sides = Sides { live: live_digest(live, masker), ..Sides::default() };
             let class = self.class(id, "", &sides, None, open);
             report
                 .steps

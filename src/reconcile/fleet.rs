@@ -83,7 +83,8 @@ pub async fn run(
         cause: order.cause.clone(),
         partial,
         revision: snapshot.revision.clone(),
-        finished: finished(clock, started),
+        // The clock of a host may be set back during a round; its reports do not run backwards.
+        finished: clock.now().max(started),
         problems,
         unclaimed,
         clusters,
@@ -115,11 +116,6 @@ async fn other_cluster(cluster: &dyn Cluster, pinned: Option<&Saved>) -> Option<
     let message = format!("the plan was made for cluster {}, but {identity} answers", pinned.identity);
     let hint = "nothing was changed; check the kubeconfig, and plan again".to_owned();
     Some(ClusterReport::failed(ClusterState::Failed, message, Some(hint)))
-}
-
-/// The clock of a host may be set back during a round; its reports do not run backwards.
-fn finished(clock: &dyn Clock, started: Timestamp) -> Timestamp {
-    clock.now().max(started)
 }
 
 /// The end of the round on a cluster: the name of the cluster, what was wanted there, and the conclusion.

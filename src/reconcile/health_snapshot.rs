@@ -46,11 +46,9 @@ impl<'a> HealthSnapshots<'a> {
     }
 
     /// Returns where a Service can be reached.
-    pub(crate) fn addresses(&self, service: &ObjectId) -> Vec<String> {
-        match (self.known.get(service), self.live.get(service)) {
-            (Some(health), _) => health.addresses.clone(),
-            (None, live) => live.map(|live| addresses(live.object.body())).unwrap_or_default(),
-        }
+    fn addresses(&self, service: &ObjectId) -> Option<Vec<String>> {
+        let known = self.known.get(service).map(|health| health.addresses.clone());
+        known.or_else(|| Some(addresses(self.live.get(service)?.object.body())))
     }
 
     /// Returns what is not well of a unit as far as that was seen; of several objects the first.
@@ -77,16 +75,12 @@ impl<'a> HealthSnapshots<'a> {
         let service = unit.objects.iter().find(|object| object.id().is_a("", "Service"));
         let ports = service.and_then(|service| service.body().pointer("/spec/ports")?.as_array());
         let ports = ports.into_iter().flatten().filter_map(|port| u16::try_from(port["port"].as_u64()?).ok());
-        let addresses = service.map(|service| self.addresses(service.id()));
+        let addresses = service.and_then(|service| self.addresses(service.id()));
         UnitReport {
-            unit: unit.id.clone(),
-            state,
-            message: None,
             addresses: addresses.unwrap_or_default(),
             ports: ports.collect(),
             pods: self.pods(unit),
-            unawaited: None,
-            since: None,
+            ..UnitReport::new(unit.id.clone(), state)
         }
     }
 

@@ -16,10 +16,10 @@ use gatewright_engine::kinds;
 use gatewright_engine::marks::Marker;
 use gatewright_engine::mask::Masker;
 use gatewright_engine::object::{Object, ObjectId};
+use gatewright_engine::plan::Observed;
 use gatewright_engine::plan::policies::Policies;
 use gatewright_engine::plan::questions::Purpose;
 use gatewright_engine::plan::restore::Change;
-use gatewright_engine::plan::{Observed, Plan};
 use gatewright_engine::unit::Unit;
 use gatewright_engine::unit::addresses::Addresses;
 use gatewright_engine::unit::marked::Marked;
@@ -234,7 +234,7 @@ impl Conclusion {
 
     /// Concludes that nothing was begun, because the process is to end.
     pub fn stopped() -> Self {
-        Self::of(ClusterReport { state: ClusterState::Stopped, ..ClusterReport::of(&Plan::default()) })
+        Self::of(ClusterReport { state: ClusterState::Stopped, ..ClusterReport::default() })
     }
 
     /// Concludes that nothing could be rendered, because this program has a bug.

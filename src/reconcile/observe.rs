@@ -54,7 +54,7 @@ pub async fn observe(
     let is_open = |id: &ObjectId| !observed.live.contains_key(id) && !observed.unknown.contains_key(id);
     let missing = objects.into_iter().filter(|(id, gvk)| is_open(id) && known.contains(gvk)).collect();
     let unconfirmed = existence::unconfirmed(cluster, missing).await?;
-    get(cluster, unconfirmed, &mut observed).await?;
+    read_each(cluster, &unconfirmed, &mut observed).await?;
     namespaces(cluster, &wanted, &mut observed).await?;
     gateways::look(cluster, facts, &mut observed).await?;
     dry_run::ask(cluster, &facts.rendering.units, &facts.policies, settings.purpose(), &mut observed).await?;
@@ -133,7 +133,7 @@ async fn read(
     observed.live.retain(|id, _| objects.contains_key(id));
     objects.retain(|id, _| !observed.live.contains_key(id));
     observed.live.extend(before);
-    get(cluster, objects, observed).await
+    read_each(cluster, &objects, observed).await
 }
 
 async fn list(
@@ -152,17 +152,6 @@ async fn list(
             Err(error) => drop(only_local(error)?),
         }
     }
-    Ok(())
-}
-
-async fn get(
-    cluster: &dyn Cluster,
-    objects: BTreeMap<ObjectId, Gvk>,
-    observed: &mut Observed,
-) -> Result<(), ClusterError> {
-    let (live, unknown) = read_each(cluster, &objects).await?;
-    observed.live.extend(live);
-    observed.unknown.extend(unknown);
     Ok(())
 }
 

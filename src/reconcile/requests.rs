@@ -6,8 +6,8 @@ use futures::FutureExt;
 use futures::future::BoxFuture;
 use futures::stream::{self, StreamExt};
 use gatewright_engine::error::Chain;
-use gatewright_engine::live::Live;
 use gatewright_engine::object::{Gvk, ObjectId};
+use gatewright_engine::plan::Observed;
 
 use crate::cluster::{Cluster, ClusterError, Reason};
 
@@ -34,19 +34,19 @@ pub(crate) fn only_local(error: ClusterError) -> Result<String, ClusterError> {
     }
 }
 
-/// Reads objects one by one; returns those that are there, and why others could not be read.
+/// Reads objects one by one: those that are there, and why others could not be read.
 pub(crate) async fn read_each(
     cluster: &dyn Cluster,
     objects: &BTreeMap<ObjectId, Gvk>,
-) -> Result<(BTreeMap<ObjectId, Live>, BTreeMap<ObjectId, String>), ClusterError> {
+    observed: &mut Observed,
+) -> Result<(), ClusterError> {
     let gets = objects.iter().map(|(id, gvk)| cluster.get(gvk, id).map(move |live| (id, live)).boxed()).collect();
-    let (mut there, mut unknown) = (BTreeMap::new(), BTreeMap::new());
     for (id, live) in join_bounded(gets).await {
         match live {
-            Ok(Some(live)) => drop(there.insert(id.clone(), live)),
+            Ok(Some(live)) => drop(observed.live.insert(id.clone(), live)),
             Ok(None) => {}
-            Err(error) => drop(unknown.insert(id.clone(), only_local(error)?)),
+            Err(error) => drop(observed.unknown.insert(id.clone(), only_local(error)?)),
         }
     }
-    Ok((there, unknown))
+    Ok(())
 }

@@ -146,7 +146,7 @@ async fn first_look(cluster: &dyn Cluster, settings: &RoundSettings) -> Result<F
         rendering,
         service_addresses,
         policies,
-        owned: stores.others.with_former(&stores.own.inventory),
+        owned: stores.owned(),
         cache: last_round.map(|last_round| last_round.cache.clone()),
         metadata,
         observed: Observed::default(),

@@ -136,16 +136,8 @@ async fn look(
     Ok(())
 }
 
-/// Returns those of some objects that are not healthy, with what is wrong.
-pub(crate) fn sick(
-    objects: &BTreeMap<ObjectId, Gvk>,
-    seen: &BTreeMap<ObjectId, Live>,
-    rules: (Readiness, &kinds::Table),
-) -> Unhealthy {
-    judge(objects, seen, rules).0
-}
-
-fn judge(
+/// Returns those of some objects that are not healthy, with what is wrong, and whether one has failed for good.
+pub(crate) fn judge(
     objects: &BTreeMap<ObjectId, Gvk>,
     seen: &BTreeMap<ObjectId, Live>,
     (readiness, kinds): (Readiness, &kinds::Table),

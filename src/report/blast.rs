@@ -5,12 +5,12 @@ use std::collections::{BTreeMap, BTreeSet};
 use gatewright_engine::text::count;
 
 use super::action::StepAction;
-use super::{ClusterReport, Mode, Report, StepReport, UnitState};
-use crate::report::outcome::Outcome;
+use super::{ClusterReport, Mode, Report, UnitState};
 
 /// Says what changes, or has changed, over all clusters; `None` if nothing does.
 pub fn blast(report: &Report) -> Option<String> {
-    let reach = Reach::of(report);
+    let mut reach = Reach::default();
+    report.clusters.values().for_each(|cluster| reach.add(cluster, report.mode));
     if reach.clusters == 0 {
         return None;
     }
@@ -41,16 +41,9 @@ struct Reach {
 }
 
 impl Reach {
-    fn of(report: &Report) -> Self {
-        let mut reach = Self::default();
-        report.clusters.values().for_each(|cluster| reach.add(cluster, report.mode));
-        reach
-    }
-
     fn add(&mut self, cluster: &ClusterReport, mode: Mode) {
-        let is_over = |step: &&StepReport| mode != Mode::Apply || step.outcome == Some(Outcome::Done);
         let mut touched = BTreeSet::new();
-        for step in cluster.steps.iter().filter(|step| step.is_change()).filter(is_over) {
+        for step in cluster.changes_in(mode) {
             *self.actions.entry(step.action).or_default() += 1;
             self.rolled += usize::from(step.rolls_pods());
             touched.insert(&step.unit);
@@ -82,11 +75,10 @@ impl Reach {
 mod tests {
     use gatewright_engine::diff::Difference;
     use gatewright_engine::object::ObjectId;
-    use gatewright_engine::plan::Plan;
     use jiff::Timestamp;
 
     use super::*;
-    use crate::report::{ClusterReport, UnitReport};
+    use crate::report::{StepReport, UnitReport};
 
     fn step(unit: &str, kind: &str, action: StepAction, path: &str) -> StepReport {
         let group = |kind: &str| if kind == "Deployment" { "apps" } else { "" };
@@ -109,17 +101,8 @@ mod tests {
     }
 
     fn cluster(steps: Vec<StepReport>, units: &[&str]) -> ClusterReport {
-        let unit = |name: &&str| UnitReport {
-            unit: ObjectId::new("", "Gateway", "infra", name),
-            state: UnitState::Current,
-            message: None,
-            addresses: Vec::new(),
-            ports: Vec::new(),
-            pods: None,
-            unawaited: None,
-            since: None,
-        };
-        ClusterReport { steps, units: units.iter().map(unit).collect(), ..ClusterReport::of(&Plan::default()) }
+        let unit = |name: &&str| UnitReport::new(ObjectId::new("", "Gateway", "infra", name), UnitState::Current);
+        ClusterReport { steps, units: units.iter().map(unit).collect(), ..ClusterReport::default() }
     }
 
     #[test]

@@ -9,14 +9,9 @@ impl Report {
     /// Returns the exit code: 1 failed, 3 held, 4 a cluster unreachable, else 0; the first in this order.
     pub fn exit_code(&self) -> u8 {
         let is_broken = self.problems.iter().any(|report| report.problem.scope != Scope::Warning);
-        let codes: Vec<u8> = self.clusters.values().map(ClusterReport::exit_code).collect();
-        let has = |code: u8| codes.contains(&code);
-        match () {
-            () if is_broken || has(1) => 1,
-            () if has(3) => 3,
-            () if has(4) => 4,
-            () => 0,
-        }
+        let codes: Vec<u8> =
+            self.clusters.values().map(ClusterReport::exit_code).chain(is_broken.then_some(1)).collect();
+        [1, 3, 4].into_iter().find(|code| codes.contains(code)).unwrap_or(0)
     }
 
     /// Returns the exit code with more detail: 3 also if the sync is suspended, and 2 if something differs or would be

@@ -68,6 +68,11 @@ impl Kind {
 }
 
 impl Finding {
+    /// Tells whether it is a problem in a file.
+    pub(super) fn is_in(&self, file: &str) -> bool {
+        self.id.starts_with(&format!("problem {file} "))
+    }
+
     /// Returns it in words, and since when it is known.
     pub fn words(&self) -> String {
         format!("{} (since {})", self.what, super::trend::time(self.since))

@@ -46,7 +46,7 @@ impl ReportFormat {
             Self::Json => Ok(sanitize::write_pretty_json(report, out)?),
             Self::Text => text::write_to(report, text::Look::default(), out),
             Self::Markdown => out.write_all(markdown::write(reports, markdown::ROOM).as_bytes()),
-            Self::Junit => junit::write_to(reports, out),
+            Self::Junit => junit::write(reports, out),
             Self::Html => html::write(reports, out),
         }
     }

@@ -17,7 +17,7 @@ use tera::{Context, Tera};
 
 use super::trend::{Gone, Summary};
 use super::warnings::Warning;
-use super::{ClusterReport, ClusterState, Report};
+use super::{ClusterReport, ClusterState, Report, clusters_of};
 use crate::basics::sanitize;
 use objects::{state_of, units};
 
@@ -42,12 +42,10 @@ pub fn write(reports: &[Report], out: &mut impl Write) -> io::Result<()> {
         out.write_all(text.map_err(io::Error::other)?.as_bytes())
     };
     fill("head.html", &head(reports))?;
-    for report in reports {
-        for (name, cluster) in &report.clusters {
-            let units = units(cluster);
-            if !units.is_empty() {
-                fill("section.html", &json!({"sync": report.sync, "cluster": name, "units": units}))?;
-            }
+    for (report, name, cluster) in clusters_of(reports) {
+        let units = units(cluster);
+        if !units.is_empty() {
+            fill("section.html", &json!({"sync": report.sync, "cluster": name, "units": units}))?;
         }
     }
     fill("foot.html", &json!({"script": SCRIPT}))
@@ -62,7 +60,7 @@ fn head(reports: &[Report]) -> Value {
         let lines: Vec<String> = findings.iter().map(Gone::words).collect();
         json!({"title": title, "number": Gone::number(findings), "lines": lines})
     });
-    let clusters = reports.iter().flat_map(|report| report.clusters.iter().map(|(name, it)| row(report, name, it)));
+    let clusters = clusters_of(reports).map(|(report, name, cluster)| row(report, name, cluster));
     json!({
         "style": STYLE, "style_hash": hash(STYLE), "script_hash": hash(SCRIPT),
         "warnings": reports.iter().flat_map(Warning::all).collect::<Vec<_>>(),
@@ -92,8 +90,8 @@ fn row(report: &Report, name: &str, cluster: &ClusterReport) -> Value {
 /// Writes the choices of the filter: the clusters, kinds and states that there are.
 fn filters(reports: &[Report]) -> Value {
     let (mut clusters, mut kinds, mut states) = (BTreeSet::new(), BTreeSet::new(), BTreeSet::new());
-    for (name, cluster) in reports.iter().flat_map(|report| &report.clusters) {
-        clusters.insert(name.as_str());
+    for (_, name, cluster) in clusters_of(reports) {
+        clusters.insert(name);
         for step in &cluster.steps {
             kinds.insert(step.id.kind.as_str());
             states.insert(state_of(step));

@@ -14,7 +14,7 @@ use super::shown::{Line, Shown, Values, dated, tags};
 use super::text::why;
 use super::trend::{Gone, Summary};
 use super::warnings::Warning;
-use super::{ClusterReport, ClusterState, Report, StepReport};
+use super::{ClusterReport, ClusterState, Report, StepReport, clusters_of};
 use crate::basics::sanitize;
 use crate::report::outcome::Outcome;
 
@@ -28,34 +28,25 @@ const LAST_WORDS: usize = 200;
 pub fn write(reports: &[Report], room: usize) -> String {
     let mut page = Page { out: String::new(), room: room.saturating_sub(LAST_WORDS), left_out: 0 };
     page.out += "### gatewright\n\n";
-    for report in reports {
-        for Warning { word, place, message, .. } in Warning::all(report) {
-            page.add(&format!("- **{word}** {}: {}\n", code(&place), code(&message)));
-        }
+    for Warning { word, place, message, .. } in reports.iter().flat_map(Warning::all) {
+        page.add(&format!("- **{word}** {}: {}\n", code(&place), code(&message)));
     }
     let summary = Summary::of(reports);
     if let Some(words) = summary.words() {
         page.add(&format!("\n{words}\n"));
     }
     page.out += "\n| sync | cluster | | changes | unchanged | refused | trend |\n|---|---|---|---|---:|---:|---|\n";
-    for report in reports {
-        for (name, cluster) in &report.clusters {
-            page.add(&row(report, name, cluster));
-        }
+    for (report, name, cluster) in clusters_of(reports) {
+        page.add(&row(report, name, cluster));
     }
     page.add(&gone("Resolved", &summary.resolved));
     page.add(&gone("Not looked at", &summary.unseen));
-    for report in reports {
-        for (name, cluster) in &report.clusters {
-            for block in details(report, name, cluster) {
-                page.add(&block);
-            }
-        }
+    for block in clusters_of(reports).flat_map(|(report, name, cluster)| details(report, name, cluster)) {
+        page.add(&block);
     }
     if page.left_out > 0 {
-        page.out += "\n";
-        page.out += &count(page.left_out, "part");
-        page.out += " left out, because there is no room for more.\n";
+        let words = format!("\n{} left out, because there is no room for more.\n", count(page.left_out, "part"));
+        page.out += &words;
     }
     page.out
 }

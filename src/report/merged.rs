@@ -2,7 +2,6 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use gatewright_engine::plan::Plan;
 use gatewright_engine::problem::Problem;
 use jiff::Timestamp;
 
@@ -14,8 +13,7 @@ pub fn unknown(sync: (&str, &str), clusters: &[&str], mode: Mode, now: Timestamp
         message: "nothing is known, because there was no round yet".to_owned(),
         hint: Some(format!("is the daemon running? `gatewright plan {}` looks now", sync.0)),
     };
-    let cluster =
-        ClusterReport { state: ClusterState::Unknown, error: Some(error), ..ClusterReport::of(&Plan::default()) };
+    let cluster = ClusterReport { state: ClusterState::Unknown, error: Some(error), ..ClusterReport::default() };
     let clusters = clusters.iter().map(|name| ((*name).to_owned(), cluster.clone())).collect();
     Report { clusters, ..Report::about(sync, mode, now) }
 }

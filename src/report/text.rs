@@ -339,7 +339,8 @@ impl Writer {
     }
 }
 
-fn in_brackets(mark: Option<String>) -> String {
+/// Writes since when something is known behind it.
+pub(super) fn in_brackets(mark: Option<String>) -> String {
     mark.map(|mark| format!(" ({mark})")).unwrap_or_default()
 }
 

@@ -6,7 +6,7 @@
 #[cfg(test)]
 mod tests;
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 use gatewright_engine::object::ObjectId;
 use gatewright_engine::problem::Scope;
@@ -52,7 +52,7 @@ pub struct Change {
 /// Compares what a report says of a cluster with what was known before.
 pub fn change(before: Findings, report: &Report, name: &str) -> Change {
     let (mut now, mut change) = (finding::on(report, name), Change::default());
-    let seen = report.clusters.get(name).map(|cluster| Seen::of(report, cluster));
+    let seen = report.clusters.get(name).map(|cluster| Seen { report, cluster });
     for (id, old) in before {
         match now.remove(&id) {
             Some(found) => change.still.push(Finding { since: old.since.min(found.since), ..found }),
@@ -125,65 +125,58 @@ pub fn undated(report: &Report) -> Report {
 
 /// The part of a cluster that a round has looked at.
 struct Seen<'a> {
+    report: &'a Report,
     cluster: &'a ClusterReport,
-    /// It got far enough to see everything that it was about.
-    is_complete: bool,
-    /// It was about all that the source says.
-    is_whole: bool,
-    /// Whether what it wanted is what the source says.
-    is_of_source: bool,
-    /// The units that it was about, if it was about a part.
-    units: BTreeSet<&'a ObjectId>,
-    /// The objects of which something was refused.
-    refused: BTreeSet<&'a ObjectId>,
-    /// The files that could not be read.
-    unreadable: BTreeSet<&'a str>,
-    mode: Mode,
 }
 
-impl<'a> Seen<'a> {
-    fn of(report: &'a Report, cluster: &'a ClusterReport) -> Self {
-        let is_complete = match cluster.state {
-            ClusterState::Done | ClusterState::Planned | ClusterState::Compared | ClusterState::Held => {
-                !cluster.is_elsewhere()
-            }
-            // Single steps have failed, or all of it has.
-            ClusterState::Failed => cluster.error.is_none(),
-            ClusterState::Unreachable | ClusterState::Stopped | ClusterState::Suspended | ClusterState::Unknown => {
-                false
-            }
+impl Seen<'_> {
+    /// Tells whether a finding would be in the report if it still were there.
+    fn has_seen(&self, finding: &Finding) -> bool {
+        let Self { report, cluster } = self;
+        let has_looked = !matches!(cluster.state, ClusterState::Stopped | ClusterState::Suspended);
+        let is_about = match &finding.unit {
+            None => !report.partial,
+            Some(unit) => (!report.partial || self.is_among(unit)) && !self.passes_by(unit),
         };
-        let units = cluster.units.iter().map(|unit| &unit.unit);
-        let units = units.chain(cluster.steps.iter().map(|step| &step.unit));
-        let units = units.chain(cluster.refusals.iter().map(|refusal| &refusal.unit)).collect();
-        let lost = report.problems.iter().map(|report| &report.problem).filter(|problem| problem.scope == Scope::File);
-        Self {
-            cluster,
-            is_complete,
-            is_whole: !report.partial,
-            is_of_source: report.is_of_source(),
-            units,
-            refused: cluster.refusals.iter().map(|refusal| &refusal.id).collect(),
-            unreadable: lost.map(|problem| &*problem.place.file).collect(),
-            mode: report.mode,
+        let could_see = report.is_of_source() && self.is_complete() && is_about;
+        match finding.kind {
+            Kind::Cluster => has_looked && cluster.state != ClusterState::Unknown,
+            Kind::Source => has_looked && report.is_of_source() && !report.partial,
+            Kind::Problem => could_see && !self.unreadable().any(|file| finding.is_in(file)),
+            Kind::Hold | Kind::Refusal => could_see,
+            Kind::Unit => could_see && self.has_proven(finding),
+            // Of what is refused now nobody knows whether it still differs.
+            Kind::Step => {
+                could_see && !cluster.refusals.iter().any(|refusal| finding.object.as_ref() == Some(&refusal.id))
+            }
         }
     }
 
-    /// Tells whether a finding would be in the report if it still were there.
-    fn has_seen(&self, finding: &Finding) -> bool {
-        let has_looked = !matches!(self.cluster.state, ClusterState::Stopped | ClusterState::Suspended);
-        let is_about = match &finding.unit {
-            None => self.is_whole,
-            Some(unit) => (self.is_whole || self.units.contains(unit)) && !self.passes_by(unit),
-        };
-        match finding.kind {
-            Kind::Cluster => has_looked && self.cluster.state != ClusterState::Unknown,
-            Kind::Source => has_looked && self.is_of_source && self.is_whole,
-            Kind::Problem => self.is_of_source && self.is_complete && is_about && !self.cannot_read(finding),
-            Kind::Hold | Kind::Refusal => self.is_of_source && self.is_complete && is_about,
-            Kind::Unit => self.is_of_source && self.is_complete && is_about && self.has_proven(finding),
-            Kind::Step => self.is_of_source && self.is_complete && is_about && !self.refuses(finding),
+    /// Tells whether the round got far enough to see everything that it was about.
+    fn is_complete(&self) -> bool {
+        match self.cluster.state {
+            ClusterState::Done | ClusterState::Planned | ClusterState::Compared | ClusterState::Held => {
+                !self.cluster.is_elsewhere()
+            }
+            // Single steps have failed, or all of it has.
+            ClusterState::Failed => self.cluster.error.is_none(),
+            ClusterState::Unreachable | ClusterState::Stopped | ClusterState::Suspended | ClusterState::Unknown => {
+                false
+            }
         }
+    }
+
+    /// Tells whether the round was about a unit, where it was about a part.
+    fn is_among(&self, unit: &ObjectId) -> bool {
+        let units = self.cluster.units.iter().map(|report| &report.unit);
+        let units = units.chain(self.cluster.steps.iter().map(|step| &step.unit));
+        units.chain(self.cluster.refusals.iter().map(|refusal| &refusal.unit)).any(|known| known == unit)
+    }
+
+    /// The files that could not be read: in one of them there may be any mistake.
+    fn unreadable(&self) -> impl Iterator<Item = &str> {
+        let problems = self.report.problems.iter().map(|report| &report.problem);
+        problems.filter(|problem| problem.scope == Scope::File).map(|problem| &*problem.place.file)
     }
 
     /// Of a unit whose spec is broken or may stand in a file that cannot be read, and of one that is only refused,
@@ -191,32 +184,22 @@ impl<'a> Seen<'a> {
     fn passes_by(&self, unit: &ObjectId) -> bool {
         let is_reported = self.cluster.units.iter().any(|report| report.unit == *unit);
         let is_refused = self.cluster.refusals.iter().any(|refusal| refusal.unit == *unit);
-        self.cluster.broken.contains(unit) || (!is_reported && (is_refused || !self.unreadable.is_empty()))
-    }
-
-    /// In a file that cannot be read there may be any mistake.
-    fn cannot_read(&self, finding: &Finding) -> bool {
-        self.unreadable.iter().any(|file| finding.id.starts_with(&format!("problem {file} ")))
+        self.cluster.broken.contains(unit) || (!is_reported && (is_refused || self.unreadable().next().is_some()))
     }
 
     /// Tells whether a unit that was sick has been seen to be well, or to be gone.
     fn has_proven(&self, finding: &Finding) -> bool {
         let Some(unit) = self.cluster.units.iter().find(|report| Some(&report.unit) == finding.unit.as_ref()) else {
-            return self.mode != Mode::Report;
+            return self.report.mode != Mode::Report;
         };
         match unit.state {
             UnitState::Pruned => true,
             UnitState::Current | UnitState::Changed | UnitState::Unhealthy => {
-                self.mode != Mode::Report && unit.unawaited.is_none()
+                self.report.mode != Mode::Report && unit.unawaited.is_none()
             }
             // It is not tried again, or not done with.
             UnitState::Pending | UnitState::Different | UnitState::Held | UnitState::Failed => false,
         }
-    }
-
-    /// Of what is refused now nobody knows whether it still differs.
-    fn refuses(&self, finding: &Finding) -> bool {
-        finding.object.as_ref().is_some_and(|object| self.refused.contains(object))
     }
 }
 

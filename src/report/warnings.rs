@@ -3,6 +3,7 @@
 use jiff::Timestamp;
 use serde::Serialize;
 
+use super::text::in_brackets;
 use super::{ClusterReport, Report};
 
 /// Returns all of a report, each in a line.
@@ -86,9 +87,7 @@ impl Warning {
     }
 }
 
-fn with_mark(message: String, mark: Option<String>) -> String {
-    match mark {
-        Some(mark) => format!("{message} ({mark})"),
-        None => message,
-    }
+/// Adds to a message since when it is known.
+pub(super) fn with_mark(message: String, mark: Option<String>) -> String {
+    message + &in_brackets(mark)
 }

@@ -15,7 +15,7 @@ mod nodes;
 mod pass;
 mod picker;
 mod pod;
-pub mod preflight;
+mod preflight;
 mod read;
 pub mod settings;
 mod workload;

@@ -46,9 +46,10 @@ pub(crate) fn run(args: &Args) -> Result<u8, Failure> {
     if folder.exists() {
         return Err(Failure::usage(format!("{} is there already", folder.display())));
     }
-    let words = Words::of(args)?;
+    let words = words(args)?;
     for (name, text) in FILES {
-        write(&folder.join(name), &words.fill(text))?;
+        let text = words.iter().fold(text.to_owned(), |text, (word, value)| text.replace(word, value));
+        write(&folder.join(name), &text)?;
     }
     let folder = folder.display();
     print(&format!(
@@ -70,40 +71,20 @@ fn check_name(name: &str) -> Result<(), Failure> {
         .hint("a name is lower-case letters, digits and hyphens, begins with a letter and has 40 characters at most"))
 }
 
-/// The words that are put in place of the words in capitals.
-struct Words {
-    name: String,
-    controller: String,
-    kind: String,
-    group: String,
-}
-
-impl Words {
-    fn of(args: &Args) -> Result<Self, Failure> {
-        let name = args.name.clone();
-        let word = |part: &str| part[..1].to_uppercase() + &part[1..];
-        let title: String = name.split('-').filter(|part| !part.is_empty()).map(word).collect();
-        let parameters = args.parameters.clone().unwrap_or_else(|| format!("{title}Parameters.example.com"));
-        let Some((kind, group)) =
-            parameters.split_once('.').filter(|(kind, group)| !kind.is_empty() && !group.is_empty())
-        else {
-            return Err(Failure::usage(format!("{parameters:?} names no kind"))
-                .hint("a kind is written Kind.group, such as NginxProxy.gateway.nginx.org"));
-        };
-        let (kind, group) = (kind.to_owned(), group.to_owned());
-        let controller = args.controller.clone().unwrap_or_else(|| format!("example.com/{name}"));
-        Ok(Self { name, controller, kind, group })
-    }
-
-    fn fill(&self, text: &str) -> String {
-        let words = [
-            ("CONTROLLER", &self.controller),
-            ("PARAMETERS_GROUP", &self.group),
-            ("PARAMETERS_KIND", &self.kind),
-            ("PACK", &self.name),
-        ];
-        words.into_iter().fold(text.to_owned(), |text, (word, value)| text.replace(word, value))
-    }
+/// Returns what is put in place of the words in capitals.
+fn words(args: &Args) -> Result<[(&'static str, String); 4], Failure> {
+    let name = args.name.clone();
+    let word = |part: &str| part[..1].to_uppercase() + &part[1..];
+    let title: String = name.split('-').filter(|part| !part.is_empty()).map(word).collect();
+    let parameters = args.parameters.clone().unwrap_or_else(|| format!("{title}Parameters.example.com"));
+    let Some((kind, group)) = parameters.split_once('.').filter(|(kind, group)| !kind.is_empty() && !group.is_empty())
+    else {
+        return Err(Failure::usage(format!("{parameters:?} names no kind"))
+            .hint("a kind is written Kind.group, such as NginxProxy.gateway.nginx.org"));
+    };
+    let controller = args.controller.clone().unwrap_or_else(|| format!("example.com/{name}"));
+    let (kind, group) = (kind.to_owned(), group.to_owned());
+    Ok([("CONTROLLER", controller), ("PARAMETERS_GROUP", group), ("PARAMETERS_KIND", kind), ("PACK", name)])
 }
 
 /// Writes a new file.

@@ -6,8 +6,7 @@ use std::time::Duration;
 use jiff::{SignedDuration, Timestamp};
 
 use crate::basics::clock::Clock;
-use crate::cli::Failure;
-use crate::cli::session::unusable;
+use crate::cli::{Failure, find_name};
 use crate::config::settings::{self, SyncSettings};
 use crate::config::{Config, did_you_mean};
 use crate::history::journal;
@@ -16,9 +15,7 @@ use crate::report::trend::time;
 use crate::report::{ClusterState, Mode, Report};
 use crate::schedule::Schedule;
 use crate::source::cache::TROUBLES;
-use crate::state::State;
-use crate::state::suspension;
-use crate::state::timekeeping;
+use crate::state::{State, suspension, timekeeping};
 
 /// Stands for the newest of the reports that are kept.
 const LATEST: &str = "latest";
@@ -36,32 +33,20 @@ pub(super) fn find(config: &Config, written: &str, clock: &dyn Clock) -> Result<
     }
     let files = journal::files(&config.reports_dir);
     let names: Vec<String> = files.iter().map(|path| name(path)).collect();
-    let Some(index) = index_of(written, &names)? else {
+    let found = match names.first() {
+        Some(newest) if written == LATEST => Some(newest),
+        _ => find_name(written, &names, "report", "`gatewright report list` names them")?,
+    };
+    let Some((found, file)) = found.and_then(|found| names.iter().zip(&files).find(|(name, _)| *name == found)) else {
         let known = config.settings.syncs.keys().chain(&names).map(String::as_str);
         let hint = did_you_mean(written, known.chain([LATEST]));
         let failure = Failure::usage(format!("there is no report and no sync {written:?}"));
         return Err(failure.hint(format!("{hint}; old reports are deleted (reports.keep)")));
     };
-    let Some(report) = journal::read(&files[index]) else {
-        return Err(Failure::usage(format!("{} is no report of gatewright, or was cut off", files[index].display())));
+    let Some(report) = journal::read(file) else {
+        return Err(Failure::usage(format!("{} is no report of gatewright, or was cut off", file.display())));
     };
-    Ok((names[index].clone(), vec![report]))
-}
-
-/// Finds a name, the newest, or the only name that begins so.
-fn index_of(written: &str, names: &[String]) -> Result<Option<usize>, Failure> {
-    if let Some(index) = names.iter().position(|name| name == written) {
-        return Ok(Some(index));
-    }
-    if written == LATEST {
-        return Ok((!names.is_empty()).then_some(0));
-    }
-    let mut fitting = (0..names.len()).filter(|index| names[*index].starts_with(written));
-    match (fitting.next(), fitting.next()) {
-        (only, None) => Ok(only),
-        _ => Err(Failure::usage(format!("more than one report begins with {written:?}"))
-            .hint("`gatewright report list` names them")),
-    }
+    Ok((found.clone(), vec![report]))
 }
 
 /// Returns the last known state of a sync, or of all, on every cluster of the config file; what is not known says so.
@@ -72,7 +57,7 @@ pub(super) fn state(config: &Config, sync: Option<&str>, clock: &dyn Clock) -> R
     let mut all = Vec::new();
     for (name, settings) in config.settings.syncs.iter().filter(|(name, _)| sync.is_none_or(|sync| sync == *name)) {
         let clusters: Vec<&str> = config.clusters_of(settings).into_keys().collect();
-        let suspension = suspension::of(&state, name, believed).map_err(|error| unusable(&error))?;
+        let suspension = suspension::of(&state, name, believed)?;
         let mut reports: Vec<Report> = Vec::new();
         for cluster in &clusters {
             if let Some(mut report) = journal::last(&state, name, cluster) {

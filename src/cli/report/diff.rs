@@ -19,7 +19,7 @@ use crate::report::trend::time;
 /// Exit codes: 0 (with --detailed-exitcode: nothing is new), 2 something is new (only with --detailed-exitcode), 64 usage
 /// or configuration.
 #[derive(Debug, clap::Args)]
-pub(super) struct Args {
+pub(in crate::cli) struct Args {
     /// The older one: a report as `report list` names it, how its name begins, or `latest`; or a sync.
     #[arg(value_name = "OLD")]
     old: String,

@@ -6,17 +6,18 @@ use serde_json::{Value, json};
 use super::chosen::name;
 use crate::cli::history::did;
 use crate::cli::plan::Format;
+use crate::cli::status::word;
 use crate::cli::table::table;
-use crate::cli::{Context, Failure, check_name, complain, print, print_json};
+use crate::cli::{Context, Failure, check_names, complain, print, print_json};
 use crate::history::journal;
 use crate::report::trend::{Gone, Summary};
-use crate::report::{ClusterState, Mode, Report, named};
+use crate::report::{ClusterState, Report, named};
 
 /// List the reports that are kept, the newest first: those of rounds that changed something or said something new.
 ///
 /// Exit codes: 0, or 64 usage or configuration.
 #[derive(Debug, clap::Args)]
-pub(super) struct Args {
+pub(in crate::cli) struct Args {
     /// The sync; all of them if absent.
     #[arg(value_name = "SYNC")]
     sync: Option<String>,
@@ -38,7 +39,7 @@ pub(super) fn run(context: &Context, args: &Args) -> Result<u8, Failure> {
     }
     if rows.is_empty() && all.is_empty() {
         // A sync that is configured no more may still have a past.
-        check_name("sync", args.sync.as_deref(), &config.settings.syncs)?;
+        check_names("sync", &args.sync, &config.settings.syncs)?;
         complain("gatewright: no reports are kept yet\n");
     }
     match args.format {
@@ -57,16 +58,8 @@ fn row(name: &str, report: &Report) -> [String; 7] {
     let clusters = named(&clusters);
     let clusters = clusters.split_once(' ').map_or("", |(_, names)| names);
     let finished = report.finished.strftime("%F %T UTC").to_string();
-    let texts = [name, &report.sync, clusters, mode(report.mode), &report.revision, &finished, &says(report)];
+    let texts = [name, &report.sync, clusters, &word(&report.mode), &report.revision, &finished, &says(report)];
     texts.map(|text| crate::basics::sanitize::line(text).into_owned())
-}
-
-fn mode(mode: Mode) -> &'static str {
-    match mode {
-        Mode::Plan => "plan",
-        Mode::Apply => "apply",
-        Mode::Report => "compare",
-    }
 }
 
 /// Returns what a report says, in short: what was done, what is wrong, what has come and gone.
@@ -103,7 +96,7 @@ fn entry(name: &str, report: &Report) -> Value {
         "name": name,
         "sync": report.sync,
         "clusters": report.clusters.keys().collect::<Vec<_>>(),
-        "mode": mode(report.mode),
+        "mode": report.mode,
         "revision": report.revision,
         "started": report.started,
         "finished": report.finished,

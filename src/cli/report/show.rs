@@ -13,7 +13,7 @@ use crate::report::text::{self, Look};
 ///
 /// Exit codes: 0 however things stand, 64 usage or configuration.
 #[derive(Debug, clap::Args)]
-pub(super) struct Args {
+pub(in crate::cli) struct Args {
     /// A report as `report list` names it, how its name begins, or `latest`; or a sync. The whole fleet if absent.
     #[arg(value_name = "NAME|SYNC")]
     name: Option<String>,

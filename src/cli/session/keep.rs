@@ -1,11 +1,8 @@
 //! Reports of rounds by hand: kept, and told to others.
 
-use std::sync::Arc;
-
 use gatewright_engine::error::Chain;
 
 use super::Session;
-use crate::basics::clock::Clock;
 use crate::cli::complain;
 use crate::history::journal;
 use crate::reconcile::model::Order;
@@ -17,7 +14,7 @@ impl Session<'_> {
     /// Keeps a report, and leaves word for others. That it cannot be kept is no reason to fail: what it tells has
     /// happened.
     pub(in crate::cli) fn keep(&self, report: &Report) {
-        if let Err(error) = webhooks::keep(&self.state, self.config, report, &self.metrics) {
+        if let Err(error) = webhooks::keep(&self.state, &self.config, report, &self.metrics) {
             tracing::warn!(error = %Chain(&error), "cannot keep the report");
         }
     }
@@ -28,7 +25,7 @@ impl Session<'_> {
         for cluster in order.clusters.keys() {
             let last = journal::last(&self.state, &order.sync, cluster);
             let names = (order.sync.as_str(), order.settings.source.as_str());
-            let mut report = Report::suspended(last, names, cluster, suspension.clone(), self.now());
+            let mut report = Report::suspended(last, names, cluster, suspension.clone(), self.context.clock.now());
             journal::compare(&self.state, &mut report);
             self.keep(&report);
         }
@@ -37,8 +34,7 @@ impl Session<'_> {
     /// Sends what others are to know, and waits for it as long as one try may take. What is left is sent by the next
     /// command, or by the daemon.
     pub(in crate::cli) fn send(&self) {
-        let clock: Arc<dyn Clock> = Arc::clone(&self.context.clock) as Arc<dyn Clock>;
-        let deliveries = webhooks::deliveries(&self.state, self.config, &self.metrics, &clock);
+        let deliveries = webhooks::deliveries(&self.state, &self.config, &self.metrics, &self.context.clock);
         let left = self.block_on(self.stop.run_until_cancelled(webhooks::flush(deliveries)));
         for (name, why) in left.into_iter().flatten() {
             complain(&format!(

@@ -12,9 +12,8 @@ use gatewright_engine::selector::ClusterFacts;
 use gatewright_engine::tree::Tree;
 use gatewright_engine::unit::Rendering;
 
-use super::{Prepared, Ready, STOPPED, Selection, Session, unusable};
-use crate::basics::clock::Clock;
-use crate::cli::{EXIT_FAILED, Failure, check_name};
+use super::{Prepared, Ready, Selection, Session, is_chosen, stopped};
+use crate::cli::{EXIT_FAILED, Failure, check_names};
 use crate::config::did_you_mean;
 use crate::config::settings::SyncSettings;
 use crate::desired::assemble;
@@ -30,23 +29,20 @@ use crate::source::{Snapshot, SourceError};
 /// The objects that syncs want, by cluster and sync.
 type ByCluster = BTreeMap<String, BTreeMap<String, Sibling>>;
 
-impl<'a> Session<'a> {
+type Syncs<'a> = BTreeMap<&'a str, &'a SyncSettings>;
+
+type Sources<'a> = BTreeMap<&'a str, Result<Arc<Snapshot>, Failure>>;
+
+impl Session<'_> {
     /// Reads the sources of all syncs that a command is about. One that cannot be read is told and left out, so that
     /// the others go on.
     pub(in crate::cli) fn prepare(&self, selection: &Selection, installation: &str) -> Result<Ready, Failure> {
         let syncs = self.syncs(selection)?;
-        let mut ready = Ready { rounds: Vec::new(), codes: Vec::new() };
+        let mut ready = Ready::default();
         let (siblings, chosen) = (self.sibling_syncs(&syncs, selection), (selection, installation));
-        let sources = syncs.values().chain(siblings.values()).map(|sync| sync.source.as_str()).collect();
-        let mut known = ByCluster::new();
-        for (source, result) in self.read(sources)? {
-            let result = result.map(Arc::new);
-            for (name, sync) in siblings.iter().filter(|(_, sync)| sync.source == source) {
-                match &result {
-                    Ok(snapshot) => record(&mut known, name, &self.wanted(name, sync, snapshot, chosen)),
-                    Err(failure) => self.record_unread(&mut known, name, sync, failure),
-                }
-            }
+        let sources = self.read(syncs.values().chain(siblings.values()).map(|sync| sync.source.as_str()).collect())?;
+        let mut known = self.known(&siblings, &sources, chosen);
+        for (source, result) in sources {
             let of_source = syncs.iter().filter(|(_, sync)| sync.source == source);
             match result {
                 Ok(snapshot) => {
@@ -54,7 +50,7 @@ impl<'a> Session<'a> {
                         let order = self.order(name, sync, selection, installation);
                         let wanted = self.wanted(name, sync, &snapshot, chosen);
                         record(&mut known, name, &wanted);
-                        let identity = Some(assemble::source_identity(self.config, source));
+                        let identity = Some(assemble::source_identity(&self.config, source));
                         Prepared { order, snapshot: Arc::clone(&snapshot), source: identity, wanted }
                     }));
                 }
@@ -76,74 +72,44 @@ impl<'a> Session<'a> {
         Ok(ready)
     }
 
-    /// Prepares a round of one sync without its source: what is wanted is known already. The sources of the syncs beside it
-    /// are read, so that nothing is deleted that has moved to one of them.
+    /// Prepares a round of one sync without its source: what is wanted is known already, by cluster, and elsewhere it is
+    /// nothing. The sources of the syncs beside it are read, so that nothing is deleted that has moved to one of them.
     pub(in crate::cli) fn without_source(
         &self,
         (name, sync): (&str, &SyncSettings),
         clusters: &[String],
-        (revision, wanted): (String, BTreeMap<String, Rendering>),
+        (revision, mut wanted): (String, BTreeMap<String, Rendering>),
     ) -> Result<Prepared, Failure> {
-        let installation = self.state.make_installation().map_err(|error| unusable(&error))?;
-        let (sync_name, cluster) = (Some(name.to_owned()), clusters.to_vec());
-        let selection = Selection { sync: sync_name, cluster, only: Vec::new(), full: false };
+        let installation = self.state.make_installation()?;
+        let selection = Selection::of(name, clusters);
         let mut order = self.order(name, sync, &selection, &installation);
-        self.read_siblings(&mut order, sync, &selection)?;
-        let ready = |(cluster, rendering)| (cluster, Want::ready(rendering, &order.marker()));
-        let wanted = wanted.into_iter().map(ready).collect();
+        let siblings = self.sibling_syncs(&BTreeMap::from([(name, sync)]), &selection);
+        let sources = self.read(siblings.values().map(|sync| sync.source.as_str()).collect())?;
+        order.siblings = self.siblings(&order, &self.known(&siblings, &sources, (&selection, &installation)));
+        let mut want = |name: &String| Want::ready(wanted.remove(name).unwrap_or_default(), &order.marker());
+        let wanted = order.clusters.keys().map(|name| (name.clone(), want(name))).collect();
         let snapshot = Arc::new(Snapshot::new(revision, Tree::default()));
         Ok(Prepared { order, snapshot, source: None, wanted })
     }
 
-    /// Makes a round of a sync that wants nothing any more. Its source is not read; those of the others are.
-    pub(in crate::cli) fn emptied(
-        &self,
-        name: &str,
-        sync: &SyncSettings,
-        selection: &Selection,
-        installation: &str,
-    ) -> Result<Prepared, Failure> {
-        let mut order = self.order(name, sync, selection, installation);
-        self.read_siblings(&mut order, sync, selection)?;
-        let wanted = order.clusters.keys().map(|name| (name.clone(), Want::Ready(Arc::default()))).collect();
-        let snapshot = Arc::new(Snapshot::new("nothing".to_owned(), Tree::default()));
-        Ok(Prepared { order, snapshot, source: None, wanted })
-    }
-
-    /// Finds out what the other syncs want on the clusters of a round whose own source is not read.
-    fn read_siblings(&self, order: &mut Order, sync: &SyncSettings, selection: &Selection) -> Result<(), Failure> {
-        let own = order.sync.clone();
-        let siblings = self.sibling_syncs(&BTreeMap::from([(own.as_str(), sync)]), selection);
+    /// Finds out what syncs want whose sources were read.
+    fn known(&self, syncs: &Syncs<'_>, sources: &Sources<'_>, chosen: (&Selection, &str)) -> ByCluster {
         let mut known = ByCluster::new();
-        for (source, result) in self.read(siblings.values().map(|sync| sync.source.as_str()).collect())? {
-            let result = result.map(Arc::new);
-            for (name, sync) in siblings.iter().filter(|(_, sync)| sync.source == source) {
-                match &result {
-                    Ok(snapshot) => {
-                        let wanted = self.wanted(name, sync, snapshot, (selection, &order.installation));
-                        record(&mut known, name, &wanted);
-                    }
-                    Err(failure) => self.record_unread(&mut known, name, sync, failure),
-                }
+        for (name, sync) in syncs {
+            match &sources[sync.source.as_str()] {
+                Ok(snapshot) => record(&mut known, name, &self.wanted(name, sync, snapshot, chosen)),
+                Err(failure) => self.record_unread(&mut known, name, sync, failure),
             }
         }
-        order.siblings = self.siblings(order, &known);
-        Ok(())
+        known
     }
 
     /// Returns the syncs that a command is not about and that go to clusters that it is about.
-    fn sibling_syncs(
-        &self,
-        syncs: &BTreeMap<&str, &SyncSettings>,
-        selection: &Selection,
-    ) -> BTreeMap<&'a str, &'a SyncSettings> {
+    fn sibling_syncs<'b>(&'b self, syncs: &Syncs<'_>, selection: &Selection) -> Syncs<'b> {
         let clusters: BTreeSet<&str> =
             syncs.values().flat_map(|sync| self.config.clusters_of(sync).into_keys()).collect();
-        let is_chosen =
-            |name: &str| selection.cluster.is_empty() || selection.cluster.iter().any(|chosen| chosen == name);
-        let shares = |sync: &SyncSettings| {
-            self.config.clusters_of(sync).into_keys().any(|name| clusters.contains(name) && is_chosen(name))
-        };
+        let is_shared = |name: &str| clusters.contains(name) && is_chosen(&selection.cluster, name);
+        let shares = |sync: &SyncSettings| self.config.clusters_of(sync).into_keys().any(is_shared);
         let others = self.config.settings.syncs.iter().filter(|(name, _)| !syncs.contains_key(name.as_str()));
         others.filter(|(_, sync)| shares(sync)).map(|(name, sync)| (name.as_str(), sync)).collect()
     }
@@ -160,11 +126,9 @@ impl<'a> Session<'a> {
         let packs_key = self.config.packs_key();
         let renderings = Renderings::new(settings.clone(), Arc::clone(&self.packs), &packs_key, marker);
         let renderings = Arc::new(renderings);
-        let is_chosen = |name: &String| selection.cluster.is_empty() || selection.cluster.contains(name);
-        let mut clusters = facts_of(self.config, settings);
-        clusters.retain(|cluster| is_chosen(&cluster.name));
         let want = |cluster: ClusterFacts| (cluster.name.clone(), Want::later(&renderings, snapshot, &cluster));
-        clusters.into_iter().map(want).collect()
+        let clusters = facts_of(&self.config, settings).into_iter();
+        clusters.filter(|cluster| is_chosen(&selection.cluster, &cluster.name)).map(want).collect()
     }
 
     /// Limits the rounds to the units that were asked for; each must be somewhere.
@@ -216,25 +180,25 @@ impl<'a> Session<'a> {
     fn siblings(&self, order: &Order, known: &ByCluster) -> BTreeMap<String, Siblings> {
         let of = |cluster: &String| {
             let known = known.get(cluster).unwrap_or(const { &BTreeMap::new() });
-            (cluster.clone(), Siblings::new(self.config, &order.sync, cluster, known))
+            (cluster.clone(), Siblings::new(&self.config, &order.sync, cluster, known))
         };
         order.clusters.keys().map(of).collect()
     }
 
     /// Returns the syncs that a command is about: by name, and by the clusters that they select.
-    fn syncs(&self, selection: &Selection) -> Result<BTreeMap<&'a str, &'a SyncSettings>, Failure> {
+    fn syncs(&self, selection: &Selection) -> Result<Syncs<'_>, Failure> {
         let settings = &self.config.settings;
         if settings.syncs.is_empty() {
             let message = format!("no syncs are configured in {}", self.config.file.display());
             return Err(Failure::usage(message).hint("a sync says which source goes to which clusters"));
         }
-        check_name("sync", selection.sync.as_deref(), &settings.syncs)?;
+        check_names("sync", &selection.sync, &settings.syncs)?;
         let is_named = |name: &String| selection.sync.as_ref().is_none_or(|wanted| wanted == name);
         let named = settings.syncs.iter().filter(|(name, _)| is_named(name));
-        let mut syncs: BTreeMap<&str, &SyncSettings> = named.map(|(name, sync)| (name.as_str(), sync)).collect();
+        let mut syncs: Syncs<'_> = named.map(|(name, sync)| (name.as_str(), sync)).collect();
         let selects = |sync: &SyncSettings, cluster: &str| self.config.clusters_of(sync).contains_key(cluster);
         for cluster in &selection.cluster {
-            check_name("cluster", Some(cluster), &settings.clusters)?;
+            check_names("cluster", [cluster], &settings.clusters)?;
             if !syncs.values().any(|sync| selects(sync, cluster)) {
                 let who = selection
                     .sync
@@ -249,25 +213,24 @@ impl<'a> Session<'a> {
     }
 
     /// Reads sources beside each other, each once, however many syncs it has.
-    fn read<'b>(&self, sources: BTreeSet<&'b str>) -> Result<BTreeMap<&'b str, Result<Snapshot, Failure>>, Failure> {
-        let reads = sources.into_iter().map(async |name| (name, self.snapshot(name).await));
-        let message = STOPPED.to_owned();
+    fn read<'b>(&self, sources: BTreeSet<&'b str>) -> Result<Sources<'b>, Failure> {
+        let reads = sources.into_iter().map(async |name| (name, self.snapshot(name).await.map(Arc::new)));
         self.block_on(async {
             tokio::select! {
                 snapshots = join_all(reads) => Ok(snapshots.into_iter().collect()),
-                () = self.stop.cancelled() => Err(Failure { code: EXIT_FAILED, message, hint: None }),
+                () = self.stop.cancelled() => Err(stopped()),
             }
         })
     }
 
     /// Reads one source.
-    pub(in crate::cli) fn source(&self, name: &str) -> Result<Snapshot, Failure> {
+    pub(in crate::cli) fn source(&self, name: &str) -> Result<Arc<Snapshot>, Failure> {
         let read = self.read(BTreeSet::from([name]))?.remove(name);
         read.unwrap_or_else(|| Err(Failure::usage(format!("there is no source {name:?}"))))
     }
 
     async fn snapshot(&self, name: &str) -> Result<Snapshot, Failure> {
-        let source = assemble::source(self.config, name).map_err(|error| Failure::of_configuration(&error))?;
+        let source = assemble::source(&self.config, name).map_err(|error| Failure::of_configuration(&error))?;
         let snapshot = source.poll(None).await.map_err(|error| unreadable(name, &error))?;
         snapshot.ok_or_else(|| Failure::usage(format!("source {name:?} yields nothing")))
     }
@@ -295,23 +258,13 @@ impl<'a> Session<'a> {
     }
 
     fn aliases(&self) -> Arc<Aliases> {
-        let clock: Arc<dyn Clock> = Arc::clone(&self.context.clock) as Arc<dyn Clock>;
-        let build = |name: &str| {
-            let settings = self.config.settings.clusters.get(name)?;
-            Some(assemble::cluster(self.config, name, settings, self.kinds(), &clock))
-        };
-        Arc::clone(self.aliases.get_or_init(|| Arc::new(Aliases::of(self.config, build))))
+        let build = |name: &str| Some(self.build(name, self.config.settings.clusters.get(name)?));
+        Arc::clone(self.aliases.get_or_init(|| Arc::new(Aliases::of(&self.config, build))))
     }
 
-    fn clusters(&self, sync: &SyncSettings, wanted: &[String]) -> Clusters {
-        let clock: Arc<dyn Clock> = Arc::clone(&self.context.clock) as Arc<dyn Clock>;
-        let all = self.config.clusters_of(sync).into_iter();
-        let chosen = all.filter(|(name, _)| wanted.is_empty() || wanted.iter().any(|wanted| wanted == name));
-        chosen
-            .map(|(name, settings)| {
-                (name.to_owned(), assemble::cluster(self.config, name, settings, self.kinds(), &clock))
-            })
-            .collect()
+    fn clusters(&self, sync: &SyncSettings, chosen: &[String]) -> Clusters {
+        let clusters = self.config.clusters_of(sync).into_iter().filter(|(name, _)| is_chosen(chosen, name));
+        clusters.map(|(name, settings)| (name.to_owned(), self.build(name, settings))).collect()
     }
 }
 

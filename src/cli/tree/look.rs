@@ -107,10 +107,8 @@ async fn pods_of(
 
 fn pod(body: &Value, name: &str, images: &BTreeSet<String>) -> String {
     let state = pods::trouble(body).map_or_else(|| "ready".to_owned(), |trouble| trouble.what);
-    let running =
-        ["initContainers", "containers"].into_iter().filter_map(|field| body["spec"][field].as_array()).flatten();
-    let others: BTreeSet<&str> =
-        running.filter_map(|container| container["image"].as_str()).filter(|image| !images.contains(*image)).collect();
+    let running = containers(body).filter_map(|container| container["image"].as_str());
+    let others: BTreeSet<&str> = running.filter(|image| !images.contains(*image)).collect();
     let others = others.into_iter().collect::<Vec<_>>().join(", ");
     let others = if others.is_empty() { others } else { format!("  runs {others}") };
     format!("Pod {name}  {state}{others}")

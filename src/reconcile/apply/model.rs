@@ -4,7 +4,6 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use gatewright_engine::error::Chain;
 use gatewright_engine::fingerprint::{self, Fingerprint};
-use gatewright_engine::kinds::{self, row::Wave};
 use gatewright_engine::live::Live;
 use gatewright_engine::object::ObjectId;
 use gatewright_engine::plan::policies::Policies;
@@ -88,7 +87,8 @@ impl Applied {
         self.live.insert(id.clone(), live.without_managers());
     }
 
-    pub(super) fn absorb(&mut self, other: Self) {
+    /// Adds the outcomes of other steps.
+    pub(crate) fn absorb(&mut self, other: Self) {
         self.outcomes.extend(other.outcomes);
         self.live.extend(other.live);
         self.traces.extend(other.traces);
@@ -98,23 +98,14 @@ impl Applied {
     }
 }
 
-/// Puts the steps together that go beside each other, in the order of the plan.
-pub(super) fn waves<'a>(
+/// Puts steps together that have the same of something, in the order of the plan.
+pub(super) fn grouped<'a, K: Ord>(
     steps: impl IntoIterator<Item = &'a Step>,
-    kinds: &kinds::Table,
-) -> BTreeMap<Wave, Vec<&'a Step>> {
-    let mut waves: BTreeMap<Wave, Vec<_>> = BTreeMap::new();
+    key: impl Fn(&'a Step) -> K,
+) -> BTreeMap<K, Vec<&'a Step>> {
+    let mut groups: BTreeMap<K, Vec<_>> = BTreeMap::new();
     for step in steps {
-        waves.entry(kinds.wave(&step.unit)).or_default().push(step);
+        groups.entry(key(step)).or_default().push(step);
     }
-    waves
-}
-
-/// Puts the steps of each unit together, in the order of the plan.
-pub(super) fn by_unit<'a>(steps: impl IntoIterator<Item = &'a Step>) -> BTreeMap<&'a ObjectId, Vec<&'a Step>> {
-    let mut units: BTreeMap<_, Vec<_>> = BTreeMap::new();
-    for step in steps {
-        units.entry(&step.unit).or_default().push(step);
-    }
-    units
+    groups
 }

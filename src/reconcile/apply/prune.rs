@@ -12,7 +12,7 @@ use gatewright_engine::plan::policies::Policies;
 use gatewright_engine::plan::{Action, Plan, Step};
 use tokio_util::sync::CancellationToken;
 
-use super::model::{Applied, Terms, by_unit, waves};
+use super::model::{Applied, Terms, grouped};
 use super::replace::reason_to_keep;
 use crate::cluster::{Cluster, ClusterError};
 use crate::reconcile::requests::join_bounded;
@@ -33,12 +33,12 @@ pub(crate) async fn prune(
     let lost = CancellationToken::new();
     let prunes = plan.steps.iter().filter(|step| matches!(step.action, Action::Prune(_)));
     let mut goes_on = true;
-    for steps in waves(prunes, &terms.policies.kinds).into_values().rev() {
+    for steps in grouped(prunes, |step| terms.policies.kinds.wave(&step.unit)).into_values().rev() {
         let ids: BTreeSet<&ObjectId> = steps.iter().map(|step| &step.id).collect();
         let (now, later): (Vec<&Step>, Vec<&Step>) =
             steps.iter().copied().partition(|step| goes_on && !postponed.contains_key(&step.unit));
         applied.outcomes.extend(later.into_iter().map(|step| (step.id.clone(), Outcome::Skipped)));
-        let units = by_unit(now).into_values();
+        let units = grouped(now, |step| &step.unit).into_values();
         let runs = units.map(|steps| prune_unit(cluster, steps, terms, &lost).boxed()).collect();
         join_bounded(runs).await.into_iter().for_each(|unit| applied.absorb(unit));
         goes_on &= ids.into_iter().all(|id| applied.outcomes.get(id) == Some(&Outcome::Done));

@@ -39,9 +39,7 @@ pub(super) async fn look(
         }
     }
     let unconfirmed = existence::unconfirmed(cluster, missing).await?;
-    let (live, unknown) = read_each(cluster, &unconfirmed).await?;
-    observed.live.extend(live);
-    observed.unknown.extend(unknown);
+    read_each(cluster, &unconfirmed, &mut observed).await?;
     Ok((observed, notes))
 }
 

@@ -1,22 +1,20 @@
 //! The settings of a round on one cluster: what is asked for all of them, and what this host remembers of this one.
 
-use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use gatewright_engine::health::Readiness;
 use gatewright_engine::inventory::Applied;
 use gatewright_engine::kinds::name::KindName;
-use gatewright_engine::plan::claims::Claims;
 use gatewright_engine::plan::conflicts::Conflicts;
 use gatewright_engine::plan::conflicts::fights::Fights;
-use gatewright_engine::plan::policies::{Adopt, Confirm, MaxDelete, Policies};
+use gatewright_engine::plan::policies::{Confirm, MaxDelete, Policies};
 use tokio_util::sync::CancellationToken;
 
 use super::{fights, known};
 use crate::cluster::Cluster;
 use crate::config;
 use crate::config::conflicts::{ConflictRule, IgnoreRule};
-use crate::config::settings::{AdoptPolicy, OnProblem};
+use crate::config::settings::OnProblem;
 use crate::desired::rendering::Want;
 use crate::history::approvals;
 use crate::history::archive::About;
@@ -25,7 +23,7 @@ use crate::history::journal;
 use crate::inventory::audit::Audit;
 use crate::reconcile::aliases::Names;
 use crate::reconcile::model::{Order, RoundSettings, WaitPolicy};
-use crate::report::Mode;
+use crate::report::{Mode, Saved};
 use crate::source::Snapshot;
 use crate::state::State;
 
@@ -45,14 +43,8 @@ pub(super) fn of(
     let audit = audit(order, &name, state);
     let last = (order.mode == Mode::Report).then(|| journal::before(state, &order.sync, &name)).flatten();
     let pinned = order.pinned.as_ref().map(|pinned| pinned.get(&name).cloned().unwrap_or_default());
-    let policies = Policies {
-        conflicts: conflicts(order, &name, state),
-        pinned: pinned.as_ref().map(|saved| saved.steps.clone()),
-        approved: approvals::valid(state, &order.sync, &name, now),
-        applying: applying(order, snapshot),
-        is_polled: snapshot.is_polled,
-        ..policies(order, &name, is_first_round(order, cluster, &audit))
-    };
+    let first_round = is_first_round(order, cluster, &audit);
+    let policies = policies(order, snapshot, &about, pinned.as_ref(), (state, first_round));
     // In a directory everything is ours, or nobody's.
     let is_planned = order.mode == Mode::Report && !cluster.carries_marks();
     RoundSettings {
@@ -74,12 +66,6 @@ pub(super) fn of(
     }
 }
 
-/// Names what is applied, for whoever finds it in the inventory. What is undone or rolled back comes from no source.
-fn applying(order: &Order, snapshot: &Snapshot) -> Applied {
-    let (address, revision) = (snapshot.address_of(&order.settings.path), snapshot.revision.clone());
-    Applied { address, revision, committed: snapshot.committed }
-}
-
 /// Returns the record that this host keeps of the sync on one of the clusters.
 pub(super) fn audit(order: &Order, cluster: &str, state: &State) -> Audit {
     Audit::new(state, &order.sync, cluster, order.key.clone())
@@ -98,40 +84,40 @@ fn recorder(order: &Order, about: About) -> Option<Arc<Recorder>> {
     archive.map(|archive| Arc::new(archive.recorder(about)))
 }
 
-fn policies(order: &Order, cluster: &str, first_round: bool) -> Policies {
+fn policies(
+    order: &Order,
+    snapshot: &Snapshot,
+    about: &About,
+    pinned: Option<&Saved>,
+    (state, first_round): (&State, bool),
+) -> Policies {
     let settings = &order.settings;
+    // Names what is applied, for whoever finds it in the inventory. What is undone or rolled back comes from no source.
+    let (address, revision) = (snapshot.address_of(&settings.path), snapshot.revision.clone());
     Policies {
-        marker: order.marker(),
         kinds: order.kinds.clone(),
-        cluster: cluster.to_owned(),
-        known_cluster: String::new(),
-        twin: None,
+        cluster: about.cluster.clone(),
         source: settings.source.clone(),
-        applying: Applied::default(),
-        is_polled: true,
-        adopt: match settings.adopt.policy {
-            AdoptPolicy::Never => Adopt::Never,
-            AdoptPolicy::Confirm => Adopt::Confirm,
-            AdoptPolicy::IfUnowned => Adopt::IfUnowned,
-            AdoptPolicy::Always => Adopt::Always,
-        },
+        applying: Applied { address, revision, committed: snapshot.committed },
+        is_polled: snapshot.is_polled,
+        adopt: settings.adopt.policy,
         adopt_deployer: settings.adopt.deployer,
         prune_adopted: settings.adopt.prune,
         prune: settings.prune.enabled,
         max_delete: max_delete(order),
         confirm: confirm(order),
         recreate: settings.recreate.kinds.iter().map(|kind| KindName::read(kind)).collect(),
-        approved: BTreeSet::new(),
-        pinned: None,
+        approved: approvals::valid(state, &order.sync, &about.cluster, about.started),
+        pinned: pinned.map(|saved| saved.steps.clone()),
         allow_empty: settings.prune.allow_empty || order.undo.is_some(),
         create_namespaces: settings.create_namespaces,
         allow: settings.allow.policy(),
         only: order.only.clone(),
         first_round,
         hold_on_problem: settings.on_problem == OnProblem::HoldSync,
-        conflicts: Conflicts::default(),
-        claims: Claims::default(),
+        conflicts: conflicts(order, &about.cluster, state),
         renamed_from: settings.moved.iter().map(|former| former.from.clone()).collect(),
+        ..Policies::new(order.marker())
     }
 }
 
@@ -143,10 +129,9 @@ fn confirm(order: &Order) -> Confirm {
 
 /// An undo deletes what the round had made that it names, and wants nothing else.
 fn max_delete(order: &Order) -> MaxDelete {
-    let settings = &order.settings.prune.max_delete;
     match order.undo {
         Some(_) => MaxDelete { units: usize::MAX, percent: 100 },
-        None => MaxDelete { units: settings.units, percent: settings.percent },
+        None => order.settings.prune.max_delete,
     }
 }
 

@@ -43,27 +43,18 @@ async fn routes(cluster: &dyn Cluster, facts: &Facts, observed: &mut Observed) -
     }
     let wanted: BTreeSet<&ObjectId> = facts.rendering.units.iter().map(|unit| &unit.id).collect();
     let owned: BTreeSet<&ObjectId> = facts.owned.entries.values().map(|entry| &entry.unit).collect();
-    let is_gateway = |id: &ObjectId| id.group == GATEWAY_API && id.kind == "Gateway";
-    let deleted = owned.into_iter().filter(|id| is_gateway(id) && !wanted.contains(id) && facts.policies.is_about(id));
-    let deleted: Vec<&ObjectId> = deleted.collect();
+    let deleted = owned.into_iter().filter(|id| id.is_a(GATEWAY_API, "Gateway") && !wanted.contains(id));
+    let deleted: Vec<&ObjectId> = deleted.filter(|id| facts.policies.is_about(id)).collect();
     let gvk = Gvk::new(&format!("{GATEWAY_API}/v1"), "Gateway");
     if deleted.is_empty() || !cluster.kinds(&BTreeSet::from([gvk.clone()])).await?.served.contains_key(&gvk) {
         return Ok(());
     }
     let looks = deleted.into_iter().map(|id| {
         let known = observed.live.get(id).cloned();
-        let (cluster, gvk) = (cluster, gvk.clone());
-        async move {
-            let live = match known {
-                Some(live) => Ok(Some(live)),
-                None => cluster.get(&gvk, id).await,
-            };
-            (id.clone(), live)
-        }
-        .boxed()
+        let gvk = &gvk;
+        async move { (id.clone(), if known.is_some() { Ok(known) } else { cluster.get(gvk, id).await }) }.boxed()
     });
-    let looks = join_bounded(looks.collect()).await;
-    for (id, live) in looks {
+    for (id, live) in join_bounded(looks.collect()).await {
         match live {
             Ok(live) => drop(observed.routes.insert(id, live.as_ref().map_or(0, attached))),
             Err(error) => drop(only_local(error)?),

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use futures::FutureExt;
 use gatewright_engine::error::Chain;
 use gatewright_engine::live::Live;
-use gatewright_engine::object::{Gvk, ObjectId};
+use gatewright_engine::object::Gvk;
 use gatewright_engine::plan::policies::Policies;
 use gatewright_engine::plan::questions::{Purpose, Question, Request, questions};
 use gatewright_engine::plan::recreate::Immutable;
@@ -41,7 +41,8 @@ pub async fn ask(
                 stale.insert(id, gvk);
             }
         }
-        read_again(cluster, &stale, observed).await?;
+        observed.live.retain(|id, _| !stale.contains_key(id));
+        read_each(cluster, &stale, observed).await?;
     }
 }
 
@@ -58,18 +59,6 @@ async fn answered(cluster: &dyn Cluster, question: Question) -> (Question, Resul
         }
     };
     (question, answer)
-}
-
-async fn read_again(
-    cluster: &dyn Cluster,
-    objects: &BTreeMap<ObjectId, Gvk>,
-    observed: &mut Observed,
-) -> Result<(), ClusterError> {
-    observed.live.retain(|id, _| !objects.contains_key(id));
-    let (live, unknown) = read_each(cluster, objects).await?;
-    observed.live.extend(live);
-    observed.unknown.extend(unknown);
-    Ok(())
 }
 
 /// Says why objects of a kind cannot even be tried, if they cannot.

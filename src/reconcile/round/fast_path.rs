@@ -8,7 +8,6 @@ use std::collections::BTreeMap;
 use gatewright_engine::health::pods::Count;
 use gatewright_engine::kinds::has_pods;
 use gatewright_engine::object::ObjectId;
-use gatewright_engine::plan::Plan;
 
 use crate::cluster::{Cluster, ClusterError};
 use crate::inventory::audit::Audit;
@@ -56,7 +55,7 @@ pub(super) async fn conclude(
     let steps = seen.objects.iter().map(step).collect();
     let saved = Saved { identity: cache.cluster.clone(), steps: Vec::new() };
     let broken = no_change.broken.clone();
-    let report = ClusterReport { state, steps, units, broken, saved, ..ClusterReport::of(&Plan::default()) };
+    let report = ClusterReport { state, steps, units, broken, saved, ..ClusterReport::default() };
     let no_change = Some(NoChange { units: report.units.clone(), ..no_change.clone() });
     let seen = LastRound { cache: seen, no_change };
     let is_new = seen != *last_round;

@@ -17,7 +17,7 @@ use crate::reconcile::apply::model::{Applied, Terms};
 use crate::reconcile::apply::prune::prune;
 use crate::reconcile::cache::LastRound;
 use crate::reconcile::model::{Conclusion, Facts, RoundSettings, Unhealthy};
-use crate::reconcile::wait::{sick, wait};
+use crate::reconcile::wait::{judge, wait};
 use crate::report::ClusterReport;
 use crate::report::outcome::Outcome;
 
@@ -35,7 +35,7 @@ pub(super) async fn finish(
     after.live.extend(applied.live.clone());
     let ended = end(cluster, (settings, facts), &mut stores.own, &mut plan, &mut applied, &mut after).await;
     let ended = match ended {
-        Ok(()) => stores.others.dissolve(cluster).await,
+        Ok(()) => stores.dissolve(cluster).await,
         failed => failed,
     };
     for step in plan.steps.iter().filter(|step| matches!(step.action, Action::Prune(_))) {
@@ -83,7 +83,7 @@ async fn end(
         let changed = changed(plan, applied);
         let live = &mut after.live;
         after.unhealthy = wait(cluster, &settings.policies, &changed, wait_policy, live, &settings.stop).await?;
-        bystanders = sick(&kept(plan), live, (wait_policy.readiness, &settings.policies.kinds));
+        bystanders = judge(&kept(plan), live, (wait_policy.readiness, &settings.policies.kinds)).0;
         bystanders.retain(|id, _| !snapshots.contains_key(id));
         let known = snapshots.iter().filter_map(|(id, health)| Some((id.clone(), health.sick.clone()?)));
         bystanders.extend(known);
@@ -93,9 +93,7 @@ async fn end(
         let open = dependence::open(plan, applied, sick, &facts.rendering, &after.live);
         let postponed = dependence::postponed(plan, &open, &after.live, &settings.policies.kinds);
         let pruned = prune(cluster, plan, &postponed, Terms::of(settings, facts)).await;
-        applied.outcomes.extend(pruned.outcomes);
-        applied.deleting.extend(pruned.deleting);
-        applied.lost = applied.lost.take().or(pruned.lost);
+        applied.absorb(pruned);
         applied.postponed.extend(postponed);
     }
     forget(plan, applied);

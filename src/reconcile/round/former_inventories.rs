@@ -17,53 +17,21 @@ use crate::reconcile::model::RoundSettings;
 /// The inventory of a sync, and what it needs of those of others.
 pub(super) struct Stores {
     pub(super) own: Store,
-    pub(super) others: Others,
+    /// Those of former names.
+    former: BTreeMap<String, Store>,
+    /// The reason why one of those cannot be trusted.
+    suspicion: Option<Suspicion>,
 }
 
 impl Stores {
-    /// Reads them.
+    /// Reads them. Of former names, one of another installation stays.
     pub(super) async fn load(
         cluster: &dyn Cluster,
         settings: &RoundSettings,
         shards: Shards,
     ) -> Result<Self, ClusterError> {
-        let mut own = store::watched(cluster, settings.sync(), settings.audit.as_ref(), shards).await?;
-        let others = Others::load(cluster, settings, shards).await?;
-        own.unverified.extend(others.unverified().cloned());
-        Ok(Self { own, others })
-    }
-
-    /// Tells whether one of them is suspect.
-    pub(super) fn are_suspect(&self) -> bool {
-        self.own.suspicion.is_some() || self.others.suspicion.is_some()
-    }
-
-    /// Adds to what was seen what stands in them.
-    pub(super) async fn report(
-        &self,
-        cluster: &dyn Cluster,
-        policies: &Policies,
-        observed: &mut Observed,
-    ) -> Result<(), ClusterError> {
-        observed.elsewhere = self.others.elsewhere(cluster, observed, policies).await?;
-        let suspicion = |what: &String| Suspicion { sync: policies.marker.sync.clone(), what: what.clone() };
-        observed.suspicion = self.own.suspicion.as_ref().map(suspicion).or_else(|| self.others.suspicion.clone());
-        observed.unverified.clone_from(&self.own.unverified);
-        Ok(())
-    }
-}
-
-/// Inventories of former names.
-pub(super) struct Others {
-    former: BTreeMap<String, Store>,
-    /// The reason why one of them cannot be trusted.
-    suspicion: Option<Suspicion>,
-}
-
-impl Others {
-    /// Reads the inventories of former names. One of another installation stays.
-    async fn load(cluster: &dyn Cluster, settings: &RoundSettings, shards: Shards) -> Result<Self, ClusterError> {
         let policies = &settings.policies;
+        let mut own = store::watched(cluster, settings.sync(), settings.audit.as_ref(), shards).await?;
         let (mut former, mut suspicion) = (BTreeMap::new(), None);
         for name in &policies.renamed_from {
             let audit = settings.audit.as_ref().map(|audit| audit.of(name));
@@ -79,20 +47,35 @@ impl Others {
                 warn!(sync = name, installation, "left alone, because it belongs to another installation");
                 continue;
             }
+            own.unverified.extend(store.unverified.iter().cloned());
             former.insert(name.clone(), store);
         }
-        Ok(Self { former, suspicion })
+        Ok(Self { own, former, suspicion })
     }
 
-    /// Returns the entries that bear no signature of ours, and should.
-    fn unverified(&self) -> impl Iterator<Item = &ObjectId> {
-        self.former.values().flat_map(|store| &store.unverified)
+    /// Tells whether one of them is suspect.
+    pub(super) fn are_suspect(&self) -> bool {
+        self.own.suspicion.is_some() || self.suspicion.is_some()
+    }
+
+    /// Adds to what was seen what stands in them.
+    pub(super) async fn report(
+        &self,
+        cluster: &dyn Cluster,
+        policies: &Policies,
+        observed: &mut Observed,
+    ) -> Result<(), ClusterError> {
+        observed.elsewhere = self.elsewhere(cluster, observed, policies).await?;
+        let suspicion = |what: &String| Suspicion { sync: policies.marker.sync.clone(), what: what.clone() };
+        observed.suspicion = self.own.suspicion.as_ref().map(suspicion).or_else(|| self.suspicion.clone());
+        observed.unverified.clone_from(&self.own.unverified);
+        Ok(())
     }
 
     /// Returns what is owned under the name of the sync and under its former ones. What stands in both was renamed
     /// by a round that did not come to its end.
-    pub(super) fn with_former(&self, owned: &Inventory) -> Inventory {
-        let mut all = owned.clone();
+    pub(super) fn owned(&self) -> Inventory {
+        let mut all = self.own.inventory.clone();
         for store in self.former.values() {
             for (id, entry) in &store.inventory.entries {
                 let known = all.entries.entry(id.clone()).or_insert_with(|| entry.clone());

@@ -59,6 +59,7 @@ pub(super) fn units(
     let held = plan.held_units();
     let unfinished = applied.map(|applied| applied.unfinished(plan)).unwrap_or_default();
     let changed: BTreeSet<&ObjectId> = plan.changes().map(|step| &step.unit).collect();
+    let postponed = |unit: &ObjectId| applied.and_then(|applied| applied.postponed.get(unit)).cloned();
     let mut fights = fights(plan);
     let mut reports: Vec<UnitReport> = facts
         .units()
@@ -72,9 +73,8 @@ pub(super) fn units(
                 () if changed.contains(&unit.id) => UnitState::Pending,
                 () => UnitState::Current,
             };
-            let postponed = applied.and_then(|applied| applied.postponed.get(&unit.id)).cloned();
             let sick = sick.map(|(id, what)| format!("{id}: {what}"));
-            let message = postponed.or(sick).or_else(|| fights.remove(&unit.id));
+            let message = postponed(&unit.id).or(sick).or_else(|| fights.remove(&unit.id));
             let is_awaited = applied.is_some() && settings.wait_policy.is_some();
             let unawaited = if is_awaited { None } else { snapshots.unwell(unit) };
             UnitReport { message, unawaited, ..snapshots.unit_report(unit, state) }
@@ -82,19 +82,13 @@ pub(super) fn units(
         .collect();
     let rendered: BTreeSet<&ObjectId> = facts.rendering.units.iter().map(|unit| &unit.id).collect();
     let gone = changed.difference(&rendered);
-    reports.extend(gone.filter(|id| !id.is_a("", "Namespace")).map(|id| UnitReport {
-        unit: (*id).clone(),
-        state: match (applied, unfinished.contains(*id)) {
+    reports.extend(gone.filter(|id| !id.is_a("", "Namespace")).map(|id| {
+        let state = match (applied, unfinished.contains(*id)) {
             (Some(_), false) => UnitState::Pruned,
             (Some(_), true) => UnitState::Failed,
             (None, _) => UnitState::Pending,
-        },
-        message: applied.and_then(|applied| applied.postponed.get(*id)).cloned(),
-        addresses: Vec::new(),
-        ports: Vec::new(),
-        pods: None,
-        unawaited: None,
-        since: None,
+        };
+        UnitReport { message: postponed(id), ..UnitReport::new((*id).clone(), state) }
     }));
     reports
 }

@@ -8,7 +8,6 @@ use gatewright_engine::error::Chain;
 use gatewright_engine::health::pods::{newest_warning, worst};
 use gatewright_engine::live::Live;
 use gatewright_engine::object::{Gvk, ObjectId, is_secret};
-use serde_json::Value;
 use tracing::debug;
 
 use crate::basics::redact::said;
@@ -61,10 +60,6 @@ async fn search(cluster: &dyn Cluster, kind: &str, search: Search<'_>) -> Vec<Li
 /// The labels by which a workload knows its pods, as a query has them.
 fn selector(live: &Live) -> Option<String> {
     let labels = live.object.body().pointer("/spec/selector/matchLabels")?.as_object()?;
-    let pairs: Vec<String> = labels.iter().filter_map(|(key, value)| pair(key, value)).collect();
-    (!pairs.is_empty()).then(|| pairs.join(","))
-}
-
-fn pair(key: &str, value: &Value) -> Option<String> {
-    Some(format!("{key}={}", value.as_str()?))
+    let pairs = labels.iter().filter_map(|(key, value)| Some(format!("{key}={}", value.as_str()?)));
+    Some(pairs.collect::<Vec<_>>().join(",")).filter(|pairs| !pairs.is_empty())
 }

@@ -1,5 +1,7 @@
 //! Histories of rounds: what is new, still there and resolved is what a model says that remembers everything.
 
+use std::collections::BTreeSet;
+
 use gatewright_engine::object::ObjectId;
 use jiff::{SignedDuration, Timestamp};
 use proptest::prelude::*;

@@ -2,6 +2,9 @@
 
 use std::collections::BTreeSet;
 
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
 use super::claims::Claims;
 use super::conflicts::Conflicts;
 use super::refusal::Reason;
@@ -13,26 +16,36 @@ use crate::marks::{Marker, Owner};
 use crate::object::ObjectId;
 
 /// When an existing object without our mark may become ours.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
 pub enum Adopt {
     /// Not at all.
     Never,
-    /// If nobody else has marked it, and a person agrees.
+    /// If nobody else has marked it, and a person has approved it.
     #[default]
     Confirm,
     /// If nobody else has marked it.
     IfUnowned,
-    /// Even if it belongs to another tool. Never, if it belongs to another sync or installation of gatewright.
+    // Never, if it belongs to another sync or installation of gatewright.
+    /// Even if it belongs to another tool.
     Always,
 }
 
 /// The most that may be deleted at once.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields, default)]
 pub struct MaxDelete {
-    /// Units.
+    /// Units (Gateways).
     pub units: usize,
-    /// Percent of the units that are owned; counts only from three units on.
+    /// Percent of the units that are owned; counts only from three deleted units on.
+    #[schemars(range(min = 0, max = 100))]
     pub percent: usize,
+}
+
+impl Default for MaxDelete {
+    fn default() -> Self {
+        Self { units: 5, percent: 25 }
+    }
 }
 
 /// The rules for what is not deleted before a person has agreed.
@@ -165,7 +178,7 @@ impl Policies {
             adopt_deployer: false,
             prune_adopted: false,
             prune: true,
-            max_delete: MaxDelete { units: 5, percent: 25 },
+            max_delete: MaxDelete::default(),
             confirm: Confirm::default(),
             recreate: BTreeSet::new(),
             approved: BTreeSet::new(),

@@ -1,7 +1,6 @@
 //! The needs of a graph on a cluster, and those that are not met: said before anything is written.
 //!
-//! Pure functions of the graph, the settings and what is known of the cluster. Who knows the quotas of the namespace
-//! can ask what they leave ([`short`]); a round does not read them.
+//! Pure functions of the graph, the settings and what is known of the cluster.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -19,32 +18,21 @@ use crate::problems;
 
 /// The needs of a graph.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Needs {
+struct Needs {
     /// Kinds that the cluster has to serve: of each line one is enough.
-    pub kinds: Vec<Vec<(&'static str, String)>>,
+    kinds: Vec<Vec<(&'static str, String)>>,
     /// Whether Dynamo's operator has to be at work.
-    pub operator: bool,
+    operator: bool,
     /// Settings of the pack without which something does not work; without others nothing is rendered.
-    pub settings: BTreeSet<String>,
+    settings: BTreeSet<String>,
     /// Queues of the KAI scheduler.
-    pub queues: BTreeSet<String>,
+    queues: BTreeSet<String>,
     /// Schedulers other than that of Kubernetes.
-    pub schedulers: BTreeSet<String>,
+    schedulers: BTreeSet<String>,
     /// The number of pods.
-    pub pods: u64,
+    pods: u64,
     /// The resources that all pods ask for together: GPUs, cpu, memory and whatever else.
-    pub totals: BTreeMap<String, Quantity>,
-}
-
-/// The content of a `ResourceQuota` of the namespace.
-#[derive(Clone, Debug, Default)]
-pub struct Quota {
-    /// Its name.
-    pub name: String,
-    /// `status.hard`.
-    pub hard: Value,
-    /// `status.used`.
-    pub used: Value,
+    totals: BTreeMap<String, Quantity>,
 }
 
 /// Works out what a graph needs.
@@ -154,25 +142,6 @@ impl Needs {
     }
 }
 
-/// Says what quotas leave too little of: the name of the quota, the resource, what is asked for and what is left.
-///
-/// What already runs of the graph counts as used, so that this is an upper bound for a graph that is there.
-pub fn short(needs: &Needs, quotas: &[Quota]) -> Vec<String> {
-    let mut short = Vec::new();
-    for quota in quotas {
-        for (name, quantity) in &needs.totals {
-            for key in [name.clone(), format!("requests.{name}")] {
-                let Some(hard) = quota.hard.get(&key) else { continue };
-                let left = read(hard).minus(read(&quota.used[&key]));
-                if left < *quantity {
-                    short.push(format!("quota {:?} leaves {left} of {key}, {quantity} are asked for", quota.name));
-                }
-            }
-        }
-    }
-    short
-}
-
 /// Says what a cluster lacks for a spec, if anything.
 pub(super) fn warning(subject: &Subject<'_>, settings: &Settings, is_expanded: bool) -> Option<Problem> {
     let document = subject.document;
@@ -189,24 +158,4 @@ pub(super) fn warning(subject: &Subject<'_>, settings: &Settings, is_expanded: b
     let message = format!("it needs what is not there: {}", missing.join("; "));
     let problem = problems::warning(document, &[], message);
     Some(if needs.pods > 0 { problem.hint(format!("in all it asks for {}", needs.line())) } else { problem })
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use serde_json::json;
-
-    #[test]
-    fn a_quota_that_leaves_too_little_is_named() {
-        let totals = [("nvidia.com/gpu", "16"), ("memory", "100Gi"), ("cpu", "4")];
-        let totals = totals.map(|(name, quantity)| (name.to_owned(), read(&json!(quantity))));
-        let needs = Needs { totals: totals.into(), ..Needs::default() };
-        let quota = Quota {
-            name: "team".to_owned(),
-            hard: json!({"requests.nvidia.com/gpu": "16", "memory": "200Gi", "requests.cpu": "4"}),
-            used: json!({"requests.nvidia.com/gpu": "4", "memory": "50Gi"}),
-        };
-        let expected = "quota \"team\" leaves 12 of requests.nvidia.com/gpu, 16 are asked for";
-        assert_eq!(short(&needs, &[quota]), [expected]);
-    }
 }
