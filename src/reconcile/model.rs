@@ -170,6 +170,8 @@ pub struct Facts {
     pub identity: String,
     /// The rendering of what is wanted there.
     pub rendering: Arc<Marked>,
+    /// The same without the addresses that Services have at the moment, which are not to be kept.
+    pub rendered: Arc<Marked>,
     /// The addresses of the Services of which copies of Gateways tell.
     pub service_addresses: Addresses,
     /// The digests of that.

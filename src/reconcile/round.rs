@@ -61,7 +61,7 @@ async fn try_run(cluster: &dyn Cluster, settings: &RoundSettings) -> Result<Conc
         First::Concluded(conclusion) => return Ok(*conclusion),
         First::Open(open) => *open,
     };
-    let rendering = Some(Arc::clone(&facts.rendering));
+    let rendering = Some(Arc::clone(&facts.rendered));
     let is_held = settings.mode == Mode::Plan || plan.is_stopped();
     let is_suspect = is_held && stores.are_suspect();
     let (report, last_round) = if is_held {
@@ -129,9 +129,9 @@ async fn first_look(cluster: &dyn Cluster, settings: &RoundSettings) -> Result<F
         Ok(rendering) => rendering,
         Err(error) => return Ok(First::Concluded(Box::new(Conclusion::unrendered(&error)))),
     };
-    let rendering = located(cluster, &settings.policies, &rendering).await?.map_or(rendering, Arc::new);
-    let service_addresses = service_addresses(cluster, &settings.policies, &rendering).await?;
-    let rendering = rendering.with_addresses(&service_addresses).map_or(rendering, Arc::new);
+    let rendered = located(cluster, &settings.policies, &rendering).await?.map_or(rendering, Arc::new);
+    let service_addresses = service_addresses(cluster, &settings.policies, &rendered).await?;
+    let rendering = rendered.with_addresses(&service_addresses).map_or_else(|| Arc::clone(&rendered), Arc::new);
     let policies = Policies {
         claims: settings.siblings.claims().await,
         known_cluster: settings.audit.as_ref().and_then(Audit::cluster).unwrap_or_default(),
@@ -144,6 +144,7 @@ async fn first_look(cluster: &dyn Cluster, settings: &RoundSettings) -> Result<F
         identity,
         digests: digests(&rendering.units, &policies.conflicts),
         rendering,
+        rendered,
         service_addresses,
         policies,
         owned: stores.owned(),

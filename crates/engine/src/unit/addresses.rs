@@ -4,7 +4,7 @@
 //! none, and takes `spec.addresses` of the Gateway in the cluster. So the copy there says in that field where our Service
 //! can be reached; the Gateway in the source, of which the Service is rendered, does not.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
 
 use serde_json::{Value, json};
@@ -31,7 +31,9 @@ impl Rendering {
     pub(super) fn with_addresses(&self, addresses: &Addresses) -> Option<Self> {
         let known = |(service, copy): (&Object, &Object)| {
             let addresses = addresses.get(service.id()).filter(|addresses| !addresses.is_empty())?;
-            Some((copy.id().clone(), addresses.iter().take(MOST).map(|value| address(value)).collect()))
+            // A load balancer may name one twice, and a Gateway must not.
+            let unique: BTreeSet<&String> = addresses.iter().collect();
+            Some((copy.id().clone(), unique.into_iter().take(MOST).map(|value| address(value)).collect()))
         };
         let known: BTreeMap<ObjectId, Value> = self.addressed().filter_map(known).collect();
         if known.is_empty() {
