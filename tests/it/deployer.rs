@@ -23,6 +23,7 @@ use crate::rounds::mortal::{Death, Effect, End, Mortal, Side};
 use crate::specs::control_plane::{
     KIND, MANAGER, Reference, VERSION, accept, deploy, document, gateway, generation_of, server, while_it_watches,
 };
+use crate::support::kgateway::{Controller, Release};
 
 const APPLY: &str = "specs: apply, wait: {timeout: 60s}";
 const IMPATIENT: &str = "specs: apply, wait: {timeout: 1s}";
@@ -37,6 +38,19 @@ fn deployed(settings: &str) -> Site {
     site.spec("edge", &edge.to_string());
     deploy(&site, "edge", &rendered(&site));
     site
+}
+
+/// The same, deployed by a controller that is at work.
+fn provisioned(settings: &str) -> (Site, Controller) {
+    let site = Site::on(server(), "");
+    configure(&site, settings);
+    let edge = gateway(&site.name, "edge", 8080);
+    site.create(&edge);
+    site.spec("edge", &edge.to_string());
+    let controller = Controller::start(server(), Release::kgateway("v2.4.0"), &[&site.name]);
+    site.kubectl(&["rollout", "status", "deployment/edge", "--timeout=60s"]);
+    controller.settle();
+    (site, controller)
 }
 
 /// The label that says who manages an object is to be the deployer's, so that nothing differs.
@@ -102,7 +116,8 @@ fn what_a_live_deployer_holds_is_not_touched() {
 
 #[test]
 fn a_control_plane_that_does_not_answer_loses_nothing() {
-    let site = deployed(IMPATIENT);
+    let (site, mut controller) = provisioned(IMPATIENT);
+    controller.stop();
     let before = site.versions();
     let run = site.run(&["adopt"]).exits(1);
     run.says("no control plane has accepted it yet; nothing more was adopted").says("not tried");
@@ -112,7 +127,7 @@ fn a_control_plane_that_does_not_answer_loses_nothing() {
 
     // Without leave to adopt nothing moves, and with it the next round goes on.
     site.sync().exits(3).says("live deployer");
-    accept(&site, "edge", generation_of(&site, "gateway/edge"));
+    controller.restart();
     configure(&site, APPLY);
     site.run(&["adopt"]).exits(0).says("4 objects adopted");
 }
@@ -289,13 +304,14 @@ fn a_round_that_takes_over_may_be_killed_between_its_requests() {
 
 #[test]
 fn a_gateway_that_is_self_managed_already_needs_no_copy_of_ours() {
-    let site = deployed("");
+    let (site, mut controller) = provisioned("");
+    controller.stop();
     site.create(&document(VERSION, KIND, "by-hand", Some(&site.name), &json!({"selfManaged": {}})));
     let reference = Reference { name: "by-hand", namespace: None }.to_value();
     let patch = json!({"spec": {"infrastructure": {"parametersRef": reference}}}).to_string();
     site.kubectl(&["patch", "gateway", "edge", "--type=merge", "-p", &patch]);
     site.run(&["adopt"]).exits(3).says("it has not seen yet that the Gateway is self-managed");
-    accept(&site, "edge", generation_of(&site, "gateway/edge"));
+    controller.restart();
     site.run(&["plan"]).exits(3).says("`gatewright adopt` takes it over");
     let gateway = site.get("gateway/edge");
     site.run(&["adopt"]).exits(0).says("4 objects adopted");

@@ -6,8 +6,6 @@ mod reports;
 mod triggers;
 mod writes;
 
-use std::time::Duration;
-
 use serde_json::{Value, json};
 
 use crate::ownership::site::Site;
@@ -31,6 +29,12 @@ fn with_parameters(site: &Site, name: &str, parameters: &Value) -> [Value; 2] {
     [document(VERSION, KIND, name, Some(&site.name), parameters), gateway]
 }
 
+fn create(site: &Site, objects: &[Value]) {
+    for object in objects {
+        site.create(object);
+    }
+}
+
 /// A namespace that a release of kgateway looks after.
 fn looked_after(settings: &str) -> (Site, Controller) {
     let site = Site::on(server(), settings);
@@ -41,7 +45,7 @@ fn looked_after(settings: &str) -> (Site, Controller) {
 /// A namespace with a Gateway that a release of kgateway has deployed.
 fn deployed(parameters: &Value) -> (Site, Controller) {
     let (site, controller) = looked_after("");
-    with_parameters(&site, "edge", parameters).iter().for_each(|object| site.create(object));
+    create(&site, &with_parameters(&site, "edge", parameters));
     controller.settle();
     (site, controller)
 }
@@ -55,10 +59,4 @@ fn set_self_managed(site: &Site, name: &str) {
         "-p",
         r#"[{"op": "replace", "path": "/spec", "value": {"selfManaged": {}}}]"#,
     ]);
-}
-
-/// Waits until something has come to pass.
-fn eventually(what: &str, is_so: impl Fn() -> bool) {
-    let polls = (0..1200).take_while(|_| !is_so()).inspect(|_| std::thread::sleep(Duration::from_millis(50)));
-    assert!(polls.count() < 1200, "not within a minute: {what}");
 }

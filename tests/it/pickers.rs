@@ -51,7 +51,7 @@ const POLL: Duration = Duration::from_millis(100);
 
 /// Waits until something is so.
 #[expect(clippy::disallowed_methods, reason = "a real election takes real time")]
-fn wait_until(what: &str, mut is_so: impl FnMut() -> bool) {
+pub(crate) fn wait_until(what: &str, mut is_so: impl FnMut() -> bool) {
     let start = Instant::now();
     while !is_so() {
         assert!(start.elapsed() < LIMIT, "{what}: not after {LIMIT:?}");

@@ -4,10 +4,11 @@ pub(crate) mod control_plane;
 
 use serde_json::{Value, json};
 
-use control_plane::{KIND, Reference, VERSION, accept, document, gateway, generation_of, server};
+use control_plane::{KIND, Reference, VERSION, document, gateway, server};
 
 use crate::commands::obeys_the_schema;
 use crate::ownership::site::Site;
+use crate::support::kgateway::{Controller, Release};
 
 const SETTINGS: &str = "specs: apply, prune: {maxDelete: {units: 9, percent: 100}}";
 
@@ -92,6 +93,6 @@ fn a_gateway_is_healthy_when_its_control_plane_accepts_it() {
     site.spec("edge", &format!("{edge}\n---\n{none}"));
     site.sync().exits(1).says("2 objects created").says("no control plane has accepted it yet");
     assert_eq!(site.get("gateway/edge")["spec"]["infrastructure"]["parametersRef"]["name"], "none");
-    accept(&site, "edge", generation_of(&site, "gateway/edge"));
+    let _controller = Controller::start(server(), Release::kgateway("v2.4.0"), &[&site.name]);
     site.sync().exits(0).says("no changes, 2 objects up to date");
 }

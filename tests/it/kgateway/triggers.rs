@@ -2,8 +2,9 @@
 
 use serde_json::json;
 
-use super::{deployed, eventually, looked_after, set_self_managed, with_parameters};
+use super::{create, deployed, looked_after, set_self_managed, with_parameters};
 use crate::ownership::site::Site;
+use crate::pickers::wait_until;
 use crate::specs::control_plane::{Reference, document, gateway, server};
 use crate::support::kgateway::Controller;
 
@@ -12,7 +13,7 @@ fn causes_a_reconcile(what: &str, site: &Site, controller: &Controller, act: imp
     controller.settle();
     let before = controller.reconciles(&site.name, "edge");
     act();
-    eventually(what, || controller.reconciles(&site.name, "edge") > before);
+    wait_until(what, || controller.reconciles(&site.name, "edge") > before);
 }
 
 #[test]
@@ -63,7 +64,7 @@ fn a_status_and_what_does_not_belong_to_the_gateway_do_not() {
     site.kubectl(&["delete", "deployment/edge"]);
     // Another Gateway that comes after all that is behind it in the queue.
     site.create(&gateway(&site.name, "later", 80));
-    eventually("a reconcile of another Gateway", || controller.reconciles(&site.name, "later") > 0);
+    wait_until("a reconcile of another Gateway", || controller.reconciles(&site.name, "later") > 0);
     assert_eq!(controller.reconciles(&site.name, "edge"), before);
 }
 
@@ -84,7 +85,7 @@ fn a_class_that_says_something_else_does() {
             "controllerName": "kgateway.dev/kgateway",
         }),
     ));
-    [own, edge].iter().for_each(|object| site.create(object));
+    create(&site, &[own, edge]);
     causes_a_reconcile("a class with parameters", &site, &controller, || {
         let patch = json!({"spec": {"parametersRef": parameters}}).to_string();
         server().kubectl_ok(&["patch", "gatewayclass", &class, "--type=merge", "-p", &patch]);
