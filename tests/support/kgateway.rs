@@ -29,7 +29,7 @@ use tokio::sync::oneshot;
 use crate::cluster::ApiServer;
 pub(crate) use addresses::Addresses;
 use api::Api;
-pub(crate) use identities::identities;
+pub(crate) use identities::{Identity, identities};
 use reconcile::{Context, gateways};
 pub(crate) use release::{Product, Release};
 use watched::Watched;

@@ -1,0 +1,263 @@
+//! Beside a controller that is at work nothing is lost, nothing differs, and no pod moves.
+
+use std::collections::BTreeMap;
+use std::sync::OnceLock;
+
+use serde_json::{Value, json};
+
+use super::{deployed, looked_after, scaled, with_parameters};
+use crate::cluster::ApiServer;
+use crate::ownership::site::Site;
+use crate::program::Run;
+use crate::specs::control_plane::{KIND, Reference, VERSION, document, gateway, server};
+use crate::support::kgateway::{Addresses, Controller, Identity, Release, identities};
+
+const APPLY: &str = "specs: apply";
+
+/// Writes the config; `pack` is what it says of kgateway.
+fn configure(site: &Site, settings: &str, pack: &str) {
+    site.configure(&site.name, settings);
+    let config = site.desk.read("gatewright.yaml");
+    site.desk.write("gatewright.yaml", &format!("{config}packs: {{kgateway: {pack}}}\n"));
+}
+
+/// What the release of these tests writes.
+const AS_THEIRS: &str = "{managedBy: kgateway, version: v2.4.0}";
+
+/// Has a Gateway with parameters in the source.
+fn want(site: &Site, name: &str, parameters: &Value) {
+    let [own, gateway] = with_parameters(site, name, parameters);
+    site.spec(name, &format!("{own}\n---\n{gateway}"));
+}
+
+/// A Gateway that a release has deployed, whose pods run and whose source is ours.
+fn to_be_adopted(parameters: &Value, pack: &str) -> (Site, Controller) {
+    let (site, controller) = deployed(parameters);
+    configure(&site, APPLY, pack);
+    want(&site, "edge", parameters);
+    site.kubectl(&["rollout", "status", "deployment/edge", "--timeout=60s"]);
+    controller.settle();
+    (site, controller)
+}
+
+/// Returns budgets and autoscalers.
+fn scalers(site: &Site) -> BTreeMap<String, Identity> {
+    const KINDS: [&str; 3] = ["PodDisruptionBudget/", "HorizontalPodAutoscaler/", "VerticalPodAutoscaler/"];
+    let mut all = identities(server(), &site.name);
+    all.retain(|key, _| KINDS.iter().any(|kind| key.starts_with(kind)));
+    all
+}
+
+/// Has the controller look ten times, and after a restart.
+fn look_often(controller: &mut Controller) {
+    for _ in 0..10 {
+        controller.reconcile_all();
+    }
+    controller.restart();
+}
+
+#[test]
+fn autoscalers_and_budgets_of_a_fresh_sync_live() {
+    let (site, mut controller) = looked_after(APPLY);
+    want(&site, "edge", &scaled());
+    site.sync().exits(0).says("9 objects created");
+    let before = scalers(&site);
+    assert_eq!(before.len(), 3, "{before:?}");
+    look_often(&mut controller);
+    assert_eq!(controller.deletions(), []);
+    assert_eq!(scalers(&site), before);
+    site.sync().exits(0).says("no changes");
+}
+
+#[test]
+fn autoscalers_and_budgets_of_an_adopted_gateway_live() {
+    let (site, mut controller) = to_be_adopted(&scaled(), AS_THEIRS);
+    let before = scalers(&site);
+    site.run(&["adopt"]).exits(0);
+    look_often(&mut controller);
+    assert_eq!(controller.deletions(), []);
+    assert_eq!(scalers(&site), before);
+    site.sync().exits(0).says("no changes");
+}
+
+fn addresses(site: &Site) -> Vec<Value> {
+    let all = site.get("gateway/edge")["status"]["addresses"].as_array().cloned().unwrap_or_default();
+    all.into_iter().map(|address| address["value"].clone()).collect()
+}
+
+#[test]
+fn the_addresses_of_an_adopted_gateway_are_there_all_the_while() {
+    let (site, controller) = to_be_adopted(&json!({"kube": {}}), AS_THEIRS);
+    server().give_ingress(&site.name, "edge", &["192.0.2.10"]);
+    controller.settle();
+    let watch = Addresses::watch(server(), &site.name, "edge");
+    site.run(&["adopt"]).exits(0);
+    controller.settle();
+    site.sync().exits(0);
+    controller.settle();
+    assert_eq!(watch.seen(), [["192.0.2.10"]]);
+    assert_eq!(site.get("service/edge")["spec"].get("loadBalancerIP"), None);
+}
+
+#[test]
+fn the_addresses_of_a_fresh_sync_are_those_of_its_service() {
+    let (site, controller) = looked_after(APPLY);
+    want(&site, "edge", &json!({"kube": {}}));
+    site.sync().exits(0);
+    server().give_ingress(&site.name, "edge", &["192.0.2.10"]);
+    site.sync().exits(0);
+    controller.settle();
+    assert_eq!(addresses(&site), ["192.0.2.10"]);
+    assert_eq!(site.get("service/edge")["spec"].get("loadBalancerIP"), None);
+    site.sync().exits(0).says("no changes");
+}
+
+/// What people write into parameters.
+fn shapes() -> Vec<Value> {
+    let container = |fields: Value| json!({"kube": {"envoyContainer": fields}});
+    let log = |format: Value| container(json!({"bootstrap": {"logFormat": format}}));
+    let line = "%Y-%m-%dT%H:%M:%S.%e a line of a log that is longer than a line of a document, # with \"marks\": yes";
+    let matcher = json!({"inclusionList": [{"prefix": "http."}, {"safeRegex": r"^cluster\.(.*)$"}]});
+    vec![
+        json!({"kube": {}}),
+        scaled(),
+        json!({"kube": {"service": {"type": "ClusterIP"}}}),
+        json!({"kube": {"service": {"type": "NodePort", "extraAnnotations": {"a": "true"}}}}),
+        json!({"kube": {"stats": {"enabled": false}}}),
+        json!({"kube": {"stats": {"matcher": matcher}}}),
+        log(json!({"text": line})),
+        log(json!({"text": "several\nlines\n"})),
+        log(json!({"json": {"time": "%Y", "level": "%l", "nested": {"on": "yes", "number": "0x1"}}})),
+        container(json!({"bootstrap": {"dnsResolver": {"udpMaxQueries": 0}, "logLevel": "debug"}})),
+        container(json!({"extraArgs": ["--concurrency", "2"], "env": [{"name": "A", "value": "1"}]})),
+        container(json!({"resources": {"requests": {"cpu": "100m"}, "limits": {"memory": "1Gi"}}})),
+        json!({"kube": {"omitDefaultSecurityContext": true, "podTemplate": {"nodeSelector": {"a": "b"}}}}),
+        json!({"kube": {"deployment": {"replicas": 0, "strategy": {"type": "Recreate"}}}}),
+    ]
+}
+
+/// As many Gateways, each of another shape than the one before.
+fn fleet(site: &Site, number: usize) -> Vec<String> {
+    let all: Vec<(String, Value)> =
+        shapes().into_iter().cycle().enumerate().map(|(n, shape)| (format!("edge-{n}"), shape)).take(number).collect();
+    let documents = all.iter().flat_map(|(name, shape)| with_parameters(site, name, shape)).collect::<Vec<_>>();
+    let list = json!({"apiVersion": "v1", "kind": "List", "items": documents}).to_string();
+    site.server.kubectl_stdin(&["create", "--validate=false", "-f", "-"], &list);
+    for (name, shape) in &all {
+        want(site, name, shape);
+    }
+    all.into_iter().map(|(name, _)| name).collect()
+}
+
+#[test]
+fn a_report_on_what_it_has_provisioned_says_no_differences() {
+    // A report is about all that a cluster has.
+    static SERVER: OnceLock<ApiServer> = OnceLock::new();
+    let server = SERVER.get_or_init(ApiServer::start);
+    server.install_gateway_api();
+    server.install_deployers();
+    let site = Site::on(server, "");
+    let gateways = fleet(&site, 35);
+    let controller = Controller::start(server, Release::kgateway("v2.4.0"), &[&site.name]);
+    controller.settle();
+    configure(&site, "mode: report", AS_THEIRS);
+    let objects = identities(server, &site.name);
+    assert!(gateways.iter().all(|name| objects.contains_key(&format!("Deployment/{name}"))), "{objects:?}");
+    site.run(&["plan"]).exits(0).says("report: no differences");
+}
+
+/// Returns what a plan changes of objects that are there: the kind, and the difference.
+fn changes(run: &Run) -> Vec<(String, Value)> {
+    let report: Value = serde_json::from_str(&run.out).expect("it is JSON");
+    let steps = report["clusters"]["c"]["steps"].as_array().expect("a report has steps");
+    let of = |step: &Value| {
+        let kind = step["id"]["kind"].as_str().unwrap_or_default().to_owned();
+        let differences = step["differences"].as_array().cloned().unwrap_or_default();
+        differences.into_iter().map(|difference| (kind.clone(), difference)).collect::<Vec<_>>()
+    };
+    steps.iter().filter(|step| step["action"] != "create").flat_map(of).collect()
+}
+
+/// Tells whether it is about who an object belongs to: marks of ours, owners, and the label by which it is found.
+fn is_about_ownership((kind, difference): &(String, Value)) -> bool {
+    let path = difference["path"].as_str().expect("a difference has a path");
+    let is_mark = |key: &str| key.contains("gatewright.dev/");
+    let are_marks = |value: &Value| value.as_object().is_some_and(|all| all.keys().all(|key| is_mark(key)));
+    let is_copy = kind == "Gateway" && ["spec.infrastructure", "spec.addresses"].iter().any(|it| path.starts_with(it));
+    let is_scaler = ["PodDisruptionBudget", "HorizontalPodAutoscaler", "VerticalPodAutoscaler"].contains(&&**kind);
+    match path {
+        "metadata.labels" | "metadata.annotations" => difference["before"].is_null() && are_marks(&difference["after"]),
+        r#"metadata.labels["gateway.networking.k8s.io/gateway-name"]"# => is_scaler,
+        _ => path.starts_with("metadata.ownerReferences") || is_mark(path) || is_copy,
+    }
+}
+
+#[test]
+fn a_plan_to_adopt_shows_marks_and_owners_only() {
+    for shape in [json!({"kube": {}}), scaled()] {
+        let (site, _controller) = to_be_adopted(&shape, AS_THEIRS);
+        let run = site.run(&["plan", "--adopt", "--format", "json"]).exits(0);
+        let changes = changes(&run);
+        assert!(changes.iter().any(|(_, it)| it["path"] == "metadata.ownerReferences"), "{changes:?}");
+        let others: Vec<&(String, Value)> = changes.iter().filter(|change| !is_about_ownership(change)).collect();
+        assert!(others.is_empty(), "{others:#?}");
+    }
+}
+
+#[test]
+fn adopting_moves_no_pod_no_uid_and_no_generation() {
+    for shape in [json!({"kube": {}}), scaled()] {
+        let (site, controller) = to_be_adopted(&shape, AS_THEIRS);
+        let before = identities(server(), &site.name);
+        assert!(before.keys().any(|key| key.starts_with("Pod/")), "{before:?}");
+        site.run(&["adopt"]).exits(0);
+        controller.settle();
+        assert_eq!(identities(server(), &site.name), before);
+        site.sync().exits(0).says("no changes");
+    }
+}
+
+#[test]
+fn the_release_of_the_defaults_is_adopted_without_a_restart() {
+    let (site, controller) = to_be_adopted(&json!({"kube": {}}), "{}");
+    let before = identities(server(), &site.name);
+    site.run(&["adopt"]).exits(0);
+    controller.settle();
+    site.kubectl(&["rollout", "status", "deployment/edge", "--timeout=60s"]);
+    assert_eq!(identities(server(), &site.name), before);
+}
+
+#[test]
+fn replicas_that_only_the_live_parameters_say_stay() {
+    let (site, controller) = to_be_adopted(&json!({"kube": {"deployment": {"replicas": 3}}}), AS_THEIRS);
+    want(&site, "edge", &json!({"kube": {}}));
+    let before = identities(server(), &site.name);
+    let plan = site.run(&["plan", "--adopt"]);
+    assert!(!plan.out.contains("spec.replicas: 3 -> 1"), "{}", plan.out);
+    site.run(&["adopt"]);
+    controller.settle();
+    site.sync();
+    assert_eq!(site.get("deployment/edge")["spec"]["replicas"], 3);
+    assert_eq!(identities(server(), &site.name), before);
+}
+
+#[test]
+fn what_a_check_takes_of_replicas_the_server_takes_too() {
+    let (site, _controller) = looked_after(APPLY);
+    let class = format!("{}-class", site.name);
+    let parameters = Reference { name: "of-class", namespace: Some(&site.name) }.to_value();
+    let spec = json!({"controllerName": "kgateway.dev/kgateway", "parametersRef": parameters});
+    let of_class = json!({"kube": {"deployment": {"replicas": null}}});
+    let documents = [
+        document("gateway.networking.k8s.io/v1", "GatewayClass", &class, None, &spec),
+        document(VERSION, KIND, "of-class", Some(&site.name), &of_class),
+    ];
+    site.spec("class", &documents.each_ref().map(Value::to_string).join("\n---\n"));
+    let mut edge = gateway(&site.name, "edge", 8080);
+    edge["spec"]["gatewayClassName"] = class.as_str().into();
+    site.spec("edge", &edge.to_string());
+    if site.run(&["check", "specs"]).code == 0 {
+        site.sync().exits(0);
+    }
+    server().kubectl_ok(&["delete", "gatewayclass", &class, "--ignore-not-found"]);
+}
