@@ -30,6 +30,12 @@ fn with_parameters(site: &Site, name: &str, parameters: &Value) -> [Value; 2] {
     [document(VERSION, KIND, name, Some(&site.name), parameters), gateway]
 }
 
+fn create(site: &Site, objects: &[Value]) {
+    for object in objects {
+        site.create(object);
+    }
+}
+
 /// A namespace that a release of kgateway looks after.
 fn looked_after(settings: &str) -> (Site, Controller) {
     let site = Site::on(server(), settings);
@@ -40,7 +46,7 @@ fn looked_after(settings: &str) -> (Site, Controller) {
 /// A namespace with a Gateway that a release of kgateway has deployed.
 fn deployed(parameters: &Value) -> (Site, Controller) {
     let (site, controller) = looked_after("");
-    with_parameters(&site, "edge", parameters).iter().for_each(|object| site.create(object));
+    create(&site, &with_parameters(&site, "edge", parameters));
     controller.settle();
     (site, controller)
 }

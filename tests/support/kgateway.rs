@@ -208,7 +208,7 @@ async fn work(context: Context, mut received: UnboundedReceiver<Event>, events: 
             match event {
                 Event::Asked(key, done) => queue.entry(key).or_default().extend(done),
                 Event::Changed { kind, object, is_gone } => {
-                    for key in watched.affected(kind, object, is_gone) {
+                    for key in watched.affected(kind, &object, is_gone) {
                         queue.entry(key).or_default();
                     }
                 }
@@ -228,6 +228,8 @@ async fn work(context: Context, mut received: UnboundedReceiver<Event>, events: 
             });
         }
         // Who has asked may have given up.
-        waiting.into_iter().for_each(|done| done.send(()).unwrap_or_default());
+        for done in waiting {
+            done.send(()).unwrap_or_default();
+        }
     }
 }

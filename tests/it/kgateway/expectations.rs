@@ -116,7 +116,7 @@ fn the_addresses_of_a_fresh_sync_are_those_of_its_service() {
 fn shapes() -> Vec<Value> {
     let container = |fields: Value| json!({"kube": {"envoyContainer": fields}});
     let log = |format: Value| container(json!({"bootstrap": {"logFormat": format}}));
-    let long = "%Y-%m-%dT%H:%M:%S.%e a line of a log that is longer than a line of a document, # with \"marks\": yes";
+    let line = "%Y-%m-%dT%H:%M:%S.%e a line of a log that is longer than a line of a document, # with \"marks\": yes";
     let matcher = json!({"inclusionList": [{"prefix": "http."}, {"safeRegex": r"^cluster\.(.*)$"}]});
     vec![
         json!({"kube": {}}),
@@ -125,7 +125,7 @@ fn shapes() -> Vec<Value> {
         json!({"kube": {"service": {"type": "NodePort", "extraAnnotations": {"a": "true"}}}}),
         json!({"kube": {"stats": {"enabled": false}}}),
         json!({"kube": {"stats": {"matcher": matcher}}}),
-        log(json!({"text": long})),
+        log(json!({"text": line})),
         log(json!({"text": "several\nlines\n"})),
         log(json!({"json": {"time": "%Y", "level": "%l", "nested": {"on": "yes", "number": "0x1"}}})),
         container(json!({"bootstrap": {"dnsResolver": {"udpMaxQueries": 0}, "logLevel": "debug"}})),
@@ -143,7 +143,9 @@ fn fleet(site: &Site, number: usize) -> Vec<String> {
     let documents = all.iter().flat_map(|(name, shape)| with_parameters(site, name, shape)).collect::<Vec<_>>();
     let list = json!({"apiVersion": "v1", "kind": "List", "items": documents}).to_string();
     site.server.kubectl_stdin(&["create", "--validate=false", "-f", "-"], &list);
-    all.iter().for_each(|(name, shape)| want(site, name, shape));
+    for (name, shape) in &all {
+        want(site, name, shape);
+    }
     all.into_iter().map(|(name, _)| name).collect()
 }
 

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::{deployed, looked_after, scaled, set_self_managed, with_parameters};
+use super::{create, deployed, looked_after, scaled, set_self_managed, with_parameters};
 use crate::ownership::site::Site;
 use crate::support::kgateway::{Deletion, identities};
 
@@ -61,7 +61,7 @@ fn autoscalers_and_budgets_go_by_their_label_alone() {
 fn names_that_are_too_long_for_a_label_are_shortened_there_as_everywhere() {
     let (site, controller) = looked_after("");
     let name = "a-gateway-with-a-name-that-is-longer-than-any-label-of-kubernetes-may-be";
-    with_parameters(&site, name, &scaled()).iter().for_each(|object| site.create(object));
+    create(&site, &with_parameters(&site, name, &scaled()));
     controller.settle();
     let label = format!("jsonpath={{.items[*].metadata.labels.{}}}", LABEL.replace('.', "\\."));
     let label = site.kubectl(&["get", "pdb", "-o", &label]);

@@ -2,7 +2,7 @@
 
 use serde_json::json;
 
-use super::{deployed, looked_after, set_self_managed, with_parameters};
+use super::{create, deployed, looked_after, set_self_managed, with_parameters};
 use crate::ownership::site::Site;
 use crate::pickers::wait_until;
 use crate::specs::control_plane::{Reference, document, gateway, server};
@@ -85,7 +85,7 @@ fn a_class_that_says_something_else_does() {
             "controllerName": "kgateway.dev/kgateway",
         }),
     ));
-    [own, edge].iter().for_each(|object| site.create(object));
+    create(&site, &[own, edge]);
     causes_a_reconcile("a class with parameters", &site, &controller, || {
         let patch = json!({"spec": {"parametersRef": parameters}}).to_string();
         server().kubectl_ok(&["patch", "gatewayclass", &class, "--type=merge", "-p", &patch]);

@@ -3,7 +3,7 @@
 use gatewright_engine::yaml;
 use serde_json::{Value, json};
 
-use super::{deployed, looked_after, with_parameters};
+use super::{create, deployed, looked_after, with_parameters};
 use crate::ownership::site::Site;
 use crate::specs::control_plane::{KIND, MANAGER, VERSION, document, server};
 use crate::support::kgateway::{Controller, Release};
@@ -41,8 +41,7 @@ fn objects_are_those_of_its_release_and_of_the_gateway() {
 #[test]
 fn a_build_that_was_not_released_has_the_version_that_it_was_linked_with() {
     let site = Site::on(server(), "");
-    let [own, edge] = with_parameters(&site, "edge", &json!({"kube": {}}));
-    [own, edge].iter().for_each(|object| site.create(object));
+    create(&site, &with_parameters(&site, "edge", &json!({"kube": {}})));
     let mut release = Release::kgateway("1.0.0-ci1");
     release.settings["image"]["registry"] = "registry.example".into();
     let controller = Controller::start(server(), release, &[&site.name]);
@@ -96,7 +95,7 @@ fn a_service_of_somebody_else_is_not_applied_over() {
     let (site, controller) = looked_after("");
     let port = json!({"port": 80, "protocol": "TCP"});
     site.create(&document("v1", "Service", "edge", Some(&site.name), &json!({"ports": [port]})));
-    with_parameters(&site, "edge", &json!({"kube": {}})).iter().for_each(|object| site.create(object));
+    create(&site, &with_parameters(&site, "edge", &json!({"kube": {}})));
     controller.reconcile_all();
     let failures = controller.failures();
     assert!(

@@ -49,8 +49,8 @@ impl Api {
     }
 
     /// Merges something into an object, or into its status.
-    pub(super) async fn merge(&self, path: &str, patch: &Value) -> Result<Value, Error> {
-        self.client.request(request(Request::patch(path), MERGE, patch.to_string().into_bytes())).await
+    pub(super) async fn merge(&self, path: &str, fields: &Value) -> Result<Value, Error> {
+        self.client.request(request(Request::patch(path), MERGE, fields.to_string().into_bytes())).await
     }
 
     /// Deletes an object, which may be gone already.

@@ -181,9 +181,10 @@ pub(super) fn safe_label(name: &str) -> String {
     if name.len() <= 63 {
         return name.to_owned();
     }
-    let digest: String = Sha256::digest(name).iter().take(6).map(|byte| format!("{byte:02x}")).collect();
     let head = &name[..50];
-    format!("{}-{digest}", head.strip_suffix('-').unwrap_or(head))
+    let mut digits = [0; 8];
+    digits[2..].copy_from_slice(&Sha256::digest(name)[..6]);
+    format!("{}-{:012x}", head.strip_suffix('-').unwrap_or(head), u64::from_be_bytes(digits))
 }
 
 /// Tells whether a Service that is there may be applied over.

@@ -73,29 +73,29 @@ async fn watch(api: &Api, kind: &'static str, place: &str, events: &UnboundedSen
 
 impl Watched {
     /// Returns the Gateways that have to be looked at again.
-    pub(super) fn affected(&mut self, kind: &'static str, object: Value, is_gone: bool) -> Vec<Key> {
-        let key = key_of(&object);
+    pub(super) fn affected(&mut self, kind: &'static str, object: &Value, is_gone: bool) -> Vec<Key> {
+        let key = key_of(object);
         match kind {
             "Gateway" => {
                 self.gateways.insert(key.clone(), object.clone());
                 self.gateways.retain(|it, _| !(is_gone && *it == key));
-                if self.is_news(kind, &object, is_gone) && !is_gone { vec![key] } else { Vec::new() }
+                if self.is_news(kind, object, is_gone) && !is_gone { vec![key] } else { Vec::new() }
             }
             "GatewayClass" => {
                 self.classes.insert(key.name.clone(), object.clone());
-                let is_news = self.is_news(kind, &object, is_gone);
+                let is_news = self.is_news(kind, object, is_gone);
                 self.gateways_where(|gateway| is_news && gateway["spec"]["gatewayClassName"] == *key.name)
             }
             "ListenerSet" => {
                 let parent = &object["spec"]["parentRef"];
                 let name = parent["name"].as_str().unwrap_or_default().to_owned();
                 let namespace = parent["namespace"].as_str().unwrap_or(&key.namespace).to_owned();
-                let is_news = self.is_news(kind, &object, is_gone);
+                let is_news = self.is_news(kind, object, is_gone);
                 is_news.then_some(Key { namespace, name }).into_iter().collect()
             }
-            kind if CHILDREN.iter().any(|(_, child)| *child == kind) => owners(&object, &key.namespace),
+            kind if CHILDREN.iter().any(|(_, child)| *child == kind) => owners(object, &key.namespace),
             _ => {
-                let is_news = self.is_news(kind, &object, is_gone);
+                let is_news = self.is_news(kind, object, is_gone);
                 self.gateways_where(|gateway| is_news && self.refers(gateway, &key))
             }
         }
