@@ -1,7 +1,7 @@
 //! Beside the controller of kgateway: what the stand-in for it does, and that we get on with that.
 
 mod agentgateway;
-mod expectations;
+mod promises;
 mod prunes;
 mod reports;
 mod triggers;
