@@ -6,6 +6,7 @@ use gatewright_engine::health::addresses;
 use gatewright_engine::live::Live;
 use gatewright_engine::marks::SYNC_LABEL;
 use gatewright_engine::object::{Gvk, ObjectId};
+use gatewright_engine::plan::Observed;
 use gatewright_engine::plan::policies::Policies;
 use gatewright_engine::unit::Rendering;
 use gatewright_engine::unit::addresses::Addresses;
@@ -40,7 +41,9 @@ pub(super) async fn service_addresses(
     let mut learn = |live: Live| drop(known.insert(live.object.id().clone(), addresses(live.object.body())));
     ours.into_iter().filter(|live| open.remove(live.object.id()).is_some()).for_each(&mut learn);
     // What is to be adopted does not bear our label yet.
-    read_each(cluster, &open).await?.0.into_values().for_each(&mut learn);
+    let mut observed = Observed::default();
+    read_each(cluster, &open, &mut observed).await?;
+    observed.live.into_values().for_each(&mut learn);
     Ok(known)
 }
 
@@ -61,7 +64,9 @@ pub(super) async fn are_as_copied(
             return Ok(false);
         }
     }
-    let live = read_each(cluster, &moved).await?.0;
+    let mut observed = Observed::default();
+    read_each(cluster, &moved, &mut observed).await?;
+    let live = observed.live;
     let is_as_copied = |id: &ObjectId| {
         live.get(id).is_some_and(|live| addresses(live.object.body()) == no_change.copied_addresses[id])
     };

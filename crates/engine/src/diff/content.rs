@@ -35,9 +35,9 @@ pub(super) fn content(before: Side<'_>, after: Side<'_>, masker: &Masker) -> Opt
     let (new, new_shown) = document(after, masker)?;
     // The names of fields tell of secrets that nothing in the text alone does.
     let shown = |text: Side<'_>, document: &Value| {
-        let masked = |text: String, secret: String| text.replace(&secret, MASK);
+        let without = |text: String, secret: String| text.replace(&secret, MASK);
         let text = text.shown.as_str().unwrap_or_default().to_owned();
-        Value::from(Masker::secrets(document).into_iter().fold(text, masked))
+        Value::from(Masker::secrets(document).into_iter().fold(text, without))
     };
     let shown = (shown(before, &old), shown(after, &new));
     let found = Comparison::of(&old, &new, (&old_shown, &new_shown), masker);

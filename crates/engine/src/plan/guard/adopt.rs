@@ -62,9 +62,9 @@ pub(in crate::plan) fn waiting(
     steps: &[&Step],
     inputs: Inputs<'_>,
 ) -> Option<(Guard, BTreeSet<ObjectId>)> {
-    let (hold, held) = unowned(unit, steps, inputs).or_else(|| restarting(unit, steps, inputs))?;
+    let (hold, objects) = unowned(unit, steps, inputs).or_else(|| restarting(unit, steps, inputs))?;
     let guard = hold.guard;
-    plan.stops(hold, inputs).then_some((guard, held))
+    plan.stops(hold, inputs).then_some((guard, objects))
 }
 
 /// What bears nobody's mark.
