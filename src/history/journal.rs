@@ -73,7 +73,7 @@ pub struct LastDrift {
 /// The last reports, by sync and cluster.
 const LAST: Store<Last> = Store::new("status");
 
-/// What the last drift reports have found, by sync and cluster.
+/// The findings of the last drift reports, by sync and cluster.
 const COMPARED: Store<Compared> = Store::new("compared");
 
 /// Returns the last report of a sync on a cluster; it speaks of that cluster only.

@@ -21,7 +21,7 @@ use crate::config::settings::Mode;
 use crate::state::State;
 use crate::state::store::Store;
 
-/// What is known of each name.
+/// The knowledge of each name.
 const KNOWN: Store<Known> = Store::new("clusters");
 
 /// The longest wait of the first round on a cluster for others to say who they are; their own first round looks again.

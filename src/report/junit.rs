@@ -27,7 +27,7 @@ struct Case {
     kind: String,
     message: String,
     hint: String,
-    /// What differs.
+    /// The differences.
     lines: Vec<String>,
 }
 

@@ -38,7 +38,7 @@ pub struct Difference {
     pub before: Option<Value>,
     /// The value that will be there; `None` if nothing.
     pub after: Option<Value>,
-    /// What differs in meaning, where both values are texts that are documents: nothing if only their layout does.
+    /// The differences in meaning, where both values are texts that are documents: none if only their layout differs.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub content: Option<Vec<ContentDifference>>,
     /// The others who have written there, the latest first.
@@ -77,7 +77,7 @@ impl Class {
     }
 }
 
-/// What is said of documents that differ in their layout alone.
+/// The words for documents that differ in their layout alone.
 pub const SAME_CONTENT: &str = "same content, in another layout";
 
 /// Values longer than this are folded, in characters.
@@ -192,7 +192,7 @@ impl Side<'_> {
     }
 }
 
-/// What differs somewhere: masked, and by meaning where both sides are documents.
+/// A difference that was found: masked, and by meaning where both sides are documents.
 struct Found {
     path: Vec<Segment>,
     before: Option<Value>,

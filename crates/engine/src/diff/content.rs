@@ -23,9 +23,9 @@ pub struct ContentDifference {
 
 /// Two texts that are documents.
 pub(super) struct Content {
-    /// What differs in meaning: nothing if only their layout does.
+    /// The differences in meaning: none if only their layout differs.
     pub(super) differences: Vec<ContentDifference>,
-    /// What of the texts is shown.
+    /// The texts as they are shown.
     pub(super) shown: (Value, Value),
 }
 

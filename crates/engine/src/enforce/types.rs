@@ -7,7 +7,7 @@ use super::quantity;
 use super::walk::Walk;
 use super::words::Meaning;
 
-/// What a function reads of its operands.
+/// The operands of a function as it reads them.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Reads {
     /// No more than whether a value is true, or how large a number is.

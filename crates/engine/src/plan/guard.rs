@@ -73,7 +73,7 @@ pub enum Guard {
     DeleteFirst,
     /// Something exists that bears nobody's mark, and is to become ours.
     Adopt,
-    /// What is to be taken over from a deployer would not stay as it is: its pods would be replaced.
+    /// To take something over from a deployer would replace its pods.
     AdoptRestart,
 }
 

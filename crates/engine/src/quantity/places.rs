@@ -32,7 +32,7 @@ struct Known {
     requirements: Shape,
 }
 
-/// What matters of a place.
+/// The part of a place that matters.
 #[derive(Debug, Deserialize)]
 #[serde(untagged)]
 enum Shape {

@@ -1,4 +1,4 @@
-//! Where a self-managed Gateway can be reached.
+//! The addresses of self-managed Gateways.
 //!
 //! A control plane takes `status.addresses` from the Service that it renders itself. Of a self-managed Gateway it renders
 //! none, and takes `spec.addresses` of the Gateway in the cluster. So the copy there says in that field where our Service

@@ -8,7 +8,7 @@ use gatewright_engine::pack::gateway::Map as Texts;
 /// Fields of a part of a pod.
 pub(super) type Fields = Map<String, Value>;
 
-/// What makes pods of several nodes: group and kind.
+/// The kinds that make pods of several nodes: group and kind.
 pub(super) const GROVE: (&str, &str) = ("grove.io", "PodCliqueSet");
 pub(super) const LWS: (&str, &str) = ("leaderworkerset.x-k8s.io", "LeaderWorkerSet");
 

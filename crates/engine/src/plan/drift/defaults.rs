@@ -25,7 +25,7 @@ static BUILT_IN: LazyLock<Vec<Block>> = LazyLock::new(|| {
     serde_json::from_value(documents.pop().unwrap_or_default()).expect("a test reads it")
 });
 
-/// What is filled in at some places of some kinds.
+/// Values that are filled in at some places of some kinds.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Block {

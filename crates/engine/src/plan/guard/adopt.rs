@@ -67,7 +67,7 @@ pub(in crate::plan) fn waiting(
     plan.stops(hold, inputs).then_some((guard, objects))
 }
 
-/// What bears nobody's mark.
+/// The hold for objects that bear nobody's mark.
 fn unowned(unit: &Unit, steps: &[&Step], inputs: Inputs<'_>) -> Option<(Hold, BTreeSet<ObjectId>)> {
     if inputs.policies.adopt != Adopt::Confirm {
         return None;
@@ -84,7 +84,7 @@ fn unowned(unit: &Unit, steps: &[&Step], inputs: Inputs<'_>) -> Option<(Hold, BT
     Some(held(Guard::Adopt, unit, message(&foreign), hint, &foreign, inputs))
 }
 
-/// What would be taken over from a deployer, and does not stay as it is: to take over is to change nobody's traffic.
+/// The hold for workloads that would be taken over from a deployer and restarted by it.
 fn restarting(unit: &Unit, steps: &[&Step], inputs: Inputs<'_>) -> Option<(Hold, BTreeSet<ObjectId>)> {
     let restarts = |step: &&&Step| {
         let is_taken_over = matches!(step.action, Action::AdoptFromDeployer(_)) && has_pods(&step.id.kind);
