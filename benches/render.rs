@@ -1,4 +1,4 @@
-//! What it costs to render: `cargo bench --bench render`.
+//! The cost of rendering: `cargo bench --bench render`.
 //!
 //! Renders 1,000 Gateways of four objects each; half of them have parameters of both levels.
 //! Figures are CPU time, as the kernel counts it for this thread, so that other work on the machine does not matter
@@ -20,7 +20,7 @@ use serde_json::Value;
 const GATEWAYS: u32 = 1_000;
 const OBJECTS: u32 = 4 * GATEWAYS;
 const ROUNDS: usize = 10;
-/// How long one measurement takes at least, in nanoseconds.
+/// The shortest time that one measurement takes, in nanoseconds.
 const SPAN: u64 = 300_000_000;
 
 const CLASSES: &str = "

@@ -50,7 +50,7 @@ metadata: {name: shop, namespace: infra}
 spec: {tenant: shop, costCenter: 4711, kube: {deployment: {replicas: 3}}}
 ";
 
-/// What an `AcmeParameters` says: all that `GatewayParameters` can, and two fields more.
+/// The `spec` of an `AcmeParameters`: all that `GatewayParameters` can, and two fields more.
 #[derive(Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 struct Spec {

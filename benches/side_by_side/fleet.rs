@@ -14,7 +14,7 @@ use serde_json::{Value, json};
 /// In how many namespaces they are.
 pub(crate) const NAMESPACES: usize = 10;
 
-/// What a merge patch of [`drift`] sets.
+/// The values that a merge patch of [`drift`] sets.
 pub(crate) const STRAY_REPLICAS: u64 = 7;
 const STRAY_TEXT: &str = "somebody was here";
 

@@ -1,4 +1,4 @@
-//! What it costs to bring the same objects to the same API server: gatewright beside its peers.
+//! The cost of bringing the same objects to the same API server: gatewright beside its peers.
 //!
 //! `cargo bench --bench side_by_side` measures everything and prints a Markdown table; `-- --help` tells how to measure
 //! less. Each peer begins with an empty API server of its own, and carries out all steps on it.
@@ -27,10 +27,10 @@ use table::Row;
 /// Measures what gatewright and its peers cost on a real API server.
 #[derive(Debug, Parser)]
 struct Args {
-    /// How many Gateways of four objects each; several sizes with commas.
+    /// The number of Gateways of four objects each; several sizes with commas.
     #[arg(long, value_delimiter = ',', default_value = "250,1000")]
     gateways: Vec<usize>,
-    /// Who is measured, with commas.
+    /// The programs that are measured, with commas.
     #[arg(long, value_delimiter = ',', value_enum, default_values = ["gatewright", "kubectl", "helm", "flux", "sender"])]
     peers: Vec<Peer>,
     /// Which steps are carried out, in their order, with commas; each needs the ones before it.
@@ -39,7 +39,7 @@ struct Args {
     /// Another gatewright than the one that belongs to this bench.
     #[arg(long, value_name = "PATH", default_value = env!("CARGO_BIN_EXE_gatewright"))]
     gatewright: PathBuf,
-    /// What cargo adds.
+    /// The flag that cargo adds.
     #[arg(long, hide = true)]
     bench: bool,
 }

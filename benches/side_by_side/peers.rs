@@ -1,4 +1,4 @@
-//! Who is measured, and the command that carries out a step.
+//! The programs that are measured, and the command that carries out a step.
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
@@ -31,7 +31,7 @@ pub(crate) enum Peer {
     Sender,
 }
 
-/// What is to be done.
+/// The task of a step.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Step {
     /// Nothing is there yet.
@@ -77,7 +77,7 @@ impl Peer {
     }
 }
 
-/// Where the programs are.
+/// The paths of the programs.
 #[derive(Debug)]
 pub(crate) struct Programs {
     gatewright: PathBuf,

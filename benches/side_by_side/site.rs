@@ -21,7 +21,7 @@ use crate::cluster::{ApiServer, Options};
 use crate::fleet::{self, NAMESPACES};
 use crate::peers::{Peer, Programs, Step};
 
-/// What the API server does for itself and at its own times: resources, a verb, and a document that it reads every five
+/// The API server's own requests, made at its own times: resources, a verb, and a document that it reads every five
 /// seconds.
 const OWN_BUSINESS: [(&str, &str); 4] =
     [("resource", "leases"), ("resource", "ipaddresses"), ("verb", "WATCH"), ("subresource", "openapi/v3")];
@@ -31,10 +31,10 @@ const IDLE: u64 = 3;
 const BREATH: Duration = Duration::from_millis(500);
 const MOST_BREATHS: usize = 60;
 
-/// What a step costs.
+/// The cost of a step.
 #[derive(Clone, Debug)]
 pub(crate) struct Cost {
-    /// How many requests the API server got, by verb; dry runs and failures apart.
+    /// The number of requests that the API server got, by verb; dry runs and failures apart.
     pub(crate) requests: BTreeMap<String, u64>,
     /// Seconds of CPU of the API server.
     pub(crate) server_cpu: f64,
@@ -46,7 +46,7 @@ pub(crate) struct Cost {
     pub(crate) wall: f64,
 }
 
-/// What `measure` writes down.
+/// The figures that `measure` writes down.
 #[derive(Debug, Deserialize)]
 struct Usage {
     wall: f64,
@@ -59,9 +59,9 @@ struct Usage {
 #[derive(Debug)]
 pub(crate) struct Site {
     pub(crate) server: ApiServer,
-    /// What gatewright marks its objects with here.
+    /// The mark that gatewright gives its objects here.
     pub(crate) marker: Marker,
-    /// What the API server should have after the next step.
+    /// The objects that the API server should have after the next step.
     pub(crate) wanted: Vec<Object>,
     gateways: usize,
     specs: Folder,

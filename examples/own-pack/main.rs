@@ -35,7 +35,7 @@ fn pack(files: &Files<'_>, _settings: &Value) -> Result<Pack, PackError> {
     Pack::new(files, schema, Arc::new(Generator { defaults: document(files, "defaults.yaml")? }))
 }
 
-/// What a `CacheParameters` says.
+/// The `spec` of a `CacheParameters`.
 #[derive(Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 struct Parameters {

@@ -1,4 +1,4 @@
-//! What differs between the objects that we render and those of the real system.
+//! Differences between the objects that we render and those of the real system.
 //!
 //! Both sides are made plain first: `status`, nulls and the empty values that a typed encoder writes mean nothing, our
 //! own labels and annotations are ours, and text in a ConfigMap that is YAML or JSON is compared as what it says.
@@ -50,7 +50,7 @@ fn by_identity(suite: &Suite, objects: Vec<Value>) -> BTreeMap<String, Value> {
     objects.into_iter().map(identify).collect()
 }
 
-/// What a text says, if it is YAML or JSON with a structure.
+/// The value that a text stands for, if it is YAML or JSON with a structure.
 fn parsed(text: &Value) -> Value {
     let documents = text.as_str().map(yaml::parse_values);
     match documents {

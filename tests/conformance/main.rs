@@ -23,7 +23,7 @@ const MOST_DELIBERATE: usize = 4;
 /// Lines of one case that are printed; the first say what is wrong.
 const MOST_LINES: usize = 12;
 
-/// How a case came out.
+/// The outcome of a case.
 enum Verdict {
     Equal,
     Deliberate(BTreeSet<String>),

@@ -1,4 +1,4 @@
-//! What we render for the cases of the real systems is what API servers and Envoy take.
+//! API servers and Envoy take what we render for the cases of the real systems.
 //!
 //! The cases are those of `tests/conformance`, and our own; where there are none of the former, the latter do.
 

@@ -7,7 +7,7 @@ use crate::program::Desk;
 
 const IMAGE: &str = "spec.template.spec.containers[kgateway-proxy].image";
 
-/// Where the plan says that an image is asked for, for each Deployment.
+/// The places where, by the plan, an image is asked for, one for each Deployment.
 fn planned(desk: &Desk) -> Vec<String> {
     let report: Value =
         serde_json::from_str(&desk.run(&["plan", "--format", "json"]).exits(0).out).expect("it is JSON");

@@ -20,14 +20,14 @@ use serde_json::{Value, json};
 use crate::cluster::binaries::{axe, in_repository};
 use crate::golden::blesses;
 
-/// What the large fleet may take; more elements are more to lay out before anything can be seen.
+/// The most that the large fleet may take; more elements are more to lay out before anything can be seen.
 const MOST_BYTES: usize = 2_000_000;
 const MOST_ELEMENTS: u64 = 30_000;
 
-/// What a picture in the documentation may take.
+/// The largest size that a picture in the documentation may have.
 const MOST_BYTES_OF_A_PICTURE: usize = 150_000;
 
-/// How often the first paint is measured.
+/// The number of times that the first paint is measured.
 const MEASUREMENTS: usize = 9;
 
 /// A script that lists the objects that can be seen, or could be by scrolling.

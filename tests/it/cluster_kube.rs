@@ -1,4 +1,4 @@
-//! What [`KubeCluster`] takes for granted about API servers, and what it makes of those that do not answer.
+//! Assumptions of [`KubeCluster`] about API servers, and its treatment of those that do not answer.
 
 mod credentials;
 

@@ -33,7 +33,7 @@ syncs:
   lab: {source: lab, clusters: {names: [preview]}}
 ";
 
-/// What a program does without a setting, where the setting itself stays open until then; all of it is documented.
+/// The behaviour of a program without a setting that itself stays open until then; all of it is documented.
 const OPEN: [(&str, &str); 9] = [
     ("/stateDir", "/var/lib/gatewright"),
     ("/packs/agentgateway/parameters", "{}"),

@@ -70,7 +70,7 @@ fn replicas(site: &Site) -> Value {
     live(site)["spec"]["replicas"].clone()
 }
 
-/// Who owns fields, with the operation, but for statuses.
+/// The managers that own fields, with the operation, but for statuses.
 fn managers(object: &Value) -> Vec<String> {
     let entries = object["metadata"]["managedFields"].as_array().expect("every object has managers");
     let entries = entries.iter().filter(|entry| entry["subresource"] != "status");
@@ -100,7 +100,7 @@ fn apply(site: &Site, manager: &str, spec: &Value) {
     site.server.kubectl_stdin(&arguments, &part.to_string());
 }
 
-/// What the next round would settle, as the JSON report has it: verdict and path.
+/// The fields that the next round would settle, as the JSON report has them: verdict and path.
 fn decided(site: &Site) -> Vec<(String, String)> {
     let run = site.run(&["plan", "--format", "json"]);
     let report: Value = serde_json::from_str(&run.out).expect("it is JSON");

@@ -25,12 +25,12 @@ use tokio::runtime::{Builder, Runtime};
 use crate::cluster::ApiServer;
 use crate::program::Desk;
 
-/// Where the random moments come from; another seed is another set of moments.
+/// The seed of the random moments; another seed is another set of moments.
 const SEED: u64 = 3;
 
 const KINDS: &str = "serviceaccounts,configmaps,services,deployments";
 
-/// What the round that is killed is about to do.
+/// The work that a round is about to do when it is killed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Work {
     Create,
@@ -38,7 +38,7 @@ enum Work {
     Prune,
 }
 
-/// How often each is killed (twenty times in all), and about how many milliseconds it writes.
+/// The number of kills for each (twenty in all), and about how many milliseconds it writes.
 const KILLS: [(Work, u32, u64); 3] = [(Work::Create, 8, 35), (Work::Update, 6, 5), (Work::Prune, 6, 15)];
 
 /// About how many milliseconds a round takes.
@@ -70,7 +70,7 @@ struct Trace {
     before: Option<String>,
 }
 
-/// What is on the server of one site.
+/// The state of one site on the server.
 struct Seen {
     /// Objects with the site's label, `Kind/namespace/name` to uid.
     owned: BTreeMap<String, String>,

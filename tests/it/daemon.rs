@@ -28,13 +28,13 @@ use crate::cluster::ApiServer;
 use crate::cluster::process::command;
 use crate::program::Desk;
 
-/// How long anything that is awaited may take: an interval and a round, on a machine that is busy with other tests.
+/// The longest that anything awaited may take: an interval and a round, on a machine that is busy with other tests.
 const LIMIT: Duration = Duration::from_mins(1);
 
-/// How often is looked whether it has happened.
+/// The pause between two looks at whether it has happened.
 const POLL: Duration = Duration::from_millis(100);
 
-/// What the log of a failed test is cut to.
+/// The number of lines that the log of a failed test is cut to.
 const LOG_TAIL_LINES: usize = 30;
 
 /// A running daemon, which ends with this value or with the test, whichever is first.
@@ -44,7 +44,7 @@ pub(crate) struct Daemon {
     port: u16,
 }
 
-/// What the log says of one round.
+/// The words of the log about one round.
 #[derive(Debug, PartialEq, Eq)]
 struct Round {
     sync: String,
@@ -206,7 +206,7 @@ fn ours(server: &ApiServer) -> BTreeMap<ObjectId, Live> {
     items.into_iter().map(live).map(|live| (live.object.id().clone(), live)).collect()
 }
 
-/// What changes with every write.
+/// The versions of objects, which change with every write.
 fn versions(objects: &BTreeMap<ObjectId, Live>) -> BTreeMap<&ObjectId, &str> {
     objects.iter().map(|(id, live)| (id, live.resource_version.as_str())).collect()
 }

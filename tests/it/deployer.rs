@@ -61,7 +61,7 @@ fn configure(site: &Site, settings: &str) {
     site.desk.write("gatewright.yaml", &format!("{config}packs: {{kgateway: {{managedBy: kgateway}}}}\n"));
 }
 
-/// What kgateway renders is what we render.
+/// The objects that we render, which are those that kgateway renders.
 fn rendered(site: &Site) -> Vec<Value> {
     let rendered = site.run(&["render", "specs"]).exits(0);
     yaml::parse_values(&rendered.out).expect("the output is YAML")
@@ -73,7 +73,7 @@ fn states(site: &Site) -> BTreeMap<String, Value> {
     kinds.map(|kind| (kind.to_owned(), site.get(&format!("{kind}/edge")))).into()
 }
 
-/// Who applies fields of an object.
+/// The managers that apply fields of an object.
 fn appliers(object: &Value) -> Vec<&str> {
     let entries = object["metadata"]["managedFields"].as_array().expect("every object has managers");
     entries.iter().filter(|entry| entry["operation"] == "Apply").filter_map(|entry| entry["manager"].as_str()).collect()
@@ -179,7 +179,7 @@ fn outlives_its_gateway(site: &Site) {
     assert_eq!(site.left_of("edge").len(), 4);
 }
 
-/// What the deployer's own settings add to the Deployment.
+/// Deploys again with what the deployer's own settings add to the Deployment.
 fn deploy_more(site: &Site) {
     let mut objects = rendered(site);
     let deployment = objects.iter_mut().find(|object| object["kind"] == "Deployment").expect("there is one");
@@ -260,7 +260,7 @@ fn what_the_deployer_has_set_and_we_do_not_is_removed() {
     site.sync().exits(0).says("no changes");
 }
 
-/// What the plan says of the Deployment: paths, and what will be there.
+/// The plan for the Deployment: paths, and what will be there.
 fn foretold(site: &Site) -> Vec<Value> {
     let plan: Value =
         serde_json::from_str(&site.run(&["plan", "--adopt", "--format", "json"]).out).expect("it is JSON");

@@ -11,7 +11,7 @@ use crate::cluster::audit::{Audited, Request};
 use crate::program::Run;
 use theirs::{Theirs, many};
 
-/// What a report says of objects: action, object, and the paths that differ with the reason.
+/// The content of a report: action, object, and the paths that differ with the reason.
 fn told(report: &Value) -> Vec<(String, String, Vec<String>)> {
     let steps = report["clusters"]["only"]["steps"].as_array().expect("a report has steps");
     let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
@@ -32,7 +32,7 @@ fn report(run: &Run) -> Value {
     serde_json::from_str(run.out.lines().next().expect("there is a report")).expect("it is JSON")
 }
 
-/// How many lines of a report are estimated, and how many differences there are.
+/// The number of lines of a report that are estimated, and the number of differences.
 fn estimated(report: &Value) -> (usize, usize) {
     let steps = report["clusters"]["only"]["steps"].as_array().expect("a report has steps");
     let all: Vec<&Value> = steps.iter().flat_map(|step| step["differences"].as_array().expect("a list")).collect();
@@ -46,7 +46,7 @@ fn expected(lines: &[(&str, &str, &[&str])]) -> Vec<(String, String, Vec<String>
     lines.iter().map(line).collect()
 }
 
-/// What was changed by hand below, as a report has to tell it.
+/// The changes that are made by hand below, as a report has to tell them.
 const FOUND: [(&str, &str, &[&str]); 10] = [
     ("different", "ConfigMap gw-30", &["data.note drift"]),
     ("different", "Deployment gw-10", &["spec.template.spec.containers[kgateway-proxy].env[DEBUG] drift"]),
@@ -121,7 +121,7 @@ fn who_may_only_read_is_told_exactly_what_differs() {
     assert!(theirs.records().is_empty(), "no namespace and no inventory of ours");
 }
 
-/// How many dry runs a report takes.
+/// The number of dry runs that a report takes.
 fn dry_runs(audited: &Audited, before: usize) -> usize {
     audited.requests().split_off(before).iter().filter(|it| it.is_dry_run()).count()
 }

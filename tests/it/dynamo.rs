@@ -15,7 +15,7 @@ use crate::golden;
 use crate::guards::token;
 use crate::ownership::site::{Site, server};
 
-/// How often something is looked for that the server hears of a moment later.
+/// The number of looks for something that the server hears of a moment later.
 const TRIES: usize = 200;
 
 /// A definition that takes anything.

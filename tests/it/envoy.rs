@@ -19,7 +19,7 @@ use crate::golden;
 use crate::support::git_server::run;
 use control_plane::ControlPlane;
 
-/// How long Envoy may take on a machine that is busy with other tests.
+/// The longest that Envoy may take on a machine that is busy with other tests.
 const LIMIT: Duration = Duration::from_mins(1);
 /// A token that HPACK's code for short texts would make longer, so that it is sent as it is.
 const TOKEN: &str = "{{{{{{{{{{";
@@ -38,7 +38,7 @@ const ARGUMENTS_OF_NOBODY: [(&str, &str); 10] = [
     ("both-gwc-and-gw-have-envoy-extra-args", "from-gateway"),
 ];
 
-/// Where the bootstrap expects things, and where the tests have them.
+/// The places where the bootstrap expects things, and those where the tests have them.
 struct Places {
     folder: PathBuf,
     replacements: Vec<(String, String)>,

@@ -1,4 +1,4 @@
-//! What goes wrong, as a person reads it: one sentence that says what, where and what to do, and nothing deleted.
+//! Errors as a person reads them: one sentence that says what, where and what to do, and nothing deleted.
 //!
 //! Each mistake stands beside something that is in order, which has to go on.
 

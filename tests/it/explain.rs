@@ -1,4 +1,4 @@
-//! Where fields come from: what `explain` says is true, for every field of every case, and in the words of the commands.
+//! The origin of fields: what `explain` says is true, for every field of every case, and in the words of the commands.
 
 use std::fs;
 

@@ -1,4 +1,4 @@
-//! What is said of a rollout that does not get there in time.
+//! Reports of a rollout that does not get there in time.
 //!
 //! No controllers run here: pods, what they report, and what is complained about them are made by hand.
 

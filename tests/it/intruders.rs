@@ -1,4 +1,4 @@
-//! What others on the machine can make of the state directory, of what is rendered, and of keys.
+//! The access of others on the machine to the state directory, to what is rendered, and to keys.
 
 use std::fs;
 use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _, chown, symlink};

@@ -27,7 +27,7 @@ impl Site {
         self.run(&["inventory", "repair", &self.name, "--cluster", "c", "--yes"])
     }
 
-    /// What somebody does who has the right to delete our records.
+    /// Deletes our records, as anybody may who has the right to.
     fn lose_inventory(&self) {
         for record in self.records().into_keys() {
             self.server.kubectl_ok(&["-n", "gatewright-system", "delete", "configmap", &record]);
@@ -163,7 +163,7 @@ fn a_truncated_shard_is_noticed_when_everything_is_compared() {
     site.sync().exits(0).says("no changes, 8 objects up to date");
 }
 
-/// What is written again is right again, whatever somebody had made of it.
+/// Records that are written again are right again, whatever somebody had made of them.
 #[test]
 fn a_truncated_shard_is_replaced_by_the_next_change_of_the_inventory() {
     let site = site("");

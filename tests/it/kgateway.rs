@@ -13,7 +13,7 @@ use crate::ownership::site::Site;
 use crate::specs::control_plane::{KIND, Reference, VERSION, document, gateway, server};
 use crate::support::kgateway::{Controller, Release};
 
-/// What people ask for who scale their proxies.
+/// The parameters of people who scale their proxies.
 fn scaled() -> Value {
     json!({"kube": {
         "deployment": {"replicas": 2},

@@ -1,4 +1,4 @@
-//! What holds for the merge tables of all built-in packs, whatever parameters say.
+//! Properties of the merge tables of all built-in packs, whatever parameters say.
 
 use std::collections::BTreeMap;
 
@@ -15,7 +15,7 @@ fn manifest(name: &str) -> Manifest {
     gatewright_packs::pack(name, &Value::Null).expect("the built-in pack can be used").manifest
 }
 
-/// What a field with a rule may hold: also nothing, zero, and what is empty.
+/// The values that a field with a rule may hold: also nothing, zero, and what is empty.
 fn value(rule: &Rule) -> BoxedStrategy<Value> {
     let number = || (0..3).prop_map(Value::from);
     let map = |fields: Vec<String>| {

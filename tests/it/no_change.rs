@@ -49,7 +49,7 @@ impl Place {
         serde_json::from_str(&self.site.desk.read(&self.notes_path())).expect("it is JSON")
     }
 
-    /// What was dry-run, such as `deployments/edge`, in order of the alphabet.
+    /// The objects that were dry-run, such as `deployments/edge`, in order of the alphabet.
     fn dry_runs(&self) -> Vec<String> {
         let is_dry_run = |seen: &&Seen| seen.method == "PATCH" && seen.path.contains("dryRun=All");
         let seen = self.proxy.seen();
@@ -58,7 +58,7 @@ impl Place {
         names
     }
 
-    /// What was asked for, such as `GET /api/v1/services`, in order of the alphabet.
+    /// The requests that were made, such as `GET /api/v1/services`, in order of the alphabet.
     fn asked(&self) -> Vec<String> {
         let mut lines: Vec<String> =
             self.proxy.seen().iter().map(|seen| format!("{} {}", seen.method, seen.path)).collect();

@@ -12,7 +12,7 @@ use crate::cluster::binaries::in_repository;
 use crate::ownership::site::Site;
 use crate::program::Desk;
 
-/// How long an election may take on a machine that is busy with builds.
+/// The longest that an election may take on a machine that is busy with builds.
 const LIMIT: Duration = Duration::from_mins(2);
 
 /// The server that knows the kinds of inference.

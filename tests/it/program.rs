@@ -14,7 +14,7 @@ pub(crate) struct Desk {
     config: PathBuf,
 }
 
-/// What a run of the program came to.
+/// The result of a run of the program.
 pub(crate) struct Run {
     pub(crate) code: i32,
     pub(crate) out: String,

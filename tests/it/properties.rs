@@ -1,4 +1,4 @@
-//! What holds for all specs: nothing depends on the order of files, text stays text, and nothing makes us panic.
+//! Properties of all specs: nothing depends on the order of files, text stays text, and nothing makes us panic.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;

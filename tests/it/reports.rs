@@ -31,7 +31,7 @@ fn round(desk: &Desk, code: i32) -> Value {
     report
 }
 
-/// How much is new, still there, resolved and not looked at on a cluster.
+/// The numbers of findings that are new, still there, resolved and not looked at on a cluster.
 fn numbers(report: &Value, cluster: &str) -> [usize; 4] {
     let trend = &report["clusters"][cluster]["trend"];
     let number = |field: &str| usize::try_from(trend[field].as_u64().unwrap_or(99)).unwrap_or(99);

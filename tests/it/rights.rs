@@ -4,7 +4,7 @@ use crate::cluster::{ApiServer, shared, unique};
 use crate::errors::{desk, gateway, kubeconfig};
 use crate::program::Desk;
 
-/// How often kubectl asks for rights that are on their way; it takes a while for each answer.
+/// The number of times that kubectl asks for rights that are on their way; it takes a while for each answer.
 const TRIES: usize = 200;
 
 #[test]

@@ -24,7 +24,7 @@ fn block_on(work: impl Future<Output = ()>) {
     runtime.expect("a runtime can be made").block_on(work);
 }
 
-/// What a plan comes to: unit, object, action and what differs.
+/// The steps of a plan: unit, object, action and what differs.
 fn steps(report: &ClusterReport) -> Vec<String> {
     let paths = |step: &StepReport| {
         step.differences.iter().map(|difference| difference.path.clone()).collect::<Vec<_>>().join(" ")

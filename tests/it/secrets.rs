@@ -31,7 +31,7 @@ const PIECE: usize = 6;
 struct Secrets(Vec<String>);
 
 impl Secrets {
-    /// What is random, and long enough not to stand anywhere by chance.
+    /// Random secrets, long enough not to stand anywhere by chance.
     fn any() -> impl Strategy<Value = Self> {
         prop::collection::vec("[A-Z]{2}[a-z][0-9][A-Za-z0-9]{12,30}", 12).prop_map(Self)
     }
@@ -51,7 +51,7 @@ impl Secrets {
         format!("-----BEGIN PRIVATE KEY-----\n{}\n{}\n-----END PRIVATE KEY-----\n", self.0[10], self.0[11])
     }
 
-    /// What a source has of them, in a namespace.
+    /// The objects of a source that hold them, in a namespace.
     fn objects(&self, namespace: &str) -> [Value; 3] {
         let secret = &self.0;
         let metadata = |name: &str| json!({"name": name, "namespace": namespace});
@@ -179,7 +179,7 @@ proptest! {
     }
 }
 
-/// What commands print that are about a sync, in every form.
+/// The output of the commands that are about a sync, in every form.
 fn outputs(site: &Site) -> BTreeMap<String, Run> {
     let commands = [
         "plan",

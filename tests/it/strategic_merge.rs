@@ -18,7 +18,7 @@ use oracle::Answer;
 
 const PAIRS: u64 = 10_000;
 
-/// What must occur in patches that can be applied, and how often at least.
+/// Directives that must occur in patches that can be applied, and how often at least.
 const DIRECTIVES: [(&str, usize); 8] = [
     ("null", 2000),
     ("delete", 500),

@@ -10,7 +10,7 @@ const REPORT: &str = include_str!("../../systemd/gatewright-report.service");
 
 const TIMER: &str = include_str!("../../systemd/gatewright-report.timer");
 
-/// Where packages and the README put the program.
+/// The path at which packages and the README put the program.
 const INSTALLED: &str = "/usr/local/bin/gatewright";
 
 /// The exposure that a unit may have at most, on systemd's scale from 0 to 10.

@@ -18,7 +18,7 @@ struct File {
 /// Words that may stand only in some files.
 struct Rule {
     words: &'static [&'static str],
-    /// What a path begins with where the words may stand.
+    /// The beginnings of the paths where the words may stand.
     home: &'static [&'static str],
 }
 
@@ -45,7 +45,7 @@ const NAMED: [&str; 1] = [
     "crates/engine/src/plan/guard/confirm.rs",
 ];
 
-/// What the daemon does in one place only; tests may do it where they are.
+/// Words for what the daemon does in one place only; tests may do it where they are.
 const DAEMON: [Rule; 6] = [
     Rule {
         words: &["env::var", "env::set_var", "env::home_dir", "env::current_dir", "env::temp_dir"],

@@ -68,7 +68,7 @@ impl Step<'_> {
         assert!(ports.iter().all(|port| open.contains(port)), "{open:?} are not all of {ports:?}");
     }
 
-    /// What a step is about, beside replicas and ports.
+    /// Checks the subject of a step, beside replicas and ports.
     fn assert_special(&self, step: &str) {
         let (deployment, service) = (self.get("deployment"), self.get("service"));
         let pod = &deployment["spec"]["template"]["spec"];

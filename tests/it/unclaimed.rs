@@ -7,7 +7,7 @@ use crate::guards::token;
 use crate::ownership::site::{Site, server};
 use crate::program::Desk;
 
-/// What a sync says that applies everything, waits, and may delete as much as the test takes away.
+/// The settings of a sync that applies everything, waits, and may delete as much as the test takes away.
 const SETTINGS: &str = "unclaimed: apply, prune: {maxDelete: {units: 9, percent: 100}}";
 
 fn document(api_version: &str, kind: &str, name: &str, rest: &Value) -> String {

@@ -1,4 +1,4 @@
-//! What rounds change and delete can be taken back, on a real API server, and the next round leaves it so.
+//! Changes and deletions of rounds can be taken back, on a real API server, and the next round leaves it so.
 
 mod clock;
 mod files;

@@ -1,4 +1,4 @@
-//! What is shown of a report: whoever names objects, or writes the messages, cannot write anything else.
+//! Views of a report: whoever names objects, or writes the messages, cannot write anything else.
 
 use gatewright::basics::sanitize;
 use gatewright::report::diff::diff;
@@ -14,7 +14,7 @@ use crate::errors::{desk, folder, gateway};
 /// Stands in every text of others, so that it can be found again.
 const THEIRS: &str = "theirs";
 
-/// What is dangerous in one of the forms.
+/// Texts that are dangerous in one of the forms.
 const FRAGMENTS: [&str; 30] = [
     "\u{1b}[2J",
     "\u{1b}]0;x\u{7}",
@@ -116,7 +116,7 @@ pub(crate) fn assert_sanitized(view: &str) {
     assert!(hostile.is_empty(), "{hostile:?} in {view}");
 }
 
-/// Where others have spoken it is code, or text within HTML of ours that has no other meaning.
+/// Checks that words of others are code, or text within HTML of ours that has no other meaning.
 #[track_caller]
 fn assert_is_code(view: &str) {
     let mut in_code = false;

@@ -28,10 +28,10 @@ use tempfile::TempDir;
 use crate::golden;
 use edits::Edit;
 
-/// How many edits are tried where nothing else is asked for.
+/// The number of edits that are tried where nothing else is asked for.
 const EDITS: usize = 2_000;
 
-/// Where they begin.
+/// The seed that they begin with.
 const SEED: usize = 0x0067_6174;
 
 /// The folder of the source that holds all of it, so that it can be spoiled, too.
@@ -49,7 +49,7 @@ struct World {
     marker: Marker,
     owned: Inventory,
     live: BTreeMap<ObjectId, Live>,
-    /// What stood in the source.
+    /// The documents that stood in the source.
     documents: BTreeSet<Identity>,
     kinds: BTreeSet<String>,
 }
@@ -117,7 +117,7 @@ impl World {
         (rendering, plan)
     }
 
-    /// What is there, for a plan of its own.
+    /// The objects that are there, for a plan of its own.
     fn observed(&self) -> Observed {
         Observed::from_objects("c", self.live.values().cloned())
     }
@@ -256,7 +256,7 @@ fn strsim(one: &str, other: &str) -> usize {
     row[other.len()]
 }
 
-/// How many edits are tried, and from which seed: `GATEWRIGHT_EDITS` and `GATEWRIGHT_SEED` ask for others.
+/// The number of edits to try, or the seed: `GATEWRIGHT_EDITS` and `GATEWRIGHT_SEED` ask for others.
 #[expect(clippy::disallowed_methods, reason = "for the person who wants to look for longer")]
 fn asked(variable: &str, otherwise: usize) -> usize {
     std::env::var(variable).ok().and_then(|number| number.parse().ok()).unwrap_or(otherwise)

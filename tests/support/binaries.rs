@@ -1,4 +1,4 @@
-//! Where the real programs are that the tests run: the test cluster's, Envoy, axe-core, and Kubernetes' way to merge
+//! The paths of the real programs that the tests run: the test cluster's, Envoy, axe-core, and Kubernetes' way to merge
 //! patches.
 
 use std::collections::BTreeMap;

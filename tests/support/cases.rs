@@ -27,7 +27,7 @@ pub(crate) struct Suite {
     /// Its name, which is that of its file and of its folder.
     #[serde(skip)]
     pub(crate) name: String,
-    /// Where its cases are, if there are any.
+    /// The folder of its cases, if there are any.
     #[serde(skip)]
     pub(crate) folder: PathBuf,
     /// The pack that renders it.
@@ -35,16 +35,16 @@ pub(crate) struct Suite {
     /// `packs.<pack>` of the config, with which the outputs were made.
     #[serde(default)]
     settings: Value,
-    /// What the `values.yaml` of a case are the `spec` of.
+    /// The document whose `spec` the `values.yaml` of a case becomes.
     #[serde(default)]
     values: Option<Parameters>,
-    /// What the files of a case are called.
+    /// The names of the files of a case.
     #[serde(default)]
     files: Files,
     /// The kinds that the outputs hold, where they leave out the rest; none for all.
     #[serde(default)]
     pub(crate) kinds: Vec<String>,
-    /// What is otherwise in some cases.
+    /// The settings that are otherwise in some cases.
     #[serde(default)]
     exceptions: Vec<Exception>,
     /// Annotations and data that no two systems would write alike: keys of mappings, `*` at the end for any rest.
@@ -59,7 +59,7 @@ pub(crate) struct Suite {
     /// Lists whose order means nothing, by the name of their field.
     #[serde(default)]
     pub(crate) unordered: Vec<String>,
-    /// What we do otherwise, and why.
+    /// The differences that are meant to be, and why.
     #[serde(default)]
     pub(crate) differences: Vec<Deliberate>,
 }
@@ -74,13 +74,13 @@ struct Parameters {
     namespace: String,
 }
 
-/// What the files of a case are called.
+/// The names of the files of a case.
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields, default)]
 struct Files {
-    /// What a user writes.
+    /// The file that a user writes.
     input: String,
-    /// What the real system made of it.
+    /// The file that the real system made of it.
     output: String,
     /// Settings of the pack beside the case, which go over those of the suite; empty for none.
     settings: String,
@@ -98,7 +98,7 @@ impl Default for Files {
 struct Exception {
     /// Names of cases; `*` at the end stands for any rest.
     cases: Vec<String>,
-    /// What goes over the settings of the suite.
+    /// The settings that go over those of the suite.
     #[serde(default)]
     settings: Value,
     /// Documents that a case needs and does not bring along.
@@ -118,7 +118,7 @@ struct Exception {
 pub(crate) struct Deliberate {
     /// Names of cases; `*` at the end stands for any rest.
     pub(crate) cases: Vec<String>,
-    /// What differs: the beginning of the lines that would tell of it.
+    /// The difference: the beginning of the lines that would tell of it.
     pub(crate) line: String,
     /// Why.
     pub(crate) reason: String,
@@ -126,7 +126,7 @@ pub(crate) struct Deliberate {
 
 /// One case.
 pub(crate) struct Case {
-    /// What became of its specs.
+    /// The rendering of its specs.
     pub(crate) rendering: Rendering,
     /// The objects that the real system made, or `None` if it refused.
     pub(crate) expected: Option<Vec<Value>>,

@@ -27,7 +27,7 @@ use binaries::Binaries;
 use etcd::Etcd;
 use process::{Folder, Process, free_port};
 
-/// What an API server is started with beyond what every one gets.
+/// The options that an API server is started with beyond what every one gets.
 #[derive(Clone, Debug)]
 pub(crate) struct Options {
     /// The name of the cluster and of the context in its kubeconfigs; on one etcd it tells the servers apart.
@@ -57,7 +57,7 @@ pub(crate) struct ApiServer {
     folder: Folder,
 }
 
-/// How long a server may take to be ready on a machine that is busy with builds and other servers.
+/// The longest that a server may take to be ready on a machine that is busy with builds and other servers.
 const LIMIT: Duration = Duration::from_mins(2);
 
 /// Returns the server with controllers that all tests of this program share.

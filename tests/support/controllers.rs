@@ -1,4 +1,4 @@
-//! What makes objects come alive: the controllers of Kubernetes, its scheduler, and simulated machines.
+//! The programs that make objects come alive: the controllers of Kubernetes, its scheduler, and simulated machines.
 
 use std::fs;
 use std::time::Duration;

@@ -26,7 +26,7 @@ const KINDS: [[&str; 6]; 4] = [
     ],
 ];
 
-/// What else controllers of Gateways deal with.
+/// The other kinds that controllers of Gateways deal with.
 const DEPLOYERS: [[&str; 6]; 2] = [
     ["", "autoscaling.k8s.io", "v1", "verticalpodautoscalers", "VerticalPodAutoscaler", "Namespaced"],
     [

@@ -1,4 +1,4 @@
-//! Who may do what on a test cluster, as API servers and their clients want to be told.
+//! The rights that users have on a test cluster, as API servers and their clients want to be told.
 
 use std::fs;
 use std::path::Path;

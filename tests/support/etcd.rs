@@ -6,7 +6,7 @@ use std::time::Duration;
 use super::binaries::Binaries;
 use super::process::{Folder, Process, command, free_port};
 
-/// Where the data are, below its folder.
+/// The folder of the data, below its own.
 const DATA: &str = "etcd";
 
 /// A running etcd; several API servers can share it, each under a prefix of its own.

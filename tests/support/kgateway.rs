@@ -34,7 +34,7 @@ use reconcile::{Context, gateways};
 pub(crate) use release::{Product, Release};
 use watched::Watched;
 
-/// How long anything may take on a machine that is busy with other tests.
+/// The longest that anything may take on a machine that is busy with other tests.
 const LIMIT: Duration = Duration::from_mins(2);
 /// The wait before a reconcile that has failed is tried again.
 const BACK_OFF: Duration = Duration::from_millis(200);
@@ -52,14 +52,14 @@ impl fmt::Display for Key {
     }
 }
 
-/// What it has deleted, such as `PodDisruptionBudget ns/edge`.
+/// An object that it has deleted, such as `PodDisruptionBudget ns/edge`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Deletion {
     pub(crate) id: String,
     pub(crate) uid: String,
 }
 
-/// What it has done, restarts included.
+/// The record of what it has done, restarts included.
 #[derive(Default)]
 struct Log {
     reconciles: BTreeMap<Key, usize>,
@@ -69,7 +69,7 @@ struct Log {
     failures: Vec<String>,
 }
 
-/// What makes it look at a Gateway.
+/// The reason for a look at a Gateway.
 enum Event {
     /// Something of a kind has changed, or is gone.
     Changed { kind: &'static str, object: Value, is_gone: bool },

@@ -171,7 +171,7 @@ impl State {
         self.cluster.stored(object)
     }
 
-    /// What a control plane makes of an object that was just written.
+    /// Returns an object that was just written as a control plane leaves it.
     fn accepted(&self, object: Object) -> Object {
         if !self.accepts_gateways || !object.id().is_a(GATEWAY_API, "Gateway") {
             return object;

@@ -22,7 +22,7 @@ use super::process::Folder;
 /// The token that the proxy's kubeconfig begins with.
 pub(crate) const TOKEN: &str = "first";
 
-/// What becomes of a request.
+/// The fate of a request.
 #[derive(Clone)]
 pub(crate) enum Answer {
     /// It does not arrive: the connection ends instead.
@@ -63,7 +63,7 @@ pub(crate) struct Seen {
     pub(crate) authorization: String,
     /// The form in which it wants the answer.
     pub(crate) accept: String,
-    /// What the server answered; `None` if it was not asked.
+    /// The status that the server answered with; `None` if it was not asked.
     pub(crate) code: Option<u16>,
 }
 

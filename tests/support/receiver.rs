@@ -13,7 +13,7 @@ use serde_json::Value;
 use tokio::net::TcpListener;
 use tokio::runtime::Runtime;
 
-/// What becomes of a request; the usual answer is 204.
+/// The answer to a request; the usual one is 204.
 #[derive(Clone, Debug)]
 pub(crate) enum Answer {
     /// This status.
@@ -32,7 +32,7 @@ pub(crate) struct Received {
     pub(crate) method: String,
     pub(crate) headers: BTreeMap<String, String>,
     pub(crate) text: String,
-    /// What was answered; nothing for silence.
+    /// The status that was answered with; nothing for silence.
     pub(crate) status: Option<u16>,
 }
 

@@ -1,4 +1,4 @@
-//! What tests of several areas need, beside the test cluster.
+//! The helpers that tests of several areas need, beside the test cluster.
 
 pub(crate) mod git_server;
 pub(crate) mod kgateway;

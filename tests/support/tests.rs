@@ -1,4 +1,4 @@
-//! What the other tests take for granted about their cluster.
+//! Assumptions of the other tests about their cluster.
 
 use std::fs;
 use std::sync::Arc;

@@ -16,7 +16,7 @@ use serde_json::{Value, json};
 
 use crate::cluster::process::{Folder, Process};
 
-/// How long an answer may take on a machine that is busy with other tests.
+/// The longest that an answer may take on a machine that is busy with other tests.
 const LIMIT: Duration = Duration::from_mins(5);
 
 /// A browser with one page, both gone when this value is dropped or this process ends.
@@ -24,7 +24,7 @@ pub(super) struct Chromium {
     process: Process,
     requests: ChildStdin,
     messages: mpsc::Receiver<Value>,
-    /// How many requests were sent: each has a number, and so has its answer.
+    /// The number of requests that were sent: each has a number, and so has its answer.
     sent: u64,
     /// Stands for the page in requests.
     session: Option<String>,

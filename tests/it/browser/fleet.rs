@@ -3,7 +3,7 @@
 use gatewright::report::Report;
 use serde_json::{Value, json};
 
-/// How many objects the large fleet has.
+/// The number of objects in the large fleet.
 pub(super) const OBJECTS: usize = 5_000;
 
 /// Clusters of the large fleet that can be asked.
@@ -17,7 +17,7 @@ const KINDS: [(&str, &str); 5] = [
 ];
 const TEAMS: [&str; 6] = ["checkout", "search", "payments", "catalog", "accounts", "shipping"];
 
-/// What would set a flag in the page if anything of it were read as HTML or ran.
+/// Texts that would set a flag in the page if anything of them were read as HTML or ran.
 pub(super) const HOSTILE: [&str; 5] = [
     "<script>window.hostile = 1</script>",
     "<img src=x onerror=window.hostile=1>",

@@ -51,11 +51,11 @@ fn deployers(object: Object, gateway: &str) -> Object {
     self::object(body)
 }
 
-/// What a round is to change: an installation has made what was before, and is to make what is after of it.
+/// The change that a round is to make: an installation has made what was before, and is to make what is after of it.
 struct Change {
     before: Specs,
     after: Specs,
-    /// What another round has to do later.
+    /// The specs of another round, later.
     later: Specs,
 }
 
@@ -73,7 +73,7 @@ struct Setup {
     /// The kinds of what it may own.
     kinds: &'static [(&'static str, &'static str)],
     done: Vec<Effect>,
-    /// What goes with the setup.
+    /// The folder that goes with the setup.
     _folder: Option<TempDir>,
 }
 

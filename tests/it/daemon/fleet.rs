@@ -105,7 +105,7 @@ impl Fleet {
     }
 }
 
-/// What starts rounds at other times than those of a schedule.
+/// Causes that start rounds at other times than those of a schedule.
 const NOT_BY_TIME: [&str; 2] = ["start", "revision"];
 
 const ALL: [&str; 3] = ["one", "two", "folder"];

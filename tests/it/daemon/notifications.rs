@@ -12,7 +12,7 @@ use crate::commands::obeys;
 use crate::program::Desk;
 use crate::support::receiver::{Answer, Received, Receiver};
 
-/// What a stop may take while somebody is being told: no try is waited for.
+/// The longest that a stop may take while somebody is being told: no try is waited for.
 const SOON: Duration = Duration::from_secs(5);
 
 /// Writes a configuration whose webhook is `webhook`.

@@ -1,4 +1,4 @@
-//! What the service manager is told, on a real notify socket.
+//! Messages to the service manager, on a real notify socket.
 
 use std::ffi::OsStr;
 use std::fs;
@@ -9,10 +9,10 @@ use super::{Daemon, gateway};
 use crate::cluster::process::free_port;
 use crate::program::Desk;
 
-/// What systemd would set for a watchdog of a second, in microseconds.
+/// The value that systemd would set for a watchdog of a second, in microseconds.
 const WATCHDOG: &str = "1000000";
 
-/// Where a daemon renders a directory to another one, as a service manager would run it.
+/// A place in which a daemon renders a directory to another one, as a service manager would run it.
 struct Manager {
     desk: Desk,
     socket: UnixDatagram,

@@ -1,4 +1,4 @@
-//! What a daemon begins with while its source cannot be read: the last that anybody has applied here.
+//! The state that a daemon begins with while its source cannot be read: the last that anybody has applied here.
 
 use std::fs;
 use std::time::Duration;

@@ -23,13 +23,13 @@ const MOST_MEMORY: u64 = 512 * 1024;
 const INTERVAL: Duration = Duration::from_secs(10);
 const LATEST: Duration = Duration::from_secs(2);
 
-/// How long the good sync is watched beside the hostile one.
+/// The time for which the good sync is watched beside the hostile one.
 const WATCHED: Duration = Duration::from_secs(45);
 
 /// A server that sends its references byte by byte, and never comes to their end.
 struct Dripping {
     port: u16,
-    /// How many conversations were begun, and how many of them the client has ended.
+    /// The number of conversations that were begun, and of those that the client has ended.
     begun: Arc<AtomicUsize>,
     ended: Arc<AtomicUsize>,
 }
@@ -140,7 +140,7 @@ fn a_server_that_drips_its_references_is_given_up_and_keeps_nobody_waiting() {
     assert_eq!(left, 0, "conversations go on after the end of the daemon");
 }
 
-/// What a tenant writes who wants everything to stop.
+/// Writes the files of a tenant who wants everything to stop.
 fn hostile(desk: &Desk, edition: usize) {
     // A quarter of a megabyte that stands for gigabytes.
     for number in 0..500 {

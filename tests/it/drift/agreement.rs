@@ -1,5 +1,5 @@
-//! What is estimated is what a dry run says: on objects of the real systems' cases that were changed in any way that
-//! the server takes, by anybody.
+//! Estimates say what a dry run says: on objects of the real systems' cases that were changed in any way that the
+//! server takes, by anybody.
 
 use std::cell::Cell;
 use std::collections::BTreeSet;
@@ -36,16 +36,16 @@ use crate::cases;
 use crate::cluster::{ApiServer, unique};
 use crate::golden;
 
-/// How often objects of some case are made, changed and compared.
+/// The number of times that objects of some case are made, changed and compared.
 const TRIALS: u32 = 80;
 
-/// What of the changes the server has to take for the test to mean anything.
+/// The least number of differences that have to be compared for the test to mean anything.
 const LEAST_DIFFERENCES: usize = 150;
 
-/// Who changes things: a person, a controller, a tool, and the deployer itself.
+/// The managers that change things: a person, a controller, a tool, and the deployer itself.
 const MANAGERS: [&str; 4] = ["kubectl-edit", "some-controller", "helm", "kgateway.dev/kgateway"];
 
-/// What somebody does to an object.
+/// A change that somebody makes to an object.
 #[derive(Clone, Debug)]
 enum Change {
     /// Another value in one of its fields.
@@ -60,7 +60,7 @@ enum Change {
     Apply(Index),
 }
 
-/// Who has made the objects.
+/// The maker of the objects.
 #[derive(Clone, Copy, Debug)]
 enum Maker {
     /// The deployer, by server-side apply.
@@ -303,7 +303,7 @@ fn an_estimate_says_what_a_dry_run_says() {
     assert!(found >= LEAST_DIFFERENCES, "only {found} differences were compared");
 }
 
-/// Where it happens.
+/// The server on which it happens, and the means to change and compare objects there.
 struct Site<'a> {
     server: &'a ApiServer,
     hands: &'a Hands,

@@ -13,7 +13,7 @@ use crate::program::Desk;
 /// The name under which kgateway applies.
 const MANAGER: &str = "kgateway.dev/kgateway";
 
-/// How many kubectl apply at once: each waits between its requests.
+/// The number of kubectl that apply at once: each waits between its requests.
 const AT_ONCE: usize = 6;
 
 /// The cluster, and what its Gateways are.
@@ -91,7 +91,7 @@ impl<'a> Theirs<'a> {
     }
 }
 
-/// What a desk's Gateways come to, as kgateway would make it.
+/// The objects of a desk's Gateways, as kgateway would make them.
 fn rendered(desk: &Desk) -> Vec<Value> {
     let run = desk.run(&["render", "specs"]).exits(0);
     yaml::parse_values(&run.out).expect("what is rendered is YAML").into_iter().map(made).collect()

@@ -1,4 +1,4 @@
-//! What admission denies, changes or fails to answer.
+//! Requests that admission denies, changes or fails to answer.
 
 use std::net::{Ipv4Addr, TcpListener};
 
@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use super::Place;
 
-/// How often a policy is looked for: the server hears of it a moment after it is made.
+/// The number of looks for a policy: the server hears of it a moment after it is made.
 const TRIES: usize = 200;
 
 /// Sets up admission for the namespace of a place, and waits until this attempt fails or changes as `shows` says.

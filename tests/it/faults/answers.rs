@@ -128,7 +128,7 @@ fn what_is_wrong_with_the_source_is_told_even_if_the_server_does_not_answer() {
     assert!(!run.out.contains("problem"), "{}", run.out);
 }
 
-/// What comes back from somebody who is no API server, or only half of what one says.
+/// Answers from somebody who is no API server, or only half of what one says.
 #[test]
 fn what_is_no_answer_of_an_api_server_changes_nothing() {
     let place = Place::with("edge");

@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use super::Place;
 use crate::cluster::unique;
 
-/// How often something is looked for that the server hears of a moment later.
+/// The number of looks for something that the server hears of a moment later.
 const TRIES: usize = 200;
 
 /// A sync that applies whatever it finds, and a kind of its own.
@@ -66,7 +66,7 @@ impl Kind {
         self.place.site.inventory().entries.keys().filter(|id| id.kind == "Gadget").count()
     }
 
-    /// What is stored of the definition, as people see it.
+    /// The definition as it is stored, and as people see it.
     fn stored(&self) -> Value {
         let text = self.place.site.server.kubectl_ok(&["get", "crd", &self.name(), "-o", "json"]);
         let definition: Value = serde_json::from_str(&text).expect("kubectl prints JSON");

@@ -13,14 +13,14 @@ const MOST_WRITES: usize = 40;
 const MOST_FAULTS: usize = 1000;
 
 impl Place {
-    /// What the server has carried out.
+    /// The requests that the server has carried out.
     fn sorted(&self) -> Vec<String> {
         let mut done = self.proxy.carried_out();
         done.sort();
         done
     }
 
-    /// What it should have carried out where one Gateway takes the place of another and `kept` changes.
+    /// The requests that it should have carried out where one Gateway takes the place of another and `kept` changes.
     fn exchange(&self, old: &str, new: &str) -> Vec<String> {
         let mut expected: Vec<String> = all_of(new).iter().map(|object| self.line("PATCH", object)).collect();
         expected.extend(["services/kept", "deployments/kept"].map(|object| self.line("PATCH", object)));

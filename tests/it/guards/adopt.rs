@@ -1,4 +1,4 @@
-//! What exists and bears nobody's mark was made by somebody: it becomes ours when a person agrees, and not before.
+//! Objects that bear nobody's mark were made by somebody: they become ours when a person agrees, and not before.
 
 use serde_json::{Value, json};
 

@@ -1,4 +1,4 @@
-//! What is deleted only after something else is healthy, and what is in nobody's way.
+//! Objects that are deleted only after something else is healthy, and those that are in nobody's way.
 
 use serde_json::{Value, json};
 

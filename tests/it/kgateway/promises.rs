@@ -21,7 +21,7 @@ fn configure(site: &Site, settings: &str, pack: &str) {
     site.desk.write("gatewright.yaml", &format!("{config}packs: {{kgateway: {pack}}}\n"));
 }
 
-/// What the release of these tests writes.
+/// The settings with which we write what the release of these tests writes.
 const AS_THEIRS: &str = "{managedBy: kgateway, version: v2.4.0}";
 
 /// Has a Gateway with parameters in the source.
@@ -112,7 +112,7 @@ fn the_addresses_of_a_fresh_sync_are_those_of_its_service() {
     site.sync().exits(0).says("no changes");
 }
 
-/// What people write into parameters.
+/// Parameters as people write them.
 fn shapes() -> Vec<Value> {
     let container = |fields: Value| json!({"kube": {"envoyContainer": fields}});
     let log = |format: Value| container(json!({"bootstrap": {"logFormat": format}}));

@@ -1,4 +1,4 @@
-//! What it deletes: by kind and label, whoever owns it.
+//! Its deletions: by kind and label, whoever owns the object.
 
 use serde_json::{Value, json};
 

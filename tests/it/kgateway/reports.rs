@@ -1,4 +1,4 @@
-//! What it says of a Gateway: conditions of each generation, and the addresses of the Service that it renders.
+//! Its reports of a Gateway: conditions of each generation, and the addresses of the Service that it renders.
 
 use serde_json::{Value, json};
 

@@ -1,4 +1,4 @@
-//! What makes it look at a Gateway again.
+//! The changes that make it look at a Gateway again.
 
 use serde_json::json;
 

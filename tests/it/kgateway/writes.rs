@@ -1,4 +1,4 @@
-//! What it writes: as the release that it is, in its own layout, and owned by the Gateway.
+//! Its writes: as the release that it is, in its own layout, and owned by the Gateway.
 
 use gatewright_engine::yaml;
 use serde_json::{Value, json};

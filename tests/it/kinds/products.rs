@@ -267,7 +267,7 @@ fn these_kinds_are_looked_for_where_nothing_says_which_there_are() {
     );
 }
 
-/// What the golden cases render, documents that are applied as they are left out.
+/// Every kind of the golden cases' objects, without documents that are applied as they are.
 #[test]
 fn every_kind_that_packs_render_is_looked_for() {
     let cases = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden");

@@ -94,7 +94,7 @@ impl Pair {
         list["items"].as_array().cloned().unwrap_or_default()
     }
 
-    /// What is in the namespace, as `Kind/name`, each with its uid and version.
+    /// The objects in the namespace, as `Kind/name`, each with its uid and version.
     pub(crate) fn versions(&self) -> BTreeMap<String, String> {
         let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
         let key = |item: &Value| format!("{}/{}", text(&item["kind"]), text(&item["metadata"]["name"]));
@@ -118,7 +118,7 @@ impl Pair {
         names.filter(is_its).map(str::to_owned).collect()
     }
 
-    /// What stands in the inventory of a sync.
+    /// The objects in the inventory of a sync.
     pub(crate) fn owned(&self, sync: &str) -> Vec<String> {
         let records = self.list("gatewright-system", "configmaps");
         let inventory = crate::ownership::site::inventory_in(&records, sync);

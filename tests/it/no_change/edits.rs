@@ -90,7 +90,7 @@ fn remove(path: &str) -> Value {
     json!({"op": "remove", "path": path})
 }
 
-/// What of an object we care for.
+/// The part of an object that we care for.
 fn ours(object: &Value) -> Value {
     let mut object = object.clone();
     // Finalizers are nobody's but their owner's.
@@ -136,7 +136,7 @@ fn every_sort_of_edit_is_noticed_and_put_right() {
     }
 }
 
-/// Who only reports costs nothing: not for a label or an annotation of their own, either.
+/// Somebody who only reports costs nothing: not for a label or an annotation of their own, either.
 #[test]
 fn what_is_only_reported_is_not_compared() {
     let place = Place::new(SETTINGS);

@@ -1,11 +1,11 @@
-//! What becomes of our objects while nobody changes them is seen, and costs little.
+//! Changes to the health of our objects while nobody edits them are seen, and cost little.
 
 use serde_json::{Value, json};
 
 use super::{ALWAYS, Answer, Seen};
 use crate::faults::Place;
 
-/// How many Gateways there are: one in a hundred becomes sick.
+/// The number of Gateways: one in a hundred becomes sick.
 const GATEWAYS: usize = 100;
 
 /// The requests that it may take to see that one object in a hundred has become sick.

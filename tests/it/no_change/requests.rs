@@ -1,4 +1,4 @@
-//! What a round in which nothing has changed asks for.
+//! The requests of a round in which nothing has changed.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -32,7 +32,7 @@ fn a_round_in_which_nothing_has_changed_looks_at_metadata_only() {
     assert_eq!(place.asked(), asked);
 }
 
-/// What this host has written of the inventory it need not read.
+/// The part of the inventory that this host has written need not be read.
 #[test]
 fn an_object_that_was_edited_costs_three_requests_and_no_look_into_the_inventory() {
     let place = Place::with("edge");

@@ -1,4 +1,4 @@
-//! What is said of others' fields is a part of what is wanted: to say something else is noticed without any edit.
+//! Rules for others' fields are a part of what is wanted: to say something else is noticed without any edit.
 
 use serde_json::{Value, json};
 

@@ -1,4 +1,4 @@
-//! What is deleted, what is not, and what is said about it.
+//! Objects that are deleted, those that are not, and what is said about them.
 
 use gatewright_engine::inventory::Entry;
 use gatewright_engine::object::{Gvk, ObjectId};

@@ -1,4 +1,4 @@
-//! What a sync is not to do, and what a source that says something wrong holds back.
+//! The limits of a sync, and what a source that says something wrong holds back.
 
 use serde_json::json;
 

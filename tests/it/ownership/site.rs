@@ -107,7 +107,7 @@ impl Site {
             .expect("kubectl prints JSON")
     }
 
-    /// What is in the namespace, as `Kind/name`, each with its uid and version.
+    /// The objects in the namespace, as `Kind/name`, each with its uid and version.
     pub(crate) fn versions(&self) -> BTreeMap<String, String> {
         self.objects().iter().map(|(key, object)| (key.clone(), version(object))).collect()
     }

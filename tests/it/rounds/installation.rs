@@ -34,7 +34,7 @@ pub(crate) type Specs = BTreeMap<String, String>;
 
 /// One sync with its state folder.
 pub(crate) struct Installation {
-    /// Who it is.
+    /// The mark that it knows its objects by.
     pub(crate) marker: Marker,
     settings: SyncSettings,
     packs: &'static Packs,
@@ -94,7 +94,7 @@ impl Installation {
         State::open(self.state.path())
     }
 
-    /// Where is kept what rounds change.
+    /// The folder in which the changes of rounds are kept.
     pub(crate) fn folder(&self) -> PathBuf {
         self.state().path(runs::FOLDER)
     }
@@ -104,7 +104,7 @@ impl Installation {
         runs::list(&self.folder())
     }
 
-    /// How the next round will be called.
+    /// The name of the next round.
     pub(crate) fn next_run(&self, of: &str) -> String {
         let now = self.clock.go_on(Duration::ZERO).checked_add(Duration::from_secs(1)).expect("it is not that late");
         format!("{}-{of}", now.strftime("%Y%m%dT%H%M%S%.3fZ"))

@@ -29,7 +29,7 @@ pub(crate) enum Side {
     After,
 }
 
-/// How it ends.
+/// The way in which it ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum End {
     /// The process is killed: nothing that it was doing goes on.
@@ -91,7 +91,7 @@ impl Mortal {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// What a dead process hears from a cluster.
+    /// The answer that a dead process gets from a cluster.
     async fn nothing<T>(&self) -> Result<T, ClusterError> {
         if self.death.is_some_and(|death| death.end == End::Killed) {
             self.died.notify_one();

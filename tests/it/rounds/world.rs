@@ -220,7 +220,7 @@ impl World {
     }
 }
 
-/// What a Deployment needs is there before it, and goes after it.
+/// Checks that the objects that a Deployment needs are there before it, and go after it.
 fn assert_order(
     done: &[Effect],
     before: &BTreeMap<ObjectId, Live>,

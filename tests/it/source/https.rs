@@ -36,7 +36,7 @@ impl Setting {
         Self { folder, repository, server, token_file }
     }
 
-    /// How often the server was asked for a list, and for a commit.
+    /// The number of times that the server was asked for a list, and for a commit.
     fn asked(&self) -> (usize, usize) {
         (self.server.count("GET"), self.server.count("POST"))
     }

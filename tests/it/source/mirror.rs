@@ -1,4 +1,4 @@
-//! What the copies of remote repositories survive.
+//! The faults and changes that the copies of remote repositories survive.
 
 use std::fs;
 use std::path::{Path, PathBuf};

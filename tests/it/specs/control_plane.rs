@@ -73,7 +73,7 @@ pub(crate) fn accept(site: &Site, name: &str, generation: i64) {
     site.kubectl(&["patch", "gateway", name, "--subresource=status", "--type=merge", "-p", &status]);
 }
 
-/// What kgateway makes of a Gateway when it is its own deployer: objects that it applies and that belong to the Gateway.
+/// Applies the objects of a Gateway as kgateway does when it is its own deployer, so that they belong to the Gateway.
 pub(crate) fn deploy(site: &Site, name: &str, objects: &[Value]) {
     let uid = site.get(&format!("gateway/{name}"))["metadata"]["uid"].clone();
     let owner = json!({

@@ -29,14 +29,14 @@ pub(super) fn pair(seed: u64) -> Pair {
 
 type Fields = &'static [(&'static str, Shape)];
 
-/// What has to be there for the rest to be reached is there more often.
+/// The probability of a field, which is higher where the rest cannot be reached without it.
 fn likely((name, _): &(&str, Shape), probability: f64) -> f64 {
     if ["spec", "template", "containers"].contains(name) { 0.95 } else { probability }
 }
 
 struct Random {
     rng: StdRng,
-    /// How often something is wrong on purpose.
+    /// The probability that something is wrong on purpose.
     mistakes: f64,
 }
 

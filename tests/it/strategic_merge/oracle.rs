@@ -10,7 +10,7 @@ use super::generate::Pair;
 use crate::cluster::binaries::strategic_merge;
 use crate::cluster::process::command;
 
-/// What becomes of an object, or why nothing does.
+/// The object that comes of a patch, or the reason why none does.
 pub(super) type Answer = Result<Value, String>;
 
 /// Returns what Kubernetes makes of these pairs.

@@ -1,6 +1,6 @@
-//! What objects look like that are worth patching: the fields that strategic merging treats in all its ways.
+//! The form of objects that are worth patching: the fields that strategic merging treats in all its ways.
 
-/// What a field holds.
+/// The content of a field.
 #[derive(Clone, Copy)]
 pub(super) enum Shape {
     Text,
@@ -18,7 +18,7 @@ pub(super) enum Shape {
     Keyed(&'static str, Ids, &'static [(&'static str, Self)]),
 }
 
-/// What items are told apart by.
+/// The values that items are told apart by.
 #[derive(Clone, Copy)]
 pub(super) enum Ids {
     Texts(&'static [&'static str]),

@@ -1,4 +1,4 @@
-//! What is kept on disk: nothing of it can be read or changed without being noticed.
+//! Files that are kept on disk: nothing of them can be read or changed without being noticed.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;

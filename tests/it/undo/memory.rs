@@ -1,4 +1,4 @@
-//! What a host remembers of its rounds never hides what was undone or rolled back, on a real API server behind a proxy
+//! A host's memory of its rounds never hides what was undone or rolled back, on a real API server behind a proxy
 //! that keeps a log.
 
 use std::fs;
@@ -8,13 +8,13 @@ use serde_json::{Value, json};
 use super::{FREELY, as_set, run_of};
 use crate::faults::Place;
 
-/// What is known of the cluster from the last round.
+/// The state of the cluster that is known from the last round.
 fn known(place: &Place) -> Option<Value> {
     let path = place.site.desk.path(&format!("state/known/{}/c.json", place.site.name));
     fs::read(path).ok().map(|bytes| serde_json::from_slice(&bytes).expect("it is JSON"))
 }
 
-/// How many objects were read or dry-run one by one since the proxy was asked to forget; with a name, those of it.
+/// The number of objects read or dry-run one by one since the proxy was asked to forget; with a name, those of it.
 fn looked_at(place: &Place, name: &str) -> usize {
     let is_one = |path: &str| path.contains(&format!("/namespaces/{}/", place.site.name)) && path.contains(name);
     place.proxy.seen().iter().filter(|seen| is_one(&seen.path)).count()

@@ -31,12 +31,12 @@ fn before() -> Specs {
     gateways("infra", &[("changes", 80), ("goes", 80), ("stays", 80)])
 }
 
-/// What the round does that ends before its time.
+/// The specs of the round that ends before its time.
 fn after() -> Specs {
     gateways("infra", &[("changes", 81), ("comes", 80), ("stays", 80)])
 }
 
-/// What is there, without what no two objects have in common.
+/// The objects that are there, without what no two objects have in common.
 fn bodies(memory: &MemoryCluster) -> BTreeMap<ObjectId, Value> {
     let body = |live: Live| live.object.into_body();
     memory.objects().into_iter().filter(|(id, _)| id.kind != "Namespace").map(|(id, live)| (id, body(live))).collect()

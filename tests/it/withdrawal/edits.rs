@@ -38,7 +38,7 @@ enum What {
     Ignore,
 }
 
-/// What takes an edit back.
+/// The means to take an edit back.
 pub(super) struct Undo {
     path: PathBuf,
     aside: PathBuf,
@@ -46,7 +46,7 @@ pub(super) struct Undo {
 }
 
 impl Edit {
-    /// How many sorts of edits there are.
+    /// The number of sorts of edits.
     pub(super) const WORDS: usize = 15;
 
     /// Makes an edit of a random file below a folder, or of the folder; `None` if there is nothing to edit.

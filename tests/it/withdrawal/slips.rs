@@ -70,7 +70,7 @@ fn a_slip_in_the_identity_of_a_document_deletes_nothing() {
     }
 }
 
-/// What stands in the place of a slip when it is mended.
+/// The text that stands in the place of a slip when it is mended.
 fn restored(from: &str, to: &str) -> String {
     if to.is_empty() { format!("{from}metadata:") } else { from.to_owned() }
 }

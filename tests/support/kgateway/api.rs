@@ -1,4 +1,4 @@
-//! What a controller asks an API server: single requests without a cache, and watches.
+//! The requests of a controller to an API server: single ones without a cache, and watches.
 
 use std::path::Path;
 

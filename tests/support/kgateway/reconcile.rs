@@ -16,7 +16,7 @@ use super::{Deletion, Key, Log};
 /// By what it finds the objects of a Gateway.
 const LABEL: &str = "gateway.networking.k8s.io/gateway-name";
 
-/// What all reconciles share.
+/// The things that all reconciles share.
 pub(super) struct Context {
     pub(super) api: Api,
     pub(super) packs: Packs,
@@ -25,7 +25,7 @@ pub(super) struct Context {
     pub(super) log: Arc<Mutex<Log>>,
 }
 
-/// Why a reconcile is tried again.
+/// The reason why a reconcile is tried again.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum Failure {
     #[error("the API server: {0}")]

@@ -1,4 +1,4 @@
-//! What a release of a control plane deploys for a Gateway: what our packs render, written as that release writes it.
+//! The objects that a release of a control plane deploys for a Gateway: those of our packs, written as it writes them.
 
 use gatewright_engine::object::{Object, ObjectId};
 use gatewright_engine::pack::Packs;
@@ -26,7 +26,7 @@ pub(crate) struct Release {
     pub(crate) settings: Value,
 }
 
-/// What it has to deploy.
+/// The objects that it has to deploy, or the reason why there are none.
 pub(super) enum Made {
     Objects(Vec<Value>),
     /// The Gateway is somebody else's.

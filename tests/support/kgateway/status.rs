@@ -1,4 +1,4 @@
-//! What is said of a Gateway: conditions and addresses.
+//! The status of a Gateway: conditions and addresses.
 
 use serde_json::{Value, json};
 

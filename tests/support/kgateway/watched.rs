@@ -1,4 +1,4 @@
-//! What is watched, and which Gateways a change there is about.
+//! The kinds that are watched, and the Gateways that a change there is about.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -13,7 +13,7 @@ use super::api::{Api, place};
 use super::reconcile::gateway_api;
 use super::{BACK_OFF, Event, Key, Product};
 
-/// What belongs to a Gateway that owns it.
+/// The kinds of objects that belong to a Gateway that owns them.
 const CHILDREN: [(&str, &str); 4] =
     [("apps/v1", "Deployment"), ("v1", "Service"), ("v1", "ConfigMap"), ("v1", "ServiceAccount")];
 

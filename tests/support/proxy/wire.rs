@@ -17,7 +17,7 @@ use tokio::task::{block_in_place, spawn};
 
 use super::{Answer, Seen, State};
 
-/// What concerns one connection only, or is the proxy's to say.
+/// Headers that concern one connection only, or are the proxy's to say.
 const OURS: [HeaderName; 5] = [ACCEPT_ENCODING, AUTHORIZATION, CONNECTION, CONTENT_LENGTH, HOST];
 
 /// An answer on its way back.
