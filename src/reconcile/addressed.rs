@@ -10,14 +10,15 @@ use gatewright_engine::plan::Observed;
 use gatewright_engine::plan::policies::Policies;
 use gatewright_engine::unit::Rendering;
 use gatewright_engine::unit::addresses::Addresses;
+use serde_json::Value;
 
-use crate::cluster::{Cluster, ClusterError, Reason};
+use crate::cluster::{Cluster, ClusterError};
 use crate::reconcile::cache::{CachedObject, NoChange};
 use crate::reconcile::metadata::MetadataView;
-use crate::reconcile::requests::read_each;
+use crate::reconcile::requests::{only_local, read_each};
 
-/// Reads where the Services can be reached whose Gateways are to say so. One that nobody may read has no addresses
-/// here; its unit is refused for that.
+/// Reads where the Services can be reached whose Gateways are to say so. Of one that cannot be read the copy of its Gateway
+/// keeps what it says.
 pub(super) async fn service_addresses(
     cluster: &dyn Cluster,
     policies: &Policies,
@@ -34,8 +35,8 @@ pub(super) async fn service_addresses(
     let label = policies.marker.label();
     let ours = match cluster.list(&Gvk::new("v1", "Service"), (SYNC_LABEL, &label)).await {
         Ok(ours) => ours,
-        Err(error) if error.reason == Reason::Forbidden => Vec::new(),
-        Err(error) => return Err(error),
+        // Perhaps they can be read one by one.
+        Err(error) => only_local(error).map(|_| Vec::new())?,
     };
     let mut known = Addresses::new();
     let mut learn = |live: Live| drop(known.insert(live.object.id().clone(), addresses(live.object.body())));
@@ -44,7 +45,18 @@ pub(super) async fn service_addresses(
     let mut observed = Observed::default();
     read_each(cluster, &open, &mut observed).await?;
     observed.live.into_values().for_each(&mut learn);
+    for (service, copy) in rendering.addressed().filter(|(service, _)| observed.unknown.contains_key(service.id())) {
+        if let Ok(Some(copy)) = cluster.get(&copy.gvk(), copy.id()).await {
+            known.insert(service.id().clone(), copied(&copy));
+        }
+    }
     Ok(known)
+}
+
+/// The addresses that a copy has now.
+fn copied(copy: &Live) -> Vec<String> {
+    let addresses = copy.object.body().pointer("/spec/addresses").and_then(Value::as_array).into_iter().flatten();
+    addresses.filter_map(|address| address["value"].as_str().map(str::to_owned)).collect()
 }
 
 /// Tells whether the Services still are where the copies of their Gateways say.

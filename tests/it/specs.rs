@@ -54,6 +54,11 @@ fn specs_are_written_and_the_copy_of_a_gateway_is_self_managed() {
     assert_eq!(class_of(&site)["spec"]["parametersRef"]["name"], "of-class");
     assert_eq!(site.get("deployment/edge")["spec"]["replicas"], 2, "the source keeps its own parameters");
     assert!(!server().kubectl(&["get", "gatewayparameters", "own", "-n", &site.name]).status.success());
+    // By now its Service has an address.
+    assert_eq!(live["spec"].get("addresses"), None);
+    site.sync().exits(0).says("1 object updated");
+    let cluster_ip = &site.get("service/edge")["spec"]["clusterIP"];
+    assert_eq!(site.get("gateway/edge")["spec"]["addresses"], json!([{"type": "IPAddress", "value": cluster_ip}]));
     site.sync().exits(0).says("no changes, 8 objects up to date");
 
     write_specs(&site, 81);

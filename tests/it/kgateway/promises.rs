@@ -7,6 +7,7 @@ use serde_json::{Value, json};
 
 use super::{deployed, looked_after, scaled, with_parameters};
 use crate::cluster::ApiServer;
+use crate::cluster::proxy::{Answer, Proxy, Seen};
 use crate::ownership::site::Site;
 use crate::program::Run;
 use crate::specs::control_plane::{KIND, Reference, VERSION, document, gateway, server};
@@ -97,6 +98,25 @@ fn the_addresses_of_an_adopted_gateway_are_there_all_the_while() {
     controller.settle();
     assert_eq!(watch.seen(), [["192.0.2.10"]]);
     assert_eq!(site.get("service/edge")["spec"].get("loadBalancerIP"), None);
+}
+
+#[test]
+fn a_service_that_cannot_be_read_for_a_moment_takes_no_address_away() {
+    let (site, controller) = looked_after(APPLY);
+    want(&site, "edge", &json!({"kube": {}}));
+    site.sync().exits(0);
+    server().give_ingress(&site.name, "edge", &["192.0.2.10"]);
+    site.sync().exits(0);
+    controller.settle();
+    let watch = Addresses::watch(server(), &site.name, "edge");
+    let proxy = Proxy::start(site.server);
+    site.desk.replace("gatewright.yaml", "kubeconfig: {}", "kubeconfig: {allowInsecureTls: true}");
+    // All of them, and then the one alone.
+    let is_service = |seen: &Seen| seen.method == "GET" && seen.path.contains("/services");
+    proxy.answer(2, is_service, Answer::Refused(403, "not now"));
+    site.desk.run_with(&proxy.kubeconfig(), &["sync", "--full"]).exits(0);
+    controller.settle();
+    assert_eq!((proxy.left(), watch.seen()), (0, vec![vec!["192.0.2.10".to_owned()]]));
 }
 
 #[test]
