@@ -1,4 +1,4 @@
-//! The identities of objects, which change when something is made anew, restarted or edited.
+//! The identities of objects, which change when something is replaced, restarted or edited.
 
 use std::collections::BTreeMap;
 

@@ -3,7 +3,7 @@
 use gatewright_engine::yaml;
 use serde_json::Value;
 
-/// Writes documents within texts anew: what they say stays, and hardly a line of how.
+/// Writes documents within texts in another layout with the same content.
 pub(super) fn relaid(key: &str, text: &str) -> Option<String> {
     let document = || yaml::parse_values(text).ok()?.into_iter().next();
     match key.rsplit_once('.')?.1 {

@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 /// Returns conditions after a look at a generation; `refusal` says why its parameters cannot be used.
 ///
-/// Conditions of others stay. When one has changed is only told anew when it has.
+/// Conditions of others stay. The time of the last change stays while nothing changes.
 pub(super) fn conditions(gateway: &Value, refusal: Option<&str>, now: &str) -> Vec<Value> {
     let before = gateway["status"]["conditions"].as_array().cloned().unwrap_or_default();
     let is_ours = |condition: &Value| TYPES.iter().any(|kind| condition["type"] == **kind);
