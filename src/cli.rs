@@ -15,6 +15,7 @@ mod orphans;
 mod pack;
 mod plan;
 mod rbac;
+mod release;
 pub mod render;
 mod report;
 mod rollback;
@@ -88,6 +89,7 @@ enum Command {
     Sync(sync::Args),
     Plan(plan::Args),
     Adopt(adopt::Args),
+    Release(release::Args),
     Apply(apply::Args),
     Approve(approve::Args),
     Undo(undo::Args),
@@ -217,6 +219,7 @@ impl Context {
             Command::Sync(args) => sync::run(&self, &args),
             Command::Plan(args) => plan::run(&self, &args),
             Command::Adopt(args) => adopt::run(&self, &args),
+            Command::Release(args) => release::run(&self, &args),
             Command::Apply(args) => apply::run(&self, &args),
             Command::Approve(args) => approve::run(&self, &args),
             Command::Undo(args) => undo::run(&self, &args),

@@ -25,7 +25,7 @@ use gatewright_engine::problem::{Place, Problem};
 use gatewright_engine::schema::Schema;
 use gatewright_engine::text::digest;
 use gatewright_engine::yaml::{self, Node};
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use crate::basics::paths::Paths;
 use crate::cluster::kubeconfig::StandardLookup;
@@ -233,6 +233,25 @@ impl Config {
         let nothing = Node::of_value(&Value::Object(serde_json::Map::new()));
         let root = self.root.get("packs").unwrap_or(&nothing);
         let config = PackConfig { file: &file, root, authorities: self.authorities.clone() };
+        packs::build(Some(&config), &self.pack_folders)
+    }
+
+    /// Builds them as the deployers of control planes know them: without the settings that only we have.
+    pub fn packs_of_deployers(&self) -> Result<Packs, UnusablePack> {
+        let packs = self.packs()?;
+        let mut root = self.root.get("packs").map_or_else(|| json!({}), Node::to_value);
+        for (name, settings) in root.as_object_mut().into_iter().flatten() {
+            let manifest = packs.all().iter().map(|pack| &pack.manifest).find(|manifest| manifest.name == *name);
+            let own = manifest.and_then(|manifest| manifest.self_managed.as_ref()).map(|it| it.own_settings.as_slice());
+            let is_own = |key: &str| {
+                ["enforce", "parameters"].contains(&key) || own.unwrap_or_default().iter().any(|own| own == key)
+            };
+            if let Some(settings) = settings.as_object_mut() {
+                settings.retain(|key, _| !is_own(key));
+            }
+        }
+        let (file, root) = (self.file.to_string_lossy(), Node::of_value(&root));
+        let config = PackConfig { file: &file, root: &root, authorities: self.authorities.clone() };
         packs::build(Some(&config), &self.pack_folders)
     }
 

@@ -3,7 +3,7 @@
 //! [`fleet`] runs one round of a sync over all its clusters, `round` does it on one of them: it looks ([`observe`], with
 //! `cache` from the last round), plans (the engine), writes the inventory ahead, carries out (`apply`) and waits
 //! (`wait`). `drift` compares with a cluster that somebody else looks after, and writes nothing. `aliases` finds
-//! clusters that answer by two names. What they hand to each other stands in [`model`]: an order for a fleet, and for each
+//! clusters that answer by two names, and `release` hands what was adopted back to a deployer. What they hand to each other stands in [`model`]: an order for a fleet, and for each
 //! cluster the settings of its round, which do not change, and the facts, which do.
 //!
 //! May use `webhooks` and all that stands below it in `ARCHITECTURE.md`.
@@ -19,6 +19,7 @@ mod located;
 mod metadata;
 pub mod model;
 pub mod observe;
+pub mod release;
 pub(crate) mod requests;
 pub(crate) mod round;
 pub(crate) mod wait;

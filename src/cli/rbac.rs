@@ -1,19 +1,23 @@
 //! `gatewright rbac`.
 
+use std::collections::BTreeSet;
+
 use gatewright_engine::text::digest;
 use gatewright_engine::yaml;
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::session::{Selection, Session};
-use super::{Context, Failure, emit, worst};
+use super::{Context, Failure, complain, emit, worst};
+use crate::cluster::SYSTEM_NAMESPACE;
 use crate::desired::rights::{RBAC, Request, documents};
 
 /// Print the rights that a sync needs, as roles and bindings for `kubectl apply -f -`.
 ///
 /// They are those for what the source says now: run it again when Gateways come in other namespaces, or of other kinds,
 /// and keep the old roles until what they were for is gone. No cluster is asked; the names of custom resources in rules are
-/// derived from their kinds. --read-only leaves out everything that changes something; a plan cannot dry-run then what
-/// objects would become, and refuses those that exist.
+/// derived from their kinds. The namespaces of objects are not among what is printed, so that `kubectl delete` of it
+/// deletes none; they are named on standard error, and must be there first. --read-only leaves out everything that
+/// changes something; a plan cannot dry-run then what objects would become, and refuses those that exist.
 ///
 /// Exit codes: 0 printed, 1 the source cannot be read, 64 usage or configuration.
 #[derive(Debug, clap::Args)]
@@ -47,6 +51,12 @@ fn parse_account(text: &str) -> Result<(String, String), String> {
     }
 }
 
+/// Returns the namespace that a role is for; ours is printed before it.
+fn place(document: &Value) -> Option<&str> {
+    let namespace = document.pointer("/metadata/namespace")?.as_str();
+    namespace.filter(|namespace| document["kind"] == "Role" && *namespace != SYSTEM_NAMESPACE)
+}
+
 /// Runs the command.
 pub(super) fn run(context: &Context, args: &Args) -> Result<u8, Failure> {
     let session = Session::open(context)?;
@@ -71,8 +81,16 @@ pub(super) fn run(context: &Context, args: &Args) -> Result<u8, Failure> {
         for want in prepared.wanted.values() {
             renderings.push(session.block_on(want.rendering()).map_err(|error| Failure::of(&error))?);
         }
-        for document in documents(&request, renderings.iter().map(|rendering| &***rendering)) {
-            emit(&format!("---\n{}", yaml::to_string(&document)));
+        let documents = documents(&request, renderings.iter().map(|rendering| &***rendering));
+        for document in &documents {
+            emit(&format!("---\n{}", yaml::to_string(document)));
+        }
+        let names: BTreeSet<&str> = documents.iter().filter_map(|document| place(document)).collect();
+        if !names.is_empty() {
+            let names = names.into_iter().collect::<Vec<_>>().join(", ");
+            complain(&format!(
+                "gatewright: a role needs its namespace: make those first that are missing of {names}\n"
+            ));
         }
     }
     Ok(worst(ready.codes))

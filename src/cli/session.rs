@@ -148,6 +148,11 @@ impl<'a> Session<'a> {
         self.runtime.as_ref().expect("it is taken only when this is dropped").block_on(future)
     }
 
+    /// Returns what is told when a signal asks for the end.
+    pub(super) fn stop(&self) -> &CancellationToken {
+        &self.stop
+    }
+
     /// Tells whether a signal has asked for the end.
     pub(super) fn is_stopped(&self) -> bool {
         self.stop.is_cancelled()

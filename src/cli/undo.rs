@@ -115,6 +115,7 @@ fn did(counts: &BTreeMap<Deed, usize>) -> String {
         Deed::Change => "update",
         Deed::Adopt => "adopt",
         Deed::Delete => "prune",
+        Deed::Release => "release",
     };
     counts.iter().map(|(deed, number)| format!("{} {number}", word(deed))).collect::<Vec<_>>().join(", ")
 }

@@ -15,6 +15,7 @@ use gatewright_engine::diff::Class;
 use gatewright_engine::health::Readiness;
 use gatewright_engine::object::{Object, ObjectId};
 use gatewright_engine::plan::Observed;
+use gatewright_engine::plan::deployer::settings::proposals;
 use gatewright_engine::plan::drift::extra::{Expected, spec_of};
 use gatewright_engine::plan::drift::history::{Before, Proof, Sides, class};
 use gatewright_engine::plan::drift::standing::{Compared, Standing, wanted};
@@ -58,7 +59,7 @@ async fn compare(cluster: &dyn Cluster, settings: &RoundSettings) -> Result<Conc
     let before = settings.last.as_ref().filter(|_| settings.is_trusting).map(|last| &last.baseline.sides);
     let proofs = before.map(|before| proofs(before, &sides)).unwrap_or_default();
     let (compared, inexact) = compare::all(cluster, policies, &rendering, &mut observed, proofs).await?;
-    let notes = unseen.into_iter().chain(inexact).collect();
+    let notes = unseen.into_iter().chain(inexact).chain(proposals(&rendering.units, &observed.live)).collect();
     let report = Writer { settings, rendering: &rendering, observed: &observed, sides }.report(compared, notes).await;
     Ok(Conclusion { rendering: Some(rendering), ..Conclusion::of(report) })
 }

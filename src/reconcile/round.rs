@@ -16,6 +16,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use gatewright_engine::object::ObjectId;
+use gatewright_engine::plan::deployer::settings::proposals;
 use gatewright_engine::plan::policies::Policies;
 use gatewright_engine::plan::saved::{SavedStep, saved};
 use gatewright_engine::plan::{Action, Observed, Plan, Step, plan};
@@ -83,6 +84,9 @@ fn planned(
     let mut report = ClusterReport::of(plan);
     let snapshots = HealthSnapshots::of_round(settings, facts, None);
     report.units = units(settings, facts, plan, &snapshots, None, &Unhealthy::new());
+    if settings.policies.adopt_deployer {
+        report.notes = proposals(facts.units(), &facts.observed.live);
+    }
     let steps = saved(plan, &facts.observed, &settings.policies.conflicts.masker);
     report.saved = Saved { identity: facts.observed.cluster.clone(), steps };
     let (applied, live) = (&Applied::default(), &facts.observed.live);

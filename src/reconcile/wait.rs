@@ -13,6 +13,7 @@ use gatewright_engine::object::{Gvk, ObjectId};
 use gatewright_engine::plan::deployer::Awaited;
 use gatewright_engine::plan::guard::confirm::is_slow;
 use gatewright_engine::plan::policies::Policies;
+use serde_json::Value;
 use tokio::time::{Instant, sleep};
 use tokio_util::sync::CancellationToken;
 
@@ -82,7 +83,7 @@ pub(crate) async fn wait(
     }
 }
 
-/// Waits until a control plane has accepted the newest generation of a Gateway that names these parameters. Returns
+/// Waits until a control plane has accepted the newest generation of a Gateway that names these parameters, or none. Returns
 /// what is missing when time is up.
 pub(crate) async fn accepted(
     cluster: &dyn Cluster,
@@ -95,7 +96,7 @@ pub(crate) async fn accepted(
     loop {
         let state = match cluster.get(&gateway.gvk, &gateway.id).await? {
             None => return Ok(Some("it is not there any more".to_owned())),
-            Some(live) if live.object.body().pointer(PARAMETERS) != Some(&gateway.parameters) => {
+            Some(live) if live.object.body().pointer(PARAMETERS).unwrap_or(&Value::Null) != &gateway.parameters => {
                 return Ok(Some("somebody has changed its parametersRef".to_owned()));
             }
             Some(live) => health(live.object.body(), Readiness::default(), kinds),

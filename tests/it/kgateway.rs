@@ -1,9 +1,12 @@
 //! Beside the controller of kgateway: what the stand-in for it does, and that we get on with that.
 
 mod agentgateway;
+mod fleet;
 mod promises;
 mod prunes;
+mod release;
 mod reports;
+mod road;
 mod triggers;
 mod writes;
 
@@ -49,6 +52,14 @@ fn deployed(parameters: &Value) -> (Site, Controller) {
     create(&site, &with_parameters(&site, "edge", parameters));
     controller.settle();
     (site, controller)
+}
+
+/// Has a release of kgateway deploy a Gateway in a namespace.
+fn deployed_on(site: &Site, parameters: &Value) -> Controller {
+    let controller = Controller::start(server(), Release::kgateway("v2.4.0"), &[&site.name]);
+    create(site, &with_parameters(site, "edge", parameters));
+    controller.settle();
+    controller
 }
 
 /// Says in the cluster, as a person would, that a Gateway is provisioned by somebody else.

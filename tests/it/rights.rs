@@ -64,7 +64,8 @@ impl Restricted {
     }
 
     fn printed(&self, arguments: &[&str]) -> String {
-        self.desk.run(&[&["rbac", "edge", "--user", "nobody"], arguments].concat()).exits(0).out
+        let run = self.desk.run(&[&["rbac", "edge", "--user", "nobody"], arguments].concat()).exits(0);
+        run.complains("make those first that are missing of infra").out
     }
 
     /// The authorizer hears of rights a moment later.

@@ -30,6 +30,13 @@ pub(crate) const GATEWAY_LABEL: &str = "gatewright.dev/gateway-name";
 /// digest of what the annotation would say.
 pub const OWNER_LABEL: &str = "gatewright.dev/owner";
 
+/// The annotation by which the source says that a Gateway is left to the deployer of its control plane: `"false"`.
+pub const MANAGED_ANNOTATION: &str = "gatewright.dev/managed";
+
+/// Our own labels and annotations on live objects.
+pub(crate) const MARKS: [(&str, &str); 4] =
+    [("labels", SYNC_LABEL), ("labels", OWNER_LABEL), ("labels", GATEWAY_LABEL), ("annotations", OWNER_ANNOTATION)];
+
 /// The value of a label has at most 63 characters.
 const DIGITS: usize = 40;
 
@@ -133,6 +140,11 @@ impl Marker {
         } else {
             object.with_metadata("annotations", [(OWNER_ANNOTATION.to_owned(), owner)])
         }
+    }
+
+    /// Tells whether an object bears exactly our marks, whoever else has marked it.
+    pub(crate) fn is_on(&self, object: &Object) -> bool {
+        self.mark(object.clone()).body() == object.body()
     }
 
     /// Reads off a live object whose it is.

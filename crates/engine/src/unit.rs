@@ -8,6 +8,7 @@ mod checks;
 pub mod generated;
 pub mod marked;
 pub mod pairs;
+pub mod released;
 pub(crate) mod single;
 mod specs;
 pub mod trace;
@@ -39,6 +40,7 @@ use crate::spec::overlay::OverlayFolders;
 use crate::spec::{self, Document, Specs};
 use crate::tree::Tree;
 use generated::Generated;
+use released::{Released, is_released};
 use single::{Made, Way, rendered};
 use specs::{Specifications, Writer};
 use trace::{Trace, traces};
@@ -131,6 +133,9 @@ pub struct Rendering {
     pub broken: BTreeSet<ObjectId>,
     /// Specs that somebody else provisions.
     pub self_managed: BTreeSet<ObjectId>,
+    /// Those of them that the source leaves to the deployer of their control plane.
+    #[serde(default, with = "pairs")]
+    pub released: BTreeMap<ObjectId, Released>,
     /// Specs that an operator in the cluster provisions: they go there as they are.
     #[serde(default)]
     pub passed_on: BTreeSet<ObjectId>,
@@ -247,6 +252,11 @@ pub fn render(tree: &Tree, packs: &Packs, options: &Options) -> Rendering {
 
 impl Rendering {
     fn add(&mut self, resolved: &Resolved<'_>, writer: &mut Writer<'_>, (options, touched): (&Options, &mut Touched)) {
+        match is_released(resolved.document) {
+            Ok(false) => {}
+            Ok(true) => return self.release(resolved, writer),
+            Err(problem) => return self.add_broken(resolved.document, vec![*problem]),
+        }
         let subject = subject(resolved, options);
         let defaults = || resolved.kind.generator.defaults(&subject);
         let ties = overlay::ties::of_parameters(&resolved.overlays, &resolved.layers, &resolved.kind.table, defaults);
@@ -288,6 +298,19 @@ impl Rendering {
         let files = resolved.files.clone();
         if !objects.is_empty() || !specs.is_empty() {
             self.units.push(Unit { files, specs, objects, generated, notes, deployer, ..Unit::of(resolved.document) });
+        }
+    }
+
+    /// Leaves a spec to its deployer, and says so as long as its source does.
+    fn release(&mut self, resolved: &Resolved<'_>, writer: &Writer<'_>) {
+        let id = resolved.document.id.clone();
+        match writer.released(resolved) {
+            Ok(released) => {
+                self.problems.push(released.warning(&id));
+                self.self_managed.insert(id.clone());
+                self.released.insert(id, released);
+            }
+            Err(problem) => self.add_broken(resolved.document, vec![*problem]),
         }
     }
 

@@ -100,7 +100,11 @@ impl Recorder {
 
     /// Writes down what a plan is about to do, before any of it is done.
     pub fn begin(&self, plan: &Plan) -> Result<(), VaultError> {
-        let steps: Vec<Intent> = plan.steps.iter().filter_map(|step| intent(step, plan)).collect();
+        self.begin_with(plan.steps.iter().filter_map(|step| intent(step, plan)).collect())
+    }
+
+    /// Writes down what is about to be done, before any of it is done.
+    pub fn begin_with(&self, steps: Vec<Intent>) -> Result<(), VaultError> {
         if steps.is_empty() {
             return Ok(());
         }

@@ -151,7 +151,7 @@ fn change(
     for (attempt, intent) in intents {
         let before = match intent.deed {
             Deed::Create => None,
-            Deed::Change | Deed::Adopt | Deed::Delete => {
+            Deed::Change | Deed::Adopt | Deed::Delete | Deed::Release => {
                 vault.read::<Live>(&path(run, cluster, &file_name(&intent.id, *attempt)))?
             }
         };

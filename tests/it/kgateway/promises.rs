@@ -1,29 +1,27 @@
 //! Beside a controller that is at work nothing is lost, nothing differs, and no pod moves.
 
 use std::collections::BTreeMap;
-use std::sync::OnceLock;
 
 use serde_json::{Value, json};
 
+use super::fleet::{changes, is_about_ownership};
 use super::{deployed, looked_after, scaled, with_parameters};
-use crate::cluster::ApiServer;
 use crate::cluster::proxy::{Answer, Proxy, Seen};
 use crate::ownership::site::Site;
-use crate::program::Run;
 use crate::specs::control_plane::{KIND, Reference, VERSION, document, gateway, server};
-use crate::support::kgateway::{Addresses, Controller, Identity, Release, identities};
+use crate::support::kgateway::{Addresses, Controller, Identity, identities};
 
 const APPLY: &str = "specs: apply";
 
 /// Writes the config; `pack` is what it says of kgateway.
-fn configure(site: &Site, settings: &str, pack: &str) {
+pub(super) fn configure(site: &Site, settings: &str, pack: &str) {
     site.configure(&site.name, settings);
     let config = site.desk.read("gatewright.yaml");
     site.desk.write("gatewright.yaml", &format!("{config}packs: {{kgateway: {pack}}}\n"));
 }
 
 /// The settings with which we write what the release of these tests writes.
-const AS_THEIRS: &str = "{managedBy: kgateway, version: v2.4.0}";
+pub(super) const AS_THEIRS: &str = "{managedBy: kgateway, version: v2.4.0}";
 
 /// Has a Gateway with parameters in the source.
 fn want(site: &Site, name: &str, parameters: &Value) {
@@ -130,86 +128,6 @@ fn the_addresses_of_a_fresh_sync_are_those_of_its_service() {
     assert_eq!(addresses(&site), ["192.0.2.10"]);
     assert_eq!(site.get("service/edge")["spec"].get("loadBalancerIP"), None);
     site.sync().exits(0).says("no changes");
-}
-
-/// Parameters as people write them.
-fn shapes() -> Vec<Value> {
-    let container = |fields: Value| json!({"kube": {"envoyContainer": fields}});
-    let log = |format: Value| container(json!({"bootstrap": {"logFormat": format}}));
-    let line = "%Y-%m-%dT%H:%M:%S.%e a line of a log that is longer than a line of a document, # with \"marks\": yes";
-    let matcher = json!({"inclusionList": [{"prefix": "http."}, {"safeRegex": r"^cluster\.(.*)$"}]});
-    vec![
-        json!({"kube": {}}),
-        scaled(),
-        json!({"kube": {"service": {"type": "ClusterIP"}}}),
-        json!({"kube": {"service": {"type": "NodePort", "extraAnnotations": {"a": "true"}}}}),
-        json!({"kube": {"stats": {"enabled": false}}}),
-        json!({"kube": {"stats": {"matcher": matcher}}}),
-        log(json!({"text": line})),
-        log(json!({"text": "several\nlines\n"})),
-        log(json!({"json": {"time": "%Y", "level": "%l", "nested": {"on": "yes", "number": "0x1"}}})),
-        container(json!({"bootstrap": {"dnsResolver": {"udpMaxQueries": 0}, "logLevel": "debug"}})),
-        container(json!({"extraArgs": ["--concurrency", "2"], "env": [{"name": "A", "value": "1"}]})),
-        container(json!({"resources": {"requests": {"cpu": "100m"}, "limits": {"memory": "1Gi"}}})),
-        json!({"kube": {"omitDefaultSecurityContext": true, "podTemplate": {"nodeSelector": {"a": "b"}}}}),
-        json!({"kube": {"deployment": {"replicas": 0, "strategy": {"type": "Recreate"}}}}),
-    ]
-}
-
-/// As many Gateways, each of another shape than the one before.
-fn fleet(site: &Site, number: usize) -> Vec<String> {
-    let all: Vec<(String, Value)> =
-        shapes().into_iter().cycle().enumerate().map(|(n, shape)| (format!("edge-{n}"), shape)).take(number).collect();
-    let documents = all.iter().flat_map(|(name, shape)| with_parameters(site, name, shape)).collect::<Vec<_>>();
-    let list = json!({"apiVersion": "v1", "kind": "List", "items": documents}).to_string();
-    site.server.kubectl_stdin(&["create", "--validate=false", "-f", "-"], &list);
-    for (name, shape) in &all {
-        want(site, name, shape);
-    }
-    all.into_iter().map(|(name, _)| name).collect()
-}
-
-#[test]
-fn a_report_on_what_it_has_provisioned_says_no_differences() {
-    // A report is about all that a cluster has.
-    static SERVER: OnceLock<ApiServer> = OnceLock::new();
-    let server = SERVER.get_or_init(ApiServer::start);
-    server.install_gateway_api();
-    server.install_deployers();
-    let site = Site::on(server, "");
-    let gateways = fleet(&site, 35);
-    let controller = Controller::start(server, Release::kgateway("v2.4.0"), &[&site.name]);
-    controller.settle();
-    configure(&site, "mode: report", AS_THEIRS);
-    let objects = identities(server, &site.name);
-    assert!(gateways.iter().all(|name| objects.contains_key(&format!("Deployment/{name}"))), "{objects:?}");
-    site.run(&["plan"]).exits(0).says("report: no differences");
-}
-
-/// Returns what a plan changes of objects that are there: the kind, and the difference.
-fn changes(run: &Run) -> Vec<(String, Value)> {
-    let report: Value = serde_json::from_str(&run.out).expect("it is JSON");
-    let steps = report["clusters"]["c"]["steps"].as_array().expect("a report has steps");
-    let of = |step: &Value| {
-        let kind = step["id"]["kind"].as_str().unwrap_or_default().to_owned();
-        let differences = step["differences"].as_array().cloned().unwrap_or_default();
-        differences.into_iter().map(|difference| (kind.clone(), difference)).collect::<Vec<_>>()
-    };
-    steps.iter().filter(|step| step["action"] != "create").flat_map(of).collect()
-}
-
-/// Tells whether it is about who an object belongs to: marks of ours, owners, and the label by which it is found.
-fn is_about_ownership((kind, difference): &(String, Value)) -> bool {
-    let path = difference["path"].as_str().expect("a difference has a path");
-    let is_mark = |key: &str| key.contains("gatewright.dev/");
-    let are_marks = |value: &Value| value.as_object().is_some_and(|all| all.keys().all(|key| is_mark(key)));
-    let is_copy = kind == "Gateway" && ["spec.infrastructure", "spec.addresses"].iter().any(|it| path.starts_with(it));
-    let is_scaler = ["PodDisruptionBudget", "HorizontalPodAutoscaler", "VerticalPodAutoscaler"].contains(&&**kind);
-    match path {
-        "metadata.labels" | "metadata.annotations" => difference["before"].is_null() && are_marks(&difference["after"]),
-        r#"metadata.labels["gateway.networking.k8s.io/gateway-name"]"# => is_scaler,
-        _ => path.starts_with("metadata.ownerReferences") || is_mark(path) || is_copy,
-    }
 }
 
 #[test]

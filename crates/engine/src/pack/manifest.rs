@@ -250,6 +250,9 @@ pub struct SelfManaged {
     /// The settings of the pack that show in what the deployer makes.
     #[serde(default)]
     pub settings: Vec<SettingSource>,
+    /// The settings of the pack that the deployer does not have.
+    #[serde(default)]
+    pub own_settings: Vec<String>,
 }
 
 /// A setting of a pack that shows in what a deployer has made of it.

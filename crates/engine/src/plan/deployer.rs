@@ -6,7 +6,8 @@
 //! one patch of metadata: no ownerReference any more, our marks, and the deployer's fields are ours. After that it is an
 //! object of ours like any other, and what the deployer has set and we do not is removed by the next apply.
 
-pub(super) mod settings;
+pub mod release;
+pub mod settings;
 
 use serde_json::{Map, Value, json};
 

@@ -112,6 +112,9 @@ impl Context<'_> {
     /// Does its spec still stand in the source?
     fn check_spec(&self, id: &ObjectId, entry: &Entry) -> Result<(), Reason> {
         let rendering = self.inputs.rendering;
+        if rendering.released.contains_key(&entry.unit) {
+            return Err(Reason::Released(entry.unit.path()));
+        }
         if rendering.broken.contains(&entry.unit) || rendering.broken.contains(id) {
             return Err(Reason::Broken);
         }

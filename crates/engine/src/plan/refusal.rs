@@ -76,6 +76,10 @@ pub enum Reason {
     Unreadable(String),
     /// Its spec says that somebody else provisions it; what exists stays as it is.
     SelfManaged,
+    /// Its source leaves its Gateway to the deployer, and that has not got it back yet; the unit.
+    Released(String),
+    /// It cannot go back to its deployer, and why.
+    NotReleased(String),
     /// Its spec is left to an operator in the cluster, which takes over what was made for it.
     PassedOn,
     /// It existed before it was ours, and the sync does not delete such objects.
@@ -128,6 +132,7 @@ impl Reason {
             | Self::Terminating => Severity::Kept,
             Self::Held(_)
             | Self::UnitHeld
+            | Self::Released(_)
             | Self::Broken
             | Self::Unreadable(_)
             | Self::MayBeClaimed(_)
@@ -139,6 +144,7 @@ impl Reason {
             | Self::Conflict(_)
             | Self::NotAllowed(_)
             | Self::DeletedAgain(_)
+            | Self::NotReleased(_)
             | Self::NotUndone(_) => Severity::Refused,
             Self::Invalid(_)
             | Self::Forbidden(_)
@@ -187,6 +193,8 @@ impl fmt::Display for Reason {
             Self::Broken => f.write_str("kept: its spec is broken"),
             Self::Unreadable(what) => write!(f, "kept: what the source says of it is not known: {what}"),
             Self::SelfManaged => f.write_str("kept: its spec says that somebody else provisions it"),
+            Self::Released(unit) => write!(f, "kept: the source releases it: run `gatewright release {unit}`"),
+            Self::NotReleased(why) => write!(f, "not released: {why}"),
             Self::PassedOn => {
                 f.write_str("kept: its spec is left to the operator in the cluster, which may take it over")
             }

@@ -19,7 +19,7 @@ use super::refusal::{Reason, Refusal};
 use super::{Observed, owner};
 use crate::inventory::Inventory;
 use crate::live::Live;
-use crate::marks::{FIELD_MANAGER, Marker, Owner};
+use crate::marks::{FIELD_MANAGER, MANAGED_ANNOTATION, Marker, Owner};
 use crate::object::{Gvk, Object, ObjectId};
 use crate::problem::Place;
 use crate::text::digest;
@@ -38,6 +38,8 @@ pub enum Deed {
     Adopt,
     /// It deleted it.
     Delete,
+    /// It gave it back to its deployer.
+    Release,
 }
 
 /// One object that a round was at work on.
@@ -153,7 +155,7 @@ fn earlier(change: &Change) -> Option<Object> {
     match change.deed {
         Deed::Change => settable(before, change.left.as_ref()),
         Deed::Delete => Some(whole(before)),
-        Deed::Create | Deed::Adopt => None,
+        Deed::Create | Deed::Adopt | Deed::Release => None,
     }
 }
 
@@ -221,10 +223,15 @@ impl Context<'_> {
             (Deed::Adopt, Some(before), Some(live)) if before.resource_version != live.resource_version => {
                 Err("it was adopted, and what others had set before is not given back; it stays ours".to_owned())
             }
+            (Deed::Release, Some(_), _) => {
+                let adopt =
+                    format!("`gatewright adopt` takes it back once the source says {MANAGED_ANNOTATION} no more");
+                Err(format!("it was released; {adopt}"))
+            }
             (Deed::Delete, Some(before), None) => Ok(Decision::Apply(whole(before))),
             (Deed::Delete, Some(before), Some(live)) => self.returned(before, live),
             // Nothing was sent, or nothing is left of it.
-            (Deed::Create, _, None) | (Deed::Change | Deed::Delete, None, _) | (Deed::Adopt, _, _) => {
+            (Deed::Create, _, None) | (Deed::Change | Deed::Delete | Deed::Release, None, _) | (Deed::Adopt, _, _) => {
                 Ok(Decision::Nothing)
             }
         }

@@ -8,9 +8,10 @@ use std::sync::Arc;
 
 use serde_json::{Value, json};
 
+use super::released::Released;
 use super::written::written;
 use super::{Declaration, Deletes, Deployer, Options, Rendering, Unit, finish};
-use crate::marks::GATEWAY_LABEL;
+use crate::marks::{GATEWAY_LABEL, MANAGED_ANNOTATION};
 use crate::object::{Gvk, Object, ObjectId};
 use crate::pack::manifest::Traces;
 use crate::pack::{Pack, Packs};
@@ -99,8 +100,7 @@ pub(super) fn kinds(packs: &Packs) -> BTreeSet<(String, String)> {
 impl<'a> Writer<'a> {
     /// Prepares for a source.
     pub(super) fn new(specs: &'a Specs, options: &'a Options) -> Self {
-        let sets = if options.apply_specs { listener_sets(specs) } else { BTreeMap::new() };
-        Self { specs, options, sets, parameters: BTreeMap::new() }
+        Self { specs, options, sets: listener_sets(specs), parameters: BTreeMap::new() }
     }
 
     /// Returns the specs of a Gateway that we render: its copy is self-managed.
@@ -131,6 +131,23 @@ impl<'a> Writer<'a> {
         let parameters = finish(parameters, &document.id.namespace, &self.specs.kinds, self.options);
         let objects = [parameters, gateway].into_iter().chain(self.sets_of(document)?).collect();
         Ok(Specifications { objects, notes })
+    }
+
+    /// Returns what is known of a Gateway that the source leaves to its deployer.
+    pub(super) fn released(&self, resolved: &Resolved<'_>) -> Result<Released, Box<Problem>> {
+        let document = resolved.document;
+        let deployer = Deployer::of(resolved.pack).ok_or_else(|| {
+            let message = format!("pack {:?} knows no deployer that it could be left to", resolved.pack.manifest.name);
+            document.problem(&["metadata", "annotations"], message).hint("take the annotation away")
+        })?;
+        let told = deployer.told_by.as_ref().and_then(|declaration| self_managed(document, declaration));
+        Ok(Released {
+            place: document.place_of(&["metadata", "annotations", MANAGED_ANNOTATION]),
+            gateway: self.write(document)?,
+            attached: self.sets_of(document)?,
+            told: told.map(|parameters| parameters.id().clone()),
+            deployer,
+        })
     }
 
     /// Returns the specs of a Gateway that somebody else provisions, as they are written.

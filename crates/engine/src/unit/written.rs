@@ -4,7 +4,7 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use serde_json::Value;
 
-use crate::marks::OWN_PREFIX;
+use crate::marks::{MANAGED_ANNOTATION, OWN_PREFIX};
 use crate::object::{Object, is_secret};
 use crate::problem::Problem;
 use crate::spec::Document;
@@ -37,6 +37,9 @@ pub(super) fn written(document: &Document) -> Result<Object, Box<Problem>> {
     // It is for us, and says nothing to anybody else.
     if let Some(annotations) = body.pointer_mut("/metadata/annotations").and_then(Value::as_object_mut) {
         annotations.remove(PARAMETERS);
+        if annotations.get(MANAGED_ANNOTATION).is_some_and(is_truth_value) {
+            annotations.remove(MANAGED_ANNOTATION);
+        }
     }
     for field in ["labels", "annotations"] {
         let path = ["metadata", field];
@@ -55,6 +58,10 @@ pub(super) fn written(document: &Document) -> Result<Object, Box<Problem>> {
     }
     let object = Object::new(body).map_err(|error| problem(&[], error.to_string()))?;
     Ok(if is_secret(&object.id().group, &object.id().kind) { without_plain_text(object) } else { object })
+}
+
+fn is_truth_value(value: &Value) -> bool {
+    matches!(value.as_str(), Some("true" | "false"))
 }
 
 /// Writes `stringData` of a Secret as `data`, as a server does. Otherwise a key that leaves the document would stay in the

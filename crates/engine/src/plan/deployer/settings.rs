@@ -7,9 +7,36 @@ use std::collections::BTreeMap;
 
 use serde_json::{Value, json};
 
-use crate::object::Object;
+use crate::kinds::has_pods;
+use crate::live::Live;
+use crate::object::{Object, ObjectId};
 use crate::pack::manifest::SettingSource;
-use crate::unit::Deployer;
+use crate::plan::conflicts::{is_applied_by, managed_fields};
+use crate::unit::{Deployer, Unit};
+
+/// Says with which other settings packs would render what the live deployers have made: one line for each.
+pub fn proposals<'a>(units: impl IntoIterator<Item = &'a Unit>, live: &BTreeMap<ObjectId, Live>) -> Vec<String> {
+    let mut found: BTreeMap<(&str, String), Vec<&ObjectId>> = BTreeMap::new();
+    for unit in units {
+        let Some(deployer) = &unit.deployer else { continue };
+        for wanted in unit.all() {
+            let Some(live) = live.get(wanted.id()) else { continue };
+            let is_theirs = managed_fields(live).iter().any(|entry| is_applied_by(entry, &deployer.manager));
+            let settings = is_theirs.then(|| found_settings(deployer, &live.object, wanted)).flatten();
+            if let Some(settings) = settings.filter(|_| has_pods(&wanted.id().kind)) {
+                found.entry((&deployer.manager, settings)).or_default().push(wanted.id());
+            }
+        }
+    }
+    let told = |((manager, settings), made): (&(&str, String), &Vec<&ObjectId>)| {
+        let others = if made.len() > 1 { format!(" and {} more", made.len() - 1) } else { String::new() };
+        format!(
+            "{manager} made {}{others} with other settings; {settings} in the config file renders the same",
+            made[0]
+        )
+    };
+    found.iter().map(told).collect()
+}
 
 /// Returns the settings by which a live workload differs from what is wanted, as they stand in a config file:
 /// `packs: {acme: {"version":"v2"}}`.
