@@ -17,6 +17,7 @@ pub mod outline;
 pub mod shown;
 pub mod text;
 pub mod trend;
+pub mod unaccepted;
 pub mod warnings;
 pub mod withheld;
 
@@ -40,6 +41,7 @@ use crate::report::outcome::Outcome;
 use crate::state::suspension::Suspension;
 use action::StepAction;
 use trend::Trend;
+use unaccepted::Unaccepted;
 use withheld::{HoldReport, RefusalReport};
 
 /// The version of the JSON view.
@@ -154,6 +156,9 @@ pub struct ClusterReport {
     /// Holds that would have applied, and were approved.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub lifted: Vec<Hold>,
+    /// The Gateways that were to be adopted and that no control plane has accepted.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub unaccepted: Option<Unaccepted>,
     /// The state of every unit.
     pub units: Vec<UnitReport>,
     /// Specs that have a mistake: what belongs to them was not looked at.
@@ -269,6 +274,9 @@ pub struct UnitReport {
     /// A message on what is wrong or awaited.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub message: Option<String>,
+    /// Its source lacks it or cannot be read, and it stays as it is.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub unrendered: bool,
     /// The addresses at which it can be reached.
     pub addresses: Vec<String>,
     /// On which ports.
@@ -316,7 +324,7 @@ impl UnitReport {
     /// Begins the report of a unit.
     pub fn new(unit: ObjectId, state: UnitState) -> Self {
         let (message, unawaited, addresses, ports) = (None, None, Vec::new(), Vec::new());
-        Self { unit, state, message, addresses, ports, pods: None, unawaited, since: None }
+        Self { unit, state, message, unrendered: false, addresses, ports, pods: None, unawaited, since: None }
     }
 }
 

@@ -12,6 +12,8 @@ use std::fs::{self, DirBuilder, File, Permissions};
 use std::io::{self, Write};
 use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _, PermissionsExt as _};
 use std::path::{Path, PathBuf};
+use std::thread;
+use std::time::Duration;
 
 use gatewright_engine::text::hex;
 
@@ -19,6 +21,12 @@ use crate::basics::private::{above, no_link, try_lock, write_whole};
 
 /// The mode of the state folder and those in it: for their owner alone.
 const PRIVATE: u32 = 0o700;
+
+/// The interval between two tries to be the one who makes the id; it takes a few milliseconds.
+const LOOK_AGAIN: Duration = Duration::from_millis(5);
+
+/// The most tries: whoever holds the lock for seconds has stopped.
+const MOST_TRIES: usize = 2_000;
 
 /// The state folder.
 #[derive(Clone, Debug)]
@@ -92,9 +100,25 @@ impl State {
         if let Some(id) = self.installation()? {
             return Ok(id);
         }
+        // A plan may be made while a daemon starts: whoever comes second is the same installation.
+        let _making = self.wait_to_lock("installation.lock")?;
+        if let Some(id) = self.installation()? {
+            return Ok(id);
+        }
         let id = hex(&rand::random::<[u8; 16]>());
         self.write("installation", id.as_bytes())?;
         Ok(id)
+    }
+
+    fn wait_to_lock(&self, path: &str) -> Result<Lock, StateError> {
+        let path = self.path(path);
+        for _ in 0..MOST_TRIES {
+            if let Some(lock) = self.try_lock(&path)? {
+                return Ok(lock);
+            }
+            thread::sleep(LOOK_AGAIN);
+        }
+        Err(StateError::Write(path, io::ErrorKind::TimedOut.into()))
     }
 
     /// Reads a file below the folder; `None` if there is no such file.
@@ -176,6 +200,7 @@ fn close(folder: &Path) -> io::Result<()> {
 mod tests {
     use super::store::Store;
     use super::*;
+    use std::collections::BTreeSet;
 
     #[test]
     fn an_installation_keeps_its_id() {
@@ -185,6 +210,22 @@ mod tests {
         let id = state.make_installation().expect("it is written");
         assert_eq!(id.len(), 32);
         assert_eq!(state.make_installation().expect("it is read"), id);
+    }
+
+    #[test]
+    fn two_that_begin_at_once_are_one_installation() {
+        let folder = tempfile::tempdir().expect("a temporary folder");
+        let state = State::open(folder.path().join("new"));
+        let barrier = std::sync::Barrier::new(8);
+        let make = || {
+            barrier.wait();
+            state.make_installation().expect("it is written")
+        };
+        let ids: BTreeSet<String> = thread::scope(|scope| {
+            let threads: Vec<_> = (0..8).map(|_| scope.spawn(make)).collect();
+            threads.into_iter().map(|thread| thread.join().expect("it does not panic")).collect()
+        });
+        assert_eq!(ids, BTreeSet::from([state.installation().expect("it is read").expect("it is there")]));
     }
 
     #[test]

@@ -2,6 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
+use gatewright_engine::error::Chain;
 use gatewright_engine::text::digest;
 
 use super::session::{Selection, Session};
@@ -11,9 +12,12 @@ use crate::config::settings;
 use crate::history::approvals;
 use crate::history::saved_plan::{PlanFile, PlannedSync};
 use crate::report::{Mode, Report, text};
-use crate::state::suspension;
+use crate::state::{StateError, suspension};
 
 /// Show what the next round would do, on every cluster, and change nothing.
+///
+/// Where there was no round yet it reserves the id of this installation in the state directory, so that the marks and
+/// tokens that it shows are those of the first round. Where that cannot be written it says so, and shows no token.
 ///
 /// Of a sync with `mode: report` it shows what its next report would say: what is missing, different or extra. With
 /// --out or --adopt it plans for those, too.
@@ -54,20 +58,16 @@ pub(super) enum Format {
 /// Runs the command.
 pub(super) fn run(context: &Context, args: &Args) -> Result<u8, Failure> {
     let session = Session::open(context)?;
-    // A plan writes nothing, not even who we are: before the first sync a stand-in does.
-    let installation = match &args.out {
-        // A plan that is kept is about the marks that will be put on.
-        Some(_) => {
-            // Its fingerprints are those of the round that carries it out.
-            session.archive()?;
-            session.state.make_installation().map(Some)
-        }
-        None => session.state.installation(),
+    if args.out.is_some() {
+        // The fingerprints of a plan that is kept are those of the round that carries it out.
+        session.archive()?;
+    }
+    // What is planned, and every token, is about the marks that the first round will put on.
+    let (installation, is_stand_in) = match session.state.make_installation() {
+        // Whoever may only read gets a stand-in.
+        Err(error @ StateError::Write(..)) if args.out.is_none() => (stand_in(&session, &error), true),
+        made => (made?, false),
     };
-    let installation = installation?;
-    let is_stand_in = installation.is_none();
-    let installation =
-        installation.unwrap_or_else(|| digest(session.config.state_dir.to_string_lossy().as_bytes())[..32].to_owned());
     let ready = session.prepare(&args.selection, &installation)?;
     let mut codes = ready.codes;
     let (mut syncs, mut reports) = (Vec::new(), Vec::new());
@@ -83,7 +83,7 @@ pub(super) fn run(context: &Context, args: &Args) -> Result<u8, Failure> {
         };
         let mut report = session.round(&prepared, mode);
         if is_stand_in {
-            withdraw_tokens(&session, &mut report);
+            withdraw(&session, &installation, &mut report);
         }
         let suspension = suspension::of(&session.state, &prepared.order.sync, session.believed());
         report.suspended = suspension?;
@@ -112,11 +112,27 @@ fn keep(session: &Session<'_>, file: &PlanFile, path: &Path) -> Result<(), Failu
     Ok(())
 }
 
-/// Takes the tokens out of a report that was made for a stand-in: they lift nothing of the installation that is to come.
-fn withdraw_tokens(session: &Session<'_>, report: &mut Report) {
+/// Returns an id for this plan alone, and says so: that of the installation could not be reserved.
+fn stand_in(session: &Session<'_>, error: &StateError) -> String {
+    let id = digest(session.config.state_dir.to_string_lossy().as_bytes())[..32].to_owned();
+    complain(&format!(
+        "gatewright: {}\n  {id} is only the installation id of this plan, the first round will have another; let this user write \
+         there to reserve one\n",
+        Chain(error)
+    ));
+    id
+}
+
+/// Takes out of a report what counts only for a stand-in: its tokens lift nothing of the installation that is to come,
+/// which nobody knows yet.
+fn withdraw(session: &Session<'_>, stand_in: &str, report: &mut Report) {
     for hold in report.clusters.values_mut().flat_map(|cluster| &mut cluster.holds) {
         if hold.what.token.take().is_some() {
             hold.what.hint.push_str("; the first `gatewright sync` prints the token that lifts it");
+        }
+        if hold.what.message.contains(stand_in) {
+            let note = "; the id of this one is only that of this plan, the first round will have another";
+            hold.what.hint.push_str(note);
         }
     }
     approvals::record(&session.state, &report.sync, false, &report.clusters);

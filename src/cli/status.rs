@@ -14,6 +14,7 @@ use super::{Context, Failure, check_names, print, print_json};
 use crate::config::Config;
 use crate::history::journal;
 use crate::report::text::why;
+use crate::report::withheld::MOST_HELD;
 use crate::report::{ClusterReport, Report, UnitReport, UnitState};
 use crate::source::cache::{TROUBLES, Trouble};
 use crate::state::State;
@@ -45,22 +46,39 @@ pub(super) fn run(context: &Context, args: &Args) -> Result<u8, Failure> {
     let state = State::open(&config.state_dir);
     let troubles = TROUBLES.read(&state, &[]).unwrap_or_default();
     let reports = last_reports(&config, &state, args.sync.as_deref());
+    let installation = state.installation()?;
     let now = timekeeping::believed(&state, context.clock.as_ref());
     let suspended = |sync: &String| suspension::of(&state, sync, now).map(|it| it.map(|it| (sync.clone(), it)));
     let suspended = reports.keys().filter_map(|sync| suspended(sync).transpose()).collect::<Result<_, _>>()?;
     match args.format {
         Format::Json => {
             let schema = "gatewright.dev/status/v1alpha1";
-            print_json(&json!({"schema": schema, "sources": troubles, "syncs": reports, "suspended": suspended}));
+            print_json(&json!({
+                "schema": schema, "installation": installation, "sources": troubles, "syncs": reports,
+                "suspended": suspended,
+            }));
         }
         Format::Text => {
-            let mut out = String::new();
+            let is_new = reports.values().flat_map(BTreeMap::values).all(Option::is_none);
+            let mut out = if is_new { introduced(installation.as_deref(), &config) } else { String::new() };
             // Writing to a string does not fail.
             let _ = write_all(&mut out, &troubles, &reports, &suspended);
             print(&out);
         }
     }
     Ok(0)
+}
+
+/// Says who this installation is, where nothing else is known of it yet.
+fn introduced(installation: Option<&str>, config: &Config) -> String {
+    let state = config.state_dir.display();
+    match installation {
+        Some(id) => format!("installation {id}, state directory {state}\n"),
+        None => format!(
+            "no installation in state directory {state} yet: the first `gatewright plan` or `sync` makes one; to go on \
+             where another host was, copy its state directory first\n"
+        ),
+    }
 }
 
 fn last_reports(config: &Config, state: &State, sync: Option<&str>) -> Reports {
@@ -115,6 +133,7 @@ fn write_cluster(out: &mut String, name: &str, cluster: &ClusterReport, report: 
         let unit = hold.unit.as_ref().map(|unit| format!("{unit} is ")).unwrap_or_default();
         writeln!(out, "    {unit}held by guard {}: {}", hold.guard, hold.message)?;
         writeln!(out, "      {}", hold.hint)?;
+        hold.listed(MOST_HELD).iter().try_for_each(|line| writeln!(out, "      {line}"))?;
         if let Some(token) = &hold.token {
             writeln!(out, "      gatewright approve {token}")?;
         }

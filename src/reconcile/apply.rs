@@ -10,6 +10,7 @@ pub(crate) mod prune;
 mod replace;
 
 use futures::FutureExt;
+use gatewright_engine::health::UNANSWERED;
 use gatewright_engine::live::Live;
 use gatewright_engine::object::Object;
 use gatewright_engine::plan::deployer::Awaited;
@@ -19,7 +20,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::cluster::{Cluster, ClusterError, Mode, Precondition, Reason};
 use crate::reconcile::requests::{CONCURRENCY, join_at_most};
-use crate::reconcile::wait::accepted;
+use crate::reconcile::wait::{Acceptance, accepted};
 use crate::report::outcome::Outcome;
 use model::{Applied, Terms, grouped};
 use replace::{Removal, make, put_back, remove};
@@ -32,8 +33,8 @@ const UNITS: usize = CONCURRENCY + 4;
 /// `terms.stop` ends it after the requests that are under way.
 /// `acceptance` is when it is too late for a control plane to accept a Gateway, before what it has made is adopted.
 pub(crate) async fn apply(cluster: &dyn Cluster, plan: &Plan, terms: Terms<'_>, acceptance: Instant) -> Applied {
-    let lost = CancellationToken::new();
-    let run = Run { cluster, terms, acceptance, lost: &lost };
+    let (lost, late) = (CancellationToken::new(), CancellationToken::new());
+    let run = Run { cluster, terms, acceptance, lost: &lost, late: &late };
     let mut applied = Applied::default();
     let (namespaces, others): (Vec<&Step>, Vec<&Step>) =
         writes(plan).partition(|step| step.action == Action::CreateNamespace);
@@ -59,11 +60,18 @@ struct Run<'a> {
     acceptance: Instant,
     /// Told when a unit finds that the cluster does not answer: the others need not wait for it too.
     lost: &'a CancellationToken,
+    /// Told when a Gateway was not accepted by the deadline: it is that of all, and nobody begins after it.
+    late: &'a CancellationToken,
 }
 
 impl Run<'_> {
     async fn unit(&self, steps: Vec<&Step>) -> Applied {
         let mut applied = Applied::default();
+        if self.late.is_cancelled() && steps.iter().any(|step| awaited(step).is_some()) {
+            applied.unaccepted.extend(steps.first().map(|step| (step.unit.clone(), None)));
+            applied.outcomes.extend(steps.iter().map(|step| (step.id.clone(), Outcome::Skipped)));
+            return applied;
+        }
         let (mut goes_on, mut is_accepted) = (true, false);
         let mut released = Vec::new();
         for step in steps {
@@ -74,21 +82,10 @@ impl Run<'_> {
                 continue;
             }
             if let (Some(gateway), false) = (awaited(step), is_accepted) {
-                match accepted(self.cluster, gateway, &self.terms.policies.kinds, self.acceptance, self.terms.stop)
-                    .await
-                {
-                    Ok(None) => is_accepted = true,
-                    Ok(Some(why)) => {
-                        let message = format!("{}: {why}; nothing more was adopted", gateway.id);
-                        applied.postponed.insert(step.unit.clone(), message);
-                        applied.outcomes.insert(step.id.clone(), Outcome::Skipped);
-                        goes_on = false;
-                        continue;
-                    }
-                    Err(error) => {
-                        goes_on = applied.record(&step.id, Err(error));
-                        continue;
-                    }
+                is_accepted = self.is_accepted(step, gateway, &mut applied).await;
+                if !is_accepted {
+                    goes_on = false;
+                    continue;
                 }
             }
             goes_on = match &step.action {
@@ -107,6 +104,25 @@ impl Run<'_> {
             }
         }
         applied
+    }
+
+    /// Waits until a Gateway is accepted of which a step adopts something.
+    async fn is_accepted(&self, step: &Step, gateway: &Awaited, applied: &mut Applied) -> bool {
+        let kinds = &self.terms.policies.kinds;
+        match accepted(self.cluster, gateway, kinds, self.acceptance, self.terms.stop).await {
+            Ok(Acceptance::Accepted) => return true,
+            Err(error) => return applied.record(&step.id, Err(error)),
+            Ok(Acceptance::Late(what)) => {
+                self.late.cancel();
+                applied.unaccepted.insert(step.unit.clone(), Some(what).filter(|what| what != UNANSWERED));
+            }
+            Ok(Acceptance::Lost(why)) => {
+                let message = format!("{}: {why}; nothing more was adopted", gateway.id);
+                applied.postponed.insert(step.unit.clone(), message);
+            }
+        }
+        applied.outcomes.insert(step.id.clone(), Outcome::Skipped);
+        false
     }
 
     /// Deletes an object and creates it again.

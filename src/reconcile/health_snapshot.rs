@@ -6,11 +6,13 @@ use futures::FutureExt;
 use gatewright_engine::error::Chain;
 use gatewright_engine::health::pods::Count;
 use gatewright_engine::health::{Readiness, addresses};
+use gatewright_engine::inventory::Inventory;
 use gatewright_engine::kinds::{self, has_pods};
 use gatewright_engine::live::Live;
 use gatewright_engine::marks::SYNC_LABEL;
 use gatewright_engine::object::{Gvk, ObjectId, is_secret};
 use gatewright_engine::unit::Unit;
+use serde_json::Value;
 use tracing::warn;
 
 use crate::cluster::{Cluster, ClusterError, Reason};
@@ -73,20 +75,37 @@ impl<'a> HealthSnapshots<'a> {
     /// Begins the report of a unit, with where it can be reached.
     pub(crate) fn unit_report(&self, unit: &Unit, state: UnitState) -> UnitReport {
         let service = unit.objects.iter().find(|object| object.id().is_a("", "Service"));
-        let ports = service.and_then(|service| service.body().pointer("/spec/ports")?.as_array());
-        let ports = ports.into_iter().flatten().filter_map(|port| u16::try_from(port["port"].as_u64()?).ok());
         let addresses = service.and_then(|service| self.addresses(service.id()));
         UnitReport {
             addresses: addresses.unwrap_or_default(),
-            ports: ports.collect(),
+            ports: service.map(|service| ports(service.body())).unwrap_or_default(),
             pods: self.pods(unit),
             ..UnitReport::new(unit.id.clone(), state)
+        }
+    }
+
+    /// Begins the report of a unit that is there and was not rendered: it can be reached where its Service is.
+    pub(crate) fn left(&self, unit: &ObjectId, state: UnitState, owned: &Inventory) -> UnitReport {
+        let mut objects = owned.entries.iter().filter(|(_, entry)| entry.unit == *unit);
+        let service = objects.find(|(id, _)| id.is_a("", "Service")).map(|(id, _)| id);
+        let addresses = service.and_then(|service| self.addresses(service));
+        let live = service.and_then(|service| self.live.get(service));
+        UnitReport {
+            addresses: addresses.unwrap_or_default(),
+            ports: live.map(|live| ports(live.object.body())).unwrap_or_default(),
+            ..UnitReport::new(unit.clone(), state)
         }
     }
 
     fn of(&self, id: &ObjectId, rules: (Readiness, &kinds::Table)) -> Option<HealthSnapshot> {
         self.known.get(id).cloned().or_else(|| self.live.get(id).map(|live| HealthSnapshot::of(live, rules)))
     }
+}
+
+/// The ports of a Service.
+fn ports(service: &Value) -> Vec<u16> {
+    let ports = service.pointer("/spec/ports").and_then(Value::as_array).into_iter().flatten();
+    ports.filter_map(|port| u16::try_from(port["port"].as_u64()?).ok()).collect()
 }
 
 impl HealthSnapshot {

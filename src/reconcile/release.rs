@@ -31,7 +31,7 @@ use crate::history::archive::record::{Intent, Recorder};
 use crate::inventory::audit::Audit;
 use crate::inventory::store::{self, Shards, Store};
 use crate::reconcile::apply::pre_image::unkept;
-use crate::reconcile::wait::accepted;
+use crate::reconcile::wait::{Acceptance, accepted};
 use crate::report::action::StepAction;
 use crate::report::outcome::Outcome;
 use crate::report::{ClusterReport, ClusterState, StepReport};
@@ -305,9 +305,12 @@ impl Release<'_> {
         let gateway = &self.released.gateway;
         let parameters = gateway.body().pointer("/spec/infrastructure/parametersRef").cloned().unwrap_or(Value::Null);
         let awaited = Awaited { id: gateway.id().clone(), gvk: gateway.gvk(), parameters };
-        let missing =
-            accepted(self.cluster, &awaited, self.kinds, Instant::now() + terms.acceptance, terms.stop).await?;
-        Ok(missing.map(|what| format!("{} has not been accepted as it is now: {what}", gateway.id())))
+        let deadline = Instant::now() + terms.acceptance;
+        let what = match accepted(self.cluster, &awaited, self.kinds, deadline, terms.stop).await? {
+            Acceptance::Accepted => return Ok(None),
+            Acceptance::Late(what) | Acceptance::Lost(what) => what,
+        };
+        Ok(Some(format!("{} has not been accepted as it is now: {what}", gateway.id())))
     }
 
     fn intents(&self, found: &Found) -> Vec<Intent> {

@@ -83,31 +83,43 @@ pub(crate) async fn wait(
     }
 }
 
-/// Waits until a control plane has accepted the newest generation of a Gateway that names these parameters, or none. Returns
-/// what is missing when time is up.
+/// The answer to the question whether a control plane has accepted a Gateway.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Acceptance {
+    /// It has.
+    Accepted,
+    /// It has not by the deadline; what is missing.
+    Late(String),
+    /// It cannot any more, or nobody waits for it.
+    Lost(String),
+}
+
+/// Waits until a control plane has accepted the newest generation of a Gateway that names these parameters, or none.
 pub(crate) async fn accepted(
     cluster: &dyn Cluster,
     gateway: &Awaited,
     kinds: &kinds::Table,
     deadline: Instant,
     stop: &CancellationToken,
-) -> Result<Option<String>, ClusterError> {
+) -> Result<Acceptance, ClusterError> {
     let mut pause = FIRST_PAUSE;
     loop {
         let state = match cluster.get(&gateway.gvk, &gateway.id).await? {
-            None => return Ok(Some("it is not there any more".to_owned())),
+            None => return Ok(Acceptance::Lost("it is not there any more".to_owned())),
             Some(live) if live.object.body().pointer(PARAMETERS).unwrap_or(&Value::Null) != &gateway.parameters => {
-                return Ok(Some("somebody has changed its parametersRef".to_owned()));
+                return Ok(Acceptance::Lost("somebody has changed its parametersRef".to_owned()));
             }
             Some(live) => health(live.object.body(), Readiness::default(), kinds),
         };
         match state {
-            Health::Current => return Ok(None),
-            Health::InProgress(what) | Health::Failed(what) => {
-                if stop.is_cancelled() || Instant::now() >= deadline {
-                    return Ok(Some(what));
-                }
+            Health::Current => return Ok(Acceptance::Accepted),
+            Health::InProgress(what) | Health::Failed(what) if stop.is_cancelled() => {
+                return Ok(Acceptance::Lost(what));
             }
+            Health::InProgress(what) | Health::Failed(what) if Instant::now() >= deadline => {
+                return Ok(Acceptance::Late(what));
+            }
+            Health::InProgress(_) | Health::Failed(_) => {}
         }
         tokio::select! {
             () = sleep(pause.min(deadline.saturating_duration_since(Instant::now()))) => {}

@@ -14,6 +14,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::text::why;
+use super::unaccepted::Unaccepted;
 use super::withheld::{HoldReport, RefusalReport};
 use super::{ClusterReport, ClusterState, ProblemReport, Report, StepReport, UnitReport, UnitState};
 use crate::report::outcome::Outcome;
@@ -102,6 +103,9 @@ pub fn on(report: &Report, name: &str) -> Findings {
 /// The name of a source that could not be read.
 const STALE: &str = "source";
 
+/// The name of Gateways that were not accepted.
+const UNACCEPTED: &str = "unaccepted";
+
 /// Kind, name, unit, object, words, and since when if that is known.
 type Found = (Kind, String, Option<ObjectId>, Option<ObjectId>, String, Option<Timestamp>);
 
@@ -118,7 +122,11 @@ fn of_cluster(cluster: &ClusterReport) -> Vec<Found> {
     if cluster.state == ClusterState::Suspended || cluster.is_elsewhere() {
         return all;
     }
-    for unit in cluster.units.iter().filter(|unit| unit.is_sick()) {
+    if let Some(Unaccepted { units, message, since, .. }) = &cluster.unaccepted {
+        // It is over when the first of them is.
+        all.push((Kind::Unit, UNACCEPTED.to_owned(), units.first().cloned(), None, message.clone(), *since));
+    }
+    for unit in cluster.units.iter().filter(|unit| unit.is_sick() && !cluster.is_unaccepted(&unit.unit)) {
         let message = unit.message.as_ref().map(|message| format!(": {message}")).unwrap_or_default();
         let state = if unit.state == UnitState::Failed { "failed" } else { "not healthy" };
         let what = format!("{} is {state}{message}", unit.unit);
@@ -129,7 +137,7 @@ fn of_cluster(cluster: &ClusterReport) -> Vec<Found> {
         let what = format!("refused {}: {}", refusal.id, why(refusal));
         all.push((Kind::Refusal, refusal.finding(), unit, id, what, refusal.since));
     }
-    for step in &cluster.steps {
+    for step in cluster.steps.iter().filter(|step| !cluster.awaits_acceptance(step)) {
         for (path, id, what) in step.findings() {
             let since = step.later.get(&path).copied().or(step.since);
             all.push((Kind::Step, id, Some(step.unit.clone()), Some(step.id.clone()), what, since));
@@ -158,6 +166,7 @@ impl ClusterReport {
     pub(super) fn date(&mut self, since: &BTreeMap<String, Timestamp>) {
         let known = |id: &str| since.get(id).copied();
         self.since = self.trouble().and_then(|(id, _)| known(&id));
+        self.unaccepted.iter_mut().for_each(|unaccepted| unaccepted.since = known(UNACCEPTED));
         self.holds.iter_mut().for_each(|hold| hold.since = known(&hold.finding()));
         self.units.iter_mut().for_each(|unit| unit.since = known(&unit.finding()).filter(|_| unit.is_sick()));
         self.refusals.iter_mut().for_each(|refusal| refusal.since = known(&refusal.finding()));

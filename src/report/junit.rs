@@ -97,6 +97,12 @@ fn cases(report: &Report, name: &str, cluster: &ClusterReport) -> Vec<Case> {
         let why = report.suspended.as_ref().map(Suspension::words);
         cases.push(whole("skipped", "", why.unwrap_or_else(|| "suspended".to_owned())));
     }
+    cases.extend(cluster.unaccepted.as_ref().map(|unaccepted| Case {
+        unit: "cluster".to_owned(),
+        name: "accepted by a control plane".to_owned(),
+        hint: unaccepted.hint.clone(),
+        ..failure("unaccepted".to_owned(), with_mark(unaccepted.message.clone(), cluster.mark(unaccepted.since)))
+    }));
     cases.extend(cluster.holds.iter().map(|hold| Case {
         unit: hold.unit.as_ref().map_or_else(|| "cluster".to_owned(), ToString::to_string),
         name: format!("guard {}", hold.guard),

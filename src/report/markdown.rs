@@ -5,11 +5,11 @@
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
-use gatewright_engine::object::ObjectId;
 use gatewright_engine::text::count;
 use jiff::Timestamp;
 
 use super::action::StepAction;
+use super::outline::{Section, Sections};
 use super::shown::{Line, Shown, Values, dated, tags};
 use super::text::why;
 use super::trend::{Gone, Summary};
@@ -28,8 +28,9 @@ const LAST_WORDS: usize = 200;
 pub fn write(reports: &[Report], room: usize) -> String {
     let mut page = Page { out: String::new(), room: room.saturating_sub(LAST_WORDS), left_out: 0 };
     page.out += "### gatewright\n\n";
-    for Warning { word, place, message, .. } in reports.iter().flat_map(Warning::all) {
-        page.add(&format!("- **{word}** {}: {}\n", code(&place), code(&message)));
+    for Warning { word, place, message, held, .. } in reports.iter().flat_map(Warning::all) {
+        let first = format!("- **{word}** {}: {}\n", code(&place), code(&message));
+        page.add(&held.iter().fold(first, |text, line| text + "  - " + &code(line) + "\n"));
     }
     let summary = Summary::of(reports);
     if let Some(words) = summary.words() {
@@ -80,25 +81,25 @@ fn row(report: &Report, name: &str, cluster: &ClusterReport) -> String {
     )
 }
 
-/// One block for each unit of which anything is to be said.
+/// One block for each unit of which anything is to be said, and one for all documents.
 fn details(report: &Report, name: &str, cluster: &ClusterReport) -> Vec<String> {
-    let mut units: BTreeMap<&ObjectId, String> = BTreeMap::new();
+    let (sections, mut all) = (Sections::of(cluster), BTreeMap::<Section<'_>, String>::new());
     for step in cluster.steps.iter().filter(|step| step.is_change()) {
-        let text = units.entry(&step.unit).or_default();
+        let text = all.entry(sections.of_step(step)).or_default();
         *text += &changed(step, cluster);
     }
     for refusal in &cluster.refusals {
-        let text = units.entry(&refusal.unit).or_default();
+        let text = all.entry(sections.of_unit(&refusal.unit)).or_default();
         let mark = mark(cluster, refusal.since);
         *text += &sanitize::line(&format!("# {}: {}{mark}", refusal.id, why(refusal)));
         text.push('\n');
     }
-    let block = |(unit, text): (&ObjectId, String)| {
-        let title = html(&format!("{unit} ({} on {name})", report.sync));
+    let block = |(section, text): (Section<'_>, String)| {
+        let title = html(&format!("{section} ({} on {name})", report.sync));
         let fence = "`".repeat(longest_run(&text).max(2) + 1);
         format!("\n<details><summary>{title}</summary>\n\n{fence}diff\n{text}{fence}\n\n</details>\n")
     };
-    units.into_iter().map(block).collect()
+    all.into_iter().map(block).collect()
 }
 
 /// Returns the findings that are gone, or not known any more, in a block that can be unfolded.

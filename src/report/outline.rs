@@ -1,13 +1,66 @@
-//! The outline of a report, in a few words: how a cluster is, and how much changes there.
+//! The outline of a report: its sections, and in a few words how a cluster is, and how much changes there.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
 
+use gatewright_engine::object::ObjectId;
 use gatewright_engine::plan::refusal::{Reason, Severity};
+use gatewright_engine::spec::GATEWAY_API;
 use gatewright_engine::text::count;
 
 use super::action::StepAction;
 use super::{ClusterReport, ClusterState, StepReport};
 use crate::report::outcome::Outcome;
+
+/// The section of a report under which something stands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Section<'a> {
+    /// Namespaces that are made for what goes there.
+    Namespaces,
+    /// A unit of several objects.
+    Unit(&'a ObjectId),
+    /// Documents that are each a unit of their own.
+    Documents,
+}
+
+impl fmt::Display for Section<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Namespaces => f.write_str("Namespaces"),
+            Self::Unit(id) => id.fmt(f),
+            Self::Documents => f.write_str("Documents applied as they are"),
+        }
+    }
+}
+
+/// The sections of what a report says of a cluster.
+pub(super) struct Sections<'a> {
+    /// Units of which it tells of objects that are not the spec itself.
+    with_objects: BTreeSet<&'a ObjectId>,
+}
+
+impl<'a> Sections<'a> {
+    /// Finds out which units are more than a document.
+    pub(super) fn of(cluster: &'a ClusterReport) -> Self {
+        let steps = cluster.steps.iter().map(|step| (&step.unit, &step.id));
+        let refusals = cluster.refusals.iter().map(|refusal| (&refusal.unit, &refusal.id));
+        let is_made = |(unit, id): &(&ObjectId, &ObjectId)| unit != id;
+        Self { with_objects: steps.chain(refusals).filter(is_made).map(|(unit, _)| unit).collect() }
+    }
+
+    /// Returns that of what belongs to a unit.
+    pub(super) fn of_unit(&self, unit: &'a ObjectId) -> Section<'a> {
+        // A history may have the copy of a Gateway and nothing else of it.
+        let is_unit = self.with_objects.contains(unit) || unit.is_a(GATEWAY_API, "Gateway");
+        if is_unit { Section::Unit(unit) } else { Section::Documents }
+    }
+
+    /// Returns that of a step.
+    pub(super) fn of_step(&self, step: &'a StepReport) -> Section<'a> {
+        let is_made = step.place.is_none() && matches!(step.action, StepAction::Create | StepAction::Missing);
+        if is_made && step.id.is_a("", "Namespace") { Section::Namespaces } else { self.of_unit(&step.unit) }
+    }
+}
 
 impl ClusterState {
     /// Returns the word for it.

@@ -12,16 +12,18 @@ use owo_colors::{OwoColorize, Style};
 
 use super::action::StepAction;
 use super::blast::blast;
+use super::outline::{Section, Sections};
 use super::shown::{Shown, dated, tags};
 use super::trend::Summary;
 use super::warnings::Warning;
-use super::withheld::RefusalReport;
+use super::withheld::{HoldReport, MOST_HELD, RefusalReport};
 use super::{ClusterReport, ClusterState, Mode, ProblemReport, Report, StepReport, UnitState, named};
 use crate::basics::sanitize;
 use crate::report::outcome::Outcome;
 
-/// The most findings that are named of those that are gone, unless all are to be shown.
-const MOST_GONE: usize = 10;
+/// The most findings that are named of those that are gone, unless all are to be shown: whoever reads wants to know what
+/// is to be done.
+const MOST_GONE: usize = 3;
 
 /// The look of the text.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -64,7 +66,7 @@ pub fn write_to(report: &Report, look: Look, out: &mut impl io::Write) -> io::Re
 pub fn first(reports: &[Report], look: Look) -> String {
     let mut writer = Writer { out: String::new(), look };
     let warnings: Vec<Warning> = reports.iter().flat_map(Warning::all).collect();
-    for Warning { word, place, message, hint } in &warnings {
+    for Warning { word, place, message, hint, .. } in &warnings {
         writer.painted(&format!("{word} {place}"), Style::new().red(), &format!(": {message}"));
         if let Some(hint) = hint {
             writer.line(&format!("    {hint}"));
@@ -182,40 +184,54 @@ impl Writer {
         for note in &cluster.notes {
             self.line(&format!("  {note}"));
         }
-        for hold in &cluster.holds {
-            let (unit, what) = match &hold.unit {
-                Some(unit) => (format!("{unit} is "), "it stays as it is"),
-                None if hold.guard.holds_only_deletions() => (String::new(), "nothing is deleted here"),
-                None => (String::new(), "nothing is changed here"),
-            };
-            let mark = in_brackets(cluster.mark(hold.since));
-            self.warn(&format!("{unit}held by guard {}: {}{mark}", hold.guard, hold.message));
-            self.line(&format!("    {what}; {}", hold.hint));
-            if let Some(token) = &hold.token {
-                let steps = count(hold.steps.len(), "step");
-                self.line(&format!("    gatewright approve {token}    lifts it, for exactly {steps}"));
-            }
+        if let Some(unaccepted) = &cluster.unaccepted {
+            self.warn(&format!("{}{}", unaccepted.message, in_brackets(cluster.mark(unaccepted.since))));
+            self.line(&format!("    {}", unaccepted.hint));
         }
+        cluster.holds.iter().for_each(|hold| self.hold(hold, cluster));
         for hold in &cluster.lifted {
             self.line(&format!("  guard {} was approved: {}", hold.guard, hold.message));
         }
-        let mut unit = None;
-        let is_verbose = self.look.verbose;
-        for step in cluster
-            .steps
-            .iter()
-            .filter(|step| is_verbose || step.action != StepAction::Unchanged || !step.fields.is_empty())
-        {
-            if unit != Some(&step.unit) && step.unit != step.id {
-                self.line(&format!("  {}", step.unit));
-            }
-            unit = Some(&step.unit);
-            self.step(step, cluster);
-        }
+        self.steps(cluster);
         self.refusals(cluster);
         self.missing_rights(cluster);
         self.units(cluster);
         self.summary(cluster);
+    }
+
+    fn hold(&mut self, hold: &HoldReport, cluster: &ClusterReport) {
+        let (unit, what) = match &hold.unit {
+            Some(unit) => (format!("{unit} is "), "it stays as it is"),
+            None if hold.guard.holds_only_deletions() => (String::new(), "nothing is deleted here"),
+            None => (String::new(), "nothing is changed here"),
+        };
+        let mark = in_brackets(cluster.mark(hold.since));
+        self.warn(&format!("{unit}held by guard {}: {}{mark}", hold.guard, hold.message));
+        self.line(&format!("    {what}; {}", hold.hint));
+        let most = if self.look.verbose { usize::MAX } else { MOST_HELD };
+        cluster.withheld(hold, most).iter().for_each(|line| self.line(&format!("    {line}")));
+        if let Some(token) = &hold.token {
+            let steps = count(hold.steps.len(), "step");
+            self.line(&format!("    gatewright approve {token}    lifts it, for exactly {steps}"));
+        }
+    }
+
+    fn steps(&mut self, cluster: &ClusterReport) {
+        let (sections, is_verbose) = (Sections::of(cluster), self.look.verbose);
+        let is_told = |step: &&StepReport| {
+            let is_news = step.action != StepAction::Unchanged || !step.fields.is_empty();
+            is_verbose || (is_news && !cluster.awaits_acceptance(step))
+        };
+        // Namespaces come first, and need no heading.
+        let mut last = Section::Namespaces;
+        for step in cluster.steps.iter().filter(is_told) {
+            let section = sections.of_step(step);
+            if section != last {
+                self.line(&format!("  {section}"));
+            }
+            last = section;
+            self.step(step, cluster);
+        }
     }
 
     fn step(&mut self, step: &StepReport, cluster: &ClusterReport) {
@@ -260,20 +276,24 @@ impl Writer {
     /// Writes what is not done, by unit. Four objects that are kept for one reason are one line, unless all are to be
     /// shown.
     fn refusals(&mut self, cluster: &ClusterReport) {
-        let mut units: BTreeMap<&ObjectId, Vec<(String, Vec<&ObjectId>)>> = BTreeMap::new();
+        let mut all: BTreeMap<Section<'_>, Vec<(String, Vec<&ObjectId>)>> = BTreeMap::new();
+        let sections = Sections::of(cluster);
         // What is withheld only because of the rest comes after it.
         let (withheld, refused): (Vec<&RefusalReport>, Vec<&RefusalReport>) =
             cluster.refusals.iter().partition(|refusal| refusal.reason == Reason::UnitHeld);
         for refusal in refused.into_iter().chain(withheld) {
             let mark = in_brackets(cluster.mark(refusal.since));
-            let (reasons, reason) = (units.entry(&refusal.unit).or_default(), format!("{}{mark}", why(refusal)));
-            match reasons.iter_mut().find(|(known, _)| *known == reason && !self.look.verbose) {
+            let section = sections.of_unit(&refusal.unit);
+            let (reasons, reason) = (all.entry(section).or_default(), format!("{}{mark}", why(refusal)));
+            // A unit says which objects are its own.
+            let is_folded = section != Section::Documents && !self.look.verbose;
+            match reasons.iter_mut().find(|(known, _)| is_folded && *known == reason) {
                 Some((_, ids)) => ids.push(&refusal.id),
                 None => reasons.push((reason, vec![&refusal.id])),
             }
         }
-        for (unit, reasons) in &units {
-            self.line(&format!("  {unit}"));
+        for (section, reasons) in &all {
+            self.line(&format!("  {section}"));
             for (reason, ids) in reasons {
                 match ids.as_slice() {
                     [id] => self.refusal(&format!("{id}: {reason}")),

@@ -182,7 +182,7 @@ impl Seen<'_> {
     /// Of a unit whose spec is broken or may stand in a file that cannot be read, and of one that is only refused,
     /// nobody knows how it is.
     fn passes_by(&self, unit: &ObjectId) -> bool {
-        let is_reported = self.cluster.units.iter().any(|report| report.unit == *unit);
+        let is_reported = self.cluster.units.iter().any(|report| report.unit == *unit && !report.unrendered);
         let is_refused = self.cluster.refusals.iter().any(|refusal| refusal.unit == *unit);
         self.cluster.broken.contains(unit) || (!is_reported && (is_refused || self.unreadable().next().is_some()))
     }

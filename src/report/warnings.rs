@@ -4,6 +4,7 @@ use jiff::Timestamp;
 use serde::Serialize;
 
 use super::text::in_brackets;
+use super::withheld::MOST_HELD;
 use super::{ClusterReport, Report};
 
 /// Returns all of a report, each in a line.
@@ -23,13 +24,15 @@ pub(super) struct Warning {
     pub(super) message: String,
     /// Advice on what to do, if anybody knows.
     pub(super) hint: Option<String>,
+    /// What is held, where it stands nowhere else.
+    pub(super) held: Vec<String>,
 }
 
 impl Warning {
     /// Returns all of a report, those of the whole first.
     pub(super) fn all(report: &Report) -> Vec<Self> {
         let mut all = Vec::new();
-        let mut add = |word, place, message, hint| all.push(Self { word, place, message, hint });
+        let mut add = |word, place, message, hint| all.push(Self { word, place, message, hint, held: Vec::new() });
         let dated = |message: String, since: Option<Timestamp>| with_mark(message, report.mark(since));
         if let Some(suspension) = &report.suspended {
             let hint = format!("`gatewright resume {}` ends that", report.sync);
@@ -58,12 +61,13 @@ impl Warning {
     }
 
     fn is_like(&self, other: &Self) -> bool {
-        (self.word, &self.message, &self.hint) == (other.word, &other.message, &other.hint)
+        (self.word, &self.message, &self.hint, &self.held) == (other.word, &other.message, &other.hint, &other.held)
     }
 
     fn of(cluster: &ClusterReport, place: &str) -> Vec<Self> {
         let mut all = Vec::new();
-        let mut add = |word, message, hint| all.push(Self { word, place: place.to_owned(), message, hint });
+        let new = |word, message, hint| Self { word, place: place.to_owned(), message, hint, held: Vec::new() };
+        let mut add = |word, message, hint| all.push(new(word, message, hint));
         if let Some(error) = &cluster.error {
             let message = with_mark(error.message.clone(), cluster.mark(cluster.since));
             add(cluster.state.word(), message, error.hint.clone());
@@ -78,10 +82,15 @@ impl Warning {
         for note in &cluster.notes {
             add("note", note.clone(), None);
         }
+        if let Some(unaccepted) = &cluster.unaccepted {
+            let message = with_mark(unaccepted.message.clone(), cluster.mark(unaccepted.since));
+            add("unaccepted", message, Some(unaccepted.hint.clone()));
+        }
         for hold in &cluster.holds {
             let unit = hold.unit.as_ref().map(|unit| format!("{unit}: ")).unwrap_or_default();
             let message = format!("guard {}: {unit}{}", hold.guard, hold.message);
-            add("held", with_mark(message, cluster.mark(hold.since)), Some(hold.hint.clone()));
+            let warning = new("held", with_mark(message, cluster.mark(hold.since)), Some(hold.hint.clone()));
+            all.push(Self { held: cluster.withheld(hold, MOST_HELD), ..warning });
         }
         all
     }

@@ -1,11 +1,16 @@
 //! The refusals and holds of a plan: what was not done, and since when, with the time that plans know nothing of.
 
+use std::collections::BTreeMap;
 use std::ops::Deref;
 
-use gatewright_engine::plan::guard::Hold;
+use gatewright_engine::object::ObjectId;
+use gatewright_engine::plan::guard::token::HeldStep;
+use gatewright_engine::plan::guard::{Guard, Hold};
 use gatewright_engine::plan::refusal::Refusal;
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
+
+use super::ClusterReport;
 
 /// Something of a plan, and since which report it is known. It reads as what it is about.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -21,6 +26,9 @@ pub struct Dated<T> {
 /// A step that we chose not to take.
 pub type RefusalReport = Dated<Refusal>;
 
+/// The most objects of a hold that are named, unless all are to be shown.
+pub const MOST_HELD: usize = 8;
+
 /// A guard that stopped something.
 pub type HoldReport = Dated<Hold>;
 
@@ -30,10 +38,60 @@ impl<T> From<T> for Dated<T> {
     }
 }
 
+impl HoldReport {
+    /// Names what it holds, in a line for each action: `prune Service infra/edge, Deployment infra/edge and 3 more`. What
+    /// is adopted stands in the message.
+    pub fn listed(&self, most: usize) -> Vec<String> {
+        let mut actions: BTreeMap<&str, Vec<&ObjectId>> = BTreeMap::new();
+        if !matches!(self.guard, Guard::Adopt | Guard::AdoptRestart) {
+            self.steps.iter().for_each(|step| actions.entry(&step.action).or_default().push(&step.id));
+        }
+        let line = |(action, ids): (&str, Vec<&ObjectId>)| {
+            let named: Vec<String> = ids.iter().take(most).map(ToString::to_string).collect();
+            let more = ids.len().saturating_sub(most);
+            let more = if more == 0 { String::new() } else { format!(" and {more} more") };
+            format!("{action} {}{more}", named.join(", "))
+        };
+        actions.into_iter().map(line).collect()
+    }
+}
+
+impl ClusterReport {
+    /// Names what a guard holds, as [`HoldReport::listed`] does, unless the report has the steps anyway.
+    pub(super) fn withheld(&self, hold: &HoldReport, most: usize) -> Vec<String> {
+        let is_shown = |first: &HeldStep| self.steps.iter().any(|step| step.id == first.id);
+        if hold.steps.first().is_some_and(is_shown) { Vec::new() } else { hold.listed(most) }
+    }
+}
+
 impl<T> Deref for Dated<T> {
     type Target = T;
 
     fn deref(&self) -> &T {
         &self.what
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn of_many_objects_that_are_held_some_are_named() {
+        let step = |(action, name): (&str, &str)| HeldStep {
+            id: ObjectId::new("", "Service", "shop", name),
+            action: action.to_owned(),
+            uid: None,
+            wanted: None,
+        };
+        let steps = [("prune", "b"), ("prune", "a"), ("prune", "c"), ("delete-first", "d")].map(step).into();
+        let (message, hint) = (String::new(), String::new());
+        let hold = |guard| Hold { guard, unit: None, message, hint, token: None, steps };
+        let hold = HoldReport::from(hold(Guard::Confirm));
+        let first = "delete-first Service shop/d";
+        assert_eq!(hold.listed(2), [first, "prune Service shop/b, Service shop/a and 1 more"]);
+        assert_eq!(hold.listed(3), [first, "prune Service shop/b, Service shop/a, Service shop/c"]);
+        let adopted = Hold { guard: Guard::Adopt, ..hold.what };
+        assert_eq!(HoldReport::from(adopted).listed(2), [""; 0]);
     }
 }

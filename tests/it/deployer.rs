@@ -121,7 +121,8 @@ fn a_control_plane_that_does_not_answer_loses_nothing() {
     controller.stop();
     let before = site.versions();
     let run = site.run(&["adopt"]).exits(1);
-    run.says("no control plane has accepted it yet; nothing more was adopted").says("not tried");
+    let run = run.says(&format!("no control plane has accepted Gateway {}/edge as self-managed within 1s", site.name));
+    run.says("; nothing more was adopted").says(&format!("`kubectl describe gateway edge -n {}`", site.name));
     assert_eq!(site.versions(), before);
     assert_eq!(site.get("gateway/edge")["spec"]["infrastructure"]["parametersRef"]["name"], "edge-self-managed");
     assert_eq!(appliers(&site.get("deployment/edge")), [MANAGER]);
@@ -131,6 +132,47 @@ fn a_control_plane_that_does_not_answer_loses_nothing() {
     controller.restart();
     configure(&site, APPLY);
     site.run(&["adopt"]).exits(0).says("4 objects adopted");
+}
+
+/// More Gateways than are worked on at once share one deadline: the others are not begun when it is over.
+#[test]
+fn gateways_that_nobody_accepts_are_one_finding() {
+    let site = Site::on(server(), "");
+    configure(&site, IMPATIENT);
+    let names: Vec<String> = (10..23).map(|number| format!("g{number}")).collect();
+    for name in &names {
+        let gateway = gateway(&site.name, name, 8080);
+        site.create(&gateway);
+        accept(&site, name, generation_of(&site, &format!("gateway/{name}")));
+        site.spec(name, &gateway.to_string());
+    }
+    let all = rendered(&site);
+    for name in &names {
+        let own: Vec<Value> = all.iter().filter(|object| object["metadata"]["name"] == *name).cloned().collect();
+        deploy(&site, name, &own);
+    }
+    let run = site.run(&["adopt"]).exits(1);
+    let first: Vec<String> = names[..8].iter().map(|name| format!("Gateway {}/{name}", site.name)).collect();
+    let run = run.says(&format!("accepted {} and 5 more as self-managed within 1s", first.join(", ")));
+    assert_eq!(run.out.matches("accepted").count(), 1, "{}", run.out);
+    assert!(!run.out.contains("not tried"), "{}", run.out);
+    for name in &names {
+        assert_eq!(appliers(&site.get(&format!("deployment/{name}"))), [MANAGER]);
+    }
+    let told = names.iter().filter(|name| {
+        let gateway = site.get(&format!("gateway/{name}"));
+        gateway["spec"]["infrastructure"]["parametersRef"].is_object()
+    });
+    assert!(told.count() < names.len(), "whoever is too late does not begin");
+
+    let report: Value = serde_json::from_str(&site.run(&["report", "show", "latest", "--format", "json"]).exits(0).out)
+        .expect("it is JSON");
+    obeys_the_schema(&report);
+    let cluster = &report["clusters"]["c"];
+    assert_eq!(cluster["unaccepted"]["units"].as_array().map(Vec::len), Some(names.len()));
+    assert_eq!((&cluster["trend"]["new"], &cluster["trend"]["still"]), (&json!(1), &json!(0)), "{cluster}");
+    let junit = site.run(&["report", "show", "latest", "--format", "junit"]).exits(0).says(" failures=\"1\"");
+    junit.says("name=\"accepted by a control plane\"><failure type=\"unaccepted\" message=\"no control plane has");
 }
 
 #[test]

@@ -4,6 +4,8 @@ mod deletion;
 mod limits;
 pub(crate) mod site;
 
+use std::fs;
+
 use serde_json::{Value, json};
 
 use site::{Site, version};
@@ -23,8 +25,23 @@ fn two_installations_do_not_touch_each_other() {
 
     let theirs = ours.copied();
     theirs.want(&["edge"], 81);
-    theirs.run(&["plan"]).exits(3).says("held by guard other-installation");
-    theirs.sync().exits(3).says("held by guard other-installation").says("give this sync another name");
+    theirs.run(&["status"]).exits(0).says("no installation in state directory ").says("copy its state directory");
+    // A plan that cannot reserve its id says that it is none.
+    let no_lock = theirs.desk.path("state/installation.lock");
+    fs::create_dir_all(&no_lock).expect("a new folder can be written");
+    let plan = theirs.run(&["plan"]).exits(3).says("held by guard other-installation");
+    let plan = plan.says("the id of this one is only that of this plan").complains("installation.lock");
+    plan.complains("is only the installation id of this plan");
+    assert!(!theirs.desk.path("state/installation").exists());
+    fs::remove_dir(&no_lock).expect("it is empty");
+
+    let plan = theirs.run(&["plan"]).exits(3).says("held by guard other-installation");
+    assert!(!plan.out.contains("only that of this plan") && plan.err.is_empty(), "{}{}", plan.out, plan.err);
+    let id = theirs.desk.read("state/installation");
+    plan.says(&format!("belongs to installation {}, and this one is {id}", ours.desk.read("state/installation")));
+    theirs.run(&["status"]).exits(0).says(&format!("installation {id}, state directory "));
+    let held = theirs.sync().exits(3).says("held by guard other-installation").says("give this sync another name");
+    held.says(&format!("and this one is {id}"));
     assert_eq!((ours.versions(), ours.records()), (objects.clone(), records.clone()));
 
     // Under another name the inventory is their own, and the objects still are not.

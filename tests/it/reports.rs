@@ -264,6 +264,20 @@ fn reports_that_are_kept_are_listed_shown_and_compared() {
 }
 
 #[test]
+fn after_an_error_a_plan_begins_with_what_is_to_be_done() {
+    let desk = desk("gateways", &[("eu", folder())]);
+    desk.replace("gatewright.yaml", "createNamespaces: true", "createNamespaces: false");
+    desk.write("specs/a.yaml", &gateway("shop", "a", 8080));
+    desk.run(&["sync"]).exits(1).says("namespace \"shop\" does not exist");
+    desk.replace("gatewright.yaml", "createNamespaces: false", "createNamespaces: true");
+    let resolved = |out: &str| out.lines().filter(|line| line.starts_with("  refused ")).count();
+    let plan =
+        desk.run(&["plan"]).exits(0).says("\nResolved:\n").says("\n  … 1 more\n").says("+ create Service shop/a");
+    assert_eq!(resolved(&plan.out), 3, "{}", plan.out);
+    assert_eq!(resolved(&desk.run(&["plan", "-v"]).exits(0).out), 4);
+}
+
+#[test]
 fn whoever_names_things_in_a_report_can_do_nothing_with_it() {
     let desk = two_folders();
     let mut runner = TestRunner::deterministic();

@@ -3,6 +3,7 @@
 use serde_json::{Value, json};
 
 use crate::cluster::unique;
+use crate::errors::{desk, folder, gateway};
 use crate::guards::token;
 use crate::ownership::site::{Site, server};
 use crate::program::Desk;
@@ -175,4 +176,40 @@ fn gateways_of_other_controllers_are_applied_as_they_are() {
     assert_eq!(kinds, ["GatewayClass", "Gateway", "ListenerSet"]);
     assert_eq!(rendered.out.matches("  namespace: there\n").count(), 2);
     assert!(!rendered.out.contains("status"), "{}", rendered.out);
+}
+
+/// Whoever reads a report must not take a document for an object of the Gateway above it.
+#[test]
+fn documents_have_a_heading_of_their_own() {
+    let desk = desk("gateways", &[("c", folder())]);
+    desk.replace("gatewright.yaml", "createNamespaces: true", "unclaimed: apply");
+    desk.write("specs/edge.yaml", &gateway("infra", "edge", 80));
+    desk.write("specs/map.yaml", &document("v1", "ConfigMap", "map", &json!({"namespace": "infra"})));
+    desk.write("specs/secret.yaml", &document("v1", "Secret", "secret", &json!({"namespace": "infra"})));
+    desk.write(
+        "specs/route.yaml",
+        &document("gateway.networking.k8s.io/v1", "HTTPRoute", "route", &json!({"namespace": "infra"})),
+    );
+    let no_namespace = "namespace \"infra\" does not exist";
+    let heading = "\n  Documents applied as they are\n";
+    let refused = desk.run(&["plan"]).exits(1).says(&format!("{heading}    ! ConfigMap infra/map: {no_namespace}"));
+    refused.says(&format!("\n    ! Secret infra/secret: {no_namespace}")).says(&format!("! 4 objects: {no_namespace}"));
+
+    desk.replace("gatewright.yaml", "unclaimed: apply", "unclaimed: apply\n    createNamespaces: true");
+    let plan = desk.run(&["plan"]).exits(0);
+    let plan = plan
+        .says(&format!("    + create Namespace infra{heading}    + create ConfigMap infra/map\n    + create Secret"));
+    let plan = plan.says("\n  Gateway infra/edge\n    + create ServiceAccount infra/edge\n");
+    plan.says(&format!("\n    + create Deployment infra/edge{heading}    + create HTTPRoute infra/route\n"));
+    let page = desk.run(&["plan", "--format", "markdown"]).exits(0);
+    let page =
+        page.says("<summary>Documents applied as they are (gateways on c)</summary>\n\n```diff\n+ create ConfigMap");
+    assert_eq!(
+        page.out.matches("<details><summary>").count(),
+        3,
+        "a namespace, a Gateway, and documents: {}",
+        page.out
+    );
+    let page = desk.run(&["plan", "--format", "html"]).exits(0).says("<bdi>Documents applied as they are</bdi>");
+    assert_eq!(page.out.matches("<summary><bdi>").count(), 3, "{}", page.out);
 }

@@ -20,6 +20,9 @@ use crate::object::group_kind;
 /// The annotation with an expression over `object` that is true once it is what it should be.
 pub const HINT: &str = "gatewright.dev/health";
 
+/// The words for a Gateway of which no control plane has said anything.
+pub const UNANSWERED: &str = "no control plane has accepted it yet";
+
 /// The state of one object.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Health {
@@ -100,7 +103,7 @@ fn is_accepted(body: &Value) -> Health {
             Some("True") => Health::Current,
             _ => Health::InProgress(format!("it is not accepted: {}", message(said, "no reason is given"))),
         },
-        _ => Health::InProgress("no control plane has accepted it yet".to_owned()),
+        _ => Health::InProgress(UNANSWERED.to_owned()),
     }
 }
 

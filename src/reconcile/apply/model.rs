@@ -48,6 +48,8 @@ pub(crate) struct Applied {
     pub deleting: BTreeSet<ObjectId>,
     /// Units that were left half done though nothing is wrong with them, with the reason: the next round goes on.
     pub postponed: BTreeMap<ObjectId, String>,
+    /// Units whose Gateway was not accepted in time, with what its control plane has said of it, if anything.
+    pub unaccepted: BTreeMap<ObjectId, Option<String>>,
     /// The cluster could not be talked to any more.
     pub lost: Option<String>,
 }
@@ -57,6 +59,11 @@ impl Applied {
     pub(crate) fn unfinished<'a>(&self, plan: &'a Plan) -> BTreeSet<&'a ObjectId> {
         let is_open = |step: &&Step| self.outcomes.get(&step.id).is_some_and(|outcome| *outcome != Outcome::Done);
         plan.steps.iter().filter(is_open).map(|step| &step.unit).collect()
+    }
+
+    /// Returns why a unit was left half done though nothing is wrong with it, where that is a matter of this unit.
+    pub(crate) fn left_undone(&self, unit: &ObjectId) -> Option<&String> {
+        self.postponed.get(unit).or_else(|| self.unaccepted.get(unit)?.as_ref())
     }
 
     pub(super) fn record(&mut self, id: &ObjectId, result: Result<Option<Live>, ClusterError>) -> bool {
@@ -94,6 +101,7 @@ impl Applied {
         self.traces.extend(other.traces);
         self.deleting.extend(other.deleting);
         self.postponed.extend(other.postponed);
+        self.unaccepted.extend(other.unaccepted);
         self.lost = self.lost.take().or(other.lost);
     }
 }

@@ -101,10 +101,12 @@ async fn end(
     store.save(cluster, sync, &plan.inventory).await
 }
 
-/// The objects that this round has written: only their health gates what follows.
+/// The objects that this round has written: only their health gates what follows. A Gateway that was not accepted in
+/// time has been waited for.
 fn changed(plan: &Plan, applied: &Applied) -> BTreeMap<ObjectId, Gvk> {
     let is_written = |id: &ObjectId| applied.outcomes.get(id) == Some(&Outcome::Done);
-    let steps = plan.changes().filter(|step| step.action != Action::CreateNamespace && is_written(&step.id));
+    let is_awaited = |step: &Step| is_written(&step.id) && !applied.unaccepted.contains_key(&step.unit);
+    let steps = plan.changes().filter(|step| step.action != Action::CreateNamespace && is_awaited(step));
     steps.map(|step| (step.id.clone(), step.gvk.clone())).collect()
 }
 

@@ -14,6 +14,7 @@ use crate::reconcile::model::{Facts, RoundSettings, Unhealthy};
 use crate::report::action::StepAction;
 use crate::report::outcome::Outcome;
 use crate::report::text::fields::fighting;
+use crate::report::unaccepted::Unaccepted;
 use crate::report::{ClusterReport, ClusterState, UnitReport, UnitState};
 
 /// Reports a round that was carried out.
@@ -44,6 +45,7 @@ pub(super) fn report(
     };
     let snapshots = HealthSnapshots::of_round(settings, facts, Some(live));
     report.units = units(settings, facts, plan, &snapshots, Some(applied), unhealthy);
+    report.unaccepted = Unaccepted::within(settings.acceptance, applied.unaccepted.keys().cloned().collect());
     report
 }
 
@@ -59,7 +61,7 @@ pub(super) fn units(
     let held = plan.held_units();
     let unfinished = applied.map(|applied| applied.unfinished(plan)).unwrap_or_default();
     let changed: BTreeSet<&ObjectId> = plan.changes().map(|step| &step.unit).collect();
-    let postponed = |unit: &ObjectId| applied.and_then(|applied| applied.postponed.get(unit)).cloned();
+    let postponed = |unit: &ObjectId| applied.and_then(|applied| applied.left_undone(unit)).cloned();
     let mut fights = fights(plan);
     let mut reports: Vec<UnitReport> = facts
         .units()
@@ -83,13 +85,17 @@ pub(super) fn units(
     let rendered: BTreeSet<&ObjectId> = facts.rendering.units.iter().map(|unit| &unit.id).collect();
     let gone = changed.difference(&rendered);
     reports.extend(gone.filter(|id| !id.is_a("", "Namespace")).map(|id| {
-        let state = match (applied, unfinished.contains(*id)) {
-            (Some(_), false) => UnitState::Pruned,
-            (Some(_), true) => UnitState::Failed,
-            (None, _) => UnitState::Pending,
-        };
-        UnitReport { message: postponed(id), ..UnitReport::new((*id).clone(), state) }
+        let message = postponed(id);
+        match (applied, unfinished.contains(*id)) {
+            (Some(_), false) => UnitReport { message, ..UnitReport::new((*id).clone(), UnitState::Pruned) },
+            (Some(_), true) => UnitReport { message, ..snapshots.left(id, UnitState::Failed, &facts.owned) },
+            (None, _) => snapshots.left(id, UnitState::Pending, &facts.owned),
+        }
     }));
+    let known: BTreeSet<&ObjectId> = rendered.union(&changed).copied().collect();
+    let left = held.difference(&known).filter(|unit| !unit.is_a("", "Namespace"));
+    let left = left.map(|unit| snapshots.left(unit, UnitState::Held, &facts.owned));
+    reports.extend(left.map(|left| UnitReport { unrendered: true, ..left }));
     reports
 }
 

@@ -8,34 +8,41 @@ use serde_json::{Value, json};
 
 use crate::report::action::StepAction;
 use crate::report::outcome::Outcome;
+use crate::report::outline::{Section, Sections};
 use crate::report::shown::{Shown, Values, dated, tags};
 use crate::report::text::{fields, why};
 use crate::report::{ClusterReport, StepReport, UnitReport};
 
-/// The units of a cluster with their objects; those of which something is to be said stand open.
+/// The units of a cluster with their objects, and all documents together; what something is to be said of stands open.
 pub(super) fn units(cluster: &ClusterReport) -> Vec<Value> {
-    let mut units: BTreeMap<&ObjectId, Vec<Value>> = BTreeMap::new();
+    let states: BTreeMap<&ObjectId, &UnitReport> = cluster.units.iter().map(|unit| (&unit.unit, unit)).collect();
+    let (sections, mut all) = (Sections::of(cluster), BTreeMap::<Section<'_>, Vec<Value>>::new());
     for step in &cluster.steps {
-        units.entry(&step.unit).or_default().push(object(step, cluster));
+        let (section, mut object) = (sections.of_step(step), object(step, cluster));
+        // A document has no other place for what is to be said of its unit.
+        let said = states.get(&step.unit).and_then(|unit| unit.message.as_ref());
+        if section == Section::Documents && object["message"].is_null() {
+            object["message"] = json!(said);
+        }
+        all.entry(section).or_default().push(object);
     }
     for refusal in &cluster.refusals {
-        units.entry(&refusal.unit).or_default().push(json!({
+        all.entry(sections.of_unit(&refusal.unit)).or_default().push(json!({
             "kind": refusal.id.kind, "name": name(&refusal.id), "state": "refused", "message": why(refusal),
             "mark": cluster.mark(refusal.since), "differences": [], "fields": [],
         }));
     }
-    let states: BTreeMap<&ObjectId, &UnitReport> = cluster.units.iter().map(|unit| (&unit.unit, unit)).collect();
-    let unit = |(unit, objects): (&ObjectId, Vec<Value>)| {
-        let known = states.get(unit);
+    let unit = |(section, objects): (Section<'_>, Vec<Value>)| {
+        let known = if let Section::Unit(unit) = section { states.get(unit) } else { None };
         let mark = known.and_then(|unit| cluster.mark(unit.since)).unwrap_or_default();
         let message = [known.and_then(|unit| unit.message.as_deref()).unwrap_or_default(), &mark].join(" ");
         json!({
-            "name": unit.to_string(), "state": known.map(|unit| unit.state),
+            "name": section.to_string(), "state": known.map(|unit| unit.state),
             "message": message.trim(),
             "open": objects.iter().any(|object| object["state"] != StepAction::Unchanged.word()), "objects": objects,
         })
     };
-    units.into_iter().map(unit).collect()
+    all.into_iter().map(unit).collect()
 }
 
 fn name(id: &ObjectId) -> String {

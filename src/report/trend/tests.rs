@@ -242,6 +242,21 @@ fn what_is_refused_or_elsewhere_is_not_seen_to_be_right() {
 }
 
 #[test]
+fn what_stays_without_being_rendered_is_not_seen_to_be_right() {
+    let first = dated(report(1, &json!({CLUSTER: cluster("planned", &[step(0, &[1]), step(2, &[1])])})), None);
+    let unseen = |is_unrendered: bool| {
+        let mut held = cluster("planned", &[]);
+        let unit = json!({"unit": id("Gateway", 0), "state": "held", "addresses": ["192.0.2.7"], "ports": [80]});
+        held["units"] = json!([unit]);
+        held["units"][0]["unrendered"] = json!(is_unrendered);
+        let reason = json!({"reason": "foreign", "detail": "argocd"});
+        held["refusals"] = json!([{"unit": id("Gateway", 0), "id": id("Service", 0), "reason": reason}]);
+        trend(&dated(report(2, &json!({CLUSTER: held})), Some(&first))).unseen.len()
+    };
+    assert_eq!((unseen(true), unseen(false)), (2, 1));
+}
+
+#[test]
 fn an_undo_resolves_nothing_that_the_source_wants() {
     let first = dated(report(1, &json!({CLUSTER: cluster("planned", &[step(0, &[1])])})), None);
     let undo = |mode: Mode| Report {

@@ -7,6 +7,7 @@ use serde_json::{Value, json};
 use super::{document, token};
 use crate::cluster::{ApiServer, unique};
 use crate::ownership::site::Site;
+use crate::rounds::installation::gateway;
 
 fn server() -> &'static ApiServer {
     static SERVER: OnceLock<ApiServer> = OnceLock::new();
@@ -68,7 +69,44 @@ fn what_holds_data_or_a_gpu_waits_for_a_person() {
     site.want(&["other"], 80);
     site.sync().exits(0);
     site.drop(&["other"]);
-    site.sync().exits(3).says("4 objects to delete").says("is a ConfigMap");
+    let held = site.sync().exits(3).says("4 objects to delete").says("is a ConfigMap").says("look at what goes");
+    let objects = ["ConfigMap", "Service", "ServiceAccount", "Deployment"];
+    let goes = objects.map(|kind| format!("{kind} {}/other", site.name)).join(", ");
+    held.says(&format!("    prune {goes}\n"));
+    let plan = |format| site.run(&["plan", "--format", format]).exits(3);
+    plan("markdown").says(&format!("\n  - `prune {goes}`\n"));
+    plan("html").says(&format!("put the spec back</small><br><small>prune {goes}</small></li>"));
+    site.run(&["status"]).exits(0).says(&format!("      prune {goes}\n"));
+}
+
+#[test]
+fn what_is_held_has_the_address_of_its_service() {
+    let site = Site::on(server(), "prune: {confirm: {kinds: [Service]}}");
+    site.want(&["edge", "other"], 80);
+    site.sync().exits(0);
+    let status = json!({"status": {"loadBalancer": {"ingress": [{"ip": "192.0.2.7"}]}}}).to_string();
+    site.kubectl(&["patch", "service", "edge", "--subresource=status", "--type=merge", "-p", &status]);
+    let line = |state: &str| {
+        let all = site.run(&["status"]).exits(0).out;
+        let name = format!("Gateway {}/edge ", site.name);
+        let is_state = |line: &&str| line.trim_start().starts_with(&name) && !line.contains(" is held by ");
+        let line = all.lines().find(is_state).expect("it has a line").to_owned();
+        assert!(line.contains(state) && line.contains("  192.0.2.7  80"), "{state}: {line}");
+    };
+    site.sync().exits(0);
+    line(" unawaited ");
+    // There is a mistake in it.
+    site.spec("edge", &gateway(&site.name, "edge", 80).replace("listeners", "listenres"));
+    site.sync().exits(1);
+    line(" held ");
+    // Nobody can read it.
+    site.spec("edge", "{");
+    site.sync().exits(1);
+    line(" held ");
+    // It is gone, and waits for a person.
+    site.drop(&["edge"]);
+    site.sync().exits(3).says("held by guard confirm");
+    line(" held ");
 }
 
 #[test]
