@@ -9,6 +9,7 @@ mod authorities;
 pub(crate) mod conflicts;
 pub mod environment;
 pub(crate) mod examine;
+mod pack_overrides;
 pub mod packs;
 pub mod settings;
 mod validate;
@@ -32,6 +33,7 @@ use crate::cluster::kubeconfig::StandardLookup;
 use crate::history::journal;
 use crate::inventory::hmac::Key;
 use environment::Environment;
+use pack_overrides::Entry;
 use packs::{Folders, PackConfig, UnusablePack};
 use settings::{ClusterSettings, Settings, SyncSettings};
 
@@ -59,6 +61,8 @@ pub struct Config {
     root: Node,
     /// The text of the file that `packs.NAME.xds.tls.caFile` names, by pack.
     authorities: BTreeMap<&'static str, String>,
+    /// Settings of packs for some clusters or classes.
+    pack_overrides: Vec<Entry>,
     /// The packs that are read from folders.
     pack_folders: Folders,
 }
@@ -108,6 +112,10 @@ pub fn parse(file: &Path, text: &str, environment: &Environment) -> Result<Confi
     let pack_folders = packs::read_all(&mut settings, &paths, environment, |path, message| {
         problems.push(Problem::file(reader.place(&root, path), message));
     });
+    let names: Vec<&str> = pack_folders.names().collect();
+    let pack_overrides = pack_overrides::read_all(&mut settings, &names, &paths, |path, message| {
+        problems.push(Problem::file(reader.place(&root, path), message));
+    });
     if !problems.is_empty() {
         problems.sort();
         return Err(ConfigError::Problems(problems));
@@ -127,6 +135,7 @@ pub fn parse(file: &Path, text: &str, environment: &Environment) -> Result<Confi
         inventory_key,
         root,
         authorities,
+        pack_overrides,
         pack_folders,
     };
     match config.packs() {
@@ -229,10 +238,13 @@ impl Config {
 
     /// Builds the packs with their settings.
     pub fn packs(&self) -> Result<Packs, UnusablePack> {
+        let nothing = Node::of_value(&json!({}));
+        self.packs_with(self.root.get("packs").unwrap_or(&nothing), &self.pack_overrides)
+    }
+
+    fn packs_with(&self, root: &Node, overrides: &[Entry]) -> Result<Packs, UnusablePack> {
         let file = self.file.to_string_lossy();
-        let nothing = Node::of_value(&Value::Object(serde_json::Map::new()));
-        let root = self.root.get("packs").unwrap_or(&nothing);
-        let config = PackConfig { file: &file, root, authorities: self.authorities.clone() };
+        let config = PackConfig { file: &file, root, authorities: self.authorities.clone(), overrides };
         packs::build(Some(&config), &self.pack_folders)
     }
 
@@ -240,24 +252,16 @@ impl Config {
     pub fn packs_of_deployers(&self) -> Result<Packs, UnusablePack> {
         let packs = self.packs()?;
         let mut root = self.root.get("packs").map_or_else(|| json!({}), Node::to_value);
-        for (name, settings) in root.as_object_mut().into_iter().flatten() {
-            let manifest = packs.all().iter().map(|pack| &pack.manifest).find(|manifest| manifest.name == *name);
-            let own = manifest.and_then(|manifest| manifest.self_managed.as_ref()).map(|it| it.own_settings.as_slice());
-            let is_own = |key: &str| {
-                ["enforce", "parameters"].contains(&key) || own.unwrap_or_default().iter().any(|own| own == key)
-            };
-            if let Some(settings) = settings.as_object_mut() {
-                settings.retain(|key, _| !is_own(key));
-            }
-        }
-        let (file, root) = (self.file.to_string_lossy(), Node::of_value(&root));
-        let config = PackConfig { file: &file, root: &root, authorities: self.authorities.clone() };
-        packs::build(Some(&config), &self.pack_folders)
+        packs::forget_own(&mut root, &packs);
+        let mut overrides = self.pack_overrides.clone();
+        overrides.iter_mut().for_each(|other| packs::forget_own(&mut other.packs, &packs));
+        self.packs_with(&Node::of_value(&root), &overrides)
     }
 
     /// Names what the packs are made of: with other settings or files they have another key.
     pub fn packs_key(&self) -> String {
         let settings = self.root.get("packs").map_or(Value::Null, Node::to_value);
-        digest(format!("{settings} {:?} {:?}", self.authorities, self.pack_folders.own).as_bytes())
+        let made_of = (&self.authorities, &self.pack_overrides, &self.pack_folders.own);
+        digest(format!("{settings} {made_of:?}").as_bytes())
     }
 }

@@ -235,6 +235,7 @@ impl Work<'_> {
             released,
             marker: &marker,
             audit: audit.as_ref(),
+            facts: self.session.config.settings.clusters[name].facts(name),
             packs: self.packs,
             kinds: &order.kinds,
             masker: &order.masker,

@@ -10,13 +10,14 @@ use std::sync::Arc;
 use gatewright_engine::enforce;
 use gatewright_engine::error::Chain;
 use gatewright_engine::pack::builtin::{Builtin, with_files};
+use gatewright_engine::pack::overrides::Override;
 use gatewright_engine::pack::{MANIFEST, Pack, PackError, Packs};
 use gatewright_engine::tree::files::{self, FilesError};
 use gatewright_engine::yaml::{self, Node};
-use serde_json::{Value, json};
+use serde_json::Value;
 
-use super::did_you_mean;
 use super::environment::Environment;
+use super::pack_overrides::{Entry, lost_packs, with_authorities};
 use super::settings::Settings;
 use crate::basics::paths::Paths;
 
@@ -139,9 +140,8 @@ pub(super) fn read_all(
         Err(error) => wrong(&[], Chain(&error).to_string()),
     }
     let known: Vec<&str> = all.names().collect();
-    for name in settings.packs.others.keys().filter(|name| !known.contains(&name.as_str())) {
-        let hint = did_you_mean(name, known.iter().copied());
-        wrong(&["packs", name], format!("there is no pack {name:?} ({hint}); packFolders names the folders of others"));
+    for (name, message) in lost_packs(&settings.packs, &known) {
+        wrong(&["packs", &name], message);
     }
     all
 }
@@ -154,6 +154,8 @@ pub struct PackConfig<'a> {
     pub root: &'a Node,
     /// The texts of authorities that the settings name, by pack.
     pub authorities: BTreeMap<&'static str, String>,
+    /// Settings for some clusters or classes.
+    pub overrides: &'a [Entry],
 }
 
 /// Builds all packs: folders replace built-in packs, or are asked after them.
@@ -168,20 +170,48 @@ pub fn build(config: Option<&PackConfig<'_>>, folders: &Folders) -> Result<Packs
 fn pack(name: &str, config: Option<&PackConfig<'_>>, folders: &Folders) -> Result<Pack, PackError> {
     let files =
         folders.own.get(name).into_iter().flatten().map(|(name, text)| (name.as_str(), text.as_str())).collect();
-    let Some(PackConfig { file, root, authorities }) = config else {
+    let Some(PackConfig { file, root, authorities, overrides }) = config else {
         return with_files(&folders.builtin, name, &files, &Value::Null);
     };
     let settings = root.get(name);
-    let mut value = settings.map_or(Value::Null, Node::to_value);
-    if let Some(authorities) = authorities.get(name) {
-        value["xds"]["tls"] = json!({"ca": authorities});
-    }
-    let mut pack = with_files(&folders.builtin, name, &files, &value)?;
-    if let Some(parameters) = settings.and_then(|settings| settings.get("parameters")) {
-        pack = pack.with_settings(*file, parameters.clone());
-    }
-    if let Some(bounds) = settings.and_then(|settings| settings.get("enforce")) {
-        pack = pack.with_enforce(enforce::bounds(file, bounds));
+    let with = |value: &Value| {
+        let mut pack = with_files(&folders.builtin, name, &files, value)?;
+        if let Some(parameters) = settings.and_then(|settings| settings.get("parameters")) {
+            pack = pack.with_settings(*file, parameters.clone());
+        }
+        if let Some(bounds) = settings.and_then(|settings| settings.get("enforce")) {
+            pack = pack.with_enforce(enforce::bounds(file, bounds));
+        }
+        Ok(pack)
+    };
+    let mut value = root.to_value();
+    with_authorities(&mut value, authorities);
+    let value = value[name].take();
+    let mut pack = with(&value)?;
+    for Entry { clusters, classes, packs } in *overrides {
+        let Some(own) = packs.get(name) else { continue };
+        let (clusters, classes) = (clusters.clone(), classes.clone());
+        pack = pack.with_override(Override { clusters, classes, pack: with(&merged(&value, own))? });
     }
     Ok(pack)
+}
+
+/// Puts settings over others, field by field; null leaves a field out.
+fn merged(below: &Value, above: &Value) -> Value {
+    let mut merged = below.clone();
+    json_patch::merge(&mut merged, above);
+    merged
+}
+
+/// Takes out the settings that the deployers of control planes do not have.
+pub(super) fn forget_own(settings: &mut Value, packs: &Packs) {
+    for (name, settings) in settings.as_object_mut().into_iter().flatten() {
+        let manifest = packs.all().iter().map(|pack| &pack.manifest).find(|manifest| manifest.name == *name);
+        let own = manifest.and_then(|manifest| manifest.self_managed.as_ref());
+        let own = own.map(|deployer| deployer.own_settings.as_slice()).unwrap_or_default();
+        let is_own = |key: &str| ["enforce", "parameters"].contains(&key) || own.iter().any(|own| own == key);
+        if let Some(settings) = settings.as_object_mut() {
+            settings.retain(|key, _| !is_own(key));
+        }
+    }
 }

@@ -53,6 +53,8 @@ pub struct Settings {
     pub pack_folders: Vec<PathBuf>,
     /// Settings of packs.
     pub packs: PackSettings,
+    /// Settings of packs for some clusters or classes, over those of `packs`.
+    pub pack_overrides: Vec<PackOverride>,
 }
 
 impl Settings {
@@ -381,6 +383,20 @@ pub struct PackSettings {
     /// Declarative packs, by their names.
     #[serde(flatten)]
     pub others: BTreeMap<String, DeclaredSettings>,
+}
+
+/// Settings of packs for some clusters or classes. Of several that are for one, the first that says something of its pack
+/// counts.
+#[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields, default)]
+pub struct PackOverride {
+    /// The clusters; all of them if absent.
+    pub clusters: Option<ClusterSelector>,
+    /// The names of classes of Gateways; all of them if absent.
+    pub classes: Option<BTreeSet<String>>,
+    /// What is otherwise there than in `packs`; parameters and what is enforced are not among it.
+    #[schemars(with = "PackSettings")]
+    pub packs: Value,
 }
 
 /// Settings of a declarative pack.

@@ -20,6 +20,7 @@ use gatewright_engine::plan::deployer::Awaited;
 use gatewright_engine::plan::deployer::release::{Deed, Plan, Situation, Step, heir, tidy};
 use gatewright_engine::plan::refusal::{Reason as Why, Refusal};
 use gatewright_engine::plan::{self, Over, restore};
+use gatewright_engine::selector::ClusterFacts;
 use gatewright_engine::spec::GATEWAY_API;
 use gatewright_engine::unit::released::Released;
 use serde_json::Value;
@@ -49,6 +50,8 @@ pub(crate) struct Release<'a> {
     pub marker: &'a Marker,
     /// The record that this host keeps of the inventory.
     pub audit: Option<&'a Audit>,
+    /// What is known of the cluster.
+    pub facts: ClusterFacts,
     /// The packs as deployers know them.
     pub packs: &'a Packs,
     /// The table of kinds.
@@ -106,7 +109,7 @@ impl Release<'_> {
 
     async fn plan(&self, found: &Found) -> Result<Plan, ClusterError> {
         let beside = self.beside().await?;
-        let deployed = match self.released.deployed(self.packs, &beside.iter().collect::<Vec<_>>()) {
+        let deployed = match self.released.deployed(self.packs, &self.facts, &beside.iter().collect::<Vec<_>>()) {
             Ok(deployed) => deployed,
             Err(why) => return Ok(self.refused(why)),
         };

@@ -167,7 +167,9 @@ fn the_reference_file_shows_every_setting() {
         };
         shown.iter().any(fits)
     };
-    let missing: Vec<&String> = all.iter().filter(|path| !is_shown(path)).collect();
+    // What can be said of packs stands there once.
+    let is_said_again = |path: &String| path.starts_with("/packOverrides/packs/");
+    let missing: Vec<&String> = all.iter().filter(|path| !is_said_again(path) && !is_shown(path)).collect();
     assert_eq!(missing, [""; 0], "settings that {REFERENCE} does not show");
 }
 
@@ -187,7 +189,34 @@ fn around(section: &str, more: &str) -> String {
 }
 
 /// A section, one mistake in it, and what is said about it after the name of the file. The section `-` is a whole file.
-const MISTAKES: [(&str, &str, &str); 54] = [
+const MISTAKES: [(&str, &str, &str); 61] = [
+    ("", "packOverrides: [{packs: {kgateway: {version: v1}}}]", "7: it is for all clusters and classes (name some"),
+    ("", "packOverrides: [{clusters: {}, packs: {}}]", "7: it selects no cluster (name some, or select"),
+    (
+        "",
+        "packOverrides: [{clusters: {names: [uot]}, packs: {}}]",
+        r#"7: there is no cluster "uot" (did you mean "out"?)"#,
+    ),
+    (
+        "",
+        "packOverrides: [{classes: [a], packs: {kgateway: {versio: v1}}}]",
+        r#"7: unknown field "versio" in packOverrides[0].packs.kgateway (did you mean "version"?)"#,
+    ),
+    (
+        "",
+        "packOverrides: [{classes: [a], packs: {kgatewy: {settings: {}}}}]",
+        r#"7: there is no pack "kgatewy" (did you mean "kgateway"?)"#,
+    ),
+    (
+        "",
+        "packOverrides: [{classes: [a], packs: {kgateway: {parameters: {kube: {}}}}}]",
+        "7: parameters of some clusters or classes stand in a ClusterOverlay",
+    ),
+    (
+        "",
+        "packOverrides: [{classes: [a], packs: {kgateway: {xds: {tls: {caFile: none.pem}}}}}]",
+        "7: cannot read the certificates",
+    ),
     (
         "",
         "packs: {endpoint-picker: {parameters: {inferenceExtension: {replica: 2}}}}",

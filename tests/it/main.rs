@@ -48,6 +48,7 @@ mod notifications;
 mod overlays;
 mod own_pack;
 mod ownership;
+mod pack_overrides;
 mod packs;
 mod pickers;
 mod plugins;

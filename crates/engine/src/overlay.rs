@@ -95,6 +95,8 @@ pub struct Overlays {
     /// The lowest first.
     usable: Vec<Overlay>,
     broken: Vec<Broken>,
+    /// The clusters for which packs have settings of their own.
+    settings: Vec<ClusterSelector>,
     /// Whether a rule for all clusters looks at the cluster.
     reads_cluster: bool,
     /// Whether what is rendered may depend on what the cluster can do.
@@ -107,6 +109,8 @@ pub struct Overlays {
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Variant {
     overlays: BTreeSet<Place>,
+    /// The settings of packs that are for it alone, by their numbers.
+    settings: BTreeSet<usize>,
     /// The cluster itself, where that makes a difference.
     cluster: Option<ClusterFacts>,
     /// Its capabilities, where that makes a difference.
@@ -118,6 +122,8 @@ pub struct Variant {
 pub struct Assignment<'a> {
     governed: BTreeMap<ObjectId, Vec<&'a Overlay>>,
     held: BTreeMap<ObjectId, Place>,
+    /// The cluster, if it is known.
+    pub(crate) cluster: Option<ClusterFacts>,
 }
 
 impl Overlays {
@@ -129,6 +135,7 @@ impl Overlays {
             pack.is_some_and(Pack::asks_clusters)
         };
         let mut overlays = Self {
+            settings: packs.all().iter().flat_map(Pack::cluster_selectors).cloned().collect(),
             reads_cluster: packs.rules().any(Rule::reads_cluster),
             asks_clusters: specs.documents.values().any(asks),
             ..Self::default()
@@ -156,17 +163,22 @@ impl Overlays {
         let usable: Vec<&Overlay> = self.usable.iter().filter(|overlay| overlay.is_in_force(cluster)).collect();
         let reads_cluster = |overlay: &&Overlay| overlay.rules.iter().any(Rule::reads_cluster);
         let is_special = self.reads_cluster || usable.iter().any(reads_cluster);
-        let broken = self.broken.iter().filter(|broken| selects(broken.clusters.as_ref(), cluster));
+        let broken =
+            self.broken.iter().filter(|broken| ClusterSelector::selects_any(broken.clusters.as_ref(), cluster));
         let places = usable.iter().map(|overlay| overlay.document.place());
         let places = places.chain(broken.map(|broken| broken.place.clone()));
         let capabilities = cluster.filter(|_| self.asks_clusters).and_then(|cluster| cluster.capabilities.clone());
-        Variant { overlays: places.collect(), cluster: cluster.filter(|_| is_special).cloned(), capabilities }
+        let selects = |(_, selector): &(usize, &ClusterSelector)| ClusterSelector::selects_any(Some(selector), cluster);
+        let settings = self.settings.iter().enumerate().filter(selects).map(|(number, _)| number).collect();
+        Variant { overlays: places.collect(), settings, cluster: cluster.filter(|_| is_special).cloned(), capabilities }
     }
 
-    /// Returns a cluster for each overlay that is in force on none of these: what it says is to be checked all the same.
+    /// Returns a cluster for each overlay, and for settings of packs, that are in force on none of these: what they say is
+    /// to be checked all the same.
     pub fn examples(&self, known: &[ClusterFacts]) -> BTreeSet<ClusterFacts> {
         let usable = self.usable.iter().filter_map(|overlay| overlay.spec.clusters.as_ref());
-        let selectors = usable.chain(self.broken.iter().filter_map(|broken| broken.clusters.as_ref()));
+        let broken = self.broken.iter().filter_map(|broken| broken.clusters.as_ref());
+        let selectors = usable.chain(broken).chain(&self.settings);
         let is_idle =
             |selector: &&ClusterSelector| !known.iter().any(|cluster| selector.selects(&cluster.name, &cluster.labels));
         selectors.filter(is_idle).filter_map(ClusterSelector::example).collect()
@@ -179,7 +191,7 @@ impl Overlays {
 
     /// Finds out which overlays govern which specs on a cluster.
     pub(crate) fn on(&self, cluster: Option<&ClusterFacts>, specs: &Specs) -> Assignment<'_> {
-        let mut assignment = Assignment::default();
+        let mut assignment = Assignment { cluster: cluster.cloned(), ..Assignment::default() };
         let is_spec = |document: &&Document| {
             !matches!(document.id.group_kind(), (GROUP, KIND) | (GATEWAY_API, "GatewayClass" | "ListenerSet"))
         };
@@ -191,7 +203,8 @@ impl Overlays {
                 assignment.governed.insert(spec.id.clone(), governing);
             }
             let holds = |broken: &&Broken| {
-                selects(broken.clusters.as_ref(), cluster) && targets(Some(&broken.target), spec, specs)
+                ClusterSelector::selects_any(broken.clusters.as_ref(), cluster)
+                    && targets(Some(&broken.target), spec, specs)
             };
             if let Some(broken) = self.broken.iter().find(holds) {
                 assignment.held.insert(spec.id.clone(), broken.place.clone());
@@ -235,7 +248,7 @@ impl Overlay {
     }
 
     fn is_in_force(&self, cluster: Option<&ClusterFacts>) -> bool {
-        selects(self.spec.clusters.as_ref(), cluster)
+        ClusterSelector::selects_any(self.spec.clusters.as_ref(), cluster)
     }
 }
 
@@ -262,14 +275,6 @@ fn part<T: DeserializeOwned>(document: &Document, field: &str) -> Option<T> {
 }
 
 /// Tells whether a cluster is selected. Without a cluster, only what is for all of them is.
-fn selects(selector: Option<&ClusterSelector>, cluster: Option<&ClusterFacts>) -> bool {
-    match (selector, cluster) {
-        (None, _) => true,
-        (Some(_), None) => false,
-        (Some(selector), Some(cluster)) => selector.selects(&cluster.name, &cluster.labels),
-    }
-}
-
 fn specificity(target: Option<&Target>) -> Specificity {
     let is_named = |specs: &Vec<SpecName>| specs.iter().all(|spec| spec.name.is_some());
     match target {

@@ -9,6 +9,8 @@ pub mod gateway;
 pub mod lint;
 pub mod manifest;
 pub mod overlay;
+pub mod overrides;
+mod side_by_side;
 
 use std::collections::BTreeMap;
 use std::error::Error;
@@ -22,7 +24,6 @@ use crate::enforce::Rule;
 use crate::enforce::expression::RuleError;
 use crate::enforce::words::Vocabulary;
 use crate::health;
-use crate::kinds;
 use crate::kinds::name::KindName;
 use crate::merge::Table;
 use crate::merge::origin::{Layer, LayerName, Merged};
@@ -34,10 +35,12 @@ use crate::selector::Capabilities;
 use crate::spec::gateway::Gateway;
 use crate::spec::listener_set::ListenerSet;
 use crate::spec::overlay::Bound;
-use crate::spec::{Document, GATEWAY_API, Kind, Kinds, Sense, Specs, base_kinds};
+use crate::spec::{Document, GATEWAY_API, Kind, Kinds, Sense, Specs};
 use crate::tree::files::FilesError;
 use crate::yaml::{self, Node, YamlError};
 use manifest::{Claim, Generated, Manifest, ParameterKind};
+use overrides::Override;
+pub use side_by_side::Packs;
 
 /// The spec that a unit is rendered from, with all that belongs to it.
 #[derive(Clone, Debug)]
@@ -163,6 +166,8 @@ pub struct Pack {
     pub(crate) rules: Vec<Rule>,
     /// The rules that must hold by the manifest, each with whether a breach is only a warning.
     pub(crate) checks: Vec<(Rule, bool)>,
+    /// The same with the settings for some clusters and classes.
+    overrides: Vec<Override>,
 }
 
 /// The file that says what a pack is.
@@ -257,6 +262,7 @@ impl Pack {
             enforce: Vec::new(),
             rules: Vec::new(),
             checks: Vec::new(),
+            overrides: Vec::new(),
         })
     }
 
@@ -299,6 +305,21 @@ impl Pack {
     }
 
     /// Reads what must hold: what the config file says, and what the manifest does.
+    /// Gives up the schemas of its kinds, which are the same whatever its settings are.
+    fn hand_over(&mut self, kinds: &mut Kinds) {
+        for parameters in std::iter::once(&mut self.own).chain(&mut self.others) {
+            let (name, versions) = (parameters.kind.name(), parameters.kind.versions.clone());
+            let schema = std::mem::replace(&mut parameters.schema, Schema::anything());
+            let sense = parameters.sense;
+            let read = Kind { sense, is_parameters: true, ..Kind::new(versions, true, schema) };
+            kinds.insert(name, read);
+        }
+        for (claim, schema) in std::mem::take(&mut self.claimed) {
+            // The kind of parameters may be claimed too, and has its schema already.
+            kinds.entry(claim.name()).or_insert(Kind::new(claim.versions, true, schema));
+        }
+    }
+
     fn read_rules(&mut self, kinds: &Kinds) -> Result<(), PackError> {
         let schema = |kind: &ParameterKind| Some(&kinds.get(&kind.name())?.schema);
         let words = Vocabulary::new(self.kinds().filter_map(|parameters| schema(&parameters.kind)), kinds);
@@ -388,102 +409,4 @@ pub fn document(files: &BTreeMap<&str, &str>, name: &str) -> Result<Node, PackEr
 
 fn file<'a>(files: &BTreeMap<&str, &'a str>, name: &str) -> Result<&'a str, PackError> {
     files.get(name).copied().ok_or_else(|| PackError::Missing(name.to_owned()))
-}
-
-/// Puts what packs say of kinds into one table.
-fn table(packs: &[Pack]) -> Result<kinds::Table, PackError> {
-    let mut table = kinds::Table::builtin();
-    for (index, Pack { manifest, .. }) in packs.iter().enumerate() {
-        table.add(&manifest.kinds).map_err(|(group, kind)| {
-            let said = |other: &&Pack| kinds::say(&other.manifest.kinds, &group, &kind);
-            let other = packs[..index].iter().find(said).map(|other| format!("pack {:?}", other.manifest.name));
-            let other = other.unwrap_or_else(|| "gatewright itself".to_owned());
-            PackError::Kinds { pack: manifest.name.clone(), other, kind: KindName::exact(&group, &kind) }
-        })?;
-    }
-    for pack in packs {
-        let read = pack.claimed.iter().map(|(claim, _)| (&claim.group, &claim.kind));
-        let parameters = pack.kinds().map(|parameters| (&parameters.kind.group, &parameters.kind.kind));
-        read.chain(parameters).for_each(|(group, kind)| table.add_name(group, kind));
-    }
-    Ok(table)
-}
-
-/// Packs side by side, and the kinds of documents that they read.
-pub struct Packs {
-    all: Vec<Pack>,
-    kinds: Kinds,
-    table: kinds::Table,
-}
-
-impl Packs {
-    /// Puts packs side by side; of two that claim one controller the first holds.
-    pub fn new(packs: Vec<Pack>) -> Result<Self, PackError> {
-        let table = table(&packs)?;
-        let mut kinds = base_kinds().map_err(PackError::Schema)?;
-        let mut all = Vec::new();
-        for mut pack in packs {
-            for parameters in std::iter::once(&mut pack.own).chain(&mut pack.others) {
-                let (name, versions) = (parameters.kind.name(), parameters.kind.versions.clone());
-                let schema = std::mem::replace(&mut parameters.schema, Schema::anything());
-                let sense = parameters.sense;
-                let read = Kind { sense, is_parameters: true, ..Kind::new(versions, true, schema) };
-                kinds.insert(name, read);
-            }
-            for (claim, schema) in std::mem::take(&mut pack.claimed) {
-                // The kind of parameters may be claimed too, and has its schema already.
-                kinds.entry(claim.name()).or_insert(Kind::new(claim.versions, true, schema));
-            }
-            all.push(pack);
-        }
-        for pack in &mut all {
-            pack.read_rules(&kinds)?;
-        }
-        Ok(Self { all, kinds, table })
-    }
-
-    /// Returns the pack that renders specs of a kind that is not Gateways'.
-    pub fn claiming(&self, group: &str, kind: &str) -> Option<&Pack> {
-        self.all.iter().find(|pack| pack.claims(group, kind))
-    }
-
-    /// Tells whether documents of a kind are specs: a Gateway, or what a pack claims.
-    pub fn is_spec(&self, group: &str, kind: &str) -> bool {
-        (group == GATEWAY_API && kind == "Gateway") || self.claiming(group, kind).is_some()
-    }
-
-    /// Returns the kinds that can be read.
-    pub fn kinds(&self) -> &Kinds {
-        &self.kinds
-    }
-
-    /// Returns what is known of kinds: by itself, and by what packs say.
-    pub fn table(&self) -> &kinds::Table {
-        &self.table
-    }
-
-    /// Returns the packs, in their order.
-    pub fn all(&self) -> &[Pack] {
-        &self.all
-    }
-
-    /// Returns what must hold for the parameters of units, whichever pack renders them.
-    pub(crate) fn rules(&self) -> impl Iterator<Item = &Rule> {
-        self.all.iter().flat_map(|pack| &pack.rules)
-    }
-
-    /// Returns the pack that renders the Gateways of a controller.
-    pub(crate) fn of_controller(&self, controller: &str) -> Option<&Pack> {
-        self.all.iter().find(|pack| pack.manifest.controllers.iter().any(|name| name == controller))
-    }
-
-    /// Returns the controller of a class that exists without a document.
-    pub(crate) fn builtin_class(&self, class: &str) -> Option<&str> {
-        self.all.iter().find_map(|pack| pack.manifest.classes.get(class)).map(String::as_str)
-    }
-
-    /// Returns the names of the classes that exist without a document.
-    pub(crate) fn builtin_classes(&self) -> impl Iterator<Item = &str> {
-        self.all.iter().flat_map(|pack| pack.manifest.classes.keys()).map(String::as_str)
-    }
 }

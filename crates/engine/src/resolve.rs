@@ -138,6 +138,7 @@ impl<'a> Context<'a> {
         }
         let (controller, class) = self.class(&gateway)?;
         let Some(pack) = self.packs.of_controller(&controller) else { return Ok(Resolution::NotOurs { controller }) };
+        let pack = pack.on(overlays.cluster.as_ref(), Some(&gateway.spec.gateway_class_name));
         let mut resolved = Resolved::new(self.document, self.specs, gateway, pack);
         if let Some(class) = class {
             self.add_class_layer(class, &mut resolved)?;

@@ -79,6 +79,15 @@ pub enum Operator {
 }
 
 impl ClusterSelector {
+    /// Tells whether a cluster is meant, where no selector means all of them, and no cluster is in none.
+    pub(crate) fn selects_any(selector: Option<&Self>, cluster: Option<&ClusterFacts>) -> bool {
+        match (selector, cluster) {
+            (None, _) => true,
+            (Some(_), None) => false,
+            (Some(selector), Some(cluster)) => selector.selects(&cluster.name, &cluster.labels),
+        }
+    }
+
     /// Tells whether nothing is said, so that nothing is selected.
     pub fn is_empty(&self) -> bool {
         self.names.is_none() && self.match_labels.is_none() && self.match_expressions.is_none()

@@ -148,9 +148,9 @@ pub(super) fn is_about_ownership((kind, difference): &(String, Value)) -> bool {
 
 /// Returns the settings that a report proposes, as they stand in a config file below `packs.kgateway`.
 fn proposed(run: &Run) -> String {
-    let line = run.out.lines().find(|line| line.contains("in the config file renders the same")).expect("it proposes");
+    let line = run.out.lines().find(|line| line.contains("renders the same")).expect("it proposes");
     let settings = line.split_once("packs: {kgateway: ").expect("it names the pack").1;
-    settings.split_once("} in the config file").expect("it is of one line").0.to_owned()
+    settings.split_once("} renders the same").expect("it is of one line").0.to_owned()
 }
 
 /// Gateways that a release has deployed, and all objects as they were then.

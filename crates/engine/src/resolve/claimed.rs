@@ -32,7 +32,7 @@ pub(super) fn resolve<'a>(
         let context = Context { specs, packs, document };
         let resolution = match twins.get(&document.id) {
             Some(problem) => Ok(Resolution::Broken(problem.iter().cloned().collect())),
-            None => context.claimed(pack, overlays),
+            None => context.claimed(pack.on(overlays.cluster.as_ref(), None), overlays),
         };
         (document, resolution.unwrap_or_else(|problem| Resolution::Broken(vec![*problem])))
     };

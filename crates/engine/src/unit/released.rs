@@ -10,6 +10,7 @@ use crate::marks::MANAGED_ANNOTATION;
 use crate::object::{Object, ObjectId};
 use crate::pack::Packs;
 use crate::problem::{Place, Problem};
+use crate::selector::ClusterFacts;
 use crate::spec::Document;
 use crate::tree::Tree;
 
@@ -52,15 +53,16 @@ impl Released {
         Problem::warning(self.place.clone(), message).about(id.clone()).hint(hint)
     }
 
-    /// Renders what its deployer does from its class and parameters, as they are on a cluster. `packs` have no settings
-    /// that the deployer does not have.
+    /// Renders what its deployer does from its class and parameters, as they are on a cluster, which has settings of its
+    /// own perhaps. `packs` have no settings that the deployer does not have.
     ///
     /// # Errors
     /// The reason why it would render nothing, in words.
-    pub fn deployed(&self, packs: &Packs, beside: &[&Object]) -> Result<Unit, String> {
+    pub fn deployed(&self, packs: &Packs, cluster: &ClusterFacts, beside: &[&Object]) -> Result<Unit, String> {
+        let options = Options { cluster: Some(cluster.clone()), ..Options::default() };
         let documents = beside.iter().copied().chain(&self.attached).chain([&self.gateway]).map(bare);
         let files = documents.enumerate().map(|(index, document)| (format!("{index}.yaml"), document.to_string()));
-        let rendering = render(&files.collect::<Tree>(), packs, &Options::default());
+        let rendering = render(&files.collect::<Tree>(), packs, &options);
         let id = self.gateway.id();
         if rendering.self_managed.contains(id) {
             return Err("its own parameters on the cluster say that somebody else provisions it".to_owned());

@@ -31,7 +31,7 @@ pub fn proposals<'a>(units: impl IntoIterator<Item = &'a Unit>, live: &BTreeMap<
     let told = |((manager, settings), made): (&(&str, String), &Vec<&ObjectId>)| {
         let others = if made.len() > 1 { format!(" and {} more", made.len() - 1) } else { String::new() };
         format!(
-            "{manager} made {}{others} with other settings; {settings} in the config file renders the same",
+            "{manager} made {}{others} with other settings; in the config file {settings} renders the same",
             made[0]
         )
     };

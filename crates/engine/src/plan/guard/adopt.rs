@@ -98,7 +98,7 @@ fn restarting(unit: &Unit, steps: &[&Step], inputs: Inputs<'_>) -> Option<(Hold,
     let settings = live.and_then(|(live, wanted)| found_settings(unit.deployer.as_ref()?, &live.object, wanted));
     let hint = match settings {
         Some(settings) => {
-            format!("set {settings} in the config file, as it was made, and see what still differs; or approve it")
+            format!("set {settings} in the config file (of one cluster of several: below packOverrides); or approve it")
         }
         None => "set in the parameters what differs, as it was made; or approve it".to_owned(),
     };
