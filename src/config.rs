@@ -92,11 +92,7 @@ pub fn load(file: &Path, environment: &Environment) -> Result<Config, ConfigErro
 pub fn parse(file: &Path, text: &str, environment: &Environment) -> Result<Config, ConfigError> {
     let reader = Reader { file: file.to_string_lossy().into() };
     let root = reader.root(text)?;
-    let mut settings: Settings = serde_path_to_error::deserialize(root.to_value()).map_err(|error| {
-        let path = error.path().to_string();
-        let place = reader.place(&root, &path.split('.').collect::<Vec<_>>());
-        ConfigError::Problems(vec![Problem::file(place, format!("{path}: {}", error.inner()))])
-    })?;
+    let mut settings = reader.settings(&root)?;
     let mut problems = environment.apply(&mut settings);
     let base = std::path::absolute(file).ok().and_then(|path| path.parent().map(Path::to_owned)).unwrap_or_default();
     let paths = Paths { base, credentials: environment.credentials.clone() };
@@ -197,6 +193,14 @@ impl Reader {
         Err(ConfigError::Problems(mistakes.into_iter().map(problem).collect()))
     }
 
+    fn settings(&self, root: &Node) -> Result<Settings, ConfigError> {
+        serde_path_to_error::deserialize(root.to_value()).map_err(|error| {
+            let path = error.path().to_string();
+            let place = self.place(root, &path.split('.').collect::<Vec<_>>());
+            ConfigError::Problems(vec![Problem::file(place, format!("{path}: {}", error.inner()))])
+        })
+    }
+
     /// Returns the place of a field, or of the nearest thing around it that exists.
     fn place(&self, root: &Node, path: &[&str]) -> Place {
         let deepest = (0..=path.len()).rev().find_map(|end| root.at(path[..end].iter().copied()));
@@ -254,7 +258,9 @@ impl Config {
         let mut root = self.root.get("packs").map_or_else(|| json!({}), Node::to_value);
         packs::forget_own(&mut root, &packs);
         let mut overrides = self.pack_overrides.clone();
-        overrides.iter_mut().for_each(|other| packs::forget_own(&mut other.packs, &packs));
+        for other in &mut overrides {
+            packs::forget_own(&mut other.packs, &packs);
+        }
         self.packs_with(&Node::of_value(&root), &overrides)
     }
 

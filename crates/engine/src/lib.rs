@@ -100,4 +100,5 @@ pub mod spec;
 pub mod text;
 pub mod tree;
 pub mod unit;
-pub mod yaml;
+
+pub use gatewright_yaml as yaml;

@@ -190,6 +190,11 @@ fn what_would_move_by_it_does_not_go_back() {
     site.desk.replace("gatewright.yaml", "managedBy: kgateway", "managedBy: kgateway, version: v9.9.9");
     release().exits(3).says(&format!("not released: {MANAGER} would change spec.template")).says("no changes");
     site.desk.replace("gatewright.yaml", ", version: v9.9.9", "");
+    let config = site.desk.read("gatewright.yaml");
+    let other = "packOverrides: [{clusters: {names: [c]}, packs: {kgateway: {version: v9.9.9}}}]\n";
+    site.desk.write("gatewright.yaml", &(config.clone() + other));
+    release().exits(3).says(&format!("not released: {MANAGER} would change spec.template")).says("no changes");
+    site.desk.write("gatewright.yaml", &config);
 
     // What a layer of ours has made the deployer would not.
     let patch = r#"[{"op": "remove", "path": "/spec/kube/podDisruptionBudget"}]"#;

@@ -70,7 +70,7 @@ pub(super) fn take<E: de::Error>(bytes: usize) -> Result<(), E> {
 
 #[cfg(test)]
 mod tests {
-    use crate::yaml::{parse, parse_within};
+    use crate::{parse, parse_within};
 
     #[test]
     fn aliases_that_repeat_a_text_or_a_mapping_are_refused_in_proportion_to_the_file() {

@@ -77,7 +77,7 @@ const MAX_DEPTH: usize = 64;
 
 /// The documents of a text.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) struct Parsed {
+pub struct Parsed {
     /// The documents; empty ones are left out.
     pub documents: Vec<Node>,
     /// The memory that they take, about.
@@ -90,7 +90,7 @@ pub fn parse(text: &str) -> Result<Vec<Node>, YamlError> {
 }
 
 /// Reads all documents of a file that may take so much memory, and no more than is in proportion to its length.
-pub(crate) fn parse_within(text: &str, room: usize) -> Result<Parsed, YamlError> {
+pub fn parse_within(text: &str, room: usize) -> Result<Parsed, YamlError> {
     let read = || serde_saphyr::from_multiple_with_options::<Node>(text, options(text));
     let (documents, bytes) = room::counted(room.min(room::proportionate(text)), read);
     let documents = documents.map_err(|e| error(&e))?;
@@ -154,7 +154,7 @@ fn position(at: &serde_saphyr::Location) -> Position {
 impl Node {
     /// Returns it with every position elsewhere.
     #[must_use]
-    pub(crate) fn shifted(self, to: &impl Fn(Position) -> Position) -> Self {
+    pub fn shifted(self, to: &impl Fn(Position) -> Position) -> Self {
         let content = match self.content {
             Content::List(items) => Content::List(items.into_iter().map(|item| item.shifted(to)).collect()),
             Content::Map(fields) => {
@@ -239,7 +239,7 @@ impl Node {
 
 impl Content {
     /// Names the type in the words of a JSON schema.
-    pub(crate) fn type_name(&self) -> &'static str {
+    pub fn type_name(&self) -> &'static str {
         match self {
             Self::Null => "null",
             Self::Bool(_) => "boolean",
