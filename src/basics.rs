@@ -8,6 +8,7 @@
 
 pub mod clock;
 pub mod duration;
+pub(crate) mod glob;
 pub(crate) mod lock;
 pub(crate) mod paths;
 pub(crate) mod pem;

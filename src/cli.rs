@@ -4,6 +4,7 @@ mod adopt;
 mod apply;
 mod approve;
 mod check;
+mod choice;
 mod config;
 mod defaults;
 mod destroy;

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 
 use gatewright_engine::error::Chain;
 
+use super::choice::Choice;
 use super::session::{Ready, Selection, Session};
 use super::sync::{Manner, carry_out};
 use super::{Context, EXIT_FAILED, Failure, complain};
@@ -120,7 +121,7 @@ fn permit(config: &Config, planned: &PlannedSync, plan: &PlanFile, adopt: bool) 
 fn prepared(session: &Session<'_>, plan: &PlanFile, planned: &PlannedSync, adopt: bool) -> Result<Ready, Failure> {
     let selection = Selection {
         sync: Some(planned.sync.clone()),
-        cluster: planned.clusters.keys().cloned().collect(),
+        clusters: Choice::of_names(&planned.clusters.keys().cloned().collect::<Vec<_>>()),
         only: plan.only.clone(),
         full: false,
     };

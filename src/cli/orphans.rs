@@ -5,11 +5,12 @@ use std::collections::{BTreeMap, BTreeSet};
 use gatewright_engine::text::count;
 use serde_json::json;
 
+use super::choice::Choice;
 use super::inventory::failed;
 use super::plan::Format;
 use super::session::{Session, is_chosen};
 use super::table::table;
-use super::{Context, Failure, check_names, print, print_json, worst};
+use super::{Context, Failure, print, print_json, worst};
 use crate::inventory::maintenance::orphans::{Abandoned, Orphan, Orphans, find};
 
 /// List what bears the marks of this installation and stands in no inventory of its syncs, and inventories of syncs that
@@ -21,9 +22,8 @@ use crate::inventory::maintenance::orphans::{Abandoned, Orphan, Orphans, find};
 /// Exit codes: 0 whatever there is, 1 failed, 4 a cluster was unreachable, 64 usage or configuration.
 #[derive(Debug, clap::Args)]
 pub(super) struct Args {
-    /// Only this cluster; may be given several times.
-    #[arg(long, value_name = "NAME")]
-    cluster: Vec<String>,
+    #[command(flatten)]
+    clusters: Choice,
     /// The output format.
     #[arg(long, value_name = "FORMAT", default_value = "text")]
     format: Format,
@@ -33,10 +33,10 @@ pub(super) struct Args {
 pub(super) fn run(context: &Context, args: &Args) -> Result<u8, Failure> {
     let session = Session::open(context)?;
     let config = &session.config;
-    check_names("cluster", &args.cluster, &config.settings.clusters)?;
+    let chosen = args.clusters.names(&config.settings.clusters, |_| true)?;
     let installation = session.state.installation()?.unwrap_or_default();
     let (mut codes, mut all) = (Vec::new(), BTreeMap::new());
-    for name in config.settings.clusters.keys().filter(|name| is_chosen(&args.cluster, name)) {
+    for name in config.settings.clusters.keys().filter(|name| is_chosen(&chosen, name)) {
         let syncs = config.settings.syncs.iter();
         let selected = syncs.filter(|(_, sync)| config.clusters_of(sync).contains_key(name.as_str()));
         let configured: BTreeSet<&str> = selected.map(|(sync, _)| sync.as_str()).collect();

@@ -6,6 +6,7 @@ use gatewright_engine::text::digest;
 use gatewright_engine::yaml;
 use serde_json::{Value, json};
 
+use super::choice::Choice;
 use super::session::{Selection, Session};
 use super::{Context, Failure, complain, emit, worst};
 use crate::cluster::SYSTEM_NAMESPACE;
@@ -25,9 +26,8 @@ pub(super) struct Args {
     /// The sync.
     #[arg(value_name = "SYNC")]
     sync: String,
-    /// Only for what goes to this cluster; may be given several times.
-    #[arg(long, value_name = "NAME")]
-    cluster: Vec<String>,
+    #[command(flatten)]
+    clusters: Choice,
     /// Only the rights to look.
     #[arg(long)]
     read_only: bool,
@@ -60,7 +60,8 @@ fn place(document: &Value) -> Option<&str> {
 /// Runs the command.
 pub(super) fn run(context: &Context, args: &Args) -> Result<u8, Failure> {
     let session = Session::open(context)?;
-    let selection = Selection::of(&args.sync, &args.cluster);
+    let selection =
+        Selection { sync: Some(args.sync.clone()), clusters: args.clusters.clone(), ..Selection::default() };
     let installation = session.state.installation()?;
     let ready = session.prepare(&selection, &installation.unwrap_or_else(|| digest(b"")[..32].to_owned()))?;
     let subject = match (&args.group, &args.service_account) {

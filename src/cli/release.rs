@@ -10,6 +10,7 @@ use gatewright_engine::unit::marked::Marked;
 use gatewright_engine::unit::released::Released;
 use jiff::Timestamp;
 
+use super::choice::Choice;
 use super::plan::{Format, show};
 use super::session::{Prepared, Selection, Session, parse_unit};
 use super::{Context, EXIT_FAILED, EXIT_HELD, Failure, worst};
@@ -42,9 +43,8 @@ pub(super) struct Args {
     /// Only of this sync.
     #[arg(long, value_name = "SYNC")]
     sync: Option<String>,
-    /// Only on this cluster; may be given several times.
-    #[arg(long, value_name = "NAME")]
-    cluster: Vec<String>,
+    #[command(flatten)]
+    clusters: Choice,
     /// Show what would be done, and change nothing.
     #[arg(long, conflicts_with = "yes")]
     dry_run: bool,
@@ -69,7 +69,7 @@ pub(super) fn run(context: &Context, args: &Args) -> Result<u8, Failure> {
     let packs = session.config.packs_of_deployers().map_err(|error| Failure::of_configuration(&error))?;
     let _lock = if args.dry_run { None } else { session.lock_with_siblings()? };
     let installation = session.state.make_installation()?;
-    let selection = Selection { sync: args.sync.clone(), cluster: args.cluster.clone(), ..Selection::default() };
+    let selection = Selection { sync: args.sync.clone(), clusters: args.clusters.clone(), ..Selection::default() };
     let mut ready = session.prepare(&selection, &installation)?;
     ready.rounds.retain(|prepared| prepared.order.settings.mode == settings::Mode::Apply);
     let mut all = Vec::new();
@@ -108,12 +108,21 @@ fn orders<'a>(session: &Session<'_>, unit: &'a str, rounds: &'a [Prepared]) -> R
             orders.push(Order { unit, prepared, released });
         }
     }
+    if orders.is_empty() && !rounds.iter().any(has_servers) {
+        return Err(Failure::usage(format!(
+            "{unit} goes to directories alone, and no deployer can have it back there"
+        )));
+    }
     if orders.is_empty() {
         let hint = did_you_mean(unit, others.iter().map(String::as_str));
         let message = format!("{unit} is in no source of these syncs, and only what the source says can go back");
         return Err(Failure::usage(message).hint(hint));
     }
     Ok(orders)
+}
+
+fn has_servers(prepared: &Prepared) -> bool {
+    prepared.order.clusters.values().any(|cluster| cluster.carries_marks())
 }
 
 fn wanted(unit: &str, place: &Place) -> Failure {

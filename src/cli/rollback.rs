@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use super::choice::Choice;
 use super::plan::show;
 use super::session::{Prepared, Session, is_chosen};
 use super::sync::{How, round_back};
@@ -29,9 +30,8 @@ pub(super) struct Args {
     /// List what there is, the newest first, and change nothing.
     #[arg(long)]
     list: bool,
-    /// Only on this cluster; may be given several times.
-    #[arg(long, value_name = "NAME")]
-    cluster: Vec<String>,
+    #[command(flatten)]
+    clusters: Choice,
     /// Show what would be done, and change nothing.
     #[arg(long)]
     dry_run: bool,
@@ -64,13 +64,13 @@ pub(super) fn run(context: &Context, args: &Args) -> Result<u8, Failure> {
 fn clusters(session: &Session<'_>, args: &Args) -> Result<Vec<String>, Failure> {
     let settings = &session.config.settings;
     let selected = session.config.clusters_of(&settings.syncs[&args.sync]);
-    for name in &args.cluster {
-        check_names("cluster", [name], &settings.clusters)?;
+    let chosen = args.clusters.names(&settings.clusters, |name| selected.contains_key(name))?;
+    for name in &chosen {
         if !selected.contains_key(name.as_str()) {
             return Err(Failure::usage(format!("sync {:?} does not select cluster {name:?}", args.sync)));
         }
     }
-    Ok(selected.into_keys().filter(|name| is_chosen(&args.cluster, name)).map(str::to_owned).collect())
+    Ok(selected.into_keys().filter(|name| is_chosen(&chosen, name)).map(str::to_owned).collect())
 }
 
 fn list(session: &Session<'_>, args: &Args, clusters: &[String]) -> Result<u8, Failure> {

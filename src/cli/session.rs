@@ -14,6 +14,7 @@ use jiff::Timestamp;
 use tokio::runtime::Runtime;
 use tokio_util::sync::CancellationToken;
 
+use super::choice::Choice;
 use super::{Context, EXIT_FAILED, Failure, check_names, complain};
 use crate::cluster::Cluster;
 use crate::config::Config;
@@ -45,14 +46,13 @@ const LAST_WAIT: Duration = Duration::from_secs(1);
 const LOOK_AGAIN: Duration = Duration::from_millis(200);
 
 /// Which part of which syncs a command is about, and how closely it looks.
-#[derive(Debug, Default, clap::Args)]
+#[derive(Clone, Debug, Default, clap::Args)]
 pub(super) struct Selection {
     /// The sync; all of them if absent.
     #[arg(value_name = "SYNC")]
     pub sync: Option<String>,
-    /// Only this cluster; may be given several times.
-    #[arg(long, value_name = "NAME")]
-    pub cluster: Vec<String>,
+    #[command(flatten)]
+    pub clusters: Choice,
     /// Only this unit, such as Gateway/infra/edge; may be given several times.
     #[arg(long, value_name = "UNIT", value_parser = parse_unit)]
     pub only: Vec<String>,
@@ -64,7 +64,7 @@ pub(super) struct Selection {
 impl Selection {
     /// Returns all of a sync on some clusters, or on all.
     pub(super) fn of(sync: &str, clusters: &[String]) -> Self {
-        Self { sync: Some(sync.to_owned()), cluster: clusters.to_vec(), ..Self::default() }
+        Self { sync: Some(sync.to_owned()), clusters: Choice::of_names(clusters), ..Self::default() }
     }
 }
 

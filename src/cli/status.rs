@@ -9,7 +9,9 @@ use gatewright_engine::spec::GATEWAY_API;
 use gatewright_engine::text::count;
 use serde_json::json;
 
+use super::choice::Choice;
 use super::plan::Format;
+use super::session::is_chosen;
 use super::{Context, Failure, check_names, print, print_json};
 use crate::config::Config;
 use crate::history::journal;
@@ -31,6 +33,8 @@ pub(super) struct Args {
     /// The sync; all of them if absent.
     #[arg(value_name = "SYNC")]
     sync: Option<String>,
+    #[command(flatten)]
+    clusters: Choice,
     /// The output format.
     #[arg(long, value_name = "FORMAT", default_value = "text")]
     format: Format,
@@ -45,7 +49,8 @@ pub(super) fn run(context: &Context, args: &Args) -> Result<u8, Failure> {
     check_names("sync", &args.sync, &config.settings.syncs)?;
     let state = State::open(&config.state_dir);
     let troubles = TROUBLES.read(&state, &[]).unwrap_or_default();
-    let reports = last_reports(&config, &state, args.sync.as_deref());
+    let chosen = args.clusters.names(&config.settings.clusters, |_| true)?;
+    let reports = last_reports(&config, &state, (args.sync.as_deref(), &chosen));
     let installation = state.installation()?;
     let now = timekeeping::believed(&state, context.clock.as_ref());
     let suspended = |sync: &String| suspension::of(&state, sync, now).map(|it| it.map(|it| (sync.clone(), it)));
@@ -81,14 +86,14 @@ fn introduced(installation: Option<&str>, config: &Config) -> String {
     }
 }
 
-fn last_reports(config: &Config, state: &State, sync: Option<&str>) -> Reports {
+fn last_reports(config: &Config, state: &State, (sync, chosen): (Option<&str>, &[String])) -> Reports {
     let syncs = config.settings.syncs.iter().filter(|(name, _)| sync.is_none_or(|sync| sync == *name));
     let of_sync = syncs.map(|(name, settings)| {
-        let clusters = config.clusters_of(settings).into_keys();
+        let clusters = config.clusters_of(settings).into_keys().filter(|cluster| is_chosen(chosen, cluster));
         let reports = clusters.map(|cluster| (cluster.to_owned(), journal::last(state, name, cluster)));
         (name.clone(), reports.collect())
     });
-    of_sync.collect()
+    of_sync.filter(|(_, reports): &(String, BTreeMap<_, _>)| chosen.is_empty() || !reports.is_empty()).collect()
 }
 
 fn write_all(

@@ -10,6 +10,7 @@ use gatewright_engine::relations::{Branch, branches};
 use gatewright_engine::unit::Unit;
 use serde_json::{Value, json};
 
+use super::choice::Choice;
 use super::inventory::failed;
 use super::plan::Format;
 use super::session::{Prepared, Selection, Session, parse_unit};
@@ -30,9 +31,8 @@ pub(super) struct Args {
     /// The sync; all of them if absent.
     #[arg(value_name = "SYNC")]
     sync: Option<String>,
-    /// Only this cluster; may be given several times.
-    #[arg(long, value_name = "NAME")]
-    cluster: Vec<String>,
+    #[command(flatten)]
+    clusters: Choice,
     /// Only this spec, such as InferencePool/models/llama; may be given several times.
     #[arg(long, value_name = "UNIT", value_parser = parse_unit)]
     only: Vec<String>,
@@ -53,8 +53,8 @@ struct Found {
 pub(super) fn run(context: &Context, args: &Args) -> Result<u8, Failure> {
     let session = Session::open(context)?;
     let installation = session.state.installation()?.unwrap_or_default();
-    let (sync, cluster, only) = (args.sync.clone(), args.cluster.clone(), args.only.clone());
-    let ready = session.prepare(&Selection { sync, cluster, only, full: false }, &installation)?;
+    let (sync, clusters, only) = (args.sync.clone(), args.clusters.clone(), args.only.clone());
+    let ready = session.prepare(&Selection { sync, clusters, only, full: false }, &installation)?;
     let (mut codes, mut found) = (ready.codes, Vec::new());
     for Prepared { order, wanted, .. } in &ready.rounds {
         for (name, cluster) in &order.clusters {

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use gatewright_engine::error::Chain;
 use gatewright_engine::plan::restore::{Change, Deed, candidates};
 
+use super::choice::Choice;
 use super::plan::show;
 use super::session::{Prepared, Session, is_chosen};
 use super::sync::{How, round_back};
@@ -30,9 +31,8 @@ pub(super) struct Args {
     /// The round, as `history` and reports name it, or how its name begins.
     #[arg(value_name = "RUN")]
     run: Option<String>,
-    /// Only on this cluster; may be given several times.
-    #[arg(long, value_name = "NAME")]
-    cluster: Vec<String>,
+    #[command(flatten)]
+    clusters: Choice,
     /// Show what would be done, and change nothing.
     #[arg(long)]
     dry_run: bool,
@@ -52,7 +52,8 @@ pub(super) fn run(context: &Context, args: &Args) -> Result<u8, Failure> {
         wait_for(&session, &vault, run)?;
     }
     let recorded = runs::read(&vault, run)?;
-    let prepared = prepare(&session, run, recorded, &args.cluster)?;
+    let chosen = args.clusters.names(&session.config.settings.clusters, |name| recorded.contains_key(name))?;
+    let prepared = prepare(&session, run, recorded, &chosen)?;
     let plan = session.round(&prepared, Mode::Plan);
     if args.dry_run || !plan.has_changes() {
         show(context, &plan, args.how.format, false);

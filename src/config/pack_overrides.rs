@@ -6,7 +6,7 @@ use gatewright_engine::error::Chain;
 use gatewright_engine::selector::ClusterSelector;
 use serde_json::{Value, json};
 
-use super::settings::{PackOverride, PackSettings, Settings};
+use super::settings::{ClusterSettings, PackOverride, PackSettings, Settings};
 use super::{authorities, did_you_mean};
 use crate::basics::paths::Paths;
 
@@ -78,13 +78,14 @@ pub(super) fn with_authorities(packs: &mut Value, texts: &BTreeMap<&'static str,
 }
 
 /// Returns what is wrong with an entry, with the path below it.
-fn mistakes<T>(entry: &PackOverride, known: &BTreeMap<String, T>) -> Vec<(Vec<String>, String)> {
+fn mistakes(entry: &PackOverride, known: &BTreeMap<String, ClusterSettings>) -> Vec<(Vec<String>, String)> {
     let mut found = Vec::new();
     if entry.clusters.is_none() && entry.classes.is_none() {
         let message = "it is for all clusters and classes (name some of them, or say it in packs)";
         found.push((Vec::new(), message.to_owned()));
     }
-    if entry.clusters.as_ref().is_some_and(ClusterSelector::is_empty) {
+    let selects = |selector: &ClusterSelector| known.iter().any(|(name, it)| selector.selects(name, &it.labels));
+    if entry.clusters.as_ref().is_some_and(|selector| selector.names.is_none() && !selects(selector)) {
         let message = "it selects no cluster (name some, or select them by matchLabels)";
         found.push((vec!["clusters".to_owned()], message.to_owned()));
     }

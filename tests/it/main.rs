@@ -16,6 +16,7 @@ mod accepted;
 mod aliases;
 mod blame;
 mod browser;
+mod choice;
 mod cluster_kube;
 mod commands;
 mod config;

@@ -13,6 +13,7 @@ use gatewright_engine::tree::Tree;
 use gatewright_engine::unit::Rendering;
 
 use super::{Prepared, Ready, Selection, Session, is_chosen, stopped};
+use crate::cli::choice::Choice;
 use crate::cli::{EXIT_FAILED, Failure, check_names};
 use crate::config::did_you_mean;
 use crate::config::settings::SyncSettings;
@@ -37,6 +38,7 @@ impl Session<'_> {
     /// Reads the sources of all syncs that a command is about. One that cannot be read is told and left out, so that
     /// the others go on.
     pub(in crate::cli) fn prepare(&self, selection: &Selection, installation: &str) -> Result<Ready, Failure> {
+        let selection = &self.resolved(selection)?;
         let syncs = self.syncs(selection)?;
         let mut ready = Ready::default();
         let (siblings, chosen) = (self.sibling_syncs(&syncs, selection), (selection, installation));
@@ -108,7 +110,7 @@ impl Session<'_> {
     fn sibling_syncs<'b>(&'b self, syncs: &Syncs<'_>, selection: &Selection) -> Syncs<'b> {
         let clusters: BTreeSet<&str> =
             syncs.values().flat_map(|sync| self.config.clusters_of(sync).into_keys()).collect();
-        let is_shared = |name: &str| clusters.contains(name) && is_chosen(&selection.cluster, name);
+        let is_shared = |name: &str| clusters.contains(name) && is_chosen(&selection.clusters.named, name);
         let shares = |sync: &SyncSettings| self.config.clusters_of(sync).into_keys().any(is_shared);
         let others = self.config.settings.syncs.iter().filter(|(name, _)| !syncs.contains_key(name.as_str()));
         others.filter(|(_, sync)| shares(sync)).map(|(name, sync)| (name.as_str(), sync)).collect()
@@ -128,7 +130,7 @@ impl Session<'_> {
         let renderings = Arc::new(renderings);
         let want = |cluster: ClusterFacts| (cluster.name.clone(), Want::later(&renderings, snapshot, &cluster));
         let clusters = facts_of(&self.config, settings).into_iter();
-        clusters.filter(|cluster| is_chosen(&selection.cluster, &cluster.name)).map(want).collect()
+        clusters.filter(|cluster| is_chosen(&selection.clusters.named, &cluster.name)).map(want).collect()
     }
 
     /// Limits the rounds to the units that were asked for; each must be somewhere.
@@ -185,6 +187,16 @@ impl Session<'_> {
         order.clusters.keys().map(of).collect()
     }
 
+    /// Returns what was selected, with the names of the clusters that patterns and labels mean.
+    fn resolved(&self, selection: &Selection) -> Result<Selection, Failure> {
+        let settings = &self.config.settings;
+        let is_named = |name: &String| selection.sync.as_ref().is_none_or(|wanted| wanted == name);
+        let syncs: Vec<_> = settings.syncs.iter().filter(|(name, _)| is_named(name)).map(|(_, sync)| sync).collect();
+        let is_meant = |name: &str| syncs.iter().any(|sync| self.config.clusters_of(sync).contains_key(name));
+        let names = selection.clusters.names(&settings.clusters, is_meant)?;
+        Ok(Selection { clusters: Choice::of_names(&names), ..selection.clone() })
+    }
+
     /// Returns the syncs that a command is about: by name, and by the clusters that they select.
     fn syncs(&self, selection: &Selection) -> Result<Syncs<'_>, Failure> {
         let settings = &self.config.settings;
@@ -197,7 +209,7 @@ impl Session<'_> {
         let named = settings.syncs.iter().filter(|(name, _)| is_named(name));
         let mut syncs: Syncs<'_> = named.map(|(name, sync)| (name.as_str(), sync)).collect();
         let selects = |sync: &SyncSettings, cluster: &str| self.config.clusters_of(sync).contains_key(cluster);
-        for cluster in &selection.cluster {
+        for cluster in &selection.clusters.named {
             check_names("cluster", [cluster], &settings.clusters)?;
             if !syncs.values().any(|sync| selects(sync, cluster)) {
                 let who = selection
@@ -207,7 +219,7 @@ impl Session<'_> {
                 return Err(Failure::usage(format!("{who} cluster {cluster:?}")));
             }
         }
-        let wanted = &selection.cluster;
+        let wanted = &selection.clusters.named;
         syncs.retain(|_, sync| wanted.is_empty() || wanted.iter().any(|cluster| selects(sync, cluster)));
         Ok(syncs)
     }
@@ -239,7 +251,7 @@ impl Session<'_> {
         Order {
             sync: name.to_owned(),
             settings: sync.clone(),
-            clusters: self.clusters(sync, &selection.cluster),
+            clusters: self.clusters(sync, &selection.clusters.named),
             kinds: self.kinds().clone(),
             installation: installation.to_owned(),
             mode: Mode::Plan,

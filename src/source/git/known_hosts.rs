@@ -11,6 +11,7 @@ use base64::prelude::{BASE64_STANDARD, BASE64_STANDARD_NO_PAD};
 use sha2::{Digest, Sha256};
 
 use super::address::Host;
+use crate::basics::glob::fits;
 
 /// The port that a name without a port stands for.
 const SSH_PORT: u16 = 22;
@@ -128,17 +129,6 @@ fn matches(patterns: &str, name: &str) -> bool {
     let fits = |pattern: &str| fits(pattern.to_ascii_lowercase().as_bytes(), name.as_bytes());
     let is_negated = patterns.split(',').filter_map(|pattern| pattern.strip_prefix('!')).any(fits);
     !is_negated && patterns.split(',').any(|pattern| !pattern.starts_with('!') && fits(pattern))
-}
-
-/// Compares with a pattern in which `*` stands for anything and `?` for one character.
-fn fits(pattern: &[u8], name: &[u8]) -> bool {
-    match (pattern, name) {
-        ([], []) => true,
-        ([b'*', rest @ ..], _) => (0..=name.len()).any(|skipped| fits(rest, &name[skipped..])),
-        ([b'?', rest @ ..], [_, after @ ..]) => fits(rest, after),
-        ([wanted, rest @ ..], [found, after @ ..]) => wanted == found && fits(rest, after),
-        ([], _) | (_, []) => false,
-    }
 }
 
 /// Compares with a hashed name: the salt and the HMAC-SHA1 of the name, in base64.

@@ -209,6 +209,13 @@ fn what_would_move_by_it_does_not_go_back() {
     site.run(&["release", "Gateway/x/none"]).exits(64).complains("is in no source of these syncs");
 }
 
+#[test]
+fn in_a_directory_there_is_no_deployer() {
+    let desk = Desk::quickstart("gatewright.yaml");
+    let run = desk.run(&["release", "Gateway/infra/edge", "--yes"]);
+    run.exits(64).complains("goes to directories alone, and no deployer can have it back there");
+}
+
 /// Whoever means no and writes it in another way would see the Gateway changed.
 #[test]
 fn what_is_neither_yes_nor_no_holds_the_gateway() {
