@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;
+use std::time::Duration;
 
 use gatewright_engine::yaml;
 use serde_json::{Value, json};
@@ -161,6 +162,37 @@ struct Fleet {
     before: BTreeMap<String, Identity>,
 }
 
+/// Returns all objects once the controllers of the cluster have made what they make of them: pods, and as many as
+/// autoscalers want at least, which look only now and then.
+fn settled(site: &Site) -> BTreeMap<String, Identity> {
+    let mut before = BTreeMap::new();
+    for _ in 0..60 {
+        let now = identities(site.server, &site.name);
+        if now == before && is_scaled(site) {
+            return now;
+        }
+        before = now;
+        std::thread::sleep(Duration::from_secs(2));
+    }
+    before
+}
+
+/// Tells whether every Deployment has the replicas that its autoscaler wants at least.
+fn is_scaled(site: &Site) -> bool {
+    let list = |kind: &str| -> Vec<Value> {
+        let list: Value = serde_json::from_str(&site.kubectl(&["get", kind, "-o", "json"])).expect("it is JSON");
+        list["items"].as_array().cloned().unwrap_or_default()
+    };
+    let replicas = |deployment: &Value| deployment["spec"]["replicas"].as_u64().unwrap_or(1);
+    let of = |deployment: Value| (deployment["metadata"]["name"].clone(), replicas(&deployment));
+    let deployments: Vec<(Value, u64)> = list("deployments").into_iter().map(of).collect();
+    list("hpa").iter().all(|scaler| {
+        let target = &scaler["spec"]["scaleTargetRef"]["name"];
+        let least = scaler["spec"]["minReplicas"].as_u64().unwrap_or(1);
+        deployments.iter().filter(|(name, _)| name == target).all(|(_, replicas)| *replicas == 0 || *replicas >= least)
+    })
+}
+
 impl Fleet {
     fn deployed(release: Release) -> Self {
         let server: &'static ApiServer = Box::leak(Box::new(ApiServer::with_controllers()));
@@ -174,7 +206,7 @@ impl Fleet {
         let controller = Controller::start(server, release, &[&site.name]);
         controller.settle();
         assert_eq!(controller.failures(), Vec::<String>::new());
-        let before = identities(server, &site.name);
+        let before = settled(&site);
         assert_eq!(before.keys().filter(|key| key.starts_with("Deployment/")).count(), NUMBER);
         Self { site, all, controller, before }
     }

@@ -79,6 +79,32 @@ fn autoscalers_and_budgets_of_an_adopted_gateway_live() {
     site.sync().exits(0).says("no changes");
 }
 
+/// Whose label says that it is the controller's is deleted by it, and made by us, until somebody decides.
+#[test]
+fn a_budget_that_it_deletes_again_and_again_is_named_in_the_third_round() {
+    let (site, controller) = looked_after("specs: apply, unclaimed: apply");
+    want(&site, "edge", &json!({"kube": {}}));
+    let labels = json!({"gateway.networking.k8s.io/gateway-name": "edge"});
+    let metadata = json!({"name": "own", "namespace": site.name, "labels": labels});
+    let spec = json!({"minAvailable": 1, "selector": {"matchLabels": {"a": "b"}}});
+    let budget = json!({"apiVersion": "policy/v1", "kind": "PodDisruptionBudget", "metadata": metadata, "spec": spec});
+    site.spec("budget", &budget.to_string());
+    let round = || {
+        let run = site.sync();
+        controller.reconcile_all();
+        run
+    };
+    for _ in 0..2 {
+        let run = round().exits(0).says("create PodDisruptionBudget");
+        assert!(!run.out.contains("again and again"), "{}", run.out);
+    }
+    round()
+        .exits(0)
+        .says("deleted again and again: 3 rounds have made it, with this one; then it is left alone for 1 round");
+    round().exits(1).says("3 rounds have made it, and it is gone each time; the next round makes it again");
+    assert_eq!(controller.deletions().len(), 3);
+}
+
 fn addresses(site: &Site) -> Vec<Value> {
     let all = site.get("gateway/edge")["status"]["addresses"].as_array().cloned().unwrap_or_default();
     all.into_iter().map(|address| address["value"].clone()).collect()

@@ -15,6 +15,7 @@ use crate::diff::{Difference, differences};
 use crate::live::Live;
 use crate::marks::{FIELD_MANAGER, Owner};
 use crate::object::Object;
+use crate::text::count;
 use crate::unit::Unit;
 use crate::unit::generated::Generated;
 
@@ -95,7 +96,14 @@ impl Decision<'_> {
             Some(NamespaceState::Terminating) => return Err(Reason::NamespaceTerminating(namespace.clone())),
             Some(NamespaceState::Absent | NamespaceState::Present) | None => {}
         }
-        Ok(self.step(object, Action::Create, Vec::new()))
+        let remade = self.inputs.policies.conflicts.fights.remade(object.id());
+        let note = remade.map(|(times, rest)| {
+            let rest = count(rest as usize, "round");
+            format!(
+                "deleted again and again: {times} rounds have made it, with this one; then it is left alone for {rest}"
+            )
+        });
+        Ok(Step { note, ..self.step(object, Action::Create, Vec::new()) })
     }
 
     fn change(&self, object: &Object, live: &Live) -> Result<Step, Reason> {

@@ -84,6 +84,13 @@ impl Fights {
         Some((fight.corrections, fight.rest - 1))
     }
 
+    /// Says of an object that is about to be made, and that somebody has deleted each time, how often it was made then, and
+    /// for how many rounds it is left alone after that; `None` if that is no fight.
+    pub(crate) fn remade(&self, id: &ObjectId) -> Option<(u32, u32)> {
+        let corrections = self.corrections(id, &made());
+        (corrections >= FIGHT).then_some((corrections, rest(corrections)))
+    }
+
     /// Says of a difference that is about to be corrected that it is a fight, if it is one.
     pub(super) fn named(&self, id: &ObjectId, difference: &Difference) -> Option<FieldVerdict> {
         let corrections = self.corrections(id, difference);
