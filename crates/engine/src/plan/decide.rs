@@ -103,7 +103,8 @@ impl Decision<'_> {
                 "deleted again and again: {times} rounds have made it, with this one; then it is left alone for {rest}"
             )
         });
-        Ok(Step { note, ..self.step(object, Action::Create, Vec::new()) })
+        let step = self.step(object, Action::Create, Vec::new());
+        Ok(Step { note: note.or_else(|| step.note.clone()), ..step })
     }
 
     fn change(&self, object: &Object, live: &Live) -> Result<Step, Reason> {

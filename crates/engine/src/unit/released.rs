@@ -49,7 +49,7 @@ impl Released {
         let message = format!("{MANAGED_ANNOTATION} leaves it to {}", self.deployer.manager);
         let release =
             format!("`gatewright release {}` hands it back; until then keep the document, for without it", id.path());
-        let hint = format!("{release} all of it is pruned");
+        let hint = format!("{release} what was made for it is pruned");
         Problem::warning(self.place.clone(), message).about(id.clone()).hint(hint)
     }
 
