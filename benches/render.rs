@@ -161,12 +161,11 @@ fn least<T>(rounds: usize, mut work: impl FnMut() -> T) -> f64 {
     milliseconds / f64::from(runs)
 }
 
-fn ready<'a>(specs: &'a spec::Specs, packs: &'a Packs) -> Vec<Box<Resolved<'a>>> {
-    let resolutions =
-        resolve(specs, packs, &Assignment::default()).into_iter().filter_map(|(_, resolution)| match resolution {
-            Resolution::Ready(resolved) => Some(resolved),
-            Resolution::NotOurs { .. } | Resolution::Broken(_) => None,
-        });
+fn ready<'a>(specs: &'a spec::Specs, packs: &'a Packs, none: &'a Assignment) -> Vec<Box<Resolved<'a>>> {
+    let resolutions = resolve(specs, packs, none).into_iter().filter_map(|(_, resolution)| match resolution {
+        Resolution::Ready(resolved) => Some(resolved),
+        Resolution::NotOurs { .. } | Resolution::Broken(_) => None,
+    });
     resolutions.collect()
 }
 
@@ -197,7 +196,8 @@ fn main() {
     let texts: Vec<String> = objects.iter().map(|object| yaml::to_string(object.body())).collect();
 
     let specs = Source::load(&tree, &packs, None).specs;
-    let resolved = ready(&specs, &packs);
+    let none = Assignment::default();
+    let resolved = ready(&specs, &packs, &none);
     let value = |resolved: &Resolved<'_>| match unit::values(resolved, &unit::subject(resolved, &options)) {
         Ok(Provision::Values(values)) => Some(values),
         Ok(Provision::SelfManaged | Provision::PassThrough(_)) | Err(_) => None,

@@ -5,9 +5,11 @@ mod apply;
 mod approve;
 mod check;
 mod choice;
+mod clusters;
 mod config;
 mod defaults;
 mod destroy;
+mod elsewhere;
 mod explain;
 mod git_fetch;
 mod history;
@@ -102,6 +104,7 @@ enum Command {
     Explain(explain::Args),
     Defaults(defaults::Args),
     Status(status::Args),
+    Clusters(clusters::Args),
     Tree(tree::Args),
     History(history::Args),
     #[command(subcommand)]
@@ -232,6 +235,7 @@ impl Context {
             Command::Explain(args) => explain::run(&self, &args),
             Command::Defaults(args) => defaults::run(&self, &args),
             Command::Tree(args) => tree::run(&self, &args),
+            Command::Clusters(args) => clusters::run(&self, &args),
             Command::Status(args) => status::run(&self, &args),
             Command::History(args) => history::run(&self, &args),
             Command::Report(args) => report::run(&self, &args),

@@ -7,6 +7,7 @@ pub mod directory;
 pub mod exec;
 pub mod kube;
 pub mod kubeconfig;
+pub mod right;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::error::Error as StdError;
@@ -19,6 +20,8 @@ use gatewright_engine::object::{Gvk, Object, ObjectId};
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
+
+use crate::cluster::right::Right;
 
 /// The condition that must be true on the cluster for a write to happen.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -78,7 +81,7 @@ pub struct Record {
     pub version: String,
 }
 
-/// Which objects of a kind a look is about; without any limit all of them.
+/// The objects of a kind that a look is about; without any limit all of them.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Range<'a> {
     /// Only those with this label.
@@ -87,7 +90,7 @@ pub struct Range<'a> {
     pub namespace: Option<&'a str>,
 }
 
-/// Which objects a question about health is about.
+/// The objects that a question about health is about.
 #[derive(Clone, Copy, Debug)]
 pub struct Search<'a> {
     /// The namespace of the objects.
@@ -194,6 +197,16 @@ pub trait Cluster: Send + Sync {
     /// namespace. Nothing is tried for it.
     async fn may_apply(&self, kinds: &BTreeSet<Gvk>, _namespace: Option<&str>) -> Result<BTreeSet<Gvk>, ClusterError> {
         Ok(kinds.clone())
+    }
+
+    /// Returns those of some rights that the credentials lack. Nothing is tried for it.
+    async fn lacking(&self, _rights: &BTreeSet<Right>) -> Result<BTreeSet<Right>, ClusterError> {
+        Ok(BTreeSet::new())
+    }
+
+    /// Returns the version of Kubernetes, such as `v1.35.0`; `None`, where none runs.
+    async fn version(&self) -> Result<Option<String>, ClusterError> {
+        Ok(None)
     }
 
     /// Reads what the cluster says about the kinds of a version (`OpenAPI` 3); `None` if it says nothing.

@@ -9,6 +9,7 @@ mod authorities;
 pub(crate) mod conflicts;
 pub mod environment;
 pub(crate) mod examine;
+pub mod folders;
 mod pack_overrides;
 pub mod packs;
 pub mod settings;
@@ -24,7 +25,7 @@ use gatewright_engine::error::Chain;
 use gatewright_engine::pack::{PackError, Packs};
 use gatewright_engine::problem::{Place, Problem};
 use gatewright_engine::schema::Schema;
-use gatewright_engine::text::digest;
+use gatewright_engine::text::{digest, listed};
 use gatewright_engine::yaml::{self, Node};
 use serde_json::{Value, json};
 
@@ -33,6 +34,7 @@ use crate::cluster::kubeconfig::StandardLookup;
 use crate::history::journal;
 use crate::inventory::hmac::Key;
 use environment::Environment;
+use folders::Folders as ClusterFolders;
 use pack_overrides::Entry;
 use packs::{Folders, PackConfig, UnusablePack};
 use settings::{ClusterSettings, Settings, SyncSettings};
@@ -65,6 +67,8 @@ pub struct Config {
     pack_overrides: Vec<Entry>,
     /// The packs that are read from folders.
     pack_folders: Folders,
+    /// The clusters that were found in folders.
+    cluster_folders: ClusterFolders,
 }
 
 /// A configuration that cannot be used: all that is wrong with it.
@@ -96,6 +100,7 @@ pub fn parse(file: &Path, text: &str, environment: &Environment) -> Result<Confi
     let mut problems = environment.apply(&mut settings);
     let base = std::path::absolute(file).ok().and_then(|path| path.parent().map(Path::to_owned)).unwrap_or_default();
     let paths = Paths { base, credentials: environment.credentials.clone() };
+    let cluster_folders = reader.cluster_folders(&root, &mut settings, &paths)?;
     problems.extend(validate::validate(&reader, &root, &mut settings, &paths, environment));
     let authorities = authorities::read_all(&mut settings.packs, &paths, |name, error| {
         let place = reader.place(&root, &["packs", name, "xds", "tls"]);
@@ -133,6 +138,7 @@ pub fn parse(file: &Path, text: &str, environment: &Environment) -> Result<Confi
         authorities,
         pack_overrides,
         pack_folders,
+        cluster_folders,
     };
     match config.packs() {
         Err(UnusablePack { source: PackError::Rules(problems), .. }) => Err(ConfigError::Problems(problems)),
@@ -157,11 +163,9 @@ pub fn did_you_mean<'a>(written: &str, known: impl Iterator<Item = &'a str> + Cl
     if let Some(near) = suggest(written, known.clone()) {
         return format!("did you mean {near:?}?");
     }
-    let names: Vec<&str> = known.clone().take(MOST_NAMES).collect();
-    match (names.as_slice(), known.count().saturating_sub(MOST_NAMES)) {
-        ([], _) => "there are none".to_owned(),
-        (names, 0) => format!("there are: {}", names.join(", ")),
-        (names, more) => format!("there are: {} and {more} more", names.join(", ")),
+    match listed(known, MOST_NAMES) {
+        names if names.is_empty() => "there are none".to_owned(),
+        names => format!("there are: {names}"),
     }
 }
 
@@ -201,6 +205,23 @@ impl Reader {
         })
     }
 
+    /// Reads the folders of clusters, and adds what is in them to the settings. Without the list nothing else of the
+    /// clusters can be checked: a sync would seem to select none.
+    fn cluster_folders(
+        &self,
+        root: &Node,
+        settings: &mut Settings,
+        paths: &Paths,
+    ) -> Result<ClusterFolders, ConfigError> {
+        for folder in &mut settings.cluster_folders {
+            *folder = plain(&paths.base.join(&*folder));
+        }
+        let place = |index: usize| self.place(root, &["clusterFolders", &index.to_string()]);
+        let found = ClusterFolders::read(&settings.cluster_folders, place).map_err(ConfigError::Problems)?;
+        let twice = found.join(settings, |name| self.place(root, &["clusters", name]));
+        if twice.is_empty() { Ok(found) } else { Err(ConfigError::Problems(twice)) }
+    }
+
     /// Returns the place of a field, or of the nearest thing around it that exists.
     fn place(&self, root: &Node, path: &[&str]) -> Place {
         let deepest = (0..=path.len()).rev().find_map(|end| root.at(path[..end].iter().copied()));
@@ -228,6 +249,36 @@ impl Config {
     /// Returns the clusters that a sync selects, by name.
     pub fn clusters_of(&self, sync: &SyncSettings) -> BTreeMap<&str, &ClusterSettings> {
         self.settings.clusters_of(sync)
+    }
+
+    /// Reads the folders of clusters again, and nothing else; `None` if they hold the same clusters as before.
+    pub(crate) fn with_folders_read_again(&self) -> Result<Option<Self>, ConfigError> {
+        let reader = Reader { file: self.file.to_string_lossy().into() };
+        let mut new = self.clone();
+        self.cluster_folders.leave(&mut new.settings);
+        let found = reader.cluster_folders(&self.root, &mut new.settings, &Paths::default())?;
+        if found.clusters == self.cluster_folders.clusters {
+            return Ok(None);
+        }
+        new.cluster_folders = found;
+        let mut problems = validate::validate_selections(&reader, &self.root, &new.settings);
+        pack_overrides::check_selections(&new.settings, |path, message| {
+            problems.push(Problem::file(reader.place(&self.root, path), message));
+        });
+        if problems.is_empty() { Ok(Some(new)) } else { Err(ConfigError::Problems(problems)) }
+    }
+
+    /// Returns the clusters that were found in folders.
+    pub(crate) fn found_in_folders(&self) -> &ClusterFolders {
+        &self.cluster_folders
+    }
+
+    /// Returns where a cluster is configured: in the file, or by a kubeconfig in a folder.
+    pub(crate) fn place_of_cluster(&self, name: &str) -> Place {
+        match self.cluster_folders.clusters.get(name) {
+            Some(cluster) => Place::file(cluster.file.to_string_lossy()),
+            None => self.place(&["clusters", name]),
+        }
     }
 
     /// Returns the file as it was parsed, for the places of settings.

@@ -1,8 +1,9 @@
 //! The daemon: sources polled, rounds on schedule, signals obeyed.
 //!
 //! A *generation* is everything that runs under one configuration. SIGHUP reads the file again: if it is good, the
-//! generation is stopped as it would be at the end, and the next one takes over; if not, nothing changes. Between a
-//! source and a sync goes only the news that there is something new; what a round sees it reads itself.
+//! generation is stopped as it would be at the end, and the next one takes over; if not, nothing changes. So it is when
+//! the clusters in a folder have changed, but then nothing else is read again. Between a source and a sync goes only the
+//! news that there is something new; what a round sees it reads itself.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -34,6 +35,7 @@ use crate::process::service::{Notifier, Progress, Signal, SignalError, Signals, 
 use crate::reconcile::aliases::Aliases;
 use crate::reconcile::fleet;
 use crate::reconcile::model::Order;
+use crate::reconcile::rollout::Rollout;
 use crate::report::Mode;
 use crate::schedule::drive::drive;
 use crate::schedule::timer::Timer;
@@ -43,10 +45,12 @@ use crate::source::cache::{SourceCache, Trouble};
 use crate::state::{State, StateError};
 use crate::webhooks;
 
+mod folders;
 mod measure;
 mod rounds;
 mod sources;
 
+use folders::FolderWatch;
 use rounds::{Sibling, Sync};
 use sources::{SourceCaches, Troubles};
 
@@ -146,11 +150,24 @@ async fn obey(
     signals: &mut Signals,
     reload: &Reload<'_>,
 ) {
+    let mut folders = FolderWatch::default();
     loop {
-        match signals.next().await {
-            Signal::Stop => break,
-            Signal::Reload => generation = replace(generation, host, shared, reload).await,
-        }
+        let config = Arc::clone(&generation.config);
+        let read = tokio::select! {
+            biased;
+            signal = signals.next() => match signal {
+                Signal::Stop => break,
+                Signal::Reload => {
+                    host.notifier.reloading();
+                    reload()
+                }
+            },
+            config = folders.changed(&config, &shared.metrics) => {
+                host.notifier.reloading();
+                Ok(config)
+            }
+        };
+        generation = replace(generation, host, shared, read).await;
     }
     info!("stops");
     shared.readiness.store(false, Ordering::Relaxed);
@@ -183,9 +200,8 @@ async fn serve(config: &Config, shared: &Arc<Shared>, stop: &CancellationToken) 
 }
 
 /// Validates, then swaps; a configuration that is no good changes nothing.
-async fn replace(old: Generation, host: &Host, shared: &Arc<Shared>, reload: &Reload<'_>) -> Generation {
-    host.notifier.reloading();
-    let prepared = reload().and_then(|config| Prepared::new(config, shared).map_err(|error| Chain(&error).to_string()));
+async fn replace(old: Generation, host: &Host, shared: &Arc<Shared>, read: Result<Config, String>) -> Generation {
+    let prepared = read.and_then(|config| Prepared::new(config, shared).map_err(|error| Chain(&error).to_string()));
     let generation = match prepared {
         Ok(prepared) => {
             let (new, config) = (Arc::clone(&prepared.config), Arc::clone(&old.config));
@@ -273,9 +289,10 @@ impl Prepared {
         let clusters: BTreeMap<_, _> = config.settings.clusters.iter().map(build).collect();
         let aliases = Arc::new(Aliases::of(&config, |name| clusters.get(name).cloned()));
         let mut syncs = Vec::new();
+        let fleet = config.settings.fleet();
         let of = |(name, settings): (&String, &SyncSettings)| {
             let marker = Marker { installation: shared.installation.clone(), sync: name.clone() };
-            let renderings = Renderings::new(settings.clone(), Arc::clone(&packs), &packs_key, marker);
+            let renderings = Renderings::new(settings.clone(), Arc::clone(&packs), &packs_key, marker).among(&fleet);
             let renderings = Arc::new(renderings.watched(&shared.progress));
             (name.clone(), Sibling { renderings, slot: caches.slot(&settings.source), source: settings.source.clone() })
         };
@@ -283,11 +300,15 @@ impl Prepared {
         for (name, settings) in &config.settings.syncs {
             let schedule =
                 Schedule::parse(&settings.schedule).map_err(|error| DaemonError::Schedule(name.clone(), error))?;
+            let selected = config.clusters_of(settings);
+            let of_sync = selected.keys().map(|name| ((*name).to_owned(), Arc::clone(&clusters[*name]))).collect();
+            let rollout = Rollout::of((name, settings), &selected, &of_sync, false, &shared.state);
             // Each cluster has rounds of its own, so that one that is slow or down never delays the others.
             for cluster in facts_of(&config, settings) {
                 let target = [(cluster.name.clone(), Arc::clone(&clusters[&cluster.name]))].into();
                 let order = Order {
                     aliases: Arc::clone(&aliases),
+                    rollout: rollout.clone(),
                     ..order(name, settings, (target, packs.table()), shared, (&archive, &config))
                 };
                 let last = journal::last(&shared.state, name, &cluster.name).map(|report| report.started);
@@ -314,6 +335,7 @@ impl Prepared {
         for (sync, timer) in self.syncs {
             sync.watch(shared);
             let nudges = Arc::new(Notify::new());
+            sync.nudged_by(&nudges);
             by_source.entry(sync.source().to_owned()).or_default().push(Arc::clone(&nudges));
             let (shared, stop, slot) = (Arc::clone(shared), stop.clone(), self.caches.slot(sync.source()));
             tasks.spawn(async move {
@@ -353,6 +375,7 @@ fn order(
         cause: None,
         undo: None,
         aliases: Arc::default(),
+        rollout: None,
     }
 }
 

@@ -3,8 +3,10 @@
 //! [`fleet`] runs one round of a sync over all its clusters, `round` does it on one of them: it looks ([`observe`], with
 //! `cache` from the last round), plans (the engine), writes the inventory ahead, carries out (`apply`) and waits
 //! (`wait`). `drift` compares with a cluster that somebody else looks after, and writes nothing. `aliases` finds
-//! clusters that answer by two names, and `release` hands what was adopted back to a deployer. What they hand to each other stands in [`model`]: an order for a fleet, and for each
-//! cluster the settings of its round, which do not change, and the facts, which do.
+//! clusters that answer by two names, `gone` those that are not configured any more, [`rollout`] says whose turn it is where
+//! one cluster gets something before the others, and `release` hands what was adopted back to a deployer. What they hand to
+//! each other stands in [`model`]: an order for a fleet, and for each cluster the settings of its round, which do not
+//! change, and the facts, which do.
 //!
 //! May use `webhooks` and all that stands below it in `ARCHITECTURE.md`.
 
@@ -14,6 +16,7 @@ pub(crate) mod apply;
 pub(crate) mod cache;
 pub(crate) mod drift;
 pub mod fleet;
+pub(crate) mod gone;
 pub(crate) mod health_snapshot;
 mod located;
 mod metadata;
@@ -21,5 +24,6 @@ pub mod model;
 pub mod observe;
 pub mod release;
 pub(crate) mod requests;
+pub mod rollout;
 pub(crate) mod round;
 pub(crate) mod wait;

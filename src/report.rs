@@ -7,6 +7,7 @@ pub mod blast;
 pub mod diff;
 mod exit_code;
 pub mod finding;
+pub(crate) mod folded;
 pub mod form;
 pub mod html;
 pub mod junit;
@@ -34,6 +35,7 @@ use gatewright_engine::plan::drift::history::Baseline;
 use gatewright_engine::plan::guard::Hold;
 use gatewright_engine::plan::saved::SavedStep;
 use gatewright_engine::problem::{Place, Problem};
+use gatewright_engine::text::listed;
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
@@ -66,6 +68,10 @@ pub struct Report {
     /// The reason why there was no round: somebody has suspended the sync.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub suspended: Option<Suspension>,
+    /// The cluster to which a plan would go first, because it replaces pods on several; the others follow once it is
+    /// healthy there.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub first: Option<String>,
     /// The sync.
     pub sync: String,
     /// The source.
@@ -348,11 +354,7 @@ impl fmt::Display for ProblemReport {
 pub fn named(clusters: &[String]) -> String {
     const MOST: usize = 8;
     let word = if clusters.len() == 1 { "cluster" } else { "clusters" };
-    let listed = clusters.iter().take(MOST).map(String::as_str).collect::<Vec<_>>().join(", ");
-    match clusters.len().saturating_sub(MOST) {
-        0 => format!("{word} {listed}"),
-        more => format!("{word} {listed} and {more} more"),
-    }
+    format!("{word} {}", listed(clusters, MOST))
 }
 
 /// Returns what reports say of each cluster, with its name.

@@ -33,7 +33,7 @@ struct Args {
     /// The programs that are measured, with commas.
     #[arg(long, value_delimiter = ',', value_enum, default_values = ["gatewright", "kubectl", "helm", "flux", "sender"])]
     peers: Vec<Peer>,
-    /// Which steps are carried out, in their order, with commas; each needs the ones before it.
+    /// The steps that are carried out, in their order, with commas; each needs the ones before it.
     #[arg(long, value_delimiter = ',', value_enum, default_values = ["first", "same", "report", "estimate", "drift", "prune"])]
     steps: Vec<Step>,
     /// Another gatewright than the one that belongs to this bench.

@@ -1,18 +1,25 @@
 //! `gatewright approve`.
 
-use gatewright_engine::plan::guard::token;
-use jiff::SignedDuration;
+use std::collections::BTreeMap;
 
-use super::{Context, Failure, print};
+use gatewright_engine::plan::guard::token;
+use gatewright_engine::text::count;
+use jiff::{SignedDuration, Timestamp};
+
+use super::choice::Choice;
+use super::session::question;
+use super::{Context, EXIT_FAILED, Failure, complain, print};
 use crate::basics::duration::Period;
 use crate::history::approvals::{Approval, Asked, GIVEN, given, waiting};
+use crate::report::named;
 use crate::state::State;
 
 /// Let steps go ahead that a guard holds: exactly those that were printed with the token, and nothing else.
 ///
 /// A plan or a round that holds something prints a token. It stands for the sync, the cluster, the guard and every step
-/// that is held; one deletion more, and it is another token. The next round of the sync, by the daemon or by `sync`,
-/// takes the steps and uses the approval up. Without a token, what waits is listed.
+/// that is held; one deletion more, and it is another token. Where the same steps wait on several clusters one token is
+/// printed for all of them, and --cluster and -l say for which it counts. The next round of the sync, by the daemon or
+/// by `sync`, takes the steps and uses the approval up. Without a token, what waits is listed.
 ///
 /// Nothing is changed by this command but the state directory, so that it works beside a running daemon.
 ///
@@ -22,6 +29,14 @@ pub(super) struct Args {
     /// A token that a plan or a round has printed, with dashes or without; may be several.
     #[arg(value_name = "TOKEN")]
     tokens: Vec<String>,
+    /// Approve everything that waits, once it was shown.
+    #[arg(long, conflicts_with = "tokens")]
+    all: bool,
+    /// With --all: do not ask.
+    #[arg(long, short, requires = "all")]
+    yes: bool,
+    #[command(flatten)]
+    clusters: Choice,
     /// The reason, for the record.
     #[arg(long, value_name = "TEXT")]
     reason: Option<String>,
@@ -30,44 +45,93 @@ pub(super) struct Args {
     period: Period,
 }
 
+/// The same steps of one sync, on the clusters where they wait.
+type Group<'a> = Vec<&'a Asked>;
+
 /// Runs the command.
 pub(super) fn run(context: &Context, args: &Args) -> Result<u8, Failure> {
     let config = context.load()?;
     context.log_quietly(&config)?;
     let state = State::open(&config.state_dir);
-    let waiting = waiting(&state);
-    if args.tokens.is_empty() {
-        list(context, &state, &waiting);
+    let chosen = args.clusters.names(&config.settings.clusters, |_| true)?;
+    let mut waiting = waiting(&state);
+    waiting.retain(|asked| chosen.is_empty() || chosen.contains(&asked.cluster));
+    let now = context.clock.now();
+    if args.tokens.is_empty() && !args.all {
+        list(&given(&state, now), &waiting);
         return Ok(0);
     }
-    let wanted: Vec<&Asked> = args.tokens.iter().map(|text| find(text, &waiting)).collect::<Result<_, _>>()?;
-    let now = context.clock.now();
     let until = SignedDuration::try_from(args.period.0).ok().and_then(|period| now.checked_add(period).ok());
     let until = until.ok_or_else(|| Failure::usage("--for is too long"))?;
-    for asked in wanted {
-        let approval = Approval {
-            token: asked.token.clone(),
-            sync: asked.sync.clone(),
-            cluster: asked.cluster.clone(),
-            hold: asked.hold.clone(),
-            reason: args.reason.clone(),
-            given: now,
-            until,
-        };
-        GIVEN.write(&state, &[&approval.token], &approval)?;
-        let until = until.strftime("%F %H:%M UTC");
-        print(&format!("approved until {until}, for the next round:\n{}", described(asked)));
+    let wanted: Vec<&Asked> = if args.all {
+        waiting.iter().collect()
+    } else {
+        let found: Vec<Group<'_>> = args.tokens.iter().map(|text| find(text, &waiting)).collect::<Result<_, _>>()?;
+        found.concat()
+    };
+    if args.all && !agrees(args, &wanted)? {
+        complain("gatewright: nothing was approved\n");
+        return Ok(EXIT_FAILED);
+    }
+    for asked in &wanted {
+        give(asked, &state, (args.reason.as_ref(), now, until))?;
+    }
+    let until = until.strftime("%F %H:%M UTC");
+    for group in groups(wanted) {
+        print(&format!("approved until {until}, for the next round:\n{}", described(&group)));
     }
     Ok(0)
 }
 
+/// Shows all that waits and asks for the word; where nobody can be asked it has to be said beforehand.
+fn agrees(args: &Args, wanted: &[&Asked]) -> Result<bool, Failure> {
+    if args.yes || wanted.is_empty() {
+        return Ok(true);
+    }
+    if !question::is_attended() {
+        let message = "--all asks before it approves, and there is no terminal to ask at";
+        return Err(Failure::usage(message).hint("look at what waits with `gatewright approve`, then add --yes"));
+    }
+    let described: String = groups(wanted.to_vec()).iter().map(|group| described(group)).collect();
+    let ask = format!("Approve {}? Only \"yes\" will be accepted: ", count(wanted.len(), "hold"));
+    question::put(&format!("{described}{ask}"));
+    Ok(question::line().trim() == "yes")
+}
+
+fn give(
+    asked: &Asked,
+    state: &State,
+    (reason, given, until): (Option<&String>, Timestamp, Timestamp),
+) -> Result<(), Failure> {
+    let Asked { token, sync, cluster, hold } = asked.clone();
+    let approval = Approval { token, sync, cluster, hold, reason: reason.cloned(), given, until };
+    Ok(GIVEN.write(state, &[&approval.token], &approval)?)
+}
+
+/// Puts together what is the same on several clusters, in the order in which it was found.
+fn groups<'a>(asked: impl IntoIterator<Item = &'a Asked>) -> Vec<Group<'a>> {
+    let (mut groups, mut known) = (Vec::<Group<'a>>::new(), BTreeMap::new());
+    for asked in asked {
+        let group = *known.entry((&asked.sync, asked.fleet_token())).or_insert(groups.len());
+        if group == groups.len() {
+            groups.push(Vec::new());
+        }
+        groups[group].push(asked);
+    }
+    groups
+}
+
 /// Only what was printed can be approved: a slip of the finger must not count later.
-fn find<'a>(text: &str, waiting: &'a [Asked]) -> Result<&'a Asked, Failure> {
+fn find<'a>(text: &str, waiting: &'a [Asked]) -> Result<Group<'a>, Failure> {
     let token = token::parse(text).ok_or_else(|| {
         Failure::usage(format!("{text:?} is no token"))
             .hint("a token looks like k7wm-3xq9-hd2t; without one, what waits is listed")
     })?;
-    let known: Vec<&str> = waiting.iter().map(|asked| asked.token.as_str()).collect();
+    let found: Group<'_> = waiting.iter().filter(|asked| asked.is_meant_by(&token)).collect();
+    if !found.is_empty() {
+        return Ok(found);
+    }
+    let known: Vec<&str> = groups(waiting).iter().map(|group| token_of(group)).collect();
     let message = format!("nothing waits for {token}");
     let hint = match known.as_slice() {
         [] => "nothing waits at all; `gatewright plan` looks again".to_owned(),
@@ -75,24 +139,34 @@ fn find<'a>(text: &str, waiting: &'a [Asked]) -> Result<&'a Asked, Failure> {
             format!("what waits has another token by now: {}; look at it with `gatewright plan`", known.join(", "))
         }
     };
-    let found = waiting.iter().find(|asked| asked.token == token);
-    found.ok_or(Failure { code: super::EXIT_FAILED, message, hint: Some(hint) })
+    Err(Failure { code: EXIT_FAILED, message, hint: Some(hint) })
 }
 
-fn list(context: &Context, state: &State, waiting: &[Asked]) {
-    let approved = given(state, context.clock.now());
-    for asked in waiting {
-        let approval = approved.iter().find(|approval| approval.token == asked.token);
-        let word = approval.map(|approval| format!("  approved until {}", approval.until.strftime("%F %H:%M UTC")));
-        print(&format!("{}{}\n{}", asked.token, word.unwrap_or_default(), described(asked)));
+fn list(approved: &[Approval], waiting: &[Asked]) {
+    for group in groups(waiting) {
+        let is_given = |asked: &&&Asked| approved.iter().any(|approval| approval.token == asked.token);
+        let until = approved.iter().filter(|approval| group.iter().any(|asked| asked.token == approval.token));
+        let until = until.map(|approval| approval.until).min();
+        let on = match group.iter().filter(is_given).count() {
+            number if number == group.len() => String::new(),
+            number => format!(" on {number} of {}", count(group.len(), "cluster")),
+        };
+        let word = until.map(|until| format!("  approved{on} until {}", until.strftime("%F %H:%M UTC")));
+        print(&format!("{}{}\n{}", token_of(&group), word.unwrap_or_default(), described(&group)));
     }
     if waiting.is_empty() {
         print("nothing waits for approval\n");
     }
 }
 
-fn described(asked: &Asked) -> String {
-    let Asked { sync, cluster, hold, .. } = asked;
+/// Returns what is typed to approve a group.
+fn token_of<'a>(group: &[&'a Asked]) -> &'a str {
+    if let [asked] = group { &asked.token } else { group[0].fleet_token() }
+}
+
+fn described(group: &[&Asked]) -> String {
+    let Asked { sync, hold, .. } = group[0];
+    let clusters: Vec<String> = group.iter().map(|asked| asked.cluster.clone()).collect();
     let steps: Vec<String> = hold.steps.iter().map(|step| format!("    {} {}\n", step.action, step.id)).collect();
-    format!("  sync {sync} on cluster {cluster}, guard {}: {}\n{}", hold.guard, hold.message, steps.concat())
+    format!("  sync {sync} on {}, guard {}: {}\n{}", named(&clusters), hold.guard, hold.message, steps.concat())
 }

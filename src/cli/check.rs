@@ -1,6 +1,6 @@
 //! `gatewright check`.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 use gatewright_engine::spec::GATEWAY_API;
@@ -31,8 +31,10 @@ pub(super) fn run(context: &Context, args: &Args) -> Result<u8, Failure> {
     let specs = Specs::load(context, &args.paths, None, false)?;
     let wanted = rendered(&specs);
     let problems = problems(&wanted.iter().map(|(name, it)| (name.as_str(), it.problems.as_slice())).collect());
-    let names: BTreeSet<String> = specs.clusters().map(|cluster| cluster.name).collect();
-    let lost = specs.config.as_ref().map(|_| specs.source.overlays.lost_clusters(&names)).unwrap_or_default();
+    let fleet = specs.config.as_ref().map(|config| config.settings.fleet());
+    let overlays = &specs.source.overlays;
+    let lost =
+        fleet.map(|fleet| [overlays.lost_clusters(&fleet), overlays.lost_rows(&fleet)].concat()).unwrap_or_default();
     let lines = lost.iter().map(ToString::to_string).chain(problems.iter().map(ToString::to_string));
     for line in lines {
         complain(&format!("{line}\n"));

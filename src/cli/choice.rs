@@ -1,14 +1,18 @@
-//! Which clusters a command is about: by name, by pattern and by label, as kubectl has them.
+//! The clusters that a command is about: by name, by pattern and by label, as kubectl has them.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use gatewright_engine::selector::{ClusterSelector, Expression, Operator};
+use gatewright_engine::text::listed;
 
 use super::{Failure, check_names};
 use crate::basics::glob::{fits, is_pattern};
 use crate::config::settings::ClusterSettings;
 
-/// Which clusters; all of them if nothing is said, and what is said must all hold.
+/// The most clusters that a message names.
+const MOST_NAMES: usize = 8;
+
+/// A choice of clusters; all of them if nothing is said, and what is said must all hold.
 #[derive(Clone, Debug, Default, clap::Args)]
 pub(super) struct Choice {
     /// Only these clusters: a name, or a pattern such as 'eu-*'; several with commas between them, or given several times.
@@ -37,6 +41,9 @@ impl Choice {
         known: &BTreeMap<String, ClusterSettings>,
         is_meant: impl Fn(&str) -> bool,
     ) -> Result<Vec<String>, Failure> {
+        if self.is_of_all() {
+            return Ok(Vec::new());
+        }
         let all = || known.keys().filter(|name| is_meant(name)).cloned();
         let mut names: BTreeSet<String> = if self.named.is_empty() { all().collect() } else { BTreeSet::new() };
         for written in &self.named {
@@ -58,17 +65,13 @@ impl Choice {
                 return Err(none("none of the clusters has these labels", of_these.into_iter()));
             }
         }
-        Ok(if self.is_of_all() { Vec::new() } else { names.into_iter().collect() })
+        Ok(names.into_iter().collect())
     }
 }
 
 fn none(message: &str, clusters: impl Iterator<Item = String>) -> Failure {
-    let names: Vec<String> = clusters.take(MOST_NAMES).collect();
-    Failure::usage(message.to_owned()).hint(format!("looked at: {}", names.join(", ")))
+    Failure::usage(message.to_owned()).hint(format!("looked at: {}", listed(clusters, MOST_NAMES)))
 }
-
-/// The most clusters that a message names.
-const MOST_NAMES: usize = 8;
 
 /// Reads labels as kubectl's `--selector`: what stands between commas must all hold.
 fn parse_labels(text: &str) -> Result<ClusterSelector, String> {
@@ -92,9 +95,9 @@ fn requirements(text: &str) -> Vec<&str> {
 
 fn requirement(text: &str) -> Result<Expression, String> {
     let one = |value: &str| BTreeSet::from([value.trim().to_owned()]);
-    let (key, operator, values) = if let Some((key, values)) = listed(text, " notin ") {
+    let (key, operator, values) = if let Some((key, values)) = bracketed(text, " notin ") {
         (key, Operator::NotIn, values)
-    } else if let Some((key, values)) = listed(text, " in ") {
+    } else if let Some((key, values)) = bracketed(text, " in ") {
         (key, Operator::In, values)
     } else if let Some((key, value)) = text.split_once("!=") {
         (key, Operator::NotIn, one(value))
@@ -115,7 +118,7 @@ fn requirement(text: &str) -> Result<Expression, String> {
 }
 
 /// Reads `key in (a, b)`.
-fn listed<'a>(text: &'a str, word: &str) -> Option<(&'a str, BTreeSet<String>)> {
+fn bracketed<'a>(text: &'a str, word: &str) -> Option<(&'a str, BTreeSet<String>)> {
     let (key, rest) = text.split_once(word)?;
     let values = rest.trim().strip_prefix('(')?.strip_suffix(')')?;
     Some((key, values.split(',').map(|value| value.trim().to_owned()).collect()))

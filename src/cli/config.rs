@@ -42,7 +42,10 @@ pub(super) fn run(context: &Context, args: &Args) -> Result<u8, Failure> {
             print(&format!("{} is valid: {}\n", config.file.display(), counts.join(", ")));
         }
         Args::Show => {
-            let mut shown = serde_json::to_value(settings).map_err(|error| Failure::of(&error))?;
+            let mut settings = settings.clone();
+            // What stands in folders is found there again.
+            config.found_in_folders().leave(&mut settings);
+            let mut shown = serde_json::to_value(&settings).map_err(|error| Failure::of(&error))?;
             shown["stateDir"] = config.state_dir.to_string_lossy().into();
             shown["reports"]["dir"] = config.reports_dir.to_string_lossy().into();
             emit(&yaml::to_string(&without_nulls(shown)));

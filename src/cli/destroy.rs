@@ -6,11 +6,12 @@ use gatewright_engine::plan::policies::MaxDelete;
 use gatewright_engine::text::count;
 use serde_json::json;
 
+use super::elsewhere::Elsewhere;
 use super::plan::show;
 use super::session::{Prepared, Session};
 use super::{Context, EXIT_FAILED, Failure, check_names, complain, print, worst};
 use crate::config::settings::SyncSettings;
-use crate::inventory::store;
+use crate::inventory::{audit, store};
 use crate::report::{ClusterReport, Mode, Report};
 
 /// Delete everything that a sync owns, on all of its clusters or on some.
@@ -18,7 +19,8 @@ use crate::report::{ClusterReport, Mode, Report};
 /// An object goes as in every round: only if the inventory, its mark and its uid agree, and not if it asks to be kept,
 /// was adopted (unless adopt.prune is true) or holds what others have made. What another sync wants is released to it.
 /// The plan is shown first, and the name of the sync must be typed; in a script say --yes. The sync may be gone from the
-/// config file: then --cluster says where.
+/// config file: then --cluster says where. So may the cluster: then --kubeconfig says how to reach it, and it must be the one
+/// that this host has worked on by that name.
 ///
 /// Exit codes: 0 all is gone, 1 failed or cancelled, 3 something is kept or a guard holds it, 4 a cluster was unreachable,
 /// 64 usage or configuration; of several the first of 1, 3, 4, 0.
@@ -30,6 +32,8 @@ pub(super) struct Args {
     /// Only this cluster; may be given several times.
     #[arg(long, value_name = "NAME")]
     cluster: Vec<String>,
+    #[command(flatten)]
+    elsewhere: Elsewhere,
     /// Do not ask.
     #[arg(long, short)]
     yes: bool,
@@ -40,8 +44,9 @@ pub(super) struct Args {
 
 /// Runs the command.
 pub(super) fn run(context: &Context, args: &Args) -> Result<u8, Failure> {
-    let session = Session::open(context)?;
+    let session = args.elsewhere.open(context, &args.cluster)?;
     check_names("cluster", &args.cluster, &session.config.settings.clusters)?;
+    check_gone(&session, args)?;
     let settings = settings(&session, args)?;
     let _lock = session.state.lock()?;
     let nothing = ("nothing".to_owned(), BTreeMap::new());
@@ -66,6 +71,20 @@ pub(super) fn run(context: &Context, args: &Args) -> Result<u8, Failure> {
     session.keep(&report);
     session.send();
     finish(&session, &prepared, &report, args)
+}
+
+/// Refuses a cluster that is gone and on which this host knows nothing of the sync: it could not tell whether a kubeconfig
+/// leads to the one that is meant.
+fn check_gone(session: &Session<'_>, args: &Args) -> Result<(), Failure> {
+    let names = if args.elsewhere.is_said() { args.cluster.as_slice() } else { &[] };
+    match names.iter().find(|name| audit::SEEN.read(&session.state, &[&args.sync, name]).is_none()) {
+        None => Ok(()),
+        Some(name) => {
+            let message = format!("this host does not know what sync {:?} owns on cluster {name:?}", args.sync);
+            Err(Failure::usage(message)
+                .hint("put the cluster into the config file again, and say it without --kubeconfig"))
+        }
+    }
 }
 
 /// Returns the settings of the sync in the config, or what is needed of one that it does not know.
@@ -119,7 +138,8 @@ fn finish(session: &Session<'_>, prepared: &Prepared, report: &Report, args: &Ar
             audit.forget()?;
         }
     }
-    if session.config.settings.syncs.contains_key(&args.sync) {
+    let is_gone = args.elsewhere.is_said();
+    if session.config.settings.syncs.contains_key(&args.sync) && !is_gone {
         complain(&format!(
             "gatewright: sync {:?} is still configured, and its next round makes all of it again\n",
             args.sync

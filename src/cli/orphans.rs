@@ -6,9 +6,10 @@ use gatewright_engine::text::count;
 use serde_json::json;
 
 use super::choice::Choice;
+use super::elsewhere::Elsewhere;
 use super::inventory::failed;
 use super::plan::Format;
-use super::session::{Session, is_chosen};
+use super::session::is_chosen;
 use super::table::table;
 use super::{Context, Failure, print, print_json, worst};
 use crate::inventory::maintenance::orphans::{Abandoned, Orphan, Orphans, find};
@@ -18,12 +19,15 @@ use crate::inventory::maintenance::orphans::{Abandoned, Orphan, Orphans, find};
 ///
 /// It looks among the kinds that stand in inventories and those that packs render. What a sync should own comes back by
 /// `inventory repair SYNC --cluster NAME`, what nobody wants goes by `destroy SYNC --cluster NAME`.
+/// A cluster that is gone from the config file takes its --kubeconfig, here and there.
 ///
 /// Exit codes: 0 whatever there is, 1 failed, 4 a cluster was unreachable, 64 usage or configuration.
 #[derive(Debug, clap::Args)]
 pub(super) struct Args {
     #[command(flatten)]
     clusters: Choice,
+    #[command(flatten)]
+    elsewhere: Elsewhere,
     /// The output format.
     #[arg(long, value_name = "FORMAT", default_value = "text")]
     format: Format,
@@ -31,7 +35,7 @@ pub(super) struct Args {
 
 /// Runs the command.
 pub(super) fn run(context: &Context, args: &Args) -> Result<u8, Failure> {
-    let session = Session::open(context)?;
+    let session = args.elsewhere.open(context, &args.clusters.named)?;
     let config = &session.config;
     let chosen = args.clusters.names(&config.settings.clusters, |_| true)?;
     let installation = session.state.installation()?.unwrap_or_default();
@@ -39,7 +43,8 @@ pub(super) fn run(context: &Context, args: &Args) -> Result<u8, Failure> {
     for name in config.settings.clusters.keys().filter(|name| is_chosen(&chosen, name)) {
         let syncs = config.settings.syncs.iter();
         let selected = syncs.filter(|(_, sync)| config.clusters_of(sync).contains_key(name.as_str()));
-        let configured: BTreeSet<&str> = selected.map(|(sync, _)| sync.as_str()).collect();
+        let is_gone = args.elsewhere.is_said();
+        let configured: BTreeSet<&str> = selected.filter(|_| !is_gone).map(|(sync, _)| sync.as_str()).collect();
         let cluster = session.cluster(name)?;
         match session.block_on(find(cluster.as_ref(), &installation, &configured, session.kinds())) {
             Ok(orphans) => drop(all.insert(name.clone(), orphans)),

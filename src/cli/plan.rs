@@ -11,6 +11,7 @@ use super::{Context, EXIT_FAILED, Failure, complain, print_json, stream, worst};
 use crate::config::settings;
 use crate::history::approvals;
 use crate::history::saved_plan::{PlanFile, PlannedSync};
+use crate::report::folded::Printed;
 use crate::report::{Mode, Report, text};
 use crate::state::{StateError, suspension};
 
@@ -68,6 +69,7 @@ pub(super) fn run(context: &Context, args: &Args) -> Result<u8, Failure> {
         Err(error @ StateError::Write(..)) if args.out.is_none() => (stand_in(&session, &error), true),
         made => (made?, false),
     };
+    session.tell_gone(&args.selection);
     let ready = session.prepare(&args.selection, &installation)?;
     let mut codes = ready.codes;
     let (mut syncs, mut reports) = (Vec::new(), Vec::new());
@@ -145,6 +147,6 @@ pub(super) fn show(context: &Context, report: &Report, format: Format, verbose: 
             let look = text::Look { color: context.color, verbose };
             stream(|out| text::write_to(report, look, out));
         }
-        Format::Json => print_json(report),
+        Format::Json => print_json(&Printed::of(report)),
     }
 }

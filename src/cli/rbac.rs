@@ -2,7 +2,6 @@
 
 use std::collections::BTreeSet;
 
-use gatewright_engine::text::digest;
 use gatewright_engine::yaml;
 use serde_json::{Value, json};
 
@@ -10,7 +9,7 @@ use super::choice::Choice;
 use super::session::{Selection, Session};
 use super::{Context, Failure, complain, emit, worst};
 use crate::cluster::SYSTEM_NAMESPACE;
-use crate::desired::rights::{RBAC, Request, documents};
+use crate::desired::rights::{Extent, RBAC, Request, documents};
 
 /// Print the rights that a sync needs, as roles and bindings for `kubectl apply -f -`.
 ///
@@ -62,8 +61,7 @@ pub(super) fn run(context: &Context, args: &Args) -> Result<u8, Failure> {
     let session = Session::open(context)?;
     let selection =
         Selection { sync: Some(args.sync.clone()), clusters: args.clusters.clone(), ..Selection::default() };
-    let installation = session.state.installation()?;
-    let ready = session.prepare(&selection, &installation.unwrap_or_else(|| digest(b"")[..32].to_owned()))?;
+    let ready = session.prepare(&selection, &session.any_installation()?)?;
     let subject = match (&args.group, &args.service_account) {
         (Some(group), _) => json!({"apiGroup": RBAC, "kind": "Group", "name": group}),
         (None, Some((namespace, name))) => {
@@ -72,12 +70,9 @@ pub(super) fn run(context: &Context, args: &Args) -> Result<u8, Failure> {
         (None, None) => json!({"apiGroup": RBAC, "kind": "User", "name": args.user}),
     };
     for prepared in &ready.rounds {
-        let request = Request {
-            sync: &args.sync,
-            subject: &subject,
-            is_read_only: args.read_only,
-            creates_namespaces: prepared.order.settings.create_namespaces,
-        };
+        let creates_namespaces = prepared.order.settings.create_namespaces;
+        let extent = Extent { is_read_only: args.read_only, creates_namespaces };
+        let request = Request { sync: &args.sync, subject: &subject, extent };
         let mut renderings = Vec::new();
         for want in prepared.wanted.values() {
             renderings.push(session.block_on(want.rendering()).map_err(|error| Failure::of(&error))?);

@@ -178,7 +178,7 @@ fn release(
     Ok(worst([report.exit_code(), plan.exit_code()]))
 }
 
-/// What is the same on all clusters.
+/// The parts of the work that are the same on all clusters.
 #[derive(Clone, Copy)]
 struct Work<'a> {
     context: &'a Context,

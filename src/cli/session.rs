@@ -10,6 +10,7 @@ use std::time::Duration;
 
 use gatewright_engine::kinds;
 use gatewright_engine::pack::Packs;
+use gatewright_engine::text::digest;
 use jiff::Timestamp;
 use tokio::runtime::Runtime;
 use tokio_util::sync::CancellationToken;
@@ -29,6 +30,7 @@ use crate::process::metrics::Metrics;
 use crate::process::service::Signals;
 use crate::reconcile::aliases::Aliases;
 use crate::reconcile::fleet;
+use crate::reconcile::gone;
 use crate::reconcile::model::Order;
 use crate::report::{Mode, Report};
 use crate::source::Snapshot;
@@ -45,7 +47,7 @@ const LAST_WAIT: Duration = Duration::from_secs(1);
 /// The interval between two checks whether a round of another process is over.
 const LOOK_AGAIN: Duration = Duration::from_millis(200);
 
-/// Which part of which syncs a command is about, and how closely it looks.
+/// The part of the syncs that a command is about, and how closely it looks.
 #[derive(Clone, Debug, Default, clap::Args)]
 pub(super) struct Selection {
     /// The sync; all of them if absent.
@@ -255,6 +257,25 @@ impl<'a> Session<'a> {
         Ok(agrees)
     }
 
+    /// Returns the id of this installation, or another one while there is none: to render what nobody applies.
+    pub(super) fn any_installation(&self) -> Result<String, Failure> {
+        Ok(self.state.installation()?.unwrap_or_else(|| digest(b"")[..32].to_owned()))
+    }
+
+    /// Tells which clusters are gone on which some syncs have applied something, unless a command is about some clusters
+    /// only.
+    pub(super) fn tell_gone(&self, selection: &Selection) {
+        if !selection.clusters.is_of_all() {
+            return;
+        }
+        let is_about = |sync: &String| selection.sync.as_ref().is_none_or(|wanted| wanted == sync);
+        for (name, syncs) in gone::find(&self.config, &self.state) {
+            if syncs.iter().any(is_about) {
+                complain(&format!("gatewright: cluster {name}: {}\n  {}\n", gone::WORDS, gone::hint(&name)));
+            }
+        }
+    }
+
     /// Returns a cluster of the config file.
     pub(super) fn cluster(&self, name: &str) -> Result<Arc<dyn Cluster>, Failure> {
         check_names("cluster", [name], &self.config.settings.clusters)?;
@@ -310,7 +331,7 @@ async fn stop_on_signal(mut signals: Signals, stop: CancellationToken) {
     std::process::exit(EXIT_FAILED.into());
 }
 
-fn stopped() -> Failure {
+pub(super) fn stopped() -> Failure {
     let message = "stopped by a signal, nothing was changed".to_owned();
     Failure { code: EXIT_FAILED, message, hint: None }
 }

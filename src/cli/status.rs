@@ -15,6 +15,7 @@ use super::session::is_chosen;
 use super::{Context, Failure, check_names, print, print_json};
 use crate::config::Config;
 use crate::history::journal;
+use crate::reconcile::gone;
 use crate::report::text::why;
 use crate::report::withheld::MOST_HELD;
 use crate::report::{ClusterReport, Report, UnitReport, UnitState};
@@ -54,13 +55,16 @@ pub(super) fn run(context: &Context, args: &Args) -> Result<u8, Failure> {
     let installation = state.installation()?;
     let now = timekeeping::believed(&state, context.clock.as_ref());
     let suspended = |sync: &String| suspension::of(&state, sync, now).map(|it| it.map(|it| (sync.clone(), it)));
+    let gone = if args.clusters.is_of_all() { gone::find(&config, &state) } else { BTreeMap::new() };
+    let gone: BTreeMap<_, _> =
+        gone.into_iter().filter(|(_, syncs)| args.sync.as_ref().is_none_or(|sync| syncs.contains(sync))).collect();
     let suspended = reports.keys().filter_map(|sync| suspended(sync).transpose()).collect::<Result<_, _>>()?;
     match args.format {
         Format::Json => {
             let schema = "gatewright.dev/status/v1alpha1";
             print_json(&json!({
                 "schema": schema, "installation": installation, "sources": troubles, "syncs": reports,
-                "suspended": suspended,
+                "suspended": suspended, "gone": gone,
             }));
         }
         Format::Text => {
@@ -68,6 +72,7 @@ pub(super) fn run(context: &Context, args: &Args) -> Result<u8, Failure> {
             let mut out = if is_new { introduced(installation.as_deref(), &config) } else { String::new() };
             // Writing to a string does not fail.
             let _ = write_all(&mut out, &troubles, &reports, &suspended);
+            out.extend(gone.keys().map(|name| format!("cluster {name}: {}\n  {}\n", gone::WORDS, gone::hint(name))));
             print(&out);
         }
     }

@@ -75,6 +75,7 @@ pub(super) fn rounds(
     let session = Session::open(context)?;
     let _lock = session.state.lock()?;
     let installation = session.state.make_installation()?;
+    session.tell_gone(selection);
     let mut ready = session.prepare(selection, &installation)?;
     for prepared in ready.rounds.iter_mut().filter(|_| takes_over) {
         prepared.order.settings.adopt.adopt_from_deployers();

@@ -31,6 +31,7 @@ use serde_json::Value;
 
 use crate::basics::clock::Clock;
 use crate::cluster::kubeconfig::{Settings, StandardLookup};
+use crate::cluster::right::Right;
 use crate::cluster::{Cluster, ClusterError, Kinds, MetadataList, Mode, Precondition, Range, Record, Search};
 use discovery::Discovery;
 use failure::Failure;
@@ -65,6 +66,14 @@ impl KubeCluster {
     /// Says what came of a request about a kind to the caller.
     fn told<T>(&self, kind: &Gvk, attempt: &Attempt, result: Result<T, Failure>) -> Result<T, ClusterError> {
         result.map_err(|failure| self.without_kind(kind, failure).into_error(attempt))
+    }
+
+    async fn try_version(&self) -> Result<String, Failure> {
+        let version = self.transport.ask_afresh(http::Request::get("/version").body(Vec::new())?).await?;
+        match version["gitVersion"].as_str().filter(|version| !version.is_empty()) {
+            Some(version) => Ok(version.to_owned()),
+            None => Err(Failure::NotKubernetes { what: "it does not say its version".to_owned(), code: None }),
+        }
     }
 
     async fn uid_of_system(&self) -> Result<String, Failure> {
@@ -138,7 +147,7 @@ impl Cluster for KubeCluster {
         patched.map_err(|failure| self.without_kind(kind, failure).into_error(&attempt()))
     }
 
-    /// What hangs on the object is left to the garbage collector.
+    /// Deletes the object alone, and leaves what hangs on it to the garbage collector.
     async fn delete(&self, kind: &Gvk, id: &ObjectId, uid: &str, resource_version: &str) -> Result<(), ClusterError> {
         let deleted = self.try_delete(kind, id, uid, resource_version).await;
         self.told(kind, &Attempt::on(id, "delete"), deleted)
@@ -172,6 +181,17 @@ impl Cluster for KubeCluster {
             Some(namespace) => self.allowed_within(kinds, namespace).await,
         };
         allowed.map_err(|failure| failure.into_error(&attempt))
+    }
+
+    async fn lacking(&self, rights: &BTreeSet<Right>) -> Result<BTreeSet<Right>, ClusterError> {
+        let attempt = Attempt::to("find out what the credentials allow");
+        self.try_lacking(rights).await.map_err(|failure| failure.into_error(&attempt))
+    }
+
+    /// Also looks whether the kubeconfig has changed.
+    async fn version(&self) -> Result<Option<String>, ClusterError> {
+        let attempt = Attempt::to("read the version of the cluster");
+        self.try_version().await.map(Some).map_err(|failure| failure.into_error(&attempt))
     }
 
     async fn openapi(&self, api_version: &str) -> Result<Option<Value>, ClusterError> {

@@ -38,12 +38,27 @@ pub struct Settings {
     pub allow_insecure_tls: bool,
     /// The time limit of one request, with all its tries; a second at least.
     pub timeout: Period,
+    /// The file was found in a folder of clusters, so that its settings stand in `clusterFolderAccess`.
+    #[serde(skip)]
+    pub is_of_folder: bool,
 }
 
 impl Default for Settings {
     fn default() -> Self {
         let (path, context, exec) = (None, None, Exec::default());
-        Self { path, context, exec, allow_insecure_tls: false, timeout: Period(Duration::from_secs(30)) }
+        let timeout = Period(Duration::from_secs(30));
+        Self { path, context, exec, allow_insecure_tls: false, timeout, is_of_folder: false }
+    }
+}
+
+impl Settings {
+    /// Returns where a setting for the kubeconfig of a cluster stands in the config file.
+    fn setting(&self, cluster: &str, name: &str) -> String {
+        if self.is_of_folder {
+            format!("clusterFolderAccess.{name}")
+        } else {
+            format!("clusters.{cluster}.kubeconfig.{name}")
+        }
     }
 }
 
@@ -122,7 +137,7 @@ pub struct KubeconfigError {
 /// With `settings.path` (taken as it is: resolve it before) that file must exist, else one file of `standard` must.
 pub fn load(cluster: &str, settings: &Settings, standard: &StandardLookup) -> Result<Access, KubeconfigError> {
     let (merged, place, digest) = material::read(settings.path.as_deref(), standard)?;
-    let choice = choice::choose(&merged, settings.context.as_deref(), place)?;
+    let choice = choice::choose(&merged, settings, place)?;
     access::check(&choice, cluster, (settings, standard), digest)
 }
 

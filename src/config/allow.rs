@@ -41,7 +41,7 @@ impl Allow {
     }
 }
 
-/// Which overlays of the source count.
+/// The overlays of the source that count.
 #[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields, default)]
 pub struct OverlaySettings {

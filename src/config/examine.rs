@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use gatewright_engine::check::suggest;
 use gatewright_engine::error::Chain;
-use gatewright_engine::problem::Problem;
+use gatewright_engine::problem::{Place, Problem};
 use gatewright_engine::selector::{Expression, Operator};
 
 use super::Config;
@@ -31,14 +31,18 @@ pub(crate) fn examine(config: &Config) -> Findings {
         match load(name, kubeconfig, &config.standard_lookup) {
             Ok(access) => servers.entry(server(&access)).or_default().push(name),
             Err(error) => {
-                let place = config.place(&["clusters", name, "kubeconfig"]);
-                let problem = Problem::file(place, format!("cluster {name:?}: {}", Chain(&error)));
+                let problem =
+                    Problem::file(config.place_of_cluster(name), format!("cluster {name:?}: {}", Chain(&error)));
                 found.problems.push(problem.hint(error.hint));
             }
         }
     }
     for (server, names) in &servers {
         found.twins(config, server, names);
+    }
+    for (file, why) in &config.found_in_folders().ignored {
+        let place = Place::file(file.to_string_lossy());
+        found.warnings.push(Problem::warning(place, format!("it is no cluster: {why}")));
     }
     for name in config.settings.syncs.keys() {
         found.warnings.extend(labels(config, name));
@@ -61,7 +65,7 @@ impl Findings {
     fn twins(&mut self, config: &Config, server: &str, names: &[&str]) {
         let [first, others @ ..] = names else { return };
         for other in others {
-            let place = config.place(&["clusters", other]);
+            let place = config.place_of_cluster(other);
             let message = format!("clusters {first:?} and {other:?} have one API server, {server}");
             let is_on_both = |sync: &&str| {
                 let settings = &config.settings.syncs[*sync];

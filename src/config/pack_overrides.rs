@@ -10,7 +10,7 @@ use super::settings::{ClusterSettings, PackOverride, PackSettings, Settings};
 use super::{authorities, did_you_mean};
 use crate::basics::paths::Paths;
 
-/// What of a pack is not a matter of clusters and classes here, and where it is.
+/// Settings of a pack that are not a matter of clusters and classes here, but in overlays and rules.
 const ELSEWHERE: [&str; 2] = ["parameters", "enforce"];
 
 /// One of them, with the texts of the files that it names.
@@ -74,6 +74,16 @@ pub(super) fn lost_packs(settings: &PackSettings, names: &[&str]) -> Vec<(String
 pub(super) fn with_authorities(packs: &mut Value, texts: &BTreeMap<&'static str, String>) {
     for (name, text) in texts {
         packs[name]["xds"]["tls"] = json!({"ca": text});
+    }
+}
+
+/// Checks what depends on the list of clusters, when nothing else has changed.
+pub(super) fn check_selections(settings: &Settings, mut wrong: impl FnMut(&[&str], String)) {
+    for (index, entry) in settings.pack_overrides.iter().enumerate() {
+        for (path, message) in mistakes(entry, &settings.clusters) {
+            let path: Vec<&str> = path.iter().map(String::as_str).collect();
+            wrong(&[&["packOverrides", &index.to_string()], path.as_slice()].concat(), message);
+        }
     }
 }
 

@@ -2,10 +2,11 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::Duration;
 
 use gatewright_engine::plan::policies::{Adopt, MaxDelete};
-use gatewright_engine::selector::{ClusterFacts, ClusterSelector};
+use gatewright_engine::selector::{ClusterFacts, ClusterSelector, Fleet};
 use gatewright_engine::spec::overlay::Bound;
 use gatewright_packs::{agentgateway, dynamo, kgateway, kserve};
 use schemars::JsonSchema;
@@ -14,6 +15,7 @@ use serde_json::Value;
 
 use super::allow::{Allow, OverlaySettings};
 use super::conflicts::{ConflictRule, IgnoreRule};
+use super::folders;
 use super::webhooks::WebhookSettings;
 use crate::basics::duration::Period;
 use crate::basics::size::Size;
@@ -45,6 +47,10 @@ pub struct Settings {
     pub sources: BTreeMap<String, SourceSettings>,
     /// The clusters that objects go to.
     pub clusters: BTreeMap<String, ClusterSettings>,
+    /// Folders in which every kubeconfig is a cluster, too.
+    pub cluster_folders: Vec<PathBuf>,
+    /// The settings of the kubeconfigs in these folders.
+    pub cluster_folder_access: folders::Access,
     /// The syncs: what goes where, and when.
     pub syncs: BTreeMap<String, SyncSettings>,
     /// The inventories on API servers.
@@ -62,6 +68,11 @@ impl Settings {
     pub fn clusters_of(&self, sync: &SyncSettings) -> BTreeMap<&str, &ClusterSettings> {
         let clusters = self.clusters.iter().filter(|(name, cluster)| sync.clusters.selects(name, &cluster.labels));
         clusters.map(|(name, cluster)| (name.as_str(), cluster)).collect()
+    }
+
+    /// Returns all clusters with their labels, for what names one that is not there.
+    pub fn fleet(&self) -> Arc<Fleet> {
+        Arc::new(self.clusters.iter().map(|(name, cluster)| (name.clone(), cluster.labels.clone())).collect())
     }
 }
 
@@ -122,12 +133,15 @@ pub struct ClusterSettings {
     pub directory: Option<DirectoryTarget>,
     /// For selectors of syncs.
     pub labels: BTreeMap<String, String>,
+    /// Values for overlays that nothing selects by.
+    pub annotations: BTreeMap<String, String>,
 }
 
 impl ClusterSettings {
     /// Returns what overlays can know of the cluster before it is asked.
     pub fn facts(&self, name: &str) -> ClusterFacts {
-        ClusterFacts { name: name.to_owned(), labels: self.labels.clone(), capabilities: None }
+        let (labels, annotations) = (self.labels.clone(), self.annotations.clone());
+        ClusterFacts { name: name.to_owned(), labels, annotations, ..ClusterFacts::default() }
     }
 }
 
@@ -189,7 +203,7 @@ pub struct SyncSettings {
     /// The namespaces and kinds that may be written.
     #[serde(default)]
     pub allow: Allow,
-    /// Which overlays of the source count.
+    /// The overlays of the source that count.
     #[serde(default)]
     pub overlays: OverlaySettings,
     /// The rules for what may become ours.
@@ -211,6 +225,9 @@ pub struct SyncSettings {
     /// The rules for what is awaited.
     #[serde(default)]
     pub wait: WaitSettings,
+    /// The order in which clusters get what replaces pods.
+    #[serde(default)]
+    pub rollout: RolloutSettings,
 }
 
 fn copy_addresses() -> bool {
@@ -368,6 +385,27 @@ impl Default for WaitSettings {
     }
 }
 
+/// The order in which clusters get what replaces pods.
+#[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields, default)]
+pub struct RolloutSettings {
+    /// Whether one cluster gets it before the others do.
+    pub strategy: Strategy,
+    /// The clusters of which one is the first; all of them if absent. Of several it is the first by name.
+    pub first: Option<ClusterSelector>,
+}
+
+/// Whether one cluster gets what replaces pods before the others do.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Strategy {
+    /// It does, and the others follow once it is healthy there.
+    #[default]
+    Canary,
+    /// All of them get it at once.
+    All,
+}
+
 /// Settings of packs.
 #[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
@@ -394,7 +432,7 @@ pub struct PackOverride {
     pub clusters: Option<ClusterSelector>,
     /// The names of classes of Gateways; all of them if absent.
     pub classes: Option<BTreeSet<String>>,
-    /// What is otherwise there than in `packs`; parameters and what is enforced are not among it.
+    /// The settings that differ there from those in `packs`; parameters and what is enforced are not among them.
     #[schemars(with = "PackSettings")]
     pub packs: Value,
 }

@@ -20,7 +20,7 @@ use crate::basics::paths::{NoCredentials, Paths};
 use crate::schedule::Schedule;
 
 /// Names become labels, folders and parts of object names; 40 characters leave room for what is added.
-const MAX_NAME: usize = 40;
+pub(super) const MAX_NAME: usize = 40;
 
 /// Asking a server more often than this helps nobody.
 const SHORTEST_POLL: Duration = Duration::from_secs(1);
@@ -58,6 +58,21 @@ pub(super) fn validate(
         checks.webhook(name, webhook, &syncs, paths);
     }
     checks.problems
+}
+
+/// Checks what depends on the list of clusters, when nothing else has changed.
+pub(super) fn validate_selections(reader: &Reader, root: &Node, settings: &Settings) -> Vec<Problem> {
+    let mut checks = Checks { reader, root, problems: Vec::new() };
+    for (name, sync) in &settings.syncs {
+        checks.sync(name, sync, settings);
+    }
+    checks.problems
+}
+
+/// Tells whether a text can be a name.
+pub(super) fn is_name(text: &str) -> bool {
+    let is_valid = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-';
+    !text.is_empty() && text.len() <= MAX_NAME && text.chars().all(is_valid)
 }
 
 /// Finds the real path of a directory, which may not exist yet.
@@ -118,8 +133,7 @@ impl Checks<'_> {
     }
 
     fn name(&mut self, section: &[&str], what: &str, name: &str) {
-        let is_valid = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-';
-        if name.is_empty() || name.len() > MAX_NAME || !name.chars().all(is_valid) {
+        if !is_name(name) {
             let hint = format!("write up to {MAX_NAME} lower-case letters, digits and dashes");
             self.problem(&[section, &[name]].concat(), format!("{name:?} cannot be the name of a {what}"), Some(&hint));
         }
@@ -236,6 +250,14 @@ impl Checks<'_> {
         if lost.is_empty() && settings.clusters_of(sync).is_empty() {
             let hint = "name clusters, or select them by matchLabels";
             self.problem(&["syncs", name, "clusters"], format!("sync {name:?} selects no cluster"), Some(hint));
+        }
+        let selected = settings.clusters_of(sync);
+        if let Some(first) = &sync.rollout.first
+            && !selected.is_empty()
+            && !selected.iter().any(|(cluster, settings)| first.selects(cluster, &settings.labels))
+        {
+            let message = format!("none of the clusters of sync {name:?} would be the first of a rollout");
+            self.problem(&["syncs", name, "rollout", "first"], message, Some("select one of them, or leave it out"));
         }
         self.field_paths(name, sync);
         self.allow(name, sync);

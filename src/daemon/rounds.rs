@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use gatewright_engine::error::Chain;
 use gatewright_engine::selector::ClusterFacts;
+use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
 use tracing::{Instrument, error, info, info_span, warn};
 
@@ -17,6 +18,7 @@ use crate::desired::rendering::{Want, Wanted};
 use crate::desired::siblings::{self, Siblings};
 use crate::history::journal;
 use crate::reconcile::fleet;
+use crate::reconcile::gone;
 use crate::reconcile::model::Order;
 use crate::report::{ClusterState, Report};
 use crate::schedule::timer::{Cause, Outcome};
@@ -64,6 +66,13 @@ impl Sync {
 
     pub(super) fn source(&self) -> &str {
         &self.order.settings.source
+    }
+
+    /// Has a round begin when it is the turn of its cluster in a rollout.
+    pub(super) fn nudged_by(&self, nudges: &Arc<Notify>) {
+        if let Some(rollout) = &self.order.rollout {
+            rollout.nudge(&self.cluster.name, Arc::clone(nudges));
+        }
     }
 
     /// Runs a round in a task of its own, so that a bug in it does not end the schedule.
@@ -137,6 +146,7 @@ impl Sync {
             trouble.map(|trouble| format!("since {}: {}", trouble.since.strftime("%F %T UTC"), trouble.message));
         journal::compare(&shared.state, &mut report);
         self.tell(&report, shared);
+        self.tell_gone(shared);
         if report.exit_code() == 0 || report.exit_code() == 3 { Outcome::Done } else { Outcome::Failed }
     }
 
@@ -153,6 +163,21 @@ impl Sync {
             known.insert(name.to_owned(), siblings::Sibling::Wants(want));
         }
         Siblings::new(&self.config, self.name(), &self.cluster.name, &known).within_limit(LIMIT)
+    }
+
+    /// Tells which clusters of the sync are gone, once for all that are left.
+    fn tell_gone(&self, shared: &Shared) {
+        let clusters = self.config.settings.syncs.get(self.name()).map(|sync| self.config.clusters_of(sync));
+        let is_first = clusters.is_some_and(|clusters| clusters.into_keys().next() == Some(self.cluster.name.as_str()));
+        if !is_first {
+            return;
+        }
+        let gone = gone::find(&self.config, &shared.state);
+        let gone = gone.iter().filter(|(_, syncs)| syncs.contains(self.name())).map(|(name, _)| name.as_str());
+        let gone = gone.collect::<Vec<_>>().join(",");
+        if !gone.is_empty() {
+            warn!(sync = self.name(), gone, "clusters are {}", gone::WORDS);
+        }
     }
 
     /// Tells that there is no round; how things stood after the last one is told again with it.

@@ -136,7 +136,7 @@ impl Polled {
     }
 }
 
-/// Which sources cannot be read. `status` is another process: it learns it from a file.
+/// The sources that cannot be read. `status` is another process: it learns it from a file.
 pub(super) struct Troubles(Mutex<BTreeMap<String, Trouble>>);
 
 impl Troubles {

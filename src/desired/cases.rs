@@ -1,7 +1,7 @@
 //! Cases: a folder of specs, and what becomes of it.
 //!
 //! `in/` holds the specs. `settings.yaml`, if there, says what a config file would: `packs`, what a sync says about all
-//! objects, and the `cluster` with name, labels and what it can do. Expected are `objects.yaml` (all objects, in the order
+//! objects, and the `cluster` with name, labels, annotations and what it can do. Expected are `objects.yaml` (all objects, in the order
 //! in which they are applied), `problems.txt` (one a line) and `units.txt` (what became of every spec).
 //! The cases of the packs that are built in have this form, and those of anybody's.
 
@@ -143,6 +143,7 @@ fn options(settings: &Node) -> Options {
         apply_specs: text("specs") == Some("apply"),
         copy_addresses: false,
         cluster: settings.get("cluster").map(cluster),
+        fleet: None,
     }
 }
 
@@ -159,7 +160,9 @@ fn cluster(node: &Node) -> ClusterFacts {
         operators: texts("operators").map(str::to_owned).collect(),
     });
     let name = node.get("name").and_then(Node::as_str).unwrap_or_default().to_owned();
-    ClusterFacts { name, labels: node.get("labels").map(pairs).unwrap_or_default(), capabilities }
+    let all = |field: &str| node.get(field).map(pairs).unwrap_or_default();
+    let (labels, annotations) = (all("labels"), all("annotations"));
+    ClusterFacts { name, labels, annotations, capabilities, is_example: false }
 }
 
 fn pairs(node: &Node) -> BTreeMap<String, String> {

@@ -17,7 +17,7 @@ use gatewright_engine::overlay::Variant;
 use gatewright_engine::pack::Packs;
 use gatewright_engine::pack::manifest::Manifest;
 use gatewright_engine::problem::{Place, Problem};
-use gatewright_engine::selector::{Capabilities, ClusterFacts};
+use gatewright_engine::selector::{Capabilities, ClusterFacts, Fleet};
 use gatewright_engine::unit::marked::Marked;
 use gatewright_engine::unit::{Options, Rendering, Source, Unit};
 
@@ -66,6 +66,12 @@ impl Want {
     pub fn key(&self) -> Option<String> {
         let Self::Later { renderings, snapshot, cluster } = self else { return None };
         Some(renderings.key(snapshot, cluster))
+    }
+
+    /// Names what is wanted, whatever the cluster, and the revision; `None` of what no source says.
+    pub fn target(&self) -> Option<(String, String)> {
+        let Self::Later { renderings, snapshot, .. } = self else { return None };
+        Some((renderings.target(&snapshot.revision), snapshot.revision.clone()))
     }
 
     /// Returns what those packs say of themselves that want to know what the cluster can do.
@@ -126,6 +132,7 @@ impl Reading {
             apply_specs: settings.specs == SpecsMode::Apply,
             copy_addresses: settings.copy_addresses,
             cluster: None,
+            fleet: None,
         };
         let tree = snapshot.tree.below(&settings.path);
         let is_lost = tree.is_empty() && !snapshot.tree.is_empty() && !settings.prune.allow_empty;
@@ -140,6 +147,13 @@ impl Reading {
             source.specs.forget_unclaimed();
         }
         Self { source, options, unclaimed: settings.unclaimed, problem }
+    }
+
+    /// Adds all clusters that there are.
+    #[must_use]
+    pub fn among(mut self, fleet: Option<Arc<Fleet>>) -> Self {
+        self.options.fleet = fleet;
+        self
     }
 
     /// Returns what was read.
@@ -247,7 +261,7 @@ spec: {gatewayClassName: kgateway, listeners: [{name: http, port: 8080, protocol
         let cluster = |(name, region): (&str, &str)| ClusterFacts {
             name: name.to_owned(),
             labels: [("region".to_owned(), region.to_owned())].into(),
-            capabilities: None,
+            ..ClusterFacts::default()
         };
         let clusters = [("a", "eu"), ("b", "eu"), ("c", "us"), ("d", "us")].map(cluster);
         let wanted = render_all(&source, &packs, clusters);
@@ -280,5 +294,8 @@ spec: {gatewayClassName: kgateway, listeners: [{name: http, port: 8080, protocol
         check("{enforce: [{rule: cluster.labels.region == 'eu'}]}", 4);
         check("{clusters: {matchLabels: {region: eu}}, enforce: [{rule: cluster.name != 'x'}]}", 3);
         check("{clusters: {matchLabels: {region: eu}}, mistake: true}", 2);
+        check("{parameters: {kube: {service: {extraLabels: {a: '{{ cluster.labels.region }}'}}}}}", 2);
+        check("{parameters: {kube: {service: {extraLabels: {a: '{{ cluster.name }}'}}}}}", 4);
+        check("{clusters: {names: [a]}, parameters: {kube: {service: {extraLabels: {a: '{{ cluster.name }}'}}}}}", 2);
     }
 }

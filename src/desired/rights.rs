@@ -12,6 +12,7 @@ use gatewright_engine::unit::{Rendering, Unit};
 use serde_json::{Value, json};
 
 use crate::cluster::SYSTEM_NAMESPACE;
+use crate::cluster::right::Right;
 
 /// The group of roles and bindings.
 pub(crate) const RBAC: &str = "rbac.authorization.k8s.io";
@@ -27,10 +28,23 @@ pub(crate) struct Request<'a> {
     pub sync: &'a str,
     /// The subject that gets the rights, as a binding names it.
     pub subject: &'a Value,
+    /// The extent of the rights.
+    pub extent: Extent,
+}
+
+/// The extent of the rights that a sync needs.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Extent {
     /// Only to look, for reports.
     pub is_read_only: bool,
     /// Whether missing namespaces are made.
     pub creates_namespaces: bool,
+}
+
+/// The rules that are needed everywhere, and those in single namespaces.
+struct Needs {
+    everywhere: Rules,
+    places: BTreeMap<String, Rules>,
 }
 
 /// Rules by group and verbs, in an order that does not depend on anything.
@@ -38,6 +52,42 @@ type Rules = BTreeMap<(String, Vec<&'static str>, Vec<String>), BTreeSet<String>
 
 /// Returns the documents that give the rights for what renderings want.
 pub(crate) fn documents<'a>(request: &Request<'_>, renderings: impl IntoIterator<Item = &'a Rendering>) -> Vec<Value> {
+    let needs = needs(request.extent, renderings);
+    let name = format!("gatewright-{}", request.sync);
+    let system = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": SYSTEM_NAMESPACE}});
+    let mut documents = vec![system];
+    documents.extend(role(request, &name, None, &needs.everywhere));
+    for (namespace, rules) in &needs.places {
+        documents.extend(role(request, &name, Some(namespace), rules));
+    }
+    documents
+}
+
+/// Returns the rights for what a rendering wants, one by one.
+pub(crate) fn rights(extent: Extent, rendering: &Rendering) -> BTreeSet<Right> {
+    let needs = needs(extent, [rendering]);
+    let places = needs.places.iter().map(|(namespace, rules)| (Some(namespace.as_str()), rules));
+    places.chain([(None, &needs.everywhere)]).flat_map(|(namespace, rules)| each(namespace, rules)).collect()
+}
+
+fn each(namespace: Option<&str>, rules: &Rules) -> Vec<Right> {
+    let mut rights = Vec::new();
+    for ((group, verbs, names), resources) in rules {
+        let names: Vec<Option<&String>> = if names.is_empty() { vec![None] } else { names.iter().map(Some).collect() };
+        for (verb, resource) in verbs.iter().flat_map(|verb| resources.iter().map(move |resource| (verb, resource))) {
+            rights.extend(names.iter().map(|name| Right {
+                namespace: namespace.map(str::to_owned),
+                group: group.clone(),
+                resource: resource.clone(),
+                verb: (*verb).to_owned(),
+                name: name.cloned(),
+            }));
+        }
+    }
+    rights
+}
+
+fn needs<'a>(extent: Extent, renderings: impl IntoIterator<Item = &'a Rendering>) -> Needs {
     let units: Vec<&Unit> = renderings.into_iter().flat_map(|rendering| &rendering.units).collect();
     let mut everywhere = Rules::new();
     let mut places: BTreeMap<String, Rules> = BTreeMap::new();
@@ -55,26 +105,19 @@ pub(crate) fn documents<'a>(request: &Request<'_>, renderings: impl IntoIterator
             }
         }
         let rules = if namespace.is_empty() { &mut everywhere } else { places.entry(namespace).or_default() };
-        let verbs: &[_] = if request.is_read_only { &["get"] } else { &["get", "create", "patch", "delete"] };
+        let verbs: &[_] = if extent.is_read_only { &["get"] } else { &["get", "create", "patch", "delete"] };
         add(rules, &group, verbs, &[], &resource);
-        if object.id().group == RBAC && !request.is_read_only {
+        if object.id().group == RBAC && !extent.is_read_only {
             giving(rules, object, &resource);
         }
     }
     for unit in &units {
         deployers(unit, &mut everywhere, &mut places);
     }
-    namespaces(request, &mut everywhere, places.keys().cloned().collect());
-    let name = format!("gatewright-{}", request.sync);
-    let system = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": SYSTEM_NAMESPACE}});
-    let mut documents = vec![system];
-    documents.extend(role(request, &name, None, &everywhere));
-    let verbs: &[_] = if request.is_read_only { &["get"] } else { &["get", "create", "update", "delete"] };
+    namespaces(extent, &mut everywhere, places.keys().cloned().collect());
+    let verbs: &[_] = if extent.is_read_only { &["get"] } else { &["get", "create", "update", "delete"] };
     add(places.entry(SYSTEM_NAMESPACE.to_owned()).or_default(), "", verbs, &[], "configmaps");
-    for (namespace, rules) in &places {
-        documents.extend(role(request, &name, Some(namespace), rules));
-    }
-    documents
+    Needs { everywhere, places }
 }
 
 fn add(rules: &mut Rules, group: &str, verbs: &[&'static str], names: &[String], resource: &str) {
@@ -107,8 +150,8 @@ fn deployers(unit: &Unit, everywhere: &mut Rules, places: &mut BTreeMap<String, 
 }
 
 /// The namespace `kube-system` says which cluster it is; those of objects are looked at before something is made there.
-fn namespaces(request: &Request<'_>, everywhere: &mut Rules, mut names: BTreeSet<String>) {
-    let verbs: &[_] = if request.creates_namespaces && !request.is_read_only { &["get", "patch"] } else { &["get"] };
+fn namespaces(extent: Extent, everywhere: &mut Rules, mut names: BTreeSet<String>) {
+    let verbs: &[_] = if extent.creates_namespaces && !extent.is_read_only { &["get", "patch"] } else { &["get"] };
     if verbs.len() > 1 {
         add(everywhere, "", &["create"], &[], "namespaces");
         add(everywhere, "", &["patch"], &names.iter().cloned().collect::<Vec<_>>(), "namespaces");

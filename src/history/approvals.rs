@@ -37,6 +37,18 @@ pub(crate) struct Asked {
     pub hold: Hold,
 }
 
+impl Asked {
+    /// Tells whether a token stands for it: its own, or that for the same steps on every cluster.
+    pub(crate) fn is_meant_by(&self, token: &str) -> bool {
+        self.token == token || self.hold.fleet_token.as_deref() == Some(token)
+    }
+
+    /// Returns the token of the same steps on every cluster; its own where it was written down without one.
+    pub(crate) fn fleet_token(&self) -> &str {
+        self.hold.fleet_token.as_deref().unwrap_or(&self.token)
+    }
+}
+
 /// A hold that a person has approved.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Approval {

@@ -12,7 +12,7 @@ use std::sync::Arc;
 
 use gatewright_engine::inventory::{Encoded, Entry, Inventory, InventoryError};
 use gatewright_engine::object::ObjectId;
-use gatewright_engine::text::count;
+use gatewright_engine::text::{count, listed};
 use serde::{Deserialize, Serialize};
 
 use crate::inventory::hmac::Key;
@@ -328,9 +328,5 @@ fn is_same(a: &Entry, b: &Entry) -> bool {
 }
 
 fn names(ids: &[&ObjectId]) -> String {
-    let listed: Vec<String> = ids.iter().take(MOST_NAMES).map(ToString::to_string).collect();
-    match ids.len().saturating_sub(MOST_NAMES) {
-        0 => listed.join(", "),
-        more => format!("{} and {more} more", listed.join(", ")),
-    }
+    listed(ids, MOST_NAMES)
 }

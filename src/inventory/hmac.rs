@@ -92,6 +92,7 @@ mod tests {
             unit: id.clone(),
             adopted: false,
             files: ["a".to_owned()].into(),
+            overlays: [].into(),
         };
         let entries = [(id.clone(), entry)].into();
         (Inventory { cluster: cluster.to_owned(), entries, ..Inventory::default() }, id)

@@ -78,7 +78,7 @@ fn send(name: &OsString, message: &[u8]) -> io::Result<()> {
     UnixDatagram::unbound()?.send_to_addr(message, &address).map(|_| ())
 }
 
-/// Which loops of the process move. Every loop that must not stop holds a [`Pulse`] and touches it as it goes round.
+/// The loops of the process that move. Every loop that must not stop holds a [`Pulse`] and touches it as it goes round.
 #[derive(Clone)]
 pub struct Progress {
     clock: Arc<dyn Clock>,

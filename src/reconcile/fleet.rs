@@ -28,7 +28,7 @@ use crate::history::archive::{About, runs};
 use crate::inventory::audit;
 use crate::reconcile::model::{Conclusion, Order, RoundSettings};
 use crate::reconcile::{drift, round};
-use crate::report::{ClusterReport, ClusterState, Mode, ProblemReport, Report, Saved, Unclaimed};
+use crate::report::{ClusterReport, ClusterState, Mode, ProblemReport, Report, Saved, StepReport, Unclaimed};
 use crate::source::Snapshot;
 use crate::state::State;
 use render_history::RenderHistory;
@@ -44,7 +44,8 @@ pub async fn run(
 ) -> Report {
     let started = clock.now();
     let run = run_name(order, started);
-    let mut tasks = JoinSet::new();
+    // Whoever may be waited for is known before the first round begins.
+    let mut rounds = Vec::new();
     for (name, cluster) in &order.clusters {
         let Some(want) = wanted.get(name).cloned() else { continue };
         let (run, sync, revision) = (run.clone(), order.sync.clone(), snapshot.revision.clone());
@@ -52,8 +53,9 @@ pub async fn run(
         let history = RenderHistory::of(order, about.clone());
         let settings = settings::of(order, cluster.as_ref(), (want, snapshot), about, state, stop);
         let span = info_span!("cluster", sync = order.sync, cluster = name);
-        tasks.spawn(on_cluster(name.clone(), Arc::clone(cluster), settings, history).instrument(span));
+        rounds.push(on_cluster(name.clone(), Arc::clone(cluster), settings, history).instrument(span));
     }
+    let tasks = rounds.into_iter().collect::<JoinSet<_>>();
     let mut wanted = wanted.clone();
     let mut conclusions = collect(order, tasks, &mut wanted).await;
     let wanted = &wanted;
@@ -75,6 +77,7 @@ pub async fn run(
     remember(order, &clusters, state);
     fights::remember(order, &clusters, state);
     let partial = order.only.is_some() || order.undo.is_some();
+    let first = first(order, &clusters);
     if order.mode != Mode::Report {
         approvals::record(state, &order.sync, partial, &clusters);
     }
@@ -82,6 +85,7 @@ pub async fn run(
         run,
         cause: order.cause.clone(),
         partial,
+        first,
         revision: snapshot.revision.clone(),
         // The clock of a host may be set back during a round; its reports do not run backwards.
         finished: clock.now().max(started),
@@ -90,6 +94,14 @@ pub async fn run(
         clusters,
         ..Report::about((&order.sync, &order.settings.source), told_mode(order), started)
     }
+}
+
+/// Returns the cluster to which a plan would go first.
+fn first(order: &Order, clusters: &BTreeMap<String, ClusterReport>) -> Option<String> {
+    let rollout = order.rollout.as_ref().filter(|_| order.mode == Mode::Plan && order.undo.is_none())?;
+    let rolls = |report: &ClusterReport| report.steps.iter().any(StepReport::rolls_pods);
+    let rolled: Vec<&str> = clusters.iter().filter(|(_, it)| rolls(it)).map(|(name, _)| name.as_str()).collect();
+    rollout.first_of(&rolled).map(str::to_owned)
 }
 
 /// Names the round, if it is to change something.
@@ -137,12 +149,26 @@ async fn on_cluster(
     };
     let conclusion = match refused {
         Some(refused) => refused,
-        None => conclude(cluster.as_ref(), &settings, history).await,
+        None => in_turn(cluster.as_ref(), &settings, history).await,
     };
+    if let Some(turn) = &settings.turn {
+        turn.end(&conclusion.report);
+    }
     (name, settings.want, conclusion)
 }
 
-async fn conclude(cluster: &dyn Cluster, settings: &RoundSettings, history: Option<RenderHistory>) -> Conclusion {
+/// Runs the round, and once more when its turn has come where it has to wait for that of another cluster.
+async fn in_turn(cluster: &dyn Cluster, settings: &RoundSettings, history: Option<RenderHistory>) -> Conclusion {
+    loop {
+        let conclusion = conclude(cluster, settings, history.as_ref()).await;
+        match (&settings.turn, conclusion.report.waits_for_rollout()) {
+            (Some(turn), Some(hold)) if turn.comes(&hold.message, &settings.stop).await => {}
+            _ => return conclusion,
+        }
+    }
+}
+
+async fn conclude(cluster: &dyn Cluster, settings: &RoundSettings, history: Option<&RenderHistory>) -> Conclusion {
     if let Some(refused) = other_cluster(cluster, settings.pinned.as_ref()).await {
         return Conclusion::of(refused);
     }

@@ -38,6 +38,7 @@ use crate::inventory::hmac::Key;
 use crate::reconcile::aliases::{Aliases, Names};
 use crate::reconcile::cache::{Cache, HealthSnapshot, LastRound};
 use crate::reconcile::metadata::MetadataView;
+use crate::reconcile::rollout::{Rollout, Turn};
 use crate::report::{ClusterReport, ClusterState, Mode, Saved};
 
 /// The clusters of a process, by name.
@@ -80,6 +81,8 @@ pub struct Order {
     pub undo: Option<BTreeMap<String, Vec<Change>>>,
     /// All clusters that something is applied to, by any sync.
     pub aliases: Arc<Aliases>,
+    /// The rollouts of the sync; `None`: no cluster waits for another.
+    pub rollout: Option<Arc<Rollout>>,
 }
 
 impl Order {
@@ -125,6 +128,8 @@ pub struct RoundSettings {
     pub undo: Option<Vec<Change>>,
     /// The plan that is carried out; `None`: whatever is to be done.
     pub pinned: Option<Saved>,
+    /// The place in the rollout of what is wanted; `None`: it waits for nobody.
+    pub turn: Option<Turn>,
     /// Told when the process is to end.
     pub stop: CancellationToken,
 }

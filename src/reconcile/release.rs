@@ -50,7 +50,7 @@ pub(crate) struct Release<'a> {
     pub marker: &'a Marker,
     /// The record that this host keeps of the inventory.
     pub audit: Option<&'a Audit>,
-    /// What is known of the cluster.
+    /// The facts of the cluster that overlays and packs may ask for.
     pub facts: ClusterFacts,
     /// The packs as deployers know them.
     pub packs: &'a Packs,
@@ -70,7 +70,7 @@ pub(crate) struct Terms<'a> {
     pub stop: &'a CancellationToken,
 }
 
-/// What there is to do.
+/// The work that was found on the cluster.
 pub(crate) struct Found {
     store: Store,
     live: BTreeMap<ObjectId, Live>,

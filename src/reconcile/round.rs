@@ -37,6 +37,7 @@ use crate::reconcile::located::located;
 use crate::reconcile::metadata::MetadataView;
 use crate::reconcile::model::{Conclusion, Facts, RoundSettings, Unhealthy};
 use crate::reconcile::observe::observe;
+use crate::reconcile::rollout::Verdict;
 use crate::report::outcome::Outcome;
 use crate::report::{ClusterReport, Mode, Saved};
 use cache_update::Basis;
@@ -58,10 +59,11 @@ async fn try_run(cluster: &dyn Cluster, settings: &RoundSettings) -> Result<Conc
         () = settings.stop.cancelled() => return Ok(Conclusion::stopped()),
         looked = first_look(cluster, settings) => looked?,
     };
-    let (facts, plan, stores) = match looked {
+    let (facts, mut plan, stores) = match looked {
         First::Concluded(conclusion) => return Ok(*conclusion),
         First::Open(open) => *open,
     };
+    take_turn(settings, &facts, &mut plan);
     let rendering = Some(Arc::clone(&facts.rendered));
     let is_held = settings.mode == Mode::Plan || plan.is_stopped();
     let is_suspect = is_held && stores.are_suspect();
@@ -72,6 +74,20 @@ async fn try_run(cluster: &dyn Cluster, settings: &RoundSettings) -> Result<Conc
     };
     let is_new = settings.last_round != last_round;
     Ok(Conclusion { report, last_round, is_new, is_suspect, rendering })
+}
+
+/// Has a plan that replaces pods wait until it is the turn of its cluster.
+fn take_turn(settings: &RoundSettings, facts: &Facts, plan: &mut Plan) {
+    let Some(turn) = settings.turn.as_ref().filter(|_| !plan.is_stopped()) else { return };
+    let report = ClusterReport::of(plan);
+    let rolled: BTreeSet<ObjectId> =
+        report.steps.iter().filter(|step| step.rolls_pods()).map(|step| step.unit.clone()).collect();
+    if rolled.is_empty() {
+        return turn.pass();
+    }
+    if let Verdict::Wait { message, hint, is_halted, .. } = turn.ask(&rolled) {
+        plan.waits_for_rollout(is_halted, (message, &hint), &facts.observed, &facts.policies);
+    }
 }
 
 /// Reports a round that changes nothing. A plan for what no source says leaves what is known as it is.

@@ -114,7 +114,8 @@ fn of_cluster(cluster: &ClusterReport) -> Vec<Found> {
     if let Some((id, what)) = cluster.trouble() {
         all.push((Kind::Cluster, id, None, None, what, cluster.since));
     }
-    for hold in &cluster.holds {
+    // To wait for one's turn is no news; why it does not come is.
+    for hold in cluster.holds.iter().filter(|hold| hold.guard != Guard::Rollout) {
         let what = format!("held by guard {}: {}", hold.guard, hold.message);
         all.push((Kind::Hold, hold.finding(), hold.unit.clone(), None, what, hold.since));
     }

@@ -1,8 +1,7 @@
 //! The HTML view: one file with everything in it, for all clusters at once, that needs no network and no server.
 //!
-//! It is written one cluster at a time, so that a large fleet takes no more memory than its reports. The templates escape
-//! what others have named, and a policy in the page lets nothing run or load but the one script and the one style that
-//! are ours.
+//! The templates escape what others have named, and a policy in the page lets nothing run or load but the one script and
+//! the one style that are ours.
 
 mod objects;
 
@@ -15,9 +14,11 @@ use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 use tera::{Context, Tera};
 
+use super::folded::{Paragraph, fold};
+use super::outline::Sections;
 use super::trend::{Gone, Summary};
 use super::warnings::Warning;
-use super::{ClusterReport, ClusterState, Report, clusters_of};
+use super::{ClusterState, Report, clusters_of};
 use crate::basics::sanitize;
 use objects::{state_of, units};
 
@@ -42,10 +43,16 @@ pub fn write(reports: &[Report], out: &mut impl Write) -> io::Result<()> {
         out.write_all(text.map_err(io::Error::other)?.as_bytes())
     };
     fill("head.html", &head(reports))?;
-    for (report, name, cluster) in clusters_of(reports) {
-        let units = units(cluster);
-        if !units.is_empty() {
-            fill("section.html", &json!({"sync": report.sync, "cluster": name, "units": units}))?;
+    for report in reports {
+        let sections = Sections::of(report.clusters.values());
+        for paragraph in fold(report) {
+            let units = units(&paragraph, &sections);
+            if !units.is_empty() {
+                let (sync, on) = (&report.sync, paragraph.clusters.to_string());
+                let names: Vec<_> = paragraph.clusters.names.iter().map(|name| sanitize::line(name)).collect();
+                let names = json!(names).to_string();
+                fill("section.html", &json!({"sync": sync, "on": on, "clusters": names, "units": units}))?;
+            }
         }
     }
     fill("foot.html", &json!({"script": SCRIPT}))
@@ -60,7 +67,7 @@ fn head(reports: &[Report]) -> Value {
         let lines: Vec<String> = findings.iter().map(Gone::words).collect();
         json!({"title": title, "number": Gone::number(findings), "lines": lines})
     });
-    let clusters = clusters_of(reports).map(|(report, name, cluster)| row(report, name, cluster));
+    let clusters = reports.iter().flat_map(|report| fold(report).filter_map(|paragraph| row(report, &paragraph)));
     json!({
         "style": STYLE, "style_hash": hash(STYLE), "script_hash": hash(SCRIPT),
         "warnings": reports.iter().flat_map(Warning::all).collect::<Vec<_>>(),
@@ -69,8 +76,9 @@ fn head(reports: &[Report]) -> Value {
     })
 }
 
-/// A cluster in the table of all.
-fn row(report: &Report, name: &str, cluster: &ClusterReport) -> Value {
+/// The sum of a report on some clusters, in the table of all.
+fn row(report: &Report, paragraph: &Paragraph<'_>) -> Option<Value> {
+    let (cluster, on) = (paragraph.summary?, &paragraph.clusters);
     let is_known = cluster.error.is_none() && cluster.state != ClusterState::Suspended;
     let changes = match cluster.changes().join(", ") {
         _ if !is_known => "unknown".to_owned(),
@@ -79,12 +87,12 @@ fn row(report: &Report, name: &str, cluster: &ClusterReport) -> Value {
     };
     // That none were seen says nothing where nobody could look.
     let number = |number: usize| if is_known || number > 0 { number.to_string() } else { String::new() };
-    json!({
-        "sync": report.sync, "name": name, "state": cluster.state.word(), "changes": changes,
+    Some(json!({
+        "sync": report.sync, "on": on.to_string(), "names": on.names, "state": cluster.state.word(), "changes": changes,
         "unchanged": number(cluster.unchanged()), "refused": number(cluster.not_done().1),
         "trend": cluster.trend_in_short(), "revision": report.revision,
         "time": report.finished.strftime("%Y-%m-%d %H:%M:%SZ").to_string(),
-    })
+    }))
 }
 
 /// Writes the choices of the filter: the clusters, kinds and states that there are.

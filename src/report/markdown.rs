@@ -9,12 +9,13 @@ use gatewright_engine::text::count;
 use jiff::Timestamp;
 
 use super::action::StepAction;
+use super::folded::{Differing, MOST_VALUES, Paragraph, fold};
 use super::outline::{Section, Sections};
 use super::shown::{Line, Shown, Values, dated, tags};
 use super::text::why;
 use super::trend::{Gone, Summary};
 use super::warnings::Warning;
-use super::{ClusterReport, ClusterState, Report, StepReport, clusters_of};
+use super::{ClusterReport, ClusterState, Report, StepReport};
 use crate::basics::sanitize;
 use crate::report::outcome::Outcome;
 
@@ -37,13 +38,15 @@ pub fn write(reports: &[Report], room: usize) -> String {
         page.add(&format!("\n{words}\n"));
     }
     page.out += "\n| sync | cluster | | changes | unchanged | refused | trend |\n|---|---|---|---|---:|---:|---|\n";
-    for (report, name, cluster) in clusters_of(reports) {
-        page.add(&row(report, name, cluster));
+    for report in reports {
+        fold(report).filter_map(|paragraph| row(report, &paragraph)).for_each(|row| page.add(&row));
     }
     page.add(&gone("Resolved", &summary.resolved));
     page.add(&gone("Not looked at", &summary.unseen));
-    for block in clusters_of(reports).flat_map(|(report, name, cluster)| details(report, name, cluster)) {
-        page.add(&block);
+    for report in reports {
+        let sections = Sections::of(report.clusters.values());
+        let blocks = fold(report).flat_map(|paragraph| details(report, &paragraph, &sections));
+        blocks.for_each(|block| page.add(&block));
     }
     if page.left_out > 0 {
         let words = format!("\n{} left out, because there is no room for more.\n", count(page.left_out, "part"));
@@ -64,29 +67,31 @@ impl Page {
     }
 }
 
-fn row(report: &Report, name: &str, cluster: &ClusterReport) -> String {
+/// The sum of a report on some clusters, in the table of all.
+fn row(report: &Report, paragraph: &Paragraph<'_>) -> Option<String> {
+    let cluster = paragraph.summary?;
     let changes = if cluster.error.is_some() || cluster.state == ClusterState::Suspended {
         "unknown".to_owned()
     } else {
         cluster.changes().join(", ")
     };
     let (_, refused) = cluster.not_done();
-    format!(
+    Some(format!(
         "| {} | {} | {} | {changes} | {} | {refused} | {} |\n",
         cell(&report.sync),
-        cell(name),
+        cell(&paragraph.clusters.to_string()),
         cluster.state.word(),
         cluster.unchanged(),
         cluster.trend_in_short(),
-    )
+    ))
 }
 
 /// One block for each unit of which anything is to be said, and one for all documents.
-fn details(report: &Report, name: &str, cluster: &ClusterReport) -> Vec<String> {
-    let (sections, mut all) = (Sections::of(cluster), BTreeMap::<Section<'_>, String>::new());
+fn details(report: &Report, paragraph: &Paragraph<'_>, sections: &Sections<'_>) -> Vec<String> {
+    let (cluster, mut all) = (&paragraph.part, BTreeMap::<Section<'_>, String>::new());
     for step in cluster.steps.iter().filter(|step| step.is_change()) {
         let text = all.entry(sections.of_step(step)).or_default();
-        *text += &changed(step, cluster);
+        *text += &changed(step, paragraph);
     }
     for refusal in &cluster.refusals {
         let text = all.entry(sections.of_unit(&refusal.unit)).or_default();
@@ -95,7 +100,7 @@ fn details(report: &Report, name: &str, cluster: &ClusterReport) -> Vec<String> 
         text.push('\n');
     }
     let block = |(section, text): (Section<'_>, String)| {
-        let title = html(&format!("{section} ({} on {name})", report.sync));
+        let title = html(&format!("{section} ({} on {})", report.sync, paragraph.clusters));
         let fence = "`".repeat(longest_run(&text).max(2) + 1);
         format!("\n<details><summary>{title}</summary>\n\n{fence}diff\n{text}{fence}\n\n</details>\n")
     };
@@ -117,7 +122,8 @@ fn mark(cluster: &ClusterReport, since: Option<Timestamp>) -> String {
 }
 
 /// A step, with what differs: each line begins with the sign that colors it.
-fn changed(step: &StepReport, cluster: &ClusterReport) -> String {
+fn changed(step: &StepReport, paragraph: &Paragraph<'_>) -> String {
+    let cluster = &paragraph.part;
     let sign = match step.action {
         StepAction::Create | StepAction::Generate => '+',
         StepAction::Prune | StepAction::DeleteFirst => '-',
@@ -141,25 +147,36 @@ fn changed(step: &StepReport, cluster: &ClusterReport) -> String {
     let tags = tags(step).iter().fold(String::new(), |all, tag| format!("{all}  ({tag})"));
     let mut lines = vec![format!("{sign} {} {}{tags}{became}{}", step.action, step.id, mark(cluster, step.since))];
     lines.extend(step.note.iter().map(|note| format!("#   {note}")));
-    for difference in &step.differences {
-        let Shown { path, by, values } = dated(difference, step, cluster);
-        match values {
-            Values::Pair(before, after) => {
-                lines.extend(before.map(|before| format!("-   {path}: {before}  {by}").trim_end().to_owned()));
-                lines.extend(after.map(|after| format!("+   {path}: {after}")));
-            }
-            Values::Lines { lines: changed, more } => {
-                lines.push(format!("!   {path}:  {by}").trim_end().to_owned());
-                let sign = |is_new: bool| if is_new { '+' } else { '-' };
-                lines.extend(changed.iter().map(|Line { is_new, text }| format!("{}     {text}", sign(*is_new))));
-                if more > 0 {
-                    lines.push(format!("#     … {} more", count(more, "line")));
-                }
-            }
+    step.differences.iter().for_each(|difference| lines.extend(differing(dated(difference, step, cluster))));
+    for Differing { path, values } in paragraph.differing(step) {
+        lines.push(format!("!   {path} differs by cluster:"));
+        for (clusters, difference) in values.iter().take(MOST_VALUES) {
+            lines.extend(differing(Shown { path: format!("  {clusters}"), ..dated(difference, step, cluster) }));
         }
+        lines.extend(values.len().checked_sub(MOST_VALUES + 1).map(|more| format!("#     … {} more", more + 1)));
     }
     lines.push(String::new());
     lines.iter().map(|line| sanitize::line(line)).collect::<Vec<_>>().join("\n")
+}
+
+/// A difference, in a line for what goes and one for what comes, or more of them.
+fn differing(Shown { path, by, values }: Shown) -> Vec<String> {
+    let mut lines = Vec::new();
+    match values {
+        Values::Pair(before, after) => {
+            lines.extend(before.map(|before| format!("-   {path}: {before}  {by}").trim_end().to_owned()));
+            lines.extend(after.map(|after| format!("+   {path}: {after}")));
+        }
+        Values::Lines { lines: changed, more } => {
+            lines.push(format!("!   {path}:  {by}").trim_end().to_owned());
+            let sign = |is_new: bool| if is_new { '+' } else { '-' };
+            lines.extend(changed.iter().map(|Line { is_new, text }| format!("{}     {text}", sign(*is_new))));
+            if more > 0 {
+                lines.push(format!("#     … {} more", count(more, "line")));
+            }
+        }
+    }
+    lines
 }
 
 /// Returns a text as a code span.

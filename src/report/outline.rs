@@ -33,30 +33,32 @@ impl fmt::Display for Section<'_> {
     }
 }
 
-/// The sections of what a report says of a cluster.
+/// The sections of what a report says.
 pub(super) struct Sections<'a> {
     /// Units of which it tells of objects that are not the spec itself.
     with_objects: BTreeSet<&'a ObjectId>,
 }
 
 impl<'a> Sections<'a> {
-    /// Finds out which units are more than a document.
-    pub(super) fn of(cluster: &'a ClusterReport) -> Self {
-        let steps = cluster.steps.iter().map(|step| (&step.unit, &step.id));
-        let refusals = cluster.refusals.iter().map(|refusal| (&refusal.unit, &refusal.id));
+    /// Finds out which units are more than a document on any cluster.
+    pub(super) fn of(clusters: impl Iterator<Item = &'a ClusterReport>) -> Self {
+        let all = clusters.flat_map(|cluster| {
+            let steps = cluster.steps.iter().map(|step| (&step.unit, &step.id));
+            steps.chain(cluster.refusals.iter().map(|refusal| (&refusal.unit, &refusal.id)))
+        });
         let is_made = |(unit, id): &(&ObjectId, &ObjectId)| unit != id;
-        Self { with_objects: steps.chain(refusals).filter(is_made).map(|(unit, _)| unit).collect() }
+        Self { with_objects: all.filter(is_made).map(|(unit, _)| unit).collect() }
     }
 
     /// Returns that of what belongs to a unit.
-    pub(super) fn of_unit(&self, unit: &'a ObjectId) -> Section<'a> {
+    pub(super) fn of_unit<'b>(&self, unit: &'b ObjectId) -> Section<'b> {
         // A history may have the copy of a Gateway and nothing else of it.
         let is_unit = self.with_objects.contains(unit) || unit.is_a(GATEWAY_API, "Gateway");
         if is_unit { Section::Unit(unit) } else { Section::Documents }
     }
 
     /// Returns that of a step.
-    pub(super) fn of_step(&self, step: &'a StepReport) -> Section<'a> {
+    pub(super) fn of_step<'b>(&self, step: &'b StepReport) -> Section<'b> {
         let is_made = step.place.is_none() && matches!(step.action, StepAction::Create | StepAction::Missing);
         if is_made && step.id.is_a("", "Namespace") { Section::Namespaces } else { self.of_unit(&step.unit) }
     }

@@ -12,6 +12,7 @@ use owo_colors::{OwoColorize, Style};
 
 use super::action::StepAction;
 use super::blast::blast;
+use super::folded::{Differing, MOST_VALUES, Paragraph, fold};
 use super::outline::{Section, Sections};
 use super::shown::{Shown, dated, tags};
 use super::trend::Summary;
@@ -42,18 +43,24 @@ pub fn write(report: &Report, look: Look) -> String {
     String::from_utf8_lossy(&out).into_owned()
 }
 
-/// Writes a report, one cluster after the other, so that all of a large fleet is never in memory.
+/// Writes a report: what is the same on several clusters once.
 ///
 /// # Errors
 /// Those of what it is written to.
 pub fn write_to(report: &Report, look: Look, out: &mut impl io::Write) -> io::Result<()> {
     let mut writer = Writer { out: String::new(), look };
     writer.report(report);
-    for (name, cluster) in &report.clusters {
+    let sections = Sections::of(report.clusters.values());
+    for paragraph in fold(report) {
+        let before = std::mem::take(&mut writer.out);
+        writer.paragraph(&paragraph, &sections);
+        let said = std::mem::replace(&mut writer.out, before);
+        if !said.is_empty() {
+            writer.line("");
+            writer.painted(&paragraph.clusters.heading(look.verbose), Style::new().bold(), "");
+            writer.out.push_str(&said);
+        }
         out.write_all(std::mem::take(&mut writer.out).as_bytes())?;
-        writer.out.push('\n');
-        writer.painted(&format!("cluster {name}"), Style::new().bold(), "");
-        writer.cluster(cluster);
     }
     if report.has_changed() && !report.run.is_empty() {
         writer.line("");
@@ -111,6 +118,9 @@ impl Writer {
         // What a single cluster comes to stands at its end.
         if let Some(blast) = blast(report).filter(|_| report.clusters.len() > 1 || report.mode != Mode::Apply) {
             self.painted(&blast, Style::new().bold(), "");
+        }
+        if let Some(first) = &report.first {
+            self.line(&format!("  first on cluster {first}, on the others once it is healthy there"));
         }
         if let Some(suspension) = &report.suspended {
             self.warn(&format!("{}; `gatewright resume {}` ends that", suspension.words(), report.sync));
@@ -170,7 +180,8 @@ impl Writer {
         }
     }
 
-    fn cluster(&mut self, cluster: &ClusterReport) {
+    fn paragraph(&mut self, paragraph: &Paragraph<'_>, sections: &Sections<'_>) {
+        let cluster = &paragraph.part;
         if let Some(overdue) = &cluster.overdue {
             self.warn(overdue);
         }
@@ -188,18 +199,21 @@ impl Writer {
             self.warn(&format!("{}{}", unaccepted.message, in_brackets(cluster.mark(unaccepted.since))));
             self.line(&format!("    {}", unaccepted.hint));
         }
-        cluster.holds.iter().for_each(|hold| self.hold(hold, cluster));
+        let is_one = paragraph.clusters.names.len() == 1;
+        cluster.holds.iter().for_each(|hold| self.hold(hold, cluster, is_one));
         for hold in &cluster.lifted {
             self.line(&format!("  guard {} was approved: {}", hold.guard, hold.message));
         }
-        self.steps(cluster);
-        self.refusals(cluster);
+        self.steps(paragraph, sections);
+        self.refusals(cluster, sections);
         self.missing_rights(cluster);
         self.units(cluster);
-        self.summary(cluster);
+        if let Some(cluster) = paragraph.summary {
+            self.summary(cluster, if is_one { "" } else { " on each" });
+        }
     }
 
-    fn hold(&mut self, hold: &HoldReport, cluster: &ClusterReport) {
+    fn hold(&mut self, hold: &HoldReport, cluster: &ClusterReport, is_one: bool) {
         let (unit, what) = match &hold.unit {
             Some(unit) => (format!("{unit} is "), "it stays as it is"),
             None if hold.guard.holds_only_deletions() => (String::new(), "nothing is deleted here"),
@@ -210,14 +224,18 @@ impl Writer {
         self.line(&format!("    {what}; {}", hold.hint));
         let most = if self.look.verbose { usize::MAX } else { MOST_HELD };
         cluster.withheld(hold, most).iter().for_each(|line| self.line(&format!("    {line}")));
-        if let Some(token) = &hold.token {
-            let steps = count(hold.steps.len(), "step");
-            self.line(&format!("    gatewright approve {token}    lifts it, for exactly {steps}"));
+        let steps = count(hold.steps.len(), "step");
+        match (&hold.token, &hold.fleet_token) {
+            (_, Some(token)) if !is_one => {
+                self.line(&format!("    gatewright approve {token}    lifts it on each of them, for exactly {steps}"));
+            }
+            (Some(token), _) => self.line(&format!("    gatewright approve {token}    lifts it, for exactly {steps}")),
+            (None, _) => {}
         }
     }
 
-    fn steps(&mut self, cluster: &ClusterReport) {
-        let (sections, is_verbose) = (Sections::of(cluster), self.look.verbose);
+    fn steps(&mut self, paragraph: &Paragraph<'_>, sections: &Sections<'_>) {
+        let (cluster, is_verbose) = (&paragraph.part, self.look.verbose);
         let is_told = |step: &&StepReport| {
             let is_news = step.action != StepAction::Unchanged || !step.fields.is_empty();
             is_verbose || (is_news && !cluster.awaits_acceptance(step))
@@ -230,11 +248,12 @@ impl Writer {
                 self.line(&format!("  {section}"));
             }
             last = section;
-            self.step(step, cluster);
+            self.step(step, paragraph);
         }
     }
 
-    fn step(&mut self, step: &StepReport, cluster: &ClusterReport) {
+    fn step(&mut self, step: &StepReport, paragraph: &Paragraph<'_>) {
+        let cluster = &paragraph.part;
         let (sign, style) = match step.action {
             StepAction::Create | StepAction::Generate => ("+", Style::new().green()),
             StepAction::Update | StepAction::Different => ("~", Style::new().yellow()),
@@ -258,13 +277,24 @@ impl Writer {
         if let Some(note) = &step.note {
             self.line(&format!("        {note}"));
         }
-        step.differences.iter().for_each(|difference| self.difference(dated(difference, step, cluster)));
+        step.differences.iter().for_each(|difference| self.difference("        ", dated(difference, step, cluster)));
+        for Differing { path, values } in paragraph.differing(step) {
+            self.line(&format!("        {path} differs by cluster:"));
+            let most = if self.look.verbose { usize::MAX } else { MOST_VALUES };
+            for (clusters, difference) in values.iter().take(most) {
+                let path = clusters.words(self.look.verbose);
+                self.difference("          ", Shown { path, ..dated(difference, step, cluster) });
+            }
+            if let Some(more) = values.len().checked_sub(most).filter(|more| *more > 0) {
+                self.line(&format!("          … {more} more"));
+            }
+        }
         fields::lines(step).for_each(|line| self.line(&format!("        {line}")));
     }
 
-    fn difference(&mut self, difference: Shown) {
+    fn difference(&mut self, indent: &str, difference: Shown) {
         for (is_new, line) in difference.plain() {
-            let line = format!("        {line}");
+            let line = format!("{indent}{line}");
             match is_new {
                 None => self.line(&line),
                 Some(true) => self.painted(&line, Style::new().green(), ""),
@@ -275,9 +305,8 @@ impl Writer {
 
     /// Writes what is not done, by unit. Four objects that are kept for one reason are one line, unless all are to be
     /// shown.
-    fn refusals(&mut self, cluster: &ClusterReport) {
+    fn refusals(&mut self, cluster: &ClusterReport, sections: &Sections<'_>) {
         let mut all: BTreeMap<Section<'_>, Vec<(String, Vec<&ObjectId>)>> = BTreeMap::new();
-        let sections = Sections::of(cluster);
         // What is withheld only because of the rest comes after it.
         let (withheld, refused): (Vec<&RefusalReport>, Vec<&RefusalReport>) =
             cluster.refusals.iter().partition(|refusal| refusal.reason == Reason::UnitHeld);
@@ -329,7 +358,7 @@ impl Writer {
         }
     }
 
-    fn summary(&mut self, cluster: &ClusterReport) {
+    fn summary(&mut self, cluster: &ClusterReport, on: &str) {
         if cluster.error.is_some() || cluster.state == ClusterState::Suspended {
             return;
         }
@@ -351,7 +380,7 @@ impl Writer {
                 parts.push(format!("{} {word}", count(number, "object")));
             }
         }
-        self.line(&format!("  {word}: {}", parts.join(", ")));
+        self.line(&format!("  {word}{on}: {}", parts.join(", ")));
     }
 
     fn warn(&mut self, text: &str) {

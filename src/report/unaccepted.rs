@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 
 use gatewright_engine::object::ObjectId;
+use gatewright_engine::text::listed;
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
@@ -32,12 +33,9 @@ impl Unaccepted {
     /// Tells of Gateways that were not accepted within some time; `None` if there are none.
     pub fn within(limit: Duration, units: BTreeSet<ObjectId>) -> Option<Self> {
         let first = units.first()?;
-        let named: Vec<String> = units.iter().take(MOST_NAMED).map(ToString::to_string).collect();
-        let more = units.len().saturating_sub(MOST_NAMED);
-        let more = if more == 0 { String::new() } else { format!(" and {more} more") };
         let message = format!(
-            "no control plane has accepted {}{more} as self-managed within {}; nothing more was adopted",
-            named.join(", "),
+            "no control plane has accepted {} as self-managed within {}; nothing more was adopted",
+            listed(&units, MOST_NAMED),
             Period(limit)
         );
         let hint = format!(

@@ -24,7 +24,7 @@ pub(super) struct Warning {
     pub(super) message: String,
     /// Advice on what to do, if anybody knows.
     pub(super) hint: Option<String>,
-    /// What is held, where it stands nowhere else.
+    /// The held objects, where they stand nowhere else.
     pub(super) held: Vec<String>,
 }
 

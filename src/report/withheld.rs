@@ -7,6 +7,7 @@ use gatewright_engine::object::ObjectId;
 use gatewright_engine::plan::guard::token::HeldStep;
 use gatewright_engine::plan::guard::{Guard, Hold};
 use gatewright_engine::plan::refusal::Refusal;
+use gatewright_engine::text::listed;
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
@@ -46,17 +47,16 @@ impl HoldReport {
         if !matches!(self.guard, Guard::Adopt | Guard::AdoptRestart) {
             self.steps.iter().for_each(|step| actions.entry(&step.action).or_default().push(&step.id));
         }
-        let line = |(action, ids): (&str, Vec<&ObjectId>)| {
-            let named: Vec<String> = ids.iter().take(most).map(ToString::to_string).collect();
-            let more = ids.len().saturating_sub(most);
-            let more = if more == 0 { String::new() } else { format!(" and {more} more") };
-            format!("{action} {}{more}", named.join(", "))
-        };
-        actions.into_iter().map(line).collect()
+        actions.into_iter().map(|(action, ids)| format!("{action} {}", listed(ids, most))).collect()
     }
 }
 
 impl ClusterReport {
+    /// Returns the hold by which it waits for another cluster, if it does.
+    pub(crate) fn waits_for_rollout(&self) -> Option<&HoldReport> {
+        self.holds.iter().find(|hold| matches!(hold.guard, Guard::Rollout | Guard::RolloutHalted))
+    }
+
     /// Names what a guard holds, as [`HoldReport::listed`] does, unless the report has the steps anyway.
     pub(super) fn withheld(&self, hold: &HoldReport, most: usize) -> Vec<String> {
         let is_shown = |first: &HeldStep| self.steps.iter().any(|step| step.id == first.id);
@@ -86,7 +86,7 @@ mod tests {
         };
         let steps = [("prune", "b"), ("prune", "a"), ("prune", "c"), ("delete-first", "d")].map(step).into();
         let (message, hint) = (String::new(), String::new());
-        let hold = |guard| Hold { guard, unit: None, message, hint, token: None, steps };
+        let hold = |guard| Hold { guard, unit: None, message, hint, token: None, fleet_token: None, steps };
         let hold = HoldReport::from(hold(Guard::Confirm));
         let first = "delete-first Service shop/d";
         assert_eq!(hold.listed(2), [first, "prune Service shop/b, Service shop/a and 1 more"]);

@@ -1,4 +1,4 @@
-//! Which time is believed where something ends by itself: suspensions, and what is kept for a while.
+//! The time that is believed where something ends by itself: suspensions, and what is kept for a while.
 //!
 //! A clock that jumps ahead, because of a server that tells the wrong time or a battery that is empty, would end all of
 //! that at once. So the state folder says what time it was when somebody last looked, and how long the machine had been

@@ -1,4 +1,4 @@
-//! Which clusters a command is about: by name, by pattern and by label.
+//! The clusters that a command is about: by name, by pattern and by label.
 
 use crate::program::{Desk, Run};
 
@@ -27,10 +27,19 @@ fn desk() -> Desk {
     desk
 }
 
-/// The clusters that a run tells of.
+/// The clusters that a run tells of, alone or with others.
 fn told(run: &Run) -> Vec<&str> {
-    let names = run.out.lines().filter_map(|line| line.trim().strip_prefix("cluster "));
-    names.map(|line| line.split(':').next().unwrap_or(line)).collect()
+    run.out.lines().flat_map(named).collect()
+}
+
+fn named(line: &str) -> Vec<&str> {
+    match (line.trim().strip_prefix("cluster "), line.strip_prefix("on all ")) {
+        (Some(one), _) => vec![one.split(':').next().unwrap_or(one)],
+        (None, Some(all)) => {
+            all.split_once('(').map(|(_, names)| names.trim_end_matches(')').split(", ").collect()).unwrap_or_default()
+        }
+        (None, None) => Vec::new(),
+    }
 }
 
 #[test]

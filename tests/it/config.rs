@@ -26,7 +26,7 @@ sources:
     git: {url: https://git.example.com/platform/gateways.git, ref: {branch: main}, auth: {tokenFile: git-token}}
   lab: {directory: {path: specs}}
 clusters:
-  eu-1: {kubeconfig: {path: eu-1.yaml, context: admin}, labels: {env: prod, region: eu}}
+  eu-1: {kubeconfig: {path: eu-1.yaml, context: admin}, labels: {env: prod, region: eu}, annotations: {ip: 192.0.2.10}}
   preview: {directory: {path: /var/lib/gatewright/preview}}
 syncs:
   gateways: {source: platform, clusters: {names: [eu-1]}}

@@ -2,9 +2,11 @@
 
 mod alerts;
 mod fleet;
+mod folders;
 mod moves;
 mod notifications;
 mod report;
+mod rollout;
 mod service;
 mod source;
 mod stop;

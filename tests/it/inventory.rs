@@ -64,7 +64,14 @@ impl Site {
         let id = ObjectId::new("", "ConfigMap", &self.name, "theirs");
         let unit = ObjectId::new("gateway.networking.k8s.io", "Gateway", &self.name, "edge");
         let uid = self.get("configmap/theirs")["metadata"]["uid"].as_str().map(str::to_owned);
-        let entry = Entry { gvk: Gvk::new("v1", "ConfigMap"), uid, unit, adopted: false, files: [].into() };
+        let entry = Entry {
+            gvk: Gvk::new("v1", "ConfigMap"),
+            uid,
+            unit,
+            adopted: false,
+            files: [].into(),
+            overlays: [].into(),
+        };
         let mut inventory = self.inventory();
         inventory.epoch += 1;
         inventory.entries.insert(id.clone(), entry);
@@ -354,6 +361,7 @@ fn an_inventory_of_twenty_thousand_objects_is_written_and_read_on_a_real_server(
         uid: Some(format!("{n:08x}-0000-4000-8000-{:012x}", n * 7919)),
         unit: unit.clone(),
         adopted: false,
+        overlays: [].into(),
         files: ["edge.yaml".to_owned()].into(),
     };
     let entries: BTreeMap<_, _> = (0..20_000).map(|n| (site.service(&format!("s{n}")), entry(n))).collect();

@@ -41,13 +41,15 @@ fn clusters_get_different_objects_from_one_source() {
         "specs/eu.yaml",
         &overlay("eu", "{clusters: {matchLabels: {region: eu}}, parameters: {kube: {deployment: {replicas: 3}}}}"),
     );
-    desk.run(&["sync"]).exits(0).says("cluster eu-1").says("4 objects created");
+    desk.run(&["sync"]).exits(0).says("on all 3 clusters (eu-1, eu-2, us-1)").says("4 objects created");
     let replicas = |cluster: &str| deployment(&desk, cluster)["spec"]["replicas"].clone();
     assert_eq!(["eu-1", "eu-2", "us-1"].map(replicas), [Value::from(3), Value::from(3), Value::from(1)]);
     desk.run(&["plan", "--detailed-exitcode"]).exits(0);
 
     desk.replace("specs/eu.yaml", "region: eu", "region: us");
-    desk.run(&["sync"]).exits(0).says("spec.replicas: 3 -> 1").says("spec.replicas: 1 -> 3");
+    let by_cluster = "        spec.replicas differs by cluster:
+          2 of 3 clusters (eu-1, eu-2): 3 -> 1";
+    desk.run(&["sync"]).exits(0).says(by_cluster).says("\n          us-1: 1 -> 3");
     assert_eq!(["eu-1", "eu-2", "us-1"].map(replicas), [Value::from(1), Value::from(1), Value::from(3)]);
 }
 

@@ -1,4 +1,4 @@
-//! Whose object is it? Nothing that is not ours is written to or deleted, on a real API server.
+//! Ownership of objects: nothing that is not ours is written to or deleted, on a real API server.
 
 mod deletion;
 mod limits;

@@ -178,7 +178,7 @@ fn gateways_of_other_controllers_are_applied_as_they_are() {
     assert!(!rendered.out.contains("status"), "{}", rendered.out);
 }
 
-/// Whoever reads a report must not take a document for an object of the Gateway above it.
+/// Readers of a report must not take a document for an object of the Gateway above it.
 #[test]
 fn documents_have_a_heading_of_their_own() {
     let desk = desk("gateways", &[("c", folder())]);

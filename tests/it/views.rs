@@ -219,7 +219,7 @@ fn tags_beyond_ours(page: &str) -> Vec<String> {
         "spellcheck",
         "value",
         "open",
-        "data-cluster",
+        "data-clusters",
         "data-kind",
         "data-state",
         "for",

@@ -94,7 +94,7 @@ impl World {
                 let uid = format!("{}-{number}", unit.id);
                 let files = unit.files.iter().map(ToString::to_string).collect();
                 let (gvk, unit) = (object.gvk(), unit.id.clone());
-                let entry = Entry { gvk, uid: Some(uid.clone()), unit, adopted: false, files };
+                let entry = Entry { gvk, uid: Some(uid.clone()), unit, adopted: false, files, overlays: [].into() };
                 self.owned.entries.insert(object.id().clone(), entry);
                 self.live.insert(object.id().clone(), live(object, &uid));
             }

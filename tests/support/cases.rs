@@ -120,7 +120,7 @@ pub(crate) struct Deliberate {
     pub(crate) cases: Vec<String>,
     /// The difference: the beginning of the lines that would tell of it.
     pub(crate) line: String,
-    /// Why.
+    /// The reason.
     pub(crate) reason: String,
 }
 

@@ -79,7 +79,7 @@ impl Seen {
     }
 }
 
-/// Which requests are meant.
+/// A selection of requests.
 type Meant = Box<dyn FnMut(&Seen) -> bool + Send>;
 
 struct Rule {

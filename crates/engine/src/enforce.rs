@@ -30,6 +30,7 @@ use crate::schema::EACH;
 use crate::selector::ClusterFacts;
 use crate::spec::overlay::Bound;
 use crate::spec::{Document, GATEWAY_API};
+use crate::text::listed;
 use crate::yaml::Node;
 
 /// The longest list that a rule walks.
@@ -229,12 +230,7 @@ impl Facts<'_> {
 fn in_words(path: &[String], value: &Value, places: &BTreeSet<String>) -> String {
     let is_scalar = !value.is_object() && !value.is_array();
     let value = is_scalar.then(|| format!(" = {value}")).filter(|text| text.len() <= " = ".len() + MAX_QUOTED);
-    let named: Vec<&str> = places.iter().take(MAX_PLACES).map(String::as_str).collect();
-    let more = match places.len() - named.len() {
-        0 => String::new(),
-        more => format!(" and {more} more"),
-    };
-    format!("{}{} ({}{more})", written(path), value.unwrap_or_default(), named.join(", "))
+    format!("{}{} ({})", written(path), value.unwrap_or_default(), listed(places, MAX_PLACES))
 }
 
 /// Finds the origin of the highest layer within a value.

@@ -153,6 +153,20 @@ pub struct Said {
     pub path: String,
     /// The value.
     pub value: Value,
+    /// The values of the cluster that an overlay has put into it.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub values: Vec<ClusterValue>,
+}
+
+/// A value of the cluster.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct ClusterValue {
+    /// The expression by which an overlay takes it.
+    pub expression: String,
+    /// Its place in the config file or in a table; absent if nobody knows.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub place: Option<Place>,
 }
 
 /// The layer or spec that says something.
@@ -307,12 +321,12 @@ pub fn parameters(inputs: &Inputs<'_>, gateway: &ObjectId, path: &str) -> Result
 /// Says who set a merged parameter.
 fn cause_of(case: &Case<'_>, origin: &Merged, spot: &Spot) -> Cause {
     let (by, place) = case.origin(origin, &spot.steps);
-    let said = Said { by, place, path: spot.text(), value: spot.value.clone() };
+    let said = case.saying(by, place, spot.text(), spot.value.clone());
     Cause { effect: Effect::Sets, said, lower: case.below_origin(origin, spot), lines: Vec::new() }
 }
 
 /// Returns which overlays are in force where the inputs are for, and the specs as they are under them.
-fn assigned<'a>(inputs: &Inputs<'a>) -> (Assignment<'a>, Cow<'a, Specs>) {
+fn assigned<'a>(inputs: &Inputs<'a>) -> (Assignment, Cow<'a, Specs>) {
     let Inputs { source, packs, options, .. } = inputs;
     let assignment = source.overlays.on(options.cluster.as_ref(), &source.specs);
     let specs = overlay::specs::patch(&source.specs, &assignment, packs.kinds());

@@ -42,6 +42,9 @@ pub struct Entry {
     /// The files that had a say in it.
     #[serde(default)]
     pub files: BTreeSet<String>,
+    /// The overlays that had a say in it, by name, each with the digest of its selection of clusters.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub overlays: BTreeMap<String, String>,
 }
 
 /// All that one sync owns on one cluster.
@@ -258,6 +261,7 @@ mod tests {
             unit: unit.clone(),
             adopted: false,
             files: BTreeSet::from(["a.yaml".to_owned()]),
+            overlays: BTreeMap::new(),
         };
         let entries = (0..objects).map(|n| (ObjectId::new("", "Service", "infra", &format!("s{n}")), entry(n)));
         Inventory {

@@ -1,4 +1,4 @@
-//! Whose object is it? The marks that we put on objects, and those of other tools.
+//! The marks that say whose an object is: ours, and those of other tools.
 //!
 //! Our annotation holds the identity of the object that it was made for, so that a copy of the metadata (by an
 //! operator, or by a person with `kubectl get -o yaml`) claims nothing. On a Deployment an annotation counts as a new
@@ -49,7 +49,7 @@ pub struct Marker {
     pub sync: String,
 }
 
-/// Whose object it is.
+/// The owner of an object.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Owner {
     /// Ours: this installation, this sync, this very object.

@@ -5,12 +5,16 @@
 //! problem, and what they both govern is held. Targets are compared with Gateways as they stand in the source, so that
 //! no overlay depends on what another has patched.
 
+mod expression;
+pub(crate) mod filled;
+pub mod idle;
 mod names;
 mod nodes;
 pub(crate) mod object;
 mod patch;
 mod read;
 pub(crate) mod specs;
+mod table;
 pub(crate) mod ties;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -31,6 +35,8 @@ use crate::selector::{Capabilities, ClusterFacts, ClusterSelector, labels_match}
 use crate::spec::overlay::{GROUP, GatewayName, KIND, OverlaySpec, SpecName, Target};
 use crate::spec::{Document, GATEWAY_API, Specs};
 use crate::yaml::{Content, Field, Node};
+use filled::{Filled, Hole, Unfilled};
+use table::Table;
 
 /// An overlay that can be used.
 #[derive(Clone, Debug)]
@@ -41,9 +47,17 @@ pub struct Overlay {
     pub spec: OverlaySpec,
     /// The rules that it enforces, ready to be checked.
     pub(crate) rules: Vec<Rule>,
+    /// The texts in which values of a cluster go.
+    holes: Vec<Hole>,
+    /// Its table of such values.
+    pub(crate) table: Option<Table>,
+    /// The values that were put there.
+    pub(crate) filled: Vec<Filled>,
+    /// Warnings for Gateways and classes that it names and that are not in the source.
+    lost: Vec<Problem>,
 }
 
-/// Which of two overlays wins; the greater one does.
+/// The rank of an overlay; of two, the one of the greater rank wins.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Rank {
     /// Its priority.
@@ -93,7 +107,7 @@ struct Broken {
 #[derive(Clone, Debug, Default)]
 pub struct Overlays {
     /// The lowest first.
-    usable: Vec<Overlay>,
+    usable: Vec<Arc<Overlay>>,
     broken: Vec<Broken>,
     /// The clusters for which packs have settings of their own.
     settings: Vec<ClusterSelector>,
@@ -111,6 +125,8 @@ pub struct Variant {
     overlays: BTreeSet<Place>,
     /// The settings of packs that are for it alone, by their numbers.
     settings: BTreeSet<usize>,
+    /// The values of the cluster that overlays take, or lack.
+    values: Vec<Result<String, String>>,
     /// The cluster itself, where that makes a difference.
     cluster: Option<ClusterFacts>,
     /// Its capabilities, where that makes a difference.
@@ -119,11 +135,23 @@ pub struct Variant {
 
 /// The overlays that are in force on one cluster, by the specs that they govern.
 #[derive(Clone, Debug, Default)]
-pub struct Assignment<'a> {
-    governed: BTreeMap<ObjectId, Vec<&'a Overlay>>,
-    held: BTreeMap<ObjectId, Place>,
+pub struct Assignment {
+    governed: BTreeMap<ObjectId, Vec<Arc<Overlay>>>,
+    /// The reasons why nobody knows what governs a spec.
+    held: BTreeMap<ObjectId, String>,
+    /// The problems with overlays on this cluster alone.
+    pub(crate) problems: Vec<Problem>,
     /// The cluster, if it is known.
     pub(crate) cluster: Option<ClusterFacts>,
+}
+
+/// The overlays that are in force on a cluster.
+#[derive(Default)]
+struct InForce<'a> {
+    /// With its values in them, the lowest first.
+    filled: Vec<Arc<Overlay>>,
+    /// Those that lack a value, with the place where they do.
+    lacking: Vec<(&'a Overlay, Place)>,
 }
 
 impl Overlays {
@@ -141,10 +169,11 @@ impl Overlays {
             ..Self::default()
         };
         for document in specs.of_kind(GROUP, KIND) {
-            match Overlay::read(document, &words) {
-                Ok(overlay) => {
-                    overlays.problems.extend(names::lost(&overlay, specs, packs));
-                    overlays.usable.push(overlay);
+            match Overlay::read(document, &words, specs) {
+                Ok(mut overlay) => {
+                    overlay.lost = names::lost(&overlay, specs, packs);
+                    overlays.problems.extend(overlay.lost.iter().cloned());
+                    overlays.usable.push(Arc::new(overlay));
                 }
                 Err(problems) => {
                     overlays.problems.extend(problems);
@@ -154,14 +183,14 @@ impl Overlays {
         }
         overlays.broken.extend(specs.broken_overlays.iter().map(Broken::of));
         // They stand in the order of their names, and a stable sort leaves equal ranks so.
-        overlays.usable.sort_by_key(Overlay::rank);
+        overlays.usable.sort_by_key(|overlay| overlay.rank());
         overlays
     }
 
     /// Returns what a rendering for a cluster depends on: where it is the same, the rendering is.
     pub fn variant(&self, cluster: Option<&ClusterFacts>) -> Variant {
-        let usable: Vec<&Overlay> = self.usable.iter().filter(|overlay| overlay.is_in_force(cluster)).collect();
-        let reads_cluster = |overlay: &&Overlay| overlay.rules.iter().any(Rule::reads_cluster);
+        let usable: Vec<&Arc<Overlay>> = self.usable.iter().filter(|overlay| overlay.is_in_force(cluster)).collect();
+        let reads_cluster = |overlay: &&Arc<Overlay>| overlay.rules.iter().any(Rule::reads_cluster);
         let is_special = self.reads_cluster || usable.iter().any(reads_cluster);
         let broken =
             self.broken.iter().filter(|broken| ClusterSelector::selects_any(broken.clusters.as_ref(), cluster));
@@ -170,35 +199,39 @@ impl Overlays {
         let capabilities = cluster.filter(|_| self.asks_clusters).and_then(|cluster| cluster.capabilities.clone());
         let selects = |(_, selector): &(usize, &ClusterSelector)| ClusterSelector::selects_any(Some(selector), cluster);
         let settings = self.settings.iter().enumerate().filter(selects).map(|(number, _)| number).collect();
-        Variant { overlays: places.collect(), settings, cluster: cluster.filter(|_| is_special).cloned(), capabilities }
+        let taken = |cluster| usable.iter().flat_map(move |overlay| overlay.taken(cluster));
+        let values = cluster.into_iter().flat_map(taken).collect();
+        Variant {
+            overlays: places.collect(),
+            settings,
+            values,
+            cluster: cluster.filter(|_| is_special).cloned(),
+            capabilities,
+        }
     }
 
     /// Returns a cluster for each overlay, and for settings of packs, that are in force on none of these: what they say is
     /// to be checked all the same.
     pub fn examples(&self, known: &[ClusterFacts]) -> BTreeSet<ClusterFacts> {
-        let usable = self.usable.iter().filter_map(|overlay| overlay.spec.clusters.as_ref());
+        let is_idle = |selector: Option<&ClusterSelector>| {
+            !known.iter().any(|cluster| ClusterSelector::selects_any(selector, Some(cluster)))
+        };
         let broken = self.broken.iter().filter_map(|broken| broken.clusters.as_ref());
-        let selectors = usable.chain(broken).chain(&self.settings);
-        let is_idle =
-            |selector: &&ClusterSelector| !known.iter().any(|cluster| selector.selects(&cluster.name, &cluster.labels));
-        selectors.filter(is_idle).filter_map(ClusterSelector::example).collect()
-    }
-
-    /// Returns a warning for each cluster that overlays name and that is not among those that there are.
-    pub fn lost_clusters(&self, known: &BTreeSet<String>) -> Vec<Problem> {
-        self.usable.iter().flat_map(|overlay| names::lost_clusters(overlay, known)).collect()
+        let selectors = broken.chain(&self.settings).filter(|selector| is_idle(Some(selector)));
+        let usable = self.usable.iter().filter(|overlay| is_idle(overlay.spec.clusters.as_ref()));
+        usable.filter_map(|overlay| overlay.example()).chain(selectors.filter_map(ClusterSelector::example)).collect()
     }
 
     /// Finds out which overlays govern which specs on a cluster.
-    pub(crate) fn on(&self, cluster: Option<&ClusterFacts>, specs: &Specs) -> Assignment<'_> {
+    pub(crate) fn on(&self, cluster: Option<&ClusterFacts>, specs: &Specs) -> Assignment {
         let mut assignment = Assignment { cluster: cluster.cloned(), ..Assignment::default() };
+        let in_force = self.in_force(cluster, &mut assignment.problems);
         let is_spec = |document: &&Document| {
             !matches!(document.id.group_kind(), (GROUP, KIND) | (GATEWAY_API, "GatewayClass" | "ListenerSet"))
         };
         for spec in specs.documents.values().filter(is_spec) {
-            let governs =
-                |overlay: &&Overlay| overlay.is_in_force(cluster) && targets(overlay.spec.target.as_ref(), spec, specs);
-            let governing: Vec<&Overlay> = self.usable.iter().filter(governs).collect();
+            let governs = |overlay: &Overlay| targets(overlay.spec.target.as_ref(), spec, specs);
+            let governing: Vec<Arc<Overlay>> = in_force.filled.iter().filter(|it| governs(it)).cloned().collect();
             if !governing.is_empty() {
                 assignment.governed.insert(spec.id.clone(), governing);
             }
@@ -207,22 +240,44 @@ impl Overlays {
                     && targets(Some(&broken.target), spec, specs)
             };
             if let Some(broken) = self.broken.iter().find(holds) {
-                assignment.held.insert(spec.id.clone(), broken.place.clone());
+                assignment.held.insert(spec.id.clone(), format!("a ClusterOverlay is broken, see {}", broken.place));
+            } else if let Some((_, place)) = in_force.lacking.iter().find(|(it, _)| governs(it)) {
+                let reason = format!("a ClusterOverlay lacks a value of the cluster, see {place}");
+                assignment.held.insert(spec.id.clone(), reason);
             }
         }
         assignment
     }
+
+    /// Returns the overlays that are in force on a cluster, with its values in them. Without a cluster there is no value,
+    /// and what takes one is in force nowhere.
+    fn in_force(&self, cluster: Option<&ClusterFacts>, problems: &mut Vec<Problem>) -> InForce<'_> {
+        let mut found = InForce::default();
+        let nowhere = ClusterFacts::default();
+        for overlay in self.usable.iter().filter(|overlay| overlay.is_in_force(cluster)) {
+            match overlay.filled(cluster.unwrap_or(&nowhere)) {
+                Ok(overlay) => found.filled.push(overlay),
+                Err(Unfilled::Untried(warnings)) => problems.extend(warnings),
+                Err(Unfilled::Lacking(lacking)) => {
+                    found.lacking.extend(lacking.first().map(|problem| (&**overlay, problem.place.clone())));
+                    problems.extend(lacking);
+                }
+            }
+        }
+        found
+    }
 }
 
-impl<'a> Assignment<'a> {
+impl Assignment {
     /// Returns the overlays that govern a Gateway, the lowest first.
-    pub fn of(&self, gateway: &ObjectId) -> &[&'a Overlay] {
-        self.governed.get(gateway).map(Vec::as_slice).unwrap_or_default()
+    pub fn of(&self, gateway: &ObjectId) -> Vec<&Overlay> {
+        self.governed.get(gateway).into_iter().flatten().map(|overlay| &**overlay).collect()
     }
 
-    /// Returns the broken overlay that may be about a Gateway, if there is one.
-    pub(crate) fn broken_for(&self, gateway: &ObjectId) -> Option<&Place> {
-        self.held.get(gateway)
+    /// Returns the reason why nobody knows what governs a Gateway, if there is one: an overlay that may be about it is
+    /// broken, or lacks a value of the cluster.
+    pub(crate) fn held(&self, gateway: &ObjectId) -> Option<&str> {
+        self.held.get(gateway).map(String::as_str)
     }
 }
 
@@ -248,7 +303,25 @@ impl Overlay {
     }
 
     fn is_in_force(&self, cluster: Option<&ClusterFacts>) -> bool {
+        self.selects(cluster) && (cluster.is_some() || !self.takes_values())
+    }
+
+    fn selects(&self, cluster: Option<&ClusterFacts>) -> bool {
         ClusterSelector::selects_any(self.spec.clusters.as_ref(), cluster)
+    }
+
+    /// Returns a cluster on which it would be in force: of those in its table the first that it selects.
+    fn example(&self) -> Option<ClusterFacts> {
+        let usual = match &self.spec.clusters {
+            Some(selector) => selector.example()?,
+            None if self.takes_values() => {
+                ClusterFacts { name: "any".to_owned(), is_example: true, ..ClusterFacts::default() }
+            }
+            None => return None,
+        };
+        let named = |name: &str| ClusterFacts { name: name.to_owned(), ..usual.clone() };
+        let mut listed = self.table.iter().flat_map(Table::clusters).map(named);
+        Some(listed.find(|cluster| self.is_in_force(Some(cluster))).unwrap_or(usual))
     }
 }
 

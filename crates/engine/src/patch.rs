@@ -77,7 +77,7 @@ pub enum PatchError {
     /// One of its operations is impossible.
     #[error("operation {number}, on {path:?}, cannot be carried out")]
     Operation {
-        /// Which one, from 1.
+        /// Its number, from 1.
         number: usize,
         /// The path that it names.
         path: String,

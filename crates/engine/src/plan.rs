@@ -340,7 +340,7 @@ pub fn plan(rendering: &Marked, observed: &Observed, owned: &Inventory, policies
     for unit in units {
         let lost = evidence.lost_inputs(unit);
         if lost.is_empty() {
-            plan.add_unit(unit, inputs);
+            plan.add_unit(unit, &evidence, inputs);
         } else {
             plan.hold_unit(unit, lost, inputs);
         }
@@ -388,7 +388,7 @@ impl Observed {
     }
 }
 
-/// Whose a live object is, by its marks or, where there are none, by the inventory.
+/// Returns the owner of a live object, by its marks or, where there are none, by the inventory.
 pub(crate) fn owner(live: &Live, observed: &Observed, owned: &Inventory, marker: &Marker) -> Owner {
     if !observed.is_unmarked {
         return marker.owner(&live.object);
@@ -433,12 +433,12 @@ impl Plan {
     }
 
     /// A unit goes as a whole or not at all: half of a data plane helps nobody.
-    fn add_unit(&mut self, unit: &Unit, inputs: Inputs<'_>) {
+    fn add_unit(&mut self, unit: &Unit, evidence: &Evidence<'_>, inputs: Inputs<'_>) {
         let decided = self.decided(unit, inputs);
         let is_refused = decided.iter().any(|(_, decision)| decision.is_err());
         let steps: Vec<&Step> = decided.iter().filter_map(|(_, decision)| decision.as_ref().ok()).collect();
         // Nobody is asked about what would not be done anyway.
-        let waiting = if is_refused { None } else { guard::adopt::waiting(self, unit, &steps, inputs) };
+        let waiting = if is_refused { None } else { self.waiting(unit, &steps, evidence, inputs) };
         let is_held = is_refused || waiting.is_some();
         let waits = |id: &ObjectId| waiting.as_ref().filter(|(_, held)| held.contains(id)).map(|(guard, _)| *guard);
         let refusal = |id, reason| Refusal { unit: unit.id.clone(), id, reason };
@@ -488,8 +488,7 @@ impl Plan {
             | Action::Prune(_)
             | Action::Forget => (live_uid, false),
         };
-        let files = unit.files.iter().map(ToString::to_string).collect();
-        let entry = Entry { gvk: step.gvk.clone(), uid, unit: unit.id.clone(), adopted, files };
+        let entry = unit.entry(&step.gvk, uid, adopted);
         self.inventory.entries.insert(step.id.clone(), entry);
         self.steps.push(step);
     }

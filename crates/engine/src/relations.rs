@@ -1,5 +1,5 @@
-//! Which of some objects stand behind which, read off the objects alone: a route leads to a pool, a pool to who picks its
-//! endpoints and to the pods in it, a Service to its pods.
+//! The relations of some objects, read off the objects alone: a route leads to a pool, a pool to who picks its endpoints
+//! and to the pods in it, a Service to its pods.
 //!
 //! What is told here is for people who look at a tree of objects; nothing is decided by it.
 
@@ -14,7 +14,7 @@ use crate::object::{ObjectId, at, group_kind, metadata};
 /// An object among others, by its number, with what stands behind it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Branch {
-    /// Which of the objects.
+    /// Its index among the objects.
     pub index: usize,
     /// The branches behind it, in the order of the objects.
     pub below: Vec<Self>,

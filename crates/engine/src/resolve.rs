@@ -1,4 +1,4 @@
-//! Which pack renders a spec, and which parameters govern it.
+//! The pack that renders a spec, and the parameters that govern it.
 //!
 //! A reference that leads nowhere, or to something that cannot be used, is a problem of the Gateway (the standard's
 //! `InvalidParameters`): it is held as it is, and the others go on. Rules: Gateway API, GEP-1762 and the
@@ -83,7 +83,7 @@ pub enum Resolution<'a> {
 pub fn resolve<'a>(
     specs: &'a Specs,
     packs: &'a Packs,
-    overlays: &Assignment<'a>,
+    overlays: &'a Assignment,
 ) -> Vec<(&'a Document, Resolution<'a>)> {
     let sets = listener_sets(specs);
     let gateways = specs.of_kind(GATEWAY_API, "Gateway").take_while(|_| !interrupt::is_given());
@@ -129,7 +129,7 @@ impl<'a> Context<'a> {
     fn resolve(
         &self,
         sets: &[(&'a Document, ListenerSet)],
-        overlays: &Assignment<'a>,
+        overlays: &'a Assignment,
     ) -> Result<Resolution<'a>, Box<Problem>> {
         let gateway: Gateway = self.document.read()?;
         self.check_listeners(&gateway)?;
@@ -152,9 +152,9 @@ impl<'a> Context<'a> {
 
     /// Adds the overlays that govern a spec, or says why what they say cannot be merged into its kind of parameters; a
     /// broken one may be about anything that it does not exclude.
-    fn governed(&self, mut resolved: Resolved<'a>, all: &Assignment<'a>) -> Result<Resolution<'a>, Box<Problem>> {
-        if let Some(place) = all.broken_for(&self.document.id) {
-            return Err(self.document.problem(&[], format!("a ClusterOverlay is broken, see {place}")).into());
+    fn governed(&self, mut resolved: Resolved<'a>, all: &'a Assignment) -> Result<Resolution<'a>, Box<Problem>> {
+        if let Some(reason) = all.held(&self.document.id) {
+            return Err(self.document.problem(&[], reason).into());
         }
         let overlays = all.of(&self.document.id);
         let kind = self.packs.kinds().get(&resolved.kind.kind.name());
@@ -165,7 +165,9 @@ impl<'a> Context<'a> {
         }
         resolved.layers.extend(overlays.iter().filter_map(|overlay| overlay.layer()));
         resolved.files.extend(overlays.iter().map(|overlay| Arc::clone(&overlay.document.file)));
-        resolved.overlays = overlays.to_vec();
+        let tables = overlays.iter().filter_map(|overlay| overlay.table.as_ref());
+        resolved.files.extend(tables.map(|table| Arc::clone(&table.file)));
+        resolved.overlays = overlays;
         Ok(Resolution::Ready(Box::new(resolved)))
     }
 

@@ -15,9 +15,16 @@ pub struct ClusterFacts {
     pub name: String,
     /// Its labels there.
     pub labels: BTreeMap<String, String>,
+    /// Its annotations there: values that nothing selects by.
+    pub annotations: BTreeMap<String, String>,
     /// Its capabilities; nothing is known where it was not asked.
     pub capabilities: Option<Capabilities>,
+    /// Whether it is none of the config, but one that a selector would select.
+    pub is_example: bool,
 }
+
+/// All clusters that there are, by name, each with its labels.
+pub type Fleet = BTreeMap<String, BTreeMap<String, String>>;
 
 /// The capabilities of a cluster, as far as a rendering may depend on them.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
@@ -40,7 +47,7 @@ impl Capabilities {
     }
 }
 
-/// Which clusters; everything that is said must hold, and nothing said is none.
+/// A selection of clusters; everything that is said must hold, and nothing said is none.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields, default)]
 pub struct ClusterSelector {
@@ -113,7 +120,8 @@ impl ClusterSelector {
             None if labels.is_empty() => "any".to_owned(),
             None => labels.iter().map(|(key, value)| format!("{key}={value}")).collect::<Vec<_>>().join(","),
         };
-        self.selects(&name, &labels).then_some(ClusterFacts { name, labels, capabilities: None })
+        let is_selected = self.selects(&name, &labels);
+        is_selected.then_some(ClusterFacts { name, labels, is_example: true, ..ClusterFacts::default() })
     }
 
     /// Tells whether a cluster is selected.

@@ -11,6 +11,7 @@ pub(crate) mod known;
 pub mod listener_set;
 pub mod overlay;
 mod room;
+pub(crate) mod tables;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -38,7 +39,7 @@ pub const GATEWAY_API: &str = "gateway.networking.k8s.io";
 /// One object that somebody wrote.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Document {
-    /// Which object.
+    /// The identity of the object.
     pub id: ObjectId,
     /// With which version.
     pub gvk: Gvk,
@@ -185,6 +186,8 @@ pub struct Specs {
     pub target_namespace: Option<String>,
     /// The folders in which overlays count.
     pub overlay_folders: OverlayFolders,
+    /// The tables of values that overlays name, by file.
+    pub(crate) tables: BTreeMap<Arc<str>, Arc<Node>>,
     /// The table of kinds, those that are not used included.
     pub kinds: kinds::Table,
 }
@@ -204,7 +207,8 @@ pub(crate) fn load(
     let ignored = Ignored::of(tree, &mut specs);
     let entries: Vec<(&str, &Entry)> =
         tree.files().filter(|(path, entry)| specs.opens(path, entry, &ignored)).collect();
-    for (file, read) in room::read(entries.into_iter()) {
+    let read = room::read(entries.into_iter());
+    for (file, read) in specs.take_tables(read) {
         match read {
             Err(problem) => specs.spoil(*problem),
             Ok(roots) if roots.is_empty() => specs.read_nothing(&file, tree),

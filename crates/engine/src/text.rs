@@ -1,5 +1,7 @@
 //! Small things about text.
 
+use std::fmt::Display;
+
 use sha2::{Digest, Sha256};
 
 /// Writes bytes as lower-case hexadecimal digits.
@@ -47,6 +49,16 @@ pub fn count(number: usize, thing: &str) -> String {
     }
 }
 
+/// Names things, and counts those beyond the first few: `a, b and 3 more`.
+pub fn listed<T: Display>(things: impl IntoIterator<Item = T>, most: usize) -> String {
+    let mut things = things.into_iter();
+    let named: Vec<String> = things.by_ref().take(most).map(|thing| thing.to_string()).collect();
+    match things.count() {
+        0 => named.join(", "),
+        more => format!("{} and {more} more", named.join(", ")),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -59,6 +71,14 @@ mod tests {
             (safe_name(&format!("{}-one", "a".repeat(70))), safe_name(&format!("{}-two", "a".repeat(70))));
         assert_eq!(one.len(), 63);
         assert_ne!(one, other);
+    }
+
+    #[test]
+    fn of_many_things_the_first_are_named() {
+        assert_eq!(listed([""; 0], 2), "");
+        assert_eq!(listed(["a"], 2), "a");
+        assert_eq!(listed(["a", "b"], 2), "a, b");
+        assert_eq!(listed(["a", "b", "c", "d"], 2), "a, b and 2 more");
     }
 
     #[test]

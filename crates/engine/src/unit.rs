@@ -24,18 +24,20 @@ use serde_json::Value;
 
 use crate::enforce::{self, Facts};
 use crate::interrupt;
+use crate::inventory::Entry;
 use crate::kinds;
 use crate::live::Live;
 use crate::merge::{merge_over, origin::Merged};
 use crate::object::{Gvk, Object, ObjectId};
+use crate::overlay::idle::Idle;
 use crate::overlay::object::Touched;
-use crate::overlay::{self, Overlays};
+use crate::overlay::{self, Assignment, Overlays};
 use crate::pack::manifest::SettingSource;
 use crate::pack::{Packs, Provision, Subject};
 use crate::problem::{Place, Problem};
 use crate::reading::Reading;
 use crate::resolve::{Resolution, Resolved, resolve};
-use crate::selector::ClusterFacts;
+use crate::selector::{ClusterFacts, Fleet};
 use crate::spec::overlay::OverlayFolders;
 use crate::spec::{self, Document, Specs};
 use crate::tree::Tree;
@@ -62,6 +64,8 @@ pub struct Options {
     pub copy_addresses: bool,
     /// The cluster; without one, only overlays for all clusters are in force.
     pub cluster: Option<ClusterFacts>,
+    /// All clusters that there are; `None` where nobody knows.
+    pub fleet: Option<Arc<Fleet>>,
 }
 
 /// Somebody else who provisions a Gateway, if its control plane is not told to leave that to us.
@@ -109,6 +113,9 @@ pub struct Unit {
     pub place: Place,
     /// The files that had a say in it.
     pub files: BTreeSet<Arc<str>>,
+    /// The overlays that had a say in it, by name, each with the digest of its selection of clusters.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub overlays: BTreeMap<String, String>,
     /// Specs that are written to the cluster: before the objects, and deleted after them.
     pub specs: Vec<Object>,
     /// The objects, in the order of the templates.
@@ -153,6 +160,9 @@ pub struct Rendering {
     /// By what objects are known that were made for such specs, whoever has made them.
     #[serde(default)]
     pub traces: BTreeSet<Trace>,
+    /// Overlays that have no say, or name what is not there, by name.
+    #[serde(default)]
+    pub idle_overlays: BTreeMap<String, Idle>,
     /// The problems.
     pub problems: Vec<Problem>,
     /// Documents of all kinds that are there and cannot be used, with their place.
@@ -194,15 +204,17 @@ impl Source {
         let assignment = self.overlays.on(options.cluster.as_ref(), &self.specs);
         let specs = overlay::specs::patch(&self.specs, &assignment, packs.kinds());
         let is_spec = |id: &&ObjectId| packs.is_spec(&id.group, &id.kind);
+        let fleet = options.fleet.as_deref();
         let mut rendering = Rendering {
             broken: specs.broken.keys().filter(is_spec).cloned().collect(),
             documents: specs.documents.keys().chain(specs.broken.keys()).cloned().collect(),
-            problems: [specs.problems.as_slice(), &self.overlays.problems].concat(),
+            problems: [&specs.problems[..], &assignment.problems, &self.overlays.problems_in(fleet)].concat(),
             flawed: specs.broken.clone(),
             reading: specs.reading.clone(),
             applies_specs: options.apply_specs,
             copies_addresses: options.copy_addresses,
             spec_kinds: specs::kinds(packs),
+            idle_overlays: self.overlays.idle(options.cluster.as_ref(), fleet),
             ..Rendering::default()
         };
         let mut writer = Writer::new(&specs, options);
@@ -225,15 +237,7 @@ impl Source {
         unclaimed.extend(unclaimed::foreign(&specs, packs, &foreign));
         rendering.add_unclaimed(unclaimed, packs, options);
         writer.finish(&mut rendering, packs);
-        let objects = |unit: &Unit| unit.objects.iter().map(|object| object.id().clone()).collect();
-        let rendered = rendering.units.iter().map(|unit| (unit.id.clone(), objects(unit))).collect();
-        for (problem, units) in overlay::object::untouched(&assignment, &rendered, &rendering.broken, &touched) {
-            let of_units = rendering.units.iter().filter(|unit| units.contains(&unit.id));
-            rendering.flawed.extend(of_units.map(|unit| (unit.id.clone(), unit.place.clone())));
-            rendering.problems.push(problem);
-            rendering.units.retain(|unit| !units.contains(&unit.id));
-            rendering.broken.extend(units);
-        }
+        rendering.hold_untouched(&assignment, &touched);
         rendering.traces = traces(packs, &rendering.units);
         rendering.refuse_collisions();
         rendering.units.sort_by(|a, b| a.id.cmp(&b.id));
@@ -295,9 +299,8 @@ impl Rendering {
         if let Some(deletes) = deployer.as_ref().and_then(|it| it.deletes.as_ref()).filter(|_| !specs.is_empty()) {
             objects = objects.into_iter().map(|object| deletes.hide(object)).collect();
         }
-        let files = resolved.files.clone();
         if !objects.is_empty() || !specs.is_empty() {
-            self.units.push(Unit { files, specs, objects, generated, notes, deployer, ..Unit::of(resolved.document) });
+            self.units.push(Unit { specs, objects, generated, notes, deployer, ..Unit::fed(resolved) });
         }
     }
 
@@ -318,6 +321,19 @@ impl Rendering {
         self.flawed.insert(document.id.clone(), document.place());
         self.broken.insert(document.id.clone());
         self.problems.extend(problems);
+    }
+
+    /// Takes out the units for whose objects an overlay has a patch that has found none of them.
+    fn hold_untouched(&mut self, overlays: &Assignment, touched: &Touched) {
+        let objects = |unit: &Unit| unit.objects.iter().map(|object| object.id().clone()).collect();
+        let rendered = self.units.iter().map(|unit| (unit.id.clone(), objects(unit))).collect();
+        for (problem, units) in overlay::object::untouched(overlays, &rendered, &self.broken, touched) {
+            let of_units = self.units.iter().filter(|unit| units.contains(&unit.id));
+            self.flawed.extend(of_units.map(|unit| (unit.id.clone(), unit.place.clone())));
+            self.problems.push(problem);
+            self.units.retain(|unit| !units.contains(&unit.id));
+            self.broken.extend(units);
+        }
     }
 
     /// Two units that want one object would take turns for ever: neither is used.
@@ -351,12 +367,20 @@ impl Unit {
         Self { files, ..Self::empty(document.id.clone(), document.place()) }
     }
 
+    /// Begins the unit of a spec, with all that had a say in it.
+    fn fed(resolved: &Resolved<'_>) -> Self {
+        let overlays = resolved.overlays.iter().map(|it| (it.document.id.name.clone(), it.selection()));
+        let (files, overlays) = (resolved.files.clone(), overlays.collect());
+        Self { files, overlays, ..Self::of(resolved.document) }
+    }
+
     /// Begins a unit that holds nothing yet and that no file has fed.
     pub(crate) fn empty(id: ObjectId, place: Place) -> Self {
         Self {
             id,
             place,
             files: BTreeSet::new(),
+            overlays: BTreeMap::new(),
             specs: Vec::new(),
             objects: Vec::new(),
             generated: Vec::new(),
@@ -364,6 +388,13 @@ impl Unit {
             deployer: None,
             home: None,
         }
+    }
+
+    /// Returns what an inventory says of one of its objects.
+    pub(crate) fn entry(&self, gvk: &Gvk, uid: Option<String>, adopted: bool) -> Entry {
+        let (gvk, unit, overlays) = (gvk.clone(), self.id.clone(), self.overlays.clone());
+        let files = self.files.iter().map(ToString::to_string).collect();
+        Entry { gvk, uid, unit, adopted, files, overlays }
     }
 
     /// Returns everything of it that is wanted on a cluster; what has a generated value is without it.

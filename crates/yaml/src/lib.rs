@@ -328,7 +328,7 @@ impl<'de> Visitor<'de> for ContentVisitor {
         let mut fields = BTreeMap::new();
         while let Some(key) = entries.next_key::<Node>()? {
             let name = key_text(&key.content).ok_or_else(|| {
-                de::Error::custom("a list or an object cannot be a key; is a {{ template }} left in the file?")
+                de::Error::custom("a list or an object cannot be a key; is a {{ template }} left in the file, or a text without quotes?")
             })?;
             room::take(room::of_field(fields.len()))?;
             let node = entries.next_value()?;

@@ -1,4 +1,4 @@
-//! Which reports a person means: one that was kept, or the last known state of a sync or of the whole fleet.
+//! The reports that a person means: one that was kept, or the last known state of a sync or of the whole fleet.
 
 use std::path::Path;
 use std::time::Duration;

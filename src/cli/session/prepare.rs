@@ -24,6 +24,7 @@ use crate::desired::siblings::{Sibling, Siblings};
 use crate::history::archive::Archive;
 use crate::reconcile::aliases::Aliases;
 use crate::reconcile::model::{Clusters, Order};
+use crate::reconcile::rollout::Rollout;
 use crate::report::Mode;
 use crate::source::{Snapshot, SourceError};
 
@@ -127,7 +128,7 @@ impl Session<'_> {
         let marker = Marker { installation: installation.to_owned(), sync: name.to_owned() };
         let packs_key = self.config.packs_key();
         let renderings = Renderings::new(settings.clone(), Arc::clone(&self.packs), &packs_key, marker);
-        let renderings = Arc::new(renderings);
+        let renderings = Arc::new(renderings.among(&self.config.settings.fleet()));
         let want = |cluster: ClusterFacts| (cluster.name.clone(), Want::later(&renderings, snapshot, &cluster));
         let clusters = facts_of(&self.config, settings).into_iter();
         clusters.filter(|cluster| is_chosen(&selection.clusters.named, &cluster.name)).map(want).collect()
@@ -248,7 +249,7 @@ impl Session<'_> {
     }
 
     fn order(&self, name: &str, sync: &SyncSettings, selection: &Selection, installation: &str) -> Order {
-        Order {
+        let order = Order {
             sync: name.to_owned(),
             settings: sync.clone(),
             clusters: self.clusters(sync, &selection.clusters.named),
@@ -266,7 +267,10 @@ impl Session<'_> {
             cause: None,
             undo: None,
             aliases: self.aliases(),
-        }
+            rollout: None,
+        };
+        let rollout = Rollout::of((name, sync), &self.config.clusters_of(sync), &order.clusters, true, &self.state);
+        Order { rollout, ..order }
     }
 
     fn aliases(&self) -> Arc<Aliases> {

@@ -25,7 +25,7 @@ pub(in crate::cli) fn put(question: &str) {
 }
 
 /// Reads a line of the person, or nothing at the end of the input.
-pub(super) fn line() -> String {
+pub(in crate::cli) fn line() -> String {
     let mut line = String::new();
     let read = if io::stdin().is_terminal() {
         io::stdin().read_line(&mut line)

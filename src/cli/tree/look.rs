@@ -19,7 +19,7 @@ const AT_ONCE: usize = 8;
 /// An object, and how it is.
 #[derive(Clone)]
 pub(super) struct Node {
-    /// Which.
+    /// Its identity.
     pub(super) id: ObjectId,
     /// As it is wanted.
     pub(super) body: Value,

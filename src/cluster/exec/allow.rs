@@ -1,4 +1,4 @@
-//! Which credential plugins may run, and what a kubeconfig may tell them.
+//! The credential plugins that may run, and what a kubeconfig may tell them.
 //!
 //! A name that is allowed is worth nothing if the kubeconfig says where it leads: so programs are looked for in our own
 //! `PATH`, and of the variables in a kubeconfig only those are passed on that are known to choose among what this host

@@ -3,8 +3,9 @@
 //!
 //! Both questions are about oneself, and every user may ask them (`authorization.k8s.io`).
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
+use futures::future::try_join_all;
 use gatewright_engine::object::Gvk;
 use http::header::CONTENT_TYPE;
 use http::{Request, StatusCode};
@@ -12,7 +13,8 @@ use serde_json::{Value, json};
 
 use super::KubeCluster;
 use super::failure::Failure;
-use super::resource::{Resource, root};
+use super::resource::root;
+use crate::cluster::right::Right;
 
 const REVIEWS: &str = "/apis/authorization.k8s.io/v1";
 
@@ -23,10 +25,7 @@ impl KubeCluster {
     pub(super) async fn allowed_everywhere(&self, kinds: &BTreeSet<Gvk>) -> Result<BTreeSet<Gvk>, Failure> {
         let mut allowed = BTreeSet::new();
         for kind in kinds {
-            let resource = self.discovery.find(&self.transport, kind).await?;
-            let attributes = json!({"group": kind.group, "resource": resource.plural, "verb": VERB});
-            let status = self.review("SelfSubjectAccessReview", json!({"resourceAttributes": attributes})).await?;
-            if status["allowed"] == true {
+            if self.has(&self.right_to_apply(kind).await?).await? {
                 allowed.insert(kind.clone());
             }
         }
@@ -38,16 +37,61 @@ impl KubeCluster {
         kinds: &BTreeSet<Gvk>,
         namespace: &str,
     ) -> Result<BTreeSet<Gvk>, Failure> {
-        let status = self.review("SelfSubjectRulesReview", json!({"namespace": namespace})).await?;
-        let rules: Vec<&Value> = status["resourceRules"].as_array().into_iter().flatten().collect();
+        let status = self.rules_in(namespace).await?;
         let mut allowed = BTreeSet::new();
         for kind in kinds {
-            let resource = self.discovery.find(&self.transport, kind).await?;
-            if rules.iter().any(|rule| allows(rule, kind, &resource)) {
+            if grants(&status, &self.right_to_apply(kind).await?) {
                 allowed.insert(kind.clone());
             }
         }
         Ok(allowed)
+    }
+
+    /// One question tells all rights in a namespace; those that hold everywhere are asked for one by one.
+    pub(super) async fn try_lacking(&self, rights: &BTreeSet<Right>) -> Result<BTreeSet<Right>, Failure> {
+        let mut places: BTreeMap<&str, Vec<&Right>> = BTreeMap::new();
+        let mut open: Vec<&Right> = Vec::new();
+        for right in rights {
+            match &right.namespace {
+                Some(namespace) => places.entry(namespace).or_default().push(right),
+                None => open.push(right),
+            }
+        }
+        let mut lacking = BTreeSet::new();
+        let asked =
+            places.keys().map(async |namespace| Ok::<_, Failure>((*namespace, self.rules_in(namespace).await?)));
+        for (namespace, status) in try_join_all(asked).await? {
+            let denied = places[namespace].iter().filter(|right| !grants(&status, right));
+            // An authorizer that cannot list its rules (a webhook) may allow more than it lists.
+            if status["incomplete"] == true {
+                open.extend(denied);
+            } else {
+                lacking.extend(denied.map(|right| (*right).clone()));
+            }
+        }
+        let asked = open.into_iter().map(async |right| Ok::<_, Failure>((right, self.has(right).await?)));
+        let answers = try_join_all(asked).await?;
+        lacking.extend(answers.into_iter().filter(|(_, has)| !has).map(|(right, _)| right.clone()));
+        Ok(lacking)
+    }
+
+    async fn right_to_apply(&self, kind: &Gvk) -> Result<Right, Failure> {
+        let resource = self.discovery.find(&self.transport, kind).await?.plural;
+        Ok(Right { namespace: None, group: kind.group.clone(), resource, verb: VERB.to_owned(), name: None })
+    }
+
+    async fn has(&self, right: &Right) -> Result<bool, Failure> {
+        let attributes = json!({
+            "group": right.group, "resource": right.resource, "verb": right.verb,
+            "namespace": right.namespace.as_deref().unwrap_or_default(),
+            "name": right.name.as_deref().unwrap_or_default(),
+        });
+        let status = self.review("SelfSubjectAccessReview", json!({"resourceAttributes": attributes})).await?;
+        Ok(status["allowed"] == true)
+    }
+
+    async fn rules_in(&self, namespace: &str) -> Result<Value, Failure> {
+        self.review("SelfSubjectRulesReview", json!({"namespace": namespace})).await
     }
 
     async fn review(&self, kind: &str, spec: Value) -> Result<Value, Failure> {
@@ -69,36 +113,44 @@ impl KubeCluster {
     }
 }
 
-/// Tells whether a rule allows every object of a kind to be applied.
-fn allows(rule: &Value, kind: &Gvk, resource: &Resource) -> bool {
+/// Tells whether the rules of a review grant a right in their namespace.
+fn grants(status: &Value, right: &Right) -> bool {
+    status["resourceRules"].as_array().into_iter().flatten().any(|rule| allows(rule, right))
+}
+
+fn allows(rule: &Value, right: &Right) -> bool {
     let names = |field: &str, name: &str| {
         let listed = rule[field].as_array().into_iter().flatten();
         listed.filter_map(Value::as_str).any(|listed| listed == "*" || listed == name)
     };
-    let is_about_all = rule["resourceNames"].as_array().is_none_or(Vec::is_empty);
-    is_about_all && names("verbs", VERB) && names("apiGroups", &kind.group) && names("resources", &resource.plural)
+    let objects = rule["resourceNames"].as_array().filter(|names| !names.is_empty());
+    let is_about = |names: &Vec<Value>| right.name.as_ref().is_some_and(|name| names.iter().any(|it| it == name));
+    objects.is_none_or(is_about)
+        && names("verbs", &right.verb)
+        && names("apiGroups", &right.group)
+        && names("resources", &right.resource)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::cluster::KindScope;
 
     #[test]
     fn a_rule_allows_what_it_names() {
-        let deployments = Resource {
-            api_version: "apps/v1".to_owned(),
-            plural: "deployments".to_owned(),
-            scope: KindScope::Namespaced,
+        let right = |name: Option<&str>| Right {
+            namespace: None,
+            group: "apps".to_owned(),
+            resource: "deployments".to_owned(),
+            verb: "patch".to_owned(),
+            name: name.map(str::to_owned),
         };
-        let check = |rule: &Value, expected: bool| {
-            assert_eq!(allows(rule, &Gvk::new("apps/v1", "Deployment"), &deployments), expected, "{rule}");
-        };
+        let check = |rule: &Value, expected: bool| assert_eq!(allows(rule, &right(None)), expected, "{rule}");
         check(&json!({"verbs": ["*"], "apiGroups": ["*"], "resources": ["*"]}), true);
         check(&json!({"verbs": ["get", "patch"], "apiGroups": ["apps"], "resources": ["deployments"]}), true);
         check(&json!({"verbs": ["get", "list"], "apiGroups": ["apps"], "resources": ["deployments"]}), false);
         check(&json!({"verbs": ["patch"], "apiGroups": [""], "resources": ["deployments"]}), false);
-        let named = json!(["edge"]);
-        check(&json!({"verbs": ["*"], "apiGroups": ["*"], "resources": ["*"], "resourceNames": named}), false);
+        let named = json!({"verbs": ["*"], "apiGroups": ["*"], "resources": ["*"], "resourceNames": ["edge"]});
+        check(&named, false);
+        assert!(allows(&named, &right(Some("edge"))) && !allows(&named, &right(Some("other"))));
     }
 }

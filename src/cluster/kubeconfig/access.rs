@@ -38,7 +38,7 @@ pub(super) fn check(
         cluster: described(cluster, authority.as_deref()),
         settings: &settings.exec,
         folders: &standard.programs,
-        setting: format!("clusters.{name}.kubeconfig.exec"),
+        setting: settings.setting(name, "exec"),
     };
     let Credentials { identity, login, acting_as } = user::credentials(place, *user, &plugins, &mut digest)?;
     // Behind plain http there is `kubectl proxy`, which brings the credentials itself.
@@ -75,7 +75,7 @@ fn server(place: &Place, cluster: &Cluster, settings: &Settings, name: &str) -> 
     let Some(uri) = uri else {
         return Err(place.error(format!("its server {text:?} is not the address of an API server"), example));
     };
-    let setting = format!("set clusters.{name}.kubeconfig.allowInsecureTls: true to take the risk");
+    let setting = format!("set {}: true to take the risk", settings.setting(name, "allowInsecureTls"));
     if cluster.insecure_skip_tls_verify == Some(true) && !settings.allow_insecure_tls {
         let hint = format!("give it a certificate-authority; or {setting}");
         return Err(place.error("insecure-skip-tls-verify would send credentials to whoever answers", hint));

@@ -3,7 +3,7 @@
 use gatewright_engine::check::suggest;
 use kube::config::{AuthInfo, Cluster, Kubeconfig};
 
-use super::{KubeconfigError, Place};
+use super::{KubeconfigError, Place, Settings};
 
 /// The cluster and the user that a context stands for.
 pub(super) struct Choice<'a> {
@@ -15,15 +15,19 @@ pub(super) struct Choice<'a> {
 
 pub(super) fn choose<'a>(
     kubeconfig: &'a Kubeconfig,
-    wanted: Option<&str>,
+    settings: &Settings,
     mut place: Place,
 ) -> Result<Choice<'a>, KubeconfigError> {
     let contexts = kubeconfig.contexts.iter().map(|it| (it.name.as_str(), &it.context));
     let clusters = kubeconfig.clusters.iter().map(|it| (it.name.as_str(), &it.cluster));
     let users = kubeconfig.auth_infos.iter().map(|it| (it.name.as_str(), &it.auth_info));
     let current = kubeconfig.current_context.as_deref().filter(|name| !name.is_empty());
-    let Some(name) = wanted.or(current) else {
-        let hint = format!("set kubeconfig.context to one of: {}", list(contexts.map(|(name, _)| name)));
+    let Some(name) = settings.context.as_deref().or(current) else {
+        let setting = if settings.is_of_folder { "current-context in the file" } else { "kubeconfig.context" };
+        let hint = match list(contexts.map(|(name, _)| name)) {
+            none if none.is_empty() => "the file has no context at all: is it a kubeconfig?".to_owned(),
+            names => format!("set {setting} to one of: {names}"),
+        };
         return Err(place.error("it has no current context", hint));
     };
     let context = find(name, contexts).map_err(|hint| place.error(format!("it has no context {name:?}"), hint))?;

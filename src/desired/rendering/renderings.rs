@@ -7,8 +7,8 @@ use gatewright_engine::marks::Marker;
 use gatewright_engine::overlay::Variant;
 use gatewright_engine::pack::Packs;
 use gatewright_engine::pack::manifest::Manifest;
-use gatewright_engine::selector::ClusterFacts;
-use gatewright_engine::text::hex;
+use gatewright_engine::selector::{ClusterFacts, Fleet};
+use gatewright_engine::text::{digest, hex};
 use gatewright_engine::tree::Entry;
 use gatewright_engine::unit::marked::Marked;
 use sha2::{Digest, Sha256};
@@ -31,6 +31,8 @@ pub struct Renderings {
     /// Names the packs and their settings.
     packs_key: String,
     marker: Marker,
+    /// All clusters that there are, if anybody knows.
+    fleet: Option<Arc<Fleet>>,
     progress: Option<Progress>,
     last: Mutex<Edition>,
 }
@@ -51,13 +53,20 @@ impl Renderings {
     ///
     /// `packs_key` names the packs and their settings: other packs have another one.
     pub fn new(settings: SyncSettings, packs: Arc<Packs>, packs_key: &str, marker: Marker) -> Self {
-        Self { settings, packs, packs_key: packs_key.to_owned(), marker, progress: None, last: Mutex::default() }
+        let (packs_key, last) = (packs_key.to_owned(), Mutex::default());
+        Self { settings, packs, packs_key, marker, fleet: None, progress: None, last }
     }
 
     /// Shows where work does not come to an end.
     #[must_use]
     pub fn watched(self, progress: &Progress) -> Self {
         Self { progress: Some(progress.clone()), ..self }
+    }
+
+    /// Adds all clusters that there are, for overlays that name others.
+    #[must_use]
+    pub fn among(self, fleet: &Arc<Fleet>) -> Self {
+        Self { fleet: Some(Arc::clone(fleet)), ..self }
     }
 
     fn terms(&self) -> Terms {
@@ -123,7 +132,8 @@ impl Renderings {
     /// Returns a snapshot as it is read for all clusters.
     pub(super) async fn read(self: &Arc<Self>, snapshot: &Arc<Snapshot>) -> Result<Arc<Reading>, RenderingError> {
         let (renderings, source) = (Arc::clone(self), Arc::clone(snapshot));
-        let read = move || Reading::new(&source, &renderings.settings, &renderings.packs);
+        let fleet = self.fleet.clone();
+        let read = move || Reading::new(&source, &renderings.settings, &renderings.packs).among(fleet);
         self.terms().once(self.reading(&snapshot.revision), read).await
     }
 
@@ -138,7 +148,7 @@ impl Renderings {
         add(&program());
         add(&self.packs_key);
         add(&serde_json::to_string(&self.settings).unwrap_or_default());
-        add(&format!("{:?} {:?}", self.marker, cluster));
+        add(&format!("{:?} {:?} {:?}", self.marker, cluster, self.fleet));
         for (path, entry) in snapshot.tree.below(&self.settings.path).files() {
             add(path);
             match entry {
@@ -147,6 +157,12 @@ impl Renderings {
             }
         }
         hex(&hasher.finalize())
+    }
+
+    /// Names everything that renderings of a revision depend on, but for the cluster.
+    pub(super) fn target(&self, revision: &str) -> String {
+        let settings = serde_json::to_string(&self.settings).unwrap_or_default();
+        digest(format!("{:?}", (program(), &self.packs_key, settings, &self.marker, &self.fleet, revision)).as_bytes())
     }
 
     fn reading(&self, revision: &str) -> Pending<Reading> {
@@ -218,7 +234,7 @@ spec: {parameters: {kube: {deployment: {replicas: 2}}}}
 
     async fn of(renderings: &Arc<Renderings>, snapshot: &Arc<Snapshot>, name: &str, region: &str) -> Arc<Marked> {
         let labels = [("region".to_owned(), region.to_owned())].into();
-        let cluster = ClusterFacts { name: name.to_owned(), labels, capabilities: None };
+        let cluster = ClusterFacts { name: name.to_owned(), labels, ..ClusterFacts::default() };
         renderings.of(snapshot, &cluster).await.expect("rendering ends in no bug")
     }
 
@@ -268,10 +284,12 @@ spec: {parameters: {kube: {deployment: {replicas: 2}}}}
         let same = key(&first);
         assert_eq!(first.key(&snapshot("two"), &cluster), same, "another commit with the same files is the same");
         let other = ClusterFacts { name: "eu-2".to_owned(), ..ClusterFacts::default() };
+        let annotated = ClusterFacts { annotations: [("ip".to_owned(), "a".to_owned())].into(), ..cluster.clone() };
         let (packs, settings) = (Arc::clone(&first.packs), first.settings.clone());
         let pruning = serde_json::from_value(json!({"source": "specs", "clusters": {}, "prune": {"enabled": false}}));
         let keys = [
             first.key(&snapshot("one"), &other),
+            first.key(&snapshot("one"), &annotated),
             first.key(
                 &Arc::new(Snapshot { tree: [("a.yaml", SPECS)].into_iter().collect(), ..(*snapshot("one")).clone() }),
                 &cluster,

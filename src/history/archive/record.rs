@@ -29,7 +29,7 @@ use crate::state::StateError;
 /// The steps that a round is about to take on a cluster.
 #[derive(Debug, Serialize, Deserialize)]
 pub struct Steps {
-    /// Which round.
+    /// The round.
     pub about: About,
     /// Its steps that change something.
     pub steps: Vec<Intent>,

@@ -117,6 +117,7 @@ impl Sketch<'_> {
             unit: unit_of(live),
             adopted: true,
             files: [].into(),
+            overlays: [].into(),
         });
         self.entries.insert(id.clone(), Entry { uid: Some(live.uid.clone()), ..entry });
         self.changes.insert(id.clone(), change);

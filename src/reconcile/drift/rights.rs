@@ -1,4 +1,4 @@
-//! Which objects may be compared by a dry run, and which only by an estimate.
+//! The objects that may be compared by a dry run, and those that only an estimate may.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -11,7 +11,7 @@ use tracing::debug;
 use crate::cluster::{Cluster, ClusterError};
 use crate::reconcile::requests::{join_bounded, only_local};
 
-/// Which kinds may be dry-run where.
+/// The kinds that may be dry-run, and where.
 #[derive(Debug, Default)]
 pub(super) struct Rights {
     everywhere: BTreeSet<Gvk>,

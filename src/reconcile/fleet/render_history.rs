@@ -27,7 +27,7 @@ impl RenderHistory {
     }
 
     /// Keeps what was rendered, if it was applied with success. What cannot be kept can be rendered again.
-    pub(super) async fn keep(self, want: &Want, conclusion: &Conclusion) {
+    pub(super) async fn keep(&self, want: &Want, conclusion: &Conclusion) {
         let report = &conclusion.report;
         if report.state == ClusterState::Done
             && report.is_well()
@@ -39,7 +39,7 @@ impl RenderHistory {
 
     /// A round in which nothing has changed has rendered nothing. Where its set is kept already, it need not; where the
     /// one before it was not well, it must.
-    async fn try_keep(self, want: &Want, conclusion: &Conclusion) -> Result<(), VaultError> {
+    async fn try_keep(&self, want: &Want, conclusion: &Conclusion) -> Result<(), VaultError> {
         let no_change = conclusion.last_round.as_ref().and_then(|last_round| last_round.no_change.as_ref());
         let key = no_change.map(|no_change| no_change.key.clone());
         if sets::is_last(&self.archive, &self.about, key.as_deref())? {
@@ -54,7 +54,8 @@ impl RenderHistory {
             },
         };
         let has_changed = conclusion.report.has_changed();
-        let keep = move || sets::keep(&self.archive, &self.about, &rendering, (key, has_changed));
+        let (archive, about) = (Arc::clone(&self.archive), self.about.clone());
+        let keep = move || sets::keep(&archive, &about, &rendering, (key, has_changed));
         spawn_blocking(keep).await.unwrap_or(Ok(()))
     }
 }

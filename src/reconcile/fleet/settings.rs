@@ -23,6 +23,7 @@ use crate::history::journal;
 use crate::inventory::audit::Audit;
 use crate::reconcile::aliases::Names;
 use crate::reconcile::model::{Order, RoundSettings, WaitPolicy};
+use crate::reconcile::rollout::Turn;
 use crate::report::{Mode, Saved};
 use crate::source::Snapshot;
 use crate::state::State;
@@ -45,6 +46,9 @@ pub(super) fn of(
     let pinned = order.pinned.as_ref().map(|pinned| pinned.get(&name).cloned().unwrap_or_default());
     let first_round = is_first_round(order, cluster, &audit);
     let policies = policies(order, snapshot, &about, pinned.as_ref(), (state, first_round));
+    // What is put back in an incident waits for nobody.
+    let rollout = order.rollout.as_ref().filter(|_| order.undo.is_none()).zip(want.target());
+    let turn = rollout.map(|(rollout, target)| Turn::new(rollout, &name, target, (order.mode, now)));
     // In a directory everything is ours, or nobody's.
     let is_planned = order.mode == Mode::Report && !cluster.carries_marks();
     RoundSettings {
@@ -62,6 +66,7 @@ pub(super) fn of(
         recorder: recorder(order, about),
         undo: order.undo.as_ref().map(|undo| undo.get(&name).cloned().unwrap_or_default()),
         pinned,
+        turn,
         stop: stop.clone(),
     }
 }

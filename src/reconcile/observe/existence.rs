@@ -1,4 +1,4 @@
-//! Which of some objects exist that no LIST by our label shows? A label does not prove absence.
+//! The existence of objects that no LIST by our label shows: a label does not prove absence.
 //!
 //! One GET each would tell, and a first round would cost twice as much. Where there are many, the metadata of all objects
 //! of their kind in their namespace, or on the cluster, tell the same in a few requests.

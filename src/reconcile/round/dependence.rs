@@ -1,4 +1,4 @@
-//! Which deletions wait for which of the round's changes.
+//! The deletions of a round, and the changes that each waits for.
 //!
 //! What is deleted may be what a change of this round replaces: a Gateway that got another name, or moved to another
 //! namespace. Nobody says so, therefore everything counts that looks like it: a change of the same unit, one that stands

@@ -7,18 +7,20 @@ use gatewright_engine::text::count;
 use serde_json::{Value, json};
 
 use crate::report::action::StepAction;
+use crate::report::folded::{Differing, Paragraph};
 use crate::report::outcome::Outcome;
 use crate::report::outline::{Section, Sections};
 use crate::report::shown::{Shown, Values, dated, tags};
 use crate::report::text::{fields, why};
-use crate::report::{ClusterReport, StepReport, UnitReport};
+use crate::report::{StepReport, UnitReport};
 
-/// The units of a cluster with their objects, and all documents together; what something is to be said of stands open.
-pub(super) fn units(cluster: &ClusterReport) -> Vec<Value> {
+/// The units of some clusters with their objects, and all documents together; what something is to be said of stands open.
+pub(super) fn units(paragraph: &Paragraph<'_>, sections: &Sections<'_>) -> Vec<Value> {
+    let cluster = &paragraph.part;
     let states: BTreeMap<&ObjectId, &UnitReport> = cluster.units.iter().map(|unit| (&unit.unit, unit)).collect();
-    let (sections, mut all) = (Sections::of(cluster), BTreeMap::<Section<'_>, Vec<Value>>::new());
+    let mut all = BTreeMap::<Section<'_>, Vec<Value>>::new();
     for step in &cluster.steps {
-        let (section, mut object) = (sections.of_step(step), object(step, cluster));
+        let (section, mut object) = (sections.of_step(step), object(step, paragraph));
         // A document has no other place for what is to be said of its unit.
         let said = states.get(&step.unit).and_then(|unit| unit.message.as_ref());
         if section == Section::Documents && object["message"].is_null() {
@@ -49,14 +51,20 @@ fn name(id: &ObjectId) -> String {
     if id.namespace.is_empty() { id.name.clone() } else { format!("{}/{}", id.namespace, id.name) }
 }
 
-fn object(step: &StepReport, cluster: &ClusterReport) -> Value {
+fn object(step: &StepReport, paragraph: &Paragraph<'_>) -> Value {
+    let cluster = &paragraph.part;
     let message = match &step.outcome {
         Some(Outcome::Failed(why)) => Some(why.clone()),
         Some(Outcome::Stale(why)) => Some(format!("changed meanwhile: {why}")),
         Some(Outcome::Skipped | Outcome::Done) | None => step.note.clone(),
     };
     let marks: Vec<String> = tags(step).into_iter().map(str::to_owned).chain(cluster.mark(step.since)).collect();
-    let differences = step.differences.iter().map(|it| difference(dated(it, step, cluster)));
+    let same = step.differences.iter().map(|it| difference(dated(it, step, cluster)));
+    let by_cluster = paragraph.differing(step).iter().flat_map(|Differing { path, values }| {
+        let shown = move |clusters: &_, it| Shown { path: format!("{path} on {clusters}"), ..dated(it, step, cluster) };
+        values.iter().map(move |(clusters, it)| difference(shown(clusters, it)))
+    });
+    let differences = same.chain(by_cluster);
     json!({
         "kind": step.id.kind, "name": name(&step.id), "state": state_of(step), "message": message,
         "mark": marks.join("; "), "differences": differences.collect::<Vec<_>>(), "fields": fields::lines(step).collect::<Vec<_>>(),

@@ -5,7 +5,7 @@
   const nameIn = (place) => place.querySelector("bdi").textContent.toLowerCase();
   const sections = [...document.querySelectorAll("main section")].map((section) => ({
     section,
-    cluster: section.dataset.cluster,
+    clusters: JSON.parse(section.dataset.clusters),
     units: [...section.querySelectorAll("details")].map((unit) => ({
       unit,
       name: nameIn(unit.querySelector("summary")),
@@ -28,21 +28,23 @@
     const isAsking = Boolean(words || cluster || kind || state);
     before ??= isAsking ? new Map() : null;
     let shown = 0, all = 0;
-    for (const { section, cluster: here, units } of sections) {
+    for (const { section, clusters: here, units } of sections) {
+      // What is the same on several clusters is one object of each of them.
+      const times = cluster ? 1 : here.length;
       let isAny = false;
       for (const { unit, name: title, objects } of units) {
         const isNamed = title.includes(words);
         let number = 0;
         for (const { object, name: own, kind: ownKind, state: ownState } of objects) {
-          const fits = (!cluster || cluster === here) && (!kind || ownKind === kind) && (!state || ownState === state) &&
+          const fits = (!cluster || here.includes(cluster)) && (!kind || ownKind === kind) && (!state || ownState === state) &&
             (isNamed || own.includes(words));
           object.hidden = !fits;
           number += fits;
         }
         unit.hidden = number === 0;
         unfold(unit, isAsking);
-        shown += number;
-        all += objects.length;
+        shown += number * times;
+        all += objects.length * here.length;
         isAny ||= number > 0;
       }
       section.hidden = !isAny;

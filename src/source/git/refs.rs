@@ -1,4 +1,4 @@
-//! Which commit is meant, given what a repository has.
+//! The commit that is meant, given what a repository has.
 
 use std::collections::BTreeMap;
 

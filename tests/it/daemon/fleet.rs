@@ -60,7 +60,8 @@ impl Fleet {
                cron:\n    source: repository\n    path: cron\n    clusters: {{names: [one]}}\n    createNamespaces: true\n    \
                  wait: {{enabled: false}}\n    schedule: {{cron: \"* * * * *\"}}\n  \
                fleet:\n    source: repository\n    path: fleet\n    clusters: {{names: [one, two, folder]}}\n    \
-                 createNamespaces: true\n    wait: {{enabled: false}}\n    schedule: {{interval: 10s, jitter: 0%}}\n",
+                 createNamespaces: true\n    wait: {{enabled: false}}\n    rollout: {{strategy: all}}\n    \
+                 schedule: {{interval: 10s, jitter: 0%}}\n",
             port = self.port,
             url = git.url,
             authority = git.authority.display(),

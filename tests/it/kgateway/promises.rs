@@ -79,7 +79,7 @@ fn autoscalers_and_budgets_of_an_adopted_gateway_live() {
     site.sync().exits(0).says("no changes");
 }
 
-/// Whose label says that it is the controller's is deleted by it, and made by us, until somebody decides.
+/// A budget whose label says that it is the controller's is deleted by it, and made by us, until somebody decides.
 #[test]
 fn a_budget_that_it_deletes_again_and_again_is_named_in_the_third_round() {
     let (site, controller) = looked_after("specs: apply, unclaimed: apply");

@@ -216,7 +216,7 @@ fn in_a_directory_there_is_no_deployer() {
     run.exits(64).complains("goes to directories alone, and no deployer can have it back there");
 }
 
-/// Whoever means no and writes it in another way would see the Gateway changed.
+/// A person who means no and writes it in another way would see the Gateway changed.
 #[test]
 fn what_is_neither_yes_nor_no_holds_the_gateway() {
     let desk = Desk::empty("gatewright.yaml");

@@ -16,7 +16,7 @@ const HEADING: &str = "### Adoption, step by step";
 /// The address of each Gateway.
 const GATEWAYS: [(&str, &str); 2] = [("edge", "192.0.2.10"), ("shop", "192.0.2.11")];
 
-/// What a page has in a fence: a file with its text, or commands with what is seen of each.
+/// A fenced block of a page: a file with its text, or commands with what is seen of each.
 enum Block {
     File(String, String),
     Commands(Vec<(String, Vec<String>)>),
@@ -61,7 +61,7 @@ fn assert_seen(command: &str, run: &Run, expected: &[String]) {
     }
 }
 
-/// What the section begins with.
+/// Returns the site with which the section begins.
 fn provisioned() -> (Site, Controller) {
     let server: &'static ApiServer = Box::leak(Box::new(ApiServer::with_controllers()));
     server.install_gateway_api();

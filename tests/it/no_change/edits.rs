@@ -1,4 +1,4 @@
-//! Whatever somebody does to an object after a quiet round, the next one notices it and puts it right.
+//! Edits of objects after a quiet round: the next one notices each, and puts it right.
 
 use gatewright_engine::diff::differences;
 use gatewright_engine::mask::Masker;

@@ -51,6 +51,7 @@ fn a_copy_of_our_marks_claims_nothing() {
         uid: object["metadata"]["uid"].as_str().map(str::to_owned),
         unit: ObjectId::new("gateway.networking.k8s.io", "Gateway", &site.name, "edge"),
         adopted: false,
+        overlays: [].into(),
         files: ["edge.yaml".to_owned()].into(),
     };
     let id = ObjectId::new("", "ConfigMap", &site.name, "copy");

@@ -42,7 +42,7 @@ fn bodies(memory: &MemoryCluster) -> BTreeMap<ObjectId, Value> {
     memory.objects().into_iter().filter(|(id, _)| id.kind != "Namespace").map(|(id, live)| (id, body(live))).collect()
 }
 
-/// Whatever was not refused is as it was, and only what nobody can know is refused.
+/// Asserts that all that was not refused is as it was, and that only what nobody can know is refused.
 #[track_caller]
 fn assert_undone(undone: &ClusterReport, was: &BTreeMap<ObjectId, Value>, memory: &MemoryCluster) {
     let is_refused = |id: &ObjectId| undone.refusals.iter().any(|refusal| refusal.id == *id);

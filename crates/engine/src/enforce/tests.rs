@@ -94,7 +94,7 @@ fn outcome_of(text: &str, parameters: &str, gateway: &str) -> String {
     let cluster = ClusterFacts {
         name: "eu-1".to_owned(),
         labels: [("region".to_owned(), "eu".to_owned())].into(),
-        capabilities: None,
+        ..ClusterFacts::default()
     };
     let facts = Facts { parameters: &parameters, spec: gateway, cluster: Some(&cluster) };
     let rule = rule(text).expect(text);

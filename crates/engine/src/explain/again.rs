@@ -100,7 +100,7 @@ fn document(case: &Case<'_>, root: &Value) -> Document {
 fn overlay(overlay: &Overlay, root: &Value) -> Option<Overlay> {
     let document = Document { root: Node::of_value(root), ..overlay.document.clone() };
     let spec = document.read::<ClusterOverlay>().ok()?.spec;
-    Some(Overlay { document, spec, rules: Vec::new() })
+    Some(Overlay::new(document, spec))
 }
 
 fn with_settings(kind: &Parameters, settings: &Value) -> Option<Parameters> {

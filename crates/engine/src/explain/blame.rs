@@ -54,7 +54,7 @@ mod tests {
 
     fn origin(layer: LayerName, line: u32, value: Value) -> Origin {
         let place = (line > 0).then(|| Place { line, ..Place::file("x.yaml") });
-        let said = Said { by: By::Layer(layer), place, path: String::new(), value };
+        let said = Said { by: By::Layer(layer), place, path: String::new(), value, values: Vec::new() };
         Origin { effect: Effect::Sets, said, breadth: 1 }
     }
 

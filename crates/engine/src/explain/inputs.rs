@@ -3,9 +3,10 @@
 use serde_json::{Value, json};
 
 use super::spots::{Spot, leaves};
-use super::{By, Inputs, Said};
+use super::{By, ClusterValue, Inputs, Said};
 use crate::merge::merge_over;
 use crate::merge::origin::{Layer, LayerName, Merged, Origin};
+use crate::overlay::filled::ValueOrigin;
 use crate::pack::Provision;
 use crate::problem::Place;
 use crate::resolve::Resolved;
@@ -138,7 +139,20 @@ impl<'a> Case<'a> {
     /// Says what an input says at a spot.
     pub(super) fn said(&self, input: &Input, spot: &Spot) -> Said {
         let (by, place) = self.place(input.kind, &spot.steps);
-        Said { by, place, path: self.path(input, &spot.text()), value: spot.value.clone() }
+        self.saying(by, place, self.path(input, &spot.text()), spot.value.clone())
+    }
+
+    /// Says what is said at a place, with the values of the cluster that an overlay has put there.
+    pub(super) fn saying(&self, by: By, place: Option<Place>, path: String, value: Value) -> Said {
+        let filled = self.resolved.overlays.iter().flat_map(|overlay| &overlay.filled);
+        let found = filled.filter(|filled| Some(&filled.at) == place.as_ref()).map(|filled| ClusterValue {
+            expression: filled.expression.clone(),
+            place: match &filled.from {
+                ValueOrigin::Table(place) => Some(place.clone()),
+                ValueOrigin::Config(path) => self.setting(path.iter().map(String::as_str)).1,
+            },
+        });
+        Said { values: found.collect(), by, place, path, value }
     }
 
     /// Returns a path of an input as people write it: settings have those that stand in the config file.
@@ -227,11 +241,11 @@ impl<'a> Case<'a> {
         let said = layers.filter_map(|layer| {
             let node = layer.node.at(ways()).filter(|node| !node.to_value().is_null())?;
             let place = Some(layer.place_of(node));
-            Some(Said { by: By::Layer(layer.name), place, path: path(), value: node.to_value() })
+            Some(self.saying(By::Layer(layer.name), place, path(), node.to_value()))
         });
         let default = self.defaults.part(ways()).map(|merged| {
             let (by, place) = self.place(Kind::Defaults, steps);
-            Said { by, place, path: path(), value: merged.to_value() }
+            self.saying(by, place, path(), merged.to_value())
         });
         said.chain(default).collect()
     }

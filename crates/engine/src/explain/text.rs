@@ -71,10 +71,12 @@ fn in_words(said: &Said) -> String {
 }
 
 fn who(said: &Said) -> String {
-    match &said.place {
-        Some(place) => format!("{}, {place}", said.by),
-        None => said.by.to_string(),
-    }
+    let place = said.place.iter().map(ToString::to_string);
+    let values = said.values.iter().map(|taken| match &taken.place {
+        Some(place) => format!("{} at {place}", taken.expression),
+        None => taken.expression.clone(),
+    });
+    [said.by.to_string()].into_iter().chain(place).chain(values).collect::<Vec<_>>().join(", ")
 }
 
 fn value(value: &Value) -> String {

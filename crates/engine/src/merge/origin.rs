@@ -38,7 +38,7 @@ impl fmt::Display for LayerName {
 /// One contribution to the parameters.
 #[derive(Clone, Debug)]
 pub struct Layer<'a> {
-    /// Which one.
+    /// Its name.
     pub name: LayerName,
     /// The file that it stands in.
     pub file: Arc<str>,

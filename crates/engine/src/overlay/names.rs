@@ -2,15 +2,25 @@
 //!
 //! A warning says so and holds nothing, because a source may be read in parts.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use super::Overlay;
+use super::table::Table;
 use crate::check::suggest;
 use crate::object::ObjectId;
 use crate::pack::Packs;
 use crate::problem::{Problem, Scope};
+use crate::selector::{ClusterSelector, Fleet};
 use crate::spec::overlay::SpecName;
 use crate::spec::{GATEWAY_API, Specs};
+use crate::text::listed;
+use crate::yaml::Node;
+
+/// The names of clusters in an overlay.
+const NAMES: [&str; 3] = ["spec", "clusters", "names"];
+
+/// The most clusters of a table that are named.
+const MOST_ROWS: usize = 3;
 
 /// Returns a warning for each Gateway and each class that a target names and that is not in the source.
 pub(super) fn lost(overlay: &Overlay, specs: &Specs, packs: &Packs) -> Vec<Problem> {
@@ -67,15 +77,43 @@ fn lost_specs(overlay: &Overlay, specs: &Specs) -> Vec<Problem> {
     wanted.filter_map(warning).collect()
 }
 
-/// Returns a warning for each cluster that is named and not known.
-pub(super) fn lost_clusters(overlay: &Overlay, known: &BTreeSet<String>) -> Vec<Problem> {
-    let names = overlay.spec.clusters.iter().filter_map(|clusters| clusters.names.as_ref()).flatten();
-    let lost = names.filter(|name| !known.contains(*name));
-    lost.map(|name| {
-        let near = suggest(name, known.iter().map(String::as_str));
-        warning(overlay, &["spec", "clusters", "names"], format!("there is no cluster {name:?} in the config"), near)
-    })
-    .collect()
+/// Returns a warning for each cluster that is named and not there, or one if no cluster is selected.
+pub(super) fn lost_clusters(overlay: &Overlay, fleet: &Fleet) -> Vec<Problem> {
+    let Some(selector) = &overlay.spec.clusters else { return Vec::new() };
+    let written = overlay.document.root.at(NAMES).map(Node::items).unwrap_or_default();
+    let lost = written.iter().enumerate().filter_map(|(index, node)| {
+        let name = node.as_str().filter(|name| !fleet.contains_key(*name))?;
+        let index = index.to_string();
+        let path = [NAMES.as_slice(), &[&index]].concat();
+        let near = suggest(name, fleet.keys().map(String::as_str));
+        Some(warning(overlay, &path, format!("there is no cluster {name:?} in the config"), near))
+    });
+    let lost: Vec<Problem> = lost.collect();
+    let is_idle = lost.is_empty() && !fleet.iter().any(|(name, labels)| selector.selects(name, labels));
+    if is_idle { vec![unselected(overlay, selector, fleet)] } else { lost }
+}
+
+/// Says that no cluster is selected, and by which label if that alone is enough.
+fn unselected(overlay: &Overlay, selector: &ClusterSelector, fleet: &Fleet) -> Problem {
+    for (key, value) in selector.match_labels.iter().flatten() {
+        let values: BTreeSet<&str> = fleet.values().filter_map(|labels| labels.get(key)).map(String::as_str).collect();
+        if !values.contains(value.as_str()) {
+            let keys: BTreeSet<&str> = fleet.values().flat_map(BTreeMap::keys).map(String::as_str).collect();
+            let near = if values.is_empty() { suggest(key, keys) } else { suggest(value, values) };
+            let label = format!("no cluster of the config has the label {key:?} with the value {value:?}");
+            return warning(overlay, &["spec", "clusters", "matchLabels", key], label, near);
+        }
+    }
+    warning(overlay, &["spec", "clusters"], "no cluster of the config is selected".to_owned(), None)
+}
+
+/// Returns a warning if a table has rows for clusters that are not there: of a table that others use, too, they are many.
+pub(super) fn lost_rows(overlay: &Overlay, fleet: &Fleet) -> Option<Problem> {
+    let lost: Vec<&str> =
+        overlay.table.iter().flat_map(Table::clusters).filter(|name| !fleet.contains_key(*name)).collect();
+    let message =
+        format!("there is no such cluster in the config as its table has rows for: {}", listed(&lost, MOST_ROWS));
+    (!lost.is_empty()).then(|| warning(overlay, &["spec", "values"], message, None))
 }
 
 fn warning(overlay: &Overlay, path: &[&str], message: String, near: Option<&str>) -> Problem {

@@ -174,14 +174,14 @@ fn own_marks(body: &Value) -> Vec<(Vec<String>, &Value)> {
 ///
 /// Where a unit that an overlay governs is not rendered, its object may have been there.
 pub(crate) fn untouched(
-    overlays: &Assignment<'_>,
+    overlays: &Assignment,
     rendered: &BTreeMap<ObjectId, Vec<ObjectId>>,
     unrendered: &BTreeSet<ObjectId>,
     touched: &Touched,
 ) -> Vec<(Problem, BTreeSet<ObjectId>)> {
     let mut governed: BTreeMap<&ObjectId, (&Overlay, BTreeSet<&ObjectId>)> = BTreeMap::new();
     for (gateway, overlays) in &overlays.governed {
-        for &overlay in overlays {
+        for overlay in overlays {
             governed.entry(&overlay.document.id).or_insert_with(|| (overlay, BTreeSet::new())).1.insert(gateway);
         }
     }

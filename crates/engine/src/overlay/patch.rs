@@ -16,7 +16,7 @@ pub(super) struct OverlayPatch<'a> {
     pub overlay: &'a Overlay,
     /// The list that it stands in.
     pub list: &'static str,
-    /// Which of the list.
+    /// Its index in the list.
     pub index: usize,
     /// The type of the patch, which says how to read it.
     pub kind: PatchType,

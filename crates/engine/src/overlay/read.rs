@@ -1,24 +1,38 @@
 //! A document to an overlay, with everything that can be wrong with it whatever it is about.
 
 use super::Overlay;
+use super::filled::node_mut;
 use super::patch::OverlayPatch;
+use super::table::{ROWS, Table};
 use crate::enforce::Rule;
 use crate::enforce::words::Vocabulary;
 use crate::patch::PatchType;
 use crate::problem::Problem;
-use crate::spec::Document;
-use crate::spec::overlay::ClusterOverlay;
+use crate::spec::overlay::{ClusterOverlay, OverlaySpec};
+use crate::spec::{Document, Specs};
 use crate::yaml::Content;
 
 impl Overlay {
     /// Reads an overlay whose form has been checked.
-    pub(super) fn read(document: &Document, words: &Vocabulary<'_>) -> Result<Self, Vec<Problem>> {
+    pub(super) fn read(document: &Document, words: &Vocabulary<'_>, specs: &Specs) -> Result<Self, Vec<Problem>> {
         let spec = document.read::<ClusterOverlay>().map_err(|problem| vec![*problem])?.spec;
-        let mut overlay = Self { document: document.clone(), spec, rules: Vec::new() };
-        let mut problems = overlay.empty_selectors();
+        let mut overlay = Self::new(document.clone(), spec);
+        overlay.table = Table::of(&overlay, specs)?;
+        // Clusters share the table; what is filled for each of them is a copy of the rest.
+        overlay.spec.values = None;
+        if let Some(rows) = node_mut(&mut overlay.document.root, &ROWS) {
+            rows.content = Content::Null;
+        }
+        let mut problems = overlay.find_holes();
+        problems.extend(overlay.empty_selectors());
         problems.extend(overlay.wrong_patches());
         problems.extend(overlay.read_rules(words));
         if problems.is_empty() { Ok(overlay) } else { Err(problems) }
+    }
+
+    /// Makes an overlay of a document, with nothing in it that has to be looked for.
+    pub(crate) fn new(document: Document, spec: OverlaySpec) -> Self {
+        Self { document, spec, rules: Vec::new(), holes: Vec::new(), table: None, filled: Vec::new(), lost: Vec::new() }
     }
 
     /// Returns the patches that can fit nothing.

@@ -15,13 +15,14 @@ use crate::yaml::Position;
 const IDENTITY: [&str; 4] = ["/apiVersion", "/kind", "/metadata/name", "/metadata/namespace"];
 
 /// Applies what the overlays of a cluster say about specs; one that comes out broken is broken.
-pub(crate) fn patch<'a>(specs: &'a Specs, overlays: &Assignment<'_>, kinds: &Kinds) -> Cow<'a, Specs> {
+pub(crate) fn patch<'a>(specs: &'a Specs, overlays: &Assignment, kinds: &Kinds) -> Cow<'a, Specs> {
     let mut specs = Cow::Borrowed(specs);
-    for (id, overlays) in &overlays.governed {
+    for id in overlays.governed.keys() {
+        let overlays = overlays.of(id);
         let is_patched = overlays.iter().any(|overlay| !overlay.spec.spec_patches.is_empty());
         let Some(document) = specs.documents.get(id).filter(|_| is_patched) else { continue };
         let Some(kind) = kinds.get(&(id.group.clone(), id.kind.clone())) else { continue };
-        match patched(document, overlays, kind) {
+        match patched(document, &overlays, kind) {
             Ok(document) => drop(specs.to_mut().documents.insert(id.clone(), document)),
             Err(problems) => {
                 let place = document.place();

@@ -14,7 +14,7 @@ pub struct Ambiguity {
     pub key: &'static str,
     /// The value of that field in each of these items.
     pub value: Value,
-    /// Which items.
+    /// The indices of the items.
     pub items: Vec<usize>,
 }
 

@@ -33,7 +33,7 @@ pub enum Fault {
     NoKey {
         /// The field that it lacks.
         key: &'static str,
-        /// Whose item it is.
+        /// The side that the item is from.
         side: Side,
     },
     /// An item is recognized by something that cannot be compared.
@@ -62,7 +62,7 @@ pub enum Fault {
     OtherOrder,
 }
 
-/// Whose value is at fault.
+/// The side of a patch whose value is at fault.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Side {
     /// The patch's.

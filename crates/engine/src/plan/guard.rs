@@ -7,6 +7,8 @@
 pub(super) mod adopt;
 pub mod confirm;
 pub mod contents;
+pub(super) mod overlay;
+mod rollout;
 pub(super) mod source;
 pub mod token;
 
@@ -26,8 +28,9 @@ use token::HeldStep;
 
 /// A guard stopped a sync on a cluster, or one of its units.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
 pub struct Hold {
-    /// Which guard.
+    /// The guard.
     pub guard: Guard,
     /// The unit that waits; `None`: nothing at all is done on this cluster, or nothing is deleted.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -39,6 +42,9 @@ pub struct Hold {
     /// The token that lifts it for exactly [`Hold::steps`]; `None` if no approval does.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub token: Option<String>,
+    /// The token that lifts it on every cluster where the same steps wait; `None` if no approval does.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub fleet_token: Option<String>,
     /// The steps that wait for approval.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub steps: Vec<HeldStep>,
@@ -75,6 +81,12 @@ pub enum Guard {
     Adopt,
     /// To take something over from a deployer would replace its pods.
     AdoptRestart,
+    /// The change goes to another cluster first, and is not known to be healthy there yet.
+    Rollout,
+    /// It has been there, and is not healthy.
+    RolloutHalted,
+    /// Something would lose what an overlay has fed it, and the overlay is still there.
+    OverlayLost,
 }
 
 impl Guard {
@@ -116,7 +128,7 @@ pub(super) fn add(plan: &mut Plan, inputs: Inputs<'_>) {
 
 impl Hold {
     fn on_sync(guard: Guard, message: String, hint: &str) -> Self {
-        Self { guard, unit: None, message, hint: hint.to_owned(), token: None, steps: Vec::new() }
+        Self { guard, unit: None, message, hint: hint.to_owned(), token: None, fleet_token: None, steps: Vec::new() }
     }
 
     /// A unit waits, and approval of these steps lifts it.
@@ -132,8 +144,15 @@ impl Hold {
 
 impl Plan {
     /// Adds a hold with its token, unless it is approved; tells whether it stops anything.
-    pub(super) fn stops(&mut self, mut hold: Hold, Inputs { observed, policies, .. }: Inputs<'_>) -> bool {
-        hold.token = (!hold.steps.is_empty()).then(|| token::token(hold.guard, &hold.steps, observed, policies));
+    pub(super) fn stops(&mut self, hold: Hold, Inputs { observed, policies, .. }: Inputs<'_>) -> bool {
+        self.add(hold, observed, policies)
+    }
+
+    fn add(&mut self, mut hold: Hold, observed: &Observed, policies: &Policies) -> bool {
+        if !hold.steps.is_empty() {
+            hold.token = Some(token::token(&hold, observed, policies));
+            hold.fleet_token = Some(token::fleet_token(&hold, policies));
+        }
         let is_approved = hold.token.as_ref().is_some_and(|token| policies.approved.contains(token));
         if is_approved { &mut self.lifted } else { &mut self.holds }.push(hold);
         !is_approved
@@ -141,7 +160,8 @@ impl Plan {
 
     /// Tells whether a person has approved that all of a unit goes, for whatever reason that was held.
     pub(super) fn is_approved(&self, unit: &ObjectId) -> bool {
-        self.lifted.iter().any(|hold| hold.unit.as_ref() == Some(unit))
+        let is_change = |guard| matches!(guard, Guard::Adopt | Guard::AdoptRestart | Guard::OverlayLost);
+        self.lifted.iter().any(|hold| hold.unit.as_ref() == Some(unit) && !is_change(hold.guard))
     }
 
     /// Tells whether a guard stops everything.

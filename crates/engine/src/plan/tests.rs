@@ -99,7 +99,10 @@ fn world(situations: &[Situation]) -> World {
         if situation.is_owned {
             let uid = if situation.is_same { uid.clone() } else { "another".to_owned() };
             let (gvk, files) = (object.gvk(), ["a.yaml".to_owned()].into());
-            owned.entries.insert(id.clone(), Entry { gvk, uid: Some(uid), unit, adopted: situation.is_adopted, files });
+            owned.entries.insert(
+                id.clone(),
+                Entry { gvk, uid: Some(uid), unit, adopted: situation.is_adopted, files, overlays: BTreeMap::new() },
+            );
         }
         if situation.is_live {
             let marked = if situation.is_marked { marker().mark(object) } else { object };

@@ -1,4 +1,5 @@
-//! Units of which a file cannot be read any more: an overlay, or a set of listeners.
+//! Units of which something has no say any more, and nobody may have meant that: a file that cannot be read, such as that
+//! of an overlay or of a set of listeners, or an overlay that is still there.
 //!
 //! Without it they would render, as something else than what the source says.
 

@@ -15,6 +15,7 @@ use super::{Action, Inputs, Over, Plan, Step};
 use crate::inventory::{Entry, Inventory};
 use crate::kinds::{self, row::Wave};
 use crate::object::ObjectId;
+use crate::overlay::idle::Idle;
 use crate::problem::Place;
 use crate::reading::{Flaw, Reading, Suspect, Unclear, is_slip};
 use crate::text::count;
@@ -48,8 +49,12 @@ pub(super) struct Evidence<'a> {
     reading: &'a Reading,
     /// The files that fed each unit.
     files: BTreeMap<&'a ObjectId, BTreeSet<&'a str>>,
+    /// The overlays that fed each unit, with the digests of their selections.
+    overlays: BTreeMap<&'a ObjectId, BTreeSet<(&'a str, &'a str)>>,
+    /// Those that have no say here, or name what is not there.
+    idle: &'a BTreeMap<String, Idle>,
     /// The units that are wanted.
-    wanted: BTreeSet<&'a ObjectId>,
+    wanted: BTreeMap<&'a ObjectId, &'a Unit>,
     /// The documents of which nobody knows what they are, by file.
     unclear: BTreeMap<&'a str, Vec<&'a Suspect>>,
 }
@@ -57,15 +62,18 @@ pub(super) struct Evidence<'a> {
 impl<'a> Evidence<'a> {
     pub(super) fn new(rendering: &'a Rendering, owned: &'a Inventory) -> Self {
         let mut files: BTreeMap<&ObjectId, BTreeSet<&str>> = BTreeMap::new();
+        let mut overlays: BTreeMap<&ObjectId, BTreeSet<(&str, &str)>> = BTreeMap::new();
         for entry in owned.entries.values() {
             files.entry(&entry.unit).or_default().extend(entry.files.iter().map(String::as_str));
+            let said = entry.overlays.iter().map(|(name, selection)| (name.as_str(), selection.as_str()));
+            overlays.entry(&entry.unit).or_default().extend(said);
         }
         let mut unclear: BTreeMap<&str, Vec<&Suspect>> = BTreeMap::new();
         for suspect in rendering.reading.suspects.iter().filter(|suspect| suspect.flaw != Flaw::Unclaimed) {
             unclear.entry(&suspect.place.file).or_default().push(suspect);
         }
-        let wanted = rendering.units.iter().map(|unit| &unit.id).collect();
-        Self { reading: &rendering.reading, files, wanted, unclear }
+        let wanted = rendering.units.iter().map(|unit| (&unit.id, unit)).collect();
+        Self { reading: &rendering.reading, files, overlays, idle: &rendering.idle_overlays, wanted, unclear }
     }
 
     /// Tells whether a unit was withdrawn, or what of it that is not wanted any more.
@@ -73,7 +81,9 @@ impl<'a> Evidence<'a> {
         let files = self.files.get(unit).into_iter().flatten();
         let mut unclear: BTreeSet<Unclear> = files.filter_map(|file| self.reading.unclear_file(file)).collect();
         // A unit that is there is not what another document was meant to be.
-        if !self.wanted.contains(unit) {
+        if let Some(unit) = self.wanted.get(unit) {
+            unclear.extend(self.lost_overlays(unit));
+        } else {
             unclear.extend(self.reading.near_miss(unit));
             // What fed something before is known for that; anything else that was not read may hold a moved spec.
             unclear.extend(self.reading.unread_anywhere(|path| self.has_fed(path)));
@@ -90,6 +100,26 @@ impl<'a> Evidence<'a> {
     pub(super) fn lost_inputs(&self, unit: &Unit) -> BTreeMap<Arc<str>, Unclear> {
         let files = self.files.get(&unit.id).into_iter().flatten();
         files.filter_map(|file| Some((Arc::from(*file), self.lost_input(unit, file)?))).collect()
+    }
+
+    /// Returns the overlays that had a say in a unit, are still there, and have none any more for a reason that nobody may
+    /// have meant: they name what is not there, or it is not they that were changed but the cluster.
+    pub(super) fn lost_overlays(&self, unit: &Unit) -> BTreeSet<Unclear> {
+        let fed = self.overlays.get(&unit.id).into_iter().flatten();
+        let gone = fed.filter(|(name, _)| !unit.overlays.contains_key(*name));
+        gone.filter_map(|(name, selection)| self.lost_overlay(name, selection)).collect()
+    }
+
+    fn lost_overlay(&self, name: &str, selection: &str) -> Option<Unclear> {
+        let idle = self.idle.get(name)?;
+        let why = match &idle.lost {
+            Some(lost) => lost.clone(),
+            None if idle.selection.as_deref() == Some(selection) => {
+                "it does not select the cluster by the name and the labels that it has now".to_owned()
+            }
+            None => return None,
+        };
+        Some(Unclear { place: idle.place.clone(), why: format!("ClusterOverlay {name}: {why}") })
     }
 
     fn lost_input(&self, unit: &Unit, file: &str) -> Option<Unclear> {
@@ -157,7 +187,7 @@ fn hold(unit: &ObjectId, steps: Vec<HeldStep>, unclear: &BTreeSet<Unclear>) -> H
     Hold::on_unit(Guard::Withdrawal, unit, message, hint, steps)
 }
 
-fn in_words(unclear: &BTreeSet<Unclear>) -> String {
+pub(super) fn in_words(unclear: &BTreeSet<Unclear>) -> String {
     let mut reasons: Vec<String> = unclear.iter().take(NAMED).map(ToString::to_string).collect();
     if unclear.len() > NAMED {
         reasons.push(format!("and {} more", unclear.len() - NAMED));

@@ -20,7 +20,7 @@ use crate::yaml::Node;
 pub(super) fn resolve<'a>(
     specs: &'a Specs,
     packs: &'a Packs,
-    overlays: &Assignment<'a>,
+    overlays: &'a Assignment,
 ) -> impl Iterator<Item = (&'a Document, Resolution<'a>)> {
     let twins = twins(specs, packs);
     let used = used(specs, packs);
@@ -87,7 +87,7 @@ fn parameters_of(document: &Document, pack: &Pack) -> Option<(ObjectId, bool)> {
 }
 
 impl<'a> Context<'a> {
-    fn claimed(&self, pack: &'a Pack, overlays: &Assignment<'a>) -> Result<Resolution<'a>, Box<Problem>> {
+    fn claimed(&self, pack: &'a Pack, overlays: &'a Assignment) -> Result<Resolution<'a>, Box<Problem>> {
         let mut resolved = Resolved::new(self.document, self.specs, nameless(self.document), pack);
         match parameters_of(self.document, pack) {
             None => {

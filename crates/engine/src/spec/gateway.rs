@@ -31,7 +31,7 @@ pub struct GatewaySpec {
     pub addresses: Vec<Address>,
     /// Settings for the objects that are made for it (GEP-1867).
     pub infrastructure: Option<Infrastructure>,
-    /// Which `ListenerSets` may attach.
+    /// The `ListenerSets` that may attach.
     pub allowed_listeners: Option<Value>,
     /// TLS between clients, gateway and backends (GEP-91, GEP-3155).
     pub tls: Option<Value>,

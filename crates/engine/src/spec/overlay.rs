@@ -83,7 +83,8 @@ pub struct ClusterOverlay {
 #[schemars(extend("x-gatewright-slips" = {
     "patches": "specPatches change the Gateway, objectPatches what is rendered from it",
     "clusterSelector": "the clusters are selected by clusters",
-    "rules": "bounds are listed as enforce"
+    "rules": "bounds are listed as enforce",
+    "valuesFrom": "a file with values of clusters is named by values: {file: …}"
 }))]
 pub struct OverlaySpec {
     /// The clusters; absent: all.
@@ -92,6 +93,8 @@ pub struct OverlaySpec {
     pub target: Option<Target>,
     /// Of two overlays the one with the higher priority wins.
     pub priority: i32,
+    /// A table with values of clusters, for expressions such as `{{ values.ip }}`.
+    pub values: Option<ClusterValues>,
     /// Parameters above those of the Gateway: the shape of the `spec` of its kind of parameters.
     #[schemars(with = "Option<BTreeMap<String, Value>>")]
     pub parameters: Option<Value>,
@@ -103,7 +106,19 @@ pub struct OverlaySpec {
     pub enforce: Vec<Bound>,
 }
 
-/// Which Gateways, or other specs; everything that is said must hold.
+/// A table with values of clusters; one of the two.
+#[derive(Clone, Debug, Default, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields, default)]
+#[schemars(extend("x-gatewright-one-of" = ["byCluster", "file"]))]
+pub struct ClusterValues {
+    /// The values of each cluster, by its name.
+    pub by_cluster: Option<BTreeMap<String, Value>>,
+    /// A file with such a mapping, seen from the folder of the overlay.
+    #[schemars(length(min = 1))]
+    pub file: Option<String>,
+}
+
+/// A selection of Gateways, or of other specs; everything that is said must hold.
 #[derive(Clone, Debug, Default, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields, default)]
 pub struct Target {
@@ -171,7 +186,7 @@ pub struct ObjectPatch {
     pub patch: Value,
 }
 
-/// Which of the objects of a Gateway.
+/// A selection among the objects of a Gateway.
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
 #[schemars(extend("x-gatewright-slips" = {"namespace": "all objects of a Gateway are in its namespace"}))]
 pub struct ObjectTarget {

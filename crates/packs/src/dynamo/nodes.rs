@@ -17,7 +17,7 @@ pub(super) enum Provider {
     Deployment,
 }
 
-/// Which of the pods of a replica one is.
+/// The role of a pod among those of a replica.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Role {
     /// There is only one.

@@ -338,11 +338,11 @@ pub struct Stats {
     pub enable_stats_route: Option<bool>,
     /// The path that `/stats` leads to.
     pub stats_route_prefix_rewrite: Option<String>,
-    /// Which statistics are kept.
+    /// The statistics that are kept.
     pub matcher: Option<StatsMatcher>,
 }
 
-/// Which statistics are kept; one of the two.
+/// The statistics that are kept; one of the two.
 #[derive(Clone, Debug, Default, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
 #[schemars(extend("x-gatewright-one-of" = ["inclusionList", "exclusionList"]))]

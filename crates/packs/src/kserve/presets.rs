@@ -1,4 +1,4 @@
-//! Which presets a service gets, by what it asks for.
+//! The presets that a service gets, by what it asks for.
 
 use super::types::{Parallelism, Spec, Workload};
 use crate::json::items;

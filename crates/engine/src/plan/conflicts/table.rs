@@ -47,7 +47,7 @@ pub(super) struct Table<'a> {
     view: ObjectView<'a>,
     /// The fields that are ours.
     ours: Value,
-    /// Whose entries count beside ours; what only tells of a status does not.
+    /// The entries that count beside ours; one that only tells of a status does not.
     others: Vec<&'a Value>,
     /// The other holders of each field.
     holders: BTreeMap<Leaf, Vec<&'a str>>,

@@ -39,9 +39,9 @@ pub struct Situation<'a> {
     pub deployed: &'a Unit,
     /// The inventory of the sync that has it.
     pub owned: &'a Inventory,
-    /// What of that is on the cluster, and the Gateway.
+    /// The objects of the inventory that are on the cluster, and the Gateway.
     pub live: &'a BTreeMap<ObjectId, Live>,
-    /// What our objects would become if the deployer applied, or why it could not: the answers to [`Situation::questions`].
+    /// Our objects as they would be if the deployer applied, or why it could not: the answers to [`Situation::questions`].
     pub applied: &'a BTreeMap<ObjectId, Result<Live, String>>,
     /// The marks of the sync.
     pub marker: &'a Marker,
@@ -49,7 +49,7 @@ pub struct Situation<'a> {
     pub masker: &'a Masker,
 }
 
-/// What happens to one object.
+/// One object, and its deed.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Step {
     /// The object.
@@ -58,13 +58,13 @@ pub struct Step {
     pub gvk: Gvk,
     /// The live object; `None` where there is none, or it is not touched.
     pub over: Option<Over>,
-    /// What happens.
+    /// The deed.
     pub deed: Deed,
-    /// What will differ once that has happened and the deployer has applied.
+    /// The differences once that is done and the deployer has applied.
     pub differences: Vec<Difference>,
 }
 
-/// What happens to an object, in the order in which it does.
+/// A change to an object on its way back; they are done in the order in which they stand here.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Deed {
     /// This patch makes it the deployer's.
@@ -174,13 +174,13 @@ impl<'a> Situation<'a> {
         ))
     }
 
-    /// Who has an object after us: its deployer, of what that renders.
+    /// Returns the manager that has an object after us: its deployer, of what that renders.
     fn heir(&self, id: &ObjectId) -> Option<&'a str> {
         let is_rendered = self.deployed.all().any(|object| object.id() == id);
         is_rendered.then_some(self.released.deployer.manager.as_str())
     }
 
-    /// What will differ, marks and owners aside.
+    /// Returns the differences to come, marks and owners aside.
     fn differences(&self, live: &Live) -> Result<Vec<Difference>, String> {
         let after = match self.applied.get(live.object.id()) {
             Some(Ok(after)) => after,

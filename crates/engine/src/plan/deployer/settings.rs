@@ -12,6 +12,7 @@ use crate::live::Live;
 use crate::object::{Object, ObjectId};
 use crate::pack::manifest::SettingSource;
 use crate::plan::conflicts::{is_applied_by, managed_fields};
+use crate::text::listed;
 use crate::unit::{Deployer, Unit};
 
 /// Says with which other settings packs would render what the live deployers have made: one line for each.
@@ -29,11 +30,8 @@ pub fn proposals<'a>(units: impl IntoIterator<Item = &'a Unit>, live: &BTreeMap<
         }
     }
     let told = |((manager, settings), made): (&(&str, String), &Vec<&ObjectId>)| {
-        let others = if made.len() > 1 { format!(" and {} more", made.len() - 1) } else { String::new() };
-        format!(
-            "{manager} made {}{others} with other settings; in the config file {settings} renders the same",
-            made[0]
-        )
+        let made = listed(made, 1);
+        format!("{manager} made {made} with other settings; in the config file {settings} renders the same")
     };
     found.iter().map(told).collect()
 }

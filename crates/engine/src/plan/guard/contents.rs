@@ -13,6 +13,7 @@ use crate::marks::Owner;
 use crate::object::ObjectId;
 use crate::plan::refusal::Reason;
 use crate::plan::{Inputs, Plan};
+use crate::text::listed;
 
 /// Objects that are in every namespace, or come back by themselves: group, kind, and the name if it is but one.
 const EVERYWHERE: [(&str, &str, Option<&str>); 5] = [
@@ -67,12 +68,7 @@ pub fn foreign(contents: &[Live], is_ours: impl Fn(&Live) -> bool) -> Vec<&Objec
 
 /// Names objects of others; `None` if there are none.
 pub fn in_words(foreign: &[&ObjectId]) -> Option<String> {
-    let named: Vec<String> = foreign.iter().take(NAMED).map(ToString::to_string).collect();
-    match foreign.len().saturating_sub(NAMED) {
-        _ if foreign.is_empty() => None,
-        0 => Some(named.join(", ")),
-        more => Some(format!("{} and {more} more", named.join(", "))),
-    }
+    (!foreign.is_empty()).then(|| listed(foreign, NAMED))
 }
 
 fn comes_back(live: &Live, services: &BTreeSet<&str>) -> bool {

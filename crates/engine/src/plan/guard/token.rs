@@ -7,7 +7,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::Guard;
+use super::Hold;
 use crate::mask::Masker;
 use crate::object::{Object, ObjectId};
 use crate::plan::policies::Policies;
@@ -57,17 +57,38 @@ pub(crate) fn wanted_digest(object: &Object, masker: &Masker) -> String {
     digest(&serde_json::to_vec(&masker.body(object.body())).expect("an object is plain data"))
 }
 
-/// Returns the token that lifts a guard for exactly these steps of this sync on this cluster.
+/// Returns the token that lifts a guard for exactly the steps of a hold, of this sync on this cluster.
+pub(in crate::plan) fn token(hold: &Hold, observed: &Observed, policies: &Policies) -> String {
+    let marker = &policies.marker;
+    let lines = lines(hold, |step| step.uid.as_ref());
+    short(&(&marker.installation, &marker.sync, &observed.cluster, hold.guard.to_string(), lines))
+}
+
+/// Returns the token for the same steps of this sync on whichever clusters they wait: it knows neither the cluster nor
+/// uids. It is a name for the tokens of those clusters, and lifts nothing itself.
+pub(in crate::plan) fn fleet_token(hold: &Hold, policies: &Policies) -> String {
+    let marker = &policies.marker;
+    let lines = lines(hold, |_| None);
+    short(&("fleet", &marker.installation, &marker.sync, hold.guard.to_string(), &hold.unit, lines))
+}
+
+/// A step, as tokens know it: object, action, uid and the digest of what is wanted.
+type Line<'a> = (String, &'a String, Option<&'a String>, Option<&'a String>);
+
+fn lines(hold: &Hold, uid: fn(&HeldStep) -> Option<&String>) -> Vec<Line<'_>> {
+    let steps = hold.steps.iter();
+    let mut lines: Vec<Line<'_>> =
+        steps.map(|step| (step.id.key(), &step.action, uid(step), step.wanted.as_ref())).collect();
+    lines.sort();
+    lines
+}
+
+/// Makes a token of what it stands for.
 ///
 /// # Panics
 /// Never: steps are plain data.
-pub(in crate::plan) fn token(guard: Guard, steps: &[HeldStep], observed: &Observed, policies: &Policies) -> String {
-    let mut lines: Vec<_> =
-        steps.iter().map(|step| (step.id.key(), &step.action, step.uid.as_ref(), step.wanted.as_ref())).collect();
-    lines.sort();
-    let marker = &policies.marker;
-    let all = (&marker.installation, &marker.sync, &observed.cluster, guard.to_string(), lines);
-    let digest = digest(&serde_json::to_vec(&all).expect("steps are plain data"));
+fn short(all: &impl Serialize) -> String {
+    let digest = digest(&serde_json::to_vec(all).expect("steps are plain data"));
     let mut number = u128::from_str_radix(&digest[..32], 16).expect("a digest is written in hexadecimal digits");
     let mut text = Vec::new();
     for _ in 0..LENGTH {

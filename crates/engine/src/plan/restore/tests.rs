@@ -44,7 +44,14 @@ fn check(change: Change, live: Option<&Live>, expected: &str) -> Option<Object> 
     if let Some(live) = live {
         observed.live.insert(change.id.clone(), live.clone());
         let (gvk, unit) = (change.gvk.clone(), change.unit.clone());
-        let entry = Entry { gvk, uid: Some(live.uid.clone()), unit, adopted: false, files: BTreeSet::new() };
+        let entry = Entry {
+            gvk,
+            uid: Some(live.uid.clone()),
+            unit,
+            adopted: false,
+            files: BTreeSet::new(),
+            overlays: BTreeMap::new(),
+        };
         owned.entries.insert(change.id.clone(), entry);
     }
     let found = restoration(&[change], &observed, &owned, &marker());

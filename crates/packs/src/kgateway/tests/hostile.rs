@@ -1,4 +1,4 @@
-//! Whatever stands in a field of `GatewayParameters` that takes a text: it arrives as it is, and changes nothing else.
+//! Hostile texts in every field of `GatewayParameters` that takes one: they arrive as they are, and change nothing else.
 //!
 //! The fields are read off the schema, so that a new one is tested without a line here.
 
@@ -52,7 +52,7 @@ const NEVER_RENDERED: &str = "kube.istio.customSidecars";
 /// Makes a document with a text of its own in every field that takes one.
 struct Filler<'a> {
     schema: &'a Schema,
-    /// Which of several alternatives is taken.
+    /// The number of the alternative that is taken, of several.
     choice: usize,
     /// The path of each field, and how long its text may be. The position is the number in the text.
     fields: Vec<(String, Option<u64>)>,

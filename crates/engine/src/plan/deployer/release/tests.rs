@@ -1,4 +1,4 @@
-//! What becomes of objects that go back to their deployer.
+//! Objects that go back to their deployer, one by one.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -72,7 +72,8 @@ fn plan(owned: &[(&str, &str, bool)], rendered: &[Object], after: impl Fn(&mut V
     for (kind, name, is_there) in owned {
         let live = live(&object(kind, name));
         let (gvk, uid) = (live.object.gvk(), Some(live.uid.clone()));
-        let entry = Entry { gvk, uid, unit: id.clone(), adopted: true, files: BTreeSet::new() };
+        let entry =
+            Entry { gvk, uid, unit: id.clone(), adopted: true, files: BTreeSet::new(), overlays: BTreeMap::new() };
         inventory.entries.insert(live.object.id().clone(), entry);
         if *is_there {
             situation.insert(live.object.id().clone(), live);

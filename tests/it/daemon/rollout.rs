@@ -1,0 +1,82 @@
+//! Rollouts under the daemon, where each cluster has rounds of its own.
+
+use super::Daemon;
+use crate::cluster::process::free_port;
+use crate::cluster::{shared, unique};
+use crate::program::Desk;
+
+const FOLLOWERS: [&str; 3] = ["dr", "edge", "lab"];
+
+struct Fleet {
+    desk: Desk,
+    namespace: String,
+}
+
+/// A cluster in which pods become ready, and directories; but for a new revision nothing happens for an hour.
+fn fleet(port: u16) -> Fleet {
+    let (desk, namespace) = (Desk::empty("gatewright.yaml"), unique("followed"));
+    let kubeconfig = shared().kubeconfig("admin").display().to_string();
+    let folder = |name: &&str| format!("  {name}: {{directory: {{path: out/{name}}}}}\n");
+    let folders = FOLLOWERS.iter().map(folder).collect::<Vec<_>>().concat();
+    desk.write(
+        "gatewright.yaml",
+        &format!(
+            "stateDir: state\nhttp: {{listen: \"127.0.0.1:{port}\"}}\n\
+             sources: {{specs: {{directory: {{path: specs}}, poll: 1s}}}}\n\
+             clusters:\n  canary: {{kubeconfig: {{path: {kubeconfig}}}}}\n{folders}syncs:\n  {namespace}:\n    source: specs\n    \
+             clusters: {{matchLabels: {{}}}}\n    createNamespaces: true\n    wait: {{timeout: 20s}}\n    \
+             schedule: {{interval: 1h, jitter: 0%}}\n"
+        ),
+    );
+    Fleet { desk, namespace }
+}
+
+impl Fleet {
+    fn wants(&self, kube: &str) {
+        let namespace = &self.namespace;
+        self.desk.write(
+            "specs/a.yaml",
+            &format!(
+                "apiVersion: gateway.networking.k8s.io/v1\nkind: Gateway\nmetadata: {{name: a, namespace: {namespace}}}\n\
+                 spec:\n  gatewayClassName: kgateway\n  listeners: [{{name: http, port: 8080, protocol: HTTP}}]\n  \
+                 infrastructure: {{parametersRef: {{group: gateway.kgateway.dev, kind: GatewayParameters, name: p}}}}\n---\n\
+                 apiVersion: gateway.kgateway.dev/v1alpha1\nkind: GatewayParameters\n\
+                 metadata: {{name: p, namespace: {namespace}}}\nspec: {{kube: {{podTemplate: {{{kube}}}}}}}\n"
+            ),
+        );
+    }
+
+    /// The number of directories in which the Deployment says this.
+    fn followers_with(&self, text: &str) -> usize {
+        let path = |name: &str| self.desk.path(&format!("out/{name}/{}/deployment-a.yaml", self.namespace));
+        let says = |name: &&str| std::fs::read_to_string(path(name)).is_ok_and(|deployment| deployment.contains(text));
+        FOLLOWERS.into_iter().filter(says).count()
+    }
+}
+
+#[test]
+fn others_follow_as_soon_as_the_first_is_healthy_and_not_before() {
+    let port = free_port();
+    let fleet = fleet(port);
+    fleet.wants("extraAnnotations: {edition: first}");
+    let mut daemon = Daemon::start(&fleet.desk, port, &[]);
+    daemon.until("what is made for the first time", |_| fleet.followers_with("edition: first") == 3);
+    // The first cluster has to be through, or it would still be at the first edition when the others are at the next.
+    daemon.until("its health", |_| fleet.desk.run(&["status"]).out.contains("cluster canary: done"));
+
+    fleet.wants("extraAnnotations: {edition: second}");
+    daemon.until("those that follow", |_| fleet.followers_with("edition: second") == 3);
+
+    fleet.wants("nodeSelector: {no: such-node}");
+    daemon.until("the halt", |_| fleet.desk.run(&["status"]).out.matches("held by guard rollout-halted").count() == 3);
+    assert_eq!(fleet.followers_with("such-node"), 0);
+
+    // What is known of it survives the daemon.
+    drop(daemon);
+    let mut daemon = Daemon::start(&fleet.desk, port, &[]);
+    daemon.until("a round of each", |daemon| daemon.metric("gatewright_rounds_total", &["\"held\""]) >= Some(1.0));
+    assert_eq!(fleet.followers_with("such-node"), 0);
+
+    fleet.wants("extraAnnotations: {edition: third}");
+    daemon.until("the correction", |_| fleet.followers_with("edition: third") == 3);
+}

@@ -1,0 +1,106 @@
+//! Rollouts: what replaces pods goes to one cluster first, and to the others once it is healthy there.
+
+use crate::cluster::{shared, unique};
+use crate::errors::{desk, gateway, kubeconfig};
+use crate::program::Desk;
+
+/// A cluster in which pods become ready, and three directories without health; one Gateway.
+struct Fleet {
+    desk: Desk,
+    namespace: String,
+    sync: String,
+}
+
+const FOLLOWERS: [&str; 3] = ["dr", "edge", "lab"];
+
+fn fleet(schedule: &str) -> Fleet {
+    let (namespace, sync) = (unique("rollout"), unique("rollout"));
+    let mut clusters = vec![("canary", kubeconfig(&shared().kubeconfig("admin"), ""))];
+    clusters.extend(FOLLOWERS.iter().map(|name| (*name, format!("{{directory: {{path: out/{name}}}}}"))));
+    let desk = desk(&sync, &clusters);
+    desk.replace("gatewright.yaml", "wait: {enabled: false}", &format!("wait: {{timeout: 90s}}{schedule}"));
+    let fleet = Fleet { desk, namespace, sync };
+    fleet.wants("podTemplate: {extraAnnotations: {edition: first}}");
+    fleet
+}
+
+impl Fleet {
+    fn wants(&self, kube: &str) {
+        let namespace = &self.namespace;
+        let parameters = format!(
+            "---\napiVersion: gateway.kgateway.dev/v1alpha1\nkind: GatewayParameters\n\
+             metadata: {{name: p, namespace: {namespace}}}\nspec: {{kube: {{{kube}}}}}\n"
+        );
+        let reference =
+            "  infrastructure: {parametersRef: {group: gateway.kgateway.dev, kind: GatewayParameters, name: p}}\n";
+        self.desk.write("specs/a.yaml", &format!("{}{reference}{parameters}", gateway(namespace, "a", 8080)));
+    }
+
+    /// The clusters on which the Deployment says this.
+    fn with(&self, text: &str) -> Vec<&'static str> {
+        let path = |name: &str| format!("out/{name}/{}/deployment-a.yaml", self.namespace);
+        let live = shared().kubectl_ok(&["get", "deployment", "a", "-n", &self.namespace, "-o", "yaml"]);
+        let is_there = live.contains(text).then_some("canary");
+        is_there
+            .into_iter()
+            .chain(FOLLOWERS.into_iter().filter(|name| self.desk.read(&path(name)).contains(text)))
+            .collect()
+    }
+}
+
+const BAD: &str = "podTemplate: {nodeSelector: {no: such-node}}";
+
+#[test]
+fn what_is_not_healthy_on_the_first_cluster_reaches_no_other() {
+    let fleet = fleet("");
+    let (desk, namespace) = (&fleet.desk, &fleet.namespace);
+    desk.run(&["sync"]).exits(0);
+
+    // One command: there, and then everywhere.
+    fleet.wants("podTemplate: {extraAnnotations: {edition: second}}");
+    desk.run(&["plan"]).exits(0).says("  first on cluster canary, on the others once it is healthy there\n");
+    desk.run(&["sync"]).exits(0);
+    assert_eq!(fleet.with("edition: second"), ["canary", "dr", "edge", "lab"]);
+
+    fleet.wants(BAD);
+    desk.replace("gatewright.yaml", "timeout: 90s", "timeout: 3s");
+    let run = desk.run(&["sync"]).exits(1);
+    let held = "on 3 of 4 clusters (dr, edge, lab)\n  held by guard rollout-halted: ";
+    let why = format!(
+        "went to cluster canary first, and is not healthy there: Gateway {namespace}/a: Deployment {namespace}/a: after 3s: "
+    );
+    let run = run.says(held).says(&why).says("    gatewright approve ");
+    assert_eq!(fleet.with("such-node"), ["canary"]);
+
+    // Not in the next round either, nor for a commit that changes something else, nor in a part of the fleet.
+    desk.write("specs/b.yaml", "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: b, namespace: infra}\n");
+    desk.run(&["sync"]).exits(1).says(held).says(&why);
+    desk.run(&["plan"]).exits(1).says(held);
+    desk.run(&["sync", "--cluster", "lab"]).exits(3).says("cluster lab\n  held by guard rollout-halted: ");
+    assert_eq!(fleet.with("such-node"), ["canary"]);
+
+    // A person may want it all the same, on one of them.
+    let line = run.out.lines().find(|line| line.contains("gatewright approve ")).expect("it was said");
+    let token = line.split_whitespace().nth(2).expect("it is behind the command");
+    desk.run(&["approve", token, "--cluster", "lab"]).exits(0);
+    desk.run(&["sync"]).exits(1).says("on 2 of 4 clusters (dr, edge)\n  held by guard rollout-halted: ");
+    assert_eq!(fleet.with("such-node"), ["canary", "lab"]);
+
+    desk.replace("gatewright.yaml", "timeout: 3s", "timeout: 90s");
+    fleet.wants("podTemplate: {extraAnnotations: {edition: third}}");
+    desk.run(&["sync"]).exits(0);
+    assert_eq!(fleet.with("edition: third"), ["canary", "dr", "edge", "lab"]);
+}
+
+#[test]
+fn all_clusters_get_it_at_once_where_that_is_asked_for() {
+    let fleet = fleet("\n    rollout: {strategy: all}");
+    fleet.desk.run(&["sync"]).exits(0);
+    fleet.desk.replace("gatewright.yaml", "timeout: 90s", "timeout: 3s");
+    fleet.wants(BAD);
+    fleet.desk.run(&["sync"]).exits(1);
+    assert_eq!(fleet.with("such-node"), ["canary", "dr", "edge", "lab"]);
+    fleet.desk.replace("gatewright.yaml", "strategy: all", "strategy: canary, first: {names: [nobody]}");
+    let complaint = format!("none of the clusters of sync {:?} would be the first of a rollout", fleet.sync);
+    fleet.desk.run(&["plan"]).exits(64).complains(&complaint);
+}
