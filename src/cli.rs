@@ -22,6 +22,7 @@ mod release;
 pub mod render;
 mod report;
 mod rollback;
+mod rollout;
 mod run;
 mod session;
 mod status;
@@ -99,6 +100,8 @@ enum Command {
     Rollback(rollback::Args),
     Suspend(suspend::Args),
     Resume(suspend::ResumeArgs),
+    #[command(subcommand)]
+    Rollout(rollout::Args),
     Render(render::Args),
     Check(check::Args),
     Explain(explain::Args),
@@ -230,6 +233,7 @@ impl Context {
             Command::Rollback(args) => rollback::run(&self, &args),
             Command::Suspend(args) => suspend::run(&self, &args),
             Command::Resume(args) => suspend::resume(&self, &args),
+            Command::Rollout(args) => rollout::run(&self, &args),
             Command::Render(args) => render::run(&self, &args),
             Command::Check(args) => check::run(&self, &args),
             Command::Explain(args) => explain::run(&self, &args),

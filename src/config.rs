@@ -12,6 +12,7 @@ pub(crate) mod examine;
 pub mod folders;
 mod pack_overrides;
 pub mod packs;
+pub mod rollout;
 pub mod settings;
 mod validate;
 pub(crate) mod webhooks;

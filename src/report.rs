@@ -68,10 +68,9 @@ pub struct Report {
     /// The reason why there was no round: somebody has suspended the sync.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub suspended: Option<Suspension>,
-    /// The cluster to which a plan would go first, because it replaces pods on several; the others follow once it is
-    /// healthy there.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub first: Option<String>,
+    /// The clusters on which a plan replaces pods, in the order in which it would reach them; empty if that is at once.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub waves: Vec<Vec<String>>,
     /// The sync.
     pub sync: String,
     /// The source.

@@ -81,6 +81,20 @@ impl State {
         self.try_lock(&self.path(format!("rounds/{sync}/{cluster}")))
     }
 
+    /// Makes sure that nobody else notes how far the rollouts of a sync are; `None` if somebody does that for longer than it
+    /// can take.
+    pub(crate) fn lock_rollouts(&self, sync: &str) -> Result<Option<Lock>, StateError> {
+        const TRIES: u32 = 200;
+        let path = self.path(format!("rollouts/{sync}.lock"));
+        for _ in 0..TRIES {
+            if let Some(lock) = self.try_lock(&path)? {
+                return Ok(Some(lock));
+            }
+            std::thread::sleep(Duration::from_millis(5));
+        }
+        Ok(None)
+    }
+
     fn try_lock(&self, path: &Path) -> Result<Option<Lock>, StateError> {
         let ready = no_link(&self.folder, path).and_then(|()| make(above(path), PRIVATE));
         let locked = ready.and_then(|()| close(&self.folder)).and_then(|()| try_lock(path));

@@ -140,7 +140,7 @@ fn write_cluster(out: &mut String, name: &str, cluster: &ClusterReport, report: 
         writeln!(out, "    {number} in the source{words}: {}", first.problem)?;
     }
     for hold in &cluster.holds {
-        let unit = hold.unit.as_ref().map(|unit| format!("{unit} is ")).unwrap_or_default();
+        let unit = hold.subject();
         writeln!(out, "    {unit}held by guard {}: {}", hold.guard, hold.message)?;
         writeln!(out, "      {}", hold.hint)?;
         hold.listed(MOST_HELD).iter().try_for_each(|line| writeln!(out, "      {line}"))?;

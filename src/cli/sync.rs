@@ -7,6 +7,7 @@ use super::session::{Prepared, Ready, Selection, Session, question};
 use super::suspend::hold;
 use super::{Context, EXIT_FAILED, EXIT_HELD, Failure, complain, worst};
 use crate::config::settings;
+use crate::reconcile::model::Order;
 use crate::report::{Mode, Report, text};
 use crate::state::suspension;
 
@@ -40,8 +41,11 @@ pub(super) struct Manner {
     /// Run a round of a suspended sync all the same; it stays suspended.
     #[arg(long, requires = "reason")]
     even_if_suspended: bool,
+    /// Change all clusters at once, and not one after the other, whatever rollouts are under way.
+    #[arg(long, requires = "reason")]
+    skip_waves: bool,
     /// The reason; it stands in the report.
-    #[arg(long, value_name = "TEXT", requires = "even_if_suspended")]
+    #[arg(long, value_name = "TEXT")]
     reason: Option<String>,
 }
 
@@ -57,6 +61,19 @@ pub(super) struct How {
     /// The output format of the report.
     #[arg(long, value_name = "FORMAT", default_value = "text")]
     pub(super) format: Format,
+}
+
+impl Manner {
+    /// Says in the report why this round is not as others are.
+    fn tell(&self, order: &mut Order) {
+        if self.skip_waves {
+            order.rollout = None;
+        }
+        let how = if self.skip_waves { "by hand, on all clusters at once" } else { "by hand" };
+        if let (None, Some(reason)) = (&order.cause, &self.reason) {
+            order.cause = Some(format!("{how}: {reason}"));
+        }
+    }
 }
 
 /// Runs the command.
@@ -99,6 +116,7 @@ pub(super) fn carry_out(
             continue;
         }
         prepared.order.keep_in(Arc::clone(&archive));
+        args.tell(&mut prepared.order);
         let name = prepared.order.sync.clone();
         // Somebody may have suspended it while the question was open.
         let still = || if args.even_if_suspended { Ok(()) } else { suspended(session, &name).map_or(Ok(()), Err) };
@@ -134,7 +152,8 @@ pub(super) fn round_back(
 fn rests(args: &Manner, session: &Session<'_>, prepared: &mut Prepared) -> Option<u8> {
     match (suspended(session, &prepared.order.sync)?, &args.reason) {
         (failure, Some(reason)) if args.even_if_suspended && failure.code == EXIT_HELD => {
-            prepared.order.cause = Some(format!("by hand while suspended: {reason}"));
+            let how = if args.skip_waves { "while suspended, on all clusters at once" } else { "while suspended" };
+            prepared.order.cause = Some(format!("by hand {how}: {reason}"));
             None
         }
         (failure, _) => {

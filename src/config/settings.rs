@@ -16,6 +16,7 @@ use serde_json::Value;
 use super::allow::{Allow, OverlaySettings};
 use super::conflicts::{ConflictRule, IgnoreRule};
 use super::folders;
+use super::rollout::RolloutSettings;
 use super::webhooks::WebhookSettings;
 use crate::basics::duration::Period;
 use crate::basics::size::Size;
@@ -383,27 +384,6 @@ impl Default for WaitSettings {
         let (timeout, model_timeout) = (Period(Duration::from_mins(10)), Period(Duration::from_mins(30)));
         Self { enabled: true, timeout, model_timeout, load_balancer: false }
     }
-}
-
-/// The order in which clusters get what replaces pods.
-#[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase", deny_unknown_fields, default)]
-pub struct RolloutSettings {
-    /// Whether one cluster gets it before the others do.
-    pub strategy: Strategy,
-    /// The clusters of which one is the first; all of them if absent. Of several it is the first by name.
-    pub first: Option<ClusterSelector>,
-}
-
-/// Whether one cluster gets what replaces pods before the others do.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case")]
-pub enum Strategy {
-    /// It does, and the others follow once it is healthy there.
-    #[default]
-    Canary,
-    /// All of them get it at once.
-    All,
 }
 
 /// Settings of packs.

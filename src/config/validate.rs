@@ -13,6 +13,7 @@ use gatewright_engine::yaml::Node;
 use tracing::level_filters::LevelFilter;
 
 use super::environment::Environment;
+use super::rollout::Strategy;
 use super::settings::{ClusterSettings, Settings, SourceSettings, SyncSettings};
 use super::webhooks::WebhookSettings;
 use super::{Reader, did_you_mean, plain};
@@ -251,19 +252,41 @@ impl Checks<'_> {
             let hint = "name clusters, or select them by matchLabels";
             self.problem(&["syncs", name, "clusters"], format!("sync {name:?} selects no cluster"), Some(hint));
         }
-        let selected = settings.clusters_of(sync);
-        if let Some(first) = &sync.rollout.first
-            && !selected.is_empty()
-            && !selected.iter().any(|(cluster, settings)| first.selects(cluster, &settings.labels))
-        {
-            let message = format!("none of the clusters of sync {name:?} would be the first of a rollout");
-            self.problem(&["syncs", name, "rollout", "first"], message, Some("select one of them, or leave it out"));
-        }
+        self.rollout(name, sync, settings);
         self.field_paths(name, sync);
         self.allow(name, sync);
         self.moved(name, sync, settings);
         if let Err(error) = Schedule::parse(&sync.schedule) {
             self.problem(&["syncs", name, "schedule"], Chain(&error).to_string(), error.hint().as_deref());
+        }
+    }
+
+    fn rollout(&mut self, name: &str, sync: &SyncSettings, settings: &Settings) {
+        let (rollout, selected) = (&sync.rollout, &settings.clusters_of(sync));
+        let place = ["syncs", name, "rollout"];
+        if selected.is_empty() {
+            return;
+        }
+        if let Some(first) = &rollout.first
+            && !selected.iter().any(|(cluster, settings)| first.selects(cluster, &settings.labels))
+        {
+            let message = format!("none of the clusters of sync {name:?} would be the first of a rollout");
+            self.problem(&[&place[..], &["first"]].concat(), message, Some("select one of them, or leave it out"));
+        }
+        if !rollout.waves.is_empty() && (rollout.first.is_some() || rollout.strategy == Strategy::All) {
+            let message =
+                "waves say in which order clusters get a change, and so does what stands beside them".to_owned();
+            self.problem(&[&place[..], &["waves"]].concat(), message, Some("leave out first and strategy, or waves"));
+        }
+        for (index, (_, clusters)) in rollout.waves_of(selected).into_iter().enumerate() {
+            // Clusters of a folder come and go.
+            if clusters.is_empty() && settings.cluster_folders.is_empty() {
+                let message =
+                    format!("wave {} has no cluster of sync {name:?} that the waves before have not", index + 1);
+                let index = index.to_string();
+                let place = [&place[..], &["waves", &index]].concat();
+                self.problem(&place, message, Some("select some of them, or take it out"));
+            }
         }
     }
 

@@ -11,7 +11,10 @@ mod replace;
 
 use futures::FutureExt;
 use gatewright_engine::health::UNANSWERED;
+use gatewright_engine::kinds;
+use gatewright_engine::kinds::row::Wave;
 use gatewright_engine::live::Live;
+use gatewright_engine::marks;
 use gatewright_engine::object::Object;
 use gatewright_engine::plan::deployer::Awaited;
 use gatewright_engine::plan::{Action, Over, Plan, Step};
@@ -28,7 +31,8 @@ use replace::{Removal, make, put_back, remove};
 /// Units at once: some more than there are requests at once, so that there is always one to send while answers are read.
 const UNITS: usize = CONCURRENCY + 4;
 
-/// Carries out everything but the deletions: namespaces first, then the units of each wave beside each other.
+/// Carries out everything but the deletions: namespaces first, then the units of each wave beside each other, and last
+/// what is only marked.
 ///
 /// `terms.stop` ends it after the requests that are under way.
 /// `acceptance` is when it is too late for a control plane to accept a Gateway, before what it has made is adopted.
@@ -41,11 +45,21 @@ pub(crate) async fn apply(cluster: &dyn Cluster, plan: &Plan, terms: Terms<'_>, 
     for step in namespaces {
         applied.record(&step.id, run.make_namespace(step).await);
     }
-    for steps in grouped(others, |step| terms.policies.kinds.wave(&step.unit)).into_values() {
+    for steps in grouped(others, |step| turn(&terms.policies.kinds, step)).into_values() {
         let runs = grouped(steps, |step| &step.unit).into_values().map(|steps| run.unit(steps).boxed()).collect();
         join_at_most(runs, UNITS).await.into_iter().for_each(|unit| applied.absorb(unit));
     }
     applied
+}
+
+/// Returns when a step has its turn.
+///
+/// A control plane looks again at every Gateway of a class, or of parameters, that somebody has edited, if only to mark
+/// them. While Gateways are taken over from its deployer it had better be at rest: nobody waits for the marks.
+fn turn(kinds: &kinds::Table, step: &Step) -> (bool, Wave) {
+    let wave = kinds.wave(&step.unit);
+    let is_adopted = matches!(step.action, Action::Adopt(_));
+    (wave != Wave::Unit && is_adopted && marks::are_all_that_differs(&step.differences), wave)
 }
 
 fn writes(plan: &Plan) -> impl Iterator<Item = &Step> {

@@ -6,6 +6,7 @@
 mod fights;
 mod known;
 mod origins;
+mod passes;
 mod render_history;
 mod settings;
 
@@ -77,7 +78,7 @@ pub async fn run(
     remember(order, &clusters, state);
     fights::remember(order, &clusters, state);
     let partial = order.only.is_some() || order.undo.is_some();
-    let first = first(order, &clusters);
+    let waves = waves(order, &clusters);
     if order.mode != Mode::Report {
         approvals::record(state, &order.sync, partial, &clusters);
     }
@@ -85,7 +86,7 @@ pub async fn run(
         run,
         cause: order.cause.clone(),
         partial,
-        first,
+        waves,
         revision: snapshot.revision.clone(),
         // The clock of a host may be set back during a round; its reports do not run backwards.
         finished: clock.now().max(started),
@@ -96,12 +97,12 @@ pub async fn run(
     }
 }
 
-/// Returns the cluster to which a plan would go first.
-fn first(order: &Order, clusters: &BTreeMap<String, ClusterReport>) -> Option<String> {
-    let rollout = order.rollout.as_ref().filter(|_| order.mode == Mode::Plan && order.undo.is_none())?;
+/// Returns the clusters in the order in which a plan would reach them, if they are not reached at once.
+fn waves(order: &Order, clusters: &BTreeMap<String, ClusterReport>) -> Vec<Vec<String>> {
+    let rollout = order.rollout.as_ref().filter(|_| order.mode == Mode::Plan && order.undo.is_none());
     let rolls = |report: &ClusterReport| report.steps.iter().any(StepReport::rolls_pods);
     let rolled: Vec<&str> = clusters.iter().filter(|(_, it)| rolls(it)).map(|(name, _)| name.as_str()).collect();
-    rollout.first_of(&rolled).map(str::to_owned)
+    rollout.map(|rollout| rollout.order(&rolled)).filter(|waves| waves.len() > 1).unwrap_or_default()
 }
 
 /// Names the round, if it is to change something.
@@ -157,14 +158,19 @@ async fn on_cluster(
     (name, settings.want, conclusion)
 }
 
-/// Runs the round, and once more when its turn has come where it has to wait for that of another cluster.
+/// Runs the round, and again each time that the turn of something has come that waits for other clusters.
 async fn in_turn(cluster: &dyn Cluster, settings: &RoundSettings, history: Option<RenderHistory>) -> Conclusion {
+    let mut earlier: Option<ClusterReport> = None;
     loop {
-        let conclusion = conclude(cluster, settings, history.as_ref()).await;
-        match (&settings.turn, conclusion.report.waits_for_rollout()) {
-            (Some(turn), Some(hold)) if turn.comes(&hold.message, &settings.stop).await => {}
-            _ => return conclusion,
+        let mut conclusion = conclude(cluster, settings, history.as_ref()).await;
+        let waits = conclusion.report.waiting_for_rollout().next().is_some();
+        conclusion.report = passes::joined(earlier.take(), conclusion.report);
+        let Some(turn) = settings.turn.as_ref().filter(|_| waits) else { return conclusion };
+        turn.rests(&conclusion.report);
+        if !turn.comes(&settings.stop).await {
+            return conclusion;
         }
+        earlier = Some(conclusion.report);
     }
 }
 

@@ -1,43 +1,49 @@
-//! Rollouts: a change that replaces pods goes to one cluster of a sync first, and to the others once it is healthy there.
+//! Rollouts: a change that replaces pods goes to one cluster of a sync first, or to clusters in waves, and to the others
+//! once it is healthy there.
 //!
-//! A round that is about to replace pods asks whether it is its turn. What is known of the rollout, and which cluster was
-//! the first, lies in the state folder, so that the next process goes on with it; what rounds are doing is known to this
-//! process alone. The first cluster stays the first until it is healthy: a correction goes there before it goes anywhere
-//! else.
+//! Each unit is rolled out by itself: one that is not healthy holds back nobody else's. A round that is about to replace
+//! pods asks which units may. How far each rollout is lies in the state folder ([`record`]), so that the next process goes
+//! on with it; what rounds are doing is known to this process alone.
 
-mod record;
+pub mod record;
 #[cfg(test)]
 mod tests;
+mod turn;
+mod waves;
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard};
+use std::time::Duration;
 
-use gatewright_engine::error::Chain;
 use gatewright_engine::object::ObjectId;
+use gatewright_engine::plan::guard::Guard;
+use gatewright_engine::plan::guard::rollout::Wait;
 use jiff::Timestamp;
 use tokio::sync::Notify;
-use tokio_util::sync::CancellationToken;
-use tracing::{error, info};
 
-use crate::config::settings::{self, ClusterSettings, Strategy, SyncSettings};
+use crate::basics::lock::lock;
+use crate::config::rollout::Strategy;
+use crate::config::settings::{self, ClusterSettings, SyncSettings};
 use crate::reconcile::model::Clusters;
-use crate::report::{ClusterReport, ClusterState, Mode};
 use crate::state::{State, StateError};
-use record::{RECORDS, Record, Stage};
+use record::{LEDGERS, Ledger, Record};
+pub use turn::Turn;
+use waves::{Question, Verdict, Wave};
 
 /// The rollouts of one sync, shared by its rounds.
 pub struct Rollout {
     sync: String,
     /// All clusters of the sync.
     all: BTreeSet<String>,
-    /// Those that may be the first, in that order: they have health.
-    candidates: Vec<String>,
+    waves: Vec<Wave>,
     /// Rounds of this process wait for each other: there is no later one.
     is_waiting: bool,
     state: State,
-    parts: Mutex<BTreeMap<String, Part>>,
+    /// What is known of the clusters that this process looks after; `None`: there was no round yet.
+    parts: Mutex<BTreeMap<String, Option<Part>>>,
     changed: Notify,
+    /// Held by whoever notes something.
+    noting: Mutex<()>,
     /// The means to have rounds begun again by the daemon, by cluster.
     nudges: Mutex<BTreeMap<String, Arc<Notify>>>,
 }
@@ -47,44 +53,28 @@ pub struct Rollout {
 enum Part {
     /// Its round is under way, and has not said yet what it changes.
     Running,
-    /// It is to replace pods: now, or when its turn comes.
-    Asking,
-    /// A round for this target replaces none.
-    Passed(String),
+    /// It has said so.
+    Looked {
+        /// All that is wanted there.
+        target: String,
+        /// The units whose pods are to be replaced, now or when their turn comes; and whether it was told that it does
+        /// not come by itself.
+        rolls: BTreeMap<ObjectId, bool>,
+        /// What its round does.
+        doing: Doing,
+    },
     /// Nothing could be done there.
     Absent,
 }
 
-/// The answer to the question whose turn it is.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Verdict {
-    /// Its own, as the first.
-    First,
-    /// Its own: the first is healthy, or none is needed.
-    Go,
-    /// That of another cluster.
-    Wait {
-        /// The cluster.
-        on: String,
-        /// The reason.
-        message: String,
-        /// Advice on how to go on.
-        hint: String,
-        /// Whether that cluster is known not to be healthy.
-        is_halted: bool,
-    },
-}
-
-/// The place of a cluster in a rollout, from the beginning of its round to the end.
-pub struct Turn {
-    rollout: Arc<Rollout>,
-    cluster: String,
-    /// Everything that is to be rolled out: with other files or settings it is another.
-    target: String,
-    revision: String,
-    mode: Mode,
-    now: Timestamp,
-    has_ended: AtomicBool,
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Doing {
+    /// It carries out what may go.
+    Going,
+    /// It waits for the rounds of other clusters, to begin again.
+    Waiting,
+    /// It is over.
+    Over,
 }
 
 impl Rollout {
@@ -100,249 +90,158 @@ impl Rollout {
         if sync.rollout.strategy == Strategy::All || sync.mode == settings::Mode::Report {
             return None;
         }
-        let first = sync.rollout.first.as_ref();
-        let is_preferred = |name: &String| {
-            let labels = selected.get(name.as_str()).map(|cluster| &cluster.labels);
-            first.zip(labels).is_some_and(|(first, labels)| first.selects(name, labels))
-        };
-        let healthy = rounds.iter().filter(|(_, cluster)| cluster.has_health()).map(|(name, _)| name.clone());
-        let (mut candidates, others): (Vec<String>, Vec<String>) = healthy.partition(is_preferred);
-        candidates.extend(others);
-        let all = selected.keys().map(|name| (*name).to_owned());
-        Self::new((name, state), all, candidates, is_waiting)
+        let has_health = |name: &str| rounds.get(name).is_some_and(|cluster| cluster.has_health());
+        let waves = waves::of(&sync.rollout, selected, has_health);
+        Self::new((name, state), selected.keys().map(|name| (*name).to_owned()), (waves, rounds.keys()), is_waiting)
     }
 
-    fn new(
+    fn new<'a>(
         (sync, state): (&str, &State),
         all: impl Iterator<Item = String>,
-        candidates: Vec<String>,
+        (waves, rounds): (Vec<Wave>, impl Iterator<Item = &'a String>),
         is_waiting: bool,
     ) -> Option<Arc<Self>> {
         let all: BTreeSet<String> = all.collect();
         if all.len() < 2 {
             return None;
         }
-        let (sync, state) = (sync.to_owned(), state.clone());
-        let (parts, nudges) = (Mutex::default(), Mutex::default());
-        Some(Arc::new(Self { sync, all, candidates, is_waiting, state, parts, changed: Notify::new(), nudges }))
+        let parts = rounds.map(|name| (name.clone(), None)).collect();
+        Some(Arc::new(Self {
+            sync: sync.to_owned(),
+            all,
+            waves,
+            is_waiting,
+            state: state.clone(),
+            parts: Mutex::new(parts),
+            changed: Notify::new(),
+            noting: Mutex::default(),
+            nudges: Mutex::default(),
+        }))
     }
 
     /// Has the rounds of a cluster begun again when its turn comes.
     pub(crate) fn nudge(&self, cluster: &str, nudge: Arc<Notify>) {
-        self.nudges.lock().unwrap_or_else(PoisonError::into_inner).insert(cluster.to_owned(), nudge);
+        lock(&self.nudges).insert(cluster.to_owned(), nudge);
     }
 
-    /// Returns the cluster that a plan would go to first, of those that it replaces pods on.
-    pub(crate) fn first_of<'a>(&self, rolled: &[&'a str]) -> Option<&'a str> {
-        let known = self.open("").ok().flatten().map(|record| record.first);
-        let first =
-            known.as_ref().into_iter().chain(&self.candidates).find_map(|it| rolled.iter().find(|name| *name == it));
-        first.copied().filter(|_| rolled.len() > 1)
-    }
-
-    fn parts(&self) -> MutexGuard<'_, BTreeMap<String, Part>> {
-        self.parts.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// Returns what is noted of the last rollout. That of a cluster that is not there any more is over, unless this very
-    /// revision was not healthy there: whoever takes the cluster out has not made it better.
-    fn record(&self, revision: &str) -> Result<Option<Record>, StateError> {
-        let record = RECORDS.load(&self.state, &[&self.sync])?;
-        let is_bad = |record: &Record| matches!(record.stage, Stage::Halted(_)) && record.revision == revision;
-        Ok(record.filter(|record| self.all.contains(&record.first) || is_bad(record)))
-    }
-
-    /// Returns the rollout that is not over.
-    fn open(&self, revision: &str) -> Result<Option<Record>, StateError> {
-        Ok(self.record(revision)?.filter(|record| record.stage != Stage::Healthy))
-    }
-
-    fn write(&self, record: &Record) -> Result<(), StateError> {
-        RECORDS.write(&self.state, &[&self.sync], record)
-    }
-
-    /// Has those that wait begin another round.
-    fn nudge_all(&self) {
-        let asking: Vec<String> =
-            self.parts().iter().filter(|(_, part)| **part == Part::Asking).map(|(name, _)| name.clone()).collect();
-        let nudges = self.nudges.lock().unwrap_or_else(PoisonError::into_inner);
-        asking.iter().filter_map(|name| nudges.get(name)).for_each(|nudge| nudge.notify_one());
-    }
-}
-
-impl Turn {
-    /// Takes part for a cluster whose round begins.
-    pub(crate) fn new(
-        rollout: &Arc<Rollout>,
-        cluster: &str,
-        (target, revision): (String, String),
-        (mode, now): (Mode, Timestamp),
-    ) -> Self {
-        if mode == Mode::Apply {
-            rollout.parts().insert(cluster.to_owned(), Part::Running);
+    /// Returns the clusters on which a plan replaces pods in the order in which it would reach them.
+    pub(crate) fn order(&self, rolled: &[&str]) -> Vec<Vec<String>> {
+        let mut left: BTreeSet<&str> = rolled.iter().copied().collect();
+        let mut waves = Vec::new();
+        for wave in &self.waves {
+            let mut here: Vec<String> =
+                wave.clusters.iter().filter(|name| left.contains(name.as_str())).cloned().collect();
+            if wave.is_canary {
+                let ill = self.ill();
+                let first = here.iter().position(|name| ill.contains(name)).unwrap_or_default();
+                here = here.into_iter().skip(first).take(1).collect();
+            }
+            left.retain(|name| !here.iter().any(|it| it == name));
+            waves.extend(Some(here).filter(|here| !here.is_empty()));
         }
-        Self {
-            rollout: Arc::clone(rollout),
-            cluster: cluster.to_owned(),
-            target,
-            revision,
-            mode,
-            now,
-            has_ended: AtomicBool::new(false),
+        waves
+    }
+
+    /// Returns the clusters that are not known to be healthy with what they got.
+    fn ill(&self) -> BTreeSet<String> {
+        let ledger = self.ledger("").unwrap_or_default();
+        let is_ill = |member: &record::Member| member.stage != record::Stage::Healthy;
+        let members = ledger.units.into_iter().flat_map(|Record { first, mut members, .. }| {
+            members.retain(|name, _| first.as_ref().is_none_or(|first| first == name));
+            members
+        });
+        members.filter(|(_, member)| is_ill(member)).map(|(name, _)| name).collect()
+    }
+
+    fn parts(&self) -> MutexGuard<'_, BTreeMap<String, Option<Part>>> {
+        lock(&self.parts)
+    }
+
+    /// Returns what is noted of the rollouts.
+    fn ledger(&self, revision: &str) -> Result<Ledger, StateError> {
+        let mut ledger = record::read(&self.state, &self.sync)?;
+        ledger.forget(|cluster| self.all.contains(cluster), revision);
+        Ok(ledger)
+    }
+
+    fn write(&self, ledger: &Ledger) -> Result<(), StateError> {
+        LEDGERS.write(&self.state, &[&self.sync], ledger)
+    }
+
+    /// Says whose turn it is with the change of a unit.
+    fn verdict(
+        &self,
+        record: &Record,
+        parts: Option<&BTreeMap<String, Option<Part>>>,
+        (cluster, target): (&str, &str),
+        now: Timestamp,
+    ) -> Verdict {
+        Question { waves: &self.waves, record, parts, cluster, target, now }.verdict()
+    }
+
+    /// Says whose turn it is with what a cluster is known to wait for. A change that nobody has asked for yet begins when
+    /// somebody does.
+    fn expected(
+        &self,
+        ledger: &Ledger,
+        parts: &BTreeMap<String, Option<Part>>,
+        (cluster, target, unit): (&str, &str, &ObjectId),
+        now: Timestamp,
+    ) -> Verdict {
+        match ledger.of(unit) {
+            Some(record) => self.verdict(record, Some(parts), (cluster, target), now),
+            None => Verdict::Go,
         }
     }
 
-    /// Says that this round replaces no pods.
-    pub(crate) fn pass(&self) {
-        if self.mode == Mode::Apply {
-            self.becomes(&Part::Passed(self.target.clone()));
+    /// Tells those that wait in this process, and has rounds begun again where something waits whose turn has come.
+    fn news(&self, now: Timestamp) {
+        self.changed.notify_waiters();
+        let nudges = lock(&self.nudges);
+        if nudges.is_empty() {
+            return;
         }
-    }
-
-    /// Asks to replace the pods of some units; the first that may is noted. Where nothing is changed only a rollout that is
-    /// under way is in the way.
-    pub(crate) fn ask(&self, units: &BTreeSet<ObjectId>) -> Verdict {
-        if self.mode != Mode::Apply {
-            return match self.rollout.open(&self.revision) {
-                Ok(Some(record)) if record.first != self.cluster => record.wait(),
-                Ok(_) => Verdict::Go,
-                Err(error) => unknown(&error),
+        // Whoever waits asks again, and is told what is wrong with it.
+        let ledger = self.ledger("").unwrap_or_default();
+        let parts = self.parts();
+        for (cluster, part) in parts.iter() {
+            let Some(Part::Looked { target, rolls, doing: Doing::Over }) = part else { continue };
+            let is_due = |(unit, is_halted): (&ObjectId, &bool)| match self.expected(
+                &ledger,
+                &parts,
+                (cluster, target, unit),
+                now,
+            ) {
+                Verdict::First | Verdict::Go => true,
+                Verdict::Wait(_, wait) => wait.guard != Guard::Rollout && !is_halted,
             };
-        }
-        let mut parts = self.rollout.parts();
-        parts.insert(self.cluster.clone(), Part::Asking);
-        let verdict = self.verdict(&parts);
-        if verdict == Verdict::First {
-            let (target, revision, first) = (self.target.clone(), self.revision.clone(), self.cluster.clone());
-            let record = Record { target, revision, first, units: units.clone(), stage: Stage::Going, since: self.now };
-            info!(sync = self.rollout.sync, cluster = self.cluster, revision = record.revision, "goes first");
-            // What nobody would remember would go on to the next cluster.
-            return self.rollout.write(&record).map_or_else(|error| unknown(&error), |()| verdict);
-        }
-        verdict
-    }
-
-    fn verdict(&self, parts: &BTreeMap<String, Part>) -> Verdict {
-        let record = match self.rollout.record(&self.revision) {
-            Ok(record) => record,
-            Err(error) => return unknown(&error),
-        };
-        if let Some(record) = record {
-            let is_lost = record.stage == Stage::Going && parts.get(&record.first) == Some(&Part::Absent);
-            match record.stage {
-                Stage::Healthy if record.target == self.target => return Verdict::Go,
-                Stage::Healthy => {}
-                _ if record.first == self.cluster => return Verdict::First,
-                _ if is_lost => {}
-                Stage::Going | Stage::Halted(_) => return record.wait(),
-            }
-        }
-        for candidate in &self.rollout.candidates {
-            match parts.get(candidate) {
-                _ if *candidate == self.cluster => return Verdict::First,
-                Some(Part::Absent) => {}
-                Some(Part::Passed(target)) if *target == self.target => {}
-                Some(Part::Running | Part::Asking | Part::Passed(_)) | None => {
-                    return Verdict::Wait {
-                        on: candidate.clone(),
-                        message: format!("what replaces pods goes to cluster {candidate} first, and was not there yet"),
-                        hint: "it follows by itself once it is healthy there".to_owned(),
-                        is_halted: false,
-                    };
-                }
-            }
-        }
-        Verdict::Go
-    }
-
-    /// Waits for its turn, if another round of this process decides when that is; tells whether a round is to look again:
-    /// its turn has come, or it never will for another reason than was `told`.
-    pub(crate) async fn comes(&self, told: &str, stop: &CancellationToken) -> bool {
-        if !self.rollout.is_waiting {
-            return false;
-        }
-        loop {
-            let changed = self.rollout.changed.notified();
-            {
-                let parts = self.rollout.parts();
-                match self.verdict(&parts) {
-                    Verdict::First | Verdict::Go => return true,
-                    Verdict::Wait { on, message, .. } => {
-                        if !matches!(parts.get(&on), Some(Part::Running | Part::Asking)) {
-                            return message != told;
-                        }
-                    }
-                }
-            }
-            tokio::select! {
-                () = stop.cancelled() => return false,
-                () = changed => {}
+            if let (Some(nudge), true) = (nudges.get(cluster), rolls.iter().any(is_due)) {
+                nudge.notify_one();
             }
         }
     }
 
-    /// Ends the round, and sees how the first cluster is if it was there.
-    pub(crate) fn end(&self, report: &ClusterReport) {
-        self.has_ended.store(true, Ordering::Relaxed);
-        if self.mode != Mode::Apply {
-            return;
-        }
-        if let Err(error) = self.see(report) {
-            error!(sync = self.rollout.sync, error = %Chain(&error), "cannot note how far a rollout is");
-        }
-        match report.state {
-            ClusterState::Done => self.pass(),
-            // It waits for its turn, or for a person.
-            _ if report.waits_for_rollout().is_some() => {}
-            _ => self.becomes(&Part::Absent),
-        }
+    /// Tells the news once more when a cluster has been healthy for long enough.
+    fn news_after(self: &Arc<Self>, soak: Duration, now: Timestamp) {
+        let (Ok(runtime), Ok(end)) = (tokio::runtime::Handle::try_current(), now.checked_add(soak)) else { return };
+        let rollout = Arc::clone(self);
+        runtime.spawn(async move {
+            tokio::time::sleep(soak).await;
+            rollout.news(end);
+        });
     }
 
-    /// Notes how the first cluster is, if this is it.
-    fn see(&self, report: &ClusterReport) -> Result<(), StateError> {
-        let Some(mut record) = self.rollout.open(&self.revision)?.filter(|record| record.first == self.cluster) else {
-            return Ok(());
-        };
-        let before = record.clone();
-        record.see(report, &self.target);
-        if record != before {
-            info!(sync = self.rollout.sync, cluster = self.cluster, stage = ?record.stage, "rollout");
-            self.rollout.write(&record)?;
-            self.rollout.changed.notify_waiters();
-            self.rollout.nudge_all();
-        }
-        Ok(())
-    }
-
-    fn becomes(&self, part: &Part) {
-        let before = self.rollout.parts().insert(self.cluster.clone(), part.clone());
-        if before.as_ref() == Some(part) {
-            return;
-        }
-        self.rollout.changed.notify_waiters();
-        // While a rollout is under way only news of its first cluster lets others go on.
-        let is_news = match self.rollout.open(&self.revision) {
-            Ok(Some(record)) => record.first == self.cluster && *part == Part::Absent,
-            Ok(None) | Err(_) => true,
-        };
-        if is_news {
-            self.rollout.nudge_all();
-        }
+    /// Makes sure that nobody else notes something at the same time, in this process or another.
+    fn alone<T>(&self, act: impl FnOnce() -> Result<T, StateError>) -> Result<T, StateError> {
+        let _turn = lock(&self.noting);
+        let _lock = self.state.lock_rollouts(&self.sync)?;
+        act()
     }
 }
 
 /// Has everybody wait where nobody knows how far a rollout is: one that is halted would go on.
-fn unknown(error: &StateError) -> Verdict {
-    let message = format!("nobody knows how far the rollout is: {}", Chain(error));
+fn unknown(error: &StateError) -> Wait {
+    let message = format!("nobody knows how far the rollout is: {}", gatewright_engine::error::Chain(error));
     let hint = "mend or remove the file; without it the first cluster gets the change first again".to_owned();
-    Verdict::Wait { on: String::new(), message, hint, is_halted: true }
-}
-
-impl Drop for Turn {
-    /// A round that ended in a bug keeps nobody waiting.
-    fn drop(&mut self) {
-        if self.mode == Mode::Apply && !self.has_ended.load(Ordering::Relaxed) {
-            self.becomes(&Part::Absent);
-        }
-    }
+    Wait { guard: Guard::RolloutHalted, message, hint }
 }

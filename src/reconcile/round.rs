@@ -17,6 +17,7 @@ use std::sync::Arc;
 
 use gatewright_engine::object::ObjectId;
 use gatewright_engine::plan::deployer::settings::proposals;
+use gatewright_engine::plan::guard::token::HeldStep;
 use gatewright_engine::plan::policies::Policies;
 use gatewright_engine::plan::saved::{SavedStep, saved};
 use gatewright_engine::plan::{Action, Observed, Plan, Step, plan};
@@ -37,7 +38,6 @@ use crate::reconcile::located::located;
 use crate::reconcile::metadata::MetadataView;
 use crate::reconcile::model::{Conclusion, Facts, RoundSettings, Unhealthy};
 use crate::reconcile::observe::observe;
-use crate::reconcile::rollout::Verdict;
 use crate::report::outcome::Outcome;
 use crate::report::{ClusterReport, Mode, Saved};
 use cache_update::Basis;
@@ -59,11 +59,11 @@ async fn try_run(cluster: &dyn Cluster, settings: &RoundSettings) -> Result<Conc
         () = settings.stop.cancelled() => return Ok(Conclusion::stopped()),
         looked = first_look(cluster, settings) => looked?,
     };
-    let (facts, mut plan, stores) = match looked {
+    let (mut facts, mut plan, stores) = match looked {
         First::Concluded(conclusion) => return Ok(*conclusion),
         First::Open(open) => *open,
     };
-    take_turn(settings, &facts, &mut plan);
+    take_turn(settings, &mut facts, &mut plan);
     let rendering = Some(Arc::clone(&facts.rendered));
     let is_held = settings.mode == Mode::Plan || plan.is_stopped();
     let is_suspect = is_held && stores.are_suspect();
@@ -76,17 +76,28 @@ async fn try_run(cluster: &dyn Cluster, settings: &RoundSettings) -> Result<Conc
     Ok(Conclusion { report, last_round, is_new, is_suspect, rendering })
 }
 
-/// Has a plan that replaces pods wait until it is the turn of its cluster.
-fn take_turn(settings: &RoundSettings, facts: &Facts, plan: &mut Plan) {
+/// Has units whose pods a plan replaces wait until it is their turn on this cluster.
+fn take_turn(settings: &RoundSettings, facts: &mut Facts, plan: &mut Plan) {
     let Some(turn) = settings.turn.as_ref().filter(|_| !plan.is_stopped()) else { return };
     let report = ClusterReport::of(plan);
-    let rolled: BTreeSet<ObjectId> =
-        report.steps.iter().filter(|step| step.rolls_pods()).map(|step| step.unit.clone()).collect();
-    if rolled.is_empty() {
-        return turn.pass();
+    let rolled: BTreeSet<&ObjectId> =
+        report.steps.iter().filter(|step| step.rolls_pods()).map(|step| &step.id).collect();
+    let mut digests: BTreeMap<ObjectId, String> = BTreeMap::new();
+    for step in plan.changes().filter(|step| rolled.contains(&step.id)) {
+        let held = HeldStep::of(step, &facts.observed, &facts.policies.conflicts.masker);
+        digests.entry(step.unit.clone()).or_default().push_str(&held.wanted.unwrap_or_default());
     }
-    if let Verdict::Wait { message, hint, is_halted, .. } = turn.ask(&rolled) {
-        plan.waits_for_rollout(is_halted, (message, &hint), &facts.observed, &facts.policies);
+    let waits = turn.ask(&digests);
+    let waiting = plan.waiting_for_others(&waits, &facts.observed, &facts.policies);
+    if !waiting.is_empty() {
+        facts.policies.waiting = waiting;
+        // What was found out of fields that nobody has touched stays.
+        let fields = std::mem::take(&mut plan.steps).into_iter().map(|step| (step.id, step.fields));
+        let fields: BTreeMap<ObjectId, _> = fields.collect();
+        *plan = self::plan(&facts.rendering, &facts.observed, &facts.owned, &facts.policies);
+        for step in plan.steps.iter_mut().filter(|step| facts.observed.unchanged.contains(&step.id)) {
+            step.fields = fields.get(&step.id).cloned().unwrap_or_default();
+        }
     }
 }
 

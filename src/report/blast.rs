@@ -2,10 +2,13 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use gatewright_engine::text::count;
+use gatewright_engine::text::{count, listed};
 
 use super::action::StepAction;
 use super::{ClusterReport, Mode, Report, UnitState};
+
+/// The most clusters of a wave that are named.
+const MOST_NAMES: usize = 4;
 
 /// Says what changes, or has changed, over all clusters; `None` if nothing does.
 pub fn blast(report: &Report) -> Option<String> {
@@ -23,6 +26,24 @@ pub fn blast(report: &Report) -> Option<String> {
     let on = format!("{} of {}", reach.clusters, count(report.clusters.len(), "cluster"));
     let (touched, changes, pods) = (reach.touched, reach.changes(report.mode), reach.pods(report.mode));
     Some(format!("{touched} of {units} on {on} {word}: {changes}{pods}"))
+}
+
+/// Says in which order a plan reaches the clusters on which it replaces pods; `None` if that is at once.
+pub fn order(report: &Report) -> Option<String> {
+    match report.waves.as_slice() {
+        [] | [_] => None,
+        [first, _] if first.len() == 1 => {
+            Some(format!("first on cluster {}, on the others once it is healthy there", first[0]))
+        }
+        waves => {
+            let of = |wave: &Vec<String>| match wave.as_slice() {
+                [name] => format!("on {name}"),
+                names => format!("on {} ({})", count(names.len(), "cluster"), listed(names, MOST_NAMES)),
+            };
+            let waves: Vec<String> = waves.iter().map(of).collect();
+            Some(format!("in waves: {}, each once it is healthy on those before", waves.join("; ")))
+        }
+    }
 }
 
 /// The extent of a report, in numbers.

@@ -104,7 +104,7 @@ fn filters(reports: &[Report]) -> Value {
             kinds.insert(step.id.kind.as_str());
             states.insert(state_of(step));
         }
-        for refusal in &cluster.refusals {
+        for refusal in cluster.told_refusals() {
             kinds.insert(refusal.id.kind.as_str());
             states.insert("refused");
         }

@@ -93,7 +93,7 @@ fn details(report: &Report, paragraph: &Paragraph<'_>, sections: &Sections<'_>) 
         let text = all.entry(sections.of_step(step)).or_default();
         *text += &changed(step, paragraph);
     }
-    for refusal in &cluster.refusals {
+    for refusal in cluster.told_refusals() {
         let text = all.entry(sections.of_unit(&refusal.unit)).or_default();
         let mark = mark(cluster, refusal.since);
         *text += &sanitize::line(&format!("# {}: {}{mark}", refusal.id, why(refusal)));

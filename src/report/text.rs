@@ -11,7 +11,7 @@ use gatewright_engine::text::count;
 use owo_colors::{OwoColorize, Style};
 
 use super::action::StepAction;
-use super::blast::blast;
+use super::blast::{blast, order};
 use super::folded::{Differing, MOST_VALUES, Paragraph, fold};
 use super::outline::{Section, Sections};
 use super::shown::{Shown, dated, tags};
@@ -119,8 +119,8 @@ impl Writer {
         if let Some(blast) = blast(report).filter(|_| report.clusters.len() > 1 || report.mode != Mode::Apply) {
             self.painted(&blast, Style::new().bold(), "");
         }
-        if let Some(first) = &report.first {
-            self.line(&format!("  first on cluster {first}, on the others once it is healthy there"));
+        if let Some(order) = order(report) {
+            self.line(&format!("  {order}"));
         }
         if let Some(suspension) = &report.suspended {
             self.warn(&format!("{}; `gatewright resume {}` ends that", suspension.words(), report.sync));
@@ -215,7 +215,8 @@ impl Writer {
 
     fn hold(&mut self, hold: &HoldReport, cluster: &ClusterReport, is_one: bool) {
         let (unit, what) = match &hold.unit {
-            Some(unit) => (format!("{unit} is "), "it stays as it is"),
+            Some(_) => (hold.subject(), "it stays as it is"),
+            None if hold.is_of_units() => (hold.subject(), "they stay as they are"),
             None if hold.guard.holds_only_deletions() => (String::new(), "nothing is deleted here"),
             None => (String::new(), "nothing is changed here"),
         };
@@ -309,7 +310,7 @@ impl Writer {
         let mut all: BTreeMap<Section<'_>, Vec<(String, Vec<&ObjectId>)>> = BTreeMap::new();
         // What is withheld only because of the rest comes after it.
         let (withheld, refused): (Vec<&RefusalReport>, Vec<&RefusalReport>) =
-            cluster.refusals.iter().partition(|refusal| refusal.reason == Reason::UnitHeld);
+            cluster.told_refusals().partition(|refusal| refusal.reason == Reason::UnitHeld);
         for refusal in refused.into_iter().chain(withheld) {
             let mark = in_brackets(cluster.mark(refusal.since));
             let section = sections.of_unit(&refusal.unit);

@@ -6,7 +6,7 @@ use std::ops::Deref;
 use gatewright_engine::object::ObjectId;
 use gatewright_engine::plan::guard::token::HeldStep;
 use gatewright_engine::plan::guard::{Guard, Hold};
-use gatewright_engine::plan::refusal::Refusal;
+use gatewright_engine::plan::refusal::{Reason, Refusal};
 use gatewright_engine::text::listed;
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
@@ -52,9 +52,15 @@ impl HoldReport {
 }
 
 impl ClusterReport {
-    /// Returns the hold by which it waits for another cluster, if it does.
-    pub(crate) fn waits_for_rollout(&self) -> Option<&HoldReport> {
-        self.holds.iter().find(|hold| matches!(hold.guard, Guard::Rollout | Guard::RolloutHalted))
+    /// Returns the units that wait for other clusters, and the guard that holds them.
+    pub(crate) fn waiting_for_rollout(&self) -> impl Iterator<Item = (&ObjectId, Guard)> {
+        let holds = self.holds.iter().filter(|hold| hold.guard.is_of_rollout());
+        holds.flat_map(|hold| hold.unit.iter().chain(&hold.units).map(|unit| (unit, hold.guard)))
+    }
+
+    /// Returns the refusals, without those of which a hold says that it is not their turn.
+    pub(super) fn told_refusals(&self) -> impl Iterator<Item = &RefusalReport> {
+        self.refusals.iter().filter(|refusal| !matches!(refusal.reason, Reason::Held(guard) if guard.is_of_rollout()))
     }
 
     /// Names what a guard holds, as [`HoldReport::listed`] does, unless the report has the steps anyway.
@@ -86,7 +92,8 @@ mod tests {
         };
         let steps = [("prune", "b"), ("prune", "a"), ("prune", "c"), ("delete-first", "d")].map(step).into();
         let (message, hint) = (String::new(), String::new());
-        let hold = |guard| Hold { guard, unit: None, message, hint, token: None, fleet_token: None, steps };
+        let hold =
+            |guard| Hold { guard, unit: None, units: Vec::new(), message, hint, token: None, fleet_token: None, steps };
         let hold = HoldReport::from(hold(Guard::Confirm));
         let first = "delete-first Service shop/d";
         assert_eq!(hold.listed(2), [first, "prune Service shop/b, Service shop/a and 1 more"]);

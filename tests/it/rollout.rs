@@ -65,25 +65,29 @@ fn what_is_not_healthy_on_the_first_cluster_reaches_no_other() {
     fleet.wants(BAD);
     desk.replace("gatewright.yaml", "timeout: 90s", "timeout: 3s");
     let run = desk.run(&["sync"]).exits(1);
-    let held = "on 3 of 4 clusters (dr, edge, lab)\n  held by guard rollout-halted: ";
+    let held =
+        &format!("on 3 of 4 clusters (dr, edge, lab)\n  Gateway {namespace}/a is held by guard rollout-halted: ");
     let why = format!(
         "went to cluster canary first, and is not healthy there: Gateway {namespace}/a: Deployment {namespace}/a: after 3s: "
     );
     let run = run.says(held).says(&why).says("    gatewright approve ");
     assert_eq!(fleet.with("such-node"), ["canary"]);
 
-    // Not in the next round either, nor for a commit that changes something else, nor in a part of the fleet.
-    desk.write("specs/b.yaml", "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: b, namespace: infra}\n");
+    // Not in the next round either, nor for a commit that changes something else, which goes everywhere.
+    desk.write("specs/b.yaml", &gateway(namespace, "b", 8081));
     desk.run(&["sync"]).exits(1).says(held).says(&why);
-    desk.run(&["plan"]).exits(1).says(held);
-    desk.run(&["sync", "--cluster", "lab"]).exits(3).says("cluster lab\n  held by guard rollout-halted: ");
+    assert!(FOLLOWERS.iter().all(|name| desk.path(&format!("out/{name}/{namespace}/deployment-b.yaml")).exists()));
+    desk.run(&["plan"]).exits(3).says(held);
+    // Nor in a part of the fleet.
+    let alone = format!("cluster lab\n  Gateway {namespace}/a is held by guard rollout-halted: ");
+    desk.run(&["sync", "--cluster", "lab"]).exits(3).says(&alone);
     assert_eq!(fleet.with("such-node"), ["canary"]);
 
     // A person may want it all the same, on one of them.
     let line = run.out.lines().find(|line| line.contains("gatewright approve ")).expect("it was said");
     let token = line.split_whitespace().nth(2).expect("it is behind the command");
     desk.run(&["approve", token, "--cluster", "lab"]).exits(0);
-    desk.run(&["sync"]).exits(1).says("on 2 of 4 clusters (dr, edge)\n  held by guard rollout-halted: ");
+    desk.run(&["sync"]).exits(1).says("on 2 of 4 clusters (dr, edge)\n").says("is held by guard rollout-halted: ");
     assert_eq!(fleet.with("such-node"), ["canary", "lab"]);
 
     desk.replace("gatewright.yaml", "timeout: 3s", "timeout: 90s");
@@ -103,4 +107,59 @@ fn all_clusters_get_it_at_once_where_that_is_asked_for() {
     fleet.desk.replace("gatewright.yaml", "strategy: all", "strategy: canary, first: {names: [nobody]}");
     let complaint = format!("none of the clusters of sync {:?} would be the first of a rollout", fleet.sync);
     fleet.desk.run(&["plan"]).exits(64).complains(&complaint);
+}
+
+#[test]
+fn waves_go_one_after_the_other_and_a_person_may_stop_and_skip_them() {
+    let fleet = fleet(
+        "\n    rollout:\n      waves:\n        - clusters: {names: [lab]}\n        - clusters: {names: [canary]}\n        \
+         - {clusters: {names: [dr, edge]}, approval: true}\n",
+    );
+    let (desk, sync) = (&fleet.desk, fleet.sync.as_str());
+    desk.run(&["sync"]).exits(0);
+    fleet.wants(BAD);
+    desk.replace("gatewright.yaml", "timeout: 90s", "timeout: 3s");
+    let plan = desk.run(&["plan"]).exits(3).says("  first on cluster lab, on the others once it is healthy there\n");
+    plan.says("on 2 of 4 clusters (dr, edge)\n").says("is held by guard rollout-approval: ");
+    desk.run(&["sync"]).exits(1).says("on 2 of 4 clusters (dr, edge)\n").says("held by guard rollout-halted: ");
+    assert_eq!(fleet.with("such-node"), ["canary", "lab"]);
+    let status = desk.run(&["rollout", "status"]).exits(0).says("    healthy on cluster lab\n");
+    status.says("    not healthy on cluster canary: ").says("    waited for by 2 clusters (dr, edge)\n");
+
+    // The correction goes to the sick one and to the first wave at once, and then waits for a person.
+    desk.replace("gatewright.yaml", "timeout: 3s", "timeout: 90s");
+    fleet.wants("podTemplate: {extraAnnotations: {edition: second}}");
+    let run = desk.run(&["sync"]).exits(3).says("goes to wave 3 when a person has agreed");
+    assert_eq!(fleet.with("edition: second"), ["canary", "lab"]);
+    let line = run.out.lines().find(|line| line.contains("gatewright approve ")).expect("it was said");
+    let token = line.split_whitespace().nth(2).expect("it is behind the command").to_owned();
+    desk.run(&["approve", &token]).exits(0);
+
+    // Who pauses rollouts means also what is approved.
+    desk.run(&["rollout", "pause", sync, "--reason", "peak"]).exits(0).says("are paused");
+    fleet.wants("podTemplate: {extraAnnotations: {edition: third}}");
+    desk.run(&["sync"]).exits(3).says("the rollouts of this sync are paused").says("on all 4 clusters");
+    assert_eq!(fleet.with("edition: third"), [""; 0]);
+    desk.run(&["rollout", "resume", sync]).exits(0).says("they were paused");
+    desk.run(&["sync", "--skip-waves", "--reason", "incident 7"])
+        .exits(0)
+        .says("by hand, on all clusters at once: incident 7");
+    assert_eq!(fleet.with("edition: third"), ["canary", "dr", "edge", "lab"]);
+
+    for (bad, complaint) in [
+        (
+            "first: {names: [lab]}, waves: [{clusters: {names: [lab]}}]",
+            "waves say in which order clusters get a change",
+        ),
+        ("waves: [{clusters: {names: [lab]}}, {clusters: {names: [lab]}}]", "wave 2 has no cluster of sync"),
+        ("waves: [{clusters: {names: [lab]}, maxConcurrent: 25}, {clusters: {matchLabels: {}}, soak: 5}]", "soak"),
+        ("waves: [{clusters: {names: [lab]}, maxConcurrent: 250%}]", "maxConcurrent"),
+    ] {
+        let config = desk.read("gatewright.yaml");
+        let from = config.find("rollout:\n").expect("it is there");
+        let to = from + config[from..].find("approval: true}").expect("it is there") + "approval: true}".len();
+        desk.write("gatewright.yaml", &format!("{}rollout: {{{bad}}}{}", &config[..from], &config[to..]));
+        desk.run(&["plan"]).exits(64).complains(complaint);
+        desk.write("gatewright.yaml", &config);
+    }
 }

@@ -177,6 +177,11 @@ impl Controller {
         self.log().reconciles.get(&key).copied().unwrap_or_default()
     }
 
+    /// Returns how often it has looked at any Gateway.
+    pub(crate) fn all_reconciles(&self) -> usize {
+        self.log().reconciles.values().sum()
+    }
+
     /// Returns what it has deleted so far, in order.
     pub(crate) fn deletions(&self) -> Vec<Deletion> {
         self.log().deletions.clone()

@@ -9,6 +9,7 @@ use std::fmt;
 
 use serde_json::Value;
 
+use crate::diff::Difference;
 use crate::object::{Object, metadata};
 use crate::text::digest;
 
@@ -248,6 +249,18 @@ pub(crate) fn strip(body: &mut Value) {
     }
 }
 
+/// Tells whether all that differs is our marks.
+pub fn are_all_that_differs(differences: &[Difference]) -> bool {
+    let is_ours = |value: &Option<Value>| match value {
+        None => true,
+        Some(value) => value.as_object().is_some_and(|all| all.keys().all(|key| key.starts_with(OWN_PREFIX))),
+    };
+    differences.iter().all(|Difference { path, before, after, .. }| match path.as_str() {
+        "metadata.labels" | "metadata.annotations" => is_ours(before) && is_ours(after),
+        path => ["labels", "annotations"].iter().any(|it| path.starts_with(&format!("metadata.{it}[\"{OWN_PREFIX}"))),
+    })
+}
+
 /// Names another tool or controller that has marked an object.
 fn other_owner(body: &Value) -> Option<String> {
     let tool = || TOOLS.iter().find(|(field, key, _)| metadata(body, field, key).is_some());
@@ -268,6 +281,8 @@ pub(crate) fn named_owner(reference: &Value) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::diff::differences;
+    use crate::mask::Masker;
     use serde_json::json;
 
     fn object(name: &str) -> Object {
@@ -292,6 +307,23 @@ mod tests {
         let mut copy = us.mark(object("a")).into_body();
         copy["metadata"]["name"] = json!("b");
         assert_eq!(us.owner(&Object::new(copy).expect("it is an object")), Owner::Nobody);
+    }
+
+    #[test]
+    fn what_differs_by_more_than_our_marks_is_told_from_what_does_not() {
+        let before = json!({"metadata": {"labels": {"app": "a"}}, "spec": {"replicas": 1}});
+        let differs = |field: &str, value: Value| {
+            let mut after = before.clone();
+            *after.pointer_mut(field).expect("it is there") = value;
+            are_all_that_differs(&differences(&before, &after, FIELD_MANAGER, &Masker::default()))
+        };
+        let (none, owner) = (json!({"app": "a"}), json!({OWNER_ANNOTATION: "o"}));
+        assert!(differs("/metadata", json!({"labels": {"app": "a", SYNC_LABEL: "s"}, "annotations": owner})));
+        assert!(differs("/spec/replicas", 1.into()));
+        assert!(!differs("/metadata", json!({"labels": {"app": "b", SYNC_LABEL: "s"}})));
+        assert!(!differs("/metadata", json!({"labels": none, "annotations": {OWNER_ANNOTATION: "o", "b": "c"}})));
+        assert!(!differs("/metadata", json!({"labels": none, "finalizers": ["gatewright.dev/"]})));
+        assert!(!differs("/spec/replicas", 2.into()));
     }
 
     #[test]

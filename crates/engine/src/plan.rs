@@ -350,7 +350,7 @@ pub fn plan(rendering: &Marked, observed: &Observed, owned: &Inventory, policies
     guard::confirm::hold_back(&mut plan, inputs);
     exclusive::arrange(&mut plan, inputs);
     withdrawal::hold_replaced(&mut plan, inputs);
-    guard::confirm::keep_what_may_be_needed(&mut plan, &policies.kinds);
+    guard::confirm::keep_what_may_be_needed(&mut plan, policies);
     plan.add_namespaces(observed);
     order::sort(&mut plan.steps, &rendering.units, &policies.kinds);
     if let Some(kept) = &policies.pinned {
@@ -358,6 +358,7 @@ pub fn plan(rendering: &Marked, observed: &Observed, owned: &Inventory, policies
     }
     guard::source::check(&mut plan, inputs);
     guard::add(&mut plan, inputs);
+    plan.add_waiting(&policies.waiting);
     plan
 }
 

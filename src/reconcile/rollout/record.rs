@@ -1,91 +1,188 @@
-//! The record of a rollout, in the state folder.
+//! The records of rollouts, in the state folder: how far the change of each unit has come.
 
-use std::collections::BTreeSet;
+use std::collections::BTreeMap;
 
 use gatewright_engine::object::ObjectId;
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
-use super::Verdict;
 use crate::report::{ClusterReport, ClusterState, UnitReport, UnitState};
 use crate::state::store::Store;
+use crate::state::{State, StateError};
 
-/// The last rollout of each sync.
-pub(super) const RECORDS: Store<Record> = Store::new("rollouts");
+/// The rollouts of each sync.
+pub(super) const LEDGERS: Store<Ledger> = Store::new("rollouts");
 
-/// A rollout, as it is known.
+/// All rollouts of a sync.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Ledger {
+    /// Set while a person has them wait.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub paused: Option<Pause>,
+    /// The last rollout of each unit.
+    #[serde(default)]
+    pub units: Vec<Record>,
+}
+
+/// A pause of all rollouts of a sync.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(super) struct Record {
-    /// Everything that is rolled out.
-    pub target: String,
-    /// The revision, for people.
-    pub revision: String,
-    /// The cluster that it goes to first.
-    pub first: String,
-    /// The units whose pods are replaced there.
-    pub units: BTreeSet<ObjectId>,
-    /// The stage that it has reached.
-    pub stage: Stage,
+pub struct Pause {
+    /// The words of whoever asked for it.
+    pub reason: String,
+    /// The name of whoever did, if that is known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub by: Option<String>,
     /// When it began.
     pub since: Timestamp,
 }
 
-/// The stage of a rollout.
+/// The rollout of a change of one unit.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Record {
+    /// The unit.
+    pub unit: ObjectId,
+    /// Everything that was rolled out with it.
+    pub target: String,
+    /// The revision, for people.
+    pub revision: String,
+    /// When it began.
+    pub since: Timestamp,
+    /// The cluster that got it before all others, where one does.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub first: Option<String>,
+    /// The clusters that have it.
+    pub members: BTreeMap<String, Member>,
+    /// Those that wait for it, with the digest of what they would get: as long as that stays, it is the same rollout,
+    /// whatever else a later revision changes.
+    pub wants: BTreeMap<String, String>,
+}
+
+/// A cluster that has the change.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Member {
+    /// How it is there.
+    pub stage: Stage,
+    /// Since when.
+    pub since: Timestamp,
+}
+
+/// The state of a cluster that has the change.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub(super) enum Stage {
-    /// It is on its way to the first cluster.
+pub enum Stage {
+    /// It is on its way there.
     Going,
-    /// The first cluster is healthy with it: all others may follow.
+    /// It is healthy.
     Healthy,
-    /// The first cluster is not healthy with it, for this reason.
+    /// It is not healthy, for this reason.
     Halted(String),
 }
 
+/// Reads how far the rollouts of a sync are.
+pub fn read(state: &State, sync: &str) -> Result<Ledger, StateError> {
+    Ok(LEDGERS.load(state, &[sync])?.unwrap_or_default())
+}
+
+/// Changes what is noted of the rollouts of a sync, with nobody else doing that at the same time.
+pub fn update<T>(state: &State, sync: &str, change: impl FnOnce(&mut Ledger) -> T) -> Result<T, StateError> {
+    let _lock = state.lock_rollouts(sync)?;
+    let mut ledger = read(state, sync)?;
+    let result = change(&mut ledger);
+    LEDGERS.write(state, &[sync], &ledger)?;
+    Ok(result)
+}
+
+impl Pause {
+    /// Says since when, and why.
+    pub fn words(&self) -> String {
+        let by = self.by.as_ref().map(|by| format!(" by {by}")).unwrap_or_default();
+        format!("paused{by} since {}: {}", self.since.strftime("%F %T UTC"), self.reason)
+    }
+}
+
 impl Record {
-    /// Has the others wait.
-    pub(super) fn wait(&self) -> Verdict {
-        let Self { first, revision, stage, .. } = self;
-        let (message, hint) = match stage {
-            Stage::Halted(why) => (
-                format!("{revision} went to cluster {first} first, and is not healthy there: {why}"),
-                format!(
-                    "correct the source: the correction goes to {first} first, too; or approve it for the others as it is"
-                ),
-            ),
-            Stage::Going | Stage::Healthy => (
-                format!("{revision} goes to cluster {first} first, and is not known to be healthy there yet"),
-                format!("it follows by itself once {first} is healthy; or approve it as it is"),
-            ),
-        };
-        Verdict::Wait { on: first.clone(), message, hint, is_halted: matches!(stage, Stage::Halted(_)) }
+    /// Tells whether somebody waits for it, or has it and is not known to be healthy.
+    pub fn is_open(&self) -> bool {
+        !self.wants.is_empty() || self.members.values().any(|member| member.stage != Stage::Healthy)
+    }
+}
+
+impl Ledger {
+    /// Returns the rollout of a unit.
+    pub(super) fn of(&self, unit: &ObjectId) -> Option<&Record> {
+        self.units.iter().find(|record| record.unit == *unit)
     }
 
-    /// Sees how the first cluster is after a round for a target.
-    pub(super) fn see(&mut self, report: &ClusterReport, target: &str) {
-        let units: Vec<&UnitReport> = report.units.iter().filter(|unit| self.units.contains(&unit.unit)).collect();
-        if let Some(why) = units.iter().find_map(|unit| sick(unit)) {
-            // The round that waited for it knows most.
-            if !matches!(self.stage, Stage::Halted(_)) {
-                self.stage = Stage::Halted(why);
-            }
-            return;
-        }
-        let is_well = |unit: &&UnitReport| {
-            matches!(unit.state, UnitState::Current | UnitState::Changed | UnitState::Pruned)
-                && unit.unawaited.is_none()
-        };
-        match (report.state, &report.error) {
-            (ClusterState::Done, _) if units.iter().all(is_well) => {
-                (self.stage, self.target) = (Stage::Healthy, target.to_owned());
-            }
-            // Something of it may be there, and something not.
-            (ClusterState::Failed, Some(error)) if self.stage == Stage::Going => {
-                self.stage = Stage::Halted(error.message.clone());
-            }
-            _ => {}
+    /// Begins another rollout of a unit. Clusters that are not healthy with the last one belong to this one, too: the
+    /// correction is for them. Where one goes before all others, it alone counts.
+    pub(super) fn begin(&mut self, unit: &ObjectId, (target, revision): (&str, &str), since: Timestamp) -> &mut Record {
+        let index = self.units.iter().position(|record| record.unit == *unit);
+        let (mut first, mut members) =
+            index.map(|index| self.units.swap_remove(index)).map(|last| (last.first, last.members)).unwrap_or_default();
+        members
+            .retain(|name, member| member.stage != Stage::Healthy && first.as_ref().is_none_or(|first| first == name));
+        first = first.filter(|first| members.contains_key(first));
+        let (target, revision, wants) = (target.to_owned(), revision.to_owned(), BTreeMap::new());
+        self.units.push(Record { unit: unit.clone(), target, revision, since, first, members, wants });
+        self.units.last_mut().expect("it was just put there")
+    }
+
+    /// Takes clusters out that are not there any more, unless this very revision was not healthy on them: whoever takes a
+    /// cluster out has not made it better.
+    pub(super) fn forget(&mut self, is_there: impl Fn(&str) -> bool, revision: &str) {
+        for record in &mut self.units {
+            let is_bad = |member: &Member| matches!(member.stage, Stage::Halted(_)) && record.revision == revision;
+            record.members.retain(|cluster, member| is_there(cluster) || is_bad(member));
+            record.wants.retain(|cluster, _| is_there(cluster));
         }
     }
+
+    /// Sees how the units of a cluster are after a round.
+    pub(super) fn see(&mut self, cluster: &str, report: &ClusterReport, now: Timestamp) {
+        let of_unit = |unit: &ObjectId| report.units.iter().find(|it| it.unit == *unit);
+        let waits = |unit: &ObjectId| report.waiting_for_rollout().any(|(it, _)| it == unit);
+        for record in self.units.iter_mut().filter(|record| !waits(&record.unit)) {
+            let unit = of_unit(&record.unit);
+            if let Some(member) = record.members.get_mut(cluster) {
+                member.see(unit, report, now);
+            }
+            if unit.is_some() && report.state == ClusterState::Done {
+                // A later revision does not want it any more, or a person has let it go on.
+                record.wants.remove(cluster);
+            }
+        }
+    }
+}
+
+impl Member {
+    /// Begins with a change that is on its way.
+    pub(super) fn going(since: Timestamp) -> Self {
+        Self { stage: Stage::Going, since }
+    }
+
+    fn see(&mut self, unit: Option<&UnitReport>, report: &ClusterReport, now: Timestamp) {
+        let stage = match (unit, &report.error) {
+            (Some(unit), _) if let Some(why) = sick(unit) => match &self.stage {
+                // The round that waited for it knows most.
+                Stage::Halted(_) => return,
+                Stage::Going | Stage::Healthy => Stage::Halted(why),
+            },
+            (Some(unit), _) if report.state == ClusterState::Done && is_well(unit) => Stage::Healthy,
+            // Something of it may be there, and something not.
+            (_, Some(error)) if report.state == ClusterState::Failed && self.stage == Stage::Going => {
+                Stage::Halted(error.message.clone())
+            }
+            // A round may have been about other units.
+            _ => return,
+        };
+        if self.stage != stage {
+            (self.stage, self.since) = (stage, now);
+        }
+    }
+}
+
+fn is_well(unit: &UnitReport) -> bool {
+    matches!(unit.state, UnitState::Current | UnitState::Changed | UnitState::Pruned) && unit.unawaited.is_none()
 }
 
 /// Says why a unit is no reason to go on.

@@ -3,9 +3,11 @@ use gatewright_engine::spec::GATEWAY_API;
 use proptest::prelude::*;
 use tempfile::TempDir;
 
+use super::record::{Pause, Stage};
 use super::*;
 use crate::report::withheld::HoldReport;
-use crate::report::{Failure, UnitReport, UnitState};
+use crate::report::{ClusterReport, ClusterState, Failure, Mode, UnitReport, UnitState};
+use tokio_util::sync::CancellationToken;
 
 /// Clusters `a`, `b`, … that have health, and one that has none.
 struct Fleet {
@@ -13,59 +15,140 @@ struct Fleet {
     folder: TempDir,
 }
 
+fn names(number: u8) -> Vec<String> {
+    (0..number).map(|index| char::from(b'a' + index).to_string()).collect()
+}
+
 fn fleet(number: u8, is_waiting: bool) -> Fleet {
+    let candidates = names(number);
+    let all = candidates.iter().cloned().chain(["folder".to_owned()]).collect();
+    in_waves(vec![Wave::canary(candidates), Wave::rest(all)], is_waiting)
+}
+
+fn in_waves(waves: Vec<Wave>, is_waiting: bool) -> Fleet {
     let folder = TempDir::new().expect("a folder for tests can be made");
     let state = State::open(folder.path());
-    let candidates: Vec<String> = (0..number).map(|index| char::from(b'a' + index).to_string()).collect();
-    let all = candidates.iter().cloned().chain(["folder".to_owned()]);
-    let rollout = Rollout::new(("gateways", &state), all, candidates.clone(), is_waiting).expect("there are several");
-    Fleet { rollout, folder }
+    let all: Vec<String> = waves.iter().flat_map(|wave| wave.clusters.clone()).collect();
+    let rollout = Rollout::new(("gateways", &state), all.iter().cloned(), (waves, all.iter()), is_waiting);
+    Fleet { rollout: rollout.expect("there are several"), folder }
+}
+
+fn gateway(name: &str) -> ObjectId {
+    ObjectId::new(GATEWAY_API, "Gateway", "infra", name)
 }
 
 fn edge() -> ObjectId {
-    ObjectId::new(GATEWAY_API, "Gateway", "infra", "edge")
+    gateway("edge")
 }
 
 fn report(state: ClusterState, unit: UnitState) -> ClusterReport {
     ClusterReport { state, units: vec![UnitReport::new(edge(), unit)], ..ClusterReport::default() }
 }
 
+fn hold(guard: Guard, units: Vec<ObjectId>) -> HoldReport {
+    let (message, hint) = (String::new(), String::new());
+    HoldReport::from(Hold {
+        guard,
+        unit: None,
+        units,
+        message,
+        hint,
+        token: None,
+        fleet_token: None,
+        steps: Vec::new(),
+    })
+}
+
 /// A round that a guard holds.
 fn held(guard: Guard) -> ClusterReport {
-    let (message, hint) = (String::new(), String::new());
-    let hold = Hold { guard, unit: None, message, hint, token: None, fleet_token: None, steps: Vec::new() };
-    ClusterReport { holds: vec![HoldReport::from(hold)], ..report(ClusterState::Held, UnitState::Current) }
+    ClusterReport { holds: vec![hold(guard, Vec::new())], ..report(ClusterState::Held, UnitState::Current) }
+}
+
+/// A round in which a unit waits for its turn.
+fn waiting(unit: &ObjectId) -> ClusterReport {
+    waiting_by(Guard::Rollout, unit)
+}
+
+fn waiting_by(guard: Guard, unit: &ObjectId) -> ClusterReport {
+    let units = vec![UnitReport::new(unit.clone(), UnitState::Held)];
+    ClusterReport {
+        state: ClusterState::Done,
+        units,
+        holds: vec![hold(guard, vec![unit.clone()])],
+        ..ClusterReport::default()
+    }
+}
+
+fn done(unit: &ObjectId, state: UnitState) -> ClusterReport {
+    let units = vec![UnitReport::new(unit.clone(), state)];
+    ClusterReport { state: ClusterState::Done, units, ..ClusterReport::default() }
 }
 
 impl Fleet {
     fn turn(&self, cluster: &str, target: &str) -> Turn {
-        let target = (target.to_owned(), target.to_owned());
-        Turn::new(&self.rollout, cluster, target, (Mode::Apply, Timestamp::UNIX_EPOCH))
+        self.turn_at(cluster, target, 0)
     }
 
-    /// Asks, and says whose turn it is where it is not that of the cluster.
-    fn asks(&self, cluster: &str, target: &str) -> (Turn, Option<String>) {
+    fn turn_at(&self, cluster: &str, target: &str, second: i64) -> Turn {
+        let target = (target.to_owned(), target.to_owned());
+        let now = Timestamp::from_second(second).expect("it is in range");
+        Turn::new(&self.rollout, cluster, target, (Mode::Apply, now))
+    }
+
+    /// Asks to change a unit into something, and says why it has to wait.
+    fn asks(&self, cluster: &str, target: &str) -> (Turn, Option<Wait>) {
         let turn = self.turn(cluster, target);
-        let verdict = turn.ask(&[edge()].into());
-        let on = if let Verdict::Wait { on, .. } = verdict { Some(on) } else { None };
-        (turn, on)
+        let wait = ask(&turn, &edge(), target);
+        (turn, wait)
     }
 
     /// Runs a round that replaces pods where it may, and ends so; tells whether it did.
-    fn rolls(&self, cluster: &str, target: &str, unit: UnitState) -> bool {
-        let (turn, on) = self.asks(cluster, target);
-        turn.end(&if on.is_some() { held(Guard::Rollout) } else { report(ClusterState::Done, unit) });
-        on.is_none()
+    fn rolls(&self, cluster: &str, target: &str, state: UnitState) -> bool {
+        self.rolls_unit(cluster, (target, &edge(), target), state)
     }
+
+    fn rolls_unit(&self, cluster: &str, change: (&str, &ObjectId, &str), state: UnitState) -> bool {
+        self.rolls_at(cluster, change, state, 0)
+    }
+
+    fn rolls_at(
+        &self,
+        cluster: &str,
+        (target, unit, digest): (&str, &ObjectId, &str),
+        state: UnitState,
+        second: i64,
+    ) -> bool {
+        let turn = self.turn_at(cluster, target, second);
+        let wait = ask(&turn, unit, digest);
+        turn.end(&wait.as_ref().map_or_else(|| done(unit, state), |wait| waiting_by(wait.guard, unit)));
+        wait.is_none()
+    }
+
+    /// Runs a round that replaces nothing.
+    fn passes(&self, cluster: &str, target: &str, state: UnitState) {
+        let turn = self.turn(cluster, target);
+        assert!(turn.ask(&BTreeMap::new()).is_empty());
+        turn.end(&report(ClusterState::Done, state));
+    }
+}
+
+fn ask(turn: &Turn, unit: &ObjectId, digest: &str) -> Option<Wait> {
+    turn.ask(&[(unit.clone(), digest.to_owned())].into()).remove(unit)
+}
+
+/// Tells whether a cluster waits for this one.
+fn is_for(wait: Option<&Wait>, cluster: &str) -> bool {
+    wait.is_some_and(|wait| wait.message.contains(&format!("cluster {cluster} ")))
 }
 
 #[test]
 fn others_follow_when_the_first_is_healthy() {
     let fleet = fleet(3, false);
-    assert_eq!(fleet.asks("b", "v2").1.as_deref(), Some("a"), "it is the first by name");
-    assert_eq!(fleet.asks("folder", "v2").1.as_deref(), Some("a"));
-    let (first, on) = fleet.asks("a", "v2");
-    assert_eq!((on, fleet.asks("b", "v2").1.as_deref()), (None, Some("a")));
+    assert!(is_for(fleet.asks("b", "v2").1.as_ref(), "a"), "it is the first by name");
+    assert!(is_for(fleet.asks("folder", "v2").1.as_ref(), "a"));
+    let (first, wait) = fleet.asks("a", "v2");
+    assert_eq!(wait, None);
+    assert!(is_for(fleet.asks("b", "v2").1.as_ref(), "a"));
     first.end(&report(ClusterState::Done, UnitState::Changed));
     assert!(["b", "c", "folder"].iter().all(|name| fleet.rolls(name, "v2", UnitState::Changed)));
 }
@@ -78,7 +161,7 @@ fn what_is_not_healthy_goes_nowhere_else_and_its_correction_goes_there_first() {
         assert!(!fleet.rolls("b", target, UnitState::Changed), "{target}");
     }
     // A revision that changes nothing there makes nothing of it healthy.
-    fleet.turn("a", "v3").end(&report(ClusterState::Done, UnitState::Unhealthy));
+    fleet.passes("a", "v3", UnitState::Unhealthy);
     assert!(!fleet.rolls("b", "v3", UnitState::Changed));
     // Nor does silence.
     fleet.turn("a", "v3").end(&ClusterReport::failed(ClusterState::Unreachable, "no answer".to_owned(), None));
@@ -89,10 +172,39 @@ fn what_is_not_healthy_goes_nowhere_else_and_its_correction_goes_there_first() {
 }
 
 #[test]
+fn a_unit_that_is_not_healthy_holds_back_no_other() {
+    let (fleet, other) = (fleet(3, false), gateway("other"));
+    let turn = fleet.turn("a", "v2");
+    let both = [(edge(), "e".to_owned()), (other.clone(), "o".to_owned())].into();
+    assert!(turn.ask(&both).is_empty());
+    let mut end = done(&other, UnitState::Changed);
+    end.units.push(UnitReport::new(edge(), UnitState::Unhealthy));
+    turn.end(&end);
+    let waits = fleet.turn("b", "v2").ask(&both);
+    assert!(waits[&edge()].guard == Guard::RolloutHalted && waits.len() == 1, "{waits:?}");
+    assert!(fleet.rolls_unit("b", ("v3", &other, "o2"), UnitState::Changed) || !waits.contains_key(&other));
+}
+
+#[test]
+fn what_a_later_revision_leaves_alone_goes_on_as_it_was() {
+    let fleet = fleet(3, false);
+    let change = |target| (target, edge(), "same");
+    let rolls = |cluster: &str, (target, unit, digest): (&'static str, ObjectId, &str), state| {
+        fleet.rolls_unit(cluster, (target, &unit, digest), state)
+    };
+    assert!(!rolls("c", change("v2"), UnitState::Changed));
+    assert!(rolls("a", change("v2"), UnitState::Changed));
+    // Nothing of it differs in the next one, and nobody knows yet how the first cluster is with that.
+    assert!(rolls("c", change("v3"), UnitState::Changed));
+    // Somewhere else it does: that is another change.
+    assert!(!rolls("b", ("v3", edge(), "other"), UnitState::Changed));
+}
+
+#[test]
 fn the_first_becomes_healthy_by_itself() {
     let fleet = fleet(2, false);
     assert!(fleet.rolls("a", "v2", UnitState::Unhealthy) && !fleet.rolls("b", "v2", UnitState::Changed));
-    fleet.turn("a", "v2").end(&report(ClusterState::Done, UnitState::Current));
+    fleet.passes("a", "v2", UnitState::Current);
     assert!(fleet.rolls("b", "v2", UnitState::Changed));
 }
 
@@ -114,14 +226,23 @@ fn who_cannot_be_the_first_is_not_waited_for() {
     assert!(fleet.rolls("a", "v2", UnitState::Changed));
 }
 
+#[test]
+fn one_that_was_lost_before_anybody_saw_how_it_is_makes_room_for_the_next() {
+    let fleet = fleet(3, false);
+    drop(fleet.asks("a", "v2"));
+    assert!(fleet.rolls("b", "v2", UnitState::Unhealthy));
+    assert!(!fleet.rolls("c", "v2", UnitState::Changed));
+}
+
 #[tokio::test]
 async fn a_first_cluster_that_is_held_after_all_keeps_nobody_waiting() {
     let fleet = fleet(2, true);
     let (first, _) = fleet.asks("a", "v2");
-    let (second, on) = fleet.asks("b", "v2");
-    assert_eq!(on.as_deref(), Some("a"));
+    let (second, wait) = fleet.asks("b", "v2");
+    assert!(is_for(wait.as_ref(), "a"));
     first.end(&held(Guard::Confirm));
-    assert!(second.comes("", &CancellationToken::new()).await);
+    second.rests(&waiting(&edge()));
+    assert!(second.comes(&CancellationToken::new()).await);
 }
 
 #[test]
@@ -141,7 +262,8 @@ fn to_take_a_cluster_out_makes_nothing_healthy() {
     let fleet = fleet(3, false);
     assert!(fleet.rolls("a", "v2", UnitState::Unhealthy));
     let (state, left) = (State::open(fleet.folder.path()), ["b".to_owned(), "c".to_owned()]);
-    let rollout = Rollout::new(("gateways", &state), left.clone().into_iter(), left.to_vec(), false);
+    let waves = vec![Wave::canary(left.to_vec()), Wave::rest(left.to_vec())];
+    let rollout = Rollout::new(("gateways", &state), left.iter().cloned(), (waves, left.iter()), false);
     let fleet = Fleet { rollout: rollout.expect("there are two"), ..fleet };
     assert!(!fleet.rolls("b", "v2", UnitState::Changed) && !fleet.rolls("c", "v2", UnitState::Changed));
     assert!(fleet.rolls("b", "v3", UnitState::Changed) && fleet.rolls("c", "v3", UnitState::Changed));
@@ -150,8 +272,8 @@ fn to_take_a_cluster_out_makes_nothing_healthy() {
 #[test]
 fn a_cluster_without_such_a_change_is_no_trial_of_it() {
     let fleet = fleet(3, false);
-    fleet.turn("a", "v2").pass();
-    assert_eq!(fleet.asks("c", "v2").1.as_deref(), Some("b"));
+    fleet.passes("a", "v2", UnitState::Current);
+    assert!(is_for(fleet.asks("c", "v2").1.as_ref(), "b"));
     assert!(fleet.rolls("b", "v2", UnitState::Unhealthy) && !fleet.rolls("c", "v2", UnitState::Changed));
 }
 
@@ -165,7 +287,7 @@ fn a_round_that_waits_begins_again_when_its_turn_comes() {
     assert!(fleet.rolls("a", "v2", UnitState::Unhealthy));
     is_nudged();
     assert!(!fleet.rolls("b", "v2", UnitState::Changed) && !is_nudged(), "nothing nudges but news");
-    fleet.turn("a", "v2").end(&report(ClusterState::Done, UnitState::Current));
+    fleet.passes("a", "v2", UnitState::Current);
     assert!(is_nudged() && fleet.rolls("b", "v2", UnitState::Changed));
 }
 
@@ -175,50 +297,161 @@ async fn rounds_of_one_process_wait_for_each_other() {
     let stop = CancellationToken::new();
     let (first, _) = fleet.asks("a", "v2");
     let (second, _) = fleet.asks("b", "v2");
-    let told = "something else";
+    second.rests(&waiting(&edge()));
     let end = async { first.end(&report(ClusterState::Done, UnitState::Changed)) };
-    assert!(tokio::join!(second.comes(told, &stop), end).0);
+    assert!(tokio::join!(second.comes(&stop), end).0);
 
     // Where it is halted it is looked at once more, to say so, and then no more.
-    assert!(fleet.rolls("a", "v3", UnitState::Unhealthy));
+    let (first, _) = fleet.asks("a", "v3");
     let (turn, _) = fleet.asks("b", "v3");
-    assert!(turn.comes(told, &stop).await);
-    let Verdict::Wait { message, is_halted: true, .. } = turn.ask(&[edge()].into()) else { unreachable!("it is") };
-    assert!(!turn.comes(&message, &stop).await);
+    turn.rests(&waiting(&edge()));
+    first.end(&report(ClusterState::Done, UnitState::Unhealthy));
+    assert!(turn.comes(&stop).await);
+    assert!(ask(&turn, &edge(), "v3").is_some_and(|wait| wait.guard == Guard::RolloutHalted));
+    turn.rests(&waiting(&edge()));
+    assert!(!turn.comes(&stop).await);
+}
+
+#[tokio::test]
+async fn two_rounds_that_wait_for_each_other_do_not_wait_for_ever() {
+    let (fleet, other) = (fleet(2, true), gateway("other"));
+    // Each is not healthy with what the other one is to get.
+    assert!(fleet.rolls("a", "v1", UnitState::Unhealthy));
+    drop(fleet.turn("a", "v1"));
+    assert!(fleet.rolls_unit("b", ("v1", &other, "v1"), UnitState::Unhealthy));
+    let (a, b) = (fleet.turn("a", "v2"), fleet.turn("b", "v2"));
+    assert!(ask(&a, &other, "v2").is_some() && ask(&b, &edge(), "v2").is_some());
+    a.rests(&waiting(&other));
+    b.rests(&waiting(&edge()));
+    let stop = CancellationToken::new();
+    assert_eq!(tokio::join!(a.comes(&stop), b.comes(&stop)), (false, false));
+}
+
+/// Three waves of two.
+fn three_waves(change: impl Fn(&mut Wave)) -> Fleet {
+    let wave = |names: [&str; 2]| {
+        let mut wave = Wave::of(names.map(str::to_owned).to_vec());
+        change(&mut wave);
+        wave
+    };
+    in_waves([["a", "b"], ["c", "d"], ["e", "f"]].map(wave).into(), false)
+}
+
+#[test]
+fn a_wave_goes_when_those_before_are_healthy() {
+    let fleet = three_waves(|_| {});
+    assert!(!fleet.rolls("c", "v2", UnitState::Changed) && !fleet.rolls("e", "v2", UnitState::Changed));
+    assert!(fleet.rolls("b", "v2", UnitState::Changed) && !fleet.rolls("c", "v2", UnitState::Changed));
+    assert!(fleet.rolls("a", "v2", UnitState::Changed) && !fleet.rolls("e", "v2", UnitState::Changed));
+    assert!(fleet.rolls("c", "v2", UnitState::Unhealthy));
+    for name in ["d", "e", "f"] {
+        assert!(!fleet.rolls(name, "v2", UnitState::Changed), "{name}");
+    }
+    // The correction goes where it is bad, and to the first wave.
+    assert!(fleet.rolls("c", "v3", UnitState::Changed) && !fleet.rolls("d", "v3", UnitState::Changed));
+    assert!(fleet.rolls("a", "v3", UnitState::Changed) && fleet.rolls("b", "v3", UnitState::Changed));
+    assert!(["d", "c", "d"].iter().all(|name| fleet.rolls(name, "v3", UnitState::Changed)));
+    assert!(fleet.rolls("f", "v3", UnitState::Changed));
+}
+
+#[test]
+fn a_wave_may_go_one_by_one_and_some_of_it_may_fail() {
+    let fleet = three_waves(|wave| (wave.at_once, wave.tolerated) = (1, 1));
+    let (first, wait) = fleet.asks("b", "v2");
+    assert_eq!(wait, None);
+    assert!(is_for(fleet.asks("a", "v2").1.as_ref(), "b"));
+    first.end(&report(ClusterState::Done, UnitState::Unhealthy));
+    assert!(fleet.rolls("a", "v2", UnitState::Changed), "one may be unhealthy");
+    assert!(fleet.rolls("c", "v2", UnitState::Unhealthy) && fleet.rolls("d", "v2", UnitState::Unhealthy));
+    assert!(!fleet.rolls("e", "v2", UnitState::Changed), "and not two");
+}
+
+#[test]
+fn a_wave_waits_until_those_before_were_healthy_for_long_enough() {
+    let fleet = three_waves(|wave| wave.soak = Duration::from_mins(10));
+    let rolls = |cluster, second| fleet.rolls_at(cluster, ("v2", &edge(), "v2"), UnitState::Changed, second);
+    assert!(rolls("a", 0) && rolls("b", 60));
+    assert!(!rolls("c", 659) && rolls("c", 660));
+    // What falls ill meanwhile is not healthy for that long.
+    assert!(rolls("d", 700));
+    fleet.passes("c", "v2", UnitState::Unhealthy);
+    assert!(!rolls("e", 2000));
+}
+
+#[test]
+fn a_wave_that_cannot_be_asked_at_all_lets_nobody_through() {
+    let fleet = three_waves(|_| {});
+    let lose = |name: &str| {
+        let lost = ClusterReport::failed(ClusterState::Unreachable, "no answer".to_owned(), None);
+        fleet.turn(name, "v2").end(&lost);
+    };
+    lose("a");
+    lose("b");
+    assert!(!fleet.rolls("c", "v2", UnitState::Changed));
+    assert!(fleet.rolls("b", "v2", UnitState::Changed));
+    assert!(
+        fleet.rolls("c", "v2", UnitState::Changed),
+        "one of it is enough, and the other one follows when it is back"
+    );
+    assert!(fleet.rolls("a", "v2", UnitState::Changed));
+}
+
+#[test]
+fn a_wave_may_need_a_person() {
+    let fleet = three_waves(|wave| wave.needs_approval = wave.clusters[0] == "c");
+    assert!(fleet.rolls("a", "v2", UnitState::Changed) && fleet.rolls("b", "v2", UnitState::Changed));
+    let (_, wait) = fleet.asks("c", "v2");
+    assert!(wait.is_some_and(|wait| wait.message == "v2 goes to wave 2 when a person has agreed"));
+}
+
+#[test]
+fn nothing_goes_while_rollouts_are_paused() {
+    let fleet = fleet(2, false);
+    assert!(fleet.rolls("a", "v2", UnitState::Changed));
+    let mut ledger = fleet.rollout.ledger("").expect("it can be read");
+    ledger.paused = Some(Pause { reason: "holidays".to_owned(), by: None, since: Timestamp::UNIX_EPOCH });
+    fleet.rollout.write(&ledger).expect("it can be written");
+    assert!(!fleet.rolls("b", "v2", UnitState::Changed) && !fleet.rolls("a", "v3", UnitState::Changed));
+    let is_halted = |ledger: Ledger| {
+        let mut members = ledger.units.into_iter().flat_map(|record| record.members);
+        members.any(|(_, member)| matches!(member.stage, Stage::Halted(_)))
+    };
+    assert!(!is_halted(fleet.rollout.ledger("").expect("it can be read")), "to wait is no illness");
 }
 
 proptest! {
-    /// Whatever happens, and in whatever order: while nobody was seen healthy with a target, one cluster has it, and
-    /// another one only if the first was lost before anybody saw how it is.
+    /// Whatever happens, and in whatever order: while a unit was seen healthy with a target nowhere, one cluster has it,
+    /// and another one only if the first was lost before anybody saw how it is; and each unit is rolled out for itself.
     #[test]
     fn no_target_is_on_two_clusters_before_it_is_healthy_on_one(
-        events in prop::collection::vec((0_u8..4, 0_u8..4, 0_u8..5), 1..60),
+        events in prop::collection::vec((0_u8..4, 0_u8..4, 0_u8..5, 0_u8..2), 1..60),
     ) {
         let fleet = fleet(4, false);
-        let mut has: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
-        let mut healthy: BTreeSet<String> = BTreeSet::new();
-        let mut halted: Option<String> = None;
+        let mut has: BTreeMap<(u8, String), BTreeSet<String>> = BTreeMap::new();
+        let mut healthy: BTreeSet<(u8, String)> = BTreeSet::new();
+        let mut halted: BTreeMap<u8, String> = BTreeMap::new();
         let mut revision = 0;
-        for (cluster, news, how) in events {
+        for (cluster, news, how, unit) in events {
             revision += u32::from(news == 0);
             let (cluster, target) = (char::from(b'a' + cluster).to_string(), format!("v{revision}"));
+            let (change, id) = ((unit, target.clone()), gateway(&unit.to_string()));
             match how {
                 0 => fleet.turn(&cluster, &target).end(&ClusterReport::failed(
                     ClusterState::Unreachable, "no answer".to_owned(), None)),
                 1 => drop(fleet.turn(&cluster, &target)),
                 sick => {
-                    let unit = if sick == 2 { UnitState::Unhealthy } else { UnitState::Changed };
-                    if fleet.rolls(&cluster, &target, unit) {
-                        let on = has.entry(target.clone()).or_default();
+                    let state = if sick == 2 { UnitState::Unhealthy } else { UnitState::Changed };
+                    if fleet.rolls_unit(&cluster, (&target, &id, &target), state) {
+                        let on = has.entry(change.clone()).or_default();
                         on.insert(cluster.clone());
-                        prop_assert!(healthy.contains(&target) || on.len() == 1, "{target} on {on:?}");
-                        prop_assert!(halted.as_ref().is_none_or(|first| *first == cluster), "{halted:?}");
-                        let is_first = !healthy.contains(&target) || halted.is_some();
-                        if unit == UnitState::Changed {
-                            healthy.insert(target.clone());
-                            halted = None;
+                        prop_assert!(healthy.contains(&change) || on.len() == 1, "{change:?} on {on:?}");
+                        prop_assert!(halted.get(&unit).is_none_or(|first| *first == cluster), "{halted:?}");
+                        let is_first = !healthy.contains(&change) || halted.contains_key(&unit);
+                        if state == UnitState::Changed {
+                            healthy.insert(change);
+                            halted.remove(&unit);
                         } else if is_first {
-                            halted = Some(cluster.clone());
+                            halted.insert(unit, cluster.clone());
                         }
                     }
                 }

@@ -28,7 +28,7 @@ pub(super) fn units(paragraph: &Paragraph<'_>, sections: &Sections<'_>) -> Vec<V
         }
         all.entry(section).or_default().push(object);
     }
-    for refusal in &cluster.refusals {
+    for refusal in cluster.told_refusals() {
         all.entry(sections.of_unit(&refusal.unit)).or_default().push(json!({
             "kind": refusal.id.kind, "name": name(&refusal.id), "state": "refused", "message": why(refusal),
             "mark": cluster.mark(refusal.since), "differences": [], "fields": [],

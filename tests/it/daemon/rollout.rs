@@ -68,7 +68,9 @@ fn others_follow_as_soon_as_the_first_is_healthy_and_not_before() {
     daemon.until("those that follow", |_| fleet.followers_with("edition: second") == 3);
 
     fleet.wants("nodeSelector: {no: such-node}");
-    daemon.until("the halt", |_| fleet.desk.run(&["status"]).out.matches("held by guard rollout-halted").count() == 3);
+    let is_halted =
+        |name: &&str| fleet.desk.run(&["status", "--cluster", name]).out.contains("is held by guard rollout-halted: ");
+    daemon.until("the halt", |_| FOLLOWERS.iter().all(is_halted));
     assert_eq!(fleet.followers_with("such-node"), 0);
 
     // What is known of it survives the daemon.

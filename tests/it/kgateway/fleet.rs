@@ -1,6 +1,6 @@
 //! A whole fleet of Gateways, of every shape, that a release has deployed: adopted, released, and adopted again.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::Path;
 use std::time::Duration;
@@ -163,18 +163,19 @@ struct Fleet {
 }
 
 /// Returns all objects once the controllers of the cluster have made what they make of them: pods, and as many as
-/// autoscalers want at least, which look only now and then.
-fn settled(site: &Site) -> BTreeMap<String, Identity> {
-    let mut before = BTreeMap::new();
+/// autoscalers want at least, which look only now and then. The deployer is at rest then too: it looks at a Gateway for
+/// each pod that becomes ready.
+fn settled(site: &Site, controller: &Controller) -> BTreeMap<String, Identity> {
+    let mut before = (BTreeMap::new(), 0);
     for _ in 0..60 {
-        let now = identities(site.server, &site.name);
+        let now = (identities(site.server, &site.name), controller.all_reconciles());
         if now == before && is_scaled(site) {
-            return now;
+            return now.0;
         }
         before = now;
-        std::thread::sleep(Duration::from_secs(2));
+        std::thread::sleep(Duration::from_secs(3));
     }
-    before
+    before.0
 }
 
 /// Tells whether every Deployment has the replicas that its autoscaler wants at least.
@@ -206,7 +207,7 @@ impl Fleet {
         let controller = Controller::start(server, release, &[&site.name]);
         controller.settle();
         assert_eq!(controller.failures(), Vec::<String>::new());
-        let before = settled(&site);
+        let before = settled(&site, &controller);
         assert_eq!(before.keys().filter(|key| key.starts_with("Deployment/")).count(), NUMBER);
         Self { site, all, controller, before }
     }
@@ -214,7 +215,10 @@ impl Fleet {
     /// Says that no object is another one than before, and none was edited.
     fn assert_unmoved(&self) {
         self.controller.settle();
-        assert_eq!(identities(self.site.server, &self.site.name), self.before);
+        let now = identities(self.site.server, &self.site.name);
+        let names: BTreeSet<&String> = now.keys().chain(self.before.keys()).collect();
+        let moved: Vec<_> = names.into_iter().filter(|name| now.get(*name) != self.before.get(*name)).collect();
+        assert_eq!(moved, [""; 0], "{:?}", self.controller.deletions());
         assert_eq!((self.controller.deletions(), self.controller.failures()), (Vec::new(), Vec::new()));
     }
 

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use serde_json::{Value, json};
 
 use super::fleet::{changes, is_about_ownership};
-use super::{deployed, looked_after, scaled, with_parameters};
+use super::{create, deployed, looked_after, scaled, with_parameters};
 use crate::cluster::proxy::{Answer, Proxy, Seen};
 use crate::ownership::site::Site;
 use crate::specs::control_plane::{KIND, Reference, VERSION, document, gateway, server};
@@ -179,6 +179,37 @@ fn adopting_moves_no_pod_no_uid_and_no_generation() {
         assert_eq!(identities(server(), &site.name), before);
         site.sync().exits(0).says("no changes");
     }
+}
+
+/// Whoever edits a class has its controller look at all Gateways of that class, in the middle of their adoption.
+#[test]
+fn a_class_and_parameters_are_marked_when_the_gateways_are_taken_over() {
+    let (site, controller) = looked_after(APPLY);
+    let class = format!("{}-class", site.name);
+    let reference = Reference { name: "of-class", namespace: Some(&site.name) }.to_value();
+    let spec = json!({"controllerName": "kgateway.dev/kgateway", "parametersRef": reference});
+    let mut edge = gateway(&site.name, "edge", 8080);
+    edge["spec"]["gatewayClassName"] = class.as_str().into();
+    let documents = [
+        document(VERSION, KIND, "of-class", Some(&site.name), &scaled()),
+        document("gateway.networking.k8s.io/v1", "GatewayClass", &class, None, &spec),
+        edge,
+    ];
+    create(&site, &documents);
+    controller.settle();
+    configure(&site, APPLY, AS_THEIRS);
+    site.spec("edge", &documents.each_ref().map(Value::to_string).join("\n---\n"));
+    let proxy = Proxy::start(site.server);
+    site.desk.replace("gatewright.yaml", "kubeconfig: {}", "kubeconfig: {allowInsecureTls: true}");
+    site.desk.run_with(&proxy.kubeconfig(), &["adopt", "--yes"]).exits(0);
+    controller.settle();
+    assert_eq!(controller.deletions(), []);
+    let writes: Vec<Seen> = proxy.seen().into_iter().filter(Seen::is_write).collect();
+    let at = |path: &str| writes.iter().position(|seen| seen.path.contains(path)).expect("it is written");
+    let gateway = at(&format!("{}/gateways/edge", site.name));
+    assert!(gateway < at("/gatewayclasses/"), "{writes:#?}");
+    assert!(gateway < at("/gatewayparameters/of-class"), "{writes:#?}");
+    server().kubectl_ok(&["delete", "gatewayclass", &class]);
 }
 
 #[test]

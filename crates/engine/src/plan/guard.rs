@@ -8,7 +8,7 @@ pub(super) mod adopt;
 pub mod confirm;
 pub mod contents;
 pub(super) mod overlay;
-mod rollout;
+pub mod rollout;
 pub(super) mod source;
 pub mod token;
 
@@ -32,9 +32,13 @@ use token::HeldStep;
 pub struct Hold {
     /// The guard.
     pub guard: Guard,
-    /// The unit that waits; `None`: nothing at all is done on this cluster, or nothing is deleted.
+    /// The unit that waits; `None`: nothing at all is done on this cluster, or nothing is deleted, or see
+    /// [`Hold::units`].
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub unit: Option<ObjectId>,
+    /// The units that wait where they are several, for one reason.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub units: Vec<ObjectId>,
     /// The finding of the guard.
     pub message: String,
     /// Advice on how to go on.
@@ -85,6 +89,8 @@ pub enum Guard {
     Rollout,
     /// It has been there, and is not healthy.
     RolloutHalted,
+    /// The wave of the cluster has come, and a person has to agree.
+    RolloutApproval,
     /// Something would lose what an overlay has fed it, and the overlay is still there.
     OverlayLost,
 }
@@ -93,6 +99,18 @@ impl Guard {
     /// Tells whether everything but deletions goes on.
     pub fn holds_only_deletions(self) -> bool {
         matches!(self, Self::Inventory | Self::SourceIdentity | Self::OlderSource)
+    }
+}
+
+impl Guard {
+    /// Tells whether a change waits for its turn after other clusters.
+    pub fn is_of_rollout(self) -> bool {
+        matches!(self, Self::Rollout | Self::RolloutHalted | Self::RolloutApproval)
+    }
+
+    /// Tells whether a unit is changed once it is approved, and never deleted.
+    fn holds_changes(self) -> bool {
+        matches!(self, Self::Adopt | Self::AdoptRestart | Self::OverlayLost) || self.is_of_rollout()
     }
 }
 
@@ -128,12 +146,35 @@ pub(super) fn add(plan: &mut Plan, inputs: Inputs<'_>) {
 
 impl Hold {
     fn on_sync(guard: Guard, message: String, hint: &str) -> Self {
-        Self { guard, unit: None, message, hint: hint.to_owned(), token: None, fleet_token: None, steps: Vec::new() }
+        let hint = hint.to_owned();
+        Self { guard, unit: None, units: Vec::new(), message, hint, token: None, fleet_token: None, steps: Vec::new() }
     }
 
     /// A unit waits, and approval of these steps lifts it.
     pub(super) fn on_unit(guard: Guard, unit: &ObjectId, message: String, hint: &str, steps: Vec<HeldStep>) -> Self {
         Self { unit: Some(unit.clone()), steps, ..Self::on_sync(guard, message, hint) }
+    }
+
+    /// Names what waits, as the beginning of a sentence: `Gateway infra/edge is `, `12 units are `; empty if all does.
+    pub fn subject(&self) -> String {
+        match (&self.unit, self.units.len()) {
+            (Some(unit), _) => format!("{unit} is "),
+            (None, 0) => String::new(),
+            (None, number) => format!("{} are ", count(number, "unit")),
+        }
+    }
+
+    fn with_tokens(mut self, observed: &Observed, policies: &Policies) -> Self {
+        if !self.steps.is_empty() {
+            self.token = Some(token::token(&self, observed, policies));
+            self.fleet_token = Some(token::fleet_token(&self, policies));
+        }
+        self
+    }
+
+    /// Tells whether some units wait, and others do not.
+    pub fn is_of_units(&self) -> bool {
+        self.unit.is_some() || !self.units.is_empty()
     }
 
     fn with_prunes(self, plan: &Plan, inputs: Inputs<'_>) -> Self {
@@ -148,11 +189,8 @@ impl Plan {
         self.add(hold, observed, policies)
     }
 
-    fn add(&mut self, mut hold: Hold, observed: &Observed, policies: &Policies) -> bool {
-        if !hold.steps.is_empty() {
-            hold.token = Some(token::token(&hold, observed, policies));
-            hold.fleet_token = Some(token::fleet_token(&hold, policies));
-        }
+    fn add(&mut self, hold: Hold, observed: &Observed, policies: &Policies) -> bool {
+        let hold = hold.with_tokens(observed, policies);
         let is_approved = hold.token.as_ref().is_some_and(|token| policies.approved.contains(token));
         if is_approved { &mut self.lifted } else { &mut self.holds }.push(hold);
         !is_approved
@@ -160,13 +198,12 @@ impl Plan {
 
     /// Tells whether a person has approved that all of a unit goes, for whatever reason that was held.
     pub(super) fn is_approved(&self, unit: &ObjectId) -> bool {
-        let is_change = |guard| matches!(guard, Guard::Adopt | Guard::AdoptRestart | Guard::OverlayLost);
-        self.lifted.iter().any(|hold| hold.unit.as_ref() == Some(unit) && !is_change(hold.guard))
+        self.lifted.iter().any(|hold| hold.unit.as_ref() == Some(unit) && !hold.guard.holds_changes())
     }
 
     /// Tells whether a guard stops everything.
     pub fn is_stopped(&self) -> bool {
-        self.holds.iter().any(|hold| hold.unit.is_none() && !hold.guard.holds_only_deletions())
+        self.holds.iter().any(|hold| !hold.is_of_units() && !hold.guard.holds_only_deletions())
     }
 }
 

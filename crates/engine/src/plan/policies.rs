@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use super::claims::Claims;
 use super::conflicts::Conflicts;
+use super::guard::rollout::Waiting;
 use super::refusal::Reason;
 use super::saved::SavedStep;
 use crate::inventory::Applied;
@@ -139,6 +140,8 @@ pub struct Policies {
     pub recreate: BTreeSet<KindName>,
     /// The tokens of the holds that a person has approved.
     pub approved: BTreeSet<String>,
+    /// Everything that waits for other clusters.
+    pub waiting: Waiting,
     /// The steps of a plan that was made before, if nothing else is to be done.
     pub pinned: Option<Vec<SavedStep>>,
     /// Whether an empty source may empty a cluster.
@@ -181,6 +184,7 @@ impl Policies {
             max_delete: MaxDelete::default(),
             confirm: Confirm::default(),
             recreate: BTreeSet::new(),
+            waiting: Waiting::default(),
             approved: BTreeSet::new(),
             pinned: None,
             allow_empty: false,

@@ -54,9 +54,11 @@ pub fn saved(plan: &Plan, observed: &Observed, masker: &Masker) -> Vec<SavedStep
         ..held(&step.unit, &HeldStep::of(step, observed, masker), observed)
     };
     let mut steps: Vec<SavedStep> = plan.steps.iter().filter(|step| is_kept(&step.action)).map(of).collect();
-    for hold in &plan.holds {
-        let Some(unit) = &hold.unit else { continue };
-        steps.extend(hold.steps.iter().map(|step| held(unit, step, observed)));
+    let waits = plan.refusals.iter().filter(|refusal| matches!(refusal.reason, Reason::Held(_) | Reason::UnitHeld));
+    let units: BTreeMap<&ObjectId, &ObjectId> = waits.map(|refusal| (&refusal.id, &refusal.unit)).collect();
+    for hold in plan.holds.iter().filter(|hold| hold.is_of_units()) {
+        let unit = |step: &HeldStep| hold.unit.as_ref().or_else(|| units.get(&step.id).copied());
+        steps.extend(hold.steps.iter().filter_map(|step| Some(held(unit(step)?, step, observed))));
     }
     steps
 }

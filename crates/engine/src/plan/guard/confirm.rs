@@ -46,8 +46,8 @@ pub(in crate::plan) fn hold_back(plan: &mut Plan, inputs: Inputs<'_>) {
 }
 
 /// Takes the deletion of what the held units may need out of the plan: it is deleted after them.
-pub(in crate::plan) fn keep_what_may_be_needed(plan: &mut Plan, kinds: &kinds::Table) {
-    let held = plan.holds.iter().filter_map(|hold| hold.unit.as_ref());
+pub(in crate::plan) fn keep_what_may_be_needed(plan: &mut Plan, Policies { kinds, waiting, .. }: &Policies) {
+    let held = plan.holds.iter().filter_map(|hold| hold.unit.as_ref()).chain(waiting.units());
     let Some(last) = held.max_by_key(|unit| kinds.wave(unit)).cloned() else { return };
     let wave = kinds.wave(&last);
     plan.withhold(|step| kinds.wave(&step.unit) < wave, &Reason::StillNeeded(last.to_string()));

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use super::{Guard, Hold, adopt};
+use super::{Guard, Hold, adopt, rollout};
 use crate::object::ObjectId;
 use crate::plan::withdrawal::{Evidence, in_words};
 use crate::plan::{Inputs, Plan, Step};
@@ -17,7 +17,9 @@ impl Plan {
         evidence: &Evidence<'_>,
         inputs: Inputs<'_>,
     ) -> Option<(Guard, BTreeSet<ObjectId>)> {
-        adopt::waiting(self, unit, steps, inputs).or_else(|| unfed(self, unit, steps, evidence, inputs))
+        adopt::waiting(self, unit, steps, inputs)
+            .or_else(|| unfed(self, unit, steps, evidence, inputs))
+            .or_else(|| rollout::waiting(&unit.id, steps, inputs.policies))
     }
 }
 

@@ -1,33 +1,112 @@
-//! Rollouts: a change that goes to another cluster first waits here until that is healthy, or a person agrees.
+//! Rollouts: units whose change goes to other clusters first wait here until it is healthy there, or a person agrees.
+//!
+//! Whose turn it is depends on what is replaced here, so that a plan is made twice: [`Plan::waiting`] says of the first
+//! what waits, and with that among the policies the second leaves those units as they are, and nothing else.
+
+use std::collections::{BTreeMap, BTreeSet};
 
 use super::token::{self, HeldStep};
 use super::{Guard, Hold};
+use crate::object::ObjectId;
 use crate::plan::policies::Policies;
-use crate::plan::{Observed, Plan};
+use crate::plan::{Observed, Plan, Step};
+
+/// The reason why a unit waits for other clusters.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Wait {
+    /// The guard: one of those of rollouts.
+    pub guard: Guard,
+    /// The finding.
+    pub message: String,
+    /// Advice on how to go on.
+    pub hint: String,
+}
+
+/// Everything that waits for other clusters.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Waiting {
+    /// The units, by the guard that holds them.
+    units: BTreeMap<ObjectId, Guard>,
+    /// One hold for each reason.
+    holds: Vec<Hold>,
+    /// Those that a person has lifted.
+    lifted: Vec<Hold>,
+}
+
+impl Waiting {
+    /// Tells whether anything waits, or would if nobody had lifted it.
+    pub fn is_empty(&self) -> bool {
+        self.units.is_empty() && self.lifted.is_empty()
+    }
+
+    /// Returns the units that wait.
+    pub fn units(&self) -> impl Iterator<Item = &ObjectId> {
+        self.units.keys()
+    }
+}
 
 impl Plan {
-    /// Has all of the plan wait for another cluster, which is not healthy yet, or is not healthy (`is_halted`) with what
-    /// it got. Tells whether it does: a person may have approved it as it is.
-    pub fn waits_for_rollout(
-        &mut self,
-        is_halted: bool,
-        (message, hint): (String, &str),
+    /// Returns what waits of this plan, for these reasons.
+    pub fn waiting_for_others(
+        &self,
+        waits: &BTreeMap<ObjectId, Wait>,
         observed: &Observed,
         policies: &Policies,
-    ) -> bool {
-        let guard = if is_halted { Guard::RolloutHalted } else { Guard::Rollout };
-        let steps = self.changes().map(|step| HeldStep::of(step, observed, &policies.conflicts.masker)).collect();
-        let hold = Hold { steps, ..Hold::on_sync(guard, message, hint) };
-        // One approval is for both: what is approved while the other cluster is waited for counts when it has failed.
-        let approved = [Guard::Rollout, Guard::RolloutHalted].map(|guard| {
-            let hold = Hold { guard, ..hold.clone() };
-            (token::token(&hold, observed, policies), hold)
-        });
-        if let Some((token, hold)) = approved.into_iter().find(|(token, _)| policies.approved.contains(token)) {
-            let fleet_token = Some(token::fleet_token(&hold, policies));
-            self.lifted.push(Hold { token: Some(token), fleet_token, ..hold });
-            return false;
+    ) -> Waiting {
+        let mut reasons: BTreeMap<&Wait, Vec<&ObjectId>> = BTreeMap::new();
+        for (unit, wait) in waits {
+            reasons.entry(wait).or_default().push(unit);
         }
-        self.add(hold, observed, policies)
+        let mut waiting = Waiting::default();
+        for (wait, units) in reasons {
+            let is_meant = |step: &&Step| units.contains(&&step.unit);
+            let steps = self.changes().filter(is_meant);
+            let steps = steps.map(|step| HeldStep::of(step, observed, &policies.conflicts.masker)).collect();
+            let hold = Hold { steps, ..wait.hold(&units) };
+            if let Some(lifted) = lifted(&hold, observed, policies) {
+                waiting.lifted.push(lifted);
+            } else {
+                waiting.units.extend(units.into_iter().map(|unit| (unit.clone(), hold.guard)));
+                waiting.holds.push(hold.with_tokens(observed, policies));
+            }
+        }
+        waiting
     }
+
+    /// Says what waits.
+    pub(in crate::plan) fn add_waiting(&mut self, waiting: &Waiting) {
+        self.holds.extend(waiting.holds.iter().cloned());
+        self.lifted.extend(waiting.lifted.iter().cloned());
+    }
+}
+
+impl Wait {
+    fn hold(&self, units: &[&ObjectId]) -> Hold {
+        let hold = Hold::on_sync(self.guard, self.message.clone(), &self.hint);
+        match units {
+            [unit] => Hold { unit: Some((*unit).clone()), ..hold },
+            units => Hold { units: units.iter().map(|unit| (*unit).clone()).collect(), ..hold },
+        }
+    }
+}
+
+/// Returns a hold that a person has lifted. Whoever lets a change go on while other clusters are waited for does so also
+/// when they have failed, and when the wave needs a person; whoever agrees to a wave agrees to that alone.
+fn lifted(hold: &Hold, observed: &Observed, policies: &Policies) -> Option<Hold> {
+    let is_of_wave = hold.guard == Guard::RolloutApproval;
+    let guards = [Guard::Rollout, Guard::RolloutHalted].into_iter().chain(is_of_wave.then_some(hold.guard));
+    let is_approved = |hold: &Hold| policies.approved.contains(&token::token(hold, observed, policies));
+    let mut holds = guards.map(|guard| Hold { guard, ..hold.clone() });
+    holds.find(is_approved).map(|hold| hold.with_tokens(observed, policies))
+}
+
+/// Returns the steps of a unit that wait for other clusters, with the guard.
+pub(in crate::plan) fn waiting(
+    unit: &ObjectId,
+    steps: &[&Step],
+    policies: &Policies,
+) -> Option<(Guard, BTreeSet<ObjectId>)> {
+    let guard = *policies.waiting.units.get(unit)?;
+    let changes = steps.iter().filter(|step| step.action.changes());
+    Some((guard, changes.map(|step| step.id.clone()).collect()))
 }

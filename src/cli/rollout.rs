@@ -1,0 +1,134 @@
+//! `gatewright rollout`.
+
+use std::collections::BTreeMap;
+
+use gatewright_engine::object::ObjectId;
+use gatewright_engine::text::{count, listed};
+use jiff::Timestamp;
+
+use super::{Context, Failure, check_names, print};
+use crate::basics::sanitize;
+use crate::config::Config;
+use crate::reconcile::rollout::record::{self, Ledger, Member, Pause, Record, Stage};
+use crate::state::State;
+
+/// The most units or clusters that are named.
+const MOST: usize = 8;
+
+/// See how far changes are that go to clusters one after the other, or have them wait.
+///
+/// A change that replaces pods goes to one cluster of a sync first, or to clusters in waves, and on once it is healthy
+/// there. `approve` lets it go on as it is, and `sync --skip-waves` goes everywhere at once.
+///
+/// Exit codes: 0 done, 1 the state cannot be read or written, 64 usage or configuration.
+#[derive(Debug, clap::Subcommand)]
+pub(super) enum Args {
+    /// Say which changes are under way, where they are healthy, and who waits for them.
+    Status {
+        /// The sync; all of them if absent.
+        #[arg(value_name = "SYNC")]
+        sync: Option<String>,
+    },
+    /// Have changes that replace pods go nowhere any more, until they are resumed. Rounds go on, and so does all else.
+    Pause {
+        /// The sync.
+        #[arg(value_name = "SYNC")]
+        sync: String,
+        /// The reason.
+        #[arg(long, value_name = "TEXT", default_value = "no reason given")]
+        reason: String,
+    },
+    /// Let them go on, with the next round.
+    Resume {
+        /// The sync.
+        #[arg(value_name = "SYNC")]
+        sync: String,
+    },
+}
+
+/// Runs the command.
+pub(super) fn run(context: &Context, args: &Args) -> Result<u8, Failure> {
+    let config = context.load()?;
+    let state = State::open(&config.state_dir);
+    match args {
+        Args::Status { sync } => status(&config, &state, sync.as_deref())?,
+        Args::Pause { sync, reason } => {
+            check_names("sync", [sync], &config.settings.syncs)?;
+            let by = context.environment.user.clone();
+            let pause = Pause { reason: reason.clone(), by, since: context.clock.now() };
+            record::update(&state, sync, |ledger| ledger.paused = Some(pause.clone()))?;
+            print(&format!("rollouts of sync {sync} are {}\n", sanitize::line(&pause.words())));
+        }
+        Args::Resume { sync } => {
+            check_names("sync", [sync], &config.settings.syncs)?;
+            let was = record::update(&state, sync, |ledger| ledger.paused.take())?;
+            let was = was.map_or_else(|| "they were not paused".to_owned(), |was| format!("they were {}", was.words()));
+            print(&format!("rollouts of sync {sync} go on; {}\n", sanitize::line(&was)));
+        }
+    }
+    Ok(0)
+}
+
+fn status(config: &Config, state: &State, sync: Option<&str>) -> Result<(), Failure> {
+    check_names("sync", sync, &config.settings.syncs)?;
+    for name in config.settings.syncs.keys().filter(|name| sync.is_none_or(|sync| sync == name.as_str())) {
+        let ledger = record::read(state, name)?;
+        print(&lines(name, &ledger).iter().map(|line| sanitize::line(line) + "\n").collect::<String>());
+    }
+    Ok(())
+}
+
+/// How a rollout is, on the clusters that have the change and on those that wait.
+type Progress<'a> = (&'a str, Timestamp, BTreeMap<&'a String, &'a Stage>, Vec<&'a String>);
+
+fn progress(record: &Record) -> Progress<'_> {
+    let members = record.members.iter().map(|(name, Member { stage, .. })| (name, stage)).collect();
+    (&record.revision, record.since, members, record.wants.keys().collect())
+}
+
+/// Says how far the rollouts of a sync are: units of which the same is true once.
+fn lines(sync: &str, ledger: &Ledger) -> Vec<String> {
+    let mut groups: Vec<(Progress<'_>, Vec<&ObjectId>)> = Vec::new();
+    for record in ledger.units.iter().filter(|record| record.is_open()) {
+        let progress = progress(record);
+        match groups.iter_mut().find(|(known, _)| *known == progress) {
+            Some((_, units)) => units.push(&record.unit),
+            None => groups.push((progress, vec![&record.unit])),
+        }
+    }
+    let paused = ledger.paused.as_ref().map(|pause| format!(", {}", pause.words())).unwrap_or_default();
+    let open = if groups.is_empty() { "nothing is under way".to_owned() } else { count(groups.len(), "rollout") };
+    let mut lines = vec![format!("sync {sync}: {open}{paused}")];
+    for ((revision, since, members, waiting), units) in groups {
+        let units = if let [unit] = units[..] { unit.to_string() } else { named("unit", &units) };
+        lines.push(format!("  {revision} since {}: {units}", since.strftime("%F %T UTC")));
+        let of = |is_meant: fn(&Stage) -> bool| -> Vec<&&String> {
+            members.iter().filter(|(_, stage)| is_meant(stage)).map(|(name, _)| name).collect()
+        };
+        for (what, names) in [
+            ("healthy on", of(|stage| *stage == Stage::Healthy)),
+            ("on its way to", of(|stage| *stage == Stage::Going)),
+        ] {
+            lines.extend(
+                Some(names).filter(|names| !names.is_empty()).map(|it| format!("    {what} {}", named("cluster", &it))),
+            );
+        }
+        for (name, stage) in &members {
+            if let Stage::Halted(why) = stage {
+                lines.push(format!("    not healthy on cluster {name}: {why}"));
+            }
+        }
+        if !waiting.is_empty() {
+            lines.push(format!("    waited for by {}", named("cluster", &waiting)));
+        }
+    }
+    lines
+}
+
+/// Counts and names: `3 clusters (a, b, c)`; one by its name.
+fn named(thing: &str, names: &[impl std::fmt::Display]) -> String {
+    match names {
+        [name] => format!("{thing} {name}"),
+        names => format!("{} ({})", count(names.len(), thing), listed(names, MOST)),
+    }
+}

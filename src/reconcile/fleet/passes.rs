@@ -1,0 +1,39 @@
+//! A round that goes over a cluster several times, because something on it has to wait for other clusters.
+
+use std::collections::BTreeSet;
+
+use crate::report::action::StepAction;
+use crate::report::outcome::Outcome;
+use crate::report::{ClusterReport, StepReport, UnitState};
+
+/// Puts what was done before into the report of the last pass.
+pub(super) fn joined(earlier: Option<ClusterReport>, mut later: ClusterReport) -> ClusterReport {
+    let Some(earlier) = earlier else { return later };
+    let mut before = Vec::new();
+    for step in earlier.steps.into_iter().filter(is_done) {
+        match later.steps.iter_mut().find(|it| it.id == step.id) {
+            Some(it) if it.action == StepAction::Unchanged => *it = step,
+            // It was changed again since.
+            Some(_) => {}
+            None => before.push(step),
+        }
+    }
+    before.append(&mut later.steps);
+    later.steps = before;
+    let is_changed = |state| matches!(state, UnitState::Changed | UnitState::Pruned);
+    let changed = earlier.units.into_iter().filter(|unit| is_changed(unit.state));
+    for unit in changed {
+        match later.units.iter_mut().find(|it| it.unit == unit.unit) {
+            Some(it) if it.state == UnitState::Current => it.state = unit.state,
+            Some(_) => {}
+            None => later.units.push(unit),
+        }
+    }
+    let known: BTreeSet<Option<String>> = later.lifted.iter().map(|hold| hold.token.clone()).collect();
+    later.lifted.extend(earlier.lifted.into_iter().filter(|hold| !known.contains(&hold.token)));
+    later
+}
+
+fn is_done(step: &StepReport) -> bool {
+    step.is_change() && step.outcome == Some(Outcome::Done)
+}

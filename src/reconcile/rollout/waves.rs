@@ -1,0 +1,274 @@
+//! Waves: the order in which the clusters of a sync get a change, and the decision whose turn it is.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use gatewright_engine::object::ObjectId;
+use gatewright_engine::plan::guard::Guard;
+use gatewright_engine::plan::guard::rollout::Wait;
+use gatewright_engine::text::count;
+use jiff::Timestamp;
+
+use super::Part;
+use super::record::{Member, Record, Stage};
+use crate::basics::duration::Period;
+use crate::config::rollout::{RolloutSettings, WaveSettings};
+use crate::config::settings::ClusterSettings;
+
+/// Clusters that get a change together.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Wave {
+    /// The clusters, in their order.
+    pub clusters: Vec<String>,
+    /// Only the first of them that has the change is the wave.
+    pub is_canary: bool,
+    /// The most that are on their way to it at once.
+    pub at_once: usize,
+    /// The most that may be unhealthy with it.
+    pub tolerated: usize,
+    /// For how long each is healthy before the next wave.
+    pub soak: Duration,
+    /// A person agrees first.
+    pub needs_approval: bool,
+}
+
+/// The answer to the question whose turn it is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Verdict {
+    /// Its own, before all others.
+    First,
+    /// Its own.
+    Go,
+    /// That of another cluster, if it is that of one: which, and why.
+    Wait(Option<String>, Wait),
+}
+
+/// A cluster that asks for its turn with the change of a unit.
+pub(super) struct Question<'a> {
+    /// The waves of the sync.
+    pub waves: &'a [Wave],
+    /// The rollout of the change.
+    pub record: &'a Record,
+    /// What this process knows of the clusters that it looks after; where nothing is changed it is not asked for.
+    pub parts: Option<&'a BTreeMap<String, Option<Part>>>,
+    /// The cluster.
+    pub cluster: &'a str,
+    /// Everything that is to be rolled out with it.
+    pub target: &'a str,
+    /// Now.
+    pub now: Timestamp,
+}
+
+/// What is known of a cluster that does not have the change.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Outlook {
+    /// It will not get it.
+    Passed,
+    /// Nothing can be done there.
+    Absent,
+    /// It may get it yet.
+    Open,
+}
+
+/// Returns the waves of a sync on the clusters that it selects. Without settings one of those that have health is the
+/// first, and all others follow.
+pub(super) fn of(
+    settings: &RolloutSettings,
+    selected: &BTreeMap<&str, &ClusterSettings>,
+    has_health: impl Fn(&str) -> bool,
+) -> Vec<Wave> {
+    if !settings.waves.is_empty() {
+        return settings.waves_of(selected).into_iter().map(Wave::set).collect();
+    }
+    let first = settings.first.as_ref();
+    let is_preferred = |name: &&str| first.is_some_and(|first| first.selects(name, &selected[name].labels));
+    let with_health = selected.keys().copied().filter(|name| has_health(name));
+    let (preferred, others): (Vec<&str>, Vec<&str>) = with_health.partition(is_preferred);
+    let names = |names: &mut dyn Iterator<Item = &str>| names.map(str::to_owned).collect();
+    let candidates = names(&mut preferred.into_iter().chain(others));
+    vec![Wave::canary(candidates), Wave::rest(names(&mut selected.keys().copied()))]
+}
+
+impl Wave {
+    /// One of these clusters.
+    pub(super) fn canary(clusters: Vec<String>) -> Self {
+        Self { is_canary: true, ..Self::of(clusters) }
+    }
+
+    /// All of these at once, however they are: one that is not healthy does not keep the others.
+    pub(super) fn rest(clusters: Vec<String>) -> Self {
+        Self { tolerated: usize::MAX, ..Self::of(clusters) }
+    }
+
+    fn set((settings, clusters): (Option<&WaveSettings>, Vec<String>)) -> Self {
+        let number = clusters.len();
+        let wave = Self::of(clusters);
+        let Some(settings) = settings else { return wave };
+        Self {
+            at_once: settings.max_concurrent.map_or(wave.at_once, |portion| portion.at_least_one(number)),
+            tolerated: settings.max_unavailable.at_most(number),
+            soak: settings.soak.0,
+            needs_approval: settings.approval,
+            ..wave
+        }
+    }
+
+    /// All of these clusters at once.
+    pub(super) fn of(clusters: Vec<String>) -> Self {
+        let (at_once, soak) = (usize::MAX, Duration::ZERO);
+        Self { clusters, is_canary: false, at_once, tolerated: 0, soak, needs_approval: false }
+    }
+
+    fn has(&self, cluster: &str) -> bool {
+        self.clusters.iter().any(|name| name == cluster)
+    }
+}
+
+impl Question<'_> {
+    /// Says whose turn it is.
+    pub(super) fn verdict(&self) -> Verdict {
+        if self.record.members.contains_key(self.cluster) {
+            return Verdict::Go;
+        }
+        for (index, wave) in self.waves.iter().enumerate() {
+            let blocked = match wave {
+                wave if wave.is_canary => self.canary(wave),
+                wave if wave.has(self.cluster) => return self.within(wave, index).unwrap_or(Verdict::Go),
+                wave => self.before(wave, index),
+            };
+            if let Some(blocked) = blocked {
+                return blocked;
+            }
+        }
+        Verdict::Go
+    }
+
+    /// The first of a wave that has the change is all of it; `None`: it is healthy, or nobody has the change.
+    fn canary(&self, wave: &Wave) -> Option<Verdict> {
+        let first = self.record.first.as_ref().and_then(|first| self.record.members.get_key_value(first));
+        if let Some((name, member)) = first {
+            let blocked = self.blocks(wave, name, member);
+            if blocked.is_some() || member.stage == Stage::Healthy {
+                return blocked;
+            }
+        }
+        let mut candidates = wave.clusters.iter();
+        let first = candidates.find(|name| *name == self.cluster || self.outlook(name) == Outlook::Open)?;
+        Some(if *first == self.cluster { Verdict::First } else { not_there_yet(first) })
+    }
+
+    /// The wave of the cluster itself.
+    fn within(&self, wave: &Wave, index: usize) -> Option<Verdict> {
+        if let Some(halted) = self.halted(wave) {
+            return Some(halted);
+        }
+        let going: Vec<&String> =
+            self.members(wave).filter(|(name, member)| self.is_going(name, member)).map(|(name, _)| name).collect();
+        if let (Some(first), true) = (going.first(), going.len() >= wave.at_once) {
+            let message = format!(
+                "wave {} goes to {} at once, and cluster {first} is one of them",
+                index + 1,
+                count(wave.at_once, "cluster")
+            );
+            return Some(wait(Some(first), message, "it follows by itself"));
+        }
+        wave.needs_approval.then(|| {
+            let message = format!("{} goes to wave {} when a person has agreed", self.record.revision, index + 1);
+            let hint = "look at how it is in the waves before, then approve it".to_owned();
+            Verdict::Wait(None, Wait { guard: Guard::RolloutApproval, message, hint })
+        })
+    }
+
+    /// A wave before that of the cluster; `None`: it is through.
+    fn before(&self, wave: &Wave, index: usize) -> Option<Verdict> {
+        if let Some(halted) = self.halted(wave) {
+            return Some(halted);
+        }
+        let is_tolerated = |member: &Member| matches!(member.stage, Stage::Halted(_));
+        let mut open = self.members(wave).filter(|(_, member)| !is_tolerated(member));
+        if let Some(verdict) = open.find_map(|(name, member)| self.blocks(wave, name, member)) {
+            return Some(verdict);
+        }
+        let mut others = wave.clusters.iter().filter(|name| !self.record.members.contains_key(*name));
+        if let Some(open) = others.find(|name| self.outlook(name) == Outlook::Open) {
+            return Some(not_there_yet(open));
+        }
+        let is_lost = |name: &String| self.outlook(name) == Outlook::Absent;
+        (!wave.clusters.is_empty() && wave.clusters.iter().all(is_lost)).then(|| {
+            let message = format!("nothing could be done on the clusters of wave {}", index + 1);
+            wait(None, message, "it follows once it is healthy on one of them; or approve it as it is")
+        })
+    }
+
+    fn members<'b>(&'b self, wave: &'b Wave) -> impl Iterator<Item = (&'b String, &'b Member)> {
+        self.record.members.iter().filter(|(name, _)| wave.has(name))
+    }
+
+    fn halted(&self, wave: &Wave) -> Option<Verdict> {
+        let mut halted = self.members(wave).filter(|(_, member)| matches!(member.stage, Stage::Halted(_)));
+        let (name, member) = halted.next()?;
+        if 1 + halted.count() > wave.tolerated { self.blocks(wave, name, member) } else { None }
+    }
+
+    /// Something was on its way there when the cluster was lost: nobody waits for what may never be seen.
+    fn is_going(&self, name: &str, member: &Member) -> bool {
+        member.stage == Stage::Going && self.part(name) != Some(&Part::Absent)
+    }
+
+    fn part(&self, name: &str) -> Option<&Part> {
+        self.parts?.get(name)?.as_ref()
+    }
+
+    /// Returns why others have to wait for a cluster that has the change.
+    fn blocks(&self, wave: &Wave, name: &String, member: &Member) -> Option<Verdict> {
+        let revision = &self.record.revision;
+        match &member.stage {
+            Stage::Halted(why) => {
+                let message = format!("{revision} went to cluster {name} first, and is not healthy there: {why}");
+                let hint = format!(
+                    "correct the source: the correction goes to {name} first, too; or approve it for the others as it is"
+                );
+                Some(Verdict::Wait(Some(name.clone()), Wait { guard: Guard::RolloutHalted, message, hint }))
+            }
+            Stage::Going if self.is_going(name, member) => {
+                let message =
+                    format!("{revision} goes to cluster {name} first, and is not known to be healthy there yet");
+                let hint = format!("it follows by itself once {name} is healthy; or approve it as it is");
+                Some(wait(Some(name), message, &hint))
+            }
+            Stage::Healthy => {
+                let end = member.since.checked_add(wave.soak).ok().filter(|end| *end > self.now)?;
+                let soak = Period(wave.soak);
+                let message =
+                    format!("{revision} is healthy on cluster {name}, and stays there for {soak} first, until {end}");
+                Some(wait(Some(name), message, "it follows by itself after that; or approve it now"))
+            }
+            Stage::Going => None,
+        }
+    }
+
+    fn outlook(&self, name: &str) -> Outlook {
+        // Of what this process does not look after it does not know when it would be its turn.
+        let Some(part) = self.parts.and_then(|parts| parts.get(name)) else { return Outlook::Passed };
+        match part {
+            Some(Part::Absent) => Outlook::Absent,
+            Some(Part::Looked { target, rolls, .. }) if *target == self.target && !rolls.contains_key(self.unit()) => {
+                Outlook::Passed
+            }
+            Some(Part::Looked { .. } | Part::Running) | None => Outlook::Open,
+        }
+    }
+
+    fn unit(&self) -> &ObjectId {
+        &self.record.unit
+    }
+}
+
+fn not_there_yet(name: &String) -> Verdict {
+    let message = format!("what replaces pods goes to cluster {name} first, and was not there yet");
+    wait(Some(name), message, "it follows by itself once it is healthy there")
+}
+
+fn wait(on: Option<&String>, message: String, hint: &str) -> Verdict {
+    Verdict::Wait(on.cloned(), Wait { guard: Guard::Rollout, message, hint: hint.to_owned() })
+}
