@@ -106,7 +106,7 @@ fn settings(session: &Session<'_>, args: &Args) -> Result<SyncSettings, Failure>
     settings.moved.clear();
     settings.prune.enabled = true;
     settings.prune.allow_empty = true;
-    settings.prune.max_delete = MaxDelete { units: usize::MAX, percent: 100 };
+    settings.prune.max_delete = MaxDelete { units: usize::MAX, percent: 100, fleet: usize::MAX };
     Ok(settings)
 }
 

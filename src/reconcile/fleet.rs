@@ -163,7 +163,8 @@ async fn in_turn(cluster: &dyn Cluster, settings: &RoundSettings, history: Optio
     let mut earlier: Option<ClusterReport> = None;
     loop {
         let mut conclusion = conclude(cluster, settings, history.as_ref()).await;
-        let waits = conclusion.report.waiting_for_rollout().next().is_some();
+        let report = &conclusion.report;
+        let waits = report.waiting_for_rollout().next().is_some() || report.waits_to_delete();
         conclusion.report = passes::joined(earlier.take(), conclusion.report);
         let Some(turn) = settings.turn.as_ref().filter(|_| waits) else { return conclusion };
         turn.rests(&conclusion.report);

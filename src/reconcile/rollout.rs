@@ -18,6 +18,7 @@ use std::time::Duration;
 use gatewright_engine::object::ObjectId;
 use gatewright_engine::plan::guard::Guard;
 use gatewright_engine::plan::guard::rollout::Wait;
+use gatewright_engine::text::count;
 use jiff::Timestamp;
 use tokio::sync::Notify;
 
@@ -27,6 +28,7 @@ use crate::config::settings::{self, ClusterSettings, SyncSettings};
 use crate::reconcile::model::Clusters;
 use crate::state::{State, StateError};
 use record::{LEDGERS, Ledger, Record};
+pub(crate) use turn::Answer;
 pub use turn::Turn;
 use waves::{Question, Verdict, Wave};
 
@@ -42,6 +44,10 @@ pub struct Rollout {
     /// What is known of the clusters that this process looks after; `None`: there was no round yet.
     parts: Mutex<BTreeMap<String, Option<Part>>>,
     changed: Notify,
+    /// The most units that may be deleted on all clusters together.
+    max_deleted: usize,
+    /// What deletions have waited for, and since when.
+    deliberated: Mutex<Option<(String, Timestamp)>>,
     /// Held by whoever notes something.
     noting: Mutex<()>,
     /// The means to have rounds begun again by the daemon, by cluster.
@@ -60,6 +66,8 @@ enum Part {
         /// The units whose pods are to be replaced, now or when their turn comes; and whether it was told that it does
         /// not come by itself.
         rolls: BTreeMap<ObjectId, bool>,
+        /// The number of units of which something is to be deleted.
+        deletes: usize,
         /// What its round does.
         doing: Doing,
     },
@@ -77,6 +85,9 @@ enum Doing {
     Over,
 }
 
+/// The time that deletions wait for clusters of which nothing is known.
+const DELIBERATION: Duration = Duration::from_mins(2);
+
 impl Rollout {
     /// Prepares the rollouts of a sync on the clusters that it selects, of which some have `rounds`. `None` if there is
     /// nobody to wait for.
@@ -87,16 +98,25 @@ impl Rollout {
         is_waiting: bool,
         state: &State,
     ) -> Option<Arc<Self>> {
-        if sync.rollout.strategy == Strategy::All || sync.mode == settings::Mode::Report {
+        if sync.mode == settings::Mode::Report {
             return None;
         }
         let has_health = |name: &str| rounds.get(name).is_some_and(|cluster| cluster.has_health());
-        let waves = waves::of(&sync.rollout, selected, has_health);
-        Self::new((name, state), selected.keys().map(|name| (*name).to_owned()), (waves, rounds.keys()), is_waiting)
+        let waves = match sync.rollout.strategy {
+            Strategy::Canary => waves::of(&sync.rollout, selected, has_health),
+            Strategy::All => Vec::new(),
+        };
+        let max_deleted = sync.prune.max_delete.fleet;
+        Self::new(
+            (name, state, max_deleted),
+            selected.keys().map(|name| (*name).to_owned()),
+            (waves, rounds.keys()),
+            is_waiting,
+        )
     }
 
     fn new<'a>(
-        (sync, state): (&str, &State),
+        (sync, state, max_deleted): (&str, &State, usize),
         all: impl Iterator<Item = String>,
         (waves, rounds): (Vec<Wave>, impl Iterator<Item = &'a String>),
         is_waiting: bool,
@@ -114,6 +134,8 @@ impl Rollout {
             state: state.clone(),
             parts: Mutex::new(parts),
             changed: Notify::new(),
+            max_deleted,
+            deliberated: Mutex::default(),
             noting: Mutex::default(),
             nudges: Mutex::default(),
         }))
@@ -194,6 +216,56 @@ impl Rollout {
         }
     }
 
+    /// Says why nothing may be deleted on a cluster, if so: it is too much on all clusters together, or that is not known
+    /// yet.
+    fn deletion(
+        &self,
+        parts: &BTreeMap<String, Option<Part>>,
+        (cluster, target, number): (&str, &str, usize),
+        now: Timestamp,
+    ) -> Option<Wait> {
+        if number == 0 {
+            return None;
+        }
+        let others = || parts.iter().filter(|(name, _)| *name != cluster).map(|(name, part)| (name, part.as_ref()));
+        let of = |(_, part): (_, Option<&Part>)| match part {
+            Some(Part::Looked { target: its, deletes, .. }) if its == target && *deletes > 0 => Some(*deletes),
+            _ => None,
+        };
+        let (all, clusters) = others().filter_map(of).fold((number, 1), |(all, clusters), it| (all + it, clusters + 1));
+        let is_known = |part: Option<&Part>| match part {
+            Some(Part::Looked { target: its, .. }) => its == target,
+            Some(Part::Absent) => true,
+            Some(Part::Running) | None => false,
+        };
+        let unknown = others().find(|(_, part)| !is_known(*part));
+        if all > self.max_deleted && clusters > 1 {
+            let (units, max) = (count(all, "unit"), self.max_deleted);
+            let message = format!(
+                "objects of {units} would be deleted on {clusters} clusters, and {max} are allowed on all together"
+            );
+            let hint = "check the source; if they are to go, approve it, or raise prune.maxDelete.fleet for the sync"
+                .to_owned();
+            return Some(Wait { guard: Guard::MaxDeleteFleet, message, hint });
+        }
+        let (name, _) = unknown.filter(|_| self.deliberates(target, now))?;
+        let message =
+            format!("how much is deleted on all clusters together is not known yet: cluster {name} was not looked at");
+        let hint = "it is deleted by itself once that is known, unless it is too much".to_owned();
+        Some(Wait { guard: Guard::RolloutDeletion, message, hint })
+    }
+
+    /// Tells whether deletions for a target wait for clusters of which nothing is known, which is not for ever.
+    fn deliberates(&self, target: &str, now: Timestamp) -> bool {
+        let mut known = lock(&self.deliberated);
+        let (_, since) = match known.take() {
+            Some(known) if known.0 == target => known,
+            _ => (target.to_owned(), now),
+        };
+        *known = Some((target.to_owned(), since));
+        since.checked_add(DELIBERATION).is_ok_and(|end| now < end)
+    }
+
     /// Tells those that wait in this process, and has rounds begun again where something waits whose turn has come.
     fn news(&self, now: Timestamp) {
         self.changed.notify_waiters();
@@ -205,7 +277,7 @@ impl Rollout {
         let ledger = self.ledger("").unwrap_or_default();
         let parts = self.parts();
         for (cluster, part) in parts.iter() {
-            let Some(Part::Looked { target, rolls, doing: Doing::Over }) = part else { continue };
+            let Some(Part::Looked { target, rolls, deletes, doing: Doing::Over }) = part else { continue };
             let is_due = |(unit, is_halted): (&ObjectId, &bool)| match self.expected(
                 &ledger,
                 &parts,
@@ -215,7 +287,9 @@ impl Rollout {
                 Verdict::First | Verdict::Go => true,
                 Verdict::Wait(_, wait) => wait.guard != Guard::Rollout && !is_halted,
             };
-            if let (Some(nudge), true) = (nudges.get(cluster), rolls.iter().any(is_due)) {
+            let deletion = self.deletion(&parts, (cluster, target, *deletes), now);
+            let deletes = *deletes > 0 && deletion.is_none_or(|wait| wait.guard != Guard::RolloutDeletion);
+            if let (Some(nudge), true) = (nudges.get(cluster), deletes || rolls.iter().any(is_due)) {
                 nudge.notify_one();
             }
         }

@@ -38,6 +38,7 @@ use crate::reconcile::located::located;
 use crate::reconcile::metadata::MetadataView;
 use crate::reconcile::model::{Conclusion, Facts, RoundSettings, Unhealthy};
 use crate::reconcile::observe::observe;
+use crate::reconcile::rollout::Answer;
 use crate::report::outcome::Outcome;
 use crate::report::{ClusterReport, Mode, Saved};
 use cache_update::Basis;
@@ -87,8 +88,10 @@ fn take_turn(settings: &RoundSettings, facts: &mut Facts, plan: &mut Plan) {
         let held = HeldStep::of(step, &facts.observed, &facts.policies.conflicts.masker);
         digests.entry(step.unit.clone()).or_default().push_str(&held.wanted.unwrap_or_default());
     }
-    let waits = turn.ask(&digests);
-    let waiting = plan.waiting_for_others(&waits, &facts.observed, &facts.policies);
+    // Whoever carries out a plan has read what it deletes.
+    let deletes = if settings.pinned.is_some() { 0 } else { plan.deletes_unasked().len() };
+    let Answer { waits, deletions } = turn.ask(&digests, deletes);
+    let waiting = plan.waiting_for_others((&waits, deletions), &facts.observed, &facts.policies);
     if !waiting.is_empty() {
         facts.policies.waiting = waiting;
         // What was found out of fields that nobody has touched stays.

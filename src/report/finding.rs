@@ -115,7 +115,7 @@ fn of_cluster(cluster: &ClusterReport) -> Vec<Found> {
         all.push((Kind::Cluster, id, None, None, what, cluster.since));
     }
     // To wait for one's turn is no news; why it does not come is.
-    for hold in cluster.holds.iter().filter(|hold| hold.guard != Guard::Rollout) {
+    for hold in cluster.holds.iter().filter(|hold| !matches!(hold.guard, Guard::Rollout | Guard::RolloutDeletion)) {
         let what = format!("held by guard {}: {}", hold.guard, hold.message);
         all.push((Kind::Hold, hold.finding(), hold.unit.clone(), None, what, hold.since));
     }

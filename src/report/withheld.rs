@@ -58,6 +58,11 @@ impl ClusterReport {
         holds.flat_map(|hold| hold.unit.iter().chain(&hold.units).map(|unit| (unit, hold.guard)))
     }
 
+    /// Tells whether something would be deleted if other clusters did not count.
+    pub(crate) fn waits_to_delete(&self) -> bool {
+        self.holds.iter().any(|hold| matches!(hold.guard, Guard::MaxDeleteFleet | Guard::RolloutDeletion))
+    }
+
     /// Returns the refusals, without those of which a hold says that it is not their turn.
     pub(super) fn told_refusals(&self) -> impl Iterator<Item = &RefusalReport> {
         self.refusals.iter().filter(|refusal| !matches!(refusal.reason, Reason::Held(guard) if guard.is_of_rollout()))

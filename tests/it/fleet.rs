@@ -112,3 +112,45 @@ fn what_a_guard_holds_on_all_clusters_is_approved_at_once() {
     assert!(!has("c-01") && !has("c-40"));
     desk.run(&["approve"]).exits(0).says("nothing waits for approval");
 }
+
+/// A quarter is what each cluster allows.
+#[test]
+fn what_goes_from_all_clusters_together_waits_for_one_person() {
+    let desk = fleet();
+    let deployments = || {
+        let of = |number: usize| fs::read_dir(desk.path(&format!("out/c-{number:02}/infra"))).expect("it is there");
+        let is_deployment = |name: &str| name.starts_with("deployment-");
+        let names = |entry: Result<fs::DirEntry, _>| entry.expect("it can be read").file_name().into_string();
+        (1..=40)
+            .flat_map(of)
+            .filter(|entry| entry.as_ref().is_ok_and(|entry| entry.file_name().to_str().is_some_and(is_deployment)))
+            .map(names)
+            .count()
+    };
+    assert_eq!(deployments(), 480);
+    for number in 1..=3 {
+        fs::remove_file(desk.path(&format!("specs/g{number:02}.yaml"))).expect("it is there");
+    }
+    let message = "held by guard max-delete-fleet: objects of 120 units would be deleted on 40 clusters, and 50 are allowed on all together";
+    desk.run(&["plan"]).exits(3).says("on all 40 clusters").says(message);
+    // What is new goes ahead.
+    desk.replace("specs/class.yaml", "v1}", "v2}");
+    let run = desk.run(&["sync"]).exits(3).says(message);
+    let run = run
+        .says("    nothing is deleted here; check the source; ")
+        .says("lifts it on each of them, for exactly 12 steps");
+    assert_eq!(deployments(), 480);
+    assert!(desk.read("out/c-40/infra/deployment-g04.yaml").contains("v2"));
+
+    let token = run.out.lines().find_map(|line| line.trim().strip_prefix("gatewright approve ")).expect("it was said");
+    let token = token.split_whitespace().next().expect("it is the first word");
+    desk.run(&["approve", token, "--yes"]).exits(0);
+    desk.run(&["sync"]).exits(0);
+    assert_eq!(deployments(), 360);
+
+    // One Gateway on all of them is what the setting allows.
+    fs::remove_file(desk.path("specs/g04.yaml")).expect("it is there");
+    desk.run(&["plan"]).exits(0).says("160 objects to prune");
+    desk.run(&["sync"]).exits(0);
+    assert_eq!(deployments(), 320);
+}

@@ -107,7 +107,7 @@ impl World {
     /// Plans a round of the source as it stands now, with every guard off that only counts.
     fn plan(&self) -> (Marked, Plan) {
         let policies = Policies {
-            max_delete: MaxDelete { units: usize::MAX, percent: 100 },
+            max_delete: MaxDelete { units: usize::MAX, percent: 100, fleet: usize::MAX },
             allow_empty: true,
             ..Policies::new(self.marker.clone())
         };

@@ -358,6 +358,7 @@ pub fn plan(rendering: &Marked, observed: &Observed, owned: &Inventory, policies
     }
     guard::source::check(&mut plan, inputs);
     guard::add(&mut plan, inputs);
+    guard::rollout::hold_deletions(&mut plan, inputs);
     plan.add_waiting(&policies.waiting);
     plan
 }

@@ -135,7 +135,7 @@ fn confirm(order: &Order) -> Confirm {
 /// An undo deletes what the round had made that it names, and wants nothing else.
 fn max_delete(order: &Order) -> MaxDelete {
     match order.undo {
-        Some(_) => MaxDelete { units: usize::MAX, percent: 100 },
+        Some(_) => MaxDelete { units: usize::MAX, percent: 100, fleet: usize::MAX },
         None => order.settings.prune.max_delete,
     }
 }

@@ -29,7 +29,7 @@ fn in_waves(waves: Vec<Wave>, is_waiting: bool) -> Fleet {
     let folder = TempDir::new().expect("a folder for tests can be made");
     let state = State::open(folder.path());
     let all: Vec<String> = waves.iter().flat_map(|wave| wave.clusters.clone()).collect();
-    let rollout = Rollout::new(("gateways", &state), all.iter().cloned(), (waves, all.iter()), is_waiting);
+    let rollout = Rollout::new(("gateways", &state, 5), all.iter().cloned(), (waves, all.iter()), is_waiting);
     Fleet { rollout: rollout.expect("there are several"), folder }
 }
 
@@ -127,13 +127,13 @@ impl Fleet {
     /// Runs a round that replaces nothing.
     fn passes(&self, cluster: &str, target: &str, state: UnitState) {
         let turn = self.turn(cluster, target);
-        assert!(turn.ask(&BTreeMap::new()).is_empty());
+        assert!(turn.ask(&BTreeMap::new(), 0).waits.is_empty());
         turn.end(&report(ClusterState::Done, state));
     }
 }
 
 fn ask(turn: &Turn, unit: &ObjectId, digest: &str) -> Option<Wait> {
-    turn.ask(&[(unit.clone(), digest.to_owned())].into()).remove(unit)
+    turn.ask(&[(unit.clone(), digest.to_owned())].into(), 0).waits.remove(unit)
 }
 
 /// Tells whether a cluster waits for this one.
@@ -176,11 +176,11 @@ fn a_unit_that_is_not_healthy_holds_back_no_other() {
     let (fleet, other) = (fleet(3, false), gateway("other"));
     let turn = fleet.turn("a", "v2");
     let both = [(edge(), "e".to_owned()), (other.clone(), "o".to_owned())].into();
-    assert!(turn.ask(&both).is_empty());
+    assert!(turn.ask(&both, 0).waits.is_empty());
     let mut end = done(&other, UnitState::Changed);
     end.units.push(UnitReport::new(edge(), UnitState::Unhealthy));
     turn.end(&end);
-    let waits = fleet.turn("b", "v2").ask(&both);
+    let waits = fleet.turn("b", "v2").ask(&both, 0).waits;
     assert!(waits[&edge()].guard == Guard::RolloutHalted && waits.len() == 1, "{waits:?}");
     assert!(fleet.rolls_unit("b", ("v3", &other, "o2"), UnitState::Changed) || !waits.contains_key(&other));
 }
@@ -263,7 +263,7 @@ fn to_take_a_cluster_out_makes_nothing_healthy() {
     assert!(fleet.rolls("a", "v2", UnitState::Unhealthy));
     let (state, left) = (State::open(fleet.folder.path()), ["b".to_owned(), "c".to_owned()]);
     let waves = vec![Wave::canary(left.to_vec()), Wave::rest(left.to_vec())];
-    let rollout = Rollout::new(("gateways", &state), left.iter().cloned(), (waves, left.iter()), false);
+    let rollout = Rollout::new(("gateways", &state, 5), left.iter().cloned(), (waves, left.iter()), false);
     let fleet = Fleet { rollout: rollout.expect("there are two"), ..fleet };
     assert!(!fleet.rolls("b", "v2", UnitState::Changed) && !fleet.rolls("c", "v2", UnitState::Changed));
     assert!(fleet.rolls("b", "v3", UnitState::Changed) && fleet.rolls("c", "v3", UnitState::Changed));
@@ -417,6 +417,54 @@ fn nothing_goes_while_rollouts_are_paused() {
         members.any(|(_, member)| matches!(member.stage, Stage::Halted(_)))
     };
     assert!(!is_halted(fleet.rollout.ledger("").expect("it can be read")), "to wait is no illness");
+}
+
+/// Asks to delete something of a number of units, and returns the guard that holds it.
+fn deletes(turn: &Turn, number: usize) -> Option<Guard> {
+    turn.ask(&BTreeMap::new(), number).deletions.map(|wait| wait.guard)
+}
+
+#[test]
+fn nothing_is_deleted_before_it_is_known_how_much_that_is_on_all_clusters() {
+    let fleet = fleet(2, false);
+    let a = fleet.turn("a", "v2");
+    assert_eq!(deletes(&a, 2), Some(Guard::RolloutDeletion));
+    fleet.passes("folder", "v2", UnitState::Current);
+    // What it wanted of another revision says nothing.
+    let old = fleet.turn("b", "v1");
+    assert_eq!(deletes(&old, 4), Some(Guard::RolloutDeletion));
+    assert_eq!(deletes(&a, 2), Some(Guard::RolloutDeletion));
+    let b = fleet.turn("b", "v2");
+    assert_eq!(deletes(&b, 3), None, "five may go");
+    assert_eq!(deletes(&a, 2), None);
+    assert_eq!((deletes(&b, 4), deletes(&a, 2)), (Some(Guard::MaxDeleteFleet), Some(Guard::MaxDeleteFleet)));
+    // On one cluster alone another guard counts.
+    assert_eq!((deletes(&a, 0), deletes(&b, 40)), (None, None));
+}
+
+#[test]
+fn deletions_wait_for_clusters_that_nobody_looks_at_for_a_while_only() {
+    let fleet = fleet(2, false);
+    assert_eq!(deletes(&fleet.turn_at("a", "v2", 0), 1), Some(Guard::RolloutDeletion));
+    assert_eq!(deletes(&fleet.turn_at("a", "v2", 119), 1), Some(Guard::RolloutDeletion));
+    assert_eq!(deletes(&fleet.turn_at("a", "v2", 120), 1), None);
+    assert_eq!(deletes(&fleet.turn_at("a", "v3", 120), 1), Some(Guard::RolloutDeletion));
+}
+
+#[tokio::test]
+async fn deletions_go_in_the_same_command_once_all_clusters_were_looked_at() {
+    let (fleet, stop) = (fleet(2, true), CancellationToken::new());
+    let (a, b, folder) = (fleet.turn("a", "v2"), fleet.turn("b", "v2"), fleet.turn("folder", "v2"));
+    assert_eq!(deletes(&a, 1), Some(Guard::RolloutDeletion));
+    let waits =
+        ClusterReport { holds: vec![hold(Guard::RolloutDeletion, Vec::new())], ..done(&edge(), UnitState::Current) };
+    a.rests(&waits);
+    let others = async {
+        assert_eq!(deletes(&b, 1), Some(Guard::RolloutDeletion));
+        folder.end(&done(&edge(), UnitState::Current));
+    };
+    assert!(tokio::join!(a.comes(&stop), others).0);
+    assert_eq!((deletes(&a, 1), deletes(&b, 1)), (None, None));
 }
 
 proptest! {

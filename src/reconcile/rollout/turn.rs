@@ -14,7 +14,7 @@ use tracing::{error, info};
 
 use super::record::{Ledger, Member, Pause};
 use super::waves::Verdict;
-use super::{Doing, Part, Rollout, unknown};
+use super::{DELIBERATION, Doing, Part, Rollout, unknown};
 use crate::basics::lock::lock;
 use crate::report::{ClusterReport, ClusterState, Mode};
 use crate::state::StateError;
@@ -29,8 +29,17 @@ pub struct Turn {
     mode: Mode,
     now: Timestamp,
     /// The reasons for which units wait, as they were last told.
-    told: Mutex<BTreeMap<ObjectId, Wait>>,
+    told: Mutex<Answer>,
     has_ended: AtomicBool,
+}
+
+/// The answer to a round that asks what it may do.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Answer {
+    /// The units that wait.
+    pub waits: BTreeMap<ObjectId, Wait>,
+    /// The reason why nothing may be deleted.
+    pub deletions: Option<Wait>,
 }
 
 /// The prospects of what waits.
@@ -53,16 +62,23 @@ impl Turn {
     ) -> Self {
         let (rollout, cluster, told) = (Arc::clone(rollout), cluster.to_owned(), Mutex::default());
         let turn = Self { rollout, cluster, target, revision, mode, now, told, has_ended: AtomicBool::new(false) };
-        if mode == Mode::Apply {
+        if turn.takes_part() {
             turn.rollout.parts().insert(turn.cluster.clone(), Some(Part::Running));
         }
         turn
     }
 
-    /// Asks to replace the pods of units, each with the digest of what it would become, and returns those that wait. What
-    /// may go is noted. Where nothing is changed only rollouts that are under way are in the way.
-    pub(crate) fn ask(&self, units: &BTreeMap<ObjectId, String>) -> BTreeMap<ObjectId, Wait> {
+    /// Tells whether others see what it is about to do: also where it is only planned, if they plan beside each other.
+    fn takes_part(&self) -> bool {
+        self.mode == Mode::Apply || (self.mode == Mode::Plan && self.rollout.is_waiting)
+    }
+
+    /// Asks to replace the pods of units, each with the digest of what it would become, and to delete something of a number
+    /// of units; returns what waits. What may go is noted. Where nothing is changed only rollouts that are under way are in
+    /// the way.
+    pub(crate) fn ask(&self, units: &BTreeMap<ObjectId, String>, deletes: usize) -> Answer {
         let waits = match self.mode {
+            _ if self.rollout.waves.is_empty() => Ok(BTreeMap::new()),
             Mode::Apply => self.rollout.alone(|| self.try_ask(units)),
             Mode::Plan | Mode::Report => {
                 self.rollout.ledger(&self.revision).map(|mut ledger| self.decide(&mut ledger, None, units))
@@ -70,11 +86,17 @@ impl Turn {
         };
         // What nobody would remember would go on to the next cluster.
         let waits = waits.unwrap_or_else(|error| all(units, &unknown(&error)));
-        if self.mode == Mode::Apply {
-            lock(&self.told).clone_from(&waits);
-            self.becomes(self.looked(units.keys().map(|unit| (unit.clone(), false)).collect(), Doing::Going));
+        if !self.takes_part() {
+            return Answer { waits, deletions: None };
         }
-        waits
+        self.becomes(self.looked(units.keys().map(|unit| (unit.clone(), false)).collect(), deletes, Doing::Going));
+        let deletions = self.rollout.deletion(&self.rollout.parts(), (&self.cluster, &self.target, deletes), self.now);
+        if deletions.as_ref().is_some_and(|wait| wait.guard == Guard::RolloutDeletion) {
+            self.rollout.news_after(DELIBERATION, self.now);
+        }
+        let answer = Answer { waits, deletions };
+        lock(&self.told).clone_from(&answer);
+        answer
     }
 
     fn try_ask(&self, units: &BTreeMap<ObjectId, String>) -> Result<BTreeMap<ObjectId, Wait>, StateError> {
@@ -147,7 +169,16 @@ impl Turn {
         };
         let (parts, told) = (self.rollout.parts(), lock(&self.told));
         let mut is_open = false;
-        for (unit, told) in told.iter() {
+        if let (Some(told), Some(Some(Part::Looked { deletes, .. }))) = (&told.deletions, parts.get(&self.cluster)) {
+            let now = self.rollout.deletion(&parts, (&self.cluster, &self.target, *deletes), self.now);
+            if now.as_ref().map(|wait| wait.guard) != Some(told.guard) {
+                return Prospect::Due;
+            }
+            let is_under_way = |part: &Option<Part>| !matches!(part, Some(Part::Absent | Part::Looked { .. }));
+            is_open = told.guard == Guard::RolloutDeletion && parts.values().any(is_under_way);
+        }
+        // A plan shows what would have to wait, and does not.
+        for (unit, told) in told.waits.iter().filter(|_| self.mode == Mode::Apply) {
             match self.rollout.expected(&ledger, &parts, (&self.cluster, &self.target, unit), self.now) {
                 _ if ledger.paused.is_some() => {}
                 Verdict::Wait(_, wait) if wait != *told => return Prospect::Due,
@@ -174,20 +205,27 @@ impl Turn {
     }
 
     fn sees(&self, report: &ClusterReport, doing: Doing) {
-        if self.mode != Mode::Apply {
+        if !self.takes_part() {
             return;
         }
-        if let Err(error) = self.rollout.alone(|| self.note(report)) {
+        if self.mode == Mode::Apply
+            && !self.rollout.waves.is_empty()
+            && let Err(error) = self.rollout.alone(|| self.note(report))
+        {
             error!(sync = self.rollout.sync, error = %Chain(&error), "cannot note how far rollouts are");
         }
         let waiting: BTreeMap<ObjectId, bool> =
             report.waiting_for_rollout().map(|(unit, guard)| (unit.clone(), guard != Guard::Rollout)).collect();
-        let is_of_use = report.state == ClusterState::Done || !waiting.is_empty();
-        self.becomes(if is_of_use { self.looked(waiting, doing) } else { Part::Absent });
+        let is_of_use = matches!(report.state, ClusterState::Done | ClusterState::Planned) || !waiting.is_empty();
+        let deletes = match self.rollout.parts().get(&self.cluster) {
+            Some(Some(Part::Looked { deletes, .. })) if self.mode == Mode::Plan || report.waits_to_delete() => *deletes,
+            _ => 0,
+        };
+        self.becomes(if is_of_use { self.looked(waiting, deletes, doing) } else { Part::Absent });
     }
 
-    fn looked(&self, rolls: BTreeMap<ObjectId, bool>, doing: Doing) -> Part {
-        Part::Looked { target: self.target.clone(), rolls, doing }
+    fn looked(&self, rolls: BTreeMap<ObjectId, bool>, deletes: usize, doing: Doing) -> Part {
+        Part::Looked { target: self.target.clone(), rolls, deletes, doing }
     }
 
     /// Notes how the units of the cluster are.
@@ -227,7 +265,7 @@ impl Rollout {
         let (target, rolls) = match parts.get(cluster) {
             Some(None | Some(Part::Running | Part::Looked { doing: Doing::Going, .. })) => return true,
             None | Some(Some(Part::Absent | Part::Looked { doing: Doing::Over, .. })) => return false,
-            Some(Some(Part::Looked { target, rolls, doing: Doing::Waiting })) => (target, rolls),
+            Some(Some(Part::Looked { target, rolls, doing: Doing::Waiting, .. })) => (target, rolls),
         };
         // Who waits for whoever waits for it waits for nobody.
         seen.insert(cluster.to_owned())
@@ -257,7 +295,7 @@ fn all(units: &BTreeMap<ObjectId, String>, wait: &Wait) -> BTreeMap<ObjectId, Wa
 impl Drop for Turn {
     /// A round that ended in a bug keeps nobody waiting.
     fn drop(&mut self) {
-        if self.mode == Mode::Apply && !self.has_ended.load(Ordering::Relaxed) {
+        if self.takes_part() && !self.has_ended.load(Ordering::Relaxed) {
             self.becomes(Part::Absent);
         }
     }

@@ -91,6 +91,10 @@ pub enum Guard {
     RolloutHalted,
     /// The wave of the cluster has come, and a person has to agree.
     RolloutApproval,
+    /// More would be deleted than the sync may on all its clusters together.
+    MaxDeleteFleet,
+    /// How much would be deleted on all clusters together is not known yet.
+    RolloutDeletion,
     /// Something would lose what an overlay has fed it, and the overlay is still there.
     OverlayLost,
 }
@@ -98,7 +102,10 @@ pub enum Guard {
 impl Guard {
     /// Tells whether everything but deletions goes on.
     pub fn holds_only_deletions(self) -> bool {
-        matches!(self, Self::Inventory | Self::SourceIdentity | Self::OlderSource)
+        matches!(
+            self,
+            Self::Inventory | Self::SourceIdentity | Self::OlderSource | Self::MaxDeleteFleet | Self::RolloutDeletion
+        )
     }
 }
 

@@ -41,11 +41,13 @@ pub struct MaxDelete {
     /// Percent of the units that are owned; counts only from three deleted units on.
     #[schemars(range(min = 0, max = 100))]
     pub percent: usize,
+    /// Units on all clusters of a sync together.
+    pub fleet: usize,
 }
 
 impl Default for MaxDelete {
     fn default() -> Self {
-        Self { units: 5, percent: 25 }
+        Self { units: 5, percent: 25, fleet: 50 }
     }
 }
 

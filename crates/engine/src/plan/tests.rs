@@ -58,7 +58,7 @@ pub(super) fn policies() -> Policies {
     Policies {
         source: "specs".to_owned(),
         adopt: Adopt::IfUnowned,
-        max_delete: MaxDelete { units: 3, percent: 60 },
+        max_delete: MaxDelete { units: 3, percent: 60, ..MaxDelete::default() },
         confirm: Confirm { kinds: [KindName::read("PersistentVolumeClaim")].into(), gpus: true },
         create_namespaces: true,
         cluster: "c".to_owned(),

@@ -9,7 +9,8 @@ use super::token::{self, HeldStep};
 use super::{Guard, Hold};
 use crate::object::ObjectId;
 use crate::plan::policies::Policies;
-use crate::plan::{Observed, Plan, Step};
+use crate::plan::refusal::Reason;
+use crate::plan::{Inputs, Observed, Plan, Step};
 
 /// The reason why a unit waits for other clusters.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -31,12 +32,14 @@ pub struct Waiting {
     holds: Vec<Hold>,
     /// Those that a person has lifted.
     lifted: Vec<Hold>,
+    /// The reason why nothing is deleted.
+    deletions: Option<Wait>,
 }
 
 impl Waiting {
     /// Tells whether anything waits, or would if nobody had lifted it.
     pub fn is_empty(&self) -> bool {
-        self.units.is_empty() && self.lifted.is_empty()
+        self.units.is_empty() && self.lifted.is_empty() && self.deletions.is_none()
     }
 
     /// Returns the units that wait.
@@ -46,10 +49,10 @@ impl Waiting {
 }
 
 impl Plan {
-    /// Returns what waits of this plan, for these reasons.
+    /// Returns what waits of this plan, for these reasons: of units, and of all that is deleted.
     pub fn waiting_for_others(
         &self,
-        waits: &BTreeMap<ObjectId, Wait>,
+        (waits, deletions): (&BTreeMap<ObjectId, Wait>, Option<Wait>),
         observed: &Observed,
         policies: &Policies,
     ) -> Waiting {
@@ -57,7 +60,7 @@ impl Plan {
         for (unit, wait) in waits {
             reasons.entry(wait).or_default().push(unit);
         }
-        let mut waiting = Waiting::default();
+        let mut waiting = Waiting { deletions, ..Waiting::default() };
         for (wait, units) in reasons {
             let is_meant = |step: &&Step| units.contains(&&step.unit);
             let steps = self.changes().filter(is_meant);
@@ -73,10 +76,29 @@ impl Plan {
         waiting
     }
 
+    /// Returns the units of which something is deleted that nobody has approved.
+    pub fn deletes_unasked(&self) -> BTreeSet<&ObjectId> {
+        let is_of_all = |hold: &Hold| matches!(hold.guard, Guard::MaxDelete | Guard::EmptyRender);
+        let is_asked = |unit: &ObjectId| self.lifted.iter().any(is_of_all) || self.is_approved(unit);
+        self.prunes().map(|step| &step.unit).filter(|unit| !is_asked(unit)).collect()
+    }
+
     /// Says what waits.
     pub(in crate::plan) fn add_waiting(&mut self, waiting: &Waiting) {
         self.holds.extend(waiting.holds.iter().cloned());
         self.lifted.extend(waiting.lifted.iter().cloned());
+    }
+}
+
+/// Takes out what is deleted, if that waits for other clusters.
+pub(in crate::plan) fn hold_deletions(plan: &mut Plan, inputs: Inputs<'_>) {
+    let Some(Wait { guard, message, hint }) = &inputs.policies.waiting.deletions else { return };
+    let units: BTreeSet<ObjectId> = plan.deletes_unasked().into_iter().cloned().collect();
+    let prunes = plan.prunes().filter(|step| units.contains(&step.unit));
+    let steps: Vec<HeldStep> = prunes.map(|step| inputs.held(step)).collect();
+    let hold = Hold { steps, ..Hold::on_sync(*guard, message.clone(), hint) };
+    if !hold.steps.is_empty() && plan.stops(hold, inputs) {
+        plan.withhold(|step| units.contains(&step.unit), &Reason::Held(*guard));
     }
 }
 
