@@ -4,6 +4,7 @@
 
 pub mod action;
 pub mod blast;
+pub(crate) mod brief;
 pub mod diff;
 mod exit_code;
 pub mod finding;
@@ -16,6 +17,7 @@ pub mod merged;
 pub mod outcome;
 pub mod outline;
 pub mod shown;
+pub(crate) mod status;
 pub mod text;
 pub mod trend;
 pub mod unaccepted;
