@@ -149,6 +149,9 @@ pub struct ClusterReport {
     /// Since which report it cannot be asked, or fails as a whole.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub since: Option<Timestamp>,
+    /// When a cluster that does not answer is asked again; until then its rounds send nothing.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub next_probe: Option<Timestamp>,
     /// The reason why this report is older than it should be; only the last known state of a fleet says so.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub overdue: Option<String>,

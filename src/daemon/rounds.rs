@@ -68,10 +68,13 @@ impl Sync {
         &self.order.settings.source
     }
 
-    /// Has a round begin when it is the turn of its cluster in a rollout.
+    /// Has a round begin when it is the turn of its cluster in a rollout, and when that answers again.
     pub(super) fn nudged_by(&self, nudges: &Arc<Notify>) {
         if let Some(rollout) = &self.order.rollout {
             rollout.nudge(&self.cluster.name, Arc::clone(nudges));
+        }
+        if let Some(breaker) = self.order.breakers.get(&self.cluster.name) {
+            breaker.nudge(Arc::clone(nudges));
         }
     }
 

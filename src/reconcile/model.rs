@@ -36,6 +36,7 @@ use crate::history::journal::LastDrift;
 use crate::inventory::audit::Audit;
 use crate::inventory::hmac::Key;
 use crate::reconcile::aliases::{Aliases, Names};
+use crate::reconcile::breaker::Breakers;
 use crate::reconcile::cache::{Cache, HealthSnapshot, LastRound};
 use crate::reconcile::metadata::MetadataView;
 use crate::reconcile::rollout::{Rollout, Turn};
@@ -81,6 +82,8 @@ pub struct Order {
     pub undo: Option<BTreeMap<String, Vec<Change>>>,
     /// All clusters that something is applied to, by any sync.
     pub aliases: Arc<Aliases>,
+    /// The breakers of clusters that do not answer.
+    pub breakers: Arc<Breakers>,
     /// The rollouts of the sync; `None`: no cluster waits for another.
     pub rollout: Option<Arc<Rollout>>,
 }

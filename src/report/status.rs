@@ -57,6 +57,8 @@ enum Said {
 struct Values {
     at: Option<Timestamp>,
     since: Option<String>,
+    /// When a cluster that does not answer is asked again.
+    next: Option<Timestamp>,
     addresses: Option<String>,
     pods: Option<String>,
     message: Option<String>,
@@ -134,7 +136,7 @@ fn statements(name: &str, report: Option<&Report>) -> Vec<(Said, Values)> {
 
 fn round(report: &Report, cluster: &ClusterReport) -> (Said, Values) {
     let (rank, word, at) = (cluster.state.rank(), json_word(&cluster.state), Some(report.finished));
-    let values = Values { at, ..Values::default() };
+    let values = Values { at, next: cluster.next_probe, ..Values::default() };
     match &cluster.error {
         Some(error) => {
             let said = Said::Round { rank, word, revision: None, hint: error.hint.clone() };

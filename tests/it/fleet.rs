@@ -140,7 +140,7 @@ fn the_state_of_a_fleet_fits_on_a_screen() {
     assert!(places.is_sorted(), "{}", status.out);
     desk.run(&["status", "--verbose"]).exits(0).says("c-38, c-39, c-40): done");
 
-    let summary = desk.run(&["status", "--summary"]).exits(0).says("12 units current\n").says("1 hold; ");
+    let summary = desk.run(&["status", "--summary"]).exits(0).says("; 12 units changed\n").says("; 1 hold; ");
     assert_eq!(summary.out.lines().count(), 6, "{}", summary.out);
     summary.says("\n  41 clusters: 38 done, 1 held, 1 failed, 1 without a round\n");
     let json = desk.run(&["status", "--format", "json"]).exits(0);

@@ -105,10 +105,14 @@ impl Statement {
             _ => String::new(),
         };
         // What is another on some clusters stands below.
-        let since = self.same(|values| values.since.clone()).map(|since| format!(" ({since})"));
+        let since = self.same(|values| values.since.clone());
+        let next = self.values.keys().filter_map(|values| values.next).min();
+        let next = next.map(|next| format!("asked again at {}", next.strftime("%T UTC")));
+        let known: Vec<String> = since.into_iter().chain(next).collect();
+        let known = (!known.is_empty()).then(|| format!(" ({})", known.join(", ")));
         let message = self.same(|values| values.message.clone()).map(|message| format!(": {message}"));
         let revision = revision.as_ref().map(|revision| format!(", {revision}"));
-        [Some(word.clone()), Some(at), since, message, revision].into_iter().flatten().collect()
+        [Some(word.clone()), Some(at), known, message, revision].into_iter().flatten().collect()
     }
 
     /// Returns its lines, but that of a round, which is in the heading.
@@ -139,9 +143,9 @@ impl Statement {
         let is_told = |field: usize| {
             is_verbose || (Values::WRONG.contains(&field) && !(field == Values::TOKEN && is_approved_at_once))
         };
-        let all: Vec<[Option<String>; 6]> = self.values.keys().map(Values::fields).collect();
+        let all: Vec<[Option<String>; 7]> = self.values.keys().map(Values::fields).collect();
         let differs = |field: &usize| all.iter().any(|values| values[*field] != all[0][*field]);
-        let fields: Vec<usize> = (0..6).filter(|field| is_told(*field)).filter(differs).collect();
+        let fields: Vec<usize> = (0..7).filter(|field| is_told(*field)).filter(differs).collect();
         let mut found: BTreeMap<String, Vec<usize>> = BTreeMap::new();
         for (values, on) in all.iter().zip(self.values.values()) {
             let words: Vec<&str> = fields.iter().filter_map(|field| values[*field].as_deref()).collect();
@@ -175,10 +179,11 @@ impl Values {
     /// The token.
     const TOKEN: usize = 5;
 
-    fn fields(&self) -> [Option<String>; 6] {
+    fn fields(&self) -> [Option<String>; 7] {
         let token = self.token.as_ref().map(|token| format!("gatewright approve {token}"));
         let (at, since) = (self.at.map(time), self.since.clone());
-        [at, since, self.addresses.clone(), self.pods.clone(), self.message.clone(), token]
+        let next = self.next.map(|next| format!("asked again at {}", time(next)));
+        [at, since, self.addresses.clone(), self.pods.clone(), self.message.clone(), token, next]
     }
 }
 
