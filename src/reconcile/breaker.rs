@@ -2,7 +2,7 @@
 //!
 //! A round that gets no answer opens it. From then on the rounds of all syncs on the cluster end at once, as unreachable,
 //! and send nothing; a probe every now and then finds out whether the cluster is back. The waits between probes double
-//! up to [`LONGEST`]. The first answer closes the breaker, and the rounds of the cluster begin.
+//! up to a limit. The first answer closes the breaker, and the rounds of the cluster begin.
 //!
 //! The daemon has a task that probes. In a command a round is the probe, once the wait is over.
 
@@ -80,21 +80,23 @@ impl Breaker {
     pub(crate) fn refuses(&self) -> Option<ClusterReport> {
         let state = lock(&self.state);
         let open = state.as_ref()?;
-        let grace = if self.is_probed.load(Ordering::Relaxed) { GRACE } else { Duration::ZERO };
+        let grace = if self.is_probed() { GRACE } else { Duration::ZERO };
         if self.clock.elapsed() >= open.due + grace {
             return None;
         }
         let (error, state) = (Some(open.error.clone()), ClusterState::Unreachable);
-        Some(ClusterReport { state, error, next_probe: Some(open.at), ..ClusterReport::default() })
+        Some(ClusterReport { state, error, next_probe: self.told(open.at), ..ClusterReport::default() })
     }
 
     /// Learns from a round that was let through, and writes into its report when the cluster is asked again.
     pub(crate) fn note(&self, report: &mut ClusterReport) {
         match (report.state, &report.error) {
-            (ClusterState::Unreachable, Some(error)) => report.next_probe = Some(self.fails(error)),
-            // It was lost on the way: the next round shows whether it is back.
-            (ClusterState::Unreachable, None) => {}
-            (ClusterState::Stopped | ClusterState::Suspended | ClusterState::Unknown, _) => {}
+            (ClusterState::Unreachable, Some(error)) => report.next_probe = self.told(self.fails(error)),
+            // Where it was lost on the way the next round shows whether it is back.
+            (
+                ClusterState::Unreachable | ClusterState::Stopped | ClusterState::Suspended | ClusterState::Unknown,
+                _,
+            ) => {}
             (
                 ClusterState::Done
                 | ClusterState::Planned
@@ -104,6 +106,15 @@ impl Breaker {
                 _,
             ) => self.close(),
         }
+    }
+
+    fn is_probed(&self) -> bool {
+        self.is_probed.load(Ordering::Relaxed)
+    }
+
+    /// Returns the time of the next probe, if there will be one: a command may have ended by then.
+    fn told(&self, at: Timestamp) -> Option<Timestamp> {
+        self.is_probed().then_some(at)
     }
 
     /// Opens it, or waits longer; rounds that failed beside each other count once. Returns when to probe.
@@ -126,7 +137,7 @@ impl Breaker {
     /// all at once.
     fn wait(&self, failures: u32) -> Duration {
         let whole = FIRST.saturating_mul(2_u32.saturating_pow(failures.saturating_sub(1))).min(LONGEST);
-        whole - share(whole / 5, draw(&self.cluster, failures))
+        whole.saturating_sub(share(whole / 5, draw(&self.cluster, failures)))
     }
 
     fn close(&self) {

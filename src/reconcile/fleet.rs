@@ -10,7 +10,6 @@ mod render_history;
 mod settings;
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::Arc;
 
 use gatewright_engine::problem::Problem;
 use jiff::Timestamp;
@@ -26,8 +25,7 @@ use crate::desired::rendering::{Want, Wanted, problems};
 use crate::history::approvals;
 use crate::history::archive::{About, runs};
 use crate::inventory::audit;
-use crate::reconcile::breaker::Breaker;
-use crate::reconcile::model::{Conclusion, Order, RoundSettings};
+use crate::reconcile::model::{Conclusion, Order, RoundSettings, Target};
 use crate::reconcile::{drift, round};
 use crate::report::{ClusterReport, ClusterState, Mode, ProblemReport, Report, Saved, StepReport, Unclaimed};
 use crate::source::Snapshot;
@@ -54,8 +52,7 @@ pub async fn run(
         let history = RenderHistory::of(order, about.clone());
         let settings = settings::of(order, cluster.as_ref(), (want, snapshot), about, state, stop);
         let span = info_span!("cluster", sync = order.sync, cluster = name);
-        let breaker = order.breakers.get(name).cloned();
-        rounds.push(on_cluster((name.clone(), Arc::clone(cluster)), settings, history, breaker).instrument(span));
+        rounds.push(on_cluster(order.target(name, cluster), settings, history).instrument(span));
     }
     let tasks = rounds.into_iter().collect::<JoinSet<_>>();
     let mut wanted = wanted.clone();
@@ -137,19 +134,18 @@ type Ended = (String, Want, Conclusion);
 
 /// Runs the round on a cluster, once it is known what that can do.
 async fn on_cluster(
-    (name, cluster): (String, Arc<dyn Cluster>),
+    (name, cluster, breaker): Target,
     mut settings: RoundSettings,
     history: Option<RenderHistory>,
-    breaker: Option<Arc<Breaker>>,
 ) -> Ended {
-    let shut = breaker.as_ref().and_then(|breaker| breaker.refuses());
-    let conclusion = match shut {
-        Some(report) => Conclusion::of(report),
-        None => {
-            let mut conclusion = let_through(cluster.as_ref(), &mut settings, history).await;
-            breaker.iter().for_each(|breaker| breaker.note(&mut conclusion.report));
-            conclusion
+    let conclusion = if let Some(report) = breaker.as_ref().and_then(|breaker| breaker.refuses()) {
+        Conclusion::of(report)
+    } else {
+        let mut conclusion = let_through(cluster.as_ref(), &mut settings, history).await;
+        if let Some(breaker) = breaker {
+            breaker.note(&mut conclusion.report);
         }
+        conclusion
     };
     if let Some(turn) = &settings.turn {
         turn.end(&conclusion.report);
