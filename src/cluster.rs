@@ -204,6 +204,11 @@ pub trait Cluster: Send + Sync {
         Ok(BTreeSet::new())
     }
 
+    /// Finds out by one small request, which is not repeated, whether anybody answers.
+    async fn probe(&self) -> Result<(), ClusterError> {
+        Ok(())
+    }
+
     /// Returns the version of Kubernetes, such as `v1.35.0`; `None`, where none runs.
     async fn version(&self) -> Result<Option<String>, ClusterError> {
         Ok(None)

@@ -33,8 +33,9 @@ use crate::process::http::{self, HttpError, Listen, Shown};
 use crate::process::metrics::Metrics;
 use crate::process::service::{Notifier, Progress, Signal, SignalError, Signals, keep_alive};
 use crate::reconcile::aliases::Aliases;
+use crate::reconcile::breaker::{Breaker, Breakers};
 use crate::reconcile::fleet;
-use crate::reconcile::model::Order;
+use crate::reconcile::model::{Clusters, Order};
 use crate::reconcile::rollout::Rollout;
 use crate::report::Mode;
 use crate::schedule::drive::drive;
@@ -256,6 +257,8 @@ struct Prepared {
     config: Arc<Config>,
     caches: SourceCaches,
     syncs: Vec<(Sync, Timer)>,
+    clusters: Clusters,
+    breakers: Arc<Breakers>,
 }
 
 impl Generation {
@@ -286,7 +289,8 @@ impl Prepared {
         let build = |(name, settings): (&String, _)| {
             (name.clone(), assemble::cluster(&config, name, settings, packs.table(), &shared.clock))
         };
-        let clusters: BTreeMap<_, _> = config.settings.clusters.iter().map(build).collect();
+        let clusters: Clusters = config.settings.clusters.iter().map(build).collect();
+        let breakers = Breaker::all(clusters.keys(), &shared.clock);
         let aliases = Arc::new(Aliases::of(&config, |name| clusters.get(name).cloned()));
         let mut syncs = Vec::new();
         let fleet = config.settings.fleet();
@@ -309,6 +313,7 @@ impl Prepared {
                 let order = Order {
                     aliases: Arc::clone(&aliases),
                     rollout: rollout.clone(),
+                    breakers: Arc::clone(&breakers),
                     ..order(name, settings, (target, packs.table()), shared, (&archive, &config))
                 };
                 let last = journal::last(&shared.state, name, &cluster.name).map(|report| report.started);
@@ -317,7 +322,7 @@ impl Prepared {
                 syncs.push((sync, timer));
             }
         }
-        Ok(Self { config, caches, syncs })
+        Ok(Self { config, caches, syncs, clusters, breakers })
     }
 
     fn start(self, shared: &Arc<Shared>) -> Generation {
@@ -345,6 +350,12 @@ impl Prepared {
                 drive(timer, shared.clock.as_ref(), &nudges, &pulse, &stop, round).await;
             });
         }
+        for (name, breaker) in self.breakers.iter().map(|(name, breaker)| (name, Arc::clone(breaker))) {
+            let (cluster, stop) = (Arc::clone(&self.clusters[name]), stop.clone());
+            tasks.spawn(async move {
+                stop.run_until_cancelled(breaker.watch(cluster.as_ref())).await;
+            });
+        }
         self.caches.start(&by_source, shared, &stop, &mut tasks);
         Generation { config: self.config, tasks, stop }
     }
@@ -353,7 +364,7 @@ impl Prepared {
 fn order(
     name: &str,
     settings: &SyncSettings,
-    (clusters, kinds): (crate::reconcile::model::Clusters, &kinds::Table),
+    (clusters, kinds): (Clusters, &kinds::Table),
     shared: &Shared,
     (archive, config): (&Arc<Archive>, &Config),
 ) -> Order {
@@ -375,6 +386,7 @@ fn order(
         cause: None,
         undo: None,
         aliases: Arc::default(),
+        breakers: Arc::default(),
         rollout: None,
     }
 }

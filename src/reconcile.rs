@@ -13,6 +13,7 @@
 mod addressed;
 pub(crate) mod aliases;
 pub(crate) mod apply;
+pub mod breaker;
 pub(crate) mod cache;
 pub(crate) mod drift;
 pub mod fleet;

@@ -4,6 +4,7 @@
 
 pub mod action;
 pub mod blast;
+pub(crate) mod brief;
 pub mod diff;
 mod exit_code;
 pub mod finding;
@@ -16,6 +17,7 @@ pub mod merged;
 pub mod outcome;
 pub mod outline;
 pub mod shown;
+pub(crate) mod status;
 pub mod text;
 pub mod trend;
 pub mod unaccepted;
@@ -146,6 +148,9 @@ pub struct ClusterReport {
     /// Since which report it cannot be asked, or fails as a whole.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub since: Option<Timestamp>,
+    /// When a cluster that does not answer is asked again; until then its rounds send nothing.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub next_probe: Option<Timestamp>,
     /// The reason why this report is older than it should be; only the last known state of a fleet says so.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub overdue: Option<String>,

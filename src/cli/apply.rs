@@ -41,6 +41,7 @@ pub(super) struct Args {
 
 /// Runs the command.
 pub(super) fn run(context: &Context, args: &Args) -> Result<u8, Failure> {
+    args.manner.how.check()?;
     let file = PlanFile::read(&args.file).map_err(|error| unreadable(&error))?;
     let mut config = context.load()?;
     context.log_quietly(&config)?;

@@ -9,6 +9,7 @@ use serde_json::json;
 use super::elsewhere::Elsewhere;
 use super::plan::show;
 use super::session::{Prepared, Session};
+use super::view::Extent;
 use super::{Context, EXIT_FAILED, Failure, check_names, complain, print, worst};
 use crate::config::settings::SyncSettings;
 use crate::inventory::{audit, store};
@@ -52,7 +53,7 @@ pub(super) fn run(context: &Context, args: &Args) -> Result<u8, Failure> {
     let nothing = ("nothing".to_owned(), BTreeMap::new());
     let mut prepared = session.without_source((&args.sync, &settings), &args.cluster, nothing)?;
     let plan = session.round(&prepared, Mode::Plan);
-    show(context, &plan, args.format, false);
+    show(context, &plan, args.format, Extent::default());
     if session.is_stopped() {
         return Ok(EXIT_FAILED);
     }
@@ -67,7 +68,7 @@ pub(super) fn run(context: &Context, args: &Args) -> Result<u8, Failure> {
     }
     prepared.order.keep_in(session.archive()?);
     let report = session.round(&prepared, Mode::Apply);
-    show(context, &report, args.format, false);
+    show(context, &report, args.format, Extent::default());
     session.keep(&report);
     session.send();
     finish(&session, &prepared, &report, args)

@@ -3,6 +3,7 @@
 use gatewright_engine::text::count;
 
 use super::plan::{Format, show};
+use super::view::Extent;
 use super::{Context, Failure, check_names, complain, print};
 use crate::history::journal;
 use crate::report::{Mode, Report};
@@ -36,7 +37,7 @@ pub(super) fn run(context: &Context, args: &Args) -> Result<u8, Failure> {
     for (path, report) in history {
         match args.format {
             Format::Text => print(&format!("{}  {}\n", line(&report), path.display())),
-            Format::Json => show(context, &report, args.format, false),
+            Format::Json => show(context, &report, args.format, Extent::default()),
         }
     }
     Ok(0)

@@ -11,8 +11,10 @@ use super::inventory::failed;
 use super::plan::Format;
 use super::session::is_chosen;
 use super::table::table;
+use super::view::Extent;
 use super::{Context, Failure, print, print_json, worst};
 use crate::inventory::maintenance::orphans::{Abandoned, Orphan, Orphans, find};
+use crate::report::brief::{Line, brief};
 
 /// List what bears the marks of this installation and stands in no inventory of its syncs, and inventories of syncs that
 /// are not configured. Changes nothing.
@@ -28,6 +30,9 @@ pub(super) struct Args {
     clusters: Choice,
     #[command(flatten)]
     elsewhere: Elsewhere,
+    /// One line for clusters that are alike, and one that counts them.
+    #[arg(long)]
+    summary: bool,
     /// The output format.
     #[arg(long, value_name = "FORMAT", default_value = "text")]
     format: Format,
@@ -35,6 +40,8 @@ pub(super) struct Args {
 
 /// Runs the command.
 pub(super) fn run(context: &Context, args: &Args) -> Result<u8, Failure> {
+    let extent = Extent { summary: args.summary, verbose: false };
+    extent.check(args.format == Format::Text)?;
     let session = args.elsewhere.open(context, &args.clusters.named)?;
     let config = &session.config;
     let chosen = args.clusters.names(&config.settings.clusters, |_| true)?;
@@ -53,14 +60,38 @@ pub(super) fn run(context: &Context, args: &Args) -> Result<u8, Failure> {
     }
     match args.format {
         Format::Json => print_json(&json!({"schema": "gatewright.dev/orphans/v1alpha1", "clusters": all})),
-        Format::Text => all.iter().for_each(|(cluster, orphans)| print(&text(cluster, orphans))),
+        Format::Text => print(&told(&all, args.summary)),
     }
     Ok(worst(codes))
 }
 
+/// Writes what there is: clusters with nothing are one line, and in a summary all that have as much.
+fn told(all: &BTreeMap<String, Orphans>, is_summary: bool) -> String {
+    let (clean, others): (BTreeMap<&String, &Orphans>, BTreeMap<_, _>) =
+        all.iter().partition(|(_, orphans)| orphans.is_empty());
+    let short =
+        clean.iter().chain(others.iter().filter(|_| is_summary)).map(|(cluster, orphans)| line(cluster, orphans));
+    let totals = format!("{}: {}", count(all.len(), "cluster"), numbers(all.values()));
+    let lines = brief(&short.collect::<Vec<_>>(), false).into_iter().chain(is_summary.then_some(totals));
+    let rest = others.iter().filter(|_| !is_summary).map(|(cluster, orphans)| text(cluster, orphans));
+    lines.map(|line| line + "\n").chain(rest).collect()
+}
+
+fn line<'a>(cluster: &'a str, orphans: &Orphans) -> Line<'a> {
+    let blind = if orphans.blind.is_empty() { "" } else { "; not all was looked at" };
+    let words = format!("{}{blind}", numbers([orphans].into_iter()));
+    Line { cluster, rank: u8::from(!orphans.is_empty()), words }
+}
+
+/// Counts what there is: `2 objects and 1 inventory`.
+fn numbers<'a>(all: impl Iterator<Item = &'a Orphans> + Clone) -> String {
+    let objects = all.clone().map(|orphans| orphans.objects.len()).sum();
+    let inventories = count(all.map(|orphans| orphans.inventories.len()).sum(), "inventory").replace("ys", "ies");
+    format!("{} and {inventories}", count(objects, "object"))
+}
+
 fn text(cluster: &str, orphans: &Orphans) -> String {
-    let mut out = vec![format!("cluster {cluster}: {}", count(orphans.objects.len(), "object"))];
-    out.push(format!(" and {}\n", count(orphans.inventories.len(), "inventory").replace("ys", "ies")));
+    let mut out = vec![format!("cluster {cluster}: {}\n", numbers([orphans].into_iter()))];
     for message in &orphans.blind {
         out.push(format!("  not looked at: {message}\n"));
     }

@@ -6,7 +6,7 @@ use gatewright_engine::error::Chain;
 use gatewright_engine::text::digest;
 
 use super::session::{Selection, Session};
-use super::view::View;
+use super::view::{Extent, View};
 use super::{Context, EXIT_FAILED, Failure, complain, print_json, stream, worst};
 use crate::config::settings;
 use crate::history::approvals;
@@ -36,9 +36,8 @@ pub(super) struct Args {
     /// Exit with 2 if anything would be changed, or differs.
     #[arg(long)]
     detailed_exitcode: bool,
-    /// Also show objects that stay as they are.
-    #[arg(long, short)]
-    verbose: bool,
+    #[command(flatten)]
+    extent: Extent,
     /// Keep the plan in a file, which `apply` carries out as it is.
     #[arg(long, value_name = "FILE")]
     out: Option<PathBuf>,
@@ -58,6 +57,7 @@ pub(super) enum Format {
 
 /// Runs the command.
 pub(super) fn run(context: &Context, args: &Args) -> Result<u8, Failure> {
+    args.extent.check(args.format == View::Text)?;
     let session = Session::open(context)?;
     if args.out.is_some() {
         // The fingerprints of a plan that is kept are those of the round that carries it out.
@@ -91,7 +91,7 @@ pub(super) fn run(context: &Context, args: &Args) -> Result<u8, Failure> {
         report.suspended = suspension?;
         syncs.push(PlannedSync::of(&report));
         codes.push(if args.detailed_exitcode { report.detailed_exit_code() } else { report.exit_code() });
-        if !args.format.print_one(context, &report, args.verbose) {
+        if !args.format.print_one(context, &report, args.extent) {
             reports.push(report);
         }
         if session.is_stopped() {
@@ -141,10 +141,10 @@ fn withdraw(session: &Session<'_>, stand_in: &str, report: &mut Report) {
 }
 
 /// Prints a report.
-pub(super) fn show(context: &Context, report: &Report, format: Format, verbose: bool) {
+pub(super) fn show(context: &Context, report: &Report, format: Format, extent: Extent) {
     match format {
         Format::Text => {
-            let look = text::Look { color: context.color, verbose };
+            let look = extent.look(context);
             stream(|out| text::write_to(report, look, out));
         }
         Format::Json => print_json(&Printed::of(report)),

@@ -13,6 +13,7 @@ use jiff::Timestamp;
 use super::choice::Choice;
 use super::plan::{Format, show};
 use super::session::{Prepared, Selection, Session, parse_unit};
+use super::view::Extent;
 use super::{Context, EXIT_FAILED, EXIT_HELD, Failure, worst};
 use crate::config::{did_you_mean, settings};
 use crate::desired::capabilities;
@@ -162,7 +163,7 @@ fn release(
     let started = context.clock.now();
     let work = Work { context, session, unit: order.unit, prepared, packs, started };
     let (plan, found) = work.plan(&order.released);
-    show(context, &plan, args.format, false);
+    show(context, &plan, args.format, Extent::default());
     if args.dry_run || found.is_empty() || session.is_stopped() {
         return Ok(plan.exit_code());
     }
@@ -173,7 +174,7 @@ fn release(
     }
     session.record_time();
     let report = work.carry_out(&order.released, found)?;
-    show(context, &report, args.format, false);
+    show(context, &report, args.format, Extent::default());
     session.keep(&report);
     Ok(worst([report.exit_code(), plan.exit_code()]))
 }

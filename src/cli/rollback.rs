@@ -44,6 +44,7 @@ const MOST_DIGITS: usize = 3;
 
 /// Runs the command.
 pub(super) fn run(context: &Context, args: &Args) -> Result<u8, Failure> {
+    args.how.check()?;
     let session = Session::open(context)?;
     check_names("sync", [&args.sync], &session.config.settings.syncs)?;
     let clusters = clusters(&session, args)?;
@@ -55,7 +56,7 @@ pub(super) fn run(context: &Context, args: &Args) -> Result<u8, Failure> {
     let plan = session.round(&prepared, Mode::Plan);
     let is_held = plan.clusters.values().any(|cluster| cluster.state != ClusterState::Planned);
     if args.dry_run || is_held {
-        show(context, &plan, args.how.format, false);
+        show(context, &plan, args.how.format, args.how.extent());
         return Ok(plan.exit_code());
     }
     round_back(context, &args.how, &session, prepared)

@@ -29,6 +29,7 @@ use crate::inventory::audit::Audit;
 use crate::process::metrics::Metrics;
 use crate::process::service::Signals;
 use crate::reconcile::aliases::Aliases;
+use crate::reconcile::breaker::{Breaker, Breakers};
 use crate::reconcile::fleet;
 use crate::reconcile::gone;
 use crate::reconcile::model::Order;
@@ -99,6 +100,8 @@ pub(super) struct Session<'a> {
     metrics: Arc<Metrics>,
     /// All clusters that something is applied to, built when they are first asked for.
     aliases: OnceCell<Arc<Aliases>>,
+    /// Shared by all rounds: a cluster that does not answer is waited for once.
+    breakers: Arc<Breakers>,
 }
 
 /// One sync, ready for rounds: what its source holds does not change any more.
@@ -136,8 +139,19 @@ impl<'a> Session<'a> {
         let (runtime, stop) = (runtime()?, CancellationToken::new());
         let signals = runtime.block_on(async { Signals::new() }).map_err(|error| Failure::of(&error))?;
         runtime.spawn(stop_on_signal(signals, stop.clone()));
+        let breakers = Breaker::all(config.settings.clusters.keys(), &context.clock);
         let (state, metrics) = (State::open(&config.state_dir), Arc::new(Metrics::new(env!("CARGO_PKG_VERSION"))));
-        Ok(Self { config, state, context, packs, runtime: Some(runtime), stop, metrics, aliases: OnceCell::new() })
+        Ok(Self {
+            config,
+            state,
+            context,
+            packs,
+            runtime: Some(runtime),
+            stop,
+            metrics,
+            aliases: OnceCell::new(),
+            breakers,
+        })
     }
 
     /// Returns what is known of kinds.

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use super::plan::{Format, show};
 use super::session::{Prepared, Ready, Selection, Session, question};
 use super::suspend::hold;
+use super::view::Extent;
 use super::{Context, EXIT_FAILED, EXIT_HELD, Failure, complain, worst};
 use crate::config::settings;
 use crate::reconcile::model::Order;
@@ -37,7 +38,7 @@ pub(super) type Code = fn(&Report) -> u8;
 #[derive(Debug, clap::Args)]
 pub(super) struct Manner {
     #[command(flatten)]
-    how: How,
+    pub(super) how: How,
     /// Run a round of a suspended sync all the same; it stays suspended.
     #[arg(long, requires = "reason")]
     even_if_suspended: bool,
@@ -61,6 +62,21 @@ pub(super) struct How {
     /// The output format of the report.
     #[arg(long, value_name = "FORMAT", default_value = "text")]
     pub(super) format: Format,
+    /// One line for clusters that are alike, and one that counts them.
+    #[arg(long)]
+    summary: bool,
+}
+
+impl How {
+    /// Returns the extent of the report.
+    pub(super) fn extent(&self) -> Extent {
+        Extent { verbose: false, summary: self.summary }
+    }
+
+    /// Refuses what cannot be had together.
+    pub(super) fn check(&self) -> Result<(), Failure> {
+        self.extent().check(self.format == Format::Text)
+    }
 }
 
 impl Manner {
@@ -89,6 +105,7 @@ pub(super) fn rounds(
     args: &Manner,
     (takes_over, code): (bool, Code),
 ) -> Result<u8, Failure> {
+    args.how.check()?;
     let session = Session::open(context)?;
     let _lock = session.state.lock()?;
     let installation = session.state.make_installation()?;
@@ -195,7 +212,7 @@ pub(super) fn round(
         settings::Mode::Apply => Mode::Apply,
         settings::Mode::Report => Mode::Report,
     };
-    if mode == Mode::Apply && asks(how, prepared) && !agrees(context, session, prepared) {
+    if mode == Mode::Apply && asks(how, prepared) && !agrees(context, how, session, prepared) {
         complain(&format!("gatewright: sync {:?} was cancelled, nothing was changed\n", prepared.order.sync));
         return Ok(None);
     }
@@ -208,7 +225,7 @@ pub(super) fn round(
         session.keep_snapshot(prepared)?;
     }
     let report = session.round(prepared, mode);
-    show(context, &report, how.format, false);
+    show(context, &report, how.format, how.extent());
     session.keep(&report);
     if let Some(archive) = &prepared.order.archive {
         archive.expire(session.believed());
@@ -223,12 +240,12 @@ fn asks(how: &How, prepared: &Prepared) -> bool {
 }
 
 /// Shows the plan and waits for the word. Where nothing would change there is nothing to ask.
-fn agrees(context: &Context, session: &Session<'_>, prepared: &Prepared) -> bool {
+fn agrees(context: &Context, how: &How, session: &Session<'_>, prepared: &Prepared) -> bool {
     let plan = session.round(prepared, Mode::Plan);
     if !plan.has_changes() || session.is_stopped() {
         return !session.is_stopped();
     }
-    let look = text::Look { color: context.color, verbose: false };
+    let look = how.extent().look(context);
     question::put(&format!("{}\nApply these changes? Only \"yes\" will be accepted: ", text::write(&plan, look)));
     session.ask_for("yes")
 }

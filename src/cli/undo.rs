@@ -42,6 +42,7 @@ pub(super) struct Args {
 
 /// Runs the command.
 pub(super) fn run(context: &Context, args: &Args) -> Result<u8, Failure> {
+    args.how.check()?;
     let session = Session::open(context)?;
     let known = runs::list(&session.state.path(runs::FOLDER));
     let Some(written) = &args.run else { return list(&session, &known) };
@@ -56,7 +57,7 @@ pub(super) fn run(context: &Context, args: &Args) -> Result<u8, Failure> {
     let prepared = prepare(&session, run, recorded, &chosen)?;
     let plan = session.round(&prepared, Mode::Plan);
     if args.dry_run || !plan.has_changes() {
-        show(context, &plan, args.how.format, false);
+        show(context, &plan, args.how.format, args.how.extent());
         let is_known = plan.clusters.values().all(|cluster| cluster.state == ClusterState::Planned);
         if is_known && !plan.has_changes() {
             complain("gatewright: there is nothing to undo\n");

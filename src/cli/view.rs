@@ -1,7 +1,8 @@
 //! The printed forms of reports: the same views for plans and for reports that are kept.
 
 use super::plan::{Format, show};
-use super::{Context, emit, stream};
+use super::{Context, Failure, emit, stream};
+use crate::report::text::Look;
 use crate::report::{Report, html, junit, markdown};
 
 /// The form in which a report is printed.
@@ -19,12 +20,39 @@ pub(super) enum View {
     Junit,
 }
 
+/// The extent to which a text goes into details.
+#[derive(Clone, Copy, Debug, Default, clap::Args)]
+pub(super) struct Extent {
+    /// Leave nothing out: objects that stay as they are, the name of each cluster, every value.
+    #[arg(long, short)]
+    pub verbose: bool,
+    /// One line for clusters that are alike, and one that counts them.
+    #[arg(long, conflicts_with = "verbose")]
+    pub summary: bool,
+}
+
+impl Extent {
+    /// Refuses a summary in another form than text, which has all of it.
+    pub(super) fn check(self, is_text: bool) -> Result<(), Failure> {
+        if self.summary && !is_text {
+            let failure = Failure::usage("--summary is a form of text".to_owned());
+            return Err(failure.hint("leave out --format, or --summary"));
+        }
+        Ok(())
+    }
+
+    /// Returns the look of a text.
+    pub(super) fn look(self, context: &Context) -> Look {
+        Look { color: context.color, verbose: self.verbose, summary: self.summary }
+    }
+}
+
 impl View {
     /// Prints one of several reports; tells whether it did: a page has to wait for all of them.
-    pub(super) fn print_one(self, context: &Context, report: &Report, verbose: bool) -> bool {
+    pub(super) fn print_one(self, context: &Context, report: &Report, extent: Extent) -> bool {
         match self {
-            Self::Text => show(context, report, Format::Text, verbose),
-            Self::Json => show(context, report, Format::Json, verbose),
+            Self::Text => show(context, report, Format::Text, extent),
+            Self::Json => show(context, report, Format::Json, extent),
             Self::Markdown | Self::Html | Self::Junit => return false,
         }
         true

@@ -194,6 +194,15 @@ impl Cluster for KubeCluster {
         self.try_version().await.map(Some).map_err(|failure| failure.into_error(&attempt))
     }
 
+    /// Whoever refuses us has answered.
+    async fn probe(&self) -> Result<(), ClusterError> {
+        let attempt = Attempt::to("find out whether the cluster answers");
+        match self.transport.probe("/version").await {
+            Ok(_) | Err(Failure::Refused(_)) => Ok(()),
+            Err(failure) => Err(failure.into_error(&attempt)),
+        }
+    }
+
     async fn openapi(&self, api_version: &str) -> Result<Option<Value>, ClusterError> {
         let attempt = Attempt::to(format!("read the schemas of {api_version}"));
         self.try_openapi(api_version).await.map_err(|failure| failure.into_error(&attempt))

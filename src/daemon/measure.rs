@@ -25,7 +25,9 @@ pub(super) fn measure(metrics: &Metrics, report: &Report, (name, cluster): (&str
     let sync = report.sync.as_str();
     let result = result(report, cluster);
     metrics.round(sync, name, result);
-    metrics.cluster_up(name, cluster.state != ClusterState::Unreachable);
+    let is_up = cluster.state != ClusterState::Unreachable;
+    metrics.cluster_up(name, is_up);
+    metrics.unreachable(name, (!is_up).then(|| seconds(cluster.since.unwrap_or(report.started))));
     if result == "done" {
         metrics.succeeded(sync, name, seconds(report.finished));
     }

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use gatewright_engine::error::Chain;
 use gatewright_engine::selector::ClusterFacts;
+use gatewright_engine::text::count;
 use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
 use tracing::{Instrument, error, info, info_span, warn};
@@ -68,10 +69,13 @@ impl Sync {
         &self.order.settings.source
     }
 
-    /// Has a round begin when it is the turn of its cluster in a rollout.
+    /// Has a round begin when it is the turn of its cluster in a rollout, and when that answers again.
     pub(super) fn nudged_by(&self, nudges: &Arc<Notify>) {
         if let Some(rollout) = &self.order.rollout {
             rollout.nudge(&self.cluster.name, Arc::clone(nudges));
+        }
+        if let Some(breaker) = self.order.breakers.get(&self.cluster.name) {
+            breaker.nudge(Arc::clone(nudges));
         }
     }
 
@@ -225,7 +229,10 @@ impl Sync {
         }
         for (cluster, state) in &report.clusters {
             for hold in &state.holds {
-                let unit = hold.unit.as_ref().map(ToString::to_string);
+                let unit = hold.unit.as_ref().map(ToString::to_string).or_else(|| {
+                    let number = hold.units.len();
+                    (number > 0).then(|| count(number, "unit"))
+                });
                 warn!(cluster, guard = %hold.guard, unit, hold.message, hold.hint, hold.token, "held");
             }
             for refusal in &state.refusals {

@@ -257,6 +257,9 @@ fn is_news(cluster: &ClusterReport) -> bool {
 fn content_digest(report: &Report) -> String {
     let (started, finished) = (Timestamp::UNIX_EPOCH, Timestamp::UNIX_EPOCH);
     let mut timeless = Report { started, finished, run: String::new(), ..undated(report) };
+    for cluster in timeless.clusters.values_mut() {
+        cluster.next_probe = None;
+    }
     // Pods come and go by themselves.
     for unit in timeless.clusters.values_mut().flat_map(|cluster| &mut cluster.units) {
         (unit.pods, unit.unawaited) = (None, None);

@@ -37,6 +37,7 @@ pub(crate) struct Metrics {
     polls: Series<Counter>,
     source_successes: Series<Seconds>,
     clusters: Series<Gauge>,
+    unreachable: Series<Seconds>,
     notifications: Series<Counter>,
     waiting: Series<Gauge>,
     reloaded: Gauge,
@@ -77,6 +78,11 @@ impl Metrics {
                 "When a source was last read, changed or not",
             ),
             clusters: Series::new(all, "cluster_up", "Whether a cluster answered when it was last asked"),
+            unreachable: Series::of_times(
+                all,
+                "cluster_unreachable_since_timestamp",
+                "Since when a cluster does not answer",
+            ),
             notifications: Series::new(all, "notifications", "Notifications to a webhook, by what came of a try"),
             waiting: Series::new(all, "notifications_waiting", "Notifications not delivered yet"),
             reloaded,
@@ -169,6 +175,14 @@ impl Metrics {
         self.clusters.with(&[("cluster", cluster)], |gauge| _ = gauge.set(i64::from(up)));
     }
 
+    /// Begins to count the time since a cluster does not answer, in seconds since 1970; ends that with `None`.
+    pub(crate) fn unreachable(&self, cluster: &str, since: Option<f64>) {
+        match since {
+            Some(since) => self.unreachable.begin(&[("cluster", cluster)], since),
+            None => self.unreachable.forget(&[("cluster", cluster)]),
+        }
+    }
+
     /// Records whether the configuration could be loaded, at the start and at each reload.
     pub(crate) fn reloaded(&self, successful: bool) {
         self.reloaded.set(i64::from(successful));
@@ -179,7 +193,7 @@ impl Metrics {
     pub(crate) fn forget(&self, labels: &Labels<'_>) {
         let counts: [&dyn Forget; 4] = [&self.rounds, &self.changes, &self.polls, &self.notifications];
         let states: [&dyn Forget; 4] = [&self.objects, &self.units, &self.problems, &self.holds];
-        let others: [&dyn Forget; 3] = [&self.suspended, &self.clusters, &self.waiting];
+        let others: [&dyn Forget; 4] = [&self.suspended, &self.clusters, &self.unreachable, &self.waiting];
         let times: [&dyn Forget; 3] = [&self.durations, &self.successes, &self.source_successes];
         [&counts[..], &states, &others, &times].into_iter().flatten().for_each(|series| series.forget(labels));
     }

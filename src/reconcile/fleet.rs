@@ -11,7 +11,6 @@ mod render_history;
 mod settings;
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::Arc;
 
 use gatewright_engine::problem::Problem;
 use jiff::Timestamp;
@@ -27,7 +26,7 @@ use crate::desired::rendering::{Want, Wanted, problems};
 use crate::history::approvals;
 use crate::history::archive::{About, runs};
 use crate::inventory::audit;
-use crate::reconcile::model::{Conclusion, Order, RoundSettings};
+use crate::reconcile::model::{Conclusion, Order, RoundSettings, Target};
 use crate::reconcile::{drift, round};
 use crate::report::{ClusterReport, ClusterState, Mode, ProblemReport, Report, Saved, StepReport, Unclaimed};
 use crate::source::Snapshot;
@@ -54,7 +53,7 @@ pub async fn run(
         let history = RenderHistory::of(order, about.clone());
         let settings = settings::of(order, cluster.as_ref(), (want, snapshot), about, state, stop);
         let span = info_span!("cluster", sync = order.sync, cluster = name);
-        rounds.push(on_cluster(name.clone(), Arc::clone(cluster), settings, history).instrument(span));
+        rounds.push(on_cluster(order.target(name, cluster), settings, history).instrument(span));
     }
     let tasks = rounds.into_iter().collect::<JoinSet<_>>();
     let mut wanted = wanted.clone();
@@ -136,26 +135,41 @@ type Ended = (String, Want, Conclusion);
 
 /// Runs the round on a cluster, once it is known what that can do.
 async fn on_cluster(
-    name: String,
-    cluster: Arc<dyn Cluster>,
+    (name, cluster, breaker): Target,
     mut settings: RoundSettings,
     history: Option<RenderHistory>,
 ) -> Ended {
-    let stop = settings.stop.clone();
-    let wants = std::iter::once(&mut settings.want).chain(settings.siblings.wants_mut());
-    let refused = tokio::select! {
-        biased;
-        () = stop.cancelled() => Some(Conclusion::stopped()),
-        completed = capabilities::complete(wants, cluster.as_ref()) => completed.err().map(|it| Conclusion::failed(&it)),
-    };
-    let conclusion = match refused {
-        Some(refused) => refused,
-        None => in_turn(cluster.as_ref(), &settings, history).await,
+    let conclusion = if let Some(report) = breaker.as_ref().and_then(|breaker| breaker.refuses()) {
+        Conclusion::of(report)
+    } else {
+        let mut conclusion = let_through(cluster.as_ref(), &mut settings, history).await;
+        if let Some(breaker) = breaker {
+            breaker.note(&mut conclusion.report);
+        }
+        conclusion
     };
     if let Some(turn) = &settings.turn {
         turn.end(&conclusion.report);
     }
     (name, settings.want, conclusion)
+}
+
+async fn let_through(
+    cluster: &dyn Cluster,
+    settings: &mut RoundSettings,
+    history: Option<RenderHistory>,
+) -> Conclusion {
+    let stop = settings.stop.clone();
+    let wants = std::iter::once(&mut settings.want).chain(settings.siblings.wants_mut());
+    let refused = tokio::select! {
+        biased;
+        () = stop.cancelled() => Some(Conclusion::stopped()),
+        completed = capabilities::complete(wants, cluster) => completed.err().map(|it| Conclusion::failed(&it)),
+    };
+    match refused {
+        Some(refused) => refused,
+        None => in_turn(cluster, settings, history).await,
+    }
 }
 
 /// Runs the round, and again each time that the turn of something has come that waits for other clusters.

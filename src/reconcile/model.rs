@@ -36,6 +36,7 @@ use crate::history::journal::LastDrift;
 use crate::inventory::audit::Audit;
 use crate::inventory::hmac::Key;
 use crate::reconcile::aliases::{Aliases, Names};
+use crate::reconcile::breaker::{Breaker, Breakers};
 use crate::reconcile::cache::{Cache, HealthSnapshot, LastRound};
 use crate::reconcile::metadata::MetadataView;
 use crate::reconcile::rollout::{Rollout, Turn};
@@ -43,6 +44,9 @@ use crate::report::{ClusterReport, ClusterState, Mode, Saved};
 
 /// The clusters of a process, by name.
 pub type Clusters = BTreeMap<String, Arc<dyn Cluster>>;
+
+/// A cluster, with its name and its breaker.
+pub(super) type Target = (String, Arc<dyn Cluster>, Option<Arc<Breaker>>);
 
 /// The order for a round: what it is about.
 #[derive(Clone)]
@@ -81,6 +85,8 @@ pub struct Order {
     pub undo: Option<BTreeMap<String, Vec<Change>>>,
     /// All clusters that something is applied to, by any sync.
     pub aliases: Arc<Aliases>,
+    /// The breakers of clusters that do not answer.
+    pub breakers: Arc<Breakers>,
     /// The rollouts of the sync; `None`: no cluster waits for another.
     pub rollout: Option<Arc<Rollout>>,
 }
@@ -90,6 +96,11 @@ impl Order {
     pub fn keep_in(&mut self, archive: Arc<Archive>) {
         self.masker = archive.vault().masker().clone();
         self.archive = Some(archive);
+    }
+
+    /// Returns one of the clusters as the target of a round.
+    pub(super) fn target(&self, name: &str, cluster: &Arc<dyn Cluster>) -> Target {
+        (name.to_owned(), Arc::clone(cluster), self.breakers.get(name).cloned())
     }
 
     /// Returns the mark of what the sync owns.

@@ -158,7 +158,7 @@ impl Statement<'_> {
 /// Describes a hold without what tells two clusters apart where it is the same: uids, and the token for them.
 fn hold_key(hold: &Hold) -> serde_json::Value {
     let steps: Vec<_> = hold.steps.iter().map(|step| (&step.id, &step.action)).collect();
-    json!([hold.guard, hold.unit, hold.message, hold.hint, hold.fleet_token, steps])
+    json!([hold.guard, hold.unit, hold.units, hold.message, hold.hint, hold.fleet_token, steps])
 }
 
 fn paragraph<'a>(names: &[&'a str], first: &'a ClusterReport, on: &[usize], entries: &[Entry<'a>]) -> Paragraph<'a> {

@@ -1,6 +1,7 @@
 //! The text view: what will happen, or has happened, for a person who reads from the top.
 
 pub mod fields;
+mod summary;
 
 use std::collections::BTreeMap;
 use std::io;
@@ -33,6 +34,8 @@ pub struct Look {
     pub color: bool,
     /// Also what stays as it is.
     pub verbose: bool,
+    /// No more than a line for clusters that are alike.
+    pub summary: bool,
 }
 
 /// Writes a report.
@@ -49,6 +52,10 @@ pub fn write(report: &Report, look: Look) -> String {
 /// Those of what it is written to.
 pub fn write_to(report: &Report, look: Look, out: &mut impl io::Write) -> io::Result<()> {
     let mut writer = Writer { out: String::new(), look };
+    if look.summary {
+        writer.in_short(report);
+        return out.write_all(writer.out.as_bytes());
+    }
     writer.report(report);
     let sections = Sections::of(report.clusters.values());
     for paragraph in fold(report) {
@@ -113,23 +120,12 @@ impl Writer {
     }
 
     fn report(&mut self, report: &Report) {
-        let cause = report.cause.as_ref().map(|cause| format!(": {cause}")).unwrap_or_default();
-        self.line(&format!("sync {} at {}{cause}", report.sync, report.revision));
+        self.title(report);
         // What a single cluster comes to stands at its end.
         if let Some(blast) = blast(report).filter(|_| report.clusters.len() > 1 || report.mode != Mode::Apply) {
             self.painted(&blast, Style::new().bold(), "");
         }
-        if let Some(order) = order(report) {
-            self.line(&format!("  {order}"));
-        }
-        if let Some(suspension) = &report.suspended {
-            self.warn(&format!("{}; `gatewright resume {}` ends that", suspension.words(), report.sync));
-        }
-        if let Some(reason) = &report.stale_source {
-            let what = "could not be read, this is its last good revision";
-            let mark = in_brackets(report.mark(report.stale_since));
-            self.warn(&format!("source {} {what}: {reason}{mark}", report.source));
-        }
+        self.state(report);
         let summary = Summary::of(std::slice::from_ref(report));
         if let Some(words) = summary.words() {
             self.line(&format!("  {words}"));
@@ -142,6 +138,26 @@ impl Writer {
             for unclaimed in &report.unclaimed {
                 self.line(&format!("  {}  {}", unclaimed.id, unclaimed.place));
             }
+        }
+    }
+
+    fn title(&mut self, report: &Report) {
+        let cause = report.cause.as_ref().map(|cause| format!(": {cause}")).unwrap_or_default();
+        self.line(&format!("sync {} at {}{cause}", report.sync, report.revision));
+    }
+
+    /// Writes what is to be known of all clusters.
+    fn state(&mut self, report: &Report) {
+        if let Some(order) = order(report) {
+            self.line(&format!("  {order}"));
+        }
+        if let Some(suspension) = &report.suspended {
+            self.warn(&format!("{}; `gatewright resume {}` ends that", suspension.words(), report.sync));
+        }
+        if let Some(reason) = &report.stale_source {
+            let what = "could not be read, this is its last good revision";
+            let mark = in_brackets(report.mark(report.stale_since));
+            self.warn(&format!("source {} {what}: {reason}{mark}", report.source));
         }
     }
 
@@ -360,33 +376,40 @@ impl Writer {
     }
 
     fn summary(&mut self, cluster: &ClusterReport, on: &str) {
-        if cluster.error.is_some() || cluster.state == ClusterState::Suspended {
-            return;
+        if let Some((word, parts)) = comes_to(cluster) {
+            self.line(&format!("  {word}{on}: {parts}"));
         }
-        let word = if cluster.state == ClusterState::Unreachable { "lost on the way" } else { cluster.state.word() };
-        let (changes, unchanged) = (cluster.changes(), cluster.unchanged());
-        let none = if cluster.state == ClusterState::Compared { "no differences" } else { "no changes" };
-        let mut parts = match (changes.is_empty(), unchanged) {
-            (true, 0) if !cluster.refusals.is_empty() && cluster.state == ClusterState::Compared => {
-                vec!["nothing could be compared".to_owned()]
-            }
-            (true, 0) if !cluster.refusals.is_empty() => vec![none.to_owned()],
-            (true, _) => vec![none.to_owned(), format!("{} up to date", count(unchanged, "object"))],
-            (false, 0) => changes,
-            (false, _) => changes.into_iter().chain([format!("{unchanged} unchanged")]).collect(),
-        };
-        let (kept, refused) = cluster.not_done();
-        for (number, word) in [(kept, "kept"), (refused, "refused")] {
-            if number > 0 {
-                parts.push(format!("{} {word}", count(number, "object")));
-            }
-        }
-        self.line(&format!("  {word}{on}: {}", parts.join(", ")));
     }
 
     fn warn(&mut self, text: &str) {
         self.painted(&format!("  {text}"), Style::new().red(), "");
     }
+}
+
+/// Says what a round on a cluster comes to, in a word and in numbers; nothing where there was none.
+fn comes_to(cluster: &ClusterReport) -> Option<(&'static str, String)> {
+    if cluster.error.is_some() || cluster.state == ClusterState::Suspended {
+        return None;
+    }
+    let word = if cluster.state == ClusterState::Unreachable { "lost on the way" } else { cluster.state.word() };
+    let (changes, unchanged) = (cluster.changes(), cluster.unchanged());
+    let none = if cluster.state == ClusterState::Compared { "no differences" } else { "no changes" };
+    let mut parts = match (changes.is_empty(), unchanged) {
+        (true, 0) if !cluster.refusals.is_empty() && cluster.state == ClusterState::Compared => {
+            vec!["nothing could be compared".to_owned()]
+        }
+        (true, 0) if !cluster.refusals.is_empty() => vec![none.to_owned()],
+        (true, _) => vec![none.to_owned(), format!("{} up to date", count(unchanged, "object"))],
+        (false, 0) => changes,
+        (false, _) => changes.into_iter().chain([format!("{unchanged} unchanged")]).collect(),
+    };
+    let (kept, refused) = cluster.not_done();
+    for (number, word) in [(kept, "kept"), (refused, "refused")] {
+        if number > 0 {
+            parts.push(format!("{} {word}", count(number, "object")));
+        }
+    }
+    Some((word, parts.join(", ")))
 }
 
 /// Writes since when something is known behind it.

@@ -223,18 +223,18 @@ impl Timer {
 }
 
 /// Adds a span to a moment; beyond the end of time is the end of time.
-fn later(moment: Timestamp, span: Duration) -> Timestamp {
+pub(crate) fn later(moment: Timestamp, span: Duration) -> Timestamp {
     moment.checked_add(span).unwrap_or(Timestamp::MAX)
 }
 
 /// Draws a number from all that there are: always the same one for the same sync and occasion.
-fn draw(name: &str, occasion: impl fmt::Display) -> u64 {
+pub(crate) fn draw(name: &str, occasion: impl fmt::Display) -> u64 {
     let digest = Sha256::digest(format!("{name}/{occasion}"));
     digest.iter().take(8).fold(0, |number, byte| (number << 8) | u64::from(*byte))
 }
 
 /// Returns the share of a span that a drawn number stands for, from nothing to just below the whole.
-fn share(span: Duration, drawn: u64) -> Duration {
+pub(crate) fn share(span: Duration, drawn: u64) -> Duration {
     // The product of a number below 2^64 and another one has at most 128 bits, so nothing is lost.
     let nanoseconds = (span.as_nanos().min(u128::from(u64::MAX)) * u128::from(drawn)) >> 64;
     Duration::from_nanos(u64::try_from(nanoseconds).unwrap_or(u64::MAX))

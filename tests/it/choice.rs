@@ -33,10 +33,11 @@ fn told(run: &Run) -> Vec<&str> {
 }
 
 fn named(line: &str) -> Vec<&str> {
-    match (line.trim().strip_prefix("cluster "), line.strip_prefix("on all ")) {
+    match (line.trim().strip_prefix("cluster "), line.trim().strip_prefix("on all ")) {
         (Some(one), _) => vec![one.split(':').next().unwrap_or(one)],
         (None, Some(all)) => {
-            all.split_once('(').map(|(_, names)| names.trim_end_matches(')').split(", ").collect()).unwrap_or_default()
+            let names = all.split_once('(').and_then(|(_, rest)| rest.split_once(')'));
+            names.map(|(names, _)| names.split(", ").collect()).unwrap_or_default()
         }
         (None, None) => Vec::new(),
     }

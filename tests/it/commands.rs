@@ -274,7 +274,7 @@ fn status_shows_where_each_gateway_can_be_reached() {
     let (server, namespace, sync) = (shared(), unique("reach"), unique("reach"));
     let desk = desk(&sync, &[("only", kubeconfig(&server.kubeconfig("admin"), "")), ("later", folder())]);
     desk.write("specs/a.yaml", &gateway(&namespace, "a", 8080));
-    desk.run(&["status"]).exits(0).says("cluster only: no round yet\n");
+    desk.run(&["status"]).exits(0).says("on all 2 clusters (later, only): no round yet\n");
     desk.run(&["sync", "--cluster", "only"]).exits(0);
     let ingress =
         r#"{"status": {"loadBalancer": {"ingress": [{"ip": "192.0.2.7"}, {"hostname": "edge.example.com"}]}}}"#;

@@ -120,12 +120,8 @@ fn what_goes_from_all_clusters_together_waits_for_one_person() {
     let deployments = || {
         let of = |number: usize| fs::read_dir(desk.path(&format!("out/c-{number:02}/infra"))).expect("it is there");
         let is_deployment = |name: &str| name.starts_with("deployment-");
-        let names = |entry: Result<fs::DirEntry, _>| entry.expect("it can be read").file_name().into_string();
-        (1..=40)
-            .flat_map(of)
-            .filter(|entry| entry.as_ref().is_ok_and(|entry| entry.file_name().to_str().is_some_and(is_deployment)))
-            .map(names)
-            .count()
+        let name = |entry: Result<fs::DirEntry, _>| entry.expect("it can be read").file_name();
+        (1..=40).flat_map(of).map(name).filter(|name| name.to_str().is_some_and(is_deployment)).count()
     };
     assert_eq!(deployments(), 480);
     for number in 1..=3 {
@@ -153,4 +149,64 @@ fn what_goes_from_all_clusters_together_waits_for_one_person() {
     desk.run(&["plan"]).exits(0).says("160 objects to prune");
     desk.run(&["sync"]).exits(0);
     assert_eq!(deployments(), 320);
+}
+
+#[test]
+fn the_state_of_a_fleet_fits_on_a_screen() {
+    let desk = fleet();
+    let status = desk.run(&["status"]).exits(0).says("  on all 40 clusters: done ");
+    assert_eq!(status.out.matches("Gateway infra/g").count(), 12, "{}", status.out);
+    assert_eq!(status.out.lines().count(), 14, "{}", status.out);
+
+    // One is held, one is out of order and one is new.
+    for number in 1..=6 {
+        fs::remove_file(desk.path(&format!("specs/g{number:02}.yaml"))).expect("it is there");
+    }
+    desk.run(&["sync", "--cluster", "c-07"]).exits(3);
+    desk.replace("gatewright.yaml", "{path: ./out/c-09}", "{path: ./gatewright.yaml}");
+    desk.run(&["sync", "--cluster", "c-09"]).exits(1);
+    desk.replace("gatewright.yaml", "clusters:\n", "clusters:\n  a-new: {directory: {path: ./out/new}}\n");
+    let status = desk.run(&["status"]).exits(0);
+    assert!(status.out.lines().count() <= SCREEN, "{}", status.out);
+    let status = status
+        .says("  on 38 of 41 clusters (all but a-new, c-07, c-09): done ")
+        .says("  cluster a-new: no round yet\n");
+    let status =
+        status.says("  cluster c-07: held at ").says("      gatewright approve ").says("  cluster c-09: failed at ");
+    let places =
+        ["on 38 of", "cluster c-07: held", "cluster c-09: failed", "cluster a-new"].map(|text| status.out.find(text));
+    assert!(places.is_sorted(), "{}", status.out);
+    desk.run(&["status", "--verbose"]).exits(0).says("c-38, c-39, c-40): done");
+
+    let summary = desk.run(&["status", "--summary"]).exits(0).says("; 12 units changed\n").says("; 1 hold; ");
+    assert_eq!(summary.out.lines().count(), 6, "{}", summary.out);
+    summary.says("\n  41 clusters: 38 done, 1 held, 1 failed, 1 without a round\n");
+    let json = desk.run(&["status", "--format", "json"]).exits(0);
+    let json: Value = serde_json::from_str(&json.out).expect("it is JSON");
+    assert_eq!(json["syncs"]["gateways"].as_object().map(serde_json::Map::len), Some(41));
+    desk.run(&["status", "--summary", "--format", "json"]).exits(64).complains("--summary is a form of text");
+}
+
+#[test]
+fn a_summary_is_a_line_for_clusters_that_are_alike() {
+    let desk = fleet();
+    desk.replace("specs/class.yaml", "v1}", "v2}");
+    desk.replace("gatewright.yaml", "{path: ./out/c-09}", "{path: ./gatewright.yaml}");
+    let plan = desk.run(&["plan", "--summary"]).exits(1);
+    assert_eq!(plan.out.lines().count(), 4, "{}", plan.out);
+    let plan = plan.says("\n  on 39 of 40 clusters (all but c-09): plan: 12 objects to update, 36 unchanged\n");
+    plan.says(
+        "\n  40 clusters: 39 planned, 1 failed; 468 of 468 units on 39 of 40 clusters change: 468 objects to update;",
+    );
+    desk.run(&["plan", "--summary", "--verbose"]).exits(64);
+
+    let sync = desk.run(&["sync", "--summary"]).exits(1).says(": done: 12 objects updated, 36 unchanged\n");
+    assert_eq!(sync.out.lines().count(), 4, "{}", sync.out);
+    let kept = desk.run(&["report", "show", "--summary"]).exits(0).says(": done: 12 objects updated, 36 unchanged\n");
+    kept.says("  cluster c-09: ");
+    desk.replace("gatewright.yaml", "{path: ./gatewright.yaml}", "{path: ./out/c-09}");
+    let none = desk.run(&["orphans"]).exits(0);
+    assert_eq!(none.out, "on all 40 clusters: 0 objects and 0 inventories\n");
+    let none = desk.run(&["orphans", "--summary"]).exits(0);
+    assert!(none.out.ends_with("\n40 clusters: 0 objects and 0 inventories\n"), "{}", none.out);
 }

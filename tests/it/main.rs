@@ -74,6 +74,7 @@ mod tidy;
 mod tutorial;
 mod unclaimed;
 mod undo;
+mod unreachable;
 mod values;
 mod views;
 mod withdrawal;

@@ -118,7 +118,7 @@ fn views(cluster: &ClusterReport) -> BTreeMap<&'static str, String> {
     html::write(&reports, &mut page).expect("memory takes everything");
     junit::write(&reports, &mut suites).expect("memory takes everything");
     BTreeMap::from([
-        ("text", text::write(&reports[0], Look { color: false, verbose: true })),
+        ("text", text::write(&reports[0], Look { verbose: true, ..Look::default() })),
         ("json", sanitize::json(&reports[0]).expect("a report is plain data")),
         ("markdown", markdown::write(&reports, markdown::ROOM)),
         ("html", String::from_utf8(page).expect("it is text")),

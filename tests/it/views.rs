@@ -142,7 +142,7 @@ proptest! {
     #[test]
     fn what_others_say_is_inert_in_every_view(texts in prop::collection::vec(hostile(), 1..24)) {
         let report = report(&texts);
-        let color = Look { color: true, verbose: true };
+        let color = Look { color: true, verbose: true, ..Look::default() };
         let colored = text::write(&report, color);
         let plain = text::write(&report, Look { color: false, ..color });
         assert_sanitized(&plain);

@@ -6,10 +6,10 @@ use std::fmt::Display;
 use gatewright_engine::text::count;
 
 use super::{Kind, LastRound, Line, Standing};
-use crate::cli::status::word;
 use crate::cli::table::table;
 use crate::cluster::right::Right;
 use crate::reconcile::gone;
+use crate::report::status::json_word;
 
 /// The most characters of a cell that may become long; JSON has all of it.
 const MOST: usize = 28;
@@ -44,7 +44,7 @@ fn row(line: &Line) -> [String; 9] {
         kind.to_owned(),
         line.version.clone().unwrap_or_else(|| "-".to_owned()),
         gateway_api(line),
-        word(&line.state),
+        json_word(&line.state),
         last_round(line),
         if line.syncs.is_empty() { "none".to_owned() } else { listed(line.syncs.keys().cloned()) },
         rights(line),
@@ -89,7 +89,7 @@ fn last_round(line: &Line) -> String {
     let severity = |round: &&LastRound| [0, 4, 3, 1].iter().position(|code| *code == round.code);
     let rounds = line.syncs.values().filter_map(|sync| sync.last_round.as_ref());
     let worst = rounds.max_by_key(|round| (severity(round), round.finished));
-    let told = |round: &LastRound| format!("{} {}", round.finished.strftime("%F %H:%M"), word(&round.state));
+    let told = |round: &LastRound| format!("{} {}", round.finished.strftime("%F %H:%M"), json_word(&round.state));
     worst.map_or_else(|| "-".to_owned(), told)
 }
 

@@ -6,10 +6,10 @@ use serde_json::{Value, json};
 use super::chosen::name;
 use crate::cli::history::did;
 use crate::cli::plan::Format;
-use crate::cli::status::word;
 use crate::cli::table::table;
 use crate::cli::{Context, Failure, check_names, complain, print, print_json};
 use crate::history::journal;
+use crate::report::status::json_word;
 use crate::report::trend::{Gone, Summary};
 use crate::report::{ClusterState, Report, named};
 
@@ -58,7 +58,7 @@ fn row(name: &str, report: &Report) -> [String; 7] {
     let clusters = named(&clusters);
     let clusters = clusters.split_once(' ').map_or("", |(_, names)| names);
     let finished = report.finished.strftime("%F %T UTC").to_string();
-    let texts = [name, &report.sync, clusters, &word(&report.mode), &report.revision, &finished, &says(report)];
+    let texts = [name, &report.sync, clusters, &json_word(&report.mode), &report.revision, &finished, &says(report)];
     texts.map(|text| crate::basics::sanitize::line(text).into_owned())
 }
 

@@ -1,9 +1,9 @@
 //! `gatewright report show`.
 
 use super::chosen::{find, state};
-use crate::cli::view::View;
+use crate::cli::view::{Extent, View};
 use crate::cli::{Context, Failure, emit};
-use crate::report::text::{self, Look};
+use crate::report::text;
 
 /// Show a report that is kept, or the last known state of a sync or of the whole fleet.
 ///
@@ -17,9 +17,8 @@ pub(in crate::cli) struct Args {
     /// A report as `report list` names it, how its name begins, or `latest`; or a sync. The whole fleet if absent.
     #[arg(value_name = "NAME|SYNC")]
     name: Option<String>,
-    /// Also show objects that stay as they are.
-    #[arg(long, short)]
-    verbose: bool,
+    #[command(flatten)]
+    extent: Extent,
     /// The output format.
     #[arg(long, value_name = "FORMAT", default_value = "text")]
     format: View,
@@ -27,6 +26,7 @@ pub(in crate::cli) struct Args {
 
 /// Runs the command.
 pub(super) fn run(context: &Context, args: &Args) -> Result<u8, Failure> {
+    args.extent.check(args.format == View::Text)?;
     let config = context.load()?;
     let clock = context.clock.as_ref();
     let reports = match &args.name {
@@ -38,13 +38,13 @@ pub(super) fn run(context: &Context, args: &Args) -> Result<u8, Failure> {
         None => state(&config, None, clock)?,
     };
     if args.format == View::Text {
-        emit(&text::first(&reports, Look { color: context.color, verbose: args.verbose }));
+        emit(&text::first(&reports, args.extent.look(context)));
     }
     for (index, report) in reports.iter().enumerate() {
         if args.format == View::Text && index > 0 {
             emit("\n");
         }
-        args.format.print_one(context, report, args.verbose);
+        args.format.print_one(context, report, args.extent);
     }
     args.format.print_page(&reports);
     Ok(0)

@@ -267,6 +267,7 @@ impl Session<'_> {
             cause: None,
             undo: None,
             aliases: self.aliases(),
+            breakers: Arc::clone(&self.breakers),
             rollout: None,
         };
         let rollout = Rollout::of((name, sync), &self.config.clusters_of(sync), &order.clusters, true, &self.state);

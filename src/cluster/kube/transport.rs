@@ -118,6 +118,14 @@ impl Transport {
         self.ask_in(session, request).await?.json()
     }
 
+    /// Sends one request, once, after a look whether the kubeconfig has changed.
+    pub(super) async fn probe(&self, address: &str) -> Result<Value, Failure> {
+        let session = self.sessions.checked().await?;
+        let late = Failure::Timeout { server: session.server.clone(), limit: self.limit };
+        let request = Request::get(address).body(Vec::new())?;
+        timeout_at(Instant::now() + self.limit, once(&session, request)).await.map_err(|_| late)??.json()
+    }
+
     async fn ask_in(&self, session: Arc<Session>, mut request: Request<Vec<u8>>) -> Result<Answer, Failure> {
         if self.distance.load(Ordering::Relaxed) < NEAR {
             request.headers_mut().entry(ACCEPT_ENCODING).or_insert(HeaderValue::from_static("identity"));

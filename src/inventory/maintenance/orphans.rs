@@ -25,6 +25,13 @@ pub struct Orphans {
     pub blind: Vec<String>,
 }
 
+impl Orphans {
+    /// Tells whether nothing was found, and everything was looked at.
+    pub fn is_empty(&self) -> bool {
+        self.objects.is_empty() && self.inventories.is_empty() && self.blind.is_empty()
+    }
+}
+
 /// An object that bears our mark and stands in no inventory.
 #[derive(Clone, Debug, Serialize)]
 pub struct Orphan {

@@ -18,6 +18,7 @@ fn full() -> Metrics {
     metrics.polled("platform", "changed");
     metrics.source_succeeded("platform", 1_780_000_000.0);
     metrics.cluster_up("eu-1", true);
+    metrics.unreachable("us-1", Some(1_780_000_000.0));
     metrics
 }
 
@@ -52,6 +53,7 @@ fn everything_that_is_said_is_shown() {
             "gatewright_source_polls_total{source=\"platform\",result=\"changed\"} 1",
             "gatewright_source_last_success_timestamp_seconds{source=\"platform\"} 1780000000.0",
             "gatewright_cluster_up{cluster=\"eu-1\"} 1",
+            "gatewright_cluster_unreachable_since_timestamp_seconds{cluster=\"us-1\"} 1780000000.0",
             "gatewright_notifications_total{webhook=\"ops\",result=\"delivered\"} 1",
             "gatewright_notifications_waiting{webhook=\"ops\"} 2",
         ]

@@ -16,7 +16,7 @@ pub(crate) struct Clusters<'a> {
 
 impl<'a> Clusters<'a> {
     /// Takes those at some positions, which rise.
-    pub(super) fn of(all: &[&'a str], on: &[usize]) -> Self {
+    pub(crate) fn of(all: &[&'a str], on: &[usize]) -> Self {
         let others = (0..all.len()).filter(|position| on.binary_search(position).is_err());
         Self { names: on.iter().map(|position| all[*position]).collect(), others: others.map(|it| all[it]).collect() }
     }

@@ -94,8 +94,10 @@ impl Fleet {
         }
     }
 
+    /// The state of all clusters, each by itself.
     fn status(&self) -> String {
-        self.desk.run(&["status"]).exits(0).out
+        let status = |cluster| self.desk.run(&["status", "--cluster", cluster]).exits(0).out;
+        ALL.map(status).concat()
     }
 
     /// Since when `status` says that the repository cannot be read.

@@ -46,6 +46,10 @@ impl Fleet {
         );
     }
 
+    fn status(&self, cluster: &str) -> String {
+        self.desk.run(&["status", "--cluster", cluster]).out
+    }
+
     /// The number of directories in which the Deployment says this.
     fn followers_with(&self, text: &str) -> usize {
         let path = |name: &str| self.desk.path(&format!("out/{name}/{}/deployment-a.yaml", self.namespace));
@@ -62,14 +66,13 @@ fn others_follow_as_soon_as_the_first_is_healthy_and_not_before() {
     let mut daemon = Daemon::start(&fleet.desk, port, &[]);
     daemon.until("what is made for the first time", |_| fleet.followers_with("edition: first") == 3);
     // The first cluster has to be through, or it would still be at the first edition when the others are at the next.
-    daemon.until("its health", |_| fleet.desk.run(&["status"]).out.contains("cluster canary: done"));
+    daemon.until("its health", |_| fleet.status("canary").contains("cluster canary: done"));
 
     fleet.wants("extraAnnotations: {edition: second}");
     daemon.until("those that follow", |_| fleet.followers_with("edition: second") == 3);
 
     fleet.wants("nodeSelector: {no: such-node}");
-    let is_halted =
-        |name: &&str| fleet.desk.run(&["status", "--cluster", name]).out.contains("is held by guard rollout-halted: ");
+    let is_halted = |name: &&str| fleet.status(name).contains("held by guard rollout-halted");
     daemon.until("the halt", |_| FOLLOWERS.iter().all(is_halted));
     assert_eq!(fleet.followers_with("such-node"), 0);
 

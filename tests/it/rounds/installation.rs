@@ -209,6 +209,7 @@ impl Installation {
             cause: None,
             undo: None,
             aliases: Arc::default(),
+            breakers: Arc::default(),
             rollout: None,
         }
     }
