@@ -1,3 +1,6 @@
+mod deletions;
+mod in_waves;
+
 use gatewright_engine::plan::guard::{Guard, Hold};
 use gatewright_engine::spec::GATEWAY_API;
 use proptest::prelude::*;
@@ -327,83 +330,6 @@ async fn two_rounds_that_wait_for_each_other_do_not_wait_for_ever() {
     assert_eq!(tokio::join!(a.comes(&stop), b.comes(&stop)), (false, false));
 }
 
-/// Three waves of two.
-fn three_waves(change: impl Fn(&mut Wave)) -> Fleet {
-    let wave = |names: [&str; 2]| {
-        let mut wave = Wave::of(names.map(str::to_owned).to_vec());
-        change(&mut wave);
-        wave
-    };
-    in_waves([["a", "b"], ["c", "d"], ["e", "f"]].map(wave).into(), false)
-}
-
-#[test]
-fn a_wave_goes_when_those_before_are_healthy() {
-    let fleet = three_waves(|_| {});
-    assert!(!fleet.rolls("c", "v2", UnitState::Changed) && !fleet.rolls("e", "v2", UnitState::Changed));
-    assert!(fleet.rolls("b", "v2", UnitState::Changed) && !fleet.rolls("c", "v2", UnitState::Changed));
-    assert!(fleet.rolls("a", "v2", UnitState::Changed) && !fleet.rolls("e", "v2", UnitState::Changed));
-    assert!(fleet.rolls("c", "v2", UnitState::Unhealthy));
-    for name in ["d", "e", "f"] {
-        assert!(!fleet.rolls(name, "v2", UnitState::Changed), "{name}");
-    }
-    // The correction goes where it is bad, and to the first wave.
-    assert!(fleet.rolls("c", "v3", UnitState::Changed) && !fleet.rolls("d", "v3", UnitState::Changed));
-    assert!(fleet.rolls("a", "v3", UnitState::Changed) && fleet.rolls("b", "v3", UnitState::Changed));
-    assert!(["d", "c", "d"].iter().all(|name| fleet.rolls(name, "v3", UnitState::Changed)));
-    assert!(fleet.rolls("f", "v3", UnitState::Changed));
-}
-
-#[test]
-fn a_wave_may_go_one_by_one_and_some_of_it_may_fail() {
-    let fleet = three_waves(|wave| (wave.at_once, wave.tolerated) = (1, 1));
-    let (first, wait) = fleet.asks("b", "v2");
-    assert_eq!(wait, None);
-    assert!(is_for(fleet.asks("a", "v2").1.as_ref(), "b"));
-    first.end(&report(ClusterState::Done, UnitState::Unhealthy));
-    assert!(fleet.rolls("a", "v2", UnitState::Changed), "one may be unhealthy");
-    assert!(fleet.rolls("c", "v2", UnitState::Unhealthy) && fleet.rolls("d", "v2", UnitState::Unhealthy));
-    assert!(!fleet.rolls("e", "v2", UnitState::Changed), "and not two");
-}
-
-#[test]
-fn a_wave_waits_until_those_before_were_healthy_for_long_enough() {
-    let fleet = three_waves(|wave| wave.soak = Duration::from_mins(10));
-    let rolls = |cluster, second| fleet.rolls_at(cluster, ("v2", &edge(), "v2"), UnitState::Changed, second);
-    assert!(rolls("a", 0) && rolls("b", 60));
-    assert!(!rolls("c", 659) && rolls("c", 660));
-    // What falls ill meanwhile is not healthy for that long.
-    assert!(rolls("d", 700));
-    fleet.passes("c", "v2", UnitState::Unhealthy);
-    assert!(!rolls("e", 2000));
-}
-
-#[test]
-fn a_wave_that_cannot_be_asked_at_all_lets_nobody_through() {
-    let fleet = three_waves(|_| {});
-    let lose = |name: &str| {
-        let lost = ClusterReport::failed(ClusterState::Unreachable, "no answer".to_owned(), None);
-        fleet.turn(name, "v2").end(&lost);
-    };
-    lose("a");
-    lose("b");
-    assert!(!fleet.rolls("c", "v2", UnitState::Changed));
-    assert!(fleet.rolls("b", "v2", UnitState::Changed));
-    assert!(
-        fleet.rolls("c", "v2", UnitState::Changed),
-        "one of it is enough, and the other one follows when it is back"
-    );
-    assert!(fleet.rolls("a", "v2", UnitState::Changed));
-}
-
-#[test]
-fn a_wave_may_need_a_person() {
-    let fleet = three_waves(|wave| wave.needs_approval = wave.clusters[0] == "c");
-    assert!(fleet.rolls("a", "v2", UnitState::Changed) && fleet.rolls("b", "v2", UnitState::Changed));
-    let (_, wait) = fleet.asks("c", "v2");
-    assert!(wait.is_some_and(|wait| wait.message == "v2 goes to wave 2 when a person has agreed"));
-}
-
 #[test]
 fn nothing_goes_while_rollouts_are_paused() {
     let fleet = fleet(2, false);
@@ -417,54 +343,6 @@ fn nothing_goes_while_rollouts_are_paused() {
         members.any(|(_, member)| matches!(member.stage, Stage::Halted(_)))
     };
     assert!(!is_halted(fleet.rollout.ledger("").expect("it can be read")), "to wait is no illness");
-}
-
-/// Asks to delete something of a number of units, and returns the guard that holds it.
-fn deletes(turn: &Turn, number: usize) -> Option<Guard> {
-    turn.ask(&BTreeMap::new(), number).deletions.map(|wait| wait.guard)
-}
-
-#[test]
-fn nothing_is_deleted_before_it_is_known_how_much_that_is_on_all_clusters() {
-    let fleet = fleet(2, false);
-    let a = fleet.turn("a", "v2");
-    assert_eq!(deletes(&a, 2), Some(Guard::RolloutDeletion));
-    fleet.passes("folder", "v2", UnitState::Current);
-    // What it wanted of another revision says nothing.
-    let old = fleet.turn("b", "v1");
-    assert_eq!(deletes(&old, 4), Some(Guard::RolloutDeletion));
-    assert_eq!(deletes(&a, 2), Some(Guard::RolloutDeletion));
-    let b = fleet.turn("b", "v2");
-    assert_eq!(deletes(&b, 3), None, "five may go");
-    assert_eq!(deletes(&a, 2), None);
-    assert_eq!((deletes(&b, 4), deletes(&a, 2)), (Some(Guard::MaxDeleteFleet), Some(Guard::MaxDeleteFleet)));
-    // On one cluster alone another guard counts.
-    assert_eq!((deletes(&a, 0), deletes(&b, 40)), (None, None));
-}
-
-#[test]
-fn deletions_wait_for_clusters_that_nobody_looks_at_for_a_while_only() {
-    let fleet = fleet(2, false);
-    assert_eq!(deletes(&fleet.turn_at("a", "v2", 0), 1), Some(Guard::RolloutDeletion));
-    assert_eq!(deletes(&fleet.turn_at("a", "v2", 119), 1), Some(Guard::RolloutDeletion));
-    assert_eq!(deletes(&fleet.turn_at("a", "v2", 120), 1), None);
-    assert_eq!(deletes(&fleet.turn_at("a", "v3", 120), 1), Some(Guard::RolloutDeletion));
-}
-
-#[tokio::test]
-async fn deletions_go_in_the_same_command_once_all_clusters_were_looked_at() {
-    let (fleet, stop) = (fleet(2, true), CancellationToken::new());
-    let (a, b, folder) = (fleet.turn("a", "v2"), fleet.turn("b", "v2"), fleet.turn("folder", "v2"));
-    assert_eq!(deletes(&a, 1), Some(Guard::RolloutDeletion));
-    let waits =
-        ClusterReport { holds: vec![hold(Guard::RolloutDeletion, Vec::new())], ..done(&edge(), UnitState::Current) };
-    a.rests(&waits);
-    let others = async {
-        assert_eq!(deletes(&b, 1), Some(Guard::RolloutDeletion));
-        folder.end(&done(&edge(), UnitState::Current));
-    };
-    assert!(tokio::join!(a.comes(&stop), others).0);
-    assert_eq!((deletes(&a, 1), deletes(&b, 1)), (None, None));
 }
 
 proptest! {

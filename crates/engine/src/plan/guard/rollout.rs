@@ -1,6 +1,6 @@
 //! Rollouts: units whose change goes to other clusters first wait here until it is healthy there, or a person agrees.
 //!
-//! Whose turn it is depends on what is replaced here, so that a plan is made twice: [`Plan::waiting`] says of the first
+//! Whose turn it is depends on what is replaced here, so that a plan is made twice: [`Plan::waiting_for_others`] says of the first
 //! what waits, and with that among the policies the second leaves those units as they are, and nothing else.
 
 use std::collections::{BTreeMap, BTreeSet};
