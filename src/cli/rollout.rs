@@ -9,6 +9,8 @@ use jiff::Timestamp;
 use super::{Context, Failure, check_names, print};
 use crate::basics::sanitize;
 use crate::config::Config;
+use crate::config::rollout::Strategy;
+use crate::config::settings::Mode;
 use crate::reconcile::rollout::record::{self, Ledger, Member, Pause, Record, Stage};
 use crate::state::State;
 
@@ -54,6 +56,7 @@ pub(super) fn run(context: &Context, args: &Args) -> Result<u8, Failure> {
         Args::Status { sync } => status(&config, &state, sync.as_deref())?,
         Args::Pause { sync, reason } => {
             check_names("sync", [sync], &config.settings.syncs)?;
+            check(&config, sync)?;
             let by = context.environment.user.clone();
             let pause = Pause { reason: reason.clone(), by, since: context.clock.now() };
             record::update(&state, sync, |ledger| ledger.paused = Some(pause.clone()))?;
@@ -67,6 +70,22 @@ pub(super) fn run(context: &Context, args: &Args) -> Result<u8, Failure> {
         }
     }
     Ok(0)
+}
+
+/// A pause that would have no effect is a mistake.
+fn check(config: &Config, sync: &str) -> Result<(), Failure> {
+    let Some(settings) = config.settings.syncs.get(sync) else { return Ok(()) };
+    let why = if settings.rollout.strategy == Strategy::All {
+        "its strategy is all"
+    } else if config.clusters_of(settings).len() < 2 {
+        "it has one cluster"
+    } else if settings.mode == Mode::Report {
+        "it only reports"
+    } else {
+        return Ok(());
+    };
+    let failure = Failure::usage(format!("sync {sync:?} has no rollouts: {why}"));
+    Err(failure.hint(format!("`gatewright suspend {sync}` stops its rounds")))
 }
 
 fn status(config: &Config, state: &State, sync: Option<&str>) -> Result<(), Failure> {

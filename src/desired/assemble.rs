@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use gatewright_engine::kinds;
+use serde::de::IgnoredAny;
 
 use crate::basics::clock::Clock;
 use crate::cluster::Cluster;
@@ -13,6 +14,10 @@ use crate::config::settings::ClusterSettings;
 use crate::source::Source;
 use crate::source::directory::DirectorySource;
 use crate::source::git::{GitSource, NewError};
+use crate::state::store::Store;
+
+/// The files in which clusters keep what kinds they have; their form is their own.
+pub(crate) const DISCOVERY: Store<IgnoredAny> = Store::new("discovery");
 
 /// A source cannot be built.
 #[derive(Debug, thiserror::Error)]
@@ -64,7 +69,7 @@ pub(crate) fn cluster(
         (kubeconfig, None) => {
             let kubeconfig = kubeconfig.clone().unwrap_or_default();
             let cluster = KubeCluster::new(name, kubeconfig, config.standard_lookup.clone(), Arc::clone(clock));
-            Arc::new(cluster.with_cache(config.state_dir.join(format!("discovery/{name}.json"))))
+            Arc::new(cluster.with_cache(config.state_dir.join(DISCOVERY.path(&[name]))))
         }
     }
 }

@@ -15,11 +15,16 @@ use tracing::{error, info};
 
 use crate::report::outcome::Outcome;
 use crate::report::{ClusterReport, ClusterState};
-use crate::state::State;
 use crate::state::store::Store;
+use crate::state::{State, StateError};
 
 /// The holds that wait, by sync and cluster.
 const ASKED: Store<Vec<Hold>> = Store::new("asked");
+
+/// Forgets what is kept of a cluster.
+pub(crate) fn forget_cluster(state: &State, cluster: &str) -> Result<(), StateError> {
+    ASKED.forget(state, cluster)
+}
 
 /// The approvals, by token.
 pub(crate) const GIVEN: Store<Approval> = Store::new("approvals");

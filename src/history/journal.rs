@@ -76,6 +76,12 @@ const LAST: Store<Last> = Store::new("status");
 /// The findings of the last drift reports, by sync and cluster.
 const COMPARED: Store<Compared> = Store::new("compared");
 
+/// Forgets what is kept of a cluster.
+pub(crate) fn forget_cluster(state: &State, cluster: &str) -> Result<(), StateError> {
+    LAST.forget(state, cluster)?;
+    COMPARED.forget(state, cluster)
+}
+
 /// Returns the last report of a sync on a cluster; it speaks of that cluster only.
 pub(crate) fn last(state: &State, sync: &str, cluster: &str) -> Option<Report> {
     LAST.read(state, &[sync, cluster]).map(|last| last.report)

@@ -18,11 +18,16 @@ use tracing::warn;
 use crate::cluster::Cluster;
 use crate::config::Config;
 use crate::config::settings::Mode;
-use crate::state::State;
 use crate::state::store::Store;
+use crate::state::{State, StateError};
 
 /// The knowledge of each name.
 const KNOWN: Store<Known> = Store::new("clusters");
+
+/// Forgets what is kept of a cluster.
+pub(super) fn forget_cluster(state: &State, cluster: &str) -> Result<(), StateError> {
+    KNOWN.remove(state, &[cluster])
+}
 
 /// The longest wait of the first round on a cluster for others to say who they are; their own first round looks again.
 const LIMIT: Duration = Duration::from_secs(5);

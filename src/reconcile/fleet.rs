@@ -30,7 +30,7 @@ use crate::reconcile::model::{Conclusion, Order, RoundSettings, Target};
 use crate::reconcile::{drift, round};
 use crate::report::{ClusterReport, ClusterState, Mode, ProblemReport, Report, Saved, StepReport, Unclaimed};
 use crate::source::Snapshot;
-use crate::state::State;
+use crate::state::{State, StateError};
 use render_history::RenderHistory;
 
 /// Runs a round.
@@ -267,6 +267,12 @@ pub fn warn_of_abandoned(config: &Config, state: &State) {
             warn!(sync, cluster, "not configured any more; what was applied there stays as it is");
         }
     }
+}
+
+/// Forgets what rounds have noted of a cluster.
+pub(super) fn forget_cluster(state: &State, cluster: &str) -> Result<(), StateError> {
+    known::forget_cluster(state, cluster)?;
+    fights::forget_cluster(state, cluster)
 }
 
 fn remember(order: &Order, clusters: &BTreeMap<String, ClusterReport>, state: &State) {

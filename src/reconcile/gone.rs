@@ -5,11 +5,11 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use serde::de::IgnoredAny;
-
 use crate::config::Config;
+use crate::desired::assemble::DISCOVERY;
+use crate::history::{approvals, journal};
 use crate::inventory::audit;
-use crate::state::store::Store;
+use crate::reconcile::{aliases, fleet};
 use crate::state::{State, StateError};
 
 /// The words about a cluster that is gone.
@@ -31,22 +31,13 @@ pub(crate) fn find(config: &Config, state: &State) -> BTreeMap<String, BTreeSet<
     gone
 }
 
-/// The stores by sync and cluster. The first is what makes a cluster gone, and so it is forgotten last.
-const BY_SYNC: [&str; 6] = ["seen", "status", "compared", "asked", "known", "fights"];
-
-/// The stores by cluster alone.
-const BY_CLUSTER: [&str; 2] = ["clusters", "discovery"];
-
-/// Forgets all that this host remembers of a cluster, but for its reports and what undo has kept: those expire.
+/// Forgets all that this host remembers of a cluster, but for its reports and what undo has kept: those expire. What makes a
+/// cluster gone is forgotten last.
 pub(crate) fn forget(state: &State, cluster: &str) -> Result<(), StateError> {
-    for folder in BY_CLUSTER {
-        Store::<IgnoredAny>::new(folder).remove(state, &[cluster])?;
-    }
-    for folder in BY_SYNC.into_iter().rev() {
-        let store = Store::<IgnoredAny>::new(folder);
-        for (sync, _) in store.targets(state).into_iter().filter(|(_, name)| name == cluster) {
-            store.remove(state, &[&sync, cluster])?;
-        }
-    }
-    Ok(())
+    DISCOVERY.remove(state, &[cluster])?;
+    aliases::forget_cluster(state, cluster)?;
+    fleet::forget_cluster(state, cluster)?;
+    approvals::forget_cluster(state, cluster)?;
+    journal::forget_cluster(state, cluster)?;
+    audit::SEEN.forget(state, cluster)
 }

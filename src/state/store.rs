@@ -24,7 +24,8 @@ impl<T> Store<T> {
         Self { folder, values: PhantomData }
     }
 
-    fn path(&self, names: &[&str]) -> String {
+    /// Returns the file of a value, below the state folder.
+    pub(crate) fn path(&self, names: &[&str]) -> String {
         [&[self.folder], names].concat().join("/") + ".json"
     }
 
@@ -46,6 +47,14 @@ impl<T> Store<T> {
             clusters.into_iter().map(move |cluster| (sync.clone(), cluster))
         };
         state.names(self.folder).into_iter().flat_map(of).collect()
+    }
+}
+
+impl<T> Store<T> {
+    /// Removes what is kept of a cluster, whatever the sync.
+    pub(crate) fn forget(&self, state: &State, cluster: &str) -> Result<(), StateError> {
+        let of_cluster = self.targets(state).into_iter().filter(|(_, name)| name == cluster);
+        of_cluster.into_iter().try_for_each(|(sync, _)| self.remove(state, &[&sync, cluster]))
     }
 }
 

@@ -1,5 +1,6 @@
 //! Rollouts: what replaces pods goes to one cluster first, and to the others once it is healthy there.
 
+use crate::cluster::binaries::in_repository;
 use crate::cluster::{shared, unique};
 use crate::errors::{desk, gateway, kubeconfig};
 use crate::program::Desk;
@@ -107,6 +108,9 @@ fn all_clusters_get_it_at_once_where_that_is_asked_for() {
     fleet.desk.replace("gatewright.yaml", "strategy: all", "strategy: canary, first: {names: [nobody]}");
     let complaint = format!("none of the clusters of sync {:?} would be the first of a rollout", fleet.sync);
     fleet.desk.run(&["plan"]).exits(64).complains(&complaint);
+    fleet.desk.replace("gatewright.yaml", "strategy: canary, first: {names: [nobody]}", "strategy: all");
+    let run = fleet.desk.run(&["rollout", "pause", &fleet.sync]).exits(64);
+    run.complains("has no rollouts: its strategy is all");
 }
 
 #[test]
@@ -162,4 +166,26 @@ fn waves_go_one_after_the_other_and_a_person_may_stop_and_skip_them() {
         desk.run(&["plan"]).exits(64).complains(complaint);
         desk.write("gatewright.yaml", &config);
     }
+}
+
+/// README has the commands.
+#[test]
+fn the_example_of_a_fleet_goes_in_waves() {
+    let desk = Desk::empty("gatewright.yaml");
+    let read =
+        |path: &str| std::fs::read_to_string(in_repository(&format!("examples/fleet/{path}"))).expect("it is there");
+    for file in ["gatewright.yaml", "specs/gateways.yaml", "specs/overlays.yaml"] {
+        desk.write(file, &read(file));
+    }
+    desk.run(&["sync"]).exits(0);
+    desk.replace("specs/gateways.yaml", "cpu: 200m", "cpu: 300m");
+    let order = "  in waves: on lab; on eu-1; on us-1, each once it is healthy on those before\n";
+    desk.run(&["plan"]).exits(0).says(order);
+    desk.run(&["sync"]).exits(0).says("on all 3 clusters");
+    assert!(
+        ["lab", "eu-1", "us-1"]
+            .iter()
+            .all(|cluster| { desk.read(&format!("rendered/{cluster}/infra/deployment-edge.yaml")).contains("300m") })
+    );
+    desk.run(&["rollout", "status"]).exits(0).says("sync fleet: nothing is under way\n");
 }

@@ -14,10 +14,15 @@ use crate::reconcile::model::Order;
 use crate::report::action::StepAction;
 use crate::report::outcome::Outcome;
 use crate::report::{ClusterReport, ClusterState, Mode, StepReport};
-use crate::state::State;
 use crate::state::store::Store;
+use crate::state::{State, StateError};
 
 const FIGHTS: Store<Fights> = Store::new("fights");
+
+/// Forgets what is kept of a cluster.
+pub(super) fn forget_cluster(state: &State, cluster: &str) -> Result<(), StateError> {
+    FIGHTS.forget(state, cluster)
+}
 
 /// Returns what is remembered; without the file nothing is.
 pub(super) fn remembered(order: &Order, cluster: &str, state: &State) -> Fights {

@@ -10,10 +10,15 @@ use tracing::{debug, warn};
 use crate::history::journal;
 use crate::reconcile::cache::LastRound;
 use crate::reconcile::model::{Conclusion, Order};
-use crate::state::State;
 use crate::state::store::Store;
+use crate::state::{State, StateError};
 
 const KNOWN: Store<LastRound> = Store::new("known");
+
+/// Forgets what is kept of a cluster.
+pub(super) fn forget_cluster(state: &State, cluster: &str) -> Result<(), StateError> {
+    KNOWN.forget(state, cluster)
+}
 
 /// Returns what is known of a cluster from earlier rounds; nothing, now and then, so that everything is compared again.
 /// An undo has to see all that it is about.

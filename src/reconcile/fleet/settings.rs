@@ -48,7 +48,8 @@ pub(super) fn of(
     let policies = policies(order, snapshot, &about, pinned.as_ref(), (state, first_round));
     // What is put back in an incident waits for nobody.
     let rollout = order.rollout.as_ref().filter(|_| order.undo.is_none()).zip(want.target());
-    let turn = rollout.map(|(rollout, target)| Turn::new(rollout, &name, target, (order.mode, now)));
+    let turn =
+        rollout.map(|(rollout, target)| Turn::new(rollout, &name, target, (order.mode, order.only.is_some(), now)));
     // In a directory everything is ours, or nobody's.
     let is_planned = order.mode == Mode::Report && !cluster.carries_marks();
     RoundSettings {

@@ -62,6 +62,9 @@ pub struct Record {
 pub struct Member {
     /// How it is there.
     pub stage: Stage,
+    /// It has an earlier change, and was not healthy with that when this rollout began.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub is_carried: bool,
     /// Since when.
     pub since: Timestamp,
 }
@@ -122,6 +125,9 @@ impl Ledger {
         members
             .retain(|name, member| member.stage != Stage::Healthy && first.as_ref().is_none_or(|first| first == name));
         first = first.filter(|first| members.contains_key(first));
+        for member in members.values_mut() {
+            member.is_carried = true;
+        }
         let (target, revision, wants) = (target.to_owned(), revision.to_owned(), BTreeMap::new());
         self.units.push(Record { unit: unit.clone(), target, revision, since, first, members, wants });
         self.units.last_mut().expect("it was just put there")
@@ -137,16 +143,23 @@ impl Ledger {
         }
     }
 
-    /// Sees how the units of a cluster are after a round.
-    pub(super) fn see(&mut self, cluster: &str, report: &ClusterReport, now: Timestamp) {
+    /// Sees how the units of a cluster are after a round, which may have been about some units only.
+    pub(super) fn see(&mut self, cluster: &str, report: &ClusterReport, is_partial: bool, now: Timestamp) {
         let of_unit = |unit: &ObjectId| report.units.iter().find(|it| it.unit == *unit);
         let waits = |unit: &ObjectId| report.waiting_for_rollout().any(|(it, _)| it == unit);
         for record in self.units.iter_mut().filter(|record| !waits(&record.unit)) {
             let unit = of_unit(&record.unit);
             if let Some(member) = record.members.get_mut(cluster) {
                 member.see(unit, report, now);
+                // With what it had before: that says nothing of this change.
+                let is_no_trial = member.is_carried && member.stage == Stage::Healthy;
+                let is_gone = unit.is_none() && !is_partial && report.state == ClusterState::Done;
+                if is_no_trial || is_gone {
+                    record.members.remove(cluster);
+                    record.first = record.first.take().filter(|first| first != cluster);
+                }
             }
-            if unit.is_some() && report.state == ClusterState::Done {
+            if (unit.is_some() || !is_partial) && report.state == ClusterState::Done {
                 // A later revision does not want it any more, or a person has let it go on.
                 record.wants.remove(cluster);
             }
@@ -157,7 +170,7 @@ impl Ledger {
 impl Member {
     /// Begins with a change that is on its way.
     pub(super) fn going(since: Timestamp) -> Self {
-        Self { stage: Stage::Going, since }
+        Self { stage: Stage::Going, is_carried: false, since }
     }
 
     fn see(&mut self, unit: Option<&UnitReport>, report: &ClusterReport, now: Timestamp) {

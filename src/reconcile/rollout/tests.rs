@@ -95,7 +95,8 @@ impl Fleet {
     fn turn_at(&self, cluster: &str, target: &str, second: i64) -> Turn {
         let target = (target.to_owned(), target.to_owned());
         let now = Timestamp::from_second(second).expect("it is in range");
-        Turn::new(&self.rollout, cluster, target, (Mode::Apply, now))
+        // What a report says nothing of was not looked at.
+        Turn::new(&self.rollout, cluster, target, (Mode::Apply, true, now))
     }
 
     /// Asks to change a unit into something, and says why it has to wait.
@@ -209,6 +210,35 @@ fn the_first_becomes_healthy_by_itself() {
     assert!(fleet.rolls("a", "v2", UnitState::Unhealthy) && !fleet.rolls("b", "v2", UnitState::Changed));
     fleet.passes("a", "v2", UnitState::Current);
     assert!(fleet.rolls("b", "v2", UnitState::Changed));
+}
+
+/// Rounds of two revisions may be under way at once: to be healthy with the older one says nothing of the newer.
+#[test]
+fn what_is_healthy_with_the_last_change_is_no_trial_of_the_next() {
+    let fleet = fleet(3, false);
+    let (old, wait) = fleet.asks("a", "v2");
+    assert_eq!(wait, None);
+    assert!(!fleet.rolls("b", "v3", UnitState::Changed));
+    old.end(&done(&edge(), UnitState::Changed));
+    assert!(!fleet.rolls("b", "v3", UnitState::Changed) && !fleet.rolls("c", "v3", UnitState::Changed));
+    assert!(fleet.rolls("a", "v3", UnitState::Unhealthy) && !fleet.rolls("b", "v3", UnitState::Changed));
+    // Nor where the first has fallen ill, and the next revision leaves it alone.
+    fleet.passes("a", "v4", UnitState::Current);
+    assert!(!fleet.rolls_unit("c", ("v4", &edge(), "v4"), UnitState::Changed), "b is the next");
+    assert!(fleet.rolls("b", "v4", UnitState::Changed) && fleet.rolls("c", "v4", UnitState::Changed));
+}
+
+#[test]
+fn a_unit_that_is_not_on_the_first_cluster_any_more_is_no_reason_to_wait() {
+    let (fleet, other) = (fleet(2, false), gateway("other"));
+    assert!(fleet.rolls("a", "v2", UnitState::Unhealthy));
+    // A round about another unit says nothing of it.
+    fleet.turn("a", "v3").end(&done(&other, UnitState::Current));
+    assert!(!fleet.rolls("b", "v3", UnitState::Changed));
+    let whole = (Mode::Apply, false, Timestamp::UNIX_EPOCH);
+    let turn = Turn::new(&fleet.rollout, "a", ("v3".to_owned(), "v3".to_owned()), whole);
+    turn.end(&done(&other, UnitState::Current));
+    assert!(fleet.rolls("b", "v3", UnitState::Changed));
 }
 
 #[test]

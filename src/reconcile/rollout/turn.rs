@@ -27,6 +27,8 @@ pub struct Turn {
     target: String,
     revision: String,
     mode: Mode,
+    /// It is about some units only.
+    is_partial: bool,
     now: Timestamp,
     /// The reasons for which units wait, as they were last told.
     told: Mutex<Answer>,
@@ -58,10 +60,11 @@ impl Turn {
         rollout: &Arc<Rollout>,
         cluster: &str,
         (target, revision): (String, String),
-        (mode, now): (Mode, Timestamp),
+        (mode, is_partial, now): (Mode, bool, Timestamp),
     ) -> Self {
         let (rollout, cluster, told) = (Arc::clone(rollout), cluster.to_owned(), Mutex::default());
-        let turn = Self { rollout, cluster, target, revision, mode, now, told, has_ended: AtomicBool::new(false) };
+        let has_ended = AtomicBool::new(false);
+        let turn = Self { rollout, cluster, target, revision, mode, is_partial, now, told, has_ended };
         if turn.takes_part() {
             turn.rollout.parts().insert(turn.cluster.clone(), Some(Part::Running));
         }
@@ -232,7 +235,7 @@ impl Turn {
     fn note(&self, report: &ClusterReport) -> Result<(), StateError> {
         let before = self.rollout.ledger(&self.revision)?;
         let mut ledger = before.clone();
-        ledger.see(&self.cluster, report, self.now);
+        ledger.see(&self.cluster, report, self.is_partial, self.now);
         if ledger != before {
             info!(sync = self.rollout.sync, cluster = self.cluster, revision = self.revision, "rollout goes on");
             self.rollout.write(&ledger)?;

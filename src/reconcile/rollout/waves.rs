@@ -153,7 +153,7 @@ impl Question<'_> {
             }
         }
         let mut candidates = wave.clusters.iter();
-        let first = candidates.find(|name| *name == self.cluster || self.outlook(name) == Outlook::Open)?;
+        let first = candidates.find(|name| *name == self.cluster || self.outlook(wave, name) == Outlook::Open)?;
         Some(if *first == self.cluster { Verdict::First } else { not_there_yet(first) })
     }
 
@@ -190,10 +190,10 @@ impl Question<'_> {
             return Some(verdict);
         }
         let mut others = wave.clusters.iter().filter(|name| !self.record.members.contains_key(*name));
-        if let Some(open) = others.find(|name| self.outlook(name) == Outlook::Open) {
+        if let Some(open) = others.find(|name| self.outlook(wave, name) == Outlook::Open) {
             return Some(not_there_yet(open));
         }
-        let is_lost = |name: &String| self.outlook(name) == Outlook::Absent;
+        let is_lost = |name: &String| self.outlook(wave, name) == Outlook::Absent;
         (!wave.clusters.is_empty() && wave.clusters.iter().all(is_lost)).then(|| {
             let message = format!("nothing could be done on the clusters of wave {}", index + 1);
             wait(None, message, "it follows once it is healthy on one of them; or approve it as it is")
@@ -247,9 +247,17 @@ impl Question<'_> {
         }
     }
 
-    fn outlook(&self, name: &str) -> Outlook {
-        // Of what this process does not look after it does not know when it would be its turn.
-        let Some(part) = self.parts.and_then(|parts| parts.get(name)) else { return Outlook::Passed };
+    fn outlook(&self, wave: &Wave, name: &str) -> Outlook {
+        let Some(parts) = self.parts else { return Outlook::Passed };
+        match parts.get(name) {
+            // Whoever has chosen some clusters has chosen the first; an order that was set holds all the same.
+            None if wave.is_canary => Outlook::Passed,
+            None => Outlook::Open,
+            Some(part) => self.outlook_of(part.as_ref()),
+        }
+    }
+
+    fn outlook_of(&self, part: Option<&Part>) -> Outlook {
         match part {
             Some(Part::Absent) => Outlook::Absent,
             Some(Part::Looked { target, rolls, .. }) if *target == self.target && !rolls.contains_key(self.unit()) => {

@@ -78,3 +78,58 @@ fn a_wave_may_need_a_person() {
     let (_, wait) = fleet.asks("c", "v2");
     assert!(wait.is_some_and(|wait| wait.message == "v2 goes to wave 2 when a person has agreed"));
 }
+
+#[test]
+fn a_command_for_one_cluster_keeps_to_the_waves() {
+    let fleet = three_waves(|_| {});
+    let (state, waves) = (State::open(fleet.folder.path()), fleet.rollout.waves.clone());
+    let one = ["c".to_owned()];
+    let rollout = Rollout::new(("gateways", &state, 5), fleet.rollout.all.iter().cloned(), (waves, one.iter()), true);
+    let alone = Fleet { rollout: rollout.expect("there are several"), folder: TempDir::new().expect("it can be made") };
+    assert!(!alone.rolls("c", "v2", UnitState::Changed));
+    assert!(fleet.rolls("a", "v2", UnitState::Changed) && fleet.rolls("b", "v2", UnitState::Changed));
+    assert!(alone.rolls("c", "v2", UnitState::Changed));
+}
+
+proptest! {
+    /// Whatever happens, and in whatever order: a cluster gets a target when it is healthy on those of the waves before that
+    /// can be asked, and on one of each; or at once, if it is not healthy with what it has.
+    #[test]
+    fn no_target_reaches_a_wave_before_it_is_healthy_on_those_before(
+        events in prop::collection::vec((0_usize..6, 0_u8..6, 0_u8..6), 1..80),
+    ) {
+        let fleet = three_waves(|_| {});
+        let mut healthy: BTreeMap<usize, String> = BTreeMap::new();
+        let (mut sick, mut absent) = (BTreeSet::new(), BTreeSet::new());
+        let mut revision = 0;
+        for (cluster, news, how) in events {
+            revision += u32::from(news == 0);
+            let (name, target) = (names(6)[cluster].clone(), format!("v{revision}"));
+            if how == 0 {
+                let lost = ClusterReport::failed(ClusterState::Unreachable, "no answer".to_owned(), None);
+                fleet.turn(&name, &target).end(&lost);
+                absent.insert(cluster);
+                continue;
+            }
+            absent.remove(&cluster);
+            let state = if how == 1 { UnitState::Unhealthy } else { UnitState::Changed };
+            if !fleet.rolls(&name, &target, state) {
+                continue;
+            }
+            let is_well = |other: &usize| healthy.get(other) == Some(&target);
+            let is_through = |wave: usize| {
+                let clusters = [2 * wave, 2 * wave + 1];
+                clusters.iter().any(is_well) && clusters.iter().all(|it| is_well(it) || absent.contains(it))
+            };
+            let may_go = sick.contains(&cluster) || is_well(&cluster) || (0..cluster / 2).all(is_through);
+            prop_assert!(may_go, "{name} got {target}: healthy {healthy:?}, sick {sick:?}, absent {absent:?}");
+            if how == 1 {
+                sick.insert(cluster);
+                healthy.remove(&cluster);
+            } else {
+                sick.remove(&cluster);
+                healthy.insert(cluster, target);
+            }
+        }
+    }
+}
