@@ -131,16 +131,16 @@ impl Turn {
                 _ => ledger.begin(unit, (&self.target, &self.revision), self.now),
             };
             let verdict = self.rollout.verdict(record, parts, (&self.cluster, &self.target), self.now);
-            match (&paused, verdict) {
-                (Some(wait), _) => drop(waits.insert(unit.clone(), wait.clone())),
-                (None, verdict @ (Verdict::First | Verdict::Go)) => {
+            let verdict = paused.as_ref().map_or(verdict, |wait| Verdict::Wait(None, wait.clone()));
+            match verdict {
+                Verdict::First | Verdict::Go => {
                     if verdict == Verdict::First {
                         record.first = Some(self.cluster.clone());
                     }
                     record.wants.remove(&self.cluster);
                     record.members.insert(self.cluster.clone(), Member::going(self.now));
                 }
-                (None, Verdict::Wait(_, wait)) => {
+                Verdict::Wait(_, wait) => {
                     record.wants.insert(self.cluster.clone(), digest.clone());
                     waits.insert(unit.clone(), wait);
                 }
