@@ -8,8 +8,10 @@
 use std::fs::{self, File};
 use std::io;
 use std::net::{Ipv4Addr, TcpListener};
+use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
+use std::sync::atomic::{AtomicU16, Ordering};
 use std::sync::{OnceLock, mpsc};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -141,10 +143,19 @@ pub(crate) fn command(program: impl AsRef<std::ffi::OsStr>) -> Command {
     Command::new(program)
 }
 
-/// Returns a port of the loopback address that was free a moment ago.
+/// Returns a port of the loopback address that nobody listens at, and that nobody else of this process gets.
+///
+/// It is below those that the kernel gives to whoever asks for any port, so that none of them takes it before the server
+/// that it is for does.
 pub(crate) fn free_port() -> u16 {
-    let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).expect("the loopback address has free ports");
-    listener.local_addr().expect("a bound socket has an address").port()
+    const PORTS: Range<u16> = 20_000..32_000;
+    static NEXT: AtomicU16 = AtomicU16::new(0);
+
+    let number = PORTS.end - PORTS.start;
+    let first = u16::try_from(std::process::id() % u32::from(number)).expect("it is less than the number of ports");
+    let tried = std::iter::repeat_with(|| NEXT.fetch_add(1, Ordering::Relaxed) % number).take(usize::from(number));
+    let mut ports = tried.map(|offset| PORTS.start + (first + offset) % number);
+    ports.find(|port| TcpListener::bind((Ipv4Addr::LOCALHOST, *port)).is_ok()).expect("one of so many ports is free")
 }
 
 /// Keeps an interrupt from the terminal away from the program, which is to act after the tests have ended.
