@@ -97,7 +97,7 @@ fn status(config: &Config, state: &State, sync: Option<&str>) -> Result<(), Fail
     Ok(())
 }
 
-/// How a rollout is, on the clusters that have the change and on those that wait.
+/// The progress of a rollout, on the clusters that have the change and on those that wait.
 type Progress<'a> = (&'a str, Timestamp, BTreeMap<&'a String, &'a Stage>, Vec<&'a String>);
 
 fn progress(record: &Record) -> Progress<'_> {

@@ -39,7 +39,7 @@ pub enum Strategy {
 pub struct WaveSettings {
     /// The clusters; those of the waves before are not among them.
     pub clusters: ClusterSelector,
-    /// How many get it at once; all if absent.
+    /// The most that get it at once; all if absent.
     #[serde(default)]
     pub max_concurrent: Option<Portion>,
     /// On how many it may be unhealthy before everybody else waits.

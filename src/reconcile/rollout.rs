@@ -41,12 +41,12 @@ pub struct Rollout {
     /// Rounds of this process wait for each other: there is no later one.
     is_waiting: bool,
     state: State,
-    /// What is known of the clusters that this process looks after; `None`: there was no round yet.
+    /// The parts of the clusters that this process looks after; `None`: there was no round yet.
     parts: Mutex<BTreeMap<String, Option<Part>>>,
     changed: Notify,
     /// The most units that may be deleted on all clusters together.
     max_deleted: usize,
-    /// What deletions have waited for, and since when.
+    /// The target that deletions have waited for, and since when.
     deliberated: Mutex<Option<(String, Timestamp)>>,
     /// Held by whoever notes something.
     noting: Mutex<()>,
@@ -68,7 +68,7 @@ enum Part {
         rolls: BTreeMap<ObjectId, bool>,
         /// The number of units of which something is to be deleted.
         deletes: usize,
-        /// What its round does.
+        /// The state of its round.
         doing: Doing,
     },
     /// Nothing could be done there.

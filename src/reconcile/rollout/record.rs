@@ -60,7 +60,7 @@ pub struct Record {
 /// A cluster that has the change.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Member {
-    /// How it is there.
+    /// The stage that it has reached there.
     pub stage: Stage,
     /// It has an earlier change, and was not healthy with that when this rollout began.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]

@@ -49,7 +49,7 @@ pub(super) struct Question<'a> {
     pub waves: &'a [Wave],
     /// The rollout of the change.
     pub record: &'a Record,
-    /// What this process knows of the clusters that it looks after; where nothing is changed it is not asked for.
+    /// The parts of the clusters that this process looks after; where nothing is changed it is not asked for.
     pub parts: Option<&'a BTreeMap<String, Option<Part>>>,
     /// The cluster.
     pub cluster: &'a str,
@@ -59,7 +59,7 @@ pub(super) struct Question<'a> {
     pub now: Timestamp,
 }
 
-/// What is known of a cluster that does not have the change.
+/// The outlook for a cluster that does not have the change.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Outlook {
     /// It will not get it.

@@ -93,7 +93,7 @@ pub enum Guard {
     RolloutApproval,
     /// More would be deleted than the sync may on all its clusters together.
     MaxDeleteFleet,
-    /// How much would be deleted on all clusters together is not known yet.
+    /// It is not known yet how much would be deleted on all clusters together.
     RolloutDeletion,
     /// Something would lose what an overlay has fed it, and the overlay is still there.
     OverlayLost,

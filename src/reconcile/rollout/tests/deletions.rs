@@ -1,4 +1,4 @@
-//! What is deleted on all clusters together.
+//! Deletions on all clusters together.
 
 use super::*;
 
