@@ -12,7 +12,7 @@ use crate::config::Config;
 use crate::config::rollout::Strategy;
 use crate::config::settings::Mode;
 use crate::reconcile::rollout::record::{self, Ledger, Member, Pause, Record, Stage};
-use crate::state::State;
+use crate::state::{State, StateError};
 
 /// The most units or clusters that are named.
 const MOST: usize = 8;
@@ -59,12 +59,14 @@ pub(super) fn run(context: &Context, args: &Args) -> Result<u8, Failure> {
             check(&config, sync)?;
             let by = context.environment.user.clone();
             let pause = Pause { reason: reason.clone(), by, since: context.clock.now() };
-            record::update(&state, sync, |ledger| ledger.paused = Some(pause.clone()))?;
+            record::update(&state, sync, |ledger| ledger.paused = Some(pause.clone()))
+                .map_err(|error| unusable(sync, error))?;
             print(&format!("rollouts of sync {sync} are {}\n", sanitize::line(&pause.words())));
         }
         Args::Resume { sync } => {
             check_names("sync", [sync], &config.settings.syncs)?;
-            let was = record::update(&state, sync, |ledger| ledger.paused.take())?;
+            let was =
+                record::update(&state, sync, |ledger| ledger.paused.take()).map_err(|error| unusable(sync, error))?;
             let was = was.map_or_else(|| "they were not paused".to_owned(), |was| format!("they were {}", was.words()));
             print(&format!("rollouts of sync {sync} go on; {}\n", sanitize::line(&was)));
         }
@@ -88,10 +90,17 @@ fn check(config: &Config, sync: &str) -> Result<(), Failure> {
     Err(failure.hint(format!("`gatewright suspend {sync}` stops its rounds")))
 }
 
+/// Says what becomes of rollouts whose record cannot be used.
+fn unusable(sync: &str, error: StateError) -> Failure {
+    let hint =
+        "until it is mended or removed nothing of this sync replaces pods; without it the first cluster is tried again";
+    Failure::from(error).hint(format!("rollouts/{sync}.json in the state directory: {hint}"))
+}
+
 fn status(config: &Config, state: &State, sync: Option<&str>) -> Result<(), Failure> {
     check_names("sync", sync, &config.settings.syncs)?;
     for name in config.settings.syncs.keys().filter(|name| sync.is_none_or(|sync| sync == name.as_str())) {
-        let ledger = record::read(state, name)?;
+        let ledger = record::read(state, name).map_err(|error| unusable(name, error))?;
         print(&lines(name, &ledger).iter().map(|line| sanitize::line(line) + "\n").collect::<String>());
     }
     Ok(())
