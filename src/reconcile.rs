@@ -24,6 +24,7 @@ mod metadata;
 pub mod model;
 pub mod observe;
 pub mod release;
+mod render_history;
 pub(crate) mod requests;
 pub mod rollout;
 pub(crate) mod round;

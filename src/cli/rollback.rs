@@ -1,35 +1,46 @@
 //! `gatewright rollback`.
 
-use std::collections::BTreeMap;
+mod goal;
+
+use std::collections::{BTreeMap, BTreeSet};
 
 use super::choice::Choice;
 use super::plan::show;
 use super::session::{Prepared, Session, is_chosen};
 use super::sync::{How, round_back};
-use super::{Context, Failure, check_names, print};
+use super::{Context, EXIT_FAILED, Failure, check_names, complain, print, worst};
+use crate::basics::sanitize;
 use crate::history::archive::sets::{self, Set};
-use crate::history::archive::vault::Vault;
-use crate::report::{ClusterState, Mode};
+use crate::history::archive::vault::{Vault, VaultError};
+use crate::reconcile::rollout::{Rollout, record};
+use crate::report::{ClusterState, Mode, Report};
+use crate::state::State;
+use goal::{Goal, Sets};
 
 /// Apply what was rendered in an earlier round again, without the source, and suspend the sync.
 ///
-/// After each round that ends well what it rendered is kept. A rollback is a round like any other: it shows its plan,
-/// and all guards hold. `gatewright resume SYNC` applies the source again.
+/// Each cluster goes back to the last set that was healthy there before the last change of the sync; one that this change
+/// has not reached stays as it is. A rollback is a round like any other: whoever is at a terminal sees its plan and is
+/// asked, and all guards hold; what one of them holds stays, and the rest goes ahead. With `rollout.waves` it goes through
+/// them in reverse. Done again it changes nothing. `gatewright resume SYNC` applies the source again.
 ///
-/// Exit codes: 0 done, 1 failed, 3 held by a guard, 4 a cluster was unreachable, 64 usage or configuration; of several
-/// the first of 1, 3, 4, 0.
+/// Exit codes: 0 done, 1 failed or there is nothing to go back to on a cluster, 3 held by a guard, 4 a cluster was
+/// unreachable, 64 usage or configuration; of several the first of 1, 3, 4, 0.
 #[derive(Debug, clap::Args)]
 pub(super) struct Args {
     /// The sync.
     #[arg(value_name = "SYNC")]
     sync: String,
-    /// The set to go back to: how many sets back (1 is the one before the last), or how a digest, a revision or the
+    /// The set to go back to, whether it was healthy or not: its number in the list, or how a digest, a revision or the
     /// name of a run begins.
-    #[arg(long, value_name = "SET", default_value = "1")]
-    to: String,
+    #[arg(long, value_name = "SET")]
+    to: Option<String>,
     /// List what there is, the newest first, and change nothing.
     #[arg(long)]
     list: bool,
+    /// Change all clusters at once, and not wave by wave.
+    #[arg(long)]
+    now: bool,
     #[command(flatten)]
     clusters: Choice,
     /// Show what would be done, and change nothing.
@@ -39,27 +50,35 @@ pub(super) struct Args {
     how: How,
 }
 
-/// Numbers up to this many digits count sets; longer ones are digests.
-const MOST_DIGITS: usize = 3;
-
 /// Runs the command.
 pub(super) fn run(context: &Context, args: &Args) -> Result<u8, Failure> {
     args.how.check()?;
     let session = Session::open(context)?;
     check_names("sync", [&args.sync], &session.config.settings.syncs)?;
     let clusters = clusters(&session, args)?;
+    let _lock = if args.dry_run || args.list { None } else { session.lock_with_siblings()? };
+    let (vault, sets) = kept(&session, &args.sync, &clusters)?;
+    let goals = goals(args, (vault.as_ref(), &sets))?;
     if args.list {
-        return list(&session, args, &clusters);
+        list(&sets, &goals);
+        return Ok(0);
     }
-    let _lock = if args.dry_run { None } else { session.lock_with_siblings()? };
-    let prepared = prepare(&session, args, &clusters)?;
-    let plan = session.round(&prepared, Mode::Plan);
-    let is_held = plan.clusters.values().any(|cluster| cluster.state != ClusterState::Planned);
-    if args.dry_run || is_held {
+    for line in goal::lines(&goals) {
+        complain(&format!("{}\n", sanitize::line(&line)));
+    }
+    let code = if goals.values().all(|goal| goal.to.is_some()) { 0 } else { EXIT_FAILED };
+    let Some(vault) = vault.filter(|_| goals.values().any(|goal| goal.to.is_some())) else { return Err(none(args)) };
+    let prepared = prepare(&session, args, &vault, &goals)?;
+    if args.dry_run {
+        let plan = session.round(&prepared, Mode::Plan);
         show(context, &plan, args.how.format, args.how.extent());
-        return Ok(plan.exit_code());
+        return Ok(worst([code, plan.exit_code()]));
     }
-    round_back(context, &args.how, &session, prepared)
+    let report = round_back(context, &args.how, &session, prepared)?;
+    if let Some(report) = &report {
+        start_over(&session.state, report)?;
+    }
+    Ok(worst([code, report.map_or(EXIT_FAILED, |report| report.exit_code())]))
 }
 
 fn clusters(session: &Session<'_>, args: &Args) -> Result<Vec<String>, Failure> {
@@ -74,90 +93,106 @@ fn clusters(session: &Session<'_>, args: &Args) -> Result<Vec<String>, Failure> 
     Ok(selected.into_keys().filter(|name| is_chosen(&chosen, name)).map(str::to_owned).collect())
 }
 
-fn list(session: &Session<'_>, args: &Args, clusters: &[String]) -> Result<u8, Failure> {
-    for cluster in clusters {
-        print(&format!("cluster {cluster}\n"));
-        for (number, set) in known(session, &args.sync, cluster)?.1.iter().enumerate() {
-            let Set { digest, revision, run, time, objects, .. } = set;
-            let time = time.strftime("%F %T UTC");
-            print(&format!("  {number:2}  {digest}  {time}  {revision}  {objects} objects  {run}\n"));
-        }
-    }
-    Ok(0)
-}
-
-/// Returns what is kept of a sync on a cluster. Before the first round there is no key, and nothing to read with it.
-fn known(session: &Session<'_>, sync: &str, cluster: &str) -> Result<(Option<Vault>, Vec<Set>), Failure> {
-    if !sets::exist(&session.state, sync, cluster) {
-        return Ok((None, Vec::new()));
+/// Returns what is kept of a sync on clusters. Before the first round there is no key, and nothing to read with it.
+fn kept(session: &Session<'_>, sync: &str, clusters: &[String]) -> Result<(Option<Vault>, Sets), Failure> {
+    let empty = || clusters.iter().map(|name| (name.clone(), Vec::new())).collect::<Sets>();
+    if !clusters.iter().any(|cluster| sets::exist(&session.state, sync, cluster)) {
+        return Ok((None, empty()));
     }
     let vault = session.vault()?;
-    let sets = sets::list(&vault, sync, cluster)?;
-    Ok((Some(vault), sets))
+    let mut kept = empty();
+    for (cluster, sets) in &mut kept {
+        *sets = sets::list(&vault, sync, cluster)?;
+    }
+    Ok((Some(vault), kept))
 }
 
-/// Finds the set on every cluster before anything is changed on one.
-fn prepare(session: &Session<'_>, args: &Args, clusters: &[String]) -> Result<Prepared, Failure> {
-    let mut wanted = BTreeMap::new();
-    let mut found: Vec<Set> = Vec::new();
-    for cluster in clusters {
-        let (vault, sets) = known(session, &args.sync, cluster)?;
-        let (Some(set), Some(vault)) = (pick(&sets, &args.to), vault) else {
-            let count = sets.len();
-            let message = format!("sync {:?} has no set {:?} on cluster {cluster:?}, of {count}", args.sync, args.to);
-            let hint = "shows what there is; --cluster names others";
-            return Err(Failure::usage(message).hint(format!("`gatewright rollback {} --list` {hint}", args.sync)));
+/// Finds the set of every cluster before anything is changed on one.
+fn goals<'a>(args: &Args, (vault, sets): (Option<&Vault>, &'a Sets)) -> Result<BTreeMap<String, Goal<'a>>, Failure> {
+    let attempt = goal::last_attempt(sets).unwrap_or_default();
+    let mut goals = BTreeMap::new();
+    for (cluster, sets) in sets {
+        let units = |set: &Set| -> Result<_, VaultError> {
+            let Some(vault) = vault else { return Ok(BTreeSet::new()) };
+            let rendering = sets::load(vault, &args.sync, cluster, set)?;
+            Ok(rendering.units.into_iter().map(|unit| unit.id).collect())
         };
-        let rendering = sets::load(&vault, &args.sync, cluster, set)?;
-        wanted.insert(cluster.clone(), rendering);
-        if found.iter().all(|known| known.digest != set.digest) {
-            found.push(set.clone());
+        let goal = match &args.to {
+            None => goal::healthy(sets, attempt, units)?,
+            Some(name) => Goal { from: sets.first(), to: Some(named(args, cluster, sets, name)?) },
+        };
+        goals.insert(cluster.clone(), goal);
+    }
+    Ok(goals)
+}
+
+/// A set that a person names must be there on all clusters that are chosen: it may be a slip.
+fn named<'a>(args: &Args, cluster: &str, sets: &'a [Set], name: &str) -> Result<&'a Set, Failure> {
+    goal::named(sets, name).ok_or_else(|| {
+        let count = sets.len();
+        let message = format!("sync {:?} has no set {name:?} on cluster {cluster:?}, of {count}", args.sync);
+        let hint = "shows what there is; --cluster names others";
+        Failure::usage(message).hint(format!("`gatewright rollback {} --list` {hint}", args.sync))
+    })
+}
+
+fn none(args: &Args) -> Failure {
+    let message = format!("sync {:?} has no earlier set that was healthy, on any of these clusters", args.sync);
+    let list = format!("`gatewright rollback {} --list` shows what there is, --to names one of them", args.sync);
+    Failure { code: EXIT_FAILED, message, hint: Some(format!("{list}; `gatewright undo` takes back one round")) }
+}
+
+/// Shows the sets of each cluster, and which of them it would be.
+fn list(sets: &Sets, goals: &BTreeMap<String, Goal<'_>>) {
+    for (cluster, sets) in sets {
+        print(&format!("cluster {cluster}\n"));
+        for (number, set) in sets.iter().enumerate() {
+            let Set { digest, revision, run, time, objects, .. } = set;
+            let (time, health) = (time.strftime("%F %T UTC"), set.health());
+            let is_goal = goals[cluster].to.is_some_and(|goal| std::ptr::eq(goal, set));
+            let goal = if is_goal { "  <- rollback goes here" } else { "" };
+            let line = format!("  {number:2}  {digest}  {time}  {revision}  {objects} objects  {run}  {health}{goal}");
+            print(&(sanitize::line(&line) + "\n"));
         }
     }
-    let join = |of: fn(&Set) -> &str| found.iter().map(of).collect::<Vec<_>>().join(", ");
-    let (digests, mut revisions) = (join(|set| &set.digest), found.iter().map(|set| &set.revision).collect::<Vec<_>>());
+}
+
+/// Prepares the round: what is wanted are the sets, on the clusters that have one.
+fn prepare(
+    session: &Session<'_>,
+    args: &Args,
+    vault: &Vault,
+    goals: &BTreeMap<String, Goal<'_>>,
+) -> Result<Prepared, Failure> {
+    let mut wanted = BTreeMap::new();
+    let mut found: Vec<&Set> = Vec::new();
+    for (cluster, set) in goals.iter().filter_map(|(cluster, goal)| Some((cluster, goal.to?))) {
+        wanted.insert(cluster.clone(), sets::load(vault, &args.sync, cluster, set)?);
+        if found.iter().all(|known| known.digest != set.digest) {
+            found.push(set);
+        }
+    }
+    let digests = found.iter().map(|set| set.digest.as_str()).collect::<Vec<_>>().join(", ");
+    let mut revisions: Vec<&str> = found.iter().map(|set| set.revision.as_str()).collect();
     revisions.dedup();
-    let revision = revisions.into_iter().cloned().collect::<Vec<_>>().join(", ");
     let settings = &session.config.settings.syncs[&args.sync];
-    let mut prepared = session.without_source((&args.sync, settings), clusters, (revision, wanted))?;
+    let clusters: Vec<String> = wanted.keys().cloned().collect();
+    let mut prepared = session.without_source((&args.sync, settings), &clusters, (revisions.join(", "), wanted))?;
     prepared.order.cause = Some(format!("rollback to {digests}"));
+    let selected = session.config.clusters_of(settings);
+    let waits = !args.now && args.how.waits() && settings.wait.enabled;
+    prepared.order.rollout = Rollout::back((&args.sync, settings), &selected, &clusters, waits);
     Ok(prepared)
 }
 
-fn pick<'a>(sets: &'a [Set], to: &str) -> Option<&'a Set> {
-    if to.len() <= MOST_DIGITS
-        && let Ok(number) = to.parse::<usize>()
-    {
-        return sets.get(number);
-    }
-    let is_it = |set: &&Set| {
-        let commit = set.revision.rsplit(':').next().unwrap_or_default();
-        [set.digest.as_str(), &set.revision, commit, &set.run].iter().any(|name| name.starts_with(to))
-    };
-    sets.iter().find(is_it)
-}
-
-#[cfg(test)]
-mod tests {
-    use jiff::Timestamp;
-
-    use super::*;
-
-    #[test]
-    fn a_set_is_found_by_number_digest_revision_or_run() {
-        let set = |digest: &str, revision: &str| Set {
-            digest: digest.to_owned(),
-            revision: revision.to_owned(),
-            run: format!("run-of-{digest}"),
-            time: Timestamp::UNIX_EPOCH,
-            objects: 1,
-            key: None,
-        };
-        let sets = [set("aa11", "main@sha1:0123"), set("1234567890", "main@sha1:4567"), set("aa22", "main@sha1:89ab")];
-        let digest = |to| pick(&sets, to).map(|set| set.digest.as_str());
-        assert_eq!((digest("0"), digest("1"), digest("3")), (Some("aa11"), Some("1234567890"), None));
-        assert_eq!((digest("aa2"), digest("aa"), digest("1234")), (Some("aa22"), Some("aa11"), Some("1234567890")));
-        assert_eq!((digest("89a"), digest("main@sha1:45")), (Some("aa22"), Some("1234567890")));
-        assert_eq!((digest("run-of-aa22"), digest("b")), (Some("aa22"), None));
-    }
+/// Has the rollouts of what was taken back begin with the first cluster again, if it is wanted once more: no cluster has it
+/// now that could be ahead of the others.
+fn start_over(state: &State, report: &Report) -> Result<(), Failure> {
+    let done: Vec<&str> = report
+        .clusters
+        .iter()
+        .filter(|(_, it)| report.mode == Mode::Apply && it.state == ClusterState::Done)
+        .map(|(name, _)| name.as_str())
+        .collect();
+    Ok(record::start_over(state, &report.sync, &done)?)
 }

@@ -10,9 +10,9 @@ use crate::state::timekeeping;
 
 /// Suspend a sync: no rounds until it is resumed, or for some time.
 ///
-/// It works beside a running daemon, which looks before each round; one that is under way ends as usual. status,
-/// reports and metrics say that the sync is suspended, since when, by whom and why. `plan` still works, `sync` needs
-/// --even-if-suspended.
+/// It works beside a running daemon, which looks before each round; one that is under way ends as usual, but waits no
+/// longer for health. status, reports and metrics say that the sync is suspended, since when, by whom and why. `plan`
+/// still works, `sync` needs --even-if-suspended.
 ///
 /// Exit codes: 0 suspended, 1 the state cannot be written, 64 usage or configuration.
 #[derive(Debug, clap::Args)]

@@ -73,6 +73,11 @@ impl How {
         Extent { verbose: false, summary: self.summary }
     }
 
+    /// Tells whether it is to be known how healthy is what was changed.
+    pub(super) fn waits(&self) -> bool {
+        !self.no_wait
+    }
+
     /// Refuses what cannot be had together.
     pub(super) fn check(&self) -> Result<(), Failure> {
         self.extent().check(self.format == Format::Text)
@@ -137,7 +142,7 @@ pub(super) fn carry_out(
         let name = prepared.order.sync.clone();
         // Somebody may have suspended it while the question was open.
         let still = || if args.even_if_suspended { Ok(()) } else { suspended(session, &name).map_or(Ok(()), Err) };
-        match round(context, &args.how, session, &mut prepared, still) {
+        match round(context, &args.how, session, &mut prepared, (|| Ok(()), still)) {
             Ok(Some(report)) => codes.push(code(&report)),
             Ok(None) => codes.push(EXIT_FAILED),
             Err(failure) => codes.push(failure.tell()),
@@ -151,18 +156,21 @@ pub(super) fn carry_out(
     Ok(worst(codes))
 }
 
-/// Runs a round of something else than what the source says, keeps what it changes, and suspends its sync.
+/// Runs a round of something else than what the source says, keeps what it changes, and suspends its sync. Returns nothing
+/// if a person does not agree.
 pub(super) fn round_back(
     context: &Context,
     how: &How,
     session: &Session<'_>,
     mut prepared: Prepared,
-) -> Result<u8, Failure> {
+) -> Result<Option<Report>, Failure> {
     prepared.order.keep_in(session.archive()?);
     let (sync, reason) = (prepared.order.sync.clone(), prepared.order.cause.clone().unwrap_or_default());
-    let report = round(context, how, session, &mut prepared, || hold(context, &session.state, &sync, &reason))?;
+    // A round that waits for something to become healthy ends when its sync is suspended.
+    let ahead = || hold(context, &session.state, &sync, &reason);
+    let report = round(context, how, session, &mut prepared, (ahead, || Ok(())))?;
     session.send();
-    Ok(report.map_or(EXIT_FAILED, |report| report.exit_code()))
+    Ok(report)
 }
 
 /// Says that a sync is suspended; `None` if it is not, or shall have a round all the same.
@@ -198,14 +206,14 @@ fn suspended(session: &Session<'_>, sync: &str) -> Option<Failure> {
     }
 }
 
-/// Runs one round; `before` is called when it is certain that something may be changed. Returns nothing if a person does
-/// not agree.
+/// Runs one round; `ahead` is called once a person has agreed, and `before` when it has its turn, so that it is certain that
+/// something may be changed. Returns nothing if a person does not agree.
 pub(super) fn round(
     context: &Context,
     how: &How,
     session: &Session<'_>,
     prepared: &mut Prepared,
-    before: impl FnOnce() -> Result<(), Failure>,
+    (ahead, before): (impl FnOnce() -> Result<(), Failure>, impl FnOnce() -> Result<(), Failure>),
 ) -> Result<Option<Report>, Failure> {
     prepared.order.wait = !how.no_wait;
     let mode = match prepared.order.settings.mode {
@@ -218,6 +226,9 @@ pub(super) fn round(
     }
     let order = &prepared.order;
     let is_real = mode == Mode::Apply;
+    if is_real {
+        ahead()?;
+    }
     let _locks = if is_real { session.lock_rounds(&order.sync, order.clusters.keys())? } else { Vec::new() };
     if is_real {
         session.record_time();

@@ -64,7 +64,8 @@ pub(super) fn run(context: &Context, args: &Args) -> Result<u8, Failure> {
         }
         return Ok(plan.exit_code());
     }
-    round_back(context, &args.how, &session, prepared)
+    let report = round_back(context, &args.how, &session, prepared)?;
+    Ok(report.map_or(EXIT_FAILED, |report| report.exit_code()))
 }
 
 /// A round that is still under way has not written down all that it does.

@@ -7,7 +7,6 @@ mod fights;
 mod known;
 mod origins;
 mod passes;
-mod render_history;
 mod settings;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -31,7 +30,6 @@ use crate::reconcile::{drift, round};
 use crate::report::{ClusterReport, ClusterState, Mode, ProblemReport, Report, Saved, StepReport, Unclaimed};
 use crate::source::Snapshot;
 use crate::state::{State, StateError};
-use render_history::RenderHistory;
 
 /// Runs a round.
 pub async fn run(
@@ -50,10 +48,9 @@ pub async fn run(
         let Some(want) = wanted.get(name).cloned() else { continue };
         let (run, sync, revision) = (run.clone(), order.sync.clone(), snapshot.revision.clone());
         let about = About { run, sync, cluster: name.clone(), revision, started };
-        let history = RenderHistory::of(order, about.clone());
         let settings = settings::of(order, cluster.as_ref(), (want, snapshot), about, state, stop);
         let span = info_span!("cluster", sync = order.sync, cluster = name);
-        rounds.push(on_cluster(order.target(name, cluster), settings, history).instrument(span));
+        rounds.push(on_cluster(order.target(name, cluster), settings).instrument(span));
     }
     let tasks = rounds.into_iter().collect::<JoinSet<_>>();
     let mut wanted = wanted.clone();
@@ -134,15 +131,11 @@ async fn other_cluster(cluster: &dyn Cluster, pinned: Option<&Saved>) -> Option<
 type Ended = (String, Want, Conclusion);
 
 /// Runs the round on a cluster, once it is known what that can do.
-async fn on_cluster(
-    (name, cluster, breaker): Target,
-    mut settings: RoundSettings,
-    history: Option<RenderHistory>,
-) -> Ended {
+async fn on_cluster((name, cluster, breaker): Target, mut settings: RoundSettings) -> Ended {
     let conclusion = if let Some(report) = breaker.as_ref().and_then(|breaker| breaker.refuses()) {
         Conclusion::of(report)
     } else {
-        let mut conclusion = let_through(cluster.as_ref(), &mut settings, history).await;
+        let mut conclusion = let_through(cluster.as_ref(), &mut settings).await;
         if let Some(breaker) = breaker {
             breaker.note(&mut conclusion.report);
         }
@@ -154,11 +147,7 @@ async fn on_cluster(
     (name, settings.want, conclusion)
 }
 
-async fn let_through(
-    cluster: &dyn Cluster,
-    settings: &mut RoundSettings,
-    history: Option<RenderHistory>,
-) -> Conclusion {
+async fn let_through(cluster: &dyn Cluster, settings: &mut RoundSettings) -> Conclusion {
     let stop = settings.stop.clone();
     let wants = std::iter::once(&mut settings.want).chain(settings.siblings.wants_mut());
     let refused = tokio::select! {
@@ -168,15 +157,15 @@ async fn let_through(
     };
     match refused {
         Some(refused) => refused,
-        None => in_turn(cluster, settings, history).await,
+        None => in_turn(cluster, settings).await,
     }
 }
 
 /// Runs the round, and again each time that the turn of something has come that waits for other clusters.
-async fn in_turn(cluster: &dyn Cluster, settings: &RoundSettings, history: Option<RenderHistory>) -> Conclusion {
+async fn in_turn(cluster: &dyn Cluster, settings: &RoundSettings) -> Conclusion {
     let mut earlier: Option<ClusterReport> = None;
     loop {
-        let mut conclusion = conclude(cluster, settings, history.as_ref()).await;
+        let mut conclusion = conclude(cluster, settings).await;
         let report = &conclusion.report;
         let waits = report.waiting_for_rollout().next().is_some() || report.waits_to_delete();
         conclusion.report = passes::joined(earlier.take(), conclusion.report);
@@ -189,7 +178,7 @@ async fn in_turn(cluster: &dyn Cluster, settings: &RoundSettings, history: Optio
     }
 }
 
-async fn conclude(cluster: &dyn Cluster, settings: &RoundSettings, history: Option<&RenderHistory>) -> Conclusion {
+async fn conclude(cluster: &dyn Cluster, settings: &RoundSettings) -> Conclusion {
     if let Some(refused) = other_cluster(cluster, settings.pinned.as_ref()).await {
         return Conclusion::of(refused);
     }
@@ -197,8 +186,8 @@ async fn conclude(cluster: &dyn Cluster, settings: &RoundSettings, history: Opti
         return drift::run(cluster, settings).await;
     }
     let conclusion = round::run(cluster, settings).await;
-    if let Some(history) = history {
-        history.keep(&settings.want, &conclusion).await;
+    if let Some(history) = &settings.history {
+        history.end(&settings.want, &conclusion).await;
     }
     conclusion
 }

@@ -39,8 +39,10 @@ use crate::reconcile::aliases::{Aliases, Names};
 use crate::reconcile::breaker::{Breaker, Breakers};
 use crate::reconcile::cache::{Cache, HealthSnapshot, LastRound};
 use crate::reconcile::metadata::MetadataView;
+use crate::reconcile::render_history::RenderHistory;
 use crate::reconcile::rollout::{Rollout, Turn};
 use crate::report::{ClusterReport, ClusterState, Mode, Saved};
+use crate::state::suspension::Watch;
 
 /// The clusters of a process, by name.
 pub type Clusters = BTreeMap<String, Arc<dyn Cluster>>;
@@ -135,12 +137,16 @@ pub struct RoundSettings {
     pub audit: Option<Audit>,
     /// The recorder of objects as they are before they are changed; `None` keeps nothing.
     pub recorder: Option<Arc<Recorder>>,
+    /// The history of what was rendered; `None` keeps nothing.
+    pub history: Option<RenderHistory>,
     /// The changes of a round that are to be undone; what is wanted holds all that may be wanted for it.
     pub undo: Option<Vec<Change>>,
     /// The plan that is carried out; `None`: whatever is to be done.
     pub pinned: Option<Saved>,
     /// The place in the rollout of what is wanted; `None`: it waits for nobody.
     pub turn: Option<Turn>,
+    /// Tells whether the sync was suspended meanwhile.
+    pub suspension: Watch,
     /// Told when the process is to end.
     pub stop: CancellationToken,
 }

@@ -40,7 +40,7 @@ pub struct Rollout {
     waves: Vec<Wave>,
     /// Rounds of this process wait for each other: there is no later one.
     is_waiting: bool,
-    state: State,
+    notes: Notes,
     /// The parts of the clusters that this process looks after; `None`: there was no round yet.
     parts: Mutex<BTreeMap<String, Option<Part>>>,
     changed: Notify,
@@ -52,6 +52,14 @@ pub struct Rollout {
     noting: Mutex<()>,
     /// The means to have rounds begun again by the daemon, by cluster.
     nudges: Mutex<BTreeMap<String, Arc<Notify>>>,
+}
+
+/// The place where it is noted how far the rollouts are.
+enum Notes {
+    /// In the state folder, for whoever goes on with them.
+    Kept(State),
+    /// In memory: they end with this process.
+    Own(Mutex<Ledger>),
 }
 
 /// The part that a cluster has, as far as this process knows.
@@ -108,7 +116,7 @@ impl Rollout {
         };
         let max_deleted = sync.prune.max_delete.fleet;
         Self::new(
-            (name, state, max_deleted),
+            (name, Notes::Kept(state.clone()), max_deleted),
             selected.keys().map(|name| (*name).to_owned()),
             (waves, rounds.keys()),
             is_waiting,
@@ -116,7 +124,7 @@ impl Rollout {
     }
 
     fn new<'a>(
-        (sync, state, max_deleted): (&str, &State, usize),
+        (sync, notes, max_deleted): (&str, Notes, usize),
         all: impl Iterator<Item = String>,
         (waves, rounds): (Vec<Wave>, impl Iterator<Item = &'a String>),
         is_waiting: bool,
@@ -131,7 +139,7 @@ impl Rollout {
             all,
             waves,
             is_waiting,
-            state: state.clone(),
+            notes,
             parts: Mutex::new(parts),
             changed: Notify::new(),
             max_deleted,
@@ -139,6 +147,20 @@ impl Rollout {
             noting: Mutex::default(),
             nudges: Mutex::default(),
         }))
+    }
+
+    /// Prepares the way back: a rollback goes through waves that were set in reverse, and remembers nothing of it. Without
+    /// them, or without `waits`, it goes everywhere at once.
+    pub(crate) fn back(
+        (name, sync): (&str, &SyncSettings),
+        selected: &BTreeMap<&str, &ClusterSettings>,
+        rounds: &[String],
+        waits: bool,
+    ) -> Option<Arc<Self>> {
+        let is_set = waits && sync.rollout.strategy == Strategy::Canary && !sync.rollout.waves.is_empty();
+        let waves = if is_set { waves::back(&sync.rollout, selected) } else { Vec::new() };
+        let notes = (name, Notes::Own(Mutex::default()), sync.prune.max_delete.fleet);
+        Self::new(notes, rounds.iter().cloned(), (waves, rounds.iter()), true)
     }
 
     /// Has the rounds of a cluster begun again when its turn comes.
@@ -181,13 +203,20 @@ impl Rollout {
 
     /// Returns what is noted of the rollouts.
     fn ledger(&self, revision: &str) -> Result<Ledger, StateError> {
-        let mut ledger = record::read(&self.state, &self.sync)?;
+        let mut ledger = match &self.notes {
+            Notes::Kept(state) => record::read(state, &self.sync)?,
+            Notes::Own(ledger) => lock(ledger).clone(),
+        };
         ledger.forget(|cluster| self.all.contains(cluster), revision);
         Ok(ledger)
     }
 
     fn write(&self, ledger: &Ledger) -> Result<(), StateError> {
-        LEDGERS.write(&self.state, &[&self.sync], ledger)
+        match &self.notes {
+            Notes::Kept(state) => LEDGERS.write(state, &[&self.sync], ledger)?,
+            Notes::Own(own) => lock(own).clone_from(ledger),
+        }
+        Ok(())
     }
 
     /// Says whose turn it is with the change of a unit.
@@ -308,7 +337,10 @@ impl Rollout {
     /// Makes sure that nobody else notes something at the same time, in this process or another.
     fn alone<T>(&self, act: impl FnOnce() -> Result<T, StateError>) -> Result<T, StateError> {
         let _turn = lock(&self.noting);
-        let _lock = self.state.lock_rollouts(&self.sync)?;
+        let _lock = match &self.notes {
+            Notes::Kept(state) => Some(state.lock_rollouts(&self.sync)?),
+            Notes::Own(_) => None,
+        };
         act()
     }
 }

@@ -65,6 +65,9 @@ async fn try_run(cluster: &dyn Cluster, settings: &RoundSettings) -> Result<Conc
         First::Open(open) => *open,
     };
     take_turn(settings, &mut facts, &mut plan);
+    if let Some(history) = settings.history.as_ref().filter(|_| !plan.is_empty() || !plan.holds.is_empty()) {
+        history.begin(&settings.want, &facts.rendered).await;
+    }
     let rendering = Some(Arc::clone(&facts.rendered));
     let is_held = settings.mode == Mode::Plan || plan.is_stopped();
     let is_suspect = is_held && stores.are_suspect();

@@ -20,6 +20,7 @@ use tokio_util::sync::CancellationToken;
 use crate::basics::duration::Period;
 use crate::cluster::{Cluster, ClusterError};
 use crate::reconcile::model::{Unhealthy, WaitPolicy};
+use crate::state::suspension::Watch;
 
 /// The first pause between two looks; it doubles up to [`LONGEST_PAUSE`].
 const FIRST_PAUSE: Duration = Duration::from_millis(500);
@@ -39,8 +40,8 @@ impl WaitPolicy {
     }
 }
 
-/// Waits until all objects are healthy, one of them has failed for good, or time is up; returns those that are not
-/// healthy.
+/// Waits until all objects are healthy, one of them has failed for good, time is up, or the sync was suspended, so that
+/// a rollback need not wait for that time; returns those that are not healthy.
 ///
 /// `seen` is filled with the newest state of every object that was looked at.
 pub(crate) async fn wait(
@@ -49,7 +50,7 @@ pub(crate) async fn wait(
     objects: &BTreeMap<ObjectId, Gvk>,
     wait_policy: WaitPolicy,
     seen: &mut BTreeMap<ObjectId, Live>,
-    stop: &CancellationToken,
+    (stop, suspension): (&CancellationToken, &Watch),
 ) -> Result<Unhealthy, ClusterError> {
     let timeout = wait_policy.of(objects, seen, &policies.kinds);
     let deadline = Instant::now() + timeout;
@@ -64,7 +65,7 @@ pub(crate) async fn wait(
             (unhealthy, has_failed) = judge(objects, seen, (wait_policy.readiness, &policies.kinds));
         }
         let is_late = Instant::now() >= deadline;
-        if unhealthy.is_empty() || has_failed || stop.is_cancelled() || is_late {
+        if unhealthy.is_empty() || has_failed || stop.is_cancelled() || is_late || suspension.look() {
             tokio::select! {
                 biased;
                 () = stop.cancelled() => {}

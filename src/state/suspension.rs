@@ -2,6 +2,7 @@
 //!
 //! One small file for each, written whole, so that it can be set beside a running daemon: rounds look before they begin.
 
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use jiff::{SignedDuration, Timestamp};
@@ -53,6 +54,40 @@ pub(crate) fn of(state: &State, sync: &str, now: Timestamp) -> Result<Option<Sus
     Ok(suspension.filter(|suspension| suspension.until.is_none_or(|until| now < until)))
 }
 
+/// Somebody who waits and shall not any longer once a sync is suspended.
+pub struct Watch {
+    state: State,
+    sync: String,
+    is_over: AtomicBool,
+    /// It was suspended before: whoever began all the same is not disturbed.
+    was_suspended: bool,
+}
+
+impl Watch {
+    /// Begins to watch.
+    pub(crate) fn new(state: &State, sync: &str) -> Self {
+        let was_suspended = is_set(state, sync);
+        Self { state: state.clone(), sync: sync.to_owned(), is_over: AtomicBool::new(false), was_suspended }
+    }
+
+    /// Looks whether it was suspended since.
+    pub(crate) fn look(&self) -> bool {
+        if !self.was_suspended && is_set(&self.state, &self.sync) {
+            self.is_over.store(true, Ordering::Relaxed);
+        }
+        self.is_over()
+    }
+
+    /// Tells whether that was so when somebody looked.
+    pub(crate) fn is_over(&self) -> bool {
+        self.is_over.load(Ordering::Relaxed)
+    }
+}
+
+fn is_set(state: &State, sync: &str) -> bool {
+    !matches!(SUSPENDED.load(state, &[sync]), Ok(None))
+}
+
 #[cfg(test)]
 mod tests {
     use gatewright_engine::error::Chain;
@@ -81,6 +116,21 @@ mod tests {
         assert_eq!(of(&state, "edge", Timestamp::MAX).ok(), Some(Some(forever)));
         SUSPENDED.remove(&state, &["edge"]).expect("it is ended");
         assert_eq!(of(&state, "edge", now).ok(), Some(None));
+    }
+
+    #[test]
+    fn whoever_waits_is_told_of_a_suspension_that_was_not_there_before() {
+        let folder = tempfile::tempdir().expect("a temporary folder");
+        let state = State::open(folder.path());
+        let before = Watch::new(&state, "edge");
+        assert!(!before.look());
+        let suspension = Suspension::new("freeze", None, Timestamp::UNIX_EPOCH, None);
+        SUSPENDED.write(&state, &["edge"], &suspension).expect("it is written");
+        assert!(!before.is_over(), "nobody has looked yet");
+        assert!(before.look() && before.is_over());
+        assert!(!Watch::new(&state, "edge").look());
+        SUSPENDED.remove(&state, &["edge"]).expect("it is ended");
+        assert!(before.look(), "it was so once");
     }
 
     #[test]

@@ -61,6 +61,7 @@ mod properties;
 mod quickstart;
 mod reports;
 mod rights;
+mod rollback;
 mod rollout;
 mod rounds;
 mod saved_plans;

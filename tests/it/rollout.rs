@@ -6,15 +6,15 @@ use crate::errors::{desk, gateway, kubeconfig};
 use crate::program::Desk;
 
 /// A cluster in which pods become ready, and three directories without health; one Gateway.
-struct Fleet {
-    desk: Desk,
-    namespace: String,
-    sync: String,
+pub(crate) struct Fleet {
+    pub(crate) desk: Desk,
+    pub(crate) namespace: String,
+    pub(crate) sync: String,
 }
 
 const FOLLOWERS: [&str; 3] = ["dr", "edge", "lab"];
 
-fn fleet(schedule: &str) -> Fleet {
+pub(crate) fn fleet(schedule: &str) -> Fleet {
     let (namespace, sync) = (unique("rollout"), unique("rollout"));
     let mut clusters = vec![("canary", kubeconfig(&shared().kubeconfig("admin"), ""))];
     clusters.extend(FOLLOWERS.iter().map(|name| (*name, format!("{{directory: {{path: out/{name}}}}}"))));
@@ -26,7 +26,7 @@ fn fleet(schedule: &str) -> Fleet {
 }
 
 impl Fleet {
-    fn wants(&self, kube: &str) {
+    pub(crate) fn wants(&self, kube: &str) {
         let namespace = &self.namespace;
         let parameters = format!(
             "---\napiVersion: gateway.kgateway.dev/v1alpha1\nkind: GatewayParameters\n\
@@ -38,7 +38,7 @@ impl Fleet {
     }
 
     /// The clusters on which the Deployment says this.
-    fn with(&self, text: &str) -> Vec<&'static str> {
+    pub(crate) fn with(&self, text: &str) -> Vec<&'static str> {
         let path = |name: &str| format!("out/{name}/{}/deployment-a.yaml", self.namespace);
         let live = shared().kubectl_ok(&["get", "deployment", "a", "-n", &self.namespace, "-o", "yaml"]);
         let is_there = live.contains(text).then_some("canary");
@@ -49,7 +49,7 @@ impl Fleet {
     }
 }
 
-const BAD: &str = "podTemplate: {nodeSelector: {no: such-node}}";
+pub(crate) const BAD: &str = "podTemplate: {nodeSelector: {no: such-node}}";
 
 #[test]
 fn what_is_not_healthy_on_the_first_cluster_reaches_no_other() {

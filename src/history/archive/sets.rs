@@ -1,5 +1,11 @@
 //! The renderings of earlier rounds: for each sync on each cluster the last few sets, by the digest of their content.
+//!
+//! A set is on the disk before anything of it is applied, with all its units noted as not healthy; a unit leaves that note
+//! for good once a round has seen it healthy with this set. So a round that was cut off counts as no success.
 
+use std::collections::BTreeSet;
+
+use gatewright_engine::object::ObjectId;
 use gatewright_engine::text::digest;
 use gatewright_engine::unit::Rendering;
 use jiff::Timestamp;
@@ -31,7 +37,7 @@ impl Default for Settings {
     }
 }
 
-/// A set that was rendered, and applied with success.
+/// A set that was rendered, and applied or about to be.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Set {
@@ -48,6 +54,19 @@ pub struct Set {
     /// Names all that it was rendered from, if that is known: what has the same name need not be rendered again.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub key: Option<String>,
+    /// Names what was to be had on all clusters of the sync, if that is known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub target: Option<String>,
+    /// The units that no round has seen healthy with it. What older versions have kept was healthy.
+    #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
+    pub ill: BTreeSet<ObjectId>,
+}
+
+impl Set {
+    /// Names what was to be had on all clusters when it was rendered.
+    pub fn attempt(&self) -> &str {
+        self.target.as_deref().unwrap_or(&self.revision)
+    }
 }
 
 fn path(sync: &str, cluster: &str, name: &str) -> String {
@@ -75,45 +94,67 @@ pub fn load(vault: &Vault, sync: &str, cluster: &str, set: &Set) -> Result<Rende
     Ok(vault.read(&path)?.ok_or_else(missing)?)
 }
 
-/// Tells whether what has this name was kept last.
+/// Tells whether what has this name was kept last, and nothing of it is left that was not healthy yet.
 pub fn is_last(archive: &Archive, about: &About, key: Option<&str>) -> Result<bool, VaultError> {
     let sets = list(archive.vault(), &about.sync, &about.cluster)?;
-    Ok(key.is_some() && sets.first().is_some_and(|last| last.key.as_deref() == key))
+    let is_it = |last: &Set| last.key.as_deref() == key && last.ill.is_empty();
+    Ok(key.is_some() && sets.first().is_some_and(is_it))
 }
 
-/// Keeps what was rendered, unless it is what was kept last, and drops the oldest of what is too many.
-///
-/// `key` names all that it was rendered from. Where nobody knows that, a round that has changed nothing on a cluster with
-/// a revision that is kept already is not looked at further.
+/// Keeps what is to be applied, unless it is what was kept last, and drops what is too much. `names` are those of all that
+/// it was rendered from: here, and whatever the cluster.
 pub fn keep(
     archive: &Archive,
     about: &About,
     rendering: &Rendering,
-    (key, has_changed): (Option<String>, bool),
+    names: (Option<String>, Option<String>),
 ) -> Result<(), VaultError> {
     let (vault, sync, cluster) = (archive.vault(), about.sync.as_str(), about.cluster.as_str());
     let mut sets = list(vault, sync, cluster)?;
-    if key.is_none() && !has_changed && sets.first().is_some_and(|last| last.revision == about.revision) {
+    let (key, target) = names;
+    if key.is_some() && sets.first().is_some_and(|last| last.key == key) {
         return Ok(());
     }
     let json = serde_json::to_vec(&rendering.units)
         .map_err(|error| StateError::Write(vault.state.path(index(sync, cluster)), error.into()))?;
     let digest = digest(&json)[..DIGITS].to_owned();
     if let Some(last) = sets.first_mut().filter(|last| last.digest == digest) {
-        if key.is_none() || last.key == key {
-            return Ok(());
-        }
         last.key = key;
         return vault.write(&index(sync, cluster), &sets);
     }
     vault.write(&path(sync, cluster, &digest), rendering)?;
     let objects = rendering.units.iter().map(|unit| unit.all().count()).sum();
+    let ill = rendering.units.iter().map(|unit| unit.id.clone()).collect();
     let (revision, run) = (about.revision.clone(), about.run.clone());
-    sets.insert(0, Set { digest, revision, run, time: about.started, objects, key });
-    let dropped = sets.split_off(sets.len().min(archive.sets.max(1)));
+    sets.insert(0, Set { digest, revision, run, time: about.started, objects, key, target, ill });
+    let dropped = surplus(&mut sets, archive.sets);
     vault.write(&index(sync, cluster), &sets)?;
     for set in dropped.iter().filter(|old| sets.iter().all(|set| set.digest != old.digest)) {
         drop(vault.state.remove(path(sync, cluster, &set.digest)));
     }
     Ok(())
+}
+
+/// Takes out what is too much: those of which most was never healthy, and of these the oldest. What was kept last stays,
+/// and so many others as are wanted, so that no number of failures drives out what one can go back to.
+fn surplus(sets: &mut Vec<Set>, wanted: usize) -> Vec<Set> {
+    let mut dropped = Vec::new();
+    while sets.len() > wanted.max(2) {
+        let worst = (1..sets.len()).max_by_key(|at| (sets[*at].ill.len(), *at)).unwrap_or(sets.len() - 1);
+        dropped.push(sets.remove(worst));
+    }
+    dropped
+}
+
+/// Notes which units were seen healthy with what was kept last.
+pub fn see(archive: &Archive, about: &About, is_well: impl Fn(&ObjectId) -> bool) -> Result<(), VaultError> {
+    let (vault, sync, cluster) = (archive.vault(), about.sync.as_str(), about.cluster.as_str());
+    let mut sets = list(vault, sync, cluster)?;
+    let Some(last) = sets.first_mut() else { return Ok(()) };
+    let before = last.ill.len();
+    last.ill.retain(|unit| !is_well(unit));
+    if last.ill.len() == before {
+        return Ok(());
+    }
+    vault.write(&index(sync, cluster), &sets)
 }

@@ -23,10 +23,12 @@ use crate::history::journal;
 use crate::inventory::audit::Audit;
 use crate::reconcile::aliases::Names;
 use crate::reconcile::model::{Order, RoundSettings, WaitPolicy};
+use crate::reconcile::render_history::RenderHistory;
 use crate::reconcile::rollout::Turn;
 use crate::report::{Mode, Saved};
 use crate::source::Snapshot;
 use crate::state::State;
+use crate::state::suspension::Watch;
 
 /// Puts them together. An undo that is carried out has what is known of the cluster forgotten.
 pub(super) fn of(
@@ -47,12 +49,14 @@ pub(super) fn of(
     let first_round = is_first_round(order, cluster, &audit);
     let policies = policies(order, snapshot, &about, pinned.as_ref(), (state, first_round));
     // What is put back in an incident waits for nobody.
-    let rollout = order.rollout.as_ref().filter(|_| order.undo.is_none()).zip(want.target());
+    let target = want.target().or_else(|| order.cause.clone().map(|cause| (cause.clone(), cause)));
+    let rollout = order.rollout.as_ref().filter(|_| order.undo.is_none()).zip(target);
     let turn =
         rollout.map(|(rollout, target)| Turn::new(rollout, &name, target, (order.mode, order.only.is_some(), now)));
     // In a directory everything is ours, or nobody's.
     let is_planned = order.mode == Mode::Report && !cluster.carries_marks();
     RoundSettings {
+        history: RenderHistory::of(order, about.clone(), &want),
         want,
         policies,
         mode: if is_planned { Mode::Plan } else { order.mode },
@@ -68,6 +72,7 @@ pub(super) fn of(
         undo: order.undo.as_ref().map(|undo| undo.get(&name).cloned().unwrap_or_default()),
         pinned,
         turn,
+        suspension: Watch::new(state, &order.sync),
         stop: stop.clone(),
     }
 }

@@ -95,6 +95,20 @@ pub fn update<T>(state: &State, sync: &str, change: impl FnOnce(&mut Ledger) -> 
     Ok(result)
 }
 
+/// Forgets that clusters have the changes that are rolled out: they were taken back there.
+pub fn start_over(state: &State, sync: &str, clusters: &[&str]) -> Result<(), StateError> {
+    let is_there = |cluster: &str| clusters.contains(&cluster);
+    if !read(state, sync)?.units.iter().any(|record| record.members.keys().any(|cluster| is_there(cluster))) {
+        return Ok(());
+    }
+    update(state, sync, |ledger| {
+        for record in &mut ledger.units {
+            record.members.retain(|cluster, _| !is_there(cluster));
+            record.first = record.first.take().filter(|first| !is_there(first));
+        }
+    })
+}
+
 impl Pause {
     /// Says since when, and why.
     pub fn words(&self) -> String {
@@ -180,7 +194,7 @@ impl Member {
                 Stage::Halted(_) => return,
                 Stage::Going | Stage::Healthy => Stage::Halted(why),
             },
-            (Some(unit), _) if report.state == ClusterState::Done && is_well(unit) => Stage::Healthy,
+            (Some(unit), _) if report.state == ClusterState::Done && unit.is_healthy() => Stage::Healthy,
             // Something of it may be there, and something not.
             (_, Some(error)) if report.state == ClusterState::Failed && self.stage == Stage::Going => {
                 Stage::Halted(error.message.clone())
@@ -192,10 +206,6 @@ impl Member {
             (self.stage, self.since) = (stage, now);
         }
     }
-}
-
-fn is_well(unit: &UnitReport) -> bool {
-    matches!(unit.state, UnitState::Current | UnitState::Changed | UnitState::Pruned) && unit.unawaited.is_none()
 }
 
 /// Says why a unit is no reason to go on.

@@ -32,7 +32,8 @@ fn in_waves(waves: Vec<Wave>, is_waiting: bool) -> Fleet {
     let folder = TempDir::new().expect("a folder for tests can be made");
     let state = State::open(folder.path());
     let all: Vec<String> = waves.iter().flat_map(|wave| wave.clusters.clone()).collect();
-    let rollout = Rollout::new(("gateways", &state, 5), all.iter().cloned(), (waves, all.iter()), is_waiting);
+    let rollout =
+        Rollout::new(("gateways", Notes::Kept(state.clone()), 5), all.iter().cloned(), (waves, all.iter()), is_waiting);
     Fleet { rollout: rollout.expect("there are several"), folder }
 }
 
@@ -296,7 +297,8 @@ fn to_take_a_cluster_out_makes_nothing_healthy() {
     assert!(fleet.rolls("a", "v2", UnitState::Unhealthy));
     let (state, left) = (State::open(fleet.folder.path()), ["b".to_owned(), "c".to_owned()]);
     let waves = vec![Wave::canary(left.to_vec()), Wave::rest(left.to_vec())];
-    let rollout = Rollout::new(("gateways", &state, 5), left.iter().cloned(), (waves, left.iter()), false);
+    let rollout =
+        Rollout::new(("gateways", Notes::Kept(state.clone()), 5), left.iter().cloned(), (waves, left.iter()), false);
     let fleet = Fleet { rollout: rollout.expect("there are two"), ..fleet };
     assert!(!fleet.rolls("b", "v2", UnitState::Changed) && !fleet.rolls("c", "v2", UnitState::Changed));
     assert!(fleet.rolls("b", "v3", UnitState::Changed) && fleet.rolls("c", "v3", UnitState::Changed));

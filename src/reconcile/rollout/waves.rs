@@ -89,6 +89,12 @@ pub(super) fn of(
     vec![Wave::canary(candidates), Wave::rest(names(&mut selected.keys().copied()))]
 }
 
+/// Returns the waves that were set in the order of a way back: nobody waits longer than until they are healthy.
+pub(super) fn back(settings: &RolloutSettings, selected: &BTreeMap<&str, &ClusterSettings>) -> Vec<Wave> {
+    let waves = settings.waves_of(selected).into_iter().map(Wave::set).rev();
+    waves.map(|wave| Wave { soak: Duration::ZERO, needs_approval: false, ..wave }).collect()
+}
+
 impl Wave {
     /// One of these clusters.
     pub(super) fn canary(clusters: Vec<String>) -> Self {

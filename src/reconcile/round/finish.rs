@@ -82,13 +82,17 @@ async fn end(
     if let Some(wait_policy) = settings.wait_policy.filter(|_| cluster.has_health() && applied.lost.is_none()) {
         let changed = changed(plan, applied);
         let live = &mut after.live;
-        after.unhealthy = wait(cluster, &settings.policies, &changed, wait_policy, live, &settings.stop).await?;
+        let until = (&settings.stop, &settings.suspension);
+        after.unhealthy = wait(cluster, &settings.policies, &changed, wait_policy, live, until).await?;
         bystanders = judge(&kept(plan), live, (wait_policy.readiness, &settings.policies.kinds)).0;
         bystanders.retain(|id, _| !snapshots.contains_key(id));
         let known = snapshots.iter().filter_map(|(id, health)| Some((id.clone(), health.sick.clone()?)));
         bystanders.extend(known);
     }
-    if applied.lost.is_none() && !settings.stop.is_cancelled() {
+    if settings.suspension.is_over() {
+        // Nobody knows what would have become of it.
+        after.unhealthy.clear();
+    } else if applied.lost.is_none() && !settings.stop.is_cancelled() {
         let sick = (&after.unhealthy, &bystanders);
         let open = dependence::open(plan, applied, sick, &facts.rendering, &after.live);
         let postponed = dependence::postponed(plan, &open, &after.live, &settings.policies.kinds);

@@ -77,7 +77,7 @@ pub(super) fn units(
             };
             let sick = sick.map(|(id, what)| format!("{id}: {what}"));
             let message = postponed(&unit.id).or(sick).or_else(|| fights.remove(&unit.id));
-            let is_awaited = applied.is_some() && settings.wait_policy.is_some();
+            let is_awaited = applied.is_some() && settings.wait_policy.is_some() && !settings.suspension.is_over();
             let unawaited = if is_awaited { None } else { snapshots.unwell(unit) };
             UnitReport { message, unawaited, ..snapshots.unit_report(unit, state) }
         })

@@ -153,17 +153,6 @@ async fn records_are_kept_as_long_as_the_settings_say() {
 }
 
 #[tokio::test]
-async fn no_more_sets_are_kept_than_the_settings_say() {
-    let (installation, (_, cluster)) = (installation(), memory());
-    for port in 80..95 {
-        installation.round(&gateways("infra", &[("edge", port)]), &cluster).await;
-    }
-    let folder = installation.folder().join("../rendered/edge/test");
-    let files = fs::read_dir(folder).expect("it is there").count();
-    assert_eq!(files, 10 + 1, "ten sets and their index");
-}
-
-#[tokio::test]
 async fn an_undo_that_plans_again_reports_all_that_it_did_and_nothing_else() {
     let (installation, (memory, cluster)) = (installation(), memory());
     installation.round(&before(), &cluster).await;

@@ -84,7 +84,12 @@ fn a_command_for_one_cluster_keeps_to_the_waves() {
     let fleet = three_waves(|_| {});
     let (state, waves) = (State::open(fleet.folder.path()), fleet.rollout.waves.clone());
     let one = ["c".to_owned()];
-    let rollout = Rollout::new(("gateways", &state, 5), fleet.rollout.all.iter().cloned(), (waves, one.iter()), true);
+    let rollout = Rollout::new(
+        ("gateways", Notes::Kept(state.clone()), 5),
+        fleet.rollout.all.iter().cloned(),
+        (waves, one.iter()),
+        true,
+    );
     let alone = Fleet { rollout: rollout.expect("there are several"), folder: TempDir::new().expect("it can be made") };
     assert!(!alone.rolls("c", "v2", UnitState::Changed));
     assert!(fleet.rolls("a", "v2", UnitState::Changed) && fleet.rolls("b", "v2", UnitState::Changed));
