@@ -336,12 +336,6 @@ impl UnitReport {
         let (message, unawaited, addresses, ports) = (None, None, Vec::new(), Vec::new());
         Self { unit, state, message, unrendered: false, addresses, ports, pods: None, unawaited, since: None }
     }
-
-    /// Tells whether it was seen healthy, as its source says.
-    pub fn is_healthy(&self) -> bool {
-        let is_right = matches!(self.state, UnitState::Current | UnitState::Changed | UnitState::Pruned);
-        is_right && self.unawaited.is_none() && !self.unrendered
-    }
 }
 
 impl ProblemReport {

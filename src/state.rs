@@ -81,18 +81,18 @@ impl State {
         self.try_lock(&self.path(format!("rounds/{sync}/{cluster}")))
     }
 
-    /// Makes sure that nobody else notes how far the rollouts of a sync are; `None` if somebody does that for longer than it
-    /// can take.
-    pub(crate) fn lock_rollouts(&self, sync: &str) -> Result<Option<Lock>, StateError> {
+    /// Makes sure that nobody else notes how far the rollouts of a sync are. It is an error if somebody does that for longer
+    /// than it can take.
+    pub(crate) fn lock_rollouts(&self, sync: &str) -> Result<Lock, StateError> {
         const TRIES: u32 = 200;
         let path = self.path(format!("rollouts/{sync}.lock"));
         for _ in 0..TRIES {
             if let Some(lock) = self.try_lock(&path)? {
-                return Ok(Some(lock));
+                return Ok(lock);
             }
-            std::thread::sleep(Duration::from_millis(5));
+            thread::sleep(Duration::from_millis(5));
         }
-        Ok(None)
+        Err(StateError::Write(path, io::ErrorKind::ResourceBusy.into()))
     }
 
     fn try_lock(&self, path: &Path) -> Result<Option<Lock>, StateError> {

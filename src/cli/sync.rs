@@ -88,7 +88,7 @@ impl Manner {
     /// Says in the report why this round is not as others are.
     fn tell(&self, order: &mut Order) {
         if self.skip_waves {
-            order.rollout = None;
+            order.rollout = order.rollout.take().map(|rollout| rollout.without_waves());
         }
         let how = if self.skip_waves { "by hand, on all clusters at once" } else { "by hand" };
         if let (None, Some(reason)) = (&order.cause, &self.reason) {

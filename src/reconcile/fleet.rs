@@ -162,17 +162,22 @@ async fn let_through(cluster: &dyn Cluster, settings: &mut RoundSettings) -> Con
 }
 
 /// Runs the round, and again each time that the turn of something has come that waits for other clusters.
-async fn in_turn(cluster: &dyn Cluster, settings: &RoundSettings) -> Conclusion {
+async fn in_turn(cluster: &dyn Cluster, settings: &mut RoundSettings) -> Conclusion {
     let mut earlier: Option<ClusterReport> = None;
     loop {
         let mut conclusion = conclude(cluster, settings).await;
         let report = &conclusion.report;
-        let waits = report.waiting_for_rollout().next().is_some() || report.waits_to_delete();
+        let waits = report.waiting_for_rollout().next().is_some() || report.waits_to_delete().is_some();
         conclusion.report = passes::joined(earlier.take(), conclusion.report);
         let Some(turn) = settings.turn.as_ref().filter(|_| waits) else { return conclusion };
         turn.rests(&conclusion.report);
         if !turn.comes(&settings.stop).await {
             return conclusion;
+        }
+        // What is done of a plan that is carried out as it was made is done.
+        if let Some(pinned) = &mut settings.policies.pinned {
+            let done: BTreeSet<_> = passes::done(&conclusion.report).collect();
+            pinned.retain(|step| !done.contains(&step.id));
         }
         earlier = Some(conclusion.report);
     }

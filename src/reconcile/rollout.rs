@@ -15,6 +15,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 
+use gatewright_engine::error::Chain;
 use gatewright_engine::object::ObjectId;
 use gatewright_engine::plan::guard::Guard;
 use gatewright_engine::plan::guard::rollout::Wait;
@@ -27,9 +28,9 @@ use crate::config::rollout::Strategy;
 use crate::config::settings::{self, ClusterSettings, SyncSettings};
 use crate::reconcile::model::Clusters;
 use crate::state::{State, StateError};
-use record::{LEDGERS, Ledger, Record};
-pub(crate) use turn::Answer;
+use record::{Deletions, LEDGERS, Ledger, Record};
 pub use turn::Turn;
+pub(crate) use turn::{Answer, Asked};
 use waves::{Question, Verdict, Wave};
 
 /// The rollouts of one sync, shared by its rounds.
@@ -46,8 +47,12 @@ pub struct Rollout {
     changed: Notify,
     /// The most units that may be deleted on all clusters together.
     max_deleted: usize,
+    /// The deletions on the clusters that this process has looked at, also where there are none.
+    counted: Mutex<BTreeMap<String, Deletions>>,
     /// The target that deletions have waited for, and since when.
     deliberated: Mutex<Option<(String, Timestamp)>>,
+    /// When the news are told once more.
+    alarms: Mutex<BTreeSet<Timestamp>>,
     /// Held by whoever notes something.
     noting: Mutex<()>,
     /// The means to have rounds begun again by the daemon, by cluster.
@@ -71,11 +76,14 @@ enum Part {
     Looked {
         /// All that is wanted there.
         target: String,
-        /// The units whose pods are to be replaced, now or when their turn comes; and whether it was told that it does
-        /// not come by itself.
-        rolls: BTreeMap<ObjectId, bool>,
+        /// The units whose pods are to be replaced, with the guard that has told them to wait.
+        rolls: BTreeMap<ObjectId, Option<Guard>>,
+        /// The units that stay as they are, because something of them was refused or is held.
+        withheld: BTreeSet<ObjectId>,
         /// The number of units of which something is to be deleted.
         deletes: usize,
+        /// The guard that has told deletions to wait.
+        told: Option<Guard>,
         /// The state of its round.
         doing: Doing,
     },
@@ -143,7 +151,9 @@ impl Rollout {
             parts: Mutex::new(parts),
             changed: Notify::new(),
             max_deleted,
+            counted: Mutex::default(),
             deliberated: Mutex::default(),
+            alarms: Mutex::default(),
             noting: Mutex::default(),
             nudges: Mutex::default(),
         }))
@@ -161,6 +171,18 @@ impl Rollout {
         let waves = if is_set { waves::back(&sync.rollout, selected) } else { Vec::new() };
         let notes = (name, Notes::Own(Mutex::default()), sync.prune.max_delete.fleet);
         Self::new(notes, rounds.iter().cloned(), (waves, rounds.iter()), true)
+    }
+
+    /// Returns the same for somebody who does not keep to waves. Deletions on all clusters are counted all the same.
+    pub(crate) fn without_waves(&self) -> Arc<Self> {
+        let notes = match &self.notes {
+            Notes::Kept(state) => Notes::Kept(state.clone()),
+            Notes::Own(_) => Notes::Own(Mutex::default()),
+        };
+        let (all, rounds) = (self.all.iter().cloned(), self.parts().keys().cloned().collect::<Vec<_>>());
+        let rollout =
+            Self::new((&self.sync, notes, self.max_deleted), all, (Vec::new(), rounds.iter()), self.is_waiting);
+        rollout.expect("there are several clusters")
     }
 
     /// Has the rounds of a cluster begun again when its turn comes.
@@ -245,29 +267,44 @@ impl Rollout {
         }
     }
 
+    /// Counts the units of which something is to be deleted on a cluster. As long as the same is to be had there, what was
+    /// deleted counts on.
+    fn count(&self, ledger: &mut Ledger, (cluster, target, units): (&str, &str, usize)) {
+        self.looked_at((cluster, target, units));
+        if units > 0 {
+            Deletions::add(&mut ledger.deletions, (cluster, target, units));
+        }
+    }
+
+    /// Notes that a cluster was looked at.
+    fn looked_at(&self, deletes: (&str, &str, usize)) {
+        Deletions::add(&mut lock(&self.counted), deletes);
+    }
+
+    /// Returns the number of units of which something is or was to be deleted on a cluster for a target, if that is known.
+    fn counted(&self, ledger: &Ledger, cluster: &str, target: &str) -> Option<usize> {
+        let of = |known: Option<&Deletions>| known.filter(|known| known.target == target).map(|known| known.units);
+        of(ledger.deletions.get(cluster)).max(of(lock(&self.counted).get(cluster)))
+    }
+
     /// Says why nothing may be deleted on a cluster, if so: it is too much on all clusters together, or that is not known
     /// yet.
     fn deletion(
         &self,
-        parts: &BTreeMap<String, Option<Part>>,
+        ledger: &Ledger,
         (cluster, target, number): (&str, &str, usize),
         now: Timestamp,
     ) -> Option<Wait> {
         if number == 0 {
             return None;
         }
-        let others = || parts.iter().filter(|(name, _)| *name != cluster).map(|(name, part)| (name, part.as_ref()));
-        let of = |(_, part): (_, Option<&Part>)| match part {
-            Some(Part::Looked { target: its, deletes, .. }) if its == target && *deletes > 0 => Some(*deletes),
-            _ => None,
-        };
-        let (all, clusters) = others().filter_map(of).fold((number, 1), |(all, clusters), it| (all + it, clusters + 1));
-        let is_known = |part: Option<&Part>| match part {
-            Some(Part::Looked { target: its, .. }) => its == target,
-            Some(Part::Absent) => true,
-            Some(Part::Running) | None => false,
-        };
-        let unknown = others().find(|(_, part)| !is_known(*part));
+        let known: BTreeMap<&String, Option<usize>> =
+            self.all.iter().map(|name| (name, self.counted(ledger, name, target))).collect();
+        let deleting = known
+            .iter()
+            .filter_map(|(name, units)| if *name == cluster { Some(number.max(units.unwrap_or(0))) } else { *units });
+        let (all, clusters) =
+            deleting.filter(|units| *units > 0).fold((0, 0), |(all, clusters), it| (all + it, clusters + 1));
         if all > self.max_deleted && clusters > 1 {
             let (units, max) = (count(all, "unit"), self.max_deleted);
             let message = format!(
@@ -277,6 +314,9 @@ impl Rollout {
                 .to_owned();
             return Some(Wait { guard: Guard::MaxDeleteFleet, message, hint });
         }
+        let parts = self.parts();
+        let is_open = |name: &str| parts.get(name).is_some_and(|part| !matches!(part, Some(Part::Absent)));
+        let unknown = known.iter().find(|(name, units)| **name != cluster && units.is_none() && is_open(name));
         let (name, _) = unknown.filter(|_| self.deliberates(target, now))?;
         let message =
             format!("how much is deleted on all clusters together is not known yet: cluster {name} was not looked at");
@@ -295,43 +335,73 @@ impl Rollout {
         since.checked_add(DELIBERATION).is_ok_and(|end| now < end)
     }
 
-    /// Tells those that wait in this process, and has rounds begun again where something waits whose turn has come.
+    /// Tells those that wait in this process, and has rounds begun again where something waits for another reason than was
+    /// told, or for none any more.
     fn news(&self, now: Timestamp) {
         self.changed.notify_waiters();
         let nudges = lock(&self.nudges);
         if nudges.is_empty() {
             return;
         }
-        // Whoever waits asks again, and is told what is wrong with it.
-        let ledger = self.ledger("").unwrap_or_default();
-        let parts = self.parts();
-        for (cluster, part) in parts.iter() {
-            let Some(Part::Looked { target, rolls, deletes, doing: Doing::Over }) = part else { continue };
-            let is_due = |(unit, is_halted): (&ObjectId, &bool)| match self.expected(
-                &ledger,
-                &parts,
-                (cluster, target, unit),
-                now,
-            ) {
-                Verdict::First | Verdict::Go => true,
-                Verdict::Wait(_, wait) => wait.guard != Guard::Rollout && !is_halted,
-            };
-            let deletion = self.deletion(&parts, (cluster, target, *deletes), now);
-            let deletes = *deletes > 0 && deletion.is_none_or(|wait| wait.guard != Guard::RolloutDeletion);
-            if let (Some(nudge), true) = (nudges.get(cluster), deletes || rolls.iter().any(is_due)) {
+        let parts = self.parts().clone();
+        let waits = |part: &Option<Part>| matches!(part, Some(Part::Looked { rolls, told, doing: Doing::Over, .. }) if told.is_some() || !rolls.is_empty());
+        if !parts.values().any(waits) {
+            return;
+        }
+        // What cannot be read was told, and the next round looks again.
+        let Ok(ledger) = self.ledger("") else { return };
+        for (cluster, part) in parts.iter().filter(|(_, part)| waits(part)) {
+            if let (Some(nudge), Some(part)) = (nudges.get(cluster), part)
+                && self.is_due(&ledger, &parts, (cluster, part), now)
+            {
                 nudge.notify_one();
             }
         }
     }
 
-    /// Tells the news once more when a cluster has been healthy for long enough.
-    fn news_after(self: &Arc<Self>, soak: Duration, now: Timestamp) {
-        let (Ok(runtime), Ok(end)) = (tokio::runtime::Handle::try_current(), now.checked_add(soak)) else { return };
+    /// Tells whether a round on a cluster would say something else than the last one. What a person has stopped waits for
+    /// the next round.
+    fn is_due(
+        &self,
+        ledger: &Ledger,
+        parts: &BTreeMap<String, Option<Part>>,
+        (cluster, part): (&str, &Part),
+        now: Timestamp,
+    ) -> bool {
+        let Part::Looked { target, rolls, deletes, told, .. } = part else { return false };
+        let goes_on = |(unit, told): (&ObjectId, &Option<Guard>)| {
+            let is_stopped = ledger.paused.is_some() || *told == Some(Guard::RolloutPaused);
+            !is_stopped
+                && match self.expected(ledger, parts, (cluster, target, unit), now) {
+                    Verdict::First | Verdict::Go => true,
+                    Verdict::Wait(_, wait) => Some(wait.guard) != *told,
+                }
+        };
+        let deletion = || self.deletion(ledger, (cluster, target, *deletes), now).map(|wait| wait.guard);
+        rolls.iter().any(goes_on) || (told.is_some() && deletion() != *told)
+    }
+
+    /// Tells the news once more later on.
+    fn news_after(self: &Arc<Self>, pause: Duration, now: Timestamp) {
+        let (Ok(runtime), Ok(end)) = (tokio::runtime::Handle::try_current(), now.checked_add(pause)) else { return };
+        if !lock(&self.alarms).insert(end) {
+            return;
+        }
         let rollout = Arc::clone(self);
         runtime.spawn(async move {
-            tokio::time::sleep(soak).await;
+            tokio::time::sleep(pause).await;
+            lock(&rollout.alarms).remove(&end);
             rollout.news(end);
         });
+    }
+
+    /// Tells the news once more when clusters have been healthy for long enough, if somebody waits for that.
+    fn news_after_soaks(self: &Arc<Self>, ledger: &Ledger, now: Timestamp) {
+        for record in ledger.units.iter().filter(|record| !record.wants.is_empty()) {
+            for end in waves::soaks(&self.waves, record).filter(|end| *end > now) {
+                self.news_after(Duration::try_from(now.duration_until(end)).unwrap_or_default(), now);
+            }
+        }
     }
 
     /// Makes sure that nobody else notes something at the same time, in this process or another.
@@ -347,7 +417,14 @@ impl Rollout {
 
 /// Has everybody wait where nobody knows how far a rollout is: one that is halted would go on.
 fn unknown(error: &StateError) -> Wait {
-    let message = format!("nobody knows how far the rollout is: {}", gatewright_engine::error::Chain(error));
+    let message = format!("nobody knows how far the rollout is: {}", Chain(error));
     let hint = "mend or remove the file; without it the first cluster gets the change first again".to_owned();
-    Wait { guard: Guard::RolloutHalted, message, hint }
+    Wait { guard: Guard::RolloutPaused, message, hint }
+}
+
+/// Has deletions wait where nobody knows how much was deleted on other clusters.
+fn uncounted(error: &StateError) -> Wait {
+    let message = format!("nobody knows how much is deleted on all clusters together: {}", Chain(error));
+    let hint = "mend or remove the file; or approve what is deleted here".to_owned();
+    Wait { guard: Guard::MaxDeleteFleet, message, hint }
 }

@@ -17,6 +17,7 @@ use std::sync::Arc;
 
 use gatewright_engine::object::ObjectId;
 use gatewright_engine::plan::deployer::settings::proposals;
+use gatewright_engine::plan::guard::rollout::Wait;
 use gatewright_engine::plan::guard::token::HeldStep;
 use gatewright_engine::plan::policies::Policies;
 use gatewright_engine::plan::saved::{SavedStep, saved};
@@ -38,7 +39,7 @@ use crate::reconcile::located::located;
 use crate::reconcile::metadata::MetadataView;
 use crate::reconcile::model::{Conclusion, Facts, RoundSettings, Unhealthy};
 use crate::reconcile::observe::observe;
-use crate::reconcile::rollout::Answer;
+use crate::reconcile::rollout::{Answer, Asked};
 use crate::report::outcome::Outcome;
 use crate::report::{ClusterReport, Mode, Saved};
 use cache_update::Basis;
@@ -86,14 +87,21 @@ fn take_turn(settings: &RoundSettings, facts: &mut Facts, plan: &mut Plan) {
     let report = ClusterReport::of(plan);
     let rolled: BTreeSet<&ObjectId> =
         report.steps.iter().filter(|step| step.rolls_pods()).map(|step| &step.id).collect();
-    let mut digests: BTreeMap<ObjectId, String> = BTreeMap::new();
-    for step in plan.changes().filter(|step| rolled.contains(&step.id)) {
+    let rolled: BTreeSet<&ObjectId> =
+        plan.changes().filter(|step| rolled.contains(&step.id)).map(|step| &step.unit).collect();
+    let withheld = plan.held_units().into_iter().cloned().collect();
+    let mut asked = Asked { withheld, ..Asked::default() };
+    // A unit waits as a whole, so all of it is the change.
+    for step in plan.changes().filter(|step| rolled.contains(&step.unit)) {
         let held = HeldStep::of(step, &facts.observed, &facts.policies.conflicts.masker);
-        digests.entry(step.unit.clone()).or_default().push_str(&held.wanted.unwrap_or_default());
+        asked.units.entry(step.unit.clone()).or_default().push_str(&held.wanted.unwrap_or_default());
     }
     // Whoever carries out a plan has read what it deletes.
-    let deletes = if settings.pinned.is_some() { 0 } else { plan.deletes_unasked().len() };
-    let Answer { waits, deletions } = turn.ask(&digests, deletes);
+    asked.deletes = if settings.pinned.is_some() { 0 } else { plan.deletes_unasked().len() };
+    let lift = |waits: &BTreeMap<ObjectId, Wait>| {
+        plan.waiting_for_others((waits, None), &facts.observed, &facts.policies).lifted()
+    };
+    let Answer { waits, deletions } = turn.ask(&asked, lift);
     let waiting = plan.waiting_for_others((&waits, deletions), &facts.observed, &facts.policies);
     if !waiting.is_empty() {
         facts.policies.waiting = waiting;

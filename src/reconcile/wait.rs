@@ -40,18 +40,20 @@ impl WaitPolicy {
     }
 }
 
-/// Waits until all objects are healthy, one of them has failed for good, time is up, or the sync was suspended, so that
-/// a rollback need not wait for that time; returns those that are not healthy.
+/// Waits until all objects are healthy, each unit that is not has failed for good, time is up, or the sync was suspended,
+/// so that a rollback need not wait for that time; returns those that are not healthy. `objects` are by unit.
 ///
 /// `seen` is filled with the newest state of every object that was looked at.
 pub(crate) async fn wait(
     cluster: &dyn Cluster,
     policies: &Policies,
-    objects: &BTreeMap<ObjectId, Gvk>,
+    units: &BTreeMap<ObjectId, BTreeMap<ObjectId, Gvk>>,
     wait_policy: WaitPolicy,
     seen: &mut BTreeMap<ObjectId, Live>,
     (stop, suspension): (&CancellationToken, &Watch),
 ) -> Result<Unhealthy, ClusterError> {
+    let objects: &BTreeMap<ObjectId, Gvk> =
+        &units.values().flatten().map(|(id, gvk)| (id.clone(), gvk.clone())).collect();
     let timeout = wait_policy.of(objects, seen, &policies.kinds);
     let deadline = Instant::now() + timeout;
     let mut pause = FIRST_PAUSE;
@@ -62,7 +64,11 @@ pub(crate) async fn wait(
         let mut has_failed = false;
         if !unhealthy.is_empty() {
             look(cluster, policies, objects, &unhealthy, seen).await?;
-            (unhealthy, has_failed) = judge(objects, seen, (wait_policy.readiness, &policies.kinds));
+            let failed;
+            (unhealthy, failed) = judge(objects, seen, (wait_policy.readiness, &policies.kinds));
+            let is_hopeless = |unit: &BTreeMap<ObjectId, Gvk>| unit.keys().any(|id| failed.contains(id));
+            let is_well = |unit: &BTreeMap<ObjectId, Gvk>| !unit.keys().any(|id| unhealthy.contains_key(id));
+            has_failed = !failed.is_empty() && units.values().all(|unit| is_hopeless(unit) || is_well(unit));
         }
         let is_late = Instant::now() >= deadline;
         if unhealthy.is_empty() || has_failed || stop.is_cancelled() || is_late || suspension.look() {
@@ -150,23 +156,24 @@ async fn look(
     Ok(())
 }
 
-/// Returns those of some objects that are not healthy, with what is wrong, and whether one has failed for good.
+/// Returns those of some objects that are not healthy, with what is wrong, and which of them have failed for good.
 pub(crate) fn judge(
     objects: &BTreeMap<ObjectId, Gvk>,
     seen: &BTreeMap<ObjectId, Live>,
     (readiness, kinds): (Readiness, &kinds::Table),
-) -> (Unhealthy, bool) {
-    let mut unhealthy = Unhealthy::new();
-    let mut has_failed = false;
+) -> (Unhealthy, BTreeSet<ObjectId>) {
+    let (mut unhealthy, mut failed) = (Unhealthy::new(), BTreeSet::new());
     for id in objects.keys() {
         let state = seen.get(id).map_or_else(
             || Health::InProgress("it is not there".to_owned()),
             |live| health(live.object.body(), readiness, kinds),
         );
-        has_failed |= matches!(state, Health::Failed(_));
+        if matches!(state, Health::Failed(_)) {
+            failed.insert(id.clone());
+        }
         if state != Health::Current {
             unhealthy.insert(id.clone(), state.to_string());
         }
     }
-    (unhealthy, has_failed)
+    (unhealthy, failed)
 }

@@ -11,7 +11,7 @@ use gatewright_engine::text::listed;
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
-use super::ClusterReport;
+use super::{ClusterReport, UnitReport, UnitState};
 
 /// Something of a plan, and since which report it is known. It reads as what it is about.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -39,6 +39,14 @@ impl<T> From<T> for Dated<T> {
     }
 }
 
+impl UnitReport {
+    /// Tells whether it was seen healthy, as its source says.
+    pub fn is_healthy(&self) -> bool {
+        let is_right = matches!(self.state, UnitState::Current | UnitState::Changed | UnitState::Pruned);
+        is_right && self.unawaited.is_none() && !self.unrendered
+    }
+}
+
 impl HoldReport {
     /// Names what it holds, in a line for each action: `prune Service infra/edge, Deployment infra/edge and 3 more`. What
     /// is adopted stands in the message.
@@ -58,9 +66,10 @@ impl ClusterReport {
         holds.flat_map(|hold| hold.unit.iter().chain(&hold.units).map(|unit| (unit, hold.guard)))
     }
 
-    /// Tells whether something would be deleted if other clusters did not count.
-    pub(crate) fn waits_to_delete(&self) -> bool {
-        self.holds.iter().any(|hold| matches!(hold.guard, Guard::MaxDeleteFleet | Guard::RolloutDeletion))
+    /// Returns the guard that holds what would be deleted if other clusters did not count.
+    pub(crate) fn waits_to_delete(&self) -> Option<Guard> {
+        let mut guards = self.holds.iter().map(|hold| hold.guard);
+        guards.find(|guard| matches!(guard, Guard::MaxDeleteFleet | Guard::RolloutDeletion))
     }
 
     /// Returns the refusals, without those of which a hold says that it is not their turn.

@@ -140,6 +140,13 @@ fn what_goes_from_all_clusters_together_waits_for_one_person() {
 
     let token = run.out.lines().find_map(|line| line.trim().strip_prefix("gatewright approve ")).expect("it was said");
     let token = token.split_whitespace().next().expect("it is the first word");
+    // Whoever does not keep to waves has not agreed to that.
+    desk.run(&["sync", "--skip-waves", "--reason", "a hotfix"]).exits(3).says(message);
+    // Nor has whoever agrees for one cluster agreed for the others, though less is left for them.
+    desk.run(&["approve", token, "--cluster", "c-01,c-02", "--yes"]).exits(0);
+    desk.run(&["sync"]).exits(3).says("on 38 of 40 clusters").says(message);
+    desk.run(&["sync"]).exits(3).says(message);
+    assert_eq!(deployments(), 474);
     desk.run(&["approve", token, "--yes"]).exits(0);
     desk.run(&["sync"]).exits(0);
     assert_eq!(deployments(), 360);

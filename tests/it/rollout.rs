@@ -139,8 +139,12 @@ fn waves_go_one_after_the_other_and_a_person_may_stop_and_skip_them() {
     let token = line.split_whitespace().nth(2).expect("it is behind the command").to_owned();
     desk.run(&["approve", &token]).exits(0);
 
-    // Who pauses rollouts means also what is approved.
+    // Who pauses rollouts means also what is approved, and nothing else lifts that.
     desk.run(&["rollout", "pause", sync, "--reason", "peak"]).exits(0).says("are paused");
+    let paused =
+        desk.run(&["sync"]).exits(3).says("held by guard rollout-paused: the rollouts of this sync are paused");
+    assert!(!paused.out.contains("gatewright approve"), "{}", paused.out);
+    assert_eq!(fleet.with("edition: second"), ["canary", "lab"]);
     fleet.wants("podTemplate: {extraAnnotations: {edition: third}}");
     desk.run(&["sync"]).exits(3).says("the rollouts of this sync are paused").says("on all 4 clusters");
     assert_eq!(fleet.with("edition: third"), [""; 0]);

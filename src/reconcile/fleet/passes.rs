@@ -2,6 +2,8 @@
 
 use std::collections::BTreeSet;
 
+use gatewright_engine::object::ObjectId;
+
 use crate::report::action::StepAction;
 use crate::report::outcome::Outcome;
 use crate::report::{ClusterReport, StepReport, UnitState};
@@ -32,6 +34,11 @@ pub(super) fn joined(earlier: Option<ClusterReport>, mut later: ClusterReport) -
     let known: BTreeSet<Option<String>> = later.lifted.iter().map(|hold| hold.token.clone()).collect();
     later.lifted.extend(earlier.lifted.into_iter().filter(|hold| !known.contains(&hold.token)));
     later
+}
+
+/// Returns the objects that were changed.
+pub(super) fn done(report: &ClusterReport) -> impl Iterator<Item = &ObjectId> {
+    report.steps.iter().filter(|step| is_done(step)).map(|step| &step.id)
 }
 
 fn is_done(step: &StepReport) -> bool {

@@ -6,6 +6,7 @@ use gatewright_engine::object::ObjectId;
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
+use crate::report::outcome::Outcome;
 use crate::report::{ClusterReport, ClusterState, UnitReport, UnitState};
 use crate::state::store::Store;
 use crate::state::{State, StateError};
@@ -22,6 +23,18 @@ pub struct Ledger {
     /// The last rollout of each unit.
     #[serde(default)]
     pub units: Vec<Record>,
+    /// The deletions on each cluster; what is done counts on, until something else is to be had.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub deletions: BTreeMap<String, Deletions>,
+}
+
+/// The deletions on a cluster.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Deletions {
+    /// All that is wanted there.
+    pub target: String,
+    /// The number of units of which something was to be deleted for that.
+    pub units: usize,
 }
 
 /// A pause of all rollouts of a sync.
@@ -109,6 +122,14 @@ pub fn start_over(state: &State, sync: &str, clusters: &[&str]) -> Result<(), St
     })
 }
 
+impl Deletions {
+    /// Adds what is to be deleted on a cluster, if that is more than was counted for the same target.
+    pub(super) fn add(known: &mut BTreeMap<String, Self>, (cluster, target, units): (&str, &str, usize)) {
+        let before = known.get(cluster).filter(|known| known.target == target).map_or(0, |known| known.units);
+        known.insert(cluster.to_owned(), Self { target: target.to_owned(), units: units.max(before) });
+    }
+}
+
 impl Pause {
     /// Says since when, and why.
     pub fn words(&self) -> String {
@@ -131,13 +152,16 @@ impl Ledger {
     }
 
     /// Begins another rollout of a unit. Clusters that are not healthy with the last one belong to this one, too: the
-    /// correction is for them. Where one goes before all others, it alone counts.
+    /// correction is for them. Where one goes before all others, it alone counts, also on its way.
     pub(super) fn begin(&mut self, unit: &ObjectId, (target, revision): (&str, &str), since: Timestamp) -> &mut Record {
         let index = self.units.iter().position(|record| record.unit == *unit);
         let (mut first, mut members) =
             index.map(|index| self.units.swap_remove(index)).map(|last| (last.first, last.members)).unwrap_or_default();
-        members
-            .retain(|name, member| member.stage != Stage::Healthy && first.as_ref().is_none_or(|first| first == name));
+        members.retain(|name, member| match &first {
+            Some(first) => first == name && member.stage != Stage::Healthy,
+            // Whoever was on the way waits for the turn of its wave.
+            None => matches!(member.stage, Stage::Halted(_)),
+        });
         first = first.filter(|first| members.contains_key(first));
         for member in members.values_mut() {
             member.is_carried = true;
@@ -155,6 +179,7 @@ impl Ledger {
             record.members.retain(|cluster, member| is_there(cluster) || is_bad(member));
             record.wants.retain(|cluster, _| is_there(cluster));
         }
+        self.deletions.retain(|cluster, _| is_there(cluster));
     }
 
     /// Sees how the units of a cluster are after a round, which may have been about some units only.
@@ -178,6 +203,7 @@ impl Ledger {
                 record.wants.remove(cluster);
             }
         }
+        self.units.retain(|record| !(record.members.is_empty() && record.wants.is_empty()));
     }
 }
 
@@ -188,13 +214,16 @@ impl Member {
     }
 
     fn see(&mut self, unit: Option<&UnitReport>, report: &ClusterReport, now: Timestamp) {
+        let is_over = matches!(report.state, ClusterState::Done | ClusterState::Failed);
         let stage = match (unit, &report.error) {
-            (Some(unit), _) if let Some(why) = sick(unit) => match &self.stage {
+            // It had no time to become healthy.
+            _ if report.state == ClusterState::Stopped && self.stage == Stage::Going => return,
+            (Some(unit), _) if let Some(why) = sick(unit, report) => match &self.stage {
                 // The round that waited for it knows most.
                 Stage::Halted(_) => return,
                 Stage::Going | Stage::Healthy => Stage::Halted(why),
             },
-            (Some(unit), _) if report.state == ClusterState::Done && unit.is_healthy() => Stage::Healthy,
+            (Some(unit), None) if is_over && unit.is_healthy() => Stage::Healthy,
             // Something of it may be there, and something not.
             (_, Some(error)) if report.state == ClusterState::Failed && self.stage == Stage::Going => {
                 Stage::Halted(error.message.clone())
@@ -209,8 +238,15 @@ impl Member {
 }
 
 /// Says why a unit is no reason to go on.
-fn sick(unit: &UnitReport) -> Option<String> {
-    let is_sick = matches!(unit.state, UnitState::Unhealthy | UnitState::Failed | UnitState::Held);
-    let message = unit.message.as_ref().map(|message| format!(": {message}")).unwrap_or_default();
+fn sick(unit: &UnitReport, report: &ClusterReport) -> Option<String> {
+    let is_sick = matches!(unit.state, UnitState::Unhealthy | UnitState::Failed);
+    let failed = || {
+        let mut steps = report.steps.iter().filter(|step| step.unit == unit.unit);
+        steps.find_map(|step| match &step.outcome {
+            Some(Outcome::Failed(why) | Outcome::Stale(why)) => Some(format!("{}: {why}", step.id)),
+            _ => None,
+        })
+    };
+    let message = unit.message.clone().or_else(failed).map(|message| format!(": {message}")).unwrap_or_default();
     is_sick.then(|| format!("{}{message}", unit.unit))
 }

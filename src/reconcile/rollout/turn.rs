@@ -3,20 +3,22 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
 use gatewright_engine::error::Chain;
 use gatewright_engine::object::ObjectId;
 use gatewright_engine::plan::guard::Guard;
 use gatewright_engine::plan::guard::rollout::Wait;
 use jiff::Timestamp;
+use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 use tracing::{error, info};
 
-use super::record::{Ledger, Member, Pause};
+use super::record::{Ledger, Member, Pause, Record};
 use super::waves::Verdict;
-use super::{DELIBERATION, Doing, Part, Rollout, unknown};
+use super::{DELIBERATION, Doing, Part, Rollout, uncounted, unknown};
 use crate::basics::lock::lock;
-use crate::report::{ClusterReport, ClusterState, Mode};
+use crate::report::{ClusterReport, ClusterState, Mode, UnitReport, UnitState};
 use crate::state::StateError;
 
 /// The place of a cluster.
@@ -29,10 +31,23 @@ pub struct Turn {
     mode: Mode,
     /// It is about some units only.
     is_partial: bool,
+    /// The time at which the round began, and since when that is.
     now: Timestamp,
+    begun: Instant,
     /// The reasons for which units wait, as they were last told.
     told: Mutex<Answer>,
     has_ended: AtomicBool,
+}
+
+/// All that a round is about to do for which others count.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Asked {
+    /// The units whose pods are replaced, each with the digest of what it would become.
+    pub units: BTreeMap<ObjectId, String>,
+    /// The units that stay as they are, because something of them was refused or is held.
+    pub withheld: BTreeSet<ObjectId>,
+    /// The number of units of which something is deleted.
+    pub deletes: usize,
 }
 
 /// The answer to a round that asks what it may do.
@@ -54,6 +69,20 @@ enum Prospect {
     None,
 }
 
+impl Asked {
+    /// Tells whether there is nothing that anybody would have to remember.
+    fn is_empty(&self, rollout: &Rollout) -> bool {
+        (self.units.is_empty() || rollout.waves.is_empty()) && self.deletes == 0
+    }
+
+    /// Returns the answer where nothing can be remembered.
+    fn refused(&self, rollout: &Rollout, error: &StateError) -> Answer {
+        let units = self.units.keys().filter(|_| !rollout.waves.is_empty());
+        let waits = units.map(|unit| (unit.clone(), unknown(error))).collect();
+        Answer { waits, deletions: (self.deletes > 0).then(|| uncounted(error)) }
+    }
+}
+
 impl Turn {
     /// Takes part for a cluster whose round begins.
     pub(crate) fn new(
@@ -64,7 +93,8 @@ impl Turn {
     ) -> Self {
         let (rollout, cluster, told) = (Arc::clone(rollout), cluster.to_owned(), Mutex::default());
         let has_ended = AtomicBool::new(false);
-        let turn = Self { rollout, cluster, target, revision, mode, is_partial, now, told, has_ended };
+        let begun = Instant::now();
+        let turn = Self { rollout, cluster, target, revision, mode, is_partial, now, begun, told, has_ended };
         if turn.takes_part() {
             turn.rollout.parts().insert(turn.cluster.clone(), Some(Part::Running));
         }
@@ -76,51 +106,91 @@ impl Turn {
         self.mode == Mode::Apply || (self.mode == Mode::Plan && self.rollout.is_waiting)
     }
 
-    /// Asks to replace the pods of units, each with the digest of what it would become, and to delete something of a number
-    /// of units; returns what waits. What may go is noted. Where nothing is changed only rollouts that are under way are in
-    /// the way.
-    pub(crate) fn ask(&self, units: &BTreeMap<ObjectId, String>, deletes: usize) -> Answer {
-        let waits = match self.mode {
-            _ if self.rollout.waves.is_empty() => Ok(BTreeMap::new()),
-            Mode::Apply => self.rollout.alone(|| self.try_ask(units)),
-            Mode::Plan | Mode::Report => {
-                self.rollout.ledger(&self.revision).map(|mut ledger| self.decide(&mut ledger, None, units))
-            }
+    /// Asks for its turn with all that is to be done; returns what waits, and notes what may go. `lift` returns those of the
+    /// units that wait which a person has let go. Where nothing is changed only rollouts that are under way are in the way.
+    pub(crate) fn ask(&self, asked: &Asked, lift: impl Fn(&BTreeMap<ObjectId, Wait>) -> BTreeSet<ObjectId>) -> Answer {
+        let is_noted = self.mode == Mode::Apply && !asked.is_empty(&self.rollout);
+        let answer = if is_noted {
+            self.rollout.alone(|| self.try_ask(asked, &lift))
+        } else {
+            self.rollout.ledger(&self.revision).map(|mut ledger| self.answer(&mut ledger, asked, &lift))
         };
         // What nobody would remember would go on to the next cluster.
-        let waits = waits.unwrap_or_else(|error| all(units, &unknown(&error)));
+        let (answer, lifted) = answer.unwrap_or_else(|error| (asked.refused(&self.rollout, &error), BTreeSet::new()));
         if !self.takes_part() {
-            return Answer { waits, deletions: None };
+            return Answer { deletions: None, ..answer };
         }
-        self.becomes(self.looked(units.keys().map(|unit| (unit.clone(), false)).collect(), deletes, Doing::Going));
-        let deletions = self.rollout.deletion(&self.rollout.parts(), (&self.cluster, &self.target, deletes), self.now);
-        if deletions.as_ref().is_some_and(|wait| wait.guard == Guard::RolloutDeletion) {
-            self.rollout.news_after(DELIBERATION, self.now);
+        let guard = |unit| answer.waits.get(unit).filter(|_| !lifted.contains(unit)).map(|wait| wait.guard);
+        self.becomes(Part::Looked {
+            target: self.target.clone(),
+            rolls: asked.units.keys().map(|unit| (unit.clone(), guard(unit))).collect(),
+            withheld: asked.withheld.clone(),
+            deletes: asked.deletes,
+            told: answer.deletions.as_ref().map(|wait| wait.guard),
+            doing: Doing::Going,
+        });
+        if answer.deletions.as_ref().is_some_and(|wait| wait.guard == Guard::RolloutDeletion) {
+            self.rollout.news_after(DELIBERATION, self.now());
         }
-        let answer = Answer { waits, deletions };
-        lock(&self.told).clone_from(&answer);
+        let mut told = answer.clone();
+        told.waits.retain(|unit, _| !lifted.contains(unit));
+        *lock(&self.told) = told;
         answer
     }
 
-    fn try_ask(&self, units: &BTreeMap<ObjectId, String>) -> Result<BTreeMap<ObjectId, Wait>, StateError> {
+    fn try_ask(
+        &self,
+        asked: &Asked,
+        lift: &impl Fn(&BTreeMap<ObjectId, Wait>) -> BTreeSet<ObjectId>,
+    ) -> Result<(Answer, BTreeSet<ObjectId>), StateError> {
         let before = self.rollout.ledger(&self.revision)?;
         let mut ledger = before.clone();
-        let parts = self.rollout.parts();
-        let waits = self.decide(&mut ledger, Some(&parts), units);
+        let answer = self.answer(&mut ledger, asked, lift);
         if ledger != before {
             self.rollout.write(&ledger)?;
         }
-        Ok(waits)
+        self.rollout.news_after_soaks(&ledger, self.now());
+        Ok(answer)
+    }
+
+    /// Decides about everything; returns also which units go because a person has let them.
+    fn answer(
+        &self,
+        ledger: &mut Ledger,
+        asked: &Asked,
+        lift: &impl Fn(&BTreeMap<ObjectId, Wait>) -> BTreeSet<ObjectId>,
+    ) -> (Answer, BTreeSet<ObjectId>) {
+        let waits = if self.rollout.waves.is_empty() { BTreeMap::new() } else { self.decide(ledger, &asked.units) };
+        let lifted = if waits.is_empty() { BTreeSet::new() } else { lift(&waits) };
+        for record in ledger.units.iter_mut().filter(|record| lifted.contains(&record.unit)) {
+            self.goes(record);
+        }
+        let deletes = (self.cluster.as_str(), self.target.as_str(), asked.deletes);
+        if self.takes_part() {
+            self.rollout.count(ledger, deletes);
+        }
+        let deletions = self.rollout.deletion(ledger, deletes, self.now());
+        (Answer { waits, deletions }, lifted)
+    }
+
+    /// Notes that the change of a unit is on its way here.
+    fn goes(&self, record: &mut Record) {
+        record.wants.remove(&self.cluster);
+        record.members.insert(self.cluster.clone(), Member::going(self.now()));
+    }
+
+    /// Returns the time now: that of the beginning, and what has passed since.
+    fn now(&self) -> Timestamp {
+        let passed = Duration::from_secs(self.begun.elapsed().as_secs());
+        self.now.checked_add(passed).unwrap_or(self.now)
     }
 
     /// Decides about each unit, and notes it.
-    fn decide(
-        &self,
-        ledger: &mut Ledger,
-        parts: Option<&BTreeMap<String, Option<Part>>>,
-        units: &BTreeMap<ObjectId, String>,
-    ) -> BTreeMap<ObjectId, Wait> {
+    fn decide(&self, ledger: &mut Ledger, units: &BTreeMap<ObjectId, String>) -> BTreeMap<ObjectId, Wait> {
         let mut waits = BTreeMap::new();
+        let (parts, now) = (self.rollout.parts(), self.now());
+        // Where nothing is changed others are not asked what they do.
+        let parts = (self.mode == Mode::Apply).then_some(&*parts);
         let paused = ledger.paused.as_ref().map(|pause| pause.wait(&self.rollout.sync));
         for (unit, digest) in units {
             let known = ledger.units.iter_mut().find(|record| record.unit == *unit);
@@ -128,17 +198,16 @@ impl Turn {
                 Some(record) if record.target == self.target || record.wants.get(&self.cluster) == Some(digest) => {
                     record
                 }
-                _ => ledger.begin(unit, (&self.target, &self.revision), self.now),
+                _ => ledger.begin(unit, (&self.target, &self.revision), now),
             };
-            let verdict = self.rollout.verdict(record, parts, (&self.cluster, &self.target), self.now);
+            let verdict = self.rollout.verdict(record, parts, (&self.cluster, &self.target), now);
             let verdict = paused.as_ref().map_or(verdict, |wait| Verdict::Wait(None, wait.clone()));
             match verdict {
                 Verdict::First | Verdict::Go => {
                     if verdict == Verdict::First {
                         record.first = Some(self.cluster.clone());
                     }
-                    record.wants.remove(&self.cluster);
-                    record.members.insert(self.cluster.clone(), Member::going(self.now));
+                    self.goes(record);
                 }
                 Verdict::Wait(_, wait) => {
                     record.wants.insert(self.cluster.clone(), digest.clone());
@@ -170,10 +239,10 @@ impl Turn {
         let Some(ledger) = self.rollout.ledger(&self.revision).ok().filter(|_| self.rollout.is_waiting) else {
             return Prospect::None;
         };
-        let (parts, told) = (self.rollout.parts(), lock(&self.told));
-        let mut is_open = false;
+        let (parts, told) = (self.rollout.parts().clone(), lock(&self.told));
+        let (mut is_open, time) = (false, self.now());
         if let (Some(told), Some(Some(Part::Looked { deletes, .. }))) = (&told.deletions, parts.get(&self.cluster)) {
-            let now = self.rollout.deletion(&parts, (&self.cluster, &self.target, *deletes), self.now);
+            let now = self.rollout.deletion(&ledger, (&self.cluster, &self.target, *deletes), time);
             if now.as_ref().map(|wait| wait.guard) != Some(told.guard) {
                 return Prospect::Due;
             }
@@ -182,13 +251,13 @@ impl Turn {
         }
         // A plan shows what would have to wait, and does not.
         for (unit, told) in told.waits.iter().filter(|_| self.mode == Mode::Apply) {
-            match self.rollout.expected(&ledger, &parts, (&self.cluster, &self.target, unit), self.now) {
+            match self.rollout.expected(&ledger, &parts, (&self.cluster, &self.target, unit), time) {
                 _ if ledger.paused.is_some() => {}
                 Verdict::Wait(_, wait) if wait != *told => return Prospect::Due,
                 Verdict::First | Verdict::Go => return Prospect::Due,
                 Verdict::Wait(Some(on), _) => {
                     let mut seen = BTreeSet::from([self.cluster.clone()]);
-                    is_open |= self.rollout.is_active(&ledger, &parts, &on, self.now, &mut seen);
+                    is_open |= self.rollout.is_active(&ledger, &parts, &on, time, &mut seen);
                 }
                 Verdict::Wait(None, _) => {}
             }
@@ -217,31 +286,42 @@ impl Turn {
         {
             error!(sync = self.rollout.sync, error = %Chain(&error), "cannot note how far rollouts are");
         }
-        let waiting: BTreeMap<ObjectId, bool> =
-            report.waiting_for_rollout().map(|(unit, guard)| (unit.clone(), guard != Guard::Rollout)).collect();
-        let is_of_use = matches!(report.state, ClusterState::Done | ClusterState::Planned) || !waiting.is_empty();
+        let rolls: BTreeMap<ObjectId, Option<Guard>> =
+            report.waiting_for_rollout().map(|(unit, guard)| (unit.clone(), Some(guard))).collect();
+        let is_of_use = match report.state {
+            ClusterState::Done | ClusterState::Planned | ClusterState::Stopped => true,
+            // Something was done, and something failed.
+            ClusterState::Failed => report.error.is_none(),
+            _ => !rolls.is_empty(),
+        };
+        let is_withheld = |unit: &&UnitReport| unit.state == UnitState::Held && !rolls.contains_key(&unit.unit);
+        let withheld = report.units.iter().filter(is_withheld).map(|unit| unit.unit.clone()).collect();
         let deletes = match self.rollout.parts().get(&self.cluster) {
-            Some(Some(Part::Looked { deletes, .. })) if self.mode == Mode::Plan || report.waits_to_delete() => *deletes,
+            Some(Some(Part::Looked { deletes, .. }))
+                if self.mode == Mode::Plan || report.waits_to_delete().is_some() =>
+            {
+                *deletes
+            }
             _ => 0,
         };
-        self.becomes(if is_of_use { self.looked(waiting, deletes, doing) } else { Part::Absent });
-    }
-
-    fn looked(&self, rolls: BTreeMap<ObjectId, bool>, deletes: usize, doing: Doing) -> Part {
-        Part::Looked { target: self.target.clone(), rolls, deletes, doing }
+        let (target, told) = (self.target.clone(), report.waits_to_delete());
+        let looked = Part::Looked { target, rolls, withheld, deletes, told, doing };
+        if is_of_use {
+            self.rollout.looked_at((&self.cluster, &self.target, 0));
+        }
+        self.becomes(if is_of_use { looked } else { Part::Absent });
     }
 
     /// Notes how the units of the cluster are.
     fn note(&self, report: &ClusterReport) -> Result<(), StateError> {
         let before = self.rollout.ledger(&self.revision)?;
         let mut ledger = before.clone();
-        ledger.see(&self.cluster, report, self.is_partial, self.now);
+        ledger.see(&self.cluster, report, self.is_partial, self.now());
         if ledger != before {
             info!(sync = self.rollout.sync, cluster = self.cluster, revision = self.revision, "rollout goes on");
             self.rollout.write(&ledger)?;
-            self.rollout.news(self.now);
-            let soaks = self.rollout.waves.iter().map(|wave| wave.soak).filter(|soak| !soak.is_zero());
-            soaks.for_each(|soak| self.rollout.news_after(soak, self.now));
+            self.rollout.news(self.now());
+            self.rollout.news_after_soaks(&ledger, self.now());
         }
         Ok(())
     }
@@ -249,7 +329,7 @@ impl Turn {
     fn becomes(&self, part: Part) {
         let before = self.rollout.parts().insert(self.cluster.clone(), Some(part.clone()));
         if before.flatten() != Some(part) {
-            self.rollout.news(self.now);
+            self.rollout.news(self.now());
         }
     }
 }
@@ -284,15 +364,11 @@ impl Pause {
     fn wait(&self, sync: &str) -> Wait {
         let message = format!("the rollouts of this sync are {}", self.words());
         Wait {
-            guard: Guard::RolloutHalted,
+            guard: Guard::RolloutPaused,
             message,
             hint: format!("`gatewright rollout resume {sync}` lets them go on"),
         }
     }
-}
-
-fn all(units: &BTreeMap<ObjectId, String>, wait: &Wait) -> BTreeMap<ObjectId, Wait> {
-    units.keys().map(|unit| (unit.clone(), wait.clone())).collect()
 }
 
 impl Drop for Turn {

@@ -6,7 +6,7 @@ use std::time::Duration;
 use gatewright_engine::object::ObjectId;
 use gatewright_engine::plan::guard::Guard;
 use gatewright_engine::plan::guard::rollout::Wait;
-use gatewright_engine::text::count;
+use gatewright_engine::text::{count, listed};
 use jiff::Timestamp;
 
 use super::Part;
@@ -14,6 +14,9 @@ use super::record::{Member, Record, Stage};
 use crate::basics::duration::Period;
 use crate::config::rollout::{RolloutSettings, WaveSettings};
 use crate::config::settings::ClusterSettings;
+
+/// The most clusters that a message names.
+const MOST_NAMES: usize = 8;
 
 /// Clusters that get a change together.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -95,6 +98,15 @@ pub(super) fn back(settings: &RolloutSettings, selected: &BTreeMap<&str, &Cluste
     waves.map(|wave| Wave { soak: Duration::ZERO, needs_approval: false, ..wave }).collect()
 }
 
+/// Returns when clusters will have been healthy for long enough.
+pub(super) fn soaks<'a>(waves: &'a [Wave], record: &'a Record) -> impl Iterator<Item = Timestamp> + 'a {
+    let of = |wave: &'a Wave| {
+        let healthy = record.members.iter().filter(|(name, it)| it.stage == Stage::Healthy && wave.has(name));
+        healthy.filter_map(|(_, member)| member.since.checked_add(wave.soak).ok())
+    };
+    waves.iter().filter(|wave| !wave.soak.is_zero()).flat_map(of)
+}
+
 impl Wave {
     /// One of these clusters.
     pub(super) fn canary(clusters: Vec<String>) -> Self {
@@ -158,6 +170,9 @@ impl Question<'_> {
                 return blocked;
             }
         }
+        if let Some(lost) = self.lost(wave, 1) {
+            return Some(lost);
+        }
         let mut candidates = wave.clusters.iter();
         let first = candidates.find(|name| *name == self.cluster || self.outlook(wave, name) == Outlook::Open)?;
         Some(if *first == self.cluster { Verdict::First } else { not_there_yet(first) })
@@ -212,8 +227,28 @@ impl Question<'_> {
 
     fn halted(&self, wave: &Wave) -> Option<Verdict> {
         let mut halted = self.members(wave).filter(|(_, member)| matches!(member.stage, Stage::Halted(_)));
-        let (name, member) = halted.next()?;
-        if 1 + halted.count() > wave.tolerated { self.blocks(wave, name, member) } else { None }
+        let first = halted.next();
+        let number = usize::from(first.is_some()) + halted.count();
+        if let Some((name, member)) = first.filter(|_| number > wave.tolerated) {
+            return self.blocks(wave, name, member);
+        }
+        self.lost(wave, (wave.tolerated - number).saturating_add(1))
+    }
+
+    /// One cluster that does not answer any more after it got the change is bad luck; more of them are the change.
+    fn lost(&self, wave: &Wave, tolerated: usize) -> Option<Verdict> {
+        let is_lost = |name: &str, member: &Member| {
+            member.stage == Stage::Going && name != self.cluster && self.part(name) == Some(&Part::Absent)
+        };
+        let lost: Vec<&String> =
+            self.members(wave).filter(|(name, it)| is_lost(name, it)).map(|(name, _)| name).collect();
+        (lost.len() > tolerated).then(|| {
+            let names = listed(&lost, MOST_NAMES);
+            let message =
+                format!("{} went to clusters {names}, and none of them has answered since", self.record.revision);
+            let hint = "look at them; or approve it for the others as it is".to_owned();
+            Verdict::Wait(None, Wait { guard: Guard::RolloutHalted, message, hint })
+        })
     }
 
     /// Something was on its way there when the cluster was lost: nobody waits for what may never be seen.
@@ -266,8 +301,14 @@ impl Question<'_> {
     fn outlook_of(&self, part: Option<&Part>) -> Outlook {
         match part {
             Some(Part::Absent) => Outlook::Absent,
-            Some(Part::Looked { target, rolls, .. }) if *target == self.target && !rolls.contains_key(self.unit()) => {
-                Outlook::Passed
+            Some(Part::Looked { target, rolls, withheld, .. })
+                if *target == self.target && !rolls.contains_key(self.unit()) =>
+            {
+                if withheld.contains(self.unit()) {
+                    Outlook::Absent
+                } else {
+                    Outlook::Passed
+                }
             }
             Some(Part::Looked { .. } | Part::Running) | None => Outlook::Open,
         }

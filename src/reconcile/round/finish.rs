@@ -105,13 +105,16 @@ async fn end(
     store.save(cluster, sync, &plan.inventory).await
 }
 
-/// The objects that this round has written: only their health gates what follows. A Gateway that was not accepted in
-/// time has been waited for.
-fn changed(plan: &Plan, applied: &Applied) -> BTreeMap<ObjectId, Gvk> {
+/// The objects that this round has written, by unit: only their health gates what follows. A Gateway that was not accepted
+/// in time has been waited for.
+fn changed(plan: &Plan, applied: &Applied) -> BTreeMap<ObjectId, BTreeMap<ObjectId, Gvk>> {
     let is_written = |id: &ObjectId| applied.outcomes.get(id) == Some(&Outcome::Done);
     let is_awaited = |step: &Step| is_written(&step.id) && !applied.unaccepted.contains_key(&step.unit);
-    let steps = plan.changes().filter(|step| step.action != Action::CreateNamespace && is_awaited(step));
-    steps.map(|step| (step.id.clone(), step.gvk.clone())).collect()
+    let mut units: BTreeMap<ObjectId, BTreeMap<ObjectId, Gvk>> = BTreeMap::new();
+    for step in plan.changes().filter(|step| step.action != Action::CreateNamespace && is_awaited(step)) {
+        units.entry(step.unit.clone()).or_default().insert(step.id.clone(), step.gvk.clone());
+    }
+    units
 }
 
 /// The objects that were left as they are: a sick one is reported, awaited by nobody, and in nobody's way.

@@ -1,6 +1,6 @@
 //! Rollouts under the daemon, where each cluster has rounds of its own.
 
-use super::Daemon;
+use super::{Daemon, gateway};
 use crate::cluster::process::free_port;
 use crate::cluster::{shared, unique};
 use crate::program::Desk;
@@ -56,6 +56,50 @@ impl Fleet {
         let says = |name: &&str| std::fs::read_to_string(path(name)).is_ok_and(|deployment| deployment.contains(text));
         FOLLOWERS.into_iter().filter(says).count()
     }
+}
+
+/// Each round of one that is held is news for the others.
+#[test]
+fn what_waits_for_a_person_costs_no_rounds() {
+    let (port, desk) = (free_port(), Desk::empty("gatewright.yaml"));
+    let folder = |name: &str| format!("  {name}: {{directory: {{path: out/{name}}}}}\n");
+    let folders = ["a", "b", "c", "other"].map(folder).concat();
+    let schedule = "schedule: {interval: 1h, jitter: 0%}, createNamespaces: true";
+    desk.write(
+        "gatewright.yaml",
+        &format!(
+            "stateDir: state\nhttp: {{listen: \"127.0.0.1:{port}\"}}\n\
+             sources:\n  specs: {{directory: {{path: specs}}, poll: 1s}}\n  more: {{directory: {{path: more}}, poll: 1s}}\n\
+             clusters:\n{folders}syncs:\n  \
+             gateways: {{source: specs, clusters: {{names: [a, b, c]}}, {schedule}, \
+             prune: {{maxDelete: {{units: 5, percent: 100, fleet: 5}}}}}}\n  \
+             other: {{source: more, clusters: {{names: [other]}}, {schedule}}}\n",
+        ),
+    );
+    for name in ["one", "two", "three"] {
+        desk.write(&format!("specs/{name}.yaml"), &gateway(name, 8080));
+    }
+    desk.write("more/other.yaml", &gateway("other", 8080));
+    let mut daemon = Daemon::start(&desk, port, &[]);
+    let has = |cluster: &str, name: &str| desk.path(&format!("out/{cluster}/shop/deployment-{name}.yaml")).exists();
+    daemon.until("what is made", |_| ["a", "b", "c"].iter().all(|cluster| has(cluster, "three")));
+    for name in ["two", "three"] {
+        std::fs::remove_file(desk.path(&format!("specs/{name}.yaml"))).expect("it is there");
+    }
+    let is_held = |daemon: &Daemon, number| {
+        daemon.metric("gatewright_holds", &["max-delete-fleet"]).is_some_and(|holds| holds >= number)
+    };
+    daemon.until("the hold", |daemon| is_held(daemon, 3.0));
+    let rounds = |daemon: &Daemon| daemon.metric("gatewright_rounds_total", &["\"gateways\""]).unwrap_or_default();
+    let before = rounds(&daemon);
+    for port in 9000..9005 {
+        desk.write("more/other.yaml", &gateway("other", port));
+        let service = || std::fs::read_to_string(desk.path("out/other/shop/service-other.yaml")).unwrap_or_default();
+        daemon.until("what takes seconds", |_| service().contains(&port.to_string()));
+    }
+    let more = rounds(&daemon) - before;
+    assert!(more <= 6.0, "{more} rounds, of three clusters, in which nothing was to be done");
+    assert!(is_held(&daemon, 3.0) && ["a", "b", "c"].iter().all(|cluster| has(cluster, "two")));
 }
 
 #[test]

@@ -91,6 +91,8 @@ pub enum Guard {
     RolloutHalted,
     /// The wave of the cluster has come, and a person has to agree.
     RolloutApproval,
+    /// A person has paused the rollouts, or nobody knows how far they are; no approval lifts that.
+    RolloutPaused,
     /// More would be deleted than the sync may on all its clusters together.
     MaxDeleteFleet,
     /// It is not known yet how much would be deleted on all clusters together.
@@ -112,7 +114,7 @@ impl Guard {
 impl Guard {
     /// Tells whether a change waits for its turn after other clusters.
     pub fn is_of_rollout(self) -> bool {
-        matches!(self, Self::Rollout | Self::RolloutHalted | Self::RolloutApproval)
+        matches!(self, Self::Rollout | Self::RolloutHalted | Self::RolloutApproval | Self::RolloutPaused)
     }
 
     /// Tells whether a unit is changed once it is approved, and never deleted.

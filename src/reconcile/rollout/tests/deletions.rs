@@ -4,7 +4,7 @@ use super::*;
 
 /// Asks to delete something of a number of units, and returns the guard that holds it.
 fn deletes(turn: &Turn, number: usize) -> Option<Guard> {
-    turn.ask(&BTreeMap::new(), number).deletions.map(|wait| wait.guard)
+    asks(turn, &Asked { deletes: number, ..Asked::default() }).deletions.map(|wait| wait.guard)
 }
 
 #[test]
@@ -22,7 +22,77 @@ fn nothing_is_deleted_before_it_is_known_how_much_that_is_on_all_clusters() {
     assert_eq!(deletes(&a, 2), None);
     assert_eq!((deletes(&b, 4), deletes(&a, 2)), (Some(Guard::MaxDeleteFleet), Some(Guard::MaxDeleteFleet)));
     // On one cluster alone another guard counts.
+    let (a, b) = (fleet.turn("a", "v3"), fleet.turn("b", "v3"));
+    fleet.passes("folder", "v3", UnitState::Current);
     assert_eq!((deletes(&a, 0), deletes(&b, 40)), (None, None));
+}
+
+#[test]
+fn what_was_deleted_for_a_revision_counts_on() {
+    let fleet = fleet(2, false);
+    fleet.passes("folder", "v2", UnitState::Current);
+    let lost = ClusterReport::failed(ClusterState::Unreachable, "no answer".to_owned(), None);
+    fleet.turn("a", "v2").end(&lost);
+    let b = fleet.turn("b", "v2");
+    assert_eq!(deletes(&b, 3), None, "a cannot be asked");
+    b.end(&done(&edge(), UnitState::Pruned));
+    // Back again, after the next round of the other one, and in another process.
+    let refused = Some(Guard::MaxDeleteFleet);
+    let a = fleet.turn("a", "v2");
+    assert_eq!(deletes(&a, 3), refused);
+    fleet.passes("b", "v2", UnitState::Current);
+    assert_eq!(deletes(&a, 3), refused);
+    assert_eq!(deletes(&fleet.again().turn_at("a", "v2", 1000), 3), refused);
+    // Of another revision it does not.
+    fleet.passes("b", "v3", UnitState::Current);
+    fleet.passes("folder", "v3", UnitState::Current);
+    assert_eq!(deletes(&fleet.turn("a", "v3"), 3), None);
+}
+
+#[test]
+fn what_nobody_can_count_is_not_deleted() {
+    let fleet = fleet(2, false);
+    std::fs::create_dir_all(fleet.folder.path().join("rollouts/gateways.json")).expect("a folder can be made");
+    assert_eq!(deletes(&fleet.turn("a", "v2"), 1), Some(Guard::MaxDeleteFleet));
+}
+
+proptest! {
+    /// Whatever happens, and in whatever order: of one revision no more is deleted on all clusters than five units.
+    #[test]
+    fn no_more_is_deleted_for_a_revision_than_is_allowed(
+        events in prop::collection::vec((0_usize..4, 0_u8..9, 0_u8..8, 1_usize..4), 1..80),
+    ) {
+        let mut fleet = fleet(3, false);
+        let (mut revision, mut time) = (0, 0);
+        let mut left: BTreeMap<(usize, u32), usize> = BTreeMap::new();
+        let mut deleted: BTreeMap<u32, BTreeMap<usize, usize>> = BTreeMap::new();
+        for (cluster, news, how, units) in events {
+            revision += u32::from(news == 0);
+            time += i64::from(how) * 30;
+            let name = ["a", "b", "c", "folder"][cluster];
+            let target = format!("v{revision}");
+            match how {
+                0 => fleet.turn_at(name, &target, time).end(&ClusterReport::failed(
+                    ClusterState::Unreachable, "no answer".to_owned(), None)),
+                1 => drop(fleet.turn_at(name, &target, time)),
+                2 => fleet = fleet.again(),
+                _ => {
+                    let turn = fleet.turn_at(name, &target, time);
+                    let number = *left.entry((cluster, revision)).or_insert(units);
+                    let guard = deletes(&turn, number);
+                    if guard.is_none() && number > 0 {
+                        left.insert((cluster, revision), 0);
+                        *deleted.entry(revision).or_default().entry(cluster).or_default() += number;
+                    }
+                    let holds = guard.map(|guard| hold(guard, Vec::new())).into_iter().collect();
+                    turn.end(&ClusterReport { holds, ..done(&edge(), UnitState::Current) });
+                }
+            }
+            for on in deleted.values() {
+                prop_assert!(on.values().sum::<usize>() <= 5 || on.len() == 1, "{deleted:?}");
+            }
+        }
+    }
 }
 
 #[test]

@@ -42,6 +42,11 @@ impl Waiting {
         self.units.is_empty() && self.lifted.is_empty() && self.deletions.is_none()
     }
 
+    /// Returns the units that a person has let go.
+    pub fn lifted(&self) -> BTreeSet<ObjectId> {
+        self.lifted.iter().flat_map(|hold| hold.unit.iter().chain(&hold.units)).cloned().collect()
+    }
+
     /// Returns the units that wait.
     pub fn units(&self) -> impl Iterator<Item = &ObjectId> {
         self.units.keys()
@@ -66,7 +71,10 @@ impl Plan {
             let steps = self.changes().filter(is_meant);
             let steps = steps.map(|step| HeldStep::of(step, observed, &policies.conflicts.masker)).collect();
             let hold = Hold { steps, ..wait.hold(&units) };
-            if let Some(lifted) = lifted(&hold, observed, policies) {
+            if wait.guard == Guard::RolloutPaused {
+                waiting.units.extend(units.into_iter().map(|unit| (unit.clone(), hold.guard)));
+                waiting.holds.push(hold);
+            } else if let Some(lifted) = lifted(&hold, observed, policies) {
                 waiting.lifted.push(lifted);
             } else {
                 waiting.units.extend(units.into_iter().map(|unit| (unit.clone(), hold.guard)));
