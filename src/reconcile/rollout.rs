@@ -305,23 +305,30 @@ impl Rollout {
             .filter_map(|(name, units)| if *name == cluster { Some(number.max(units.unwrap_or(0))) } else { *units });
         let (all, clusters) =
             deleting.filter(|units| *units > 0).fold((0, 0), |(all, clusters), it| (all + it, clusters + 1));
-        if all > self.max_deleted && clusters > 1 {
-            let (units, max) = (count(all, "unit"), self.max_deleted);
-            let message = format!(
-                "objects of {units} would be deleted on {clusters} clusters, and {max} are allowed on all together"
-            );
-            let hint = "check the source; if they are to go, approve it, or raise prune.maxDelete.fleet for the sync"
-                .to_owned();
-            return Some(Wait { guard: Guard::MaxDeleteFleet, message, hint });
-        }
         let parts = self.parts();
         let is_open = |name: &str| parts.get(name).is_some_and(|part| !matches!(part, Some(Part::Absent)));
         let unknown = known.iter().find(|(name, units)| **name != cluster && units.is_none() && is_open(name));
-        let (name, _) = unknown.filter(|_| self.deliberates(target, now))?;
-        let message =
-            format!("how much is deleted on all clusters together is not known yet: cluster {name} was not looked at");
-        let hint = "it is deleted by itself once that is known, unless it is too much".to_owned();
-        Some(Wait { guard: Guard::RolloutDeletion, message, hint })
+        if let Some((name, _)) = unknown.filter(|_| self.deliberates(target, now)) {
+            let message = format!(
+                "how much is deleted on all clusters together is not known yet: cluster {name} was not looked at"
+            );
+            let hint = "it is deleted by itself once that is known, unless it is too much".to_owned();
+            return Some(Wait { guard: Guard::RolloutDeletion, message, hint, why: None });
+        }
+        self.too_much(all, clusters)
+    }
+
+    fn too_much(&self, all: usize, clusters: usize) -> Option<Wait> {
+        if all <= self.max_deleted || clusters < 2 {
+            return None;
+        }
+        let (units, max) = (count(all, "unit"), self.max_deleted);
+        let message = format!(
+            "objects of {units} would be deleted on {clusters} clusters, and {max} are allowed on all together"
+        );
+        let hint =
+            "check the source; if they are to go, approve it, or raise prune.maxDelete.fleet for the sync".to_owned();
+        Some(Wait { guard: Guard::MaxDeleteFleet, message, hint, why: None })
     }
 
     /// Tells whether deletions for a target wait for clusters of which nothing is known, which is not for ever.
@@ -419,12 +426,12 @@ impl Rollout {
 fn unknown(error: &StateError) -> Wait {
     let message = format!("nobody knows how far the rollout is: {}", Chain(error));
     let hint = "mend or remove the file; without it the first cluster gets the change first again".to_owned();
-    Wait { guard: Guard::RolloutPaused, message, hint }
+    Wait { guard: Guard::RolloutPaused, message, hint, why: None }
 }
 
 /// Has deletions wait where nobody knows how much was deleted on other clusters.
 fn uncounted(error: &StateError) -> Wait {
     let message = format!("nobody knows how much is deleted on all clusters together: {}", Chain(error));
     let hint = "mend or remove the file; or approve what is deleted here".to_owned();
-    Wait { guard: Guard::MaxDeleteFleet, message, hint }
+    Wait { guard: Guard::MaxDeleteFleet, message, hint, why: None }
 }

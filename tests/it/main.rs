@@ -72,6 +72,7 @@ mod specs;
 mod strategic_merge;
 mod systemd;
 mod tidy;
+mod trial;
 mod tutorial;
 mod unclaimed;
 mod undo;

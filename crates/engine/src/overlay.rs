@@ -133,6 +133,15 @@ pub struct Variant {
     capabilities: Option<Capabilities>,
 }
 
+impl Variant {
+    /// Returns what it has in common with clusters on which the same overlays are in force with other values: fields come
+    /// from the same lines there.
+    #[must_use]
+    pub fn without_values(self) -> Self {
+        Self { values: Vec::new(), ..self }
+    }
+}
+
 /// The overlays that are in force on one cluster, by the specs that they govern.
 #[derive(Clone, Debug, Default)]
 pub struct Assignment {

@@ -21,7 +21,7 @@ use crate::report::{ClusterReport, StepReport};
 /// Gateway without parameters, 24 for one with those of two levels, among a hundred). Of the others the spec is named.
 const MOST_UNITS: usize = 50;
 
-/// Clusters on which the same is wanted, and what is asked about all of them.
+/// Clusters on which the same is wanted, but for values of each, and what is asked about all of them.
 struct Group<'a> {
     want: &'a Want,
     clusters: Vec<String>,
@@ -46,7 +46,7 @@ pub(super) async fn fields(conclusions: &mut BTreeMap<String, Conclusion>, wante
     }
 }
 
-/// Collects what is asked, once for all clusters that share a rendering.
+/// Collects what is asked, once for all clusters on which the same lines say what is wanted.
 async fn grouped<'a>(conclusions: &BTreeMap<String, Conclusion>, wanted: &'a Wanted) -> Vec<Group<'a>> {
     let mut groups: BTreeMap<Variant, Group<'a>> = BTreeMap::new();
     let mut room = MOST_UNITS;
@@ -57,7 +57,7 @@ async fn grouped<'a>(conclusions: &BTreeMap<String, Conclusion>, wanted: &'a Wan
         };
         let Some(variant) = want.variant().await else { continue };
         let fresh = || Group { want, clusters: Vec::new(), questions: Questions::new() };
-        let group = groups.entry(variant).or_insert_with(fresh);
+        let group = groups.entry(variant.without_values()).or_insert_with(fresh);
         group.clusters.push(name.clone());
         ask(steps, &mut group.questions, &mut room);
     }

@@ -236,10 +236,12 @@ impl Turn {
     }
 
     fn prospect(&self) -> Prospect {
+        // In this order: whoever is over has noted how it ended before, so that nobody is taken for over and not healthy.
+        let parts = self.rollout.parts().clone();
         let Some(ledger) = self.rollout.ledger(&self.revision).ok().filter(|_| self.rollout.is_waiting) else {
             return Prospect::None;
         };
-        let (parts, told) = (self.rollout.parts().clone(), lock(&self.told));
+        let told = lock(&self.told);
         let (mut is_open, time) = (false, self.now());
         if let (Some(told), Some(Some(Part::Looked { deletes, .. }))) = (&told.deletions, parts.get(&self.cluster)) {
             let now = self.rollout.deletion(&ledger, (&self.cluster, &self.target, *deletes), time);
@@ -367,6 +369,7 @@ impl Pause {
             guard: Guard::RolloutPaused,
             message,
             hint: format!("`gatewright rollout resume {sync}` lets them go on"),
+            why: None,
         }
     }
 }

@@ -196,7 +196,7 @@ impl Question<'_> {
         wave.needs_approval.then(|| {
             let message = format!("{} goes to wave {} when a person has agreed", self.record.revision, index + 1);
             let hint = "look at how it is in the waves before, then approve it".to_owned();
-            Verdict::Wait(None, Wait { guard: Guard::RolloutApproval, message, hint })
+            Verdict::Wait(None, Wait { guard: Guard::RolloutApproval, message, hint, why: None })
         })
     }
 
@@ -247,7 +247,7 @@ impl Question<'_> {
             let message =
                 format!("{} went to clusters {names}, and none of them has answered since", self.record.revision);
             let hint = "look at them; or approve it for the others as it is".to_owned();
-            Verdict::Wait(None, Wait { guard: Guard::RolloutHalted, message, hint })
+            Verdict::Wait(None, Wait { guard: Guard::RolloutHalted, message, hint, why: None })
         })
     }
 
@@ -265,11 +265,12 @@ impl Question<'_> {
         let revision = &self.record.revision;
         match &member.stage {
             Stage::Halted(why) => {
-                let message = format!("{revision} went to cluster {name} first, and is not healthy there: {why}");
+                let message = format!("{revision} went to cluster {name} first, and is not healthy there");
                 let hint = format!(
                     "correct the source: the correction goes to {name} first, too; or approve it for the others as it is"
                 );
-                Some(Verdict::Wait(Some(name.clone()), Wait { guard: Guard::RolloutHalted, message, hint }))
+                let wait = Wait { guard: Guard::RolloutHalted, message, hint, why: Some(why.clone()) };
+                Some(Verdict::Wait(Some(name.clone()), wait))
             }
             Stage::Going if self.is_going(name, member) => {
                 let message =
@@ -325,5 +326,5 @@ fn not_there_yet(name: &String) -> Verdict {
 }
 
 fn wait(on: Option<&String>, message: String, hint: &str) -> Verdict {
-    Verdict::Wait(on.cloned(), Wait { guard: Guard::Rollout, message, hint: hint.to_owned() })
+    Verdict::Wait(on.cloned(), Wait { guard: Guard::Rollout, message, hint: hint.to_owned(), why: None })
 }

@@ -42,7 +42,9 @@ fn what_was_deleted_for_a_revision_counts_on() {
     assert_eq!(deletes(&a, 3), refused);
     fleet.passes("b", "v2", UnitState::Current);
     assert_eq!(deletes(&a, 3), refused);
-    assert_eq!(deletes(&fleet.again().turn_at("a", "v2", 1000), 3), refused);
+    let again = fleet.again();
+    assert_eq!(deletes(&again.turn_at("a", "v2", 1000), 3), Some(Guard::RolloutDeletion), "folder counts, too");
+    assert_eq!(deletes(&again.turn_at("a", "v2", 1200), 3), refused);
     // Of another revision it does not.
     fleet.passes("b", "v3", UnitState::Current);
     fleet.passes("folder", "v3", UnitState::Current);

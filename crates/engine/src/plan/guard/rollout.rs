@@ -11,6 +11,7 @@ use crate::object::ObjectId;
 use crate::plan::policies::Policies;
 use crate::plan::refusal::Reason;
 use crate::plan::{Inputs, Observed, Plan, Step};
+use crate::text::count;
 
 /// The reason why a unit waits for other clusters.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -21,6 +22,8 @@ pub struct Wait {
     pub message: String,
     /// Advice on how to go on.
     pub hint: String,
+    /// A further reason, that of this unit alone: units that wait for the same wait together.
+    pub why: Option<String>,
 }
 
 /// Everything that waits for other clusters.
@@ -61,12 +64,13 @@ impl Plan {
         observed: &Observed,
         policies: &Policies,
     ) -> Waiting {
-        let mut reasons: BTreeMap<&Wait, Vec<&ObjectId>> = BTreeMap::new();
+        let mut reasons: BTreeMap<_, (&Wait, Vec<&ObjectId>)> = BTreeMap::new();
         for (unit, wait) in waits {
-            reasons.entry(wait).or_default().push(unit);
+            let reason = (wait.guard, &wait.message, &wait.hint);
+            reasons.entry(reason).or_insert_with(|| (wait, Vec::new())).1.push(unit);
         }
         let mut waiting = Waiting { deletions, ..Waiting::default() };
-        for (wait, units) in reasons {
+        for (wait, units) in reasons.into_values() {
             let is_meant = |step: &&Step| units.contains(&&step.unit);
             let steps = self.changes().filter(is_meant);
             let steps = steps.map(|step| HeldStep::of(step, observed, &policies.conflicts.masker)).collect();
@@ -100,7 +104,7 @@ impl Plan {
 
 /// Takes out what is deleted, if that waits for other clusters.
 pub(in crate::plan) fn hold_deletions(plan: &mut Plan, inputs: Inputs<'_>) {
-    let Some(Wait { guard, message, hint }) = &inputs.policies.waiting.deletions else { return };
+    let Some(Wait { guard, message, hint, .. }) = &inputs.policies.waiting.deletions else { return };
     let units: BTreeSet<ObjectId> = plan.deletes_unasked().into_iter().cloned().collect();
     let prunes = plan.prunes().filter(|step| units.contains(&step.unit));
     let steps: Vec<HeldStep> = prunes.map(|step| inputs.held(step)).collect();
@@ -112,7 +116,12 @@ pub(in crate::plan) fn hold_deletions(plan: &mut Plan, inputs: Inputs<'_>) {
 
 impl Wait {
     fn hold(&self, units: &[&ObjectId]) -> Hold {
-        let hold = Hold::on_sync(self.guard, self.message.clone(), &self.hint);
+        let why = match (&self.why, units.len()) {
+            (None, _) => String::new(),
+            (Some(why), 1) => format!(": {why}"),
+            (Some(why), number) => format!(": {why}; nor are {}", count(number - 1, "other unit")),
+        };
+        let hold = Hold::on_sync(self.guard, format!("{}{why}", self.message), &self.hint);
         match units {
             [unit] => Hold { unit: Some((*unit).clone()), ..hold },
             units => Hold { units: units.iter().map(|unit| (*unit).clone()).collect(), ..hold },
