@@ -8,6 +8,7 @@ pub mod exec;
 pub mod kube;
 pub mod kubeconfig;
 pub mod right;
+pub mod secrets;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::error::Error as StdError;

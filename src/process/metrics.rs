@@ -41,6 +41,7 @@ pub(crate) struct Metrics {
     notifications: Series<Counter>,
     waiting: Series<Gauge>,
     reloaded: Gauge,
+    secrets: Series<Gauge>,
 }
 
 impl Metrics {
@@ -86,6 +87,11 @@ impl Metrics {
             notifications: Series::new(all, "notifications", "Notifications to a webhook, by what came of a try"),
             waiting: Series::new(all, "notifications_waiting", "Notifications not delivered yet"),
             reloaded,
+            secrets: Series::new(
+                all,
+                "cluster_secrets_last_read_successful",
+                "Whether the last list of clusters of an entry of clusterSecrets could be read and used",
+            ),
             registry,
         }
     }
@@ -186,6 +192,16 @@ impl Metrics {
     /// Records whether the configuration could be loaded, at the start and at each reload.
     pub(crate) fn reloaded(&self, successful: bool) {
         self.reloaded.set(i64::from(successful));
+    }
+
+    /// Records whether the clusters of an entry of `clusterSecrets` could be read and used.
+    pub(crate) fn cluster_secrets(&self, name: &str, successful: bool) {
+        self.secrets.with(&[("name", name)], |gauge| _ = gauge.set(i64::from(successful)));
+    }
+
+    /// Drops the series of an entry of `clusterSecrets` that is no longer configured.
+    pub(crate) fn forget_cluster_secrets(&self, name: &str) {
+        self.secrets.forget(&[("name", name)]);
     }
 
     /// Drops every series that has these labels: of a sync, a cluster, a source or a webhook that is no longer
