@@ -20,9 +20,9 @@ use tracing::{error, info, warn};
 
 use crate::basics::clock::Clock;
 use crate::basics::lock::lock;
-use crate::config::{Config, ConfigError};
 use crate::config::packs::UnusablePack;
 use crate::config::settings::{Mode as SyncMode, SyncSettings};
+use crate::config::{Config, ConfigError};
 use crate::desired::assemble;
 use crate::desired::rendering::facts_of;
 use crate::desired::rendering::renderings::Renderings;

@@ -330,7 +330,8 @@ pub(super) fn check_management(reader: &Reader, root: &Node, settings: &Settings
                 "a management cluster is an API server of clusters or of a cluster folder".to_owned(),
             ),
             None => {
-                let known = settings.clusters.iter().filter(|(_, it)| found_elsewhere(it)).map(|(name, _)| name.as_str());
+                let known =
+                    settings.clusters.iter().filter(|(_, it)| found_elsewhere(it)).map(|(name, _)| name.as_str());
                 (format!("there is no cluster {cluster:?}"), did_you_mean(cluster, known))
             }
         };

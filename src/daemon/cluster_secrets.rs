@@ -140,7 +140,9 @@ impl SecretWatch {
         let refusal = joined.as_ref().err().map(ToString::to_string);
         if refusal != self.refusal {
             match &refusal {
-                Some(error) => error!(error, "the cluster Secrets cannot be used; keeping the previous list of clusters"),
+                Some(error) => {
+                    error!(error, "the cluster Secrets cannot be used; keeping the previous list of clusters")
+                }
                 None => info!("the cluster Secrets can be used again"),
             }
             self.refusal = refusal;
