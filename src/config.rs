@@ -135,10 +135,7 @@ pub fn parse(file: &Path, text: &str, environment: &Environment) -> Result<Confi
         reports_dir: plain(&state_dir.join(&settings.reports.dir)),
         state_dir,
         settings,
-        standard_lookup: StandardLookup {
-            files: environment.kubeconfigs.clone(),
-            programs: environment.programs.clone(),
-        },
+        standard_lookup: environment.standard_lookup(),
         program: None,
         inventory_key,
         root,

@@ -134,7 +134,7 @@ pub struct Place {
     /// The context, once it is known.
     pub context: Option<String>,
     /// The Secret that it lies in instead of files.
-    pub secret: Option<String>,
+    pub secret: Option<Box<str>>,
 }
 
 /// The reason why a kubeconfig cannot be used. Never with a secret in its text.

@@ -139,11 +139,10 @@ impl SecretWatch {
     fn told(&mut self, joined: Result<Config, ConfigError>) -> Result<Config, ConfigError> {
         let refusal = joined.as_ref().err().map(ToString::to_string);
         if refusal != self.refusal {
-            match &refusal {
-                Some(error) => {
-                    error!(error, "the cluster Secrets cannot be used; keeping the previous list of clusters")
-                }
-                None => info!("the cluster Secrets can be used again"),
+            if let Some(error) = &refusal {
+                error!(error, "the cluster Secrets cannot be used; keeping the previous list of clusters");
+            } else {
+                info!("the cluster Secrets can be used again");
             }
             self.refusal = refusal;
         }
@@ -174,11 +173,10 @@ impl Source {
             return;
         }
         let source = &self.reader.name;
-        match &trouble {
-            Some(error) => {
-                error!(source, error, "the cluster Secrets cannot be read; keeping the previous list of clusters");
-            }
-            None => info!(source, "the cluster Secrets can be read again"),
+        if let Some(error) = &trouble {
+            error!(source, error, "the cluster Secrets cannot be read; keeping the previous list of clusters");
+        } else {
+            info!(source, "the cluster Secrets can be read again");
         }
         self.trouble = trouble;
     }

@@ -108,7 +108,7 @@ impl Stored {
 
     /// Returns what it says, where it stands, and a digest of it.
     pub(super) fn read(&self) -> Result<(Kubeconfig, Place, Sha256), KubeconfigError> {
-        let place = Place { secret: Some(self.0.secret.clone()), ..Place::default() };
+        let place = Place { secret: Some(self.0.secret.as_str().into()), ..Place::default() };
         match &*lock(&self.0.content) {
             Ok(content) => Ok(((*content.kubeconfig).clone(), place, content.digest.clone())),
             Err(unusable) => Err(place.error(&unusable.problem, &unusable.hint)),

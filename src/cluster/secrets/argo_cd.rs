@@ -7,6 +7,7 @@ use std::collections::BTreeMap;
 
 use gatewright_engine::text::hex;
 use serde::Deserialize;
+use serde::de::IgnoredAny;
 use serde_json::{Value, json};
 use sha2::{Digest as _, Sha256};
 
@@ -19,24 +20,22 @@ const OWN_CLUSTER: &str = "https://kubernetes.default.svc";
 /// The name of everything in the kubeconfig that is made of it.
 const NAME: &str = "argo-cd";
 
-/// What stands under `config`. Keys that are not known are passed over, as Argo CD does.
-#[derive(Deserialize)]
+/// The content of `config`. Keys that are not known are passed over, as Argo CD does.
+#[derive(Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
-#[derive(Default)]
-struct Config {
+struct Target {
     username: String,
     password: String,
     bearer_token: String,
     tls_client_config: Tls,
     exec_provider_config: Option<Exec>,
-    aws_auth_config: Option<serde::de::IgnoredAny>,
+    aws_auth_config: Option<IgnoredAny>,
     disable_compression: bool,
     proxy_url: String,
 }
 
-#[derive(Deserialize)]
+#[derive(Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
-#[derive(Default)]
 struct Tls {
     insecure: bool,
     server_name: String,
@@ -45,9 +44,8 @@ struct Tls {
     key_data: Option<String>,
 }
 
-#[derive(Deserialize)]
+#[derive(Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
-#[derive(Default)]
 struct Exec {
     command: String,
     args: Option<Vec<String>>,
@@ -65,7 +63,7 @@ pub(super) fn name(secret: &Secret) -> Result<String, Unusable> {
 pub(super) fn content(secret: &Secret) -> Result<Content, Unusable> {
     let (server, config) = (secret.text("server")?, secret.text("config")?);
     let made_of = hex(&Sha256::digest(&config)) + &server;
-    let parsed: Config = serde_json::from_str(&config).map_err(|error| {
+    let parsed: Target = serde_json::from_str(&config).map_err(|error| {
         // The words of the parser quote what they are about.
         let what = if error.is_data() { "not of the form that Argo CD reads" } else { "not JSON" };
         let problem = format!("its config is {what}: line {}, column {}", error.line(), error.column());
@@ -75,7 +73,7 @@ pub(super) fn content(secret: &Secret) -> Result<Content, Unusable> {
     Content::of_value(parsed.kubeconfig(server.trim()), made_of.as_bytes())
 }
 
-impl Config {
+impl Target {
     /// Refuses what would be done without being meant.
     fn check(&self, server: &str) -> Result<(), Unusable> {
         if self.aws_auth_config.is_some() {
@@ -107,13 +105,12 @@ impl Config {
         });
         let mut user = json!({"client-certificate-data": tls.cert_data, "client-key-data": tls.key_data});
         // With a plugin Argo CD looks at none of the others.
-        match self.exec_provider_config {
-            Some(exec) => user["exec"] = exec.of_kubeconfig(),
-            None => {
-                user["token"] = json!(set(self.bearer_token));
-                user["password"] = json!(set(self.password));
-                user["username"] = json!(set(self.username));
-            }
+        if let Some(exec) = self.exec_provider_config {
+            user["exec"] = exec.of_kubeconfig();
+        } else {
+            user["token"] = json!(set(self.bearer_token));
+            user["password"] = json!(set(self.password));
+            user["username"] = json!(set(self.username));
         }
         json!({
             "apiVersion": "v1", "kind": "Config", "current-context": NAME,

@@ -6,6 +6,7 @@ use serde_json::{Value, json};
 
 use super::{Daemon, gateway, ours, versions};
 use crate::cluster::ApiServer;
+use crate::cluster::audit::Audited;
 use crate::cluster::process::free_port;
 use crate::cluster_secrets::{capi, is_kept, kubeconfig, namespace, put};
 use crate::program::Desk;
@@ -135,6 +136,38 @@ fn a_list_that_is_not_certain_makes_no_cluster_gone() {
     daemon.until("every round tells it", |daemon| says(daemon, "clusters are gone from the configuration") > told);
     assert_eq!(versions(&ours(&fleet[1])), versions(&before), "nothing on it was touched");
     assert!(!logged(&desk).contains("admin-of") && !is_kept(&desk.path("state")));
+    daemon.stops_within(super::LIMIT);
+}
+
+#[test]
+fn a_secret_that_is_made_again_is_no_cluster_that_is_gone() {
+    let (audited, port) = (Audited::start(), free_port());
+    let management = &audited.server;
+    namespace(management, "capi");
+    let known = kubeconfig(management, "admin");
+    add(management, "eu", &known);
+    add(management, "us", "");
+    let desk = desk(management, port, "");
+    // Another management cluster, which is lost, has nothing to do with this one.
+    let lost = "clusterSecrets:\n  lost: {kubeconfig: {path: lost.yaml}, format: argo-cd, poll: 1s}\n";
+    desk.replace("gatewright.yaml", "clusterSecrets:\n", lost);
+    desk.write("lost.yaml", &known.replace(&management.url(), "https://127.0.0.1:1"));
+    let mut daemon = Daemon::start(&desk, port, &[]);
+    daemon.until("the Gateway is there", |_| ours(management).len() == 4);
+    let shown = |daemon: &Daemon, name: &str| daemon.metric(METRIC, &[&format!("name=\"{name}\"")]);
+    assert_eq!((shown(&daemon, "capi"), shown(&daemon, "lost")), (Some(1.0), Some(0.0)));
+
+    let lists = || audited.requests().iter().filter(|request| request.resource == "secrets").count();
+    remove(management, "eu");
+    let before = lists();
+    daemon.until("it is missed once", |_| lists() > before);
+    add(management, "eu", &known);
+    let before = lists();
+    daemon.until("it is there again", |_| lists() > before + 2);
+    assert_eq!(says(&daemon, "has gone with its Secret"), 0);
+    remove(management, "us");
+    daemon.until("one that stays away is gone", |daemon| says(daemon, "has gone with its Secret") == 1);
+    assert_eq!((shown(&daemon, "capi"), shown(&daemon, "lost")), (Some(1.0), Some(0.0)));
     daemon.stops_within(super::LIMIT);
 }
 
