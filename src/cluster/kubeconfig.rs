@@ -69,6 +69,11 @@ impl Default for Settings {
 }
 
 impl Settings {
+    /// Tells whether it lies in a Secret that nobody has read.
+    pub(crate) fn is_unread(&self) -> bool {
+        matches!(&self.origin, Origin::Secret(stored) if stored.is_unread())
+    }
+
     /// Returns where a setting for the kubeconfig of a cluster stands in the config file.
     fn setting(&self, cluster: &str, name: &str) -> String {
         match &self.origin {

@@ -66,7 +66,7 @@ impl SecretWatch {
                 None => {}
             }
         }
-        let why = Unusable::new("it was not read since the daemon was started", "the log of the daemon says why");
+        let why = Unusable::unread("it was not read since the daemon was started", "the log of the daemon says why");
         let recalled = recall(&config, &shared.state, &why);
         for (name, list) in &recalled {
             watch.lists.entry(name.clone()).or_insert_with(|| list.clone());

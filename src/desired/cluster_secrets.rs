@@ -141,7 +141,7 @@ pub(crate) async fn read(config: Config, state: &State, clock: &Arc<dyn Clock>) 
 
 /// Returns the configuration with the clusters that are remembered, for a command that asks none.
 pub(crate) fn recalled(config: Config, state: &State) -> Config {
-    let why = Unusable::new("it is not read by this command", "");
+    let why = Unusable::unread("it is not read by this command", "");
     config.with_cluster_secrets(&recall(&config, state, &why)).unwrap_or(config)
 }
 

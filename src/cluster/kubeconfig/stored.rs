@@ -39,12 +39,19 @@ pub struct Unusable {
     pub problem: String,
     /// Advice on what to do about it.
     pub hint: String,
+    /// Whether nobody has read it, so that nothing is known to be wrong with it.
+    pub is_unread: bool,
 }
 
 impl Unusable {
     /// Says what is wrong, and what to do about it.
     pub fn new(problem: impl Into<String>, hint: impl Into<String>) -> Self {
-        Self { problem: problem.into(), hint: hint.into() }
+        Self { problem: problem.into(), hint: hint.into(), is_unread: false }
+    }
+
+    /// Says why it was not read, and what to do about it.
+    pub fn unread(problem: impl Into<String>, hint: impl Into<String>) -> Self {
+        Self { is_unread: true, ..Self::new(problem, hint) }
     }
 }
 
@@ -92,6 +99,11 @@ impl Stored {
     /// Returns the entry of `clusterSecrets`.
     pub fn source(&self) -> &str {
         &self.0.source
+    }
+
+    /// Tells whether nobody has read the Secret.
+    pub(super) fn is_unread(&self) -> bool {
+        lock(&self.0.content).as_ref().is_err_and(|unusable| unusable.is_unread)
     }
 
     /// Replaces what the Secret says, and tells whether it says something else now.

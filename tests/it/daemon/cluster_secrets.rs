@@ -192,7 +192,8 @@ fn a_daemon_starts_without_its_management_cluster() {
     fleet[0].stop();
     let mut daemon = Daemon::start(&desk, port, &[]);
     daemon.until("the other one has a round", |_| {
-        desk.run(&["status"]).out.contains("it was not read since the daemon was started")
+        let told = desk.run(&["status"]).out;
+        told.contains("unreachable") && told.contains("it was not read since the daemon was started")
     });
     desk.write("specs/b.yaml", &gateway("b", 8080));
     daemon.until("the one in the config file goes on", |_| desk.read_all("kept").contains("name: b"));
