@@ -260,7 +260,7 @@ fn forget(metrics: &Metrics, old: &Config, new: &Config) {
     let webhooks = was.reports.webhooks.keys().filter(|it| !is.reports.webhooks.contains_key(*it));
     webhooks.for_each(|it| metrics.forget(&[("webhook", it)]));
     let secrets = was.cluster_secrets.keys().filter(|it| !is.cluster_secrets.contains_key(*it));
-    secrets.for_each(|it| metrics.forget_cluster_secrets(it));
+    secrets.for_each(|it| metrics.forget(&[("cluster_secrets", it)]));
     for (name, sync) in &was.syncs {
         let Some(remaining) = is.syncs.get(name).map(|sync| new.clusters_of(sync)) else {
             metrics.forget(&[("sync", name)]);

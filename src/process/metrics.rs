@@ -196,21 +196,16 @@ impl Metrics {
 
     /// Records whether the clusters of an entry of `clusterSecrets` could be read and used.
     pub(crate) fn cluster_secrets(&self, name: &str, successful: bool) {
-        self.secrets.with(&[("name", name)], |gauge| _ = gauge.set(i64::from(successful)));
+        self.secrets.with(&[("cluster_secrets", name)], |gauge| _ = gauge.set(i64::from(successful)));
     }
 
-    /// Drops the series of an entry of `clusterSecrets` that is no longer configured.
-    pub(crate) fn forget_cluster_secrets(&self, name: &str) {
-        self.secrets.forget(&[("name", name)]);
-    }
-
-    /// Drops every series that has these labels: of a sync, a cluster, a source or a webhook that is no longer
-    /// configured, or of a sync on a cluster that it no longer selects.
+    /// Drops every series that has these labels: of a sync, a cluster, a source, a webhook or an entry of `clusterSecrets`
+    /// that is no longer configured, or of a sync on a cluster that it no longer selects.
     pub(crate) fn forget(&self, labels: &Labels<'_>) {
         let counts: [&dyn Forget; 4] = [&self.rounds, &self.changes, &self.polls, &self.notifications];
         let states: [&dyn Forget; 4] = [&self.objects, &self.units, &self.problems, &self.holds];
         let others: [&dyn Forget; 4] = [&self.suspended, &self.clusters, &self.unreachable, &self.waiting];
-        let times: [&dyn Forget; 3] = [&self.durations, &self.successes, &self.source_successes];
+        let times: [&dyn Forget; 4] = [&self.durations, &self.successes, &self.source_successes, &self.secrets];
         [&counts[..], &states, &others, &times].into_iter().flatten().for_each(|series| series.forget(labels));
     }
 

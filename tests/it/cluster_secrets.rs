@@ -149,6 +149,8 @@ fn secrets_of_both_formats_are_clusters() {
     run.complains("cannot read the clusters of clusterSecrets.").complains("no connection to ");
     let run = quietly(&desk, &["config", "check"]).exits(0).says("1 cluster,");
     assert!(!run.err.contains("not known here"), "{}", run.err);
+    desk.write("gatewright.yaml", &shown);
+    quietly(&desk, &["config", "check"]).exits(0).says("1 cluster,");
 }
 
 #[test]

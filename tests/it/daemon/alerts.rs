@@ -171,7 +171,7 @@ fn every_alert_of_the_documentation_fires_when_it_should_and_not_before() {
     watch.daemon.signal("HUP");
     watch.daemon.until("the webhook", |daemon| daemon.metric("gatewright_notifications_total", &["ops"]) == Some(0.0));
     watch.first = Page::of(&watch.daemon);
-    watch.until("GatewrightClustersUnread", ("name", "none"), 0.0);
+    watch.until("GatewrightClustersUnread", ("cluster_secrets", "none"), 0.0);
 
     a_broken_spec_is_seen(&mut watch);
     watch.until("GatewrightNotTelling", ("webhook", "ops"), 0.0);

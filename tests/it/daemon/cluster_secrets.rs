@@ -63,7 +63,7 @@ fn clusters_come_and_go_with_their_secrets_under_a_running_daemon() {
     let desk = desk(&fleet[0], port, "");
     let mut daemon = Daemon::start(&desk, port, &[]);
     daemon.until("the Gateway is on the first", |_| ours(&fleet[1]).len() == 4);
-    assert_eq!(daemon.metric(METRIC, &["name=\"capi\""]), Some(1.0));
+    assert_eq!(daemon.metric(METRIC, &["cluster_secrets=\"capi\""]), Some(1.0));
 
     // One that comes with credentials that are worth nothing has what it needs when they are rotated.
     add(&fleet[0], "us", &kubeconfig(&fleet[2], "nobody"));
@@ -154,7 +154,7 @@ fn a_secret_that_is_made_again_is_no_cluster_that_is_gone() {
     desk.write("lost.yaml", &known.replace(&management.url(), "https://127.0.0.1:1"));
     let mut daemon = Daemon::start(&desk, port, &[]);
     daemon.until("the Gateway is there", |_| ours(management).len() == 4);
-    let shown = |daemon: &Daemon, name: &str| daemon.metric(METRIC, &[&format!("name=\"{name}\"")]);
+    let shown = |daemon: &Daemon, name: &str| daemon.metric(METRIC, &[&format!("cluster_secrets=\"{name}\"")]);
     assert_eq!((shown(&daemon, "capi"), shown(&daemon, "lost")), (Some(1.0), Some(0.0)));
 
     let lists = || audited.requests().iter().filter(|request| request.resource == "secrets").count();
