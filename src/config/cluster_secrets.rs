@@ -299,8 +299,12 @@ pub(super) fn check(reader: &Reader, root: &Node, settings: &mut Settings, paths
             let hint = "write the namespace of its Cluster objects, or \"*\" for all";
             wrong(&[], format!("clusterSecrets {name:?} has no namespace"), hint);
         }
-        let namespace = it.namespace().to_owned();
-        if !namespace.chars().all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-') {
+        // An empty one would be all of them for the API server, and that has to be said.
+        let is_namespace = |text: &str| {
+            let is_fine = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-';
+            text == EVERYWHERE || !text.is_empty() && text.chars().all(is_fine)
+        };
+        if let Some(namespace) = it.namespace.clone().filter(|namespace| !is_namespace(namespace)) {
             wrong(&["namespace"], format!("{namespace:?} cannot be a namespace"), "\"*\" stands for all");
         }
         if let Some(word) = it.strange() {
@@ -339,4 +343,34 @@ pub(super) fn check_management(reader: &Reader, root: &Node, settings: &Settings
         Some(Problem::file(place, message).hint(hint))
     });
     wrong.collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::*;
+
+    #[track_caller]
+    fn check(settings: Value, namespace: &str, selector: &str) {
+        let settings: SecretSettings = serde_json::from_value(settings).expect("they are settings");
+        assert_eq!((settings.namespace(), settings.selector().as_str()), (namespace, selector));
+        assert_eq!(settings.strange(), None);
+    }
+
+    #[test]
+    fn secrets_are_selected_as_the_api_has_it() {
+        let name = "cluster.x-k8s.io/cluster-name";
+        check(json!({"format": "cluster-api", "namespace": "*"}), "", name);
+        check(json!({"format": "cluster-api", "namespace": "capi"}), "capi", name);
+        let expressions = json!([
+            {"key": "region", "operator": "In", "values": ["us", "eu"]},
+            {"key": "env", "operator": "NotIn", "values": ["dev"]},
+            {"key": "a.b/c", "operator": "Exists"},
+            {"key": "dev", "operator": "DoesNotExist"},
+        ]);
+        let selector = "argocd.argoproj.io/secret-type=cluster,env=prod,region in (eu,us),env notin (dev),a.b/c,!dev";
+        let labels = json!({"env": "prod"});
+        check(json!({"format": "argo-cd", "matchLabels": labels, "matchExpressions": expressions}), "argocd", selector);
+    }
 }

@@ -274,7 +274,8 @@ fn a_command_lists_the_secrets_once() {
     let desk = desk(&audited.server, "");
     desk.run(&["clusters"]).exits(0);
     let lists: Vec<_> = audited.requests().into_iter().filter(|request| request.resource == "secrets").collect();
-    let [list] = &lists[..] else { unreachable!("one list of Secrets, and not {lists:?}") };
+    assert_eq!(lists.len(), 1, "{lists:?}");
+    let list = &lists[0];
     assert!(list.verb == "list" && list.uri.starts_with("/api/v1/namespaces/capi/secrets?"), "{list:?}");
     let selected = "fieldSelector=type%3Dcluster.x-k8s.io%2Fsecret&labelSelector=cluster.x-k8s.io%2Fcluster-name";
     assert!(list.uri.contains(selected) && list.uri.contains("limit=500"), "{list:?}");
@@ -288,7 +289,8 @@ fn mistakes_in_the_settings_are_told_before_anything_is_asked() {
         "clusters: {out: {directory: {path: out}}}\nclusterSecrets:\n  A: {format: argo-cd}\n  \
          b: {cluster: out, format: cluster-api, namespace: a/b}\n  c: {cluster: outt, format: argo-cd, poll: 10ms}\n  \
          d: {kubeconfig: {path: gone}, cluster: out, format: cluster-api}\n  \
-         e: {kubeconfig: {path: gone}, format: argo-cd, matchLabels: {env: \"a,b\"}}\n",
+         e: {kubeconfig: {path: gone}, format: argo-cd, matchLabels: {env: \"a,b\"}}\n  \
+         f: {kubeconfig: {path: gone}, format: argo-cd, namespace: \"\"}\n",
     );
     let run = quietly(&desk, &["config", "check"]).exits(64);
     let all = [
@@ -301,6 +303,7 @@ fn mistakes_in_the_settings_are_told_before_anything_is_asked() {
         "gatewright.yaml:6: clusterSecrets \"d\" has to have one of cluster and kubeconfig",
         "gatewright.yaml:6: clusterSecrets \"d\" has no namespace",
         "gatewright.yaml:7: \"a,b\" can be no label of a Secret",
+        "gatewright.yaml:8: \"\" cannot be a namespace",
     ];
     all.iter().fold(run, |run, says| run.complains(says));
     desk.write("gatewright.yaml", "clusterSecrets: {e: {kubeconfig: {path: gone}, format: argo-cd}}\n");
