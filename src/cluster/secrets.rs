@@ -1,6 +1,6 @@
 //! Secrets of a management cluster that hold the way to another cluster: which cluster it is, and its kubeconfig.
 //!
-//! Two formats are known: that of Cluster API, whose Secrets hold a whole kubeconfig, and that of Argo CD ([`argo_cd`]).
+//! Two formats are known: that of Cluster API, whose Secrets hold a whole kubeconfig, and that of Argo CD (`argo_cd`).
 //! Nothing that stands in a Secret is in any message, but for the name that makes it a cluster.
 
 mod argo_cd;
