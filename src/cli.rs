@@ -46,10 +46,13 @@ use serde::Serialize;
 
 use crate::basics::clock::{Clock, SystemClock};
 use crate::basics::sanitize;
+use crate::config::cluster_secrets::entry;
 use crate::config::environment::Environment;
 use crate::config::packs::{Folders, folders};
 use crate::config::{Config, ConfigError, did_you_mean};
+use crate::desired::cluster_secrets::{self, ListError};
 use crate::process::telemetry::{self, TelemetryError};
+use crate::state::State;
 use crate::state::owner::become_owner;
 
 /// Exit code: usage or configuration.
@@ -177,6 +180,15 @@ impl From<ConfigError> for Failure {
     }
 }
 
+impl From<ListError> for Failure {
+    fn from(error: ListError) -> Self {
+        match error {
+            ListError::Wrong(error) => error.into(),
+            error => Self { hint: error.hint().map(str::to_owned), ..Self::of(&error) },
+        }
+    }
+}
+
 impl From<TelemetryError> for Failure {
     fn from(error: TelemetryError) -> Self {
         Self { hint: error.hint().map(str::to_owned), ..Self::usage(Chain(&error).to_string()) }
@@ -273,8 +285,21 @@ impl Context {
         folders(&self.environment.builtin, paths).map_err(|error| Failure::of_configuration(&error))
     }
 
-    /// Reads the config file. From here on root is the user whom the state directory belongs to.
+    /// Reads the config file, for a command that asks no cluster: of those of `clusterSecrets` it knows what others have
+    /// read.
     fn load(&self) -> Result<Config, Failure> {
+        let config = self.load_file()?;
+        let config = cluster_secrets::recalled(config.clone(), &State::open(&config.state_dir));
+        for source in &config.found_in_secrets().unknown {
+            let source = entry(source);
+            complain(&format!("gatewright: the clusters of {source} are not known here: they were not read yet\n"));
+        }
+        Ok(config)
+    }
+
+    /// Reads the config file, without the clusters of `clusterSecrets`. From here on root is the user whom the state
+    /// directory belongs to.
+    fn load_file(&self) -> Result<Config, Failure> {
         let config = crate::config::load(self.config_file()?, &self.environment)?;
         become_owner(&config.state_dir).map_err(|error| Failure::of(&error))?;
         Ok(self.with_flags(config))

@@ -8,6 +8,7 @@ pub mod exec;
 pub mod kube;
 pub mod kubeconfig;
 pub mod right;
+pub mod secrets;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::error::Error as StdError;
@@ -90,7 +91,7 @@ pub struct Range<'a> {
     pub namespace: Option<&'a str>,
 }
 
-/// The objects that a question about health is about.
+/// The objects of a namespace that a question is about.
 #[derive(Clone, Copy, Debug)]
 pub struct Search<'a> {
     /// The namespace of the objects.

@@ -6,6 +6,7 @@
 
 pub(crate) mod allow;
 mod authorities;
+pub mod cluster_secrets;
 pub(crate) mod conflicts;
 pub mod environment;
 pub(crate) mod examine;
@@ -34,6 +35,7 @@ use crate::basics::paths::Paths;
 use crate::cluster::kubeconfig::StandardLookup;
 use crate::history::journal;
 use crate::inventory::hmac::Key;
+use cluster_secrets::{List, SecretClusters};
 use environment::Environment;
 use folders::Folders as ClusterFolders;
 use pack_overrides::Entry;
@@ -70,6 +72,8 @@ pub struct Config {
     pack_folders: Folders,
     /// The clusters that were found in folders.
     cluster_folders: ClusterFolders,
+    /// The clusters that were found in Secrets, once these are read.
+    secret_clusters: SecretClusters,
 }
 
 /// A configuration that cannot be used: all that is wrong with it.
@@ -99,9 +103,11 @@ pub fn parse(file: &Path, text: &str, environment: &Environment) -> Result<Confi
     let root = reader.root(text)?;
     let mut settings = reader.settings(&root)?;
     let mut problems = environment.apply(&mut settings);
+    let secret_clusters = SecretClusters::unread(&settings);
     let base = std::path::absolute(file).ok().and_then(|path| path.parent().map(Path::to_owned)).unwrap_or_default();
     let paths = Paths { base, credentials: environment.credentials.clone() };
-    let cluster_folders = reader.cluster_folders(&root, &mut settings, &paths)?;
+    let cluster_folders = reader.cluster_folders(&root, &mut settings, &paths, &secret_clusters)?;
+    problems.extend(cluster_secrets::check(&reader, &root, &mut settings, &paths));
     problems.extend(validate::validate(&reader, &root, &mut settings, &paths, environment));
     let authorities = authorities::read_all(&mut settings.packs, &paths, |name, error| {
         let place = reader.place(&root, &["packs", name, "xds", "tls"]);
@@ -129,10 +135,7 @@ pub fn parse(file: &Path, text: &str, environment: &Environment) -> Result<Confi
         reports_dir: plain(&state_dir.join(&settings.reports.dir)),
         state_dir,
         settings,
-        standard_lookup: StandardLookup {
-            files: environment.kubeconfigs.clone(),
-            programs: environment.programs.clone(),
-        },
+        standard_lookup: environment.standard_lookup(),
         program: None,
         inventory_key,
         root,
@@ -140,6 +143,7 @@ pub fn parse(file: &Path, text: &str, environment: &Environment) -> Result<Confi
         pack_overrides,
         pack_folders,
         cluster_folders,
+        secret_clusters,
     };
     match config.packs() {
         Err(UnusablePack { source: PackError::Rules(problems), .. }) => Err(ConfigError::Problems(problems)),
@@ -213,13 +217,17 @@ impl Reader {
         root: &Node,
         settings: &mut Settings,
         paths: &Paths,
+        others: &SecretClusters,
     ) -> Result<ClusterFolders, ConfigError> {
         for folder in &mut settings.cluster_folders {
             *folder = plain(&paths.base.join(&*folder));
         }
         let place = |index: usize| self.place(root, &["clusterFolders", &index.to_string()]);
         let found = ClusterFolders::read(&settings.cluster_folders, place).map_err(ConfigError::Problems)?;
-        let twice = found.join(settings, |name| self.place(root, &["clusters", name]));
+        let twice = found.join(settings, |name| match others.clusters.get(name) {
+            Some(cluster) => cluster.place(),
+            None => self.place(root, &["clusters", name]),
+        });
         if twice.is_empty() { Ok(found) } else { Err(ConfigError::Problems(twice)) }
     }
 
@@ -257,16 +265,38 @@ impl Config {
         let reader = Reader { file: self.file.to_string_lossy().into() };
         let mut new = self.clone();
         self.cluster_folders.leave(&mut new.settings);
-        let found = reader.cluster_folders(&self.root, &mut new.settings, &Paths::default())?;
+        let others = &self.secret_clusters;
+        let found = reader.cluster_folders(&self.root, &mut new.settings, &Paths::default(), others)?;
         if found.clusters == self.cluster_folders.clusters {
             return Ok(None);
         }
         new.cluster_folders = found;
-        let mut problems = validate::validate_selections(&reader, &self.root, &new.settings);
-        pack_overrides::check_selections(&new.settings, |path, message| {
-            problems.push(Problem::file(reader.place(&self.root, path), message));
-        });
+        let problems = new.lost_clusters(&reader);
         if problems.is_empty() { Ok(Some(new)) } else { Err(ConfigError::Problems(problems)) }
+    }
+
+    /// Takes these lists of clusters in place of those before, by the entry of `clusterSecrets`. An entry without a list is
+    /// not known: then nothing is said of clusters that are missed.
+    pub(crate) fn with_cluster_secrets(&self, lists: &BTreeMap<String, List>) -> Result<Self, ConfigError> {
+        let mut new = self.clone();
+        self.secret_clusters.leave(&mut new.settings);
+        let place = |name: &str| self.place_of_configured(name);
+        new.secret_clusters = SecretClusters::join(lists, &mut new.settings, place).map_err(ConfigError::Problems)?;
+        let problems = new.lost_clusters(&Reader { file: self.file.to_string_lossy().into() });
+        if problems.is_empty() { Ok(new) } else { Err(ConfigError::Problems(problems)) }
+    }
+
+    /// Finds what the list of clusters makes wrong, when nothing else has changed.
+    fn lost_clusters(&self, reader: &Reader) -> Vec<Problem> {
+        let mut problems = cluster_secrets::check_management(reader, &self.root, &self.settings);
+        let is_whole = self.secret_clusters.is_whole();
+        problems.extend(validate::validate_selections(reader, &self.root, &self.settings, is_whole));
+        if is_whole {
+            pack_overrides::check_selections(&self.settings, |path, message| {
+                problems.push(Problem::file(reader.place(&self.root, path), message));
+            });
+        }
+        problems
     }
 
     /// Returns the clusters that were found in folders.
@@ -274,8 +304,20 @@ impl Config {
         &self.cluster_folders
     }
 
-    /// Returns where a cluster is configured: in the file, or by a kubeconfig in a folder.
+    /// Returns the clusters that were found in Secrets.
+    pub(crate) fn found_in_secrets(&self) -> &SecretClusters {
+        &self.secret_clusters
+    }
+
+    /// Returns where a cluster is configured: in the file, by a kubeconfig in a folder, or by a Secret.
     pub(crate) fn place_of_cluster(&self, name: &str) -> Place {
+        match self.secret_clusters.clusters.get(name) {
+            Some(cluster) => cluster.place(),
+            None => self.place_of_configured(name),
+        }
+    }
+
+    fn place_of_configured(&self, name: &str) -> Place {
         match self.cluster_folders.clusters.get(name) {
             Some(cluster) => Place::file(cluster.file.to_string_lossy()),
             None => self.place(&["clusters", name]),

@@ -2,7 +2,7 @@
 //!
 //! A *generation* is everything that runs under one configuration. SIGHUP reads the file again: if it is good, the
 //! generation is stopped as it would be at the end, and the next one takes over; if not, nothing changes. So it is when
-//! the clusters in a folder have changed, but then nothing else is read again. Between a source and a sync goes only the
+//! the clusters in a folder or of Secrets have changed, but then nothing else is read again. Between a source and a sync goes only the
 //! news that there is something new; what a round sees it reads itself.
 
 use std::collections::BTreeMap;
@@ -20,9 +20,9 @@ use tracing::{error, info, warn};
 
 use crate::basics::clock::Clock;
 use crate::basics::lock::lock;
-use crate::config::Config;
 use crate::config::packs::UnusablePack;
 use crate::config::settings::{Mode as SyncMode, SyncSettings};
+use crate::config::{Config, ConfigError};
 use crate::desired::assemble;
 use crate::desired::rendering::facts_of;
 use crate::desired::rendering::renderings::Renderings;
@@ -46,11 +46,13 @@ use crate::source::cache::{SourceCache, Trouble};
 use crate::state::{State, StateError};
 use crate::webhooks;
 
+mod cluster_secrets;
 mod folders;
 mod measure;
 mod rounds;
 mod sources;
 
+use cluster_secrets::SecretWatch;
 use folders::FolderWatch;
 use rounds::{Sibling, Sync};
 use sources::{SourceCaches, Troubles};
@@ -71,6 +73,8 @@ pub(crate) type Reload<'a> = dyn Fn() -> Result<Config, String> + Send + std::ma
 /// The reason why the daemon cannot run.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum DaemonError {
+    #[error("{0}")]
+    Clusters(#[source] ConfigError),
     #[error("cannot use the state directory")]
     State(#[source] StateError),
     #[error("cannot serve metrics and health")]
@@ -129,6 +133,8 @@ pub(crate) async fn run(config: Config, host: &Host, reload: &Reload<'_>) -> Res
     let mut signals = Signals::new().map_err(DaemonError::Signal)?;
     let stop = CancellationToken::new();
     serve(&config, &shared, &stop).await?;
+    let (secrets, config) = SecretWatch::start(config, &shared, &SecretWatch::default()).await;
+    let config = config.map_err(DaemonError::Clusters)?;
     let generation = Prepared::new(config, &shared)?.start(&shared);
     shared.metrics.reloaded(true);
     shared.readiness.store(true, Ordering::Relaxed);
@@ -136,7 +142,7 @@ pub(crate) async fn run(config: Config, host: &Host, reload: &Reload<'_>) -> Res
     info!(version = env!("CARGO_PKG_VERSION"), syncs = generation.config.settings.syncs.len(), "started");
     // Pings go on while rounds of an old configuration, or the last ones, come to their end.
     tokio::select! {
-        () = obey(generation, host, &shared, &mut signals, reload) => {}
+        () = obey((generation, secrets), host, &shared, &mut signals, reload) => {}
         never = watchdog(host, &shared.progress) => match never {},
     }
     stop.cancel();
@@ -145,7 +151,7 @@ pub(crate) async fn run(config: Config, host: &Host, reload: &Reload<'_>) -> Res
 
 /// Does what signals say, until one says to stop and everything has.
 async fn obey(
-    mut generation: Generation,
+    (mut generation, mut secrets): (Generation, SecretWatch),
     host: &Host,
     shared: &Arc<Shared>,
     signals: &mut Signals,
@@ -154,26 +160,44 @@ async fn obey(
     let mut folders = FolderWatch::default();
     loop {
         let config = Arc::clone(&generation.config);
-        let read = tokio::select! {
+        let found = tokio::select! {
             biased;
             signal = signals.next() => match signal {
                 Signal::Stop => break,
-                Signal::Reload => {
-                    host.notifier.reloading();
-                    reload()
-                }
+                Signal::Reload => None,
             },
-            config = folders.changed(&config, &shared.metrics) => {
-                host.notifier.reloading();
-                Ok(config)
-            }
+            found = folders.changed(&config, &shared.metrics) => Some(found),
+            found = secrets.changed(&config, shared) => Some(found),
+        };
+        host.notifier.reloading();
+        let (read, watch) = match found {
+            Some(found) => (Ok(found), None),
+            None => read_again(reload, shared, &secrets).await,
         };
         generation = replace(generation, host, shared, read).await;
+        if !Arc::ptr_eq(&generation.config, &config) {
+            secrets = watch.unwrap_or(secrets);
+        }
     }
     info!("stops");
     shared.readiness.store(false, Ordering::Relaxed);
     host.notifier.stopping();
     generation.stop().await;
+}
+
+/// Reads the configuration again, with the clusters of its Secrets as far as they are not known.
+async fn read_again(
+    reload: &Reload<'_>,
+    shared: &Arc<Shared>,
+    secrets: &SecretWatch,
+) -> (Result<Config, String>, Option<SecretWatch>) {
+    match reload() {
+        Ok(config) => {
+            let (watch, config) = SecretWatch::start(config, shared, secrets).await;
+            (config.map_err(|error| error.to_string()), Some(watch))
+        }
+        Err(message) => (Err(message), None),
+    }
 }
 
 async fn watchdog(host: &Host, progress: &Progress) -> std::convert::Infallible {
@@ -235,6 +259,8 @@ fn forget(metrics: &Metrics, old: &Config, new: &Config) {
     was.clusters.keys().filter(|it| !is.clusters.contains_key(*it)).for_each(|it| metrics.forget(&[("cluster", it)]));
     let webhooks = was.reports.webhooks.keys().filter(|it| !is.reports.webhooks.contains_key(*it));
     webhooks.for_each(|it| metrics.forget(&[("webhook", it)]));
+    let secrets = was.cluster_secrets.keys().filter(|it| !is.cluster_secrets.contains_key(*it));
+    secrets.for_each(|it| metrics.forget(&[("cluster_secrets", it)]));
     for (name, sync) in &was.syncs {
         let Some(remaining) = is.syncs.get(name).map(|sync| new.clusters_of(sync)) else {
             metrics.forget(&[("sync", name)]);

@@ -43,7 +43,7 @@ pub(super) struct Args {
 pub(super) fn run(context: &Context, args: &Args) -> Result<u8, Failure> {
     args.manner.how.check()?;
     let file = PlanFile::read(&args.file).map_err(|error| unreadable(&error))?;
-    let mut config = context.load()?;
+    let mut config = context.load_file()?;
     context.log_quietly(&config)?;
     // A source stays the same one at another commit: what is applied is the last that is known of it.
     let sources: BTreeMap<String, String> =

@@ -133,7 +133,7 @@ pub(super) fn run(context: &Context, args: &Args) -> Result<u8, Failure> {
     if let Some(Action::Forget(args)) = &args.action {
         return forget::run(context, args);
     }
-    let session = Session::open(context)?;
+    let session = if args.offline { Session::offline(context) } else { Session::open(context) }?;
     let (config, state) = (&session.config, &session.state);
     let chosen = args.clusters.names(&config.settings.clusters, |_| true)?;
     let clusters = config.settings.clusters.iter().filter(|(name, _)| is_chosen(&chosen, name));

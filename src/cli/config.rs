@@ -31,7 +31,7 @@ pub(super) fn run(context: &Context, args: &Args) -> Result<u8, Failure> {
         Args::Check => {
             let counts = [
                 count(settings.sources.len(), "source"),
-                count(settings.clusters.len(), "cluster"),
+                count(settings.clusters.len() - config.found_in_secrets().clusters.len(), "cluster"),
                 count(settings.syncs.len(), "sync"),
             ];
             let found = examine(&config);
@@ -43,8 +43,9 @@ pub(super) fn run(context: &Context, args: &Args) -> Result<u8, Failure> {
         }
         Args::Show => {
             let mut settings = settings.clone();
-            // What stands in folders is found there again.
+            // What stands in folders and Secrets is found there again.
             config.found_in_folders().leave(&mut settings);
+            config.found_in_secrets().leave(&mut settings);
             let mut shown = serde_json::to_value(&settings).map_err(|error| Failure::of(&error))?;
             shown["stateDir"] = config.state_dir.to_string_lossy().into();
             shown["reports"]["dir"] = config.reports_dir.to_string_lossy().into();

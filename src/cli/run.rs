@@ -16,14 +16,14 @@ pub(super) struct Args {}
 
 /// Runs the command.
 pub(super) fn run(context: &Context, _: &Args) -> Result<u8, Failure> {
-    let config = context.load()?;
+    let config = context.load_file()?;
     let _log = context.log_queued(&config.settings.log)?;
     let host = Host {
         notifier: Notifier::new(context.environment.notify_socket.clone()),
         watchdog: context.environment.watchdog,
         clock: Arc::clone(&context.clock),
     };
-    let reload = || context.load().map_err(|failure| failure.message);
+    let reload = || context.load_file().map_err(|failure| failure.message);
     let runtime = session::runtime()?;
     let result = runtime.block_on(daemon::run(config, &host, &reload));
     // A blocking call (git, a slow disk) that is under way must not keep the process.

@@ -21,6 +21,7 @@ use crate::cluster::Cluster;
 use crate::config::Config;
 use crate::config::settings::ClusterSettings;
 use crate::desired::assemble;
+use crate::desired::cluster_secrets;
 use crate::desired::rendering::Wanted;
 use crate::history::archive::Archive;
 use crate::history::archive::vault::{Vault, VaultError};
@@ -128,13 +129,37 @@ pub(super) struct Ready {
 impl<'a> Session<'a> {
     /// Reads the config file, and prepares a command.
     pub(super) fn open(context: &'a Context) -> Result<Self, Failure> {
-        let config = context.load()?;
+        let config = context.load_file()?;
         context.log_quietly(&config)?;
         Self::new(context, config)
     }
 
-    /// Prepares a command. From here on a signal ends it when what is under way is finished.
+    /// Reads the config file, and prepares a command that asks nobody.
+    pub(super) fn offline(context: &'a Context) -> Result<Self, Failure> {
+        let config = context.load()?;
+        context.log_quietly(&config)?;
+        Self::with_clusters(context, config)
+    }
+
+    /// Prepares a command, and reads the clusters of `clusterSecrets`.
     pub(super) fn new(context: &'a Context, config: Config) -> Result<Self, Failure> {
+        let mut session = Self::with_clusters(context, config)?;
+        if session.config.settings.cluster_secrets.is_empty() {
+            return Ok(session);
+        }
+        let read = cluster_secrets::read(session.config.clone(), &session.state, &context.clock);
+        session.config = session.block_on(async {
+            tokio::select! {
+                config = read => config.map_err(Failure::from),
+                () = session.stop.cancelled() => Err(stopped()),
+            }
+        })?;
+        session.breakers = Breaker::all(session.config.settings.clusters.keys(), &context.clock);
+        Ok(session)
+    }
+
+    /// Prepares a command. From here on a signal ends it when what is under way is finished.
+    fn with_clusters(context: &'a Context, config: Config) -> Result<Self, Failure> {
         let packs = Arc::new(config.packs().map_err(|error| Failure::of_configuration(&error))?);
         let (runtime, stop) = (runtime()?, CancellationToken::new());
         let signals = runtime.block_on(async { Signals::new() }).map_err(|error| Failure::of(&error))?;

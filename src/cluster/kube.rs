@@ -14,6 +14,7 @@ mod objects;
 mod records;
 mod resource;
 mod review;
+mod secrets;
 mod session;
 mod transport;
 

@@ -1,5 +1,6 @@
 //! Reading a kubeconfig: which API server, whom to trust, and with which credentials.
 //!
+//! It lies in a file, or in a Secret of a management cluster ([`stored`]).
 //! Everything is checked here, before a client is built from it. A client takes nearly anything: a user that does not
 //! exist makes it anonymous, an authority that is no PEM fails only when it connects.
 //! Running credential plugins (`exec`) and building clients (`kube`) are done elsewhere.
@@ -7,6 +8,7 @@
 mod access;
 mod choice;
 mod material;
+pub mod stored;
 mod user;
 
 use std::fmt;
@@ -23,6 +25,7 @@ use serde::{Deserialize, Serialize};
 use crate::basics::duration::Period;
 use crate::cluster::exec::allow::Exec;
 use crate::cluster::exec::{Identity, Plugin};
+use stored::Stored;
 
 /// The access to an API server: `clusters.<name>.kubeconfig` in the config file.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -38,26 +41,46 @@ pub struct Settings {
     pub allow_insecure_tls: bool,
     /// The time limit of one request, with all its tries; a second at least.
     pub timeout: Period,
-    /// The file was found in a folder of clusters, so that its settings stand in `clusterFolderAccess`.
+    /// The place of these settings.
     #[serde(skip)]
-    pub is_of_folder: bool,
+    pub origin: Origin,
+}
+
+/// The place of the settings of a kubeconfig, and the kubeconfig itself where it lies in no file.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum Origin {
+    /// `clusters.NAME.kubeconfig`.
+    #[default]
+    Cluster,
+    /// `clusterFolderAccess`: the file was found in a folder of clusters.
+    Folder,
+    /// `clusterSecrets.NAME.kubeconfig`: the way to a management cluster.
+    Management,
+    /// `clusterSecrets.NAME.access`: it was found in a Secret.
+    Secret(Stored),
 }
 
 impl Default for Settings {
     fn default() -> Self {
         let (path, context, exec) = (None, None, Exec::default());
         let timeout = Period(Duration::from_secs(30));
-        Self { path, context, exec, allow_insecure_tls: false, timeout, is_of_folder: false }
+        Self { path, context, exec, allow_insecure_tls: false, timeout, origin: Origin::Cluster }
     }
 }
 
 impl Settings {
+    /// Tells whether it lies in a Secret that nobody has read.
+    pub(crate) fn is_unread(&self) -> bool {
+        matches!(&self.origin, Origin::Secret(stored) if stored.is_unread())
+    }
+
     /// Returns where a setting for the kubeconfig of a cluster stands in the config file.
     fn setting(&self, cluster: &str, name: &str) -> String {
-        if self.is_of_folder {
-            format!("clusterFolderAccess.{name}")
-        } else {
-            format!("clusters.{cluster}.kubeconfig.{name}")
+        match &self.origin {
+            Origin::Cluster => format!("clusters.{cluster}.kubeconfig.{name}"),
+            Origin::Folder => format!("clusterFolderAccess.{name}"),
+            Origin::Management => format!("clusterSecrets.{cluster}.kubeconfig.{name}"),
+            Origin::Secret(stored) => format!("clusterSecrets.{}.access.{name}", stored.source()),
         }
     }
 }
@@ -115,6 +138,8 @@ pub struct Place {
     pub files: Vec<PathBuf>,
     /// The context, once it is known.
     pub context: Option<String>,
+    /// The Secret that it lies in instead of files.
+    pub secret: Option<Box<str>>,
 }
 
 /// The reason why a kubeconfig cannot be used. Never with a secret in its text.
@@ -136,13 +161,19 @@ pub struct KubeconfigError {
 ///
 /// With `settings.path` (taken as it is: resolve it before) that file must exist, else one file of `standard` must.
 pub fn load(cluster: &str, settings: &Settings, standard: &StandardLookup) -> Result<Access, KubeconfigError> {
-    let (merged, place, digest) = material::read(settings.path.as_deref(), standard)?;
+    let (merged, place, digest) = match &settings.origin {
+        Origin::Secret(stored) => stored.read()?,
+        _ => material::read(settings.path.as_deref(), standard)?,
+    };
     let choice = choice::choose(&merged, settings, place)?;
     access::check(&choice, cluster, (settings, standard), digest)
 }
 
 impl fmt::Display for Place {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if let Some(secret) = &self.secret {
+            return f.write_str(secret);
+        }
         f.write_str("kubeconfig ")?;
         for (index, file) in self.files.iter().enumerate() {
             let comma = if index == 0 { "" } else { ", " };
@@ -157,7 +188,7 @@ impl fmt::Display for Place {
 
 impl Place {
     fn of(file: &Path) -> Self {
-        Self { files: vec![file.to_owned()], context: None }
+        Self { files: vec![file.to_owned()], ..Self::default() }
     }
 
     fn error(&self, problem: impl Into<String>, hint: impl Into<String>) -> KubeconfigError {

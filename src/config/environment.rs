@@ -10,6 +10,7 @@ use gatewright_engine::problem::{Place, Problem};
 use super::packs::Builtins;
 use super::settings::Settings;
 use crate::basics::duration::Period;
+use crate::cluster::kubeconfig::StandardLookup;
 
 /// The settings and facts that the environment gives.
 #[derive(Clone, Debug, Default)]
@@ -52,6 +53,11 @@ const OVERRIDES: [&str; 5] = [
 ];
 
 impl Environment {
+    /// Returns where kubectl would look for a kubeconfig, and for programs.
+    pub(super) fn standard_lookup(&self) -> StandardLookup {
+        StandardLookup { files: self.kubeconfigs.clone(), programs: self.programs.clone() }
+    }
+
     /// Reads it.
     #[expect(clippy::disallowed_methods, reason = "this is the one place that reads the environment (invariant 5)")]
     pub fn read() -> Self {

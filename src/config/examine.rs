@@ -10,8 +10,9 @@ use gatewright_engine::problem::{Place, Problem};
 use gatewright_engine::selector::{Expression, Operator};
 
 use super::Config;
+use super::cluster_secrets::entry;
 use super::settings::Mode;
-use crate::cluster::kubeconfig::{Access, load};
+use crate::cluster::kubeconfig::{Access, Origin, load};
 
 /// All that was found.
 #[derive(Debug, Default)]
@@ -28,6 +29,10 @@ pub(crate) fn examine(config: &Config) -> Findings {
     let mut servers: BTreeMap<String, Vec<&str>> = BTreeMap::new();
     for (name, settings) in &config.settings.clusters {
         let Some(kubeconfig) = &settings.kubeconfig else { continue };
+        // No Secret is read here.
+        if matches!(kubeconfig.origin, Origin::Secret(_)) {
+            continue;
+        }
         match load(name, kubeconfig, &config.standard_lookup) {
             Ok(access) => servers.entry(server(&access)).or_default().push(name),
             Err(error) => {
@@ -44,7 +49,9 @@ pub(crate) fn examine(config: &Config) -> Findings {
         let place = Place::file(file.to_string_lossy());
         found.warnings.push(Problem::warning(place, format!("it is no cluster: {why}")));
     }
-    for name in config.settings.syncs.keys() {
+    found.management(config);
+    let is_whole = config.found_in_secrets().is_whole();
+    for name in config.settings.syncs.keys().filter(|_| is_whole) {
         found.warnings.extend(labels(config, name));
     }
     found
@@ -61,6 +68,18 @@ fn server(access: &Access) -> String {
 }
 
 impl Findings {
+    /// Looks at the kubeconfigs of management clusters that are no clusters themselves.
+    fn management(&mut self, config: &Config) {
+        for (name, settings) in &config.settings.cluster_secrets {
+            let Some(kubeconfig) = &settings.kubeconfig else { continue };
+            if let Err(error) = load(name, kubeconfig, &config.standard_lookup) {
+                let place = config.place(&["clusterSecrets", name, "kubeconfig"]);
+                let problem = Problem::file(place, format!("{}: {}", entry(name), Chain(&error)));
+                self.problems.push(problem.hint(error.hint));
+            }
+        }
+    }
+
     /// Two clusters that are one: a sync on both makes and deletes the same objects in turn.
     fn twins(&mut self, config: &Config, server: &str, names: &[&str]) {
         let [first, others @ ..] = names else { return };

@@ -21,7 +21,7 @@ use super::settings::{ClusterSettings, Settings};
 use super::validate::{MAX_NAME, is_name};
 use crate::basics::duration::Period;
 use crate::cluster::exec::allow::Exec;
-use crate::cluster::kubeconfig;
+use crate::cluster::kubeconfig::{self, Origin};
 
 /// The endings of kubeconfigs.
 const KUBECONFIGS: [&str; 3] = [".yaml", ".yml", ".kubeconfig"];
@@ -29,7 +29,7 @@ const KUBECONFIGS: [&str; 3] = [".yaml", ".yml", ".kubeconfig"];
 /// The ending of files of labels, which stand beside a kubeconfig.
 const LABELS: &str = ".labels.yaml";
 
-/// The settings for all kubeconfigs of folders, as `clusters.NAME.kubeconfig` has them for one.
+/// The settings for all kubeconfigs of folders, or of an entry of `clusterSecrets`, as `clusters.NAME.kubeconfig` has them for one.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields, default)]
 pub struct Access {
@@ -56,7 +56,7 @@ impl Access {
             exec: self.exec.clone(),
             allow_insecure_tls: self.allow_insecure_tls,
             timeout: self.timeout,
-            is_of_folder: true,
+            origin: Origin::Folder,
         }
     }
 }

@@ -32,10 +32,12 @@ pub(super) fn read_all(
     mut wrong: impl FnMut(&[&str], String),
 ) -> Vec<Entry> {
     let mut entries = Vec::new();
+    // Those of Secrets are not known yet.
+    let is_whole = settings.cluster_secrets.is_empty();
     for (index, entry) in settings.pack_overrides.iter_mut().enumerate() {
         let number = index.to_string();
         let mut wrong = |path: &[&str], message| wrong(&[&["packOverrides", &number], path].concat(), message);
-        for (path, message) in mistakes(entry, &settings.clusters) {
+        for (path, message) in mistakes(entry, &settings.clusters, is_whole) {
             wrong(&path.iter().map(String::as_str).collect::<Vec<_>>(), message);
         }
         let mut typed: PackSettings = match serde_path_to_error::deserialize(&entry.packs) {
@@ -80,27 +82,32 @@ pub(super) fn with_authorities(packs: &mut Value, texts: &BTreeMap<&'static str,
 /// Checks what depends on the list of clusters, when nothing else has changed.
 pub(super) fn check_selections(settings: &Settings, mut wrong: impl FnMut(&[&str], String)) {
     for (index, entry) in settings.pack_overrides.iter().enumerate() {
-        for (path, message) in mistakes(entry, &settings.clusters) {
+        for (path, message) in mistakes(entry, &settings.clusters, true) {
             let path: Vec<&str> = path.iter().map(String::as_str).collect();
             wrong(&[&["packOverrides", &index.to_string()], path.as_slice()].concat(), message);
         }
     }
 }
 
-/// Returns what is wrong with an entry, with the path below it.
-fn mistakes(entry: &PackOverride, known: &BTreeMap<String, ClusterSettings>) -> Vec<(Vec<String>, String)> {
+/// Returns what is wrong with an entry, with the path below it. `is_whole`: there are no clusters but the known ones.
+fn mistakes(
+    entry: &PackOverride,
+    known: &BTreeMap<String, ClusterSettings>,
+    is_whole: bool,
+) -> Vec<(Vec<String>, String)> {
     let mut found = Vec::new();
     if entry.clusters.is_none() && entry.classes.is_none() {
         let message = "it is for all clusters and classes (name some of them, or say it in packs)";
         found.push((Vec::new(), message.to_owned()));
     }
     let selects = |selector: &ClusterSelector| known.iter().any(|(name, it)| selector.selects(name, &it.labels));
-    if entry.clusters.as_ref().is_some_and(|selector| selector.names.is_none() && !selects(selector)) {
+    let is_for_none = |selector: &ClusterSelector| selector.names.is_none() && !selects(selector);
+    if is_whole && entry.clusters.as_ref().is_some_and(is_for_none) {
         let message = "it selects no cluster (name some, or select them by matchLabels)";
         found.push((vec!["clusters".to_owned()], message.to_owned()));
     }
     let names = entry.clusters.iter().filter_map(|clusters| clusters.names.as_ref()).flatten();
-    for name in names.filter(|name| !known.contains_key(*name)) {
+    for name in names.filter(|name| is_whole && !known.contains_key(*name)) {
         let hint = did_you_mean(name, known.keys().map(String::as_str));
         let path = ["clusters", "names"].map(str::to_owned).to_vec();
         found.push((path, format!("there is no cluster {name:?} ({hint})")));

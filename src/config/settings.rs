@@ -14,6 +14,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::allow::{Allow, OverlaySettings};
+use super::cluster_secrets::SecretSettings;
 use super::conflicts::{ConflictRule, IgnoreRule};
 use super::folders;
 use super::rollout::RolloutSettings;
@@ -52,6 +53,8 @@ pub struct Settings {
     pub cluster_folders: Vec<PathBuf>,
     /// The settings of the kubeconfigs in these folders.
     pub cluster_folder_access: folders::Access,
+    /// Secrets of management clusters, each of which is a cluster, too.
+    pub cluster_secrets: BTreeMap<String, SecretSettings>,
     /// The syncs: what goes where, and when.
     pub syncs: BTreeMap<String, SyncSettings>,
     /// The inventories on API servers.

@@ -24,7 +24,7 @@ use crate::schedule::Schedule;
 pub(super) const MAX_NAME: usize = 40;
 
 /// Asking a server more often than this helps nobody.
-const SHORTEST_POLL: Duration = Duration::from_secs(1);
+pub(super) const SHORTEST_POLL: Duration = Duration::from_secs(1);
 
 /// Checks what a schema cannot, and makes all paths absolute.
 pub(super) fn validate(
@@ -34,7 +34,8 @@ pub(super) fn validate(
     paths: &Paths,
     environment: &Environment,
 ) -> Vec<Problem> {
-    let mut checks = Checks { reader, root, problems: Vec::new() };
+    let is_whole = settings.cluster_secrets.is_empty();
+    let mut checks = Checks { reader, root, is_whole, problems: Vec::new() };
     checks.log_level(&settings.log.level, environment);
     checks.credentials(&["undo", "keyFile"], settings.undo.resolve(paths));
     if let Some(latest) = &mut settings.reports.latest {
@@ -61,9 +62,9 @@ pub(super) fn validate(
     checks.problems
 }
 
-/// Checks what depends on the list of clusters, when nothing else has changed.
-pub(super) fn validate_selections(reader: &Reader, root: &Node, settings: &Settings) -> Vec<Problem> {
-    let mut checks = Checks { reader, root, problems: Vec::new() };
+/// Checks what depends on the list of clusters, when nothing else has changed; `is_whole`: all of it is known.
+pub(super) fn validate_selections(reader: &Reader, root: &Node, settings: &Settings, is_whole: bool) -> Vec<Problem> {
+    let mut checks = Checks { reader, root, is_whole, problems: Vec::new() };
     for (name, sync) in &settings.syncs {
         checks.sync(name, sync, settings);
     }
@@ -110,6 +111,8 @@ impl Whereabouts {
 struct Checks<'a> {
     reader: &'a Reader,
     root: &'a Node,
+    /// Whether all clusters are known; else nothing is said of those that are missed.
+    is_whole: bool,
     problems: Vec<Problem>,
 }
 
@@ -241,14 +244,15 @@ impl Checks<'_> {
             self.problem(&["syncs", name, "renderTimeout"], message, None);
         }
         let wanted = sync.clusters.names.iter().flatten();
-        let lost: Vec<&String> = wanted.filter(|cluster| !settings.clusters.contains_key(*cluster)).collect();
+        let is_lost = |cluster: &&String| self.is_whole && !settings.clusters.contains_key(*cluster);
+        let lost: Vec<&String> = wanted.filter(is_lost).collect();
         for cluster in &lost {
             let place = ["syncs", name, "clusters", "names"];
             let items = self.root.at(place).map(Node::items).unwrap_or_default();
             let index = items.iter().position(|node| node.as_str() == Some(cluster)).unwrap_or_default().to_string();
             self.unknown(&[&place[..], &[&index]].concat(), "cluster", cluster, &settings.clusters);
         }
-        if lost.is_empty() && settings.clusters_of(sync).is_empty() {
+        if self.is_whole && lost.is_empty() && settings.clusters_of(sync).is_empty() {
             let hint = "name clusters, or select them by matchLabels";
             self.problem(&["syncs", name, "clusters"], format!("sync {name:?} selects no cluster"), Some(hint));
         }
@@ -268,6 +272,7 @@ impl Checks<'_> {
             return;
         }
         if let Some(first) = &rollout.first
+            && self.is_whole
             && !selected.iter().any(|(cluster, settings)| first.selects(cluster, &settings.labels))
         {
             let message = format!("none of the clusters of sync {name:?} would be the first of a rollout");
@@ -279,8 +284,9 @@ impl Checks<'_> {
             self.problem(&[&place[..], &["waves"]].concat(), message, Some("leave out first and strategy, or waves"));
         }
         for (index, (_, clusters)) in rollout.waves_of(selected).into_iter().enumerate() {
-            // Clusters of a folder come and go.
-            if clusters.is_empty() && settings.cluster_folders.is_empty() {
+            // Clusters of folders and Secrets come and go.
+            let is_fixed = settings.cluster_folders.is_empty() && settings.cluster_secrets.is_empty();
+            if clusters.is_empty() && is_fixed {
                 let message =
                     format!("wave {} has no cluster of sync {name:?} that the waves before have not", index + 1);
                 let index = index.to_string();

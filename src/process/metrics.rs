@@ -41,6 +41,7 @@ pub(crate) struct Metrics {
     notifications: Series<Counter>,
     waiting: Series<Gauge>,
     reloaded: Gauge,
+    secrets: Series<Gauge>,
 }
 
 impl Metrics {
@@ -86,6 +87,11 @@ impl Metrics {
             notifications: Series::new(all, "notifications", "Notifications to a webhook, by what came of a try"),
             waiting: Series::new(all, "notifications_waiting", "Notifications not delivered yet"),
             reloaded,
+            secrets: Series::new(
+                all,
+                "cluster_secrets_last_read_successful",
+                "Whether the last list of clusters of an entry of clusterSecrets could be read and used",
+            ),
             registry,
         }
     }
@@ -188,13 +194,18 @@ impl Metrics {
         self.reloaded.set(i64::from(successful));
     }
 
-    /// Drops every series that has these labels: of a sync, a cluster, a source or a webhook that is no longer
-    /// configured, or of a sync on a cluster that it no longer selects.
+    /// Records whether the clusters of an entry of `clusterSecrets` could be read and used.
+    pub(crate) fn cluster_secrets(&self, name: &str, successful: bool) {
+        self.secrets.with(&[("cluster_secrets", name)], |gauge| _ = gauge.set(i64::from(successful)));
+    }
+
+    /// Drops every series that has these labels: of a sync, a cluster, a source, a webhook or an entry of `clusterSecrets`
+    /// that is no longer configured, or of a sync on a cluster that it no longer selects.
     pub(crate) fn forget(&self, labels: &Labels<'_>) {
         let counts: [&dyn Forget; 4] = [&self.rounds, &self.changes, &self.polls, &self.notifications];
         let states: [&dyn Forget; 4] = [&self.objects, &self.units, &self.problems, &self.holds];
         let others: [&dyn Forget; 4] = [&self.suspended, &self.clusters, &self.unreachable, &self.waiting];
-        let times: [&dyn Forget; 3] = [&self.durations, &self.successes, &self.source_successes];
+        let times: [&dyn Forget; 4] = [&self.durations, &self.successes, &self.source_successes, &self.secrets];
         [&counts[..], &states, &others, &times].into_iter().flatten().for_each(|series| series.forget(labels));
     }
 

@@ -20,9 +20,13 @@ pub(crate) fn hint(cluster: &str) -> String {
     format!("configure it again, or once nothing is to be done there any more: gatewright clusters forget {cluster}")
 }
 
-/// Returns the clusters that are gone, each with the syncs that have applied something there.
+/// Returns the clusters that are gone, each with the syncs that have applied something there. While it is not known which
+/// clusters there are, none is.
 pub(crate) fn find(config: &Config, state: &State) -> BTreeMap<String, BTreeSet<String>> {
     let mut gone: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
+    if !config.found_in_secrets().is_whole() {
+        return gone;
+    }
     for (sync, cluster) in audit::SEEN.targets(state) {
         if !config.settings.clusters.contains_key(&cluster) {
             gone.entry(cluster).or_default().insert(sync);

@@ -1,6 +1,7 @@
 //! The daemon, as a service manager runs it: the real program, its signals, its pages and its log.
 
 mod alerts;
+mod cluster_secrets;
 mod fleet;
 mod folders;
 mod moves;

@@ -18,6 +18,7 @@ mod blame;
 mod browser;
 mod choice;
 mod cluster_kube;
+mod cluster_secrets;
 mod clusters;
 mod commands;
 mod config;

@@ -31,6 +31,9 @@ pub(super) enum Failure {
     /// The kubeconfig is of no use.
     #[error(transparent)]
     Kubeconfig(#[from] KubeconfigError),
+    /// It lies in a Secret that nobody has read.
+    #[error(transparent)]
+    Unread(KubeconfigError),
     /// The credential plugin gave nothing.
     #[error(transparent)]
     Plugin(#[from] PluginError),
@@ -259,9 +262,11 @@ impl Failure {
             Self::Kubeconfig(_) | Self::Plugin(_) | Self::NoClient { .. } | Self::DryRunIgnored(_) => {
                 Reason::Misconfigured
             }
-            Self::Timeout { .. } | Self::NoConnection { .. } | Self::NotKubernetes { .. } | Self::TooMuch { .. } => {
-                Reason::Unreachable
-            }
+            Self::Unread(_)
+            | Self::Timeout { .. }
+            | Self::NoConnection { .. }
+            | Self::NotKubernetes { .. }
+            | Self::TooMuch { .. } => Reason::Unreachable,
             Self::Impossible(_) => Reason::Invalid,
             Self::NoKind(_) => Reason::NotFound,
             Self::Refused(refusal) if refusal.is_terminating() => Reason::Other,
@@ -280,7 +285,7 @@ impl Failure {
 
     fn hint(&self) -> Option<String> {
         match self {
-            Self::Kubeconfig(error) => Some(error.hint.clone()),
+            Self::Kubeconfig(error) | Self::Unread(error) => Some(error.hint.clone()),
             Self::Plugin(error) => error.hint.clone(),
             Self::NoClient { .. } => {
                 Some("compare its certificates and proxy-url with a kubeconfig that works".to_owned())

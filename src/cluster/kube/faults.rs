@@ -16,7 +16,7 @@ use super::KubeCluster;
 use crate::basics::clock::SystemClock;
 use crate::basics::duration::Period;
 use crate::cluster::kubeconfig::{Settings, StandardLookup};
-use crate::cluster::{Cluster as _, Mode, Precondition, Reason};
+use crate::cluster::{Cluster as _, Mode, Precondition, Reason, Search};
 
 const KINDS: &str = r#"{"kind": "APIGroupDiscoveryList", "items": [{"versions": [{"version": "v1", "resources": [
     {"resource": "services", "responseKind": {"kind": "Service"}, "scope": "Namespaced"}
@@ -214,4 +214,37 @@ async fn names_that_are_no_names_are_not_sent() {
     let id = ObjectId::new("", "Service", "b", "a?dryRun=All");
     let error = cluster.get(&Gvk::new("v1", "Service"), &id).await.expect_err("it is no name");
     assert_eq!(error.reason, Reason::Invalid);
+}
+
+/// Lists the Secrets of clusters from a server that gives these answers.
+async fn secrets(answers: Vec<String>) -> (Result<usize, Reason>, Vec<String>) {
+    let (cluster, serving, _folder) = serve(answers).await;
+    let search = Search { namespace: "fleet", labels: "a=b", fields: "type=c" };
+    let found = cluster.secrets(search).await.map(|found| found.len()).map_err(|error| error.reason);
+    (found, serving.await.expect("it ends with the last answer"))
+}
+
+#[tokio::test]
+async fn a_list_of_secrets_is_whole_or_none() {
+    let page = |name: &str, next: &str| {
+        let metadata = json!({"name": name, "namespace": "fleet"});
+        answer(200, &json!({"metadata": {"continue": next}, "items": [{"metadata": metadata}]}).to_string())
+    };
+    let (found, asked) = secrets(vec![page("a", "more"), page("b", "")]).await;
+    assert_eq!(found, Ok(2));
+    let first = "GET /api/v1/namespaces/fleet/secrets?&fieldSelector=type%3Dc&labelSelector=a%3Db&limit=500 ";
+    assert!(asked[0].starts_with(first), "{}", asked[0]);
+    assert!(asked[1].contains("continue=more"), "{}", asked[1]);
+    // Of a list that ends in the middle nothing counts.
+    let (found, _) = secrets(vec![page("a", "more"), status(403, "no more")]).await;
+    assert_eq!(found, Err(Reason::Forbidden));
+    let (found, _) = secrets(vec![page("a", "more"), answer(200, "{\"items\": [{\"metadata\"")]).await;
+    assert!(found.is_err());
+    // Neither is one without items, or an object that is none.
+    for body in ["{}", r#"{"items": null}"#, r#"{"items": [{}]}"#, r#"{"items": [{"metadata": {"name": "a"}}]}"#] {
+        assert!(secrets(vec![answer(200, body)]).await.0.is_err(), "{body}");
+    }
+    // A list that has changed so much that its place is lost is begun again.
+    let (found, _) = secrets(vec![page("a", "more"), status(410, "too old"), page("a", "")]).await;
+    assert_eq!(found, Ok(1));
 }

@@ -17,7 +17,7 @@ use super::transport::Answer;
 use crate::cluster::{MetadataList, Range, Search};
 
 /// The most objects in an answer.
-const PAGE: u32 = 500;
+pub(super) const PAGE: u32 = 500;
 
 /// The most objects in an answer to a question about health.
 const FEW: u32 = 100;
@@ -76,7 +76,7 @@ impl KubeCluster {
 
     /// Reads the pages of a list one after the other; `take` adds a page, and returns where the next one begins, or nothing
     /// after the last.
-    async fn pages<T: Default>(
+    pub(super) async fn pages<T: Default>(
         &self,
         request: impl Fn(&ListParams) -> Result<Request<Vec<u8>>, BuildError>,
         first: &ListParams,

@@ -179,7 +179,9 @@ impl Sessions {
     async fn load(&self) -> Result<Access, Failure> {
         let (cluster, settings, standard) = (self.cluster.clone(), self.settings.clone(), self.standard.clone());
         let access = spawn_blocking(move || load(&cluster, &settings, &standard)).await;
-        Ok(access.map_err(|error| self.broken(&error))??)
+        // The way to the cluster is lost with the management cluster, as with one that does not answer.
+        let failure = |error| if self.settings.is_unread() { Failure::Unread(error) } else { error.into() };
+        access.map_err(|error| self.broken(&error))?.map_err(failure)
     }
 
     /// Gets the token; what it says about the end is the end of the session, margin taken off.

@@ -96,6 +96,11 @@ impl Transport {
         Self { sessions, places, limit, unanswered: Mutex::default(), distance }
     }
 
+    /// Looks whether the kubeconfig has changed, so that what is asked next is asked as it says now.
+    pub(super) async fn look_afresh(&self) -> Result<(), Failure> {
+        self.sessions.checked().await.map(drop)
+    }
+
     pub(super) async fn get(&self, address: &str) -> Result<Value, Failure> {
         self.ask(Request::get(address).body(Vec::new())?).await
     }

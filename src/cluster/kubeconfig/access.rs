@@ -73,14 +73,18 @@ fn server(place: &Place, cluster: &Cluster, settings: &Settings, name: &str) -> 
         .ok()
         .filter(|uri| matches!(uri.scheme_str(), Some("http" | "https")) && uri.host().is_some());
     let Some(uri) = uri else {
-        return Err(place.error(format!("its server {text:?} is not the address of an API server"), example));
+        // In a Secret whose keys are mixed up it may be anything.
+        let quoted = if place.secret.is_some() { String::new() } else { format!(" {text:?}") };
+        return Err(place.error(format!("its server{quoted} is not the address of an API server"), example));
     };
     let setting = format!("set {}: true to take the risk", settings.setting(name, "allowInsecureTls"));
     if cluster.insecure_skip_tls_verify == Some(true) && !settings.allow_insecure_tls {
         let hint = format!("give it a certificate-authority; or {setting}");
         return Err(place.error("insecure-skip-tls-verify would send credentials to whoever answers", hint));
     }
-    if uri.scheme_str() == Some("http") && !is_this_machine(&uri) && !settings.allow_insecure_tls {
+    // What listens here is nothing that a Secret should lead to.
+    let is_near = place.secret.is_none() && is_this_machine(&uri);
+    if uri.scheme_str() == Some("http") && !is_near && !settings.allow_insecure_tls {
         let problem = format!("its server {text:?} would be spoken to without encryption");
         return Err(place.error(problem, format!("use its https address; or {setting}")));
     }

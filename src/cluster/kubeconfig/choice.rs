@@ -3,7 +3,7 @@
 use gatewright_engine::check::suggest;
 use kube::config::{AuthInfo, Cluster, Kubeconfig};
 
-use super::{KubeconfigError, Place, Settings};
+use super::{KubeconfigError, Origin, Place, Settings};
 
 /// The cluster and the user that a context stands for.
 pub(super) struct Choice<'a> {
@@ -23,7 +23,10 @@ pub(super) fn choose<'a>(
     let users = kubeconfig.auth_infos.iter().map(|it| (it.name.as_str(), &it.auth_info));
     let current = kubeconfig.current_context.as_deref().filter(|name| !name.is_empty());
     let Some(name) = settings.context.as_deref().or(current) else {
-        let setting = if settings.is_of_folder { "current-context in the file" } else { "kubeconfig.context" };
+        let setting = match settings.origin {
+            Origin::Cluster | Origin::Management => "kubeconfig.context",
+            Origin::Folder | Origin::Secret(_) => "current-context in the kubeconfig",
+        };
         let hint = match list(contexts.map(|(name, _)| name)) {
             none if none.is_empty() => "the file has no context at all: is it a kubeconfig?".to_owned(),
             names => format!("set {setting} to one of: {names}"),

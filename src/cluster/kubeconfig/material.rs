@@ -31,7 +31,7 @@ pub(super) fn read(
         merged = merged.merge(next).map_err(|error| place.unparsable(&error))?;
     }
     if place.files.is_empty() {
-        let place = Place { files: standard.files.clone(), context: None };
+        let place = Place { files: standard.files.clone(), ..Place::default() };
         return Err(place.error("none of these files exists", "name the file in the setting kubeconfig.path"));
     }
     Ok((merged, place, digest))
@@ -70,6 +70,11 @@ impl Piece<'_> {
             return decoded.ok_or_else(problem).map(Some);
         }
         let Some(file) = self.file.filter(full).map(Path::new) else { return Ok(None) };
+        // Whoever may write the Secret must not have files of this host sent to a server of theirs.
+        if place.secret.is_some() {
+            let hint = format!("write {} into it as a value; files of this host are not read for a Secret", self.what);
+            return Err(place.error(format!("its {} is the name of a file", self.what), hint));
+        }
         let text = fs::read(file).and_then(|bytes| {
             String::from_utf8(bytes).map_err(|_| Error::new(ErrorKind::InvalidData, "it is not text"))
         });

@@ -19,6 +19,7 @@ fn full() -> Metrics {
     metrics.source_succeeded("platform", 1_780_000_000.0);
     metrics.cluster_up("eu-1", true);
     metrics.unreachable("us-1", Some(1_780_000_000.0));
+    metrics.cluster_secrets("fleet", true);
     metrics
 }
 
@@ -56,6 +57,7 @@ fn everything_that_is_said_is_shown() {
             "gatewright_cluster_unreachable_since_timestamp_seconds{cluster=\"us-1\"} 1780000000.0",
             "gatewright_notifications_total{webhook=\"ops\",result=\"delivered\"} 1",
             "gatewright_notifications_waiting{webhook=\"ops\"} 2",
+            "gatewright_cluster_secrets_last_read_successful{cluster_secrets=\"fleet\"} 1",
         ]
     );
 }
@@ -90,6 +92,7 @@ fn what_leaves_the_configuration_is_forgotten() {
         metrics.round_took("pools", 1.0);
         metrics.cluster_up("us-1", true);
         metrics.polled("lab", "unchanged");
+        metrics.cluster_secrets("argo", false);
         metrics
     };
     let check = |forget: &dyn Fn(&Metrics), gone: &str, kept: &str| {
@@ -102,6 +105,8 @@ fn what_leaves_the_configuration_is_forgotten() {
     check(&|metrics| metrics.forget(&[("sync", "gateways")]), "sync=\"gateways\"", "sync=\"pools\"");
     check(&|metrics| metrics.forget(&[("cluster", "eu-1")]), "cluster=\"eu-1\"", "cluster=\"us-1\"");
     check(&|metrics| metrics.forget(&[("source", "platform")]), "source=\"platform\"", "source=\"lab\"");
+    let forget = |metrics: &Metrics| metrics.forget(&[("cluster_secrets", "fleet")]);
+    check(&forget, "cluster_secrets=\"fleet\"", "cluster_secrets=\"argo\"");
     check(
         &|metrics| metrics.forget(&[("sync", "gateways"), ("cluster", "eu-1")]),
         "sync=\"gateways\",cluster=\"eu-1\"",

@@ -161,14 +161,17 @@ fn every_alert_of_the_documentation_fires_when_it_should_and_not_before() {
     configure(&watch.desk, port, (&kubeconfig, &sick), "no such: setting");
     watch.daemon.signal("HUP");
     watch.until("GatewrightConfigRejected", ("", ""), 0.0);
-    let webhook = format!(
-        "reports: {{webhooks: {{ops: {{url: \"http://127.0.0.1:{}/\", retryFor: 0s, timeout: 1s}}}}}}",
+    // Nobody takes notifications, and where clusters are looked for there is none.
+    let more = format!(
+        "reports: {{webhooks: {{ops: {{url: \"http://127.0.0.1:{}/\", retryFor: 0s, timeout: 1s}}}}}}\n\
+         clusterSecrets: {{none: {{cluster: only, format: cluster-api, namespace: {sick}, poll: 1s}}}}",
         free_port()
     );
-    configure(&watch.desk, port, (&kubeconfig, &sick), &webhook);
+    configure(&watch.desk, port, (&kubeconfig, &sick), &more);
     watch.daemon.signal("HUP");
     watch.daemon.until("the webhook", |daemon| daemon.metric("gatewright_notifications_total", &["ops"]) == Some(0.0));
     watch.first = Page::of(&watch.daemon);
+    watch.until("GatewrightClustersUnread", ("cluster_secrets", "none"), 0.0);
 
     a_broken_spec_is_seen(&mut watch);
     watch.until("GatewrightNotTelling", ("webhook", "ops"), 0.0);
