@@ -4,6 +4,9 @@ mod goal;
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use gatewright_engine::error::Chain;
+use gatewright_engine::object::ObjectId;
+
 use super::choice::Choice;
 use super::plan::show;
 use super::session::{Prepared, Session, is_chosen};
@@ -13,7 +16,7 @@ use crate::basics::sanitize;
 use crate::history::archive::sets::{self, Set};
 use crate::history::archive::vault::{Vault, VaultError};
 use crate::reconcile::rollout::{Rollout, record};
-use crate::report::{ClusterState, Mode, Report};
+use crate::report::{ClusterReport, Mode, Report, UnitState};
 use crate::state::State;
 use goal::{Goal, Sets};
 
@@ -58,7 +61,7 @@ pub(super) fn run(context: &Context, args: &Args) -> Result<u8, Failure> {
     let clusters = clusters(&session, args)?;
     let _lock = if args.dry_run || args.list { None } else { session.lock_with_siblings()? };
     let (vault, sets) = kept(&session, &args.sync, &clusters)?;
-    let goals = goals(args, (vault.as_ref(), &sets))?;
+    let goals = goals(args, &session.state, (vault.as_ref(), &sets))?;
     if args.list {
         list(&sets, &goals);
         return Ok(0);
@@ -69,6 +72,7 @@ pub(super) fn run(context: &Context, args: &Args) -> Result<u8, Failure> {
     let code = if goals.values().all(|goal| goal.to.is_some()) { 0 } else { EXIT_FAILED };
     let Some(vault) = vault.filter(|_| goals.values().any(|goal| goal.to.is_some())) else { return Err(none(args)) };
     let prepared = prepare(&session, args, &vault, &goals)?;
+    let code = if prepared.order.clusters.len() == goals.len() { code } else { EXIT_FAILED };
     if args.dry_run {
         let plan = session.round(&prepared, Mode::Plan);
         show(context, &plan, args.how.format, args.how.extent());
@@ -102,14 +106,25 @@ fn kept(session: &Session<'_>, sync: &str, clusters: &[String]) -> Result<(Optio
     let vault = session.vault()?;
     let mut kept = empty();
     for (cluster, sets) in &mut kept {
-        *sets = sets::list(&vault, sync, cluster)?;
+        *sets = readable(cluster, sets::list(&vault, sync, cluster)).unwrap_or_default();
     }
     Ok((Some(vault), kept))
 }
 
+/// Tells what cannot be read of a cluster, which is in the way of no other.
+fn readable<T>(cluster: &str, read: Result<T, VaultError>) -> Option<T> {
+    read.inspect_err(|error| complain(&format!("gatewright: cluster {cluster}: {}\n", Chain(error)))).ok()
+}
+
 /// Finds the set of every cluster before anything is changed on one.
-fn goals<'a>(args: &Args, (vault, sets): (Option<&Vault>, &'a Sets)) -> Result<BTreeMap<String, Goal<'a>>, Failure> {
+fn goals<'a>(
+    args: &Args,
+    state: &State,
+    (vault, sets): (Option<&Vault>, &'a Sets),
+) -> Result<BTreeMap<String, Goal<'a>>, Failure> {
     let attempt = goal::last_attempt(sets).unwrap_or_default();
+    // An incident does not wait for a record to be mended.
+    let ledger = record::read(state, &args.sync).unwrap_or_default();
     let mut goals = BTreeMap::new();
     for (cluster, sets) in sets {
         let units = |set: &Set| -> Result<_, VaultError> {
@@ -118,7 +133,11 @@ fn goals<'a>(args: &Args, (vault, sets): (Option<&Vault>, &'a Sets)) -> Result<B
             Ok(rendering.units.into_iter().map(|unit| unit.id).collect())
         };
         let goal = match &args.to {
-            None => goal::healthy(sets, attempt, units)?,
+            None => {
+                let is_halted = sets.first().is_some_and(|set| record::is_halted(&ledger, cluster, set.attempt()));
+                let last = (attempt, is_halted);
+                readable(cluster, goal::healthy(sets, last, units)).unwrap_or(Goal { from: sets.first(), to: None })
+            }
             Some(name) => Goal { from: sets.first(), to: Some(named(args, cluster, sets, name)?) },
         };
         goals.insert(cluster.clone(), goal);
@@ -167,7 +186,8 @@ fn prepare(
     let mut wanted = BTreeMap::new();
     let mut found: Vec<&Set> = Vec::new();
     for (cluster, set) in goals.iter().filter_map(|(cluster, goal)| Some((cluster, goal.to?))) {
-        wanted.insert(cluster.clone(), sets::load(vault, &args.sync, cluster, set)?);
+        let Some(rendering) = readable(cluster, sets::load(vault, &args.sync, cluster, set)) else { continue };
+        wanted.insert(cluster.clone(), rendering);
         if found.iter().all(|known| known.digest != set.digest) {
             found.push(set);
         }
@@ -185,14 +205,18 @@ fn prepare(
     Ok(prepared)
 }
 
-/// Has the rollouts of what was taken back begin with the first cluster again, if it is wanted once more: no cluster has it
-/// now that could be ahead of the others.
+/// Has the rollouts of what was taken back begin with the first cluster again, if it is wanted once more: these clusters
+/// are not ahead of the others any more.
 fn start_over(state: &State, report: &Report) -> Result<(), Failure> {
-    let done: Vec<&str> = report
-        .clusters
-        .iter()
-        .filter(|(_, it)| report.mode == Mode::Apply && it.state == ClusterState::Done)
-        .map(|(name, _)| name.as_str())
-        .collect();
-    Ok(record::start_over(state, &report.sync, &done)?)
+    let of = |cluster: &'_ ClusterReport| -> BTreeSet<ObjectId> {
+        let is_whole = |unit: &&ObjectId| {
+            let is_bad = |state| matches!(state, UnitState::Held | UnitState::Failed);
+            !cluster.units.iter().any(|it| it.unit == **unit && is_bad(it.state))
+        };
+        cluster.changes_in(Mode::Apply).map(|step| &step.unit).filter(is_whole).cloned().collect()
+    };
+    let back: BTreeMap<&str, BTreeSet<ObjectId>> =
+        report.clusters.iter().map(|(name, cluster)| (name.as_str(), of(cluster))).collect();
+    let back = back.iter().map(|(name, units)| (*name, units.iter().collect())).collect();
+    Ok(record::start_over(state, &report.sync, &back)?)
 }

@@ -186,12 +186,39 @@ impl fmt::Display for Place {
     }
 }
 
+/// Returns a text without what is quoted in it.
+fn unquoted(text: &str) -> String {
+    let (mut left, mut is_quoted, mut is_escaped) = (String::new(), false, false);
+    for letter in text.chars() {
+        match letter {
+            '"' if !is_escaped => {
+                left.extend((!is_quoted).then_some('…'));
+                is_quoted = !is_quoted;
+            }
+            _ if is_quoted => {}
+            _ => left.push(letter),
+        }
+        is_escaped = letter == '\\' && !is_escaped;
+    }
+    left
+}
+
 impl Place {
     fn of(file: &Path) -> Self {
         Self { files: vec![file.to_owned()], ..Self::default() }
     }
 
     fn error(&self, problem: impl Into<String>, hint: impl Into<String>) -> KubeconfigError {
+        let (mut problem, mut hint) = (problem.into(), hint.into());
+        if self.secret.is_some() {
+            // In a Secret whose keys are mixed up a name may be anything.
+            (problem, hint) = (unquoted(&problem), unquoted(&hint));
+        }
+        self.error_as_it_is(problem, hint)
+    }
+
+    /// Makes an error that names what has to be allowed: a plugin, or a variable of it.
+    fn error_as_it_is(&self, problem: impl Into<String>, hint: impl Into<String>) -> KubeconfigError {
         KubeconfigError { place: self.clone(), problem: problem.into(), hint: hint.into(), source: None }
     }
 

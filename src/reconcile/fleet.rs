@@ -171,7 +171,7 @@ async fn in_turn(cluster: &dyn Cluster, settings: &mut RoundSettings) -> Conclus
         conclusion.report = passes::joined(earlier.take(), conclusion.report);
         let Some(turn) = settings.turn.as_ref().filter(|_| waits) else { return conclusion };
         turn.rests(&conclusion.report);
-        if !turn.comes(&settings.stop).await {
+        if !turn.comes(&settings.stop).await || settings.suspension.look() {
             return conclusion;
         }
         // What is done of a plan that is carried out as it was made is done.

@@ -21,6 +21,7 @@ use gatewright_engine::plan::guard::Guard;
 use gatewright_engine::plan::guard::rollout::Wait;
 use gatewright_engine::text::count;
 use jiff::Timestamp;
+use tokio::runtime::{Handle, RuntimeFlavor};
 use tokio::sync::Notify;
 
 use crate::basics::lock::lock;
@@ -42,6 +43,8 @@ pub struct Rollout {
     /// Rounds of this process wait for each other: there is no later one.
     is_waiting: bool,
     notes: Notes,
+    /// What the notes held when they were last read: everybody who waits reads them at every piece of news.
+    last_read: Mutex<Option<(Vec<u8>, Ledger)>>,
     /// The parts of the clusters that this process looks after; `None`: there was no round yet.
     parts: Mutex<BTreeMap<String, Option<Part>>>,
     changed: Notify,
@@ -148,6 +151,7 @@ impl Rollout {
             waves,
             is_waiting,
             notes,
+            last_read: Mutex::default(),
             parts: Mutex::new(parts),
             changed: Notify::new(),
             max_deleted,
@@ -168,7 +172,7 @@ impl Rollout {
         waits: bool,
     ) -> Option<Arc<Self>> {
         let is_set = waits && sync.rollout.strategy == Strategy::Canary && !sync.rollout.waves.is_empty();
-        let waves = if is_set { waves::back(&sync.rollout, selected) } else { Vec::new() };
+        let waves = if is_set { waves::back(&sync.rollout, selected, rounds) } else { Vec::new() };
         let notes = (name, Notes::Own(Mutex::default()), sync.prune.max_delete.fleet);
         Self::new(notes, rounds.iter().cloned(), (waves, rounds.iter()), true)
     }
@@ -226,11 +230,23 @@ impl Rollout {
     /// Returns what is noted of the rollouts.
     fn ledger(&self, revision: &str) -> Result<Ledger, StateError> {
         let mut ledger = match &self.notes {
-            Notes::Kept(state) => record::read(state, &self.sync)?,
+            Notes::Kept(state) => self.read(state)?,
             Notes::Own(ledger) => lock(ledger).clone(),
         };
         ledger.forget(|cluster| self.all.contains(cluster), revision);
         Ok(ledger)
+    }
+
+    fn read(&self, state: &State) -> Result<Ledger, StateError> {
+        let Some(bytes) = state.read(LEDGERS.path(&[&self.sync]))? else { return Ok(Ledger::default()) };
+        let mut last = lock(&self.last_read);
+        match &*last {
+            Some((known, ledger)) if *known == bytes => Ok(ledger.clone()),
+            _ => {
+                let ledger = LEDGERS.parse(state, &[&self.sync], &bytes)?;
+                Ok(last.insert((bytes, ledger)).1.clone())
+            }
+        }
     }
 
     fn write(&self, ledger: &Ledger) -> Result<(), StateError> {
@@ -390,7 +406,7 @@ impl Rollout {
 
     /// Tells the news once more later on.
     fn news_after(self: &Arc<Self>, pause: Duration, now: Timestamp) {
-        let (Ok(runtime), Ok(end)) = (tokio::runtime::Handle::try_current(), now.checked_add(pause)) else { return };
+        let (Ok(runtime), Ok(end)) = (Handle::try_current(), now.checked_add(pause)) else { return };
         if !lock(&self.alarms).insert(end) {
             return;
         }
@@ -415,10 +431,18 @@ impl Rollout {
     fn alone<T>(&self, act: impl FnOnce() -> Result<T, StateError>) -> Result<T, StateError> {
         let _turn = lock(&self.noting);
         let _lock = match &self.notes {
-            Notes::Kept(state) => Some(state.lock_rollouts(&self.sync)?),
+            Notes::Kept(state) => Some(blocking(|| state.lock_rollouts(&self.sync))?),
             Notes::Own(_) => None,
         };
         act()
+    }
+}
+
+/// Does what may take a second, without keeping others from their work.
+fn blocking<T>(act: impl FnOnce() -> T) -> T {
+    match Handle::try_current() {
+        Ok(runtime) if runtime.runtime_flavor() == RuntimeFlavor::MultiThread => tokio::task::block_in_place(act),
+        _ => act(),
     }
 }
 

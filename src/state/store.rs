@@ -68,8 +68,14 @@ impl<T: DeserializeOwned> Store<T> {
     pub(crate) fn load(&self, state: &State, names: &[&str]) -> Result<Option<T>, StateError> {
         let path = self.path(names);
         let Some(bytes) = state.read(&path)? else { return Ok(None) };
-        let value = serde_json::from_slice(&bytes);
-        value.map_err(|error| StateError::Read(state.path(path), io::Error::other(Chain(&error).to_string())))
+        self.parse(state, names, &bytes).map(Some)
+    }
+
+    /// Reads a value from what its file holds.
+    pub(crate) fn parse(&self, state: &State, names: &[&str], bytes: &[u8]) -> Result<T, StateError> {
+        let value = serde_json::from_slice(bytes);
+        let unreadable = |error| io::Error::other(Chain(&error).to_string());
+        value.map_err(|error| StateError::Read(state.path(self.path(names)), unreadable(error)))
     }
 }
 

@@ -59,20 +59,21 @@ pub struct Watch {
     state: State,
     sync: String,
     is_over: AtomicBool,
-    /// It was suspended before: whoever began all the same is not disturbed.
-    was_suspended: bool,
+    /// What was there before, whether it was over or not: whoever began all the same is not disturbed.
+    before: Option<Suspension>,
 }
 
 impl Watch {
     /// Begins to watch.
     pub(crate) fn new(state: &State, sync: &str) -> Self {
-        let was_suspended = is_set(state, sync);
-        Self { state: state.clone(), sync: sync.to_owned(), is_over: AtomicBool::new(false), was_suspended }
+        let before = SUSPENDED.read(state, &[sync]);
+        Self { state: state.clone(), sync: sync.to_owned(), is_over: AtomicBool::new(false), before }
     }
 
     /// Looks whether it was suspended since.
     pub(crate) fn look(&self) -> bool {
-        if !self.was_suspended && is_set(&self.state, &self.sync) {
+        let now = SUSPENDED.read(&self.state, &[&self.sync]);
+        if now.is_some() && now != self.before {
             self.is_over.store(true, Ordering::Relaxed);
         }
         self.is_over()
@@ -82,10 +83,6 @@ impl Watch {
     pub(crate) fn is_over(&self) -> bool {
         self.is_over.load(Ordering::Relaxed)
     }
-}
-
-fn is_set(state: &State, sync: &str) -> bool {
-    !matches!(SUSPENDED.load(state, &[sync]), Ok(None))
 }
 
 #[cfg(test)]
@@ -128,7 +125,12 @@ mod tests {
         SUSPENDED.write(&state, &["edge"], &suspension).expect("it is written");
         assert!(!before.is_over(), "nobody has looked yet");
         assert!(before.look() && before.is_over());
-        assert!(!Watch::new(&state, "edge").look());
+        // One that was there before, also if it is over, disturbs nobody, and hides no other.
+        let later = Watch::new(&state, "edge");
+        assert!(!later.look());
+        let again = Suspension { since: Timestamp::from_second(60).expect("it is a time"), ..suspension };
+        SUSPENDED.write(&state, &["edge"], &again).expect("it is written");
+        assert!(later.look());
         SUSPENDED.remove(&state, &["edge"]).expect("it is ended");
         assert!(before.look(), "it was so once");
     }

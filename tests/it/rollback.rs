@@ -97,7 +97,7 @@ fn a_round_that_waits_for_something_to_become_healthy_gives_way() {
     while fleet.with("such-node").is_empty() && round.try_wait().is_ok_and(|ended| ended.is_none()) {}
     fleet.rollback(&[]).exits(0).complains("waits for the round");
     let round = Run::of(round.wait_with_output().expect("it ends"));
-    round.says("1 object updated").says("is not known to be healthy there yet");
+    round.says("1 object updated").says("goes to cluster canary first");
     assert_eq!((fleet.with("such-node"), fleet.with("edition: second")), (vec![], ALL.to_vec()));
 }
 
@@ -173,4 +173,61 @@ fn the_way_back_goes_through_the_waves_in_reverse() {
     desk.replace("gatewright.yaml", "timeout: 3s", "timeout: 90s");
     fleet.rollback(&["--to", "0"]).exits(0);
     assert_eq!(fleet.with("edition: second"), ALL);
+}
+
+#[test]
+fn what_was_not_taken_back_goes_on_as_it_was() {
+    let waves =
+        "[{clusters: {names: [lab]}, soak: 1h}, {clusters: {names: [canary]}}, {clusters: {names: [dr, edge]}}]";
+    let fleet = fleet(&format!("\n    rollout: {{waves: {waves}}}"));
+    let desk = &fleet.desk;
+    desk.run(&["sync"]).exits(0);
+    for name in ["second", "third"] {
+        fleet.wants(&edition(name));
+        desk.run(&["sync", "--skip-waves", "--reason", "a trial"]).exits(0);
+    }
+    fleet.wants(&edition("fourth"));
+    desk.run(&["sync"]).says("stays there for 1h first");
+    assert_eq!(fleet.with("edition: fourth"), ["lab"]);
+
+    // It had not come there: nothing changes, and nobody else has waited long enough for that.
+    fleet.rollback(&["--cluster", "canary"]).exits(0).says("no changes");
+    desk.run(&["resume", &fleet.sync]).exits(0);
+    desk.run(&["sync"]).says("stays there for 1h first");
+    assert_eq!(fleet.with("edition: fourth"), ["lab"]);
+
+    // Some clusters of the waves are waited for by nobody else, and a set that is damaged is in the way of no other.
+    let folder = desk.path(&format!("state/rendered/{}/dr", fleet.sync));
+    for entry in fs::read_dir(&folder).expect("it is there") {
+        let path = entry.expect("it can be read").path();
+        if path.file_name().is_some_and(|name| name != "index") {
+            fs::write(path, "damaged").expect("it can be written");
+        }
+    }
+    fleet.rollback(&["--cluster", "lab,dr"]).exits(1).complains("cluster dr: ").complains("is damaged");
+    assert_eq!(fleet.with("edition: third"), ALL);
+    desk.run(&["resume", &fleet.sync]).exits(0);
+    desk.run(&["sync"]).says("stays there for 1h first");
+    assert_eq!(fleet.with("edition: fourth"), ["lab"]);
+}
+
+#[test]
+fn a_set_of_a_source_that_was_broken_is_passed_over() {
+    let fleet = fleet("");
+    let desk = &fleet.desk;
+    desk.run(&["sync"]).exits(0);
+    fleet.has("second");
+    // The other one is broken for one revision, and comes back with the change that is taken back.
+    let other = |port| crate::errors::gateway(&fleet.namespace, "b", port);
+    desk.write("specs/b.yaml", &other(8081));
+    desk.run(&["sync"]).exits(0);
+    desk.write("specs/b.yaml", "kind: [");
+    fleet.wants(&edition("third"));
+    desk.run(&["sync"]).exits(1);
+    desk.write("specs/b.yaml", &other(8085));
+    desk.run(&["sync"]).exits(0);
+    fleet.rollback(&[]).exits(0);
+    assert_eq!(fleet.with("edition: second"), ALL);
+    let service = desk.read(&format!("out/lab/{}/service-b.yaml", fleet.namespace));
+    assert!(service.contains("8081"), "{service}");
 }

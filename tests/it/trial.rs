@@ -166,7 +166,12 @@ fn a_day_with_forty_clusters() {
     desk.run(&["sync"]).exits(0);
     fleet.has_everywhere(":v5", 480);
 
-    // A quarter of the Gateways goes: one token for all, also for the one that was frozen meanwhile.
+    a_quarter_goes(&fleet);
+}
+
+/// One token for all, also for the one that was frozen meanwhile.
+fn a_quarter_goes(fleet: &Fleet) {
+    let desk = &fleet.desk;
     for number in 1..=3 {
         fs::remove_file(desk.path(&format!("specs/g{number:02}.yaml"))).expect("it is there");
     }

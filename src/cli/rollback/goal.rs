@@ -43,24 +43,28 @@ pub(super) fn last_attempt(sets: &Sets) -> Option<&str> {
     sets.values().filter_map(|sets| sets.first()).max_by_key(|set| set.time).map(Set::attempt)
 }
 
-/// Returns what a cluster goes back to: the last set that was healthy there, before the last attempt if that came there.
+/// Returns what a cluster goes back to: the last set that was healthy there before the last attempt. Where that has not
+/// come it stays as it is, unless a rollout `is_halted` on that very cluster.
 ///
 /// A unit that was healthy with none of the sets that have it says nothing against one of them. `units` reads which units a
 /// set has, where that counts.
 pub(super) fn healthy<'a, E>(
     sets: &'a [Set],
-    attempt: &str,
+    (attempt, is_halted): (&str, bool),
     units: impl Fn(&Set) -> Result<BTreeSet<ObjectId>, E>,
 ) -> Result<Goal<'a>, E> {
-    let from = sets.first().filter(|newest| newest.attempt() == attempt);
-    let mut candidates = sets.iter().skip(usize::from(from.is_some()));
-    let other = |set: &&Set| from.is_none_or(|from| from.digest != set.digest);
+    let Some(from) = sets.first().filter(|newest| is_halted || newest.attempt() == attempt) else {
+        return Ok(Goal { from: None, to: sets.first() });
+    };
+    let mut candidates = sets.iter().skip(1);
+    // Where the source was broken before, that is no reason against one that it was rendered from.
+    let other = |set: &&Set| from.digest != set.digest && (from.is_broken || !set.is_broken);
     let never = if candidates.clone().filter(other).all(|set| set.ill.is_empty()) {
         BTreeSet::new()
     } else {
         never_healthy(sets, units)?
     };
-    Ok(Goal { from, to: candidates.find(|set| other(set) && set.ill.is_subset(&never)) })
+    Ok(Goal { from: Some(from), to: candidates.find(|set| other(set) && set.ill.is_subset(&never)) })
 }
 
 fn never_healthy<E>(

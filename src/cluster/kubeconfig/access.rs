@@ -93,7 +93,8 @@ fn server(place: &Place, cluster: &Cluster, settings: &Settings, name: &str) -> 
 
 fn is_this_machine(uri: &Uri) -> bool {
     let host = uri.host().unwrap_or_default().trim_matches(['[', ']']);
-    host == "localhost" || host.parse::<IpAddr>().is_ok_and(|address| address.is_loopback())
+    let is_near = |address: IpAddr| address.to_canonical().is_loopback() || address.is_unspecified();
+    host.trim_end_matches('.') == "localhost" || host.parse::<IpAddr>().is_ok_and(is_near)
 }
 
 /// A proxy's address may hold a password, so it is never repeated.
@@ -104,6 +105,9 @@ fn proxy(place: &Place, cluster: &Cluster) -> Result<Option<Uri>, KubeconfigErro
         place
             .error("its proxy-url is not the address of a proxy", "write it as http://, https:// or socks5://host:port")
     };
+    if place.secret.is_some() && uri.as_ref().is_some_and(is_this_machine) {
+        return Err(place.error("its proxy-url leads to this host", "name a proxy that every host reaches"));
+    }
     uri.ok_or_else(problem).map(Some)
 }
 

@@ -83,7 +83,7 @@ fn login(place: &Place, user: &AuthInfo, plugins: &Plugins<'_>, digest: &mut Sha
     if let Some(exec) = &user.exec {
         return Plugin::new(exec, plugins)
             .map(Login::Plugin)
-            .map_err(|error| place.error(error.message, error.hint.unwrap_or_default()));
+            .map_err(|error| place.error_as_it_is(error.message, error.hint.unwrap_or_default()));
     }
     match (user.username.as_deref().filter(|name| !name.is_empty()), &user.password) {
         (Some(name), Some(password)) => Ok(Login::Password(name.to_owned(), password.clone())),

@@ -149,6 +149,7 @@ fn a_kubeconfig_in_a_secret_leads_to_no_file_and_is_not_quoted() {
     let server = json!({"server": "https://10.0.0.1:6443"});
     let of_user = |user: Value| capi(&kubeconfig(&server, &user));
     let authority = json!({"server": "https://a", "certificate-authority": "/etc/hostname"});
+    let near = json!({"server": "https://a", "proxy-url": "http://localhost.:3128"});
     let exec = json!({"command": "./aws", "apiVersion": "client.authentication.k8s.io/v1"});
     let cases = [
         (of_user(json!({"tokenFile": "/etc/hostname"})), "its tokenFile is the name of a file"),
@@ -161,6 +162,9 @@ fn a_kubeconfig_in_a_secret_leads_to_no_file_and_is_not_quoted() {
         (capi("sesame: 1\nsesame: 2\n"), "is not YAML: line "),
         (capi("users: sesame\n"), "what is in it is not a kubeconfig"),
         (capi("kind: Config\n"), "it has no current context"),
+        (capi("current-context: sesame\ncontexts: [{name: sesame-2, context: {cluster: a}}]\n"), "it has no context …"),
+        (capi(&kubeconfig(&json!({"server": "http://sesame:6443/"}), &json!({"token": "a"}))), "its server … would be"),
+        (capi(&kubeconfig(&near, &json!({"token": "a"}))), "its proxy-url leads to this host"),
     ];
     for (found, says) in cases {
         refused(found, says, "");

@@ -6,6 +6,7 @@
 use std::collections::BTreeSet;
 
 use gatewright_engine::object::ObjectId;
+use gatewright_engine::problem::Scope;
 use gatewright_engine::text::digest;
 use gatewright_engine::unit::Rendering;
 use jiff::Timestamp;
@@ -57,6 +58,9 @@ pub struct Set {
     /// Names what was to be had on all clusters of the sync, if that is known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub target: Option<String>,
+    /// Something of the source could not be read or rendered.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub is_broken: bool,
     /// The units that no round has seen healthy with it. What older versions have kept was healthy.
     #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
     pub ill: BTreeSet<ObjectId>,
@@ -124,9 +128,10 @@ pub fn keep(
     }
     vault.write(&path(sync, cluster, &digest), rendering)?;
     let objects = rendering.units.iter().map(|unit| unit.all().count()).sum();
-    let ill = rendering.units.iter().map(|unit| unit.id.clone()).collect();
+    let ill = rendering.units.iter().map(|unit| &unit.id).chain(&rendering.broken).cloned().collect();
+    let is_broken = rendering.problems.iter().any(|problem| problem.scope != Scope::Warning);
     let (revision, run) = (about.revision.clone(), about.run.clone());
-    sets.insert(0, Set { digest, revision, run, time: about.started, objects, key, target, ill });
+    sets.insert(0, Set { digest, revision, run, time: about.started, objects, key, target, is_broken, ill });
     let dropped = surplus(&mut sets, archive.sets);
     vault.write(&index(sync, cluster), &sets)?;
     for set in dropped.iter().filter(|old| sets.iter().all(|set| set.digest != old.digest)) {

@@ -1,6 +1,6 @@
 //! The records of rollouts, in the state folder: how far the change of each unit has come.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use gatewright_engine::object::ObjectId;
 use jiff::Timestamp;
@@ -108,18 +108,25 @@ pub fn update<T>(state: &State, sync: &str, change: impl FnOnce(&mut Ledger) -> 
     Ok(result)
 }
 
-/// Forgets that clusters have the changes that are rolled out: they were taken back there.
-pub fn start_over(state: &State, sync: &str, clusters: &[&str]) -> Result<(), StateError> {
-    let is_there = |cluster: &str| clusters.contains(&cluster);
-    if !read(state, sync)?.units.iter().any(|record| record.members.keys().any(|cluster| is_there(cluster))) {
+/// Forgets that clusters have the changes of units that were taken back there.
+pub fn start_over(state: &State, sync: &str, back: &BTreeMap<&str, BTreeSet<&ObjectId>>) -> Result<(), StateError> {
+    let is_back = |cluster: &str, unit: &ObjectId| back.get(cluster).is_some_and(|units| units.contains(unit));
+    let has_one = |record: &Record| record.members.keys().any(|cluster| is_back(cluster, &record.unit));
+    if !read(state, sync)?.units.iter().any(has_one) {
         return Ok(());
     }
     update(state, sync, |ledger| {
-        for record in &mut ledger.units {
-            record.members.retain(|cluster, _| !is_there(cluster));
-            record.first = record.first.take().filter(|first| !is_there(first));
+        for Record { unit, members, first, .. } in &mut ledger.units {
+            members.retain(|cluster, _| !is_back(cluster, unit));
+            *first = first.take().filter(|first| !is_back(first, unit));
         }
     })
+}
+
+/// Tells whether a cluster is not healthy with a change that is rolled out with a target.
+pub fn is_halted(ledger: &Ledger, cluster: &str, target: &str) -> bool {
+    let records = ledger.units.iter().filter(|record| record.target == target);
+    records.filter_map(|record| record.members.get(cluster)).any(|member| matches!(member.stage, Stage::Halted(_)))
 }
 
 impl Deletions {

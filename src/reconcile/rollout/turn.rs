@@ -37,6 +37,8 @@ pub struct Turn {
     /// The reasons for which units wait, as they were last told.
     told: Mutex<Answer>,
     has_ended: AtomicBool,
+    /// What it asked for could not be noted.
+    is_unnoted: AtomicBool,
 }
 
 /// All that a round is about to do for which others count.
@@ -61,6 +63,8 @@ pub(crate) struct Answer {
 
 /// The prospects of what waits.
 enum Prospect {
+    /// Its turn has come, if nobody else is faster.
+    Come,
     /// It is looked at again.
     Due,
     /// Its turn may come.
@@ -92,9 +96,10 @@ impl Turn {
         (mode, is_partial, now): (Mode, bool, Timestamp),
     ) -> Self {
         let (rollout, cluster, told) = (Arc::clone(rollout), cluster.to_owned(), Mutex::default());
-        let has_ended = AtomicBool::new(false);
+        let (has_ended, is_unnoted) = (AtomicBool::new(false), AtomicBool::new(false));
         let begun = Instant::now();
-        let turn = Self { rollout, cluster, target, revision, mode, is_partial, now, begun, told, has_ended };
+        let turn =
+            Self { rollout, cluster, target, revision, mode, is_partial, now, begun, told, has_ended, is_unnoted };
         if turn.takes_part() {
             turn.rollout.parts().insert(turn.cluster.clone(), Some(Part::Running));
         }
@@ -115,6 +120,7 @@ impl Turn {
         } else {
             self.rollout.ledger(&self.revision).map(|mut ledger| self.answer(&mut ledger, asked, &lift))
         };
+        self.is_unnoted.store(answer.is_err(), Ordering::Relaxed);
         // What nobody would remember would go on to the next cluster.
         let (answer, lifted) = answer.unwrap_or_else(|error| (asked.refused(&self.rollout, &error), BTreeSet::new()));
         if !self.takes_part() {
@@ -226,6 +232,9 @@ impl Turn {
             match self.prospect() {
                 Prospect::Due => return true,
                 Prospect::None => return false,
+                // Many may wait for one place, and a round that does not get it is in vain.
+                Prospect::Come if self.rollout.alone(|| self.try_take()).unwrap_or(true) => return true,
+                Prospect::Come => continue,
                 Prospect::Open => {}
             }
             tokio::select! {
@@ -235,6 +244,31 @@ impl Turn {
         }
     }
 
+    /// Takes the turn of the units whose turn has come; tells whether there are any. What cannot be noted is told in the next
+    /// round.
+    fn try_take(&self) -> Result<bool, StateError> {
+        let mut ledger = self.rollout.ledger(&self.revision)?;
+        let (parts, now) = (self.rollout.parts().clone(), self.now());
+        let mut has_taken = false;
+        for unit in lock(&self.told).waits.keys().filter(|_| ledger.paused.is_none()) {
+            // It may be another rollout by now, of which this cluster knows nothing.
+            let is_it = |record: &&mut Record| record.unit == *unit && record.wants.contains_key(&self.cluster);
+            let Some(record) = ledger.units.iter_mut().find(is_it) else { return Ok(true) };
+            let verdict = self.rollout.verdict(record, Some(&parts), (&self.cluster, &self.target), now);
+            if verdict == Verdict::First {
+                record.first = Some(self.cluster.clone());
+            }
+            if matches!(verdict, Verdict::First | Verdict::Go) {
+                self.goes(record);
+                has_taken = true;
+            }
+        }
+        if has_taken {
+            self.rollout.write(&ledger)?;
+        }
+        Ok(has_taken)
+    }
+
     fn prospect(&self) -> Prospect {
         // In this order: whoever is over has noted how it ended before, so that nobody is taken for over and not healthy.
         let parts = self.rollout.parts().clone();
@@ -242,7 +276,7 @@ impl Turn {
             return Prospect::None;
         };
         let told = lock(&self.told);
-        let (mut is_open, time) = (false, self.now());
+        let (mut is_open, mut is_stale, time) = (false, false, self.now());
         if let (Some(told), Some(Some(Part::Looked { deletes, .. }))) = (&told.deletions, parts.get(&self.cluster)) {
             let now = self.rollout.deletion(&ledger, (&self.cluster, &self.target, *deletes), time);
             if now.as_ref().map(|wait| wait.guard) != Some(told.guard) {
@@ -255,16 +289,21 @@ impl Turn {
         for (unit, told) in told.waits.iter().filter(|_| self.mode == Mode::Apply) {
             match self.rollout.expected(&ledger, &parts, (&self.cluster, &self.target, unit), time) {
                 _ if ledger.paused.is_some() => {}
-                Verdict::Wait(_, wait) if wait != *told => return Prospect::Due,
-                Verdict::First | Verdict::Go => return Prospect::Due,
-                Verdict::Wait(Some(on), _) => {
+                Verdict::First | Verdict::Go => return Prospect::Come,
+                Verdict::Wait(_, wait) if wait.guard != told.guard => return Prospect::Due,
+                Verdict::Wait(on, wait) => {
+                    is_stale |= wait != *told;
                     let mut seen = BTreeSet::from([self.cluster.clone()]);
-                    is_open |= self.rollout.is_active(&ledger, &parts, &on, time, &mut seen);
+                    is_open |= on.is_some_and(|on| self.rollout.is_active(&ledger, &parts, &on, time, &mut seen));
                 }
-                Verdict::Wait(None, _) => {}
             }
         }
-        if is_open { Prospect::Open } else { Prospect::None }
+        // It may wait for one cluster after the other, and says in the end for which.
+        match (is_open, is_stale) {
+            (true, _) => Prospect::Open,
+            (false, true) => Prospect::Due,
+            (false, false) => Prospect::None,
+        }
     }
 
     /// Sees how a round has ended, before that of another cluster is waited for.
@@ -306,7 +345,9 @@ impl Turn {
             }
             _ => 0,
         };
-        let (target, told) = (self.target.clone(), report.waits_to_delete());
+        // What could not be noted waits for the next round, and not for news.
+        let told = report.waits_to_delete().filter(|_| !self.is_unnoted.load(Ordering::Relaxed));
+        let target = self.target.clone();
         let looked = Part::Looked { target, rolls, withheld, deletes, told, doing };
         if is_of_use {
             self.rollout.looked_at((&self.cluster, &self.target, 0));

@@ -33,6 +33,8 @@ pub(super) struct Wave {
     pub soak: Duration,
     /// A person agrees first.
     pub needs_approval: bool,
+    /// Nobody waits where nothing could be done on any of them.
+    pub skips_lost: bool,
 }
 
 /// The answer to the question whose turn it is.
@@ -92,10 +94,20 @@ pub(super) fn of(
     vec![Wave::canary(candidates), Wave::rest(names(&mut selected.keys().copied()))]
 }
 
-/// Returns the waves that were set in the order of a way back: nobody waits longer than until they are healthy.
-pub(super) fn back(settings: &RolloutSettings, selected: &BTreeMap<&str, &ClusterSettings>) -> Vec<Wave> {
-    let waves = settings.waves_of(selected).into_iter().map(Wave::set).rev();
-    waves.map(|wave| Wave { soak: Duration::ZERO, needs_approval: false, ..wave }).collect()
+/// Returns the waves that were set in the order of a way back, of these clusters: nobody waits longer than until they are
+/// healthy, nor for clusters that do not answer.
+pub(super) fn back(
+    settings: &RolloutSettings,
+    selected: &BTreeMap<&str, &ClusterSettings>,
+    rounds: &[String],
+) -> Vec<Wave> {
+    let mut waves: Vec<Wave> = settings.waves_of(selected).into_iter().map(Wave::set).rev().collect();
+    for wave in &mut waves {
+        (wave.soak, wave.needs_approval, wave.skips_lost) = (Duration::ZERO, false, true);
+        wave.clusters.retain(|name| rounds.contains(name));
+    }
+    waves.retain(|wave| !wave.clusters.is_empty());
+    waves
 }
 
 /// Returns when clusters will have been healthy for long enough.
@@ -134,7 +146,7 @@ impl Wave {
     /// All of these clusters at once.
     pub(super) fn of(clusters: Vec<String>) -> Self {
         let (at_once, soak) = (usize::MAX, Duration::ZERO);
-        Self { clusters, is_canary: false, at_once, tolerated: 0, soak, needs_approval: false }
+        Self { clusters, is_canary: false, at_once, tolerated: 0, soak, needs_approval: false, skips_lost: false }
     }
 
     fn has(&self, cluster: &str) -> bool {
@@ -214,8 +226,11 @@ impl Question<'_> {
         if let Some(open) = others.find(|name| self.outlook(wave, name) == Outlook::Open) {
             return Some(not_there_yet(open));
         }
+        // Those that the change does not concern have not tried it either.
         let is_lost = |name: &String| self.outlook(wave, name) == Outlook::Absent;
-        (!wave.clusters.is_empty() && wave.clusters.iter().all(is_lost)).then(|| {
+        let is_healthy = |(_, member): (&String, &Member)| member.stage == Stage::Healthy;
+        let is_tried = self.members(wave).any(is_healthy) || wave.skips_lost;
+        (!is_tried && wave.clusters.iter().any(is_lost)).then(|| {
             let message = format!("nothing could be done on the clusters of wave {}", index + 1);
             wait(None, message, "it follows once it is healthy on one of them; or approve it as it is")
         })

@@ -18,6 +18,7 @@ fn set(digest: &str, revision: &str, minute: i64, ill: &[&str]) -> Set {
         objects: 1,
         key: None,
         target: None,
+        is_broken: false,
         ill: ill.iter().map(|name| unit(name)).collect(),
     }
 }
@@ -27,7 +28,7 @@ fn healthy_of<'a>(sets: &'a [Set], attempt: &str, missing: &[(&str, &str)]) -> G
         let is_there = |name: &&str| !missing.contains(&(set.digest.as_str(), *name));
         Ok(["a", "b", "c"].iter().filter(|name| is_there(name)).map(|name| unit(name)).collect())
     };
-    healthy(sets, attempt, units).unwrap_or(Goal { from: None, to: None })
+    healthy(sets, (attempt, false), units).unwrap_or(Goal { from: None, to: None })
 }
 
 fn digest_of<'a>(sets: &'a [Set], attempt: &str, missing: &[(&str, &str)]) -> Option<&'a str> {
@@ -68,8 +69,12 @@ fn a_cluster_goes_back_to_the_last_set_that_was_healthy_there() {
 fn a_cluster_that_the_last_attempt_has_not_reached_stays_where_it_was_healthy() {
     let sets = [set("2", "good", 2, &[]), set("1", "old", 1, &[])];
     assert_eq!(digest_of(&sets, "bad", &[]), Some("2"));
+    // Also where something of what it has was never healthy, unless a rollout of that is halted there.
     let ill = [set("3", "half", 3, &["c"]), set("2", "good", 2, &[])];
-    assert_eq!(digest_of(&ill, "bad", &[]), Some("2"));
+    assert_eq!(digest_of(&ill, "bad", &[]), Some("3"));
+    let units = |_: &Set| -> Result<_, Infallible> { Ok([unit("c")].into()) };
+    let goal = healthy(&ill, ("bad", true), units).unwrap_or(Goal { from: None, to: None });
+    assert_eq!(goal.to.map(|set| set.digest.as_str()), Some("2"));
     let all = Sets::from([
         ("eu".to_owned(), vec![set("3", "bad", 3, &["a"]), set("2", "good", 2, &[])]),
         ("us".to_owned(), vec![set("2", "good", 2, &[])]),
@@ -85,6 +90,15 @@ fn a_unit_that_was_never_healthy_keeps_nobody_from_a_set() {
     assert_eq!(digest_of(&sets, "bad", &[("1", "c")]), Some("2"));
     // Where it was healthy once, the set in which it was not is passed over.
     assert_eq!(digest_of(&sets, "bad", &[]), Some("1"));
+}
+
+#[test]
+fn a_set_of_a_broken_source_is_no_place_to_go_back_to_unless_it_was_broken_before() {
+    let broken = |set: Set| Set { is_broken: true, ..set };
+    let mut sets = [set("3", "bad", 3, &["a"]), broken(set("2", "slip", 2, &[])), set("1", "old", 1, &[])];
+    assert_eq!(digest_of(&sets, "bad", &[]), Some("1"));
+    sets[0].is_broken = true;
+    assert_eq!(digest_of(&sets, "bad", &[]), Some("2"));
 }
 
 #[test]

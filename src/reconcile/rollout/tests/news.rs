@@ -42,6 +42,19 @@ fn what_is_held_for_the_reason_that_was_told_is_not_looked_at_again() {
     std::fs::write(&file, "{").expect("it can be written");
     assert!(!fleet.rolls("a", "v4", UnitState::Changed) && !fleet.rolls("b", "v4", UnitState::Changed));
     is_quiet("v4");
+    // Nobody can note what is deleted.
+    std::fs::remove_file(&file).expect("it is there");
+    let lock = fleet.folder.path().join("rollouts/gateways.lock");
+    std::fs::remove_file(&lock).expect("it is there");
+    std::fs::create_dir(&lock).expect("a folder can be made");
+    for name in ["a", "b"] {
+        let turn = fleet.turn(name, "v5");
+        let answer = asks(&turn, &Asked { deletes: 1, ..Asked::default() });
+        assert_eq!(answer.deletions.as_ref().map(|wait| wait.guard), Some(Guard::MaxDeleteFleet));
+        let holds = answer.deletions.map(|wait| hold(wait.guard, Vec::new())).into_iter().collect();
+        turn.end(&ClusterReport { holds, ..done(&edge(), UnitState::Current) });
+    }
+    is_quiet("v5");
 }
 
 #[test]
