@@ -61,7 +61,7 @@ fn fleet() -> Fleet {
 
 impl Fleet {
     fn kubeconfig(&self, server: usize) -> String {
-        format!("kubeconfig: {{path: {}, timeout: 5s}}", self.servers[server].kubeconfig("admin").display())
+        format!("kubeconfig: {{path: {}, timeout: 20s}}", self.servers[server].kubeconfig("admin").display())
     }
 
     /// Wants an image, and something else of the pods.
@@ -132,9 +132,9 @@ fn a_day_with_forty_clusters() {
 
     // A bad one: nobody else has it, and the report says which pod and why.
     fleet.wants("v3", "nodeSelector: {no: such-node}");
-    desk.replace("gatewright.yaml", "timeout: 90s", "timeout: 4s");
+    desk.replace("gatewright.yaml", "wait: {timeout: 90s", "wait: {timeout: 20s");
     let run = desk.run(&["sync"]).exits(1);
-    let run = run.says("Deployment infra/g01: after 4s: ").says("pod g01-").says("node(s) didn't match");
+    let run = run.says("Deployment infra/g01: after 20s: ").says("pod g01-").says("node(s) didn't match");
     run.says("on 39 of 40 clusters (all but eu-1)\n").says("are held by guard rollout-halted: ");
     let bad = fleet.with(":v3");
     assert_eq!((bad.0.into_iter().collect::<Vec<_>>(), bad.1), (vec!["eu-1".to_owned()], 480));
@@ -142,7 +142,7 @@ fn a_day_with_forty_clusters() {
     assert!(status.out.lines().count() <= SCREEN, "{}", status.out);
 
     // One command heals it.
-    desk.replace("gatewright.yaml", "timeout: 4s", "timeout: 90s");
+    desk.replace("gatewright.yaml", "wait: {timeout: 20s", "wait: {timeout: 90s");
     desk.run(&["rollback", "gateways"]).exits(0).says("12 objects updated").complains("on all 40 clusters: back to ");
     fleet.has_everywhere(":v2", 480);
 

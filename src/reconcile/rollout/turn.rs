@@ -234,7 +234,10 @@ impl Turn {
                 Prospect::None => return false,
                 // Many may wait for one place, and a round that does not get it is in vain.
                 Prospect::Come if self.rollout.alone(|| self.try_take()).unwrap_or(true) => return true,
-                Prospect::Come => continue,
+                Prospect::Come => {
+                    tokio::task::yield_now().await;
+                    continue;
+                }
                 Prospect::Open => {}
             }
             tokio::select! {
