@@ -43,7 +43,7 @@ pub struct Rollout {
     /// Rounds of this process wait for each other: there is no later one.
     is_waiting: bool,
     notes: Notes,
-    /// What the notes held when they were last read: everybody who waits reads them at every piece of news.
+    /// The notes as they were last read: everybody who waits reads them at every piece of news.
     last_read: Mutex<Option<(Vec<u8>, Ledger)>>,
     /// The parts of the clusters that this process looks after; `None`: there was no round yet.
     parts: Mutex<BTreeMap<String, Option<Part>>>,

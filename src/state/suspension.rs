@@ -59,7 +59,7 @@ pub struct Watch {
     state: State,
     sync: String,
     is_over: AtomicBool,
-    /// What was there before, whether it was over or not: whoever began all the same is not disturbed.
+    /// The suspension that was there before, whether it was over or not: whoever began all the same is not disturbed.
     before: Option<Suspension>,
 }
 

@@ -18,9 +18,9 @@ pub(super) type Sets = BTreeMap<String, Vec<Set>>;
 /// The sets that clusters have when a rollback begins, and those that they go back to.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Goal<'a> {
-    /// What was tried last, if that is taken back.
+    /// The set that was tried last, if that is taken back.
     pub from: Option<&'a Set>,
-    /// What it goes back to; `None`: there is nothing.
+    /// The set that it goes back to; `None`: there is none.
     pub to: Option<&'a Set>,
 }
 

@@ -37,7 +37,7 @@ pub struct Turn {
     /// The reasons for which units wait, as they were last told.
     told: Mutex<Answer>,
     has_ended: AtomicBool,
-    /// What it asked for could not be noted.
+    /// Whether noting what it asked for has failed.
     is_unnoted: AtomicBool,
 }
 

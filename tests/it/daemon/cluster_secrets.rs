@@ -73,7 +73,7 @@ fn clusters_come_and_go_with_their_secrets_under_a_running_daemon() {
     let starts = says(&daemon, "the configuration was read again");
     add(&fleet[0], "us", &kubeconfig(&fleet[2], "admin"));
     daemon.until("the Gateway is on the second", |_| ours(&fleet[2]).len() == 4);
-    assert_eq!(says(&daemon, "the configuration was read again"), starts, "nothing was started anew");
+    assert_eq!(says(&daemon, "the configuration was read again"), starts, "nothing was started again");
 
     // One that is damaged is the failure of its cluster, and changes no list.
     let whole = kubeconfig(&fleet[2], "admin");
