@@ -1,9 +1,8 @@
 //! `gatewright destroy`.
 
-use std::collections::BTreeMap;
-
 use gatewright_engine::plan::policies::MaxDelete;
 use gatewright_engine::text::count;
+use gatewright_engine::unit::Rendering;
 use serde_json::json;
 
 use super::elsewhere::Elsewhere;
@@ -50,8 +49,9 @@ pub(super) fn run(context: &Context, args: &Args) -> Result<u8, Failure> {
     check_gone(&session, args)?;
     let settings = settings(&session, args)?;
     let _lock = session.state.lock()?;
-    let nothing = ("nothing".to_owned(), BTreeMap::new());
-    let mut prepared = session.without_source((&args.sync, &settings), &args.cluster, nothing)?;
+    let nothing = session.config.clusters_of(&settings).into_keys().map(|name| (name.to_owned(), Rendering::default()));
+    let nothing = ("nothing".to_owned(), nothing.collect());
+    let mut prepared = session.without_source((&args.sync, &settings), nothing)?;
     let plan = session.round(&prepared, Mode::Plan);
     show(context, &plan, args.format, Extent::default());
     if session.is_stopped() {

@@ -16,7 +16,7 @@ use crate::basics::sanitize;
 use crate::history::archive::sets::{self, Set};
 use crate::history::archive::vault::{Vault, VaultError};
 use crate::reconcile::rollout::{Rollout, record};
-use crate::report::{ClusterReport, Mode, Report, UnitState};
+use crate::report::{ClusterReport, Mode, Report, UnitReport, UnitState};
 use crate::state::State;
 use goal::{Goal, Sets};
 
@@ -197,7 +197,12 @@ fn prepare(
     revisions.dedup();
     let settings = &session.config.settings.syncs[&args.sync];
     let clusters: Vec<String> = wanted.keys().cloned().collect();
-    let mut prepared = session.without_source((&args.sync, settings), &clusters, (revisions.join(", "), wanted))?;
+    if clusters.is_empty() {
+        let message = format!("none of the sets of sync {:?} can be read, and nothing was changed", args.sync);
+        let list = format!("--to names another one of `gatewright rollback {} --list`", args.sync);
+        return Err(Failure { code: EXIT_FAILED, message, hint: Some(list) });
+    }
+    let mut prepared = session.without_source((&args.sync, settings), (revisions.join(", "), wanted))?;
     prepared.order.cause = Some(format!("rollback to {digests}"));
     let selected = session.config.clusters_of(settings);
     let waits = !args.now && args.how.waits() && settings.wait.enabled;
@@ -208,15 +213,14 @@ fn prepare(
 /// Has the rollouts of what was taken back begin with the first cluster again, if it is wanted once more: these clusters
 /// are not ahead of the others any more.
 fn start_over(state: &State, report: &Report) -> Result<(), Failure> {
-    let of = |cluster: &'_ ClusterReport| -> BTreeSet<ObjectId> {
-        let is_whole = |unit: &&ObjectId| {
-            let is_bad = |state| matches!(state, UnitState::Held | UnitState::Failed);
-            !cluster.units.iter().any(|it| it.unit == **unit && is_bad(it.state))
-        };
-        cluster.changes_in(Mode::Apply).map(|step| &step.unit).filter(is_whole).cloned().collect()
-    };
-    let back: BTreeMap<&str, BTreeSet<ObjectId>> =
-        report.clusters.iter().map(|(name, cluster)| (name.as_str(), of(cluster))).collect();
-    let back = back.iter().map(|(name, units)| (*name, units.iter().collect())).collect();
+    let back = report.clusters.iter().map(|(name, cluster)| (name.as_str(), changed_whole(cluster))).collect();
     Ok(record::start_over(state, &report.sync, &back)?)
+}
+
+/// Returns the units that were changed, and of which nothing is left to do.
+fn changed_whole(cluster: &ClusterReport) -> BTreeSet<&ObjectId> {
+    let is_left = |unit: &UnitReport| matches!(unit.state, UnitState::Held | UnitState::Failed);
+    let left: BTreeSet<&ObjectId> = cluster.units.iter().filter(|unit| is_left(unit)).map(|unit| &unit.unit).collect();
+    let changed: BTreeSet<&ObjectId> = cluster.changes_in(Mode::Apply).map(|step| &step.unit).collect();
+    &changed - &left
 }

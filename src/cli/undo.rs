@@ -143,11 +143,10 @@ fn prepare(session: &Session<'_>, run: &str, mut clusters: Recorded, only: &[Str
         return Err(Failure::usage(format!("sync {:?} does not select cluster {lost:?} any more", about.sync))
             .hint("name others with --cluster, or take it back into the config file"));
     }
-    let names: Vec<String> = clusters.keys().cloned().collect();
     let changes: BTreeMap<String, Vec<Change>> =
         clusters.into_iter().map(|(name, (_, changes))| (name, changes)).collect();
     let wanted = changes.iter().map(|(name, changes)| (name.clone(), candidates(changes))).collect();
-    let mut prepared = session.without_source((&about.sync, settings), &names, (about.revision, wanted))?;
+    let mut prepared = session.without_source((&about.sync, settings), (about.revision, wanted))?;
     prepared.order.cause = Some(format!("undo of {run}"));
     prepared.order.undo = Some(changes);
     Ok(prepared)

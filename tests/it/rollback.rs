@@ -204,6 +204,9 @@ fn what_was_not_taken_back_goes_on_as_it_was() {
             fs::write(path, "damaged").expect("it can be written");
         }
     }
+    // Where none can be read nothing is wanted, which is not that everything is to go.
+    fleet.rollback(&["--cluster", "dr", "--now"]).exits(1).complains("is damaged").complains("nothing was changed");
+    assert_eq!(fleet.with("edition: third"), ["canary", "dr", "edge"]);
     fleet.rollback(&["--cluster", "lab,dr"]).exits(1).complains("cluster dr: ").complains("is damaged");
     assert_eq!(fleet.with("edition: third"), ALL);
     desk.run(&["resume", &fleet.sync]).exits(0);

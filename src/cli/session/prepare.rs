@@ -75,22 +75,26 @@ impl Session<'_> {
         Ok(ready)
     }
 
-    /// Prepares a round of one sync without its source: what is wanted is known already, by cluster, and elsewhere it is
-    /// nothing. The sources of the syncs beside it are read, so that nothing is deleted that has moved to one of them.
+    /// Prepares a round of one sync without its source, on the clusters of which is known what is wanted there, and on no
+    /// other: to want nothing is to delete everything. The sources of the syncs beside it are read, so that nothing is
+    /// deleted that has moved to one of them.
     pub(in crate::cli) fn without_source(
         &self,
         (name, sync): (&str, &SyncSettings),
-        clusters: &[String],
         (revision, mut wanted): (String, BTreeMap<String, Rendering>),
     ) -> Result<Prepared, Failure> {
         let installation = self.state.make_installation()?;
-        let selection = Selection::of(name, clusters);
+        let clusters: Vec<String> = wanted.keys().cloned().collect();
+        let selection = Selection::of(name, &clusters);
         let mut order = self.order(name, sync, &selection, &installation);
+        // No cluster in a selection means all of them.
+        order.clusters.retain(|cluster, _| wanted.contains_key(cluster));
         let siblings = self.sibling_syncs(&BTreeMap::from([(name, sync)]), &selection);
         let sources = self.read(siblings.values().map(|sync| sync.source.as_str()).collect())?;
         order.siblings = self.siblings(&order, &self.known(&siblings, &sources, (&selection, &installation)));
-        let mut want = |name: &String| Want::ready(wanted.remove(name).unwrap_or_default(), &order.marker());
-        let wanted = order.clusters.keys().map(|name| (name.clone(), want(name))).collect();
+        let marker = order.marker();
+        let of = |name: &String| Some((name.clone(), Want::ready(wanted.remove(name)?, &marker)));
+        let wanted = order.clusters.keys().filter_map(of).collect();
         let snapshot = Arc::new(Snapshot::new(revision, Tree::default()));
         Ok(Prepared { order, snapshot, source: None, wanted })
     }
