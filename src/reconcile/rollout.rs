@@ -104,6 +104,16 @@ enum Doing {
     Over,
 }
 
+impl Part {
+    /// Tells whether its round is over, and something of it waits.
+    fn has_been_told_to_wait(&self) -> bool {
+        match self {
+            Self::Looked { rolls, told, doing: Doing::Over, .. } => told.is_some() || !rolls.is_empty(),
+            _ => false,
+        }
+    }
+}
+
 /// The time that deletions wait for clusters of which nothing is known.
 const DELIBERATION: Duration = Duration::from_mins(2);
 
@@ -316,11 +326,11 @@ impl Rollout {
         }
         let known: BTreeMap<&String, Option<usize>> =
             self.all.iter().map(|name| (name, self.counted(ledger, name, target))).collect();
-        let deleting = known
-            .iter()
-            .filter_map(|(name, units)| if *name == cluster { Some(number.max(units.unwrap_or(0))) } else { *units });
-        let (all, clusters) =
-            deleting.filter(|units| *units > 0).fold((0, 0), |(all, clusters), it| (all + it, clusters + 1));
+        let units = |(name, units): (&&String, &Option<usize>)| {
+            let units = units.unwrap_or_default();
+            if *name == cluster { number.max(units) } else { units }
+        };
+        let deleting: Vec<usize> = known.iter().map(units).filter(|units| *units > 0).collect();
         let parts = self.parts();
         let is_open = |name: &str| parts.get(name).is_some_and(|part| !matches!(part, Some(Part::Absent)));
         let unknown = known.iter().find(|(name, units)| **name != cluster && units.is_none() && is_open(name));
@@ -331,7 +341,7 @@ impl Rollout {
             let hint = "it is deleted by itself once that is known, unless it is too much".to_owned();
             return Some(Wait { guard: Guard::RolloutDeletion, message, hint, why: None });
         }
-        self.too_much(all, clusters)
+        self.too_much(deleting.iter().sum(), deleting.len())
     }
 
     fn too_much(&self, all: usize, clusters: usize) -> Option<Wait> {
@@ -367,16 +377,17 @@ impl Rollout {
             return;
         }
         let parts = self.parts().clone();
-        let waits = |part: &Option<Part>| matches!(part, Some(Part::Looked { rolls, told, doing: Doing::Over, .. }) if told.is_some() || !rolls.is_empty());
-        if !parts.values().any(waits) {
+        let waiting = || {
+            let parts = parts.iter().filter_map(|(cluster, part)| Some((cluster, part.as_ref()?)));
+            parts.filter(|(_, part)| part.has_been_told_to_wait())
+        };
+        if waiting().next().is_none() {
             return;
         }
         // What cannot be read was told, and the next round looks again.
         let Ok(ledger) = self.ledger("") else { return };
-        for (cluster, part) in parts.iter().filter(|(_, part)| waits(part)) {
-            if let (Some(nudge), Some(part)) = (nudges.get(cluster), part)
-                && self.is_due(&ledger, &parts, (cluster, part), now)
-            {
+        for (cluster, part) in waiting() {
+            if let Some(nudge) = nudges.get(cluster).filter(|_| self.is_due(&ledger, &parts, (cluster, part), now)) {
                 nudge.notify_one();
             }
         }
@@ -429,12 +440,14 @@ impl Rollout {
 
     /// Makes sure that nobody else notes something at the same time, in this process or another.
     fn alone<T>(&self, act: impl FnOnce() -> Result<T, StateError>) -> Result<T, StateError> {
-        let _turn = lock(&self.noting);
-        let _lock = match &self.notes {
-            Notes::Kept(state) => Some(blocking(|| state.lock_rollouts(&self.sync))?),
-            Notes::Own(_) => None,
-        };
-        act()
+        blocking(|| {
+            let _turn = lock(&self.noting);
+            let _lock = match &self.notes {
+                Notes::Kept(state) => Some(state.lock_rollouts(&self.sync)?),
+                Notes::Own(_) => None,
+            };
+            act()
+        })
     }
 }
 

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use crate::cluster::ApiServer;
 use crate::cluster::audit::Audited;
-use crate::commands::obeys;
+use crate::clusters::clusters;
 use crate::errors::gateway;
 use crate::program::{Desk, Run};
 
@@ -76,14 +76,6 @@ fn desk(management: &ApiServer, more: &str) -> Desk {
     );
     desk.write("specs/a.yaml", &gateway("infra", "a", 8080));
     desk
-}
-
-fn clusters(desk: &Desk, code: i32, arguments: &[&str]) -> Value {
-    let run = desk.run(&[&["clusters", "--format", "json"], arguments].concat()).exits(code);
-    let printed: Value = serde_json::from_str(&run.out).expect("the program prints JSON");
-    obeys("clusters-v1alpha1", &printed);
-    let lines = printed["clusters"].as_array().expect("they are a list");
-    lines.iter().map(|line| (line["name"].as_str().unwrap_or_default().to_owned(), line.clone())).collect()
 }
 
 /// Runs a command, and asserts that nothing of a token is told.

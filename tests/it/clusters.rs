@@ -12,7 +12,7 @@ use crate::errors::{desk, folder, gateway, kubeconfig};
 use crate::program::Desk;
 
 /// The clusters as JSON, by name.
-fn clusters(desk: &Desk, code: i32, arguments: &[&str]) -> Value {
+pub(crate) fn clusters(desk: &Desk, code: i32, arguments: &[&str]) -> Value {
     let run = desk.run(&[&["clusters", "--format", "json"], arguments].concat()).exits(code);
     let printed: Value = serde_json::from_str(&run.out).expect("the program prints JSON");
     obeys("clusters-v1alpha1", &printed);

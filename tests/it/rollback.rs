@@ -1,7 +1,7 @@
 //! A rollback of a fleet in an incident: every cluster goes back to what was healthy on it.
 
 use std::fs;
-use std::process::Stdio;
+use std::process::{Child, Stdio};
 
 use crate::program::Run;
 use crate::rollout::{BAD, Fleet, fleet};
@@ -18,6 +18,14 @@ impl Fleet {
         self.wants(&edition(name));
         self.desk.run(&["sync"]).exits(0);
         assert_eq!(self.with(&format!("edition: {name}")), ALL);
+    }
+
+    /// Begins a round of what never becomes healthy, and returns once it waits for that.
+    fn begins(&self) -> Child {
+        let mut sync = self.desk.command(&["sync"]);
+        let mut round = sync.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("it starts");
+        while self.with("such-node").is_empty() && round.try_wait().is_ok_and(|ended| ended.is_none()) {}
+        round
     }
 
     /// Has time for nothing to become healthy.
@@ -77,8 +85,7 @@ fn a_round_that_was_killed_has_tried_what_it_has_not_seen_healthy() {
     fleet.desk.run(&["sync"]).exits(0);
     fleet.has("second");
     fleet.wants(BAD);
-    let mut round = fleet.desk.command(&["sync"]).spawn().expect("it starts");
-    while fleet.with("such-node").is_empty() && round.try_wait().is_ok_and(|ended| ended.is_none()) {}
+    let mut round = fleet.begins();
     round.kill().expect("it is running");
     round.wait().expect("it is killed");
     fleet.rollback(&[]).exits(0);
@@ -92,9 +99,7 @@ fn a_round_that_waits_for_something_to_become_healthy_gives_way() {
     fleet.has("second");
     fleet.wants(BAD);
     fleet.desk.replace("gatewright.yaml", "timeout: 90s", "timeout: 10h");
-    let mut round =
-        fleet.desk.command(&["sync"]).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("it starts");
-    while fleet.with("such-node").is_empty() && round.try_wait().is_ok_and(|ended| ended.is_none()) {}
+    let round = fleet.begins();
     fleet.rollback(&[]).exits(0).complains("waits for the round");
     let round = Run::of(round.wait_with_output().expect("it ends"));
     round.says("1 object updated").says("goes to cluster canary first");

@@ -146,6 +146,16 @@ impl Fleet {
         wait.is_none()
     }
 
+    /// Runs a round on the first cluster that changes two units, of which one ends so and the other one is well; returns
+    /// what waits on the next one.
+    fn rolls_both(&self, other: &ObjectId, mut end: ClusterReport) -> BTreeMap<ObjectId, Wait> {
+        let (turn, both) = (self.turn("a", "v2"), of(&[(&edge(), "e"), (other, "o")]));
+        assert!(asks(&turn, &both).waits.is_empty());
+        end.units.push(UnitReport::new(other.clone(), UnitState::Changed));
+        turn.end(&end);
+        asks(&self.turn("b", "v2"), &both).waits
+    }
+
     /// Runs a round that replaces nothing.
     fn passes(&self, cluster: &str, target: &str, state: UnitState) {
         let turn = self.turn(cluster, target);
@@ -206,13 +216,7 @@ fn what_is_not_healthy_goes_nowhere_else_and_its_correction_goes_there_first() {
 #[test]
 fn a_unit_that_is_not_healthy_holds_back_no_other() {
     let (fleet, other) = (fleet(3, false), gateway("other"));
-    let turn = fleet.turn("a", "v2");
-    let both = of(&[(&edge(), "e"), (&other, "o")]);
-    assert!(asks(&turn, &both).waits.is_empty());
-    let mut end = done(&other, UnitState::Changed);
-    end.units.push(UnitReport::new(edge(), UnitState::Unhealthy));
-    turn.end(&end);
-    let waits = asks(&fleet.turn("b", "v2"), &both).waits;
+    let waits = fleet.rolls_both(&other, report(ClusterState::Done, UnitState::Unhealthy));
     assert!(waits[&edge()].guard == Guard::RolloutHalted && waits.len() == 1, "{waits:?}");
     assert!(fleet.rolls_unit("a", ("v3", &other, "o3"), UnitState::Changed));
     assert!(fleet.rolls_unit("b", ("v3", &other, "o3"), UnitState::Changed));

@@ -90,12 +90,6 @@ fn a_round_that_is_stopped_says_nothing_of_health() {
 #[test]
 fn a_unit_that_is_well_is_healthy_also_where_another_one_failed() {
     let (fleet, other) = (fleet(2, false), gateway("other"));
-    let turn = fleet.turn("a", "v2");
-    let both = of(&[(&edge(), "e"), (&other, "o")]);
-    assert!(asks(&turn, &both).waits.is_empty());
-    let mut end = report(ClusterState::Failed, UnitState::Failed);
-    end.units.push(UnitReport::new(other.clone(), UnitState::Changed));
-    turn.end(&end);
-    let waits = asks(&fleet.turn("b", "v2"), &both).waits;
+    let waits = fleet.rolls_both(&other, report(ClusterState::Failed, UnitState::Failed));
     assert!(waits[&edge()].guard == Guard::RolloutHalted && waits.len() == 1, "{waits:?}");
 }
