@@ -11,6 +11,7 @@ pub(crate) mod conflicts;
 pub mod environment;
 pub(crate) mod examine;
 pub mod folders;
+pub mod gates;
 mod pack_overrides;
 pub mod packs;
 pub mod rollout;

@@ -4,7 +4,7 @@
 //! could not be delivered waits there for the next try, also by another process. Deciding what is news is the journal's
 //! business.
 
-mod connect;
+pub(crate) mod connect;
 pub(crate) mod delivery;
 pub(crate) mod notification;
 mod queue;

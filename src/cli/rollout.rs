@@ -142,8 +142,12 @@ fn lines(sync: &str, ledger: &Ledger) -> Vec<String> {
             );
         }
         for (name, stage) in &members {
-            if let Stage::Halted(why) = stage {
-                lines.push(format!("    not healthy on cluster {name}: {why}"));
+            match stage {
+                Stage::Halted(why) => lines.push(format!("    not healthy on cluster {name}: {why}")),
+                Stage::Returned(failure) => {
+                    lines.push(format!("    taken back on cluster {name}: {}", failure.words(name)));
+                }
+                Stage::Going | Stage::Healthy => {}
             }
         }
         if !waiting.is_empty() {

@@ -7,6 +7,7 @@ use gatewright_engine::selector::ClusterSelector;
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Serialize};
 
+use super::gates::GateSettings;
 use super::settings::ClusterSettings;
 use crate::basics::duration::Period;
 
@@ -20,6 +21,10 @@ pub struct RolloutSettings {
     pub first: Option<ClusterSelector>,
     /// The order in which all clusters get it, in place of one before the others; those that no wave selects come last.
     pub waves: Vec<WaveSettings>,
+    /// Questions to others: a change is healthy on a cluster once its objects are and all of these agree.
+    pub gates: Vec<GateSettings>,
+    /// Whether a wave on which a change is not healthy goes back to what was healthy there.
+    pub rollback_on_failure: bool,
 }
 
 /// Whether one cluster gets what replaces pods before the others do.

@@ -51,6 +51,12 @@ pub(super) fn validate(
         checks.cluster(name, cluster, paths);
     }
     checks.directories(&settings.clusters);
+    for (name, sync) in &mut settings.syncs {
+        for (index, gate) in sync.rollout.gates.iter_mut().enumerate() {
+            let index = index.to_string();
+            checks.credentials(&["syncs", name, "rollout", "gates", &index], gate.resolve(paths));
+        }
+    }
     for (name, sync) in &settings.syncs {
         checks.sync(name, sync, settings);
     }
@@ -257,6 +263,7 @@ impl Checks<'_> {
             self.problem(&["syncs", name, "clusters"], format!("sync {name:?} selects no cluster"), Some(hint));
         }
         self.rollout(name, sync, settings);
+        self.gates(name, sync, settings);
         self.field_paths(name, sync);
         self.allow(name, sync);
         self.moved(name, sync, settings);
@@ -292,6 +299,29 @@ impl Checks<'_> {
                 let index = index.to_string();
                 let place = [&place[..], &["waves", &index]].concat();
                 self.problem(&place, message, Some("select some of them, or take it out"));
+            }
+        }
+    }
+
+    fn gates(&mut self, name: &str, sync: &SyncSettings, settings: &Settings) {
+        let (rollout, selected) = (&sync.rollout, settings.clusters_of(sync));
+        let place = ["syncs", name, "rollout"];
+        let asks = !rollout.gates.is_empty() || rollout.rollback_on_failure;
+        if asks && (rollout.strategy == Strategy::All || !sync.wait.enabled) {
+            let message = "gates and rollbackOnFailure look at clusters that got a change, and nobody waits for that";
+            self.problem(&place, message.to_owned(), Some("take out strategy: all, and leave wait enabled"));
+        }
+        for (index, gate) in rollout.gates.iter().enumerate() {
+            let facts = selected.iter().map(|(name, cluster)| cluster.facts(name)).filter(|facts| gate.is_about(facts));
+            let on_clusters = facts.map(|facts| gate.on(&facts).map(drop).map_err(|why| (facts.name, why)));
+            let lacking = { on_clusters }.find_map(Result::err);
+            let wrong = gate.check().err().map(str::to_owned);
+            let wrong = wrong.or_else(|| lacking.map(|(cluster, why)| format!("on cluster {cluster:?} {why}")));
+            let is_twice = rollout.gates[..index].iter().any(|other| other.name == gate.name);
+            if let Some(wrong) = wrong.or_else(|| is_twice.then(|| "another gate has this name".to_owned())) {
+                let index = index.to_string();
+                let message = format!("gate {:?} of sync {name:?}: {wrong}", gate.name);
+                self.problem(&[&place[..], &["gates", &index]].concat(), message, None);
             }
         }
     }

@@ -3,6 +3,7 @@
 //! A cluster that is down, slow or wrong delays and changes no other: each has a task of its own, and a bug in one
 //! (a panic) is that cluster's failure.
 
+mod back;
 mod fights;
 mod known;
 mod origins;
@@ -26,7 +27,7 @@ use crate::history::approvals;
 use crate::history::archive::{About, runs};
 use crate::inventory::audit;
 use crate::reconcile::model::{Conclusion, Order, RoundSettings, Target};
-use crate::reconcile::{drift, round};
+use crate::reconcile::{drift, gates, round};
 use crate::report::{ClusterReport, ClusterState, Mode, ProblemReport, Report, Saved, StepReport, Unclaimed};
 use crate::source::Snapshot;
 use crate::state::{State, StateError};
@@ -132,7 +133,7 @@ type Ended = (String, Want, Conclusion);
 
 /// Runs the round on a cluster, once it is known what that can do.
 async fn on_cluster((name, cluster, breaker): Target, mut settings: RoundSettings) -> Ended {
-    let conclusion = if let Some(report) = breaker.as_ref().and_then(|breaker| breaker.refuses()) {
+    let mut conclusion = if let Some(report) = breaker.as_ref().and_then(|breaker| breaker.refuses()) {
         Conclusion::of(report)
     } else {
         let mut conclusion = let_through(cluster.as_ref(), &mut settings).await;
@@ -143,6 +144,9 @@ async fn on_cluster((name, cluster, breaker): Target, mut settings: RoundSetting
     };
     if let Some(turn) = &settings.turn {
         turn.end(&conclusion.report);
+    }
+    if settings.may_go_back() {
+        back::take_back(cluster.as_ref(), &mut settings, &mut conclusion).await;
     }
     (name, settings.want, conclusion)
 }
@@ -190,7 +194,8 @@ async fn conclude(cluster: &dyn Cluster, settings: &RoundSettings) -> Conclusion
     if settings.mode == Mode::Report {
         return drift::run(cluster, settings).await;
     }
-    let conclusion = round::run(cluster, settings).await;
+    let mut conclusion = round::run(cluster, settings).await;
+    gates::judge(settings, &mut conclusion.report).await;
     if let Some(history) = &settings.history {
         history.end(&settings.want, &conclusion).await;
     }

@@ -1,9 +1,12 @@
 //! The history of what rounds have rendered and applied, kept for a rollback.
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use gatewright_engine::error::Chain;
+use gatewright_engine::object::ObjectId;
+use gatewright_engine::unit::Unit;
 use gatewright_engine::unit::marked::Marked;
 use tokio::task::spawn_blocking;
 use tracing::warn;
@@ -67,6 +70,15 @@ impl RenderHistory {
         let (archive, about, report) = (Arc::clone(&self.archive), self.about.clone(), conclusion.report.clone());
         let see = move || see(&archive, &about, &report);
         spawn_blocking(see).await.unwrap_or(Ok(()))
+    }
+
+    /// Finds for each of some units what it was when it was last healthy here, with the revision of that.
+    pub(super) async fn healthy(
+        &self,
+        units: BTreeSet<ObjectId>,
+    ) -> Result<BTreeMap<ObjectId, (Unit, String)>, VaultError> {
+        let (archive, about) = (Arc::clone(&self.archive), self.about.clone());
+        spawn_blocking(move || sets::healthy(&archive, &about, &units)).await.unwrap_or_else(|_| Ok(BTreeMap::new()))
     }
 
     async fn keep(&self, want: &Want, rendering: &Arc<Marked>) -> Result<(), VaultError> {

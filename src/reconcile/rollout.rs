@@ -5,6 +5,7 @@
 //! pods asks which units may. How far each rollout is lies in the state folder ([`record`]), so that the next process goes
 //! on with it; what rounds are doing is known to this process alone.
 
+mod back;
 pub mod record;
 #[cfg(test)]
 mod tests;
@@ -25,7 +26,8 @@ use tokio::runtime::{Handle, RuntimeFlavor};
 use tokio::sync::Notify;
 
 use crate::basics::lock::lock;
-use crate::config::rollout::Strategy;
+use crate::config::gates::{GateSettings, OnCluster};
+use crate::config::rollout::{RolloutSettings, Strategy};
 use crate::config::settings::{self, ClusterSettings, SyncSettings};
 use crate::reconcile::model::Clusters;
 use crate::state::{State, StateError};
@@ -42,6 +44,10 @@ pub struct Rollout {
     waves: Vec<Wave>,
     /// Rounds of this process wait for each other: there is no later one.
     is_waiting: bool,
+    /// A wave on which a change has failed goes back.
+    goes_back: bool,
+    /// The gates of each cluster; one that cannot be asked there says why.
+    gates: BTreeMap<String, Vec<OnCluster>>,
     notes: Notes,
     /// The notes as they were last read: everybody who waits reads them at every piece of news.
     last_read: Mutex<Option<(Vec<u8>, Ledger)>>,
@@ -135,13 +141,16 @@ impl Rollout {
             Strategy::Canary => waves::of(&sync.rollout, selected, has_health),
             Strategy::All => Vec::new(),
         };
+        let asks = !sync.rollout.gates.is_empty() || sync.rollout.rollback_on_failure;
+        if selected.len() < 2 && !asks {
+            return None;
+        }
         let max_deleted = sync.prune.max_delete.fleet;
-        Self::new(
-            (name, Notes::Kept(state.clone()), max_deleted),
-            selected.keys().map(|name| (*name).to_owned()),
-            (waves, rounds.keys()),
-            is_waiting,
-        )
+        let all = selected.keys().map(|name| (*name).to_owned());
+        let notes = (name, Notes::Kept(state.clone()), max_deleted);
+        let rollout = Self::new(notes, all, (waves, rounds.keys()), is_waiting);
+        let (gates, goes_back) = (gates(&sync.rollout, selected), sync.rollout.rollback_on_failure);
+        Some(Arc::new(Self { goes_back, gates, ..rollout }))
     }
 
     fn new<'a>(
@@ -149,17 +158,16 @@ impl Rollout {
         all: impl Iterator<Item = String>,
         (waves, rounds): (Vec<Wave>, impl Iterator<Item = &'a String>),
         is_waiting: bool,
-    ) -> Option<Arc<Self>> {
+    ) -> Self {
         let all: BTreeSet<String> = all.collect();
-        if all.len() < 2 {
-            return None;
-        }
         let parts = rounds.map(|name| (name.clone(), None)).collect();
-        Some(Arc::new(Self {
+        Self {
             sync: sync.to_owned(),
             all,
             waves,
             is_waiting,
+            goes_back: false,
+            gates: BTreeMap::new(),
             notes,
             last_read: Mutex::default(),
             parts: Mutex::new(parts),
@@ -170,7 +178,7 @@ impl Rollout {
             alarms: Mutex::default(),
             noting: Mutex::default(),
             nudges: Mutex::default(),
-        }))
+        }
     }
 
     /// Prepares the way back: a rollback goes through waves that were set in reverse, and remembers nothing of it. Without
@@ -184,7 +192,8 @@ impl Rollout {
         let is_set = waits && sync.rollout.strategy == Strategy::Canary && !sync.rollout.waves.is_empty();
         let waves = if is_set { waves::back(&sync.rollout, selected, rounds) } else { Vec::new() };
         let notes = (name, Notes::Own(Mutex::default()), sync.prune.max_delete.fleet);
-        Self::new(notes, rounds.iter().cloned(), (waves, rounds.iter()), true)
+        let back = || Arc::new(Self::new(notes, rounds.iter().cloned(), (waves, rounds.iter()), true));
+        (rounds.len() > 1).then(back)
     }
 
     /// Returns the same for somebody who does not keep to waves. Deletions on all clusters are counted all the same.
@@ -194,9 +203,8 @@ impl Rollout {
             Notes::Own(_) => Notes::Own(Mutex::default()),
         };
         let (all, rounds) = (self.all.iter().cloned(), self.parts().keys().cloned().collect::<Vec<_>>());
-        let rollout =
-            Self::new((&self.sync, notes, self.max_deleted), all, (Vec::new(), rounds.iter()), self.is_waiting);
-        rollout.expect("there are several clusters")
+        let nobody = (Vec::new(), rounds.iter());
+        Arc::new(Self::new((&self.sync, notes, self.max_deleted), all, nobody, self.is_waiting))
     }
 
     /// Has the rounds of a cluster begun again when its turn comes.
@@ -449,6 +457,17 @@ impl Rollout {
             act()
         })
     }
+}
+
+/// Returns the gates of each cluster.
+fn gates(settings: &RolloutSettings, selected: &BTreeMap<&str, &ClusterSettings>) -> BTreeMap<String, Vec<OnCluster>> {
+    let of = |(name, cluster): (&&str, &&ClusterSettings)| {
+        let facts = cluster.facts(name);
+        let about = settings.gates.iter().filter(|gate| gate.is_about(&facts));
+        let on = |gate: &GateSettings| gate.on(&facts).map_err(|why| format!("gate {}: {why}", gate.name));
+        ((*name).to_owned(), about.map(on).collect())
+    };
+    selected.iter().map(of).collect()
 }
 
 /// Does what may take a second, without keeping others from their work.

@@ -1,15 +1,17 @@
-//! One try to deliver a notification: the connection, the request, and what the answer means.
+//! One try to deliver a notification, or to ask a gate of a rollout: the connection, the request, and what the answer means.
 //!
 //! Neither the address nor an answer is repeated in a message: the one may be a secret, the other may quote it.
 
+use std::error::Error;
 use std::sync::Arc;
 use std::time::Duration;
 
-use axum::body::Bytes;
+use axum::body::{Bytes, HttpBody};
 use gatewright_engine::error::Chain;
 use http::header::{AUTHORIZATION, CONTENT_TYPE, RETRY_AFTER, USER_AGENT};
-use http::{HeaderMap, HeaderValue, Request, StatusCode};
-use http_body_util::Full;
+use http::request::Builder;
+use http::{HeaderMap, HeaderValue, Request, Response, StatusCode, Uri};
+use http_body_util::{BodyExt as _, Full, Limited};
 use hyper_rustls::{ConfigBuilderExt as _, HttpsConnector, HttpsConnectorBuilder};
 use hyper_util::client::legacy::Client;
 use hyper_util::client::legacy::connect::HttpConnector;
@@ -23,12 +25,16 @@ use secrecy::ExposeSecret as _;
 use tokio::task::spawn_blocking;
 use tokio::time::timeout;
 
+use crate::basics::duration::Period;
 use crate::basics::pem::certificates;
 use crate::basics::redact::excerpt;
 use crate::config::webhooks::WebhookSettings;
 
 /// The header that every try of one notification carries, so that a receiver can tell that it has it already.
 const KEY: &str = "idempotency-key";
+
+/// The longest answer that is read, in bytes.
+const MOST_BYTES: usize = 1 << 20;
 
 /// The reason why a try came to nothing.
 #[derive(Debug)]
@@ -51,27 +57,55 @@ impl Failure {
 pub(super) async fn post(settings: &WebhookSettings, id: &str, body: &[u8], now: Timestamp) -> Result<(), Failure> {
     let limit = settings.timeout.0;
     let (settings, id, body) = (settings.clone(), id.to_owned(), Bytes::copy_from_slice(body));
+    let request =
+        move |address| (Request::post(address).header(CONTENT_TYPE, "application/json").header(KEY, id), body);
     let answered = timeout(limit, async {
-        let prepared = spawn_blocking(move || prepare(&settings, &id, body)).await;
-        let (connector, request) = prepared.map_err(|error| Failure::passing(error.to_string()))??;
-        let client: Client<_, Full<Bytes>> = Client::builder(TokioExecutor::new()).build(connector);
-        client.request(request).await.map_err(|error| Failure::passing(excerpt(&Chain(&error).to_string())))
+        let prepared = spawn_blocking(move || prepare(&settings, request)).await;
+        request_once(prepared.map_err(|error| Failure::passing(error.to_string()))??).await
     });
     let late = |_| Failure::passing(format!("no answer within {limit:?}"));
     let answer = answered.await.map_err(late)??;
     judge(answer.status(), answer.headers(), now)
 }
 
+/// Asks a question once: the address itself, or a form that is sent there. Returns the code of the answer and its content.
+pub(crate) async fn ask(settings: &WebhookSettings, form: Option<String>) -> Result<(StatusCode, Bytes), String> {
+    let limit = settings.timeout.0;
+    let settings = settings.clone();
+    let request = move |address| match form {
+        None => (Request::get(address), Bytes::new()),
+        Some(form) => {
+            let form = Bytes::from(form);
+            (Request::post(address).header(CONTENT_TYPE, "application/x-www-form-urlencoded"), form)
+        }
+    };
+    let answered = timeout(limit, async {
+        let prepared = spawn_blocking(move || prepare(&settings, request)).await;
+        let answer = request_once(prepared.map_err(|error| Failure::passing(error.to_string()))??).await?;
+        let status = answer.status();
+        let content = Limited::new(answer.into_body(), MOST_BYTES).collect().await;
+        let content = content.map_err(|_| Failure::passing("its answer broke off, or is too long"))?;
+        Ok::<_, Failure>((status, content.to_bytes()))
+    });
+    let late = |_| Failure::passing(format!("no answer within {}", Period(limit)));
+    answered.await.map_err(late).flatten().map_err(|failure| failure.what)
+}
+
+async fn request_once(
+    (connector, request): Prepared,
+) -> Result<Response<impl HttpBody<Data = Bytes, Error: Error + Send + Sync + 'static>>, Failure> {
+    let client: Client<_, Full<Bytes>> = Client::builder(TokioExecutor::new()).build(connector);
+    client.request(request).await.map_err(|error| Failure::passing(excerpt(&Chain(&error).to_string())))
+}
+
 type Prepared = (HttpsConnector<HttpConnector>, Request<Full<Bytes>>);
 
 /// Reads the files, some of which are on disks that are slow.
-fn prepare(settings: &WebhookSettings, id: &str, body: Bytes) -> Result<Prepared, Failure> {
+fn prepare(settings: &WebhookSettings, request: impl FnOnce(Uri) -> (Builder, Bytes)) -> Result<Prepared, Failure> {
     let unreadable = |error| Failure::passing(Chain(&error).to_string());
     let (address, token) = (settings.address().map_err(unreadable)?, settings.token().map_err(unreadable)?);
-    let mut request = Request::post(address)
-        .header(CONTENT_TYPE, "application/json")
-        .header(USER_AGENT, concat!("gatewright/", env!("CARGO_PKG_VERSION")))
-        .header(KEY, id);
+    let (request, body) = request(address);
+    let mut request = request.header(USER_AGENT, concat!("gatewright/", env!("CARGO_PKG_VERSION")));
     if let Some(token) = token {
         let value = HeaderValue::from_str(&format!("Bearer {}", token.expose_secret()));
         let mut value = value.map_err(|_| Failure::passing("the token cannot be sent: it is no plain text"))?;

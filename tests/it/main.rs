@@ -34,6 +34,7 @@ mod errors;
 mod explain;
 mod faults;
 mod fleet;
+mod gates;
 mod generate;
 mod golden;
 mod guards;

@@ -98,6 +98,38 @@ fn what_is_not_healthy_on_the_first_cluster_reaches_no_other() {
 }
 
 #[test]
+fn what_is_not_healthy_goes_back_where_that_is_set() {
+    let fleet = fleet("\n    rollout: {rollbackOnFailure: true}");
+    let (desk, namespace) = (&fleet.desk, &fleet.namespace);
+    desk.run(&["sync"]).exits(0);
+    fleet.wants(BAD);
+    desk.replace("gatewright.yaml", "timeout: 90s", "timeout: 3s");
+    let run =
+        desk.run(&["sync"]).exits(1).says("; taken back to ").says(&format!("Deployment {namespace}/a: after 3s: "));
+    assert_eq!(
+        (fleet.with("such-node"), fleet.with("edition: first")),
+        (vec![], vec!["canary", "dr", "edge", "lab"]),
+        "{}",
+        run.out
+    );
+
+    let held = "went to cluster canary, was not healthy there, and was taken back: ";
+    desk.run(&["plan"]).exits(3).says(held).says("on all 4 clusters");
+    desk.write("specs/b.yaml", &gateway(namespace, "b", 8081));
+    desk.run(&["sync"]).exits(3).says(held);
+    desk.run(&["sync", "--full"]).exits(3).says(held);
+    assert_eq!(fleet.with("such-node"), [""; 0]);
+    desk.run(&["rollout", "status"]).exits(0).says("    taken back on cluster canary: ");
+    // Nothing of it is left that an incident would have to take back.
+    desk.run(&["rollback", &fleet.sync, "--dry-run"]).exits(0);
+
+    desk.replace("gatewright.yaml", "timeout: 3s", "timeout: 90s");
+    fleet.wants("podTemplate: {extraAnnotations: {edition: second}}");
+    desk.run(&["sync"]).exits(0);
+    assert_eq!(fleet.with("edition: second"), ["canary", "dr", "edge", "lab"]);
+}
+
+#[test]
 fn all_clusters_get_it_at_once_where_that_is_asked_for() {
     let fleet = fleet("\n    rollout: {strategy: all}");
     fleet.desk.run(&["sync"]).exits(0);

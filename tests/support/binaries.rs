@@ -1,4 +1,4 @@
-//! The paths of the real programs that the tests run: the test cluster's, Envoy, axe-core, and Kubernetes' way to merge
+//! The paths of the real programs that the tests run: the test cluster's, Envoy, Prometheus, axe-core, and Kubernetes' way to merge
 //! patches.
 
 use std::collections::BTreeMap;
@@ -46,6 +46,14 @@ impl Binaries {
 pub(crate) fn envoy() -> &'static Path {
     static FOUND: OnceLock<PathBuf> = OnceLock::new();
     FOUND.get_or_init(|| PathBuf::from(output_of("tests/cluster/envoy", &[]).trim_end()))
+}
+
+/// Returns the path of a real Prometheus, which is fetched the first time.
+///
+/// Panics if it cannot be fetched, for the same reason as [`Binaries::locate`].
+pub(crate) fn prometheus() -> &'static Path {
+    static FOUND: OnceLock<PathBuf> = OnceLock::new();
+    FOUND.get_or_init(|| PathBuf::from(output_of("tests/cluster/prometheus", &[]).trim_end()))
 }
 
 /// Returns the path of axe-core, a script that looks for barriers in web pages, which is fetched the first time.

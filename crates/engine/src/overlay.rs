@@ -35,6 +35,7 @@ use crate::selector::{Capabilities, ClusterFacts, ClusterSelector, labels_match}
 use crate::spec::overlay::{GROUP, GatewayName, KIND, OverlaySpec, SpecName, Target};
 use crate::spec::{Document, GATEWAY_API, Specs};
 use crate::yaml::{Content, Field, Node};
+pub use expression::fill;
 use filled::{Filled, Hole, Unfilled};
 use table::Table;
 

@@ -3,12 +3,12 @@
 //! A set is on the disk before anything of it is applied, with all its units noted as not healthy; a unit leaves that note
 //! for good once a round has seen it healthy with this set. So a round that was cut off counts as no success.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use gatewright_engine::object::ObjectId;
 use gatewright_engine::problem::Scope;
 use gatewright_engine::text::digest;
-use gatewright_engine::unit::Rendering;
+use gatewright_engine::unit::{Rendering, Unit};
 use jiff::Timestamp;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -96,6 +96,33 @@ pub fn load(vault: &Vault, sync: &str, cluster: &str, set: &Set) -> Result<Rende
     let path = path(sync, cluster, &set.digest);
     let missing = || StateError::Read(vault.state.path(&path), std::io::ErrorKind::NotFound.into());
     Ok(vault.read(&path)?.ok_or_else(missing)?)
+}
+
+/// Finds for each of some units what it was when it was last healthy, other than it is in the set that was kept last, with
+/// the revision of that.
+pub fn healthy(
+    archive: &Archive,
+    about: &About,
+    units: &BTreeSet<ObjectId>,
+) -> Result<BTreeMap<ObjectId, (Unit, String)>, VaultError> {
+    let (vault, sync, cluster) = (archive.vault(), about.sync.as_str(), about.cluster.as_str());
+    let (mut last, mut found) = (None, BTreeMap::new());
+    for set in list(vault, sync, cluster)? {
+        let rendering = load(vault, sync, cluster, &set)?;
+        let is_open = |unit: &Unit| units.contains(&unit.id) && !found.contains_key(&unit.id);
+        let open: Vec<Unit> = rendering.units.into_iter().filter(is_open).collect();
+        let Some(last) = &last else {
+            last = Some(open);
+            continue;
+        };
+        let is_other = |unit: &Unit| !last.iter().any(|last: &Unit| last.id == unit.id && last.all().eq(unit.all()));
+        let well = open.into_iter().filter(|unit| !set.ill.contains(&unit.id) && is_other(unit));
+        found.extend(well.map(|unit| (unit.id.clone(), (unit, set.revision.clone()))));
+        if found.len() == units.len() {
+            break;
+        }
+    }
+    Ok(found)
 }
 
 /// Tells whether what has this name was kept last, and nothing of it is left that was not healthy yet.

@@ -6,7 +6,7 @@ use gatewright_engine::object::ObjectId;
 
 use crate::report::action::StepAction;
 use crate::report::outcome::Outcome;
-use crate::report::{ClusterReport, StepReport, UnitState};
+use crate::report::{ClusterReport, ClusterState, StepReport, UnitState};
 
 /// Puts what was done before into the report of the last pass.
 pub(super) fn joined(earlier: Option<ClusterReport>, mut later: ClusterReport) -> ClusterReport {
@@ -34,6 +34,21 @@ pub(super) fn joined(earlier: Option<ClusterReport>, mut later: ClusterReport) -
     let known: BTreeSet<Option<String>> = later.lifted.iter().map(|hold| hold.token.clone()).collect();
     later.lifted.extend(earlier.lifted.into_iter().filter(|hold| !known.contains(&hold.token)));
     later
+}
+
+/// Puts what was done on the way back into the report of the round: the changes that it has reported are not there any more,
+/// and what is in the way is told.
+pub(super) fn add_back(report: &mut ClusterReport, pass: ClusterReport) {
+    report.holds.extend(pass.holds);
+    report.lifted.extend(pass.lifted);
+    report.refusals.extend(pass.refusals);
+    report.error = report.error.take().or(pass.error);
+    if report.state == ClusterState::Done {
+        report.state = pass.state;
+    }
+    let later = pass.steps.into_iter().filter(|step| is_done(step) || step.outcome.is_some());
+    let known: BTreeSet<_> = report.steps.iter().map(|step| step.id.clone()).collect();
+    report.steps.extend(later.filter(|step| !known.contains(&step.id)));
 }
 
 /// Returns the objects that were changed.

@@ -68,6 +68,9 @@ pub struct Record {
     /// Those that wait for it, with the digest of what they would get: as long as that stays, it is the same rollout,
     /// whatever else a later revision changes.
     pub wants: BTreeMap<String, String>,
+    /// The clusters that have it, and are to go back to what they had.
+    #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
+    pub back: BTreeSet<String>,
 }
 
 /// A cluster that has the change.
@@ -78,6 +81,12 @@ pub struct Member {
     /// It has an earlier change, and was not healthy with that when this rollout began.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub is_carried: bool,
+    /// A person has let it go there, and it stays, however it is.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub is_approved: bool,
+    /// The digest of what it got.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub digest: String,
     /// Since when.
     pub since: Timestamp,
 }
@@ -92,6 +101,33 @@ pub enum Stage {
     Healthy,
     /// It is not healthy, for this reason.
     Halted(String),
+    /// It has what it had before again.
+    Returned(Failure),
+}
+
+/// A change that has failed on a cluster, and is taken back there or on others of its wave.
+#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub struct Failure {
+    /// The cluster on which it has failed.
+    pub on: String,
+    /// The revision that went there, for people.
+    pub revision: String,
+    /// The reason.
+    pub why: String,
+}
+
+impl Failure {
+    /// Says why a cluster goes back.
+    pub fn words(&self, cluster: &str) -> String {
+        if self.on == cluster { self.why.clone() } else { format!("on cluster {}: {}", self.on, self.why) }
+    }
+}
+
+impl Stage {
+    /// Tells whether others have to wait for it, because the change is not good there, or on another one of its wave.
+    pub fn has_failed(&self) -> bool {
+        matches!(self, Self::Halted(_) | Self::Returned(_))
+    }
 }
 
 /// Reads how far the rollouts of a sync are.
@@ -116,8 +152,9 @@ pub fn start_over(state: &State, sync: &str, back: &BTreeMap<&str, BTreeSet<&Obj
         return Ok(());
     }
     update(state, sync, |ledger| {
-        for Record { unit, members, first, .. } in &mut ledger.units {
+        for Record { unit, members, first, back, .. } in &mut ledger.units {
             members.retain(|cluster, _| !is_back(cluster, unit));
+            back.retain(|cluster| !is_back(cluster, unit));
             *first = first.take().filter(|first| !is_back(first, unit));
         }
     })
@@ -146,6 +183,22 @@ impl Pause {
 }
 
 impl Record {
+    /// Lets a cluster that has given back another change begin with this one.
+    pub(super) fn forget_returned(&mut self, cluster: &str, digest: &String) {
+        let is_other = |member: &Member| matches!(member.stage, Stage::Returned(_)) && member.digest != *digest;
+        if self.members.get(cluster).is_some_and(is_other) {
+            self.members.remove(cluster);
+            self.first = self.first.take().filter(|first| first != cluster);
+        }
+    }
+
+    /// Tells whether it is what a cluster waits for or has given back, whatever else is wanted by now.
+    pub(super) fn is_for(&self, cluster: &str, digest: &String) -> bool {
+        let is_back = |member: &&Member| matches!(member.stage, Stage::Returned(_));
+        let had = self.members.get(cluster).filter(is_back).map(|member| &member.digest);
+        self.wants.get(cluster).or(had) == Some(digest)
+    }
+
     /// Tells whether somebody waits for it, or has it and is not known to be healthy.
     pub fn is_open(&self) -> bool {
         !self.wants.is_empty() || self.members.values().any(|member| member.stage != Stage::Healthy)
@@ -158,13 +211,21 @@ impl Ledger {
         self.units.iter().find(|record| record.unit == *unit)
     }
 
-    /// Begins another rollout of a unit. Clusters that are not healthy with the last one belong to this one, too: the
-    /// correction is for them. Where one goes before all others, it alone counts, also on its way.
-    pub(super) fn begin(&mut self, unit: &ObjectId, (target, revision): (&str, &str), since: Timestamp) -> &mut Record {
+    /// Begins another rollout of a unit, for which a cluster asks. Clusters that are not healthy with the last one belong to
+    /// this one, too: the correction is for them. Where one goes before all others, it alone counts, also on its way. On
+    /// which clusters the last one was taken back is remembered until each of them asks for something else: it may be the
+    /// same change.
+    pub(super) fn begin(
+        &mut self,
+        (unit, cluster): (&ObjectId, &str),
+        (target, revision): (&str, &str),
+        since: Timestamp,
+    ) -> &mut Record {
         let index = self.units.iter().position(|record| record.unit == *unit);
         let (mut first, mut members) =
             index.map(|index| self.units.swap_remove(index)).map(|last| (last.first, last.members)).unwrap_or_default();
         members.retain(|name, member| match &first {
+            _ if matches!(member.stage, Stage::Returned(_)) => name != cluster,
             Some(first) => first == name && member.stage != Stage::Healthy,
             // Whoever was on the way waits for the turn of its wave.
             None => matches!(member.stage, Stage::Halted(_)),
@@ -174,7 +235,8 @@ impl Ledger {
             member.is_carried = true;
         }
         let (target, revision, wants) = (target.to_owned(), revision.to_owned(), BTreeMap::new());
-        self.units.push(Record { unit: unit.clone(), target, revision, since, first, members, wants });
+        let back = BTreeSet::new();
+        self.units.push(Record { unit: unit.clone(), target, revision, since, first, members, wants, back });
         self.units.last_mut().expect("it was just put there")
     }
 
@@ -182,7 +244,8 @@ impl Ledger {
     /// cluster out has not made it better.
     pub(super) fn forget(&mut self, is_there: impl Fn(&str) -> bool, revision: &str) {
         for record in &mut self.units {
-            let is_bad = |member: &Member| matches!(member.stage, Stage::Halted(_)) && record.revision == revision;
+            let is_bad = |member: &Member| member.stage.has_failed() && record.revision == revision;
+            record.back.retain(|cluster| is_there(cluster));
             record.members.retain(|cluster, member| is_there(cluster) || is_bad(member));
             record.wants.retain(|cluster, _| is_there(cluster));
         }
@@ -198,7 +261,11 @@ impl Ledger {
             if let Some(member) = record.members.get_mut(cluster) {
                 member.see(unit, report, now);
                 // With what it had before: that says nothing of this change.
-                let is_no_trial = member.is_carried && member.stage == Stage::Healthy;
+                let is_no_trial = match member.stage {
+                    Stage::Healthy => member.is_carried,
+                    Stage::Returned(_) => report.state == ClusterState::Done && unit.is_some_and(is_as_wanted),
+                    _ => false,
+                };
                 let is_gone = unit.is_none() && !is_partial && report.state == ClusterState::Done;
                 if is_no_trial || is_gone {
                     record.members.remove(cluster);
@@ -217,7 +284,7 @@ impl Ledger {
 impl Member {
     /// Begins with a change that is on its way.
     pub(super) fn going(since: Timestamp) -> Self {
-        Self { stage: Stage::Going, is_carried: false, since }
+        Self { stage: Stage::Going, is_carried: false, is_approved: false, digest: String::new(), since }
     }
 
     fn see(&mut self, unit: Option<&UnitReport>, report: &ClusterReport, now: Timestamp) {
@@ -227,9 +294,10 @@ impl Member {
             _ if report.state == ClusterState::Stopped && self.stage == Stage::Going => return,
             (Some(unit), _) if let Some(why) = sick(unit, report) => match &self.stage {
                 // The round that waited for it knows most.
-                Stage::Halted(_) => return,
+                Stage::Halted(_) | Stage::Returned(_) => return,
                 Stage::Going | Stage::Healthy => Stage::Halted(why),
             },
+            _ if matches!(self.stage, Stage::Returned(_)) => return,
             (Some(unit), None) if is_over && unit.is_healthy() => Stage::Healthy,
             // Something of it may be there, and something not.
             (_, Some(error)) if report.state == ClusterState::Failed && self.stage == Stage::Going => {
@@ -242,6 +310,11 @@ impl Member {
             (self.stage, self.since) = (stage, now);
         }
     }
+}
+
+/// Tells whether a unit is what its source says.
+fn is_as_wanted(unit: &UnitReport) -> bool {
+    !matches!(unit.state, UnitState::Held | UnitState::Failed) && !unit.unrendered
 }
 
 /// Says why a unit is no reason to go on.

@@ -1,3 +1,4 @@
+mod back;
 mod deletions;
 mod in_waves;
 mod news;
@@ -37,7 +38,7 @@ fn in_waves(waves: Vec<Wave>, is_waiting: bool) -> Fleet {
     let all: Vec<String> = waves.iter().flat_map(|wave| wave.clusters.clone()).collect();
     let rollout =
         Rollout::new(("gateways", Notes::Kept(state.clone()), 5), all.iter().cloned(), (waves, all.iter()), is_waiting);
-    Fleet { rollout: rollout.expect("there are several"), folder: Rc::new(folder) }
+    Fleet { rollout: Arc::new(rollout), folder: Rc::new(folder) }
 }
 
 fn gateway(name: &str) -> ObjectId {
@@ -103,7 +104,7 @@ impl Fleet {
         let kept = Notes::Kept(State::open(self.folder.path()));
         let is_waiting = self.rollout.is_waiting;
         let rollout = Rollout::new(("gateways", kept, 5), all, (waves, clusters.iter()), is_waiting);
-        Self { rollout: rollout.expect("there are several"), folder: Rc::clone(&self.folder) }
+        Self { rollout: Arc::new(rollout), folder: Rc::clone(&self.folder) }
     }
 
     fn turn(&self, cluster: &str, target: &str) -> Turn {
@@ -331,7 +332,7 @@ fn to_take_a_cluster_out_makes_nothing_healthy() {
     let waves = vec![Wave::canary(left.to_vec()), Wave::rest(left.to_vec())];
     let rollout =
         Rollout::new(("gateways", Notes::Kept(state.clone()), 5), left.iter().cloned(), (waves, left.iter()), false);
-    let fleet = Fleet { rollout: rollout.expect("there are two"), ..fleet };
+    let fleet = Fleet { rollout: Arc::new(rollout), ..fleet };
     assert!(!fleet.rolls("b", "v2", UnitState::Changed) && !fleet.rolls("c", "v2", UnitState::Changed));
     assert!(fleet.rolls("b", "v3", UnitState::Changed) && fleet.rolls("c", "v3", UnitState::Changed));
 }

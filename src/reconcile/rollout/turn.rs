@@ -16,19 +16,19 @@ use tracing::{error, info};
 
 use super::record::{Ledger, Member, Pause, Record};
 use super::waves::Verdict;
-use super::{DELIBERATION, Doing, Part, Rollout, uncounted, unknown};
+use super::{DELIBERATION, Doing, Part, Rollout, back, uncounted, unknown};
 use crate::basics::lock::lock;
 use crate::report::{ClusterReport, ClusterState, Mode, UnitReport, UnitState};
 use crate::state::StateError;
 
 /// The place of a cluster.
 pub struct Turn {
-    rollout: Arc<Rollout>,
-    cluster: String,
+    pub(super) rollout: Arc<Rollout>,
+    pub(super) cluster: String,
     /// Everything that is to be rolled out: with other files or settings it is another.
     target: String,
-    revision: String,
-    mode: Mode,
+    pub(super) revision: String,
+    pub(super) mode: Mode,
     /// It is about some units only.
     is_partial: bool,
     /// The time at which the round began, and since when that is.
@@ -169,7 +169,8 @@ impl Turn {
         let waits = if self.rollout.waves.is_empty() { BTreeMap::new() } else { self.decide(ledger, &asked.units) };
         let lifted = if waits.is_empty() { BTreeSet::new() } else { lift(&waits) };
         for record in ledger.units.iter_mut().filter(|record| lifted.contains(&record.unit)) {
-            self.goes(record);
+            self.goes(record, asked.units.get(&record.unit));
+            record.members.entry(self.cluster.clone()).and_modify(|member| member.is_approved = true);
         }
         let deletes = (self.cluster.as_str(), self.target.as_str(), asked.deletes);
         if self.takes_part() {
@@ -180,13 +181,15 @@ impl Turn {
     }
 
     /// Notes that the change of a unit is on its way here.
-    fn goes(&self, record: &mut Record) {
-        record.wants.remove(&self.cluster);
-        record.members.insert(self.cluster.clone(), Member::going(self.now()));
+    fn goes(&self, record: &mut Record, digest: Option<&String>) {
+        let known = record.wants.remove(&self.cluster);
+        let digest = digest.cloned().or(known).unwrap_or_default();
+        record.members.insert(self.cluster.clone(), Member { digest, ..Member::going(self.now()) });
+        record.back.remove(&self.cluster);
     }
 
     /// Returns the time now: that of the beginning, and what has passed since.
-    fn now(&self) -> Timestamp {
+    pub(super) fn now(&self) -> Timestamp {
         let passed = Duration::from_secs(self.begun.elapsed().as_secs());
         self.now.checked_add(passed).unwrap_or(self.now)
     }
@@ -201,11 +204,10 @@ impl Turn {
         for (unit, digest) in units {
             let known = ledger.units.iter_mut().find(|record| record.unit == *unit);
             let record = match known {
-                Some(record) if record.target == self.target || record.wants.get(&self.cluster) == Some(digest) => {
-                    record
-                }
-                _ => ledger.begin(unit, (&self.target, &self.revision), now),
+                Some(record) if record.target == self.target || record.is_for(&self.cluster, digest) => record,
+                _ => ledger.begin((unit, &self.cluster), (&self.target, &self.revision), now),
             };
+            record.forget_returned(&self.cluster, digest);
             let verdict = self.rollout.verdict(record, parts, (&self.cluster, &self.target), now);
             let verdict = paused.as_ref().map_or(verdict, |wait| Verdict::Wait(None, wait.clone()));
             match verdict {
@@ -213,7 +215,7 @@ impl Turn {
                     if verdict == Verdict::First {
                         record.first = Some(self.cluster.clone());
                     }
-                    self.goes(record);
+                    self.goes(record, Some(digest));
                 }
                 Verdict::Wait(_, wait) => {
                     record.wants.insert(self.cluster.clone(), digest.clone());
@@ -262,7 +264,7 @@ impl Turn {
                 record.first = Some(self.cluster.clone());
             }
             if matches!(verdict, Verdict::First | Verdict::Go) {
-                self.goes(record);
+                self.goes(record, None);
                 has_taken = true;
             }
         }
@@ -363,11 +365,16 @@ impl Turn {
         let before = self.rollout.ledger(&self.revision)?;
         let mut ledger = before.clone();
         ledger.see(&self.cluster, report, self.is_partial, self.now());
+        let mut back = BTreeSet::new();
+        if self.rollout.goes_back {
+            back = back::mark(&self.rollout.waves, &before, &mut ledger, (&self.cluster, self.now()));
+        }
         if ledger != before {
             info!(sync = self.rollout.sync, cluster = self.cluster, revision = self.revision, "rollout goes on");
             self.rollout.write(&ledger)?;
             self.rollout.news(self.now());
             self.rollout.news_after_soaks(&ledger, self.now());
+            self.rollout.nudge_all(&back);
         }
         Ok(())
     }

@@ -1,6 +1,6 @@
 //! Waves: the order in which the clusters of a sync get a change, and the decision whose turn it is.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use gatewright_engine::object::ObjectId;
@@ -10,7 +10,7 @@ use gatewright_engine::text::{count, listed};
 use jiff::Timestamp;
 
 use super::Part;
-use super::record::{Member, Record, Stage};
+use super::record::{Failure, Member, Record, Stage};
 use crate::basics::duration::Period;
 use crate::config::rollout::{RolloutSettings, WaveSettings};
 use crate::config::settings::ClusterSettings;
@@ -119,6 +119,34 @@ pub(super) fn soaks<'a>(waves: &'a [Wave], record: &'a Record) -> impl Iterator<
     waves.iter().filter(|wave| !wave.soak.is_zero()).flat_map(of)
 }
 
+/// Returns the clusters that go back because a change has failed on one of them: that one, and its whole wave if it is too
+/// many there. What a person has let go stays.
+pub(super) fn go_back_with(waves: &[Wave], record: &Record, cluster: &str) -> Vec<String> {
+    let has_it =
+        |member: &Member| !(member.is_carried || member.is_approved || matches!(member.stage, Stage::Returned(_)));
+    let is_first = record.first.as_deref() == Some(cluster);
+    let wave = waves.iter().find(|wave| !wave.is_canary && wave.has(cluster)).filter(|_| !is_first);
+    let members = |wave: &Wave| record.members.iter().filter(|(name, _)| wave.has(name)).collect::<Vec<_>>();
+    let is_too_much =
+        |wave: &&Wave| members(wave).iter().filter(|(_, member)| member.stage.has_failed()).count() > wave.tolerated;
+    let whole = wave.filter(is_too_much).map(members);
+    let of_wave = whole.into_iter().flatten().map(|(name, _)| name.as_str());
+    let all: BTreeSet<&str> = of_wave.chain([cluster]).collect();
+    let all = all.into_iter().filter(|name| record.members.get(*name).is_some_and(has_it));
+    all.map(str::to_owned).collect()
+}
+
+/// Tells whether a cluster was still being watched with a change when it was seen not to be healthy: it had just got it, or
+/// the time was not over for which it is to be healthy.
+pub(super) fn is_on_trial(waves: &[Wave], cluster: &str, member: &Member, now: Timestamp) -> bool {
+    let soak = waves.iter().find(|wave| !wave.is_canary && wave.has(cluster)).map(|wave| wave.soak);
+    match member.stage {
+        Stage::Going => true,
+        Stage::Healthy => soak.and_then(|soak| member.since.checked_add(soak).ok()).is_some_and(|end| end > now),
+        Stage::Halted(_) | Stage::Returned(_) => false,
+    }
+}
+
 impl Wave {
     /// One of these clusters.
     pub(super) fn canary(clusters: Vec<String>) -> Self {
@@ -157,8 +185,10 @@ impl Wave {
 impl Question<'_> {
     /// Says whose turn it is.
     pub(super) fn verdict(&self) -> Verdict {
-        if self.record.members.contains_key(self.cluster) {
-            return Verdict::Go;
+        match self.record.members.get(self.cluster) {
+            Some(Member { stage: Stage::Returned(failure), .. }) => return self.taken_back(self.cluster, failure),
+            Some(_) => return Verdict::Go,
+            None => {}
         }
         for (index, wave) in self.waves.iter().enumerate() {
             let blocked = match wave {
@@ -217,7 +247,7 @@ impl Question<'_> {
         if let Some(halted) = self.halted(wave) {
             return Some(halted);
         }
-        let is_tolerated = |member: &Member| matches!(member.stage, Stage::Halted(_));
+        let is_tolerated = |member: &Member| member.stage.has_failed();
         let mut open = self.members(wave).filter(|(_, member)| !is_tolerated(member));
         if let Some(verdict) = open.find_map(|(name, member)| self.blocks(wave, name, member)) {
             return Some(verdict);
@@ -241,7 +271,7 @@ impl Question<'_> {
     }
 
     fn halted(&self, wave: &Wave) -> Option<Verdict> {
-        let mut halted = self.members(wave).filter(|(_, member)| matches!(member.stage, Stage::Halted(_)));
+        let mut halted = self.members(wave).filter(|(_, member)| member.stage.has_failed());
         let first = halted.next();
         let number = usize::from(first.is_some()) + halted.count();
         if let Some((name, member)) = first.filter(|_| number > wave.tolerated) {
@@ -287,12 +317,15 @@ impl Question<'_> {
                 let wait = Wait { guard: Guard::RolloutHalted, message, hint, why: Some(why.clone()) };
                 Some(Verdict::Wait(Some(name.clone()), wait))
             }
+            Stage::Returned(failure) => Some(self.taken_back(name, failure)),
             Stage::Going if self.is_going(name, member) => {
                 let message =
                     format!("{revision} goes to cluster {name} first, and is not known to be healthy there yet");
                 let hint = format!("it follows by itself once {name} is healthy; or approve it as it is");
                 Some(wait(Some(name), message, &hint))
             }
+            // Two rounds that began at different times do not agree what time it is.
+            Stage::Healthy if wave.soak.is_zero() => None,
             Stage::Healthy => {
                 let end = member.since.checked_add(wave.soak).ok().filter(|end| *end > self.now)?;
                 let soak = Period(wave.soak);
@@ -302,6 +335,14 @@ impl Question<'_> {
             }
             Stage::Going => None,
         }
+    }
+
+    /// It has failed, and is not there any more.
+    fn taken_back(&self, cluster: &str, Failure { on, revision, why }: &Failure) -> Verdict {
+        let message = format!("{revision} went to cluster {on}, was not healthy there, and was taken back");
+        let hint = "correct the source; or approve it as it is".to_owned();
+        let waits_for = Some(cluster).filter(|cluster| *cluster != self.cluster).map(str::to_owned);
+        Verdict::Wait(waits_for, Wait { guard: Guard::RolloutHalted, message, hint, why: Some(why.clone()) })
     }
 
     fn outlook(&self, wave: &Wave, name: &str) -> Outlook {

@@ -4,6 +4,7 @@ use super::{Daemon, gateway};
 use crate::cluster::process::free_port;
 use crate::cluster::{shared, unique};
 use crate::program::Desk;
+use crate::support::receiver::{Answer, Receiver};
 
 const FOLLOWERS: [&str; 3] = ["dr", "edge", "lab"];
 
@@ -128,4 +129,44 @@ fn others_follow_as_soon_as_the_first_is_healthy_and_not_before() {
 
     fleet.wants("extraAnnotations: {edition: third}");
     daemon.until("the correction", |_| fleet.followers_with("edition: third") == 3);
+}
+
+/// Its round was over long before another cluster of its wave failed.
+#[test]
+fn a_wave_goes_back_with_rounds_of_their_own() {
+    let (port, desk, receiver) = (free_port(), Desk::empty("gatewright.yaml"), Receiver::start());
+    receiver.always(Answer::Status(500));
+    let folders = FOLLOWERS.map(|name| format!("  {name}: {{directory: {{path: out/{name}}}}}\n")).concat();
+    let rollout = format!(
+        "rollout: {{rollbackOnFailure: true, gates: [{{name: smoke, clusters: {{names: [lab]}}, url: '{}'}}], \
+         waves: [{{clusters: {{names: [dr, lab]}}}}]}}",
+        receiver.url("/lab")
+    );
+    desk.write(
+        "gatewright.yaml",
+        &format!(
+            "stateDir: state\nhttp: {{listen: \"127.0.0.1:{port}\"}}\n\
+             sources: {{specs: {{directory: {{path: specs}}, poll: 1s}}}}\nclusters:\n{folders}syncs:\n  \
+             gateways: {{source: specs, clusters: {{matchLabels: {{}}}}, createNamespaces: true, wait: {{timeout: 2s}}, \
+             schedule: {{interval: 1h, jitter: 0%}}, {rollout}}}\n"
+        ),
+    );
+    let fleet = Fleet { desk, namespace: "shop".to_owned() };
+    fleet.wants("extraAnnotations: {edition: first}");
+    let mut daemon = Daemon::start(&fleet.desk, port, &[]);
+    daemon.until("what is made", |_| fleet.followers_with("edition: first") == 3);
+    fleet.wants("extraAnnotations: {edition: second}");
+    let is_back = |_: &Daemon| {
+        let status = fleet.desk.run(&["rollout", "status"]).out;
+        status.contains("    taken back on cluster dr: on cluster lab: ")
+            && status.contains("on cluster lab: Gateway shop/a: gate smoke")
+    };
+    daemon.until("what has failed is taken back", is_back);
+    assert_eq!((fleet.followers_with("edition: first"), fleet.followers_with("edition: second")), (3, 0));
+    // It was asked about, and nobody has asked again.
+    let asked = receiver.received().len();
+    assert!(asked > 0, "the gate was not asked");
+    receiver.always(Answer::Status(200));
+    fleet.wants("extraAnnotations: {edition: third}");
+    daemon.until("the correction goes everywhere", |_| fleet.followers_with("edition: third") == 3);
 }

@@ -2,6 +2,8 @@
 
 use std::fmt;
 
+use crate::selector::ClusterFacts;
+
 /// The forms of an expression, for messages.
 const FORMS: &str = "{{ cluster.name }}, {{ cluster.labels.KEY }}, {{ cluster.annotations.KEY }} or {{ values.PATH }}";
 
@@ -50,6 +52,15 @@ impl Expression {
             .filter(|_| is_plain)
             .ok_or_else(|| format!("{OPEN} {text} {CLOSE} is no value of a cluster: write {FORMS}"))
     }
+
+    fn of(&self, cluster: &ClusterFacts) -> Option<String> {
+        match self {
+            Self::Name => Some(cluster.name.clone()),
+            Self::Label(key) => cluster.labels.get(key).cloned(),
+            Self::Annotation(key) => cluster.annotations.get(key).cloned(),
+            Self::Value(_) => None,
+        }
+    }
 }
 
 impl fmt::Display for Expression {
@@ -86,6 +97,21 @@ pub(super) fn parts(text: &str) -> Result<Vec<Part>, String> {
     Ok(parts)
 }
 
+/// Fills a text outside of overlays, where no table is at hand, with the values of a cluster.
+///
+/// # Errors
+///
+/// Says in words what is no expression, and which value the cluster does not have.
+pub fn fill(text: &str, cluster: &ClusterFacts) -> Result<String, String> {
+    let parts = parts(text)?.into_iter().map(|part| match part {
+        Part::Text(text) => Ok(text),
+        Part::Expression(expression) => expression.of(cluster).ok_or_else(|| {
+            format!("{OPEN} {expression} {CLOSE} has no value: cluster {:?} does not have it", cluster.name)
+        }),
+    });
+    parts.collect()
+}
+
 fn push(parts: &mut Vec<Part>, text: &str) {
     match parts.last_mut() {
         _ if text.is_empty() => {}
@@ -118,6 +144,19 @@ mod tests {
         );
         check(r#"{{ "{{" }} REQ }} {{ values.a }}"#, &[r#""{{ REQ }} ""#, "values.a"]);
         check(r#"{{"a }} b"}}"#, &[r#""a }} b""#]);
+    }
+
+    #[test]
+    fn a_text_is_filled_whole_or_not_at_all() {
+        let labels = [("region".to_owned(), "eu".to_owned())].into();
+        let cluster = ClusterFacts { name: "eu-1".to_owned(), labels, ..ClusterFacts::default() };
+        let fill = |text: &str| fill(text, &cluster);
+        assert_eq!(fill("a"), Ok("a".to_owned()));
+        assert_eq!(fill("{{ cluster.name }}/{{cluster.labels.region}}!"), Ok("eu-1/eu!".to_owned()));
+        for lacking in ["{{ cluster.labels.zone }}", "{{ cluster.annotations.region }}", "{{ values.region }}"] {
+            assert!(fill(lacking).expect_err(lacking).contains("cluster \"eu-1\" does not have it"), "{lacking}");
+        }
+        assert!(fill("{{ cluster.region }}").is_err());
     }
 
     #[test]

@@ -54,6 +54,13 @@ fn a_wave_waits_until_those_before_were_healthy_for_long_enough() {
 }
 
 #[test]
+fn whoever_is_healthy_is_so_at_once_by_whatever_clock() {
+    let fleet = three_waves(|_| {});
+    let rolls = |cluster, second| fleet.rolls_at(cluster, ("v2", &edge(), "v2"), UnitState::Changed, second);
+    assert!(rolls("a", 100) && rolls("b", 90) && rolls("c", 80));
+}
+
+#[test]
 fn a_wave_that_cannot_be_asked_at_all_lets_nobody_through() {
     let fleet = three_waves(|_| {});
     let lose = |name: &str| {
