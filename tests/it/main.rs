@@ -73,6 +73,7 @@ mod source;
 mod specs;
 mod strategic_merge;
 mod systemd;
+mod ten;
 mod tidy;
 mod trial;
 mod tutorial;
