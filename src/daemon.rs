@@ -34,6 +34,7 @@ use crate::process::metrics::Metrics;
 use crate::process::service::{Notifier, Progress, Signal, SignalError, Signals, keep_alive};
 use crate::reconcile::aliases::Aliases;
 use crate::reconcile::breaker::{Breaker, Breakers};
+use crate::reconcile::depends::Dependencies;
 use crate::reconcile::fleet;
 use crate::reconcile::model::{Clusters, Order};
 use crate::reconcile::rollout::Rollout;
@@ -51,11 +52,13 @@ mod folders;
 mod measure;
 mod rounds;
 mod sources;
+mod turns;
 
 use cluster_secrets::SecretWatch;
 use folders::FolderWatch;
 use rounds::{Sibling, Sync};
 use sources::{SourceCaches, Troubles};
+use turns::Turns;
 
 /// The things that the process gets from outside.
 pub(crate) struct Host {
@@ -318,6 +321,8 @@ impl Prepared {
         let clusters: Clusters = config.settings.clusters.iter().map(build).collect();
         let breakers = Breaker::all(clusters.keys(), &shared.clock);
         let aliases = Arc::new(Aliases::of(&config, |name| clusters.get(name).cloned()));
+        let dependencies = Dependencies::of(&config);
+        let turns = Arc::new(Turns::new(&dependencies));
         let mut syncs = Vec::new();
         let fleet = config.settings.fleet();
         let of = |(name, settings): (&String, &SyncSettings)| {
@@ -340,10 +345,11 @@ impl Prepared {
                     aliases: Arc::clone(&aliases),
                     rollout: rollout.clone(),
                     breakers: Arc::clone(&breakers),
+                    dependencies: Arc::clone(&dependencies),
                     ..order(name, settings, (target, packs.table()), shared, (&archive, &config))
                 };
                 let last = journal::last(&shared.state, name, &cluster.name).map(|report| report.started);
-                let sync = Sync::new(cluster, order, Arc::clone(&all), &config);
+                let sync = Sync::new(cluster, order, (Arc::clone(&all), &turns), &config);
                 let timer = Timer::new(schedule.clone(), &sync.title, shared.clock.now(), last);
                 syncs.push((sync, timer));
             }
@@ -414,6 +420,7 @@ fn order(
         aliases: Arc::default(),
         breakers: Arc::default(),
         rollout: None,
+        dependencies: Arc::default(),
     }
 }
 

@@ -31,6 +31,7 @@ use crate::process::metrics::Metrics;
 use crate::process::service::Signals;
 use crate::reconcile::aliases::Aliases;
 use crate::reconcile::breaker::{Breaker, Breakers};
+use crate::reconcile::depends::Dependencies;
 use crate::reconcile::fleet;
 use crate::reconcile::gone;
 use crate::reconcile::model::Order;
@@ -101,6 +102,7 @@ pub(super) struct Session<'a> {
     metrics: Arc<Metrics>,
     /// All clusters that something is applied to, built when they are first asked for.
     aliases: OnceCell<Arc<Aliases>>,
+    dependencies: OnceCell<Arc<Dependencies>>,
     /// Shared by all rounds: a cluster that does not answer is waited for once.
     breakers: Arc<Breakers>,
 }
@@ -175,6 +177,7 @@ impl<'a> Session<'a> {
             stop,
             metrics,
             aliases: OnceCell::new(),
+            dependencies: OnceCell::new(),
             breakers,
         })
     }

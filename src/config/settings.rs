@@ -16,6 +16,7 @@ use serde_json::Value;
 use super::allow::{Allow, OverlaySettings};
 use super::cluster_secrets::SecretSettings;
 use super::conflicts::{ConflictRule, IgnoreRule};
+use super::depends::DependsOn;
 use super::folders;
 use super::rollout::RolloutSettings;
 use super::webhooks::WebhookSettings;
@@ -232,6 +233,9 @@ pub struct SyncSettings {
     /// The order in which clusters get what replaces pods.
     #[serde(default)]
     pub rollout: RolloutSettings,
+    /// Other syncs that have to be through before anything is changed.
+    #[serde(default)]
+    pub depends_on: Vec<DependsOn>,
 }
 
 fn copy_addresses() -> bool {

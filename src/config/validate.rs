@@ -12,6 +12,7 @@ use gatewright_engine::problem::{Place, Problem};
 use gatewright_engine::yaml::Node;
 use tracing::level_filters::LevelFilter;
 
+use super::depends;
 use super::environment::Environment;
 use super::rollout::Strategy;
 use super::settings::{ClusterSettings, Settings, SourceSettings, SyncSettings};
@@ -53,6 +54,9 @@ pub(super) fn validate(
     checks.directories(&settings.clusters);
     for (name, sync) in &settings.syncs {
         checks.sync(name, sync, settings);
+    }
+    for (name, mistake) in depends::cycles(&settings.syncs) {
+        checks.dependency(&name, mistake);
     }
     let syncs: Vec<&str> = settings.syncs.keys().map(String::as_str).collect();
     for (name, webhook) in &mut settings.reports.webhooks {
@@ -257,6 +261,9 @@ impl Checks<'_> {
             self.problem(&["syncs", name, "clusters"], format!("sync {name:?} selects no cluster"), Some(hint));
         }
         self.rollout(name, sync, settings);
+        for mistake in depends::check(name, sync, settings, self.is_whole) {
+            self.dependency(name, mistake);
+        }
         self.field_paths(name, sync);
         self.allow(name, sync);
         self.moved(name, sync, settings);
@@ -294,6 +301,12 @@ impl Checks<'_> {
                 self.problem(&place, message, Some("select some of them, or take it out"));
             }
         }
+    }
+
+    fn dependency(&mut self, name: &str, (place, message, hint): depends::Mistake) {
+        let place: Vec<&str> =
+            ["syncs", name, "dependsOn"].into_iter().chain(place.iter().map(String::as_str)).collect();
+        self.problem(&place, message, Some(&hint));
     }
 
     fn allow(&mut self, name: &str, sync: &SyncSettings) {

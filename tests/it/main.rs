@@ -25,6 +25,7 @@ mod config;
 mod conflicts;
 mod crash;
 mod daemon;
+mod dependencies;
 mod deployer;
 mod directories;
 mod drift;
