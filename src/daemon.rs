@@ -37,6 +37,7 @@ use crate::reconcile::breaker::{Breaker, Breakers};
 use crate::reconcile::depends::Dependencies;
 use crate::reconcile::fleet;
 use crate::reconcile::model::{Clusters, Order};
+use crate::reconcile::renamed::{self, RenameError};
 use crate::reconcile::rollout::Rollout;
 use crate::report::Mode;
 use crate::schedule::drive::drive;
@@ -90,6 +91,8 @@ pub(crate) enum DaemonError {
     Pack(#[source] UnusablePack),
     #[error("cannot start")]
     Source(#[source] assemble::SourceSetupError),
+    #[error("{0}")]
+    Renamed(RenameError),
     #[error("cannot use the schedule of sync {0:?}")]
     Schedule(String, #[source] ScheduleError),
 }
@@ -100,6 +103,7 @@ impl DaemonError {
         match self {
             Self::Http(error) => error.hint().map(str::to_owned),
             Self::Schedule(_, error) => error.hint(),
+            Self::Renamed(error) => Some(error.hint().to_owned()),
             Self::State(StateError::Locked(..)) => {
                 Some("stop the other process, or give this one another stateDir".to_owned())
             }
@@ -310,6 +314,7 @@ impl Generation {
 
 impl Prepared {
     fn new(config: Config, shared: &Arc<Shared>) -> Result<Self, DaemonError> {
+        renamed::check(&config, &shared.state).map_err(DaemonError::Renamed)?;
         let (packs, packs_key) = (Arc::new(config.packs().map_err(DaemonError::Pack)?), config.packs_key());
         let config = Arc::new(config);
         let caches = SourceCaches::new(&config, shared).map_err(DaemonError::Source)?;
@@ -358,6 +363,10 @@ impl Prepared {
     }
 
     fn start(self, shared: &Arc<Shared>) -> Generation {
+        // Without it nothing is deleted in the first round of the new name, and the next start goes on with it.
+        if let Err(error) = renamed::carry_over(&self.config, &shared.state, shared.clock.now()) {
+            error!(error = %Chain(&error), hint = error.hint(), "a cluster has another name");
+        }
         fleet::warn_of_abandoned(&self.config, &shared.state);
         let stop = CancellationToken::new();
         let mut tasks = JoinSet::new();

@@ -75,6 +75,20 @@ impl Settings {
         clusters.map(|(name, cluster)| (name.as_str(), cluster)).collect()
     }
 
+    /// Returns each cluster that has a former name, with that name.
+    pub fn renamed(&self) -> impl Iterator<Item = (&str, &str)> {
+        let of = |(name, cluster)| {
+            let (name, cluster): (&String, &ClusterSettings) = (name, cluster);
+            cluster.moved.iter().map(move |old| (name.as_str(), old.as_str()))
+        };
+        self.clusters.iter().flat_map(of)
+    }
+
+    /// Returns the name that a cluster has now.
+    pub fn name_now<'a>(&'a self, cluster: &'a str) -> &'a str {
+        self.renamed().find(|(_, old)| *old == cluster).map_or(cluster, |(new, _)| new)
+    }
+
     /// Returns all clusters with their labels, for what names one that is not there.
     pub fn fleet(&self) -> Arc<Fleet> {
         Arc::new(self.clusters.iter().map(|(name, cluster)| (name.clone(), cluster.labels.clone())).collect())
@@ -140,6 +154,8 @@ pub struct ClusterSettings {
     pub labels: BTreeMap<String, String>,
     /// Values for overlays that nothing selects by.
     pub annotations: BTreeMap<String, String>,
+    /// Former names of this cluster: what this host knows by them goes on under this one.
+    pub moved: Vec<String>,
 }
 
 impl ClusterSettings {

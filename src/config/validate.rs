@@ -52,6 +52,7 @@ pub(super) fn validate(
         checks.cluster(name, cluster, paths);
     }
     checks.directories(&settings.clusters);
+    checks.renamed(settings);
     for (name, sync) in &settings.syncs {
         checks.sync(name, sync, settings);
     }
@@ -69,6 +70,7 @@ pub(super) fn validate(
 /// Checks what depends on the list of clusters, when nothing else has changed; `is_whole`: all of it is known.
 pub(super) fn validate_selections(reader: &Reader, root: &Node, settings: &Settings, is_whole: bool) -> Vec<Problem> {
     let mut checks = Checks { reader, root, is_whole, problems: Vec::new() };
+    checks.renamed(settings);
     for (name, sync) in &settings.syncs {
         checks.sync(name, sync, settings);
     }
@@ -229,6 +231,26 @@ impl Checks<'_> {
                 format!("clusters {other:?} and {name:?} share a directory, or one lies in that of the other");
             let hint = "give each a directory of its own, or have the syncs of both select one of the two";
             self.problem(&["clusters", name, "directory", "path"], message, Some(hint));
+        }
+    }
+
+    /// Checks the former names of clusters: one that is in use, or that two claim, says nothing of which cluster it was.
+    fn renamed(&mut self, settings: &Settings) {
+        for (name, old) in settings.renamed() {
+            let index = settings.clusters[name].moved.iter().position(|it| it == old).unwrap_or_default().to_string();
+            let place = ["clusters", name, "moved", &index];
+            let other = settings.renamed().find(|(other, it)| *it == old && *other < name);
+            let message = if old == name {
+                format!("cluster {name:?} cannot have moved from its own name")
+            } else if settings.clusters.contains_key(old) {
+                format!("cluster {old:?} is still there")
+            } else if let Some((other, _)) = other {
+                format!("cluster {other:?} has moved from {old:?} too")
+            } else {
+                self.name(&place[..3], "cluster", old);
+                continue;
+            };
+            self.problem(&place, message, Some("name a cluster that has another name now"));
         }
     }
 

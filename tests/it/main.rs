@@ -61,6 +61,7 @@ mod plugins;
 mod program;
 mod properties;
 mod quickstart;
+mod renames;
 mod reports;
 mod rights;
 mod rollback;

@@ -98,6 +98,39 @@ pub fn load(vault: &Vault, sync: &str, cluster: &str, set: &Set) -> Result<Rende
     Ok(vault.read(&path)?.ok_or_else(missing)?)
 }
 
+/// Keeps the sets of a cluster under another name, whatever the sync, before those that are kept under it already. Those that
+/// cannot be read stay where they are, and `lost` is told.
+pub fn rename_cluster(
+    vault: &Vault,
+    (old, new): (&str, &str),
+    lost: impl Fn(&str, &VaultError),
+) -> Result<(), StateError> {
+    for sync in vault.state.names(FOLDER) {
+        if exist(&vault.state, &sync, old)
+            && let Err(error) = rename(vault, &sync, (old, new))
+        {
+            lost(&sync, &error);
+        }
+    }
+    Ok(())
+}
+
+/// The index is written when all is there that it names, and that of the old name is removed last.
+fn rename(vault: &Vault, sync: &str, (old, new): (&str, &str)) -> Result<(), VaultError> {
+    let (before, mut sets) = (list(vault, sync, old)?, list(vault, sync, new)?);
+    for set in &before {
+        let is_there = vault.state.path(path(sync, new, &set.digest)).exists();
+        if is_there || vault.copy(&path(sync, old, &set.digest), &path(sync, new, &set.digest))? {
+            sets.extend(Some(set).filter(|set| !sets.contains(set)).cloned());
+        }
+    }
+    vault.write(&index(sync, new), &sets)?;
+    for set in &before {
+        vault.state.remove(path(sync, old, &set.digest))?;
+    }
+    Ok(vault.state.remove(index(sync, old))?)
+}
+
 /// Tells whether what has this name was kept last, and nothing of it is left that was not healthy yet.
 pub fn is_last(archive: &Archive, about: &About, key: Option<&str>) -> Result<bool, VaultError> {
     let sets = list(archive.vault(), &about.sync, &about.cluster)?;

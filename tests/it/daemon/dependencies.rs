@@ -1,4 +1,4 @@
-//! Syncs that depend on others, under the daemon: their rounds begin when those are through, and not before.
+//! Syncs that depend on others, and clusters with another name, under the daemon.
 
 use super::{Daemon, gateway};
 use crate::cluster::process::free_port;
@@ -61,4 +61,34 @@ fn what_waits_for_another_sync_goes_on_when_that_is_through_and_costs_few_rounds
 
     desk.write("specs/kinds/k.yaml", &gateway("k", 8005));
     daemon.until("what has waited", |_| has("a", "8004") && has("m", "8004"));
+}
+
+#[test]
+fn a_cluster_with_another_name_goes_on_when_the_daemon_has_read_it() {
+    let (port, desk) = (free_port(), Desk::empty("gatewright.yaml"));
+    desk.write(
+        "gatewright.yaml",
+        &format!(
+            "stateDir: state\nhttp: {{listen: \"127.0.0.1:{port}\"}}\n\
+             sources: {{specs: {{directory: {{path: specs}}, poll: 1s}}}}\n\
+             clusters:\n  one: {{directory: {{path: out}}}}\nsyncs:\n  \
+             apps: {{source: specs, clusters: {{matchLabels: {{}}}}, createNamespaces: true, schedule: {{interval: 1h, jitter: 0%}}}}\n"
+        ),
+    );
+    desk.write("specs/a.yaml", &gateway("a", 8001));
+    desk.write("specs/b.yaml", &gateway("b", 8001));
+    let mut daemon = Daemon::start(&desk, port, &[]);
+    let status = || desk.run(&["status"]).out;
+    daemon.until("the first round", |_| status().contains("cluster one: done"));
+
+    // A command that knows more than the daemon does nothing beside it.
+    desk.replace("gatewright.yaml", "  one: {directory: {path: out}}", "  uno: {directory: {path: out}, moved: [one]}");
+    desk.run(&["plan"]).exits(1).complains("cluster \"uno\" was \"one\" when that read the config file");
+    std::fs::remove_file(desk.path("specs/b.yaml")).expect("it is there");
+    daemon.signal("HUP");
+    daemon.until("what is gone from the source", |_| !desk.path("out/shop/service-b.yaml").exists());
+    daemon.until("a round by the new name", |_| status().contains("cluster uno: done"));
+    assert!(desk.path("state/seen/apps/uno.json").exists() && !desk.path("state/seen/apps/one.json").exists());
+    assert!(desk.path("out/shop/service-a.yaml").exists());
+    desk.run(&["plan"]).exits(0).says("no changes");
 }
