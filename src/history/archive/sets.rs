@@ -98,8 +98,8 @@ pub fn load(vault: &Vault, sync: &str, cluster: &str, set: &Set) -> Result<Rende
     Ok(vault.read(&path)?.ok_or_else(missing)?)
 }
 
-/// Keeps the sets of a cluster under another name, whatever the sync, before those that are kept under it already. Those that
-/// cannot be read stay where they are, and `lost` is told.
+/// Keeps the sets of a cluster under another name, whatever the sync, after those that are kept under it already. What cannot be
+/// read is told to `lost`, and is not among them.
 pub fn rename_cluster(
     vault: &Vault,
     (old, new): (&str, &str),
@@ -107,7 +107,7 @@ pub fn rename_cluster(
 ) -> Result<(), StateError> {
     for sync in vault.state.names(FOLDER) {
         if exist(&vault.state, &sync, old)
-            && let Err(error) = rename(vault, &sync, (old, new))
+            && let Err(error) = rename(vault, &sync, (old, new), |error| lost(&sync, error))
         {
             lost(&sync, &error);
         }
@@ -116,16 +116,20 @@ pub fn rename_cluster(
 }
 
 /// The index is written when all is there that it names, and that of the old name is removed last.
-fn rename(vault: &Vault, sync: &str, (old, new): (&str, &str)) -> Result<(), VaultError> {
+fn rename(vault: &Vault, sync: &str, (old, new): (&str, &str), lost: impl Fn(&VaultError)) -> Result<(), VaultError> {
     let (before, mut sets) = (list(vault, sync, old)?, list(vault, sync, new)?);
     for set in &before {
-        let is_there = vault.state.path(path(sync, new, &set.digest)).exists();
-        if is_there || vault.copy(&path(sync, old, &set.digest), &path(sync, new, &set.digest))? {
-            sets.extend(Some(set).filter(|set| !sets.contains(set)).cloned());
+        let (from, to) = (path(sync, old, &set.digest), path(sync, new, &set.digest));
+        let copied = if vault.state.path(&to).exists() { Ok(true) } else { vault.copy(&from, &to) };
+        match copied {
+            Ok(true) if !sets.contains(set) => sets.push(set.clone()),
+            Ok(_) => {}
+            Err(error @ VaultError::State(_)) => return Err(error),
+            Err(error) => lost(&error),
         }
     }
     vault.write(&index(sync, new), &sets)?;
-    for set in &before {
+    for set in before.iter().filter(|set| sets.contains(set)) {
         vault.state.remove(path(sync, old, &set.digest))?;
     }
     Ok(vault.state.remove(index(sync, old))?)

@@ -4,9 +4,9 @@ use super::{Daemon, gateway};
 use crate::cluster::process::free_port;
 use crate::program::Desk;
 
-#[test]
-fn what_waits_for_another_sync_goes_on_when_that_is_through_and_costs_few_rounds() {
-    let (port, desk) = (free_port(), Desk::empty("gatewright.yaml"));
+/// Three syncs of one source, each of which depends on the one before; but for a new revision nothing happens for an hour.
+fn three(port: u16) -> Desk {
+    let desk = Desk::empty("gatewright.yaml");
     let common = "createNamespaces: true, schedule: {interval: 1h, jitter: 0%}";
     desk.write(
         "gatewright.yaml",
@@ -19,6 +19,13 @@ fn what_waits_for_another_sync_goes_on_when_that_is_through_and_costs_few_rounds
              apps: {{source: specs, path: apps, clusters: {{names: [eu]}}, {common}, dependsOn: [{{sync: middle}}]}}\n"
         ),
     );
+    desk
+}
+
+#[test]
+fn what_waits_for_another_sync_goes_on_when_that_is_through_and_costs_few_rounds() {
+    let port = free_port();
+    let desk = three(port);
     let write = |port: u16| {
         for (folder, name) in [("apps", "a"), ("middle", "m"), ("kinds", "k")] {
             desk.write(&format!("specs/{folder}/{name}.yaml"), &gateway(name, port));
