@@ -8,6 +8,7 @@ pub(crate) mod allow;
 mod authorities;
 pub mod cluster_secrets;
 pub(crate) mod conflicts;
+pub mod depends;
 pub mod environment;
 pub(crate) mod examine;
 pub mod folders;

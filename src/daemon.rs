@@ -34,8 +34,10 @@ use crate::process::metrics::Metrics;
 use crate::process::service::{Notifier, Progress, Signal, SignalError, Signals, keep_alive};
 use crate::reconcile::aliases::Aliases;
 use crate::reconcile::breaker::{Breaker, Breakers};
+use crate::reconcile::depends::Dependencies;
 use crate::reconcile::fleet;
 use crate::reconcile::model::{Clusters, Order};
+use crate::reconcile::renamed::{self, RenameError};
 use crate::reconcile::rollout::Rollout;
 use crate::report::Mode;
 use crate::schedule::drive::drive;
@@ -51,11 +53,13 @@ mod folders;
 mod measure;
 mod rounds;
 mod sources;
+mod turns;
 
 use cluster_secrets::SecretWatch;
 use folders::FolderWatch;
 use rounds::{Sibling, Sync};
 use sources::{SourceCaches, Troubles};
+use turns::Turns;
 
 /// The things that the process gets from outside.
 pub(crate) struct Host {
@@ -87,6 +91,8 @@ pub(crate) enum DaemonError {
     Pack(#[source] UnusablePack),
     #[error("cannot start")]
     Source(#[source] assemble::SourceSetupError),
+    #[error("{0}")]
+    Renamed(RenameError),
     #[error("cannot use the schedule of sync {0:?}")]
     Schedule(String, #[source] ScheduleError),
 }
@@ -97,6 +103,7 @@ impl DaemonError {
         match self {
             Self::Http(error) => error.hint().map(str::to_owned),
             Self::Schedule(_, error) => error.hint(),
+            Self::Renamed(error) => Some(error.hint().to_owned()),
             Self::State(StateError::Locked(..)) => {
                 Some("stop the other process, or give this one another stateDir".to_owned())
             }
@@ -307,6 +314,7 @@ impl Generation {
 
 impl Prepared {
     fn new(config: Config, shared: &Arc<Shared>) -> Result<Self, DaemonError> {
+        renamed::check(&config, &shared.state).map_err(DaemonError::Renamed)?;
         let (packs, packs_key) = (Arc::new(config.packs().map_err(DaemonError::Pack)?), config.packs_key());
         let config = Arc::new(config);
         let caches = SourceCaches::new(&config, shared).map_err(DaemonError::Source)?;
@@ -318,6 +326,8 @@ impl Prepared {
         let clusters: Clusters = config.settings.clusters.iter().map(build).collect();
         let breakers = Breaker::all(clusters.keys(), &shared.clock);
         let aliases = Arc::new(Aliases::of(&config, |name| clusters.get(name).cloned()));
+        let dependencies = Dependencies::of(&config);
+        let turns = Arc::new(Turns::new(&dependencies));
         let mut syncs = Vec::new();
         let fleet = config.settings.fleet();
         let of = |(name, settings): (&String, &SyncSettings)| {
@@ -340,10 +350,11 @@ impl Prepared {
                     aliases: Arc::clone(&aliases),
                     rollout: rollout.clone(),
                     breakers: Arc::clone(&breakers),
+                    dependencies: Arc::clone(&dependencies),
                     ..order(name, settings, (target, packs.table()), shared, (&archive, &config))
                 };
                 let last = journal::last(&shared.state, name, &cluster.name).map(|report| report.started);
-                let sync = Sync::new(cluster, order, Arc::clone(&all), &config);
+                let sync = Sync::new(cluster, order, (Arc::clone(&all), &turns), &config);
                 let timer = Timer::new(schedule.clone(), &sync.title, shared.clock.now(), last);
                 syncs.push((sync, timer));
             }
@@ -352,6 +363,10 @@ impl Prepared {
     }
 
     fn start(self, shared: &Arc<Shared>) -> Generation {
+        // Without it nothing is deleted in the first round of the new name, and the next start goes on with it.
+        if let Err(error) = renamed::carry_over(&self.config, &shared.state, shared.clock.now()) {
+            error!(error = %Chain(&error), hint = error.hint(), "a cluster has another name");
+        }
         fleet::warn_of_abandoned(&self.config, &shared.state);
         let stop = CancellationToken::new();
         let mut tasks = JoinSet::new();
@@ -414,6 +429,7 @@ fn order(
         aliases: Arc::default(),
         breakers: Arc::default(),
         rollout: None,
+        dependencies: Arc::default(),
     }
 }
 

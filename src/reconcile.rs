@@ -3,8 +3,10 @@
 //! [`fleet`] runs one round of a sync over all its clusters, `round` does it on one of them: it looks ([`observe`], with
 //! `cache` from the last round), plans (the engine), writes the inventory ahead, carries out (`apply`) and waits
 //! (`wait`). `drift` compares with a cluster that somebody else looks after, and writes nothing. `aliases` finds
-//! clusters that answer by two names, `gone` those that are not configured any more, [`rollout`] says whose turn it is where
-//! one cluster gets something before the others, `gates` asks others whether it is good there, `render_history` keeps what was rendered for a rollback, and `release`
+//! clusters that answer by two names, `gone` those that are not configured any more, [`renamed`] those that have another
+//! name now, [`depends`] says which syncs come before others, [`rollout`] says whose turn it is where one cluster gets
+//! something before the others, `gates` asks others whether it is good there, `render_history` keeps what was rendered for a
+//! rollback, and `release`
 //! hands what was adopted back to a deployer. What they hand to each other stands in [`model`]: an order for a fleet, and
 //! for each cluster the settings of its round, which do not change, and the facts, which do.
 //!
@@ -15,6 +17,7 @@ pub(crate) mod aliases;
 pub(crate) mod apply;
 pub mod breaker;
 pub(crate) mod cache;
+pub mod depends;
 pub(crate) mod drift;
 pub mod fleet;
 mod gates;
@@ -25,6 +28,7 @@ mod metadata;
 pub mod model;
 pub mod observe;
 pub mod release;
+pub mod renamed;
 mod render_history;
 pub(crate) mod requests;
 pub mod rollout;

@@ -51,6 +51,9 @@ use withheld::{HoldReport, RefusalReport};
 /// The version of the JSON view.
 pub const SCHEMA: &str = "gatewright.dev/report/v1alpha1";
 
+/// The revision of a round that wants nothing: a sync is destroyed.
+pub(crate) const NOTHING: &str = "nothing";
+
 /// One round of one sync over its clusters.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]

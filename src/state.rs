@@ -161,6 +161,24 @@ impl State {
         }
     }
 
+    /// Gives a file below the folder another name, with the folders that it takes; what has that name already stays, and the
+    /// file goes.
+    pub fn rename(&self, from: impl AsRef<Path>, to: impl AsRef<Path>) -> Result<(), StateError> {
+        let (from, to) = (self.path(from), self.path(to));
+        let renamed = no_link(&self.folder, &from).and_then(|()| no_link(&self.folder, &to)).and_then(|()| {
+            if to.exists() {
+                return fs::remove_file(&from);
+            }
+            make(above(&to), PRIVATE)?;
+            fs::rename(&from, &to)?;
+            File::open(above(&to))?.sync_all()
+        });
+        match renamed {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => Err(StateError::Write(to, error)),
+            _ => Ok(()),
+        }
+    }
+
     /// Returns the names in a folder below the folder, sorted; none if it is not there, or is a link.
     pub fn names(&self, path: impl AsRef<Path>) -> Vec<String> {
         let path = self.path(path);

@@ -68,6 +68,7 @@ pub(super) fn run(context: &Context, args: &Args) -> Result<u8, Failure> {
         all.rounds.extend(ready.rounds);
         all.codes.extend(ready.codes);
     }
+    all.rounds.sort_by_cached_key(|prepared| session.turn(prepared));
     carry_out(context, &args.manner, &session, all, Report::exit_code)
 }
 

@@ -9,21 +9,21 @@ use super::elsewhere::Elsewhere;
 use super::plan::show;
 use super::session::{Prepared, Session};
 use super::view::Extent;
-use super::{Context, EXIT_FAILED, Failure, check_names, complain, print, worst};
+use super::{Context, EXIT_FAILED, EXIT_HELD, Failure, check_names, complain, print, worst};
 use crate::config::settings::SyncSettings;
 use crate::inventory::{audit, store};
-use crate::report::{ClusterReport, Mode, Report};
+use crate::report::{ClusterReport, Mode, NOTHING, Report};
 
 /// Delete everything that a sync owns, on all of its clusters or on some.
 ///
 /// An object goes as in every round: only if the inventory, its mark and its uid agree, and not if it asks to be kept,
 /// was adopted (unless adopt.prune is true) or holds what others have made. What another sync wants is released to it.
-/// The plan is shown first, and the name of the sync must be typed; in a script say --yes. The sync may be gone from the
-/// config file: then --cluster says where. So may the cluster: then --kubeconfig says how to reach it, and it must be the one
-/// that this host has worked on by that name.
+/// As long as a sync that depends on it (dependsOn) owns something, nothing is deleted. The plan is shown first, and the name
+/// of the sync must be typed; in a script say --yes. The sync may be gone from the config file: then --cluster says where. So
+/// may the cluster: then --kubeconfig says how to reach it, and it must be the one that this host has worked on by that name.
 ///
-/// Exit codes: 0 all is gone, 1 failed or cancelled, 3 something is kept or a guard holds it, 4 a cluster was unreachable,
-/// 64 usage or configuration; of several the first of 1, 3, 4, 0.
+/// Exit codes: 0 all is gone, 1 failed or cancelled, 3 something is kept or held, or another sync depends on it, 4 a cluster
+/// was unreachable, 64 usage or configuration; of several the first of 1, 3, 4, 0.
 #[derive(Debug, clap::Args)]
 pub(super) struct Args {
     /// The sync.
@@ -49,8 +49,9 @@ pub(super) fn run(context: &Context, args: &Args) -> Result<u8, Failure> {
     check_gone(&session, args)?;
     let settings = settings(&session, args)?;
     let _lock = session.state.lock()?;
+    check_needed(&session, args, &settings)?;
     let nothing = session.config.clusters_of(&settings).into_keys().map(|name| (name.to_owned(), Rendering::default()));
-    let nothing = ("nothing".to_owned(), nothing.collect());
+    let nothing = (NOTHING.to_owned(), nothing.collect());
     let mut prepared = session.without_source((&args.sync, &settings), nothing)?;
     let plan = session.round(&prepared, Mode::Plan);
     show(context, &plan, args.format, Extent::default());
@@ -86,6 +87,30 @@ fn check_gone(session: &Session<'_>, args: &Args) -> Result<(), Failure> {
                 .hint("put the cluster into the config file again, and say it without --kubeconfig"))
         }
     }
+}
+
+/// Refuses to delete what another sync stands on that still owns something.
+fn check_needed(session: &Session<'_>, args: &Args, settings: &SyncSettings) -> Result<(), Failure> {
+    let dependencies = session.dependencies();
+    for cluster in session.config.clusters_of(settings).into_keys() {
+        for (sync, place) in dependencies.after((&args.sync, cluster)) {
+            let target = session.cluster(place)?;
+            let owned = session
+                .block_on(store::load(target.as_ref(), sync))
+                .map_err(|error| super::inventory::failed(place, &error))?;
+            if !owned.inventory.entries.is_empty() {
+                let (number, name) = (count(owned.inventory.entries.len(), "object"), &args.sync);
+                let message = format!(
+                    "nothing was deleted: sync {sync:?} depends on sync {name:?} and owns {number} on cluster {place}"
+                );
+                let hint = format!(
+                    "the other way round: first `gatewright destroy {sync} --cluster {place}`; or take dependsOn out of its settings"
+                );
+                return Err(Failure { code: EXIT_HELD, message, hint: Some(hint) });
+            }
+        }
+    }
+    Ok(())
 }
 
 /// Returns the settings of the sync in the config, or what is needed of one that it does not know.

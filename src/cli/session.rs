@@ -31,9 +31,11 @@ use crate::process::metrics::Metrics;
 use crate::process::service::Signals;
 use crate::reconcile::aliases::Aliases;
 use crate::reconcile::breaker::{Breaker, Breakers};
+use crate::reconcile::depends::Dependencies;
 use crate::reconcile::fleet;
 use crate::reconcile::gone;
 use crate::reconcile::model::Order;
+use crate::reconcile::renamed;
 use crate::report::{Mode, Report};
 use crate::source::Snapshot;
 use crate::source::cache;
@@ -101,6 +103,7 @@ pub(super) struct Session<'a> {
     metrics: Arc<Metrics>,
     /// All clusters that something is applied to, built when they are first asked for.
     aliases: OnceCell<Arc<Aliases>>,
+    dependencies: OnceCell<Arc<Dependencies>>,
     /// Shared by all rounds: a cluster that does not answer is waited for once.
     breakers: Arc<Breakers>,
 }
@@ -166,7 +169,7 @@ impl<'a> Session<'a> {
         runtime.spawn(stop_on_signal(signals, stop.clone()));
         let breakers = Breaker::all(config.settings.clusters.keys(), &context.clock);
         let (state, metrics) = (State::open(&config.state_dir), Arc::new(Metrics::new(env!("CARGO_PKG_VERSION"))));
-        Ok(Self {
+        let session = Self {
             config,
             state,
             context,
@@ -175,8 +178,30 @@ impl<'a> Session<'a> {
             stop,
             metrics,
             aliases: OnceCell::new(),
+            dependencies: OnceCell::new(),
             breakers,
-        })
+        };
+        session.carry_over()?;
+        Ok(session)
+    }
+
+    /// Has what is known of clusters with another name go on under it. Beside a daemon that does not know that name yet
+    /// nothing can be done: its rounds are those of the old one.
+    fn carry_over(&self) -> Result<(), Failure> {
+        let open = renamed::open(&self.config, &self.state);
+        let Some((new, old)) = open.first() else { return Ok(()) };
+        match self.state.lock() {
+            Ok(_lock) => renamed::carry_over(&self.config, &self.state, self.context.clock.now())
+                .map_err(|error| Failure::of(&error).hint(error.hint())),
+            Err(error @ StateError::Locked(..)) => {
+                let failure = Failure::of(&error);
+                let hint = format!(
+                    "cluster {new:?} was {old:?} when that read the config file: have it read it again, or wait for its end"
+                );
+                Err(failure.hint(hint))
+            }
+            Err(error) => Err(error.into()),
+        }
     }
 
     /// Returns what is known of kinds.

@@ -10,8 +10,7 @@ use super::session::is_chosen;
 use super::view::Extent;
 use super::{Context, Failure, check_names, print, print_json};
 use crate::config::Config;
-use crate::history::journal;
-use crate::reconcile::gone;
+use crate::reconcile::{gone, renamed};
 use crate::report::status;
 use crate::source::cache::{TROUBLES, Trouble};
 use crate::state::State;
@@ -92,7 +91,8 @@ fn last_reports(config: &Config, state: &State, (sync, chosen): (Option<&str>, &
     let syncs = config.settings.syncs.iter().filter(|(name, _)| sync.is_none_or(|sync| sync == *name));
     let of_sync = syncs.map(|(name, settings)| {
         let clusters = config.clusters_of(settings).into_keys().filter(|cluster| is_chosen(chosen, cluster));
-        let reports = clusters.map(|cluster| (cluster.to_owned(), journal::last(state, name, cluster)));
+        let reports =
+            clusters.map(|cluster| (cluster.to_owned(), renamed::last_report(config, state, (name, cluster))));
         (name.clone(), reports.collect())
     });
     of_sync.filter(|(_, reports): &(String, status::Reports)| chosen.is_empty() || !reports.is_empty()).collect()

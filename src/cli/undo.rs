@@ -52,7 +52,7 @@ pub(super) fn run(context: &Context, args: &Args) -> Result<u8, Failure> {
     if !args.dry_run {
         wait_for(&session, &vault, run)?;
     }
-    let recorded = runs::read(&vault, run)?;
+    let recorded = by_names_of_now(&session, runs::read(&vault, run)?);
     let chosen = args.clusters.names(&session.config.settings.clusters, |name| recorded.contains_key(name))?;
     let prepared = prepare(&session, run, recorded, &chosen)?;
     let plan = session.round(&prepared, Mode::Plan);
@@ -72,9 +72,18 @@ pub(super) fn run(context: &Context, args: &Args) -> Result<u8, Failure> {
 fn wait_for(session: &Session<'_>, vault: &Vault, run: &str) -> Result<(), Failure> {
     let outline = runs::outline(vault, run)?;
     match outline.values().next() {
-        Some(first) => session.lock_rounds(&first.about.sync, outline.keys()).map(drop),
+        Some(first) => {
+            let names: Vec<String> = outline.keys().map(|it| session.config.settings.name_now(it).to_owned()).collect();
+            session.lock_rounds(&first.about.sync, &names).map(drop)
+        }
         None => Ok(()),
     }
+}
+
+/// A cluster may have had another name then.
+fn by_names_of_now(session: &Session<'_>, recorded: Recorded) -> Recorded {
+    let settings = &session.config.settings;
+    recorded.into_iter().map(|(name, record)| (settings.name_now(&name).to_owned(), record)).collect()
 }
 
 /// Finds the one run whose name begins so.

@@ -16,6 +16,7 @@ use serde_json::Value;
 use super::allow::{Allow, OverlaySettings};
 use super::cluster_secrets::SecretSettings;
 use super::conflicts::{ConflictRule, IgnoreRule};
+use super::depends::DependsOn;
 use super::folders;
 use super::rollout::RolloutSettings;
 use super::webhooks::WebhookSettings;
@@ -72,6 +73,20 @@ impl Settings {
     pub fn clusters_of(&self, sync: &SyncSettings) -> BTreeMap<&str, &ClusterSettings> {
         let clusters = self.clusters.iter().filter(|(name, cluster)| sync.clusters.selects(name, &cluster.labels));
         clusters.map(|(name, cluster)| (name.as_str(), cluster)).collect()
+    }
+
+    /// Returns each cluster that has a former name, with that name.
+    pub fn renamed(&self) -> impl Iterator<Item = (&str, &str)> {
+        let of = |(name, cluster)| {
+            let (name, cluster): (&String, &ClusterSettings) = (name, cluster);
+            cluster.moved.iter().map(move |old| (name.as_str(), old.as_str()))
+        };
+        self.clusters.iter().flat_map(of)
+    }
+
+    /// Returns the name that a cluster has now.
+    pub fn name_now<'a>(&'a self, cluster: &'a str) -> &'a str {
+        self.renamed().find(|(_, old)| *old == cluster).map_or(cluster, |(new, _)| new)
     }
 
     /// Returns all clusters with their labels, for what names one that is not there.
@@ -139,6 +154,8 @@ pub struct ClusterSettings {
     pub labels: BTreeMap<String, String>,
     /// Values for overlays that nothing selects by.
     pub annotations: BTreeMap<String, String>,
+    /// Former names of this cluster: what this host knows by them goes on under this one.
+    pub moved: Vec<String>,
 }
 
 impl ClusterSettings {
@@ -232,6 +249,9 @@ pub struct SyncSettings {
     /// The order in which clusters get what replaces pods.
     #[serde(default)]
     pub rollout: RolloutSettings,
+    /// Other syncs that have to be through before anything is changed.
+    #[serde(default)]
+    pub depends_on: Vec<DependsOn>,
 }
 
 fn copy_addresses() -> bool {

@@ -12,6 +12,7 @@ use gatewright_engine::problem::{Place, Problem};
 use gatewright_engine::yaml::Node;
 use tracing::level_filters::LevelFilter;
 
+use super::depends;
 use super::environment::Environment;
 use super::rollout::Strategy;
 use super::settings::{ClusterSettings, Settings, SourceSettings, SyncSettings};
@@ -57,8 +58,12 @@ pub(super) fn validate(
             checks.credentials(&["syncs", name, "rollout", "gates", &index], gate.resolve(paths));
         }
     }
+    checks.renamed(settings);
     for (name, sync) in &settings.syncs {
         checks.sync(name, sync, settings);
+    }
+    for (name, mistake) in depends::cycles(&settings.syncs) {
+        checks.dependency(&name, mistake);
     }
     let syncs: Vec<&str> = settings.syncs.keys().map(String::as_str).collect();
     for (name, webhook) in &mut settings.reports.webhooks {
@@ -71,6 +76,7 @@ pub(super) fn validate(
 /// Checks what depends on the list of clusters, when nothing else has changed; `is_whole`: all of it is known.
 pub(super) fn validate_selections(reader: &Reader, root: &Node, settings: &Settings, is_whole: bool) -> Vec<Problem> {
     let mut checks = Checks { reader, root, is_whole, problems: Vec::new() };
+    checks.renamed(settings);
     for (name, sync) in &settings.syncs {
         checks.sync(name, sync, settings);
     }
@@ -234,6 +240,26 @@ impl Checks<'_> {
         }
     }
 
+    /// Checks the former names of clusters: one that is in use, or that two claim, says nothing of which cluster it was.
+    fn renamed(&mut self, settings: &Settings) {
+        for (name, old) in settings.renamed() {
+            let index = settings.clusters[name].moved.iter().position(|it| it == old).unwrap_or_default().to_string();
+            let place = ["clusters", name, "moved", &index];
+            let other = settings.renamed().find(|(other, it)| *it == old && *other < name);
+            let message = if old == name {
+                format!("cluster {name:?} cannot have moved from its own name")
+            } else if settings.clusters.contains_key(old) {
+                format!("cluster {old:?} is still there")
+            } else if let Some((other, _)) = other {
+                format!("cluster {other:?} has moved from {old:?} too")
+            } else {
+                self.name(&place[..3], "cluster", old);
+                continue;
+            };
+            self.problem(&place, message, Some("name a cluster that has another name now"));
+        }
+    }
+
     fn credentials(&mut self, path: &[&str], result: Result<(), NoCredentials>) {
         if let Err(error) = result {
             let hint = "add LoadCredential=NAME:PATH to the unit, or write a path here";
@@ -264,6 +290,9 @@ impl Checks<'_> {
         }
         self.rollout(name, sync, settings);
         self.gates(name, sync, settings);
+        for mistake in depends::check(name, sync, settings, self.is_whole) {
+            self.dependency(name, mistake);
+        }
         self.field_paths(name, sync);
         self.allow(name, sync);
         self.moved(name, sync, settings);
@@ -324,6 +353,12 @@ impl Checks<'_> {
                 self.problem(&[&place[..], &["gates", &index]].concat(), message, None);
             }
         }
+    }
+
+    fn dependency(&mut self, name: &str, (place, message, hint): depends::Mistake) {
+        let place: Vec<&str> =
+            ["syncs", name, "dependsOn"].into_iter().chain(place.iter().map(String::as_str)).collect();
+        self.problem(&place, message, Some(&hint));
     }
 
     fn allow(&mut self, name: &str, sync: &SyncSettings) {

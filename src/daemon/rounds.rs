@@ -12,6 +12,7 @@ use tokio_util::sync::CancellationToken;
 use tracing::{Instrument, error, info, info_span, warn};
 
 use super::measure::{measure, seconds};
+use super::turns::Turns;
 use super::{Shared, Slot};
 use crate::config::Config;
 use crate::desired::rendering::renderings::Renderings;
@@ -47,6 +48,8 @@ pub(super) struct Sync {
     cluster: ClusterFacts,
     /// All syncs, this one included.
     syncs: Arc<BTreeMap<String, Sibling>>,
+    /// The rounds of all of them.
+    turns: Arc<Turns>,
     config: Arc<Config>,
 }
 
@@ -54,11 +57,12 @@ impl Sync {
     pub(super) fn new(
         cluster: ClusterFacts,
         order: Order,
-        syncs: Arc<BTreeMap<String, Sibling>>,
+        (syncs, turns): (Arc<BTreeMap<String, Sibling>>, &Arc<Turns>),
         config: &Arc<Config>,
     ) -> Self {
         let title = format!("{}/{}", order.sync, cluster.name);
-        Self { title, order, cluster, syncs, config: Arc::clone(config) }
+        let turns = Arc::clone(turns);
+        Self { title, order, cluster, syncs, turns, config: Arc::clone(config) }
     }
 
     fn name(&self) -> &str {
@@ -69,8 +73,10 @@ impl Sync {
         &self.order.settings.source
     }
 
-    /// Has a round begin when it is the turn of its cluster in a rollout, and when that answers again.
+    /// Has a round begin when it is the turn of its cluster in a rollout, when that answers again, and when other syncs are
+    /// through.
     pub(super) fn nudged_by(&self, nudges: &Arc<Notify>) {
+        self.turns.add(self.name(), &self.cluster.name, nudges);
         if let Some(rollout) = &self.order.rollout {
             rollout.nudge(&self.cluster.name, Arc::clone(nudges));
         }
@@ -151,6 +157,8 @@ impl Sync {
         journal::compare(&shared.state, &mut report);
         self.tell(&report, shared);
         self.tell_gone(shared);
+        let revision = |sync: &str| Some(self.syncs.get(sync)?.slot.get().0?.revision.clone());
+        self.turns.over((self.name(), &self.cluster.name), &shared.state, revision, shared.clock.now());
         if report.exit_code() == 0 || report.exit_code() == 3 { Outcome::Done } else { Outcome::Failed }
     }
 

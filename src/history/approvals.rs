@@ -26,6 +26,15 @@ pub(crate) fn forget_cluster(state: &State, cluster: &str) -> Result<(), StateEr
     ASKED.forget(state, cluster)
 }
 
+/// Keeps what is kept of a cluster under another name, the approvals that still count included.
+pub(crate) fn rename_cluster(state: &State, (old, new): (&str, &str), now: Timestamp) -> Result<(), StateError> {
+    for approval in given(state, now).into_iter().filter(|approval| approval.cluster == old) {
+        let token = approval.token.clone();
+        GIVEN.write(state, &[&token], &Approval { cluster: new.to_owned(), ..approval })?;
+    }
+    ASKED.rename(state, (old, new))
+}
+
 /// The approvals, by token.
 pub(crate) const GIVEN: Store<Approval> = Store::new("approvals");
 

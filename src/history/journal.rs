@@ -82,6 +82,26 @@ pub(crate) fn forget_cluster(state: &State, cluster: &str) -> Result<(), StateEr
     COMPARED.forget(state, cluster)
 }
 
+/// Tells whether there is a last report of a cluster.
+pub(crate) fn knows(state: &State, cluster: &str) -> bool {
+    LAST.knows(state, cluster)
+}
+
+/// Keeps what is kept of a cluster under another name, in the last reports, too.
+pub(crate) fn rename_cluster(state: &State, (old, new): (&str, &str)) -> Result<(), StateError> {
+    COMPARED.rename(state, (old, new))?;
+    for (sync, _) in LAST.targets(state).into_iter().filter(|(_, cluster)| cluster == old) {
+        if let Some(mut last) = LAST.read(state, &[&sync, old])
+            && LAST.read(state, &[&sync, new]).is_none()
+        {
+            last.report.rename_cluster(old, new);
+            LAST.write(state, &[&sync, new], &last)?;
+        }
+        LAST.remove(state, &[&sync, old])?;
+    }
+    Ok(())
+}
+
 /// Returns the last report of a sync on a cluster; it speaks of that cluster only.
 pub(crate) fn last(state: &State, sync: &str, cluster: &str) -> Option<Report> {
     LAST.read(state, &[sync, cluster]).map(|last| last.report)

@@ -29,6 +29,17 @@ pub(super) fn forget_cluster(state: &State, cluster: &str) -> Result<(), StateEr
     KNOWN.remove(state, &[cluster])
 }
 
+/// Keeps what is kept of a cluster under another name.
+pub(super) fn rename_cluster(state: &State, (old, new): (&str, &str)) -> Result<(), StateError> {
+    state.rename(KNOWN.path(&[old]), KNOWN.path(&[new]))
+}
+
+/// Returns who has answered by each of two names, where both have.
+pub(super) fn identities(state: &State, old: &str, new: &str) -> Option<(String, String)> {
+    let of = |name| KNOWN.read(state, &[name]).map(|known| known.identity);
+    Some((of(old)?, of(new)?))
+}
+
 /// The longest wait of the first round on a cluster for others to say who they are; their own first round looks again.
 const LIMIT: Duration = Duration::from_secs(5);
 

@@ -277,6 +277,12 @@ pub(super) fn forget_cluster(state: &State, cluster: &str) -> Result<(), StateEr
     fights::forget_cluster(state, cluster)
 }
 
+/// Keeps what rounds have noted of a cluster under another name.
+pub(super) fn rename_cluster(state: &State, names: (&str, &str)) -> Result<(), StateError> {
+    known::rename_cluster(state, names)?;
+    fights::rename_cluster(state, names)
+}
+
 fn remember(order: &Order, clusters: &BTreeMap<String, ClusterReport>, state: &State) {
     let done = clusters.iter().filter(|(_, report)| order.mode == Mode::Apply && report.state == ClusterState::Done);
     for (name, _) in done {

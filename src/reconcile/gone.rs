@@ -28,7 +28,9 @@ pub(crate) fn find(config: &Config, state: &State) -> BTreeMap<String, BTreeSet<
         return gone;
     }
     for (sync, cluster) in audit::SEEN.targets(state) {
-        if !config.settings.clusters.contains_key(&cluster) {
+        // What has another name now is not gone.
+        let is_there = config.settings.clusters.contains_key(config.settings.name_now(&cluster));
+        if !is_there {
             gone.entry(cluster).or_default().insert(sync);
         }
     }

@@ -38,6 +38,7 @@ use crate::inventory::hmac::Key;
 use crate::reconcile::aliases::{Aliases, Names};
 use crate::reconcile::breaker::{Breaker, Breakers};
 use crate::reconcile::cache::{Cache, HealthSnapshot, LastRound};
+use crate::reconcile::depends::{Dependencies, Waiting};
 use crate::reconcile::metadata::MetadataView;
 use crate::reconcile::render_history::RenderHistory;
 use crate::reconcile::rollout::{Rollout, Turn};
@@ -91,6 +92,8 @@ pub struct Order {
     pub breakers: Arc<Breakers>,
     /// The rollouts of the sync; `None`: no cluster waits for another.
     pub rollout: Option<Arc<Rollout>>,
+    /// The dependencies between syncs.
+    pub dependencies: Arc<Dependencies>,
 }
 
 impl Order {
@@ -145,6 +148,8 @@ pub struct RoundSettings {
     pub pinned: Option<Saved>,
     /// The place in the rollout of what is wanted; `None`: it waits for nobody.
     pub turn: Option<Turn>,
+    /// The syncs that have to be through first; `None`: it waits for none.
+    pub waiting: Option<Waiting>,
     /// Tells whether the sync was suspended meanwhile.
     pub suspension: Watch,
     /// Told when the process is to end.

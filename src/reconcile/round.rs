@@ -34,6 +34,7 @@ use crate::reconcile::apply::apply;
 use crate::reconcile::apply::model::{Applied, Terms};
 use crate::reconcile::apply::pre_image::unkept;
 use crate::reconcile::cache::{LastRound, digests};
+use crate::reconcile::depends::Waiting;
 use crate::reconcile::health_snapshot::{HealthSnapshots, snapshots};
 use crate::reconcile::located::located;
 use crate::reconcile::metadata::MetadataView;
@@ -181,6 +182,7 @@ async fn first_look(cluster: &dyn Cluster, settings: &RoundSettings) -> Result<F
         claims: settings.siblings.claims().await,
         known_cluster: settings.audit.as_ref().and_then(Audit::cluster).unwrap_or_default(),
         twin,
+        awaited: settings.waiting.as_ref().and_then(Waiting::reason),
         ..settings.policies.clone()
     };
     let shards = if last_round.is_some() { Shards::Here } else { Shards::There };

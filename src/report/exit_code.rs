@@ -26,7 +26,8 @@ impl Report {
 }
 
 impl ClusterReport {
-    fn exit_code(&self) -> u8 {
+    /// Returns the exit code of what a report says of a cluster.
+    pub(crate) fn exit_code(&self) -> u8 {
         let is_unhealthy = !self.is_well();
         let codes: Vec<u8> = self.refusals.iter().map(|refusal| weight(&refusal.reason)).collect();
         match self.state {

@@ -109,13 +109,18 @@ const UNACCEPTED: &str = "unaccepted";
 /// Kind, name, unit, object, words, and since when if that is known.
 type Found = (Kind, String, Option<ObjectId>, Option<ObjectId>, String, Option<Timestamp>);
 
+/// Tells whether something waits for its turn alone.
+fn is_turn(guard: Guard) -> bool {
+    matches!(guard, Guard::Rollout | Guard::RolloutDeletion | Guard::DependsOn)
+}
+
 fn of_cluster(cluster: &ClusterReport) -> Vec<Found> {
     let mut all = Vec::new();
     if let Some((id, what)) = cluster.trouble() {
         all.push((Kind::Cluster, id, None, None, what, cluster.since));
     }
     // To wait for one's turn is no news; why it does not come is.
-    for hold in cluster.holds.iter().filter(|hold| !matches!(hold.guard, Guard::Rollout | Guard::RolloutDeletion)) {
+    for hold in cluster.holds.iter().filter(|hold| !is_turn(hold.guard)) {
         let what = format!("held by guard {}: {}", hold.guard, hold.message);
         all.push((Kind::Hold, hold.finding(), hold.unit.clone(), None, what, hold.since));
     }
@@ -204,7 +209,8 @@ impl HoldReport {
 }
 
 impl UnitReport {
-    fn is_sick(&self) -> bool {
+    /// Tells whether it failed or is not healthy.
+    pub(crate) fn is_sick(&self) -> bool {
         matches!(self.state, UnitState::Unhealthy | UnitState::Failed)
     }
 

@@ -82,3 +82,16 @@ fn problems(group: &[Report]) -> Vec<ProblemReport> {
     };
     found.map(report).collect()
 }
+
+impl Report {
+    /// Speaks of a cluster by another name.
+    pub(crate) fn rename_cluster(&mut self, old: &str, new: &str) {
+        if let Some(found) = self.clusters.remove(old) {
+            self.clusters.insert(new.to_owned(), found);
+        }
+        let named = self.problems.iter_mut().map(|problem| &mut problem.clusters).chain(&mut self.waves);
+        for name in named.flatten().filter(|name| *name == old) {
+            new.clone_into(name);
+        }
+    }
+}

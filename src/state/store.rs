@@ -51,6 +51,19 @@ impl<T> Store<T> {
 }
 
 impl<T> Store<T> {
+    /// Tells whether anything is kept of a cluster, whatever the sync.
+    pub(crate) fn knows(&self, state: &State, cluster: &str) -> bool {
+        self.targets(state).iter().any(|(_, name)| name == cluster)
+    }
+
+    /// Keeps what is kept of a cluster under another name, whatever the sync. What is kept under that name already is newer.
+    pub(crate) fn rename(&self, state: &State, (old, new): (&str, &str)) -> Result<(), StateError> {
+        let of_cluster = self.targets(state).into_iter().filter(|(_, name)| name == old);
+        of_cluster
+            .into_iter()
+            .try_for_each(|(sync, _)| state.rename(self.path(&[&sync, old]), self.path(&[&sync, new])))
+    }
+
     /// Removes what is kept of a cluster, whatever the sync.
     pub(crate) fn forget(&self, state: &State, cluster: &str) -> Result<(), StateError> {
         let of_cluster = self.targets(state).into_iter().filter(|(_, name)| name == cluster);

@@ -2,6 +2,7 @@
 
 mod alerts;
 mod cluster_secrets;
+mod dependencies;
 mod fleet;
 mod folders;
 mod moves;

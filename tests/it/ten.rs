@@ -80,13 +80,6 @@ impl Fleet {
         );
     }
 
-    /// The Deployments on a server, and on how many of them this can be read.
-    fn deployments(&self, server: &ApiServer, text: &str) -> (usize, usize) {
-        let path = "jsonpath={range .items[*]}{.spec.template.spec}{'\\n'}{end}";
-        let list = server.kubectl_ok(&["get", "deployments", "-n", "infra", "-o", path]);
-        (list.lines().count(), list.lines().filter(|line| line.contains(text)).count())
-    }
-
     /// Says of all Deployments where no controller does it that they are healthy.
     fn become_healthy(&self) {
         let status = r#"{"status": {"observedGeneration": 1, "replicas": 1, "updatedReplicas": 1, "readyReplicas": 1,
@@ -108,6 +101,13 @@ impl Fleet {
         let sent = command("kill").args(["-s", name, &self.servers[server].pid().to_string()]).status();
         assert!(sent.is_ok_and(|status| status.success()));
     }
+}
+
+/// The Deployments on a server, and on how many of them this can be read.
+fn deployments(server: &ApiServer, text: &str) -> (usize, usize) {
+    let path = "jsonpath={range .items[*]}{.spec.template.spec}{'\\n'}{end}";
+    let list = server.kubectl_ok(&["get", "deployments", "-n", "infra", "-o", path]);
+    (list.lines().count(), list.lines().filter(|line| line.contains(text)).count())
 }
 
 #[test]
@@ -137,7 +137,7 @@ fn a_change_that_fails_leaves_ten_servers_as_they_were() {
         .says("on 8 of 10 clusters")
         .says("are held by guard rollout-halted: ");
     for (server, proxy) in fleet.servers.iter().zip(&fleet.proxies) {
-        assert_eq!(fleet.deployments(server, "such-node"), (GATEWAYS, 0), "{}: {}", server.name(), run.out);
+        assert_eq!(deployments(server, "such-node"), (GATEWAYS, 0), "{}: {}", server.name(), run.out);
         let is_first = FIRST.contains(&server.name());
         let patched = proxy.carried_out().iter().filter(|it| it.contains("/deployments/")).count();
         assert_eq!(patched, if is_first { 2 * GATEWAYS } else { 0 }, "{}", server.name());
@@ -166,7 +166,7 @@ fn three_are_lost(mut fleet: Fleet) {
     let run = fleet.desk.run(&["sync"]).exits(1);
     let run = run.says("cluster c9\n  unreachable: ").says("cluster c7\n").says("cluster-identity");
     for (server, proxy) in fleet.servers.iter().zip(&fleet.proxies).take(7) {
-        assert_eq!(fleet.deployments(server, "").0, GATEWAYS - 1, "{}: {}", server.name(), run.out);
+        assert_eq!(deployments(server, "").0, GATEWAYS - 1, "{}: {}", server.name(), run.out);
         let carried_out = proxy.carried_out();
         assert!(carried_out.iter().all(|it| it.starts_with("DELETE ") && it.contains("/g3")), "{carried_out:?}");
     }
@@ -174,13 +174,13 @@ fn three_are_lost(mut fleet: Fleet) {
     assert_eq!(new.kubectl_ok(&["get", "namespaces", "infra", "--ignore-not-found", "-o", "name"]), "");
     assert!(new_proxy.carried_out().is_empty() && fleet.proxies[8].carried_out().is_empty());
     fleet.signal(9, "CONT");
-    assert_eq!(fleet.deployments(&fleet.servers[8], "").0, GATEWAYS);
-    assert_eq!(fleet.deployments(&fleet.servers[9], "").0, GATEWAYS);
+    assert_eq!(deployments(&fleet.servers[8], "").0, GATEWAYS);
+    assert_eq!(deployments(&fleet.servers[9], "").0, GATEWAYS);
 
     // They catch up by themselves; the one that is new waits for a person.
     fleet.proxies[8].recovers();
     fleet.desk.run(&["sync"]).exits(3).says("cluster-identity");
-    assert_eq!(fleet.deployments(&fleet.servers[8], "").0, GATEWAYS - 1);
-    assert_eq!(fleet.deployments(&fleet.servers[9], "").0, GATEWAYS - 1);
+    assert_eq!(deployments(&fleet.servers[8], "").0, GATEWAYS - 1);
+    assert_eq!(deployments(&fleet.servers[9], "").0, GATEWAYS - 1);
     assert!(new_proxy.carried_out().is_empty());
 }

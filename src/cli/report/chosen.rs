@@ -10,6 +10,7 @@ use crate::cli::{Failure, find_name};
 use crate::config::settings::{self, SyncSettings};
 use crate::config::{Config, did_you_mean};
 use crate::history::journal;
+use crate::reconcile::renamed;
 use crate::report::merged::{merged, unknown};
 use crate::report::trend::time;
 use crate::report::{ClusterState, Mode, Report};
@@ -60,7 +61,7 @@ pub(super) fn state(config: &Config, sync: Option<&str>, clock: &dyn Clock) -> R
         let suspension = suspension::of(&state, name, believed)?;
         let mut reports: Vec<Report> = Vec::new();
         for cluster in &clusters {
-            if let Some(mut report) = journal::last(&state, name, cluster) {
+            if let Some(mut report) = renamed::last_report(config, &state, (name, cluster)) {
                 add_age(&mut report, cluster, settings, now);
                 if suspension.is_none() {
                     add_resumed(&mut report, cluster);

@@ -23,6 +23,7 @@ use crate::desired::rendering::{Want, Wanted, facts_of};
 use crate::desired::siblings::{Sibling, Siblings};
 use crate::history::archive::Archive;
 use crate::reconcile::aliases::Aliases;
+use crate::reconcile::depends::Dependencies;
 use crate::reconcile::model::{Clusters, Order};
 use crate::reconcile::rollout::Rollout;
 use crate::report::Mode;
@@ -67,12 +68,18 @@ impl Session<'_> {
                 }
             }
         }
-        ready.rounds.sort_by(|a, b| a.order.sync.cmp(&b.order.sync));
+        ready.rounds.sort_by_cached_key(|prepared| self.turn(prepared));
         for Prepared { order, .. } in &mut ready.rounds {
             order.siblings = self.siblings(order, &known);
         }
         self.limit(&mut ready, selection)?;
         Ok(ready)
+    }
+
+    /// Returns the place of a sync among several: whoever is waited for has its round first.
+    pub(in crate::cli) fn turn(&self, prepared: &Prepared) -> (usize, String) {
+        let sync = &prepared.order.sync;
+        (self.dependencies().depth(sync), sync.clone())
     }
 
     /// Prepares a round of one sync without its source, on the clusters of which is known what is wanted there, and on no
@@ -273,9 +280,15 @@ impl Session<'_> {
             aliases: self.aliases(),
             breakers: Arc::clone(&self.breakers),
             rollout: None,
+            dependencies: self.dependencies(),
         };
         let rollout = Rollout::of((name, sync), &self.config.clusters_of(sync), &order.clusters, true, &self.state);
         Order { rollout, ..order }
+    }
+
+    /// Returns the dependencies between all syncs, collected when they are first asked for.
+    pub(in crate::cli) fn dependencies(&self) -> Arc<Dependencies> {
+        Arc::clone(self.dependencies.get_or_init(|| Dependencies::of(&self.config)))
     }
 
     fn aliases(&self) -> Arc<Aliases> {

@@ -5,6 +5,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use gatewright_engine::error::Chain;
 use gatewright_engine::object::ObjectId;
 use gatewright_engine::problem::Scope;
 use gatewright_engine::text::digest;
@@ -12,6 +13,7 @@ use gatewright_engine::unit::{Rendering, Unit};
 use jiff::Timestamp;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use tracing::warn;
 
 use super::vault::{Vault, VaultError};
 use super::{About, Archive};
@@ -108,9 +110,11 @@ pub fn healthy(
     let (vault, sync, cluster) = (archive.vault(), about.sync.as_str(), about.cluster.as_str());
     let (mut last, mut found) = (None, BTreeMap::new());
     for set in list(vault, sync, cluster)? {
-        let rendering = load(vault, sync, cluster, &set)?;
+        let rendering = load(vault, sync, cluster, &set).inspect_err(|error| {
+            warn!(sync, cluster, error = %Chain(error), "a set cannot be read, and nothing goes back to it");
+        });
         let is_open = |unit: &Unit| units.contains(&unit.id) && !found.contains_key(&unit.id);
-        let open: Vec<Unit> = rendering.units.into_iter().filter(is_open).collect();
+        let open: Vec<Unit> = rendering.unwrap_or_default().units.into_iter().filter(is_open).collect();
         let Some(last) = &last else {
             last = Some(open);
             continue;
@@ -123,6 +127,43 @@ pub fn healthy(
         }
     }
     Ok(found)
+}
+
+/// Keeps the sets of a cluster under another name, whatever the sync, after those that are kept under it already. What cannot be
+/// read is told to `lost`, and is not among them.
+pub fn rename_cluster(
+    vault: &Vault,
+    (old, new): (&str, &str),
+    lost: impl Fn(&str, &VaultError),
+) -> Result<(), StateError> {
+    for sync in vault.state.names(FOLDER) {
+        if exist(&vault.state, &sync, old)
+            && let Err(error) = rename(vault, &sync, (old, new), |error| lost(&sync, error))
+        {
+            lost(&sync, &error);
+        }
+    }
+    Ok(())
+}
+
+/// The index is written when all is there that it names, and that of the old name is removed last.
+fn rename(vault: &Vault, sync: &str, (old, new): (&str, &str), lost: impl Fn(&VaultError)) -> Result<(), VaultError> {
+    let (before, mut sets) = (list(vault, sync, old)?, list(vault, sync, new)?);
+    for set in &before {
+        let (from, to) = (path(sync, old, &set.digest), path(sync, new, &set.digest));
+        let copied = if vault.state.path(&to).exists() { Ok(true) } else { vault.copy(&from, &to) };
+        match copied {
+            Ok(true) if !sets.contains(set) => sets.push(set.clone()),
+            Ok(_) => {}
+            Err(error @ VaultError::State(_)) => return Err(error),
+            Err(error) => lost(&error),
+        }
+    }
+    vault.write(&index(sync, new), &sets)?;
+    for set in before.iter().filter(|set| sets.contains(set)) {
+        vault.state.remove(path(sync, old, &set.digest))?;
+    }
+    Ok(vault.state.remove(index(sync, old))?)
 }
 
 /// Tells whether what has this name was kept last, and nothing of it is left that was not healthy yet.

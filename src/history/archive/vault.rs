@@ -164,6 +164,14 @@ impl Vault {
         zstd::stream::decode_all(&*opened).map_err(|_| damaged())
     }
 
+    /// Has a file lie in another place, too, for which it is encrypted again; tells whether there is one.
+    pub(super) fn copy(&self, from: &str, to: &str) -> Result<bool, VaultError> {
+        let Some(bytes) = self.state.read(from)? else { return Ok(false) };
+        let open = self.decrypt(from, &bytes, &self.state.path(from))?;
+        self.state.write(to, &self.encrypt(&mut packer()?, to, &open)?)?;
+        Ok(true)
+    }
+
     /// Writes a value to a file below the state directory; when this returns it is on the disk.
     pub fn write(&self, path: &str, value: &impl Serialize) -> Result<(), VaultError> {
         let json = serde_json::to_vec(value).map_err(|error| StateError::Write(self.state.path(path), error.into()))?;

@@ -24,6 +24,11 @@ pub(super) fn forget_cluster(state: &State, cluster: &str) -> Result<(), StateEr
     FIGHTS.forget(state, cluster)
 }
 
+/// Keeps what is kept of a cluster under another name.
+pub(super) fn rename_cluster(state: &State, names: (&str, &str)) -> Result<(), StateError> {
+    FIGHTS.rename(state, names)
+}
+
 /// Returns what is remembered; without the file nothing is.
 pub(super) fn remembered(order: &Order, cluster: &str, state: &State) -> Fights {
     FIGHTS.read(state, &[&order.sync, cluster]).unwrap_or_default()

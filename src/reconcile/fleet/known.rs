@@ -20,6 +20,11 @@ pub(super) fn forget_cluster(state: &State, cluster: &str) -> Result<(), StateEr
     KNOWN.forget(state, cluster)
 }
 
+/// Keeps what is kept of a cluster under another name.
+pub(super) fn rename_cluster(state: &State, names: (&str, &str)) -> Result<(), StateError> {
+    KNOWN.rename(state, names)
+}
+
 /// Returns what is known of a cluster from earlier rounds; nothing, now and then, so that everything is compared again.
 /// An undo has to see all that it is about.
 pub(super) fn recall(order: &Order, cluster: &str, state: &State, now: Timestamp) -> Option<LastRound> {

@@ -22,6 +22,7 @@ use crate::history::archive::record::Recorder;
 use crate::history::journal;
 use crate::inventory::audit::Audit;
 use crate::reconcile::aliases::Names;
+use crate::reconcile::depends::Waiting;
 use crate::reconcile::model::{Order, RoundSettings, WaitPolicy};
 use crate::reconcile::render_history::RenderHistory;
 use crate::reconcile::rollout::Turn;
@@ -53,6 +54,7 @@ pub(super) fn of(
     let rollout = order.rollout.as_ref().filter(|_| order.undo.is_none()).zip(target);
     let turn =
         rollout.map(|(rollout, target)| Turn::new(rollout, &name, target, (order.mode, order.only.is_some(), now)));
+    let waiting = waiting(order, &want, &about, state);
     // In a directory everything is ours, or nobody's.
     let is_planned = order.mode == Mode::Report && !cluster.carries_marks();
     RoundSettings {
@@ -72,9 +74,23 @@ pub(super) fn of(
         undo: order.undo.as_ref().map(|undo| undo.get(&name).cloned().unwrap_or_default()),
         pinned,
         turn,
+        waiting,
         suspension: Watch::new(state, &order.sync),
         stop: stop.clone(),
     }
+}
+
+/// Returns the syncs that come first. What no source says, such as an undo or a destroy, waits for nobody.
+fn waiting(order: &Order, want: &Want, about: &About, state: &State) -> Option<Waiting> {
+    let is_of_source = order.undo.is_none() && !matches!(want, Want::Ready(_));
+    is_of_source.then(|| Waiting {
+        dependencies: Arc::clone(&order.dependencies),
+        state: state.clone(),
+        sync: order.sync.clone(),
+        cluster: about.cluster.clone(),
+        revision: about.revision.clone(),
+        now: about.started,
+    })
 }
 
 /// Returns the record that this host keeps of the sync on one of the clusters.

@@ -211,6 +211,7 @@ impl Installation {
             aliases: Arc::default(),
             breakers: Arc::default(),
             rollout: None,
+            dependencies: Arc::default(),
         }
     }
 

@@ -24,6 +24,7 @@ use crate::object::ObjectId;
 use crate::problem::Scope;
 use crate::text::count;
 use crate::unit::Rendering;
+use rollout::Wait;
 use token::HeldStep;
 
 /// A guard stopped a sync on a cluster, or one of its units.
@@ -99,6 +100,8 @@ pub enum Guard {
     RolloutDeletion,
     /// Something would lose what an overlay has fed it, and the overlay is still there.
     OverlayLost,
+    /// Another sync has to be through first.
+    DependsOn,
 }
 
 impl Guard {
@@ -147,6 +150,7 @@ pub(super) fn add(plan: &mut Plan, inputs: Inputs<'_>) {
         much,
         problem(rendering, policies),
         inventory(observed, policies),
+        depends_on(plan, inputs),
     ];
     for hold in holds.into_iter().flatten() {
         plan.stops(hold, inputs);
@@ -324,6 +328,13 @@ fn inventory(observed: &Observed, policies: &Policies) -> Option<Hold> {
     let cluster = &policies.cluster;
     let hint = format!("see who has changed it, then run `gatewright inventory repair {sync} --cluster {cluster}`");
     Some(Hold::on_sync(Guard::Inventory, message, &hint))
+}
+
+/// Whatever is to be done waits, deletions too: what they are about may be in use by what is not there yet.
+fn depends_on(plan: &Plan, inputs: Inputs<'_>) -> Option<Hold> {
+    let Wait { guard, message, hint, .. } = inputs.policies.awaited.as_ref()?;
+    let steps: Vec<HeldStep> = plan.changes().map(|step| inputs.held(step)).collect();
+    (!steps.is_empty()).then(|| Hold { steps, ..Hold::on_sync(*guard, message.clone(), hint) })
 }
 
 fn are(number: usize, thing: &str) -> String {

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use super::claims::Claims;
 use super::conflicts::Conflicts;
-use super::guard::rollout::Waiting;
+use super::guard::rollout::{Wait, Waiting};
 use super::refusal::Reason;
 use super::saved::SavedStep;
 use crate::inventory::Applied;
@@ -144,6 +144,8 @@ pub struct Policies {
     pub approved: BTreeSet<String>,
     /// Everything that waits for other clusters.
     pub waiting: Waiting,
+    /// The reason why another sync is waited for, if one is.
+    pub awaited: Option<Wait>,
     /// The steps of a plan that was made before, if nothing else is to be done.
     pub pinned: Option<Vec<SavedStep>>,
     /// Whether an empty source may empty a cluster.
@@ -187,6 +189,7 @@ impl Policies {
             confirm: Confirm::default(),
             recreate: BTreeSet::new(),
             waiting: Waiting::default(),
+            awaited: None,
             approved: BTreeSet::new(),
             pinned: None,
             allow_empty: false,

@@ -1,0 +1,145 @@
+//! Clusters that have another name now: what this host keeps of them by name goes on under the new one.
+//!
+//! It is done once, before anything else is under the new configuration, by whoever holds the state folder. What stands
+//! on a cluster bears no name of it, so that nothing there changes. Each value is moved by itself, and the memory of
+//! inventories, which tells that there is something to do, last: whoever is interrupted goes on the next time. Records for
+//! undo and reports of the history keep the name that they were written with; undo knows both.
+
+use std::collections::BTreeMap;
+
+use gatewright_engine::error::Chain;
+use jiff::Timestamp;
+use tracing::{info, warn};
+
+use crate::config::Config;
+use crate::desired::assemble::DISCOVERY;
+use crate::history::archive::{Archive, sets};
+use crate::history::{approvals, journal};
+use crate::inventory::audit;
+use crate::reconcile::rollout::record::{self, Ledger, Record, Stage};
+use crate::reconcile::{aliases, fleet};
+use crate::report::Report;
+use crate::state::{State, StateError};
+
+/// The reason why a cluster cannot have its new name.
+#[derive(Debug, thiserror::Error)]
+pub enum RenameError {
+    /// Something was applied by the new name to another cluster than by the old one.
+    #[error(
+        "cluster {new:?} cannot have moved from {old:?}: this host has worked on two clusters by these names, \
+         {now} and {before}"
+    )]
+    Other {
+        /// The new name.
+        new: String,
+        /// The old one.
+        old: String,
+        /// The identity of what had the new name.
+        now: String,
+        /// The identity of what had the old one.
+        before: String,
+    },
+    /// What is known cannot be moved.
+    #[error("cannot carry over what is known of cluster {0:?}")]
+    State(String, #[source] StateError),
+}
+
+impl RenameError {
+    /// Returns what to do next.
+    pub fn hint(&self) -> &'static str {
+        match self {
+            Self::Other { .. } => "take the old name out of moved, or give the other cluster another name",
+            Self::State(..) => "mend that, and it goes on from there; until then nothing is done",
+        }
+    }
+}
+
+/// Returns the clusters of which something is known by an old name, each with that name.
+pub(crate) fn open(config: &Config, state: &State) -> Vec<(String, String)> {
+    let names = config.settings.renamed();
+    names.filter(|(_, old)| is_known(state, old)).map(|(new, old)| (new.to_owned(), old.to_owned())).collect()
+}
+
+/// Refuses a name by which something was applied to another cluster.
+pub(crate) fn check(config: &Config, state: &State) -> Result<(), RenameError> {
+    for (new, old) in open(config, state) {
+        if let Some((before, now)) = aliases::identities(state, &old, &new).filter(|(before, now)| before != now) {
+            return Err(RenameError::Other { new, old, now, before });
+        }
+    }
+    Ok(())
+}
+
+/// Carries over what is known of clusters by their old names; whoever calls it holds the state folder.
+pub(crate) fn carry_over(config: &Config, state: &State, now: Timestamp) -> Result<(), RenameError> {
+    check(config, state)?;
+    for (new, old) in open(config, state) {
+        let names = (old.as_str(), new.as_str());
+        move_all(config, state, names, now).map_err(|error| RenameError::State(old.clone(), error))?;
+        info!(cluster = new, old, "has another name in the configuration, and what is known of it goes on");
+    }
+    Ok(())
+}
+
+/// Returns the last report of a sync on a cluster, also where that is still kept by an old name: by whoever only looks.
+pub(crate) fn last_report(config: &Config, state: &State, (sync, cluster): (&str, &str)) -> Option<Report> {
+    let by_old_name = |(_, old): (&str, &str)| {
+        let mut report = journal::last(state, sync, old)?;
+        report.rename_cluster(old, cluster);
+        Some(report)
+    };
+    let mut olds = config.settings.renamed().filter(|(new, _)| *new == cluster);
+    journal::last(state, sync, cluster).or_else(|| olds.find_map(by_old_name))
+}
+
+fn is_known(state: &State, cluster: &str) -> bool {
+    audit::SEEN.knows(state, cluster) || journal::knows(state, cluster)
+}
+
+/// What cannot be read holds the rollouts of its sync, and nothing is lost with it.
+fn rename_in_rollouts(state: &State, sync: &str, names: (&str, &str)) -> Result<(), StateError> {
+    let Ok(mut ledger) = record::read(state, sync) else { return Ok(()) };
+    let before = ledger.clone();
+    rename_in(&mut ledger, names);
+    if ledger == before { Ok(()) } else { record::update(state, sync, |ledger| rename_in(ledger, names)) }
+}
+
+fn rename_in(ledger: &mut Ledger, (old, new): (&str, &str)) {
+    rename_key(&mut ledger.deletions, (old, new));
+    let renamed = |name: String| if name == old { new.to_owned() } else { name };
+    for Record { first, members, wants, back, .. } in &mut ledger.units {
+        *first = first.take().map(renamed);
+        rename_key(members, (old, new));
+        rename_key(wants, (old, new));
+        *back = std::mem::take(back).into_iter().map(renamed).collect();
+        for member in members.values_mut() {
+            if let Stage::Returned(failure) = &mut member.stage {
+                failure.on = renamed(std::mem::take(&mut failure.on));
+            }
+        }
+    }
+}
+
+fn rename_key<T>(map: &mut BTreeMap<String, T>, (old, new): (&str, &str)) {
+    if let Some(value) = map.remove(old) {
+        map.entry(new.to_owned()).or_insert(value);
+    }
+}
+
+fn move_all(config: &Config, state: &State, names: (&str, &str), now: Timestamp) -> Result<(), StateError> {
+    DISCOVERY.remove(state, &[names.0])?;
+    aliases::rename_cluster(state, names)?;
+    fleet::rename_cluster(state, names)?;
+    for sync in config.settings.syncs.keys() {
+        rename_in_rollouts(state, sync, names)?;
+    }
+    approvals::rename_cluster(state, names, now)?;
+    match Archive::existing(state, &config.settings.undo) {
+        Ok(vault) => sets::rename_cluster(&vault, names, |sync, error| {
+            warn!(sync, cluster = names.1, error = %Chain(error), "a set cannot be carried over, and is not there for a rollback");
+        })?,
+        Err(error) => warn!(cluster = names.1, error = %Chain(&error), "no set is carried over for a rollback"),
+    }
+    journal::rename_cluster(state, names)?;
+    audit::SEEN.rename(state, names)
+}
