@@ -151,6 +151,9 @@ impl Sync {
         journal::compare(&shared.state, &mut report);
         self.tell(&report, shared);
         self.tell_gone(shared);
+        if let Some(told) = &shared.told {
+            told(&report);
+        }
         if report.exit_code() == 0 || report.exit_code() == 3 { Outcome::Done } else { Outcome::Failed }
     }
 
