@@ -9,7 +9,7 @@ pub mod kube;
 pub mod kubeconfig;
 pub mod right;
 pub mod secrets;
-pub(crate) mod simulated;
+pub mod simulated;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::error::Error as StdError;

@@ -37,6 +37,7 @@ use crate::reconcile::aliases::Aliases;
 use crate::reconcile::breaker::{Breaker, Breakers};
 use crate::reconcile::fleet;
 use crate::reconcile::model::{Clusters, Order};
+use crate::reconcile::places::Places;
 use crate::reconcile::rollout::Rollout;
 use crate::report::{Mode, Report};
 use crate::schedule::drive::drive;
@@ -335,7 +336,7 @@ impl Prepared {
             (name.clone(), (shared.build)(&config, name, settings, packs.table(), &shared.clock))
         };
         let clusters: Clusters = config.settings.clusters.iter().map(build).collect();
-        let breakers = Breaker::all(clusters.keys(), &shared.clock);
+        let (breakers, places) = (Breaker::all(clusters.keys(), &shared.clock), Places::default());
         let aliases = Arc::new(Aliases::of(&config, |name| clusters.get(name).cloned()));
         let mut syncs = Vec::new();
         let fleet = config.settings.fleet();
@@ -359,6 +360,7 @@ impl Prepared {
                     aliases: Arc::clone(&aliases),
                     rollout: rollout.clone(),
                     breakers: Arc::clone(&breakers),
+                    places: places.clone(),
                     ..order(name, settings, (target, packs.table()), shared, (&archive, &config))
                 };
                 let last = journal::last(&shared.state, name, &cluster.name).map(|report| report.started);
@@ -433,6 +435,7 @@ fn order(
         aliases: Arc::default(),
         breakers: Arc::default(),
         rollout: None,
+        places: Places::default(),
     }
 }
 

@@ -4,7 +4,7 @@
 //! `cache` from the last round), plans (the engine), writes the inventory ahead, carries out (`apply`) and waits
 //! (`wait`). `drift` compares with a cluster that somebody else looks after, and writes nothing. `aliases` finds
 //! clusters that answer by two names, `gone` those that are not configured any more, [`rollout`] says whose turn it is where
-//! one cluster gets something before the others, `render_history` keeps what was rendered for a rollback, and `release`
+//! one cluster gets something before the others, [`places`] how many rounds hold objects at once, `render_history` keeps what was rendered for a rollback, and `release`
 //! hands what was adopted back to a deployer. What they hand to each other stands in [`model`]: an order for a fleet, and
 //! for each cluster the settings of its round, which do not change, and the facts, which do.
 //!
@@ -23,6 +23,7 @@ mod located;
 mod metadata;
 pub mod model;
 pub mod observe;
+pub mod places;
 pub mod release;
 mod render_history;
 pub(crate) mod requests;

@@ -6,8 +6,8 @@
 //! It has not: defaults, validation, immutable fields, admission, other writers, and so no owners of single fields; the
 //! kinds and the namespaces that are asked for are there. Nothing is deleted slowly.
 
-pub(crate) mod link;
-pub(crate) mod objects;
+pub mod link;
+pub mod objects;
 mod status;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -38,21 +38,21 @@ const PAGE: usize = 500;
 const VERSION: &str = "v1.36.0";
 
 /// The properties that all clusters of a simulation share.
-pub(crate) struct World {
+pub struct World {
     /// The number from which all chances are drawn.
-    pub(crate) seed: u64,
+    pub seed: u64,
     /// The time of a request.
-    pub(crate) latency: Latency,
+    pub latency: Latency,
     /// The time that controllers take until what was written is so.
-    pub(crate) ready: Latency,
+    pub ready: Latency,
     /// The share of tries that are answered 503.
-    pub(crate) errors: f64,
+    pub errors: f64,
     /// The bodies of all objects.
-    pub(crate) bodies: Arc<Bodies>,
+    pub bodies: Arc<Bodies>,
 }
 
 /// A simulated API server.
-pub(crate) struct SimulatedCluster {
+pub struct SimulatedCluster {
     identity: String,
     link: Link,
     ready: Latency,
@@ -81,7 +81,7 @@ enum Cause {
 
 impl SimulatedCluster {
     /// Makes an empty cluster. `limit` is how long a request may take.
-    pub(crate) fn new(
+    pub fn new(
         name: &str,
         (world, fault, limit): (&World, Fault, Duration),
         kinds: &kinds::Table,
@@ -102,17 +102,17 @@ impl SimulatedCluster {
     }
 
     /// Returns its fault.
-    pub(crate) fn fault(&self) -> Fault {
+    pub fn fault(&self) -> Fault {
         self.link.fault
     }
 
     /// Returns the traffic since the last call.
-    pub(crate) fn take_traffic(&self) -> Traffic {
+    pub fn take_traffic(&self) -> Traffic {
         self.link.take_traffic()
     }
 
     /// Returns the number of its objects.
-    pub(crate) fn count(&self) -> usize {
+    pub fn count(&self) -> usize {
         lock(&self.state).objects.len()
     }
 

@@ -39,6 +39,7 @@ use crate::reconcile::aliases::{Aliases, Names};
 use crate::reconcile::breaker::{Breaker, Breakers};
 use crate::reconcile::cache::{Cache, HealthSnapshot, LastRound};
 use crate::reconcile::metadata::MetadataView;
+use crate::reconcile::places::{Place, Places};
 use crate::reconcile::render_history::RenderHistory;
 use crate::reconcile::rollout::{Rollout, Turn};
 use crate::report::{ClusterReport, ClusterState, Mode, Saved};
@@ -91,6 +92,8 @@ pub struct Order {
     pub breakers: Arc<Breakers>,
     /// The rollouts of the sync; `None`: no cluster waits for another.
     pub rollout: Option<Arc<Rollout>>,
+    /// The places of all rounds of the process.
+    pub places: Places,
 }
 
 impl Order {
@@ -145,6 +148,8 @@ pub struct RoundSettings {
     pub pinned: Option<Saved>,
     /// The place in the rollout of what is wanted; `None`: it waits for nobody.
     pub turn: Option<Turn>,
+    /// The place of the round among those of the process.
+    pub(crate) place: Place,
     /// Tells whether the sync was suspended meanwhile.
     pub suspension: Watch,
     /// Told when the process is to end.

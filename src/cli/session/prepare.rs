@@ -24,6 +24,7 @@ use crate::desired::siblings::{Sibling, Siblings};
 use crate::history::archive::Archive;
 use crate::reconcile::aliases::Aliases;
 use crate::reconcile::model::{Clusters, Order};
+use crate::reconcile::places::Places;
 use crate::reconcile::rollout::Rollout;
 use crate::report::Mode;
 use crate::source::{Snapshot, SourceError};
@@ -273,6 +274,7 @@ impl Session<'_> {
             aliases: self.aliases(),
             breakers: Arc::clone(&self.breakers),
             rollout: None,
+            places: Places::default(),
         };
         let rollout = Rollout::of((name, sync), &self.config.clusters_of(sync), &order.clusters, true, &self.state);
         Order { rollout, ..order }

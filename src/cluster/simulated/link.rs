@@ -40,11 +40,11 @@ const P99: f64 = 2.326_347_9;
 
 /// A time that differs from case to case: log-normal, as the times of servers usually are.
 #[derive(Clone, Copy, Debug, Serialize)]
-pub(crate) struct Latency {
+pub struct Latency {
     /// Half of all cases take as long, or less.
-    pub(crate) median: Duration,
+    pub median: Duration,
     /// One case in a hundred takes longer.
-    pub(crate) p99: Duration,
+    pub p99: Duration,
 }
 
 impl Latency {
@@ -59,7 +59,7 @@ impl Latency {
 /// A fault that a cluster has from beginning to end.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "kebab-case")]
-pub(crate) enum Fault {
+pub enum Fault {
     /// None but single errors.
     #[default]
     None,
@@ -73,7 +73,7 @@ pub(crate) enum Fault {
 
 impl Fault {
     /// Returns the word for it.
-    pub(crate) fn word(self) -> &'static str {
+    pub fn word(self) -> &'static str {
         match self {
             Self::None => "sound",
             Self::Unreachable => "unreachable",
@@ -85,7 +85,7 @@ impl Fault {
 
 impl Verb {
     /// Returns the word for it.
-    pub(crate) fn word(self) -> &'static str {
+    pub fn word(self) -> &'static str {
         match self {
             Self::Get => "get",
             Self::List => "list",
@@ -101,7 +101,7 @@ impl Verb {
 /// A kind of request, by the verb of Kubernetes where there is one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "kebab-case")]
-pub(crate) enum Verb {
+pub enum Verb {
     /// One object, one of our records, the identity, what kinds there are.
     Get,
     /// A page of whole objects.
@@ -120,15 +120,15 @@ pub(crate) enum Verb {
 
 /// The experience with a cluster since somebody last asked for it.
 #[derive(Clone, Debug, Default, Serialize)]
-pub(crate) struct Traffic {
+pub struct Traffic {
     /// Requests, each try counted.
-    pub(crate) requests: BTreeMap<Verb, u64>,
+    pub requests: BTreeMap<Verb, u64>,
     /// Tries that were answered 429.
-    pub(crate) throttled: u64,
+    pub throttled: u64,
     /// Tries that were answered 503.
-    pub(crate) errors: u64,
+    pub errors: u64,
     /// Requests that nobody answered.
-    pub(crate) unanswered: u64,
+    pub unanswered: u64,
 }
 
 /// Everything about the way to one server.

@@ -20,7 +20,7 @@ use crate::cluster::Precondition;
 
 /// The bodies that any cluster of a simulation has, each once.
 #[derive(Default)]
-pub(crate) struct Bodies(Mutex<BTreeMap<Arc<ObjectId>, Vec<Arc<Object>>>>);
+pub struct Bodies(Mutex<BTreeMap<Arc<ObjectId>, Vec<Arc<Object>>>>);
 
 impl Bodies {
     /// Returns the shared copy of an object.
@@ -42,7 +42,7 @@ impl Bodies {
     }
 
     /// Returns the number of bodies.
-    pub(crate) fn count(&self) -> usize {
+    pub fn count(&self) -> usize {
         lock(&self.0).values().map(Vec::len).sum()
     }
 }

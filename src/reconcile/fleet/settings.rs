@@ -72,6 +72,7 @@ pub(super) fn of(
         undo: order.undo.as_ref().map(|undo| undo.get(&name).cloned().unwrap_or_default()),
         pinned,
         turn,
+        place: order.places.for_round(),
         suspension: Watch::new(state, &order.sync),
         stop: stop.clone(),
     }

@@ -13,6 +13,7 @@ use gatewright::desired::siblings::{Sibling, Siblings};
 use gatewright::history::archive::{self, Archive, runs};
 use gatewright::reconcile::fleet;
 use gatewright::reconcile::model::Order;
+use gatewright::reconcile::places::Places;
 use gatewright::report::{ClusterReport, Mode};
 use gatewright::source::Snapshot;
 use gatewright::state::State;
@@ -211,6 +212,7 @@ impl Installation {
             aliases: Arc::default(),
             breakers: Arc::default(),
             rollout: None,
+            places: Places::default(),
         }
     }
 
