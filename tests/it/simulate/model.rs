@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use gatewright::basics::clock::SystemClock;
 use gatewright::cluster::kube::KubeCluster;
-use gatewright::cluster::kubeconfig::Settings;
+use gatewright::cluster::kubeconfig::{Settings, StandardLookup};
 use gatewright::cluster::simulated::link::{Fault, Latency};
 use gatewright::cluster::simulated::objects::Bodies;
 use gatewright::cluster::simulated::{SimulatedCluster, World};
@@ -63,8 +63,9 @@ impl Side {
         let body = if object == 0 {
             json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": {"value": value.to_string()}})
         } else {
-            let spec = json!({"minAvailable": value, "selector": {"matchLabels": {"a": "b"}}});
-            json!({"apiVersion": "policy/v1", "kind": "PodDisruptionBudget", "metadata": metadata, "spec": spec})
+            // It has generations, and no controller that reports on it.
+            let spec = json!({"podSelector": {"matchLabels": {"value": value.to_string()}}});
+            json!({"apiVersion": "networking.k8s.io/v1", "kind": "NetworkPolicy", "metadata": metadata, "spec": spec})
         };
         Object::new(body).expect("it has all that it needs")
     }
@@ -115,7 +116,9 @@ impl Side {
         let uid = seen.iter().position(|known| known.uid == live.uid).unwrap_or(seen.len());
         let is_known =
             seen.iter().any(|known| known.uid == live.uid && known.resource_version == live.resource_version);
-        let value = [&body["data"]["value"], &body["spec"]["minAvailable"]].map(ToString::to_string).concat();
+        let value = [&body["data"]["value"], &body["spec"]["podSelector"]["matchLabels"]["value"]]
+            .map(ToString::to_string)
+            .concat();
         (uid, is_known, body["metadata"]["generation"].as_i64().unwrap_or_default(), value)
     }
 
@@ -131,7 +134,7 @@ impl Side {
 
 fn sides(namespace: &str) -> [Side; 2] {
     let settings = Settings { path: Some(shared().kubeconfig("admin")), ..Settings::default() };
-    let real = KubeCluster::new("real", settings, Default::default(), Arc::new(SystemClock::new()));
+    let real = KubeCluster::new("real", settings, StandardLookup::default(), Arc::new(SystemClock::new()));
     let quick = Latency { median: Duration::from_millis(1), p99: Duration::from_millis(1) };
     let world = World { seed: 1, latency: quick, ready: quick, errors: 0.0, bodies: Arc::new(Bodies::default()) };
     let (kinds, clock) = (kinds::Table::builtin(), Arc::new(SystemClock::new()) as Arc<_>);
@@ -158,7 +161,7 @@ proptest! {
                 let (expected, seen) = (real.carry_out(act).await, simulated.carry_out(act).await);
                 prop_assert_eq!(seen, expected, "{:?} of {:?}", act, acts);
             }
-            for gvk in [Gvk::new("v1", "ConfigMap"), Gvk::new("policy/v1", "PodDisruptionBudget")] {
+            for gvk in [Gvk::new("v1", "ConfigMap"), Gvk::new("networking.k8s.io/v1", "NetworkPolicy")] {
                 prop_assert_eq!(simulated.listed(&gvk).await, real.listed(&gvk).await);
             }
             Ok(())
