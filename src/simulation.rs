@@ -15,7 +15,6 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use gatewright_engine::kinds;
 use jiff::{SignedDuration, Timestamp};
 use rand::SeedableRng as _;
 use rand::rngs::StdRng;
@@ -24,13 +23,12 @@ use tokio::time::{Instant, sleep_until};
 
 use crate::basics::clock::{Clock, SimulatedClock, process_cpu};
 use crate::basics::lock::lock;
-use crate::cluster::Cluster;
 use crate::cluster::simulated::link::{Fault, Traffic};
 use crate::cluster::simulated::{SimulatedCluster, World};
 use crate::config::Config;
 use crate::config::settings::ClusterSettings;
-use crate::daemon::DaemonError;
 use crate::daemon::simulated::{Running, start};
+use crate::daemon::{Build, DaemonError};
 use outcome::{Outcome, Phase, Planned};
 use progress::{Goal, Progress};
 
@@ -104,23 +102,12 @@ pub(crate) async fn run(config: Config, settings: Settings) -> Result<Outcome, S
     let clock: Arc<dyn Clock> = Arc::new(SimulatedClock::starting_at(day));
     let (world, progress) = (Arc::new(world), Arc::new(Progress::of(&config)));
     let faults = faults.of(&config, world.seed);
-    let built: Arc<Mutex<Simulated>> = Arc::default();
-    let build = {
-        let (built, world) = (Arc::clone(&built), Arc::clone(&world));
-        let build =
-            move |_: &Config, name: &str, settings: &ClusterSettings, kinds: &kinds::Table, clock: &Arc<dyn Clock>| {
-                let limit = settings.kubeconfig.as_ref().map_or(LIMIT, |it| it.timeout.0);
-                let fault = faults.get(name).copied().unwrap_or_default();
-                let cluster = Arc::new(SimulatedCluster::new(name, (&world, fault, limit), kinds, clock));
-                lock(&built).insert(name.to_owned(), Arc::clone(&cluster));
-                cluster as Arc<dyn Cluster>
-            };
-        Box::new(build)
-    };
+    let made: Arc<Mutex<Simulated>> = Arc::default();
+    let build = building(Arc::clone(&made), Arc::clone(&world), faults);
     let told = Arc::clone(&progress);
     let daemon = start(config.clone(), &clock, build, Box::new(move |report| told.see(report)));
     let daemon = daemon.map_err(SimulationError::Daemon)?;
-    let clusters = std::mem::take(&mut *lock(&built));
+    let clusters = std::mem::take(&mut *lock(&made));
     let simulation = Simulation { config, limit, clock, clusters, progress, daemon };
     let mut outcome = Outcome::of(&world, &simulation.clusters);
     outcome.phases.push(simulation.phase("first apply", Goal::Well).await);
@@ -134,6 +121,17 @@ pub(crate) async fn run(config: Config, settings: Settings) -> Result<Outcome, S
     outcome.end(&world, &simulation.clusters);
     simulation.daemon.stop().await;
     Ok(outcome)
+}
+
+/// Returns what makes the simulated clusters, and notes them.
+fn building(made: Arc<Mutex<Simulated>>, world: Arc<World>, faults: BTreeMap<String, Fault>) -> Box<Build> {
+    Box::new(move |_, name, settings: &ClusterSettings, kinds, clock| {
+        let limit = settings.kubeconfig.as_ref().map_or(LIMIT, |it| it.timeout.0);
+        let fault = faults.get(name).copied().unwrap_or_default();
+        let cluster = Arc::new(SimulatedCluster::new(name, (&world, fault, limit), kinds, clock));
+        lock(&made).insert(name.to_owned(), Arc::clone(&cluster));
+        cluster
+    })
 }
 
 impl Faults {

@@ -102,16 +102,13 @@ enum What {
 
 /// Runs the command.
 pub(super) fn run(context: &Context, args: &Args) -> Result<u8, Failure> {
-    let (folder, config, change) = match args.clusters {
-        Some(clusters) => {
-            let folder = temporary()?;
-            let (config, change) = args.made_up(context, clusters, folder.path())?;
-            (folder, config, change)
-        }
-        None => {
-            let (folder, config) = configured(context)?;
-            (folder, config, None)
-        }
+    let (folder, config, change) = if let Some(clusters) = args.clusters {
+        let folder = temporary()?;
+        let (config, change) = args.made_up(context, clusters, folder.path())?;
+        (folder, config, change)
+    } else {
+        let (folder, config) = configured(context)?;
+        (folder, config, None)
     };
     let faults = Faults { unreachable: args.unreachable, throttled: args.throttled, slow: args.slow };
     if faults.all() > config.settings.clusters.len() {

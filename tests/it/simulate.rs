@@ -8,12 +8,15 @@ use std::fs;
 use serde_json::Value;
 
 use crate::cluster::audit::{Audited, Request};
+use crate::commands::obeys;
 use crate::program::Desk;
 
 /// Runs a simulation, and returns what it says as JSON.
 fn simulated(desk: &Desk, arguments: &[&str], code: i32) -> Value {
     let run = desk.run(&[&["simulate", "--format", "json"], arguments].concat()).exits(code);
-    serde_json::from_str(&run.out).expect("it prints JSON")
+    let outcome = serde_json::from_str(&run.out).expect("it prints JSON");
+    obeys("simulation-v1alpha1", &outcome);
+    outcome
 }
 
 fn desk() -> Desk {
