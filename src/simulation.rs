@@ -172,7 +172,7 @@ impl Simulation {
             self.clusters.iter().map(|(name, cluster)| (name.as_str(), cluster.take_traffic())).collect();
         let faults = self.clusters.iter().map(|(name, cluster)| (name.as_str(), cluster.fault())).collect();
         let took = self.clock.now().duration_since(begun);
-        Phase::of(name, (took, process_cpu() - cpu), &self.progress.tales(), &traffic, &faults)
+        Phase::of(name, (took, process_cpu().saturating_sub(cpu)), &self.progress.tales(), &traffic, &faults)
     }
 
     /// Plans a change on all clusters before the daemon sees it.
@@ -184,7 +184,7 @@ impl Simulation {
         let (begun, cpu) = (self.clock.now(), process_cpu());
         let reports = self.daemon.plan(&config).await.map_err(SimulationError::Daemon)?;
         let took: SignedDuration = self.clock.now().duration_since(begun);
-        Ok(Planned::of(&reports, took, process_cpu() - cpu))
+        Ok(Planned::of(&reports, took, process_cpu().saturating_sub(cpu)))
     }
 
     /// Has the source say what the change says.

@@ -7,9 +7,9 @@ use crate::cluster::simulated::link::Verb;
 
 /// Writes it.
 pub(crate) fn write(outcome: &Outcome) -> String {
-    let faults: String = outcome.faults.iter().map(|(fault, number)| format!(", {number} {}", fault.word())).collect();
-    let (clusters, seed) = (outcome.clusters, outcome.seed);
-    let mut text = format!("{clusters} simulated clusters{faults}; seed {seed}\n");
+    let faults = outcome.faults.iter().map(|(fault, number)| format!("{number} {}", fault.word()));
+    let all = std::iter::once(format!("{} simulated clusters", outcome.clusters)).chain(faults);
+    let mut text = format!("{}; seed {}\n", all.collect::<Vec<_>>().join(", "), outcome.seed);
     text.extend(outcome.phases.iter().map(of_phase));
     if let Some(plan) = &outcome.plan {
         let (steps, clusters, time) = (plan.steps, plan.clusters, seconds(plan.took));
@@ -32,7 +32,9 @@ fn of_phase(phase: &Phase) -> String {
     for (whose, times) in [("clusters", &phase.sound), ("with a fault", &phase.faulty)] {
         let Some(Times { p50, p95, p99, max }) = times else { continue };
         let [p50, p95, p99, max] = [p50, p95, p99, max].map(|time| seconds(*time));
-        text += &format!("  {whose}: half within {p50}, 95 % within {p95}, 99 % within {p99}, the last after {max}\n");
+        let line =
+            format!("  {whose}: half within {p50}, 95 % within {p95}, 99 % within {p99}, the last after {max}\n");
+        text.push_str(&line);
     }
     text += &requests(phase);
     text.push_str("  slowest:\n");
@@ -53,9 +55,9 @@ fn requests(phase: &Phase) -> String {
     let verbs = phase.requests.iter().map(of_verb).collect::<Vec<_>>().join(", ");
     let (throttled, errors, unanswered) = (phase.throttled, phase.errors, phase.unanswered);
     let bad = [(throttled, "answered 429"), (errors, "answered 503"), (unanswered, "not answered")];
-    let bad: String =
-        bad.iter().filter(|(number, _)| *number > 0).map(|(number, what)| format!("; {number} {what}")).collect();
-    format!("  requests: {all}, for each cluster {}: {verbs}{bad}\n", each(all))
+    let bad = bad.iter().filter(|(number, _)| *number > 0).map(|(number, what)| format!("{number} {what}"));
+    let all_of_it = std::iter::once(verbs).chain(bad).collect::<Vec<_>>().join("; ");
+    format!("  requests: {all}, for each cluster {}: {all_of_it}\n", each(all))
 }
 
 fn seconds(time: f64) -> String {

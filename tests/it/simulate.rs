@@ -56,10 +56,10 @@ fn clusters_with_a_fault_slow_down_no_other() {
     let fleet = ["--clusters", "20", "--gateways", "1"];
     let sound = simulated(&desk, &fleet, 0);
     let faults = ["--unreachable", "2", "--throttled", "2", "--slow", "2"];
-    let faulty = simulated(&desk, &[&fleet[..], &faults[..]].concat(), 0);
+    let ill = simulated(&desk, &[&fleet[..], &faults[..]].concat(), 0);
     // The very first round on a cluster waits some seconds for all others to say who they are.
     for name in ["no change", "another image"] {
-        let (without, with) = (phase(&sound, name), phase(&faulty, name));
+        let (without, with) = (phase(&sound, name), phase(&ill, name));
         assert_eq!((with["clusters"].as_u64(), with["converged"].as_u64()), (Some(20), Some(18)), "{with}");
         let p95 = |phase: &Value| number(&phase["sound"]["p95"]);
         assert!(p95(&with) <= p95(&without) * 1.1, "{name}: {} and {}", p95(&with), p95(&without));

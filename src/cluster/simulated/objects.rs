@@ -72,7 +72,7 @@ pub(super) enum Refusal {
 /// The objects of one server.
 pub(super) struct Objects {
     identity: String,
-    objects: BTreeMap<Arc<ObjectId>, Stored>,
+    stored: BTreeMap<Arc<ObjectId>, Stored>,
     bodies: Arc<Bodies>,
     /// Grows with every write.
     pub(super) version: u64,
@@ -81,11 +81,11 @@ pub(super) struct Objects {
 impl Objects {
     pub(super) fn new(identity: &str, bodies: Arc<Bodies>) -> Self {
         // A real server never answers with version 1, which stands for no object at all.
-        Self { identity: identity.to_owned(), objects: BTreeMap::new(), bodies, version: 1 }
+        Self { identity: identity.to_owned(), stored: BTreeMap::new(), bodies, version: 1 }
     }
 
     pub(super) fn len(&self) -> usize {
-        self.objects.len()
+        self.stored.len()
     }
 
     pub(super) fn next(&mut self) -> u64 {
@@ -96,20 +96,20 @@ impl Objects {
     pub(super) fn of_kind(&self, kind: &Gvk) -> impl Iterator<Item = &Stored> {
         let (group, kind) = (kind.group.clone(), kind.kind.clone());
         let is_first = ObjectId::new(&group, &kind, "", "");
-        let from = self.objects.range::<ObjectId, _>(is_first..);
+        let from = self.stored.range::<ObjectId, _>(is_first..);
         from.take_while(move |(id, _)| id.group == group && id.kind == kind).map(|(_, stored)| stored)
     }
 
     pub(super) fn within(&self, namespace: &str) -> impl Iterator<Item = &Stored> {
-        self.objects.values().filter(move |stored| stored.object.id().namespace == namespace)
+        self.stored.values().filter(move |stored| stored.object.id().namespace == namespace)
     }
 
     pub(super) fn get(&self, id: &ObjectId) -> Option<&Stored> {
-        self.objects.get(id)
+        self.stored.get(id)
     }
 
     pub(super) fn get_mut(&mut self, id: &ObjectId) -> Option<&mut Stored> {
-        self.objects.get_mut(id)
+        self.stored.get_mut(id)
     }
 
     pub(super) fn live(&self, stored: &Stored) -> Live {
@@ -123,7 +123,7 @@ impl Objects {
     /// Returns what an object would become; nothing is changed.
     pub(super) fn tried(&self, object: &Object, only_if: &Precondition, now: Timestamp) -> Result<Live, Refusal> {
         self.check(object.id(), only_if)?;
-        let Some(before) = self.objects.get(object.id()) else {
+        let Some(before) = self.stored.get(object.id()) else {
             let new = Stored::new(Arc::new(object.clone()), (0, 1), now);
             return Ok(new.live(&self.identity));
         };
@@ -142,12 +142,12 @@ impl Objects {
         now: Timestamp,
     ) -> Result<(Live, bool), Refusal> {
         self.check(object.id(), only_if)?;
-        if let Some(same) = self.objects.get(object.id()).filter(|before| before.object.body() == object.body()) {
+        if let Some(same) = self.stored.get(object.id()).filter(|before| before.object.body() == object.body()) {
             return Ok((same.live(&self.identity), false));
         }
         let version = self.next();
         let (id, shared) = self.bodies.shared(object);
-        let stored = match self.objects.get(object.id()).cloned() {
+        let stored = match self.stored.get(object.id()).cloned() {
             None => Stored::new(shared, (version, version), now),
             Some(mut before) => {
                 before.replace(shared, now);
@@ -155,22 +155,22 @@ impl Objects {
             }
         };
         let live = stored.live(&self.identity);
-        self.objects.insert(id, stored);
+        self.stored.insert(id, stored);
         Ok((live, true))
     }
 
     /// Deletes an object; one that is gone is no error.
     pub(super) fn delete(&mut self, id: &ObjectId, only_if: &Precondition) -> Result<(), Refusal> {
-        if self.objects.contains_key(id) {
+        if self.stored.contains_key(id) {
             self.check(id, only_if)?;
             self.next();
-            self.objects.remove(id);
+            self.stored.remove(id);
         }
         Ok(())
     }
 
     fn check(&self, id: &ObjectId, only_if: &Precondition) -> Result<(), Refusal> {
-        let is_met = match (self.objects.get(id), only_if) {
+        let is_met = match (self.stored.get(id), only_if) {
             (None, Precondition::Absent) => true,
             (Some(stored), Precondition::Unchanged { uid, resource_version }) => {
                 *uid == stored.uid(&self.identity) && *resource_version == stored.version.to_string()
