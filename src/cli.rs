@@ -25,6 +25,7 @@ mod rollback;
 mod rollout;
 mod run;
 mod session;
+mod simulate;
 mod status;
 mod suspend;
 mod sync;
@@ -122,6 +123,7 @@ enum Command {
     #[command(subcommand)]
     Pack(pack::Args),
     Rbac(rbac::Args),
+    Simulate(Box<simulate::Args>),
     #[command(subcommand)]
     Config(config::Args),
     GitFetch(git_fetch::Args),
@@ -260,6 +262,7 @@ impl Context {
             Command::Destroy(args) => destroy::run(&self, &args),
             Command::Pack(args) => pack::run(&self, &args),
             Command::Rbac(args) => rbac::run(&self, &args),
+            Command::Simulate(args) => simulate::run(&self, &args),
             Command::Config(args) => config::run(&self, &args),
         }
     }

@@ -9,6 +9,7 @@ pub mod kube;
 pub mod kubeconfig;
 pub mod right;
 pub mod secrets;
+pub mod simulated;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::error::Error as StdError;

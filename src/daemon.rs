@@ -20,8 +20,9 @@ use tracing::{error, info, warn};
 
 use crate::basics::clock::Clock;
 use crate::basics::lock::lock;
+use crate::cluster::Cluster;
 use crate::config::packs::UnusablePack;
-use crate::config::settings::{Mode as SyncMode, SyncSettings};
+use crate::config::settings::{ClusterSettings, Mode as SyncMode, SyncSettings};
 use crate::config::{Config, ConfigError};
 use crate::desired::assemble;
 use crate::desired::rendering::facts_of;
@@ -37,14 +38,15 @@ use crate::reconcile::breaker::{Breaker, Breakers};
 use crate::reconcile::depends::Dependencies;
 use crate::reconcile::fleet;
 use crate::reconcile::model::{Clusters, Order};
+use crate::reconcile::places::Places;
 use crate::reconcile::renamed::{self, RenameError};
 use crate::reconcile::rollout::Rollout;
-use crate::report::Mode;
+use crate::report::{Mode, Report};
 use crate::schedule::drive::drive;
 use crate::schedule::timer::Timer;
 use crate::schedule::{Schedule, ScheduleError};
-use crate::source::Snapshot;
 use crate::source::cache::{SourceCache, Trouble};
+use crate::source::{Snapshot, SourceError};
 use crate::state::{State, StateError};
 use crate::webhooks;
 
@@ -52,6 +54,7 @@ mod cluster_secrets;
 mod folders;
 mod measure;
 mod rounds;
+pub(crate) mod simulated;
 mod sources;
 mod turns;
 
@@ -93,6 +96,8 @@ pub(crate) enum DaemonError {
     Source(#[source] assemble::SourceSetupError),
     #[error("{0}")]
     Renamed(RenameError),
+    #[error("cannot plan")]
+    Poll(#[source] SourceError),
     #[error("cannot use the schedule of sync {0:?}")]
     Schedule(String, #[source] ScheduleError),
 }
@@ -112,8 +117,20 @@ impl DaemonError {
     }
 }
 
+/// Builds a cluster of a configuration.
+pub(crate) type Build = dyn Fn(&Config, &str, &ClusterSettings, &kinds::Table, &Arc<dyn Clock>) -> Arc<dyn Cluster>
+    + Send
+    + std::marker::Sync;
+
+/// Told of each report of a round, once it is kept.
+type Told = dyn Fn(&Report) + Send + std::marker::Sync;
+
 /// The data that all generations share.
 struct Shared {
+    build: Box<Build>,
+    told: Option<Box<Told>>,
+    /// Whether folders of sources are watched, and not only polled.
+    is_watching: bool,
     state: State,
     installation: String,
     metrics: Arc<Metrics>,
@@ -129,6 +146,9 @@ pub(crate) async fn run(config: Config, host: &Host, reload: &Reload<'_>) -> Res
     let _lock = state.lock().map_err(DaemonError::State)?;
     let installation = state.make_installation().map_err(DaemonError::State)?;
     let shared = Arc::new(Shared {
+        build: Box::new(assemble::cluster),
+        told: None,
+        is_watching: true,
         troubles: Troubles::load(&state),
         state,
         installation,
@@ -321,10 +341,10 @@ impl Prepared {
         let archive = Archive::open(&shared.state, &config.settings.undo, config.settings.rollback.keep);
         let archive = Arc::new(archive.map_err(DaemonError::Archive)?);
         let build = |(name, settings): (&String, _)| {
-            (name.clone(), assemble::cluster(&config, name, settings, packs.table(), &shared.clock))
+            (name.clone(), (shared.build)(&config, name, settings, packs.table(), &shared.clock))
         };
         let clusters: Clusters = config.settings.clusters.iter().map(build).collect();
-        let breakers = Breaker::all(clusters.keys(), &shared.clock);
+        let (breakers, places) = (Breaker::all(clusters.keys(), &shared.clock), Places::default());
         let aliases = Arc::new(Aliases::of(&config, |name| clusters.get(name).cloned()));
         let dependencies = Dependencies::of(&config);
         let turns = Arc::new(Turns::new(&dependencies));
@@ -351,6 +371,7 @@ impl Prepared {
                     rollout: rollout.clone(),
                     breakers: Arc::clone(&breakers),
                     dependencies: Arc::clone(&dependencies),
+                    places: places.clone(),
                     ..order(name, settings, (target, packs.table()), shared, (&archive, &config))
                 };
                 let last = journal::last(&shared.state, name, &cluster.name).map(|report| report.started);
@@ -430,6 +451,7 @@ fn order(
         breakers: Arc::default(),
         rollout: None,
         dependencies: Arc::default(),
+        places: Places::default(),
     }
 }
 

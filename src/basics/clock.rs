@@ -74,3 +74,33 @@ impl Clock for SystemClock {
         Some(Boot { id: id.trim().to_owned(), up: SignedDuration::try_from(Duration::from(up)).ok()? })
     }
 }
+
+/// A clock that goes with the time of the runtime, for simulations: where that is paused, it goes on from one timer to the
+/// next whenever there is nothing else to do.
+#[derive(Debug)]
+pub struct SimulatedClock {
+    started: tokio::time::Instant,
+    day: Timestamp,
+}
+
+impl SimulatedClock {
+    /// Starts counting, at this time of day. Must be called within a runtime.
+    pub fn starting_at(day: Timestamp) -> Self {
+        Self { started: tokio::time::Instant::now(), day }
+    }
+}
+
+impl Clock for SimulatedClock {
+    fn now(&self) -> Timestamp {
+        self.day.checked_add(self.elapsed()).unwrap_or(Timestamp::MAX)
+    }
+
+    fn elapsed(&self) -> Duration {
+        self.started.elapsed()
+    }
+}
+
+/// Returns the CPU time that this process has used, in all its threads; zero where the system does not say it.
+pub(crate) fn process_cpu() -> Duration {
+    clock_gettime(ClockId::CLOCK_PROCESS_CPUTIME_ID).map(Duration::from).unwrap_or_default()
+}

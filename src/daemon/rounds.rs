@@ -159,6 +159,9 @@ impl Sync {
         self.tell_gone(shared);
         let revision = |sync: &str| Some(self.syncs.get(sync)?.slot.get().0?.revision.clone());
         self.turns.over((self.name(), &self.cluster.name), &shared.state, revision, shared.clock.now());
+        if let Some(told) = &shared.told {
+            told(&report);
+        }
         if report.exit_code() == 0 || report.exit_code() == 3 { Outcome::Done } else { Outcome::Failed }
     }
 

@@ -87,7 +87,8 @@ impl Polled {
         let pulse = shared.progress.watch(&format!("source {name}"));
         let changed = Arc::new(Notify::new());
         // It is dropped with the watch in it. A file system that hangs keeps nobody else waiting.
-        let _watching = self.folder.clone().map(|folder| watching(name.to_owned(), folder, Arc::clone(&changed)));
+        let folder = self.folder.clone().filter(|_| shared.is_watching);
+        let _watching = folder.map(|folder| watching(name.to_owned(), folder, Arc::clone(&changed)));
         // An outage that outlives a restart goes on.
         let since = self.cache.trouble().map_or_else(|| shared.clock.now(), |trouble| trouble.since);
         shared.metrics.source_watched(name, seconds(since));

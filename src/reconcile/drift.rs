@@ -48,6 +48,7 @@ async fn compare(cluster: &dyn Cluster, settings: &RoundSettings) -> Result<Conc
         Ok(_) | Err(ClusterError { reason: Reason::Forbidden, .. }) => {}
         Err(error) => return Err(error),
     }
+    settings.place.take().await;
     let policies = &settings.policies;
     let rendering = match settings.want.rendering().await {
         Ok(rendering) => rendering,

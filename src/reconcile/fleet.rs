@@ -170,6 +170,7 @@ async fn in_turn(cluster: &dyn Cluster, settings: &mut RoundSettings) -> Conclus
     let mut earlier: Option<ClusterReport> = None;
     loop {
         let mut conclusion = conclude(cluster, settings).await;
+        settings.place.leave();
         let report = &conclusion.report;
         let waits = report.waiting_for_rollout().next().is_some() || report.waits_to_delete().is_some();
         conclusion.report = passes::joined(earlier.take(), conclusion.report);

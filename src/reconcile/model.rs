@@ -40,6 +40,7 @@ use crate::reconcile::breaker::{Breaker, Breakers};
 use crate::reconcile::cache::{Cache, HealthSnapshot, LastRound};
 use crate::reconcile::depends::{Dependencies, Waiting};
 use crate::reconcile::metadata::MetadataView;
+use crate::reconcile::places::{Place, Places};
 use crate::reconcile::render_history::RenderHistory;
 use crate::reconcile::rollout::{Rollout, Turn};
 use crate::report::{ClusterReport, ClusterState, Mode, Saved};
@@ -94,6 +95,8 @@ pub struct Order {
     pub rollout: Option<Arc<Rollout>>,
     /// The dependencies between syncs.
     pub dependencies: Arc<Dependencies>,
+    /// The places of all rounds of the process.
+    pub places: Places,
 }
 
 impl Order {
@@ -150,6 +153,8 @@ pub struct RoundSettings {
     pub turn: Option<Turn>,
     /// The syncs that have to be through first; `None`: it waits for none.
     pub waiting: Option<Waiting>,
+    /// The place of the round among those of the process.
+    pub(crate) place: Place,
     /// Tells whether the sync was suspended meanwhile.
     pub suspension: Watch,
     /// Told when the process is to end.

@@ -171,6 +171,7 @@ async fn first_look(cluster: &dyn Cluster, settings: &RoundSettings) -> Result<F
     {
         return Ok(First::Concluded(Box::new(conclusion)));
     }
+    settings.place.take().await;
     let rendering = match settings.want.rendering().await {
         Ok(rendering) => rendering,
         Err(error) => return Ok(First::Concluded(Box::new(Conclusion::unrendered(&error)))),

@@ -372,7 +372,7 @@ fn an_interrupt_ends_a_command_that_waits_for_a_source() {
 fn help_says_what_exit_codes_mean() {
     let desk = Desk::empty("gatewright.yaml");
     let help = |arguments: &[&str]| desk.run(&[arguments, &["--help"]].concat()).exits(0).out;
-    let commands: [&[&str]; 12] = [
+    let commands: [&[&str]; 13] = [
         &["run"],
         &["sync"],
         &["plan"],
@@ -382,6 +382,7 @@ fn help_says_what_exit_codes_mean() {
         &["defaults"],
         &["status"],
         &["history"],
+        &["simulate"],
         &["config", "check"],
         &["config", "show"],
         &["config"],

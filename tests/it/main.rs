@@ -71,6 +71,7 @@ mod rounds;
 mod saved_plans;
 mod secrets;
 mod siblings;
+mod simulate;
 mod source;
 mod specs;
 mod strategic_merge;

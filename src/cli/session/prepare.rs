@@ -25,6 +25,7 @@ use crate::history::archive::Archive;
 use crate::reconcile::aliases::Aliases;
 use crate::reconcile::depends::Dependencies;
 use crate::reconcile::model::{Clusters, Order};
+use crate::reconcile::places::Places;
 use crate::reconcile::rollout::Rollout;
 use crate::report::Mode;
 use crate::source::{Snapshot, SourceError};
@@ -281,6 +282,7 @@ impl Session<'_> {
             breakers: Arc::clone(&self.breakers),
             rollout: None,
             dependencies: self.dependencies(),
+            places: Places::default(),
         };
         let rollout = Rollout::of((name, sync), &self.config.clusters_of(sync), &order.clusters, true, &self.state);
         Order { rollout, ..order }

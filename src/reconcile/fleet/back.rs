@@ -74,6 +74,7 @@ async fn go_back(cluster: &dyn Cluster, settings: &mut RoundSettings, healthy: &
     let (history, pinned) = (settings.history.take(), settings.policies.pinned.take());
     settings.last_round = None;
     let pass = round::run(cluster, settings).await;
+    settings.place.leave();
     (settings.want, settings.policies.only, settings.history, settings.policies.pinned) = (want, only, history, pinned);
     Some(pass)
 }

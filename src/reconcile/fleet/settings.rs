@@ -75,6 +75,7 @@ pub(super) fn of(
         pinned,
         turn,
         waiting,
+        place: order.places.for_round(),
         suspension: Watch::new(state, &order.sync),
         stop: stop.clone(),
     }

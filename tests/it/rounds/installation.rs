@@ -13,6 +13,7 @@ use gatewright::desired::siblings::{Sibling, Siblings};
 use gatewright::history::archive::{self, Archive, runs};
 use gatewright::reconcile::fleet;
 use gatewright::reconcile::model::Order;
+use gatewright::reconcile::places::Places;
 use gatewright::report::{ClusterReport, Mode};
 use gatewright::source::Snapshot;
 use gatewright::state::State;
@@ -212,6 +213,7 @@ impl Installation {
             breakers: Arc::default(),
             rollout: None,
             dependencies: Arc::default(),
+            places: Places::default(),
         }
     }
 

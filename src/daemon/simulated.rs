@@ -1,0 +1,103 @@
+//! The daemon in simulated time: its sources, timers, rounds, rollouts and breakers as they are, over other clusters.
+//!
+//! What belongs to a process is left out: signals, the service manager, HTTP, and the watching of folders, because files
+//! change in another time than the simulated one.
+
+use std::sync::Arc;
+
+use gatewright_engine::marks::Marker;
+use tokio_util::sync::CancellationToken;
+
+use super::sources::Troubles;
+use super::{Build, DaemonError, Generation, Prepared, Shared, Told, order};
+use crate::basics::clock::Clock;
+use crate::config::Config;
+use crate::config::settings::SyncSettings;
+use crate::desired::assemble;
+use crate::desired::rendering::renderings::Renderings;
+use crate::desired::rendering::{Want, facts_of};
+use crate::history::archive::Archive;
+use crate::process::metrics::Metrics;
+use crate::process::service::Progress;
+use crate::reconcile::fleet;
+use crate::reconcile::model::{Clusters, Order};
+use crate::reconcile::rollout::Rollout;
+use crate::report::{Mode, Report};
+use crate::state::State;
+
+/// A daemon that runs.
+pub(crate) struct Running {
+    shared: Arc<Shared>,
+    clusters: Clusters,
+    generation: Generation,
+}
+
+/// Starts a daemon on clusters that `build` makes; `told` is called with the report of each round.
+pub(crate) fn start(
+    config: Config,
+    clock: &Arc<dyn Clock>,
+    build: Box<Build>,
+    told: Box<Told>,
+) -> Result<Running, DaemonError> {
+    let state = State::open(&config.state_dir);
+    let installation = state.make_installation().map_err(DaemonError::State)?;
+    let shared = Arc::new(Shared {
+        build,
+        told: Some(told),
+        is_watching: false,
+        troubles: Troubles::load(&state),
+        state,
+        installation,
+        metrics: Arc::new(Metrics::new(env!("CARGO_PKG_VERSION"))),
+        progress: Progress::new(Arc::clone(clock)),
+        readiness: Arc::default(),
+        clock: Arc::clone(clock),
+    });
+    let prepared = Prepared::new(config, &shared)?;
+    let clusters = prepared.clusters.clone();
+    Ok(Running { generation: prepared.start(&shared), clusters, shared })
+}
+
+impl Running {
+    /// Lets rounds that are under way come to their end.
+    pub(crate) async fn stop(self) {
+        self.generation.stop().await;
+    }
+
+    /// Plans all syncs of a configuration on all clusters, as `gatewright plan` does beside a daemon. Its clusters are those
+    /// of the daemon; its sources may be others.
+    pub(crate) async fn plan(&self, config: &Config) -> Result<Vec<Report>, DaemonError> {
+        let mut reports = Vec::new();
+        for (name, settings) in &config.settings.syncs {
+            reports.push(self.plan_sync(config, (name, settings)).await?);
+        }
+        Ok(reports)
+    }
+
+    async fn plan_sync(
+        &self,
+        config: &Config,
+        (name, settings): (&String, &SyncSettings),
+    ) -> Result<Report, DaemonError> {
+        let shared = &self.shared;
+        let source = assemble::source(config, &settings.source).map_err(DaemonError::Source)?;
+        let snapshot = source.poll(None).await.map_err(DaemonError::Poll)?;
+        let snapshot = Arc::new(snapshot.expect("whoever has no revision gets one"));
+        let packs = Arc::new(config.packs().map_err(DaemonError::Pack)?);
+        let marker = Marker { installation: shared.installation.clone(), sync: name.clone() };
+        let renderings = Renderings::new(settings.clone(), Arc::clone(&packs), &config.packs_key(), marker);
+        let renderings = Arc::new(renderings.among(&config.settings.fleet()));
+        let wanted = facts_of(config, settings).into_iter();
+        let wanted = wanted.map(|it| (it.name.clone(), Want::later(&renderings, &snapshot, &it))).collect();
+        let selected = config.clusters_of(settings);
+        let clusters: Clusters =
+            selected.keys().map(|name| ((*name).to_owned(), Arc::clone(&self.clusters[*name]))).collect();
+        let rollout = Rollout::of((name, settings), &selected, &clusters, true, &shared.state);
+        let archive = Archive::open(&shared.state, &config.settings.undo, config.settings.rollback.keep);
+        let archive = Arc::new(archive.map_err(DaemonError::Archive)?);
+        let order = order(name, settings, (clusters, packs.table()), shared, (&archive, config));
+        let order = Order { mode: Mode::Plan, archive: None, rollout, ..order };
+        let stop = CancellationToken::new();
+        Ok(fleet::run(&order, &snapshot, &wanted, &shared.state, shared.clock.as_ref(), &stop).await)
+    }
+}
