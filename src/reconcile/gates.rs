@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use form_urlencoded::Serializer;
+use gatewright_engine::error::Chain;
 use gatewright_engine::object::ObjectId;
 use serde::Deserialize;
 use serde_json::Value;
@@ -34,7 +35,14 @@ enum Answer {
 /// no are not healthy.
 pub(super) async fn judge(settings: &RoundSettings, report: &mut ClusterReport) {
     let Some(turn) = &settings.turn else { return };
-    let (gates, units) = turn.gated(report);
+    let (gates, units) = match turn.gated(report) {
+        Ok(asked) => asked,
+        Err(error) => {
+            let why = format!("nobody knows how far the rollout is: {}", Chain(&error));
+            report.units.iter_mut().for_each(|unit| unit.unawaited = Some(why.clone()));
+            return;
+        }
+    };
     let Some(longest) =
         units.iter().map(|(_, has_failed)| if *has_failed { Duration::ZERO } else { patience(settings) }).max()
     else {
@@ -109,6 +117,7 @@ async fn answer(gate: &Gate) -> Result<(), String> {
         gate.query.as_ref().map(|query| Serializer::new(String::new()).append_pair("query", &query.query).finish());
     let (status, content) = ask(&gate.at, form).await?;
     match &gate.query {
+        Some(_) if status.is_server_error() => Err(format!("it answers {status}")),
         Some(query) => {
             judged(query, &content).unwrap_or_else(|| Err(format!("it answers {status}, and not as Prometheus does")))
         }

@@ -107,15 +107,18 @@ fn rename_in_rollouts(state: &State, sync: &str, names: (&str, &str)) -> Result<
 fn rename_in(ledger: &mut Ledger, (old, new): (&str, &str)) {
     rename_key(&mut ledger.deletions, (old, new));
     let renamed = |name: String| if name == old { new.to_owned() } else { name };
-    for Record { first, members, wants, back, .. } in &mut ledger.units {
+    for Record { first, members, wants, back, good, .. } in &mut ledger.units {
         *first = first.take().map(renamed);
         rename_key(members, (old, new));
         rename_key(wants, (old, new));
-        *back = std::mem::take(back).into_iter().map(renamed).collect();
-        for member in members.values_mut() {
-            if let Stage::Returned(failure) = &mut member.stage {
-                failure.on = renamed(std::mem::take(&mut failure.on));
-            }
+        rename_key(back, (old, new));
+        rename_key(good, (old, new));
+        let returned = members.values_mut().filter_map(|member| match &mut member.stage {
+            Stage::Returned(failure) => Some(failure),
+            Stage::Going | Stage::Healthy | Stage::Halted(_) => None,
+        });
+        for failure in returned.chain(back.values_mut().map(|back| &mut back.failure)) {
+            failure.on = renamed(std::mem::take(&mut failure.on));
         }
     }
 }

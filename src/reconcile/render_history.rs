@@ -72,13 +72,19 @@ impl RenderHistory {
         spawn_blocking(see).await.unwrap_or(Ok(()))
     }
 
-    /// Finds for each of some units what it was when it was last healthy here, with the revision of that.
+    /// Finds for each of some units what it was when it was last healthy here, other than it is wanted, with the revision of
+    /// that.
     pub(super) async fn healthy(
         &self,
         units: BTreeSet<ObjectId>,
+        want: &Want,
     ) -> Result<BTreeMap<ObjectId, (Unit, String)>, VaultError> {
-        let (archive, about) = (Arc::clone(&self.archive), self.about.clone());
-        spawn_blocking(move || sets::healthy(&archive, &about, &units)).await.unwrap_or_else(|_| Ok(BTreeMap::new()))
+        // What cannot be rendered is told where rendering is needed.
+        let Ok(rendering) = want.rendering().await else { return Ok(BTreeMap::new()) };
+        let now: Vec<Unit> = rendering.units.iter().filter(|unit| units.contains(&unit.id)).cloned().collect();
+        let (archive, about, key) = (Arc::clone(&self.archive), self.about.clone(), want.key());
+        let find = move || sets::healthy(&archive, &about, (&now, key.as_deref()));
+        spawn_blocking(find).await.unwrap_or_else(|_| Ok(BTreeMap::new()))
     }
 
     async fn keep(&self, want: &Want, rendering: &Arc<Marked>) -> Result<(), VaultError> {

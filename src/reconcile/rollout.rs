@@ -44,8 +44,8 @@ pub struct Rollout {
     waves: Vec<Wave>,
     /// Rounds of this process wait for each other: there is no later one.
     is_waiting: bool,
-    /// A wave on which a change has failed goes back.
-    goes_back: bool,
+    /// A wave on which a change has failed goes back; for how long it has to become healthy.
+    goes_back: Option<Duration>,
     /// The gates of each cluster; one that cannot be asked there says why.
     gates: BTreeMap<String, Vec<OnCluster>>,
     notes: Notes,
@@ -149,7 +149,8 @@ impl Rollout {
         let all = selected.keys().map(|name| (*name).to_owned());
         let notes = (name, Notes::Kept(state.clone()), max_deleted);
         let rollout = Self::new(notes, all, (waves, rounds.keys()), is_waiting);
-        let (gates, goes_back) = (gates(&sync.rollout, selected), sync.rollout.rollback_on_failure);
+        let goes_back = sync.rollout.rollback_on_failure.then_some(sync.wait.timeout.0);
+        let gates = gates(&sync.rollout, selected);
         Some(Arc::new(Self { goes_back, gates, ..rollout }))
     }
 
@@ -166,7 +167,7 @@ impl Rollout {
             all,
             waves,
             is_waiting,
-            goes_back: false,
+            goes_back: None,
             gates: BTreeMap::new(),
             notes,
             last_read: Mutex::default(),

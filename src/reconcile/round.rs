@@ -15,13 +15,15 @@ mod undo;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
+use gatewright_engine::mask::Masker;
 use gatewright_engine::object::ObjectId;
 use gatewright_engine::plan::deployer::settings::proposals;
 use gatewright_engine::plan::guard::rollout::Wait;
-use gatewright_engine::plan::guard::token::HeldStep;
 use gatewright_engine::plan::policies::Policies;
 use gatewright_engine::plan::saved::{SavedStep, saved};
 use gatewright_engine::plan::{Action, Observed, Plan, Step, plan};
+use gatewright_engine::text::digest;
+use gatewright_engine::unit::Unit;
 use tokio::time::Instant;
 use tracing::debug;
 
@@ -84,7 +86,13 @@ async fn try_run(cluster: &dyn Cluster, settings: &RoundSettings) -> Result<Conc
 
 /// Has units whose pods a plan replaces wait until it is their turn on this cluster.
 fn take_turn(settings: &RoundSettings, facts: &mut Facts, plan: &mut Plan) {
-    let Some(turn) = settings.turn.as_ref().filter(|_| !plan.is_stopped()) else { return };
+    let Some(turn) = &settings.turn else { return };
+    let masker = &facts.policies.conflicts.masker;
+    let contents: BTreeMap<ObjectId, String> =
+        facts.rendered.units.iter().map(|unit| (unit.id.clone(), content(unit, masker))).collect();
+    if plan.is_stopped() {
+        return turn.wants(contents);
+    }
     let report = ClusterReport::of(plan);
     let rolled: BTreeSet<&ObjectId> =
         report.steps.iter().filter(|step| step.rolls_pods()).map(|step| &step.id).collect();
@@ -92,11 +100,16 @@ fn take_turn(settings: &RoundSettings, facts: &mut Facts, plan: &mut Plan) {
         plan.changes().filter(|step| rolled.contains(&step.id)).map(|step| &step.unit).collect();
     let withheld = plan.held_units().into_iter().cloned().collect();
     let mut asked = Asked { withheld, ..Asked::default() };
-    // A unit waits as a whole, so all of it is the change.
-    for step in plan.changes().filter(|step| rolled.contains(&step.unit)) {
-        let held = HeldStep::of(step, &facts.observed, &facts.policies.conflicts.masker);
-        asked.units.entry(step.unit.clone()).or_default().push_str(&held.wanted.unwrap_or_default());
+    // What was taken back does not come again in pieces.
+    let taken_back = turn.taken_back();
+    let is_back =
+        |step: &&Step| rolled.contains(&step.unit) || (step.object.is_some() && taken_back.contains(&step.unit));
+    let rolled: BTreeSet<&ObjectId> = plan.changes().filter(is_back).map(|step| &step.unit).collect();
+    // A unit waits as a whole, so all of it is the change, whatever of it is there already.
+    for unit in rolled {
+        asked.units.insert(unit.clone(), contents.get(unit).cloned().unwrap_or_default());
     }
+    turn.wants(contents);
     // Whoever carries out a plan has read what it deletes.
     asked.deletes = if settings.pinned.is_some() { 0 } else { plan.deletes_unasked().len() };
     let lift = |waits: &BTreeMap<ObjectId, Wait>| {
@@ -114,6 +127,12 @@ fn take_turn(settings: &RoundSettings, facts: &mut Facts, plan: &mut Plan) {
             step.fields = fields.get(&step.id).cloned().unwrap_or_default();
         }
     }
+}
+
+/// Returns the digest of all that is wanted of a unit. In the place of secrets are their fingerprints.
+fn content(unit: &Unit, masker: &Masker) -> String {
+    let bodies: Vec<_> = unit.all().map(|object| masker.body(object.body()).to_string()).collect();
+    digest(bodies.concat().as_bytes())[..32].to_owned()
 }
 
 /// Reports a round that changes nothing. A plan for what no source says leaves what is known as it is.

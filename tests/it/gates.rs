@@ -153,6 +153,124 @@ fn a_wave_goes_back_when_a_gate_refuses_it_and_is_not_tried_again() {
     assert_eq!(fleet.with("third"), ALL);
 }
 
+/// Three directories in two waves, of which the gate refuses whatever comes to `lab`; `second` was refused there.
+fn refused() -> (Fleet, Receiver) {
+    let receiver = Receiver::start();
+    let fleet = fleet(&format!(
+        "rollbackOnFailure: true\n      gates: [{{name: smoke, clusters: {{names: [lab]}}, url: '{}'}}]",
+        receiver.url("/")
+    ));
+    fleet.desk.run(&["sync"]).exits(0);
+    receiver.always(Answer::Status(500));
+    fleet.edition("second");
+    fleet.desk.run(&["sync"]).exits(1).says("taken back to ");
+    (fleet, receiver)
+}
+
+#[test]
+fn what_was_taken_back_does_not_come_again_because_somebody_else_changes_something() {
+    let (fleet, receiver) = refused();
+    receiver.always(Answer::Status(200));
+    for file in ["service-a", "deployment-a", "configmap-a"] {
+        let path = format!("out/lab/shop/{file}.yaml");
+        let text = fleet.desk.read(&path);
+        fleet.desk.write(&path, &text.replace("app.kubernetes.io/managed-by: ", "app.kubernetes.io/managed-by: not-"));
+        fleet.desk.run(&["sync"]).exits(3).says("and was taken back");
+        fs::remove_file(fleet.desk.path(&path)).expect("it is there");
+        fleet.desk.run(&["sync"]).exits(3).says("and was taken back");
+        fleet.desk.write(&path, &text);
+    }
+    assert_eq!(fleet.with("second"), [""; 0]);
+}
+
+#[test]
+fn what_was_good_is_not_taken_back_because_somebody_else_changes_it() {
+    let (fleet, receiver) = refused();
+    receiver.always(Answer::Status(200));
+    fleet.edition("third");
+    fleet.desk.run(&["sync"]).exits(0);
+    // The gate says no just when it is put right again, also together with a commit about something else.
+    receiver.always(Answer::Status(500));
+    for more in [None, Some("b")] {
+        if let Some(name) = more {
+            fleet.desk.write("specs/b.yaml", &gateway("shop", name, 8081));
+        }
+        let path = "out/lab/shop/deployment-a.yaml";
+        fleet.desk.write(path, &fleet.desk.read(path).replace("edition: third", "edition: mine"));
+        let run = fleet.desk.run(&["sync"]).exits(1).says("gate smoke");
+        assert_eq!(fleet.with("third"), ALL, "{}", run.out);
+        fleet.desk.run(&["sync"]).exits(1);
+        assert_eq!(fleet.with("third"), ALL);
+    }
+}
+
+#[test]
+fn whatever_is_wanted_by_then_is_not_taken_back() {
+    let receiver = Receiver::start();
+    let url = receiver.url("/");
+    let fleet = fleet(&format!(
+        "rollbackOnFailure: true\n      gates: [{{name: smoke, clusters: {{names: [us]}}, url: '{url}'}}]"
+    ));
+    let desk = &fleet.desk;
+    let fails_on_us = |edition: &str| {
+        receiver.always(Answer::Status(200));
+        fleet.edition("base");
+        desk.run(&["sync"]).exits(0);
+        receiver.always(Answer::Status(500));
+        fleet.edition(edition);
+        desk.run(&["sync", "--cluster", "lab"]).exits(0);
+        desk.run(&["sync", "--cluster", "eu"]).exits(0);
+        desk.run(&["sync", "--cluster", "us"]).exits(1).says("taken back to ");
+        assert_eq!(fleet.with(edition), ["eu", "lab"]);
+    };
+    // It is eu's turn to go back, once nobody has stopped rollouts, also after a commit about something else.
+    fails_on_us("zeroth");
+    desk.run(&["rollout", "pause", "edge"]).exits(0);
+    desk.run(&["sync"]);
+    assert_eq!(fleet.with("zeroth"), ["eu", "lab"]);
+    desk.run(&["rollout", "resume", "edge"]).exits(0);
+    desk.write("specs/c.yaml", &gateway("shop", "c", 8083));
+    desk.run(&["sync"]).exits(1).says("on cluster us: ");
+    assert_eq!((fleet.with("zeroth"), fleet.with("base")), (vec!["lab"], vec!["eu", "us"]));
+    // But not if by then something else is wanted everywhere.
+    fails_on_us("second");
+    fleet.edition("third");
+    desk.run(&["sync", "--skip-waves", "--reason", "fix"]).exits(0);
+    desk.run(&["sync"]).exits(0);
+    assert_eq!(fleet.with("third"), ALL);
+    desk.run(&["rollout", "status"]).exits(0).says("nothing is under way");
+    // Or a part of it, which replaces no pods.
+    fails_on_us("fourth");
+    fleet.wants(&format!("{}, service: {{extraAnnotations: {{team: x}}}}", FIRST.replace("first", "fourth")));
+    receiver.always(Answer::Status(200));
+    desk.run(&["sync"]).exits(0);
+    assert_eq!(fleet.with("fourth"), ALL);
+    // Or nothing at all.
+    fails_on_us("sixth");
+    fs::remove_file(desk.path("specs/a.yaml")).expect("it is there");
+    desk.write("specs/b.yaml", &gateway("shop", "b", 8081));
+    desk.run(&["sync", "--cluster", "eu"]).exits(0).says("objects deleted");
+    assert!(!desk.path("out/eu/shop/deployment-a.yaml").exists(), "it was made again");
+}
+
+#[test]
+fn to_agree_to_a_beginning_is_not_to_agree_to_whatever_becomes_of_it() {
+    let (fleet, receiver) = refused();
+    let desk = &fleet.desk;
+    receiver.always(Answer::Status(200));
+    fleet.edition("third");
+    desk.run(&["sync"]).exits(0);
+    receiver.always(Answer::Status(500));
+    desk.replace("gatewright.yaml", "[{clusters: {names: [lab]}}", "[{clusters: {names: [lab]}, approval: true}");
+    fleet.edition("fourth");
+    let held = desk.run(&["sync"]).exits(3).says("held by guard rollout-approval").out;
+    let (_, approval) = held.split_once("held by guard rollout-approval").expect("it was said");
+    let line = approval.lines().find(|line| line.contains("gatewright approve ")).expect("it was said");
+    desk.run(&["approve", line.split_whitespace().nth(2).expect("it is behind the command")]).exits(0);
+    desk.run(&["sync"]).exits(1).says("taken back to ");
+    assert_eq!(fleet.with("third"), ALL);
+}
+
 /// A real one that looks at a target every second, as that of cluster `lab`.
 fn looks_at(target: &str, folder: &Path) -> (Process, u16) {
     let config = format!(

@@ -100,29 +100,26 @@ pub fn load(vault: &Vault, sync: &str, cluster: &str, set: &Set) -> Result<Rende
     Ok(vault.read(&path)?.ok_or_else(missing)?)
 }
 
-/// Finds for each of some units what it was when it was last healthy, other than it is in the set that was kept last, with
-/// the revision of that.
+/// Finds for each of some units what it was when it was last healthy, other than it is now, with the revision of that. `key`
+/// names what it is now rendered from.
 pub fn healthy(
     archive: &Archive,
     about: &About,
-    units: &BTreeSet<ObjectId>,
+    (now, key): (&[Unit], Option<&str>),
 ) -> Result<BTreeMap<ObjectId, (Unit, String)>, VaultError> {
     let (vault, sync, cluster) = (archive.vault(), about.sync.as_str(), about.cluster.as_str());
-    let (mut last, mut found) = (None, BTreeMap::new());
-    for set in list(vault, sync, cluster)? {
+    let mut found = BTreeMap::new();
+    for set in list(vault, sync, cluster)?.into_iter().filter(|set| set.key.is_none() || set.key.as_deref() != key) {
         let rendering = load(vault, sync, cluster, &set).inspect_err(|error| {
             warn!(sync, cluster, error = %Chain(error), "a set cannot be read, and nothing goes back to it");
         });
-        let is_open = |unit: &Unit| units.contains(&unit.id) && !found.contains_key(&unit.id);
-        let open: Vec<Unit> = rendering.unwrap_or_default().units.into_iter().filter(is_open).collect();
-        let Some(last) = &last else {
-            last = Some(open);
-            continue;
-        };
-        let is_other = |unit: &Unit| !last.iter().any(|last: &Unit| last.id == unit.id && last.all().eq(unit.all()));
-        let well = open.into_iter().filter(|unit| !set.ill.contains(&unit.id) && is_other(unit));
-        found.extend(well.map(|unit| (unit.id.clone(), (unit, set.revision.clone()))));
-        if found.len() == units.len() {
+        for unit in rendering.unwrap_or_default().units {
+            let is_other = now.iter().any(|now| now.id == unit.id && !now.all().eq(unit.all()));
+            if is_other && !set.ill.contains(&unit.id) {
+                found.entry(unit.id.clone()).or_insert((unit, set.revision.clone()));
+            }
+        }
+        if found.len() == now.len() {
             break;
         }
     }
@@ -208,15 +205,25 @@ pub fn keep(
     Ok(())
 }
 
-/// Takes out what is too much: those of which most was never healthy, and of these the oldest. What was kept last stays,
-/// and so many others as are wanted, so that no number of failures drives out what one can go back to.
+/// Takes out what is too much: those of which most was never healthy, and of these the oldest. What was kept last stays, of
+/// which nothing is known yet, and so does the newest set with which each of its units was healthy, and one with which all
+/// were: no number of failures drives out what one can go back to.
 fn surplus(sets: &mut Vec<Set>, wanted: usize) -> Vec<Set> {
     let mut dropped = Vec::new();
     while sets.len() > wanted.max(2) {
-        let worst = (1..sets.len()).max_by_key(|at| (sets[*at].ill.len(), *at)).unwrap_or(sets.len() - 1);
-        dropped.push(sets.remove(worst));
+        let needed = needed(sets);
+        let worst = |at: &usize| (!needed.contains(at), sets[*at].ill.len(), *at);
+        let at = (1..sets.len()).max_by_key(worst).unwrap_or(sets.len() - 1);
+        dropped.push(sets.remove(at));
     }
     dropped
+}
+
+/// Returns the places of the sets that something may go back to.
+fn needed(sets: &[Set]) -> BTreeSet<usize> {
+    let ill: BTreeSet<&ObjectId> = sets.iter().flat_map(|set| &set.ill).collect();
+    let well = ill.into_iter().filter_map(|unit| sets.iter().position(|set| !set.ill.contains(unit)));
+    well.chain(sets.iter().position(|set| set.ill.is_empty())).collect()
 }
 
 /// Notes which units were seen healthy with what was kept last.
@@ -230,4 +237,42 @@ pub fn see(archive: &Archive, about: &About, is_well: impl Fn(&ObjectId) -> bool
         return Ok(());
     }
     vault.write(&index(sync, cluster), &sets)
+}
+
+#[cfg(test)]
+mod tests {
+    use gatewright_engine::spec::GATEWAY_API;
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn gateway(name: u8) -> ObjectId {
+        ObjectId::new(GATEWAY_API, "Gateway", "infra", &name.to_string())
+    }
+
+    fn set(number: usize, ill: BTreeSet<ObjectId>) -> Set {
+        let (digest, revision, run) = (number.to_string(), number.to_string(), String::new());
+        let (key, target, is_broken) = (None, None, false);
+        Set { digest, revision, run, time: Timestamp::UNIX_EPOCH, objects: 0, key, target, is_broken, ill }
+    }
+
+    proptest! {
+        /// Whatever is healthy with which set: of each unit the last set is kept with which it was, as long as there is room
+        /// for one of each.
+        #[test]
+        fn each_unit_can_go_back_to_where_it_was_healthy(rounds in prop::collection::vec(prop::collection::btree_set(0_u8..3, 0..4), 1..40)) {
+            let (mut sets, mut last) = (Vec::new(), std::collections::BTreeMap::new());
+            for (number, well) in rounds.iter().enumerate() {
+                sets.insert(0, set(number, (0..3).map(gateway).collect()));
+                surplus(&mut sets, 5);
+                prop_assert!(sets.len() <= 5);
+                for (unit, number) in &last {
+                    let kept = sets.iter().find(|set| !set.ill.contains(unit));
+                    prop_assert_eq!(kept.map(|set| &set.digest), Some(number), "{}", unit);
+                }
+                sets[0].ill.retain(|unit| !well.iter().any(|name| gateway(*name) == *unit));
+                last.extend(well.iter().map(|name| (gateway(*name), number.to_string())));
+            }
+        }
+    }
 }

@@ -14,7 +14,8 @@ use crate::cluster::Cluster;
 use crate::desired::rendering::Want;
 use crate::reconcile::model::{Conclusion, RoundSettings};
 use crate::reconcile::round;
-use crate::report::{ClusterReport, ClusterState, UnitReport, UnitState};
+use crate::report::outcome::Outcome;
+use crate::report::{ClusterReport, UnitReport, UnitState};
 
 /// What units were when they were last healthy, with the revision of that.
 type Healthy = BTreeMap<ObjectId, (Unit, String)>;
@@ -23,7 +24,8 @@ type Healthy = BTreeMap<ObjectId, (Unit, String)>;
 pub(super) async fn take_back(cluster: &dyn Cluster, settings: &mut RoundSettings, conclusion: &mut Conclusion) {
     let mut tried = BTreeSet::new();
     while let Some(turn) = settings.turn.take() {
-        let back = turn.goes_back(&tried, &settings.stop).await;
+        let may = |unit: &ObjectId| !tried.contains(unit) && settings.policies.is_about(unit);
+        let back = turn.goes_back(may, &settings.stop).await;
         if back.is_empty() || settings.suspension.look() {
             settings.turn = Some(turn);
             return;
@@ -51,7 +53,7 @@ pub(super) async fn take_back(cluster: &dyn Cluster, settings: &mut RoundSetting
 async fn healthy(settings: &RoundSettings, back: &BTreeMap<ObjectId, String>, report: &mut ClusterReport) -> Healthy {
     let mut healthy = Healthy::new();
     if let Some(history) = &settings.history {
-        match history.healthy(back.keys().cloned().collect()).await {
+        match history.healthy(back.keys().cloned().collect(), &settings.want).await {
             Ok(found) => healthy = found,
             Err(error) => warn!(error = %Chain(&error), "cannot read what was healthy before"),
         }
@@ -79,21 +81,25 @@ async fn go_back(cluster: &dyn Cluster, settings: &mut RoundSettings, healthy: &
     Some(pass)
 }
 
-/// Tells whether a unit is what it was to become again, healthy or not.
+/// Tells whether a unit is what it was to become again, healthy or not, whatever became of others.
 fn is_done(report: &ClusterReport, unit: &ObjectId) -> bool {
     let is_there = |it: &UnitReport| {
         it.unit == *unit && matches!(it.state, UnitState::Changed | UnitState::Current | UnitState::Unhealthy)
     };
-    report.state == ClusterState::Done && report.units.iter().any(is_there)
+    let mut changes = report.steps.iter().filter(|step| step.unit == *unit && step.is_change());
+    report.units.iter().any(is_there) && changes.all(|step| step.outcome == Some(Outcome::Done))
 }
 
 /// Says what has become of a unit that has failed, or that goes with others.
 fn tell(report: &mut ClusterReport, unit: &ObjectId, what: &str, why: &str) {
+    if report.units.iter().all(|it| it.unit != *unit) {
+        report.units.push(UnitReport::new(unit.clone(), UnitState::Current));
+    }
     let Some(unit) = report.units.iter_mut().find(|it| it.unit == *unit) else { return };
     let is_ill = matches!(unit.state, UnitState::Unhealthy | UnitState::Failed);
     let why = unit.message.take().filter(|_| is_ill).unwrap_or_else(|| why.to_owned());
     unit.message = Some(format!("{why}; {what}"));
     if !is_ill {
-        unit.state = UnitState::Held;
+        unit.state = UnitState::Unhealthy;
     }
 }

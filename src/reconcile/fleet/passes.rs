@@ -46,9 +46,14 @@ pub(super) fn add_back(report: &mut ClusterReport, pass: ClusterReport) {
     if report.state == ClusterState::Done {
         report.state = pass.state;
     }
-    let later = pass.steps.into_iter().filter(|step| is_done(step) || step.outcome.is_some());
-    let known: BTreeSet<_> = report.steps.iter().map(|step| step.id.clone()).collect();
-    report.steps.extend(later.filter(|step| !known.contains(&step.id)));
+    for step in pass.steps.into_iter().filter(StepReport::is_change) {
+        match report.steps.iter_mut().find(|it| it.id == step.id) {
+            Some(it) if !it.is_change() => *it = step,
+            // It was changed, and is as it was.
+            Some(_) => {}
+            None => report.steps.push(step),
+        }
+    }
 }
 
 /// Returns the objects that were changed.

@@ -4,6 +4,7 @@
 //! of a round of its own, and waits from then on as all others do.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
 
 use gatewright_engine::error::Chain;
 use gatewright_engine::object::ObjectId;
@@ -11,7 +12,7 @@ use jiff::Timestamp;
 use tokio_util::sync::CancellationToken;
 use tracing::error;
 
-use super::record::{Failure, Ledger, Member, Record, Stage};
+use super::record::{Back, Failure, Ledger, Member, Record, Stage};
 use super::waves::{self, Wave};
 use super::{Doing, Part, Rollout, Turn};
 use crate::basics::lock::lock;
@@ -20,24 +21,53 @@ use crate::reconcile::model::RoundSettings;
 use crate::report::{ClusterReport, Mode};
 use crate::state::StateError;
 
-/// Notes which clusters go back because a cluster has failed in its last round; returns the others of them.
-pub(super) fn mark(
-    waves: &[Wave],
-    before: &Ledger,
-    ledger: &mut Ledger,
-    (cluster, now): (&str, Timestamp),
-) -> BTreeSet<String> {
-    let mut others = BTreeSet::new();
-    for record in &mut ledger.units {
-        let has_failed = record.members.get(cluster).is_some_and(|member| matches!(member.stage, Stage::Halted(_)));
-        let was = before.of(&record.unit).and_then(|record| record.members.get(cluster));
-        if has_failed && was.is_some_and(|was| waves::is_on_trial(waves, cluster, was, now)) {
-            let back = waves::go_back_with(waves, record, cluster);
-            others.extend(back.iter().filter(|name| *name != cluster).cloned());
-            record.back.extend(back);
+/// The gates of a cluster, and the units about which they are asked, each with whether it was seen not to be good.
+pub(crate) type Gated<'a> = (&'a [OnCluster], Vec<(ObjectId, bool)>);
+
+/// The trial of a change on a cluster, at the end of a round there.
+pub(super) struct Trial<'a> {
+    /// The waves of the sync.
+    pub waves: &'a [Wave],
+    /// The cluster.
+    pub cluster: &'a str,
+    /// The units that the round has changed, and so has waited for.
+    pub changed: BTreeSet<&'a ObjectId>,
+    /// For how long the others have time to become healthy.
+    pub patience: Duration,
+    /// Now.
+    pub now: Timestamp,
+}
+
+impl Trial<'_> {
+    /// Notes what has failed on the cluster, and which clusters go back for it; returns the others of them.
+    pub(super) fn judge(&self, before: &Ledger, ledger: &mut Ledger) -> BTreeSet<String> {
+        let mut others = BTreeSet::new();
+        for record in &mut ledger.units {
+            let was = before.of(&record.unit).and_then(|record| record.members.get(self.cluster));
+            let was_on_trial = was.is_some_and(|was| waves::is_on_trial(self.waves, self.cluster, was, self.now));
+            if !self.has_failed(record, was_on_trial) {
+                continue;
+            }
+            let failure = record.failure(self.cluster);
+            for name in waves::go_back_with(self.waves, record, self.cluster) {
+                let digest = record.members.get(&name).map(|member| member.digest.clone()).unwrap_or_default();
+                record.back.entry(name.clone()).or_insert(Back { digest, failure: failure.clone() });
+                others.extend(Some(name).filter(|name| *name != self.cluster));
+            }
         }
+        others
     }
-    others
+
+    /// Tells whether a change has failed here: what was not waited for has the same time as what was.
+    fn has_failed(&self, record: &mut Record, was_on_trial: bool) -> bool {
+        let Some(member) = record.members.get_mut(self.cluster) else { return false };
+        if !matches!(member.stage, Stage::Halted(_)) || record.back.contains_key(self.cluster) {
+            return false;
+        }
+        member.has_failed_on_trial |= was_on_trial;
+        let is_late = member.since.checked_add(self.patience).is_ok_and(|end| end <= self.now);
+        member.has_failed_on_trial && (is_late || self.changed.contains(&record.unit))
+    }
 }
 
 impl Record {
@@ -56,12 +86,12 @@ impl Record {
 impl Turn {
     /// Returns the gates of this cluster, and the healthy units of a round that they are asked about: those of which it is
     /// not known yet that their change is good, and whether it was seen not to be.
-    pub(crate) fn gated(&self, report: &ClusterReport) -> (&[OnCluster], Vec<(ObjectId, bool)>) {
+    pub(crate) fn gated(&self, report: &ClusterReport) -> Result<Gated<'_>, StateError> {
         let gates = self.rollout.gates.get(&self.cluster).map(Vec::as_slice).unwrap_or_default();
         if gates.is_empty() || self.mode != Mode::Apply {
-            return (gates, Vec::new());
+            return Ok((gates, Vec::new()));
         }
-        let ledger = self.rollout.ledger(&self.revision).unwrap_or_default();
+        let ledger = self.rollout.ledger(&self.revision)?;
         let healthy = report.units.iter().filter(|unit| unit.is_healthy()).map(|unit| &unit.unit);
         let stage = |unit| Some(&ledger.of(unit)?.members.get(&self.cluster)?.stage);
         let open = healthy.filter_map(|unit| match stage(unit)? {
@@ -69,22 +99,22 @@ impl Turn {
             Stage::Halted(_) => Some((unit.clone(), true)),
             Stage::Healthy | Stage::Returned(_) => None,
         });
-        (gates, open.collect())
+        Ok((gates, open.collect()))
     }
 
-    /// Returns the units that go back on this cluster, with the reason, `tried` ones left out. Where rounds wait for each
+    /// Returns the units that go back on this cluster, with the reason, of those that `may`. Where rounds wait for each
     /// other, it waits until that is certain.
     pub(crate) async fn goes_back(
         &self,
-        tried: &BTreeSet<ObjectId>,
+        may: impl Fn(&ObjectId) -> bool,
         stop: &CancellationToken,
     ) -> BTreeMap<ObjectId, String> {
-        if !self.rollout.goes_back || self.mode != Mode::Apply {
+        if self.rollout.goes_back.is_none() || self.mode != Mode::Apply {
             return BTreeMap::new();
         }
         loop {
             let changed = self.rollout.changed.notified();
-            let (units, has_some) = self.back(tried);
+            let (units, has_some) = self.back(&may);
             if !units.is_empty() || !has_some || !self.rollout.is_waiting || !self.others_are_under_way() {
                 return units;
             }
@@ -96,16 +126,44 @@ impl Turn {
     }
 
     /// Returns the units that go back here, and whether there are any that may yet. What cannot be read was told.
-    fn back(&self, tried: &BTreeSet<ObjectId>) -> (BTreeMap<ObjectId, String>, bool) {
+    fn back(&self, may: &impl Fn(&ObjectId) -> bool) -> (BTreeMap<ObjectId, String>, bool) {
         let ledger = self.rollout.ledger(&self.revision).unwrap_or_default();
-        let here = ledger.units.iter().filter(|record| !tried.contains(&record.unit));
-        let back = here.clone().filter(|record| record.back.contains(&self.cluster));
-        let units =
-            back.map(|record| (record.unit.clone(), record.failure(&self.cluster).words(&self.cluster))).collect();
+        let here = ledger.units.iter().filter(|record| may(&record.unit) && ledger.paused.is_none());
+        let words = |record: &Record| Some(record.back.get(&self.cluster)?.failure.words(&self.cluster));
+        let back = here.clone().filter(|record| self.still_wants_what_is_to_go(record));
+        let units = back.filter_map(|record| Some((record.unit.clone(), words(record)?))).collect();
         let is_member = |record: &Record| {
             record.members.get(&self.cluster).is_some_and(|member| !matches!(member.stage, Stage::Returned(_)))
         };
         (units, here.clone().any(is_member))
+    }
+
+    /// Returns the units that were taken back here, or are about to be. What cannot be read holds what replaces pods.
+    pub(crate) fn taken_back(&self) -> BTreeSet<ObjectId> {
+        let ledger = self.rollout.ledger(&self.revision).unwrap_or_default();
+        let is_returned = |member: &Member| matches!(member.stage, Stage::Returned(_));
+        let is_back = |record: &Record| {
+            record.back.contains_key(&self.cluster) || record.members.get(&self.cluster).is_some_and(is_returned)
+        };
+        ledger.units.into_iter().filter(is_back).map(|record| record.unit).collect()
+    }
+
+    /// Whatever is wanted in its place, if anything, is nothing that has failed. A round that was over at once has found
+    /// that nothing else is wanted.
+    fn still_wants_what_is_to_go(&self, record: &Record) -> bool {
+        let is_same = |contents: &BTreeMap<ObjectId, String>| {
+            contents.get(&record.unit) == record.back.get(&self.cluster).map(|back| &back.digest)
+        };
+        record.members.contains_key(&self.cluster) && lock(&self.contents).as_ref().is_none_or(is_same)
+    }
+
+    /// Whoever has found something else to be wanted here does not go back.
+    pub(super) fn forget_what_is_wanted_no_more(&self, ledger: &mut Ledger) {
+        for record in &mut ledger.units {
+            if record.back.contains_key(&self.cluster) && !self.still_wants_what_is_to_go(record) {
+                record.back.remove(&self.cluster);
+            }
+        }
     }
 
     fn others_are_under_way(&self) -> bool {
@@ -124,8 +182,7 @@ impl Turn {
     fn note_back(&self, back: &BTreeSet<ObjectId>, stays: &BTreeSet<ObjectId>) -> Result<(), StateError> {
         let mut ledger = self.rollout.ledger(&self.revision)?;
         for record in ledger.units.iter_mut().filter(|it| back.contains(&it.unit) || stays.contains(&it.unit)) {
-            let failure = record.failure(&self.cluster);
-            record.back.remove(&self.cluster);
+            let Some(Back { failure, .. }) = record.back.remove(&self.cluster) else { continue };
             if let Some(member) = record.members.get_mut(&self.cluster).filter(|_| back.contains(&record.unit)) {
                 (member.stage, member.since) = (Stage::Returned(failure), self.now());
             }
@@ -149,6 +206,6 @@ impl Rollout {
 impl RoundSettings {
     /// Tells whether something on the cluster may go back to what it had.
     pub(crate) fn may_go_back(&self) -> bool {
-        self.turn.as_ref().is_some_and(|turn| turn.rollout.goes_back && turn.mode == Mode::Apply)
+        self.turn.as_ref().is_some_and(|turn| turn.rollout.goes_back.is_some() && turn.mode == Mode::Apply)
     }
 }

@@ -69,8 +69,20 @@ pub struct Record {
     /// whatever else a later revision changes.
     pub wants: BTreeMap<String, String>,
     /// The clusters that have it, and are to go back to what they had.
-    #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
-    pub back: BTreeSet<String>,
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub back: BTreeMap<String, Back>,
+    /// The digest of what was last seen healthy on each cluster, of this rollout or an earlier one.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub good: BTreeMap<String, String>,
+}
+
+/// The way back of a cluster: as long as that is wanted there which is to go.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Back {
+    /// The digest of what is to go.
+    pub digest: String,
+    /// The reason.
+    pub failure: Failure,
 }
 
 /// A cluster that has the change.
@@ -81,9 +93,13 @@ pub struct Member {
     /// It has an earlier change, and was not healthy with that when this rollout began.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub is_carried: bool,
-    /// A person has let it go there, and it stays, however it is.
+    /// It stays, however it is: a person has let it go as it is, or it was healthy with that before, and somebody else has
+    /// changed it since.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-    pub is_approved: bool,
+    pub stays: bool,
+    /// It has failed before it was known to be good.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub has_failed_on_trial: bool,
     /// The digest of what it got.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub digest: String,
@@ -152,9 +168,10 @@ pub fn start_over(state: &State, sync: &str, back: &BTreeMap<&str, BTreeSet<&Obj
         return Ok(());
     }
     update(state, sync, |ledger| {
-        for Record { unit, members, first, back, .. } in &mut ledger.units {
+        for Record { unit, members, first, back, good, .. } in &mut ledger.units {
             members.retain(|cluster, _| !is_back(cluster, unit));
-            back.retain(|cluster| !is_back(cluster, unit));
+            back.retain(|cluster, _| !is_back(cluster, unit));
+            good.retain(|cluster, _| !is_back(cluster, unit));
             *first = first.take().filter(|first| !is_back(first, unit));
         }
     })
@@ -185,7 +202,12 @@ impl Pause {
 impl Record {
     /// Lets a cluster that has given back another change begin with this one.
     pub(super) fn forget_returned(&mut self, cluster: &str, digest: &String) {
-        let is_other = |member: &Member| matches!(member.stage, Stage::Returned(_)) && member.digest != *digest;
+        self.back.retain(|name, back| name != cluster || back.digest == *digest);
+        // One without a digest may be the same.
+        let is_other = |member: &Member| {
+            let is_back = matches!(member.stage, Stage::Returned(_));
+            is_back && !member.digest.is_empty() && member.digest != *digest
+        };
         if self.members.get(cluster).is_some_and(is_other) {
             self.members.remove(cluster);
             self.first = self.first.take().filter(|first| first != cluster);
@@ -194,7 +216,8 @@ impl Record {
 
     /// Tells whether it is what a cluster waits for or has given back, whatever else is wanted by now.
     pub(super) fn is_for(&self, cluster: &str, digest: &String) -> bool {
-        let is_back = |member: &&Member| matches!(member.stage, Stage::Returned(_));
+        let is_to_go = self.back.contains_key(cluster);
+        let is_back = |member: &&Member| is_to_go || matches!(member.stage, Stage::Returned(_));
         let had = self.members.get(cluster).filter(is_back).map(|member| &member.digest);
         self.wants.get(cluster).or(had) == Some(digest)
     }
@@ -222,9 +245,12 @@ impl Ledger {
         since: Timestamp,
     ) -> &mut Record {
         let index = self.units.iter().position(|record| record.unit == *unit);
-        let (mut first, mut members) =
-            index.map(|index| self.units.swap_remove(index)).map(|last| (last.first, last.members)).unwrap_or_default();
+        let last = index.map(|index| self.units.swap_remove(index));
+        let (mut first, mut members, mut back, good) =
+            last.map(|last| (last.first, last.members, last.back, last.good)).unwrap_or_default();
+        back.remove(cluster);
         members.retain(|name, member| match &first {
+            _ if back.contains_key(name) => true,
             _ if matches!(member.stage, Stage::Returned(_)) => name != cluster,
             Some(first) => first == name && member.stage != Stage::Healthy,
             // Whoever was on the way waits for the turn of its wave.
@@ -235,8 +261,7 @@ impl Ledger {
             member.is_carried = true;
         }
         let (target, revision, wants) = (target.to_owned(), revision.to_owned(), BTreeMap::new());
-        let back = BTreeSet::new();
-        self.units.push(Record { unit: unit.clone(), target, revision, since, first, members, wants, back });
+        self.units.push(Record { unit: unit.clone(), target, revision, since, first, members, wants, back, good });
         self.units.last_mut().expect("it was just put there")
     }
 
@@ -245,7 +270,8 @@ impl Ledger {
     pub(super) fn forget(&mut self, is_there: impl Fn(&str) -> bool, revision: &str) {
         for record in &mut self.units {
             let is_bad = |member: &Member| member.stage.has_failed() && record.revision == revision;
-            record.back.retain(|cluster| is_there(cluster));
+            record.back.retain(|cluster, _| is_there(cluster));
+            record.good.retain(|cluster, _| is_there(cluster));
             record.members.retain(|cluster, member| is_there(cluster) || is_bad(member));
             record.wants.retain(|cluster, _| is_there(cluster));
         }
@@ -258,15 +284,25 @@ impl Ledger {
         let waits = |unit: &ObjectId| report.waiting_for_rollout().any(|(it, _)| it == unit);
         for record in self.units.iter_mut().filter(|record| !waits(&record.unit)) {
             let unit = of_unit(&record.unit);
+            let is_gone = unit.is_none() && !is_partial && report.state == ClusterState::Done;
+            if is_gone {
+                record.back.remove(cluster);
+                record.good.remove(cluster);
+            }
             if let Some(member) = record.members.get_mut(cluster) {
-                member.see(unit, report, now);
+                // What is to go is not judged any more.
+                if !record.back.contains_key(cluster) {
+                    member.see(unit, report, now);
+                }
+                if member.stage == Stage::Healthy && !(member.is_carried || member.digest.is_empty()) {
+                    record.good.insert(cluster.to_owned(), member.digest.clone());
+                }
                 // With what it had before: that says nothing of this change.
                 let is_no_trial = match member.stage {
                     Stage::Healthy => member.is_carried,
                     Stage::Returned(_) => report.state == ClusterState::Done && unit.is_some_and(is_as_wanted),
                     _ => false,
                 };
-                let is_gone = unit.is_none() && !is_partial && report.state == ClusterState::Done;
                 if is_no_trial || is_gone {
                     record.members.remove(cluster);
                     record.first = record.first.take().filter(|first| first != cluster);
@@ -284,7 +320,14 @@ impl Ledger {
 impl Member {
     /// Begins with a change that is on its way.
     pub(super) fn going(since: Timestamp) -> Self {
-        Self { stage: Stage::Going, is_carried: false, is_approved: false, digest: String::new(), since }
+        Self {
+            stage: Stage::Going,
+            is_carried: false,
+            stays: false,
+            has_failed_on_trial: false,
+            digest: String::new(),
+            since,
+        }
     }
 
     fn see(&mut self, unit: Option<&UnitReport>, report: &ClusterReport, now: Timestamp) {
@@ -308,6 +351,7 @@ impl Member {
         };
         if self.stage != stage {
             (self.stage, self.since) = (stage, now);
+            self.has_failed_on_trial = false;
         }
     }
 }

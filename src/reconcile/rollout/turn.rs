@@ -14,9 +14,10 @@ use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 use tracing::{error, info};
 
+use super::back::Trial;
 use super::record::{Ledger, Member, Pause, Record};
 use super::waves::Verdict;
-use super::{DELIBERATION, Doing, Part, Rollout, back, uncounted, unknown};
+use super::{DELIBERATION, Doing, Part, Rollout, uncounted, unknown};
 use crate::basics::lock::lock;
 use crate::report::{ClusterReport, ClusterState, Mode, UnitReport, UnitState};
 use crate::state::StateError;
@@ -39,6 +40,8 @@ pub struct Turn {
     has_ended: AtomicBool,
     /// Whether noting what it asked for has failed.
     is_unnoted: AtomicBool,
+    /// The digests of what is wanted of each unit; nothing where nothing has changed since the last round.
+    pub(super) contents: Mutex<Option<BTreeMap<ObjectId, String>>>,
 }
 
 /// All that a round is about to do for which others count.
@@ -98,12 +101,30 @@ impl Turn {
         let (rollout, cluster, told) = (Arc::clone(rollout), cluster.to_owned(), Mutex::default());
         let (has_ended, is_unnoted) = (AtomicBool::new(false), AtomicBool::new(false));
         let begun = Instant::now();
-        let turn =
-            Self { rollout, cluster, target, revision, mode, is_partial, now, begun, told, has_ended, is_unnoted };
+        let contents = Mutex::default();
+        let turn = Self {
+            rollout,
+            cluster,
+            target,
+            revision,
+            mode,
+            is_partial,
+            now,
+            begun,
+            told,
+            has_ended,
+            is_unnoted,
+            contents,
+        };
         if turn.takes_part() {
             turn.rollout.parts().insert(turn.cluster.clone(), Some(Part::Running));
         }
         turn
+    }
+
+    /// Says what is wanted, by the digests of all units.
+    pub(crate) fn wants(&self, contents: BTreeMap<ObjectId, String>) {
+        *lock(&self.contents) = Some(contents);
     }
 
     /// Tells whether others see what it is about to do: also where it is only planned, if they plan beside each other.
@@ -170,7 +191,11 @@ impl Turn {
         let lifted = if waits.is_empty() { BTreeSet::new() } else { lift(&waits) };
         for record in ledger.units.iter_mut().filter(|record| lifted.contains(&record.unit)) {
             self.goes(record, asked.units.get(&record.unit));
-            record.members.entry(self.cluster.clone()).and_modify(|member| member.is_approved = true);
+            // Whoever agrees to a beginning does not agree to whatever becomes of it.
+            let is_as_it_is = waits.get(&record.unit).is_some_and(|wait| wait.guard == Guard::RolloutHalted);
+            if let Some(member) = record.members.get_mut(&self.cluster).filter(|_| is_as_it_is) {
+                member.stays = true;
+            }
         }
         let deletes = (self.cluster.as_str(), self.target.as_str(), asked.deletes);
         if self.takes_part() {
@@ -184,7 +209,12 @@ impl Turn {
     fn goes(&self, record: &mut Record, digest: Option<&String>) {
         let known = record.wants.remove(&self.cluster);
         let digest = digest.cloned().or(known).unwrap_or_default();
-        record.members.insert(self.cluster.clone(), Member { digest, ..Member::going(self.now()) });
+        let is_same = |other: &String| !digest.is_empty() && *other == digest;
+        // Somebody else has changed what it had: that is nothing new.
+        let had = record.members.get(&self.cluster).filter(|member| is_same(&member.digest));
+        let stays = had.is_some_and(|had| had.stays) || record.good.get(&self.cluster).is_some_and(is_same);
+        let member = Member { stays, digest, ..Member::going(self.now()) };
+        record.members.insert(self.cluster.clone(), member);
         record.back.remove(&self.cluster);
     }
 
@@ -364,10 +394,14 @@ impl Turn {
     fn note(&self, report: &ClusterReport) -> Result<(), StateError> {
         let before = self.rollout.ledger(&self.revision)?;
         let mut ledger = before.clone();
+        self.forget_what_is_wanted_no_more(&mut ledger);
         ledger.see(&self.cluster, report, self.is_partial, self.now());
         let mut back = BTreeSet::new();
-        if self.rollout.goes_back {
-            back = back::mark(&self.rollout.waves, &before, &mut ledger, (&self.cluster, self.now()));
+        if let Some(patience) = self.rollout.goes_back {
+            let changed = report.changes_in(Mode::Apply).map(|step| &step.unit).collect();
+            let trial =
+                Trial { waves: &self.rollout.waves, cluster: &self.cluster, changed, patience, now: self.now() };
+            back = trial.judge(&before, &mut ledger);
         }
         if ledger != before {
             info!(sync = self.rollout.sync, cluster = self.cluster, revision = self.revision, "rollout goes on");

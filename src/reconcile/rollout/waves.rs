@@ -122,8 +122,7 @@ pub(super) fn soaks<'a>(waves: &'a [Wave], record: &'a Record) -> impl Iterator<
 /// Returns the clusters that go back because a change has failed on one of them: that one, and its whole wave if it is too
 /// many there. What a person has let go stays.
 pub(super) fn go_back_with(waves: &[Wave], record: &Record, cluster: &str) -> Vec<String> {
-    let has_it =
-        |member: &Member| !(member.is_carried || member.is_approved || matches!(member.stage, Stage::Returned(_)));
+    let has_it = |member: &Member| !(member.is_carried || member.stays || matches!(member.stage, Stage::Returned(_)));
     let is_first = record.first.as_deref() == Some(cluster);
     let wave = waves.iter().find(|wave| !wave.is_canary && wave.has(cluster)).filter(|_| !is_first);
     let members = |wave: &Wave| record.members.iter().filter(|(name, _)| wave.has(name)).collect::<Vec<_>>();
@@ -185,6 +184,9 @@ impl Wave {
 impl Question<'_> {
     /// Says whose turn it is.
     pub(super) fn verdict(&self) -> Verdict {
+        if let Some(back) = self.record.back.get(self.cluster) {
+            return self.taken_back(self.cluster, &back.failure);
+        }
         match self.record.members.get(self.cluster) {
             Some(Member { stage: Stage::Returned(failure), .. }) => return self.taken_back(self.cluster, failure),
             Some(_) => return Verdict::Go,
