@@ -68,7 +68,7 @@ pub(crate) struct Settings {
 pub(crate) struct Change {
     /// The name of the source.
     pub(crate) source: String,
-    /// What the phase is called.
+    /// The name of the phase.
     pub(crate) name: String,
     /// A folder with what the source is to say.
     pub(crate) folder: PathBuf,

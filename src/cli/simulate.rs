@@ -53,7 +53,7 @@ pub(super) struct Args {
     /// goes first.
     #[arg(long, value_name = "PERCENT,…", value_delimiter = ',', requires = "clusters", value_parser = clap::value_parser!(u8).range(1..=100))]
     waves: Vec<u8>,
-    /// What is changed in the end.
+    /// The change in the end.
     #[arg(long, value_name = "WHAT", default_value = "image", requires = "clusters")]
     change: What,
     /// The time of a request: half of them take as long, or less.

@@ -64,7 +64,7 @@ pub struct SimulatedCluster {
 struct State {
     objects: Objects,
     records: BTreeMap<String, Record>,
-    /// When controllers will have brought about what was written.
+    /// The time by which controllers will have brought about what was written.
     pending: BTreeSet<(Instant, ObjectId)>,
     /// Whether it was asked what kinds there are.
     is_discovered: bool,

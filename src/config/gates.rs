@@ -65,7 +65,7 @@ pub struct Query {
 pub struct Gate {
     /// Its name.
     pub name: String,
-    /// Whoever is asked, and with which credentials.
+    /// The address that is asked, and the credentials for it.
     pub at: WebhookSettings,
     /// The query, with the values of the cluster, and its bounds.
     pub query: Option<Query>,

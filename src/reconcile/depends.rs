@@ -50,7 +50,7 @@ type Target<'a> = (&'a str, &'a str);
 pub struct Waiting {
     /// The dependencies.
     pub dependencies: Arc<Dependencies>,
-    /// What this host knows of other rounds.
+    /// The knowledge of this host of other rounds.
     pub state: State,
     /// The sync.
     pub sync: String,
@@ -58,7 +58,7 @@ pub struct Waiting {
     pub cluster: String,
     /// The revision of the round.
     pub revision: String,
-    /// When it began.
+    /// The time at which it began.
     pub now: Timestamp,
 }
 

@@ -39,7 +39,7 @@ pub enum RenameError {
         /// The identity of what had the old one.
         before: String,
     },
-    /// What is known cannot be moved.
+    /// The knowledge of it cannot be moved.
     #[error("cannot carry over what is known of cluster {0:?}")]
     State(String, #[source] StateError),
 }
@@ -96,7 +96,7 @@ fn is_known(state: &State, cluster: &str) -> bool {
     audit::SEEN.knows(state, cluster) || journal::knows(state, cluster)
 }
 
-/// What cannot be read holds the rollouts of its sync, and nothing is lost with it.
+/// Renames it in the record of a sync. One that cannot be read holds the rollouts of its sync, and nothing is lost with it.
 fn rename_in_rollouts(state: &State, sync: &str, names: (&str, &str)) -> Result<(), StateError> {
     let Ok(mut ledger) = record::read(state, sync) else { return Ok(()) };
     let before = ledger.clone();

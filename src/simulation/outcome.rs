@@ -1,4 +1,4 @@
-//! What came of a simulation: times, requests, CPU and memory, and the slowest clusters with their reasons.
+//! The outcome of a simulation: times, requests, CPU and memory, and the slowest clusters with their reasons.
 
 use std::collections::BTreeMap;
 use std::fs;

@@ -1,4 +1,4 @@
-//! How far a simulation is: what the rounds of each cluster have said, as the daemon tells it.
+//! The progress of a simulation: what the rounds of each cluster have said, as the daemon tells it.
 
 use std::collections::BTreeMap;
 use std::sync::Mutex;
@@ -10,7 +10,7 @@ use crate::basics::lock::lock;
 use crate::config::Config;
 use crate::report::{ClusterReport, Report, StepReport};
 
-/// What a cluster has reached when a phase is over for it.
+/// The goal of a cluster, reached when a phase is over for it.
 pub(super) enum Goal {
     /// A round ended well.
     Well,
@@ -20,14 +20,14 @@ pub(super) enum Goal {
     Other(BTreeMap<String, String>),
 }
 
-/// What is known of one cluster in a phase.
+/// The progress of one cluster in a phase.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Tale {
     /// The time until the goal was reached; of a goal that is a single round, the time of that round.
     pub(super) took: Option<SignedDuration>,
     /// Rounds that ended before.
     pub(super) rounds: usize,
-    /// What kept the last of them from the goal.
+    /// The reason that kept the last of them from the goal.
     pub(super) why: Option<String>,
 }
 

@@ -154,7 +154,7 @@ fn a_name_that_says_nothing_is_refused() {
     assert!(!files_of(&desk, "one").is_empty(), "nothing was moved");
 }
 
-/// What a person or a crash does between two looks.
+/// An act of a person or a crash between two looks.
 #[derive(Clone, Debug)]
 enum Deed {
     /// Another name, and so many values carried over when the process was killed.

@@ -35,7 +35,7 @@ const GRANTED: u32 = 10;
 /// The factor by which a slow server is slower than others.
 const SLOWNESS: f64 = 10.0;
 
-/// How many standard deviations of a normal distribution lie below its 99th percentile.
+/// The number of standard deviations of a normal distribution below its 99th percentile.
 const P99: f64 = 2.326_347_9;
 
 /// A time that differs from case to case: log-normal, as the times of servers usually are.

@@ -56,13 +56,13 @@ pub(super) struct Stored {
     version: u64,
     generation: i64,
     created: Timestamp,
-    /// When its fields were last written.
+    /// The time of the last write to its fields.
     written: Timestamp,
     /// The generation that its controller has brought about.
     pub(super) observed: i64,
 }
 
-/// Why a write was refused.
+/// The reason why a write was refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Refusal {
     /// The object is not what the condition says.

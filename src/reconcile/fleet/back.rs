@@ -17,7 +17,7 @@ use crate::reconcile::round;
 use crate::report::outcome::Outcome;
 use crate::report::{ClusterReport, UnitReport, UnitState};
 
-/// What units were when they were last healthy, with the revision of that.
+/// Units as they were when they were last healthy, with the revision of that.
 type Healthy = BTreeMap<ObjectId, (Unit, String)>;
 
 /// Takes back what has failed here, or on others of its wave, at the end of a round.

@@ -148,7 +148,7 @@ impl Turn {
         ledger.units.into_iter().filter(is_back).map(|record| record.unit).collect()
     }
 
-    /// Whatever is wanted in its place, if anything, is nothing that has failed. A round that was over at once has found
+    /// Tells whether that is still wanted which is to go; another content has not failed. A round that was over at once has found
     /// that nothing else is wanted.
     fn still_wants_what_is_to_go(&self, record: &Record) -> bool {
         let is_same = |contents: &BTreeMap<ObjectId, String>| {
@@ -157,7 +157,7 @@ impl Turn {
         record.members.contains_key(&self.cluster) && lock(&self.contents).as_ref().is_none_or(is_same)
     }
 
-    /// Whoever has found something else to be wanted here does not go back.
+    /// Forgets the way back of units of which something else is wanted here.
     pub(super) fn forget_what_is_wanted_no_more(&self, ledger: &mut Ledger) {
         for record in &mut ledger.units {
             if record.back.contains_key(&self.cluster) && !self.still_wants_what_is_to_go(record) {

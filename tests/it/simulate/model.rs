@@ -19,7 +19,7 @@ use serde_json::json;
 
 use crate::cluster::{shared, unique};
 
-/// What somebody does to an object.
+/// An act of somebody on an object.
 #[derive(Clone, Debug)]
 enum Act {
     /// Applies it with a value; in a dry run or not, over what was read last, or where nothing is.
@@ -47,7 +47,7 @@ struct Side {
     namespace: String,
 }
 
-/// What can be seen of an act, without the names that each cluster gives by itself.
+/// The visible part of an act, without the names that each cluster gives by itself.
 #[derive(Debug, PartialEq)]
 struct Seen {
     outcome: Result<(), String>,
