@@ -17,6 +17,7 @@ mod process;
 pub mod reconcile;
 pub mod report;
 mod schedule;
+pub mod shared;
 mod simulation;
 pub mod source;
 pub mod state;

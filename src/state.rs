@@ -3,6 +3,7 @@
 //! Everything here is a convenience or a detector. What is owned stands in the inventories on the clusters; losing
 //! this folder costs time and a new identity, never an object.
 
+pub(crate) mod notes;
 pub(crate) mod owner;
 pub(crate) mod store;
 pub(crate) mod suspension;
@@ -12,12 +13,14 @@ use std::fs::{self, DirBuilder, File, Permissions};
 use std::io::{self, Write};
 use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _, PermissionsExt as _};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::thread;
 use std::time::Duration;
 
 use gatewright_engine::text::hex;
 
 use crate::basics::private::{above, no_link, try_lock, write_whole};
+use notes::Notes;
 
 /// The mode of the state folder and those in it: for their owner alone.
 const PRIVATE: u32 = 0o700;
@@ -32,6 +35,8 @@ const MOST_TRIES: usize = 2_000;
 #[derive(Clone, Debug)]
 pub struct State {
     folder: PathBuf,
+    /// The files that were changed, where somebody wants to know.
+    notes: Option<Arc<Notes>>,
 }
 
 /// Held while a process may change clusters; released when it is dropped, or when the process ends.
@@ -55,7 +60,25 @@ pub enum StateError {
 impl State {
     /// Opens the folder; it is made when something is written.
     pub fn open(folder: impl Into<PathBuf>) -> Self {
-        Self { folder: folder.into() }
+        Self { folder: folder.into(), notes: None }
+    }
+
+    /// Has this state, and each clone that is made of it from now on, note which files are written and removed.
+    pub fn noting(self) -> Self {
+        Self { notes: Some(Arc::default()), ..self }
+    }
+
+    /// Returns the notes, if they are made.
+    pub(crate) fn notes(&self) -> Option<&Arc<Notes>> {
+        self.notes.as_ref()
+    }
+
+    /// Notes that a file below the folder was written or removed, by whoever does that without [`State::write`]. A folder
+    /// stands for all that is in it. It is to be called after the change: a note says that there is something to read.
+    pub fn touched(&self, path: impl AsRef<Path>) {
+        if let Some(notes) = &self.notes {
+            notes.add(self.path(path));
+        }
     }
 
     /// Returns a path below the folder.
@@ -95,6 +118,11 @@ impl State {
         Err(StateError::Write(path, io::ErrorKind::ResourceBusy.into()))
     }
 
+    /// Makes sure that nobody else compares the folder with the object store; `None` if somebody does.
+    pub(crate) fn try_lock_shared(&self) -> Result<Option<Lock>, StateError> {
+        self.try_lock(&self.path("shared.lock"))
+    }
+
     fn try_lock(&self, path: &Path) -> Result<Option<Lock>, StateError> {
         let ready = no_link(&self.folder, path).and_then(|()| make(above(path), PRIVATE));
         let locked = ready.and_then(|()| close(&self.folder)).and_then(|()| try_lock(path));
@@ -114,14 +142,18 @@ impl State {
         if let Some(id) = self.installation()? {
             return Ok(id);
         }
+        self.adopt_installation(&new_installation())
+    }
+
+    /// Makes this the id of this installation, unless it has one; returns the one that it has.
+    pub(crate) fn adopt_installation(&self, id: &str) -> Result<String, StateError> {
         // A plan may be made while a daemon starts: whoever comes second is the same installation.
         let _making = self.wait_to_lock("installation.lock")?;
         if let Some(id) = self.installation()? {
             return Ok(id);
         }
-        let id = hex(&rand::random::<[u8; 16]>());
         self.write("installation", id.as_bytes())?;
-        Ok(id)
+        Ok(id.to_owned())
     }
 
     fn wait_to_lock(&self, path: &str) -> Result<Lock, StateError> {
@@ -147,6 +179,13 @@ impl State {
 
     /// Writes a file, whole or not at all, readable for nobody else; when this returns it is on the disk.
     pub fn write(&self, path: impl AsRef<Path>, bytes: &[u8]) -> Result<(), StateError> {
+        let written = self.write_unnoted(&path, bytes);
+        self.touched(path);
+        written
+    }
+
+    /// Writes a file as [`State::write`] does, and does not note it: it is what others have.
+    pub(crate) fn write_unnoted(&self, path: impl AsRef<Path>, bytes: &[u8]) -> Result<(), StateError> {
         let path = self.path(path);
         no_link(&self.folder, &path).map_err(|error| StateError::Write(path.clone(), error))?;
         write_file(&path, bytes)
@@ -154,6 +193,13 @@ impl State {
 
     /// Removes a file below the folder; one that is not there is no error.
     pub fn remove(&self, path: impl AsRef<Path>) -> Result<(), StateError> {
+        let removed = self.remove_unnoted(&path);
+        self.touched(path);
+        removed
+    }
+
+    /// Removes a file as [`State::remove`] does, and does not note it: others do not have it either.
+    pub(crate) fn remove_unnoted(&self, path: impl AsRef<Path>) -> Result<(), StateError> {
         let path = self.path(path);
         match no_link(&self.folder, &path).and_then(|()| fs::remove_file(&path)) {
             Err(error) if error.kind() != io::ErrorKind::NotFound => Err(StateError::Write(path, error)),
@@ -173,6 +219,8 @@ impl State {
             fs::rename(&from, &to)?;
             File::open(above(&to))?.sync_all()
         });
+        self.touched(&from);
+        self.touched(&to);
         match renamed {
             Err(error) if error.kind() != io::ErrorKind::NotFound => Err(StateError::Write(to, error)),
             _ => Ok(()),
@@ -190,6 +238,11 @@ impl State {
         names.sort();
         names
     }
+}
+
+/// Returns a random id for an installation.
+pub(crate) fn new_installation() -> String {
+    hex(&rand::random::<[u8; 16]>())
 }
 
 /// Writes a file and the folders that it is in, whole or not at all, readable for nobody else; when this returns it is

@@ -118,6 +118,8 @@ impl Archive {
     /// Deletes records that are older than they are kept, and the oldest of what is too much.
     pub fn expire(&self, now: Timestamp) {
         let folder = self.vault.state.path(runs::FOLDER);
-        runs::expire(&folder, now, (self.settings.keep.0, self.settings.max_bytes.0), &lock(&self.active));
+        let limits = (self.settings.keep.0, self.settings.max_bytes.0);
+        let deleted = runs::expire(&folder, now, limits, &lock(&self.active));
+        deleted.iter().for_each(|run| self.vault.state.touched(run));
     }
 }

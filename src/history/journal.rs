@@ -157,7 +157,7 @@ pub(crate) fn record(
     report: &Report,
     tell: impl FnOnce(&Path) -> Result<(), StateError>,
 ) -> Result<bool, StateError> {
-    expire(settings, timekeeping::last_believed(state, report.finished));
+    expire(state, settings, timekeeping::last_believed(state, report.finished));
     // A change that is made again and again is told each time: it can be undone each time.
     let mut is_new = report.has_changed() || report.clusters.values().any(has_resolved);
     let mut is_news = report.has_changed() || report.clusters.values().any(is_news);
@@ -315,7 +315,7 @@ pub(crate) fn read(path: &Path) -> Option<Report> {
 }
 
 /// Deletes the reports that are expired.
-fn expire(settings: &Settings<'_>, now: Timestamp) {
+fn expire(state: &State, settings: &Settings<'_>, now: Timestamp) {
     // The forms of a report are files that differ in their extension alone.
     let mut reports: BTreeMap<String, (u64, Vec<PathBuf>)> = BTreeMap::new();
     for entry in fs::read_dir(settings.dir).into_iter().flatten().flatten() {
@@ -329,6 +329,9 @@ fn expire(settings: &Settings<'_>, now: Timestamp) {
     }
     let sizes = reports.iter().rev().map(|(stem, (bytes, _))| (stem.as_str(), *bytes));
     for stem in expired(sizes, now, (settings.keep, settings.max_bytes)) {
-        reports[stem].1.iter().for_each(|file| drop(fs::remove_file(file)));
+        for file in &reports[stem].1 {
+            drop(fs::remove_file(file));
+            state.touched(file);
+        }
     }
 }

@@ -57,7 +57,10 @@ const DAEMON: [Rule; 6] = [
     Rule { words: &["kube::"], home: &["src/cluster/kube.rs", "src/cluster/kube/", "src/cluster/kubeconfig", EXEC] },
     // What a kubeconfig says about a plugin is a type of that package; a client would be another thing.
     Rule { words: &["kube::Client", "kube::client", "kube::Api", "kube::api"], home: &["src/cluster/kube"] },
-    Rule { words: &["hyper_rustls::", "hyper_util::", "rustls::"], home: &["src/webhooks/connect.rs"] },
+    Rule {
+        words: &["hyper_rustls::", "hyper_util::", "rustls::"],
+        home: &["src/webhooks/connect.rs", "src/shared/connect.rs"],
+    },
 ];
 
 const EXEC: &str = "src/cluster/exec";

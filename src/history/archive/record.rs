@@ -150,7 +150,9 @@ impl Recorder {
             empty => empty.insert(RecordFile { file: append_file(&file).map_err(fail)?, packer: packer()?, lines: 0 }),
         };
         let encrypted = vault.encrypt(&mut records.packer, &line_place(&path, records.lines), &json)?;
-        records.file.write_all(format!("{}\n", STANDARD.encode(encrypted)).as_bytes()).map_err(fail)?;
+        let written = records.file.write_all(format!("{}\n", STANDARD.encode(encrypted)).as_bytes());
+        vault.state.touched(&path);
+        written.map_err(fail)?;
         records.lines += 1;
         Ok(())
     }

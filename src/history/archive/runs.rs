@@ -206,15 +206,23 @@ pub(crate) fn expired<'a>(
     all.filter(is_expired).map(|(name, _)| name).collect()
 }
 
-/// Deletes the runs that are expired; never those that are under way, nor the newest of all.
-pub(super) fn expire(folder: &Path, now: Timestamp, limits: (Duration, u64), active: &BTreeSet<String>) {
+/// Deletes the runs that are expired; never those that are under way, nor the newest of all. Returns their folders.
+pub(super) fn expire(
+    folder: &Path,
+    now: Timestamp,
+    limits: (Duration, u64),
+    active: &BTreeSet<String>,
+) -> Vec<PathBuf> {
+    let mut deleted = Vec::new();
     let runs = list(folder);
     let sizes = runs.iter().map(|run| (run.as_str(), size(&folder.join(run))));
     for run in expired(sizes, now, limits) {
         if run != runs[0] && !active.contains(run) {
             drop(fs::remove_dir_all(folder.join(run)));
+            deleted.push(folder.join(run));
         }
     }
+    deleted
 }
 
 fn size(path: &Path) -> u64 {
