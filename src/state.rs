@@ -64,6 +64,7 @@ impl State {
     }
 
     /// Has this state, and each clone that is made of it from now on, note which files are written and removed.
+    #[must_use]
     pub fn noting(self) -> Self {
         Self { notes: Some(Arc::default()), ..self }
     }

@@ -120,6 +120,8 @@ impl Archive {
         let folder = self.vault.state.path(runs::FOLDER);
         let limits = (self.settings.keep.0, self.settings.max_bytes.0);
         let deleted = runs::expire(&folder, now, limits, &lock(&self.active));
-        deleted.iter().for_each(|run| self.vault.state.touched(run));
+        for run in &deleted {
+            self.vault.state.touched(run);
+        }
     }
 }

@@ -25,7 +25,10 @@ use tokio::time::timeout;
 pub(super) const LIMIT: Duration = Duration::from_secs(30);
 
 /// The time after which a connection that is not used is closed.
-const IDLE: Duration = Duration::from_secs(60);
+const IDLE: Duration = Duration::from_mins(1);
+
+/// The time limit of a connection: where no machine says who it is, that is known soon.
+const CONNECT: Duration = Duration::from_secs(5);
 
 /// Makes clients for what a store needs: itself, and whoever says who this machine is.
 #[derive(Debug)]
@@ -45,8 +48,11 @@ impl HttpConnector for Connector {
         let builder = HttpsConnectorBuilder::new().with_tls_config(self.0.clone());
         let is_plain = options.get_config_value(&ClientConfigKey::AllowHttp).as_deref() == Some("true");
         let builder = if is_plain { builder.https_or_http() } else { builder.https_only() };
-        let client =
-            Client::builder(TokioExecutor::new()).pool_idle_timeout(IDLE).build(builder.enable_http1().build());
+        let mut plain = Plain::new();
+        plain.enforce_http(false);
+        plain.set_connect_timeout(Some(CONNECT));
+        let connector = builder.enable_http1().wrap_connector(plain);
+        let client = Client::builder(TokioExecutor::new()).pool_idle_timeout(IDLE).build(connector);
         Ok(HttpClient::new(Service(client)))
     }
 }

@@ -43,14 +43,13 @@ impl Shared {
             }
         }
         let read = found.and_then(|found| String::from_utf8(found.bytes).ok()).map(|text| text.trim().to_owned());
-        let theirs = theirs.or(read.filter(is_id));
+        let theirs = theirs.or(read.filter(|text| is_id(text)));
         let theirs = theirs.ok_or_else(|| SharedError::NoInstallation { url: url(), marker: MARKER })?;
-        let ours = match ours {
-            Some(ours) => ours,
-            None => {
-                let (state, id) = (self.local.state.clone(), theirs.clone());
-                blocking(move || Ok(state.adopt_installation(&id)?)).await?
-            }
+        let ours = if let Some(ours) = ours {
+            ours
+        } else {
+            let (state, id) = (self.local.state.clone(), theirs.clone());
+            blocking(move || Ok(state.adopt_installation(&id)?)).await?
         };
         if ours != theirs {
             return Err(SharedError::OtherInstallation { url: url(), ours, theirs });
@@ -60,7 +59,7 @@ impl Shared {
     }
 }
 
-fn is_id(text: &String) -> bool {
+fn is_id(text: &str) -> bool {
     let is_plain = |c: char| c.is_ascii_alphanumeric() || c == '-';
     !text.is_empty() && text.len() <= MOST_CHARS && text.chars().all(is_plain)
 }

@@ -82,7 +82,7 @@ impl Remote {
 
     fn path(&self, name: &str) -> ObjectPath {
         let prefix = self.prefix.split('/').filter(|part| !part.is_empty());
-        ObjectPath::from_iter(prefix.chain(name.split('/')))
+        prefix.chain(name.split('/')).collect()
     }
 
     /// Returns all objects by their names below the prefix, which others may have given.

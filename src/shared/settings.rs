@@ -20,7 +20,7 @@ use crate::basics::private;
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 #[schemars(rename = "Store")]
 pub struct StoreSettings {
-    /// The address: s3://BUCKET/PREFIX, gs://BUCKET/PREFIX, az://CONTAINER/PREFIX, or file:///FOLDER.
+    /// The address: `s3://BUCKET/PREFIX`, `gs://BUCKET/PREFIX`, `az://CONTAINER/PREFIX`, or `file:///FOLDER`.
     pub url: String,
     /// Options of the store, as the `object_store` library names them, such as `aws_region`; no credentials.
     #[serde(default)]

@@ -2,6 +2,7 @@
 
 mod hostile;
 mod property;
+mod servers;
 
 use std::collections::BTreeMap;
 use std::fs;

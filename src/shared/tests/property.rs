@@ -38,7 +38,7 @@ fn event() -> impl Strategy<Value = Event> {
     let host = 0..HOSTS;
     let is_written = prop::bool::weighted(0.8);
     prop_oneof![
-        4 => (host.clone(), 0..SAID.len(), is_written.clone()).prop_map(|(a, b, c)| Event::Say(a, b, c)),
+        4 => (host.clone(), 0..SAID.len(), is_written).prop_map(|(a, b, c)| Event::Say(a, b, c)),
         6 => (0..SYNCS.len(), 0..OWNED.len(), is_written).prop_map(|(a, b, c)| Event::Round(a, b, c)),
         3 => host.clone().prop_map(Event::Flush),
         3 => host.clone().prop_map(Event::Synchronize),
@@ -57,6 +57,8 @@ struct World {
     written: usize,
     /// What a host has changed and nobody has confirmed.
     pending: Vec<BTreeMap<String, Option<String>>>,
+    /// The files of which a host knows that they have to be pushed.
+    noted: Vec<BTreeSet<String>>,
     /// What must be there in the end, or must not; of other files nothing is known.
     certain: BTreeMap<String, Option<String>>,
     contents: BTreeSet<String>,
@@ -72,6 +74,7 @@ impl World {
             owner: [None; SYNCS.len()],
             written: 0,
             pending: vec![BTreeMap::new(); HOSTS],
+            noted: vec![BTreeSet::new(); HOSTS],
             certain: BTreeMap::new(),
             contents: BTreeSet::new(),
         };
@@ -103,6 +106,22 @@ impl World {
         self.contents.extend(content.clone());
         self.certain.remove(name);
         self.pending[host].insert(name.to_owned(), content);
+        self.noted[host].insert(name.to_owned());
+    }
+
+    /// Flushes a host: all that it has noted is in the store then.
+    async fn flush(&mut self, host: usize) {
+        self.hosts[host].flush().await;
+        let noted = std::mem::take(&mut self.noted[host]);
+        for name in &noted {
+            let in_store = fs::read_to_string(self.folder.path().join("store").join(name)).ok();
+            assert_eq!(in_store, self.hosts[host].read(name), "{name} was flushed");
+        }
+        // What was changed before a crash is noted no more, and is not confirmed by this.
+        let (done, left) = self.pending[host].clone().into_iter().partition(|(name, _)| noted.contains(name));
+        self.pending[host] = done;
+        self.confirm(host);
+        self.pending[host] = left;
     }
 
     /// What a host was told to be in the store counts, unless another one has changed the same and has yet to say so.
@@ -118,6 +137,7 @@ impl World {
 
     async fn synchronize(&mut self, host: usize) {
         self.hosts[host].synchronize().await;
+        self.noted[host].clear();
         for (name, content) in self.pending[host].clone() {
             // Another one may have won.
             if self.hosts[host].read(&name) != content {
@@ -130,8 +150,7 @@ impl World {
     async fn acquire(&mut self, sync: usize, host: usize, is_proper: bool) {
         if let Some(before) = self.owner[sync].filter(|before| *before != host) {
             if is_proper {
-                self.hosts[before].flush().await;
-                self.confirm(before);
+                self.flush(before).await;
             }
             self.hosts[before].syncs.remove(SYNCS[sync]);
         }
@@ -148,31 +167,22 @@ impl World {
                     self.change(host, &OWNED[name].replace("SYNC", SYNCS[sync]), is_written);
                 }
             }
-            Event::Flush(host) => {
-                self.hosts[host].flush().await;
-                // What was changed before a crash is noted no more, and is not confirmed by this.
-                self.confirm_noted(host);
-            }
+            Event::Flush(host) => self.flush(host).await,
             Event::Synchronize(host) => self.synchronize(host).await,
-            Event::Crash(host) => self.hosts[host] = self.start(host),
+            Event::Crash(host) => {
+                self.hosts[host] = self.start(host);
+                self.noted[host].clear();
+            }
             Event::Wipe(host) => {
                 fs::remove_dir_all(self.path(host)).unwrap_or_default();
                 self.pending[host].clear();
+                self.noted[host].clear();
                 // A host that has nothing looks after nothing before it has looked.
                 self.hosts[host] = self.start(host);
                 self.synchronize_as_nobody(host).await;
             }
             Event::Acquire(sync, host, is_proper) => self.acquire(sync, host, is_proper).await,
         }
-    }
-
-    fn confirm_noted(&mut self, host: usize) {
-        let store = self.folder.path().join("store");
-        let is_there = |name: &str, content: &Option<String>| fs::read_to_string(store.join(name)).ok() == *content;
-        let (done, left) = self.pending[host].clone().into_iter().partition(|(name, content)| is_there(name, content));
-        self.pending[host] = done;
-        self.confirm(host);
-        self.pending[host] = left;
     }
 
     async fn synchronize_as_nobody(&mut self, host: usize) {
