@@ -9,12 +9,16 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use gatewright_engine::object::{Gvk, ObjectId};
+use gatewright_engine::plan::restore::Deed;
 use object_store::memory::InMemory;
 use object_store::path::Path as ObjectPath;
 use object_store::{ObjectStore, ObjectStoreExt as _};
 use tempfile::TempDir;
 
 use super::*;
+use crate::history::archive::record::Intent;
+use crate::history::archive::{self, About, Archive};
 
 /// A host: a state folder, and what keeps it like the store.
 struct Host {
@@ -286,4 +290,48 @@ async fn a_state_that_does_not_note_is_not_shared() {
     let (_folder, [a, _, store]) = folders();
     let opened = Shared::open(&settings(&store), &State::open(a), Path::new("reports"));
     assert!(matches!(opened, Err(SharedError::NotNoting)));
+}
+
+#[tokio::test]
+async fn what_a_round_adds_to_a_file_or_lets_expire_is_pushed_too() {
+    let (_folder, [a, b, store]) = folders();
+    let (a, b) = (Arc::new(Host::in_folder(&a, &store)), Host::in_folder(&b, &store));
+    let archive = Archive::open(&a.state, &archive::Settings::default(), 10).map(Arc::new).expect("a key is made");
+    let record = |run: &str| {
+        let [run, sync, cluster, revision] = [run, "edge", "west", "1"].map(str::to_owned);
+        let started = jiff::Timestamp::UNIX_EPOCH;
+        let recorder = archive.recorder(About { run, sync, cluster, revision, started });
+        let id = ObjectId::new("", "Service", "infra", "west");
+        let gvk = Gvk { group: String::new(), version: "v1".to_owned(), kind: "Service".to_owned() };
+        let intent = Intent { unit: id.clone(), id: id.clone(), gvk, files: BTreeSet::new(), deed: Deed::Create };
+        recorder.begin_with(vec![intent]).expect("it is written");
+        (recorder, id)
+    };
+    let (recorder, id) = record("20261120T100000.000Z-edge.west");
+    // A round runs in a task of its own.
+    let flush = |host: &Arc<Host>| {
+        let host = Arc::clone(host);
+        tokio::spawn(async move { host.shared.flush().await.map(drop) })
+    };
+    flush(&a).await.expect("it ends").expect("the store answers");
+    for _ in 0..2 {
+        recorder.after(&id, None);
+        a.flush().await;
+        b.synchronize().await;
+        assert_eq!(b.files(), a.files());
+    }
+    let after = "undo/20261120T100000.000Z-edge.west/west/after";
+    assert_eq!(b.read(after).map(|text| text.lines().count()), Some(2));
+    drop(recorder);
+    for day in 21..25 {
+        drop(record(&format!("202611{day}T100000.000Z-edge.west")));
+    }
+    a.flush().await;
+    archive.expire("2027-11-20T12:00:00Z".parse().expect("it is a time"));
+    flush(&a).await.expect("it ends").expect("the store answers");
+    let host = Arc::clone(&a);
+    let done = tokio::spawn(async move { host.shared.synchronize(|_| true).await }).await.expect("it ends");
+    assert_eq!(done.expect("the store answers"), Synchronized::default(), "nothing was left to be done");
+    b.synchronize().await;
+    assert_eq!((b.files(), b.files().contains_key(after)), (a.files(), false));
 }
