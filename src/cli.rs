@@ -13,8 +13,10 @@ mod elsewhere;
 mod explain;
 mod git_fetch;
 mod history;
+mod hosts;
 mod inventory;
 mod orphans;
+mod others;
 mod pack;
 mod plan;
 mod rbac;
@@ -112,6 +114,7 @@ enum Command {
     Defaults(defaults::Args),
     Status(status::Args),
     Clusters(clusters::Args),
+    Hosts(hosts::Args),
     Tree(tree::Args),
     History(history::Args),
     #[command(subcommand)]
@@ -254,6 +257,7 @@ impl Context {
             Command::Defaults(args) => defaults::run(&self, &args),
             Command::Tree(args) => tree::run(&self, &args),
             Command::Clusters(args) => clusters::run(&self, &args),
+            Command::Hosts(args) => hosts::run(&self, &args),
             Command::Status(args) => status::run(&self, &args),
             Command::History(args) => history::run(&self, &args),
             Command::Report(args) => report::run(&self, &args),

@@ -7,6 +7,7 @@ pub mod directory;
 pub mod exec;
 pub mod kube;
 pub mod kubeconfig;
+pub mod leases;
 pub mod right;
 pub mod secrets;
 pub mod simulated;

@@ -13,6 +13,7 @@ pub mod environment;
 pub(crate) mod examine;
 pub mod folders;
 pub mod gates;
+pub mod hosts;
 mod pack_overrides;
 pub mod packs;
 pub mod rollout;
@@ -37,6 +38,7 @@ use crate::basics::paths::Paths;
 use crate::cluster::kubeconfig::StandardLookup;
 use crate::history::journal;
 use crate::inventory::hmac::Key;
+use crate::state::State;
 use cluster_secrets::{List, SecretClusters};
 use environment::Environment;
 use folders::Folders as ClusterFolders;
@@ -245,6 +247,12 @@ impl Reader {
 }
 
 impl Config {
+    /// Opens the state directory. Where several hosts share a fleet it notes what is written, for the others.
+    pub fn state(&self) -> State {
+        let state = State::open(&self.state_dir);
+        if self.settings.hosts.is_some() { state.noting() } else { state }
+    }
+
     /// Returns where reports are kept, in which forms and for how long.
     pub fn journal(&self) -> journal::Settings<'_> {
         let reports = &self.settings.reports;

@@ -12,6 +12,7 @@ pub mod config;
 mod daemon;
 pub mod desired;
 pub mod history;
+mod hosts;
 pub mod inventory;
 mod process;
 pub mod reconcile;

@@ -41,7 +41,7 @@ use local::{Alike, Local, Stat};
 use merge::Right;
 use pass::{Look, Moved, Outcome, Way, blocking, one};
 use remote::Remote;
-use settings::StoreSettings;
+pub use settings::StoreSettings;
 
 /// The number of files that are on their way at once.
 const AT_ONCE: usize = 8;

@@ -19,6 +19,11 @@ pub trait Clock: Send + Sync {
     fn boot(&self) -> Option<Boot> {
         None
     }
+
+    /// Returns the time since some fixed moment, the time included in which the machine has slept, where that can be known.
+    fn uptime(&self) -> Duration {
+        self.boot().and_then(|boot| Duration::try_from(boot.up).ok()).unwrap_or_else(|| self.elapsed())
+    }
 }
 
 /// The uptime of a machine.
@@ -72,6 +77,10 @@ impl Clock for SystemClock {
         let id = fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap_or_default();
         let up = clock_gettime(ClockId::CLOCK_BOOTTIME).ok()?;
         Some(Boot { id: id.trim().to_owned(), up: SignedDuration::try_from(Duration::from(up)).ok()? })
+    }
+
+    fn uptime(&self) -> Duration {
+        clock_gettime(ClockId::CLOCK_BOOTTIME).map_or_else(|_| self.elapsed(), Duration::from)
     }
 }
 

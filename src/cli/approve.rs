@@ -8,8 +8,9 @@ use jiff::{SignedDuration, Timestamp};
 
 use super::choice::Choice;
 use super::session::question;
-use super::{Context, EXIT_FAILED, Failure, complain, print};
+use super::{Context, EXIT_FAILED, Failure, complain, others, print};
 use crate::basics::duration::Period;
+use crate::config::Config;
 use crate::history::approvals::{Approval, Asked, GIVEN, given, waiting};
 use crate::report::named;
 use crate::state::State;
@@ -52,13 +53,16 @@ type Group<'a> = Vec<&'a Asked>;
 pub(super) fn run(context: &Context, args: &Args) -> Result<u8, Failure> {
     let config = context.load()?;
     context.log_quietly(&config)?;
-    let state = State::open(&config.state_dir);
+    others::beside(context, &config, |state| approve(context, (args, &config), state))
+}
+
+fn approve(context: &Context, (args, config): (&Args, &Config), state: &State) -> Result<u8, Failure> {
     let chosen = args.clusters.names(&config.settings.clusters, |_| true)?;
-    let mut waiting = waiting(&state);
+    let mut waiting = waiting(state);
     waiting.retain(|asked| chosen.is_empty() || chosen.contains(&asked.cluster));
     let now = context.clock.now();
     if args.tokens.is_empty() && !args.all {
-        list(&given(&state, now), &waiting);
+        list(&given(state, now), &waiting);
         return Ok(0);
     }
     let until = SignedDuration::try_from(args.period.0).ok().and_then(|period| now.checked_add(period).ok());
@@ -74,7 +78,7 @@ pub(super) fn run(context: &Context, args: &Args) -> Result<u8, Failure> {
         return Ok(EXIT_FAILED);
     }
     for asked in &wanted {
-        give(asked, &state, (args.reason.as_ref(), now, until))?;
+        give(asked, state, (args.reason.as_ref(), now, until))?;
     }
     let until = until.strftime("%F %H:%M UTC");
     for group in groups(wanted) {

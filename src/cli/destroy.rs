@@ -68,6 +68,7 @@ pub(super) fn run(context: &Context, args: &Args) -> Result<u8, Failure> {
         return Ok(plan.exit_code());
     }
     prepared.order.keep_in(session.archive()?);
+    session.hold(&args.sync)?;
     let report = session.round(&prepared, Mode::Apply);
     show(context, &report, args.format, Extent::default());
     session.keep(&report);

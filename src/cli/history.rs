@@ -4,7 +4,7 @@ use gatewright_engine::text::count;
 
 use super::plan::{Format, show};
 use super::view::Extent;
-use super::{Context, Failure, check_names, complain, print};
+use super::{Context, Failure, check_names, complain, others, print};
 use crate::history::journal;
 use crate::report::{Mode, Report};
 
@@ -28,6 +28,7 @@ pub(super) struct Args {
 /// Runs the command.
 pub(super) fn run(context: &Context, args: &Args) -> Result<u8, Failure> {
     let config = context.load()?;
+    others::looking(context, &config)?;
     let mut history = journal::history(&config.reports_dir, args.sync.as_deref()).take(args.limit).peekable();
     if history.peek().is_none() {
         // A sync that is configured no more may still have a past.

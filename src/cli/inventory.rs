@@ -193,7 +193,7 @@ fn text(inventory: &Value) -> String {
 
 fn mend(context: &Context, args: &Target) -> Result<u8, Failure> {
     let session = Session::open(context)?;
-    let cluster = session.cluster(&args.cluster)?;
+    let cluster = session.cluster_for(&args.sync, &args.cluster)?;
     let _lock = session.state.lock()?;
     let installation = session.state.make_installation()?;
     let marker = Marker { installation, sync: args.sync.clone() };

@@ -6,7 +6,7 @@ use gatewright_engine::object::ObjectId;
 use gatewright_engine::text::{count, listed};
 use jiff::Timestamp;
 
-use super::{Context, Failure, check_names, print};
+use super::{Context, Failure, check_names, others, print};
 use crate::basics::sanitize;
 use crate::config::Config;
 use crate::config::rollout::Strategy;
@@ -51,22 +51,24 @@ pub(super) enum Args {
 /// Runs the command.
 pub(super) fn run(context: &Context, args: &Args) -> Result<u8, Failure> {
     let config = context.load()?;
-    let state = State::open(&config.state_dir);
     match args {
-        Args::Status { sync } => status(&config, &state, sync.as_deref())?,
+        Args::Status { sync } => status(&config, &others::looking(context, &config)?, sync.as_deref())?,
         Args::Pause { sync, reason } => {
             check_names("sync", [sync], &config.settings.syncs)?;
             check(&config, sync)?;
             let by = context.environment.user.clone();
             let pause = Pause { reason: reason.clone(), by, since: context.clock.now() };
-            record::update(&state, sync, |ledger| ledger.paused = Some(pause.clone()))
-                .map_err(|error| unusable(sync, error))?;
+            others::instead(context, (&config, sync), |state| {
+                record::update(state, sync, |ledger| ledger.paused = Some(pause.clone()))
+                    .map_err(|error| unusable(sync, error))
+            })?;
             print(&format!("rollouts of sync {sync} are {}\n", sanitize::line(&pause.words())));
         }
         Args::Resume { sync } => {
             check_names("sync", [sync], &config.settings.syncs)?;
-            let was =
-                record::update(&state, sync, |ledger| ledger.paused.take()).map_err(|error| unusable(sync, error))?;
+            let was = others::instead(context, (&config, sync), |state| {
+                record::update(state, sync, |ledger| ledger.paused.take()).map_err(|error| unusable(sync, error))
+            })?;
             let was = was.map_or_else(|| "they were not paused".to_owned(), |was| format!("they were {}", was.words()));
             print(&format!("rollouts of sync {sync} go on; {}\n", sanitize::line(&was)));
         }

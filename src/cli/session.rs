@@ -16,6 +16,7 @@ use tokio::runtime::Runtime;
 use tokio_util::sync::CancellationToken;
 
 use super::choice::Choice;
+use super::others::Others;
 use super::{Context, EXIT_FAILED, Failure, check_names, complain};
 use crate::cluster::Cluster;
 use crate::config::Config;
@@ -101,6 +102,8 @@ pub(super) struct Session<'a> {
     stop: CancellationToken,
     /// Counted, and shown to nobody.
     metrics: Arc<Metrics>,
+    /// The other hosts that share the fleet.
+    others: Others,
     /// All clusters that something is applied to, built when they are first asked for.
     aliases: OnceCell<Arc<Aliases>>,
     dependencies: OnceCell<Arc<Dependencies>>,
@@ -147,6 +150,7 @@ impl<'a> Session<'a> {
     /// Prepares a command, and reads the clusters of `clusterSecrets`.
     pub(super) fn new(context: &'a Context, config: Config) -> Result<Self, Failure> {
         let mut session = Self::with_clusters(context, config)?;
+        session.others = Others::meet(context, &session.config, &session.state, session.runtime());
         if session.config.settings.cluster_secrets.is_empty() {
             return Ok(session);
         }
@@ -168,7 +172,7 @@ impl<'a> Session<'a> {
         let signals = runtime.block_on(async { Signals::new() }).map_err(|error| Failure::of(&error))?;
         runtime.spawn(stop_on_signal(signals, stop.clone()));
         let breakers = Breaker::all(config.settings.clusters.keys(), &context.clock);
-        let (state, metrics) = (State::open(&config.state_dir), Arc::new(Metrics::new(env!("CARGO_PKG_VERSION"))));
+        let (state, metrics) = (config.state(), Arc::new(Metrics::new(env!("CARGO_PKG_VERSION"))));
         let session = Self {
             config,
             state,
@@ -177,6 +181,7 @@ impl<'a> Session<'a> {
             runtime: Some(runtime),
             stop,
             metrics,
+            others: Others::None,
             aliases: OnceCell::new(),
             dependencies: OnceCell::new(),
             breakers,
@@ -211,7 +216,7 @@ impl<'a> Session<'a> {
 
     /// Waits for work on clusters.
     pub(super) fn block_on<F: Future>(&self, future: F) -> F::Output {
-        self.runtime.as_ref().expect("it is taken only when this is dropped").block_on(future)
+        self.runtime().block_on(future)
     }
 
     /// Returns what is told when a signal asks for the end.
@@ -245,12 +250,28 @@ impl<'a> Session<'a> {
         timekeeping::record(&self.state, self.context.clock.as_ref());
     }
 
+    /// Makes sure that no other host looks after a sync; waits for one that does.
+    pub(super) fn hold(&self, sync: &str) -> Result<(), Failure> {
+        self.others.hold(sync, self.runtime(), &self.stop)
+    }
+
+    /// Returns a cluster of the config file as what changes something for a sync has it.
+    pub(super) fn cluster_for(&self, sync: &str, name: &str) -> Result<Arc<dyn Cluster>, Failure> {
+        self.hold(sync)?;
+        Ok(self.others.fenced(sync, self.cluster(name)?))
+    }
+
+    fn runtime(&self) -> &Runtime {
+        self.runtime.as_ref().expect("it is taken only when this is dropped")
+    }
+
     /// Makes sure that no daemon has a round of a sync under way on these clusters; waits for one that has.
     pub(super) fn lock_rounds<'b>(
         &self,
         sync: &str,
         clusters: impl IntoIterator<Item = &'b String>,
     ) -> Result<Vec<Lock>, Failure> {
+        self.hold(sync)?;
         let mut locks = Vec::new();
         for cluster in clusters {
             let mut is_told = false;
@@ -380,6 +401,7 @@ impl Drop for Session<'_> {
     /// A blocking call (git, a slow disk) that is under way must not keep the process.
     fn drop(&mut self) {
         if let Some(runtime) = self.runtime.take() {
+            self.others.part(&runtime);
             runtime.shutdown_timeout(LAST_WAIT);
         }
     }

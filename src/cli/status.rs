@@ -8,7 +8,7 @@ use super::choice::Choice;
 use super::plan::Format;
 use super::session::is_chosen;
 use super::view::Extent;
-use super::{Context, Failure, check_names, print, print_json};
+use super::{Context, Failure, check_names, others, print, print_json};
 use crate::config::Config;
 use crate::reconcile::{gone, renamed};
 use crate::report::status;
@@ -45,7 +45,7 @@ pub(super) fn run(context: &Context, args: &Args) -> Result<u8, Failure> {
     args.extent.check(args.format == Format::Text)?;
     let config = context.load()?;
     check_names("sync", &args.sync, &config.settings.syncs)?;
-    let state = State::open(&config.state_dir);
+    let state = others::looking(context, &config)?;
     let troubles = TROUBLES.read(&state, &[]).unwrap_or_default();
     let chosen = args.clusters.names(&config.settings.clusters, |_| true)?;
     let reports = last_reports(&config, &state, (args.sync.as_deref(), &chosen));

@@ -2,8 +2,9 @@
 
 use std::time::Duration;
 
-use super::{Context, Failure, check_names, complain, print};
+use super::{Context, Failure, check_names, complain, others, print};
 use crate::basics::duration::Period;
+use crate::config::Config;
 use crate::state::State;
 use crate::state::suspension::{self, SUSPENDED, Suspension};
 use crate::state::timekeeping;
@@ -41,28 +42,32 @@ pub(super) struct ResumeArgs {
 
 /// Runs `suspend`.
 pub(super) fn run(context: &Context, args: &Args) -> Result<u8, Failure> {
-    let state = state(context, &args.sync)?;
-    let suspension = pin(context, &state, &args.sync, &args.reason, args.time.map(|time| time.0))?;
+    let config = config(context, &args.sync)?;
+    let time = args.time.map(|time| time.0);
+    let suspension = others::beside(context, &config, |state| pin(context, state, &args.sync, &args.reason, time))?;
     print(&format!("sync {} is {}\n", args.sync, suspension.words()));
     Ok(0)
 }
 
 /// Runs `resume`.
 pub(super) fn resume(context: &Context, args: &ResumeArgs) -> Result<u8, Failure> {
-    let state = state(context, &args.sync)?;
-    // What cannot be read is removed all the same: that is the way out.
-    let was =
-        suspension::of(&state, &args.sync, timekeeping::believed(&state, context.clock.as_ref())).unwrap_or_default();
-    SUSPENDED.remove(&state, &[&args.sync])?;
+    let config = config(context, &args.sync)?;
+    let was = others::beside(context, &config, |state| {
+        // What cannot be read is removed all the same: that is the way out.
+        let now = timekeeping::believed(state, context.clock.as_ref());
+        let was = suspension::of(state, &args.sync, now).unwrap_or_default();
+        SUSPENDED.remove(state, &[&args.sync])?;
+        Ok(was)
+    })?;
     let was = was.map_or_else(|| "it was not suspended".to_owned(), |was| format!("it was {}", was.words()));
     print(&format!("sync {} has rounds; {was}\n", args.sync));
     Ok(0)
 }
 
-fn state(context: &Context, sync: &str) -> Result<State, Failure> {
+fn config(context: &Context, sync: &str) -> Result<Config, Failure> {
     let config = context.load()?;
     check_names("sync", [sync], &config.settings.syncs)?;
-    Ok(State::open(&config.state_dir))
+    Ok(config)
 }
 
 /// Suspends a sync so that what a person has just done stays, and says how to go on.

@@ -9,6 +9,7 @@ mod discovery;
 mod failure;
 #[cfg(test)]
 mod faults;
+mod leases;
 mod lists;
 mod objects;
 mod records;

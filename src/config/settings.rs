@@ -18,6 +18,7 @@ use super::cluster_secrets::SecretSettings;
 use super::conflicts::{ConflictRule, IgnoreRule};
 use super::depends::DependsOn;
 use super::folders;
+use super::hosts::HostSettings;
 use super::rollout::RolloutSettings;
 use super::webhooks::WebhookSettings;
 use crate::basics::duration::Period;
@@ -56,6 +57,8 @@ pub struct Settings {
     pub cluster_folder_access: folders::Access,
     /// Secrets of management clusters, each of which is a cluster, too.
     pub cluster_secrets: BTreeMap<String, SecretSettings>,
+    /// Several daemons that share a fleet; without it this one is alone.
+    pub hosts: Option<HostSettings>,
     /// The syncs: what goes where, and when.
     pub syncs: BTreeMap<String, SyncSettings>,
     /// The inventories on API servers.

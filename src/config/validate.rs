@@ -59,6 +59,7 @@ pub(super) fn validate(
         }
     }
     checks.renamed(settings);
+    checks.hosts(settings, paths);
     for (name, sync) in &settings.syncs {
         checks.sync(name, sync, settings);
     }
@@ -353,6 +354,15 @@ impl Checks<'_> {
                 self.problem(&[&place[..], &["gates", &index]].concat(), message, None);
             }
         }
+    }
+
+    fn hosts(&mut self, settings: &mut Settings, paths: &Paths) {
+        let Some(mut hosts) = settings.hosts.take() else { return };
+        self.credentials(&["hosts", "store", "secrets"], hosts.store.resolve(paths));
+        for (field, message, hint) in hosts.check(settings, self.is_whole) {
+            self.problem(&["hosts", field], message, Some(hint.as_str()).filter(|hint| !hint.is_empty()));
+        }
+        settings.hosts = Some(hosts);
     }
 
     fn dependency(&mut self, name: &str, (place, message, hint): depends::Mistake) {

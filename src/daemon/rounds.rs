@@ -154,6 +154,16 @@ impl Sync {
         let mut report = fleet::run(&order, &snapshot, &wanted, &shared.state, shared.clock.as_ref(), stop).await;
         report.stale_source =
             trouble.map(|trouble| format!("since {}: {}", trouble.since.strftime("%F %T UTC"), trouble.message));
+        self.conclude(report, shared).await
+    }
+
+    /// Keeps what a round has to say, and tells it, as long as it is for this host to say.
+    async fn conclude(&self, mut report: Report, shared: &Shared) -> Outcome {
+        if shared.hosts.has_lost(self.name()) {
+            warn!(sync = self.name(), "the round is over, because this host does not look after the sync any more");
+            self.skipped("lost", shared);
+            return Outcome::Failed;
+        }
         journal::compare(&shared.state, &mut report);
         self.tell(&report, shared);
         self.tell_gone(shared);
@@ -162,6 +172,7 @@ impl Sync {
         if let Some(told) = &shared.told {
             told(&report);
         }
+        shared.hosts.flush().await;
         if report.exit_code() == 0 || report.exit_code() == 3 { Outcome::Done } else { Outcome::Failed }
     }
 

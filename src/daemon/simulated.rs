@@ -3,13 +3,16 @@
 //! What belongs to a process is left out: signals, the service manager, HTTP, and the watching of folders, because files
 //! change in another time than the simulated one.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use gatewright_engine::marks::Marker;
 use tokio_util::sync::CancellationToken;
 
+use super::generation::{Generation, Prepared, order};
+use super::hosts::Hosts;
 use super::sources::Troubles;
-use super::{Build, DaemonError, Generation, Prepared, Shared, Told, order};
+use super::{Build, DaemonError, Shared, Told};
 use crate::basics::clock::Clock;
 use crate::config::Config;
 use crate::config::settings::SyncSettings;
@@ -51,9 +54,10 @@ pub(crate) fn start(
         metrics: Arc::new(Metrics::new(env!("CARGO_PKG_VERSION"))),
         progress: Progress::new(Arc::clone(clock)),
         readiness: Arc::default(),
+        hosts: Hosts::default(),
         clock: Arc::clone(clock),
     });
-    let prepared = Prepared::new(config, &shared)?;
+    let prepared = Prepared::new(config, &shared, &BTreeSet::new())?;
     let clusters = prepared.clusters.clone();
     Ok(Running { generation: prepared.start(&shared), clusters, shared })
 }

@@ -79,7 +79,7 @@ impl Daemon {
     }
 
     /// Sends a signal, by its name without `SIG`.
-    fn signal(&self, name: &str) {
+    pub(crate) fn signal(&self, name: &str) {
         let sent = command("kill").args(["-s", name]).arg(self.child.id().to_string()).status();
         assert!(sent.is_ok_and(|status| status.success()), "{name} cannot be sent: {}", self.log_tail());
     }
@@ -100,7 +100,7 @@ impl Daemon {
     /// Asks it to stop, and holds that it does so in time and in peace.
     #[track_caller]
     #[expect(clippy::disallowed_methods, reason = "real programs take real time")]
-    fn stops_within(&mut self, limit: Duration) {
+    pub(crate) fn stops_within(&mut self, limit: Duration) {
         self.signal("TERM");
         let started = Instant::now();
         loop {
@@ -160,7 +160,7 @@ impl Daemon {
         self.log().iter().filter(|line| line["message"] == "round").map(round).collect()
     }
 
-    fn log_tail(&self) -> String {
+    pub(crate) fn log_tail(&self) -> String {
         let log = fs::read_to_string(&self.log).unwrap_or_default();
         let lines: Vec<&str> = log.lines().collect();
         lines[lines.len().saturating_sub(LOG_TAIL_LINES)..].join("\n")

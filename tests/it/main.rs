@@ -40,6 +40,7 @@ mod generate;
 mod golden;
 mod guards;
 mod health;
+mod hosts;
 mod intruders;
 mod inventory;
 mod kgateway;

@@ -24,6 +24,8 @@ pub(crate) struct Request {
     pub(crate) verb: String,
     /// Path and parameters. A dry run is asked for there.
     pub(crate) uri: String,
+    /// The user who has asked.
+    pub(crate) user: String,
     /// The kind of resource, such as `deployments`; empty if it is about none.
     pub(crate) resource: String,
     /// The answer.
@@ -54,6 +56,7 @@ impl Audited {
         let request = |event: Value| Request {
             verb: text(&event["verb"]),
             uri: text(&event["requestURI"]),
+            user: text(&event["user"]["username"]),
             resource: text(&event["objectRef"]["resource"]),
             code: event["responseStatus"]["code"].as_u64().unwrap_or_default(),
         };

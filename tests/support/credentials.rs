@@ -9,9 +9,15 @@ use serde_json::{Value, json};
 
 /// The users of every test cluster, each with a group.
 ///
-/// `admin` may do everything, `viewer` may read everything, `nobody` may do nothing.
-pub(crate) const USERS: [(&str, &str); 3] =
-    [("admin", "system:masters"), ("viewer", "viewers"), ("nobody", "nobodies")];
+/// `admin` and the three hosts may do everything, `viewer` may read everything, `nobody` may do nothing.
+pub(crate) const USERS: [(&str, &str); 6] = [
+    ("admin", "system:masters"),
+    ("host-a", "system:masters"),
+    ("host-b", "system:masters"),
+    ("host-c", "system:masters"),
+    ("viewer", "viewers"),
+    ("nobody", "nobodies"),
+];
 
 /// Returns the bearer token of a user; no other cluster takes it.
 pub(crate) fn token(cluster: &str, user: &str) -> String {

@@ -16,7 +16,7 @@ use crate::report::trend::time;
 use crate::report::{ClusterState, Mode, Report};
 use crate::schedule::Schedule;
 use crate::source::cache::TROUBLES;
-use crate::state::{State, suspension, timekeeping};
+use crate::state::{suspension, timekeeping};
 
 /// Stands for the newest of the reports that are kept.
 const LATEST: &str = "latest";
@@ -52,7 +52,7 @@ pub(super) fn find(config: &Config, written: &str, clock: &dyn Clock) -> Result<
 
 /// Returns the last known state of a sync, or of all, on every cluster of the config file; what is not known says so.
 pub(super) fn state(config: &Config, sync: Option<&str>, clock: &dyn Clock) -> Result<Vec<Report>, Failure> {
-    let state = State::open(&config.state_dir);
+    let state = config.state();
     let (now, believed) = (clock.now(), timekeeping::believed(&state, clock));
     let troubles = TROUBLES.read(&state, &[]).unwrap_or_default();
     let mut all = Vec::new();

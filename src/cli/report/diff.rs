@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use serde_json::{Value, json};
 
 use super::chosen::{find, state};
+use crate::cli::others;
 use crate::cli::plan::Format;
 use crate::cli::{Context, EXIT_PENDING, Failure, print, print_json};
 use crate::report::Report;
@@ -37,6 +38,7 @@ pub(in crate::cli) struct Args {
 /// Runs the command.
 pub(super) fn run(context: &Context, args: &Args) -> Result<u8, Failure> {
     let config = context.load()?;
+    others::looking(context, &config)?;
     let clock = context.clock.as_ref();
     let old = find(&config, &args.old, clock)?;
     let new = match &args.new {

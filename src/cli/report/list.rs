@@ -5,6 +5,7 @@ use serde_json::{Value, json};
 
 use super::chosen::name;
 use crate::cli::history::did;
+use crate::cli::others;
 use crate::cli::plan::Format;
 use crate::cli::table::table;
 use crate::cli::{Context, Failure, check_names, complain, print, print_json};
@@ -29,6 +30,7 @@ pub(in crate::cli) struct Args {
 /// Runs the command.
 pub(super) fn run(context: &Context, args: &Args) -> Result<u8, Failure> {
     let config = context.load()?;
+    others::looking(context, &config)?;
     let mut rows = Vec::new();
     let mut all = Vec::new();
     for (path, report) in journal::history(&config.reports_dir, args.sync.as_deref()) {

@@ -1,6 +1,7 @@
 //! `gatewright report show`.
 
 use super::chosen::{find, state};
+use crate::cli::others;
 use crate::cli::view::{Extent, View};
 use crate::cli::{Context, Failure, emit};
 use crate::report::text;
@@ -28,6 +29,7 @@ pub(in crate::cli) struct Args {
 pub(super) fn run(context: &Context, args: &Args) -> Result<u8, Failure> {
     args.extent.check(args.format == View::Text)?;
     let config = context.load()?;
+    others::looking(context, &config)?;
     let clock = context.clock.as_ref();
     let reports = match &args.name {
         Some(name) => find(&config, name, clock)?.1,

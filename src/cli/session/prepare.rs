@@ -264,7 +264,7 @@ impl Session<'_> {
         let order = Order {
             sync: name.to_owned(),
             settings: sync.clone(),
-            clusters: self.clusters(sync, &selection.clusters.named),
+            clusters: self.clusters((name, sync), &selection.clusters.named),
             kinds: self.kinds().clone(),
             installation: installation.to_owned(),
             mode: Mode::Plan,
@@ -298,9 +298,10 @@ impl Session<'_> {
         Arc::clone(self.aliases.get_or_init(|| Arc::new(Aliases::of(&self.config, build))))
     }
 
-    fn clusters(&self, sync: &SyncSettings, chosen: &[String]) -> Clusters {
+    fn clusters(&self, (of, sync): (&str, &SyncSettings), chosen: &[String]) -> Clusters {
         let clusters = self.config.clusters_of(sync).into_iter().filter(|(name, _)| is_chosen(chosen, name));
-        clusters.map(|(name, settings)| (name.to_owned(), self.build(name, settings))).collect()
+        let build = |name, settings| self.others.fenced(of, self.build(name, settings));
+        clusters.map(|(name, settings)| (name.to_owned(), build(name, settings))).collect()
     }
 }
 

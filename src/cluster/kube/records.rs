@@ -94,7 +94,7 @@ async fn create(transport: &Transport, name: &str, data: &BTreeMap<String, Strin
     ask(transport, name, address().create(&params(), body)).await
 }
 
-async fn create_namespace(transport: &Transport) -> Result<(), Failure> {
+pub(super) async fn create_namespace(transport: &Transport) -> Result<(), Failure> {
     let labels = json!({"app.kubernetes.io/managed-by": "gatewright"});
     let namespace =
         json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": SYSTEM_NAMESPACE, "labels": labels}});
@@ -150,7 +150,7 @@ fn address() -> Address {
     Address::new(format!("/api/v1/namespaces/{SYSTEM_NAMESPACE}/configmaps"))
 }
 
-fn params() -> PostParams {
+pub(super) fn params() -> PostParams {
     PostParams { dry_run: false, field_manager: Some(FIELD_MANAGER.to_owned()) }
 }
 

@@ -1,0 +1,143 @@
+//! Several hosts that share a fleet: which of them looks after which sync, and what one has to know of the others.
+//!
+//! Leases on a management cluster say which host looks after which sync: one renews the Lease of its own, and where it does
+//! not, the others take its syncs. A sync is one host's with all its clusters, because they wait for each other. What a host
+//! knows that others need lies in an object store ([`crate::shared`]); its id and its key in a Secret.
+
+mod command;
+mod exchange;
+mod fence;
+mod fenced;
+mod identity;
+mod keeper;
+mod membership;
+#[cfg(test)]
+mod tests;
+mod view;
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use jiff::Timestamp;
+
+use crate::basics::clock::Clock;
+use crate::cluster::ClusterError;
+use crate::cluster::kube::KubeCluster;
+use crate::cluster::leases::{Lease, Leases};
+use crate::config::Config;
+use crate::config::hosts::HostSettings;
+use crate::shared::{Shared, SharedError};
+use crate::state::State;
+use crate::state::store::Store;
+pub(crate) use command::Command;
+pub(crate) use fenced::Fenced;
+pub(crate) use identity::JoinError;
+pub(crate) use keeper::{Keeper, Share};
+use membership::{Membership, Terms};
+use view::Kind;
+
+/// The identity of the last daemon with this state directory.
+const IDENTITY: Store<String> = Store::new("host");
+
+/// This host cannot take part.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum HostsError {
+    /// It cannot join the others.
+    #[error(transparent)]
+    Join(#[from] JoinError),
+    /// The store cannot be used at all.
+    #[error("cannot use hosts.store")]
+    Store(#[source] SharedError),
+}
+
+impl HostsError {
+    /// Returns what to do next.
+    pub(crate) fn hint(&self) -> Option<String> {
+        match self {
+            Self::Join(error) => error.hint(),
+            Self::Store(error) => error.hint(),
+        }
+    }
+}
+
+/// Makes this daemon one of several hosts. Nothing is asked for before [`Keeper::keep`] but who they are.
+pub(crate) async fn daemon(
+    config: &Config,
+    settings: &HostSettings,
+    state: &State,
+    clock: &Arc<dyn Clock>,
+) -> Result<(Keeper, Share), HostsError> {
+    let (terms, shared) = join(config, settings, state, clock).await?;
+    let membership = Membership::new(terms, Kind::Host, IDENTITY.read(state, &[]));
+    Ok(Keeper::new(membership, state, &shared))
+}
+
+/// Makes this command one among several hosts.
+pub(crate) async fn command(
+    config: &Config,
+    settings: &HostSettings,
+    state: &State,
+    clock: &Arc<dyn Clock>,
+) -> Result<Command, HostsError> {
+    let (terms, shared) = join(config, settings, state, clock).await?;
+    Ok(Command::new(Membership::new(terms, Kind::Command, None), shared))
+}
+
+/// A host, as its Lease shows it.
+#[derive(Debug)]
+pub(crate) struct Seen {
+    /// Its name.
+    pub host: String,
+    /// When it says that it has renewed its Lease.
+    pub renewed: Option<Timestamp>,
+}
+
+/// The hosts of a group, and the one that looks after each sync.
+#[derive(Debug)]
+pub(crate) struct Group {
+    /// Those that have a Lease.
+    pub hosts: Vec<Seen>,
+    /// The name of the host of each sync; empty: nobody.
+    pub syncs: BTreeMap<String, String>,
+}
+
+/// Looks at the Leases of all hosts, once.
+pub(crate) async fn seen(
+    config: &Config,
+    settings: &HostSettings,
+    clock: &Arc<dyn Clock>,
+) -> Result<Group, ClusterError> {
+    let listed = leases(config, settings, clock).list((view::GROUP, &settings.group)).await?;
+    let mut view = view::View::default();
+    view.look(&settings.group, listed, clock.uptime());
+    let host_of = |identity: &str| identity.rsplit_once('_').map_or(identity, |(host, _)| host).to_owned();
+    let member = |lease: &Lease| Seen { host: host_of(&lease.holder), renewed: lease.renewed };
+    let hosts = view.members.values().map(member).collect();
+    let syncs = view.syncs.iter().map(|(sync, lease)| (sync.clone(), host_of(&lease.holder))).collect();
+    Ok(Group { hosts, syncs })
+}
+
+async fn join(
+    config: &Config,
+    settings: &HostSettings,
+    state: &State,
+    clock: &Arc<dyn Clock>,
+) -> Result<(Terms, Arc<Shared>), HostsError> {
+    let terms = Terms {
+        leases: leases(config, settings, clock),
+        group: settings.group.clone(),
+        host: settings.host().unwrap_or_default(),
+        duration: settings.lease_duration.0,
+        clock: Arc::clone(clock),
+    };
+    let has_key_file = config.settings.undo.key_file.is_some();
+    identity::join(terms.leases.as_ref(), &terms.group, state, has_key_file).await?;
+    let shared = Shared::open(&settings.store, state, &config.reports_dir).map_err(HostsError::Store)?;
+    Ok((terms, Arc::new(shared)))
+}
+
+fn leases(config: &Config, settings: &HostSettings, clock: &Arc<dyn Clock>) -> Arc<dyn Leases> {
+    let of_cluster = config.settings.clusters.get(&settings.cluster).and_then(|cluster| cluster.kubeconfig.clone());
+    let (standard, clock) = (config.standard_lookup.clone(), Arc::clone(clock));
+    Arc::new(KubeCluster::new(&settings.cluster, of_cluster.unwrap_or_default(), standard, clock))
+}

@@ -1,0 +1,132 @@
+//! A command at work among hosts: it takes the syncs that it is about from whoever looks after them, and gives them back.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use gatewright_engine::error::Chain;
+use tokio::sync::Mutex;
+use tracing::warn;
+
+use super::fence::{Fence, Held};
+use super::membership::{Membership, Renewal};
+use crate::cluster::{ClusterError, Reason};
+use crate::shared::{Shared, SharedError};
+
+/// The interval between two looks whether a sync is free.
+const LOOK_AGAIN: Duration = Duration::from_millis(500);
+
+/// A command among hosts.
+pub(crate) struct Command {
+    membership: Mutex<Membership>,
+    held: Arc<Held>,
+    shared: Arc<Shared>,
+}
+
+/// A sync cannot be had.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum HoldError {
+    /// The management cluster.
+    #[error("cannot look after sync {0:?}")]
+    Cluster(String, #[source] ClusterError),
+    /// The store.
+    #[error("cannot know what other hosts have done for sync {0:?}")]
+    Store(String, #[source] SharedError),
+}
+
+impl HoldError {
+    /// Returns what to do next.
+    pub(crate) fn hint(&self) -> Option<String> {
+        match self {
+            Self::Cluster(_, error) => error.hint.clone(),
+            Self::Store(_, error) => error.hint(),
+        }
+    }
+}
+
+/// The renewals came too late.
+#[derive(Debug, thiserror::Error)]
+#[error("the Lease of this command has run out before it was renewed")]
+struct TooLate;
+
+impl Command {
+    pub(super) fn new(membership: Membership, shared: Arc<Shared>) -> Self {
+        let held = Arc::clone(&membership.held);
+        Self { membership: Mutex::new(membership), held, shared }
+    }
+
+    /// Returns the right to change something for a sync.
+    pub(crate) fn fence(&self, sync: &str) -> Fence {
+        Fence::new(&self.held, &self.shared, sync)
+    }
+
+    /// Returns the store.
+    pub(crate) fn shared(&self) -> &Shared {
+        &self.shared
+    }
+
+    /// Looks after a sync from now on; waits until whoever does lets go of it. `told` is called once, with the name of that
+    /// host, if there is one.
+    pub(crate) async fn hold(&self, sync: &str, told: impl FnOnce(&str)) -> Result<(), HoldError> {
+        let failed = |error| HoldError::Cluster(sync.to_owned(), error);
+        let mut told = Some(told);
+        while !self.held.syncs().contains(sync) {
+            let mut membership = self.membership.lock().await;
+            renew(&mut membership).await.map_err(failed)?;
+            membership.look().await.map_err(failed)?;
+            let is_given = membership.view.holder(sync) == membership.identity();
+            if (is_given || membership.is_free(sync)) && membership.take(sync).await.map_err(failed)? {
+                drop(membership);
+                let result = self.shared.synchronize(|other| other != sync && self.held.holds(other)).await;
+                result.map_err(|error| HoldError::Store(sync.to_owned(), error))?;
+                self.held.add(sync);
+                return Ok(());
+            }
+            membership.ask_for(sync).await.map_err(failed)?;
+            if let Some(told) = told.take() {
+                let holder = membership.view.holder(sync);
+                told(holder.rsplit_once('_').map_or(holder, |(host, _)| host));
+            }
+            drop(membership);
+            tokio::time::sleep(LOOK_AGAIN).await;
+        }
+        Ok(())
+    }
+
+    /// Renews its Lease, once there is one, until this is dropped.
+    pub(crate) async fn keep(&self) {
+        let pause = self.membership.lock().await.terms.duration / 6;
+        loop {
+            tokio::time::sleep(pause).await;
+            if self.held.syncs().is_empty() {
+                continue;
+            }
+            let mut membership = self.membership.lock().await;
+            if let Err(error) = renew(&mut membership).await {
+                warn!(error = %Chain(&error), "cannot renew the Lease of this command; without it nothing is changed");
+            }
+        }
+    }
+
+    /// Gives everything back.
+    pub(crate) async fn leave(&self) {
+        if let Err(error) = self.membership.lock().await.leave().await {
+            warn!(error = %Chain(&error), "Leases were not given back; others take the syncs when they have run out");
+        }
+    }
+}
+
+async fn renew(membership: &mut Membership) -> Result<(), ClusterError> {
+    match membership.renew().await? {
+        Renewal::Counts => Ok(()),
+        // What it was about may have been done by somebody else meanwhile.
+        Renewal::Lapsed => {
+            membership.held.clear();
+            Err(ClusterError {
+                action: "go on with the command".to_owned(),
+                reason: Reason::Other,
+                hint: Some("see what the other hosts have done, and run it again".to_owned()),
+                source: Box::new(TooLate),
+            })
+        }
+    }
+}

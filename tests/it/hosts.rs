@@ -1,0 +1,236 @@
+//! Three daemons that share a fleet, with Leases on a real API server, whose audit log says who has changed what.
+
+use std::thread;
+use std::time::{Duration, Instant};
+
+use crate::cluster::audit::{Audited, Request};
+use crate::cluster::process::{Folder, free_port};
+use crate::cluster::proxy::{Answer, Proxy};
+use crate::daemon::Daemon;
+use crate::program::Desk;
+
+/// The time that a Lease counts here.
+const LEASE: Duration = Duration::from_secs(4);
+
+/// The longest that anything awaited may take on a machine that is busy with other tests.
+const LIMIT: Duration = Duration::from_mins(1);
+
+const SYNCS: [&str; 3] = ["red", "green", "blue"];
+
+/// A host: its folder, its way to the management cluster, and its daemon while that runs.
+struct Host {
+    name: &'static str,
+    desk: Desk,
+    proxy: Proxy,
+    port: u16,
+    daemon: Option<Daemon>,
+}
+
+struct Fleet {
+    audited: Audited,
+    hosts: Vec<Host>,
+    /// The specs that all hosts read, and the store by which they know of each other.
+    folder: Folder,
+}
+
+impl Fleet {
+    fn new(names: &[&'static str]) -> Self {
+        let (audited, folder) = (Audited::start(), Folder::new());
+        let hosts = names.iter().map(|name| host(name, &audited, &folder)).collect();
+        let fleet = Self { audited, hosts, folder };
+        for sync in SYNCS {
+            fleet.wants(sync, 8080);
+        }
+        fleet
+    }
+
+    /// Has a sync want a port for its Gateway, and for another one that stays.
+    fn wants(&self, sync: &str, port: u16) {
+        let gateway = |name: &str, port: u16| {
+            format!(
+                "apiVersion: gateway.networking.k8s.io/v1\nkind: Gateway\nmetadata: {{name: {name}, namespace: {sync}}}\n\
+                 spec: {{gatewayClassName: kgateway, listeners: [{{name: http, port: {port}, protocol: HTTP}}]}}\n"
+            )
+        };
+        let folder = self.folder.path().join("specs").join(sync);
+        std::fs::create_dir_all(&folder).expect("a test may");
+        std::fs::write(folder.join("edge.yaml"), gateway("edge", port)).expect("a test may");
+        std::fs::write(folder.join("stays.yaml"), gateway("stays", 9090)).expect("a test may");
+    }
+
+    fn start(&mut self) {
+        self.hosts.iter_mut().for_each(Host::start);
+        self.until("every sync has a host, and every host one that lives", || {
+            SYNCS.iter().all(|sync| self.holder(sync).is_some() && self.port(sync) == "8080")
+        });
+    }
+
+    /// The host that looks after a sync, as the Lease says.
+    fn holder(&self, sync: &str) -> Option<usize> {
+        let lease = format!("gatewright.sync.{sync}");
+        let get = ["get", "lease", &lease, "-n", "gatewright-system", "-o", "jsonpath={.spec.holderIdentity}"];
+        let holder = String::from_utf8(self.audited.server.kubectl(&get).stdout).expect("kubectl prints text");
+        self.hosts.iter().position(|host| holder.starts_with(&format!("{}_", host.name)))
+    }
+
+    /// The port of the Service of a sync; empty if there is none.
+    fn port(&self, sync: &str) -> String {
+        let get = ["get", "service", "edge", "-n", sync, "-o", "jsonpath={.spec.ports[0].port}"];
+        String::from_utf8(self.audited.server.kubectl(&get).stdout).expect("kubectl prints text")
+    }
+
+    /// What hosts have changed of the objects of a sync since there were so many requests.
+    fn changes(&self, since: usize, sync: &str) -> Vec<Request> {
+        let place = format!("/namespaces/{sync}/");
+        let is_change = |it: &Request| it.is_write() && !it.is_dry_run() && it.code < 300 && it.uri.contains(&place);
+        self.audited.requests().into_iter().skip(since).filter(is_change).collect()
+    }
+
+    /// Waits until something holds, and shows the logs of all hosts when it does not.
+    #[track_caller]
+    #[expect(clippy::disallowed_methods, reason = "real servers take real time")]
+    fn until(&self, what: &str, mut holds: impl FnMut() -> bool) {
+        let started = Instant::now();
+        while !holds() {
+            assert!(started.elapsed() < LIMIT, "not within {LIMIT:?}: {what}\n{}", self.logs());
+            thread::sleep(Duration::from_millis(200));
+        }
+    }
+
+    fn logs(&self) -> String {
+        let log = |host: &Host| {
+            format!("{}:\n{}\n", host.name, host.daemon.as_ref().map(Daemon::log_tail).unwrap_or_default())
+        };
+        self.hosts.iter().map(log).collect()
+    }
+
+    /// Runs a command on a host.
+    fn run(&self, host: usize, arguments: &[&str]) -> crate::program::Run {
+        self.hosts[host].desk.run(arguments)
+    }
+}
+
+impl Host {
+    fn start(&mut self) {
+        if self.daemon.is_none() {
+            self.daemon = Some(Daemon::start(&self.desk, self.port, &[]));
+        }
+    }
+
+    fn signal(&self, name: &str) {
+        self.daemon.as_ref().expect("it runs").signal(name);
+    }
+}
+
+fn host(name: &'static str, audited: &Audited, folder: &Folder) -> Host {
+    let (desk, proxy, port) = (Desk::empty("gatewright.yaml"), Proxy::start(&audited.server), free_port());
+    let (shared, seconds) = (folder.path().display(), LEASE.as_secs());
+    std::fs::create_dir_all(folder.path().join("store")).expect("a test may");
+    let syncs = SYNCS.map(|sync| {
+        format!(
+            "  {sync}: {{source: {sync}, clusters: {{names: [target]}}, createNamespaces: true, wait: {{enabled: false}}, \
+             schedule: {{interval: 10s, jitter: 0%}}, prune: {{maxDelete: {{units: 0, percent: 0}}}}}}\n"
+        )
+    });
+    let sources =
+        SYNCS.map(|sync| format!("  {sync}: {{directory: {{path: {shared}/specs/{sync}, settle: 0s}}, poll: 1s}}\n"));
+    desk.write(
+        "gatewright.yaml",
+        &format!(
+            "stateDir: state\nhttp: {{listen: \"127.0.0.1:{port}\"}}\nsources:\n{}clusters:\n  \
+             management: {{kubeconfig: {{path: {}, allowInsecureTls: true, timeout: 2s}}}}\n  \
+             target: {{kubeconfig: {{path: {}, timeout: 5s}}}}\n\
+             hosts:\n  cluster: management\n  name: {name}\n  leaseDuration: {seconds}s\n  store: {{url: \"file://{shared}/store\"}}\n\
+             syncs:\n{}",
+            sources.concat(),
+            proxy.kubeconfig().display(),
+            audited.server.kubeconfig(name).display(),
+            syncs.concat(),
+        ),
+    );
+    Host { name, desk, proxy, port, daemon: None }
+}
+
+/// A way in which a host is lost, and how it comes back.
+type Loss = (&'static str, fn(&mut Host), fn(&mut Host));
+
+const LOSSES: [Loss; 3] = [
+    ("killed", |host| drop(host.daemon.take()), Host::start),
+    ("frozen", |host| host.signal("STOP"), |host| host.signal("CONT")),
+    (
+        "cut off from the management cluster",
+        |host| host.proxy.answer(usize::MAX, |_| true, Answer::Silent),
+        |host| host.proxy.recovers(),
+    ),
+];
+
+#[test]
+fn what_a_host_looked_after_that_is_lost_goes_on_elsewhere_and_nothing_of_it_comes_too_late() {
+    let mut fleet = Fleet::new(&["host-a", "host-b", "host-c"]);
+    fleet.start();
+    for (number, (how, lose, comes_back)) in (1_u16..).zip(LOSSES) {
+        let lost = fleet.holder("red").expect("somebody looks after it");
+        let name = fleet.hosts[lost].name;
+        // It is lost with a change in its hands, as near as a test can have it.
+        fleet.wants("red", 8380 + number);
+        lose(&mut fleet.hosts[lost]);
+        let since = fleet.audited.requests().len();
+        fleet.until(&format!("another host does what {name} did that is {how}"), || {
+            fleet.port("red") == (8380 + number).to_string() && fleet.holder("red").is_some_and(|it| it != lost)
+        });
+        fleet.wants("red", 8180 + number);
+        fleet.until("it goes on", || fleet.port("red") == (8180 + number).to_string());
+        comes_back(&mut fleet.hosts[lost]);
+        fleet.wants("red", 8280 + number);
+        fleet.until("it goes on beside the one that is back", || fleet.port("red") == (8280 + number).to_string());
+        let changes = fleet.changes(since, "red");
+        let by_another = changes.iter().position(|it| it.user != name).expect("another host has changed it");
+        let late: Vec<_> = changes[by_another..].iter().filter(|it| it.user == name).collect();
+        // One that is back may be given its share again, after some time; not what it had begun before.
+        let is_its_own = fleet.holder("red") == Some(lost);
+        assert!(late.is_empty() || is_its_own, "{how}: {late:?}");
+        fleet.until("the one that is back takes part", || SYNCS.iter().all(|sync| fleet.holder(sync).is_some()));
+    }
+}
+
+#[test]
+fn approvals_undo_suspensions_and_reports_of_a_host_that_is_dead_count_on_the_others() {
+    let mut fleet = Fleet::new(&["host-a", "host-b"]);
+    fleet.start();
+    let dead = fleet.holder("red").expect("somebody looks after it");
+    let other = 1 - dead;
+
+    // What the dead one did is undone by the living.
+    fleet.wants("red", 8181);
+    fleet.until("it is done", || fleet.port("red") == "8181");
+    // A hold, and its token, which a person approves on the host that dies a moment later.
+    let spec = fleet.folder.path().join("specs/green/stays.yaml");
+    fleet.hosts[other].desk.run(&["status"]).exits(0);
+    std::fs::remove_file(spec).expect("it is there");
+    let mut token = String::new();
+    fleet.until("the deletion waits for a person", || {
+        let listed = fleet.run(dead, &["approve"]).out;
+        let is_token = |word: &&str| word.len() == 14 && word.matches('-').count() == 2;
+        token = listed.split_whitespace().find(is_token).unwrap_or_default().to_owned();
+        !token.is_empty()
+    });
+    fleet.run(dead, &["approve", &token]).exits(0).says("approved");
+    fleet.run(dead, &["suspend", "blue", "--reason", "we look into it"]).exits(0);
+    drop(fleet.hosts[dead].daemon.take());
+
+    fleet.until("the approval counts on the living", || {
+        let get = ["get", "service", "stays", "-n", "green", "--ignore-not-found", "-o", "name"];
+        fleet.audited.server.kubectl_ok(&get).is_empty()
+    });
+    fleet.run(other, &["status"]).exits(0).says("we look into it").says("sync red");
+    fleet.wants("blue", 8182);
+    let history = fleet.run(other, &["history", "red"]).exits(0).out;
+    let file = history.split_whitespace().find(|word| word.contains("Z-red")).expect("it is in the history");
+    let run = file.rsplit('/').next().and_then(|name| name.strip_suffix(".json")).expect("a report is JSON");
+    fleet.until("the living looks after it", || fleet.holder("red") == Some(other));
+    fleet.run(other, &["undo", run, "--yes"]).exits(0);
+    assert_eq!(fleet.port("red"), "8080");
+    assert_eq!(fleet.port("blue"), "8080", "the suspension that was said on the dead host counts");
+    fleet.run(other, &["resume", "blue"]).exits(0);
+    fleet.until("it goes on", || fleet.port("blue") == "8182");
+}
