@@ -8,7 +8,7 @@ use jiff::{SignedDuration, Timestamp};
 
 use super::choice::Choice;
 use super::session::question;
-use super::{Context, EXIT_FAILED, Failure, complain, others, print};
+use super::{Context, EXIT_FAILED, Failure, check_names, complain, others, print};
 use crate::basics::duration::Period;
 use crate::config::Config;
 use crate::history::approvals::{Approval, Asked, GIVEN, given, waiting};
@@ -46,6 +46,25 @@ pub(super) struct Args {
     period: Period,
 }
 
+/// What `rollout approve` is about.
+#[derive(Debug, clap::Args)]
+pub(super) struct OfRollout {
+    /// The sync.
+    #[arg(value_name = "SYNC")]
+    sync: String,
+    /// Do not ask.
+    #[arg(long, short)]
+    yes: bool,
+    #[command(flatten)]
+    clusters: Choice,
+    /// The reason, for the record.
+    #[arg(long, value_name = "TEXT")]
+    reason: Option<String>,
+    /// For how long the approval counts if no round comes.
+    #[arg(long = "for", value_name = "DURATION", default_value = "24h")]
+    period: Period,
+}
+
 /// The same steps of one sync, on the clusters where they wait.
 type Group<'a> = Vec<&'a Asked>;
 
@@ -60,9 +79,34 @@ fn approve(context: &Context, (args, config): (&Args, &Config), state: &State) -
     let chosen = args.clusters.names(&config.settings.clusters, |_| true)?;
     let mut waiting = waiting(state);
     waiting.retain(|asked| chosen.is_empty() || chosen.contains(&asked.cluster));
+    decide(context, args, state, &waiting)
+}
+
+/// Lets all go ahead that waits in rollouts of a sync.
+pub(super) fn of_rollout(context: &Context, of: &OfRollout) -> Result<u8, Failure> {
+    let config = context.load()?;
+    context.log_quietly(&config)?;
+    check_names("sync", [&of.sync], &config.settings.syncs)?;
+    let (clusters, reason) = (of.clusters.clone(), of.reason.clone());
+    let args = Args { tokens: Vec::new(), all: true, yes: of.yes, clusters, reason, period: of.period };
+    let chosen = args.clusters.names(&config.settings.clusters, |_| true)?;
+    others::beside(context, &config, |state| {
+        let mut waiting = waiting(state);
+        waiting.retain(|asked| asked.sync == of.sync && asked.hold.guard.is_of_rollout());
+        waiting.retain(|asked| chosen.is_empty() || chosen.contains(&asked.cluster));
+        if waiting.is_empty() {
+            let message = format!("no change of sync {:?} waits for approval in a rollout", of.sync);
+            let hint = format!("`gatewright rollout explain {}` says what waits, and why", of.sync);
+            return Err(Failure { code: EXIT_FAILED, message, hint: Some(hint) });
+        }
+        decide(context, &args, state, &waiting)
+    })
+}
+
+fn decide(context: &Context, args: &Args, state: &State, waiting: &[Asked]) -> Result<u8, Failure> {
     let now = context.clock.now();
     if args.tokens.is_empty() && !args.all {
-        list(&given(state, now), &waiting);
+        list(&given(state, now), waiting);
         return Ok(0);
     }
     let until = SignedDuration::try_from(args.period.0).ok().and_then(|period| now.checked_add(period).ok());
@@ -70,7 +114,7 @@ fn approve(context: &Context, (args, config): (&Args, &Config), state: &State) -
     let wanted: Vec<&Asked> = if args.all {
         waiting.iter().collect()
     } else {
-        let found: Vec<Group<'_>> = args.tokens.iter().map(|text| find(text, &waiting)).collect::<Result<_, _>>()?;
+        let found: Vec<Group<'_>> = args.tokens.iter().map(|text| find(text, waiting)).collect::<Result<_, _>>()?;
         found.concat()
     };
     if args.all && !agrees(args, &wanted)? {

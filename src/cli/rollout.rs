@@ -1,12 +1,14 @@
 //! `gatewright rollout`.
 
+mod explain;
+
 use std::collections::BTreeMap;
 
 use gatewright_engine::object::ObjectId;
 use gatewright_engine::text::{count, listed};
 use jiff::Timestamp;
 
-use super::{Context, Failure, check_names, others, print};
+use super::{Context, Failure, approve, check_names, others, print, rollback};
 use crate::basics::sanitize;
 use crate::config::Config;
 use crate::config::rollout::Strategy;
@@ -17,10 +19,10 @@ use crate::state::{State, StateError};
 /// The most units or clusters that are named.
 const MOST: usize = 8;
 
-/// See how far changes are that go to clusters one after the other, or have them wait.
+/// See how far changes are that go to clusters one after the other; have them wait, go on, or go back.
 ///
 /// A change that replaces pods goes to one cluster of a sync first, or to clusters in waves, and on once it is healthy
-/// there. `approve` lets it go on as it is, and `sync --skip-waves` goes everywhere at once.
+/// there. `sync --skip-waves` goes everywhere at once.
 ///
 /// Exit codes: 0 done, 1 the state cannot be read or written, 64 usage or configuration.
 #[derive(Debug, clap::Subcommand)]
@@ -31,6 +33,16 @@ pub(super) enum Args {
         #[arg(value_name = "SYNC")]
         sync: Option<String>,
     },
+    /// Say why each cluster waits, and what to do, as its last round has found it.
+    Explain {
+        /// The sync; all of them if absent.
+        #[arg(value_name = "SYNC")]
+        sync: Option<String>,
+    },
+    /// Let all changes of a sync go on that wait for other clusters, for a wave or for a person, as they are.
+    Approve(approve::OfRollout),
+    /// Take the last change back on each cluster that has it: the same as `rollback`.
+    Abort(rollback::Args),
     /// Have changes that replace pods go nowhere any more, until they are resumed. Rounds go on, and so does all else.
     Pause {
         /// The sync.
@@ -53,6 +65,16 @@ pub(super) fn run(context: &Context, args: &Args) -> Result<u8, Failure> {
     let config = context.load()?;
     match args {
         Args::Status { sync } => status(&config, &others::looking(context, &config)?, sync.as_deref())?,
+        Args::Explain { sync } => {
+            check_names("sync", sync.as_deref(), &config.settings.syncs)?;
+            let state = others::looking(context, &config)?;
+            for name in config.settings.syncs.keys().filter(|name| sync.as_ref().is_none_or(|sync| sync == *name)) {
+                let ledger = record::read(&state, name).map_err(|error| unusable(name, error))?;
+                explain::run(&config, &state, (name, &ledger));
+            }
+        }
+        Args::Approve(args) => return approve::of_rollout(context, args),
+        Args::Abort(args) => return rollback::run(context, args),
         Args::Pause { sync, reason } => {
             check_names("sync", [sync], &config.settings.syncs)?;
             check(&config, sync)?;

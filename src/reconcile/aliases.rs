@@ -6,7 +6,7 @@
 //! has had which one is remembered in the state folder, and certain only if it still answers so.
 
 use std::collections::BTreeMap;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use futures::future::join_all;
@@ -15,6 +15,7 @@ use serde::{Deserialize, Serialize};
 use tokio::sync::OnceCell;
 use tracing::warn;
 
+use crate::basics::lock::lock;
 use crate::cluster::Cluster;
 use crate::config::Config;
 use crate::config::settings::Mode;
@@ -51,6 +52,10 @@ struct Alias {
     cluster: Arc<dyn Cluster>,
     /// Its identity when a cluster was seen for the first time that might be the same; `None` if it did not say it.
     at_first: OnceCell<Option<String>>,
+    /// The identity that is noted in the state folder, once that was read; every round asks for that of every other name.
+    /// Whatever answers by a name of this configuration is noted by its own rounds, so that nobody else's note is missed
+    /// for long.
+    noted: Mutex<Option<Option<String>>>,
 }
 
 /// The findings about a name.
@@ -82,7 +87,8 @@ impl Aliases {
             if !aliases.contains_key(name)
                 && let Some(cluster) = build(name)
             {
-                aliases.insert(name.to_owned(), Alias { cluster, at_first: OnceCell::new() });
+                let (at_first, noted) = (OnceCell::new(), Mutex::default());
+                aliases.insert(name.to_owned(), Alias { cluster, at_first, noted });
             }
         }
         Self(aliases)
@@ -126,11 +132,18 @@ impl Names {
     }
 
     fn known(&self, name: &str) -> Option<String> {
-        KNOWN.read(&self.state, &[name]).map(|known| known.identity)
+        let read = || KNOWN.read(&self.state, &[name]).map(|known| known.identity);
+        match self.aliases.0.get(name) {
+            Some(alias) => lock(&alias.noted).get_or_insert_with(read).clone(),
+            None => read(),
+        }
     }
 
     fn record(&self, identity: &str) {
         let known = Known { identity: identity.to_owned() };
+        if let Some(alias) = self.aliases.0.get(&self.name) {
+            *lock(&alias.noted) = Some(Some(identity.to_owned()));
+        }
         if let Err(error) = KNOWN.write(&self.state, &[&self.name], &known) {
             warn!(cluster = self.name, error = %Chain(&error), "cannot remember which cluster answers by a name");
         }

@@ -159,6 +159,9 @@ fn waves_go_one_after_the_other_and_a_person_may_stop_and_skip_them() {
     plan.says("on 2 of 4 clusters (dr, edge)\n").says("is held by guard rollout-approval: ");
     desk.run(&["sync"]).exits(1).says("on 2 of 4 clusters (dr, edge)\n").says("held by guard rollout-halted: ");
     assert_eq!(fleet.with("such-node"), ["canary", "lab"]);
+    let why = desk.run(&["rollout", "explain", sync]).exits(0).says("sync ").says("1 unit under way\n");
+    why.says("  on 2 clusters (dr, edge), 1 unit (").says("    rollout-halted: ");
+    desk.run(&["rollout", "approve", sync]).exits(64).complains("there is no terminal to ask at");
     let status = desk.run(&["rollout", "status"]).exits(0).says("    healthy on cluster lab\n");
     status.says("    not healthy on cluster canary: ").says("    waited for by 2 clusters (dr, edge)\n");
 
@@ -168,8 +171,8 @@ fn waves_go_one_after_the_other_and_a_person_may_stop_and_skip_them() {
     let run = desk.run(&["sync"]).exits(3).says("goes to wave 3 when a person has agreed");
     assert_eq!(fleet.with("edition: second"), ["canary", "lab"]);
     let line = run.out.lines().find(|line| line.contains("gatewright approve ")).expect("it was said");
-    let token = line.split_whitespace().nth(2).expect("it is behind the command").to_owned();
-    desk.run(&["approve", &token]).exits(0);
+    assert!(line.split_whitespace().nth(2).is_some_and(|token| token.len() == 14), "{line}");
+    desk.run(&["rollout", "approve", sync, "--yes"]).exits(0).says("approved until ");
 
     // Who pauses rollouts means also what is approved, and nothing else lifts that.
     desk.run(&["rollout", "pause", sync, "--reason", "peak"]).exits(0).says("are paused");
@@ -180,6 +183,8 @@ fn waves_go_one_after_the_other_and_a_person_may_stop_and_skip_them() {
     fleet.wants("podTemplate: {extraAnnotations: {edition: third}}");
     desk.run(&["sync"]).exits(3).says("the rollouts of this sync are paused").says("on all 4 clusters");
     assert_eq!(fleet.with("edition: third"), [""; 0]);
+    desk.run(&["rollout", "explain", sync]).exits(0).says("    rollout-paused: ").says("on 4 clusters");
+    desk.run(&["rollout", "approve", sync, "--yes"]).exits(1).complains("no change of sync ");
     desk.run(&["rollout", "resume", sync]).exits(0).says("they were paused");
     desk.run(&["sync", "--skip-waves", "--reason", "incident 7"])
         .exits(0)
