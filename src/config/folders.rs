@@ -1,11 +1,11 @@
-//! `clusterFolders`: folders in which every kubeconfig is a cluster.
+//! `clusterFolders`: folders in which every kubeconfig is a cluster, and every `NAME.directory.yaml` one that is a directory.
 //!
 //! The names of files alone say which clusters there are. A kubeconfig that is half written, damaged or may not be
 //! read is the failure of one cluster in its rounds, as one that `clusters` names, and changes no list. Labels decide what
 //! a cluster is given, so a file of labels that cannot be read makes the whole list unusable, as does a folder that cannot
 //! be listed or has nothing in it: it is not taken for one whose clusters are gone.
 
-mod labels;
+mod beside;
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -17,7 +17,7 @@ use gatewright_engine::problem::{Place, Problem};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::settings::{ClusterSettings, Settings};
+use super::settings::{ClusterSettings, DirectoryTarget, Settings};
 use super::validate::{MAX_NAME, is_name};
 use crate::basics::duration::Period;
 use crate::cluster::exec::allow::Exec;
@@ -28,6 +28,9 @@ const KUBECONFIGS: [&str; 3] = [".yaml", ".yml", ".kubeconfig"];
 
 /// The ending of files of labels, which stand beside a kubeconfig.
 const LABELS: &str = ".labels.yaml";
+
+/// The ending of files that say where a directory is.
+const DIRECTORY: &str = ".directory.yaml";
 
 /// The settings for all kubeconfigs of folders, or of an entry of `clusterSecrets`, as `clusters.NAME.kubeconfig` has them for one.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -73,8 +76,10 @@ pub(crate) struct Folders {
 /// A cluster of a folder.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct FolderCluster {
-    /// Its kubeconfig.
+    /// Its kubeconfig, or what says where its directory is.
     pub file: PathBuf,
+    /// Its directory, if it is one.
+    directory: Option<DirectoryTarget>,
     /// Its labels.
     pub labels: BTreeMap<String, String>,
 }
@@ -83,6 +88,7 @@ pub(crate) struct FolderCluster {
 #[derive(Debug, PartialEq, Eq)]
 enum Role<'a> {
     Kubeconfig(&'a str),
+    Directory(&'a str),
     Labels(&'a str),
     /// Hidden, or what an editor leaves behind.
     Nothing,
@@ -100,7 +106,7 @@ impl Folders {
                 problems.push(Problem::file(place(index), message).hint(hint));
             } else if !found.clusters.values().any(|cluster| cluster.file.parent() == Some(folder)) {
                 let message = format!("the cluster folder {} has no kubeconfig in it", folder.display());
-                let hint = "put NAME.yaml there for each cluster, or take the folder out of clusterFolders";
+                let hint = "put NAME.yaml there for each cluster (NAME.directory.yaml for a directory), or take the folder out of clusterFolders";
                 problems.push(Problem::file(place(index), message).hint(hint));
             }
         }
@@ -114,7 +120,11 @@ impl Folders {
         let mut labels: BTreeMap<String, PathBuf> = BTreeMap::new();
         for file in files {
             match role(file.file_name().and_then(|name| name.to_str()).unwrap_or_default()) {
-                Role::Kubeconfig(name) => problems.extend(self.add(name, &file)),
+                Role::Kubeconfig(name) => problems.extend(self.add(name, &file, None)),
+                Role::Directory(name) => match beside::directory(&file) {
+                    Ok(directory) => problems.extend(self.add(name, &file, Some(directory))),
+                    Err(mistakes) => problems.extend(mistakes),
+                },
                 Role::Labels(name) => drop(labels.insert(name.to_owned(), file)),
                 Role::Nothing => {}
                 Role::Unknown => {
@@ -125,7 +135,7 @@ impl Folders {
         for (name, file) in labels {
             match self.clusters.get_mut(&name).filter(|cluster| cluster.file.parent() == Some(folder)) {
                 None => self.ignored.push((file, "there is no kubeconfig of this name beside it")),
-                Some(cluster) => match labels::read(&file) {
+                Some(cluster) => match beside::labels(&file) {
                     Ok(labels) => cluster.labels = labels,
                     Err(mistakes) => problems.extend(mistakes),
                 },
@@ -135,7 +145,7 @@ impl Folders {
     }
 
     /// Adds a cluster, or returns why it cannot be one.
-    fn add(&mut self, name: &str, file: &Path) -> Option<Problem> {
+    fn add(&mut self, name: &str, file: &Path, directory: Option<DirectoryTarget>) -> Option<Problem> {
         let problem = |message: String, hint: &str| {
             let place = Place::file(file.to_string_lossy().into_owned());
             Some(Problem::file(place, message).hint(hint))
@@ -151,7 +161,7 @@ impl Folders {
         if let Some(other) = self.clusters.get(name) {
             return problem(format!("cluster {name:?} is also {}", other.file.display()), "keep one of the two");
         }
-        let cluster = FolderCluster { file: file.to_owned(), labels: BTreeMap::new() };
+        let cluster = FolderCluster { file: file.to_owned(), directory, labels: BTreeMap::new() };
         self.clusters.insert(name.to_owned(), cluster);
         None
     }
@@ -165,11 +175,11 @@ impl Folders {
                 problems.push(Problem::file(place(name), message).hint("keep one of the two, or rename one"));
                 continue;
             }
-            let kubeconfig = Some(settings.cluster_folder_access.to(&cluster.file));
-            let labels = cluster.labels.clone();
-            settings
-                .clusters
-                .insert(name.clone(), ClusterSettings { kubeconfig, labels, ..ClusterSettings::default() });
+            let access = &settings.cluster_folder_access;
+            let kubeconfig = cluster.directory.is_none().then(|| access.to(&cluster.file));
+            let (directory, labels) = (cluster.directory.clone(), cluster.labels.clone());
+            let cluster = ClusterSettings { kubeconfig, directory, labels, ..ClusterSettings::default() };
+            settings.clusters.insert(name.clone(), cluster);
         }
         problems
     }
@@ -186,6 +196,9 @@ fn role(name: &str) -> Role<'_> {
     }
     if let Some(name) = name.strip_suffix(LABELS) {
         return Role::Labels(name);
+    }
+    if let Some(name) = name.strip_suffix(DIRECTORY) {
+        return Role::Directory(name);
     }
     match KUBECONFIGS.iter().find_map(|ending| name.strip_suffix(ending)) {
         Some(name) => Role::Kubeconfig(name),
@@ -232,10 +245,15 @@ mod tests {
             ("#eu-1.yaml#", ""),
             ("us-3.conf", ""),
             ("us-4.labels.yaml", "{region: us}"),
+            ("lab.directory.yaml", "path: rendered/lab"),
+            ("lab.labels.yaml", "{region: eu}"),
         ];
         let (clusters, ignored, problems) = read(&files);
         assert_eq!(problems, "");
-        assert_eq!(clusters, ["eu-1 {\"region\": \"eu\"}", "eu-2 {}", "link {}", "us-1 {}"]);
+        assert_eq!(
+            clusters,
+            ["eu-1 {\"region\": \"eu\"}", "eu-2 {}", "lab {\"region\": \"eu\"}", "link {}", "us-1 {}"]
+        );
         assert_eq!(ignored, ["us-3.conf", "us-4.labels.yaml"]);
     }
 
@@ -246,6 +264,10 @@ mod tests {
             assert!(clusters.is_empty() && problems.contains(expected), "{clusters:?} {problems}");
         };
         check(&[("a.yaml", ""), ("a.yml", "")], "/a.yml: cluster \"a\" is also /a.yaml");
+        check(&[("a.yaml", ""), ("a.directory.yaml", "path: a")], "/a.yaml: cluster \"a\" is also /a.directory.yaml");
+        check(&[("a.directory.yaml", "")], "/a.directory.yaml: it is empty");
+        check(&[("a.directory.yaml", "path:")], "/a.directory.yaml:1");
+        check(&[("a.directory.yaml", "pat: a")], "/a.directory.yaml:1");
         check(&[("EU_1.yaml", "")], "\"EU_1\" cannot be the name of a cluster");
         check(&[("a.yaml", ""), ("a.labels.yaml", "")], "/a.labels.yaml: it is empty");
         check(&[("a.yaml", ""), ("a.labels.yaml", "tier: 1")], "/a.labels.yaml:1");

@@ -170,7 +170,7 @@ impl ClusterSettings {
 }
 
 /// A directory that receives manifests.
-#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct DirectoryTarget {
     /// The directory; made when it is missing.

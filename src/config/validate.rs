@@ -77,6 +77,7 @@ pub(super) fn validate(
 /// Checks what depends on the list of clusters, when nothing else has changed; `is_whole`: all of it is known.
 pub(super) fn validate_selections(reader: &Reader, root: &Node, settings: &Settings, is_whole: bool) -> Vec<Problem> {
     let mut checks = Checks { reader, root, is_whole, problems: Vec::new() };
+    checks.directories(&settings.clusters);
     checks.renamed(settings);
     for (name, sync) in &settings.syncs {
         checks.sync(name, sync, settings);

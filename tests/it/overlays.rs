@@ -81,10 +81,7 @@ fn the_example_is_the_one_of_the_document() {
     let (document, example) = (read("docs/overlays.md"), read("examples/fleet/specs/overlays.yaml"));
     assert!(document.contains(&format!("```yaml\n{example}```\n")));
 
-    let desk = Desk::empty("gatewright.yaml");
-    for file in ["gatewright.yaml", "specs/gateways.yaml", "specs/overlays.yaml"] {
-        desk.write(file, &read(&format!("examples/fleet/{file}")));
-    }
+    let desk = Desk::example("fleet");
     desk.run(&["check", "specs"]).exits(0).says("8 objects from 2 Gateways\n");
     desk.run(&["sync"]).exits(0);
     desk.run(&["plan", "--detailed-exitcode"]).exits(0);

@@ -57,6 +57,13 @@ impl Desk {
         desk
     }
 
+    /// Copies an example, without what running it has made.
+    pub(crate) fn example(name: &str) -> Self {
+        let desk = Self::empty("gatewright.yaml");
+        copy(&in_repository(&format!("examples/{name}")), desk.folder.path());
+        desk
+    }
+
     /// Makes an empty folder; the config file is still to be written.
     pub(crate) fn empty(config: &str) -> Self {
         let folder = tempfile::tempdir().expect("a temporary folder");

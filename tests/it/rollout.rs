@@ -212,12 +212,7 @@ fn waves_go_one_after_the_other_and_a_person_may_stop_and_skip_them() {
 /// README has the commands.
 #[test]
 fn the_example_of_a_fleet_goes_in_waves() {
-    let desk = Desk::empty("gatewright.yaml");
-    let read =
-        |path: &str| std::fs::read_to_string(in_repository(&format!("examples/fleet/{path}"))).expect("it is there");
-    for file in ["gatewright.yaml", "specs/gateways.yaml", "specs/overlays.yaml"] {
-        desk.write(file, &read(file));
-    }
+    let desk = Desk::example("fleet");
     desk.run(&["sync"]).exits(0);
     desk.replace("specs/gateways.yaml", "cpu: 200m", "cpu: 300m");
     let order = "  in waves: on lab; on eu-1; on us-1, each once it is healthy on those before\n";
@@ -229,4 +224,16 @@ fn the_example_of_a_fleet_goes_in_waves() {
             .all(|cluster| { desk.read(&format!("rendered/{cluster}/infra/deployment-edge.yaml")).contains("300m") })
     );
     desk.run(&["rollout", "status"]).exits(0).says("sync fleet: nothing is under way\n");
+
+    // A cluster more is a file more; one that is gone keeps what it has.
+    desk.write("clusters.d/eu-2.directory.yaml", "path: ../rendered/eu-2\n");
+    desk.write("clusters.d/eu-2.labels.yaml", "{region: eu, env: prod}\n");
+    desk.replace("specs/overlays.yaml", "eu-1: {ip", "eu-2: {ip: 192.0.2.20}\n      eu-1: {ip");
+    desk.run(&["sync"]).exits(0);
+    assert!(desk.read("rendered/eu-2/infra/deployment-edge.yaml").contains("300m"));
+    std::fs::remove_file(desk.path("clusters.d/eu-2.directory.yaml")).expect("it is there");
+    desk.run(&["sync"]).exits(0).complains("cluster eu-2: ");
+    assert!(desk.read("rendered/eu-2/infra/deployment-edge.yaml").contains("300m"));
+    desk.write("clusters.d/eu-2.directory.yaml", "path: ../rendered/eu-1\n");
+    desk.run(&["plan"]).exits(64).complains("clusters \"eu-1\" and \"eu-2\" share a directory");
 }
