@@ -50,9 +50,6 @@ use generation::{Generation, Prepared};
 use hosts::Hosts;
 use sources::Troubles;
 
-/// The pause after which a generation is tried again that could not start.
-const TRY_AGAIN: Duration = Duration::from_secs(5);
-
 /// The things that the process gets from outside.
 pub(crate) struct Host {
     /// The service manager.
@@ -163,13 +160,13 @@ pub(crate) async fn run(config: Config, host: &Host, reload: &Reload<'_>) -> Res
     host.notifier.ready(&generation.status());
     info!(version = env!("CARGO_PKG_VERSION"), syncs = generation.config.settings.syncs.len(), "started");
     // Pings go on while rounds of an old configuration, or the last ones, come to their end.
-    tokio::select! {
-        () = obey((generation, secrets), host, &shared, &mut signals, reload) => {}
+    let ended = tokio::select! {
+        ended = obey((generation, secrets), host, &shared, &mut signals, reload) => ended,
         never = watchdog(host, &shared.progress) => match never {},
-    }
+    };
     keeping.end().await;
     stop.cancel();
-    Ok(())
+    ended
 }
 
 /// Does what signals say, until one says to stop and everything has.
@@ -179,7 +176,7 @@ async fn obey(
     shared: &Arc<Shared>,
     signals: &mut Signals,
     reload: &Reload<'_>,
-) {
+) -> Result<(), DaemonError> {
     let (mut folders, mut hosts) = (FolderWatch::default(), shared.hosts.clone());
     loop {
         let config = Arc::clone(&generation.config);
@@ -192,7 +189,7 @@ async fn obey(
             found = folders.changed(&config, &shared.metrics) => Some(found),
             found = secrets.changed(&config, shared) => Some(found),
             () = hosts.changed() => {
-                generation = generation.again(shared).await;
+                generation = generation.again(shared).await?;
                 host.notifier.ready(&generation.status());
                 continue;
             }
@@ -211,6 +208,7 @@ async fn obey(
     shared.readiness.store(false, Ordering::Relaxed);
     host.notifier.stopping();
     generation.stop().await;
+    Ok(())
 }
 
 /// Reads the configuration again, with the clusters of its Secrets as far as they are not known.
@@ -254,6 +252,13 @@ async fn serve(config: &Config, shared: &Arc<Shared>, stop: &CancellationToken) 
 
 /// Validates, then swaps; a configuration that is no good changes nothing.
 async fn replace(old: Generation, host: &Host, shared: &Arc<Shared>, read: Result<Config, String>) -> Generation {
+    let read = read.and_then(|config| {
+        if config.settings.hosts == old.config.settings.hosts {
+            return Ok(config);
+        }
+        // Two daemons of one installation would be at work that know nothing of each other.
+        Err("hosts is read at the start only; restart the service to change it".to_owned())
+    });
     let prepared =
         read.and_then(|config| Prepared::new(config, shared, &old.running).map_err(|error| Chain(&error).to_string()));
     let generation = match prepared {
@@ -305,14 +310,18 @@ type Seen = (Option<Arc<Snapshot>>, Option<Trouble>);
 
 /// The place where a source leaves what it has found for its syncs.
 #[derive(Clone, Debug, Default)]
-struct Slot(Arc<Mutex<Seen>>);
+struct Slot {
+    seen: Arc<Mutex<Seen>>,
+    /// The source was read since this configuration is in force; what stands here before is from the disk.
+    is_read: Arc<AtomicBool>,
+}
 
 impl Slot {
     fn put(&self, cache: &SourceCache) {
-        *lock(&self.0) = (cache.snapshot(), cache.trouble().cloned());
+        *lock(&self.seen) = (cache.snapshot(), cache.trouble().cloned());
     }
 
     fn get(&self) -> Seen {
-        lock(&self.0).clone()
+        lock(&self.seen).clone()
     }
 }

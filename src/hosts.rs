@@ -16,9 +16,11 @@ mod tests;
 mod view;
 
 use std::collections::BTreeMap;
+use std::os::unix::fs::MetadataExt as _;
 use std::sync::Arc;
 
 use jiff::Timestamp;
+use serde::{Deserialize, Serialize};
 
 use crate::basics::clock::Clock;
 use crate::cluster::ClusterError;
@@ -37,7 +39,32 @@ use membership::{Membership, Terms};
 use view::Kind;
 
 /// The identity of the last daemon with this state directory.
-const IDENTITY: Store<String> = Store::new("host");
+const IDENTITY: Store<Former> = Store::new("host");
+
+/// The last daemon with a state directory, and what makes it certain that it has ended: it has held the lock of the same
+/// folder, since the same start of the machine. A copy of a state directory, or one that was restored, proves nothing.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+struct Former {
+    identity: String,
+    boot: String,
+    folder: (u64, u64),
+}
+
+impl Former {
+    /// Describes this process; `None` where nothing could be proven by it.
+    fn this(identity: &str, state: &State, clock: &dyn Clock) -> Option<Self> {
+        let boot = clock.boot().map(|boot| boot.id).filter(|id| !id.is_empty())?;
+        let lock = state.path("lock").metadata().ok()?;
+        Some(Self { identity: identity.to_owned(), boot, folder: (lock.dev(), lock.ino()) })
+    }
+
+    /// Returns the identity of the last daemon, if it has certainly ended. The caller holds the lock.
+    fn ended(state: &State, clock: &dyn Clock) -> Option<String> {
+        let former = IDENTITY.read(state, &[])?;
+        let this = Self::this(&former.identity, state, clock)?;
+        (this == former).then_some(former.identity)
+    }
+}
 
 /// This host cannot take part.
 #[derive(Debug, thiserror::Error)]
@@ -67,8 +94,8 @@ pub(crate) async fn daemon(
     state: &State,
     clock: &Arc<dyn Clock>,
 ) -> Result<(Keeper, Share), HostsError> {
-    let (terms, shared) = join(config, settings, state, clock).await?;
-    let membership = Membership::new(terms, Kind::Host, IDENTITY.read(state, &[]));
+    let (terms, shared) = join(config, settings, state, (clock, true)).await?;
+    let membership = Membership::new(terms, Kind::Host, Former::ended(state, clock.as_ref()));
     Ok(Keeper::new(membership, state, &shared))
 }
 
@@ -79,7 +106,7 @@ pub(crate) async fn command(
     state: &State,
     clock: &Arc<dyn Clock>,
 ) -> Result<Command, HostsError> {
-    let (terms, shared) = join(config, settings, state, clock).await?;
+    let (terms, shared) = join(config, settings, state, (clock, false)).await?;
     Ok(Command::new(Membership::new(terms, Kind::Command, None), shared))
 }
 
@@ -107,7 +134,7 @@ pub(crate) async fn seen(
     settings: &HostSettings,
     clock: &Arc<dyn Clock>,
 ) -> Result<Group, ClusterError> {
-    let listed = leases(config, settings, clock).list((view::GROUP, &settings.group)).await?;
+    let (listed, _) = leases(config, settings, clock).list((view::GROUP, &settings.group)).await?;
     let mut view = view::View::default();
     view.look(&settings.group, listed, clock.uptime());
     let host_of = |identity: &str| identity.rsplit_once('_').map_or(identity, |(host, _)| host).to_owned();
@@ -121,7 +148,7 @@ async fn join(
     config: &Config,
     settings: &HostSettings,
     state: &State,
-    clock: &Arc<dyn Clock>,
+    (clock, may_found): (&Arc<dyn Clock>, bool),
 ) -> Result<(Terms, Arc<Shared>), HostsError> {
     let terms = Terms {
         leases: leases(config, settings, clock),
@@ -129,11 +156,14 @@ async fn join(
         host: settings.host().unwrap_or_default(),
         duration: settings.lease_duration.0,
         clock: Arc::clone(clock),
+        is_founder: false,
     };
+    let shared = Shared::open(&settings.store, state, &config.reports_dir, &terms.group, may_found);
+    let shared = shared.map_err(HostsError::Store)?;
     let has_key_file = config.settings.undo.key_file.is_some();
-    identity::join(terms.leases.as_ref(), &terms.group, state, has_key_file).await?;
-    let shared = Shared::open(&settings.store, state, &config.reports_dir).map_err(HostsError::Store)?;
-    Ok((terms, Arc::new(shared)))
+    let store = (terms.group.as_str(), &shared);
+    let is_founder = identity::join(terms.leases.as_ref(), store, state, (has_key_file, may_found)).await?;
+    Ok((Terms { is_founder, ..terms }, Arc::new(shared)))
 }
 
 fn leases(config: &Config, settings: &HostSettings, clock: &Arc<dyn Clock>) -> Arc<dyn Leases> {

@@ -30,7 +30,7 @@ use futures::StreamExt as _;
 use futures::stream::iter;
 use object_store::ObjectMeta;
 use tokio::sync::Mutex;
-use tokio::time::sleep;
+use tokio::time::{Instant, sleep};
 use tracing::{debug, warn};
 
 use crate::state::notes::Notes;
@@ -63,8 +63,14 @@ pub struct Shared {
     notes: Arc<Notes>,
     /// Held by who compares in this process.
     turn: Mutex<()>,
-    /// The store was seen to be that of this installation.
-    is_confirmed: AtomicBool,
+    /// When the store was last seen to be the one that this host uses.
+    confirmed: std::sync::Mutex<Option<Instant>>,
+    /// What was lost in the store by the dozen was written there again.
+    has_mended: AtomicBool,
+    /// The group of hosts that share it.
+    group: String,
+    /// Whether this process may begin with a store that nobody has used.
+    may_found: bool,
 }
 
 /// The number of files that took each way.
@@ -110,6 +116,11 @@ struct Sides {
 }
 
 impl Sides {
+    /// Tells whether so many files can only have been lost.
+    fn is_loss(&self, missing: usize) -> bool {
+        missing > MOST_MISSING && missing * 2 > self.known.len()
+    }
+
     /// Returns the files that are not certain to be alike as they were.
     fn work(&self, lost: &BTreeSet<Name>, is_ours: impl Fn(&str) -> bool) -> Vec<(Name, Look, Way)> {
         let names: BTreeSet<&Name> = self.known.keys().chain(self.here.keys()).chain(self.there.keys()).collect();
@@ -133,14 +144,28 @@ impl Sides {
 impl Shared {
     /// Opens the store for a state that notes its changes ([`State::noting`]). `reports` is the folder of the history of
     /// reports, below the state folder unless absolute. No request is made yet.
-    pub fn open(settings: &StoreSettings, state: &State, reports: &Path) -> Result<Self, SharedError> {
-        Self::with(Remote::open(settings)?, state, reports)
+    ///
+    /// A store that nobody has used yet is begun with only where `may_found` says so: whoever only looks may have been given a
+    /// wrong address, or one that is empty because something is broken.
+    pub fn open(
+        settings: &StoreSettings,
+        state: &State,
+        reports: &Path,
+        group: &str,
+        may_found: bool,
+    ) -> Result<Self, SharedError> {
+        Self::with(Remote::open(settings)?, state, (reports, group, may_found))
     }
 
-    fn with(remote: Remote, state: &State, reports: &Path) -> Result<Self, SharedError> {
+    fn with(
+        remote: Remote,
+        state: &State,
+        (reports, group, may_found): (&Path, &str, bool),
+    ) -> Result<Self, SharedError> {
         let notes = Arc::clone(state.notes().ok_or(SharedError::NotNoting)?);
-        let local = Local::new(state, reports);
-        Ok(Self { local, remote, notes, turn: Mutex::new(()), is_confirmed: AtomicBool::new(false) })
+        let (local, group) = (Local::new(state, reports), group.to_owned());
+        let (turn, confirmed) = (Mutex::new(()), std::sync::Mutex::new(None));
+        Ok(Self { local, remote, notes, turn, confirmed, has_mended: AtomicBool::new(false), group, may_found })
     }
 
     /// Makes this host's files and the store alike, both ways. `is_ours` tells whether this host looks after a sync.
@@ -158,7 +183,8 @@ impl Shared {
         let mut drained = Drained::of(&self.notes);
         let mut total = Synchronized::default();
         let sides = self.sides(&mut total).await?;
-        let work = sides.work(&self.lost(&sides, &drained.paths), is_ours);
+        let lost = self.lost(&sides, &drained.paths).into_iter().chain(self.lost_there(&sides)).collect();
+        let work = sides.work(&lost, is_ours);
         let mut failed = None;
         for (name, way, result) in self.all(work).await {
             match result {
@@ -169,6 +195,10 @@ impl Shared {
                 }
                 Err(error) => failed = failed.or(Some(error)),
             }
+        }
+        if total.conflicts > 0 {
+            let (conflicts, folder) = (total.conflicts, self.local.state.path("shared/conflicts"));
+            warn!(conflicts, ?folder, "files were changed on two sides; those that lost are kept there");
         }
         debug!(?total, url = self.remote.url, "the state folder and the object store were compared");
         if let Some(error) = failed {
@@ -181,9 +211,9 @@ impl Shared {
     /// Pushes every file that was written or removed through the state since the last push; returns when all is in the
     /// store. Of callers at one time the second waits for the first, and pushes what that has left.
     ///
-    /// Where somebody else has changed the same file, ours wins, and the other one is kept aside: it was just written, and
-    /// a round must not find its files changed under it.
-    pub async fn flush(&self) -> Result<(), SharedError> {
+    /// Where somebody else has changed the same file, ours wins if it is of a sync that is ours, and the store's if not: a
+    /// host that has lost a sync may still have a late word to say about it. The one that loses is kept aside.
+    pub async fn flush(&self, is_ours: impl Fn(&str) -> bool) -> Result<(), SharedError> {
         let _turn = self.turn.lock().await;
         let mut drained = Drained::of(&self.notes);
         if drained.paths.is_empty() {
@@ -194,10 +224,9 @@ impl Shared {
             return Ok(());
         }
         let _lock = self.lock().await?;
-        if !self.is_confirmed.load(Ordering::Relaxed) {
-            self.confirm(None).await?;
-        }
-        let work = paths_of.keys().map(|name| (name.clone(), Look::AsKnown, Way::Merge(Right::First))).collect();
+        self.confirm_again().await?;
+        let way = |name: &Name| (name.clone(), Look::AsKnown, Way::Merge(right_to_say(name, &is_ours)));
+        let work = paths_of.keys().map(way).collect();
         let (mut failed, mut left) = (None, BTreeSet::new());
         for (name, _, result) in self.all(work).await {
             let refused = matches!(result, Ok((Moved::Refused, _)));
@@ -266,11 +295,27 @@ impl Shared {
         let is_noted = |name: &Name| self.local.path(name).ancestors().any(|path| noted.contains(path));
         let missing = sides.known.keys().filter(|name| !sides.here.contains_key(*name) && !is_noted(name));
         let missing: BTreeSet<Name> = missing.cloned().collect();
-        if missing.len() <= MOST_MISSING || missing.len() * 2 <= sides.known.len() {
+        if !sides.is_loss(missing.len()) {
             return BTreeSet::new();
         }
         let (count, known) = (missing.len(), sides.known.len());
         warn!(count, known, "files of the state folder are gone; they are restored from the object store");
+        missing
+    }
+
+    /// Returns the files that are missing in the store, if they are so many that nobody can have meant it.
+    fn lost_there(&self, sides: &Sides) -> BTreeSet<Name> {
+        let missing = sides.known.keys().filter(|name| !sides.there.contains_key(*name));
+        let missing: BTreeSet<Name> = missing.cloned().collect();
+        // Once: whoever has removed them on purpose removes them again.
+        if !sides.is_loss(missing.len()) || self.has_mended.swap(true, Ordering::Relaxed) {
+            return BTreeSet::new();
+        }
+        let (count, known, url) = (missing.len(), sides.known.len(), self.remote.url.as_str());
+        warn!(
+            count,
+            known, url, "objects of the store are gone; they are written there again, and nothing is removed here"
+        );
         missing
     }
 
@@ -295,6 +340,13 @@ fn right(name: &Name, is_ours: impl Fn(&str) -> bool) -> Right {
         (true, Writer::Anybody) => Right::First,
         (true, Writer::Owner) => Right::Alone,
     }
+}
+
+/// Decides whose word counts about a file that was just written here: ours, unless it is for the host of a sync to write, and
+/// that is another one.
+fn right_to_say(name: &Name, is_ours: impl Fn(&str) -> bool) -> Right {
+    let is_theirs = name.sync().is_some_and(|sync| !is_ours(sync));
+    if is_theirs && name.group().writer == Writer::Owner { Right::None } else { Right::First }
 }
 
 /// Notes that were taken to be dealt with. What is left of them when this is dropped is noted again, so that nothing is

@@ -74,6 +74,11 @@ impl State {
         self.notes.as_ref()
     }
 
+    /// Tells whether what is too old may be deleted by the clock of this host.
+    pub(crate) fn may_expire(&self) -> bool {
+        self.notes.as_ref().is_none_or(|notes| notes.may_expire())
+    }
+
     /// Notes that a file below the folder was written or removed, by whoever does that without [`State::write`]. A folder
     /// stands for all that is in it. It is to be called after the change: a note says that there is something to read.
     pub fn touched(&self, path: impl AsRef<Path>) {

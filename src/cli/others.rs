@@ -39,7 +39,7 @@ impl Others {
             Ok(command) => Arc::new(command),
             Err(error) => return Self::apart(Chain(&error).to_string(), error.hint()),
         };
-        if let Err(error) = runtime.block_on(command.shared().synchronize(|_| false)) {
+        if let Err(error) = runtime.block_on(command.synchronize()) {
             return Self::apart(Chain(&error).to_string(), None);
         }
         let kept = Arc::clone(&command);
@@ -61,7 +61,11 @@ impl Others {
             Self::Met { command, .. } => command,
         };
         let told = |host: &str| {
-            complain(&format!("gatewright: waits for host {host}, which looks after sync {sync:?}\n"));
+            let who = match host {
+                "" => "until it is certain that no host".to_owned(),
+                host => format!("for host {host}, which"),
+            };
+            complain(&format!("gatewright: waits {who} looks after sync {sync:?}\n"));
         };
         let held = runtime.block_on(stop.run_until_cancelled(command.hold(sync, told)));
         match held {
@@ -84,7 +88,7 @@ impl Others {
         match self {
             Self::None => Ok(()),
             Self::Apart(..) => Err(self.failure("it is done on this host, and no other one knows it")),
-            Self::Met { command, .. } => runtime.block_on(command.shared().flush()).map_err(|error| {
+            Self::Met { command, .. } => runtime.block_on(command.flush()).map_err(|error| {
                 let hint = "it is done on this host, and the others will know once it can reach hosts.store";
                 Failure::of(&error).hint(hint)
             }),
@@ -150,8 +154,8 @@ pub(super) fn instead<T>(
     }
     let runtime = super::session::runtime()?;
     let others = Others::meet(context, config, &state, &runtime);
-    others.hold(sync, &runtime, &CancellationToken::new())?;
-    let done = work(&state).and_then(|done| others.share(&runtime).map(|()| done));
+    let held = others.hold(sync, &runtime, &CancellationToken::new());
+    let done = held.and_then(|()| work(&state)).and_then(|done| others.share(&runtime).map(|()| done));
     others.part(&runtime);
     done
 }

@@ -36,8 +36,8 @@ pub struct Lease {
 /// A place for Leases.
 #[async_trait]
 pub trait Leases: Send + Sync {
-    /// Lists the Leases with a label.
-    async fn list(&self, label: (&str, &str)) -> Result<Vec<Lease>, ClusterError>;
+    /// Lists the Leases with a label, and returns the time by the clock of the server, if it says that.
+    async fn list(&self, label: (&str, &str)) -> Result<(Vec<Lease>, Option<Timestamp>), ClusterError>;
 
     /// Writes a Lease, if its version is still the one that it bears, or as a new one; returns it with its new version. It is
     /// a conflict if somebody else was there first.

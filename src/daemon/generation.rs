@@ -14,7 +14,7 @@ use tracing::error;
 use super::rounds::{Sibling, Sync};
 use super::sources::SourceCaches;
 use super::turns::Turns;
-use super::{DaemonError, Shared, TRY_AGAIN};
+use super::{DaemonError, Shared};
 use crate::config::Config;
 use crate::config::settings::{Mode as SyncMode, SyncSettings};
 use crate::desired::rendering::facts_of;
@@ -65,22 +65,23 @@ impl Generation {
         )
     }
 
-    /// Goes on with the syncs that are this host's now.
-    pub(super) async fn again(self, shared: &Arc<Shared>) -> Self {
+    /// Goes on with the syncs that are this host's now. A host that cannot is to end, so that others take them.
+    pub(super) async fn again(self, shared: &Arc<Shared>) -> Result<Self, DaemonError> {
         let prepared = match Prepared::new(Config::clone(&self.config), shared, &self.running) {
             Ok(prepared) => prepared,
             Err(error) => {
-                error!(error = %Chain(&error), "cannot go on with the syncs that are this host's now; tries again");
-                tokio::time::sleep(TRY_AGAIN).await;
-                return self;
+                self.stop().await;
+                return Err(error);
             }
         };
-        for sync in self.running.difference(&prepared.running) {
+        let before = self.running.clone();
+        self.stop().await;
+        // After the last word of their rounds.
+        for sync in before.difference(&prepared.running) {
             shared.metrics.forget(&[("sync", sync)]);
         }
-        self.stop().await;
         shared.hosts.flush().await;
-        prepared.start(shared)
+        Ok(prepared.start(shared))
     }
 
     /// Rounds that are under way finish their step and record; the rest ends at once.
@@ -182,7 +183,7 @@ impl Prepared {
             });
         }
         self.caches.start(&by_source, shared, &stop, &mut tasks);
-        shared.hosts.runs(&self.running);
+        shared.hosts.runs(&self.running, &self.config);
         Generation { config: self.config, running: self.running, tasks, stop }
     }
 }

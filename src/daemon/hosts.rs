@@ -43,7 +43,6 @@ impl Hosts {
     pub(super) fn share(&self, config: &Config) -> BTreeSet<String> {
         let mut syncs: BTreeSet<String> = config.settings.syncs.keys().cloned().collect();
         if let Self(Some(share)) = self {
-            share.configure(syncs.clone());
             let wanted = share.wanted();
             syncs.retain(|sync| wanted.contains(sync));
         }
@@ -56,8 +55,9 @@ impl Hosts {
     }
 
     /// Says of which syncs rounds run here.
-    pub(super) fn runs(&self, syncs: &BTreeSet<String>) {
+    pub(super) fn runs(&self, syncs: &BTreeSet<String>, config: &Config) {
         if let Self(Some(share)) = self {
+            share.configure(config.settings.syncs.keys().cloned().collect());
             share.runs(syncs.clone());
         }
     }

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use gatewright_engine::error::Chain;
@@ -147,6 +148,13 @@ impl Sync {
             self.skipped("not-ready", shared);
             return Outcome::Failed;
         };
+        if self.may_be_behind(&snapshot, slot, shared) {
+            let message =
+                "no round, because another host has applied another revision, and this one has not read the source yet";
+            warn!(sync = self.name(), source = self.source(), "{message}");
+            self.skipped("not-ready", shared);
+            return Outcome::Failed;
+        }
         let want = Want::later(&self.syncs[self.name()].renderings, &snapshot, &self.cluster);
         let wanted = Wanted::from([(self.cluster.name.clone(), want)]);
         let siblings = BTreeMap::from([(self.cluster.name.clone(), self.siblings(&snapshot))]);
@@ -155,6 +163,15 @@ impl Sync {
         report.stale_source =
             trouble.map(|trouble| format!("since {}: {}", trouble.since.strftime("%F %T UTC"), trouble.message));
         self.conclude(report, shared).await
+    }
+
+    /// Tells whether what is known of the source may be older than what another host has applied.
+    fn may_be_behind(&self, snapshot: &Snapshot, slot: &Slot, shared: &Shared) -> bool {
+        if !shared.hosts.is_one_of_several() || slot.is_read.load(Ordering::Relaxed) {
+            return false;
+        }
+        let last = journal::last(&shared.state, self.name(), &self.cluster.name);
+        last.is_none_or(|last| last.revision != snapshot.revision)
     }
 
     /// Keeps what a round has to say, and tells it, as long as it is for this host to say.

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
+use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -115,12 +116,16 @@ impl Polled {
         self.slot.put(&self.cache);
         match result {
             Ok(is_new) => {
+                // Rounds of several hosts may have waited for it, whether it is new here or not.
+                let is_first = !self.slot.is_read.swap(true, Ordering::Relaxed) && shared.hosts.is_one_of_several();
                 shared.metrics.polled(name, if is_new { "new" } else { "unchanged" });
                 shared.metrics.source_succeeded(name, seconds(shared.clock.now()));
                 shared.troubles.record(name, None, &shared.state);
                 if is_new {
                     let revision = self.cache.snapshot().map(|snapshot| snapshot.revision.clone()).unwrap_or_default();
                     info!(source = name, revision, "new revision");
+                }
+                if is_new || is_first {
                     // Every sync of the source is told.
                     for sync in nudges {
                         sync.notify_one();

@@ -117,6 +117,9 @@ impl Archive {
 
     /// Deletes records that are older than they are kept, and the oldest of what is too much.
     pub fn expire(&self, now: Timestamp) {
+        if !self.vault.state.may_expire() {
+            return;
+        }
         let folder = self.vault.state.path(runs::FOLDER);
         let limits = (self.settings.keep.0, self.settings.max_bytes.0);
         let deleted = runs::expire(&folder, now, limits, &lock(&self.active));

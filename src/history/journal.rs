@@ -157,7 +157,9 @@ pub(crate) fn record(
     report: &Report,
     tell: impl FnOnce(&Path) -> Result<(), StateError>,
 ) -> Result<bool, StateError> {
-    expire(state, settings, timekeeping::last_believed(state, report.finished));
+    if state.may_expire() {
+        expire(state, settings, timekeeping::last_believed(state, report.finished));
+    }
     // A change that is made again and again is told each time: it can be undone each time.
     let mut is_new = report.has_changed() || report.clusters.values().any(has_resolved);
     let mut is_news = report.has_changed() || report.clusters.values().any(is_news);

@@ -56,12 +56,17 @@ impl Command {
 
     /// Returns the right to change something for a sync.
     pub(crate) fn fence(&self, sync: &str) -> Fence {
-        Fence::new(&self.held, &self.shared, sync)
+        Fence::of_any_term(&self.held, &self.shared, sync)
     }
 
-    /// Returns the store.
-    pub(crate) fn shared(&self) -> &Shared {
-        &self.shared
+    /// Has the others know what this command has written.
+    pub(crate) async fn flush(&self) -> Result<(), SharedError> {
+        self.shared.flush(|sync| self.held.holds(sync)).await
+    }
+
+    /// Brings what the others know here.
+    pub(crate) async fn synchronize(&self) -> Result<(), SharedError> {
+        self.shared.synchronize(|sync| self.held.holds(sync)).await.map(drop)
     }
 
     /// Looks after a sync from now on; waits until whoever does lets go of it. `told` is called once, with the name of that
@@ -97,11 +102,15 @@ impl Command {
         let pause = self.membership.lock().await.terms.duration / 6;
         loop {
             tokio::time::sleep(pause).await;
-            if self.held.syncs().is_empty() {
+            let mut membership = self.membership.lock().await;
+            if !membership.has_lease() {
                 continue;
             }
-            let mut membership = self.membership.lock().await;
-            if let Err(error) = renew(&mut membership).await {
+            let kept = match renew(&mut membership).await {
+                Ok(()) => membership.look().await,
+                Err(error) => Err(error),
+            };
+            if let Err(error) = kept {
                 warn!(error = %Chain(&error), "cannot renew the Lease of this command; without it nothing is changed");
             }
         }

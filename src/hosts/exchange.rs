@@ -1,14 +1,17 @@
 //! What this host knows and what others know, brought together again and again.
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use gatewright_engine::error::Chain;
 use tokio::sync::{Notify, watch};
+use tokio::time::timeout;
 use tracing::{info, warn};
 
 use super::fence::Held;
+use crate::basics::clock::Clock;
+use crate::basics::lock::lock;
 use crate::shared::Shared;
 
 /// The interval between two looks at the store.
@@ -21,6 +24,9 @@ pub(super) struct Exchange {
     begun: AtomicU64,
     is_due: Notify,
     last: watch::Sender<Last>,
+    clock: Arc<dyn Clock>,
+    /// When it last went well.
+    good: Mutex<Duration>,
 }
 
 /// The last time that all was brought together.
@@ -33,10 +39,10 @@ struct Last {
 
 impl Exchange {
     /// Begins with nothing.
-    pub(super) fn new(shared: &Arc<Shared>, held: &Arc<Held>) -> Arc<Self> {
-        let (shared, held) = (Arc::clone(shared), Arc::clone(held));
-        let last = watch::Sender::new(Last::default());
-        Arc::new(Self { shared, held, begun: AtomicU64::new(0), is_due: Notify::new(), last })
+    pub(super) fn new(shared: &Arc<Shared>, held: &Arc<Held>, clock: &Arc<dyn Clock>) -> Arc<Self> {
+        let (shared, held, clock) = (Arc::clone(shared), Arc::clone(held), Arc::clone(clock));
+        let (last, good) = (watch::Sender::new(Last::default()), Mutex::new(clock.uptime()));
+        Arc::new(Self { shared, held, begun: AtomicU64::new(0), is_due: Notify::new(), last, clock, good })
     }
 
     /// Goes on until it is dropped.
@@ -63,6 +69,9 @@ impl Exchange {
             Ok(_) if !was.is_good && was.number > 0 => info!("the store of all hosts can be used again"),
             _ => {}
         }
+        if result.is_ok() {
+            *lock(&self.good) = self.clock.uptime();
+        }
         self.last.send_replace(Last { number, is_good: result.is_ok() });
     }
 
@@ -83,8 +92,20 @@ impl Exchange {
         self.last.borrow().is_good
     }
 
-    /// Returns the store.
-    pub(super) fn shared(&self) -> &Arc<Shared> {
-        &self.shared
+    /// Tells whether the store has been out of reach for so long.
+    pub(super) fn is_lost_for(&self, time: Duration) -> bool {
+        !self.is_good() && *lock(&self.good) + time < self.clock.uptime()
+    }
+
+    /// Has others know what this host has written, if that can be done in a time; tells whether they do.
+    pub(super) async fn flush(&self, limit: Duration) -> bool {
+        match timeout(limit, self.shared.flush(|sync| self.held.holds(sync))).await {
+            Ok(Ok(())) => true,
+            Ok(Err(error)) => {
+                warn!(error = %Chain(&error), "other hosts do not know yet what this one has written");
+                false
+            }
+            Err(_) => false,
+        }
     }
 }

@@ -1,10 +1,10 @@
 //! The right of this host to change something for a sync, looked at before each request that changes something.
 //!
-//! It counts for two thirds of the time after which others take this host for dead, from before the renewal was sent, and
-//! by a clock that runs on while the host sleeps: whoever wakes up too late is not let through. What is under way at that
+//! It counts for two thirds of the time after which others take this host for dead, from before its last renewal and its last
+//! look at who holds what were sent, and by a clock that runs on while the host sleeps: whoever wakes up too late is not let through. What is under way at that
 //! moment is bound to the uid and the version that were read, so that it changes nothing that somebody else has touched.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -21,8 +21,22 @@ pub(crate) struct Held {
 
 #[derive(Debug, Default)]
 struct Now {
-    until: Duration,
-    syncs: BTreeSet<String>,
+    /// For how long the Lease of this host counts, for itself.
+    counts: Duration,
+    /// When it was last renewed.
+    renewed: Option<Duration>,
+    /// When all Leases were last looked at: what others have taken is known up to then.
+    looked: Option<Duration>,
+    /// The syncs, each with the number of the time that it was taken.
+    syncs: BTreeMap<String, u64>,
+    taken: u64,
+}
+
+impl Now {
+    fn counts_at(&self, now: Duration) -> bool {
+        let last = self.renewed.zip(self.looked).map(|(renewed, looked)| renewed.min(looked));
+        last.is_some_and(|last| now < last + self.counts)
+    }
 }
 
 impl Held {
@@ -33,17 +47,25 @@ impl Held {
 
     /// Notes that the Lease of this host was renewed; `sent` is when that was sent, by the clock that runs on.
     pub(super) fn renewed(&self, sent: Duration, lease: Duration) {
-        lock(&self.now).until = sent + lease * 2 / 3;
+        let now = &mut *lock(&self.now);
+        (now.renewed, now.counts) = (Some(sent), lease * 2 / 3);
+    }
+
+    /// Notes that this host has looked who holds what; `asked` is when that was asked.
+    pub(super) fn looked(&self, asked: Duration) {
+        lock(&self.now).looked = Some(asked);
     }
 
     /// Tells whether the Lease of this host counts.
     pub(crate) fn is_valid(&self) -> bool {
-        self.clock.uptime() < lock(&self.now).until
+        lock(&self.now).counts_at(self.clock.uptime())
     }
 
     /// Has a sync be this host's from now on.
     pub(super) fn add(&self, sync: &str) {
-        lock(&self.now).syncs.insert(sync.to_owned());
+        let now = &mut *lock(&self.now);
+        now.taken += 1;
+        now.syncs.insert(sync.to_owned(), now.taken);
     }
 
     /// Has a sync be this host's no longer.
@@ -53,18 +75,24 @@ impl Held {
 
     /// Has nothing be this host's any more.
     pub(super) fn clear(&self) {
-        *lock(&self.now) = Now::default();
+        let now = &mut *lock(&self.now);
+        *now = Now { taken: now.taken, ..Now::default() };
     }
 
     /// Returns the syncs that this host looks after, whether its Lease still counts or not.
     pub(crate) fn syncs(&self) -> BTreeSet<String> {
-        lock(&self.now).syncs.clone()
+        lock(&self.now).syncs.keys().cloned().collect()
     }
 
     /// Tells whether this host may change something for a sync at this moment.
     pub(crate) fn holds(&self, sync: &str) -> bool {
         let now = lock(&self.now);
-        now.syncs.contains(sync) && self.clock.uptime() < now.until
+        now.syncs.contains_key(sync) && now.counts_at(self.clock.uptime())
+    }
+
+    /// Returns the number of the time that a sync was taken.
+    fn term(&self, sync: &str) -> Option<u64> {
+        lock(&self.now).syncs.get(sync).copied()
     }
 }
 
@@ -74,6 +102,8 @@ pub(crate) struct Fence {
     held: Arc<Held>,
     shared: Arc<Shared>,
     sync: String,
+    /// The time that it was taken: what was begun in an earlier one is over. `None`: whichever it is.
+    term: Option<u64>,
 }
 
 /// This host does not look after a sync.
@@ -82,16 +112,22 @@ pub(crate) struct Fence {
 struct NotHeld(String);
 
 impl Fence {
-    /// Names the sync.
+    /// Names the sync, for as long as this host has it now.
     pub(super) fn new(held: &Arc<Held>, shared: &Arc<Shared>, sync: &str) -> Self {
-        Self { held: Arc::clone(held), shared: Arc::clone(shared), sync: sync.to_owned() }
+        let term = Some(held.term(sync).unwrap_or_default());
+        Self { term, ..Self::of_any_term(held, shared, sync) }
+    }
+
+    /// Names the sync, for whenever this process has it.
+    pub(super) fn of_any_term(held: &Arc<Held>, shared: &Arc<Shared>, sync: &str) -> Self {
+        Self { held: Arc::clone(held), shared: Arc::clone(shared), sync: sync.to_owned(), term: None }
     }
 
     /// Lets a request through that changes something: this host holds the sync, and what others need to go on from here is
     /// with them.
     pub(super) async fn pass(&self, action: &str) -> Result<(), ClusterError> {
         self.check(action)?;
-        self.shared.flush().await.map_err(|error| ClusterError {
+        self.shared.flush(|sync| self.held.holds(sync)).await.map_err(|error| ClusterError {
             action: action.to_owned(),
             reason: Reason::Other,
             hint: Some("nothing is changed that other hosts could not go on with; see hosts.store".to_owned()),
@@ -101,7 +137,7 @@ impl Fence {
     }
 
     fn check(&self, action: &str) -> Result<(), ClusterError> {
-        if self.held.holds(&self.sync) {
+        if self.held.holds(&self.sync) && self.term.is_none_or(|term| self.held.term(&self.sync) == Some(term)) {
             return Ok(());
         }
         Err(ClusterError {

@@ -12,6 +12,7 @@ use crate::cluster::leases::Leases;
 use crate::cluster::{ClusterError, Reason};
 use crate::history::archive::vault::{Vault, VaultError};
 use crate::inventory::audit;
+use crate::shared::{Shared, SharedError};
 use crate::state::{State, StateError};
 
 const INSTALLATION: &str = "installation";
@@ -47,6 +48,20 @@ pub(crate) enum JoinError {
         /// The key file.
         file: PathBuf,
     },
+    /// Nobody has made it yet, and this is not for making it.
+    #[error("no host of group {0:?} has started yet: there is no Secret gatewright-system/{0}.installation")]
+    Nobody(String),
+    /// The Secret is gone, and this host is not one of those that had it.
+    #[error("Secret gatewright-system/{secret} is gone; the store is that of installation {installation}")]
+    Lost {
+        /// Its name.
+        secret: String,
+        /// The installation.
+        installation: String,
+    },
+    /// The store does not say whose it is.
+    #[error("cannot ask the store whose it is")]
+    Store(#[source] SharedError),
     /// The state directory cannot be used.
     #[error(transparent)]
     State(#[from] StateError),
@@ -69,18 +84,38 @@ impl JoinError {
             Self::OtherKey { .. } => {
                 Some("move that file away; what was encrypted with it stays unreadable".to_owned())
             }
+            Self::Nobody(_) => Some("start the daemon on one of them first".to_owned()),
+            Self::Lost { .. } => Some(
+                "restore it from a backup, or start a host that was one of them: it makes it again from its state directory"
+                    .to_owned(),
+            ),
+            Self::Store(error) => error.hint(),
             Self::State(_) | Self::Key(_) => None,
         }
     }
 }
 
-/// Makes this host one of a group, or the first one. With `has_key_file` the key is the business of the settings.
-pub(super) async fn join(leases: &dyn Leases, group: &str, state: &State, has_key_file: bool) -> Result<(), JoinError> {
+/// Makes this host one of a group, or with `may_found` the first one. With `has_key_file` the key is the business of the
+/// settings. Tells whether it is the first one.
+pub(super) async fn join(
+    leases: &dyn Leases,
+    (group, store): (&str, &Shared),
+    state: &State,
+    (has_key_file, may_found): (bool, bool),
+) -> Result<bool, JoinError> {
     let name = format!("{group}.installation");
     let mut lost = None;
     for _ in 0..TRIES {
         if let Some(shared) = leases.read_secret(&name).await.map_err(JoinError::Cluster)? {
-            return take_over(&name, group, &shared, state, has_key_file);
+            return take_over(&name, group, &shared, state, has_key_file).map(|()| false);
+        }
+        if !may_found {
+            return Err(JoinError::Nobody(group.to_owned()));
+        }
+        let theirs = store.installation().await.map_err(JoinError::Store)?;
+        let ours = state.installation()?;
+        if let Some(installation) = theirs.filter(|theirs| ours.as_ref() != Some(theirs)) {
+            return Err(JoinError::Lost { secret: name, installation });
         }
         let mut values = BTreeMap::from([(INSTALLATION.to_owned(), state.make_installation()?)]);
         if !has_key_file {
@@ -88,7 +123,7 @@ pub(super) async fn join(leases: &dyn Leases, group: &str, state: &State, has_ke
             values.insert(KEY.to_owned(), own_key(state)?.unwrap_or_default());
         }
         match leases.create_secret(&name, &values).await {
-            Ok(()) => return Ok(()),
+            Ok(()) => return Ok(true),
             Err(error) if error.reason == Reason::Conflict => lost = Some(error),
             Err(error) => return Err(JoinError::Cluster(error)),
         }

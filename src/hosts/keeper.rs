@@ -12,11 +12,11 @@ use tokio::time::timeout;
 use tokio_util::task::AbortOnDropHandle;
 use tracing::{debug, info, warn};
 
-use super::IDENTITY;
 use super::exchange::Exchange;
 use super::fence::{Fence, Held};
 use super::membership::{Membership, Renewal};
 use super::view::preferred;
+use super::{Former, IDENTITY};
 use crate::cluster::ClusterError;
 use crate::shared::Shared;
 use crate::state::State;
@@ -43,6 +43,7 @@ pub(crate) struct Keeper {
     configured: watch::Receiver<BTreeSet<String>>,
     /// The identity that the next process with this state directory knows.
     noted: String,
+    is_time_known: Option<bool>,
 }
 
 impl Share {
@@ -53,8 +54,9 @@ impl Share {
 
     /// Waits until other syncs should run here than those that do.
     pub(crate) async fn changed(&mut self) {
-        let running = self.running.borrow().clone();
-        if self.wanted.wait_for(|wanted| *wanted != running).await.is_err() {
+        let (running, configured) = (self.running.borrow().clone(), self.configured.borrow().clone());
+        let is_other = |wanted: &BTreeSet<String>| !wanted.intersection(&configured).eq(&running);
+        if self.wanted.wait_for(is_other).await.is_err() {
             // Nobody keeps the Leases any more, because the process is about to end.
             std::future::pending::<()>().await;
         }
@@ -82,7 +84,7 @@ impl Share {
 
     /// Has others know what this host has written.
     pub(crate) async fn flush(&self) {
-        if let Err(error) = self.shared.flush().await {
+        if let Err(error) = self.shared.flush(|sync| self.held.holds(sync)).await {
             warn!(error = %Chain(&error), "other hosts do not know yet what this one has written");
         }
     }
@@ -101,9 +103,22 @@ impl Keeper {
             running: Arc::new(running_there),
             configured: Arc::new(configured_there),
         };
-        let exchange = Exchange::new(shared, &membership.held);
+        let exchange = Exchange::new(shared, &membership.held, &membership.terms.clock);
         let (state, taken) = (state.clone(), BTreeMap::new());
-        (Self { membership, state, exchange, taken, wanted, running, configured, noted: String::new() }, share)
+        (
+            Self {
+                membership,
+                state,
+                exchange,
+                taken,
+                wanted,
+                running,
+                configured,
+                noted: String::new(),
+                is_time_known: None,
+            },
+            share,
+        )
     }
 
     /// Keeps them until it is dropped.
@@ -144,10 +159,8 @@ impl Keeper {
     /// Gives everything back; nothing runs any more.
     pub(crate) async fn leave(&mut self) {
         self.wanted.send_replace(BTreeSet::new());
-        if let Err(error) = self.exchange.shared().flush().await {
-            warn!(error = %Chain(&error), "other hosts do not know what this one has written");
-        }
         let limit = self.membership.terms.duration;
+        self.exchange.flush(limit).await;
         if !matches!(timeout(limit, self.membership.leave()).await, Ok(Ok(()))) {
             warn!("the Leases of this host could not be given back; others take its syncs when they have run out");
         }
@@ -162,8 +175,7 @@ impl Keeper {
             }
         }
         let configured = self.configured.borrow_and_update().clone();
-        let offers = if self.exchange.is_good() { configured.clone() } else { self.membership.held.syncs() };
-        self.membership.offers(offers);
+        self.membership.offers(self.offers(&configured));
         self.note_identity();
         if self.membership.renew().await? == Renewal::Lapsed {
             warn!("the Lease of this host has run out; another one may look after its syncs by now");
@@ -172,6 +184,8 @@ impl Keeper {
             return Ok(());
         }
         self.membership.look().await?;
+        self.know_time();
+        self.begin_rounds();
         self.release(&configured).await?;
         if self.exchange.is_good() {
             for sync in &configured {
@@ -182,13 +196,46 @@ impl Keeper {
         Ok(())
     }
 
+    /// Returns the syncs that can be given to this host. Without the store it keeps for a while those that it has.
+    fn offers(&self, configured: &BTreeSet<String>) -> BTreeSet<String> {
+        if self.exchange.is_good() {
+            configured.clone()
+        } else if self.is_store_lost() {
+            BTreeSet::new()
+        } else {
+            self.membership.held.syncs()
+        }
+    }
+
+    fn is_store_lost(&self) -> bool {
+        self.exchange.is_lost_for(self.membership.terms.duration)
+    }
+
+    /// Has this host delete what is too old only while its clock agrees with that of the management cluster.
+    fn know_time(&mut self) {
+        let is_known = self.membership.is_time_known;
+        if self.is_time_known != Some(is_known) {
+            self.is_time_known = Some(is_known);
+            if !is_known {
+                warn!(
+                    "the clock of this host or of the management cluster is wrong; nothing that is too old is deleted by it"
+                );
+            }
+        }
+        if let Some(notes) = self.state.notes() {
+            notes.knows_time(is_known);
+        }
+    }
+
     /// Has the next process with this state directory know that it need not wait for this one.
     fn note_identity(&mut self) {
         let identity = self.membership.identity();
         if self.noted == identity {
             return;
         }
-        match IDENTITY.write(&self.state, &[], &identity.to_owned()) {
+        let former = Former::this(identity, &self.state, self.membership.terms.clock.as_ref());
+        let Some(former) = former else { return };
+        match IDENTITY.write(&self.state, &[], &former) {
             Ok(()) => identity.clone_into(&mut self.noted),
             Err(error) => {
                 warn!(error = %Chain(&error), "after a restart this host waits until its own Lease has run out");
@@ -211,13 +258,15 @@ impl Keeper {
         }
         self.publish();
         let running = self.running.borrow_and_update().clone();
-        for (sync, to) in leaving.into_iter().filter(|(sync, _)| !running.contains(sync)) {
-            match self.exchange.shared().flush().await {
-                _ if self.taken.remove(&sync).is_some() => drop(self.membership.give(&sync, &to).await?),
-                Ok(()) => drop(self.membership.give(&sync, &to).await?),
-                Err(error) => {
-                    warn!(sync, error = %Chain(&error), "the sync stays here, because others would not know its state");
-                }
+        let ended: Vec<_> = leaving.into_iter().filter(|(sync, _)| !running.contains(sync)).collect();
+        if ended.is_empty() {
+            return Ok(());
+        }
+        // What was taken and not begun with has nothing that others would have to know.
+        let is_known = self.exchange.flush(self.membership.terms.duration / 6).await || self.is_store_lost();
+        for (sync, to) in ended {
+            if self.taken.remove(&sync).is_some() || is_known {
+                self.membership.give(&sync, &to).await?;
             }
         }
         Ok(())
@@ -232,7 +281,9 @@ impl Keeper {
             if !configured.contains(sync) {
                 return Some(String::new());
             }
-            if let Some(waiting) = view.wanted_by(sync, now) {
+            // Who waits would wait for the store, too; who has lost it keeps nothing back.
+            let can_tell = self.exchange.is_good() || self.is_store_lost();
+            if let Some(waiting) = view.wanted_by(sync, now).filter(|_| can_tell) {
                 return Some(waiting.to_owned());
             }
             let best = preferred(sync, &hosts)?;
@@ -246,7 +297,9 @@ impl Keeper {
     /// Takes a sync that is this host's: it was given to it, or nobody looks after it, and this host is the first in line.
     async fn take(&mut self, sync: &str) -> Result<(), ClusterError> {
         let membership = &mut self.membership;
-        if membership.held.syncs().contains(sync) || self.taken.contains_key(sync) {
+        // Rounds of an earlier time come to their end first.
+        let is_running = self.running.borrow().contains(sync);
+        if membership.held.syncs().contains(sync) || self.taken.contains_key(sync) || is_running {
             return Ok(());
         }
         let now = membership.terms.clock.uptime();

@@ -9,6 +9,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use gatewright_engine::text::hex;
+use jiff::SignedDuration;
 use tracing::{info, warn};
 
 use super::fence::Held;
@@ -16,6 +17,9 @@ use super::view::{GROUP, HOST, Kind, SYNCS, View, WANTED_BY};
 use crate::basics::clock::Clock;
 use crate::cluster::leases::{Lease, Leases};
 use crate::cluster::{ClusterError, Reason};
+
+/// The clock of a host that is further off deletes nothing that is too old by it.
+const MOST_APART: SignedDuration = SignedDuration::from_mins(10);
 
 /// The terms of a group of hosts, as one process has them.
 #[derive(Clone)]
@@ -30,6 +34,8 @@ pub(super) struct Terms {
     pub duration: Duration,
     /// The clock.
     pub clock: Arc<dyn Clock>,
+    /// Nobody can have held anything before this process.
+    pub is_founder: bool,
 }
 
 /// A process among the hosts of a group.
@@ -48,6 +54,8 @@ pub(super) struct Membership {
     syncs: BTreeSet<String>,
     pub(super) view: View,
     pub(super) held: Arc<Held>,
+    /// The clock of this host agrees with that of the management cluster.
+    pub(super) is_time_known: bool,
 }
 
 /// The result of a renewal.
@@ -79,6 +87,7 @@ impl Membership {
             syncs: BTreeSet::new(),
             view: View::default(),
             held,
+            is_time_known: false,
             terms,
         };
         new.begin_again();
@@ -95,7 +104,14 @@ impl Membership {
         }
         self.name = if self.kind == Kind::Host { self.terms.host.clone() } else { random };
         (self.own, self.renewed) = (None, None);
+        // What was seen before is of no use to whoever may have slept since.
+        self.view = View::default();
         self.held.clear();
+    }
+
+    /// Tells whether it has a Lease to renew.
+    pub(super) fn has_lease(&self) -> bool {
+        self.own.is_some()
     }
 
     /// Returns who this process is.
@@ -205,12 +221,19 @@ impl Membership {
 
     /// Looks at all Leases of the group, and lets go of what is not this process's any more.
     pub(super) async fn look(&mut self) -> Result<(), ClusterError> {
-        let listed = self.terms.leases.list((GROUP, &self.terms.group)).await?;
+        let asked = self.terms.clock.uptime();
+        let (listed, date) = self.terms.leases.list((GROUP, &self.terms.group)).await?;
+        self.is_time_known = date.is_some_and(|date| self.terms.clock.now().duration_since(date).abs() < MOST_APART);
         self.view.look(&self.terms.group, listed, self.terms.clock.uptime());
+        self.held.looked(asked);
         for sync in self.held.syncs() {
-            let holder = self.view.holder(&sync);
-            if holder != self.identity {
-                warn!(sync, holder, "another host has taken the sync over");
+            // Somebody has deleted it: it is made again before anybody else can believe that the sync is free.
+            let is_kept = match self.view.syncs.get(&sync) {
+                Some(lease) => lease.holder == self.identity,
+                None => self.hand(&sync, &self.identity.clone()).await?,
+            };
+            if !is_kept {
+                warn!(sync, holder = self.view.holder(&sync), "another host has taken the sync over");
                 self.held.remove(&sync);
             }
         }
@@ -219,9 +242,14 @@ impl Membership {
 
     /// Tells whether nobody who lives looks after a sync.
     pub(super) fn is_free(&self, sync: &str) -> bool {
-        let holder = self.view.holder(sync);
+        let (holder, now) = (self.view.holder(sync), self.terms.clock.uptime());
+        // Whoever has held one that is missing makes it again within that time, or knows that it has lost it.
+        let is_new = self.view.absent_since(sync).is_some_and(|since| now < since + self.terms.duration);
+        if is_new && !self.terms.is_founder {
+            return false;
+        }
         let is_former = self.former.contains(holder);
-        holder.is_empty() || is_former || !self.view.is_live(holder, self.terms.clock.uptime())
+        holder.is_empty() || is_former || !self.view.is_live(holder, now)
     }
 
     /// Takes a sync that is free, or was given to this process; tells whether it was first. It may change nothing before
@@ -283,7 +311,7 @@ impl Membership {
     async fn write(&mut self, sync: &str, lease: Lease) -> Result<bool, ClusterError> {
         match self.terms.leases.write(&lease).await {
             Ok(written) => {
-                self.view.syncs.insert(sync.to_owned(), written);
+                self.view.hands(sync, written);
                 Ok(true)
             }
             Err(error) if error.reason == Reason::Conflict => Ok(false),
@@ -293,7 +321,10 @@ impl Membership {
 
     /// Gives everything back, so that nobody has to wait until its Lease has run out.
     pub(super) async fn leave(&mut self) -> Result<(), ClusterError> {
-        for sync in self.held.syncs() {
+        // Also what was taken and not begun with.
+        let identity = self.identity.clone();
+        let is_ours = |sync: &&String| self.view.holder(sync) == identity;
+        for sync in self.view.syncs.keys().filter(is_ours).cloned().collect::<Vec<_>>() {
             self.give(&sync, "").await?;
         }
         self.held.clear();

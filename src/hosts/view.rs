@@ -69,7 +69,16 @@ pub(super) struct View {
     pub members: BTreeMap<String, Lease>,
     /// The last change that was seen of each of them, by identity.
     changes: BTreeMap<String, Change>,
+    /// Who has held each sync last, whatever has become of its Lease since.
+    holders: BTreeMap<String, String>,
+    /// Since when Leases are missing that were there.
+    vanished: BTreeMap<String, Duration>,
+    /// The first look.
+    first: Option<Duration>,
 }
+
+/// The longest time that the Lease of another host counts, whatever it says.
+const LONGEST: Duration = Duration::from_mins(10);
 
 /// The last sign of life of an identity.
 #[derive(Clone, Debug)]
@@ -106,6 +115,32 @@ impl View {
             let known = || before.get(&lease.holder).cloned();
             self.changes.entry(lease.holder.clone()).or_insert_with(|| known().unwrap_or_else(named));
         }
+        self.first.get_or_insert(now);
+        for sync in self.holders.keys().filter(|sync| !self.syncs.contains_key(*sync)) {
+            self.vanished.entry(sync.clone()).or_insert(now);
+        }
+        self.vanished.retain(|sync, _| !self.syncs.contains_key(sync));
+        // A Lease of a sync that somebody has deleted says nothing of who works on it at the moment.
+        self.holders.extend(self.syncs.iter().map(|(sync, lease)| (sync.clone(), lease.holder.clone())));
+        for holder in self.holders.values().filter(|holder| !holder.is_empty()) {
+            if let (false, Some(known)) = (self.changes.contains_key(holder), before.get(holder)) {
+                self.changes.insert(holder.clone(), known.clone());
+            }
+        }
+    }
+
+    /// Returns since when no Lease of a sync is seen, if there is none.
+    pub(super) fn absent_since(&self, sync: &str) -> Option<Duration> {
+        if self.syncs.contains_key(sync) {
+            return None;
+        }
+        self.vanished.get(sync).copied().or(self.first)
+    }
+
+    /// Notes who holds a sync from now on.
+    pub(super) fn hands(&mut self, sync: &str, lease: Lease) {
+        self.holders.insert(sync.to_owned(), lease.holder.clone());
+        self.syncs.insert(sync.to_owned(), lease);
     }
 
     /// Tells whether an identity is alive: a sign of life of it was seen within the time that its Lease counts.
@@ -130,7 +165,8 @@ impl View {
 
     /// Returns who looks after a sync, dead or alive; empty: nobody.
     pub(super) fn holder(&self, sync: &str) -> &str {
-        self.syncs.get(sync).map(|lease| lease.holder.as_str()).unwrap_or_default()
+        let last = || self.holders.get(sync);
+        self.syncs.get(sync).map(|lease| &lease.holder).or_else(last).map(String::as_str).unwrap_or_default()
     }
 
     /// Returns who waits for a sync and is alive.
@@ -142,7 +178,7 @@ impl View {
 
 impl Change {
     fn seen(before: Option<&Self>, said: String, lease: &Lease, now: Duration) -> Self {
-        let counts = Duration::from_secs(u64::try_from(lease.seconds).unwrap_or_default());
+        let counts = Duration::from_secs(u64::try_from(lease.seconds).unwrap_or_default()).min(LONGEST);
         match before {
             Some(known) if known.said == said => Self { counts, ..known.clone() },
             Some(known) => Self { said, at: now, counts, ..*known },

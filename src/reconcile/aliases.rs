@@ -6,7 +6,7 @@
 //! has had which one is remembered in the state folder, and certain only if it still answers so.
 
 use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, OnceLock};
 use std::time::Duration;
 
 use futures::future::join_all;
@@ -55,7 +55,7 @@ struct Alias {
     /// The identity that is noted in the state folder, once that was read; every round asks for that of every other name.
     /// Whatever answers by a name of this configuration is noted by its own rounds, so that nobody else's note is missed
     /// for long.
-    noted: Mutex<Option<Option<String>>>,
+    noted: OnceLock<Mutex<Option<String>>>,
 }
 
 /// The findings about a name.
@@ -87,7 +87,7 @@ impl Aliases {
             if !aliases.contains_key(name)
                 && let Some(cluster) = build(name)
             {
-                let (at_first, noted) = (OnceCell::new(), Mutex::default());
+                let (at_first, noted) = (OnceCell::new(), OnceLock::new());
                 aliases.insert(name.to_owned(), Alias { cluster, at_first, noted });
             }
         }
@@ -134,7 +134,7 @@ impl Names {
     fn known(&self, name: &str) -> Option<String> {
         let read = || KNOWN.read(&self.state, &[name]).map(|known| known.identity);
         match self.aliases.0.get(name) {
-            Some(alias) => lock(&alias.noted).get_or_insert_with(read).clone(),
+            Some(alias) => lock(alias.noted.get_or_init(|| Mutex::new(read()))).clone(),
             None => read(),
         }
     }
@@ -142,7 +142,7 @@ impl Names {
     fn record(&self, identity: &str) {
         let known = Known { identity: identity.to_owned() };
         if let Some(alias) = self.aliases.0.get(&self.name) {
-            *lock(&alias.noted) = Some(Some(identity.to_owned()));
+            *lock(alias.noted.get_or_init(Mutex::default)) = Some(identity.to_owned());
         }
         if let Err(error) = KNOWN.write(&self.state, &[&self.name], &known) {
             warn!(cluster = self.name, error = %Chain(&error), "cannot remember which cluster answers by a name");

@@ -69,7 +69,7 @@ pub enum SharedError {
         url: String,
     },
     /// The store is not what it was.
-    #[error("{url} is not the store that this host has used: it lacks {marker:?}")]
+    #[error("{url} is not the store that this host has used: {marker:?} is missing there, or another one")]
     OtherStore {
         /// The address of the store.
         url: String,
@@ -85,6 +85,22 @@ pub enum SharedError {
         ours: String,
         /// The id that the store names.
         theirs: String,
+    },
+    /// The store is used by another group of hosts.
+    #[error("{url} is the store of the hosts of group {theirs:?}, and this one is of group {ours:?}")]
+    OtherGroup {
+        /// The address of the store.
+        url: String,
+        /// The group of this host.
+        ours: String,
+        /// The group that the store names.
+        theirs: String,
+    },
+    /// Nobody has used the store yet, and this process is not for beginning with it.
+    #[error("no host has used {url} yet")]
+    Unused {
+        /// The address of the store.
+        url: String,
     },
     /// What the store says of its installation is no id.
     #[error("{marker:?} in {url} holds no id of an installation")]
@@ -108,10 +124,15 @@ impl SharedError {
         match self {
             Self::Settings(conflict) => conflict.hint(),
             Self::OtherStore { .. } => Some(
-                "Bring the store back. If it is to be another one, stop this host and remove the folder `shared` in its \
-                 state directory; then all that it has is copied there."
+                "Bring the store back: mount it, or restore it from a backup. If it is to be begun anew, stop all hosts, remove \
+                 the folder `shared` in the state directory of each and everything below the address, and start first the \
+                 host whose data are to count."
                     .to_owned(),
             ),
+            Self::OtherGroup { .. } => {
+                Some("Two groups of one installation would work on the same objects: give all hosts one hosts.group.".to_owned())
+            }
+            Self::Unused { .. } => Some("Start the daemon on one of the hosts first, or mend hosts.store.url.".to_owned()),
             Self::OtherInstallation { .. } => {
                 Some("Give each installation a bucket or prefix of its own, and all hosts of one the same id.".to_owned())
             }

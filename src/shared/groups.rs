@@ -215,8 +215,8 @@ mod tests {
     }
 
     /// Files of a state folder that hosts do not share, as they stand in the code.
-    const OWN: [&str; 8] =
-        ["status/.sources", "sources", "clock", "cluster-secrets", "discovery", "clusters", "known", "fights"];
+    const OWN: [&str; 9] =
+        ["host", "status/.sources", "sources", "clock", "cluster-secrets", "discovery", "clusters", "known", "fights"];
 
     #[test]
     fn whatever_is_kept_in_a_state_folder_is_shared_or_is_not_by_intent() {

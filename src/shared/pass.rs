@@ -172,7 +172,7 @@ async fn keep_note(local: &Local, name: &Name, alike: Option<Alike>) -> Result<(
 }
 
 async fn keep_aside(local: &Local, name: &Name, bytes: Vec<u8>, loser: &'static str) -> Result<(), SharedError> {
-    warn!(file = %name, loser, "a file was changed on two sides; the one that lost is kept in shared/conflicts");
+    debug!(file = %name, loser, "a file was changed on two sides; the one that lost is kept in shared/conflicts");
     let (local, name) = (local.clone(), name.clone());
     blocking(move || local.keep_aside(&name, &bytes)).await
 }

@@ -36,12 +36,14 @@ impl Host {
     }
 
     fn in_folder(folder: &Path, store: &Path) -> Self {
-        Self::start(folder, |state| Shared::open(&settings(store), state, Path::new("reports")))
+        Self::start(folder, |state| Shared::open(&settings(store), state, Path::new("reports"), "test", true))
     }
 
     fn in_memory(folder: &Path, store: &Arc<InMemory>) -> Self {
         let store: Arc<dyn ObjectStore> = Arc::clone(store) as _;
-        Self::start(folder, |state| Shared::with(Remote::over(store, "fleet"), state, Path::new("reports")))
+        Self::start(folder, |state| {
+            Shared::with(Remote::over(store, "fleet"), state, (Path::new("reports"), "test", true))
+        })
     }
 
     fn write(&self, name: &str, text: &str) {
@@ -58,7 +60,7 @@ impl Host {
     }
 
     async fn flush(&self) {
-        self.shared.flush().await.expect("the store answers");
+        self.shared.flush(|_| true).await.expect("the store answers");
     }
 
     /// The shared files of this host, with their content.
@@ -207,7 +209,7 @@ async fn whoever_does_not_wait_for_a_flush_has_it_done_by_the_next() {
     a.write("approvals/t1.json", "1");
     for polls in 1..20 {
         a.write("approvals/t2.json", &polls.to_string());
-        let mut flush = Box::pin(a.shared.flush());
+        let mut flush = Box::pin(a.shared.flush(|_| true));
         for _ in 0..polls {
             drop(futures::poll!(&mut flush));
             tokio::task::yield_now().await;
@@ -254,7 +256,7 @@ async fn a_host_that_has_lost_its_files_gets_them_back() {
 async fn a_folder_of_reports_may_lie_elsewhere() {
     let (folder, [a, b, store]) = folders();
     let elsewhere = folder.path().join("elsewhere");
-    let a = Host::start(&a, |state| Shared::open(&settings(&store), state, &elsewhere));
+    let a = Host::start(&a, |state| Shared::open(&settings(&store), state, &elsewhere, "test", true));
     let b = Host::in_folder(&b, &store);
     let report = elsewhere.join("20261120T100000.000Z-edge.json");
     a.state.write(&report, b"1").expect("it is written");
@@ -274,7 +276,7 @@ async fn two_processes_of_a_host_take_turns() {
     let (daemon, command) = (Host::in_folder(&a, &store), Host::in_folder(&a, &store));
     let lock = daemon.state.try_lock_shared().expect("it can be locked").expect("nobody holds it");
     command.write("approvals/t1.json", "1");
-    let mut flush = Box::pin(command.shared.flush());
+    let mut flush = Box::pin(command.shared.flush(|_| true));
     for _ in 0..20 {
         assert!(futures::poll!(&mut flush).is_pending(), "the other one is at it");
         sleep(Duration::from_millis(5)).await;
@@ -288,7 +290,7 @@ async fn two_processes_of_a_host_take_turns() {
 #[tokio::test]
 async fn a_state_that_does_not_note_is_not_shared() {
     let (_folder, [a, _, store]) = folders();
-    let opened = Shared::open(&settings(&store), &State::open(a), Path::new("reports"));
+    let opened = Shared::open(&settings(&store), &State::open(a), Path::new("reports"), "test", true);
     assert!(matches!(opened, Err(SharedError::NotNoting)));
 }
 
@@ -311,7 +313,7 @@ async fn what_a_round_adds_to_a_file_or_lets_expire_is_pushed_too() {
     // A round runs in a task of its own.
     let flush = |host: &Arc<Host>| {
         let host = Arc::clone(host);
-        tokio::spawn(async move { host.shared.flush().await.map(drop) })
+        tokio::spawn(async move { host.shared.flush(|_| true).await.map(drop) })
     };
     flush(&a).await.expect("it ends").expect("the store answers");
     for _ in 0..2 {
@@ -327,6 +329,9 @@ async fn what_a_round_adds_to_a_file_or_lets_expire_is_pushed_too() {
         drop(record(&format!("202611{day}T100000.000Z-edge.west")));
     }
     a.flush().await;
+    archive.expire("2027-11-20T12:00:00Z".parse().expect("it is a time"));
+    assert!(a.files().contains_key(after), "nobody else has said that this is the time");
+    a.state.notes().expect("it notes").knows_time(true);
     archive.expire("2027-11-20T12:00:00Z".parse().expect("it is a time"));
     flush(&a).await.expect("it ends").expect("the store answers");
     let host = Arc::clone(&a);

@@ -24,20 +24,22 @@ struct Host {
     proxy: Proxy,
     port: u16,
     daemon: Option<Daemon>,
+    /// It cannot read its source.
+    is_blind: bool,
 }
 
 struct Fleet {
     audited: Audited,
     hosts: Vec<Host>,
-    /// The specs that all hosts read, and the store by which they know of each other.
-    folder: Folder,
+    /// The store by which they know of each other.
+    _folder: Folder,
 }
 
 impl Fleet {
     fn new(names: &[&'static str]) -> Self {
         let (audited, folder) = (Audited::start(), Folder::new());
         let hosts = names.iter().map(|name| host(name, &audited, &folder)).collect();
-        let fleet = Self { audited, hosts, folder };
+        let fleet = Self { audited, hosts, _folder: folder };
         for sync in SYNCS {
             fleet.wants(sync, 8080);
         }
@@ -52,10 +54,10 @@ impl Fleet {
                  spec: {{gatewayClassName: kgateway, listeners: [{{name: http, port: {port}, protocol: HTTP}}]}}\n"
             )
         };
-        let folder = self.folder.path().join("specs").join(sync);
-        std::fs::create_dir_all(&folder).expect("a test may");
-        std::fs::write(folder.join("edge.yaml"), gateway("edge", port)).expect("a test may");
-        std::fs::write(folder.join("stays.yaml"), gateway("stays", 9090)).expect("a test may");
+        for host in self.hosts.iter().filter(|host| !host.is_blind) {
+            host.desk.write(&format!("specs/{sync}/edge.yaml"), &gateway("edge", port));
+            host.desk.write(&format!("specs/{sync}/stays.yaml"), &gateway("stays", 9090));
+        }
     }
 
     fn start(&mut self) {
@@ -132,8 +134,7 @@ fn host(name: &'static str, audited: &Audited, folder: &Folder) -> Host {
              schedule: {{interval: 10s, jitter: 0%}}, prune: {{maxDelete: {{units: 0, percent: 0}}}}}}\n"
         )
     });
-    let sources =
-        SYNCS.map(|sync| format!("  {sync}: {{directory: {{path: {shared}/specs/{sync}, settle: 0s}}, poll: 1s}}\n"));
+    let sources = SYNCS.map(|sync| format!("  {sync}: {{directory: {{path: specs/{sync}, settle: 0s}}, poll: 1s}}\n"));
     desk.write(
         "gatewright.yaml",
         &format!(
@@ -148,7 +149,7 @@ fn host(name: &'static str, audited: &Audited, folder: &Folder) -> Host {
             syncs.concat(),
         ),
     );
-    Host { name, desk, proxy, port, daemon: None }
+    Host { name, desk, proxy, port, daemon: None, is_blind: false }
 }
 
 /// A way in which a host is lost, and how it comes back.
@@ -204,9 +205,10 @@ fn approvals_undo_suspensions_and_reports_of_a_host_that_is_dead_count_on_the_ot
     fleet.wants("red", 8181);
     fleet.until("it is done", || fleet.port("red") == "8181");
     // A hold, and its token, which a person approves on the host that dies a moment later.
-    let spec = fleet.folder.path().join("specs/green/stays.yaml");
     fleet.hosts[other].desk.run(&["status"]).exits(0);
-    std::fs::remove_file(spec).expect("it is there");
+    for host in &fleet.hosts {
+        std::fs::remove_file(host.desk.path("specs/green/stays.yaml")).expect("it is there");
+    }
     let mut token = String::new();
     fleet.until("the deletion waits for a person", || {
         let listed = fleet.run(dead, &["approve"]).out;
@@ -225,7 +227,8 @@ fn approvals_undo_suspensions_and_reports_of_a_host_that_is_dead_count_on_the_ot
     fleet.run(other, &["status"]).exits(0).says("we look into it").says("sync red");
     fleet.wants("blue", 8182);
     let history = fleet.run(other, &["history", "red"]).exits(0).out;
-    let file = history.split_whitespace().find(|word| word.contains("Z-red")).expect("it is in the history");
+    let line = history.lines().find(|line| line.contains("  update ")).expect("it is in the history");
+    let file = line.split_whitespace().last().expect("the report is named last");
     let run = file.rsplit('/').next().and_then(|name| name.strip_suffix(".json")).expect("a report is JSON");
     fleet.until("the living looks after it", || fleet.holder("red") == Some(other));
     fleet.run(other, &["undo", run, "--yes"]).exits(0);
@@ -233,4 +236,42 @@ fn approvals_undo_suspensions_and_reports_of_a_host_that_is_dead_count_on_the_ot
     assert_eq!(fleet.port("blue"), "8080", "the suspension that was said on the dead host counts");
     fleet.run(other, &["resume", "blue"]).exits(0);
     fleet.until("it goes on", || fleet.port("blue") == "8182");
+}
+
+#[test]
+fn a_host_that_cannot_read_the_source_sets_nothing_back_and_hosts_change_at_a_start_only() {
+    let mut fleet = Fleet::new(&["host-a", "host-b"]);
+    fleet.start();
+    let dead = fleet.holder("red").expect("somebody looks after it");
+    let other = 1 - dead;
+    // One has read the first revision, and cannot read the next one.
+    let (specs, away) = (fleet.hosts[other].desk.path("specs/red"), fleet.hosts[other].desk.path("away"));
+    std::fs::rename(&specs, &away).expect("a test may");
+    fleet.hosts[other].is_blind = true;
+    fleet.wants("red", 8181);
+    fleet.until("the other one has applied it", || fleet.port("red") == "8181");
+    drop(fleet.hosts[dead].daemon.take());
+    let blind = |fleet: &Fleet| {
+        fleet.hosts[other]
+            .daemon
+            .as_ref()
+            .expect("it runs")
+            .metric("gatewright_rounds_total", &["sync=\"red\"", "result=\"not-ready\""])
+    };
+    fleet.until("the blind one looks after it, and does nothing", || {
+        fleet.holder("red") == Some(other) && blind(&fleet).is_some_and(|rounds| rounds > 0.0)
+    });
+    assert_eq!(fleet.port("red"), "8181");
+    std::fs::rename(&away, &specs).expect("a test may");
+    fleet.hosts[other].is_blind = false;
+    fleet.wants("red", 8182);
+    fleet.until("it goes on once it can", || fleet.port("red") == "8182");
+
+    let seconds = LEASE.as_secs();
+    fleet.hosts[other].desk.replace("gatewright.yaml", &format!("leaseDuration: {seconds}s"), "leaseDuration: 9s");
+    fleet.hosts[other].signal("HUP");
+    let log = |fleet: &Fleet| fleet.hosts[other].daemon.as_ref().map(Daemon::log_tail).unwrap_or_default();
+    fleet.until("it says so", || log(&fleet).contains("hosts is read at the start only"));
+    fleet.wants("red", 8183);
+    fleet.until("it goes on as it was", || fleet.port("red") == "8183");
 }

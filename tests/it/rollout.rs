@@ -1,6 +1,5 @@
 //! Rollouts: what replaces pods goes to one cluster first, and to the others once it is healthy there.
 
-use crate::cluster::binaries::in_repository;
 use crate::cluster::{shared, unique};
 use crate::errors::{desk, gateway, kubeconfig};
 use crate::program::Desk;
@@ -191,6 +190,11 @@ fn waves_go_one_after_the_other_and_a_person_may_stop_and_skip_them() {
         .says("by hand, on all clusters at once: incident 7");
     assert_eq!(fleet.with("edition: third"), ["canary", "dr", "edge", "lab"]);
 
+    bad_waves_are_refused(desk);
+}
+
+/// Says what is wrong with waves, with the configuration of the test before.
+fn bad_waves_are_refused(desk: &Desk) {
     for (bad, complaint) in [
         (
             "first: {names: [lab]}, waves: [{clusters: {names: [lab]}}]",

@@ -27,10 +27,11 @@ const MICRO_TIME: &str = "%Y-%m-%dT%H:%M:%S.%6fZ";
 
 #[async_trait]
 impl Leases for KubeCluster {
-    async fn list(&self, (key, value): (&str, &str)) -> Result<Vec<Lease>, ClusterError> {
+    async fn list(&self, (key, value): (&str, &str)) -> Result<(Vec<Lease>, Option<Timestamp>), ClusterError> {
         let attempt = Attempt::to(format!("list the Leases of hosts in {SYSTEM_NAMESPACE}"));
         let first = ListParams::default().limit(PAGE).labels(&format!("{key}={value}"));
-        let take = |found: &mut Vec<Lease>, answer: &Answer| {
+        let take = |(found, date): &mut (Vec<Lease>, Option<Timestamp>), answer: &Answer| {
+            *date = answer.date();
             let page: Value = answer.json()?;
             let items = page["items"].as_array().ok_or_else(|| no_object("a list without items"))?;
             found.extend(items.iter().map(lease));

@@ -27,7 +27,7 @@ async fn no_name_of_the_store_leads_out_of_the_groups() {
     assert_eq!((done.taken, done.refused), (1, 9));
     let state = host.state.path("");
     let expected = ["installation", "installation.lock", "shared.lock", "status/edge/west.json"];
-    let expected = expected.into_iter().chain(["shared/files/status/edge/west.json.json"]);
+    let expected = expected.into_iter().chain(["shared/files/status/edge/west.json.json", "shared/store"]);
     assert_eq!(all(folder.path()), expected.map(|name| state.join(name)).collect());
 }
 
@@ -69,7 +69,7 @@ async fn what_is_too_large_stays_where_it_is() {
     fs::File::create(&path).and_then(|file| file.set_len(65 << 20)).expect("a test may");
     assert_eq!(host.synchronize().await, Synchronized { refused: 2, ..Synchronized::default() });
     host.state.touched("status/edge/east.json");
-    let error = host.shared.flush().await.expect_err("it is not in the store").to_string();
+    let error = host.shared.flush(|_| true).await.expect_err("it is not in the store").to_string();
     assert_eq!(error, "\"status/edge/east.json\" is larger than 64MiB, and is not shared");
     fs::remove_file(&path).expect("a test may");
     host.state.touched("status/edge/east.json");
@@ -92,7 +92,7 @@ async fn an_emptied_store_empties_no_folder() {
     }
     let again = Host::in_folder(&a, &store);
     again.write("status/edge/west.json", "2");
-    let refused = again.shared.flush().await.expect_err("it is not the store");
+    let refused = again.shared.flush(|_| true).await.expect_err("it is not the store");
     assert!(refused.hint().is_some_and(|hint| hint.contains("remove the folder `shared`")));
     assert_eq!(all(&store), BTreeSet::new(), "nothing is written there");
     // Whoever means it can have it.
@@ -111,7 +111,7 @@ async fn the_store_of_another_installation_is_left_alone() {
     b.write("status/edge/east.json", "1");
     let message = error(&b).await;
     assert!(message.contains(&ours) && message.contains(&theirs) && message.contains("file://"), "{message}");
-    assert!(matches!(b.shared.flush().await, Err(SharedError::OtherInstallation { .. })));
+    assert!(matches!(b.shared.flush(|_| true).await, Err(SharedError::OtherInstallation { .. })));
     assert_eq!((b.read("status/edge/west.json"), store.join("status/edge/east.json").exists()), (None, false));
     for (text, expected) in [("", "holds no id"), ("../../x", "holds no id"), ("not\nplain", "holds no id")] {
         fs::write(store.join(marker::MARKER), text).expect("a test may");
@@ -127,19 +127,19 @@ async fn a_store_that_cannot_be_read_is_an_error_and_loses_nothing() {
     host.synchronize().await;
     fs::write(&b, "a file").expect("a test may");
     let state = State::open(folder.path().join("c")).noting();
-    let file = Shared::open(&settings(&b), &state, Path::new("reports"));
+    let file = Shared::open(&settings(&b), &state, Path::new("reports"), "test", true);
     let refused = match file {
         Err(error) => error.to_string(),
         Ok(shared) => shared.synchronize(|_| true).await.expect_err("it is no folder").to_string(),
     };
     assert!(refused.contains("file://") && refused.contains("/b"), "{refused}");
-    let absent = Shared::open(&settings(&folder.path().join("absent")), &state, Path::new("reports"));
+    let absent = Shared::open(&settings(&folder.path().join("absent")), &state, Path::new("reports"), "test", true);
     assert!(absent.is_err_and(|error| error.to_string().starts_with("cannot open the object store file://")));
     // A file in the place of a folder, and a folder in the place of a file: no rights are needed to notice that.
     fs::remove_dir_all(store.join("status/edge")).expect("a test may");
     fs::create_dir_all(store.join("status/edge/west.json/below")).expect("a test may");
     host.write("status/edge/west.json", "2");
-    let error = host.shared.flush().await.expect_err("it cannot be written");
+    let error = host.shared.flush(|_| true).await.expect_err("it cannot be written");
     assert!(error.to_string().contains("\"status/edge/west.json\" in file://"), "{error}");
     fs::remove_dir_all(store.join("status/edge")).expect("a test may");
     host.flush().await;
@@ -166,4 +166,86 @@ async fn a_host_that_cannot_write_says_so_and_goes_on_once_it_can() {
     fs::remove_file(b.state.path("status/core")).expect("a test may");
     assert_eq!(b.synchronize().await, Synchronized { taken: 1, ..Synchronized::default() });
     assert_eq!(a.files(), b.files());
+}
+
+#[tokio::test]
+async fn a_store_that_is_swapped_or_emptied_is_neither_written_to_nor_believed() {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let (store, away) = (folder.path().join("store"), folder.path().join("away"));
+    fs::create_dir(&store).expect("a test may");
+    let a = Host::in_folder(&folder.path().join("a"), &store);
+    a.write("suspended/red.json", "we look into it");
+    a.synchronize().await;
+    // Unmounted: an empty folder is left.
+    fs::rename(&store, &away).expect("a test may");
+    fs::create_dir(&store).expect("a test may");
+    sleep(Duration::from_millis(2_100)).await;
+    a.write("suspended/blue.json", "so do we");
+    a.shared.flush(|_| true).await.expect_err("it is not the store");
+    assert_eq!(all(&store), [].into(), "nothing was written there");
+    // Somebody begins with the empty one.
+    Host::in_folder(&folder.path().join("b"), &store).synchronize().await;
+    a.shared.synchronize(|_| true).await.expect_err("it is another one");
+    assert_eq!(a.read("suspended/red.json").as_deref(), Some("we look into it"));
+    fs::remove_dir_all(&store).expect("a test may");
+    fs::rename(&away, &store).expect("a test may");
+    a.synchronize().await;
+    assert!(all(&store).contains(&store.join("suspended/blue.json")));
+}
+
+#[tokio::test]
+async fn who_only_looks_begins_with_no_store_and_no_other_group_gets_in() {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let store = folder.path().join("store");
+    fs::create_dir(&store).expect("a test may");
+    let open = |name: &str, group: &str, may_found: bool| {
+        let state = State::open(folder.path().join(name)).noting();
+        Shared::open(&settings(&store), &state, Path::new("reports"), group, may_found).expect("it is a folder")
+    };
+    let looks = open("a", "test", false);
+    assert!(matches!(looks.synchronize(|_| false).await, Err(SharedError::Unused { .. })));
+    assert_eq!(looks.installation().await.expect("it can be asked"), None);
+    open("b", "test", true).synchronize(|_| true).await.expect("it begins with it");
+    assert!(looks.installation().await.expect("it can be asked").is_some());
+    looks.synchronize(|_| false).await.expect("somebody has begun with it");
+    assert!(matches!(open("c", "other", true).synchronize(|_| true).await, Err(SharedError::OtherGroup { .. })));
+}
+
+#[tokio::test]
+async fn what_is_lost_in_the_store_by_the_dozen_is_written_there_again() {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let store = folder.path().join("store");
+    fs::create_dir(&store).expect("a test may");
+    let a = Host::in_folder(&folder.path().join("a"), &store);
+    let names: BTreeSet<String> = (0..20).map(|number| format!("suspended/sync-{number}.json")).collect();
+    for name in &names {
+        a.write(name, "so it is");
+    }
+    a.synchronize().await;
+    fs::remove_dir_all(store.join("suspended")).expect("a test may");
+    assert_eq!(a.synchronize().await.pushed, 20);
+    assert!(names.iter().all(|name| store.join(name).exists() && a.read(name).is_some()));
+}
+
+#[tokio::test]
+async fn a_late_word_about_a_sync_of_another_host_does_not_count() {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let store = Arc::new(InMemory::new());
+    let (mut a, mut b) =
+        (Host::in_memory(&folder.path().join("a"), &store), Host::in_memory(&folder.path().join("b"), &store));
+    a.syncs.insert("red".to_owned());
+    a.write("rollouts/red.json", "begun");
+    a.flush().await;
+    // It is frozen; another one goes on.
+    a.syncs.clear();
+    b.synchronize().await;
+    b.syncs.insert("red".to_owned());
+    b.write("rollouts/red.json", "gone on");
+    b.flush().await;
+    a.write("rollouts/red.json", "late");
+    a.shared.flush(|_| false).await.expect("the store answers");
+    b.syncs.clear();
+    b.synchronize().await;
+    assert_eq!(b.read("rollouts/red.json").as_deref(), Some("gone on"));
+    assert_eq!(a.read("rollouts/red.json").as_deref(), Some("gone on"));
 }

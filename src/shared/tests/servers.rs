@@ -145,7 +145,7 @@ async fn hosts_share_a_bucket() {
     let (folder, [a, b, _]) = folders();
     let server = Server::default();
     let settings = settings_for(&server.start().await, folder.path(), "me");
-    let open = |state: &State| Shared::open(&settings, state, Path::new("reports"));
+    let open = |state: &State| Shared::open(&settings, state, Path::new("reports"), "test", true);
     let (a, b) = (Host::start(&a, open), Host::start(&b, open));
     for number in 0..20 {
         a.write(&format!("approvals/t{number}.json"), "1");
@@ -184,7 +184,7 @@ async fn a_server_that_refuses_is_quoted_without_secrets() {
     let settings = settings_for(&endpoint, folder.path(), "another");
     let open = |settings: StoreSettings| {
         let state = State::open(&a).noting();
-        Shared::open(&settings, &state, Path::new("reports")).expect("the settings are good")
+        Shared::open(&settings, &state, Path::new("reports"), "test", true).expect("the settings are good")
     };
     let error = open(settings.clone()).synchronize(|_| true).await.expect_err("the key is not known");
     assert_eq!(error.to_string(), "cannot list the objects of s3://bucket/fleet");
