@@ -109,9 +109,10 @@ fn an_unreachable_cluster_delays_and_changes_no_other() {
     let run = run.says("    check that the API server runs, and the address and proxy-url in the kubeconfig");
     run.says("cluster void\n  unreachable: ").says(&format!("https://{address}"));
     assert_eq!(objects(&fleet[0], "shop").len(), 4);
-    let status = desk.run(&["status"]).exits(0).says("cluster eu: done").says("(us, void): unreachable at ");
-    let status = status.says("    check that the API server runs");
-    status.says("    us: no connection to ").says("    void: ");
+    // On a busy machine the silent one is told to have given no answer, and not in one line with the other.
+    let status = desk.run(&["status"]).exits(0).says("cluster eu: done").says(": unreachable at ");
+    let status = status.says("    check that the API server runs").says("void");
+    status.says("no connection to ").says(&format!("https://{address}"));
     desk.run(&["plan", "--cluster", "us"]).exits(4);
 
     // What could not be deleted is deleted when the cluster is back.
