@@ -26,8 +26,8 @@ pub(super) enum Others {
         /// The renewals of its Lease.
         _kept: AbortOnDropHandle<()>,
     },
-    /// They cannot be reached; why, and advice.
-    Apart(String, Option<String>),
+    /// They cannot be reached; advice.
+    Apart(Option<String>),
 }
 
 impl Others {
@@ -37,20 +37,20 @@ impl Others {
         let joined = runtime.block_on(hosts::command(config, settings, state, &context.clock));
         let command = match joined {
             Ok(command) => Arc::new(command),
-            Err(error) => return Self::apart(Chain(&error).to_string(), error.hint()),
+            Err(error) => return Self::apart(&Chain(&error).to_string(), error.hint()),
         };
         if let Err(error) = runtime.block_on(command.synchronize()) {
-            return Self::apart(Chain(&error).to_string(), None);
+            return Self::apart(&Chain(&error).to_string(), error.hint());
         }
         let kept = Arc::clone(&command);
         let task = runtime.spawn(async move { kept.keep().await });
         Self::Met { command, _kept: AbortOnDropHandle::new(task) }
     }
 
-    fn apart(error: String, hint: Option<String>) -> Self {
+    fn apart(error: &str, hint: Option<String>) -> Self {
         let told = format!("gatewright: the other hosts cannot be reached, so this is what this one knows: {error}\n");
         complain(&told);
-        Self::Apart(error, hint)
+        Self::Apart(hint)
     }
 
     /// Takes a sync from whoever looks after it; waits until it is free.
@@ -105,12 +105,10 @@ impl Others {
         }
     }
 
+    /// Why they cannot be reached was told already.
     fn failure(&self, message: &str) -> Failure {
-        let (error, hint) = match self {
-            Self::Apart(error, hint) => (error.as_str(), hint.clone()),
-            Self::None | Self::Met { .. } => ("", None),
-        };
-        Failure { code: EXIT_FAILED, message: format!("{message}: {error}"), hint }
+        let hint = if let Self::Apart(hint) = self { hint.clone() } else { None };
+        Failure { code: EXIT_FAILED, message: message.to_owned(), hint }
     }
 }
 

@@ -132,6 +132,9 @@ impl SharedError {
             Self::OtherGroup { .. } => {
                 Some("Two groups of one installation would work on the same objects: give all hosts one hosts.group.".to_owned())
             }
+            Self::Open { url, .. } if url.starts_with("file:") => {
+                Some("Make the folder, or mount it, and let this user write there.".to_owned())
+            }
             Self::Unused { .. } => Some("Start the daemon on one of the hosts first, or mend hosts.store.url.".to_owned()),
             Self::OtherInstallation { .. } => {
                 Some("Give each installation a bucket or prefix of its own, and all hosts of one the same id.".to_owned())

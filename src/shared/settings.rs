@@ -43,7 +43,7 @@ pub enum StoreConflict {
     #[error("the address of the store contains a user, password, query or fragment")]
     Secret,
     /// The store has no such option.
-    #[error("a {1} store has no option {0:?}")]
+    #[error("stores of kind {1} have no option {0:?}")]
     Option(String, &'static str),
     /// A credential stands where everybody can read it.
     #[error("the option {0:?} is a credential")]
@@ -324,9 +324,13 @@ mod tests {
         check(
             "s3://b",
             &[("aws_regoin", "x")],
-            "a s3 store has no option \"aws_regoin\"; did you mean \"aws_region\"?",
+            "stores of kind s3 have no option \"aws_regoin\"; did you mean \"aws_region\"?",
         );
-        check("file:///srv", &[("aws_region", "x")], "a file store has no option \"aws_region\"; it has no options");
+        check(
+            "file:///srv",
+            &[("aws_region", "x")],
+            "stores of kind file have no option \"aws_region\"; it has no options",
+        );
         let key = ("AWS_Secret_Access_Key", "hunter2");
         check("s3://b", &[key], &format!("the option \"AWS_Secret_Access_Key\" is a credential; {form}"));
         for unwanted in ["proxy_url", "azure_use_azure_cli", "azure_container_name", "timeout"] {
