@@ -78,7 +78,7 @@ impl Command {
             let mut membership = self.membership.lock().await;
             renew(&mut membership).await.map_err(failed)?;
             membership.look().await.map_err(failed)?;
-            let is_given = membership.view.holder(sync) == membership.identity();
+            let is_given = membership.view.is_held_by(sync, membership.identity());
             if (is_given || membership.is_free(sync)) && membership.take(sync).await.map_err(failed)? {
                 drop(membership);
                 let result = self.shared.synchronize(|other| other != sync && self.held.holds(other)).await;

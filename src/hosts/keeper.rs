@@ -245,7 +245,7 @@ impl Keeper {
 
     /// Gives away what is somebody else's by now, once its rounds have ended.
     async fn release(&mut self, configured: &BTreeSet<String>) -> Result<(), ClusterError> {
-        self.taken.retain(|sync, _| self.membership.view.holder(sync) == self.membership.identity());
+        self.taken.retain(|sync, _| self.membership.view.is_held_by(sync, self.membership.identity()));
         let mut leaving = self.leaving(configured);
         // What was given to this host, and is not of its config file; or what is known of it cannot be had.
         let is_ours = |sync: &&String| self.membership.view.holder(sync) == self.membership.identity();
@@ -303,7 +303,7 @@ impl Keeper {
             return Ok(());
         }
         let now = membership.terms.clock.uptime();
-        let is_given = membership.view.holder(sync) == membership.identity();
+        let is_given = membership.view.is_held_by(sync, membership.identity());
         let hosts = membership.view.hosts(&membership.terms.group, now);
         let is_first = preferred(sync, &hosts) == Some(membership.identity());
         let is_asked_for = membership.view.wanted_by(sync, now).is_some_and(|it| it != membership.identity());

@@ -151,13 +151,13 @@ impl Membership {
                 Ok(Renewal::Counts)
             }
             // Perhaps it was our own first try whose answer was lost; or somebody has deleted it.
-            Err(error) if error.reason == Reason::Conflict && self.own.is_some() => self.recovered(sent).await,
+            Err(error) if error.reason == Reason::Conflict && self.own.is_some() => self.recovered().await,
             Err(error) => Err(error),
         }
     }
 
     /// Finds out what has become of the Lease of this process, which is not as it has left it.
-    async fn recovered(&mut self, sent: Duration) -> Result<Renewal, ClusterError> {
+    async fn recovered(&mut self) -> Result<Renewal, ClusterError> {
         let found = self.found().await?;
         match found {
             Some(lease) if lease.holder == self.identity => {
@@ -165,14 +165,8 @@ impl Membership {
                 (self.own, self.renewed) = (Some(lease), None);
                 Ok(Renewal::Counts)
             }
-            Some(_) => Ok(Renewal::Lapsed),
-            None => {
-                let lease = self.own_lease(None);
-                let written = self.terms.leases.write(&lease).await?;
-                (self.own, self.renewed) = (Some(written), Some(sent));
-                self.held.renewed(sent, self.terms.duration);
-                Ok(Renewal::Counts)
-            }
+            // It is another's, or somebody has deleted it: the others have not seen this host renew it since.
+            _ => Ok(Renewal::Lapsed),
         }
     }
 
@@ -225,7 +219,11 @@ impl Membership {
         let (listed, date) = self.terms.leases.list((GROUP, &self.terms.group)).await?;
         self.is_time_known = date.is_some_and(|date| self.terms.clock.now().duration_since(date).abs() < MOST_APART);
         self.view.look(&self.terms.group, listed, self.terms.clock.uptime());
-        self.held.looked(asked);
+        if self.own.is_some() && !self.view.members.values().any(|lease| lease.holder == self.identity) {
+            warn!("somebody has deleted the Lease of this host; it begins again");
+            self.held.clear();
+            return Ok(());
+        }
         for sync in self.held.syncs() {
             // Somebody has deleted it: it is made again before anybody else can believe that the sync is free.
             let is_kept = match self.view.syncs.get(&sync) {
@@ -237,6 +235,8 @@ impl Membership {
                 self.held.remove(&sync);
             }
         }
+        // Not before: whoever could not make one again is not to believe for long that it still has the sync.
+        self.held.looked(asked);
         Ok(())
     }
 
@@ -244,18 +244,16 @@ impl Membership {
     pub(super) fn is_free(&self, sync: &str) -> bool {
         let (holder, now) = (self.view.holder(sync), self.terms.clock.uptime());
         // Whoever has held one that is missing makes it again within that time, or knows that it has lost it.
-        let is_new = self.view.absent_since(sync).is_some_and(|since| now < since + self.terms.duration);
-        if is_new && !self.terms.is_founder {
-            return false;
+        if let Some(since) = self.view.absent_since(sync) {
+            return now >= since + self.terms.duration || (self.terms.is_founder && holder.is_empty());
         }
-        let is_former = self.former.contains(holder);
-        holder.is_empty() || is_former || !self.view.is_live(holder, now)
+        holder.is_empty() || self.former.contains(holder) || !self.view.is_live(holder, now)
     }
 
     /// Takes a sync that is free, or was given to this process; tells whether it was first. It may change nothing before
     /// [`Held::add`].
     pub(super) async fn take(&mut self, sync: &str) -> Result<bool, ClusterError> {
-        if self.view.holder(sync) == self.identity {
+        if self.view.is_held_by(sync, &self.identity) {
             return Ok(true);
         }
         let identity = self.identity.clone();

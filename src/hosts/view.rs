@@ -169,6 +169,11 @@ impl View {
         self.syncs.get(sync).map(|lease| &lease.holder).or_else(last).map(String::as_str).unwrap_or_default()
     }
 
+    /// Tells whether the Lease of a sync is there and names this holder.
+    pub(super) fn is_held_by(&self, sync: &str, identity: &str) -> bool {
+        self.syncs.get(sync).is_some_and(|lease| lease.holder == identity)
+    }
+
     /// Returns who waits for a sync and is alive.
     pub(super) fn wanted_by(&self, sync: &str, now: Duration) -> Option<&str> {
         let waiting = self.syncs.get(sync)?.annotations.get(WANTED_BY)?;
