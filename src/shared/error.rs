@@ -124,7 +124,7 @@ impl SharedError {
         match self {
             Self::Settings(conflict) => conflict.hint(),
             Self::OtherStore { .. } => Some(
-                "Bring the store back: mount it, or restore it from a backup. If it is to be begun anew, stop all hosts, remove \
+                "Bring the store back: mount it, or restore it from a backup. If it is to begin again, stop all hosts, remove \
                  the folder `shared` in the state directory of each and everything below the address, and start first the \
                  host whose data are to count."
                     .to_owned(),

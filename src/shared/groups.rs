@@ -61,7 +61,7 @@ pub(super) enum Writer {
 ///
 /// All other files of a state folder stay where they are: locks and files that are being written; `key` and
 /// `installation`, which say who a host is; `clock` and `webhooks`, which are about this host alone; `known`, `fights`,
-/// `sources`, `discovery`, `clusters` and `cluster-secrets`, which a round makes anew at the cost of requests; and
+/// `sources`, `discovery`, `clusters` and `cluster-secrets`, which a round makes again at the cost of requests; and
 /// `status/.sources`, because each host fetches for itself. Plans that people save lie wherever they say.
 pub(super) const GROUPS: [Group; 10] = [
     group("approvals", Form::Token, Writer::Anybody, "a person approves on any host, and counts on it"),
