@@ -115,7 +115,7 @@ pub(crate) async fn command(
 pub(crate) struct Seen {
     /// Its name.
     pub host: String,
-    /// When it says that it has renewed its Lease.
+    /// The time at which it says that it has renewed its Lease.
     pub renewed: Option<Timestamp>,
 }
 

@@ -63,9 +63,9 @@ pub struct Shared {
     notes: Arc<Notes>,
     /// Held by who compares in this process.
     turn: Mutex<()>,
-    /// When the store was last seen to be the one that this host uses.
+    /// The last time that the store was seen to be the one that this host uses.
     confirmed: std::sync::Mutex<Option<Instant>>,
-    /// What was lost in the store by the dozen was written there again.
+    /// Files that were lost in the store by the dozen were written there again.
     has_mended: AtomicBool,
     /// The group of hosts that share it.
     group: String,

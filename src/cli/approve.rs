@@ -46,7 +46,7 @@ pub(super) struct Args {
     period: Period,
 }
 
-/// What `rollout approve` is about.
+/// The arguments of `rollout approve`.
 #[derive(Debug, clap::Args)]
 pub(super) struct OfRollout {
     /// The sync.

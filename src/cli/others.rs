@@ -21,7 +21,7 @@ pub(super) enum Others {
     None,
     /// They can be talked to.
     Met {
-        /// What this command has of them.
+        /// The part of this command among them.
         command: Arc<Command>,
         /// The renewals of its Lease.
         _kept: AbortOnDropHandle<()>,
@@ -105,7 +105,7 @@ impl Others {
         }
     }
 
-    /// Why they cannot be reached was told already.
+    /// Makes the failure of what needs them; the reason why they cannot be reached was told already.
     fn failure(&self, message: &str) -> Failure {
         let hint = if let Self::Apart(hint) = self { hint.clone() } else { None };
         Failure { code: EXIT_FAILED, message: message.to_owned(), hint }

@@ -21,9 +21,9 @@ pub struct Lease {
     pub annotations: BTreeMap<String, String>,
     /// The identity of the holder; empty: nobody.
     pub holder: String,
-    /// When it was taken.
+    /// The time at which it was taken.
     pub acquired: Option<Timestamp>,
-    /// When it was renewed last, by the clock of the holder: only that it changes is worth anything to others.
+    /// The time of its last renewal, by the clock of the holder: only that it changes is worth anything to others.
     pub renewed: Option<Timestamp>,
     /// For how long it counts after that, in seconds.
     pub seconds: i32,

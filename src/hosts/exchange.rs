@@ -25,7 +25,7 @@ pub(super) struct Exchange {
     is_due: Notify,
     last: watch::Sender<Last>,
     clock: Arc<dyn Clock>,
-    /// When it last went well.
+    /// The last time that it went well.
     good: Mutex<Duration>,
 }
 

@@ -1,8 +1,9 @@
 //! The right of this host to change something for a sync, looked at before each request that changes something.
 //!
 //! It counts for two thirds of the time after which others take this host for dead, from before its last renewal and its last
-//! look at who holds what were sent, and by a clock that runs on while the host sleeps: whoever wakes up too late is not let through. What is under way at that
-//! moment is bound to the uid and the version that were read, so that it changes nothing that somebody else has touched.
+//! look at who holds what were sent, and by a clock that runs on while the host sleeps: whoever wakes up too late is not let
+//! through. What is under way at that moment is bound to the uid and the version that were read, so that it changes nothing
+//! that somebody else has touched.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex};
@@ -23,9 +24,9 @@ pub(crate) struct Held {
 struct Now {
     /// For how long the Lease of this host counts, for itself.
     counts: Duration,
-    /// When it was last renewed.
+    /// The time of its last renewal.
     renewed: Option<Duration>,
-    /// When all Leases were last looked at: what others have taken is known up to then.
+    /// The time of the last look at all Leases: what others have taken is known up to then.
     looked: Option<Duration>,
     /// The syncs, each with the number of the time that it was taken.
     syncs: BTreeMap<String, u64>,

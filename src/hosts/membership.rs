@@ -48,7 +48,7 @@ pub(super) struct Membership {
     /// Identities of this host that are certainly not in use any more.
     former: BTreeSet<String>,
     own: Option<Lease>,
-    /// When it was last renewed.
+    /// The time of its last renewal.
     renewed: Option<Duration>,
     /// The syncs that can be given to it.
     syncs: BTreeSet<String>,

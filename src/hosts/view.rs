@@ -69,7 +69,7 @@ pub(super) struct View {
     pub members: BTreeMap<String, Lease>,
     /// The last change that was seen of each of them, by identity.
     changes: BTreeMap<String, Change>,
-    /// Who has held each sync last, whatever has become of its Lease since.
+    /// The last holder of each sync, whatever has become of its Lease since.
     holders: BTreeMap<String, String>,
     /// Since when Leases are missing that were there.
     vanished: BTreeMap<String, Duration>,
@@ -83,7 +83,7 @@ const LONGEST: Duration = Duration::from_mins(10);
 /// The last sign of life of an identity.
 #[derive(Clone, Debug)]
 struct Change {
-    /// What its Lease said; empty: it has none, and was only named as the holder of a sync.
+    /// The word of its Lease; empty: it has none, and was only named as the holder of a sync.
     said: String,
     at: Duration,
     since: Duration,

@@ -102,7 +102,7 @@ pub enum SharedError {
         /// The address of the store.
         url: String,
     },
-    /// What the store says of its installation is no id.
+    /// The installation that the store names is no id.
     #[error("{marker:?} in {url} holds no id of an installation")]
     NoInstallation {
         /// The address of the store.

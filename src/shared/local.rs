@@ -23,7 +23,7 @@ const KNOWN: &str = "shared/files";
 /// The folder of what has lost against the other side.
 const CONFLICTS: &str = "shared/conflicts";
 
-/// What was changed within this many seconds may change again and look the same: clocks of file systems are coarse.
+/// A file that was changed within this many seconds may change again and look the same: clocks of file systems are coarse.
 const RECENT: i64 = 2;
 
 /// The files of this host.

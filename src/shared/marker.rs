@@ -31,7 +31,7 @@ const MOST_CHARS: usize = 64;
 struct Marker {
     /// The installation that the store belongs to.
     installation: String,
-    /// A random id: a store that was emptied and begun anew has another one.
+    /// A random id: a store that was emptied and used again has another one.
     store: String,
     /// The group of hosts that use it.
     group: String,

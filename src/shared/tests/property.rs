@@ -55,11 +55,11 @@ struct World {
     owner: [Option<usize>; SYNCS.len()],
     /// A number for each content, so that no two are the same.
     written: usize,
-    /// What a host has changed and nobody has confirmed.
+    /// The files that a host has changed and nobody has confirmed.
     pending: Vec<BTreeMap<String, Option<String>>>,
     /// The files of which a host knows that they have to be pushed.
     noted: Vec<BTreeSet<String>>,
-    /// What must be there in the end, or must not; of other files nothing is known.
+    /// The files that must be there in the end, or must not; of other files nothing is known.
     certain: BTreeMap<String, Option<String>>,
     contents: BTreeSet<String>,
 }
@@ -132,7 +132,7 @@ impl World {
         self.pending[host] = left;
     }
 
-    /// What a host was told to be in the store counts, unless another one has changed the same and has yet to say so.
+    /// Each thing that a host was told to be in the store counts, unless another one has changed the same and has yet to say so.
     fn confirm(&mut self, host: usize) {
         for (name, content) in std::mem::take(&mut self.pending[host]) {
             let is_disputed = self.pending.iter().any(|pending| pending.contains_key(&name));

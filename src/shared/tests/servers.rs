@@ -16,7 +16,7 @@ use crate::basics::lock::lock;
 /// The most objects in one page of a list.
 const PAGE: usize = 3;
 
-/// Whoever has changed the clock of a server sees this in answers; nothing depends on it.
+/// The time in answers, for tests that change the clock of a server; nothing depends on it.
 const THEN: &str = "Fri, 20 Nov 2026 12:00:00 GMT";
 
 #[derive(Clone, Default)]
