@@ -332,6 +332,7 @@ fn expire(state: &State, settings: &Settings<'_>, now: Timestamp) {
     let sizes = reports.iter().rev().map(|(stem, (bytes, _))| (stem.as_str(), *bytes));
     for stem in expired(sizes, now, (settings.keep, settings.max_bytes)) {
         for file in &reports[stem].1 {
+            let _changing = state.changing(file);
             drop(fs::remove_file(file));
             state.touched(file);
         }
