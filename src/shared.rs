@@ -145,7 +145,7 @@ impl Sides {
             let is_alike =
                 known.zip(meta).is_some_and(|(known, meta)| known.is(meta) && known.looks_like(self.here.get(name)));
             if !is_alike {
-                let look = Look::Listed { meta: meta.cloned(), known: known.cloned() };
+                let look = Look::Listed { meta: meta.cloned(), known: known.cloned().map(Box::new) };
                 work.push(Work { name: name.clone(), look, is_lost: lost.contains(name) });
             }
         }

@@ -27,7 +27,7 @@ pub(super) enum Look {
         /// The object, if there is one.
         meta: Option<ObjectMeta>,
         /// The file as it was known before that.
-        known: Option<Alike>,
+        known: Option<Box<Alike>>,
     },
 }
 
@@ -88,7 +88,7 @@ pub(super) async fn one(
             Way::Leave => return Ok((Moved::Nothing, false)),
         };
         // It was made alike after it was listed, so that the listing says nothing of it any more.
-        if matches!(first, Some(Look::Listed { known, .. }) if *known != here.known) {
+        if matches!(first, Some(Look::Listed { known, .. }) if known.as_deref() != here.known.as_ref()) {
             return Ok((Moved::Nothing, false));
         }
         let base = here.known.clone().filter(|_| right.is_some());

@@ -84,12 +84,16 @@ async fn what_is_removed_during_an_exchange_is_not_taken_for_a_loss() {
         let store = Arc::new(Slow::default());
         let host = store.host(&a.join(is_flushed.to_string()), &["edge"]);
         let names: Vec<String> = (0..20).map(|number| format!("asked/edge/c{number}.json")).collect();
-        names.iter().for_each(|name| host.write(name, "1"));
+        for name in &names {
+            host.write(name, "1");
+        }
         host.synchronize().await;
         store.close(LIST);
         let mut exchange = Box::pin(host.synchronize());
         store.reached(LIST, &mut exchange).await;
-        names.iter().for_each(|name| host.state.remove(name).expect("it is removed"));
+        for name in &names {
+            host.state.remove(name).expect("it is removed");
+        }
         if is_flushed {
             host.flush().await;
         }
@@ -108,7 +112,9 @@ async fn what_is_being_removed_is_missing_on_purpose_before_it_is_noted() {
     let store = Arc::new(Slow::default());
     let host = store.host(&a, &["edge"]);
     let runs: Vec<String> = (10..30).map(|day| format!("undo/202611{day}T100000.000Z-edge/west/after")).collect();
-    runs.iter().for_each(|name| host.write(name, "1"));
+    for name in &runs {
+        host.write(name, "1");
+    }
     host.synchronize().await;
     let changing = host.state.changing("undo");
     fs::remove_dir_all(host.state.path("undo")).expect("a test may");
