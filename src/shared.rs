@@ -226,6 +226,10 @@ impl Shared {
             return Err(error);
         }
         self.notes.done(&noted);
+        if self.notes.may_expire() {
+            let local = self.local.clone();
+            blocking(move || Ok(local.expire_conflicts())).await?;
+        }
         Ok(total)
     }
 

@@ -257,6 +257,24 @@ async fn a_host_that_has_lost_its_files_gets_them_back() {
 }
 
 #[tokio::test]
+async fn what_was_kept_aside_for_a_month_goes_once_the_time_is_known() {
+    let (_folder, [a, _, store]) = folders();
+    let host = Host::in_folder(&a, &store);
+    let (old, new) = ("shared/conflicts/status/edge/west.json", "shared/conflicts/suspended/edge.json");
+    for (name, days) in [(old, 31), (new, 29)] {
+        fs::create_dir_all(a.join(name).parent().expect("it is in a folder")).expect("a test may");
+        let file = fs::File::create(a.join(name)).expect("a test may");
+        let now = file.metadata().and_then(|found| found.modified()).expect("it has a time");
+        file.set_modified(now - Duration::from_secs(days * 24 * 60 * 60)).expect("a test may");
+    }
+    host.synchronize().await;
+    assert!(a.join(old).exists(), "nobody has said that this is the time");
+    host.state.notes().expect("it notes").knows_time(true);
+    host.synchronize().await;
+    assert!(!a.join(old).exists() && !a.join("shared/conflicts/status").exists() && a.join(new).exists());
+}
+
+#[tokio::test]
 async fn a_folder_of_reports_may_lie_elsewhere() {
     let (folder, [a, b, store]) = folders();
     let elsewhere = folder.path().join("elsewhere");
