@@ -193,6 +193,7 @@ impl Keeper {
             }
         }
         self.begin_rounds();
+        self.membership.tidy().await;
         Ok(())
     }
 
