@@ -228,7 +228,11 @@ impl Shared {
         self.notes.done(&noted);
         if self.notes.may_expire() {
             let local = self.local.clone();
-            blocking(move || Ok(local.expire_conflicts())).await?;
+            blocking(move || {
+                local.expire_conflicts();
+                Ok(())
+            })
+            .await?;
         }
         Ok(total)
     }
