@@ -26,8 +26,14 @@ async fn a_flush_waits_for_no_listing_and_for_no_other_file() {
         let mut exchange = Box::pin(host.synchronize());
         store.reached(slow, &mut exchange).await;
         host.write(WEST, &number.to_string());
-        // Nobody goes on with the exchange meanwhile.
-        timeout(Duration::from_secs(20), host.flush()).await.expect("it does not wait for that");
+        let is_first = async {
+            tokio::select! {
+                () = host.flush() => true,
+                _ = &mut exchange => false,
+            }
+        };
+        let is_first = timeout(Duration::from_secs(20), is_first).await.expect("it does not wait for that");
+        assert!(is_first, "the exchange is kept waiting");
         assert_eq!(store.text(WEST).await, Some(number.to_string()), "{slow}");
         store.open(slow);
         exchange.await;
