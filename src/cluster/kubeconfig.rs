@@ -23,6 +23,7 @@ use secrecy::SecretString;
 use serde::{Deserialize, Serialize};
 
 use crate::basics::duration::Period;
+use crate::cluster::account::{Account, Acting};
 use crate::cluster::exec::allow::Exec;
 use crate::cluster::exec::{Identity, Plugin};
 use stored::Stored;
@@ -39,6 +40,8 @@ pub struct Settings {
     pub exec: Exec,
     /// Whether an unverified certificate, or no TLS at all, is good enough for this cluster.
     pub allow_insecure_tls: bool,
+    /// The account that requests are made as; without it that of the kubeconfig, which may name another one itself.
+    pub impersonate: Option<Account>,
     /// The time limit of one request, with all its tries; a second at least.
     pub timeout: Period,
     /// The place of these settings.
@@ -64,7 +67,8 @@ impl Default for Settings {
     fn default() -> Self {
         let (path, context, exec) = (None, None, Exec::default());
         let timeout = Period(Duration::from_secs(30));
-        Self { path, context, exec, allow_insecure_tls: false, timeout, origin: Origin::Cluster }
+        let impersonate = None;
+        Self { path, context, exec, allow_insecure_tls: false, impersonate, timeout, origin: Origin::Cluster }
     }
 }
 
@@ -75,7 +79,7 @@ impl Settings {
     }
 
     /// Returns where a setting for the kubeconfig of a cluster stands in the config file.
-    fn setting(&self, cluster: &str, name: &str) -> String {
+    pub(crate) fn setting(&self, cluster: &str, name: &str) -> String {
         match &self.origin {
             Origin::Cluster => format!("clusters.{cluster}.kubeconfig.{name}"),
             Origin::Folder => format!("clusterFolderAccess.{name}"),
@@ -106,12 +110,14 @@ impl Default for StandardLookup {
 pub struct Access {
     /// The files and the context it comes from, for messages.
     pub place: Place,
-    /// The server, the proxy on the way, whom to trust and whom to act as; no credentials, and no limits.
+    /// The server, the proxy on the way and whom to trust; no credentials, and no limits.
     pub config: Config,
     /// The client certificate.
     pub identity: Option<Identity>,
     /// The login: what else says who we are.
     pub login: Login,
+    /// The account that we are to be taken for instead.
+    pub(crate) acting: Option<Acting>,
     /// A digest of all files that were read: the same digest, the same access.
     pub fingerprint: String,
 }

@@ -182,6 +182,7 @@ impl SecretCluster {
         let kubeconfig = kubeconfig::Settings {
             exec: access.exec.clone(),
             allow_insecure_tls: access.allow_insecure_tls,
+            impersonate: access.impersonate.clone(),
             timeout: access.timeout,
             origin: Origin::Secret(self.kubeconfig.clone()),
             ..kubeconfig::Settings::default()

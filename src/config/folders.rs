@@ -20,6 +20,7 @@ use serde::{Deserialize, Serialize};
 use super::settings::{ClusterSettings, DirectoryTarget, Settings};
 use super::validate::{MAX_NAME, is_name};
 use crate::basics::duration::Period;
+use crate::cluster::account::Account;
 use crate::cluster::exec::allow::Exec;
 use crate::cluster::kubeconfig::{self, Origin};
 
@@ -40,13 +41,16 @@ pub struct Access {
     pub exec: Exec,
     /// Whether an unverified certificate, or no TLS at all, is good enough for these clusters.
     pub allow_insecure_tls: bool,
+    /// The account that requests to these clusters are made as.
+    pub impersonate: Option<Account>,
     /// The time limit of one request, with all its tries; a second at least.
     pub timeout: Period,
 }
 
 impl Default for Access {
     fn default() -> Self {
-        Self { exec: Exec::default(), allow_insecure_tls: false, timeout: Period(Duration::from_secs(30)) }
+        let timeout = Period(Duration::from_secs(30));
+        Self { exec: Exec::default(), allow_insecure_tls: false, impersonate: None, timeout }
     }
 }
 
@@ -58,6 +62,7 @@ impl Access {
             context: None,
             exec: self.exec.clone(),
             allow_insecure_tls: self.allow_insecure_tls,
+            impersonate: self.impersonate.clone(),
             timeout: self.timeout,
             origin: Origin::Folder,
         }

@@ -13,6 +13,7 @@ mod support;
 mod cases;
 
 mod accepted;
+mod accounts;
 mod aliases;
 mod blame;
 mod browser;

@@ -12,6 +12,7 @@ use kube::core::response::StatusCause;
 
 use super::resource::Attempt;
 use crate::basics::redact::said_of;
+use crate::cluster::account::Acting;
 use crate::cluster::exec::PluginError;
 use crate::cluster::kubeconfig::KubeconfigError;
 use crate::cluster::{ClusterError, ImmutableFields, Reason};
@@ -76,8 +77,10 @@ pub(super) struct Refusal {
     pub(super) status: Status,
     /// `Retry-After`.
     pub(super) wait: Option<Duration>,
-    /// Whom the server took us for, in the words of the kubeconfig.
+    /// Where our credentials come from: the kubeconfig.
     pub(super) place: String,
+    /// The account that the request was made as, if that is another one.
+    pub(super) acting: Option<Box<Acting>>,
     /// Whether it is the answer to another try: an earlier one may have been carried out, and its answer lost.
     pub(super) is_repeated: bool,
 }
@@ -170,7 +173,11 @@ impl Refusal {
             401 => Some(format!("renew the credentials of {}: they are wrong or have expired", self.place)),
             403 => {
                 let right = self.missing_right()?;
-                Some(format!("grant the right to {right} to the user of {}", self.place))
+                let user = format!("the user of {}", self.place);
+                Some(match &self.acting {
+                    None => format!("grant the right to {right} to {user}"),
+                    Some(acting) => acting.hint(&right, &user),
+                })
             }
             _ => None,
         }

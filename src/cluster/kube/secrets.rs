@@ -7,7 +7,7 @@ use serde::Deserialize;
 
 use super::KubeCluster;
 use super::failure::Failure;
-use super::lists::PAGE;
+use super::lists::{PAGE, pages};
 use super::objects::no_object;
 use super::resource::Attempt;
 use super::transport::Answer;
@@ -43,7 +43,7 @@ impl KubeCluster {
     }
 
     async fn try_secrets(&self, search: Search<'_>) -> Result<Vec<Secret>, Failure> {
-        self.transport.look_afresh().await?;
+        self.own.look_afresh().await?;
         let path = match search.namespace {
             "" => "/api/v1/secrets".to_owned(),
             namespace => format!("/api/v1/namespaces/{namespace}/secrets"),
@@ -59,6 +59,6 @@ impl KubeCluster {
             found.extend(page.items.ok_or_else(|| no_object("a list without items"))?);
             Ok(page.metadata.next)
         };
-        self.pages(request, &first, take).await
+        pages(&self.own, request, &first, take).await
     }
 }

@@ -19,6 +19,7 @@ use tokio::time::{Instant, sleep, timeout_at};
 use super::failure::{Failure, Refusal};
 use super::session::{Session, Sessions};
 use crate::basics::lock::lock;
+use crate::cluster::account::Acting;
 
 /// More requests at once only add latency.
 const AT_ONCE: usize = 8;
@@ -41,8 +42,16 @@ const MAX_QUOTE: usize = 200;
 /// A server that answers as soon as this, in microseconds, is so near that packing an answer takes longer than sending it.
 const NEAR: u64 = 10_000;
 
-/// Carries requests to one API server.
+/// Carries requests to one API server, as the user of the kubeconfig or as an account.
+#[derive(Clone)]
 pub(super) struct Transport {
+    way: Arc<Way>,
+    /// The account; `None`: that of the session, if it has one.
+    acting: Option<Arc<Acting>>,
+}
+
+/// The way to one API server, which all accounts share.
+struct Way {
     sessions: Sessions,
     places: Semaphore,
     limit: Duration,
@@ -93,12 +102,18 @@ impl Transport {
     /// Sends nothing yet. `limit` is how long a request may take, all tries together, once it is its turn.
     pub(super) fn new(sessions: Sessions, limit: Duration) -> Self {
         let (places, distance) = (Semaphore::new(AT_ONCE), AtomicU64::new(u64::MAX));
-        Self { sessions, places, limit, unanswered: Mutex::default(), distance }
+        let way = Arc::new(Way { sessions, places, limit, unanswered: Mutex::default(), distance });
+        Self { way, acting: None }
+    }
+
+    /// Returns what makes the same requests as an account.
+    pub(super) fn acting_as(&self, acting: Acting) -> Self {
+        Self { way: Arc::clone(&self.way), acting: Some(Arc::new(acting)) }
     }
 
     /// Looks whether the kubeconfig has changed, so that what is asked next is asked as it says now.
     pub(super) async fn look_afresh(&self) -> Result<(), Failure> {
-        self.sessions.checked().await.map(drop)
+        self.way.sessions.checked().await.map(drop)
     }
 
     pub(super) async fn get(&self, address: &str) -> Result<Value, Failure> {
@@ -111,28 +126,28 @@ impl Transport {
     }
 
     pub(super) async fn answer(&self, request: Request<Vec<u8>>) -> Result<Answer, Failure> {
-        let _place = self.places.acquire().await.expect("nobody closes the semaphore");
-        let session = self.sessions.current().await?;
+        let _place = self.way.places.acquire().await.expect("nobody closes the semaphore");
+        let session = self.way.sessions.current().await?;
         self.ask_in(session, request).await
     }
 
     /// Sends a request after a look whether the kubeconfig has changed, and returns the JSON that comes back.
     pub(super) async fn ask_afresh(&self, request: Request<Vec<u8>>) -> Result<Value, Failure> {
-        let _place = self.places.acquire().await.expect("nobody closes the semaphore");
-        let session = self.sessions.checked().await?;
+        let _place = self.way.places.acquire().await.expect("nobody closes the semaphore");
+        let session = self.way.sessions.checked().await?;
         self.ask_in(session, request).await?.json()
     }
 
     /// Sends one request, once, after a look whether the kubeconfig has changed.
     pub(super) async fn probe(&self, address: &str) -> Result<Value, Failure> {
-        let session = self.sessions.checked().await?;
-        let late = Failure::Timeout { server: session.server.clone(), limit: self.limit };
+        let session = self.way.sessions.checked().await?;
+        let late = Failure::Timeout { server: session.server.clone(), limit: self.way.limit };
         let request = Request::get(address).body(Vec::new())?;
-        timeout_at(Instant::now() + self.limit, once(&session, request)).await.map_err(|_| late)??.json()
+        timeout_at(Instant::now() + self.way.limit, self.once(&session, request)).await.map_err(|_| late)??.json()
     }
 
     async fn ask_in(&self, session: Arc<Session>, mut request: Request<Vec<u8>>) -> Result<Answer, Failure> {
-        if self.distance.load(Ordering::Relaxed) < NEAR {
+        if self.way.distance.load(Ordering::Relaxed) < NEAR {
             request.headers_mut().entry(ACCEPT_ENCODING).or_insert(HeaderValue::from_static("identity"));
         }
         let begun = Instant::now();
@@ -141,13 +156,13 @@ impl Transport {
         let deadline = begun + limit;
         if let Ok(answer) = timeout_at(deadline, self.tries(session, &request, deadline)).await {
             if answer.is_ok() {
-                *lock(&self.unanswered) = None;
+                *lock(&self.way.unanswered) = None;
             }
             return answer;
         }
         // One that was given less time than it may take proves nothing new.
-        if limit == self.limit {
-            *lock(&self.unanswered) = Some(deadline + self.limit);
+        if limit == self.way.limit {
+            *lock(&self.way.unanswered) = Some(deadline + self.way.limit);
         }
         Err(late)
     }
@@ -155,8 +170,8 @@ impl Transport {
     /// A server that has just kept silent for as long as it may is lost, and is not waited for again by each request of a
     /// round: it shows quickly whether it is back.
     fn limit_at(&self, now: Instant) -> Duration {
-        let is_unanswering = lock(&self.unanswered).is_some_and(|end| now < end);
-        if is_unanswering { SHORT.min(self.limit) } else { self.limit }
+        let is_unanswering = lock(&self.way.unanswered).is_some_and(|end| now < end);
+        if is_unanswering { SHORT.min(self.way.limit) } else { self.way.limit }
     }
 
     async fn tries(
@@ -170,10 +185,10 @@ impl Transport {
         let mut tried = 0;
         loop {
             let sent = Instant::now();
-            let mut failure = match once(&session, request.clone()).await {
+            let mut failure = match self.once(&session, request.clone()).await {
                 Ok(answer) => {
                     let took = u64::try_from(sent.elapsed().as_micros()).unwrap_or(u64::MAX);
-                    self.distance.fetch_min(took, Ordering::Relaxed);
+                    self.way.distance.fetch_min(took, Ordering::Relaxed);
                     return Ok(answer);
                 }
                 Err(failure) => failure,
@@ -183,7 +198,7 @@ impl Transport {
             }
             if failure.refusal(401).is_some() && !renewed {
                 renewed = true;
-                let Some(other) = self.sessions.renewed(&session).await? else { return Err(failure) };
+                let Some(other) = self.way.sessions.renewed(&session).await? else { return Err(failure) };
                 session = other;
                 continue;
             }
@@ -197,11 +212,19 @@ impl Transport {
             pause *= 2;
         }
     }
+
+    /// Sends a request, once.
+    async fn once(&self, session: &Session, request: Request<Vec<u8>>) -> Result<Answer, Failure> {
+        once(session, request, self.acting.as_deref().or(session.acting.as_ref())).await
+    }
 }
 
-async fn once(session: &Session, mut request: Request<Vec<u8>>) -> Result<Answer, Failure> {
+async fn once(session: &Session, mut request: Request<Vec<u8>>, acting: Option<&Acting>) -> Result<Answer, Failure> {
     if let Some(authorization) = &session.authorization {
         request.headers_mut().insert(AUTHORIZATION, authorization.clone());
+    }
+    if let Some(acting) = acting {
+        request.headers_mut().extend(acting.headers.clone());
     }
     let broken = |error: &(dyn std::error::Error + 'static)| Failure::of_connection(&session.server, error);
     let response = session.client.send(request.map(Body::from)).await.map_err(|error| broken(&error))?;
@@ -217,11 +240,11 @@ async fn once(session: &Session, mut request: Request<Vec<u8>>) -> Result<Answer
         let (status, headers, server) = (head.status, head.headers, session.server.clone());
         return Ok(Answer { status, headers, body: bytes.into(), server });
     }
-    Err(refusal(session, head.status, &head.headers, &bytes))
+    Err(refusal(session, acting, head.status, &head.headers, &bytes))
 }
 
 /// Reads an answer that is no success: the `Status` of an API server, plain text of one, or something of somebody else.
-fn refusal(session: &Session, code: StatusCode, headers: &HeaderMap, body: &[u8]) -> Failure {
+fn refusal(session: &Session, acting: Option<&Acting>, code: StatusCode, headers: &HeaderMap, body: &[u8]) -> Failure {
     let header = |name| headers.get(name).and_then(|value: &http::HeaderValue| value.to_str().ok());
     let text: String = String::from_utf8_lossy(body).trim().chars().take(MAX_QUOTE).collect();
     let said = serde_json::from_slice::<Value>(body).ok().filter(|said| said["kind"] == "Status");
@@ -242,6 +265,7 @@ fn refusal(session: &Session, code: StatusCode, headers: &HeaderMap, body: &[u8]
         status,
         wait,
         place: session.place.clone(),
+        acting: acting.cloned().map(Box::new),
         is_repeated: false,
     }))
 }
