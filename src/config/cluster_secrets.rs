@@ -22,7 +22,7 @@ use crate::basics::duration::Period;
 use crate::basics::paths::Paths;
 use crate::cluster::kubeconfig::stored::{Content, Stored, Unusable};
 use crate::cluster::kubeconfig::{self, Origin};
-use crate::cluster::secrets::{Format, Secret};
+use crate::cluster::secrets::{Format, Found};
 
 /// The namespace that stands for all of them.
 const EVERYWHERE: &str = "*";
@@ -37,9 +37,13 @@ pub struct SecretSettings {
     pub kubeconfig: Option<kubeconfig::Settings>,
     /// The form of the Secrets.
     pub format: Format,
-    /// Their namespace; `*` for all. Argo CD's are in `argocd` by default.
+    /// Their namespace; `*` for all. Argo CD's are in `argocd` by default, Fleet's in `fleet-default`, and those of Open
+    /// Cluster Management in one for each cluster.
     pub namespace: Option<String>,
-    /// Labels that they have, beside those by which the format knows them.
+    /// The name of the `ManagedServiceAccount`s whose tokens are used; of Open Cluster Management only.
+    pub managed_service_account: Option<String>,
+    /// Labels that they have, beside those by which the format knows them; where another object leads to a Secret, its
+    /// labels.
     pub match_labels: Option<BTreeMap<String, String>>,
     /// Expressions over their labels.
     pub match_expressions: Option<Vec<Expression>>,
@@ -76,7 +80,8 @@ impl SecretSettings {
                 Operator::DoesNotExist => format!("!{key}"),
             }
         });
-        let all: Vec<String> = [self.format.labels()].into_iter().chain(labels).chain(expressions).collect();
+        let of_format = (!self.format.has_members()).then(|| self.format.labels());
+        let all: Vec<String> = of_format.into_iter().chain(labels).chain(expressions).collect();
         all.join(",")
     }
 
@@ -108,12 +113,10 @@ pub(crate) struct Entry {
 }
 
 impl List {
-    /// Finds the clusters among Secrets; `source` is the name of the entry.
-    pub(crate) fn of(source: &str, settings: &SecretSettings, secrets: &[Secret]) -> Result<Self, Vec<Problem>> {
+    /// Takes the clusters that were found, each with its Secret; `source` is the name of the entry.
+    pub(crate) fn of(source: &str, clusters: Vec<(String, Found)>) -> Result<Self, Vec<Problem>> {
         let (mut found, mut problems) = (Vec::new(), Vec::new());
-        for secret in secrets {
-            let Some(cluster) = settings.format.read(secret) else { continue };
-            let path = secret.path();
+        for (path, cluster) in clusters {
             let problem = |message: &str, hint: &str| Problem::file(place(source, &path), message).hint(hint);
             match cluster.name {
                 Ok(name) if is_name(&name) => {
@@ -307,6 +310,15 @@ pub(super) fn check(reader: &Reader, root: &Node, settings: &mut Settings, paths
         };
         if let Some(namespace) = it.namespace.clone().filter(|namespace| !is_namespace(namespace)) {
             wrong(&["namespace"], format!("{namespace:?} cannot be a namespace"), "\"*\" stands for all");
+        }
+        let is_ocm = it.format == Format::OpenClusterManagement;
+        if is_ocm && it.managed_service_account.as_ref().is_none_or(|name| !is_namespace(name) || name == EVERYWHERE) {
+            let hint = "name the ManagedServiceAccount that there is for us in the namespace of each cluster";
+            wrong(&[], format!("clusterSecrets {name:?} has no managedServiceAccount"), hint);
+        }
+        if !is_ocm && it.managed_service_account.is_some() {
+            let message = "only format: open-cluster-management has a managedServiceAccount".to_owned();
+            wrong(&["managedServiceAccount"], message, "take it out, or correct the format");
         }
         if let Some(word) = it.strange() {
             let message = format!("{word:?} can be no label of a Secret");

@@ -20,6 +20,7 @@ mod browser;
 mod choice;
 mod cluster_kube;
 mod cluster_secrets;
+mod cluster_secrets_members;
 mod clusters;
 mod commands;
 mod config;
