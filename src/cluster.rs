@@ -4,6 +4,7 @@
 //! for both. The trait speaks of single requests: what to ask and what to change is decided elsewhere.
 
 pub mod account;
+pub(crate) mod budget;
 pub mod directory;
 pub mod exec;
 pub mod kube;

@@ -6,6 +6,8 @@
 
 mod contents;
 mod discovery;
+#[cfg(test)]
+mod endless;
 mod failure;
 #[cfg(test)]
 mod faults;
@@ -34,6 +36,7 @@ use serde_json::Value;
 
 use crate::basics::clock::Clock;
 use crate::cluster::account::{Account, Acting};
+use crate::cluster::budget::Budget;
 use crate::cluster::kubeconfig::{Settings, StandardLookup};
 use crate::cluster::right::Right;
 use crate::cluster::{Cluster, ClusterError, Kinds, MetadataList, Mode, Precondition, Range, Record, Search};
@@ -62,7 +65,8 @@ impl KubeCluster {
     /// `name` is what the configuration calls it. `settings.path` is resolved; without one, `standard` is read.
     pub fn new(name: &str, settings: Settings, standard: StandardLookup, clock: Arc<dyn Clock>) -> Self {
         let limit = settings.timeout.0.max(Duration::from_secs(1));
-        let transport = Transport::new(Sessions::new(name, settings, standard, limit, clock), limit);
+        let budget = Budget::new(settings.max_bytes, settings.setting(name, "maxBytes"));
+        let transport = Transport::new(Sessions::new(name, settings, standard, limit, clock), limit, budget);
         let own = transport.clone();
         Self { transport, own, discovery: Arc::default(), dry_run_ignored: Arc::default(), account: None }
     }

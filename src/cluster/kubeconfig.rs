@@ -23,10 +23,14 @@ use secrecy::SecretString;
 use serde::{Deserialize, Serialize};
 
 use crate::basics::duration::Period;
+use crate::basics::size::Size;
 use crate::cluster::account::{Account, Acting};
 use crate::cluster::exec::allow::Exec;
 use crate::cluster::exec::{Identity, Plugin};
 use stored::Stored;
+
+/// The memory for the answers of one cluster, where no setting says otherwise.
+pub(crate) const MAX_BYTES: Size = Size(256 << 20);
 
 /// The access to an API server: `clusters.<name>.kubeconfig` in the config file.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -44,6 +48,8 @@ pub struct Settings {
     pub impersonate: Option<Account>,
     /// The time limit of one request, with all its tries; a second at least.
     pub timeout: Period,
+    /// The most bytes of answers that are held at once: those under way, and the lists of a round.
+    pub max_bytes: Size,
     /// The place of these settings.
     #[serde(skip)]
     pub origin: Origin,
@@ -68,7 +74,8 @@ impl Default for Settings {
         let (path, context, exec) = (None, None, Exec::default());
         let timeout = Period(Duration::from_secs(30));
         let impersonate = None;
-        Self { path, context, exec, allow_insecure_tls: false, impersonate, timeout, origin: Origin::Cluster }
+        let (max_bytes, origin) = (MAX_BYTES, Origin::Cluster);
+        Self { path, context, exec, allow_insecure_tls: false, impersonate, timeout, max_bytes, origin }
     }
 }
 

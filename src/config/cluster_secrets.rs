@@ -85,6 +85,23 @@ impl SecretSettings {
         all.join(",")
     }
 
+    /// Tells what is wrong with the name of the accounts, and where: it is one that Open Cluster Management needs and no other
+    /// format has.
+    fn wrong_account(&self, name: &str) -> Option<(&'static [&'static str], String, &'static str)> {
+        match (self.format, &self.managed_service_account) {
+            (Format::OpenClusterManagement, Some(account)) if is_namespace(account) && account != EVERYWHERE => None,
+            (Format::OpenClusterManagement, _) => {
+                let hint = "name the ManagedServiceAccount that there is for us in the namespace of each cluster";
+                Some((&[], format!("clusterSecrets {name:?} has no managedServiceAccount"), hint))
+            }
+            (_, Some(_)) => {
+                let message = "only format: open-cluster-management has a managedServiceAccount".to_owned();
+                Some((&["managedServiceAccount"], message, "take it out, or correct the format"))
+            }
+            (_, None) => None,
+        }
+    }
+
     /// Returns the words that would mean something else in a selector.
     fn strange(&self) -> Option<&String> {
         let is_fine = |c: char| c.is_ascii_alphanumeric() || "-_./".contains(c);
@@ -187,6 +204,7 @@ impl SecretCluster {
             allow_insecure_tls: access.allow_insecure_tls,
             impersonate: access.impersonate.clone(),
             timeout: access.timeout,
+            max_bytes: access.max_bytes,
             origin: Origin::Secret(self.kubeconfig.clone()),
             ..kubeconfig::Settings::default()
         };
@@ -276,6 +294,13 @@ fn place(source: &str, secret: &str) -> Place {
     Place::file(format!("Secret {secret} of {}", entry(source)))
 }
 
+/// Tells whether a text can be a namespace, or stands for all. An empty one would be all of them for the API server, and that
+/// has to be said.
+fn is_namespace(text: &str) -> bool {
+    let is_fine = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-';
+    text == EVERYWHERE || !text.is_empty() && text.chars().all(is_fine)
+}
+
 /// Checks the entries, and makes their paths absolute.
 pub(super) fn check(reader: &Reader, root: &Node, settings: &mut Settings, paths: &Paths) -> Vec<Problem> {
     let mut problems = Vec::new();
@@ -303,22 +328,11 @@ pub(super) fn check(reader: &Reader, root: &Node, settings: &mut Settings, paths
             let hint = "write the namespace of its Cluster objects, or \"*\" for all";
             wrong(&[], format!("clusterSecrets {name:?} has no namespace"), hint);
         }
-        // An empty one would be all of them for the API server, and that has to be said.
-        let is_namespace = |text: &str| {
-            let is_fine = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-';
-            text == EVERYWHERE || !text.is_empty() && text.chars().all(is_fine)
-        };
         if let Some(namespace) = it.namespace.clone().filter(|namespace| !is_namespace(namespace)) {
             wrong(&["namespace"], format!("{namespace:?} cannot be a namespace"), "\"*\" stands for all");
         }
-        let is_ocm = it.format == Format::OpenClusterManagement;
-        if is_ocm && it.managed_service_account.as_ref().is_none_or(|name| !is_namespace(name) || name == EVERYWHERE) {
-            let hint = "name the ManagedServiceAccount that there is for us in the namespace of each cluster";
-            wrong(&[], format!("clusterSecrets {name:?} has no managedServiceAccount"), hint);
-        }
-        if !is_ocm && it.managed_service_account.is_some() {
-            let message = "only format: open-cluster-management has a managedServiceAccount".to_owned();
-            wrong(&["managedServiceAccount"], message, "take it out, or correct the format");
+        if let Some((path, message, hint)) = it.wrong_account(name) {
+            wrong(path, message, hint);
         }
         if let Some(word) = it.strange() {
             let message = format!("{word:?} can be no label of a Secret");

@@ -17,6 +17,7 @@ mod accounts;
 mod aliases;
 mod blame;
 mod browser;
+mod budget;
 mod choice;
 mod cluster_kube;
 mod cluster_secrets;

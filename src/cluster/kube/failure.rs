@@ -13,6 +13,7 @@ use kube::core::response::StatusCause;
 use super::resource::Attempt;
 use crate::basics::redact::said_of;
 use crate::cluster::account::Acting;
+use crate::cluster::budget::OverBudget;
 use crate::cluster::exec::PluginError;
 use crate::cluster::kubeconfig::KubeconfigError;
 use crate::cluster::{ClusterError, ImmutableFields, Reason};
@@ -53,6 +54,9 @@ pub(super) enum Failure {
     /// The answer has more bytes than are read.
     #[error("what answers is no API server, or sends too much at once: {server} sends more and more")]
     TooMuch { server: String },
+    /// All answers together have more bytes than there is memory for.
+    #[error(transparent)]
+    OverBudget(#[from] OverBudget),
     /// The API server said no.
     #[error("{0}")]
     Refused(Box<Refusal>),
@@ -274,6 +278,7 @@ impl Failure {
             | Self::NoConnection { .. }
             | Self::NotKubernetes { .. }
             | Self::TooMuch { .. } => Reason::Unreachable,
+            Self::OverBudget(_) => Reason::Overloaded,
             Self::Impossible(_) => Reason::Invalid,
             Self::NoKind(_) => Reason::NotFound,
             Self::Refused(refusal) if refusal.is_terminating() => Reason::Other,
@@ -302,6 +307,10 @@ impl Failure {
             Self::NotKubernetes { .. } | Self::TooMuch { .. } => {
                 Some("look for a proxy or a login page at the address of the kubeconfig".to_owned())
             }
+            Self::OverBudget(over) => Some(format!(
+                "nothing is changed there, and other clusters go on; look for who has made so much, or raise {}",
+                over.setting
+            )),
             Self::DryRunIgnored(_) => Some(
                 "no dry run is tried there any more: look for what drops dryRun, and restart gatewright".to_owned(),
             ),

@@ -87,7 +87,7 @@ pub(super) async fn pages<T: Default>(
     take: impl Fn(&mut T, &Answer) -> Result<String, Failure>,
 ) -> Result<T, Failure> {
     let (mut found, mut params, mut restarts) = (T::default(), first.clone(), 0);
-    let mut limit = first.limit.unwrap_or(PAGE);
+    let (mut limit, mut listing) = (first.limit.unwrap_or(PAGE), transport.listing());
     loop {
         let answer = match transport.answer(request(&params)?).await {
             Ok(answer) => answer,
@@ -95,6 +95,7 @@ pub(super) async fn pages<T: Default>(
             Err(failure) if failure.refusal(410).is_some() && restarts < MAX_RESTARTS => {
                 (found, params) = (T::default(), first.clone().limit(limit));
                 restarts += 1;
+                listing.again();
                 continue;
             }
             // What is read already stays, and so does the place.
@@ -104,6 +105,7 @@ pub(super) async fn pages<T: Default>(
                 continue;
             }
         };
+        listing.add(answer.length())?;
         let next = take(&mut found, &answer)?;
         if next.is_empty() {
             return Ok(found);

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use http::header::{ACCEPT_ENCODING, AUTHORIZATION, CONTENT_TYPE, DATE, ETAG, HeaderName, RETRY_AFTER};
 use http::{HeaderMap, HeaderValue, Request, StatusCode};
-use http_body_util::{BodyExt as _, LengthLimitError, Limited};
+use http_body_util::BodyExt as _;
 use jiff::Timestamp;
 use jiff::fmt::rfc2822;
 use kube::client::Body;
@@ -20,6 +20,7 @@ use super::failure::{Failure, Refusal};
 use super::session::{Session, Sessions};
 use crate::basics::lock::lock;
 use crate::cluster::account::Acting;
+use crate::cluster::budget::{Budget, Listing, Reading};
 
 /// More requests at once only add latency.
 const AT_ONCE: usize = 8;
@@ -59,6 +60,7 @@ struct Way {
     unanswered: Mutex<Option<Instant>>,
     /// The shortest time that an answer has taken, in microseconds.
     distance: AtomicU64,
+    budget: Arc<Budget>,
 }
 
 /// The answer to a request that was granted.
@@ -67,6 +69,8 @@ pub(super) struct Answer {
     headers: HeaderMap,
     body: Vec<u8>,
     server: String,
+    /// It counts for as long as it is there.
+    _reading: Reading,
 }
 
 impl Answer {
@@ -93,6 +97,11 @@ impl Answer {
         self.status == StatusCode::NOT_MODIFIED
     }
 
+    /// Returns its length, in bytes.
+    pub(super) fn length(&self) -> usize {
+        self.body.len()
+    }
+
     fn header(&self, name: HeaderName) -> Option<&str> {
         self.headers.get(name)?.to_str().ok()
     }
@@ -100,10 +109,16 @@ impl Answer {
 
 impl Transport {
     /// Sends nothing yet. `limit` is how long a request may take, all tries together, once it is its turn.
-    pub(super) fn new(sessions: Sessions, limit: Duration) -> Self {
+    pub(super) fn new(sessions: Sessions, limit: Duration, budget: Budget) -> Self {
         let (places, distance) = (Semaphore::new(AT_ONCE), AtomicU64::new(u64::MAX));
-        let way = Arc::new(Way { sessions, places, limit, unanswered: Mutex::default(), distance });
+        let way =
+            Arc::new(Way { sessions, places, limit, unanswered: Mutex::default(), distance, budget: Arc::new(budget) });
         Self { way, acting: None }
+    }
+
+    /// Begins to count the pages of a list.
+    pub(super) fn listing(&self) -> Listing {
+        Listing::of(&self.way.budget)
     }
 
     /// Returns what makes the same requests as an account.
@@ -215,11 +230,16 @@ impl Transport {
 
     /// Sends a request, once.
     async fn once(&self, session: &Session, request: Request<Vec<u8>>) -> Result<Answer, Failure> {
-        once(session, request, self.acting.as_deref().or(session.acting.as_ref())).await
+        once(session, request, self.acting.as_deref().or(session.acting.as_ref()), &self.way.budget).await
     }
 }
 
-async fn once(session: &Session, mut request: Request<Vec<u8>>, acting: Option<&Acting>) -> Result<Answer, Failure> {
+async fn once(
+    session: &Session,
+    mut request: Request<Vec<u8>>,
+    acting: Option<&Acting>,
+    budget: &Arc<Budget>,
+) -> Result<Answer, Failure> {
     if let Some(authorization) = &session.authorization {
         request.headers_mut().insert(AUTHORIZATION, authorization.clone());
     }
@@ -229,18 +249,27 @@ async fn once(session: &Session, mut request: Request<Vec<u8>>, acting: Option<&
     let broken = |error: &(dyn std::error::Error + 'static)| Failure::of_connection(&session.server, error);
     let response = session.client.send(request.map(Body::from)).await.map_err(|error| broken(&error))?;
     let (head, body) = response.into_parts();
-    let bytes = match Limited::new(body, MAX_ANSWER).collect().await {
-        Ok(collected) => collected.to_bytes(),
-        Err(error) if error.is::<LengthLimitError>() => {
-            return Err(Failure::TooMuch { server: session.server.clone() });
-        }
-        Err(error) => return Err(broken(&*error)),
-    };
+    let (bytes, reading) = read(session, body, budget).await?;
     if head.status.is_success() || head.status == StatusCode::NOT_MODIFIED {
         let (status, headers, server) = (head.status, head.headers, session.server.clone());
-        return Ok(Answer { status, headers, body: bytes.into(), server });
+        return Ok(Answer { status, headers, body: bytes, server, _reading: reading });
     }
     Err(refusal(session, acting, head.status, &head.headers, &bytes))
+}
+
+/// Reads what is answered, as long as there is memory for it.
+async fn read(session: &Session, mut body: Body, budget: &Arc<Budget>) -> Result<(Vec<u8>, Reading), Failure> {
+    let (mut bytes, mut reading) = (Vec::new(), Reading::of(budget));
+    while let Some(frame) = body.frame().await {
+        let frame = frame.map_err(|error| Failure::of_connection(&session.server, &error))?;
+        let Ok(data) = frame.into_data() else { continue };
+        reading.add(data.len())?;
+        if bytes.len() + data.len() > MAX_ANSWER {
+            return Err(Failure::TooMuch { server: session.server.clone() });
+        }
+        bytes.extend_from_slice(&data);
+    }
+    Ok((bytes, reading))
 }
 
 /// Reads an answer that is no success: the `Status` of an API server, plain text of one, or something of somebody else.
