@@ -49,7 +49,9 @@ fn until_finished(daemon: &mut Daemon, desk: &Desk, receiver: &Receiver, so_far:
             && !desk.path("state/webhooks/ops/gateways.pending").exists()
     });
     let told = receiver.taken().split_off(so_far);
-    told.iter().for_each(|body| obeys("notification-v1alpha1", body));
+    for body in &told {
+        obeys("notification-v1alpha1", body);
+    }
     told
 }
 
