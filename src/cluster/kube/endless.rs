@@ -138,7 +138,7 @@ async fn a_list_without_an_end_is_given_up() {
 async fn lists_beside_each_other_share_what_there_is() {
     let setup = setup(Endless::Pages).await;
     let both = budget::together(async { tokio::join!(setup.list("Service"), setup.list("Pod")) });
-    let (services, pods) = both.await;
+    let (services, pods) = tokio::time::timeout(Duration::from_secs(20), both).await.expect("they end");
     // Together they have read what one alone may.
     assert!(setup.sent.load(Ordering::Relaxed) < 2 * 1024 * 1024);
     setup.is_over(services, "Service");
